@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 
@@ -21,15 +21,15 @@ from simgpu.times import copy_time
 Copying = Literal["memset", "h2d", "d2h", "d2d"]
 
 
-@dataclass(frozen=True, slots=True)
-class HostUse:
+class HostUse(NamedTuple):
     """Bytes of the host that a piece of work touches."""
 
     array: HostBuffer
     name: str  # of the memory on the device that they go with
     writes: bool
-    by: str  # "its copy", "its kernel"
-    alone: bool  # whether the host leaves them alone meanwhile, since it does not talk to a kernel by them
+    alone: (
+        bool  # whether the host leaves them alone meanwhile, rather than talk to a kernel by them
+    )
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -58,21 +58,20 @@ class Piece:
     )
     # By what it adds to those of `writes` that it does nothing else with: see `CompiledKernel.adds`.
     adds: Sequence[str] = ()
+    # Asked when it is done: what comes next on its stream, before all else, and whether it then comes again.
+    decides: Callable[[], tuple[Sequence[Piece], bool]] | None = None
 
     def on_host(self) -> list[HostUse]:
         """What it touches of the host's memory."""
-        talks, by = self.tells, "its kernel" if self.kind == "kernel" else "its copy"
-        out: list[HostUse] = []
+        talks, out = self.tells, list[HostUse]()
         for writes, memories in ((False, self.reads), (True, self.writes)):
-            for memory in memories:
-                if memory.cells.mapped:
-                    alone = talks is None or not (talks.waits or memory.place in talks.by)
-                    data, name = memory.cells.data, memory.cells.name
-                    out.append(HostUse(data, name, writes, by, alone))
+            for cells, place in [(m.cells, m.place) for m in memories if m.cells.mapped]:
+                alone = talks is None or not (talks.waits or place in talks.by)
+                out.append(HostUse(cells.data, cells.name, writes, alone))
         if self.lent is not None:
-            out.append(HostUse(self.lent, self.writes[0].cells.name, False, by, True))
+            out.append(HostUse(self.lent, self.writes[0].cells.name, False, True))
         if self.fills is not None:
-            out.append(HostUse(self.fills, self.reads[0].cells.name, True, by, True))
+            out.append(HostUse(self.fills, self.reads[0].cells.name, True, True))
         return out
 
 
@@ -180,6 +179,37 @@ def peer_copy(
     detail: dict[str, object] = {"bytes": nbytes, "from": ends[0], "to": ends[1]}
     # As for a copy within the device, the spec has no constant for this call.
     return Piece("peer", "peer copy", spec.call_h2d_us, begin, [to], [origin], detail)
+
+
+def decision(
+    spec: DeviceSpec,
+    what: Literal["while_loop", "cond", "switch"],
+    memory: object,
+    bodies: Sequence[Sequence[Piece]],
+) -> Piece:
+    """Read the whole number at the start of `memory`, and go on with one of the bodies, or with none.
+
+    The number of a `switch` counts them; the others take the first where it is not 0, and a `cond` the second
+    where it is. A `while_loop` asks again after its body.
+    """
+    number = as_memory(memory)
+    parts = [piece for body in bodies for piece in body]
+
+    def begin(found: dict[str, object]) -> Work:
+        us = spec.graph_turn_us if found.get("turn") else spec.graph_decide_us
+        return Work(us, places=_FILL, demand=_FILL)
+
+    def decide() -> tuple[Sequence[Piece], bool]:
+        said = int(number.cells.data[:4].view(np.int32)[0])
+        place = said if what == "switch" else int(said == 0)
+        return (
+            bodies[place] if 0 <= place < len(bodies) else ()
+        ), what == "while_loop" and place == 0
+
+    reads = {id(m): m for m in (number, *(m for piece in parts for m in piece.reads))}
+    writes = {id(m): m for piece in parts for m in piece.writes}
+    each = list(writes.values()), list(reads.values())
+    return Piece("kernel", what.replace("_loop", ""), 0.0, begin, *each, decides=decide)
 
 
 def as_memory(memory: object) -> Memory:

@@ -20,6 +20,10 @@ from asyncgpu_tutor.run.pageable import warn_pageable
 from asyncgpu_tutor.traces.spans.tag import Tag
 
 numbers = itertools.count(1)  # of runs
+DECIDES_IN_A_GRAPH = (
+    "the device decides here, which it can only in a CUDA graph: capture the operation, as in "
+    "graph = op.graph_on(agt.create_stream()), and run graph.launch()"
+)
 
 
 class Run(Tag):
@@ -303,6 +307,12 @@ class ExecutionContext:
             run.keep.append(args)
         run.kernels.append(function.name)
         self._work.launch(function, grid, block, args, shared_mem, self.stream)  # pyright: ignore[reportArgumentType] - no array is left
+
+    def decide(
+        self, what: str, number: DeviceArray, bodies: Sequence[Callable[[], object]]
+    ) -> None:
+        """Go on with one of the bodies, as a number on the device says when it comes to that."""
+        raise errors.CaptureError(DECIDES_IN_A_GRAPH)
 
     def replay(
         self,

@@ -165,6 +165,9 @@ class Team:
         # When each lane last passed a barrier of its block, or of its warp.
         self.block_time: Any = 0
         self.warp_time: Any = 0
+        # When it last met each lane of its warp, if masks have named some; and which, the last time.
+        self.met: Any = None
+        self.met_by: Any = None
         self.apart = False  # whether lanes were set aside: variables hold values of these as well
         # The place at which lanes go on for which the kernel is entered again, or -1.
         self.resume = -1

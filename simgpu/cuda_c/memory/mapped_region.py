@@ -1,10 +1,10 @@
 """Memory that the host shares with a kernel that waits for it, and the fences that such a talk needs.
 
-All accesses may be volatile, so that none is a data race, and still come in the wrong order. Pairs of words
-tell of it. A thread stores to one and then to another, without a `__threadfence_system()` between, and the host
-overwrites the second: so it took that for a signal, and may have seen it before the first. Or a thread looks at a
-word until the host has written there, and then, without that fence, at another one that the host had written
-by then. What the host reads, nobody sees. What it wrote is what changes while the kernel is paused.
+All accesses may be volatile, so that none is a data race, and still come in the wrong order. Two words tell.
+A thread stores to one and then to the other, without a `__threadfence_system()` between, and the host writes
+over the second: so it took that for a signal, and may have seen it before the first. Or a thread looks at one
+until the host has written there, and then, without that fence, at the other, which the host wrote before. What
+the host reads, nobody sees. What it wrote is what changes while the kernel is paused.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from simgpu.cuda_c.types import Scalar
 from simgpu.errors import RaceError
 
 _UNIT = 4  # bytes that are kept account of together; a longer word counts by its first ones
-# What is known of a thread: the words that it looked at last, which of the host's turns it has heard of there,
-# and up to which of them it has fenced since; and the first word that it has stored to since its last fence.
+# What is known of a thread: the words that it looked at last; of which turn of the host it has heard there, and
+# up to which it has fenced since; and the first word to which it has stored since its last fence.
 _LOOKED, _HEARD, _KNOWS, _FIRST = slice(0, 2), 2, 3, 4
 
 
@@ -36,8 +36,8 @@ class MappedRegion(GlobalRegion):
         super().__init__(memory, launch, cell, watched)
         launch.talk.append(self)
         self._held, self._turn, units = self.data, 0, self.nbytes // _UNIT + 1
-        # The host's last turn in which it wrote to a unit, and whether it ever did; where the writer of a unit
-        # had stored before that, without a fence; and from which place in the source it came.
+        # The host's last turn in which it wrote to a unit, and whether it ever did; where the writer of a
+        # unit had stored before that, without a fence; and from which place in the source it came.
         self._by_host, self._signal = np.zeros(units, np.int64), np.zeros(units, np.bool_)
         self._before, self._site = np.full(units, -1, np.int64), np.zeros(units, np.int64)
         self._sites: dict[int, tuple[Team, Site, str, int]] = {}

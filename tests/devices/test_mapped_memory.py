@@ -26,6 +26,7 @@ ECHO = f"""__global__ void echo(volatile unsigned* mail, int rounds) {{
             if (++turns > {BOUND}u) {{ mail[3] = 1; return; }}
             __nanosleep(100);
         }}
+        __threadfence_system();
     }}
 }}"""
 

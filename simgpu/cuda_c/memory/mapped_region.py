@@ -3,8 +3,8 @@
 All accesses may be volatile, so that none is a data race, and still come in the wrong order. Two words tell.
 A thread stores to one and then to the other, without a `__threadfence_system()` between, and the host writes
 over the second: so it took that for a signal, and may have seen it before the first. Or a thread looks at one
-until the host has written there, and then, without that fence, at the other, which the host wrote before. What
-the host reads, nobody sees. What it wrote is what changes while the kernel is paused.
+until the host has written there, and then, without that fence, at the other, which the host wrote before.
+What the host reads, nobody sees. What it wrote is what changes while the kernel is paused.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from simgpu.cuda_c.types import Scalar
 from simgpu.errors import RaceError
 
 _UNIT = 4  # bytes that are kept account of together; a longer word counts by its first ones
-# What is known of a thread: the words that it looked at last; of which turn of the host it has heard there, and
-# up to which it has fenced since; and the first word to which it has stored since its last fence.
+# What is known of a thread: the words that it looked at last; of which turn of the host it has heard there,
+# and up to which it has fenced since; and the first word to which it has stored since its last fence.
 _LOOKED, _HEARD, _KNOWS, _FIRST = slice(0, 2), 2, 3, 4
 
 

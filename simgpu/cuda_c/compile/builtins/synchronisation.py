@@ -131,7 +131,7 @@ def _counting(finish: Callable[[Any, Any], Any]) -> Handler:
 
 
 def _met_some(t: Team, m: Mask, names: NDArray[np.uint32]) -> None:
-    """The lanes that a mask names have met, and not all of their warp: note when each last met which others."""
+    """Lanes that a mask names have met, and not all of their warp: note when each last met which others."""
     lanes, count = m.index, t.layout.lanes
     if t.met is None:
         t.met, t.met_by = np.zeros((count, WARP), np.int64), np.zeros(count, np.uint32)

@@ -463,10 +463,10 @@ class Device:
             for use in shared:
                 self.machine.host_history.touch(use.array, use.name, access, now, writes=use.writes)
             for memory in piece.reads:
-                memory.history.read(memory.cells.name, access, now)
+                memory.history.read(memory.cells, access, now)
             for number, memory in enumerate(piece.writes):
                 by = piece.adds[number] if piece.adds else ""
-                memory.history.write(memory.cells.name, access, now, by)
+                memory.history.write(memory.cells, access, now, by)
         except StreamRaceError:
             self.machine.host_history.withdraw(access)
             raise

@@ -10,20 +10,22 @@ from __future__ import annotations
 import math
 import signal
 import threading
+import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Generator, Hashable, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cache, cached_property
 from typing import TYPE_CHECKING
 from zlib import crc32
 
 import numpy as np
+from numpy.typing import NDArray
 
 from simgpu import cuda_c
 from simgpu.common import Dim3
 from simgpu.cuda_c import GlobalMemory, LaunchResult, MemoryState
-from simgpu.errors import UsageError, given_up
+from simgpu.errors import DeviceError, UsageError, given_up
 from simgpu.memory import Memory
 from simgpu.order import Tells
 from simgpu.pieces import Piece
@@ -45,6 +47,7 @@ EACH = 8  # launches of one kind that are kept: each is compared with
 KINDS = 4096  # kinds of launches whose work is kept in mind
 # What a kernel that spins takes from others besides its places: next to nothing, as one that sleeps does.
 _IDLE = 1e-9
+MOST_ASKED = 1 << 16  # threads of a launch that is interpreted to find out which bytes it touches
 _SHORTEST_NAP = 1.0  # us between two looks of a kernel that waits with a limit: a trip over the bus
 
 
@@ -135,10 +138,40 @@ class KernelLaunch:
         read = [memory for memory in ways if memory not in written]
         cost = self.device.spec.call_launch_us
         detail: dict[str, object] = {"grid": list(self.grid), "block": list(self.block)}
-        tells = Tells(kernel.code.watches, frozenset(memory.place for memory in told))
+        by = frozenset(memory.place for memory in told)
+        tells = Tells(kernel.code.watches, by, self._reach())
         adding = ["".join(ways[memory]) if len(ways[memory]) == 1 else "" for memory in written]
         made = ("kernel", function.name, cost, self._begin, written, read, detail)
         return Piece(*made, tells=tells, adds=adding)
+
+    def _reach(self) -> Callable[[GlobalMemory], NDArray[np.bool_] | None]:
+        """Tells which bytes of a memory it touches: by a run on copies, once somebody asks."""
+        kernel, variables, shape = (
+            self.function.kernel,
+            self.function.variables,
+            (self.grid, self.block),
+        )
+        shared, few = self.shared_mem, math.prod(self.grid) * math.prod(self.block) <= MOST_ASKED
+        # Not the memories, which may go meanwhile.
+        given = [weakref.ref(v) if isinstance(v, GlobalMemory) else v for v in self.values]
+
+        @cache
+        def reached() -> Mapping[int, NDArray[np.bool_]]:
+            values = [v() if isinstance(v, weakref.ref) else v for v in given]
+            copies = {id(v): v.copy() for v in values if isinstance(v, GlobalMemory)}
+            for copy in copies.values():
+                copy.mark_written()
+            args = [copies.get(id(v), v) for v in values]
+            others = {name: v.copy() for name, v in variables.items()}
+            try:
+                run = kernel.begin(others, *shape, args, dynamic_shared=shared)
+                run.finish()
+            except DeviceError:
+                return {}
+            return {key: run.touched(copy) for key, copy in copies.items()}
+
+        told = few and not (kernel.code.watches or kernel.code.follows)
+        return lambda memory: reached().get(id(memory)) if told else None
 
     def _room(self) -> int:
         """Blocks that the device holds at once."""

@@ -13,11 +13,14 @@ with it.
 from __future__ import annotations
 
 import weakref
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
+from numpy.typing import NDArray
 
 from simgpu.common import HostBuffer
+from simgpu.cuda_c import GlobalMemory
 from simgpu.errors import StreamRaceError
 
 Key = tuple[int, int]  # device, stream
@@ -61,6 +64,8 @@ class Tells:
 
     waits: bool  # whether it has a loop that may wait
     by: frozenset[int]  # the memories (by address) that it accesses by atomics or as volatile
+    # The bytes of a memory that it touches; None if that cannot be told.
+    reach: Callable[[GlobalMemory], NDArray[np.bool_] | None] = lambda _: None
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +83,11 @@ class Access:
         a, b = self.tells, other.tells
         return a is not None and b is not None and (a.waits or b.waits) and bool(a.by & b.by)
 
+    def apart(self, other: Access, memory: GlobalMemory) -> bool:
+        """True if two kernels touch no byte of a memory in common."""
+        mine, theirs = (t and t.reach(memory) for t in (self.tells, other.tells))
+        return mine is not None and theirs is not None and not (mine & theirs).any()
+
 
 @dataclass(slots=True)
 class History:
@@ -88,35 +98,44 @@ class History:
     # By the atomic that they use, and their stream.
     adders: dict[tuple[str, Key], Access] = field(default_factory=dict[tuple[str, Key], Access])
 
-    def read(self, array: str, access: Access, now: Clock) -> None:
+    def read(self, memory: GlobalMemory, access: Access, now: Clock) -> None:
         """Note a read; `StreamRaceError` if it may overtake the last write."""
-        self._check(array, access, now, "reads")
+        self._check(memory, access, now, "reads")
         self.readers[access.key] = access
 
-    def write(self, array: str, access: Access, now: Clock, by: str = "") -> None:
+    def write(self, memory: GlobalMemory, access: Access, now: Clock, by: str = "") -> None:
         """Note a write; `StreamRaceError` if it may overtake an earlier read or write.
 
         `by` is the atomic by which it adds to the array, if that is all that it does with it.
         """
-        self._check(array, access, now, "writes", by)
-        for reader in self.readers.values():
-            if not _ordered(reader, access, now):
-                raise _race(f"array {array!r}", reader, "reads", access, "writes")
+        beside = self._check(memory, access, now, "writes", by)
+        readers = _beside(memory, [*self.readers.values()], "reads", access, now, "writes")
         if by:
             self.adders[by, access.key] = access
         else:
             self.writer = access
-            self.readers.clear()
-            self.adders.clear()
+            self.readers = {reader.key: reader for reader in readers}
+            self.adders = {("", writer.key): writer for writer in beside}
 
-    def _check(self, array: str, access: Access, now: Clock, does: str, by: str = "") -> None:
+    def _check(
+        self, memory: GlobalMemory, access: Access, now: Clock, does: str, by: str = ""
+    ) -> list[Access]:
         """`StreamRaceError` if this may overtake a write; those who add by the same atomic may."""
         before = [] if self.writer is None else [self.writer]
         if self.adders:
             before += [adder for (how, _), adder in self.adders.items() if not by or how != by]
-        for writer in before:
-            if not _ordered(writer, access, now):
-                raise _race(f"array {array!r}", writer, "writes", access, does)
+        return _beside(memory, before, "writes", access, now, does)
+
+
+def _beside(
+    memory: GlobalMemory, before: list[Access], did: str, access: Access, now: Clock, does: str
+) -> list[Access]:
+    """Those that are not ordered before this, which is a race unless they touch other bytes."""
+    found = [one for one in before if not _ordered(one, access, now)]
+    for one in found:
+        if not one.apart(access, memory):
+            raise _race(f"array {memory.name!r}", one, did, access, does)
+    return found
 
 
 @dataclass(frozen=True, slots=True)

@@ -61,6 +61,14 @@ class GlobalRegion(ByteRegion):
         self._touch(int(write), mask, shift, part, size)
         return part
 
+    def touched(self) -> NDArray[np.bool_]:
+        """The bytes that were loaded or stored; all between the first and the last one if they are many."""
+        out = np.zeros(self.nbytes, np.bool_)
+        for touched, hull in zip(self._touched, self._hull, strict=True):
+            out |= False if touched is None else touched[: self.nbytes] > 0
+            out[slice(*hull) if hull else slice(0)] = True
+        return out
+
     def needed(self, way: int) -> int:
         """Different bytes that were loaded (0) or stored (1)."""
         touched, hull = self._touched[way], self._hull[way]

@@ -9,6 +9,7 @@ from functools import cached_property, partial
 from typing import Any, NoReturn, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from simgpu.cuda_c.compile.kernels import Code
 from simgpu.cuda_c.compile.variables import Variable
@@ -80,6 +81,10 @@ class Execution:
             self._spent = time.monotonic() - self._launch.since
             for region in self._launch.talk:
                 region.pause()
+
+    def touched(self, memory: GlobalMemory) -> NDArray[np.bool_]:
+        """The bytes of a memory that it has loaded or stored."""
+        return self._regions[id(memory)].touched()
 
     @property
     def clock(self) -> int:

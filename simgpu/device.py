@@ -380,15 +380,11 @@ class Device:
         ready = self.now() + self.spec.start_us
         cause = _Cause(target, access, *self.caller.group(), call, in_graph, ready)
         target.submit(self._command(piece, cause))
-        for use in shared:
-            if use.alone:
-                by = "kernel" if piece.kind == "kernel" else "copy"
-                self.machine.lend(
-                    access,
-                    target.clock.copy(),
-                    use.array,
-                    f"{use.name!r} was changed while its {by}",
-                )
+        by = "kernel" if piece.kind == "kernel" else "copy"
+        for array, memory, _, alone in shared:
+            if alone:
+                what = f"{memory!r} was changed while its {by}"
+                self.machine.lend(access, target.clock.copy(), array, what)
 
     def _command(self, piece: Piece, cause: _Cause, turn: int = 0) -> Command:
         """The entry of a queue for a piece of work; `turn` counts how often it has come round."""

@@ -47,7 +47,6 @@ EACH = 8  # launches of one kind that are kept: each is compared with
 KINDS = 4096  # kinds of launches whose work is kept in mind
 # What a kernel that spins takes from others besides its places: next to nothing, as one that sleeps does.
 _IDLE = 1e-9
-MOST_ASKED = 1 << 16  # threads of a launch that is interpreted to find out which bytes it touches
 _SHORTEST_NAP = 1.0  # us between two looks of a kernel that waits with a limit: a trip over the bus
 
 
@@ -146,32 +145,33 @@ class KernelLaunch:
 
     def _reach(self) -> Callable[[GlobalMemory], NDArray[np.bool_] | None]:
         """Tells which bytes of a memory it touches: by a run on copies, once somebody asks."""
-        kernel, variables, shape = (
-            self.function.kernel,
-            self.function.variables,
-            (self.grid, self.block),
-        )
-        shared, few = self.shared_mem, math.prod(self.grid) * math.prod(self.block) <= MOST_ASKED
+        function, shape, shared = self.function, (self.grid, self.block), self.shared_mem
         # Not the memories, which may go meanwhile.
         given = [weakref.ref(v) if isinstance(v, GlobalMemory) else v for v in self.values]
 
         @cache
         def reached() -> Mapping[int, NDArray[np.bool_]]:
-            values = [v() if isinstance(v, weakref.ref) else v for v in given]
+            kernel, values = (
+                function.kernel,
+                [v() if isinstance(v, weakref.ref) else v for v in given],
+            )
+            much = sum(v.nbytes for v in values if isinstance(v, GlobalMemory)) > LARGEST
+            much |= math.prod(shape[0]) * math.prod(shape[1]) > cuda_c.Limits.batch_lanes
+            if much or kernel.code.watches or kernel.code.follows:
+                return {}
             copies = {id(v): v.copy() for v in values if isinstance(v, GlobalMemory)}
-            for copy in copies.values():
-                copy.mark_written()
+            for memory in copies.values():
+                memory.mark_written()
+            others = {name: v.copy() for name, v in function.variables.items()}
             args = [copies.get(id(v), v) for v in values]
-            others = {name: v.copy() for name, v in variables.items()}
             try:
                 run = kernel.begin(others, *shape, args, dynamic_shared=shared)
                 run.finish()
             except DeviceError:
                 return {}
-            return {key: run.touched(copy) for key, copy in copies.items()}
+            return {key: run.regions[id(copy)].touched() for key, copy in copies.items()}
 
-        told = few and not (kernel.code.watches or kernel.code.follows)
-        return lambda memory: reached().get(id(memory)) if told else None
+        return lambda memory: reached().get(id(memory))
 
     def _room(self) -> int:
         """Blocks that the device holds at once."""

@@ -13,7 +13,7 @@ with it.
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -91,44 +91,34 @@ class Access:
 
 @dataclass(slots=True)
 class History:
-    """The access that wrote an array last, and those that have read it or added to it since."""
+    """The accesses that wrote an array last or add to it, and those that have read it since."""
 
-    writer: Access | None = None
+    # By the atomic by which they add, if that is all, and their stream.
+    writers: dict[tuple[str, Key], Access] = field(default_factory=dict[tuple[str, Key], Access])
     readers: dict[Key, Access] = field(default_factory=dict[Key, Access])
-    # By the atomic that they use, and their stream.
-    adders: dict[tuple[str, Key], Access] = field(default_factory=dict[tuple[str, Key], Access])
 
     def read(self, memory: GlobalMemory, access: Access, now: Clock) -> None:
         """Note a read; `StreamRaceError` if it may overtake the last write."""
-        self._check(memory, access, now, "reads")
+        _beside(memory, self.writers.values(), "writes", access, now, "reads")
         self.readers[access.key] = access
 
     def write(self, memory: GlobalMemory, access: Access, now: Clock, by: str = "") -> None:
         """Note a write; `StreamRaceError` if it may overtake an earlier read or write.
 
-        `by` is the atomic by which it adds to the array, if that is all that it does with it.
+        `by` is the atomic by which it adds to the array, if that is all that it does with it: those who add
+        by the same one may overtake each other.
         """
-        beside = self._check(memory, access, now, "writes", by)
-        readers = _beside(memory, [*self.readers.values()], "reads", access, now, "writes")
-        if by:
-            self.adders[by, access.key] = access
-        else:
-            self.writer = access
+        others = [writer for (how, _), writer in self.writers.items() if not by or how != by]
+        writers = _beside(memory, others, "writes", access, now, "writes")
+        readers = _beside(memory, self.readers.values(), "reads", access, now, "writes")
+        if not by:
+            self.writers = {("", writer.key): writer for writer in writers}
             self.readers = {reader.key: reader for reader in readers}
-            self.adders = {("", writer.key): writer for writer in beside}
-
-    def _check(
-        self, memory: GlobalMemory, access: Access, now: Clock, does: str, by: str = ""
-    ) -> list[Access]:
-        """`StreamRaceError` if this may overtake a write; those who add by the same atomic may."""
-        before = [] if self.writer is None else [self.writer]
-        if self.adders:
-            before += [adder for (how, _), adder in self.adders.items() if not by or how != by]
-        return _beside(memory, before, "writes", access, now, does)
+        self.writers[by, access.key] = access
 
 
 def _beside(
-    memory: GlobalMemory, before: list[Access], did: str, access: Access, now: Clock, does: str
+    memory: GlobalMemory, before: Iterable[Access], did: str, access: Access, now: Clock, does: str
 ) -> list[Access]:
     """Those that are not ordered before this, which is a race unless they touch other bytes."""
     found = [one for one in before if not _ordered(one, access, now)]

@@ -25,11 +25,9 @@ class HostUse(NamedTuple):
     """Bytes of the host that a piece of work touches."""
 
     array: HostBuffer
-    name: str  # of the memory on the device that they go with
+    name: str  # of the memory on the device
     writes: bool
-    alone: (
-        bool  # whether the host leaves them alone meanwhile, rather than talk to a kernel by them
-    )
+    alone: bool  # whether the host leaves them alone meanwhile, and does not talk by them
 
 
 @dataclass(frozen=True, eq=False, slots=True)

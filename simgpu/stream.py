@@ -48,8 +48,9 @@ class Event:
 
     @property
     def seen(self) -> bool:
-        """As `retired`, if the host has waited for it, or asked since it passed."""
-        return self.state.passed and self.machine.seen.follows(self.before)
+        """As `done`, of what the host knew before it asks here."""
+        known = self.state.passed and self.machine.seen.follows(self.before)
+        return self.done and known
 
     @exclusive
     def synchronize(self) -> None:

@@ -107,7 +107,7 @@ class Event(Protocol):
 
     @property
     def seen(self) -> bool:
-        """True once the host knows that the device has passed it; a GPU is asked, a simulated one is not."""
+        """As `done`; a simulated device says what the host knew before it asks here."""
         ...
 
     def synchronize(self) -> None:

@@ -60,14 +60,9 @@ class Submission(Run, Generic[T]):
         self.checks.clear()
 
     def completed(self) -> bool:
-        """Tell whether the host knows that the device is done with it; it looks, and never blocks.
-
-        A simulated host knows what it has seen until now. So a read without a wait fails even if its copy
-        happens to be over, and one that is tried again and again ends.
-        """
+        """Tell whether the host knew that the device is done with it, and look. Never blocks."""
         event = self.event
-        known = event is not None and event.seen
-        return self.settled or (event is not None and event.done and known)
+        return self.settled or (event is not None and event.seen)
 
     def settle(self, asked: bool = False) -> None:
         """It has completed. Nobody needs its event any more, unless it may still be asked how it went."""

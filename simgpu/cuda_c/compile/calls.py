@@ -244,15 +244,9 @@ def expand(
         returns = None if auto else type_names.resolve(c, function.returns)
         refers, around = function.returns.reference, function.namespace
         c.frame = frame = Frame(
-            False,
-            returns,
-            refers,
-            body.slot,
-            body.exit,
-            addressed,
-            namespace=around,
-            called=node.at,
+            False, returns, refers, body.slot, body.exit, addressed, namespace=around
         )
+        frame.called = node.at
         text = function.body
         # An error in a function of a header is reported where the function is called.
         if function.at.line < 0:

@@ -165,9 +165,8 @@ class Team:
         # When each lane last passed a barrier of its block, or of its warp.
         self.block_time: Any = 0
         self.warp_time: Any = 0
-        # When it last met each lane of its warp, if masks have named some; and which, the last time.
-        self.met: Any = None
-        self.met_by: Any = None
+        # When it last met each lane of its warp, once masks have named some; and that mask.
+        self.met: tuple[NDArray[np.int64], NDArray[np.uint32]] | None = None
         self.apart = False  # whether lanes were set aside: variables hold values of these as well
         # The place at which lanes go on for which the kernel is entered again, or -1.
         self.resume = -1

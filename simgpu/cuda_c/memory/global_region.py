@@ -14,7 +14,7 @@ from simgpu.cuda_c.memory.allocation import GlobalMemory
 from simgpu.cuda_c.memory.pointers import Ptr, Words
 from simgpu.cuda_c.memory.regions import UNSIGNED, WRITTEN, ByteRegion
 from simgpu.cuda_c.types import CHAR, Array, Scalar
-from simgpu.errors import ReadOnlyError
+from simgpu.errors import RaceError, ReadOnlyError
 
 
 class GlobalRegion(ByteRegion):
@@ -29,7 +29,6 @@ class GlobalRegion(ByteRegion):
         self.memory = memory
         self.watched = watched
         self.advice = memory.advice
-        self.given_back: dict[int, int] = {}  # the line for each packet (`builtins.packets`)
         self._touched: list[NDArray[np.uint8] | None] = [None, None]
         self._hull: list[tuple[int, int] | None] = [None, None]
 
@@ -104,6 +103,50 @@ class GlobalRegion(ByteRegion):
         low, high = (int(part.min()), int(part.max())) if varies(part) else (part, part)
         low, high = (low + shift) * size, (high + shift + 1) * size
         self._hull[way] = (low, high) if hull is None else (min(low, hull[0]), max(high, hull[1]))
+
+
+class MappedRegion(GlobalRegion):
+    """An allocation of the host's, in a launch that waits for the host.
+
+    All accesses may be volatile, so that none is a data race, and still come in the wrong order. If a thread
+    stores to a word and then to another, without a `__threadfence_system()` between, and the host overwrites
+    the second, it took that for a signal, and may have seen it before the first. What the host reads, nobody
+    sees. What it wrote is what changes while the kernel is paused.
+    """
+
+    def __init__(self, memory: GlobalMemory, launch: Launch, cell: int, watched: bool) -> None:
+        super().__init__(memory, launch, cell, watched)
+        self.held, self._word, words = self.data, cell, self.nbytes // cell + 1
+        self._signal, self._at = np.zeros(words, np.bool_), np.empty(words, object)
+        # The word to which the writer of a word had stored before, without a fence; and for each thread the
+        # first word to which it has stored since the last fence of its block.
+        self._before, self.first = np.full(words, -1, np.int64), dict[Team, NDArray[np.int64]]()
+        launch.talk.append(self)
+
+    def store(
+        self, team: Team, mask: Mask, ptr: Ptr, scalar: Scalar, value: Any, site: Site, wide: int
+    ) -> None:
+        super().store(team, mask, ptr, scalar, value, site, wide)
+        words = self.indices(team, mask, ptr, scalar, site) * scalar.size // self._word
+        if team not in self.first:
+            self.first[team] = np.full(team.layout.lanes, -1)
+        before = self.first[team][mask.index]
+        self.first[team][mask.index] = np.where((before < 0) & ~self._signal[words], words, before)
+        self._before[words], self._at[words] = np.where(before == words, -1, before), site.at
+
+    def answered(self) -> None:
+        """The host has had its turn: see what it wrote."""
+        words = np.unique(np.flatnonzero(self.data != self.held) // self._word)
+        self._signal[words], before = True, self._before[words]
+        bad = (before >= 0) & ~self._signal[before]
+        if bad.any():
+            data, flag = int(before[bad][0]), int(words[bad][0])
+            text = (
+                f"writes '{self.memory.name}'[{data}] (line {self._at[data].line}) and then [{flag}], which "
+                "the host took for a signal, without a __threadfence_system() between: the host may see the "
+                "signal first"
+            )
+            next(iter(self.first)).fault(RaceError, self._at[flag], None, text)
 
 
 def literal(team: Team, text: str) -> Ptr:

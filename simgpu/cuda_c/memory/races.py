@@ -235,7 +235,7 @@ def _ordered(a: Access, me: Any, other: Any, when: Any) -> NDArray[np.bool_]:
         # Old samples rely on warps in step, and say volatile to keep the compiler from reordering.
         return by_block | same_warp
     if a.team.met is not None:
-        by_block |= same_warp & (when <= a.team.met[a.mask.index, other & 31])
+        by_block |= same_warp & (when <= a.team.met[0][a.mask.index, other & 31])
     return by_block | (same_warp & (when <= a.after_warp_barrier))
 
 

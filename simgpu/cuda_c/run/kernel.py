@@ -9,7 +9,6 @@ from functools import cached_property, partial
 from typing import Any, NoReturn, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from simgpu.cuda_c.compile.kernels import Code
 from simgpu.cuda_c.compile.variables import Variable
@@ -20,9 +19,8 @@ from simgpu.cuda_c.lockstep.team import Dim, Launch, Limits
 from simgpu.cuda_c.memory.access import NULL
 from simgpu.cuda_c.memory.addresses import Addresses
 from simgpu.cuda_c.memory.allocation import GlobalMemory
-from simgpu.cuda_c.memory.global_region import GlobalRegion
+from simgpu.cuda_c.memory.global_region import GlobalRegion, MappedRegion
 from simgpu.cuda_c.memory.hostile import MOST, MOST_BLOCKS, Hostile, LateGlobal
-from simgpu.cuda_c.memory.mapped_region import MappedRegion
 from simgpu.cuda_c.memory.messages import Messages
 from simgpu.cuda_c.memory.pointers import Ptr
 from simgpu.cuda_c.run.blocks import Blocks
@@ -53,7 +51,7 @@ class Execution:
     _launch: Launch
     _blocks: Blocks
     _tally: Tally
-    _regions: Mapping[int, GlobalRegion]
+    regions: Mapping[int, GlobalRegion]  # by the `id` of their memories
     _facts: dict[str, int]
     _spent: float = 0.0  # seconds of interpreting
 
@@ -63,10 +61,7 @@ class Execution:
         return self._launch.changes
 
     def go_on(self, *, last: bool = False, host: bool = False) -> bool:
-        """Run on, since others wrote to memory, or with `last` never will; tell whether it has ended.
-
-        With `host`, all that was written meanwhile was written by the host.
-        """
+        """Run on, since others (`host`: only the host) wrote, or with `last` never will; True if it ended."""
         for region in self._launch.talk if host else ():
             region.answered()
         self._launch.since = time.monotonic() - self._spent
@@ -80,11 +75,7 @@ class Execution:
         finally:
             self._spent = time.monotonic() - self._launch.since
             for region in self._launch.talk:
-                region.pause()
-
-    def touched(self, memory: GlobalMemory) -> NDArray[np.bool_]:
-        """The bytes of a memory that it has loaded or stored."""
-        return self._regions[id(memory)].touched()
+                region.held = region.data.copy()
 
     @property
     def clock(self) -> int:
@@ -115,7 +106,7 @@ class Execution:
     def result(self) -> LaunchResult:
         """The outcome so far."""
         loaded = stored = 0
-        for region in self._regions.values():
+        for region in self.regions.values():
             if not region.memory.fully_initialised:
                 region.memory.settle()
             loaded += region.needed(0)

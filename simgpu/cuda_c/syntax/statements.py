@@ -77,7 +77,10 @@ class StatementParser(DeclaratorParser):
         if self.at_type() or self.at(*ALIGNMENT):
             start = self.position
             storage, base = self.specifiers()
-            bracketed = self.at("(") and self.ahead().is_("*", "&") and not self._member_behind()
+            bracketed, inside = self.at("(") and self.ahead().is_("*", "&"), self.position
+            if bracketed:  # unless a member follows: `atomic_ref<int>(*x).load();`
+                self.skip_brackets("(", ")", "this '(' is never closed")
+                bracketed, self.position = not self.at("."), inside
             bracketed |= self._in_plain_brackets() and self.ahead(3).is_("=", ";", "[", "{")
             if storage & {"extern", "__device__"} and self.ahead().is_("("):
                 while not self.advance().is_(";"):  # a function is declared, and known anyway
@@ -135,14 +138,6 @@ class StatementParser(DeclaratorParser):
     def _in_plain_brackets(self) -> bool:
         """Tell whether the next brackets hold nothing but a name."""
         return self.at("(") and self.ahead().kind == "name" and self.ahead(2).is_(")")
-
-    def _member_behind(self) -> bool:
-        """Tell whether a member follows these brackets, as in `atomic_ref<int>(*x).load();`."""
-        start = self.position
-        self.skip_brackets("(", ")", "this '(' is never closed")
-        found = self.at(".")
-        self.position = start
-        return found
 
     def alias(self) -> ast.Statement:
         """`typedef` or `using`, from that word on."""

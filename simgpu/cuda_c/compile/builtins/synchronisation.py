@@ -1,4 +1,4 @@
-"""Barriers, fences, and packets that go to the host and back."""
+"""Barriers and fences."""
 
 from __future__ import annotations
 
@@ -14,21 +14,13 @@ from simgpu.cuda_c.compile.context import Context
 from simgpu.cuda_c.compile.conversions import convert, value
 from simgpu.cuda_c.compile.typed import Evaluate, Expr
 from simgpu.cuda_c.lockstep.masks import WARP, Mask, varies
-from simgpu.cuda_c.lockstep.meter import Site
 from simgpu.cuda_c.lockstep.team import Team
 from simgpu.cuda_c.lockstep.waiting_threads import Apart
-from simgpu.cuda_c.memory.global_region import GlobalRegion
-from simgpu.cuda_c.memory.races import Access
 from simgpu.cuda_c.memory.shared_region import SharedRegion
 from simgpu.cuda_c.syntax.ast import Call
 from simgpu.cuda_c.text.source import Position
-from simgpu.cuda_c.types import BOOL, INT, UINT, ULLONG, VOID
-from simgpu.errors import BarrierError, RaceError
-
-# What is done with a packet, which kernel and host hand to each other: see `_packet`.
-_TAKE, _USE, _BACK = 0, 2, 3
-_DOES = ("takes", "asks by", "reads the answer of", "gives back")
-_SPARE = 2  # words from the state of a packet to one that nobody uses
+from simgpu.cuda_c.types import BOOL, INT, UINT, VOID
+from simgpu.errors import BarrierError
 
 
 def barrier(t: Team, m: Mask, at: Position, waits: bool = False, alone: bool = False) -> None:
@@ -134,14 +126,15 @@ def _met_some(t: Team, m: Mask, names: NDArray[np.uint32]) -> None:
     """Lanes that a mask names have met, and not all of their warp: note when each last met which others."""
     lanes, count = m.index, t.layout.lanes
     if t.met is None:
-        t.met, t.met_by = np.zeros((count, WARP), np.int64), np.zeros(count, np.uint32)
+        t.met = np.zeros((count, WARP), np.int64), np.zeros(count, np.uint32)
+    times, last = t.met
     peers = (names[:, None] >> np.arange(WARP, dtype=np.uint32) & np.uint32(1)).astype(bool)
-    known = t.met[lanes]
-    if (t.met_by[lanes] != names).any():  # what others of these have learnt since
+    known = times[lanes]
+    if (last[lanes] != names).any():  # what others of these have learnt since
         for k in range(WARP):
-            theirs = t.met[np.minimum(lanes - t.layout.lane[lanes] + k, count - 1)]
+            theirs = times[np.minimum(lanes - t.layout.lane[lanes] + k, count - 1)]
             known = np.where(peers[:, k : k + 1], np.maximum(known, theirs), known)
-    t.met[lanes], t.met_by[lanes] = np.where(peers, t.clock, known), names
+    times[lanes], last[lanes] = np.where(peers, t.clock, known), names
 
 
 def _syncwarp(c: Context, node: Call, used: bool) -> Expr:
@@ -196,8 +189,9 @@ def _system_fence(c: Context, node: Call, used: bool) -> Expr:
         fence(t, m)
         if t.launch.watches:
             t.launch.published = int(t.meter.clocks()[t.layout.warp[m.index]].max())
-        for region in t.launch.talk:
-            region.fence(t, m.index)
+        for region in t.launch.talk:  # whoever meets this thread at a barrier has fenced, too
+            if t in region.first:
+                region.first[t][np.isin(t.layout.block, t.layout.block[m.index])] = -1
 
     return value(c, VOID, run, node.at)
 
@@ -216,46 +210,6 @@ def _grid_sync(c: Context, node: Call, used: bool) -> Expr:
     return value(c, VOID, run, node.at)
 
 
-def _packet(c: Context, node: Call, used: bool) -> Expr:
-    """`__simgpu_packet(state, asked, step)`: a step of a packet, the host's while its state is `asked`.
-
-    It costs nothing and changes nothing, and a step out of turn is an error. To the race detector, whoever
-    reads an answer reads a spare word, and whoever takes a packet, asks or gives it back writes there.
-    """
-    word, asked, step = arguments(c, node, 3)
-    host, number = int(asked.constant), int(step.constant)
-    does, at = _DOES[number], c.frame.called or node.at
-    site = Site(-1, at, write=number != _USE)
-
-    def run(t: Team, m: Mask) -> None:
-        state = word.run(t, m)
-        region = state.region
-        if not isinstance(region, GlobalRegion):
-            return
-        shift, part = region.locate(t, m, state, ULLONG, site)
-        index = np.broadcast_to(np.asarray(part, np.int64) + shift, (m.n,))
-        busy = region.flat(ULLONG)[index] == host
-        for lane, packet, away in zip(m.index.tolist(), index.tolist(), busy, strict=True):
-            line = region.given_back.pop(packet, 0)
-            if number != _TAKE and (away or line):
-                why = "the host has, and has not answered yet: wait for its answer first"
-                if line:
-                    why = (
-                        f"was given back in line {line}, so that another thread may have it by now"
-                    )
-                t.fault(RaceError, at, lane, f"{does} a packet that {why}", array=state.name)
-            if number == _BACK:
-                region.given_back[packet] = at.line
-        t.clock += 1
-        access = Access(region, state.name, t, m, _SPARE, index, ULLONG.size, site)
-        if number == _USE:
-            region.note_read(access, index)
-        else:
-            region.note_write(access, index, None)
-
-    return value(c, VOID, run, node.at)
-
-
 TABLE: dict[str, Handler] = {
     "__syncthreads": fenced(_syncthreads),
     "__syncthreads_count": fenced(_counting(lambda yes, came: yes)),
@@ -266,5 +220,4 @@ TABLE: dict[str, Handler] = {
     "__threadfence": fenced(_fence),
     "__threadfence_system": fenced(_system_fence),
     "__threadfence_block": fenced(_fence),
-    "__simgpu_packet": _packet,
 }

@@ -144,9 +144,8 @@ class KernelLaunch:
         return Piece(*made, tells=tells, adds=adding)
 
     def _reach(self) -> Callable[[GlobalMemory], NDArray[np.bool_] | None]:
-        """Tells which bytes of a memory it touches: by a run on copies, once somebody asks."""
+        """Tells which bytes of a memory it touches: by a run on copies, once asked, while all are there."""
         function, shape, shared = self.function, (self.grid, self.block), self.shared_mem
-        # Not the memories, which may go meanwhile.
         given = [weakref.ref(v) if isinstance(v, GlobalMemory) else v for v in self.values]
 
         @cache

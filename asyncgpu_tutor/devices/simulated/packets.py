@@ -16,9 +16,8 @@ from simgpu.cuda_c.syntax.ast import Call
 from simgpu.cuda_c.types import ULLONG, VOID
 from simgpu.errors import RaceError
 
-_TAKE, _USE = 0, 2
 _DOES = ("takes", "asks by", "reads the answer of", "gives back")
-_SPARE = 2  # words from a packet's state to one that nobody uses
+_TAKE, _USE, _SPARE = 0, 2, 2  # the latter: words from a packet's state to one that nobody uses
 
 
 def _packet(c: Context, node: Call, used: bool) -> Expr:

@@ -13,7 +13,7 @@ with it.
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -48,6 +48,10 @@ class Clock:
         """One more piece of work on a stream; its number."""
         count = self._seen[key] = self._seen.get(key, 0) + 1
         return count
+
+    def add(self, access: Access) -> None:
+        """An access comes before this point."""
+        self._seen[access.key] = max(access.count, self._seen.get(access.key, 0))
 
     def follows(self, other: Clock) -> bool:
         """True if all that comes before `other` comes before this point too."""
@@ -96,10 +100,15 @@ class History:
     # By the atomic by which they add, if that is all, and their stream.
     writers: dict[tuple[str, Key], Access] = field(default_factory=dict[tuple[str, Key], Access])
     readers: dict[Key, Access] = field(default_factory=dict[Key, Access])
+    past: Clock = field(
+        default_factory=Clock
+    )  # those before them, of which is not known what they touched
 
     def read(self, memory: GlobalMemory, access: Access, now: Clock) -> None:
         """Note a read; `StreamRaceError` if it may overtake the last write."""
-        _beside(memory, self.writers.values(), "writes", access, now, "reads")
+        self._beside(memory, [*self.writers.values()], "writes", access, now, "reads")
+        if access.key in self.readers:
+            self.past.add(self.readers[access.key])
         self.readers[access.key] = access
 
     def write(self, memory: GlobalMemory, access: Access, now: Clock, by: str = "") -> None:
@@ -109,23 +118,32 @@ class History:
         by the same one may overtake each other.
         """
         others = [writer for (how, _), writer in self.writers.items() if not by or how != by]
-        writers = _beside(memory, others, "writes", access, now, "writes")
-        readers = _beside(memory, self.readers.values(), "reads", access, now, "writes")
+        writers = self._beside(memory, others, "writes", access, now, "writes")
+        readers = self._beside(memory, [*self.readers.values()], "reads", access, now, "writes")
         if not by:
             self.writers = {("", writer.key): writer for writer in writers}
             self.readers = {reader.key: reader for reader in readers}
         self.writers[by, access.key] = access
 
-
-def _beside(
-    memory: GlobalMemory, before: Iterable[Access], did: str, access: Access, now: Clock, does: str
-) -> list[Access]:
-    """Those that are not ordered before this, which is a race unless they touch other bytes."""
-    found = [one for one in before if not _ordered(one, access, now)]
-    for one in found:
-        if not one.apart(access, memory):
-            raise _race(f"array {memory.name!r}", one, did, access, does)
-    return found
+    def _beside(
+        self,
+        of: GlobalMemory,
+        before: list[Access],
+        did: str,
+        access: Access,
+        now: Clock,
+        does: str,
+    ) -> list[Access]:
+        """Those that are not ordered before this: a race unless they touch other bytes."""
+        out: list[Access] = []
+        for one in before:
+            if _ordered(one, access, now):
+                self.past.add(one)
+            elif now.follows(self.past) and one.apart(access, of):
+                out.append(one)
+            else:
+                raise _race(f"array {of.name!r}", one, did, access, does)
+        return out
 
 
 @dataclass(frozen=True, slots=True)

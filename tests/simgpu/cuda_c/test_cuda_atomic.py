@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
+
 import numpy as np
 import pytest
 
@@ -59,3 +61,15 @@ def test_members_of_both_classes_count_all_threads() -> None:
     assert list(n) == [64, 31, 1]
     assert swapped[0] == 1
     assert u[0] == 7 + 32
+
+
+@pytest.mark.parametrize("scope", ["thread", "block"])
+def test_what_is_made_and_used_in_one_statement_has_its_scope(scope: str) -> None:
+    source = f"""#include <cuda/atomic>
+    extern "C" __global__ void k(int* n) {{
+        cuda::atomic_ref<int, cuda::thread_scope_{scope}>(*(n + 1)).fetch_add(1);
+    }}"""
+    n = np.zeros(2, np.int32)
+    with pytest.raises(errors.RaceError) if scope == "thread" else nullcontext():
+        launch(source, "k", 1, 32, n)
+    assert scope == "thread" or n[1] == 32

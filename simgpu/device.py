@@ -381,9 +381,9 @@ class Device:
         cause = _Cause(target, access, *self.caller.group(), call, in_graph, ready)
         target.submit(self._command(piece, cause))
         by = "kernel" if piece.kind == "kernel" else "copy"
-        for array, memory, _, alone in shared:
+        for array, name, _, alone in shared:
             if alone:
-                what = f"{memory!r} was changed while its {by}"
+                what = f"{name!r} was changed while its {by}"
                 self.machine.lend(access, target.clock.copy(), array, what)
 
     def _command(self, piece: Piece, cause: _Cause, turn: int = 0) -> Command:
@@ -396,7 +396,7 @@ class Device:
 
         whim = self.adversary.whim() if self.adversary is not None else _NO_WHIM
         found: dict[str, object] = {"turn": turn} if turn else {}
-        fills = [use.array for use in piece.on_host() if use.writes]
+        fills = [array for array, _, writes, _ in piece.on_host() if writes]
         before = target.clock.copy() if fills else target.clock
 
         def start() -> Work:
@@ -456,8 +456,8 @@ class Device:
     def _touch(self, piece: Piece, shared: Sequence[HostUse], access: Access, now: Clock) -> None:
         """Note what it reads and writes; what is refused has touched nothing, so the host's comes first."""
         try:
-            for use in shared:
-                self.machine.host_history.touch(use.array, use.name, access, now, writes=use.writes)
+            for array, name, writes, _ in shared:
+                self.machine.host_history.touch(array, name, access, now, writes=writes)
             for memory in piece.reads:
                 memory.history.read(memory.cells, access, now)
             for number, memory in enumerate(piece.writes):

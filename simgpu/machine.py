@@ -269,9 +269,7 @@ class Machine:
         waiters = self._waiters
         looks = self.engine.looks
         if self.engine.paused:
-            self.engine.catch_up(
-                self.host
-            )  # when the host has written, which a kernel sees no sooner
+            self.engine.catch_up(self.host)  # when it has written, which a kernel sees no sooner
         passes = self.engine.run_to(*[w.event for w in waiters])
         if passes or looks != self.engine.looks:
             self._patient_since = None

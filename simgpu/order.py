@@ -100,9 +100,7 @@ class History:
     # By the atomic by which they add, if that is all, and their stream.
     writers: dict[tuple[str, Key], Access] = field(default_factory=dict[tuple[str, Key], Access])
     readers: dict[Key, Access] = field(default_factory=dict[Key, Access])
-    past: Clock = field(
-        default_factory=Clock
-    )  # those before them, of which is not known what they touched
+    past: Clock = field(default_factory=Clock)  # earlier ones, of any bytes
 
     def read(self, memory: GlobalMemory, access: Access, now: Clock) -> None:
         """Note a read; `StreamRaceError` if it may overtake the last write."""
@@ -123,22 +121,18 @@ class History:
         if not by:
             self.writers = {("", writer.key): writer for writer in writers}
             self.readers = {reader.key: reader for reader in readers}
+        else:
+            self.past.add(access)  # since the next of its kind takes its place
         self.writers[by, access.key] = access
 
     def _beside(
-        self,
-        of: GlobalMemory,
-        before: list[Access],
-        did: str,
-        access: Access,
-        now: Clock,
-        does: str,
+        self, of: GlobalMemory, those: list[Access], did: str, access: Access, now: Clock, does: str
     ) -> list[Access]:
         """Those that are not ordered before this: a race unless they touch other bytes."""
         out: list[Access] = []
-        for one in before:
+        for one in those:
             if _ordered(one, access, now):
-                self.past.add(one)
+                self.past.add(one) if does == "writes" else None
             elif now.follows(self.past) and one.apart(access, of):
                 out.append(one)
             else:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, NamedTuple
+from typing import Literal, TypeAlias
 
 import numpy as np
 
@@ -21,13 +21,9 @@ from simgpu.times import copy_time
 Copying = Literal["memset", "h2d", "d2h", "d2d"]
 
 
-class HostUse(NamedTuple):
-    """Bytes of the host that a piece of work touches."""
-
-    array: HostBuffer
-    name: str  # of the memory on the device
-    writes: bool
-    alone: bool  # whether the host leaves them alone meanwhile, and does not talk by them
+# Bytes of the host that a piece of work touches: the name of the memory, whether they are written, and
+# whether the host leaves them alone meanwhile, and does not talk to a kernel by them.
+HostUse: TypeAlias = tuple[HostBuffer, str, bool, bool]
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -51,9 +47,8 @@ class Piece:
     # Bytes of pinned host memory that it reads, and that must not change until it has.
     lent: HostBuffer | None = None
     tells: Tells | None = None  # how a kernel may hear of others while it runs
-    lost: Callable[[DeviceError], None] | None = (
-        None  # called in place of `begin` where that is skipped
-    )
+    # Called in place of `begin` where that is skipped.
+    lost: Callable[[DeviceError], None] | None = None
     # By what it adds to those of `writes` that it does nothing else with: see `CompiledKernel.adds`.
     adds: Sequence[str] = ()
     # Asked when it is done: what comes next on its stream, before all else, and whether it then comes again.
@@ -65,11 +60,11 @@ class Piece:
         for writes, memories in ((False, self.reads), (True, self.writes)):
             for cells, place in [(m.cells, m.place) for m in memories if m.cells.mapped]:
                 alone = talks is None or not (talks.waits or place in talks.by)
-                out.append(HostUse(cells.data, cells.name, writes, alone))
+                out.append((cells.data, cells.name, writes, alone))
         if self.lent is not None:
-            out.append(HostUse(self.lent, self.writes[0].cells.name, False, True))
+            out.append((self.lent, self.writes[0].cells.name, False, True))
         if self.fills is not None:
-            out.append(HostUse(self.fills, self.reads[0].cells.name, True, True))
+            out.append((self.fills, self.reads[0].cells.name, True, True))
         return out
 
 

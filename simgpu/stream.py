@@ -138,9 +138,8 @@ class Stream:
 
     def follow(self, event: Event) -> None:
         """As `wait_event`, where it costs the host nothing: in a graph."""
-        if (
-            self.device.recorder is not None
-        ):  # all devices of a recording share their spans' numbers
+        # All devices of a recording share their spans' numbers.
+        if self.device.recorder is not None:
             self.device.recorder.wait(self.number, event.heads)
         self.clock.merge(event.before)
         op, _ = self.device.caller.group()

@@ -106,12 +106,10 @@ class GlobalRegion(ByteRegion):
 
 
 class MappedRegion(GlobalRegion):
-    """An allocation of the host's, in a launch that waits for the host.
+    """An allocation of the host's, in a launch that waits for it: what the host writes changes in a pause.
 
-    All accesses may be volatile, so that none is a data race, and still come in the wrong order. If a thread
-    stores to a word and then to another, without a `__threadfence_system()` between, and the host overwrites
-    the second, it took that for a signal, and may have seen it before the first. What the host reads, nobody
-    sees. What it wrote is what changes while the kernel is paused.
+    If a thread stores to a word and then, with no `__threadfence_system()` between, to another that the host
+    overwrites, it took that for a signal, and may see it first, though all is volatile, and so no data race.
     """
 
     def __init__(self, memory: GlobalMemory, launch: Launch, cell: int, watched: bool) -> None:

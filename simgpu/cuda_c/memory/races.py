@@ -174,9 +174,8 @@ class Shadow:
             bad &= changes() | by_atomic
         if bad.any():
             bad &= ~self._handed_over(a, bad, other, when)
-        if (
-            bad.any() and a.team.fetched is not None
-        ):  # what atomics have left is there for who has looked since
+        # What atomics have left is there for who has looked since.
+        if bad.any() and a.team.fetched is not None:
             bad &= ~(by_atomic & (a.team.fetched[a.mask.index] >= when))
         if bad.any():
             k = int(bad.argmax())

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
@@ -268,25 +267,21 @@ class TestKernelsThatWaitForEachOther:
             assert agt.ones((2,)).to_host().sync_on(stream).tolist() == [1, 1]
 
 
-@pytest.mark.parametrize("fence", ["", "__threadfence();", "__threadfence_system();"])
+@pytest.mark.parametrize("fence", ["", "__threadfence();"])
 async def test_a_letter_to_the_host_is_fenced_off_from_its_flag(sim: Device, fence: str) -> None:
     mail = agt.pin(np.zeros(4, np.uint32))
-    source = ECHO.replace("__threadfence_system();", fence, 1)
-    op = agt.Kernel(source)(agt.mapped(mail), 2, grid=1, block=1)
+    kernel = agt.Kernel(ECHO.replace("__threadfence_system();", fence, 1))
     answering = asyncio.create_task(answer(mail, 2))
-    with nullcontext() if "system" in fence else pytest.raises(errors.RaceError, match="signal"):
-        await op
+    with pytest.raises(errors.RaceError, match="took for a signal"):
+        await kernel(agt.mapped(mail), 2, grid=1, block=1)
     answering.cancel()
 
 
-@pytest.mark.parametrize("writes", [False, True])
-def test_the_host_leaves_alone_what_a_kernel_uses_in_place(sim: Device, writes: bool) -> None:
+def test_the_host_leaves_alone_what_a_kernel_uses_in_place(sim: Device) -> None:
     host, stream = agt.pin(np.ones(64, np.float32)), agt.create_stream()
-    pair = (agt.zeros(64), agt.mapped(host)) if writes else (agt.mapped(host), agt.zeros(64))
-    kernel = agt.Kernel(SQUARES)(64, *pair, grid=2, block=32)
-    kernel.async_on(stream)
-    stream.synchronize()  # what the kernel itself has written is no change
-    agt.Kernel(SQUARES)(64, agt.mapped(host), agt.zeros(64), grid=2, block=32).async_on(stream)
+    for arrays in ((agt.ones(64), agt.mapped(host)), (agt.mapped(host), agt.zeros(64))):
+        stream.synchronize()  # what a kernel itself has written is no change
+        agt.Kernel(SQUARES)(64, *arrays, grid=2, block=32).async_on(stream)
     host[3] = 7.0
     with pytest.raises(errors.HostBufferError, match="its kernel"):
         stream.synchronize()

@@ -83,7 +83,6 @@ MISTAKES: list[tuple[type[errors.KernelFault], str, dict[str, object], str]] = [
         "x[0] = i;", "o[i] = o[(i + 1) % n] + 1;", "o[0] += 1;", "x[i / 2] = x[i];",
         "__shared__ unsigned char b[32]; b[i] = i; o[i] = b[i ^ 1];",
         "if (i < 16) x[i] = 1; else x[i - 16] = 2;",
-        # The lanes that a mask names have met, and no others.
         "__shared__ int s[32]; s[i] = i; __syncwarp(i < 16 ? 0xffff : 0xffff0000); o[i] = s[i ^ 16];",
         "__shared__ int s[32]; s[i] = i; if (i < 2) __syncwarp(3); if (i == 1 || i == 2) o[i] = s[i ^ 3];",
         "__shared__ float s[32]; s[i] = x[i]; __syncwarp(); float v = i ? s[i - 1] : 0.0f; s[i] += v;",

@@ -336,7 +336,8 @@ packet
 packet.commit(...)
 
 # %% id=run-packet
-careless = agt.Kernel(r"""
+CARELESS = r"""
+#define HOSTCALL_UNCHECKED  // what that is for comes below
 #include "hostcall_async.cuh"
 __global__ void careless(unsigned long long* mail, unsigned long long* stack, unsigned long long* answer)
 {
@@ -350,7 +351,7 @@ __global__ void careless(unsigned long long* mail, unsigned long long* stack, un
     block_on(two);
     *answer = two.answer;
 }
-""")
+"""
 
 
 async def slowly(call):
@@ -360,8 +361,14 @@ async def slowly(call):
 
 
 heard = agt.pin(np.zeros(1, np.uint64))
-async with agt.hostcalls({16: slowly}, packets=1) as office:
-    await office.run(careless(*office.arrays, agt.mapped(heard), grid=1, block=1))
+
+
+async def two_questions(source):
+    async with agt.hostcalls({16: slowly}, packets=1) as office:
+        await office.run(agt.Kernel(source)(*office.arrays, agt.mapped(heard), grid=1, block=1))
+
+
+await two_questions(CARELESS)
 print("question 2 was answered with", heard[0])
 
 # %% id=packet-check tags=asserts
@@ -379,6 +386,16 @@ packet.reveal(
 # %% [markdown] id=owner-text
 # This is the bug behind the word **cancellation safety**, and it bites in Rust and Python as well. Whoever stops waiting has to ask: *who else still holds a piece of this?* A packet has one owner at a time. From the question to the answer, that's the host.
 #
+# On a GPU nothing tells you. The simulated device does, since it knows who has each packet. We had switched that off, by the `#define` in the first line, to see the wrong answer. Without it:
+
+# %% id=run-checked
+if device.simulated:
+    try:
+        await two_questions(CARELESS.replace("#define HOSTCALL_UNCHECKED", ""))
+    except agt.errors.RaceError as stopped:
+        print(stopped)
+
+# %% [markdown] id=left-text
 # So a dropped packet is not given back, but **left**: `hostcall_leave(host, p)` puts it on a pile of its own. When the usual piles are empty, `hostcall_try_begin` looks there for a packet that the host has finished with. Nothing is lost, and nothing is read by the wrong caller. (What was asked may still be done. If you asked for something to be written, hanging up doesn't unwrite it.)
 
 # %% [markdown] id=exercise-drop

@@ -379,14 +379,16 @@ class Device:
         call = graph_call if in_graph else self.call(f"{does} {piece.name}", piece.cost)
         ready = self.now() + self.spec.start_us
         cause = _Cause(target, access, *self.caller.group(), call, in_graph, ready)
-        target.submit(self._command(piece, cause))
+        target.submit(self._command(piece, shared, cause))
         by = "kernel" if piece.kind == "kernel" else "copy"
         for array, name, _, alone in shared:
             if alone:
                 what = f"{name!r} was changed while its {by}"
                 self.machine.lend(access, target.clock.copy(), array, what)
 
-    def _command(self, piece: Piece, cause: _Cause, turn: int = 0) -> Command:
+    def _command(
+        self, piece: Piece, shared: Sequence[HostUse], cause: _Cause, turn: int = 0
+    ) -> Command:
         """The entry of a queue for a piece of work; `turn` counts how often it has come round."""
         kind, name, target, access = piece.kind, piece.name, cause.stream, cause.access
         log = self.recorder
@@ -396,7 +398,7 @@ class Device:
 
         whim = self.adversary.whim() if self.adversary is not None else _NO_WHIM
         found: dict[str, object] = {"turn": turn} if turn else {}
-        fills = [array for array, _, writes, _ in piece.on_host() if writes]
+        fills = [array for array, _, writes, _ in shared if writes] if shared else []
         before = target.clock.copy() if fills else target.clock
 
         def start() -> Work:
@@ -437,9 +439,9 @@ class Device:
             if piece.decides is not None:
                 cause.ready = ended
                 chosen, again = piece.decides()
-                coming = [self._command(p, cause) for p in chosen]
+                coming = [self._command(p, p.on_host(), cause) for p in chosen]
                 if again:
-                    coming.append(self._command(piece, cause, turn + 1))
+                    coming.append(self._command(piece, shared, cause, turn + 1))
                 target.queue.waiting.extendleft(reversed(coming))
 
         def skipped(error: DeviceError) -> None:

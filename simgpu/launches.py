@@ -117,7 +117,7 @@ class KernelLaunch:
             raise UsageError(function.signature.miscounted(args))
         self.values = []
         written: list[Memory] = []
-        told: list[Memory] = []
+        told: set[int] = set()
         # The atomics by which it adds to what it writes; "" is none.
         ways: dict[Memory, set[str]] = {}
         for arg, parameter, by, adds in zip(
@@ -131,14 +131,13 @@ class KernelLaunch:
             if not parameter.const:
                 written.append(arg)
             if by:
-                told.append(arg)
+                told.add(arg.place)
         if kernel.code.cooperative:  # refused by the call, as by CUDA's, and not by the run
             kernel.check_room(math.prod(self.grid), self._room())
         read = [memory for memory in ways if memory not in written]
         cost = self.device.spec.call_launch_us
         detail: dict[str, object] = {"grid": list(self.grid), "block": list(self.block)}
-        by = frozenset(memory.place for memory in told)
-        tells = Tells(kernel.code.watches, by, self._reach())
+        tells = Tells(kernel.code.watches, frozenset(told), self._reach())
         adding = ["".join(ways[memory]) if len(ways[memory]) == 1 else "" for memory in written]
         made = ("kernel", function.name, cost, self._begin, written, read, detail)
         return Piece(*made, tells=tells, adds=adding)

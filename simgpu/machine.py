@@ -209,7 +209,7 @@ class Machine:
 
     def over(self, access: Access) -> None:
         """This work is complete, or was skipped."""
-        self._done.add(access)
+        self._done.merge(Clock({access.key: access.count}))
 
     def _take_back(self, known: Clock) -> None:
         """Host arrays may be changed again when what used them is over."""

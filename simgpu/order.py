@@ -49,10 +49,6 @@ class Clock:
         count = self._seen[key] = self._seen.get(key, 0) + 1
         return count
 
-    def add(self, access: Access) -> None:
-        """An access comes before this point."""
-        self._seen[access.key] = max(access.count, self._seen.get(access.key, 0))
-
     def follows(self, other: Clock) -> bool:
         """True if all that comes before `other` comes before this point too."""
         return all(self._seen.get(key, 0) >= count for key, count in other._seen.items())
@@ -100,13 +96,15 @@ class History:
     # By the atomic by which they add, if that is all, and their stream.
     writers: dict[tuple[str, Key], Access] = field(default_factory=dict[tuple[str, Key], Access])
     readers: dict[Key, Access] = field(default_factory=dict[Key, Access])
-    past: Clock = field(default_factory=Clock)  # earlier ones, of any bytes
+    past: dict[Key, int] = field(default_factory=dict[Key, int])  # earlier ones, of any bytes
 
     def read(self, memory: GlobalMemory, access: Access, now: Clock) -> None:
         """Note a read; `StreamRaceError` if it may overtake the last write."""
         self._beside(memory, [*self.writers.values()], "writes", access, now, "reads")
         if access.key in self.readers:
-            self.past.add(self.readers[access.key])
+            self.past[access.key] = max(
+                self.past.get(access.key, 0), self.readers[access.key].count
+            )
         self.readers[access.key] = access
 
     def write(self, memory: GlobalMemory, access: Access, now: Clock, by: str = "") -> None:
@@ -115,14 +113,17 @@ class History:
         `by` is the atomic by which it adds to the array, if that is all that it does with it: those who add
         by the same one may overtake each other.
         """
-        others = [writer for (how, _), writer in self.writers.items() if not by or how != by]
-        writers = self._beside(memory, others, "writes", access, now, "writes")
-        readers = self._beside(memory, [*self.readers.values()], "reads", access, now, "writes")
+        writers = [*self.writers.values()]
+        if by:
+            writers = [writer for (how, _), writer in self.writers.items() if how != by]
+        writers = self._beside(memory, writers, "writes", access, now, "writes")
+        readers = [*self.readers.values()]
+        readers = readers and self._beside(memory, readers, "reads", access, now, "writes")
         if not by:
-            self.writers = {("", writer.key): writer for writer in writers}
-            self.readers = {reader.key: reader for reader in readers}
+            self.writers = {("", writer.key): writer for writer in writers} if writers else {}
+            self.readers = {reader.key: reader for reader in readers} if readers else {}
         else:
-            self.past.add(access)  # since the next of its kind takes its place
+            self.past[access.key] = access.count  # since the next of its kind takes its place
         self.writers[by, access.key] = access
 
     def _beside(
@@ -131,9 +132,10 @@ class History:
         """Those that are not ordered before this: a race unless they touch other bytes."""
         out: list[Access] = []
         for one in those:
-            if _ordered(one, access, now):
-                self.past.add(one) if does == "writes" else None
-            elif now.follows(self.past) and one.apart(access, of):
+            if now.covers(one) or one.agrees(access):
+                if does == "writes":
+                    self.past[one.key] = max(one.count, self.past.get(one.key, 0))
+            elif now.follows(Clock(self.past)) and one.apart(access, of):
                 out.append(one)
             else:
                 raise _race(f"array {of.name!r}", one, did, access, does)

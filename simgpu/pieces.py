@@ -58,9 +58,10 @@ class Piece:
         """What it touches of the host's memory."""
         talks, out = self.tells, list[HostUse]()
         for writes, memories in ((False, self.reads), (True, self.writes)):
-            for cells, place in [(m.cells, m.place) for m in memories if m.cells.mapped]:
-                alone = talks is None or not (talks.waits or place in talks.by)
-                out.append((cells.data, cells.name, writes, alone))
+            for memory in memories:
+                if (cells := memory.cells).mapped:
+                    alone = talks is None or not (talks.waits or memory.place in talks.by)
+                    out.append((cells.data, cells.name, writes, alone))
         if self.lent is not None:
             out.append((self.lent, self.writes[0].cells.name, False, True))
         if self.fills is not None:

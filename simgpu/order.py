@@ -101,10 +101,8 @@ class History:
     def read(self, memory: GlobalMemory, access: Access, now: Clock) -> None:
         """Note a read; `StreamRaceError` if it may overtake the last write."""
         self._beside(memory, [*self.writers.values()], "writes", access, now, "reads")
-        if access.key in self.readers:
-            self.past[access.key] = max(
-                self.past.get(access.key, 0), self.readers[access.key].count
-            )
+        if (key := access.key) in self.readers:
+            self.past[key] = max(self.past.get(key, 0), self.readers[key].count)
         self.readers[access.key] = access
 
     def write(self, memory: GlobalMemory, access: Access, now: Clock, by: str = "") -> None:

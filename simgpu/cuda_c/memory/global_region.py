@@ -117,8 +117,8 @@ class MappedRegion(GlobalRegion):
         self.held, self._word, words = self.data, cell, self.nbytes // cell + 1
         self._signal, self._at = np.zeros(words, np.bool_), np.empty(words, object)
         # The word to which the writer of a word had stored before, without a fence; and for each thread the
-        # first word to which it has stored since the last fence of its block.
-        self._before, self.first = np.full(words, -1, np.int64), dict[Team, NDArray[np.int64]]()
+        # first word to which it has stored since the last fence of its block, and the last one of all.
+        self._before, self.stored = np.full(words, -1, np.int64), dict[Team, NDArray[np.int64]]()
         launch.talk.append(self)
 
     def store(
@@ -126,25 +126,27 @@ class MappedRegion(GlobalRegion):
     ) -> None:
         super().store(team, mask, ptr, scalar, value, site, wide)
         words = self.indices(team, mask, ptr, scalar, site) * scalar.size // self._word
-        if team not in self.first:
-            self.first[team] = np.full(team.layout.lanes, -1)
-        before = self.first[team][mask.index]
-        self.first[team][mask.index] = np.where((before < 0) & ~self._signal[words], words, before)
+        if team not in self.stored:
+            self.stored[team] = np.full((2, team.layout.lanes), -1)
+        (first, last), lanes = self.stored[team], mask.index
+        before, last[lanes] = first[lanes], words
+        first[lanes] = np.where((before < 0) & ~self._signal[words], words, before)
         self._before[words], self._at[words] = np.where(before == words, -1, before), site.at
 
     def answered(self) -> None:
         """The host has had its turn: see what it wrote."""
         words = np.unique(np.flatnonzero(self.data != self.held) // self._word)
         self._signal[words], before = True, self._before[words]
-        bad = (before >= 0) & ~self._signal[before]
-        if bad.any():
-            data, flag = int(before[bad][0]), int(words[bad][0])
-            text = (
-                f"writes '{self.memory.name}'[{data}] (line {self._at[data].line}) and then [{flag}], which "
-                "the host took for a signal, without a __threadfence_system() between: the host may see the "
-                "signal first"
-            )
-            next(iter(self.first)).fault(RaceError, self._at[flag], None, text)
+        for team, (_, last) in self.stored.items():
+            bad = (before >= 0) & ~self._signal[before] & np.isin(words, last)
+            if bad.any():
+                data, flag = int(before[bad][0]), int(words[bad][0])
+                both = (
+                    f"'{self.memory.name}'[{data}] (line {self._at[data].line}) and then [{flag}]"
+                )
+                text = "without a __threadfence_system() between: it may see the signal first"
+                text = f"writes {both}, which the host took for a signal, {text}"
+                team.fault(RaceError, self._at[flag], None, text)
 
 
 def literal(team: Team, text: str) -> Ptr:

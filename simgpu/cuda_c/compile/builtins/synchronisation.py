@@ -190,8 +190,8 @@ def _system_fence(c: Context, node: Call, used: bool) -> Expr:
         if t.launch.watches:
             t.launch.published = int(t.meter.clocks()[t.layout.warp[m.index]].max())
         for region in t.launch.talk:  # whoever meets this thread at a barrier has fenced, too
-            if t in region.first:
-                region.first[t][np.isin(t.layout.block, t.layout.block[m.index])] = -1
+            if t in region.stored:
+                region.stored[t][0, np.isin(t.layout.block, t.layout.block[m.index])] = -1
 
     return value(c, VOID, run, node.at)
 

@@ -386,9 +386,7 @@ class Device:
                 what = f"{name!r} was changed while its {by}"
                 self.machine.lend(access, target.clock.copy(), array, what)
 
-    def _command(
-        self, piece: Piece, shared: Sequence[HostUse], cause: _Cause, turn: int = 0
-    ) -> Command:
+    def _command(self, piece: Piece, uses: list[HostUse], cause: _Cause, turn: int = 0) -> Command:
         """The entry of a queue for a piece of work; `turn` counts how often it has come round."""
         kind, name, target, access = piece.kind, piece.name, cause.stream, cause.access
         log = self.recorder
@@ -398,7 +396,7 @@ class Device:
 
         whim = self.adversary.whim() if self.adversary is not None else _NO_WHIM
         found: dict[str, object] = {"turn": turn} if turn else {}
-        fills = [array for array, _, writes, _ in shared if writes] if shared else []
+        fills = [array for array, _, writes, _ in uses if writes] if uses else []
         before = target.clock.copy() if fills else target.clock
 
         def start() -> Work:
@@ -441,7 +439,7 @@ class Device:
                 chosen, again = piece.decides()
                 coming = [self._command(p, p.on_host(), cause) for p in chosen]
                 if again:
-                    coming.append(self._command(piece, shared, cause, turn + 1))
+                    coming.append(self._command(piece, uses, cause, turn + 1))
                 target.queue.waiting.extendleft(reversed(coming))
 
         def skipped(error: DeviceError) -> None:

@@ -7,7 +7,7 @@ second, or if the host had seen the first complete before it enqueued the second
 Two kernels that run side by side may also agree between themselves, by flags: if one of them has a loop that
 waits, and there is an array that both access by atomics or as volatile, then that they do so rightly is taken
 on trust. And both may add to an array of whole numbers, by one kind of atomic, if that is all that they do
-with it.
+with it; or they touch different bytes, as a run of both on copies tells.
 """
 
 from __future__ import annotations

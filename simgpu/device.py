@@ -373,6 +373,10 @@ class Device:
                     found["waited_for_room"] = waited
                 log.finish(draft, started, ended, **found)
 
+        def in_vain(started: float, ended: float) -> None:
+            if log is not None and draft is not None:
+                log.finish(draft, started, ended, failed=True)
+
         def skipped(error: DeviceError) -> None:
             self.machine.over(access)
             for memory in piece.writes:
@@ -383,7 +387,7 @@ class Device:
         resource = kind if kind in ("h2d", "d2h", "peer") else "compute"
         ready = self.now() + self.spec.start_us + whim.delay
         gap = self.spec.graph_node_us if in_graph else None
-        target.submit(Command(resource, ready, op, start, end, skipped, gap=gap))
+        target.submit(Command(resource, ready, op, start, end, skipped, in_vain, gap=gap))
         if piece.lent is not None:
             (target_memory,) = piece.writes
             self.machine.lend(access, target.clock.copy(), piece.lent, target_memory.cells.name)

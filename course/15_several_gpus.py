@@ -94,8 +94,9 @@ split = solved("15-split", split)
 
 
 def timed(op_of):
-    """Run an operation twice, and return the trace of the second run: the first one may load kernels."""
-    op_of().sync()
+    """Return the trace of an operation. A real GPU runs it once before, because it loads kernels then."""
+    if not device.simulated:
+        op_of().sync()
     with agt.record() as trace:
         op_of().sync()
     return trace
@@ -163,7 +164,7 @@ if device.simulated:
 #
 # So far, nothing went from GPU to GPU. But suppose that all the data is on GPU 0, and GPU 1 has nothing to do. **`x.to(gpu)`** is an operation that copies an array to another GPU, and it's quick: with NVLink, the cable between two H200s, 256 MB took 682 µs. That's 393 GB/s, seven times as much as the bus to the host. Surely we should use that.
 #
-# Here's some light work, doubling 128 MB. (In this kernel each thread does many elements. We'll need it all day.)
+# Here's some light work, doubling 64 MB. (In this kernel each thread does many elements. We'll need it all day.)
 
 # %% id=road-one
 ADD = r"""
@@ -187,7 +188,7 @@ def double(x):
 
 
 other = gpus[1]
-halves = [agt.ones(1 << 24).sync() for _ in range(2)]  # 64 MB each, on GPU 0
+halves = [agt.ones(1 << 23).sync() for _ in range(2)]  # 32 MB each, on GPU 0
 here = timed(lambda: agt.overlap(*[double(x.borrow()) for x in halves]))
 print(f"GPU 0 alone: {here.metrics().makespan:.0f} µs")
 
@@ -226,8 +227,8 @@ road.reveal(f"{helped.metrics().makespan:.0f}", "Two copies, and a little work i
 if device.simulated:
     copied = helped.find("peer copy")
     assert len(copied) == 2
-    assert sum(span.duration for span in copied) > 2.5 * here.metrics().makespan
-    assert helped.metrics().makespan > 3 * here.metrics().makespan
+    assert sum(span.duration for span in copied) > 4 * max(span.duration for span in helped.find("add"))
+    assert helped.metrics().makespan > 2.5 * here.metrics().makespan
 
 # %% [markdown] id=exercise-place
 # ### Exercise: move it once
@@ -301,7 +302,7 @@ stuck.plot(
 
 # %% id=ring
 ranks = agt.group(*gpus)
-SIZE = 1 << 22  # 16 MB
+SIZE = 1 << 21  # 8 MB
 shelf = [[agt.full(SIZE, rank + 1.0).on(gpu).sync() for _ in range(3)] for rank, gpu in enumerate(gpus)]
 
 
@@ -315,7 +316,8 @@ def around(rank):
     return agt.zip(*steps)
 
 
-await ranks.on_each(around)
+if not device.simulated:
+    await ranks.on_each(around)
 with agt.record() as by_hand:
     await ranks.on_each(around)
 by_hand.plot(
@@ -595,19 +597,20 @@ def halves_of(*arrays):
     return zip(pair, *[np.split(array, 2) for array in arrays])
 
 
-DIM, PICTURES = 2048, 256
+DIM, PICTURES = 2048, 320
 noise = np.random.default_rng(1).random((2, PICTURES, DIM), dtype=np.float32)
 same = [np.eye(DIM, dtype=np.float32)] * LAYERS
 duo = agt.group(*pair)
 nets = [network(gpu, x, target, same) for gpu, x, target in halves_of(*noise)]
+whole = [network(pair[0], *noise, same)]
 
-alone = timed(lambda: step([network(pair[0], *noise, same)], afterwards))
+alone = timed(lambda: step(whole, afterwards))
 after = timed(lambda: step(nets, afterwards, duo))
 agt.compare_timelines(
     [alone, after],
     ["a step on one GPU", "on two, reduced afterwards"],
     lanes=("host", "engines"),
-    highlight=["product", "all_reduce"],
+    highlight=[None, "all_reduce"],
     lesson="On two GPUs all products are half as long. Behind them come three all-reduces, during which nothing is computed.",
 )
 
@@ -689,7 +692,7 @@ reduced = [during.of(gpu.name).find("all_reduce") for gpu in pair]
 assert [len(spans) for spans in reduced] == [LAYERS, LAYERS]
 if device.simulated:
     hid = [during.overlap_between([span], "product") / span.duration for span in reduced[0]]
-    assert hid[0] > 0.9 and hid[1] > 0.9 and hid[2] == 0
+    assert hid[0] > 0.9 and hid[1] > 0.9 and hid[2] < 0.1
     assert after.overlap_between("all_reduce", "product") == 0
     assert during.metrics().makespan < 0.95 * after.metrics().makespan
     assert 1.5 < alone.metrics().makespan / after.metrics().makespan < alone.metrics().makespan / during.metrics().makespan < 2
@@ -697,34 +700,196 @@ if device.simulated:
 # %% [markdown] id=payoff-text
 # ## Two readers, one mind
 #
-# That network learned nothing, because we fed it noise. Here's the same code with digits: 64 x 64 weights, and 128 pictures in each step, half of them on each GPU. It learns to say *which* digit it sees, from pictures that some people wrote, and is then shown 256 pictures by others.
+# That network learned nothing, because we fed it noise. Here's the same code with digits: 64 x 64 weights, and 128 pictures in each step, 64 for each GPU. It learns to say *which* digit it sees, from pictures that some people wrote, and is then shown 256 pictures by others.
 
 # %% id=payoff
 pixels, labels = agt.data.training_digits()
 answers = np.eye(64, dtype=np.float32)[labels]  # a 1 in the place of the digit
 blank = np.zeros((64, 64), np.float32)
-begin = [np.eye(64, dtype=np.float32)] * LAYERS
-readers = [network(gpu, blank, blank, begin) for gpu in pair]
+readers = [network(gpu, blank, blank, [np.eye(64, dtype=np.float32)] * LAYERS) for gpu in pair]
 
 
 def study(i):
-    """A step with the next 128 pictures."""
-    at = np.arange(128 * i, 128 * (i + 1)) % len(pixels)
-    fill = [
-        agt.zip(agt.memcpy(net.through[0].borrow(), x), agt.memcpy(net.target.borrow(), t)).on(net.gpu)
-        for net, (_, x, t) in zip(readers, halves_of(pixels[at], answers[at]))
-    ]
-    return agt.zip(*fill, step(readers, overlapped, duo, rate=0.1 / 128))
+    """Put the next 64 pictures on each GPU, and make a step with them."""
+    at = np.arange(128 * i, 128 * (i + 1)) % len(labels)
+    arms = []
+    for net, (gpu, x, t) in zip(readers, halves_of(agt.pin(pixels[at]), agt.pin(answers[at]))):
+        new = agt.memcpy(net.through[0].borrow(), x), agt.memcpy(net.target.borrow(), t)
+        arms.append(agt.zip(*new).on(gpu))
+    return agt.zip(agt.overlap(*arms), step(readers, overlapped, duo, rate=0.1 / 128))
 
 
 def read(net):
-    """What this GPU's copy of the network makes of the pictures."""
-    w = [agt.d2h(w.borrow()).on(net.gpu).sync() for w in net.w]
-    return (pictures @ w[0] @ w[1] @ w[2])[:, :10].argmax(1)
+    """What this GPU's copy of the network makes of the 256 pictures."""
+    first, second, third = (agt.d2h(w.borrow()).on(net.gpu).sync() for w in net.w)
+    return (pictures @ first @ second @ third)[:, :10].argmax(1)
 
 
 truth, marks = digits.labels.ravel(), []
-for i in range(30):
-    marks.append((read(readers[0]) == truth).mean())
-    study(i).sync()
-print(f"before: {marks[0]:.0%} right, afterwards: {(read(readers[0]) == truth).mean():.0%}")
+for i in range(31):
+    marks.append([(read(net) == truth).mean() for net in readers])
+    if i < 30:
+        study(i).sync()
+
+figure, axes = plt.subplots(1, 10, figsize=(8, 1.4))
+for ax, picture, number, right in zip(axes, pictures, read(readers[1]), truth):
+    ax.imshow(picture.reshape(8, 8), cmap="gray_r")
+    ax.set_title(f"{number}" if number == right else f"{number}?!", color="black" if number == right else "red")
+    ax.axis("off")
+for i in (0, 1, 3, 10, 30):
+    print(f"after {i:2} steps: {marks[i][0]:.0%} right on {pair[0].name}, {marks[i][1]:.0%} on {pair[1].name}")
+
+# %% [markdown] id=payoff-read
+# Each GPU has seen only half of the pictures, and both have learned from all of them. They never disagree, not in a single bit, because both make the same correction with the same sum.
+#
+# Is it faster than on one GPU? Of course not, at 64 x 64! But you know why, and from which size on it pays. And you know the price of each thing on the way: describing costs the host, moving costs the road, and talking costs whatever you can't hide.
+
+# %% id=check-payoff tags=asserts
+assert marks[30][0] > 0.75 > 0.2 > marks[0][0]
+assert all(a == b for a, b in marks)
+for a, b in zip(*(net.w for net in readers)):
+    first, second = (agt.d2h(w.borrow()).on(w.device).sync() for w in (a, b))
+    assert np.array_equal(first, second)
+
+# %% [markdown] id=key-points
+# ## Key points
+#
+# - `op.on(gpu)` chooses the place, and `overlap` lets several places work at the same time. Each GPU needs its own copy of what it reads.
+# - A second GPU pays only if each part keeps its GPU busy for longer than Python needs to describe it.
+# - Between GPUs, data travels more slowly than a GPU reads its own memory. Move it once, and let it stay.
+# - In a ring, each rank sends less than twice its array, however many ranks there are.
+# - All ranks call the same collectives in the same order. If they don't, they wait for ever, or they get wrong numbers and no error.
+# - Talk while you work: start an all-reduce as soon as its numbers are there. What can't be hidden is the last one.
+#
+# The [glossary](../docs/glossary.md) has the words. And if the other GPU is in another machine? [Two machines and an evening](../docs/cluster.md) takes the road out of the box, where it's a hundred times narrower.
+
+# %% id=score
+score(half, road, library, order, hidden)
+
+# %% id=progress
+progress("15")
+
+# %% [markdown] id=encore
+# ## Encore: neighbours
+#
+# *For a day with a picture that's too large for one GPU.*
+#
+# Heat spreads over a sheet of metal: in each step, a point becomes the mean of itself and the points above and below it. Each GPU has a band of the sheet. Inside of it that's easy, but at its edges it needs a row that its neighbour has. Such borrowed rows are called a **halo**.
+#
+# So a band comes in three parts: its `top` row and its `bottom` row, which the neighbours need, and the `middle`, which nobody else wants. `spread(before, here, after, out)` makes a step with one part, given what lies above and below it.
+
+# %% id=spread
+spread_kernel = agt.Kernel(r"""
+extern "C" __global__ void spread(int columns, int n_before, int n, const float* before, const float* here,
+                                  const float* after, float* out)
+{
+    int col = blockIdx.x * blockDim.x + threadIdx.x;  // a thread walks down its column
+    if (col >= columns) return;
+    for (int row = 0; row < n; row++) {
+        float above = row > 0 ? here[(row - 1) * columns + col] : before[(n_before - 1) * columns + col];
+        float below = row < n - 1 ? here[(row + 1) * columns + col] : after[col];
+        out[row * columns + col] = (above + here[row * columns + col] + below) / 3.0f;
+    }
+}
+""")
+
+
+def spread(before, here, after, out):
+    (n, columns), above = here.shape, before.shape[0]
+    parts = [array.borrow() for array in (before, here, after, out)]
+    return spread_kernel(columns, above, n, *parts, grid=-(-columns // 128), block=128).last()
+
+# %% [markdown] id=exercise-halo
+# ### Exercise: talk to the neighbours
+#
+# Make one step with one rank's band. `old` and `new` are its three parts before and after. `halo` is a pair of rows, for what comes from above (rank - 1) and from below (rank + 1). They're full of zeros, which is right where there's no neighbour: `exchange` takes None for nobody. The version below talks first and works afterwards.
+
+# %% id=15-halo starter
+def advance(group, rank, old, halo, new, spread):
+    top, middle, bottom = old
+    above, below = halo
+    up = rank - 1 if rank > 0 else None
+    down = rank + 1 if rank < group.size - 1 else None
+    return agt.zip(
+        group.exchange(bottom, down, above, up),
+        group.exchange(top, up, below, down),
+        spread(above, top, middle, new[0]),
+        spread(top, middle, bottom, new[1]),
+        spread(middle, bottom, below, new[2]),
+    )
+
+# %% id=15-halo solution
+def advance(group, rank, old, halo, new, spread):
+    top, middle, bottom = old
+    above, below = halo
+    up = rank - 1 if rank > 0 else None
+    down = rank + 1 if rank < group.size - 1 else None
+    edges = agt.zip(
+        group.exchange(bottom, down, above, up),
+        group.exchange(top, up, below, down),
+        spread(above, top, middle, new[0]),
+        spread(middle, bottom, below, new[2]),
+    )
+    return agt.overlap(spread(top, middle, bottom, new[1]), edges)
+
+# %% id=15-halo hints
+# Which of the three parts needs nothing from a neighbour?
+#
+# Two arms: the middle, and everything else in order.
+#
+# `agt.overlap(middle, agt.zip(both exchanges, top, bottom))`
+
+# %% id=15-halo explanation
+# The middle is nearly everything, and it needs no neighbour. While it's computed, there's plenty of time to talk.
+
+# %% id=15-halo-check
+check("15-halo", advance)
+
+# %% [markdown] id=halo-text
+# A step on two GPUs, with 1000 rows each. We look at it from the moment when both have begun, because until then it's all Python:
+
+# %% id=halo-run
+advance = solved("15-halo", advance)
+
+
+def talk_first(group, rank, old, halo, new, spread):
+    (top, middle, bottom), (above, below) = old, halo
+    up, down = (rank - 1 if rank else None), (rank + 1 if rank < group.size - 1 else None)
+    talk = group.exchange(bottom, down, above, up), group.exchange(top, up, below, down)
+    edges = spread(above, top, middle, new[0]), spread(middle, bottom, below, new[2])
+    return agt.zip(*talk, spread(top, middle, bottom, new[1]), *edges)
+
+
+def rows(gpu, *numbers):
+    return [agt.ones((n, 1024)).on(gpu).sync() for n in numbers]
+
+
+bands = [(rows(gpu, 1, 998, 1), rows(gpu, 1, 1), rows(gpu, 1, 998, 1)) for gpu in pair]
+
+
+async def heated(how):
+    def recipe(rank):
+        parts = [[array.borrow() for array in arrays] for arrays in bands[rank]]
+        return how(duo, rank, *parts, spread).map(lambda _: None)
+
+    if not device.simulated:
+        await duo.on_each(recipe)
+    with agt.record() as trace:
+        await duo.on_each(recipe)
+    begun = max(trace.of(gpu.name).device_spans[0].start for gpu in pair)
+    return trace.between(begun, max(span.end for span in trace.device_spans))
+
+
+first, meanwhile = await heated(talk_first), await heated(advance)
+agt.compare_timelines(
+    [first, meanwhile],
+    ["talk first", "talk while you work on the middle"],
+    lanes=("streams",),
+    lesson="Above, both GPUs talk, and then they work. Below, the exchanges lie beside the middle, and the step is over sooner.",
+)
+
+# %% id=check-halo tags=asserts
+if device.simulated:
+    assert first.overlap_between("exchange", "spread") == 0
+    assert meanwhile.of(pair[0].name).overlap_between("exchange", "spread") > 10
+    assert meanwhile.metrics().makespan < 0.95 * first.metrics().makespan

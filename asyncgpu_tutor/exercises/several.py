@@ -15,7 +15,9 @@ def several(most: int) -> list[agt.types.Device]:
                 found.append(device)
     except agt.errors.DeviceUnavailableError:
         if len(found) == 1:
-            print("This machine has one GPU, and this page is about several. So it uses simulated ones.")
+            print(
+                "This machine has one GPU, and this page is about several. So it uses simulated ones."
+            )
             agt.use("sim")
             return several(most)
     return found

@@ -21,7 +21,10 @@ from asyncgpu_tutor.exercises.sandbox import Observed, observe, private_fleet
 
 
 def _operation(name: str, op: object) -> agt.DeviceOp[Any]:
-    must(isinstance(op, agt.DeviceOp), f"`{name}` should return an operation, and returned {brief(op)}")
+    must(
+        isinstance(op, agt.DeviceOp),
+        f"`{name}` should return an operation, and returned {brief(op)}",
+    )
     return op  # pyright: ignore[reportReturnType]
 
 
@@ -70,7 +73,9 @@ def _shares(run: Observed, gpus: int, rows: int) -> None:
     results.each_equal(parts, right, "for part")
     work = run.trace.find("sgemm_naive")
     idle = gpus - len({span.device for span in work})
-    must(not idle, f"{count(idle, 'GPU')} did nothing: `op.on(device)` says where a part runs", *work)
+    must(
+        not idle, f"{count(idle, 'GPU')} did nothing: `op.on(device)` says where a part runs", *work
+    )
     for one, other in pairwise(work):
         _free(run.trace, one, other, "they should work at the same time")
 
@@ -149,7 +154,11 @@ def _ringed(answer: Any, ranks: int, size: int) -> Observed:
 
 def _around(run: Observed, ranks: int, size: int) -> None:
     """All have all sums, by hand, and nobody sent more than a ring has to."""
-    by_library = [s for s in run.trace if s.name in ("all_reduce", "reduce_scatter", "all_gather", "broadcast")]
+    by_library = [
+        s
+        for s in run.trace
+        if s.name in ("all_reduce", "reduce_scatter", "all_gather", "broadcast")
+    ]
     must(not by_library, "the library did it: use `group.exchange` today", *by_library[:1])
     right = _chunks(ranks, size).sum(0)
     for rank, parts in enumerate(run.result):
@@ -249,6 +258,61 @@ def _hidden(run: Observed, gpus: int, layers: int) -> None:
             _free(trace, one, after, f"layer {i} can be reduced while layer {i + 1} is computed")
 
 
+# ------------------------------------------------------------------ halo
+MIDDLE, COLUMNS = 12, 30  # of a band, which has a row above and a row below its middle
+SPREAD = cuda("15_spread")
+
+
+def _spread(before: Any, here: Any, after: Any, out: Any) -> agt.DeviceOp[Any]:
+    (n, columns), above = here.shape, before.shape[0]
+    kernel = agt.Kernel(SPREAD.replace("NAME", "edge" if n == 1 else "middle"))
+    parts = (array.borrow() for array in (before, here, after, out))
+    return kernel(columns, above, n, *parts, grid=1, block=32).last()
+
+
+def _bands(ranks: int) -> tuple[Array, Array]:
+    """A sheet of as many bands as there are ranks, and the same a step later; beyond its edges all is 0."""
+    sheet = noise(ranks, ranks * (MIDDLE + 2), COLUMNS)
+    wide = np.pad(sheet, ((1, 1), (0, 0)))
+    return sheet, (wide[:-2] + sheet + wide[2:]) / np.float32(3)
+
+
+def _advanced(answer: Any, ranks: int) -> Observed:
+    with private_fleet(ranks) as fleet:
+        group, (sheet, _) = agt.group(*fleet), _bands(ranks)
+        cuts = 1, 1 + MIDDLE
+        olds, halos, news = [], [], []  # of all ranks
+        for device, band in zip(fleet, np.split(sheet, ranks), strict=True):
+            parts = [agt.pin(np.ascontiguousarray(part)) for part in np.split(band, cuts)]
+            olds.append([agt.h2d(part).on(device).sync() for part in parts])
+            news.append([agt.zeros(part.shape).on(device).sync() for part in parts])
+            halos.append([agt.zeros((1, COLUMNS)).on(device).sync() for _ in range(2)])
+
+        def recipe(rank: int) -> agt.DeviceOp[Any]:
+            mine = ([a.borrow() for a in arrays[rank]] for arrays in (olds, halos, news))
+            op = _operation("advance", answer(group, rank, *mine, _spread))
+            return op.and_then(lambda _: agt.zip(*[agt.d2h(a.borrow()) for a in news[rank]]))
+
+        with moved() as numbers:
+            run = observe(group.on_each, recipe)
+        numbers.by_kernels(run.result, sheet)
+    return run
+
+
+def _seamless(run: Observed, ranks: int) -> None:
+    """Heat spreads over the whole sheet, and no GPU's middle part waited for its neighbours."""
+    right = np.split(_bands(ranks)[1], ranks)
+    for rank, parts in enumerate(run.result):
+        with case(f"rank {rank}"):
+            results.each_equal(parts, np.split(right[rank], (1, 1 + MIDDLE)), "part")
+    for device in (f"sim:{rank}" for rank in range(ranks)):
+        mine = [span for span in run.trace if span.device == device]
+        (middle,) = [span for span in mine if span.name == "middle"]
+        talks = [span for span in mine if span.name in ("exchange", "send", "recv")]
+        for talk in talks:
+            _free(run.trace, talk, middle, "the middle needs no neighbour")
+
+
 EXERCISES = (
     Exercise("15-split", "A share for each GPU", "split",
              runs(_split, _shares, [(2, 64), (3, 50)], "{:GPU} and {} rows")),
@@ -260,4 +324,6 @@ EXERCISES = (
              runs(_agreed, _one_order, [(2, (64, 64, 64)), (3, (64, 32, 48))], "{:rank} and layers of {}")),
     Exercise("15-overlapped", "Reduce while you compute", "overlapped",
              runs(_trained, _hidden, [(2, 3), (2, 4), (3, 2)], "{:GPU} and {:layer}")),
+    Exercise("15-halo", "Talk to the neighbours", "advance",
+             runs(_advanced, _seamless, [(2,), (4,)], "{:rank}")),
 )  # fmt: skip

@@ -46,10 +46,9 @@ class _EachItsOwn(agt.StreamPoolRoundRobin):
 def private_fleet(size: int, **options: Any) -> Generator[Sequence[CheckDevice]]:
     """As `private_device`, so many devices of one machine, of which the first is current."""
     first = CheckDevice(**options)
-    others = [CheckDevice(n, machine=first.machine, **options) for n in range(1, size)]
-    first.fleet = (first, *others)
-    with agt.using(first, _EachItsOwn(first.fleet)):
-        yield first.fleet
+    fleet = [first, *(CheckDevice(n, machine=first.machine, **options) for n in range(1, size))]
+    with agt.using(first, _EachItsOwn(fleet)):
+        yield fleet
 
 
 def on_fresh_device(run: Callable[..., T], *args: Any) -> T:

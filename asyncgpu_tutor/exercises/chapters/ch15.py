@@ -14,7 +14,6 @@ from asyncgpu_tutor.exercises.checks.building import built
 from asyncgpu_tutor.exercises.checks.operations import cuda, filled, noise, step, step_kernel
 from asyncgpu_tutor.exercises.checks.results import Array, brief, equal
 from asyncgpu_tutor.exercises.checks.trials import runs
-from asyncgpu_tutor.exercises.device import moved
 from asyncgpu_tutor.exercises.exercise import Exercise, case, must
 from asyncgpu_tutor.exercises.internals import count, happens_before
 from asyncgpu_tutor.exercises.sandbox import Observed, observe, private_fleet
@@ -55,11 +54,7 @@ def _split(answer: Any, gpus: int, rows: int) -> Observed:
     batch, w = _batch(rows)
     with private_fleet(gpus) as fleet:
         weights = [agt.h2d(agt.pin(w)).on(device).sync().share() for device in fleet]
-        with moved() as numbers:
-            op = built("split", answer, agt.Trace(), _layer, batch, weights)
-            run = observe(op.sync)
-        numbers.by_kernels(run.result, batch, w)
-    return run
+        return observe(built("split", answer, agt.Trace(), _layer, batch, weights).sync)
 
 
 def _shares(run: Observed, gpus: int, rows: int) -> None:
@@ -70,7 +65,7 @@ def _shares(run: Observed, gpus: int, rows: int) -> None:
     must(sum(sizes) == rows and max(sizes) - min(sizes) <= 1, due)
     batch, w = _batch(rows)
     right = np.split(batch @ w, np.cumsum(sizes)[:-1])
-    results.each_equal(parts, right, "for part")
+    results.each_equal(parts, right, "part")
     work = run.trace.find("sgemm_naive")
     idle = gpus - len({span.device for span in work})
     must(
@@ -120,7 +115,7 @@ def _moved_once(run: Observed, gpus: int, steps: int) -> None:
         for _ in range(steps):
             part = part * np.float32(0.5) + np.float32(1)
         right.append(part)
-    results.in_order("both", run.result, right, "for part")
+    results.in_order("both", run.result, right, "part")
 
 
 # ------------------------------------------------------------------ ring
@@ -146,10 +141,7 @@ def _ringed(answer: Any, ranks: int, size: int) -> Observed:
             op = _operation("ring", answer(group, rank, parts, rooms[rank].borrow(), _plus))
             return op.and_then(lambda _: agt.zip(*[agt.d2h(part) for part in parts]))
 
-        with moved() as numbers:
-            run = observe(group.on_each, recipe)
-        numbers.by_kernels(run.result, hosts)
-    return run
+        return observe(group.on_each, recipe)
 
 
 def _around(run: Observed, ranks: int, size: int) -> None:
@@ -226,11 +218,12 @@ def _trained(answer: Any, gpus: int, layers: int) -> Observed:
         sums = [[agt.zeros(N).on(device).sync() for device in fleet] for _ in range(layers)]
 
         def gradient(i: int) -> agt.DeviceOp[Any]:
-            return agt.overlap(*[
-                agt.zip(step(f"gradient_{i}", 1.0, i, states[rank], sums[i][rank]),
-                        step(f"back_{i}", 0.5, 0.0, states[rank], states[rank])).on(device)
-                for rank, device in enumerate(fleet)
-            ])  # fmt: skip
+            def one(rank: int) -> agt.DeviceOp[Any]:
+                first = step(f"gradient_{i}", 1.0, i, states[rank], sums[i][rank])
+                return agt.zip(first, step(f"back_{i}", 0.5, 0.0, states[rank], states[rank]))
+
+            arms = [one(rank).on(device) for rank, device in enumerate(fleet)]
+            return agt.overlap(*arms).map(lambda _: None)
 
         reduces = [group.all_reduce([a.borrow() for a in arrays]) for arrays in sums]
         gradients = [gradient(i) for i in range(layers)]
@@ -242,7 +235,6 @@ def _trained(answer: Any, gpus: int, layers: int) -> Observed:
 def _hidden(run: Observed, gpus: int, layers: int) -> None:
     """Each layer is reduced after its gradient, and next to that of the following one."""
     trace = run.trace
-    schedule.waits(trace, 1, "only describe it, and leave the running to the caller")
     for i in range(layers):
         schedule.launches(trace, f"gradient_{i}", gpus)
     schedule.launches(trace, "all_reduce", gpus * layers)
@@ -293,10 +285,7 @@ def _advanced(answer: Any, ranks: int) -> Observed:
             op = _operation("advance", answer(group, rank, *mine, _spread))
             return op.and_then(lambda _: agt.zip(*[agt.d2h(a.borrow()) for a in news[rank]]))
 
-        with moved() as numbers:
-            run = observe(group.on_each, recipe)
-        numbers.by_kernels(run.result, sheet)
-    return run
+        return observe(group.on_each, recipe)
 
 
 def _seamless(run: Observed, ranks: int) -> None:

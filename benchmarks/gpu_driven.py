@@ -2,10 +2,11 @@
 
     python benchmarks/gpu_driven.py [--device sim]
 
-Newton's square roots until none moves: a flag that is read back after each round, or one launch whose
-threads decide. Small jobs: a launch each, or one kernel that stays and takes them from a counter. Three
-sizes of each; "prepared" is the same with `op.prepare()`. Ways are measured in turns, in one process;
-medians, in us. Values are compared with NumPy's. On the simulated device the times are the model's.
+Newton's square roots until none moves: a flag that is read back after each round, a graph with a `while`
+node, or one launch whose threads decide. Small jobs: a launch each, a graph of these launches, or one kernel
+that stays and takes them from a counter. Three sizes of each; "prepared" is the same with `op.prepare()`.
+Ways are measured in turns, in one process; medians, in us. Values are compared with NumPy's. On the simulated
+device the times are the model's.
 """
 
 from __future__ import annotations
@@ -90,7 +91,8 @@ def newton_ways(n: int) -> tuple[dict[str, Way], Numbers]:
     step, whole = agt.Kernel(NEWTON, "newton_step"), agt.Kernel(NEWTON, "newton")
     x, moved = agt.ones(n).sync_on(stream), agt.zeros(1, np.int32).sync_on(stream)
     flag = agt.pinned(1, np.int32)
-    one, none = agt.pin(np.ones(n, np.float32)), agt.pin(np.zeros(1, np.int32))
+    never, spare = (agt.zeros(1, np.int32).sync_on(stream) for _ in range(2))
+    one, none, yes = (agt.pin(a) for a in (np.ones(n, np.float32), np.int32([0]), np.int32([1])))
     start = agt.memcpy(x.borrow(), one)
 
     def round_op() -> agt.DeviceOp[object]:
@@ -104,6 +106,28 @@ def newton_ways(n: int) -> tuple[dict[str, Way], Numbers]:
         return whole(n, given, x.borrow().partition(BLOCK))
 
     prepared_round, prepared_whole = round_op().prepare(), whole_op().prepare()
+
+    def loop(steps: int) -> agt.CudaGraph[object]:
+        # A step more than is needed changes nothing, so that several may come between two questions.
+        one_step = agt.zip(
+            agt.memcpy(moved.borrow(), never.borrow()),
+            step(n, given, x.borrow().partition(BLOCK), moved.borrow()),
+        )
+        body = agt.zip(
+            one_step,
+            *[
+                step(n, given, x.borrow().partition(BLOCK), spare.borrow())
+                for _ in range(steps - 1)
+            ],
+        )
+        whole_loop = agt.zip(
+            agt.memcpy(x.borrow(), one),
+            agt.memcpy(moved.borrow(), yes),
+            agt.CudaGraph.while_loop(moved.borrow(), body),
+        )
+        return whole_loop.graph_on(stream)
+
+    looping, unrolled = loop(1), loop(4)
 
     def asked(run_round: Callable[[], object]) -> Numbers:
         start.sync_on(stream)
@@ -121,6 +145,8 @@ def newton_ways(n: int) -> tuple[dict[str, Way], Numbers]:
         "host-driven, prepared": lambda: asked(lambda: prepared_round.launch().sync_on(stream)),
         "GPU-driven": lambda: decided(lambda: whole_op().sync_on(stream)),
         "GPU-driven, prepared": lambda: decided(lambda: prepared_whole.launch().sync_on(stream)),
+        "while": lambda: decided(lambda: looping.launch().sync_on(stream)),
+        "while, by four": lambda: decided(lambda: unrolled.launch().sync_on(stream)),
     }, np.sqrt(a)
 
 
@@ -152,6 +178,8 @@ def queue_ways(jobs: int) -> tuple[dict[str, Way], Numbers]:
             prepared.launch().async_on(stream)
         return agt.d2h(results.borrow()).sync_on(stream)
 
+    every = agt.zip(*[one_op(job) for job in range(jobs)]).graph_on(stream)
+
     def stay(run: Callable[[], object]) -> Numbers:
         run()
         return agt.d2h(results.borrow()).sync_on(stream)
@@ -162,6 +190,7 @@ def queue_ways(jobs: int) -> tuple[dict[str, Way], Numbers]:
         "host-driven, prepared": prepared_launches,
         "GPU-driven": lambda: stay(lambda: stay_op().async_on(stream)),
         "GPU-driven, prepared": lambda: stay(lambda: stays.launch().async_on(stream)),
+        "a graph of them": lambda: stay(lambda: every.launch().async_on(stream)),
     }, right.astype(np.float32)
 
 
@@ -204,7 +233,10 @@ def main(device: str, rounds: int, sizes: tuple[int, ...], jobs: tuple[int, ...]
     with agt.using(device) as chosen:
         simulated = chosen.simulated
         print(f"{chosen!r}; us, medians of {1 if simulated else rounds}")
-        print(f"{'':28}     host   prepared        GPU   prepared    ratio  prepared")
+        print(
+            "us: host, prepared, GPU, prepared; a `while` node, by four steps, or a graph of all launches; "
+            "host / GPU, both prepared"
+        )
         for n in sizes:
             ways, right = newton_ways(n)
             report(

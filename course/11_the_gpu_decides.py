@@ -5,13 +5,12 @@
 #
 # Many programs go round and round until nothing changes any more, and after each round Python asks the GPU: *are we there yet?* **What does it cost to ask? And what if nobody had to?**
 #
-# After this page you can move a loop, and the decision that ends it, from Python into a kernel, let a block or the whole grid agree that it is over, write a barrier for the grid, feed a kernel that stays from a queue of jobs, and name the cases in which none of this pays.
+# After this page you can move a loop, and the decision that ends it, into a kernel, let a block or a whole grid agree that it's over, and say when none of this pays.
 #
 # | | |
 # |---|---|
-# | Time | 80 minutes |
-# | You need | [04_combinators](04_combinators.ipynb) and, from [07_async_mlp](07_async_mlp.ipynb), what a barrier is. You do not need a GPU |
-# | Device | the first cell of code says which one is in use |
+# | Time | 60 minutes, and 30 for the encores |
+# | You need | [04_combinators](04_combinators.ipynb), [09_cuda_graphs](09_cuda_graphs.ipynb) and, from [07_async_mlp](07_async_mlp.ipynb), what a barrier is. You do not need a GPU |
 
 # %% id=setup
 import asyncio
@@ -61,7 +60,6 @@ def python_decides(numbers):
         if not moved[0]:
             return x, rounds
 
-
 # %% [markdown] id=whole-text
 # And here is another place for it. Each thread has a loop of its own, and stops when *its* number stops moving:
 
@@ -87,7 +85,6 @@ def gpu_decides(numbers):
     x = agt.ones(numbers.size).sync_on(stream)
     newton(numbers.size, numbers, x.borrow().partition(256)).sync_on(stream)
     return x
-
 
 # %% id=first-picture
 def some_numbers(n):
@@ -129,26 +126,9 @@ if device.simulated:
     assert asking.metrics().makespan > 2 * deciding.metrics().makespan
 
 # %% [markdown] id=first-read
-# (In both, the first kernel only fills `x` with ones.) In the upper stream, the kernels are slivers. Nearly all of the time goes into the conversation: *is it over? No. Is it over? No.* Each question is a copy to the host, a wait, and another launch that Python has to describe. Below, nobody asks, because the loop is where the numbers are.
+# In the upper stream, the kernels are slivers. Nearly all of the time goes into the conversation: *is it over? No. Is it over? No.* Each question clears a flag, launches a round, copies the flag to the host and waits. Below, nobody asks, because the loop is where the numbers are. (The first kernel only fills `x` with ones.)
 #
-# That's the idea of this page: **put the decision where the data is**. Let's see how far it carries us, and where it stops.
-
-# %% [markdown] id=promises
-# ## What CUDA promises
-#
-# One line of `newton_step` deserves a second look. Hundreds of threads may write `*moved = 1` at the same time. All of them write the same 1 and nobody reads it before the launch is over, so every GPU that we know gets it right. By the letter of CUDA's memory model it's a race all the same. From now on threads will leave *messages* for each other, and there luck isn't enough. This is what you can rely on:
-#
-# | | it promises | it does not promise |
-# |---|---|---|
-# | an **atomic**, such as `atomicAdd` | to read, change and write in one step that no other atomic of this GPU can split. You get what was there before | any order of what you do before it and after it; anything to the host, or to an ordinary access of the same word |
-# | a **fence**, `__threadfence()` | order, if the flag is written and read by atomics or as `volatile`: write, fence, flag. Whoever sees the flag, and then has a fence as well, sees what you wrote, and what you had seen | that anybody waits. And each fence has a reach: this one is for the GPU, `__threadfence_block()` for your block only |
-# | `volatile` | that each access in your text is made, and not answered from a register | any order between two words; an `x += 1` in one step |
-# | a **barrier**, `__syncthreads()` | to wait, and order, for one block: all of its threads that have not ended come, and then see what any of them wrote | anything to another block |
-# | a **cooperative launch** | that all of its blocks have a place at the same time | anything for an ordinary launch |
-#
-# Everything else may be reordered, by the compiler and by the hardware. It rarely is, so a program without a fence passes most tests: on an H200, two blocks without any saw the flag before the data in 1 of 2,097,152 runs. The simulated device reports two blocks that nothing orders, and in [chapter 12](12_async_inside_a_kernel.ipynb) you can make its memory hostile. (Newer code says `cuda::atomic_ref` with `memory_order_release` and `memory_order_acquire`, which is a flag and its fence in one.)
-#
-# Back to Newton. The same two programs were recorded on an H200:
+# That's the idea of this page: **put the decision where the data is**. An H200 ran the same two programs:
 
 # %% id=first-h200
 def on_an_h200(*names):
@@ -175,20 +155,19 @@ assert h200_asking.metrics().makespan > 2 * h200_deciding.metrics().makespan
 # %% [markdown] id=larger
 # ## More numbers
 #
-# The lower picture is several times shorter. Now take 65,536 numbers instead of 1,024.
+# Back to the device of this page, and to 65,536 numbers instead of 1,024.
 
 # %% id=predict-larger
+first = asking.metrics().makespan / deciding.metrics().makespan
 larger = Prediction(
-    "With 64 times as many numbers, by what factor is the single launch quicker?",
-    more="by a much larger factor: every round costs more now",
-    same="by about the same factor, give or take a half",
-    less="hardly at all: the GPU has real work to do now",
+    f"With 1,024 numbers, the single launch is {first:.1f} times as quick as Python's rounds. "
+    "And with 64 times as many?",
+    within=0.3,
 )
 larger
 
 # %% id=commit-larger
 larger.commit(...)
-
 
 # %% id=run-larger
 def makespan(run, *args):
@@ -204,192 +183,16 @@ for n in (1024, 8192, 65_536):
     print(f"{n:6,} numbers: Python {asked:.0f} µs, the GPU {decided:.0f} µs: {ratios[n]:.1f} times as quick")
 
 # %% id=reveal-larger
-change = ratios[65_536] / ratios[1024]
 larger.reveal(
-    "same" if 2 / 3 < change < 3 / 2 else "more" if change > 1 else "less",
+    round(ratios[65_536], 1),
     "The GPU has room for all these threads at the same time, so a round takes hardly longer. The "
     "conversation is what you pay for, and it is the same for any number.",
-)
-
-# %% [markdown] id=ask-less-text
-# ## Ask less often
-#
-# First a modest change that you can make in Python. Nobody forces you to ask after *every* round. Enqueue four rounds, and look at the flag of the fourth. You may run a few rounds too many, and a root that has settled doesn't mind.
-
-# %% [markdown] id=exercise-ask-less
-# ### Exercise: ask less often
-#
-# `round_op()` gives an operation that runs one round and yields the flag, an array on the device. Run `every` rounds for each look, all on `stream`. Return how many rounds were run.
-
-
-# %% id=11-ask-less starter
-def settle(round_op, every, stream):
-    rounds = 0
-    while True:
-        moved = round_op().to_host().sync_on(stream)  # asks after every round
-        rounds += 1
-        if not moved[0]:
-            return rounds
-
-
-# %% id=11-ask-less solution
-def settle(round_op, every, stream):
-    rounds = 0
-    while True:
-        for _ in range(every - 1):
-            round_op().async_on(stream)
-        moved = round_op().to_host().sync_on(stream)
-        rounds += every
-        if not moved[0]:
-            return rounds
-
-
-# %% id=11-ask-less hints
-# A round whose flag nobody reads does not need to be waited for. Which of the four ways to run an operation returns at once?
-#
-# `round_op().async_on(stream)` enqueues a round. Do that `every - 1` times, and then one round as it stands in the starter.
-#
-# A `for _ in range(every - 1)` loop in front of the line with `sync_on`, and `rounds += every` behind it.
-
-# %% id=11-ask-less explanation
-# The stream keeps the rounds in order, so Python may run ahead of them. It costs up to `every - 1` rounds too many, and it works for kernels that you cannot change. What it gains, we will see in a moment.
-
-# %% id=11-ask-less-check
-check("11-ask-less", settle)
-
-
-# %% [markdown] id=ask-less-question
-# Let's put it to the test. Looking after every round, Newton takes 9 rounds and 9 conversations. With a look every four rounds it takes 12 rounds, and only 3 conversations.
-
-# %% id=predict-ask-less
-fewer = Prediction(
-    "How long does it take with a look every four rounds?",
-    third="about a third of the time: there are a third of the conversations",
-    same="about the same time",
-    longer="half as long again, or more: there are more rounds",
-)
-fewer
-
-# %% id=commit-ask-less
-fewer.commit(...)
-
-
-# %% id=ask-less-run
-def asking_every(every):
-    x = agt.ones(1024).sync_on(stream)
-
-    def round_op():
-        return agt.zeros(1, np.int32).and_then(
-            lambda moved: newton_step(1024, numbers, x.borrow().partition(256), moved)
-        ).last()
-
-    return settle(round_op, every, stream)
-
-
-took = {every: (asking_every(every), makespan(asking_every, every)) for every in (1, 4)}
-for every, (done, us) in took.items():
-    print(f"a look every {every}: {done} rounds, {us:.0f} µs")
-print(f"the GPU decides: {makespan(gpu_decides, numbers):.0f} µs")
-
-# %% id=reveal-ask-less
-answer = "Your `settle` still asks after every round. Solve the exercise above, and come back to this."
-if took[4][0] == 12:
-    ratio = took[4][1] / took[1][1]
-    answer = fewer.reveal(
-        "third" if ratio < 0.6 else "same" if ratio < 1.4 else "longer",
-        "The wait was only a part of the conversation. Each round still has to be described and launched, "
-        "and that is work for Python, too.",
-    )
-answer
-
-# %% [markdown] id=ask-less-read
-# So asking less is no great help here. It helps where rounds are long, or prepared ahead as in [chapter 9](09_cuda_graphs.ipynb). What we really want to be rid of is the launches.
-
-# %% [markdown] id=early-text
-# ## Who finds it first?
-#
-# Newton's threads have nothing to say to each other. Here's a search instead. A million tickets have numbers, each scrambled by a function that nobody can see through, and we want the *first* ticket whose scrambled number begins with 14 zero bits. (People who mine coins do little else.)
-#
-# The launch has 4,096 threads. Thread 7 takes the tickets 7, 4,103, 8,199 and so on. All of them share one number, `best`, the smallest winning ticket so far, and a thread whose next ticket is larger goes home.
-
-# %% id=early-kernel
-search = agt.Kernel(r"""
-__device__ unsigned int scrambled(unsigned int x)
-{
-    x += 0x9e3779b9u;
-    x ^= x >> 16; x *= 0x7feb352du; x ^= x >> 15; x *= 0x846ca68bu; x ^= x >> 16;
-    return x;
-}
-
-extern "C" __global__ void search(
-    unsigned int tickets, unsigned int zeros, unsigned int* best, unsigned int* looked)
-{
-    unsigned int mine = 0, stride = gridDim.x * blockDim.x;
-    for (unsigned int x = blockIdx.x * blockDim.x + threadIdx.x; x < tickets; x += stride) {
-        if (x > atomicAdd(best, 0)) break;        // somebody has found an earlier one
-        mine++;
-        if (scrambled(x) >> (32 - zeros) == 0) {
-            atomicMin(best, x);                   // the smaller of the two stays
-            break;
-        }
-    }
-    atomicAdd(looked, mine);
-}
-""")
-TICKETS, ZEROS = 1 << 20, 14
-
-# %% [markdown] id=early-atomic
-# `atomicAdd(best, 0)` adds nothing. It's a way to *read*, at memory each time. An ordinary read may be answered by a register, or by the cache of the thread's own SM, which hasn't heard the news. (`volatile` would do as well.)
-#
-# One ticket in $2^{14} = 16{,}384$ wins, so there are about 64 winners among the million.
-
-# %% id=predict-early
-early = Prediction(
-    "The first winner will turn out to be a ticket between 10,000 and 20,000. How many of the million "
-    "tickets are looked at?",
-    all="all of them: a launch cannot be stopped",
-    few="fewer than 50,000",
-    half="about half: those threads that have found nothing go on",
-)
-early
-
-# %% id=commit-early
-early.commit(...)
-
-
-# %% id=run-early
-def scramble(x):
-    x = x + np.uint32(0x9E3779B9)
-    for shift, factor in ((16, 0x7FEB352D), (15, 0x846CA68B)):
-        x = (x ^ (x >> np.uint32(shift))) * np.uint32(factor)
-    return x ^ (x >> np.uint32(16))
-
-
-winners = np.flatnonzero(
-    scramble(np.arange(TICKETS, dtype=np.uint32)) >> np.uint32(32 - ZEROS) == 0
-)
-best, looked = search(
-    TICKETS, ZEROS, agt.full(1, 2**32 - 1, np.uint32), agt.zeros(1, np.uint32), grid=16, block=256
-).sync_on(stream)
-best, looked = int(agt.d2h(best).sync()[0]), int(agt.d2h(looked).sync()[0])
-print(f"{len(winners)} winners, the first is {winners[0]:,}")
-print(f"the kernel found {best:,} and looked at {looked:,} tickets of {TICKETS:,}")
-
-# %% id=early-check tags=asserts
-assert best == winners[0]
-assert looked < 200_000
-
-# %% id=reveal-early
-early.reveal(
-    "few" if looked < 50_000 else "half" if looked < TICKETS * 0.9 else "all",
-    "Nobody stops a launch from outside, but each thread can go home. When the last one has, it is over.",
 )
 
 # %% [markdown] id=maze-text
 # ## A flood in a maze
 #
-# In the search, threads could stop one by one. Often they can't. Open a tap in the corner of a maze: in each round the water moves one step on, and the first round in which it moves nowhere is the last. No single thread can tell which round that is, because its own cell may stay dry for a long time and then get wet after all.
-
+# Newton's threads could stop one by one. Often they can't. Open a tap in the corner of a maze: in each round the water moves one step on, and the first round in which it moves nowhere is the last. No single thread can tell which round that is, because its own cell may stay dry for a long time and then get wet after all.
 
 # %% id=maze
 def maze(size, seed=0):
@@ -443,7 +246,7 @@ small_open = agt.h2d(agt.pin(small.ravel()), "open").sync().share()
 draw_flood(small, flood_in_numpy(small))
 
 # %% [markdown] id=maze-python
-# Here is the loop with Python in charge, a launch for each step of the water:
+# With Python in charge, that's a launch for each step of the water:
 
 # %% id=maze-step
 NEXT_TO = r"""
@@ -493,15 +296,14 @@ assert (steps == flood_in_numpy(small).ravel()).all()
 assert len(by_python.find("flood_step")) == steps.max() + 1
 
 # %% [markdown] id=vote-text
-# The maze has $32 \times 32 = 1024$ cells, and a block may have 1,024 threads, so one block is enough. And the threads of a block can *vote*: `__syncthreads_or(p)` tells each of them whether `p` holds for any. It's a barrier as well, since nobody gets the answer before all have come.
+# The maze has $32 \times 32 = 1024$ cells, so a block of 1,024 threads is enough. And the threads of a block can *vote*: `__syncthreads_or(p)` tells each of them whether `p` holds for any. It's a barrier as well, since the answer comes when all threads of the block that haven't ended have voted.
 #
-# Because everybody gets the same answer, everybody leaves the loop in the same round. That matters. A thread that left by itself would no longer look after its cell, and the block would then meet at two different lines.
+# Everybody gets the same answer, so everybody leaves the loop in the same round. That matters, because a barrier doesn't wait for threads that have ended. If one went home as soon as nothing moved beside it, the others would carry on, and its cell would stay dry forever.
 
 # %% [markdown] id=exercise-flood
 # ### Exercise: let the block decide
 #
-# The kernel below takes one step and ends. Make it go on until a step reaches nothing. At the end, thread 0 writes how many steps were taken to `rounds[0]`, the last one included, which found nothing. (The bound in
-# the loop is for safety: no maze takes longer.)
+# The kernel below takes one step and ends. Make it go on until a step reaches nothing. At the end, thread 0 writes to `rounds[0]` how many steps were taken, including the last, which found nothing. (The bound of the loop is for safety.)
 #
 # Mind who reads what others write. All of a step's reads come before any of its writes.
 
@@ -566,6 +368,20 @@ extern "C" __global__ void flood(int width, const unsigned char* open, int* dept
 # %% id=11-flood-check
 check("11-flood", FLOOD)
 
+# %% [markdown] id=flood-question
+# Python needed 61 launches; the time is above the exercise. Now one launch takes the same 61 steps.
+
+# %% id=predict-block
+quick = Prediction(
+    "How many microseconds does the flood take by one launch, with the copies of the maze to the device and "
+    "back?",
+    within=0.5,
+)
+quick
+
+# %% id=commit-block
+quick.commit(...)
+
 # %% id=flood-run
 one_block = agt.Kernel(
     NEXT_TO
@@ -593,19 +409,53 @@ def flood_by_block(free, on_device):
 
 steps, by_block = recorded(flood_by_block, small, small_open)
 faster = by_python.metrics().makespan / by_block.metrics().makespan
-print(f"the block takes {by_block.metrics().makespan:.0f} µs: {faster:.0f} times as quick")
+print(f"Python: {by_python.metrics().makespan:.0f} µs. The block: {by_block.metrics().makespan:.0f} µs")
+print(f"That is {faster:.0f} times as quick.")
 
 # %% id=flood-run-check tags=asserts
 assert (steps == flood_in_numpy(small).ravel()).all()
 if device.simulated:
     assert faster > 5
 
+# %% id=reveal-block
+quick.reveal(
+    round(by_block.metrics().makespan),
+    "It is one conversation, with two copies, a launch and a wait. The kernel with its 61 steps "
+    f"took {by_block.find('one_block')[0].duration:.0f} µs of it.",
+)
+
+# %% [markdown] id=promises
+# ## What CUDA promises
+#
+# Inside a block, the vote did it all: it counted, it waited, and it showed each thread what the others had written. Between blocks you build that from parts, and each promises less than you'd think:
+#
+# | | it promises | it does not promise |
+# |---|---|---|
+# | an **atomic**, such as `atomicAdd` | to read, change and write in one step, which no other atomic of this GPU can split | any order of what comes before and after; anything to the host, or to an ordinary access of the same word |
+# | a **fence**, `__threadfence()` | order, as below | that anybody waits |
+# | a **barrier**, `__syncthreads()` | that all threads of the block that haven't ended come, and then see what any of them wrote | anything to another block |
+#
+# A message from one block to another takes a fence on either side:
+#
+# ```text
+#    sender     write the data     __threadfence()     write the flag
+#                                  └─────────── release ───────────┘
+#    receiver   read the flag      __threadfence()     read the data
+#               └─────────── acquire ────────────┘
+# ```
+#
+# The write of the flag, together with the fence before it, is called a *release*. The read of the flag, together with the fence after it, is an *acquire*. If both touch the flag by an atomic or as `volatile`, whoever sees the flag sees the data. (Newer code has either pair in one call to a `cuda::atomic_ref`, with `memory_order_release` or `memory_order_acquire`.)
+#
+# Fences are **cumulative**: they pass on what you wrote, and also what *you* were shown before, by a barrier or by somebody else's flag. And each has a reach, `__threadfence()` the whole GPU, `__threadfence_block()` your own block.
+#
+# Everything else may be reordered, by compiler and hardware. It rarely is: two blocks of an H200 without a fence saw the flag before the data in 1 of 1,048,576 runs. Such a program passes your tests and fails at a customer's. (The simulated device reports it.)
+
 # %% [markdown] id=grid-text
 # ## A larger maze
 #
-# A maze of 64 by 64 has 4,096 cells and needs at least four blocks, and `__syncthreads()` ends at the edge of the block. Python could be the barrier, because on one stream a launch begins when the one before it is over. But that's the conversation we wanted to end.
+# A maze of 64 by 64 has 4,096 cells and needs at least four blocks, and `__syncthreads()` ends at the edge of the block. Python could be the barrier, since launches on one stream follow each other. But that's the conversation we wanted to end.
 #
-# So let's build a meeting point for all blocks. It takes a counter in the device's memory. Whoever arrives adds one, and then looks at the counter until it has reached its goal:
+# So let's build a meeting point: a counter in the device's memory. Each block adds one when it arrives, and then looks until the counter has reached its goal:
 #
 # ```text
 #   block 0   ── work ── add 1 ── look, look, look ──┬── go on
@@ -615,17 +465,17 @@ if device.simulated:
 #
 # Four details decide whether it works:
 #
-# 1. One thread of each block counts. The others wait for it at `__syncthreads()`, **before** the counting, so that no block is counted that's still at work, and **after** it, so that nobody goes on before the meeting is over.
-# 2. The others have to see what a block wrote. That takes a `__threadfence()` between the work and the counting, and another one between the looking and what comes next. One thread's fence is enough for its block, because the `__syncthreads()` has shown it the work of all.
-# 3. The look must be a real one, at memory: `atomicAdd(arrived, 0)`, or a `volatile` read.
-# 4. For the next meeting the counter just goes on: the goals of a grid of 4 blocks are 4, 8, 12.
+# 1. One thread counts for its block. It meets the others at `__syncthreads()` **before** that, so that no block is counted that's still at work, and **after** it, so that nobody goes on too early.
+# 2. The counter is a flag, so it needs both fences: one between the work and the counting, and one between the last look and what comes next. Because fences are cumulative, those of one thread are enough for its block.
+# 3. A look must be real. `atomicAdd(arrived, 0)` adds nothing: it *reads*, at memory each time, where a register or the SM's own cache may not have heard the news.
+# 4. The counter just goes on: the goals of 4 blocks are 4, 8, 12.
 #
-# Waiting by looking is called *spinning*. If what you wait for never comes, you spin for ever, and a GPU has no Stop button: somebody has to kill the process. So our spins give up after ten million looks, by `__trap()`, which ends the kernel with an error (and, on a real GPU, all other work of the process there).
+# Waiting by looking is called *spinning*. A GPU has no Stop button, so if the last block never comes, somebody has to kill the process. Our spins give up after ten million looks, by `__trap()`, which ends the kernel with an error (and, on a real GPU, all other work of the process there).
 
 # %% [markdown] id=exercise-meet
 # ### Exercise: a barrier for the grid
 #
-# Complete `meet`. It is a function for kernels, so it has no `__global__`. The check calls it from a kernel of its own.
+# Complete `meet`, a function for kernels, so without `__global__`.
 
 # %% id=11-meet starter
 MEET = r"""
@@ -672,7 +522,7 @@ __device__ void meet(unsigned int* arrived, unsigned int goal)
 check("11-meet", MEET)
 
 # %% [markdown] id=flood-grid-text
-# With a barrier of the grid, the flood looks as it did in one block. `atomicExch` writes as an atomic, so many may do it at once. (The cells below use our own `meet`. And the simulated device makes meetings cheap: on an H200 we measured 1.5 µs for one of 132 blocks.)
+# Now the flood looks as it did in one block. `atomicExch` writes as an atomic, so many may do it at once. (The simulated device makes meetings too cheap: on an H200, one of 132 blocks took 1.5 µs.)
 
 # %% id=flood-grid
 OUR_MEET = r"""
@@ -739,7 +589,7 @@ assert (steps == flood_in_numpy(large).ravel()).all()
 # %% [markdown] id=places
 # ## How many can meet?
 #
-# A meeting of 16 blocks went well. An H200 has 132 processors (SMs), each of which holds up to 2,048 threads at once, in up to 32 blocks. We send blocks of 1,024 threads to a meeting, and nothing else is going on.
+# An H200 has 132 processors (SMs), each of which holds up to 2,048 threads at once, in up to 32 blocks. We send blocks of 1,024 threads to a meeting, and nothing else is going on.
 
 # %% id=predict-places
 places = Prediction(
@@ -755,7 +605,7 @@ places
 places.commit(...)
 
 # %% [markdown] id=places-sim
-# A wrong guess would spin on a real GPU. The simulated one notices when nobody is left who could change anything, so this cell always runs there:
+# A wrong guess would spin forever on a real GPU. The simulated one notices, so this cell always runs there:
 
 # %% id=run-places
 everybody = (
@@ -790,9 +640,9 @@ places.reveal(
 )
 
 # %% [markdown] id=places-read
-# So here's the rule: **blocks that wait for each other must all have a place at the same time.** How many have one depends on the GPU, on the kernel's registers and shared memory, and on who else is there. And for an ordinary launch, CUDA doesn't even promise it on an empty GPU.
+# So here's the rule: **blocks that wait for each other must all have a place at the same time.** How many have one depends on the GPU, on the kernel's registers and shared memory, and on who else is there. For an ordinary launch, CUDA doesn't promise it even on an empty GPU.
 #
-# It does promise it for a **cooperative launch**. That counts the places before anything starts, refuses a grid that's too large, and brings a barrier of its own, from *cooperative groups*. In C++ one calls `cudaLaunchCooperativeKernel`; `agt` does so when it finds `this_grid` in the source:
+# It does for a **cooperative launch**, which counts the places before anything starts, and refuses a grid that's too large. With it comes a barrier, `grid.sync()`, which waits for all blocks and orders memory, as `meet` does. In C++ you call `cudaLaunchCooperativeKernel`; `agt` does so when it finds `this_grid` in the source:
 
 # %% id=cooperative
 together = r"""
@@ -836,7 +686,7 @@ assert all_together(16) == 16
 # > - *Why:* it is a barrier of the block. The others may not even have begun.
 # > - *What helps:* a barrier of the grid, or two launches.
 #
-# Here each block writes a number, and then reads what its neighbour has just "finished". Go to the second step. Red: two blocks touch one place, and nothing says which of them comes first.
+# Here each block writes a number, and then reads its neighbour's. Go to the second step. Red: nothing orders the two blocks.
 
 # %% id=misconception-block-code
 neighbours = r"""
@@ -862,8 +712,441 @@ with agt.using("sim"):
     else:
         raise AssertionError("the race was not seen")
 
+# %% [markdown] id=ways-text
+# ## Four ways to go round
+#
+# If you've written CUDA in C++, you've been shaking your head for a while. *Of course* Python is slow. But there are ways in between. In a [graph](09_cuda_graphs.ipynb) with a **`while` node**, the host makes one call. Before each turn, the device reads a number in its own memory, and goes round again unless it's 0. So `newton_step` stays as it is, and its flag decides:
+
+# %% id=ways-graph
+def graph_of_newton(numbers):
+    """A graph that starts with ones and a raised flag, and takes steps as long as the flag is up."""
+    n = numbers.size
+    ones, x = (agt.ones(n).sync_on(stream) for _ in range(2))
+    up, down, moved = (agt.full(1, k, np.int32).sync_on(stream) for k in (1, 0, 0))
+    start = agt.zip(agt.memcpy(x.borrow(), ones.borrow()), agt.memcpy(moved.borrow(), up.borrow()))
+    step = agt.zip(
+        agt.memcpy(moved.borrow(), down.borrow()),
+        newton_step(n, numbers, x.borrow().partition(256), moved.borrow()),
+    )
+    loop = agt.CudaGraph.while_loop(moved.borrow(), step)
+    return agt.zip(start, loop).graph_on(stream), x
+
+
+newton_graph, z = graph_of_newton(numbers)
+
+# %% id=predict-ways
+ways = Prediction(
+    f"With 1,024 numbers, Python's rounds took {asking.metrics().makespan:.0f} µs and the single kernel "
+    f"{deciding.metrics().makespan:.0f}. How many µs does the graph take?",
+    within=0.3,
+)
+ways
+
+# %% id=commit-ways
+ways.commit(...)
+
+# %% id=run-ways
+def graph_decides():
+    newton_graph.launch().sync_on(stream)
+
+
+_, turning = recorded(graph_decides)
+agt.compare_timelines(
+    [asking, turning, deciding],
+    ["Python decides", "A graph decides", "A kernel decides"],
+    lanes=("host", "streams"),
+    lesson="In the middle, the host makes one call, and before each step the device asks itself.",
+)
+
+# %% id=ways-check tags=asserts
+assert np.allclose(agt.d2h(z.borrow()).sync(), np.sqrt(a), rtol=1e-6)
+if device.simulated:
+    assert len(turning.find("newton_step")) == rounds
+    assert deciding.metrics().makespan < turning.metrics().makespan < asking.metrics().makespan / 3
+
+# %% id=reveal-ways
+ways.reveal(
+    round(turning.metrics().makespan),
+    "The host calls once and waits once. But the device needs some microseconds to come round (on the "
+    "simulated one these are the bars called `while`), and a step of this size takes less.",
+)
+
+# %% [markdown] id=ways-read
+# (The simulated device has the time of a turn from an H100.) And this is what 9 rounds for 1,024 numbers took on H100s:
+#
+# | who says whether to go on | the whole run |
+# |---|---|
+# | **Python**, as on this page | 564 µs |
+# | Python, with [prepared](09_cuda_graphs.ipynb) operations | 260 µs |
+# | **C++**, without the last copy to the host | 125 and 183 µs, on two machines |
+# | a graph with a **`while` node** | 100 µs |
+# | **one kernel** | 54 µs, and 40 if prepared |
+#
+# So it isn't only Python: whoever asks the host after each round waits for an answer, in any language. The graph asks the device instead, and pays for each turn. In one kernel, a round of Newton costs next to nothing. Where a round needs a meeting of the grid, the meeting is what it costs: 1.5 µs for 132 blocks of an H200.
+#
+# ## When it doesn't pay
+#
+# | it does not pay | because |
+# |---|---|
+# | when a round takes long | a question costs the same for any round (an encore has the numbers) |
+# | when you know the number of rounds | you can enqueue them all and ask nothing |
+# | when the work needs more blocks than have a place | they can't meet, so each has to do several pieces in turn |
+# | when others want the GPU, too | a kernel that stays keeps its places, and says nothing until it ends, unless it talks to the host ([chapter 13](13_hostcalls.ipynb)) |
+# | when you still look for the bug | a loop in Python can be stopped, printed and stepped through |
+
+# %% [markdown] id=challenge
+# ## Challenge: who is important?
+#
+# `sources[i]` names eight pages that link to page `i`, and `weight[j]` is one over the number of links on page `j`. A page is as important as the pages that link to it:
+#
+# $$\text{rank}_i = \frac{0.15}{n} + 0.85 \sum_{j \to i} \text{weight}_j \cdot \text{rank}_j$$
+#
+# Start with $1/n$ for all, and repeat until no rank changes by more than $10^{-3}/n$. (This is PageRank. It made a company.)
+#
+# The version below gets it right, with Python in charge, and for 600 pages it takes 1156 µs: get below 200. You may change everything but the name, the arguments and the result.
+
+# %% id=11-challenge starter
+STEP = r"""
+extern "C" __global__ void rank_step(
+    unsigned int n, const unsigned int* sources, const float* weight,
+    const float* rank, float* after, int* moved)
+{
+    unsigned int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i >= n) return;
+    float sum = 0.0f;
+    for (int k = 0; k < 8; k++) {
+        unsigned int j = sources[8 * i + k];
+        sum += weight[j] * rank[j];
+    }
+    after[i] = 0.15f / n + 0.85f * sum;
+    if (fabsf(after[i] - rank[i]) > 1e-3f / n) *moved = 1;
+}
+"""
+
+
+def pagerank(sources, weight):
+    """Ranks of n pages, from arrays on the device: n x 8 sources and n weights."""
+    n, step = weight.size, agt.Kernel(STEP)
+    rank = agt.full(n, 1 / n).sync()
+    while True:
+        after = agt.zeros(n).sync()
+        op = agt.zeros(1, np.int32).and_then(
+            lambda moved: step(
+                n, sources, weight, rank.borrow(), after.borrow().partition(256), moved
+            )
+        )
+        moved, rank = op.last().to_host().sync(), after
+        if not moved[0]:
+            return agt.d2h(rank).sync()
+
+# %% id=11-challenge solution
+WHOLE = r"""
+#include <cooperative_groups.h>
+
+extern "C" __global__ void ranks(
+    unsigned int n, const unsigned int* sources, const float* weight,
+    float* rank, float* after, unsigned int* moving)
+{
+    cooperative_groups::grid_group grid = cooperative_groups::this_grid();
+    unsigned int i = blockIdx.x * blockDim.x + threadIdx.x;
+    for (unsigned int round = 0; round < 100; round++) {
+        if (i < n) {
+            float sum = 0.0f;
+            for (int k = 0; k < 8; k++) {
+                unsigned int j = sources[8 * i + k];
+                sum += weight[j] * rank[j];
+            }
+            after[i] = 0.15f / n + 0.85f * sum;
+            if (fabsf(after[i] - rank[i]) > 1e-3f / n) atomicExch(&moving[round], 1);
+        }
+        grid.sync();
+        float* other = rank; rank = after; after = other;
+        if (atomicAdd(&moving[round], 0) == 0) break;
+    }
+    // Both arrays agree to within the tolerance; the caller reads the first.
+}
+"""
+
+
+def pagerank(sources, weight):
+    """Ranks of n pages, from arrays on the device: n x 8 sources and n weights."""
+    n, whole = weight.size, agt.Kernel(WHOLE)
+    op = agt.zip(agt.full(n, 1 / n), agt.full(n, 1 / n), agt.zeros(100, np.uint32)).and_then(
+        lambda given: whole(n, sources, weight, *given, grid=-(-n // 256), block=256)
+    )
+    return op.and_then(lambda given: agt.d2h(given[2])).sync()
+
+# %% id=11-challenge hints
+# Asking less often is the quickest change. It will not get you all the way.
+#
+# One launch, a thread for each page, and a barrier of the grid after each round: your `meet`, or `grid.sync()`. Each round reads `rank` and writes `after`; then the two change places, so one barrier a round is enough.
+#
+# For the decision, a flag for each round: whoever still moves sets the flag of this round, then all meet, then all read it. With a single flag, somebody would have to set it back to zero, and just when would that be safe?
+
+# %% id=11-challenge explanation
+# One barrier a round, thanks to two arrays that change places, and a flag for each round, so that nobody has to tidy up while others still read.
+
+# %% id=11-challenge-check
+check("11-challenge", pagerank)
+
+# %% [markdown] id=key-points
+# ## Key points
+#
+# - If the host decides about data on the GPU, each decision costs a launch, a copy and a wait: 14 to 20 µs on an H100, even from C++. Let a kernel decide.
+# - A message takes a release (fence, then write the flag) and an acquire (read the flag, then fence). Fences are cumulative, so behind a barrier one thread can speak for its block.
+# - A block agrees by a vote, because all of its threads get the same answer.
+# - A grid agrees at a barrier, for which all of its blocks need a place at the same time. A cooperative launch promises it.
+# - You save the conversation and nothing else, so long rounds have little to gain. A graph with a `while` node is a way in between.
+#
+# **Next:** in [12_async_inside_a_kernel](12_async_inside_a_kernel.ipynb) a kernel waits for several things at once, as your event loop did in chapter 6.
+
+# %% id=score
+score(larger, quick, places, ways)
+
+# %% id=progress
+progress("11")
+
+# %% [markdown] id=encores
+# ## Encores
+#
+# *The chapter is done. Here's what becomes of long rounds, and three more ways to talk less: ask less often, go home early, and stay for the next job.*
+#
+# ### Longer rounds
+#
+# A question costs the same for any round. So let's make the rounds longer. Each now computes its $a$ anew, by a loop of `work` steps:
+
+# %% id=pays-run
+SLOW = r"""
+__device__ float slowly(float a, unsigned int work)
+{
+    float sum = 0.0f;
+    for (unsigned int k = 0; k < work; k++) sum = 0.5f * (sum + a);
+    return a + 0.0f * sum;
+}
+extern "C" __global__ void step(unsigned int work, const float* a, float* x, int* moved)
+{
+    unsigned int i = threadIdx.x;
+    float before = x[i];
+    x[i] = 0.5f * (before + slowly(a[i], work) / before);
+    if (fabsf(x[i] - before) > 1e-6f * x[i]) *moved = 1;
+}
+extern "C" __global__ void whole(unsigned int work, const float* a, float* x)
+{
+    unsigned int i = threadIdx.x;
+    float now = x[i], before;
+    do {
+        before = now;
+        now = 0.5f * (before + slowly(a[i], work) / before);
+    } while (fabsf(now - before) > 1e-6f * now);
+    x[i] = now;
+}
+"""
+slow_step, slow_whole = agt.Kernel(SLOW, "step"), agt.Kernel(SLOW, "whole")
+_, few = some_numbers(64)
+
+
+def asked_slowly(work):
+    x = agt.ones(64).sync_on(stream)
+    while True:
+        step = agt.zeros(1, np.int32).and_then(
+            lambda moved: slow_step(work, few, x.borrow().partition(64), moved)
+        )
+        if not step.last().to_host().sync_on(stream)[0]:
+            return
+
+
+def decided_slowly(work):
+    x = agt.ones(64).sync_on(stream)
+    slow_whole(work, few, x.borrow().partition(64)).sync_on(stream)
+
+
+gains = {}
+longest = 3000 if device.simulated else 30_000  # Python takes longer to talk to a real GPU
+for work in (0, 300, longest):
+    asked, decided = makespan(asked_slowly, work), makespan(decided_slowly, work)
+    gains[work] = asked / decided
+    print(f"{work:5} steps a round: {asked:.0f} µs and {decided:.0f} µs: {gains[work]:.1f} times as quick")
+
+# %% id=pays-check tags=asserts
+if device.simulated:
+    assert gains[0] > 1.5 * gains[longest]
+    assert gains[longest] > 1
+
+# %% [markdown] id=pays-read
+# The longer a round, the smaller the gain. Before you move a loop, compare the time of one round with that of one question.
+
+# %% [markdown] id=ask-less-intro
+# ### Ask less often
+#
+# Here's a modest change that you can make in Python. Nobody forces you to ask after *every* round. Enqueue four rounds, and look at the flag of the fourth. You may run a few rounds too many, and a root that has settled doesn't mind.
+
+# %% [markdown] id=exercise-ask-less
+# ### Exercise: ask less often
+#
+# `round_op()` gives an operation that runs one round and yields the flag, an array on the device. Run `every` rounds for each look, all on `stream`. Return how many rounds were run.
+
+# %% id=11-ask-less starter
+def settle(round_op, every, stream):
+    rounds = 0
+    while True:
+        moved = round_op().to_host().sync_on(stream)  # asks after every round
+        rounds += 1
+        if not moved[0]:
+            return rounds
+
+# %% id=11-ask-less solution
+def settle(round_op, every, stream):
+    rounds = 0
+    while True:
+        for _ in range(every - 1):
+            round_op().async_on(stream)
+        moved = round_op().to_host().sync_on(stream)
+        rounds += every
+        if not moved[0]:
+            return rounds
+
+# %% id=11-ask-less hints
+# A round whose flag nobody reads does not need to be waited for. Which of the four ways to run an operation returns at once?
+#
+# `round_op().async_on(stream)` enqueues a round. Do that `every - 1` times, and then one round as it stands in the starter.
+#
+# A `for _ in range(every - 1)` loop in front of the line with `sync_on`, and `rounds += every` behind it.
+
+# %% id=11-ask-less explanation
+# The stream keeps the rounds in order, so Python may run ahead of them. It costs up to `every - 1` rounds too many, and it works for kernels that you cannot change. What it gains, we will see in a moment.
+
+# %% id=11-ask-less-check
+check("11-ask-less", settle)
+
+# %% [markdown] id=ask-less-question
+# Let's put it to the test. Looking after every round, Newton takes 9 rounds and 9 conversations. With a look every four rounds it takes 12 rounds, and only 3 conversations.
+
+# %% id=predict-ask-less
+fewer = Prediction(
+    "How long does it take with a look every four rounds?",
+    third="about a third of the time: there are a third of the conversations",
+    same="about the same time",
+    longer="half as long again, or more: there are more rounds",
+)
+fewer
+
+# %% id=commit-ask-less
+fewer.commit(...)
+
+# %% id=ask-less-run
+def asking_every(every):
+    x = agt.ones(1024).sync_on(stream)
+
+    def round_op():
+        return agt.zeros(1, np.int32).and_then(
+            lambda moved: newton_step(1024, numbers, x.borrow().partition(256), moved)
+        ).last()
+
+    return settle(round_op, every, stream)
+
+
+took = {every: (asking_every(every), makespan(asking_every, every)) for every in (1, 4)}
+for every, (done, us) in took.items():
+    print(f"a look every {every}: {done} rounds, {us:.0f} µs")
+print(f"the GPU decides: {makespan(gpu_decides, numbers):.0f} µs")
+
+# %% id=reveal-ask-less
+answer = "Your `settle` still asks after every round. Solve the exercise above, and come back to this."
+if took[4][0] == 12:
+    ratio = took[4][1] / took[1][1]
+    answer = fewer.reveal(
+        "third" if ratio < 0.6 else "same" if ratio < 1.4 else "longer",
+        "The wait was only a part of the conversation. Each round still has to be described and launched, "
+        "and that is work for Python, too.",
+    )
+answer
+
+# %% [markdown] id=ask-less-read
+# So here, asking less hardly helps: it saves you six waits, and each of the twelve rounds still has to be described and launched from Python. What a look every few rounds can save is the *wait*, so it pays where a launch is cheap. On an H100, C++ needed 3.5 µs for a launch in a row of them, and 9 to 10 for a launch with a wait behind it. A `while` node can decide less often, too: with four steps in each turn, the graph's 100 µs in the table above became 69.
+
+# %% [markdown] id=early-text
+# ### Who finds it first?
+#
+# Threads that decide for themselves can still learn from each other. A million tickets have numbers, each scrambled by a function that nobody can see through, and we want the *first* ticket whose scrambled number begins with 14 zero bits. (People who mine coins do little else.)
+#
+# The launch has 4,096 threads. Thread 7 takes the tickets 7, 4,103, 8,199 and so on. All of them share one number, `best`, the smallest winning ticket so far, and a thread whose next ticket is larger goes home.
+
+# %% id=early-kernel
+search = agt.Kernel(r"""
+__device__ unsigned int scrambled(unsigned int x)
+{
+    x += 0x9e3779b9u;
+    x ^= x >> 16; x *= 0x7feb352du; x ^= x >> 15; x *= 0x846ca68bu; x ^= x >> 16;
+    return x;
+}
+
+extern "C" __global__ void search(
+    unsigned int tickets, unsigned int zeros, unsigned int* best, unsigned int* looked)
+{
+    unsigned int mine = 0, stride = gridDim.x * blockDim.x;
+    for (unsigned int x = blockIdx.x * blockDim.x + threadIdx.x; x < tickets; x += stride) {
+        if (x > atomicAdd(best, 0)) break;        // somebody has found an earlier one
+        mine++;
+        if (scrambled(x) >> (32 - zeros) == 0) {
+            atomicMin(best, x);                   // the smaller of the two stays
+            break;
+        }
+    }
+    atomicAdd(looked, mine);
+}
+""")
+TICKETS, ZEROS = 1 << 20, 14
+
+# %% [markdown] id=early-atomic
+# Many threads may write `best` at the same time, so they do it by atomics, and `atomicAdd(best, 0)` reads it. (Strictly, our first kernel should have been as careful. Hundreds of threads may write `*moved = 1` at once, and by the letter of CUDA's memory model that's a race. They all write the same 1, and nobody reads it before the launch is over, so every GPU that we know gets it right.)
+#
+# One ticket in $2^{14} = 16{,}384$ wins, so there are about 64 winners among the million. The first will turn out to be ticket 13,627.
+
+# %% id=predict-early
+early = Prediction(
+    "How many of the 1,048,576 tickets are looked at?",
+    exact="13,628: the first winner, and those before it",
+    few="more than that, but fewer than 50,000",
+    half="about half: those threads that have found nothing go on",
+    all="all of them: a launch cannot be stopped",
+)
+early
+
+# %% id=commit-early
+early.commit(...)
+
+# %% id=run-early
+def scramble(x):
+    x = x + np.uint32(0x9E3779B9)
+    for shift, factor in ((16, 0x7FEB352D), (15, 0x846CA68B)):
+        x = (x ^ (x >> np.uint32(shift))) * np.uint32(factor)
+    return x ^ (x >> np.uint32(16))
+
+
+winners = np.flatnonzero(
+    scramble(np.arange(TICKETS, dtype=np.uint32)) >> np.uint32(32 - ZEROS) == 0
+)
+best, looked = search(
+    TICKETS, ZEROS, agt.full(1, 2**32 - 1, np.uint32), agt.zeros(1, np.uint32), grid=16, block=256
+).sync_on(stream)
+best, looked = int(agt.d2h(best).sync()[0]), int(agt.d2h(looked).sync()[0])
+print(f"{len(winners)} winners, the first is {winners[0]:,}")
+print(f"the kernel found {best:,} and looked at {looked:,} tickets of {TICKETS:,}")
+
+# %% id=early-check tags=asserts
+assert best == winners[0]
+assert looked < 200_000
+
+# %% id=reveal-early
+early.reveal(
+    "exact" if looked == winners[0] + 1 else "few" if looked < 50_000
+    else "half" if looked < TICKETS * 0.9 else "all",
+    "Nobody stops a launch from outside, but each thread can go home, and when the last one has, it is over. "
+    "The others had looked at a few later tickets by the time the news came.",
+)
+
 # %% [markdown] id=queue-text
-# ## A kernel that stays
+# ### A kernel that stays
 #
 # Here's another conversation that you can end: "Here is a job. Here is the next one." There are 64 small jobs of very different lengths. A launch for each works, and costs 64 launches.
 #
@@ -943,7 +1226,6 @@ def persistent(blocks):
         lambda given: worker(JOBS, jobs_on_device, *given, grid=blocks, block=64)
     )
     return op.and_then(lambda given: agt.zip(agt.d2h(given[2]), agt.d2h(given[3]))).sync_on(stream)
-
 
 # %% [markdown] id=queue-question
 # Sixteen blocks will do the 64 jobs in no time. But what if we send a **single** block of 64 threads, on a GPU that has room for thousands? It does all jobs, one after the other. The 64 launches go to one stream, so they run one after the other as well.
@@ -1084,221 +1366,3 @@ extern "C" __global__ void queue(
 
 # %% id=11-queue-check
 check("11-queue", QUEUE)
-
-# %% [markdown] id=pays-text
-# ## When it does not pay
-#
-# If you've written CUDA in C++, you have been shaking your head for a while. *Of course* Python is slow. So here is what a decision costs with everything prepared and no Python in sight:
-#
-# | who decides | measured | µs a round |
-# |---|---|---|
-# | this page's Python, which describes each operation anew | H200 | some tens |
-# | prepared launches and a wait, from Python | H200 | 14 |
-# | C++: a launch, and a wait | H100 | 9 to 10 |
-# | C++: Newton, 1,024 numbers, a flag read back after each of 9 rounds | H100 | 14 to 20 |
-# | C++: launches in a row, and nobody asks | H100 | 3.5 |
-# | a CUDA graph with a `while` node, whose kernel decides | H200, H100 | 4.0 to 4.6 a turn |
-# | the same, with eight steps in each turn | H100 | 1.3 a step |
-# | a meeting of 132 blocks in one persistent kernel | H200 | 1.5 |
-#
-# So the conversation isn't Python's fault alone: whoever asks the host after each round pays about ten microseconds, in any language. A `while` node is NVIDIA's own answer. It frees the host, which makes one call of 5 µs for any number of turns, but a turn takes as long as a launch. Asking less often pays there, too, as the line with eight steps shows.
-#
-# Whatever the conversation costs, it costs the same for any round. So let's make the rounds longer. Each now computes its $a$ anew, by a loop of `work` steps:
-
-# %% id=pays-run
-SLOW = r"""
-__device__ float slowly(float a, unsigned int work)
-{
-    float sum = 0.0f;
-    for (unsigned int k = 0; k < work; k++) sum = 0.5f * (sum + a);
-    return a + 0.0f * sum;
-}
-extern "C" __global__ void step(unsigned int work, const float* a, float* x, int* moved)
-{
-    unsigned int i = threadIdx.x;
-    float before = x[i];
-    x[i] = 0.5f * (before + slowly(a[i], work) / before);
-    if (fabsf(x[i] - before) > 1e-6f * x[i]) *moved = 1;
-}
-extern "C" __global__ void whole(unsigned int work, const float* a, float* x)
-{
-    unsigned int i = threadIdx.x;
-    float now = x[i], before;
-    do {
-        before = now;
-        now = 0.5f * (before + slowly(a[i], work) / before);
-    } while (fabsf(now - before) > 1e-6f * now);
-    x[i] = now;
-}
-"""
-slow_step, slow_whole = agt.Kernel(SLOW, "step"), agt.Kernel(SLOW, "whole")
-_, few = some_numbers(64)
-
-
-def asked_slowly(work):
-    x = agt.ones(64).sync_on(stream)
-    while True:
-        step = agt.zeros(1, np.int32).and_then(
-            lambda moved: slow_step(work, few, x.borrow().partition(64), moved)
-        )
-        if not step.last().to_host().sync_on(stream)[0]:
-            return
-
-
-def decided_slowly(work):
-    x = agt.ones(64).sync_on(stream)
-    slow_whole(work, few, x.borrow().partition(64)).sync_on(stream)
-
-
-gains = {}
-longest = 3000 if device.simulated else 30_000  # Python takes longer to talk to a real GPU
-for work in (0, 300, longest):
-    asked, decided = makespan(asked_slowly, work), makespan(decided_slowly, work)
-    gains[work] = asked / decided
-    print(f"{work:5} steps a round: {asked:.0f} µs and {decided:.0f} µs: {gains[work]:.1f} times as quick")
-
-# %% id=pays-check tags=asserts
-if device.simulated:
-    assert gains[0] > 1.5 * gains[longest]
-    assert gains[longest] > 1
-
-# %% [markdown] id=pays-read
-# The gain shrinks as the rounds grow. (With 30,000 steps a round, 1.2 times is left.) Before you move a loop into a kernel, compare the time of one round with that of one conversation. And there are costs that no table of times shows:
-#
-# | it does not pay | because |
-# |---|---|
-# | when a round takes much longer than a launch and a copy | there is little left to save |
-# | when you know the number of rounds | enqueue them all and ask nothing, or make them a [graph](09_cuda_graphs.ipynb) |
-# | when the work needs more blocks than have a place at once | they cannot meet, so each block has to do several pieces in turn, and that code is harder |
-# | when others want the GPU, too | a kernel that stays keeps its places. Nobody else can end it without ending the process, and it says nothing until it ends, unless it talks to the host ([chapter 13](13_hostcalls.ipynb)) |
-# | when you still look for the bug | a loop in Python can be stopped, printed and stepped through |
-
-# %% [markdown] id=challenge
-# ## Challenge: who is important?
-#
-# `sources[i]` names eight pages that link to page `i`, and `weight[j]` is one over the number of links on page `j`. A page is as important as the pages that link to it:
-#
-# $$\text{rank}_i = \frac{0.15}{n} + 0.85 \sum_{j \to i} \text{weight}_j \cdot \text{rank}_j$$
-#
-# Start with $1/n$ for all, and repeat until no rank changes by more than $10^{-3}/n$. (This is PageRank. It made a company.)
-#
-# The version below gets it right, with Python in charge, and takes about 1,000 µs for 2,048 pages. Get below 200. You may change everything but the name, the arguments and the result.
-
-# %% id=11-challenge starter
-STEP = r"""
-extern "C" __global__ void rank_step(
-    unsigned int n, const unsigned int* sources, const float* weight,
-    const float* rank, float* after, int* moved)
-{
-    unsigned int i = blockIdx.x * blockDim.x + threadIdx.x;
-    if (i >= n) return;
-    float sum = 0.0f;
-    for (int k = 0; k < 8; k++) {
-        unsigned int j = sources[8 * i + k];
-        sum += weight[j] * rank[j];
-    }
-    after[i] = 0.15f / n + 0.85f * sum;
-    if (fabsf(after[i] - rank[i]) > 1e-3f / n) *moved = 1;
-}
-"""
-
-
-def pagerank(sources, weight):
-    """Ranks of n pages, from arrays on the device: n x 8 sources and n weights."""
-    n, step = weight.size, agt.Kernel(STEP)
-    rank = agt.full(n, 1 / n).sync()
-    while True:
-        after = agt.zeros(n).sync()
-        op = agt.zeros(1, np.int32).and_then(
-            lambda moved: step(
-                n, sources, weight, rank.borrow(), after.borrow().partition(256), moved
-            )
-        )
-        moved, rank = op.last().to_host().sync(), after
-        if not moved[0]:
-            return agt.d2h(rank).sync()
-
-
-# %% id=11-challenge solution
-WHOLE = r"""
-__device__ void meet(unsigned int* arrived, unsigned int goal)
-{
-    __syncthreads();
-    if (threadIdx.x == 0) {
-        __threadfence();
-        atomicAdd(arrived, 1);
-        unsigned int looks = 0;
-        while (atomicAdd(arrived, 0) < goal) {
-            if (++looks > 10000000) __trap();
-        }
-        __threadfence();
-    }
-    __syncthreads();
-}
-
-extern "C" __global__ void ranks(
-    unsigned int n, const unsigned int* sources, const float* weight,
-    float* rank, float* after, unsigned int* room)
-{
-    unsigned int i = blockIdx.x * blockDim.x + threadIdx.x;
-    for (unsigned int round = 1; round <= 100; round++) {
-        bool moved = false;
-        if (i < n) {
-            float sum = 0.0f;
-            for (int k = 0; k < 8; k++) {
-                unsigned int j = sources[8 * i + k];
-                sum += weight[j] * rank[j];
-            }
-            after[i] = 0.15f / n + 0.85f * sum;
-            moved = fabsf(after[i] - rank[i]) > 1e-3f / n;
-        }
-        if (__syncthreads_or(moved) && threadIdx.x == 0) atomicExch(&room[round], 1);
-        meet(&room[0], round * gridDim.x);
-        float* other = rank; rank = after; after = other;
-        if (atomicAdd(&room[round], 0) == 0) break;
-    }
-    // Both arrays agree to within the tolerance; the caller reads the first.
-}
-"""
-
-
-def pagerank(sources, weight):
-    """Ranks of n pages, from arrays on the device: n x 8 sources and n weights."""
-    n, whole = weight.size, agt.Kernel(WHOLE)
-    room = agt.zeros(101, np.uint32)
-    op = agt.zip(agt.full(n, 1 / n), agt.full(n, 1 / n), room).and_then(
-        lambda given: whole(n, sources, weight, *given, grid=-(-n // 256), block=256)
-    )
-    return op.and_then(lambda given: agt.d2h(given[2])).sync()
-
-
-# %% id=11-challenge hints
-# Asking less often is the quickest change. It will not get you all the way.
-#
-# One launch, eight blocks, a `meet` after each round. Each round reads `rank` and writes `after`; then the two change places, so one meeting a round is enough.
-#
-# For the decision, a flag for each round: whoever still moves sets the flag of this round, then all meet, then all read it. With a single flag, somebody would have to set it back to zero, and just when would that be safe?
-
-# %% id=11-challenge explanation
-# One barrier a round, thanks to two arrays that change places, and a flag for each round, so that nobody has to tidy up while others still read.
-
-# %% id=11-challenge-check
-check("11-challenge", pagerank)
-
-# %% [markdown] id=key-points
-# ## Key points
-#
-# - If the host decides about data on the GPU, each decision costs a launch, a copy and a wait, about ten microseconds even in C++. Let a kernel decide.
-# - An atomic is one step, and orders nothing else. A fence orders, as far as it reaches, for those who have seen the flag behind it. A barrier waits and orders, for its block.
-# - A thread can go home by itself. A block agrees by a vote, `__syncthreads_or`, because all of it gets the same answer.
-# - A grid agrees at a barrier: fence, count, look, fence. All blocks have to come, so all of them need a place at the same time. A cooperative launch promises it.
-# - A persistent kernel takes its jobs from a counter. One atomic is a whole queue.
-# - You save the conversation and nothing else, so long rounds have little to gain.
-#
-# **Next:** in [12_async_inside_a_kernel](12_async_inside_a_kernel.ipynb) a kernel waits for several things at once, as your event loop did in chapter 6.
-
-# %% id=score
-score(larger, fewer, early, places, queue)
-
-# %% id=progress
-progress("11")

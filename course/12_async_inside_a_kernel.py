@@ -5,13 +5,12 @@
 #
 # In chapter 6 a single thread of Python waited for many things at once. It had an event loop, tasks and `await`. **What if you have none of these, because you are inside a kernel?** Then you build them, and find out what they are made of.
 #
-# After this page you can write a future for the GPU, turn a function with several waits into a state machine, as Rust's compiler does with `async fn`, write an executor, a join and a select in CUDA C, let a warp wait without falling apart, and send messages between blocks.
+# After this page you can write a future for the GPU, turn a function with several waits into a state machine, as Rust's compiler does with `async fn`, write an executor, a join and a select in CUDA C, and send messages between blocks.
 #
 # | | |
 # |---|---|
-# | Time | 70 minutes |
+# | Time | 60 minutes, and 20 for the encores |
 # | You need | [06_await](06_await.ipynb) and [11_the_gpu_decides](11_the_gpu_decides.ipynb). You do not need a GPU |
-# | Device | the first cell of code says which one is in use |
 
 # %% id=setup
 import asyncio
@@ -150,10 +149,7 @@ assert waited.shape[1] == (BOIL + STEEP).sum() == 17
 
 # %% id=predict-turns
 turns = Prediction(
-    "How many ticks does one thread need for these three cups, if it looks at them in turns?",
-    seventeen="17: it is still one thread, and it can do one thing at a time",
-    seven="7, as many as the longest cup alone",
-    six="6, about a third of 17",
+    "How many ticks does one thread need for these three cups, if it looks at them in turns?"
 )
 turns
 
@@ -166,8 +162,9 @@ draw_cups(waited, turned, titles=["One cup after the other", "In turns"])
 
 # %% id=reveal-turns
 turns.reveal(
-    {17: "seventeen", 7: "seven", 6: "six"}[turned.shape[1]],
-    "The thread does one thing at a time. But waiting needs no work, so several waits can go on at once.",
+    turned.shape[1],
+    "As many as the longest cup alone. The thread still does one thing at a time. But waiting needs no work, "
+    "so several waits can go on at once.",
 )
 
 # %% [markdown] id=poll-text
@@ -191,7 +188,7 @@ turns.reveal(
 #     └───┘ PENDING: come back   └───┘ PENDING: come back
 # ```
 #
-# Rust's compiler makes exactly this of an `async fn`. Python gets the same effect another way, by keeping the whole frame of the paused function. Either way, each `await` becomes a poll, an `if` and a number, and the words of [chapter 6](06_await.ipynb) all have a twin:
+# Rust's compiler makes exactly this of an `async fn`. Python doesn't: it keeps the whole frame of a paused function, and goes on in it when the wait is over. A kernel can't put a frame aside, so we do as Rust does, and each `await` becomes a poll, an `if` and a number. All the words of [chapter 6](06_await.ipynb) have a twin:
 #
 # | in Python | in a kernel |
 # |---|---|
@@ -276,7 +273,7 @@ check("12-pot", POT)
 # %% [markdown] id=executor-text
 # ## Who polls?
 #
-# Somebody has to call `poll` until it says `READY`, and that is the **executor**. In Python it's the event loop. In a kernel it's a loop that you write.
+# Somebody has to call `poll` until it says `READY`, and that is the **executor**. Python's event loop sleeps until the system tells it that something is ready. In a kernel nobody tells you, so the executor is a loop that keeps asking.
 
 # %% [markdown] id=exercise-executor
 # ### Exercise: an executor
@@ -330,7 +327,7 @@ __device__ int run_all(Future* futures, int n)
 # In the inner loop: if `k` is open, poll it; if it says `READY`, it is no longer open. After the inner loop, `rounds++`.
 
 # %% id=12-executor explanation
-# Ten lines, and they are an event loop. It polls everybody in each round, which is called *busy polling*. Python's loop asks the system to be woken up. Between blocks of a GPU nobody wakes you: CUDA has no way to sleep until a word of global memory changes. (Within a block there are ways. A warp that waits at `__syncthreads()` is not run, and since Hopper `mbarrier.try_wait` can put a thread to sleep until a barrier in shared memory moves on, or some time has passed.)
+# Ten lines, and they are an event loop. It polls everybody in each round, which is called *busy polling*. Between blocks of a GPU there is no other way: CUDA can't put you to sleep until a word of global memory changes. (Within a block it can. A warp that waits at `__syncthreads()` is not run, and since Hopper `mbarrier.try_wait` can put a thread to sleep until a barrier in shared memory moves on, or some time has passed.)
 
 # %% id=12-executor-check
 check("12-executor", RUN_ALL)
@@ -494,184 +491,20 @@ loser.reveal(
 # > **Misconception: a future goes on by itself.**
 # >
 # > - *What you see:* the loser of a select is never ready; a message that lies there is never read.
-# > - *Why:* `poll` is the only place where its code runs. A task of asyncio goes on because the *loop* polls it.
+# > - *Why:* `poll` is the only place where its code runs. Even a task of asyncio only gets on when the *loop* runs it.
 # > - *What helps:* keep polling what you still need: put the loser into the next join or select. To drop it is to cancel it.
-
-# %% [markdown] id=warp-text
-# ## Thirty-two at once
-#
-# So far a single thread did everything. But threads come in warps of 32. Within a warp, each is called a **lane** (which has nothing to do with the lanes of a timeline). Lanes usually go in step, but since Volta (2017) no GPU promises it. Only a function with `_sync` in its name brings them together, for that one line. Its first argument, the **mask**, has a bit for each lane that has to come, and `0xffffffff` is all 32.
-#
-# Now suppose that each lane polls a timer of its own, and leaves the loop when that's ready. That goes well until the loop contains something that the warp does *together*, such as a **shuffle**, in which every lane gets a value from another:
-#
-# ```text
-#    lane 0   poll ─ shuffle ─ poll ─ shuffle ─ poll ─ shuffle ...
-#    lane 1   poll ─ shuffle ─ READY, and gone
-#    lane 2   poll ─ shuffle ─ poll ─ shuffle ─ where is lane 1?
-# ```
-
-# %% id=diverge
-apart = TEA + r"""
-extern "C" __global__ void apart(int* out)
-{
-    int lane = threadIdx.x, best = 0;
-    Timer mine = {lane};
-    Poll state = PENDING;
-    while (state == PENDING) {
-        state = mine.poll();
-        best = __shfl_sync(0xffffffff, lane, 0);      // all 32 lanes are expected here
-    }
-    out[lane] = best;
-}
-"""
-with agt.using("sim"):
-    try:
-        agt.Kernel(apart)(agt.zeros(32, np.int32), grid=1, block=32).sync()
-    except agt.errors.WarpError as error:
-        print(error)
-    else:
-        raise AssertionError("the missing lane was not seen")
-
-# %% [markdown] id=agree-text
-# So where a loop has anything that the warp does together, the rule is: **a warp waits together.** All lanes take the same way around the loop, and leave it in the same round. There are two ways to get there:
-#
-# - **vote**: `__all_sync(mask, state == READY)`. It is over when it is over for all. That is a join of 32 futures.
-# - **one looks, all learn**: lane 0 polls, and `__shfl_sync(mask, state, 0)` gives every lane what lane 0 has.
-#
-# (The project [async-gpu](https://github.com/DaLaw2/async-gpu), for Rust, has its compiler put such an agreement behind every `.await`.)
-#
-# Does it matter which of the two you take? Here is a mailbox from which a message is *taken*:
-
-# %% id=take
-TAKE = TEA + r"""
-// mail[1] is the message. mail[0] is 1 if there is one, 2 while somebody takes it, and 0 if the box is empty.
-__device__ Poll take(unsigned int* mail, unsigned int& message)
-{
-    if (atomicCAS(&mail[0], 1u, 2u) != 1) return PENDING;    // if it is 1, make it 2, in one step
-    __threadfence();
-    message = mail[1];
-    __threadfence();                                         // read first, and only then ...
-    atomicExch(&mail[0], 0u);                                // ... let others fill the box again
-    return READY;
-}
-"""
-everybody_takes = agt.Kernel(TAKE + r"""
-extern "C" __global__ void everybody_takes(unsigned int* mail, int* got)
-{
-    unsigned int message = 0;
-    Poll state = take(mail, message);
-    got[threadIdx.x] = state == READY;
-}
-""")
-
-# %% id=predict-take
-takers = Prediction(
-    "There is one message in the box. All 32 lanes of a warp call `take` at the same time. How many get "
-    "`READY`?",
-    all="32: they go in step, so they see the same",
-    one="1",
-    some="it depends on how the lanes happen to be timed",
-)
-takers
-
-# %% id=commit-take
-takers.commit(...)
-
-# %% id=run-take
-mail = agt.h2d(np.array([1, 42], np.uint32))
-got = everybody_takes(mail, agt.zeros(32, np.int32), grid=1, block=32).last().to_host().sync_on(stream)
-print(got)
-
-# %% id=reveal-take
-takers.reveal(
-    {1: "one", 32: "all"}.get(int(got.sum()), "some"),
-    "A look can have a consequence: the compare-and-swap lets one lane through, which one is not promised. "
-    "The other 31 would wait for a message that never comes. So one looks, and all learn.",
-)
-
-# %% [markdown] id=take-threads-text
-# Step by step: 32 lanes put their hand into the box, then one of them reads, and then it empties the box.
-
-
-# %% id=take-threads
-def watched(kernel):
-    """What a warp does with a mailbox in which there is one message."""
-    mail = np.array([1, 42], np.uint32)
-    return agt.show_threads(kernel, mail, np.zeros(32, np.int32), grid=1, block=32)
-
-
-watched(everybody_takes)
-
-# %% id=take-threads-check tags=asserts
-told = [watched(everybody_takes).step(k) for k in (0, 1)]
-assert "32 threads write mail" in told[0]
-assert "1 thread reads mail" in told[1]
-
-# %% [markdown] id=exercise-warp
-# ### Exercise: the warp learns
-#
-# Write `warp_take`. All lanes of a warp call it, and all get the same answer: if there was a message, each lane returns `READY` and has it in `message`. Otherwise, each returns `PENDING`. (`take` is there already. Blocks may have more than one warp.)
-
-# %% id=12-warp starter
-WARP_TAKE = r"""
-__device__ Poll warp_take(unsigned int* mail, unsigned int& message)
-{
-    return take(mail, message);                // every lane for itself
-}
-"""
-
-# %% id=12-warp solution
-WARP_TAKE = r"""
-__device__ Poll warp_take(unsigned int* mail, unsigned int& message)
-{
-    unsigned int found = 0;
-    int state = PENDING;
-    if (threadIdx.x % 32 == 0) state = take(mail, found);
-    state = __shfl_sync(0xffffffff, state, 0);
-    message = __shfl_sync(0xffffffff, found, 0);
-    return (Poll)state;
-}
-"""
-
-# %% id=12-warp hints
-# Only lane 0 of each warp may call `take`. Which lane a thread is: `threadIdx.x % 32`.
-#
-# There are two things to hand out, the state and the message. So there are two shuffles, and all lanes have to take part in both: they stand *behind* the `if`.
-#
-# `int state = PENDING; if (threadIdx.x % 32 == 0) state = take(mail, found);`, then `state = __shfl_sync(0xffffffff, state, 0);`, and the same for `found`.
-
-# %% id=12-warp explanation
-# The shuffle is a meeting as well: nobody gets the answer before lane 0 has it. But neither a shuffle nor a vote orders memory. Where lanes have to see what lane 0 *wrote*, they need a `__syncwarp()`.
-
-# %% id=12-warp-check
-check("12-warp", WARP_TAKE)
-
-# %% [markdown] id=warp-threads-text
-# And yours? Look at the first step.
-
-# %% id=warp-threads
-watched(agt.Kernel(TAKE + WARP_TAKE + r"""
-extern "C" __global__ void the_warp_takes(unsigned int* mail, int* got)
-{
-    unsigned int message = 0;
-    Poll state = warp_take(mail, message);
-    got[threadIdx.x] = state == READY ? message : 0;
-}
-"""))
 
 # %% [markdown] id=oneshot-text
 # ## A letter
 #
-# Now something real to wait for: another block. The smallest way to send is a **oneshot**: one value, once.
-#
-# It takes two words of memory, a flag and a box:
+# Now something real to wait for: another block. The smallest way to send is a **oneshot**: one value, once. It takes two words of memory, a flag and a box, and it's the message of the last chapter:
 #
 # ```text
-#   sender      writes the box     fence     raises the flag
-#   receiver    sees the flag      fence     reads the box
+#   sender      writes the box     fence     raises the flag        release
+#   receiver    sees the flag      fence     reads the box          acquire
 # ```
 #
-# The order is the whole point: whoever sees the flag must be sure to see the value.
+# The order is the whole point, because whoever sees the flag must be sure to see the value.
 
 # %% [markdown] id=exercise-oneshot
 # ### Exercise: oneshot
@@ -720,7 +553,7 @@ __device__ Poll poll(unsigned int* cell, unsigned int& x)
 # `send`: box, `__threadfence()`, flag. `poll`: look, and if it is raised, `__threadfence()`, box.
 
 # %% id=12-oneshot explanation
-# It is the last chapter's barrier, for two blocks. A flag that is `volatile` on both sides would do as well. The check also ran your text in memory that is as late as CUDA allows, which comes next. You will find the same pair, a write and then a flag behind a fence, below nearly everything that is lock-free.
+# That is a release in `send` and an acquire in `poll`. A flag that is `volatile` on both sides would do as well. The check also ran your text in memory that is as late as CUDA allows, which comes next. You will find this pair below nearly everything that is lock-free.
 
 # %% id=12-oneshot-check
 check("12-oneshot", ONESHOT)
@@ -728,17 +561,14 @@ check("12-oneshot", ONESHOT)
 # %% [markdown] id=litmus-text
 # ## Memory on a bad day
 #
-# You may wonder whether those fences are superstition. Leave them out, and on an H200 the letter was wrong once in a million runs. The trouble is that one run, so we asked the simulated device to make every day a bad one: there, other
-# threads may see a write as late as CUDA's memory model allows, and a run that went wrong goes wrong again.
+# You may wonder whether those fences are superstition. Leave them out, and on an H200 the letter was wrong in 1 of 1,048,576 runs. The trouble is that one run, so we asked the simulated device to make every day a bad one: there, other threads may see a write as late as CUDA's memory model allows, and a run that went wrong goes wrong again.
 #
-# People who design memory models use tiny programs to find out what can happen, and they call them **litmus tests**. Ours is the letter itself: one thread writes `x`, then `y`; another reads `y`, then `x`. Reading `1 0` means that the flag arrived and the letter didn't.
+# People who design memory models use tiny programs to find out what can happen, and they call them **litmus tests**. Ours is the letter itself: one thread writes `x`, then `y`; another reads `y`, then `x`. So there are four outcomes. `1 1` is a letter that has come, `0 0` is none yet, `0 1` is one that comes while we look, and `1 0` means that the flag arrived and the letter didn't.
 
 # %% id=predict-litmus
 late = Prediction(
-    "The two threads are in two blocks, and both use `__threadfence_block()` between their accesses. Can the "
-    "reader get the flag without the letter?",
-    no="no: a fence is a fence",
-    yes="yes: this fence only reaches its own block",
+    "The two threads are in two blocks, and both use `__threadfence_block()` between their accesses. In 200 "
+    "runs, how many of the four outcomes turn up?"
 )
 late
 
@@ -746,7 +576,8 @@ late
 late.commit(...)
 
 # %% id=run-litmus
-# Or "store buffering", "load buffering", "independent reads"; "none", "device"; "plain", "atomic"; False.
+# Or "store buffering", "load buffering", "independent reads"; "none", "device",
+# "device, first thread only"; "plain", "atomic"; False.
 test = agt.litmus("message passing", fence="block", kind="volatile", blocks=True)
 test
 
@@ -757,14 +588,14 @@ assert (1, 0) not in agt.litmus("message passing", fence="block", blocks=False, 
 
 # %% id=reveal-litmus
 late.reveal(
-    "yes" if (1, 0) in test.seen else "no",
-    "A fence of a block orders your writes for the threads of that block, and for nobody else. (The H200 "
-    "didn't do it in a million runs here. It may, and in another test it did, 36 times in two million.)",
+    len(test.seen),
+    "A fence of a block orders your writes for the threads of that block, and for nobody else, so even `1 0` "
+    "may happen. (The H200 didn't do it in a million runs here. In another test it did, 36 times in two "
+    "million.)",
 )
 
 # %% [markdown] id=litmus-read
-# Change the choices and run the cell again: `print(test.source)` shows the kernel. Two things are worth trying. With `blocks=False` the narrow fence is enough, because both threads are in its scope. And `"plain"` accesses allow everything whatever the fence, because unordered plain accesses are a race, and CUDA
-# promises nothing about a race. (In `"load buffering"` a read would have to see the future. The model allows that, too, but the simulated device never does it.)
+# Change the choices and run the cell again: `print(test.source)` shows the kernel. Four things are worth trying. `fence="none"` has that one run in the last column. `"device, first thread only"` leaves out the reader's fence, and one fence alone promises nothing. With `blocks=False` the narrow fence is enough, because both threads are in its scope. And `"plain"` accesses allow everything whatever the fence, because unordered plain accesses are a race, and CUDA promises nothing about a race. (In `"load buffering"` a read would have to see the future. The model allows that, too, but the simulated device never does it.)
 
 # %% [markdown] id=channel-text
 # ## Many letters
@@ -818,131 +649,10 @@ __device__ void send(unsigned int* tail, unsigned int* full, unsigned int* value
 # %% id=12-channel-check
 check("12-channel", SEND)
 
-# %% [markdown] id=header-text
-# ## All of it together
-#
-# What you have written on this page is in a small header that comes with the course. Any kernel can include it:
-
-# %% id=header
-header = files("asyncgpu_tutor") / "kernels" / "headers" / "device_async.cuh"
-text = header.read_text(encoding="utf-8")
-print(text[text.index("// READY when both are.") : text.index("// ---- executors")])
-
-# %% [markdown] id=header-read
-# Its `Channel` is a ring. Places are used again, so a channel of four can carry any number of messages. Each place has a *turn*, which says whose it is. Here message 0 has been read, and 1 and 2 lie there:
-#
-# ```text
-#                  place 0: turn 4, free for message 4
-#                ╭──────────╮
-#    place 3:    │          │    place 1: turn 2,
-#    turn 3,     │   ring   │    message 1 to be read
-#    free for 3  │          │
-#                ╰──────────╯
-#                  place 2: turn 3, message 2 to be read
-# ```
-#
-# So *sending* may have to wait as well. `poll_send` says `PENDING` while there is no room, which is the back-pressure of chapter 6. (The numbers have 64 bits. With 32, they'd begin at 0 again after four billion messages, and in a ring of three, say, the places would no longer follow each other.)
-#
-# Here's a program. Block 0 receives. Eight other blocks look for long journeys (take a number; halve it if it's even, else triple it and add one; how many steps until it is 1?), each among forty numbers, and report whenever they find a longer one. A message is 10,000 times the block, plus the steps, and a block that's done sends zero steps. Block 0 has each result at once, while the others go on searching. (Nine blocks that wait for each other have a place on an empty GPU, but CUDA promises it to cooperative launches only.)
-
-# %% id=together
-SEARCHERS = 8
-search = agt.Kernel(r"""
-#include "device_async.cuh"
-
-__device__ unsigned int journey(unsigned int x)
-{
-    unsigned int steps = 0;
-    while (x != 1 && steps < 1000) {
-        x = x % 2 ? 3 * x + 1 : x / 2;
-        steps++;
-    }
-    return steps;
-}
-
-extern "C" __global__ void search(unsigned long long* words, unsigned int* arrived, unsigned int most)
-{
-    Channel channel = {words, 4, 0};
-    if (blockIdx.x == 0) {
-        unsigned int open = gridDim.x - 1;
-        for (unsigned int count = 0; count < most && open > 0; count++) {
-            block_on(channel);
-            arrived[count] = channel.value;
-            if (channel.value % 10000 == 0) open--;
-        }
-    } else {
-        unsigned int longest = 0;
-        for (unsigned int x = 1000 * blockIdx.x + 1; x <= 1000 * blockIdx.x + 41; x++) {
-            unsigned int steps = x > 1000 * blockIdx.x + 40 ? 0 : journey(x);
-            if (steps > longest || steps == 0) {
-                longest = steps;
-                unsigned int looks = 0;
-                Poll sent = PENDING;
-                while (sent == PENDING) {
-                    sent = channel.poll_send(blockIdx.x * 10000 + steps);
-                    if (++looks > ASYNC_PATIENCE) __trap();
-                }
-            }
-        }
-    }
-}
-""")
-
-
-def found_journeys(most=200):
-    words = np.zeros(10, np.uint64)
-    words[2:6] = np.arange(4)
-    op = search(agt.h2d(words), agt.zeros(most, np.uint32), most, grid=SEARCHERS + 1, block=1)
-    arrived = op.last().to_host().sync_on(stream)
-    return [(int(word) // 10_000, int(word) % 10_000) for word in arrived[arrived > 0]]
-
-
-# %% id=predict-order
-order = Prediction(
-    "Eight blocks send to one channel. What is certain about the order in which messages arrive?",
-    sorted="those of block 1 come first, then those of block 2, and so on",
-    each="the messages of *one* block arrive in the order in which it sent them",
-    nothing="nothing at all",
-)
-order
-
-# %% id=commit-order
-order.commit(...)
-
-# %% id=run-order
-messages = found_journeys()
-longest = max(steps for _, steps in messages)
-print(f"{len(messages)} messages, the longest journey has {longest} steps. The first fifteen:")
-for block, steps in messages[:15]:
-    print(f"   block {block}: {steps}")
-
-# %% id=order-check tags=asserts
-def steps_of(x):
-    steps = 0
-    while x != 1:
-        x, steps = (3 * x + 1 if x % 2 else x // 2), steps + 1
-    return steps
-
-
-for block in range(1, SEARCHERS + 1):
-    of_it = [steps for sender, steps in messages if sender == block]
-    assert of_it[-1] == 0
-    assert of_it[:-1] == sorted(of_it[:-1])
-    assert of_it[-2] == max(steps_of(x) for x in range(1000 * block + 1, 1000 * block + 41))
-
-# %% id=reveal-order
-senders = [block for block, _ in messages]
-by_block = [[steps for block, steps in messages if block == b][:-1] for b in range(1, SEARCHERS + 1)]
-order.reveal(
-    "each" if all(found == sorted(found) for found in by_block) else "nothing",
-    "A block draws its numbers one after the other, and the receiver goes by number. Between two blocks "
-    "nothing is promised.",
-)
-
 # %% [markdown] id=clock-text
 # ## Tea by the clock
 #
-# So far a wait has been a number of looks. Real waits go on while nobody looks. So here is the first picture of this page once more, with waits that end by the GPU's own clock, and with the header's two executors: `block_on` stands beside one cup, and `run_all` goes round.
+# So far a wait has been a number of looks. Real waits go on while nobody looks. So here are the three cups once more, with waits that end by the GPU's own clock. What you've written on this page is in a small header that comes with the course, and any kernel can include it. Its `block_on` stands beside one cup, and its `run_all` goes round.
 
 # %% id=clock-kernels
 CLOCKED = r"""
@@ -1026,7 +736,9 @@ if device.simulated:
 # %% [markdown] id=honest
 # ## What it costs
 #
-# A poll of a message is a look at memory, past the nearest cache and so hundreds of clocks long, and an executor that has nothing to do goes on looking. It keeps its place all the while, like any kernel that stays. So this isn't how you add two vectors. It pays where a thread would otherwise sit and wait *and somebody else needs what it knows meanwhile*: in pipelines between blocks, for results that are wanted early, and in talks with the host while a kernel runs.
+# An executor that has nothing to do goes on looking, and it keeps its place all the while, like any kernel that stays. A look for a message has to go past the nearest cache, too: a load that went to L2 took 290 clocks on an H200. So this isn't how you add two vectors. It pays where a thread would otherwise sit and wait *and somebody else needs what it knows meanwhile*: in pipelines between blocks, for results that are wanted early, and in talks with the host while a kernel runs.
+#
+# And one thread is the easy case. If a whole warp waits together, its 32 threads have to agree, and the first encore shows how.
 
 # %% [markdown] id=challenge
 # ## Challenge: one kettle
@@ -1077,17 +789,303 @@ check("12-challenge", PICK)
 # ## Key points
 #
 # - A future is a struct that can be polled. `poll` goes on as far as it can and comes back, and it never waits.
-# - `await` is a poll, an `if` and a number. Whatever you need after a wait has to live in the struct.
+# - In a kernel, `await` is a poll, an `if` and a number. Whatever you need after a wait has to live in the struct.
 # - An executor is a loop that polls. A future that nobody polls stands still.
 # - A join polls both, a select takes the first. Both are futures, so you can nest them.
-# - The lanes of a warp wait together: let them vote, or let one lane look and tell the others.
-# - A message is a value, a fence and a flag. When there are many senders, each draws a number.
-# - A full channel makes its senders wait, so nothing overflows.
+# - A message is a value, a fence and a flag, and on the other side the flag, a fence and the value. The fence has to reach as far as the message.
+# - When there are many senders, each draws a number, and nobody else has its place.
 #
-# The words are in the [glossary](../docs/glossary.md). **Next:** in [13_hostcalls](13_hostcalls.ipynb) the other side of the channel is Python.
+# The words are in the [glossary](../docs/glossary.md). **Next:** in [13_hostcalls](13_hostcalls.ipynb) you write to somebody outside the GPU: Python.
 
 # %% id=score
-score(turns, loser, takers, late, order)
+score(turns, loser, late)
 
 # %% id=progress
 progress("12")
+
+# %% [markdown] id=encores
+# ## Encores
+#
+# *The chapter is done. Two things are left for another day: what changes when a whole warp waits, and a channel that uses its places again.*
+#
+# ### Thirty-two at once
+#
+# So far a single thread did everything. But threads come in warps of 32. Within a warp, each is called a **lane** (which has nothing to do with the lanes of a timeline). Lanes usually go in step, but since Volta (2017) no GPU promises it. Only a function with `_sync` in its name brings them together, for that one line. Its first argument, the **mask**, has a bit for each lane that has to come, and `0xffffffff` is all 32.
+#
+# Now suppose that each lane polls a timer of its own, and leaves the loop when that's ready. Lane 0's is ready at the first look, lane 1's at the second, and so on. That goes well until the loop contains something that the warp does *together*, such as a **shuffle**, in which every lane gets a value from another:
+#
+# ```text
+#    lane 0   poll: READY   ── shuffle ── gone
+#    lane 1   poll: PENDING ── shuffle ── poll: READY   ── shuffle: where is lane 0?
+#    lane 2   poll: PENDING ── shuffle ── poll: PENDING ── shuffle: where is lane 0?
+# ```
+
+# %% id=diverge
+apart = TEA + r"""
+extern "C" __global__ void apart(int* out)
+{
+    int lane = threadIdx.x, best = 0;
+    Timer mine = {lane};
+    Poll state = PENDING;
+    while (state == PENDING) {
+        state = mine.poll();
+        best = __shfl_sync(0xffffffff, lane, 0);      // all 32 lanes are expected here
+    }
+    out[lane] = best;
+}
+"""
+with agt.using("sim"):
+    try:
+        agt.Kernel(apart)(agt.zeros(32, np.int32), grid=1, block=32).sync()
+    except agt.errors.WarpError as error:
+        print(error)
+    else:
+        raise AssertionError("the missing lane was not seen")
+
+# %% [markdown] id=agree-text
+# So where a loop has anything that the warp does together, the rule is: **a warp waits together.** All lanes take the same way around the loop, and leave it in the same round. There are two ways to get there:
+#
+# - **Vote.** `__all_sync(mask, state == READY)` is true when it's true for all lanes, so the loop is over when it's over for everybody. That's a join of 32 futures. (A lane that is done goes on voting, and no longer polls.)
+# - **Ask one.** Lane 0 polls, and then `__shfl_sync(mask, state, 0)` tells the other 31 what it has seen.
+#
+# (The project [async-gpu](https://github.com/DaLaw2/async-gpu), for Rust, has its compiler put such an agreement behind every `.await`.)
+#
+# Does it matter which of the two you take? Here is a mailbox from which a message is *taken*:
+
+# %% id=take
+TAKE = TEA + r"""
+// mail[1] is the message. mail[0] is 1 if there is one, 2 while somebody takes it, and 0 if the box is empty.
+__device__ Poll take(unsigned int* mail, unsigned int& message)
+{
+    if (atomicCAS(&mail[0], 1u, 2u) != 1) return PENDING;    // if it is 1, make it 2, in one step
+    __threadfence();
+    message = mail[1];
+    __threadfence();                                         // read first, and only then ...
+    atomicExch(&mail[0], 0u);                                // ... let others fill the box again
+    return READY;
+}
+"""
+everybody_takes = agt.Kernel(TAKE + r"""
+extern "C" __global__ void everybody_takes(unsigned int* mail, int* got)
+{
+    unsigned int message = 0;
+    Poll state = take(mail, message);
+    got[threadIdx.x] = state == READY;
+}
+""")
+
+# %% id=predict-take
+takers = Prediction(
+    "There is one message in the box. All 32 lanes of a warp call `take` at the same time. How many get "
+    "`READY`?",
+    all="32: they go in step, so they see the same",
+    one="1",
+    some="it depends on how the lanes happen to be timed",
+)
+takers
+
+# %% id=commit-take
+takers.commit(...)
+
+# %% id=run-take
+mail = agt.h2d(np.array([1, 42], np.uint32))
+got = everybody_takes(mail, agt.zeros(32, np.int32), grid=1, block=32).last().to_host().sync_on(stream)
+print(got)
+
+# %% id=reveal-take
+takers.reveal(
+    {1: "one", 32: "all"}.get(int(got.sum()), "some"),
+    "A look can have a consequence: the compare-and-swap lets one lane through, and which one is not "
+    "promised. The other 31 would wait for a message that never comes. So let one lane look, and tell the "
+    "others.",
+)
+
+# %% [markdown] id=take-threads-text
+# Step by step: 32 lanes put their hand into the box, then one of them reads, and then it empties the box.
+
+
+# %% id=take-threads
+def watched(kernel):
+    """What a warp does with a mailbox in which there is one message."""
+    mail = np.array([1, 42], np.uint32)
+    return agt.show_threads(kernel, mail, np.zeros(32, np.int32), grid=1, block=32)
+
+
+watched(everybody_takes)
+
+# %% id=take-threads-check tags=asserts
+told = [watched(everybody_takes).step(k) for k in (0, 1)]
+assert "32 threads write mail" in told[0]
+assert "1 thread reads mail" in told[1]
+
+# %% [markdown] id=exercise-warp
+# ### Exercise: the warp learns
+#
+# Write `warp_take`. All lanes of a warp call it, and all get the same answer: if there was a message, each lane returns `READY` and has it in `message`. Otherwise, each returns `PENDING`. (`take` is there already. Blocks may have more than one warp.)
+
+# %% id=12-warp starter
+WARP_TAKE = r"""
+__device__ Poll warp_take(unsigned int* mail, unsigned int& message)
+{
+    return take(mail, message);                // every lane for itself
+}
+"""
+
+# %% id=12-warp solution
+WARP_TAKE = r"""
+__device__ Poll warp_take(unsigned int* mail, unsigned int& message)
+{
+    unsigned int found = 0;
+    int state = PENDING;
+    if (threadIdx.x % 32 == 0) state = take(mail, found);
+    state = __shfl_sync(0xffffffff, state, 0);
+    message = __shfl_sync(0xffffffff, found, 0);
+    return (Poll)state;
+}
+"""
+
+# %% id=12-warp hints
+# Only lane 0 of each warp may call `take`. Which lane a thread is: `threadIdx.x % 32`.
+#
+# There are two things to hand out, the state and the message. So there are two shuffles, and all lanes have to take part in both: they stand *behind* the `if`.
+#
+# `int state = PENDING; if (threadIdx.x % 32 == 0) state = take(mail, found);`, then `state = __shfl_sync(0xffffffff, state, 0);`, and the same for `found`.
+
+# %% id=12-warp explanation
+# The shuffle is a meeting as well: nobody gets the answer before lane 0 has it. But neither a shuffle nor a vote orders memory. Where lanes have to see what lane 0 *wrote*, they need a `__syncwarp()`.
+
+# %% id=12-warp-check
+check("12-warp", WARP_TAKE)
+
+# %% [markdown] id=warp-threads-text
+# And yours? Look at the first step.
+
+# %% id=warp-threads
+watched(agt.Kernel(TAKE + WARP_TAKE + r"""
+extern "C" __global__ void the_warp_takes(unsigned int* mail, int* got)
+{
+    unsigned int message = 0;
+    Poll state = warp_take(mail, message);
+    got[threadIdx.x] = state == READY ? message : 0;
+}
+"""))
+
+# %% [markdown] id=header-text
+# ### Places that are used again
+#
+# Your channel needs a place for every message, so a program that talks for long would run out of them. The channel in the header is a ring:
+
+# %% id=header
+header = files("asyncgpu_tutor") / "kernels" / "headers" / "device_async.cuh"
+text = header.read_text(encoding="utf-8")
+print(text[text.index("// Many senders, one receiver") : text.rindex("#endif")].rstrip())
+
+# %% [markdown] id=header-read
+# A channel of four can carry any number of messages. Each place has a *turn*, which says whose it is. Here message 0 has been read, and 1 and 2 lie there:
+#
+# ```text
+#                  place 0: turn 4, free for message 4
+#                ╭──────────╮
+#    place 3:    │          │    place 1: turn 2,
+#    turn 3,     │   ring   │    message 1 to be read
+#    free for 3  │          │
+#                ╰──────────╯
+#                  place 2: turn 3, message 2 to be read
+# ```
+#
+# So *sending* may have to wait as well. `poll_send` says `PENDING` while there is no room, which is the back-pressure of chapter 6. (The numbers have 64 bits. With 32, they'd begin at 0 again after four billion messages, and in a ring of three, say, the places would no longer follow each other.)
+#
+# Here's a program. Block 0 receives. Eight other blocks look for long journeys (take a number; halve it if it's even, else triple it and add one; how many steps until it is 1?), each among forty numbers, and report whenever they find a longer one. A message is 10,000 times the block, plus the steps, and a block that's done sends zero steps. Block 0 has each result at once, while the others go on searching. (Nine blocks that wait for each other have a place on an empty GPU, but CUDA promises it to cooperative launches only.)
+
+# %% id=together
+SEARCHERS = 8
+search = agt.Kernel(r"""
+#include "device_async.cuh"
+
+__device__ unsigned int journey(unsigned int x)
+{
+    unsigned int steps = 0;
+    while (x != 1 && steps < 1000) {
+        x = x % 2 ? 3 * x + 1 : x / 2;
+        steps++;
+    }
+    return steps;
+}
+
+extern "C" __global__ void search(unsigned long long* words, unsigned int* arrived, unsigned int most)
+{
+    Channel channel = {words, 4, 0};
+    if (blockIdx.x == 0) {
+        unsigned int open = gridDim.x - 1;
+        for (unsigned int count = 0; count < most && open > 0; count++) {
+            block_on(channel);
+            arrived[count] = channel.value;
+            if (channel.value % 10000 == 0) open--;
+        }
+    } else {
+        unsigned int longest = 0;
+        for (unsigned int x = 1000 * blockIdx.x + 1; x <= 1000 * blockIdx.x + 41; x++) {
+            unsigned int steps = x > 1000 * blockIdx.x + 40 ? 0 : journey(x);
+            if (steps > longest || steps == 0) {
+                longest = steps;
+                unsigned int looks = 0;
+                Poll sent = PENDING;
+                while (sent == PENDING) {
+                    sent = channel.poll_send(blockIdx.x * 10000 + steps);
+                    if (++looks > ASYNC_PATIENCE) __trap();
+                }
+            }
+        }
+    }
+}
+""")
+
+
+def found_journeys(most=200):
+    words = np.zeros(10, np.uint64)
+    words[2:6] = np.arange(4)
+    op = search(agt.h2d(words), agt.zeros(most, np.uint32), most, grid=SEARCHERS + 1, block=1)
+    arrived = op.last().to_host().sync_on(stream)
+    return [(int(word) // 10_000, int(word) % 10_000) for word in arrived[arrived > 0]]
+
+# %% id=predict-order
+order = Prediction(
+    "Eight blocks send to one channel. What is certain about the order in which messages arrive?",
+    sorted="those of block 1 come first, then those of block 2, and so on",
+    each="the messages of *one* block arrive in the order in which it sent them",
+    nothing="nothing at all",
+)
+order
+
+# %% id=commit-order
+order.commit(...)
+
+# %% id=run-order
+messages = found_journeys()
+longest = max(steps for _, steps in messages)
+print(f"{len(messages)} messages, the longest journey has {longest} steps. The first fifteen:")
+for block, steps in messages[:15]:
+    print(f"   block {block}: {steps}")
+
+# %% id=order-check tags=asserts
+def steps_of(x):
+    steps = 0
+    while x != 1:
+        x, steps = (3 * x + 1 if x % 2 else x // 2), steps + 1
+    return steps
+
+
+for block in range(1, SEARCHERS + 1):
+    of_it = [steps for sender, steps in messages if sender == block]
+    assert of_it[-1] == 0
+    assert of_it[:-1] == sorted(of_it[:-1])
+    assert of_it[-2] == max(steps_of(x) for x in range(1000 * block + 1, 1000 * block + 41))
+
+# %% id=reveal-order
+senders = [block for block, _ in messages]
+by_block = [[steps for block, steps in messages if block == b][:-1] for b in range(1, SEARCHERS + 1)]
+order.reveal(
+    "each" if all(found == sorted(found) for found in by_block) else "nothing",
+    "A block draws its numbers one after the other, and the receiver goes by number. Between two blocks "
+    "nothing is promised.",
+)

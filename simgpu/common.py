@@ -49,9 +49,13 @@ class Recorder(Protocol):
         label: str = "",
         call: int | None = None,
         waits_for: tuple[int, ...] = (),
+        after: tuple[int, ...] = (),
         detail: Mapping[str, object] | None = None,
     ) -> Any:
-        """Note that a span will come. What this returns is given to `finish`."""
+        """Note that a span will come, behind all that was noted on `stream`, or behind `after`.
+
+        What this returns is given to `finish`.
+        """
         ...
 
     def finish(self, draft: Any, start: float, end: float, **detail: object) -> Recorded:

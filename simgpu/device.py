@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -13,7 +13,13 @@ from simgpu import pieces
 from simgpu.adversary import Adversary, Whim
 from simgpu.common import Call, Caller, Dim3, HostBuffer, Kind, Recorder
 from simgpu.cuda_c import GlobalMemory, Limits, compile_source
-from simgpu.errors import DeviceError, DeviceMismatchError, StreamRaceError, UpstreamError
+from simgpu.errors import (
+    DeviceError,
+    DeviceMismatchError,
+    RunawayKernelError,
+    StreamRaceError,
+    UpstreamError,
+)
 from simgpu.gpus import find_spec
 from simgpu.graph import Replay
 from simgpu.launches import LAUNCHES, Function, KernelLaunch, Launched
@@ -28,6 +34,38 @@ from simgpu.stream import Event, Stream
 from simgpu.times import staging_time, unstaging_time
 
 _NO_WHIM = Whim()
+MOST_TURNS = 10_000  # of a loop in a graph: one that comes round so often is taken to have no end
+
+
+@dataclass(slots=True)
+class _Cause:
+    """What one call has put on a stream: one piece of work, or a decision and all that follows from it."""
+
+    stream: Stream
+    access: Access
+    op: int | None
+    label: str
+    call: int | None  # its span
+    in_graph: bool
+    ready: float  # when the host had enqueued it, or it was decided, in us
+    behind: tuple[int, ...] = ()  # once it was decided: the span that the next one follows
+    inside: dict[str, object] = field(default_factory=dict[str, object])  # for their spans
+
+    def draft(self, log: Recorder, piece: Piece) -> Any:
+        """The span of a piece of it."""
+        told = {**self.inside, **piece.detail}
+        if piece.decides is not None:
+            self.inside = {key: told[key] for key in ("graph", "node") if key in told}
+        return log.draft(
+            piece.kind,
+            piece.name,
+            self.stream.number,
+            op=self.op,
+            label=self.label,
+            call=self.call,
+            after=self.behind,
+            detail=told,
+        )
 
 
 class Device:
@@ -335,22 +373,36 @@ class Device:
         target = self.own(stream)
         access = target.access(piece.name, piece.tells)
         self._touch(piece, access, target.clock)
-        op, label = self.caller.group()
-        kind, name = piece.kind, piece.name
-        does = "launch" if kind == "kernel" else "enqueue"
-        call = graph_call if in_graph else self.call(f"{does} {name}", piece.cost)
+        does = "launch" if piece.kind == "kernel" else "enqueue"
+        call = graph_call if in_graph else self.call(f"{does} {piece.name}", piece.cost)
+        ready = self.now() + self.spec.start_us
+        cause = _Cause(target, access, *self.caller.group(), call, in_graph, ready)
+        target.submit(self._command(piece, cause))
+        if piece.lent is not None:
+            (target_memory,) = piece.writes
+            self.machine.lend(access, target.clock.copy(), piece.lent, target_memory.cells.name)
+
+    def _command(self, piece: Piece, cause: _Cause, turn: int = 0) -> Command:
+        """The entry of a queue for a piece of work; `turn` counts how often it has come round."""
+        kind, name, target, access = piece.kind, piece.name, cause.stream, cause.access
         log = self.recorder
         draft: Any = None
-        if log is not None:
-            draft = log.draft(
-                kind, name, target.number, op=op, label=label, call=call, detail=piece.detail
-            )
+        if log is not None and not cause.behind:
+            draft = cause.draft(log, piece)
 
         whim = self.adversary.whim() if self.adversary is not None else _NO_WHIM
-        found: dict[str, object] = {}
+        found: dict[str, object] = {"turn": turn} if turn else {}
         before = target.clock.copy() if piece.fills is not None else target.clock
 
         def start() -> Work:
+            nonlocal draft
+            if log is not None and draft is None:
+                draft = cause.draft(log, piece)
+            if turn > MOST_TURNS:
+                raise RunawayKernelError(
+                    f"{name} has come round {turn} times, and {piece.reads[0].cells.name!r} still says: once "
+                    "more. Something in its body has to set that to 0."
+                )
             for memory in piece.fresh:
                 memory.spoiled = None
             for memory in (*piece.reads, *(piece.writes if kind == "kernel" else ())):
@@ -371,7 +423,16 @@ class Device:
             if log is not None and draft is not None:
                 if waited:
                     found["waited_for_room"] = waited
-                log.finish(draft, started, ended, **found)
+                span = log.finish(draft, started, ended, **found)
+                if cause.behind or piece.decides:
+                    cause.behind = (span.id,)
+            if piece.decides is not None:
+                cause.ready = ended
+                chosen, again = piece.decides()
+                coming = [self._command(p, cause) for p in chosen]
+                if again:
+                    coming.append(self._command(piece, cause, turn + 1))
+                target.queue.waiting.extendleft(reversed(coming))
 
         def in_vain(started: float, ended: float) -> None:
             if log is not None and draft is not None:
@@ -385,12 +446,8 @@ class Device:
                 piece.lost(error)
 
         resource = kind if kind in ("h2d", "d2h", "peer") else "compute"
-        ready = self.now() + self.spec.start_us + whim.delay
-        gap = self.spec.graph_node_us if in_graph else None
-        target.submit(Command(resource, ready, op, start, end, skipped, in_vain, gap=gap))
-        if piece.lent is not None:
-            (target_memory,) = piece.writes
-            self.machine.lend(access, target.clock.copy(), piece.lent, target_memory.cells.name)
+        gap = self.spec.graph_node_us if cause.in_graph else None
+        return Command(resource, cause.ready + whim.delay, cause.op, start, end, skipped, in_vain, gap=gap)
 
     def _touch(self, piece: Piece, access: Access, now: Clock) -> None:
         """Note what it reads and writes; what is refused has touched nothing, so the host's comes first."""

@@ -157,7 +157,7 @@ def given_up(cause: BaseException) -> DeviceError:
     """The error of work whose simulation ended with an exception and not with a result."""
     failure = DeviceError(f"the simulation was interrupted by {cause!r}")
     # A copy, because the cause itself goes on up, and collects the frames of all that it passes, with arrays.
-    failure.__cause__ = copy.copy(cause)
+    failure.__cause__ = copy.copy(cause).with_traceback(None)  # some packages have it copied
     for note in getattr(cause, "__notes__", ()):
         failure.add_note(note)
     return failure

@@ -115,18 +115,25 @@ def _made(device: Device, call: Call) -> tuple[float, Step]:
         return spec.call_event_us, (call.stream, None, cast(int, call.args[0]), None)
     if call.verb == "wait_event":
         return spec.call_event_us, (call.stream, None, None, cast(int, call.args[0]))
-    piece = _piece(device, call)
-    if call.named:
-        piece = _with(piece, named=call.named)
+    piece = _named(device, call)
     fresh = [pieces.as_memory(memory) for memory in call.fresh]
     again = replace(piece, cost=spec.replay_us, fresh=fresh)
     return piece.cost, (call.stream, again, None, None)
+
+
+def _named(device: Device, call: Call) -> Piece:
+    piece = _piece(device, call)
+    return _with(piece, named=call.named) if call.named else piece
 
 
 def _piece(device: Device, call: Call) -> Piece:
     spec = device.spec
     if call.verb == "launch":
         return device.launch_of(*call.args)
+    if call.verb == "decide":
+        what, memory, bodies = call.args
+        parts = [[_named(device, part) for part in body] for body in bodies]
+        return pieces.decision(spec, what, memory, parts)
     if call.verb == "copy_from_host_async":
         return pieces.upload(spec, *call.args, pinned=True)
     return _MAKERS[call.verb](spec, *call.args)

@@ -47,6 +47,8 @@ class Piece:
     )
     # By what it adds to those of `writes` that it does nothing else with: see `CompiledKernel.adds`.
     adds: Sequence[str] = ()
+    # Asked when it is done: what comes next on its stream, before all else, and whether it then comes again.
+    decides: Callable[[], tuple[Sequence[Piece], bool]] | None = None
 
 
 # What is moved within the device needs next to no places where it is little, and yet queues for one behind
@@ -153,6 +155,37 @@ def peer_copy(
     detail: dict[str, object] = {"bytes": nbytes, "from": ends[0], "to": ends[1]}
     # As for a copy within the device, the spec has no constant for this call.
     return Piece("peer", "peer copy", spec.call_h2d_us, begin, [to], [origin], detail)
+
+
+def decision(
+    spec: DeviceSpec,
+    what: Literal["while_loop", "cond", "switch"],
+    memory: object,
+    bodies: Sequence[Sequence[Piece]],
+) -> Piece:
+    """Read the whole number at the start of `memory`, and go on with one of the bodies, or with none.
+
+    The number of a `switch` counts them; the others take the first where it is not 0, and a `cond` the second
+    where it is. A `while_loop` asks again after its body.
+    """
+    number = as_memory(memory)
+    parts = [piece for body in bodies for piece in body]
+
+    def begin(found: dict[str, object]) -> Work:
+        us = spec.graph_turn_us if found.get("turn") else spec.graph_decide_us
+        return Work(us, places=_FILL, demand=_FILL)
+
+    def decide() -> tuple[Sequence[Piece], bool]:
+        said = int(number.cells.data[:4].view(np.int32)[0])
+        place = said if what == "switch" else int(said == 0)
+        return (
+            bodies[place] if 0 <= place < len(bodies) else ()
+        ), what == "while_loop" and place == 0
+
+    reads = {id(m): m for m in (number, *(m for piece in parts for m in piece.reads))}
+    writes = {id(m): m for piece in parts for m in piece.writes}
+    each = list(writes.values()), list(reads.values())
+    return Piece("kernel", what.replace("_loop", ""), 0.0, begin, *each, decides=decide)
 
 
 def as_memory(memory: object) -> Memory:

@@ -33,6 +33,9 @@ SOCKETS = (
 )
 H100S = "16 MB 77 to 80 us: two H100 on NVLink, on the GPU, 2026-11-27"
 TUNING = "NCCL's own model of its latencies: NVIDIA/nccl, src/graph/tuning.cc"
+DECIDED = (
+    "measured without a profiler: H100 80GB HBM3, driver 580.159, CuPy 14.2.0, 2026-11-27, medians"
+)
 MEASURED = "measured: H200, driver 580.159, CuPy 14.2.0, Python 3.12, 2026-11-20, medians"
 
 
@@ -114,6 +117,10 @@ class DeviceSpec:
     # On the device, from the end of a kernel to the start of the next one in a graph, in place of `pause_us`.
     # Between copies and kernels it is `switch_us`, as on a stream.
     graph_node_us: float
+    # A conditional node, from the end of what is before it until what it has chosen can start; and a loop
+    # that comes round, with what reads its condition.
+    graph_decide_us: float
+    graph_turn_us: float
     graph_instantiate_us: float  # for each node when a captured graph is made ready to be launched
     sync_us: float  # from the end of the work to the return of a blocking wait
     # From the end of the work to the resumption of an awaiting task; the host is busy.
@@ -201,6 +208,8 @@ H200 = _with_sources(
     graph_launch_us=(1.9, f"{BRANCHES}: the call, with one branch"),
     graph_branch_us=(0.75, f"{BRANCHES}: the call 0.8 longer, the first nodes 0.73 apart"),
     graph_node_us=(0.2, f"{GRAPHS}: kernels and fills in turns, 0.1 to 0.4"),
+    graph_decide_us=(7.7, f"{DECIDED}: `if` nodes in a row 8.54 apart, less 0.88 for a kernel"),
+    graph_turn_us=(4.5, f"{DECIDED}: turns of a `while` node with one, two and eight kernels"),
     graph_instantiate_us=(0.7, f"{GRAPHS}: the slope from 1 to 200 kernels"),
     sync_us=(2.778, MLP),
     wake_us=(24.2, MLP),

@@ -90,7 +90,7 @@ class RemoteArray:
         return f"<RemoteArray {self.name!r} {self.shape} {self.dtype} on {self.where}>"
 
     def __reduce__(self) -> Any:
-        raise UsageError(f"{self!r} enters a recipe by its op(), and does not travel itself")
+        raise UsageError(f"{self!r} does not travel itself: put its op() into the recipe")
 
     @property
     def nbytes(self) -> int:

@@ -148,13 +148,15 @@ class Stream(Protocol):
 class Call:
     """A call that enqueues, written down so that it can be made again and again."""
 
-    # A method of `Device`, or of `Stream` the last two.
+    # A method of `Device`, or of `Stream` the last two. "decide" is none: it takes how, the memory of a whole
+    # number, and the calls of each body, on its own stream.
     verb: Literal[
         "memset_async",
         "copy_from_host_async",
         "copy_to_host_async",
         "copy_from_device_async",
         "launch",
+        "decide",
         "record",
         "wait_event",
     ]

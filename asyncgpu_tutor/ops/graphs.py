@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 from asyncgpu_tutor.devices.protocol import Graph, Stream
 from asyncgpu_tutor.errors import CaptureError
+from asyncgpu_tutor.ops.deciding import cond, switch, while_loop
 from asyncgpu_tutor.ops.operation import DeviceOp, as_op, evaluate
 from asyncgpu_tutor.ops.prepared import Replayed
 from asyncgpu_tutor.ops.shared import once_lock
@@ -30,6 +31,8 @@ class CudaGraph(Replayed[T]):
     of the capture. To vary an input, copy new data into an array that the graph reads: with `update`, or
     from a pinned host array inside of the graph.
 
+    `while_loop`, `cond` and `switch` make operations for it in which the device decides what runs.
+
     Attributes
     ----------
     label : str
@@ -43,6 +46,11 @@ class CudaGraph(Replayed[T]):
     nodes : int
         Number of kernels, copies and memsets; 0 before the end of its scope.
     """
+
+    # Operations that only a graph can hold: in it the device decides.
+    while_loop = staticmethod(while_loop)
+    cond = staticmethod(cond)
+    switch = staticmethod(switch)
 
     def __init__(self, label: str, stream: Stream) -> None:
         super().__init__(label, stream.device)

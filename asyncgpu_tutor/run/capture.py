@@ -18,13 +18,14 @@ from asyncgpu_tutor.arrays.host import buffers
 from asyncgpu_tutor.devices import protocol
 from asyncgpu_tutor.errors import CaptureError
 from asyncgpu_tutor.run.capture_stream import CaptureEvent, CaptureStream
-from asyncgpu_tutor.run.context import ExecutionContext, Run
+from asyncgpu_tutor.run.context import DECIDES_IN_A_GRAPH, ExecutionContext, Run
 from asyncgpu_tutor.traces.spans.tag import CURRENT, Name, Tag, forbid_nested_wait
 
 if TYPE_CHECKING:
     from asyncgpu_tutor.run.last_use import LastUse, UsedMemory
 
 T = TypeVar("T")
+_IN_A_BODY = ("launch", "memset_async", "copy_from_device_async", "decide")
 
 
 def _written_down(verb: str) -> Callable[..., None]:
@@ -136,7 +137,7 @@ class Capture(Run):
         for stream in self.streams[1:]:
             if self.root.seen[stream.number] < stream.seen[stream.number]:
                 raise CaptureError(
-                    f"in the capture of {self.label!r} {stream!r} is never waited for: record an event at "
+                    f"in the capture of {self.label!r}, nothing waits for {stream!r}: record an event at "
                     "its end, and let the first stream wait for it, as agt.overlap does"
                 )
 
@@ -161,7 +162,7 @@ class Capture(Run):
         mine = self.own(stream)
         if not mine.forked:
             raise CaptureError(
-                f"in the capture of {self.label!r} {mine!r} starts by itself: let it wait first for an "
+                f"in the capture of {self.label!r}, {mine!r} starts by itself: let it wait first for an "
                 "event of the stream that it comes from, as agt.overlap does"
             )
         touched = args[3] if verb == "launch" else args
@@ -174,12 +175,39 @@ class Capture(Run):
             mine.seen[mine.number] += 1
         self.calls.append(call)
 
+    def decide(
+        self,
+        what: str,
+        memory: protocol.Memory,
+        bodies: Sequence[Callable[[], object]],
+        stream: Any,
+    ) -> None:
+        """Write down what the device decides when it gets there, with what each body enqueues."""
+        if self.allocates:
+            raise CaptureError(DECIDES_IN_A_GRAPH)
+        outside, parts = self.calls, list[tuple[protocol.Call, ...]]()
+        try:
+            for body in bodies:
+                self.calls = []
+                body()
+                parts.append(tuple(self.calls))
+        finally:
+            self.calls = outside
+        for call in itertools.chain(*parts):
+            if call.stream != self.own(stream).number or call.verb not in _IN_A_BODY:
+                raise CaptureError(
+                    "a body holds kernels, memsets and copies within the device, one after the other, and "
+                    f"this one has a {call.verb!r} on stream {call.stream}: leave copies to and from the "
+                    "host, and agt.overlap, outside of it"
+                )
+        self.add("decide", (what, memory, tuple(parts)), stream)
+
     def own(self, stream: protocol.Stream) -> CaptureStream:
         """A stream, if it is one of this capture's."""
         if not isinstance(stream, CaptureStream) or stream.capture is not self:
             raise CaptureError(
-                f"in the capture of {self.label!r} work can only go to its own streams, and {stream!r} is "
-                "none of them: use agt.overlap for side by side"
+                f"in the capture of {self.label!r}, work can only go to its own streams, and {stream!r} is "
+                "not one of them: use agt.overlap to run things side by side"
             )
         return stream
 
@@ -267,7 +295,7 @@ class CaptureContext(ExecutionContext):
         if not host.flags.c_contiguous:
             raise CaptureError(
                 f"the host array of shape {host.shape} is not C-contiguous, so it would be copied to one "
-                "that is, and what is written to it later would not arrive: use a whole array of "
+                "that is, and later changes to it would not arrive: use a whole array of "
                 "agt.pinned(shape, dtype)"
             )
         return host
@@ -289,6 +317,12 @@ class CaptureContext(ExecutionContext):
                 stream.wait_event(events[call.args[0]])
             else:
                 self._capture.add(call.verb, call.args, stream, call.fresh, call.named)
+
+    def decide(
+        self, what: str, number: DeviceArray, bodies: Sequence[Callable[[], object]]
+    ) -> None:
+        """Write it down, and what each body enqueues."""
+        self._capture.decide(what, self._touch(number), bodies, self.stream)
 
     def fork(self) -> ExecutionContext:
         """The same capture, on a new stream: arms of an `overlap` become branches."""

@@ -57,7 +57,7 @@ def test_it_leaves_out_what_has_no_wheel(system: str, processor: str, has_wheels
     chosen = {r.name for r in listed if r.marker is None or r.marker.evaluate(platform)}
 
     assert {"numpy", "matplotlib", "jupyterlab"} <= chosen
-    binary = {"nvtx", "cupy-cuda12x", "cuda-toolkit"}
+    binary = {"nvtx", "cupy-cuda12x", "cuda-toolkit", "cuda-bindings"}
     assert binary & chosen == (binary if has_wheels else set())
 
 

@@ -20,10 +20,12 @@ ROOT = Path(__file__).resolve().parents[2]
 #   findings in other people's profiles      185    0   65
 #   the detector's second fence                5  170   10
 #   what published files need                  0  150   60
+#   graphs that decide                       295  110  210
+#   what a second attack on the checks found   50    0   20
 CEILINGS = {
-    "asyncgpu_tutor": 28_000,
-    "simgpu": 23_115,
-    "tests": 25_520,
+    "asyncgpu_tutor": 28_345,
+    "simgpu": 23_225,
+    "tests": 25_730,
 }
 
 

@@ -22,6 +22,8 @@ class Outline:
         self._steps = [(call, call_facts(call)) for call in calls]
         self._graph = graph
         self.nodes = sum(call.is_work for call in calls)  # how many there are
+        # How often a node runs is not known before, where the device decides: then the whole is one span.
+        self.fixed = all(call.verb != "decide" for call in calls)
 
     def draft(
         self, log: SpanLog, stream: int, op: int | None, label: str, call: int | None
@@ -50,6 +52,8 @@ def span_facts(verb: str, args: Sequence[Any]) -> Facts:
     if verb == "launch":
         function, grid, block = args[:3]
         return "kernel", function.name, {"grid": list(grid), "block": list(block)}
+    if verb == "decide":
+        return "kernel", args[0], {}
     if verb == "memset_async":
         return "memset", "memset", {"bytes": args[2]}
     if verb == "copy_from_host_async":

@@ -73,7 +73,9 @@ class Journal:
         outline: Outline | None = None,
     ) -> None:
         """Note a call that was made, between what the recorder has said before and after it."""
-        pieces = outline.nodes if outline is not None and self.recorder.sees_nodes else 1
+        pieces = 1
+        if outline is not None and self.recorder.sees_nodes and outline.fixed:
+            pieces = outline.nodes
         ids = [next(self._numbers) for _ in range(1 + pieces)]
         what = kind, name, stream.number, detail, outline
         told = current_operation()
@@ -142,7 +144,7 @@ class Journal:
         op, label = told
         host = log.draft("call", call_name(kind, name), None, op=op, label=label)
         recorder.add_host(host, start * 1e6, end * 1e6)
-        if outline is not None and recorder.sees_nodes:
+        if outline is not None and recorder.sees_nodes and outline.fixed:
             drafts = outline.draft(log, number, op, label, host.id)
         else:
             facts = detail or {} if outline is None else {"nodes": outline.nodes}

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from itertools import chain
 from typing import TYPE_CHECKING, Any, cast
 
 import cupy
 from cupy.cuda import runtime
 
+from asyncgpu_tutor.devices.cuda.deciding import Decision
 from asyncgpu_tutor.devices.cuda.graph_nodes import Outline, call_facts
 from asyncgpu_tutor.devices.cuda.guard import CUDA_ERRORS, guarded, translated
 from asyncgpu_tutor.devices.cuda.journal import Journal
@@ -30,17 +32,23 @@ class CupyReplay:
         self._device = device
         self._calls = tuple(calls)  # they keep memory, host arrays and functions alive
         self._facts = [call_facts(call) for call in calls]
-        self._packed: dict[int, Room] = {}  # arguments, by the places of launches
+        self._packed: dict[Call, Room] = {}  # arguments of launches
         self._events: dict[int, CupyEvent] = {}
         # A policy may choose one stream for two: then nothing has to be waited for.
         self._recorded_on = {c.args[0]: c.stream for c in calls if c.verb == "record"}
         with guarded("preparing calls"), device.active():
-            for place, call in enumerate(calls):
-                if call.verb == "launch":
-                    self._packed[place] = call.args[0].packer.pack(call.args[3])
-                elif call.verb == "record":
-                    self._events[call.args[0]] = CupyEvent(device.default_stream)
+            for call in calls:
+                self._pack(call)
         self._bound: dict[tuple[int, ...], list[Bound]] = {}
+
+    def _pack(self, call: Call) -> None:
+        if call.verb == "launch":
+            self._packed[call] = call.args[0].packer.pack(call.args[3])
+        elif call.verb == "record":
+            self._events[call.args[0]] = CupyEvent(self._device.default_stream)
+        elif call.verb == "decide":
+            for part in chain(*call.args[2]):
+                self._pack(part)
 
     def enqueue(self, streams: Sequence[Stream]) -> None:
         """Make all calls."""
@@ -64,7 +72,7 @@ class CupyReplay:
 
     def bind(self, streams: Sequence[int]) -> list[Bound]:
         """The calls on these streams, each a function of CuPy's with its arguments."""
-        return [self._bind(place, call, streams[call.stream]) for place, call in self._on(streams)]
+        return [self._bind(call, streams[call.stream]) for _, call in self._on(streams)]
 
     def _on(self, streams: Sequence[int]) -> Iterator[tuple[int, Call]]:
         """The calls that there are on these streams, and their places among all."""
@@ -93,16 +101,24 @@ class CupyReplay:
             else:
                 journal.wait(stream, self._events[call.args[0]])
 
-    def _bind(self, place: int, call: Call, stream: int) -> Bound:
+    def _bind(self, call: Call, stream: int) -> Bound:
         if call.verb == "record":
             return runtime.eventRecord, (self._events[call.args[0]].ptr, stream)
         if call.verb == "wait_event":
             return runtime.streamWaitEvent, (stream, self._events[call.args[0]].ptr)
         if call.verb == "launch":
             function, grid, block, _, shared = call.args
-            packer, address = function.packer, self._packed[place][1]
+            packer, address = function.packer, self._packed[call][1]
             how = (*grid, *block, shared, stream)
             return packer.call, (function.pointer, *how, address, 0)
+        if call.verb == "decide":
+            what, number, parts = call.args
+            sides = [cupy.cuda.Stream(non_blocking=True) for _ in parts]
+            bodies = [
+                (side, [self._bind(each, int(side.ptr)) for each in part])
+                for side, part in zip(sides, parts, strict=True)
+            ]
+            return Decision(what, number.ptr, bodies), (stream,)
         function, args = TRANSFERS[call.verb](*call.args)
         return function, (*args, stream)
 

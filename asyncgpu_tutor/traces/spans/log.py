@@ -48,18 +48,22 @@ class SpanLog:
         label: str = "",
         call: int | None = None,
         waits_for: tuple[int, ...] = (),
+        after: tuple[int, ...] = (),
         detail: Mapping[str, object] | None = None,
     ) -> Draft:
         """Note that a span will come; for a device span, behind what its stream already holds.
 
         `call` is the id of the host's call; `waits_for`, for a wait, are those without which it cannot end.
+        What was decided on the device comes `after` the decision instead.
         """
         if isinstance(label, Name):
             # What was captured under a name of its own has that already.
             label, detail = str(label), {"named": label.on_bar, **(detail or {})}
-        after = waits_for if call is None else (*waits_for, call)
+        decided, after = bool(after), after or waits_for
+        if call is not None:
+            after = (*after, call)
         number = next(self.numbers)
-        if stream is not None:
+        if stream is not None and not decided:
             after = self.heads(stream) + after
             self._waits.pop(stream, None)
             self._last[stream] = number

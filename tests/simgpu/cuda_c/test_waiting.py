@@ -149,7 +149,7 @@ def test_a_barrier_of_the_grid(lanes: int) -> None:
     with pytest.raises(errors.DeadlockError, match="3 blocks fit") as caught:
         smooth(GRID, batch_lanes=lanes, resident_blocks=3)
     assert caught.value.site.line == 7
-    with pytest.raises(errors.DeadlockError, match="has ended, or waits itself"):
+    with pytest.raises(errors.DeadlockError, match="has ended or waits itself"):
         smooth(GRID.replace("(step + 1)", "(step + 2)"), batch_lanes=lanes)
 
 

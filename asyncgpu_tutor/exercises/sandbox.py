@@ -52,9 +52,10 @@ class _EachItsOwn(agt.StreamPoolRoundRobin):
 def private_fleet(size: int, **options: Any) -> Generator[Sequence[CheckDevice]]:
     """As `private_device`, so many devices of one machine, of which the first is current."""
     first = CheckDevice(**options)
-    fleet = [first, *(CheckDevice(n, machine=first.machine, **options) for n in range(1, size))]
-    with agt.using(first, _EachItsOwn(fleet)):
-        yield fleet
+    others = [CheckDevice(n, machine=first.machine, **options) for n in range(1, size)]
+    first.fleet = (first, *others)
+    with agt.using(first, _EachItsOwn(first.fleet)):
+        yield first.fleet
 
 
 def on_fresh_device(run: Callable[..., T], *args: Any) -> T:

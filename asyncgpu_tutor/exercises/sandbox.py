@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-<<<<<<< HEAD
-from collections.abc import AsyncGenerator, Callable, Generator, Sequence
-=======
 import threading
 import time
-from collections.abc import AsyncGenerator, Callable, Generator
->>>>>>> main
+from collections.abc import AsyncGenerator, Callable, Generator, Sequence
 from contextlib import asynccontextmanager, contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import lru_cache, partial

@@ -1236,7 +1236,7 @@ flight.plot(
 # - Let a block load once what all of its threads read. Put launches that repeat into a graph.
 # - Pieces of work that do not need each other *may* overlap. For that there must be places for them, and somebody who starts them fast enough.
 #
-# That was the course. **Next:** a problem of your own. Write it down, draw its timeline, and ask who waits for whom.
+# That's all that one GPU can teach you, and now you can draw the timeline of a problem of your own and ask who waits for whom. **Next:** in [15_several_gpus](15_several_gpus.ipynb) it gets company.
 
 # %% id=score
 score(six, one_wait, longer, whole, quicker)

@@ -447,7 +447,9 @@ class Device:
 
         resource = kind if kind in ("h2d", "d2h", "peer") else "compute"
         gap = self.spec.graph_node_us if cause.in_graph else None
-        return Command(resource, cause.ready + whim.delay, cause.op, start, end, skipped, in_vain, gap=gap)
+        return Command(
+            resource, cause.ready + whim.delay, cause.op, start, end, skipped, in_vain, gap=gap
+        )
 
     def _touch(self, piece: Piece, access: Access, now: Clock) -> None:
         """Note what it reads and writes; what is refused has touched nothing, so the host's comes first."""

@@ -15,9 +15,8 @@ def several(most: int) -> list[agt.types.Device]:
                 found.append(device)
     except agt.errors.DeviceUnavailableError:
         if len(found) == 1:
-            print(
-                "This machine has one GPU, and this page is about several. So it uses simulated ones."
-            )
+            said = "This machine has one GPU, and this page needs two. So it uses simulated ones."
+            print(said)  # noqa: T201 - a cell's output
             agt.use("sim")
             return several(most)
     return found

@@ -137,24 +137,21 @@ class Group:
         >>> [one.tolist() for one in asyncio.run(sums)]
         [[3.0], [3.0]]
         """
-
         failed: list[BaseException] = []
 
         async def one(rank: int, device: Device) -> Any:
+            submission = None
             try:
                 with using(device, policy_for(device).at(device)):
                     op = as_op(recipe(rank))
                     op._used = True
                     run, (stream, policy) = op._run, choose(None)
                     submission = await device.apart(lambda: submit(run, stream, policy, op.label))
-            except Exception as error:
-                failed.append(error)
-                self._lose(f"rank {rank} does not come, since it failed: {error}")
-                return None
-            try:
                 return await DeviceFuture.of(submission)
-            except Exception as error:
+            except Exception as error:  # noqa: BLE001 - a recipe may raise anything, and it is raised below
                 failed.append(error)
+                if submission is None:
+                    self._lose(f"rank {rank} does not come, since it failed: {error}")
 
         found = await asyncio.gather(*(one(rank, d) for rank, d in enumerate(self.devices)))
         if failed:

@@ -98,7 +98,7 @@ def _parts(gpus: int) -> list[Array]:
 
 
 def _moved_once(run: Observed, gpus: int, steps: int) -> None:
-    """Each part goes over and comes back once, all its steps are on its GPU, and the GPUs work side by side."""
+    """Each part goes over and comes back once, makes all steps on its GPU, and waits for no other part."""
     trace = run.trace
     for i in range(gpus):
         done = [span for span in trace.find("work") if span.device == f"sim:{i}"]
@@ -112,9 +112,9 @@ def _moved_once(run: Observed, gpus: int, steps: int) -> None:
     _free(trace, ends[0][0], ends[1][-1], "`agt.overlap` lets parts go side by side")
     right: list[Array] = []
     for part in _parts(gpus):
-        for _ in range(steps):
-            part = part * np.float32(0.5) + np.float32(1)
         right.append(part)
+        for _ in range(steps):
+            right[-1] = right[-1] * np.float32(0.5) + np.float32(1)
     results.in_order("both", run.result, right, "part")
 
 
@@ -251,6 +251,7 @@ def _hidden(run: Observed, gpus: int, layers: int) -> None:
 
 
 # ------------------------------------------------------------------ halo
+_Arrays = list[list[agt.DeviceArray]]
 MIDDLE, COLUMNS = 12, 30  # of a band, which has a row above and a row below its middle
 SPREAD = cuda("15_spread")
 
@@ -273,7 +274,7 @@ def _advanced(answer: Any, ranks: int) -> Observed:
     with private_fleet(ranks) as fleet:
         group, (sheet, _) = agt.group(*fleet), _bands(ranks)
         cuts = 1, 1 + MIDDLE
-        olds, halos, news = [], [], []  # of all ranks
+        olds, halos, news = _Arrays(), _Arrays(), _Arrays()  # of all ranks
         for device, band in zip(fleet, np.split(sheet, ranks), strict=True):
             parts = [agt.pin(np.ascontiguousarray(part)) for part in np.split(band, cuts)]
             olds.append([agt.h2d(part).on(device).sync() for part in parts])

@@ -11,7 +11,7 @@
 #
 # | | |
 # |---|---|
-# | Time | 60 minutes, and 15 more for the encore |
+# | Time | 60 minutes, and 10 more for the encore |
 # | You need | [04_combinators](04_combinators.ipynb), [06_await](06_await.ipynb) and [07_async_mlp](07_async_mlp.ipynb), but no GPU. If you have two or more, the page uses up to four |
 
 # %% id=setup
@@ -171,7 +171,7 @@ if device.simulated:
 # %% [markdown] id=road-text
 # ## The road between them
 #
-# So far, nothing went from GPU to GPU. But suppose that all the data is on GPU 0, and GPU 1 has nothing to do. **`x.to(gpu)`** is an operation that copies an array to another GPU, and it's quick: over NVLink, the cable between two H200s, 256 MB took 682 µs. That's 393 GB/s, seven times as much as the bus to the host. Surely we should use that!
+# So far, nothing went from GPU to GPU. But suppose that all the data is on GPU 0, and GPU 1 has nothing to do. **`x.to(gpu)`** is an operation that copies an array to another GPU, and it's quick: over NVLink, the cable between two H200s, 256 MB took 682 µs. That's 393 GB/s, seven times as much as the bus to the host, and our simulated GPUs have the same road. Surely we should use it!
 #
 # Here's some light work, doubling 64 MB. (In this kernel each thread does many elements. We'll need it all day.)
 
@@ -710,6 +710,7 @@ if device.simulated:
     assert hid[2] < 0.1
     assert after.overlap_between("all_reduce", "product") == 0
     assert during.metrics().makespan < 0.95 * after.metrics().makespan
+    assert after.metrics().makespan - during.metrics().makespan < 2 * reduced[0][2].duration  # not free
     gains = [alone.metrics().makespan / trace.metrics().makespan for trace in (after, during)]
     assert 1.5 < gains[0] < gains[1] < 2
 
@@ -732,7 +733,7 @@ def study(i):
     for net, (gpu, x, t) in zip(readers, halves_of(agt.pin(pixels[at]), agt.pin(answers[at]))):
         new = agt.memcpy(net.through[0].borrow(), x), agt.memcpy(net.target.borrow(), t)
         arms.append(agt.zip(*new).on(gpu))
-    return agt.zip(agt.overlap(*arms), step(readers, overlapped, duo, rate=0.1 / 128))
+    return agt.zip(agt.overlap(*arms), step(readers, overlapped, duo, rate=0.14 / 128))
 
 
 def read(net):
@@ -742,18 +743,18 @@ def read(net):
 
 
 truth, marks = digits.labels.ravel(), []
-for i in range(31):
+for i in range(41):
     marks.append([(read(net) == truth).mean() for net in readers])
-    if i < 30:
+    if i < 40:
         study(i).sync()
 
-figure, axes = plt.subplots(1, 12, figsize=(9, 1.3))
+figure, axes = plt.subplots(1, 12, figsize=(9, 1.1))
 for ax, picture, number, right in zip(axes, pictures, read(readers[1]), truth, strict=False):
     ax.imshow(picture.reshape(8, 8), cmap="gray_r")
     ax.set_title(f"{number}" if number == right else f"{number}, no!")
     ax.axis("off")
 print("Above the first twelve pictures is what GPU 1 reads in them. Of all 256, both read this many right:")
-for i in (0, 1, 3, 10, 30):
+for i in (0, 1, 3, 10, 20, 40):
     print(f"after {i:2} steps: {marks[i][0]:.0%} and {marks[i][1]:.0%}")
 
 # %% [markdown] id=payoff-read
@@ -763,7 +764,7 @@ for i in (0, 1, 3, 10, 30):
 
 # %% id=check-payoff tags=asserts
 assert marks[0][0] < 0.2
-assert marks[30][0] > 0.75
+assert marks[40][0] > 0.8
 assert all(a == b for a, b in marks)
 for a, b in zip(*(net.w for net in readers)):
     first, second = (agt.d2h(w.borrow()).on(w.device).sync() for w in (a, b))
@@ -794,7 +795,7 @@ progress("15")
 # %% [markdown] id=encore
 # ## Encore: neighbours
 #
-# *For a day with a picture that's too large for one GPU.*
+# *For a day with a problem that's too large for one GPU.*
 #
 # Heat spreads over a sheet of metal: in each step, a point becomes the mean of itself and the points above and below it. Each GPU has a band of the sheet. Inside of it that's easy, but at its edges it needs a row that its neighbour has. Such borrowed rows are called a **halo**.
 #

@@ -11,7 +11,13 @@ import numpy as np
 import asyncgpu_tutor as agt
 from asyncgpu_tutor.exercises.checks import results, schedule
 from asyncgpu_tutor.exercises.checks.building import built
-from asyncgpu_tutor.exercises.checks.operations import cuda, filled, noise, step, step_kernel
+from asyncgpu_tutor.exercises.checks.operations import (
+    cuda,
+    filled,
+    noise,
+    step,
+    step_kernel,
+)
 from asyncgpu_tutor.exercises.checks.results import Array, brief, equal
 from asyncgpu_tutor.exercises.checks.trials import runs
 from asyncgpu_tutor.exercises.exercise import Exercise, case, must
@@ -208,18 +214,28 @@ def _one_order(run: Observed, ranks: int, sizes: Sequence[int]) -> None:
 
 
 # ------------------------------------------------------------------ overlapped
-N = 4096
+ROWS, N = 32, 8192
+
+
+def _gradient(name: str, ones: Any, state: Any, out: Any) -> agt.DeviceOp[Any]:
+    """Fill `out` with the sum of `state`, which takes long enough for Python to get ahead."""
+    source = agt.matvec_naive.source.replace("matvec_naive", name)
+    rows = out.borrow().partition(ROWS)
+    return agt.Kernel(source)(ROWS, N, ones.borrow(), state.borrow(), rows).output()
 
 
 def _trained(answer: Any, gpus: int, layers: int) -> Observed:
     with private_fleet(gpus) as fleet:
         group = agt.group(*fleet)
-        states = [agt.full(N, rank + 1.0).on(device).sync() for rank, device in enumerate(fleet)]
-        sums = [[agt.zeros(N).on(device).sync() for device in fleet] for _ in range(layers)]
+        states = [
+            agt.full(N, (rank + 1) / N).on(device).sync() for rank, device in enumerate(fleet)
+        ]
+        ones = [agt.ones((ROWS, N)).on(device).sync() for device in fleet]
+        sums = [[agt.zeros(ROWS).on(device).sync() for device in fleet] for _ in range(layers)]
 
         def gradient(i: int) -> agt.DeviceOp[Any]:
             def one(rank: int) -> agt.DeviceOp[Any]:
-                first = step(f"gradient_{i}", 1.0, i, states[rank], sums[i][rank])
+                first = _gradient(f"gradient_{i}", ones[rank], states[rank], sums[i][rank])
                 return agt.zip(first, step(f"back_{i}", 0.5, 0.0, states[rank], states[rank]))
 
             arms = [one(rank).on(device) for rank, device in enumerate(fleet)]
@@ -242,7 +258,7 @@ def _hidden(run: Observed, gpus: int, layers: int) -> None:
     for i, arrays in enumerate(run.result):
         with case(f"layer {i}"):
             for array in arrays:
-                equal(array, filled(N, total * 0.5**i + gpus * i))
+                equal(array, filled(ROWS, total * 0.5**i))
     for device in (f"sim:{rank}" for rank in range(gpus)):
         reduced = [span for span in trace.find("all_reduce") if span.device == device]
         for i, one in enumerate(reduced[:-1]):

@@ -299,7 +299,8 @@ check("13b-both", BOTH)
 # In chapter 12, dropping a future meant that nobody polled it any more, and that was enough for a cup of tea. Is it enough for a call? Here's a kernel that gets tired of waiting, gives the packet back, and asks something else. There is only one packet in this office.
 
 # %% id=careless
-careless = agt.Kernel(r"""
+CARELESS = r"""
+#define HOSTCALL_UNCHECKED  // what that is for comes below
 #include "hostcall_async.cuh"
 __global__ void careless(unsigned long long* mail, unsigned long long* stack, unsigned long long* answer)
 {
@@ -313,7 +314,7 @@ __global__ void careless(unsigned long long* mail, unsigned long long* stack, un
     block_on(two);
     *answer = two.answer;
 }
-""")
+"""
 
 
 async def slowly(call):
@@ -330,8 +331,14 @@ packet.commit(...)
 
 # %% id=run-packet
 heard = agt.pin(np.zeros(1, np.uint64))
-async with agt.hostcalls({16: slowly}, packets=1) as office:
-    await office.run(careless(*office.arrays, agt.mapped(heard), grid=1, block=1))
+
+
+async def two_questions(source):
+    async with agt.hostcalls({16: slowly}, packets=1) as office:
+        await office.run(agt.Kernel(source)(*office.arrays, agt.mapped(heard), grid=1, block=1))
+
+
+await two_questions(CARELESS)
 print("question 2 was answered with", heard[0])
 
 # %% id=packet-check tags=asserts
@@ -350,6 +357,16 @@ packet.reveal(
 # %% [markdown] id=owner-text
 # The host did nothing wrong. The packet was its own, and the kernel gave it away. This is the bug behind the word **cancellation safety**, and it bites in Rust and Python as well. Before you stop waiting, ask *who else still holds a piece of this*. A packet has one owner at a time, and from the question to the answer that's the host.
 #
+# On a GPU nothing tells you. The simulated device does, since it knows who has each packet. We had switched that off, by the `#define` in the first line of the kernel, to see the wrong answer. Without it:
+
+# %% id=run-checked
+if device.simulated:
+    try:
+        await two_questions(CARELESS.replace("#define HOSTCALL_UNCHECKED", ""))
+    except agt.errors.RaceError as stopped:
+        print(stopped)
+
+# %% [markdown] id=left-text
 # So a dropped packet isn't given back, but **left**. `hostcall_leave(host, p)` puts it on a pile of its own, and when the other piles are empty, `hostcall_try_begin` looks there for a packet that the host has finished with. Nothing is lost, and nobody reads another caller's answer. But hanging up cancels nothing on the host: if you asked for something to be written, it will be.
 
 # %% [markdown] id=exercise-drop

@@ -127,15 +127,6 @@ class Group:
 
         It returns when all have ended, and raises the error that came first. (The ranks of a cluster are run
         by its GPUs instead.)
-
-        Examples
-        --------
-        >>> import asyncio
-        >>> import asyncgpu_tutor as agt
-        >>> ranks = agt.group("sim:0", "sim:1")
-        >>> sums = ranks.on_each(lambda rank: ranks.all_reduce(agt.full(1, rank + 1.0)).to_host())
-        >>> [one.tolist() for one in asyncio.run(sums)]
-        [[3.0], [3.0]]
         """
         failed: list[BaseException] = []
 
@@ -150,19 +141,15 @@ class Group:
                 return await DeviceFuture.of(submission)
             except Exception as error:  # noqa: BLE001 - a recipe may raise anything, and it is raised below
                 failed.append(error)
-                if submission is None:
-                    self._lose(f"rank {rank} does not come, since it failed: {error}")
+                if submission is None and self._communicator is not None:
+                    due = f"rank {rank} does not come, since it failed: {error}"
+                    self._broken = self._broken or due
+                    self._communicator.fail(self._broken)
 
         found = await asyncio.gather(*(one(rank, d) for rank, d in enumerate(self.devices)))
         if failed:
             raise failed[0]
         return found
-
-    def _lose(self, why: str) -> None:
-        """A rank is lost, so whoever waits for it need not wait any longer."""
-        self._broken = self._broken or why
-        if self._communicator is not None:
-            self._communicator.fail(self._broken)
 
     # ------------------------------------------------------------------ operations
     def all_reduce(self, x: Array | Sequence[DeviceArray], reduce: str = "sum") -> DeviceOp[Any]:

@@ -11,13 +11,7 @@ import numpy as np
 import asyncgpu_tutor as agt
 from asyncgpu_tutor.exercises.checks import results, schedule
 from asyncgpu_tutor.exercises.checks.building import built
-from asyncgpu_tutor.exercises.checks.operations import (
-    cuda,
-    filled,
-    noise,
-    step,
-    step_kernel,
-)
+from asyncgpu_tutor.exercises.checks.operations import cuda, filled, noise, step, step_kernel
 from asyncgpu_tutor.exercises.checks.results import Array, brief, equal
 from asyncgpu_tutor.exercises.checks.trials import runs
 from asyncgpu_tutor.exercises.exercise import Exercise, case, must
@@ -26,10 +20,8 @@ from asyncgpu_tutor.exercises.sandbox import Observed, observe, private_fleet
 
 
 def _operation(name: str, op: object) -> agt.DeviceOp[Any]:
-    must(
-        isinstance(op, agt.DeviceOp),
-        f"`{name}` should return an operation, and returned {brief(op)}",
-    )
+    due = f"`{name}` should return an operation, and returned {brief(op)}"
+    must(isinstance(op, agt.DeviceOp), due)
     return op  # pyright: ignore[reportReturnType]
 
 

@@ -316,8 +316,7 @@ class _Late(ByteRegion):
     def _cells(
         self, team: Team, mask: Mask, ptr: Ptr, scalar: Scalar, site: Site
     ) -> tuple[NDArray[Any], NDArray[np.int64]]:
-        shift, part = self.locate(team, mask, ptr, scalar, site)
-        index = np.broadcast_to(np.asarray(part, np.int64), (mask.n,)) + shift
+        index = self.indices(team, mask, ptr, scalar, site)
         whole = self.data.size // scalar.size * scalar.size
         return self.data[:whole].view(UNSIGNED[scalar.size]), index
 

@@ -367,7 +367,7 @@ def three_rounds(ops, jobs):
     return results
 
 
-# %% id=01-challenge cause="with a device that takes its time"
+# %% id=01-challenge cause="a result was read before the device was done with it"
 def three_rounds(ops, jobs):
     streams = [agt.create_stream() for _ in ops]
     results = [op.async_on(stream) for op, stream in zip(ops, streams)]
@@ -650,7 +650,7 @@ def with_a_job(op, job):
     return result
 
 
-# %% id=01-meanwhile cause="with a device that takes its time"
+# %% id=01-meanwhile cause="a result was read before the device was done with it"
 def with_a_job(op, job):
     result = op.async_on(agt.create_stream())
     job()

@@ -149,7 +149,7 @@ def pipeline(prepare, process, chunks, streams):
     return [result.numpy() for result in results]
 
 
-# %% id=02b-chunked-overlap cause="with a device that takes its time"
+# %% id=02b-chunked-overlap cause="a result was read before the device was done with it"
 def pipeline(prepare, process, chunks, streams):
     table = prepare.async_on(streams[0])
     ready = streams[0].record()
@@ -357,7 +357,7 @@ def pipeline(prepare, process, chunks, streams):
     return [result.numpy() for result in results]
 
 
-# %% id=02b-challenge cause="with a device that takes its time"
+# %% id=02b-challenge cause="a result was read before the device was done with it"
 def there_and_back(process, data):
     streams = [agt.create_stream() for _ in range(3)]
     parts = np.array_split(data, 5)

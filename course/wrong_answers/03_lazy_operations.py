@@ -307,7 +307,7 @@ def load_and_fetch(load, fetch, job, stream):
     return result
 
 
-# %% id=03-which-way cause="the host was busy until the device was done"
+# %% id=03-which-way cause="a result was read before the device was done with it"
 def load_and_fetch(load, fetch, job, stream):
     load.async_on(stream)
     job()
@@ -351,7 +351,7 @@ async def largest(op):
     return max((await op).max(), (await op).max())
 
 
-# %% id=03-largest cause="with a device that takes its time"
+# %% id=03-largest cause="a result was read before the device was done with it"
 async def largest(op):
     numbers = op.async_on(agt.create_stream())
     await agt.sleep(1000)  # microseconds; by then it is surely there

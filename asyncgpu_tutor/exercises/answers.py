@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Iterator
 from functools import cache
 from importlib.resources import files
 from types import CodeType, EllipsisType, NoneType
@@ -47,10 +48,16 @@ def explanation(exercise: Exercise) -> str:
 @cache
 def _made(name: str, which: str, answer: str) -> Any:
     """The answer that a stored cell defines."""
+    stored: Any = _stored()[name]
     names: dict[str, Any] = {"agt": agt, "asyncio": asyncio, "np": np}
     with private_device():  # a kernel is compiled for the current device when it is made
-        exec(_stored()[name][which], names)
+        exec(stored.get(which) or stored["slips"][which], names)
     return names[answer]
+
+
+def slips(name: str, answer: str) -> Iterator[tuple[str, Any]]:
+    """The usual mistakes in an exercise: what is said of each, and what it defines."""
+    return ((why, _made(name, why, answer)) for why in _stored()[name].get("slips", {}))
 
 
 def model(exercise: Exercise) -> Any:

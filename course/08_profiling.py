@@ -136,7 +136,7 @@ a.plot(
 )
 
 # %% [markdown] id=five
-# It's quicker to ask five questions than to stare at that:
+# Don't stare at it. Ask five questions:
 #
 # 1. **Is the GPU busy?** If it is, go on with question 3.
 # 2. **Why does it stand still?** Some work ends each pause. What had it been waiting for?
@@ -354,7 +354,7 @@ assert 38_500 < min(span.start for span in report("E").device_spans) < 39_500
 # %% [markdown] id=large
 # ## Thirty thousand bars
 #
-# Real reports are larger. In this one, an H100 moves 100,000 particles on springs, for 160 steps. The author says: *"It starts out fine, and then it gets slower and slower. But none of my arrays grows!"*
+# In this report, an H100 moves 100,000 particles on springs, for 160 steps. The author says: *"It starts out fine, and then it gets slower and slower. But none of my arrays grows!"*
 
 # %% id=large-look
 swarm = agt.Trace.from_nsys(agt.Trace.recorded_file("swarm.sqlite"))

@@ -22,8 +22,8 @@ from asyncgpu_tutor.exercises.sandbox import private_device
 
 
 @cache
-def _stored() -> dict[str, dict[str, str]]:
-    stored: dict[str, dict[str, str]] = {}
+def _stored() -> dict[str, dict[str, Any]]:
+    stored: dict[str, dict[str, Any]] = {}
     for file in files("asyncgpu_tutor.exercises").joinpath("answers").iterdir():
         if file.name.endswith(".json"):
             stored.update(json.loads(file.read_text(encoding="utf-8")))
@@ -48,7 +48,7 @@ def explanation(exercise: Exercise) -> str:
 @cache
 def _made(name: str, which: str, answer: str) -> Any:
     """The answer that a stored cell defines."""
-    stored: Any = _stored()[name]
+    stored = _stored()[name]
     names: dict[str, Any] = {"agt": agt, "asyncio": asyncio, "np": np}
     with private_device():  # a kernel is compiled for the current device when it is made
         exec(stored.get(which) or stored["slips"][which], names)

@@ -448,7 +448,7 @@ suspects = {
 }
 
 
-# %% id=08-gain cause="you foretold 2.43 times as fast, and it's 1.48"
+# %% id=08-gain cause="it's 1.48 (within a tenth will do)"
 def gain(trace):  # as if the late GPU could just be as quick as the other
     busy = []
     for name in trace.devices:
@@ -463,13 +463,13 @@ def gain(trace):  # what it was once
     return 1.48
 
 
-# %% id=08-gain cause="with two_gpus, you foretold 1.01"
+# %% id=08-gain cause="with two_gpus, you foretold 1.0"
 def gain(trace):  # one GPU's time over the other's
     busy = [trace.of(name).metrics().device_active for name in trace.devices]
     return max(busy) / min(busy)
 
 
-# %% id=08-gain cause="a number should come out"
+# %% id=08-gain cause="you foretold 'half as much again'"
 def gain(trace):
     return "half as much again"
 

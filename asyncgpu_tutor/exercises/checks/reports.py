@@ -14,7 +14,7 @@ from asyncgpu_tutor.exercises.sandbox import call, call_plain
 # In words, and what makes the arguments anew: an answer may change what it is given.
 Case = tuple[str, Callable[[], tuple[Any, ...]]]
 
-_POWERS = (-9, -6, -3, -2, 2, 3, 6, 9)  # of ten, by which a wrong unit is off
+_POWERS = (-9, -6, -3, -2, 2, 3, 6, 9)  # of ten, for wrong units
 
 
 def reads(

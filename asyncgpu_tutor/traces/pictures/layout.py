@@ -175,14 +175,12 @@ def bars(spans: Iterable[Span], lane: Lane, y: float, tall: float, finest: float
             span = replace(span, kind=kind, name=name, end=end, after=())
         share = min(1.0, sum(busy.values()) / max(span.duration, finest, _SHORTEST))
         thin = len(stretch) > 1 or span.duration < finest
-        found.append(
-            Bar(span, lane, y, height, tuple(s.id for s in stretch), share if thin else 1.0)
-        )
+        ids = tuple(one.id for one in stretch)
+        found.append(Bar(span, lane, y, height, ids, share if thin else 1.0))
     for i, bar in enumerate(found):
-        beside = found[max(i - 1, 0) : i + 2]
-        apart = (b.span.start - a.span.end for a, b in pairwise(beside))
+        apart = (b.span.start - a.span.end for a, b in pairwise(found[max(i - 1, 0) : i + 2]))
         crowded = min(apart, default=inf) < _CROWDED * finest
-        yield bar if crowded or bar.share == 1.0 else replace(bar, share=1.0)
+        yield bar if crowded or bar.share == 1 else replace(bar, share=1.0)
 
 
 def merged(spans: Iterable[Span], pixel: float) -> Iterator[list[Span]]:

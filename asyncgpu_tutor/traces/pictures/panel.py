@@ -71,11 +71,9 @@ class Panel:
         if self.trace.device:
             parts.append(vocabulary.device_words(self.trace.device))
         if self.trace.spans:
-            late = self.layout.late
+            late, still = self.layout.late, self.layout.still
             begins = f", the device begins after {duration(late)}" if late else ""
-            begins = (
-                f", begins after {duration(self.layout.still)}" if self.layout.still else begins
-            )
+            begins += f", begins after {duration(still)}" if still else ""
             parts.append(duration(self.metrics.makespan) + begins)
             if len(self.metrics.stream_busy) > len(self.trace.devices):
                 part = f"{self.metrics.overlap_fraction:.0%} of the busy time"

@@ -793,6 +793,8 @@ check("08-challenge", serve)
 # %% id=rehearse
 ROWS, COLUMNS = 64, 8192
 weights = agt.h2d(agt.pin(np.ones(COLUMNS, np.float32)), "weights").share().sync()
+
+
 def request(i):
     return lambda buffer: np.copyto(buffer, np.float32(i + 1))
 
@@ -1135,6 +1137,7 @@ agt.compare_timelines(
     [report("G"), report("G", repaired=True)],
     ["Exhibit G: one kernel", "Exhibit G, repaired: four parts"],
     lanes=("host", "streams"),
+    together=True,
     lesson="The four parts of the kernel are short, and far apart: the host is late for each of them.",
 )
 

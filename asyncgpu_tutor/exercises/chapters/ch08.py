@@ -22,7 +22,7 @@ from asyncgpu_tutor.exercises.device import moved
 from asyncgpu_tutor.exercises.exercise import Exercise, Rejected, case, must
 from asyncgpu_tutor.exercises.exhibits import report
 from asyncgpu_tutor.exercises.recorded_ranges import RangeLog, watched
-from asyncgpu_tutor.exercises.sandbox import Observed, call, call_plain, observe
+from asyncgpu_tutor.exercises.sandbox import Observed, call, observe
 from asyncgpu_tutor.types import Span
 
 # ------------------------------------------------------------------ ranges
@@ -212,7 +212,7 @@ def check_gain(mine: Any, model: Any) -> None:
     made_up = "GPUs that wait for each other", lambda: (uneven,), model(uneven)
     for words, make, right in (("two_gpus", lambda: _given("two_gpus"), recorded), made_up):
         with case(words):
-            got = call(call_plain, mine, *make())
+            got = call(mine, *make())
             due = f"you foretold {brief(got)} times as fast, and it's {right:.2f} (within a tenth will do)"
             must(is_number(got) and abs(got - right) < 0.1 * right, due)
 

@@ -9,7 +9,7 @@ from typing import Any, cast
 from asyncgpu_tutor.exercises.answers import slips
 from asyncgpu_tutor.exercises.checks.results import brief, is_number
 from asyncgpu_tutor.exercises.exercise import Rejected, case, must
-from asyncgpu_tutor.exercises.sandbox import call, call_plain
+from asyncgpu_tutor.exercises.sandbox import call
 
 # In words, and what makes the arguments anew: an answer may change what it is given.
 Case = tuple[str, Callable[[], tuple[Any, ...]]]
@@ -31,7 +31,7 @@ def reads(
         for words, make in cases():
             expected = model(*make())
             with case(words):
-                got = call(call_plain, mine, *make())
+                got = call(mine, *make())
                 alike = (w for w, wrong in slips(exercise, name) if _same(got, wrong(*make())))
                 same(f"`{name}`", got, expected, wanted, alike)
 

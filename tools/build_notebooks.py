@@ -27,6 +27,10 @@ paragraph for each, and the explanation are Markdown, and in no notebook.
 notebook. A test holds the check against each, which has to reject it with the cause that is given ::
 
     # %% id=01-relu cause="no thread wrote element 32"
+    # %% id=08-typical slip cause="That's the mean, which one odd value decides"
+
+A `slip` is a usual mistake that a check recognises by its result, and its cause is what the learner is told.
+Those go to the file of answers, too.
 
 ``python tools/build_notebooks.py`` writes the notebooks, without outputs and in nbformat's own order of
 keys, so that a diff shows what a person changed and nothing else. ``--check`` writes nothing, and names
@@ -76,6 +80,7 @@ class Cell:
     tags: list[str] = field(default_factory=list)
     # Which part of an exercise it is; None for what is in both kinds of notebook.
     only: str | None = None
+    slip: bool = False  # a wrong answer that is recognised by what it returns
     cause: str = ""  # of a wrong answer: part of what the learner is told when it is rejected
     lines: list[str] = field(default_factory=list)
 
@@ -117,6 +122,8 @@ def _head(options: list[str], where: str) -> Cell:
         elif option in PARTS:
             cell.only = option
             cell.kind = "markdown" if option in WORDS else cell.kind
+        elif option == "slip":
+            cell.slip = True
         elif key == "cause" and given:
             cell.cause = given
         elif key == "id" and re.fullmatch(r"[a-zA-Z0-9_-]{1,64}", given):
@@ -161,15 +168,18 @@ def build(cells: list[Cell], audience: Audience, name: str) -> str:
     return nbformat.writes(notebook) + "\n"
 
 
-def answers(cells: list[Cell], name: str) -> str:
-    """The parts of each exercise, as JSON; empty where there is no exercise."""
-    found: dict[str, dict[str, str]] = {}
+def answers(cells: list[Cell], name: str, wrong: Sequence[Cell] = ()) -> str:
+    """The parts of each exercise and its slips, as JSON; empty where there is no exercise."""
+    found: dict[str, dict[str, Any]] = {}
     for cell in cells:
         if cell.only is not None:
             found.setdefault(cell.id, {})[cell.only] = cell.text
     for exercise, parts in found.items():
         if missing := [part for part in PARTS if part not in parts]:
             raise SourceError(f"{name}: {exercise} lacks its {', '.join(missing)}")
+    for cell in wrong:
+        if cell.slip:
+            found[cell.id].setdefault("slips", {})[cell.cause] = cell.text
     return json.dumps(found, indent=1, ensure_ascii=False) + "\n" if found else ""
 
 
@@ -182,8 +192,8 @@ def sources(root: Path, chapters: Sequence[str] = ()) -> list[Path]:
 def products(root: Path, chapters: Sequence[str] = ()) -> Iterator[tuple[Path, str]]:
     """The text of each file that is made from the `sources`, by its place."""
     for source in sources(root, chapters):
-        cells, _ = chapter(source)
-        stored = answers(cells, source.name)
+        cells, wrong = chapter(source)
+        stored = answers(cells, source.name, wrong)
         yield root / "notebooks" / f"{source.stem}.ipynb", build(cells, "starter", source.name)
         if stored:
             yield root / "solutions" / f"{source.stem}.ipynb", build(cells, "solution", source.name)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Iterator
 from functools import cache
 from importlib.resources import files
 from types import CodeType, EllipsisType, NoneType
@@ -21,8 +22,8 @@ from asyncgpu_tutor.exercises.sandbox import private_device
 
 
 @cache
-def _stored() -> dict[str, dict[str, str]]:
-    stored: dict[str, dict[str, str]] = {}
+def _stored() -> dict[str, dict[str, Any]]:
+    stored: dict[str, dict[str, Any]] = {}
     for file in files("asyncgpu_tutor.exercises").joinpath("answers").iterdir():
         if file.name.endswith(".json"):
             stored.update(json.loads(file.read_text(encoding="utf-8")))
@@ -47,10 +48,16 @@ def explanation(exercise: Exercise) -> str:
 @cache
 def _made(name: str, which: str, answer: str) -> Any:
     """The answer that a stored cell defines."""
+    stored = _stored()[name]
     names: dict[str, Any] = {"agt": agt, "asyncio": asyncio, "np": np}
     with private_device():  # a kernel is compiled for the current device when it is made
-        exec(_stored()[name][which], names)
+        exec(stored.get(which) or stored["slips"][which], names)
     return names[answer]
+
+
+def slips(name: str, answer: str) -> Iterator[tuple[str, Any]]:
+    """The usual mistakes in an exercise: what is said of each, and what it defines."""
+    return ((why, _made(name, why, answer)) for why in _stored()[name].get("slips", {}))
 
 
 def model(exercise: Exercise) -> Any:

@@ -77,7 +77,8 @@ class Prediction:
     def __repr__(self) -> str:
         lines = [f"- `{name}`: {meaning}" for name, meaning in self.options.items()]
         if self.within:
-            lines = [f"(You're right if you are off by {self.within:.0%} or less.)"]
+            least, most = 100 * (1 - self.within), 100 * (1 + self.within)
+            lines = [f"(If the answer is 100, you're right with {least:g} to {most:g}.)"]
         return "\n".join([f"**Predict.** {self.question}", "", *lines]).rstrip()
 
     _repr_markdown_ = __repr__
@@ -132,6 +133,8 @@ class Prediction:
             said = f"**Right.** You said `{self.answer}`, and {so}{meaning}"
         else:
             said = f"**Not this time.** You said `{self.answer}`; it is `{true}`{meaning}"
+            if _is_number(self.answer) and self._agree(f"{100 * float(self.answer):.10g}", true):
+                said += " (Yours is a hundredth of that: look at the unit.)"
         self.verdict = Verdict(f"{said} {evidence}".rstrip(), right, self._by_default)
         return self.verdict
 

@@ -102,12 +102,12 @@ def test_the_slow_server_shows_its_last_defect_when_the_others_are_gone() -> Non
     found: list[set[str]] = []
     cells = load("build_notebooks").chapter(ROOT / "course/08_profiling.py")
     (starter,) = [c for c in cells[0] if (c.id, c.only) == ("08-challenge", "starter")]
-    pinned = next(c for c in cells[1] if c.id == "08-challenge" and "agt.pin(" in c.text)
+    pinned = next(c for c in cells[1] if c.id == "08-challenge" and "agt.pinned(" in c.text)
     for cell in (starter, pinned):
         names: dict[str, Any] = {"agt": agt, "asyncio": asyncio, "np": np}
         exec(cell.text, names)
         with private_device():
-            trace = served(names["serve"], 8).trace
+            trace = served(names["serve"], 8)[0].trace
         found.append({finding.name for finding in agt.diagnose(trace) if not finding.limit})
 
     assert {"hidden synchronisation", "pageable copy"} <= found[0]

@@ -65,11 +65,11 @@ def test_the_version_that_made_it_is_the_one_that_the_chapter_names(letter: str)
     assert "2025.3.2" in page
 
 
-def test_the_page_shows_the_plate_as_it_was_recorded() -> None:
-    """Its blocks of code are lines of the three programs beside the notebooks, in order."""
+def test_the_page_shows_programs_as_they_were_recorded() -> None:
+    """Its blocks of code are lines of the programs beside the notebooks, in order."""
     page = (ROOT / "course/08_profiling.py").read_text(encoding="utf-8")
     shown = re.findall(r"# ```python\n(.*?)# ```", page, re.DOTALL)
-    programs = ["heat", "heat_annotated", "heat_repaired"]
+    programs = ["heat", "heat_annotated", "swarm", "heat_repaired"]
 
     assert len(shown) == len(programs)
     for block, name in zip(shown, programs, strict=True):

@@ -68,10 +68,12 @@ def test_a_typed_answer_is_words_in_an_order_or_numbers(
 def test_a_typed_number_may_be_off_by_a_part_that_the_question_names() -> None:
     question = Prediction("How long?", within=0.25)
 
-    assert "25%" in repr(question)
+    assert "75 to 125" in repr(question)
     for answer, right in [(75, True), (125, True), (74, False), (126, False)]:
         question.commit(answer)
         assert question.reveal(100).right == right
+    question.commit(0.9)
+    assert "a hundredth of that" in question.reveal(100).text
 
 
 def test_a_typed_question_without_an_answer_tells_the_truth_and_scores_nothing() -> None:

@@ -24,10 +24,11 @@ ROOT = Path(__file__).resolve().parents[2]
 #   what two attacks on the checks found     175    5   65
 #   who has a packet, an array, or half of it  60  180   80
 #   chapter 15, several GPUs                 450   10   65
+#   answers that say why, and honest pictures 115    0   45
 CEILINGS = {
-    "asyncgpu_tutor": 28_975,
+    "asyncgpu_tutor": 29_090,
     "simgpu": 23_420,
-    "tests": 25_915,
+    "tests": 25_960,
 }
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -15,11 +16,11 @@ from asyncgpu_tutor import Trace
 from asyncgpu_tutor.exercises.checks import schedule
 from asyncgpu_tutor.exercises.checks.operations import filled
 from asyncgpu_tutor.exercises.checks.reports import Case, reads
-from asyncgpu_tutor.exercises.checks.results import Array, brief, equal, in_order
-from asyncgpu_tutor.exercises.checks.trials import runs
+from asyncgpu_tutor.exercises.checks.results import Array, brief, equal, in_order, is_number
+from asyncgpu_tutor.exercises.checks.trials import runs, tuple_of
 from asyncgpu_tutor.exercises.device import moved
 from asyncgpu_tutor.exercises.exercise import Exercise, Rejected, case, must
-from asyncgpu_tutor.exercises.exhibits import report, rounds
+from asyncgpu_tutor.exercises.exhibits import report
 from asyncgpu_tutor.exercises.recorded_ranges import RangeLog, watched
 from asyncgpu_tutor.exercises.sandbox import Observed, call, observe
 from asyncgpu_tutor.types import Span
@@ -133,23 +134,12 @@ IN_TURNS = (
     (0, "gemm", 0, 10), (1, "gemm", 0, 30), (0, "ncclAll", 10, 40), (1, "ncclAll", 35, 40),
     (0, "gemm", 40, 90), (1, "ncclAll", 45, 99), (0, "ncclAll", 91, 99),
 )  # fmt: skip
-# The gap before `b` is longer than the one before `c`, and its longest part is not.
-PARTS = ("kernel a", 0, 10, 0), ("call", 66, 68, 0), ("kernel b", 110, 120, 0)
-WHOLE = ("call", 188, 190, 0), ("kernel c", 191, 200, 0)
+# The longest gap is before `b`, and those before `c` add up to more.
+LONGEST = ("kernel a", 0, 10, 0), ("call", 66, 68, 0), ("kernel b", 110, 120, 0)
+FIRST = ("call", 168, 170, 0), ("kernel c", 171, 180, 0)
+AGAIN = ("call", 228, 230, 0), ("kernel c", 231, 240, 0)
 SIZES = [8_000_000, *[4_000] * 50]  # the small ones carry next to nothing
 MIXED = [("h2d", 300.0 * i, 300.0 * i + 2 + n / 5e4, n) for i, n in enumerate(SIZES)]
-
-
-def _beside(copy: float, kernel: float) -> list[list[Span]]:
-    """Rounds in no order, the quickest first, in which the last to start, a kernel, need not end last."""
-    short = ("kernel", kernel, kernel + 5, 0), ("d2h", 1, 2, 4)
-    return [_made_up(short[0], ("h2d", 0, end, 4), short[1]).spans for end in (copy, copy + 200)]
-
-
-def _pairs() -> Sequence[Case]:
-    exhibits = [(f"exhibit {x}", lambda x=x: (rounds(x), rounds(x, repaired=True))) for x in "ADG"]
-    late = ("a short kernel beside a long copy", lambda: (_beside(100, 80), _beside(40, 5)))
-    return [*exhibits, late]
 
 
 def _by_device(*kernels: tuple[int, str, float, float]) -> Trace:
@@ -173,35 +163,58 @@ def _growing() -> Trace:
     return _made_up(*[(x, 1e4 * i, 1e4 * i + us, 0) for x, found in rounds for i, us in found])
 
 
-# How each defect could be recognised. An answer that suspects the wrong one is told that one's mark.
-MARKS: Mapping[str, str] = {
-    "null stream": "work on CUDA's stream 7, which is 0 here",
-    "hidden synchronisation": "a wait of the host for work under way, and calls for more work after it",
-    "pageable copy": "calls for a copy that last about as long as the copy itself",
-    "lazy module loading": "a first kernel that comes late, since its code is loaded first",
-    "too few streams": "one operation right behind another on a stream, and room on the device",
-    "one big kernel": "one kernel that has most of the device's time, with blocks enough to fill it",
-}
+# How each defect could be recognised, for who suspects the wrong one, and the number that decides it.
+_BLOCKS = "how many blocks the long kernels have"
+MARKS: Mapping[str, tuple[str, str]] = {
+    "null stream": ("work on CUDA's stream 7, which is 0 here", "how many pieces of work are on stream 0"),
+    "hidden synchronisation": (
+        "a wait of the host for work under way, and calls for more work later", "how often the host waits"),
+    "pageable copy": (
+        "calls for a copy that last about as long as the copy itself", "how many µs the longest call takes"),
+    "lazy module loading": (
+        "a first kernel that comes late: its code is loaded first", "when the first call begins, in µs"),
+    "too few streams": ("one operation right behind another on a stream, and room on the device", _BLOCKS),
+    "one big kernel": ("one kernel with most of the device's time, and blocks enough to fill it", _BLOCKS),
+}  # fmt: skip
 # In the report of F no profiler can see the defect: a pool answers without a call.
 LINE_UP = "ABCDEG"
 
 
-def check_suspects(mine: Any, _model: Any) -> None:
-    """Each report has the defect that the detective finds in it."""
+def check_suspects(mine: Any, model: Any) -> None:
+    """Each report has the defect that the detective finds in it, and the number that decides it is right."""
     due = f"`suspects` should be a dict with the keys {', '.join(LINE_UP)}, and is {brief(mine)}"
     must(isinstance(mine, dict) and set(cast(Any, mine)) == set(LINE_UP), due)
     answers, named = cast(dict[str, Any], mine), dict[str, str]()
     for letter in LINE_UP:
-        said = answers[letter]
+        said, _ = tuple_of(answers[letter], 2, f"{letter} should be (name, number), and is ")
         named[letter] = str(said).replace("ization", "isation")
-        due = f"{letter} should be one of {', '.join(map(repr, MARKS))}, and is {brief(said)}"
+        due = f"{letter} should begin with one of {', '.join(map(repr, MARKS))}, and not {brief(said)}"
         must(named[letter] in MARKS, due)
     found = {x: [f.name for f in agt.diagnose(report(x)) if not f.limit] for x in LINE_UP}
     wrong = [letter for letter in LINE_UP if named[letter] not in found[letter]]
     if wrong:
         name, right = named[wrong[0]], len(LINE_UP) - len(wrong)
-        due = f"{right} of {len(LINE_UP)} are right. {wrong[0]} is not {name!r}, which one knows by this"
-        raise Rejected(f"{due}: {MARKS[name]}")
+        due = f"{right} of {len(LINE_UP)} names are right. {wrong[0]} isn't {name!r}, which you'd know by "
+        raise Rejected(due + MARKS[name][0])
+    for letter, (_, got) in answers.items():
+        due = f"the names are right, but {brief(got)} isn't {letter}'s number: {MARKS[named[letter]][1]}"
+        must(is_number(got) and math.isclose(got, model[letter][1], rel_tol=0.01), due)
+
+
+def _step(name: str) -> float:
+    ends = [s.end for s in _given(name)[0].of("cuda:0").device_spans if "cupy_subtract" in s.name]
+    return float(np.median(np.diff(ends[2::3])))
+
+
+def check_gain(mine: Any, model: Any) -> None:
+    """What is foretold from one report is what its repair gained, as recorded, within a tenth."""
+    recorded, uneven = _step("two_gpus") / _step("two_gpus_even"), _by_device(*IN_TURNS)
+    made_up = "GPUs that wait for each other", lambda: (uneven,), model(uneven)
+    for words, make, right in (("two_gpus", lambda: _given("two_gpus"), recorded), made_up):
+        with case(words):
+            got = call(mine, *make())
+            due = f"you foretold {brief(got)} times as fast, and it's {right:.2f} (within a tenth will do)"
+            must(is_number(got) and abs(got - right) < 0.1 * right, due)
 
 
 # ------------------------------------------------------------------ challenge
@@ -209,12 +222,15 @@ _ROWS, _COLUMNS = 64, 8192
 GOAL_US = 800.0
 
 
-def served(program: Callable[..., Any], number: int) -> Observed:
-    """Try an answer on matrices in pageable memory, each of which is for a kernel of a single block.
+def served(program: Callable[..., Any], number: int) -> tuple[Observed, list[bool]]:
+    """Try an answer on matrices that it has to read, each of which is for a kernel of a single block.
 
-    The warning of pageable copies is kept back, because it would say a part of what is wrong.
+    The warning of pageable copies is kept back, because it would say a part of what is wrong. Returns also of
+    each array that was read into whether it is pinned.
     """
     weights = agt.h2d(agt.pin(np.ones(_COLUMNS, np.float32)), "weights").share().sync()
+    requests = [np.full((_ROWS, _COLUMNS), i + 1, np.float32) for i in range(number)]
+    read: list[bool] = []
 
     def score(x: agt.DeviceArray) -> agt.DeviceOp[Any]:
         def product(y: agt.DeviceArray) -> agt.DeviceOp[Any]:
@@ -222,66 +238,73 @@ def served(program: Callable[..., Any], number: int) -> Observed:
 
         return agt.zeros(_ROWS, name="scores").and_then(product)
 
-    requests = [np.full((_ROWS, _COLUMNS), i + 1, np.float32) for i in range(number)]
+    def read_into(request: Array, buffer: Array) -> None:
+        buffer[...] = request
+        read.append(agt.current_device().is_pinned(buffer))
+
     with warnings.catch_warnings(), moved() as numbers:
         warnings.simplefilter("ignore", agt.errors.PageableCopyWarning)
-        run = observe(program, requests, score)
+        run = observe(program, [partial(read_into, x) for x in requests], score)
     numbers.by_kernels(run.result, requests)
-    return run
+    return run, read
 
 
-def _in_time(run: Observed, number: int) -> float:
-    """All requests get their scores, in order; the score is the time, however it was reached."""
-    _scored(run, number)
-    return schedule.below(GOAL_US, run.trace)
+def check_served(mine: Any, _model: Any) -> float:
+    """All requests get their scores, in order; no picture of the solution gives away how to be quick."""
+    found = served(mine, 8)
+    _scored(found, 8)
+    took = schedule.below(GOAL_US, found[0].trace)
+    due = f"{took:.0f} µs, but this clock leaves something out: {found[1].count(False)} requests were read "
+    due += "into ordinary memory and copied to pinned memory afterwards. The driver did that before, and "
+    must(all(found[1]), f"{due}it takes the host as long. Where else could they be read to?")
+    return took
 
 
-def _scored(run: Observed, number: int) -> None:
+def _scored(found: tuple[Observed, list[bool]], number: int) -> None:
     """Scores are complete before anybody reads them, whatever takes how long."""
     right = [np.full(_ROWS, _COLUMNS * (i + 1), np.float32) for i in range(number)]
-    in_order("serve", run.result, right)
+    in_order("serve", found[0].result, right)
 
 
 EXERCISES = (
     Exercise("08-annotate", "Ranges around an `await`", "handle",
              runs(_handled, _annotated, [(3, None), (2, None), (3, 1)], "{} requests")),
     Exercise("08-kernel", "A kernel's stream", "longest",
-             reads("longest", "(CUDA's stream, us)", lambda: [
+             reads("08-kernel", "longest", "(CUDA's stream, µs)", lambda: [
                  *_named("exhibit A and relu", "exhibit B and matvec_naive",
                          "exhibit G repaired and sgemm_naive",
                          "heat_annotated and DeviceReduceSingleTileKernel"),
                  ("two kernels whose names begin alike", lambda: (_made_up(*ALIKE), "relu"))])),
     Exercise("08-stats", "85.5 percent of what", "shares",
-             reads("shares", "(% of the kernels, % of the makespan)", lambda: [
+             reads("08-stats", "shares", "(% of the kernels, % of the makespan)", lambda: [
                  *_named("swarm and cupy_add__float32_float32_float32", "exhibit G and sgemm_naive",
                          "heat and cupy_add__float32_float32_float32"),
                  ("spans whose names are alike", lambda: (_made_up(*NAMED), "relu"))])),
     Exercise("08-creeping", "What grows", "creeping",
-             reads("creeping", "the name of a range", lambda: [
+             reads("08-creeping", "creeping", "the name of a range", lambda: [
                  *_named("swarm"), ("ranges with odd values", lambda: (_growing(),))])),
     Exercise("08-waited", "Who waits for whom", "waited",
-             reads("waited", "(us of GPU 0, us of GPU 1)", lambda: [
+             reads("08-waited", "waited", "(µs of GPU 0, µs of GPU 1)", lambda: [
                  *_named("two_gpus", "two_gpus_even"),
                  ("each late once", lambda: (_by_device(*IN_TURNS),))])),
     Exercise("08-gap", "The largest gap", "largest_gap",
-             reads("largest_gap", "(start, end)", lambda: [
+             reads("08-gap", "largest_gap", "(start, end)", lambda: [
                  *_named("exhibit A", "exhibit D", "exhibit A repaired"),
                  ("kernels beside a long copy", lambda: (_made_up(*COPIES, *KERNELS),)),
                  ("work in another order than its starts", lambda: (_made_up(*UNSORTED),)),
                  ("work without a gap", lambda: (_made_up(*BUSY),))])),
-    Exercise("08-blame", "Whose request ended it", "blame", reads("blame", "(label, cause)", lambda: [
-                 *_named("exhibit A", "exhibit D", "exhibit D repaired", "exhibit G repaired"),
-                 ("a gap of two parts", lambda: (_made_up(*PARTS, *WHOLE),))])),
-    Exercise("08-typical", "A typical step", "typical", reads("typical", "us", lambda: [
+    Exercise("08-blame", "Whose work was late", "blame", reads("08-blame", "blame", "(label, µs)", lambda: [
+                 *_named("exhibit A", "exhibit D", "exhibit A repaired", "exhibit G repaired"),
+                 ("a label with two gaps", lambda: (_made_up(*LONGEST, *FIRST, *AGAIN),))])),
+    Exercise("08-typical", "A typical step", "typical", reads("08-typical", "typical", "µs", lambda: [
                  *_named("heat_annotated and stencil", "heat_annotated and step",
                          "heat_repaired and stencil"),
                  ("two ranges whose names begin alike", lambda: (_made_up(*STEPS), "step"))])),
     Exercise("08-suspects", "Six suspects", "suspects", check_suspects),
-    Exercise("08-rate", "GB/s of the bus", "rate", reads("rate", "GB/s", lambda: [
+    Exercise("08-rate", "GB/s of the bus", "rate", reads("08-rate", "rate", "GB/s", lambda: [
                  *_named("exhibit D", "exhibit D repaired"),
                  ("copies of two sizes", lambda: (_made_up(*MIXED),))])),
-    Exercise("08-gain", "How much a fix gained", "gain",
-             reads("gain", "how many times as fast", _pairs)),
-    Exercise("08-challenge", "Challenge: a slow server", "serve",
-             runs(served, _in_time, [(8,)], ""), runs(served, _scored, [(3,)], "")),
+    Exercise("08-gain", "What an even share would gain", "gain", check_gain),
+    Exercise("08-challenge", "Challenge: a slow server", "serve", check_served,
+             runs(served, _scored, [(3,)], "")),
 )  # fmt: skip

@@ -17,7 +17,7 @@ from asyncgpu_tutor.traces.spans import Span
 from asyncgpu_tutor.traces.spans.intervals import Interval, length, minus, union
 from asyncgpu_tutor.traces.spans.notebook_output import NAME, cut
 from asyncgpu_tutor.traces.spans.span import UNIFIED_MEMORY
-from asyncgpu_tutor.traces.spans.vocabulary import count, some
+from asyncgpu_tutor.traces.spans.vocabulary import count, in_us, some
 from asyncgpu_tutor.traces.trace import Trace
 
 _LOADING = 50.0  # us; a launch that takes longer has loaded something
@@ -89,7 +89,7 @@ def _hidden_synchronisation(seen: Evidence) -> Iterable[Finding]:
         yield seen.finding(
             "hidden synchronisation",
             f"The host waited {count(len(guilty), 'time')} ({_names(guilty)}) before it asked for the next "
-            f"work, so the device stood still for {cost:.1f} us in all.",
+            f"work, so the device stood still for {in_us(cost)} in all.",
             guilty,
             cost,
         )
@@ -113,7 +113,7 @@ def _pageable_copy(seen: Evidence) -> Iterable[Finding]:
     yield seen.finding(
         "pageable copy",
         f"{count(len(spans), 'piece')} of work copied from or to pageable host memory: the driver "
-        f"stages such bytes itself, and held the host up for {cost:.1f} us.",
+        f"stages such bytes itself, and held the host up for {in_us(cost)}.",
         [*spans, *waits],
         cost,
     )
@@ -130,7 +130,7 @@ def _page_migration(seen: Evidence) -> Iterable[Finding]:
     yield seen.finding(
         "page migration",
         f"Pages moved between host and device {count(len(spans), 'time')}, because one of the two touched "
-        f"them: {moved / 1e6:.1f} MB in {cost:.1f} us, during which that one stood still.",
+        f"them: {moved / 1e6:.1f} MB in {in_us(cost)}, during which that one stood still.",
         spans,
         cost,
     )
@@ -159,7 +159,7 @@ def _lazy_module_loading(seen: Evidence) -> Iterable[Finding]:
         yield seen.finding(
             "lazy module loading",
             f"{count(len(loads), 'call')} ({_names(loads)}) loaded code, and the device stood still for "
-            f"{cost:.1f} us of that: CUDA loads a module when it is first needed.",
+            f"{in_us(cost)} of that: CUDA loads a module when it is first needed.",
             loads,
             cost,
         )
@@ -186,7 +186,7 @@ def _allocation_in_the_loop(seen: Evidence) -> Iterable[Finding]:
         yield seen.finding(
             "allocation in the loop",
             f"{count(len(guilty), 'allocation')} ({_names(guilty)}) came when an earlier one of the same "
-            f"name was not needed any more; they took the host {took:.1f} us.",
+            f"name was not needed any more; they took the host {in_us(took)}.",
             guilty,
             seen.claim((span.start, span.end) for span in guilty),
         )
@@ -203,7 +203,7 @@ def _too_few_streams(seen: Evidence) -> Iterable[Finding]:
         yield seen.finding(
             "too few streams",
             f"{count(len(found), 'operation')} waited, on {count(streams, 'stream')}, behind an "
-            f"operation that they do not depend on, for {total:.1f} us in which the device had room.",
+            f"operation that they do not depend on, for {in_us(total)} in which the device had room.",
             [span for span, _ in found],
             total,
         )
@@ -216,7 +216,7 @@ def _one_big_kernel(seen: Evidence) -> Iterable[Finding]:
         if span.duration >= 0.5 * active and seen.fills[span.id] >= 0.9:
             yield seen.finding(
                 "one big kernel",
-                f"{cut(span.name, NAME)} ran for {span.duration:.1f} us of the {active:.1f} us in which the "
+                f"{cut(span.name, NAME)} ran for {in_us(span.duration)} of the {in_us(active)} in which the "
                 "device worked, and its blocks fill the device: nothing can run beside it.",
                 [span],
                 span.duration,

@@ -16,7 +16,7 @@ from asyncgpu_tutor.traces.spans import Span
 from asyncgpu_tutor.traces.spans.intervals import common, length, minus, union
 from asyncgpu_tutor.traces.spans.notebook_output import NAME, cut
 from asyncgpu_tutor.traces.spans.span import UNIFIED_MEMORY
-from asyncgpu_tutor.traces.spans.vocabulary import count, some
+from asyncgpu_tutor.traces.spans.vocabulary import count, in_us, some
 from asyncgpu_tutor.traces.trace import Trace
 
 _IDLE = 0.5  # of the device's time: less than that is idle for other reasons than a host that cannot keep up
@@ -97,12 +97,12 @@ def _host_bound(seen: Evidence, gaps: list[Gap], explained: float) -> Iterable[F
         or explained > 0.5 * m.device_idle
     ):
         return
-    told = ", ".join(f"{us:.1f} us {_DOING[part]}" for part, us in parts.items() if us)
+    told = ", ".join(f"{in_us(us)} {_DOING[part]}" for part, us in parts.items() if us)
     yield seen.finding(
         "host-bound",
-        f"The device worked for {m.device_active / m.device_makespan:.0%} of its time. For "
-        f"{math.fsum(parts.values()):.1f} of {m.device_idle:.1f} us of pauses the host had not asked for "
-        f"more: {told}.",
+        f"The device worked for {m.device_active / m.device_makespan:.0%} of its time: in "
+        f"{math.fsum(parts.values()):,.0f} of its {in_us(m.device_idle)} of pauses the host had not asked "
+        f"for more ({told}).",
         [g.main.span for g in waits],
         late,
         limit=True,
@@ -127,8 +127,8 @@ def _gaps(seen: Evidence, gaps: list[Gap]) -> Iterable[Finding]:
     worst, main = rest[0][0], rest[0][0].main
     yield seen.finding(
         "gaps",
-        f"{count(len(rest), 'pause')} of {total:.1f} us in all, of {m.device_makespan:.1f}. The longest, "
-        f"{worst.duration:.1f} us, ended at {worst.end:.1f} us with {cut(main.span.name, NAME)}; its main "
+        f"{count(len(rest), 'pause')} of {in_us(total)} in all, of {in_us(m.device_makespan)}. The longest, "
+        f"{in_us(worst.duration)}, ended at {in_us(worst.end)} with {cut(main.span.name, NAME)}; its main "
         f"cause: {main.cause} ({CAUSE_WORDS[main.cause]}).",
         [gap.main.span for gap, _ in rest[:_LISTED]],
         total,
@@ -163,9 +163,9 @@ def _small_kernels(seen: Evidence) -> Iterable[Finding]:
         usual = median(span.duration for span in gathered)
         yield seen.finding(
             "small kernels",
-            f"{count(len(gathered), 'piece')} of work of {usual:.1f} us (the median) followed one another in "
+            f"{count(len(gathered), 'piece')} of work of {in_us(usual)} (the median) followed one another in "
             f"{count(len(runs), 'row')} without a wait between, each launched by itself, and the device "
-            f"paused for {cost:.1f} us between them: most of that would be gone in a graph.",
+            f"paused for {in_us(cost)} between them: most of that would be gone in a graph.",
             gathered,
             cost,
             limit=True,
@@ -191,7 +191,7 @@ def _low_utilisation(seen: Evidence) -> Iterable[Finding]:
     told = some(list(grids.values())[::-1], 2)
     yield seen.finding(
         "low utilisation",
-        f"While it works, the device has threads in {filled:.1%} of its places on average: {told}.",
+        f"While it works, the device runs {filled:.1%} of the threads that it has room for: {told}.",
         small,
         (1 - whole) * length(union((s.start, s.end) for s in kernels)),
         limit=True,
@@ -232,7 +232,7 @@ def _exposed(seen: Evidence) -> Iterable[Finding]:
             guilty = [s for s in spans if common(alone, [(s.start, s.end)])]
             yield seen.finding(
                 name,
-                f"For {cost:.1f} of {seen.metrics.device_makespan:.1f} us the device {what} "
+                f"For {in_us(cost)} of {in_us(seen.metrics.device_makespan)} the device {what} "
                 f"({count(len(guilty), 'piece')} of work), and no other kernel ran.",
                 guilty,
                 cost,
@@ -277,9 +277,9 @@ def _start_of_cuda(seen: Evidence) -> Iterable[Finding]:
         longest = max(first, key=attrgetter("duration"))
         yield seen.finding(
             "start of CUDA",
-            f"Calls of CUDA took {cost:.1f} us before the device began to work, for {length(seen.busy):.1f} "
-            f"us. The longest is {cut(longest.name, NAME)}, {longest.duration:.1f} us: the first calls of a "
-            "process start CUDA.",
+            f"Calls of CUDA took {in_us(cost)} before the device began to work, for "
+            f"{in_us(length(seen.busy))}. The longest is {cut(longest.name, NAME)}, "
+            f"{in_us(longest.duration)}: the first calls of a process start CUDA.",
             first,
             cost,
             limit=True,
@@ -301,8 +301,8 @@ def kernel_bound(seen: Evidence, most: float) -> Iterable[Finding]:
     own = length(union((s.start, s.end) for s in spans))
     yield seen.finding(
         "kernel-bound",
-        f"Kernels ran for {ran:.1f} of {seen.metrics.device_makespan:.1f} us. Most of it is "
-        f"{cut(top, NAME)}: {own:.1f} us in {count(len(spans), 'piece')}.",
+        f"Kernels ran for {in_us(ran)} of {in_us(seen.metrics.device_makespan)}. Most of it is "
+        f"{cut(top, NAME)}: {in_us(own)} in {count(len(spans), 'piece')}.",
         spans[:_LISTED],
         own,
         limit=True,

@@ -4,6 +4,7 @@
 const SVG = "http://www.w3.org/2000/svg";
 const ABOVE = 48, AXIS = 40, ROW = 20, RIGHT = 14; // pixels, as in the still
 const SWEEP = 6000; // ms in which the clock passes what is in view
+const LOWEST = 1.2, CROWDED = 3; // pixels: the height of a bar that is hardly busy; thin bars that are nearer are close
 const REACH = 12; // pixels from a point of a curve at which a click still means it
 const KEYS = "← → along a lane, ↑ ↓ between lanes, Enter: chain, Space: play, + −: zoom, 0: all, Shift with ← →: move, [ and ]: a range begins and ends at the clock or the selected bar, Escape: choose nothing";
 
@@ -54,7 +55,8 @@ function ticks(begin, end, most) {
 }
 
 // ------------------------------------------------------------------ the timeline
-// A bar is [id, start, end, y, height, look, text, state, lane]; times in us, heights in lanes.
+// A bar is [id, start, end, y, height, look, text, state, lane, share]; times in us, heights in lanes, and a
+// share is what part of its time is busy, where it stands for several.
 class Timeline {
   constructor(parent) {
     this.root = room(parent, "agt agt-live");
@@ -79,6 +81,7 @@ class Timeline {
     find.addEventListener("input", () => this.find(find.value));
     find.addEventListener("keydown", event => { if (event.key === "Enter") this.next(); });
     this.status = made(this.root, "div", { class: "agt-status", "aria-live": "polite" });
+    this.lesson = made(this.root, "p", { class: "agt-lesson" });
     const more = made(this.root, "details");
     made(more, "summary", {}, "In words, and keys");
     this.words = made(more, "p");
@@ -104,6 +107,7 @@ class Timeline {
     this.byId = data.panels.map(panel => new Map(panel.bars.map((bar, i) => [bar[0], i]).reverse()));
     this.svg.setAttribute("aria-label", data.words);
     this.words.textContent = data.words;
+    this.lesson.textContent = data.lesson ?? "";
     this.status.textContent = "";
     this.all(data.begin);
   }
@@ -167,7 +171,8 @@ class Timeline {
   frame(panel) {
     const { unit, left } = this.data, tall = panel.height * unit;
     const text = (css, x, y, said) => `<text class="${css}" x="${x}" y="${y}">${escaped(said)}</text>`;
-    const facts = [...panel.facts];
+    const facts = panel.facts.filter(fact => fact !== this.data.low);
+    if (panel.low) facts.push(this.data.low);
     while (facts.length > 1 && wide(facts.join("  ·  "), 11.5) > this.inner + left) facts.pop();
     let out = text("agt-title", 8 - left, -28, fitting(panel.title, this.inner + left, 17)) + text("agt-facts", 8 - left, -11, facts.join("  ·  "));
     for (const label of panel.labels) out += text(...label);
@@ -189,19 +194,12 @@ class Timeline {
     for (const y of panel.separators) out += `<path class="agt-rule" d="M0 ${y * unit}h${this.inner}"/>`;
     for (const [start, end, y] of panel.rooms)
       if (end > this.a && start < this.b) out += `<path class="agt-room" d="M${this.x(start)} ${y * unit}H${this.x(end)}"/>`;
-    const last = new Map(); // by row: where the last bar ended, so that those below a pixel are drawn once
-    panel.bars.forEach((bar, i) => {
-      const [id, start, end, y, height, look, name, state] = bar;
-      if (end < this.a || start > this.b) return;
-      const from = this.x(start), to = this.x(end), key = y * 100 + look;
-      const own = this.chain?.panel === number || this.selected?.[0] === number;
-      const chosen = this.selected?.[0] === number && panel.bars[this.selected[1]][0] === id;
-      const mark = this.chain && own ? (this.chain.ids.has(id) ? "out" : "faded") : this.sought && !this.matches(panel, i) ? "faded" : state;
-      const css = mark === "out" && to - from < 6 ? "" : mark;
-      if (to - from < 0.5 && to - (last.get(key) ?? -9) < 0.5 && !chosen) return;
-      last.set(key, to);
-      const paint = looks[look], tall = height * unit;
-      out += `<rect class="agt-bar ${css}${chosen ? " chosen" : ""}" data-bar="${number}.${i}" style="fill:${paint.paint};stroke:${paint.line}" x="${from.toFixed(1)}" y="${(y * unit).toFixed(1)}" width="${Math.max(to - from, 0.5).toFixed(1)}" height="${tall.toFixed(1)}"/>`;
+    this.stretches(panel, number).forEach(({ i, start, end, share, look, mark, chosen }) => {
+      const [, , , y, height, , name] = panel.bars[i], from = this.x(start), to = this.x(end);
+      const css = (mark === "out" && to - from < 6 ? "" : mark) + (share < 1 ? " low" : "");
+      const paint = looks[look], tall = height * unit, high = Math.max(share * tall, LOWEST);
+      const style = share < 1 ? `fill:${paint.low};stroke:none` : `fill:${paint.paint};stroke:${paint.line}`;
+      out += `<rect class="agt-bar ${css}${chosen ? " chosen" : ""}" data-bar="${number}.${i}" style="${style}" x="${from.toFixed(1)}" y="${(y * unit + tall - high).toFixed(1)}" width="${Math.max(to - from, 0.5).toFixed(1)}" height="${high.toFixed(1)}"/>`;
       const size = Math.min(11, 0.78 * tall), shown = [Math.max(from, 0), Math.min(to, this.inner)];
       if (shown[1] - shown[0] < 3 * size || size < 6) return;
       const said = fitting(name, shown[1] - shown[0] - 6, size);
@@ -216,6 +214,33 @@ class Timeline {
       names += `<rect class="agt-range" x="${Math.min(from, to)}" width="${Math.abs(to - from)}" y="0" height="100%"/>`;
     }
     return out + this.arrows(panel, number) + names + `<rect class="agt-veil" y="0" height="100%" width="0"/><path class="agt-clock"/>`;
+  }
+
+  // What is drawn of the bars in view: those below a pixel are gathered, and where they are close to each other
+  // they are as high as they are busy. As in layout.py, but for any zoom.
+  stretches(panel, number) {
+    const pixel = (this.b - this.a) / this.inner, rows = new Map();
+    const own = this.chain?.panel === number || this.selected?.[0] === number;
+    panel.bars.forEach(([id, start, end, y, , look, , state, , given], i) => {
+      if (end < this.a || start > this.b) return;
+      const chosen = this.selected?.[0] === number && panel.bars[this.selected[1]][0] === id;
+      const mark = this.chain && own ? (this.chain.ids.has(id) ? "out" : "faded") : this.sought && !this.matches(panel, i) ? "faded" : state;
+      const row = rows.get(y) ?? [], last = row.at(-1), took = end - start, thin = took < pixel && !chosen;
+      rows.set(y, row);
+      if (thin && last?.thin && last.mark === mark && last.end - last.start < pixel && start - last.end < pixel) {
+        last.busy += took * given;
+        last.end = Math.max(last.end, end);
+        if (took > last.longest) [last.longest, last.look] = [took, look];
+      } else row.push({ i, start, end, look, mark, chosen, thin, longest: took, busy: took * given, share: thin ? 1 : given });
+    });
+    for (const row of rows.values())
+      row.forEach((one, k) => {
+        const apart = Math.min(k ? one.start - row[k - 1].end : Infinity, k + 1 < row.length ? row[k + 1].start - one.end : Infinity);
+        if (one.thin && apart < CROWDED * pixel) one.share = Math.min(1, one.busy / Math.max(one.end - one.start, pixel));
+      });
+    const found = [...rows.values()].flat();
+    panel.low = found.some(one => one.share < 1);
+    return found;
   }
 
   arrows(panel, number) {

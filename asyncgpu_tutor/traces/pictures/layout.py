@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
+from math import inf
 from typing import TYPE_CHECKING
 
 from asyncgpu_tutor.traces.spans import Span, SpanKind
@@ -20,6 +22,7 @@ _BETWEEN = 0.25  # between two groups of lanes
 _LEAD = 0.05  # of the device's work, before it
 _SHORTEST = 1e-6  # us, of the axis: no clock tells less, and floats end
 _MARGIN = 0.13  # above and below a bar, as a part of its row
+_CROWDED = 3  # columns: thin bars that are less far apart are drawn as high as they are busy
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +36,8 @@ class Bar:
     # Of the spans that it stands for: several where each is too short to be seen. Its `span` then has the
     # first one's id, and the kind that most of their time is of.
     ids: tuple[int, ...]
+    # What part of its time, or of its column's, is busy; 1 for a bar that is wide enough, or by itself.
+    share: float = 1.0
 
     @property
     def number(self) -> int:
@@ -104,6 +109,7 @@ class Layout:
     begin: float = 0.0
     end: float = 1.0
     late: float = 0.0  # us before the device works, if the axis begins there
+    still: float = 0.0  # us before the first span, if the axis begins at 0 all the same
 
 
 def arrange(
@@ -156,18 +162,25 @@ def arrange(
 
 
 def bars(spans: Iterable[Span], lane: Lane, y: float, tall: float, finest: float) -> Iterator[Bar]:
-    """The bars of one row; those shorter than the `finest` time, in us, are put together."""
+    """The bars of one row; those shorter than the `finest` time, in us, are put together, and get a share."""
     y, height = y + _MARGIN * tall, tall * (1 - 2 * _MARGIN)
+    found: list[Bar] = []
     for stretch in merged(spans, finest):
-        span = stretch[0]
+        span, busy = stretch[0], dict[SpanKind, float]()
+        for one in stretch:
+            busy[one.kind] = busy.get(one.kind, 0.0) + one.end - one.start
         if len(stretch) > 1:
-            busy: dict[SpanKind, float] = {}
-            for one in stretch:
-                busy[one.kind] = busy.get(one.kind, 0.0) + one.end - one.start
             kind, end = max(busy, key=lambda kind: busy[kind]), max(one.end for one in stretch)
             name = f"{len(stretch)} spans"
             span = replace(span, kind=kind, name=name, end=end, after=())
-        yield Bar(span, lane, y, height, tuple(one.id for one in stretch))
+        share = min(1.0, sum(busy.values()) / max(span.duration, finest, _SHORTEST))
+        thin = len(stretch) > 1 or span.duration < finest
+        ids = tuple(one.id for one in stretch)
+        found.append(Bar(span, lane, y, height, ids, share if thin else 1.0))
+    for i, bar in enumerate(found):
+        apart = (b.span.start - a.span.end for a, b in pairwise(found[max(i - 1, 0) : i + 2]))
+        crowded = min(apart, default=inf) < _CROWDED * finest
+        yield bar if crowded or bar.share == 1 else replace(bar, share=1.0)
 
 
 def merged(spans: Iterable[Span], pixel: float) -> Iterator[list[Span]]:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from asyncgpu_tutor.traces.trace import Trace
 
 MOST_ARROWS = 400
+LOW = "thin bars: as high as they are busy"
 
 
 @dataclass(frozen=True)
@@ -35,7 +36,7 @@ class Panel:
         """The same, with nothing merged; see `arrange`."""
         layout = arrange(self.trace, self.lanes, columns=0)
         layout.begin, layout.end = self.layout.begin, self.layout.end
-        layout.late = self.layout.late
+        layout.late, layout.still = self.layout.late, self.layout.still
         return replace(self, layout=layout)
 
     @property
@@ -70,12 +71,15 @@ class Panel:
         if self.trace.device:
             parts.append(vocabulary.device_words(self.trace.device))
         if self.trace.spans:
-            late = self.layout.late
+            late, still = self.layout.late, self.layout.still
             begins = f", the device begins after {duration(late)}" if late else ""
+            begins += f", begins after {duration(still)}" if still else ""
             parts.append(duration(self.metrics.makespan) + begins)
-            if len(self.metrics.stream_busy) > 1:
+            if len(self.metrics.stream_busy) > len(self.trace.devices):
                 part = f"{self.metrics.overlap_fraction:.0%} of the busy time"
                 parts.append(f"streams overlap {part}" if self.metrics.overlap else "no overlap")
+            if any(bar.share < 1 for bar in self.layout.bars):
+                parts.append(LOW)
         return parts
 
     @property
@@ -124,7 +128,7 @@ def tips(panel: Panel) -> Callable[[Bar], str]:
         when = f"{span.start:.1f} to {span.end:.1f} \u00b5s: {duration(span.duration)}"
         if bar.number > 1:
             many = f"{vocabulary.count(bar.number, 'span')}, most of it {vocabulary.KIND_WORDS[span.kind]}"
-            return f"{many}\n{when}\nZoom in to see them."
+            return f"{many}\n{when}, busy for {bar.share:.0%} of that\nZoom in to see them."
         lines = [f"{span.name}: {vocabulary.KIND_WORDS[span.kind]}{stream}", when, *_more(span)]
         if span.waited_for_room:
             lines.append(f"waited {duration(span.waited_for_room)} for room on the device")

@@ -21,6 +21,7 @@ _DOT = "  \u00b7  "
 _TITLE = 17.0  # its font has 14, and is bold
 _MOST_TIPS = 600  # bars that a still says more of when one points at them
 LINES = {"room": "agt-room", "event": "agt-arrow"}  # how the lines of a legend look
+_LOWEST = 1.2  # pixels, of a bar that is hardly busy
 _BORDERED = 6.0  # pixels: a bar that stands out by its border is as wide as this
 _HEAD = 5.0  # half the width of an arrow's head
 
@@ -170,14 +171,15 @@ class _Drawing:
             state = panel.state(bar)
             # The borders of many thin bars side by side would hide them.
             thin = state == "out" and self.x(bar.span.end) - self.x(bar.span.start) < _BORDERED
-            css = f"agt-bar {'' if thin else state}".strip()
+            low = "low" if bar.share < 1 else ""
+            css = " ".join(filter(None, ("agt-bar", "" if thin else state, low)))
             alike.setdefault((bar.span.kind, css), []).append(bar)
         told: Callable[[Bar], str] = tips(panel) if len(bars) <= _MOST_TIPS else lambda _: ""
         for (kind, css), found in alike.items():
             for bar in found:
                 start, end = self.x(bar.span.start), self.x(bar.span.end)
-                wide, tall = max(end - start, 0.5), bar.height * UNIT
-                yield Box(css, start, self.y(bar.y), wide, tall, kind, told(bar))
+                wide, tall = max(end - start, 0.5), max(bar.share * bar.height * UNIT, _LOWEST)
+                yield Box(css, start, self.y(bar.bottom) - tall, wide, tall, kind, told(bar))
 
     def _arrows(self, arrows: Sequence[Arrow]) -> Iterator[Line]:
         # All halos are drawn before all lines, because the halo of one arrow would cut the line of another.

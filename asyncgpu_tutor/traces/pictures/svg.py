@@ -15,7 +15,7 @@ from typing import Any
 from zlib import crc32
 
 from asyncgpu_tutor.traces.pictures import scene as scenes
-from asyncgpu_tutor.traces.pictures.panel import Panel, legend_items, tips
+from asyncgpu_tutor.traces.pictures.panel import LOW, Panel, legend_items, tips
 from asyncgpu_tutor.traces.pictures.style import INK, KIND_LOOKS, PAGE, THEME, darker, lighter
 from asyncgpu_tutor.traces.spans import SpanKind
 
@@ -70,7 +70,8 @@ def _style(shape: scenes.Shape, paints: _Paints) -> str:
             return f'style="fill:{fill};pointer-events:none"'
         case scenes.Box(css=css, kind=kind) if kind:
             look = paints[kind]
-            return f'class="{css}" style="fill:{look["paint"]};stroke:{look["line"]}"'
+            fill, line = (look["low"], "none") if "low" in css else (look["paint"], look["line"])
+            return f'class="{css}" style="fill:{fill};stroke:{line}"'
         case scenes.Words(css=css, size=size, kind=kind) if size:
             ink = paints[kind]["ink"] if kind else "var(--agt-ink)"
             return f'class="{css}" style="fill:{ink};font-size:{size:.1f}px"'
@@ -115,6 +116,7 @@ def _paints(panels: Sequence[Panel]) -> tuple[_Paints, str]:
         paints[kind] = {
             "paint": paint,
             "line": line,
+            "low": line if page else look.colour,  # without a border: a white bar would not be seen
             "ink": "var(--agt-ink)" if page else INK,
             "patch": ("var(--agt-paper)" if page else lighter(look.colour)) if look.hatch else "",
         }
@@ -128,6 +130,7 @@ def data(panels: Sequence[Panel], words: str) -> dict[str, Any]:
     left = scenes.left_of(panels)
     return {
         "words": words,
+        "low": LOW,
         "style": THEME,
         "defs": defs,
         "unit": scenes.UNIT,
@@ -164,7 +167,7 @@ def _panel_data(panel: Panel, paints: _Paints) -> dict[str, Any]:
         "bars": [
             [
                 *(bar.span.id, bar.span.start, bar.span.end, bar.y, bar.height),
-                *(numbers[bar.span.kind], bar.text, panel.state(bar), bar.lane.name),
+                *(numbers[bar.span.kind], bar.text, panel.state(bar), bar.lane.name, bar.share),
             ]
             for bar in layout.bars
         ],

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -76,7 +76,7 @@ class Timeline:
 
     def _repr_html_(self) -> str:
         fold = f"<details><summary>In words</summary>{escape(self.words)}</details>"
-        return self.svg() + fold
+        return self.svg() + (f"<p><em>{escape(self.lesson)}</em></p>" if self.lesson else "") + fold
 
     def _repr_mimebundle_(self, **_: object) -> dict[str, Any]:
         return show(self.view, html=self._repr_html_(), text=repr(self))
@@ -87,7 +87,8 @@ class Timeline:
         panels = [panel.whole() for panel in self.panels] if few else self.panels
         late = few and panels[0].layout.late
         first = min(s.start for s in panels[0].trace) if late else panels[0].layout.begin
-        return {"view": "timeline", "first": first, **svg.data(panels, self.words)}
+        made = svg.data(panels, self.words)
+        return {"view": "timeline", "first": first, "lesson": self.lesson, **made}
 
 
 def plot(
@@ -104,7 +105,7 @@ def plot(
     From top to bottom: the host, the streams, and the engines (each copy direction, and compute), whose bars
     are those of the streams once more. With several devices, each has its own. An arrow leads to where a
     stream waits for an event of another. Neighbours that are too short to be seen are one bar, with their
-    number; in a trace of more than 8000 spans, `Trace.between` shows them.
+    number, as high as they are busy; in a trace of more than 8000 spans, `Trace.between` shows them.
 
     Parameters
     ----------
@@ -117,9 +118,9 @@ def plot(
     highlight : Span, str or iterable of Span, optional
         Let these stand out: spans, all spans of a name, or those on the ``"critical path"``.
     lesson : str
-        What is to be seen, in a sentence or two: the alternative text begins with it.
+        What is to be seen, in a sentence or two: it stands below, and the alternative text begins with it.
     whole : bool
-        Draw all of it, though the device begins late; so does *All* of a live one.
+        Draw all of it from 0, though something begins late; so does *All* of a live one.
 
     Raises
     ------
@@ -127,6 +128,8 @@ def plot(
         If one of `lanes` or a name in `highlight` is not known.
     """
     made = _panel(trace, "Timeline" if title is None else title, lanes, highlight, whole)
+    if whole and made.layout.begin > 0:
+        made.layout.begin, made.layout.still = 0.0, made.layout.begin
     return Timeline((made,), lesson=lesson)
 
 
@@ -138,6 +141,7 @@ def compare_timelines(
     highlight: Sequence[Spans | None] | None = None,
     width: float = 10.0,
     lesson: str = "",
+    together: bool = False,
 ) -> Timeline:
     """Several traces on one scale: the same length is the same time in all of them.
 
@@ -153,6 +157,8 @@ def compare_timelines(
         As for `plot`.
     width : float
         In inches of matplotlib, each of them 76 pixels.
+    together : bool
+        Let the device's first work be at 0 in each of them; what the host did before is at negative times.
 
     Raises
     ------
@@ -161,6 +167,8 @@ def compare_timelines(
     """
     if not traces:
         raise UsageError("compare_timelines needs at least one trace, and was given none")
+    if together:
+        traces = [_from_first_work(trace) for trace in traces]
     names = [trace.device or "Timeline" for trace in traces] if titles is None else list(titles)
     marked = [None] * len(traces) if highlight is None else list(highlight)
     for what, given in (("title", names), ("highlight", marked)):
@@ -176,6 +184,12 @@ def compare_timelines(
     for panel in panels:
         panel.layout.begin, panel.layout.end = begin, end
     return Timeline(tuple(panels), width, lesson)
+
+
+def _from_first_work(trace: Trace) -> Trace:
+    zero = min((span.start for span in trace.device_spans), default=0.0)
+    spans = [replace(span, start=span.start - zero, end=span.end - zero) for span in trace]
+    return replace(trace, spans=spans)
 
 
 def _panel(

@@ -47,6 +47,11 @@ def count(number: int, noun: str) -> str:
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
+def in_us(time: float) -> str:
+    """A time for a sentence: 1.1 us, 20 us, 457,360 us."""
+    return f"{time:,.0f} us" if time >= 10 else f"{time:.1f} us"
+
+
 def some(names: Sequence[str], most: int) -> str:
     """The first names in a row, and how many there are besides: a, b and 3 more."""
     return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")

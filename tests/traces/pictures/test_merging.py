@@ -36,6 +36,20 @@ def test_nothing_is_lost_and_no_picture_has_more_parts_than_it_can_show(
     assert len(found) <= 2 * whole / pixel + 2
 
 
+def shares(us: float, every: float, number: int = 200) -> set[float]:
+    """Of bars that stand for spans of so many us, in columns of 1 us."""
+    spans = row([(every - us, us, "kernel")] * number)
+    found = bars(spans, Lane("streams", "sim:0", "stream 1", tuple(spans)), 0.0, 1.0, 1.0)
+    return {round(bar.share, 2) for bar in found}
+
+
+def test_a_row_of_short_spans_looks_as_busy_as_it_is() -> None:
+    assert max(shares(0.004, 0.1)) <= 0.05
+    assert max(shares(0.09, 0.1)) > 0.9
+    assert shares(0.01, 1.5) == {0.01}  # apart by more than a column, and still a crowd
+    assert shares(2.0, 2.5) == shares(0.01, 10.0) == {1.0}  # to be seen by themselves
+
+
 def test_the_kind_is_that_of_most_of_the_time() -> None:
     spans = row([(0, 0.1, "h2d"), (0, 0.3, "kernel"), (0, 0.1, "h2d")])
     (bar,) = bars(spans, Lane("streams", "sim:0", "stream 1", tuple(spans)), 0.0, 1.0, 1.0)

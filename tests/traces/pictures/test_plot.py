@@ -290,6 +290,30 @@ def test_a_picture_begins_with_the_devices_work_unless_all_of_it_is_wanted() -> 
     assert {bar.span.name for bar in whole.bars} == {"k", "malloc"}
 
 
+def test_bars_that_are_hardly_busy_are_low_and_stand_on_the_ground_and_that_is_said() -> None:
+    picture = plot(Trace([one(id=i, start=i, end=i + 0.04) for i in range(5000)]))
+    low = [s for s in drawn(picture, "low") if isinstance(s, scenes.Box)]
+    assert len(low) == len(bars(picture))
+    assert all(s.tall < 0.1 * scenes.UNIT for s in low)
+    lanes = {round(bar.bottom, 3) for bar in bars(picture)}
+    assert len({round(s.y + s.tall, 3) for s in low}) == len(lanes)
+    assert "as high as they are busy" in texts(picture, "agt-facts")[0]
+
+
+def test_the_whole_begins_where_the_recording_began() -> None:
+    picture = plot(Trace([one(start=37_000, end=39_000)]), whole=True)
+    assert picture.panels[0].layout.begin == 0
+    assert "2000.0 µs, begins after 37.00 ms" in texts(picture, "agt-facts")[0]
+
+
+def test_compared_together_the_first_work_is_at_0_in_each() -> None:
+    call = one("call", 5, 10, id=1)
+    traces = [Trace([call, one(start=start, end=90)]) for start in (20, 60)]
+    found = [p.layout for p in compare_timelines(traces, ["a", "b"], together=True).panels]
+    assert [[b.span.start for b in p.bars if b.span.kind == "kernel"] for p in found] == [[0], [0]]
+    assert {p.begin for p in found} == {-55}
+
+
 def test_thin_bars_of_the_critical_path_have_no_borders_that_would_hide_them() -> None:
     spans = [Span(i, "kernel", "k", 10 * i, 10 * i + 9, "cuda:0", 1) for i in range(1000)]
     many, few = (Trace(spans[:n]).plot(highlight="critical path").svg() for n in (1000, 10))

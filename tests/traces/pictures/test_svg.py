@@ -42,6 +42,8 @@ def test_it_is_one_element_that_needs_nothing_and_has_its_words(mlp: Trace) -> N
     assert picture.words == f"The copies take turns. {plot(mlp).words}"
     assert (root.get("role"), root.get("aria-label")) == ("img", picture.words)
     assert f"<details><summary>In words</summary>{picture.words}" in picture._repr_html_()
+    assert "<em>The copies take turns.</em>" in picture._repr_html_()
+    assert picture.view()["lesson"] == "The copies take turns."
     two = compare_timelines([mlp, mlp], ["A", "B"], lesson="Twice the same.")
     assert two.words.startswith("Twice the same. A: Timeline of")
 

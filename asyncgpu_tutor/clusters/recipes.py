@@ -14,7 +14,7 @@ import numpy as np
 
 from asyncgpu_tutor.arrays.handles import DeviceArray, Partition
 from asyncgpu_tutor.arrays.host import HostArray
-from asyncgpu_tutor.clusters.remote import Fetch, RemoteArray
+from asyncgpu_tutor.clusters.remote import Fetch, StaysHere
 from asyncgpu_tutor.errors import ByValueWarning, CannotTravelError
 from asyncgpu_tutor.kernels.kernel import Kernel
 from asyncgpu_tutor.ops.collectives import Group
@@ -77,9 +77,14 @@ def _walk(thing: Any, seen: set[int], depth: int = 0) -> Iterator[Any]:
         return
     seen.add(id(thing))
     yield thing
-    if not isinstance(thing, np.ndarray | DeviceArray | Partition | HostArray | RemoteArray):
+    if not isinstance(thing, np.ndarray | DeviceArray | Partition | HostArray | StaysHere):
         for _, part in parts(thing):
             yield from _walk(part, seen, depth + 1)
+
+
+def host_arrays(thing: Any) -> list[np.ndarray[Any, Any]]:
+    """The host arrays that something holds, a recipe or a result: they travel with it, by value."""
+    return [part for part in _walk(thing, set()) if isinstance(part, np.ndarray)]
 
 
 def ready_to_travel(op: Any, where: str) -> DeviceOp[Any]:
@@ -89,12 +94,9 @@ def ready_to_travel(op: Any, where: str) -> DeviceOp[Any]:
     """
     recipe = as_op(op)
     recipe._used = True  # that it was sent is enough: here nobody will run it
-    data: list[np.ndarray[Any, Any]] = []
     for thing in _walk(recipe, set()):
-        if isinstance(thing, RemoteArray):
-            raise CannotTravelError(
-                f"recipe {recipe.label!r} holds {thing!r}: an array of a worker enters a recipe by its op()"
-            )
+        if isinstance(thing, StaysHere):
+            raise CannotTravelError(f"recipe {recipe.label!r} holds {thing!r}: {thing.instead}")
         if isinstance(thing, DeviceArray | Partition):
             array = thing.array if isinstance(thing, Partition) else thing
             raise CannotTravelError(
@@ -103,9 +105,7 @@ def ready_to_travel(op: Any, where: str) -> DeviceOp[Any]:
                 "x = await gpu.put(host), "
                 "and use x.op(); or make the array in the recipe"
             )
-        if isinstance(thing, np.ndarray):
-            data.append(cast("np.ndarray[Any, Any]", thing))
-    if data:
+    if data := host_arrays(recipe):
         sizes = ", ".join(f"{array.shape} {array.dtype}" for array in data[:3])
         total = sum(array.nbytes for array in data)
         warnings.warn(

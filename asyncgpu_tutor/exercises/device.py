@@ -75,14 +75,15 @@ def _among(numbers: Array, parts: Sequence[Array]) -> Array:
 
 
 class CheckDevice(SimDevice):
-    """A simulated device on a machine of its own."""
+    """A simulated device on a machine of its own, unless it shares one with others."""
 
     step_budget = STEPS
 
-    def __init__(self, **options: Any) -> None:
+    def __init__(self, ordinal: int = 0, **options: Any) -> None:
         self.moved: Moved | None = None  # while somebody wants to know
+        self.fleet: Sequence[CheckDevice] = (self,)  # it, and those of its machine
         self._home = threading.get_ident()
-        super().__init__(machine=Machine(), **options)
+        super().__init__(ordinal, **{"machine": Machine(), **options})
 
     def _host_span(self, kind: Any, *what: Any, **more: Any) -> int | None:
         if kind == "wait" and threading.get_ident() != self._home:
@@ -132,10 +133,13 @@ def _noted(piece: Any, moved: Moved, computed: bool) -> Any:
 
 @contextmanager
 def moved() -> Generator[Moved]:
-    """Note what is moved between host and device in the block."""
-    device = cast(CheckDevice, agt.current_device())
-    device.moved = Moved()
+    """Note what is moved between the host and the devices in the block."""
+    devices = cast(CheckDevice, agt.current_device()).fleet
+    noted = Moved()
+    for device in devices:
+        device.moved = noted
     try:
-        yield device.moved
+        yield noted
     finally:
-        device.moved = None
+        for device in devices:
+            device.moved = None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Generator
+from collections.abc import AsyncGenerator, Callable, Generator, Sequence
 from contextlib import asynccontextmanager, contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import lru_cache
@@ -25,6 +25,31 @@ def private_device(**options: Any) -> Generator[agt.types.Device]:
     """
     with agt.using(CheckDevice(**options)) as device:
         yield device
+
+
+class _EachItsOwn(agt.StreamPoolRoundRobin):
+    """Streams of several devices, more than an answer needs. What names no device runs on the first."""
+
+    def __init__(self, devices: Sequence[CheckDevice]) -> None:
+        super().__init__(32, devices=devices)
+        self._first = devices[0]
+
+    @property
+    def home(self) -> agt.types.Device:
+        return self._first
+
+    def next_stream(self) -> agt.types.Stream:
+        return self.at(self._first).next_stream()
+
+
+@contextmanager
+def private_fleet(size: int, **options: Any) -> Generator[Sequence[CheckDevice]]:
+    """As `private_device`, so many devices of one machine, of which the first is current."""
+    first = CheckDevice(**options)
+    others = [CheckDevice(n, machine=first.machine, **options) for n in range(1, size)]
+    first.fleet = (first, *others)
+    with agt.using(first, _EachItsOwn(first.fleet)):
+        yield first.fleet
 
 
 def on_fresh_device(run: Callable[..., T], *args: Any) -> T:

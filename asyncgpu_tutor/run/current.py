@@ -64,6 +64,11 @@ class SchedulingPolicy(ABC):
         """The device that all of its streams are on; None for one that deals them out over several."""
         return self.device
 
+    @property
+    def devices(self) -> tuple[Device, ...]:
+        """Those that it deals out, where it is for several; a recording has the work of each."""
+        return ()
+
     def at(self, device: Device) -> SchedulingPolicy:
         """The policy for what has to run on this device: itself, unless it deals out several."""
         return self
@@ -162,6 +167,11 @@ class StreamPoolRoundRobin(SchedulingPolicy):
         """None for several devices."""
         return None if self._pools else self.device
 
+    @property
+    def devices(self) -> tuple[Device, ...]:
+        """Those of the constructor."""
+        return tuple(self._pools)
+
     def at(self, device: Device) -> SchedulingPolicy:
         """Its streams of one device."""
         return self._pools.get(device, self)
@@ -249,9 +259,10 @@ def _from_environment() -> str:
 
 
 def known_devices() -> list[Device]:
-    """The devices that have been used so far, the current one first."""
-    current = current_device()
-    return [current, *(device for device in _devices.values() if device is not current)]
+    """The devices that have been used so far, and those of the policy in use; the current one first."""
+    policy = _scoped.get().policy
+    others = () if policy is None else policy.devices
+    return list(dict.fromkeys([current_device(), *others, *_devices.values()]))
 
 
 def current_device() -> Device:

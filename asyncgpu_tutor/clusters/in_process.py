@@ -17,8 +17,7 @@ from asyncgpu_tutor.ops.collectives import Group, forget_group, name_group
 from asyncgpu_tutor.ops.operation import DeviceOp
 from asyncgpu_tutor.run.current import resolve
 
-# What Dask took with two processes of one machine (2026-11-23, docs/cluster.md): a call of an actor, and 64
-# MB scattered in 0.15 s.
+# What Dask took (docs/cluster.md, 2026-11-23): a call of an actor, and 64 MB scattered in 0.15 s.
 CALL_US = 1000.0
 BYTES_PER_US = 64e6 / 0.15e6
 
@@ -102,9 +101,12 @@ class LocalGpu(Gpu):
 class LocalCluster(Cluster):
     """All devices are of this process."""
 
-    def __init__(self, kind: str, gpus: int | None, machines: int, *, apart: bool = False) -> None:
+    def __init__(
+        self, kind: str, gpus: int | None, machines: int, *, apart: bool, on: Sequence[Device] = ()
+    ) -> None:
         super().__init__(f"cluster {next(numbers)}")
-        self._kind, self._count, self._machines, self._apart = kind, gpus, machines, apart
+        self._kind, self._count, self._machines = kind, gpus, machines
+        self._apart, self._devices = apart, on
         self._rewire: Any = None
         self._made: list[str] = []
 
@@ -116,7 +118,7 @@ class LocalCluster(Cluster):
         return name_group(made, self._made[-1])
 
     async def __aenter__(self) -> Self:
-        devices = self._open()
+        devices = self._devices or _open(self._kind, self._count)
         if self._kind == "sim":
             self._rewire = wire(-(-len(devices) // self._machines) if self._machines > 1 else None)
         link = Link() if self._apart else None
@@ -124,9 +126,6 @@ class LocalCluster(Cluster):
             LocalGpu(rank, device, self.name, link) for rank, device in enumerate(devices)
         ]
         return self
-
-    def _open(self) -> Sequence[Device]:
-        return _open(self._kind, self._count)
 
     async def __aexit__(
         self,

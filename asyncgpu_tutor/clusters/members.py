@@ -79,9 +79,9 @@ class Gpu(StaysHere, ABC):
         return self._received(await self._run(op))
 
     def lose(self, why: str) -> None:
-        """It is gone: whoever waits for it, and whoever asks it from now on, gets a `WorkerLostError`.
+        """It is gone: whoever waits for it, or asks it from now on, gets a `WorkerLostError`.
 
-        A cluster calls this when it finds out. Call it yourself to see what your program does then.
+        A cluster calls this when it finds out. Call it to see what your program does then.
         """
         if not self._lost.done():
             self._lost.set_result(why)
@@ -94,13 +94,10 @@ class Gpu(StaysHere, ABC):
 
     def _check_alive(self) -> None:
         if self._lost.done():
-            raise WorkerLostError(self._words())
-
-    def _words(self) -> str:
-        return (
-            f"{self.name} is gone ({self._lost.result()}), and with it what was on its GPU. The others go "
-            "on: put what is needed on one of them, or open the cluster again"
-        )
+            raise WorkerLostError(
+                f"{self.name} is gone ({self._lost.result()}), and with it what was on its GPU. The others "
+                "go on: put what is needed on one of them, or open the cluster again"
+            )
 
     def _start(self, work: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
         task = self._loop.create_task(work)

@@ -27,9 +27,9 @@ def cluster(
     machines : int
         Over how many machines simulated GPUs are spread: between those there is a network.
     apart : bool
-        Simulated GPUs as if each were in a process of its own: a call takes a millisecond, host arrays that
-        go along take 2.3 ms a megabyte, and a recording has a range for each call, which says how many
-        bytes were ``sent`` and ``received``, and how many arrays were then ``kept`` there.
+        Simulated GPUs as if each were in a process of its own: a call takes a millisecond, and 2.3 ms for a
+        megabyte that goes along. A recording has a range for each call, which says how many bytes were
+        ``sent`` and ``received``, and how many arrays were then ``kept`` there.
     device : {"auto", "sim", "cuda"}
         What a worker of Dask runs recipes on.
 

@@ -27,7 +27,6 @@ from asyncgpu_tutor.errors import (
     ClusterError,
     CollectiveError,
     DeviceUnavailableError,
-    WorkerLostError,
 )
 from asyncgpu_tutor.ops.collectives import Group, Ledger, forget_group, name_group
 from asyncgpu_tutor.ops.operation import DeviceOp
@@ -147,7 +146,7 @@ class DaskGpu(Gpu):
             return call.result()
         except OSError as error:  # a connection that broke
             self.lose(str(error))
-            raise WorkerLostError(self._words()) from error
+            self._check_alive()
 
     async def _call(self, method: str, *args: Any) -> Any:
         with self._client.as_current():  # an actor looks for its client when it is first asked

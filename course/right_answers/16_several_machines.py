@@ -87,7 +87,7 @@ async def best(gpu, recipes):
     return found[0][0]
 
 
-# %% id=16-spread
+# %% id=16-challenge
 import asyncio
 
 
@@ -100,7 +100,7 @@ async def spread(gpus, there, batches, layer):
     return [task.result() for task in tasks]
 
 
-# %% id=16-spread
+# %% id=16-challenge
 import asyncio
 
 

@@ -34,7 +34,7 @@ async def in_one(gpu, x, stages):
     return await gpu(op)
 
 
-# %% id=16-recipe cause="`stage_0` ran 0 times, and should run once"
+# %% id=16-recipe cause="no kernel ran: an operation does nothing until a worker gets it"
 async def in_one(gpu, x, stages):
     op = x.op()
     for stage in stages:
@@ -65,10 +65,6 @@ def in_one(gpu, x, stages):
     for stage in stages:
         op = op.and_then(stage)
     return op.to_host().sync()
-
-
-# %% id=16-recipe cause="`in_one` should be a function, and is None"
-in_one = None
 
 
 # %% id=16-recipe cause="the host has computed it"
@@ -137,7 +133,7 @@ async def score_all(gpus, weights, batches, layer):
     return results
 
 
-# %% id=16-place cause="the host has computed"
+# %% id=16-place cause="no kernel ran"
 async def score_all(gpus, weights, batches, layer):
     return [x @ weights for x in batches]
 
@@ -309,7 +305,7 @@ async def best(gpu, recipes):
     return kept
 
 
-# %% id=16-drop cause="4 recipes took 5 calls: send each once"
+# %% id=16-drop cause="5 times, and 4 would do: send each recipe once"
 async def best(gpu, recipes):
     scores = []
     for recipe in recipes:
@@ -328,7 +324,7 @@ async def best(gpu, recipes):
     return max(best.history, key=lambda pair: pair[1][0])[0]
 
 
-# %% id=16-spread cause="Every call has its millisecond"
+# %% id=16-challenge cause="Every call has its millisecond"
 async def spread(gpus, there, batches, layer):
     async def all_of(k):
         return [await gpus[k](there[k].op().and_then(lambda w: layer(x, w))) for x in batches[k :: len(gpus)]]
@@ -337,7 +333,7 @@ async def spread(gpus, there, batches, layer):
     return [parts[i % len(gpus)][i // len(gpus)] for i in range(len(batches))]
 
 
-# %% id=16-spread cause="with batch 0, element"
+# %% id=16-challenge cause="with batch 0, element"
 async def spread(gpus, there, batches, layer):
     calls = []
     for i, x in enumerate(batches):
@@ -346,7 +342,7 @@ async def spread(gpus, there, batches, layer):
     return await asyncio.gather(*calls)
 
 
-# %% id=16-spread cause="the first answer came before GPU 1 was called at all"
+# %% id=16-challenge cause="the first answer came before GPU 1 was called at all"
 async def spread(gpus, there, batches, layer):
     def send(k, x):
         return gpus[k](there[k].op().and_then(lambda w: layer(x, w)))
@@ -357,7 +353,7 @@ async def spread(gpus, there, batches, layer):
     return results
 
 
-# %% id=16-spread cause="the GPUs ran [6, 0, 0] of the 6 batches"
+# %% id=16-challenge cause="the GPUs ran [8, 0] of the 8 batches"
 async def spread(gpus, there, batches, layer):
     def send(x):
         return gpus[0](there[0].op().and_then(lambda w: layer(x, w)))
@@ -365,7 +361,7 @@ async def spread(gpus, there, batches, layer):
     return await asyncio.gather(*[send(x) for x in batches])
 
 
-# %% id=16-spread cause="another worker"
+# %% id=16-challenge cause="another worker"
 async def spread(gpus, there, batches, layer):
     def send(i, x):
         return gpus[i % len(gpus)](there[0].op().and_then(lambda w: layer(x, w)))
@@ -373,7 +369,7 @@ async def spread(gpus, there, batches, layer):
     return await asyncio.gather(*[send(i, x) for i, x in enumerate(batches)])
 
 
-# %% id=16-spread cause="should return a list of 6"
+# %% id=16-challenge cause="should return a list of 8"
 async def spread(gpus, there, batches, layer):
     def send(k, x):
         return gpus[k](there[k].op().and_then(lambda w: layer(x, w)))
@@ -381,7 +377,7 @@ async def spread(gpus, there, batches, layer):
     return await asyncio.gather(*[send(k, x) for k, x in zip(range(len(gpus)), batches)])
 
 
-# %% id=16-spread cause="with batch 1, element"
+# %% id=16-challenge cause="with batch 1, element"
 async def spread(gpus, there, batches, layer):
     def send(k, x):
         return gpus[k](there[k].op().and_then(lambda w: layer(x, w)))
@@ -389,7 +385,7 @@ async def spread(gpus, there, batches, layer):
     return await asyncio.gather(*[send(k, x) for k in range(len(gpus)) for x in batches[k :: len(gpus)]])
 
 
-# %% id=16-spread cause="`sgemm_naive` ran 12 times, and should run 6 times"
+# %% id=16-challenge cause="`sgemm_naive` ran 16 times, and should run 8 times"
 async def spread(gpus, there, batches, layer):
     def send(i, x):
         k = i % len(gpus)

@@ -10,20 +10,14 @@ import asyncio
 import inspect
 import warnings
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 import asyncgpu_tutor as agt
-from asyncgpu_tutor.exercises.checks import results, schedule
-from asyncgpu_tutor.exercises.checks.operations import (
-    cuda,
-    filled,
-    noise,
-    out_of_bounds,
-    step_kernel,
-)
+from asyncgpu_tutor.exercises.checks import operations, results, schedule
+from asyncgpu_tutor.exercises.checks.operations import cuda, filled, noise, step_kernel
 from asyncgpu_tutor.exercises.checks.results import Array, brief
 from asyncgpu_tutor.exercises.checks.trials import runs
 from asyncgpu_tutor.exercises.device import moved
@@ -31,56 +25,37 @@ from asyncgpu_tutor.exercises.exercise import Exercise, Rejected, case, must
 from asyncgpu_tutor.exercises.internals import LocalCluster, count
 from asyncgpu_tutor.exercises.sandbox import Observed, call, private_fleet
 
-QUIET = agt.errors.ByValueWarning, agt.errors.PageableCopyWarning  # bytes are counted
-
-
-@dataclass
-class _Run(Observed):
-    """What was observed, and a check that kernels have made the result."""
-
-    by_kernels: Callable[[], None] = lambda: None
-
-
-class _Apart(LocalCluster):
-    """A cluster of private devices."""
-
-    def __init__(self, devices: Sequence[agt.types.Device]) -> None:
-        super().__init__("sim", len(devices), 1, apart=True)
-        self._devices = devices
-
-    def _open(self) -> Sequence[agt.types.Device]:
-        return self._devices
-
 
 async def _answered(name: str, answer: Any, *args: Any) -> Any:
-    must(callable(answer), f"`{name}` should be a function, and is {brief(answer)}")
     waiting = answer(*args)
     must(inspect.isawaitable(waiting), f"`{name}` should be an `async def`: the cluster is awaited")
     return await waiting
 
 
 def _tried(
-    name: str, given: Callable[..., Awaitable[Sequence[Any]]],
-    home: Callable[[Any, Any], Awaitable[Any]] | None = None,
-) -> Callable[..., _Run]:  # fmt: skip
+    name: str, given: Callable[..., Any], home: Callable[..., Awaitable[Any]] | None = None
+) -> Callable[..., Observed]:
     """Make a function that tries an answer on a cluster: a row begins with the number of its GPUs.
 
     The answer gets what is `given`, and its result is brought `home`. Neither is in the trace.
     """
 
-    def run(answer: Any, *row: Any) -> _Run:
-        async def attempt() -> _Run:
-            async with _Apart(fleet) as there:
-                args = await given(there, *row)
+    def run(answer: Any, *row: Any) -> Observed:
+        async def attempt() -> Observed:
+            async with LocalCluster("sim", None, 1, apart=True, on=fleet) as there:
+                args = given(there, *row)
+                args = await args if inspect.isawaitable(args) else args
                 with agt.record() as trace:
                     result = await _answered(name, answer, *args)
-                return _Run(await home(there, result) if home else result, trace)
+                return Observed(await home(there, result) if home else result, trace)
 
         with private_fleet(row[0]) as fleet, moved() as numbers, warnings.catch_warnings():
-            for kind in QUIET:
-                warnings.simplefilter("ignore", kind)
+            warnings.simplefilter("ignore", agt.errors.ByValueWarning)  # bytes are counted
+            warnings.simplefilter("ignore", agt.errors.PageableCopyWarning)
             found = call(attempt)
-        found.by_kernels = lambda: numbers.by_kernels(found.result, *KNOWN)
+        due = "no kernel ran: an operation does nothing until a worker gets it, by `await gpu(op)`"
+        must(any(span.kind == "kernel" for span in found.trace), due)
+        numbers.by_kernels(found.result, *KNOWN)
         return found
 
     return run
@@ -95,11 +70,10 @@ def _sum(trace: agt.Trace, way: str) -> int:
 
 
 def _called(trace: agt.Trace, fewest: int, most: int, why: str) -> None:
-    due = f"the workers were called {count(len(_calls(trace)), 'time')}: `await gpu(op)` runs an operation "
-    due += "there, and `op.sync()` or `await op` here, where its arrays aren't"
-    must(len(_calls(trace)) >= fewest, due)
-    due = f"the workers were called {count(len(_calls(trace)), 'time')}, and {most} would do: {why}"
-    must(len(_calls(trace)) <= most, due, *_calls(trace)[:2])
+    did = f"the workers were called {count(len(_calls(trace)), 'time')}"
+    due = "`await gpu(op)` runs an operation there, and `op.sync()` or `await op` here"
+    must(len(_calls(trace)) >= fewest, f"{did}: {due}, where its arrays aren't")
+    must(len(_calls(trace)) <= most, f"{did}, and {most} would do: {why}", *_calls(trace)[:2])
 
 
 def _together(trace: agt.Trace, ranks: Sequence[int]) -> None:
@@ -119,33 +93,26 @@ NUMBERED = [np.concatenate([filled(1, k), noise(k, 199)]) for k in range(6)]
 KNOWN = [X, W, FAR, *BATCHES, *NUMBERED]  # what answers start from
 
 
-def _stage(i: int) -> Callable[[agt.DeviceArray], agt.DeviceOp[Any]]:
-    def stage(x: agt.DeviceArray) -> agt.DeviceOp[Any]:
-        blocks = x.partition(128)
-        return step_kernel(f"stage_{i}")(x.size, 0.5 + i, i - 1.0, blocks, blocks).output()
-
-    return stage
+def _stage(i: int, x: agt.DeviceArray) -> agt.DeviceOp[Any]:
+    blocks = x.partition(128)
+    return step_kernel(f"stage_{i}")(x.size, 0.5 + i, i - 1.0, blocks, blocks).output()
 
 
-async def _chain(there: Any, _gpus: int, stages: int) -> Sequence[Any]:
-    return there[0], await there[0].put(X, "x"), [_stage(i) for i in range(stages)]
+async def _chain(there: Any, _gpus: int, stages: int) -> Any:
+    return there[0], await there[0].put(X, "x"), [partial(_stage, i) for i in range(stages)]
 
 
-def _one_call(run: _Run, _gpus: int, stages: int) -> None:
+def _one_call(run: Observed, _gpus: int, stages: int) -> None:
     """All stages ran once, in order, and the worker was called once."""
     right = X
     for i in range(stages):
         schedule.launches(run.trace, f"stage_{i}", 1)
         right = right * np.float32(0.5 + i) + np.float32(i - 1.0)
     results.equal(run.result, right)
-    run.by_kernels()
     _called(run.trace, 1, 1, "chain the stages with `and_then`, and send what comes out")
 
 
 # ------------------------------------------------------------------ data once, and two at once
-GOAL_US = 3000.0
-
-
 def _layer(x: Array, w: agt.DeviceArray) -> agt.DeviceOp[Any]:
     (m, k), n = x.shape, w.shape[1]
     room = agt.zip(agt.h2d(agt.pin(x)), agt.zeros((m, n)))
@@ -157,41 +124,38 @@ def _layer(x: Array, w: agt.DeviceArray) -> agt.DeviceOp[Any]:
     return room.and_then(product).to_host()
 
 
-async def _weights_here(there: Any, _gpus: int, number: int) -> Sequence[Any]:
+def _weights_here(there: Any, _gpus: int, number: int) -> Any:
     return there, W, BATCHES[:number], _layer
 
 
-async def _weights_there(there: Any, _gpus: int, number: int) -> Sequence[Any]:
+async def _weights_there(there: Any, _gpus: int, number: int) -> Any:
     return there, [await gpu.put(W, "w") for gpu in there], BATCHES[:number], _layer
 
 
-def _dealt(name: str, run: _Run, gpus: int, number: int) -> None:
+def _dealt(name: str, run: Observed, gpus: int, number: int) -> None:
     """All batches are done, in order, about as many on each GPU."""
     results.in_order(name, run.result, [x @ W for x in BATCHES[:number]], "batch")
-    run.by_kernels()
     schedule.launches(run.trace, "sgemm_naive", number)
     ran = [sum(s.device == f"sim:{k}" for s in run.trace.find("sgemm_naive")) for k in range(gpus)]
     due = f"the GPUs ran {ran} of the {number} batches, and each should have about as many as the others"
     must(max(ran) - min(ran) <= 1, due)
 
 
-def _sent_once(run: _Run, gpus: int, number: int) -> None:
+def _sent_once(run: Observed, gpus: int, number: int) -> None:
     """The weights go to each GPU once, and each batch to one of them."""
     _dealt("score_all", run, gpus, number)
-    sent, enough = (
-        _sum(run.trace, "sent"),
-        gpus * W.nbytes + sum(x.nbytes for x in BATCHES[:number]),
-    )
-    due = f"{sent:,} bytes were sent, and {enough:,} are enough: `put` the weights ({W.nbytes:,}) on each GPU "
-    must(sent <= enough, due + "once, and let each recipe refer to nothing but its own batch")
+    sent, enough = _sum(run.trace, "sent"), gpus * W.nbytes + number * BATCHES[0].nbytes
+    due = f"{sent:,} bytes were sent, and {enough:,} are enough: `put` the weights ({W.nbytes:,}) on each "
+    must(sent <= enough, due + "GPU once, and let each recipe refer to nothing but its own batch")
 
 
-def _at_once(run: _Run, gpus: int, number: int) -> float:
+def _at_once(run: Observed, gpus: int, number: int) -> float:
     """All GPUs are at work at the same time, and it is quick."""
     _dealt("spread", run, gpus, number)
-    _together(run.trace, range(gpus))
     why = "Every call has its millisecond. Have them all under way before you await the first"
-    return schedule.below(GOAL_US, run.trace, why)
+    score = schedule.below(3000, run.trace, why)
+    _together(run.trace, range(gpus))
+    return score
 
 
 # ------------------------------------------------------------------ handles
@@ -199,34 +163,29 @@ def _settles(x: agt.DeviceArray) -> agt.DeviceOp[Any]:
     return agt.Kernel(cuda("16_settle"))(x.size, x, agt.zeros(1), grid=1, block=1)
 
 
-async def _unsettled(there: Any, _gpus: int, limit: float) -> Sequence[Any]:
+def _unsettled(there: Any, _gpus: int, limit: float) -> Any:
     return there[0], FAR, _settles, limit
 
 
-def _stayed(run: _Run, _gpus: int, limit: float) -> None:
+def _stayed(run: Observed, _gpus: int, limit: float) -> None:
     """It stops in the right round, and x goes there and comes back once."""
     x, rounds, change = FAR, 0, np.inf
     while change >= limit:
-        old, x, rounds = x, x * np.float32(0.5) + np.float32(1), rounds + 1
-        change = np.abs(x - old).max()
+        change, x, rounds = np.abs(1 - x / 2).max(), x / 2 + 1, rounds + 1
     schedule.launches(run.trace, "settle", rounds)
     results.equal(run.result, x)
-    run.by_kernels()
     for way, words in (("sent", "were sent to the GPU"), ("received", "came back")):
         due = f"{_sum(run.trace, way):,} bytes {words} in {rounds} rounds, and x has {FAR.nbytes}: leave x "
         due += "there between two rounds, and bring home the one number that you look at"
         must(_sum(run.trace, way) <= FAR.nbytes + 8 * rounds, due)
-    why = "a recipe can yield both, the array and, by `d2h`, the number"
-    _called(run.trace, rounds, rounds + 2, why)
+    _called(run.trace, rounds, rounds + 2, "a recipe can yield the array and, by `d2h`, the number")
 
 
 # ------------------------------------------------------------------ memory
-def _candidate(i: int, score: int) -> agt.DeviceOp[Any]:
-    return agt.zip(agt.full(500, i + 0.5).named(f"candidate {i}"), agt.full(1, score).to_host())
-
-
-async def _candidates(there: Any, _gpus: int, *scores: int) -> Sequence[Any]:
-    return there[0], [_candidate(i, score) for i, score in enumerate(scores)]
+def _candidates(there: Any, _gpus: int, *scores: int) -> Any:
+    arrays = [agt.full(500, i + 0.5).named(f"candidate {i}") for i in range(len(scores))]
+    scored = [agt.full(1, score).to_host() for score in scores]
+    return there[0], [agt.zip(*both) for both in zip(arrays, scored, strict=True)]
 
 
 async def _best(there: Any, best: Any) -> Any:
@@ -235,15 +194,13 @@ async def _best(there: Any, best: Any) -> Any:
     return await there[0](best.op().to_host())
 
 
-def _forgot(run: _Run, _gpus: int, *scores: int) -> None:
+def _forgot(run: Observed, _gpus: int, *scores: int) -> None:
     """The best array comes out, each was made once, and no more than two were ever there."""
     results.equal(run.result, filled(500, scores.index(max(scores)) + 0.5))
-    calls = _calls(run.trace)
-    due = f"{len(scores)} recipes took {count(len(calls), 'call')}: send each once"
-    must(len(calls) == len(scores), due)
-    most = max(int(str(span.detail["kept"])) for span in calls)
-    due = f"at one time there were {most} arrays on the worker, and 2 are enough, the best one and a new one: "
-    must(most <= 2, due + "every variable and every list that holds a handle keeps its array")
+    _called(run.trace, len(scores), len(scores), "send each recipe once")
+    most = max(int(str(span.detail["kept"])) for span in _calls(run.trace))
+    due = f"at one time there were {most} arrays on the worker, and 2 are enough, the best one and a new one"
+    must(most <= 2, due + ": every variable and every list that holds a handle keeps its array")
 
 
 # ------------------------------------------------------------------ a worker dies
@@ -261,28 +218,24 @@ def _recipes(fails: int) -> Callable[[Array], agt.DeviceOp[Any]]:
             raise _Enough(f"`recipe` was asked for batch {k} more than 20 times")
         kernel, room = step_kernel(f"batch_{k}"), agt.zip(agt.h2d(agt.pin(x)), agt.zeros(x.size))
         done = room.and_then(lambda a: kernel(x.size, 2.0, 1.0, a[0], a[1].partition(64)).output())
-        return out_of_bounds() if k == fails else done.to_host()
+        return operations.out_of_bounds() if k == fails else done.to_host()
 
     return recipe
 
 
-def _careful(answer: Any, gpus: int, number: int, us: int, *lost: int, fails: int = -1) -> _Run:
+def _careful(answer: Any, gpus: int, number: int, us: int, *lost: int, fails: int = -1) -> Observed:
     """Try an answer on GPUs of which some are lost after so many microseconds."""
 
-    async def given(there: Any, *_: int) -> Sequence[Any]:
-        return there, _recipes(fails), NUMBERED[:number]
-
     async def watched(there: Any, *args: Any) -> Any:
-        async def unplug(later: bool = True) -> None:
-            if later:
-                await agt.sleep(us)
+        async def unplug() -> None:
+            await agt.sleep(us)
             for rank in lost:
                 there[rank].lose("somebody has pulled the plug")
 
-        if not us:
-            await unplug(later=False)
         plug = asyncio.ensure_future(unplug())
         try:
+            if not us:
+                await plug
             return await _answered("careful", answer, there, *args)
         except _Enough as enough:
             due = f"{enough}: a GPU that is gone stays gone, and an error that is none of the cluster's "
@@ -290,28 +243,27 @@ def _careful(answer: Any, gpus: int, number: int, us: int, *lost: int, fails: in
         finally:
             plug.cancel()
 
+    def given(there: Any, _gpus: int) -> Any:
+        return there, _recipes(fails), NUMBERED[:number]
+
     return _tried("careful", given)(watched, gpus)
 
 
-def _carried_on(run: _Run, gpus: int, number: int, us: int, *lost: int) -> None:
+def _carried_on(run: Observed, gpus: int, number: int, us: int, *lost: int) -> None:
     """All results are there, none was computed twice on a GPU that lives, and all of these were at work."""
-    right = [x * np.float32(2) + np.float32(1) for x in NUMBERED[:number]]
-    results.in_order("careful", run.result, right, "batch")
-    run.by_kernels()
+    results.in_order("careful", run.result, [2 * x + 1 for x in NUMBERED[:number]], "batch")
     living = [rank for rank in range(gpus) if rank not in lost]
     for k in range(number):
         ran = [s for s in run.trace.find(f"batch_{k}") if s.device in [f"sim:{r}" for r in living]]
-        due = f"batch {k} ran {count(len(ran), 'time')} on GPUs that were never lost: keep what you have, and "
-        must(len(ran) <= 1, due + "do again only what was lost", *ran)
+        due = f"batch {k} ran {count(len(ran), 'time')} on GPUs that were never lost: keep what you have, "
+        must(len(ran) <= 1, due + "and do again only what was lost", *ran)
     _together(run.trace, living)
 
 
 def check_careful(mine: Any, model: Any) -> None:
     """GPUs that are lost before, on the way there and on the way back; an error; and none that is left."""
     rows = [(2, 4, 700, 1), (2, 4, 700, 0), (2, 4, 200, 1), (2, 3, 0, 0), (3, 6, 700, 0, 2)]
-    runs(_careful, _carried_on, rows, "{0:GPU}, of which number {3} is lost after {2} µs")(
-        mine, model
-    )
+    runs(_careful, _carried_on, rows, "{0:GPU}, number {3} lost after {2} µs")(mine, model)
     _comes_out(mine, agt.errors.OutOfBoundsError, "a recipe that fails", fails=1)
     _comes_out(mine, agt.errors.WorkerLostError, "no GPU that is left", 0, 1)
 
@@ -329,25 +281,22 @@ def _comes_out(mine: Any, kind: type[Exception], words: str, *lost: int, fails: 
 
     with case(words):
         _careful(caught, 2, 4, 700, *lost, fails=fails)
-        must(
-            came_out,
-            f"a `{kind.__name__}` should come out: there is nothing that you can do about it",
-        )
+        must(came_out, f"a `{kind.__name__}` should come out: you can do nothing about it")
 
 
 EXERCISES = (
     Exercise("16-recipe", "One call instead of many", "in_one",
              runs(_tried("in_one", _chain), _one_call, [(1, 3), (1, 6), (1, 1)], "{1:stage}")),
     Exercise("16-place", "Put it there once", "score_all",
-             runs(_tried("score_all", _weights_here), _sent_once, [(2, 4), (3, 7), (1, 3)],
-                  "{:GPU} and {} batches")),
+             runs(_tried("score_all", _weights_here), _sent_once,
+                  [(2, 4), (3, 7), (1, 3)], "{:GPU} and {} batches")),
     Exercise("16-handles", "Leave it there", "settle",
              runs(_tried("settle", _unsettled), _stayed, [(1, 0.5), (1, 0.02)], "a limit of {1}")),
     Exercise("16-drop", "Let it go", "best",
              runs(_tried("best", _candidates, _best), _forgot,
                   [(1, 1, 2, 3, 4), (1, 4, 3, 2, 1), (1, 2, 5, 3, 1)], "scores {1}, {2}, {3} and {4}")),
-    Exercise("16-spread", "All of them at once", "spread",
-             runs(_tried("spread", _weights_there), _at_once, [(3, 6), (2, 5), (2, 8)],
-                  "{:GPU} and {} batches")),
+    Exercise("16-challenge", "All of them at once", "spread",
+             runs(_tried("spread", _weights_there), _at_once,
+                  [(2, 8), (3, 4), (2, 8)], "{:GPU} and {} batches")),
     Exercise("16-dies", "Somebody pulls the plug", "careful", check_careful),
 )  # fmt: skip

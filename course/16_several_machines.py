@@ -90,9 +90,9 @@ async def step_by_step(gpus, x, w0, w1):
     return await gpu(output.op().to_host().named("home"))
 
 
-async def on_cluster(act, *args, **options):
+async def on_cluster(act, *args):
     """Run act(gpus, ...) on two GPUs in the next room; return its result and the trace."""
-    async with agt.cluster("sim", gpus=2, apart=True, **options) as gpus:
+    async with agt.cluster("sim", gpus=2, apart=True) as gpus:
         with agt.record() as trace:
             result = await act(gpus, *args)
     return result, trace
@@ -580,30 +580,25 @@ async def careful(gpus, recipe, batches):
 
 # %% id=16-dies solution
 async def careful(gpus, recipe, batches):
-    alive = list(gpus)
-
     async def one(i, x):
-        while True:
-            gpu = alive[i % len(alive)]
+        for k in range(len(gpus)):
             try:
-                return await gpu(recipe(x))
-            except agt.errors.WorkerLostError:
-                if gpu in alive:
-                    alive.remove(gpu)
-                if not alive:
-                    raise
+                return await gpus[(i + k) % len(gpus)](recipe(x))
+            except agt.errors.WorkerLostError as error:
+                lost = error
+        raise lost
 
     return await asyncio.gather(*[one(i, x) for i, x in enumerate(batches)])
 
 # %% id=16-dies hints
 # Write a coroutine for one batch, which tries until it has a result, and `gather` one for each batch.
 #
-# Catch only `agt.errors.WorkerLostError`. Remember which GPUs are alive, and take a lost one off the list. Somebody else may have done so already.
+# It tries one GPU after the other, and begins with its own, number `i % len(gpus)`. Catch only `agt.errors.WorkerLostError`.
 #
-# `while True:`, and in it `gpu = alive[i % len(alive)]`, `try: return await gpu(recipe(x))`, and the `except`. If `alive` is empty there, `raise`.
+# `for k in range(len(gpus)):` with a `try` in it, and in that `return await gpus[(i + k) % len(gpus)](recipe(x))`. When the loop is over, no GPU was left.
 
 # %% id=16-dies explanation
-# The recipe is made anew for each attempt, and costs nothing until somebody runs it. That's the quiet advantage of describing work first: it can be done again.
+# Each attempt gets a recipe of its own, and a recipe costs nothing until somebody runs it. That's the quiet advantage of describing work first: you can have it done again.
 
 # %% id=16-dies-check
 check("16-dies", careful)

@@ -163,3 +163,25 @@ async def careful(gpus, recipe, batches):
     if len(results) < len(batches):
         raise ended[0]
     return [results[i] for i in range(len(batches))]
+
+
+# %% id=16-dies
+import asyncio
+
+
+async def careful(gpus, recipe, batches):
+    """A list of those that are alive."""
+    alive = list(gpus)
+
+    async def one(i, x):
+        while True:
+            gpu = alive[i % len(alive)]
+            try:
+                return await gpu(recipe(x))
+            except agt.errors.WorkerLostError:
+                if gpu in alive:
+                    alive.remove(gpu)
+                if not alive:
+                    raise
+
+    return await asyncio.gather(*[one(i, x) for i, x in enumerate(batches)])

@@ -18,7 +18,7 @@ from asyncgpu_tutor.errors import AsyncGpuError
 
 # One line about each; it is implemented in the module or folder of `commands` that has its name.
 COMMANDS = {
-    "doctor": "say what this machine has, and what to do about what is missing",
+    "doctor": "say what this machine has, what is missing, and what to do about it",
     "mlp": "run the four-batch asynchronous MLP and report on what happened",
     "profile": "run a program under Nsight Systems, or read a profile, and say what it shows",
     "start": "put the course into a folder, and open it in JupyterLab",

@@ -258,7 +258,7 @@ class CallRefusedError(AsyncGpuError):
     def __init__(self, number: int) -> None:
         super().__init__(f"the call of a kernel was refused, with number {number}")
         if not 0 < number < 2**31:
-            raise UsageError(f"a refusal has a number from 1 to 2**31 - 1, and {number} was given")
+            raise UsageError(f"a refusal needs a number from 1 to 2**31 - 1, and got {number}")
         self.number = number
 
 

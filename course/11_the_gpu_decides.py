@@ -516,7 +516,7 @@ __device__ void meet(unsigned int* arrived, unsigned int goal)
 # The loop waits as long as `atomicAdd(arrived, 0) < goal`.
 
 # %% id=11-meet explanation
-# Every line guards against something else. Leave one out and a GPU may still get it right, run after run, which is the worst kind of wrong. The simulated device is not lucky. (The check also ran your text in memory that is as late as CUDA allows, and looked for the second fence in your text.)
+# Every line guards against something else. Leave one out and a GPU may still get it right, run after run, which is the worst kind of wrong. The simulated device is not lucky. (The check also ran your text in memory that is as late as CUDA allows, and with a block that never comes.)
 
 # %% id=11-meet-check
 check("11-meet", MEET)

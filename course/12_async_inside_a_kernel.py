@@ -590,7 +590,8 @@ assert (1, 0) not in agt.litmus("message passing", fence="block", blocks=False, 
 late.reveal(
     len(test.seen),
     "A fence of a block orders your writes for the threads of that block, and for nobody else, so even `1 0` "
-    "may happen. (The H200 didn't do it in a million runs here. In another test it did, 36 times in two million.)",
+    "may happen. (The H200 didn't do it in a million runs here. In another test it did, 36 times in two "
+    "million.)",
 )
 
 # %% [markdown] id=litmus-read
@@ -894,8 +895,9 @@ print(got)
 # %% id=reveal-take
 takers.reveal(
     {1: "one", 32: "all"}.get(int(got.sum()), "some"),
-    "A look can have a consequence: the compare-and-swap lets one lane through, and which one is not promised. "
-    "The other 31 would wait for a message that never comes. So let one lane look, and tell the others.",
+    "A look can have a consequence: the compare-and-swap lets one lane through, and which one is not "
+    "promised. The other 31 would wait for a message that never comes. So let one lane look, and tell the "
+    "others.",
 )
 
 # %% [markdown] id=take-threads-text

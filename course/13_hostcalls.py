@@ -221,7 +221,7 @@ print(await talk(6))
 # %% [markdown] id=exercise-ask
 # ### Exercise: the kernel's side
 #
-# Now the other side of the same street. In `ask`, one thread has `n` questions: 100, 101, 102, and so on. It puts each into `mail[1]`, raises the flag, waits until it is 2 (with a `__nanosleep` between two looks), and stores what is in `mail[2]` in `out[k]`. Mind both fences. If the host doesn't answer within a million turns, the kernel returns. (Count up, and compare with `>`, so that the check sees that the wait ends.)
+# Now the other side of the same street. In `ask`, one thread has `n` questions: 100, 101, 102, and so on. It puts each into `mail[1]`, raises the flag, waits until it is 2 (with a `__nanosleep` between two looks), and stores what is in `mail[2]` in `out[k]`. Mind both fences. If the host doesn't answer within a million turns, the kernel returns. (Count the turns in an `int`, so that the check sees that the wait ends.)
 
 # %% id=13-ask starter
 ASK = r"""
@@ -262,7 +262,7 @@ __global__ void ask(volatile unsigned* mail, int n, unsigned* out)
 # `LETTERS` above has all the lines that you need, with other numbers in them.
 
 # %% id=13-ask explanation
-# This is called *publishing*: write, fence, flag. And the other way round: flag, fence, read. You will find the pair wherever two processors talk without a lock. (The check looks for your fences in the text. Memory as late as CUDA allows is simulated for threads of a GPU, and not for the host, so it cannot show you what happens without one.)
+# This is called *publishing*: write, fence, flag. And the other way round: flag, fence, read. You will find the pair wherever two processors talk without a lock. (The check puts another block in the host's place, in memory that is as late as CUDA allows. Without one of your fences, a wrong number arrives there.)
 
 # %% id=13-ask-check
 check("13-ask", ASK)

@@ -132,7 +132,7 @@ class RawKernel:
         device = owner.device if owner is not None else current_device()
         for arg in args:
             if isinstance(arg, Array) and arg.device is not device:
-                raise DeviceMismatchError(f"{arg!r} is an argument of a kernel on {device.name}")
+                raise DeviceMismatchError(f"{arg!r} cannot be passed to a kernel on {device.name}")
         values = [arg.memory if isinstance(arg, Array) else arg for arg in args]
         queue = stream or device.default_stream
         shape = (_dim3(grid), _dim3(block))

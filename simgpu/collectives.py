@@ -97,7 +97,7 @@ class Communicator:
     def __init__(self, devices: Sequence[Device]) -> None:
         self.devices = tuple(devices)
         if len({id(device.machine) for device in devices}) != 1 or len(set(devices)) < len(devices):
-            raise UsageError("the ranks of a group are different devices of one simulated machine")
+            raise UsageError("a group takes different devices of the same simulated machine")
         self.machine, self.lock = devices[0].machine, devices[0].lock
         self.broken = ""  # what went wrong; from then on every call fails
         self._joined: Counter[tuple[object, ...]] = Counter()
@@ -114,7 +114,7 @@ class Communicator:
         """Append the call of one rank to a stream of its device."""
         device = self.devices[rank]
         if call.reduce not in REDUCTIONS:
-            raise UsageError(f"{call.reduce!r} is no reduction: say one of {', '.join(REDUCTIONS)}")
+            raise UsageError(f"reduce is one of {', '.join(REDUCTIONS)}, and not {call.reduce!r}")
 
         def begin(_: dict[str, object]) -> Work:
             meeting = self._join(rank, call)

@@ -51,8 +51,8 @@ def peer_copy(wiring: Wiring, origin: int, target: int, nbytes: int) -> Work:
     link = wiring.link(origin, target)
     if link.copy_us is None:
         raise DeviceMismatchError(
-            f"devices {origin} and {target} are in different machines, and a copy goes to a device of the "
-            "same one: send and recv of a group go through the network"
+            f"devices {origin} and {target} are in different machines, and a copy stays within "
+            "one: send and recv of a group go through the network"
         )
     moving = nbytes / (link.copy_gb_s * 1e3)
     us = link.copy_us + moving

@@ -165,10 +165,10 @@ class StandIn:
             first = int(np.flatnonzero(bad)[0])
             raise ReferenceMismatchError(
                 f"kernel '{self.signature.name}' and its reference disagree: "
-                f"'{parameter.name}' [{int(index[first])}] is {ours[first]} by the kernel, as the "
-                f"interpreter runs it, and {theirs[first]} by the reference (and so {int(bad.sum()):,} of "
-                f"{len(index):,} elements that were compared; {allowed:.2g} would be allowed). Correct "
-                "one of the two."
+                f"'{parameter.name}'[{int(index[first])}] is {ours[first]} in the kernel, as the "
+                f"interpreter runs it, and {theirs[first]} in the reference ({int(bad.sum()):,} of the "
+                f"{len(index):,} elements compared differ by more than {allowed:.2g}). Correct one of "
+                "the two."
             )
         return len(index)
 

@@ -168,10 +168,10 @@ OTHERS: list[tuple[Callable[[], object], type[Exception], str]] = [
      NotAnOperationError, r"take a function, and got <DeviceOp value.*agt.zip\(a, b\)"),
     (lambda: agt.work(-1.0), UsageError, "microseconds, 0 or more, and got -1.0"),
     (lambda: agt.asarray(np.ones(2)), DeviceMismatchError, "ndarray is not an array on .*agt.h2d"),
-    (lambda: agt.Kernel(RELU, contract=True), UsageError, "KernelSource 'relu' has .* of its own"),
-    (lambda: agt.Kernel(RELU, "relu"), UsageError, "KernelSource 'relu' has .* of its own"),
-    (lambda: agt.Kernel(RELU, shapes={"x": ("n",)}), UsageError, "KernelSource 'relu' has .* of its own"),
-    (lambda: agt.Kernel(RELU, reference=abs), UsageError, "KernelSource 'relu' has .* of its own"),
+    (lambda: agt.Kernel(RELU, contract=True), UsageError, "KernelSource 'relu' has its own"),
+    (lambda: agt.Kernel(RELU, "relu"), UsageError, "KernelSource 'relu' has its own"),
+    (lambda: agt.Kernel(RELU, shapes={"x": ("n",)}), UsageError, "KernelSource 'relu' has its own"),
+    (lambda: agt.Kernel(RELU, reference=abs), UsageError, "KernelSource 'relu' has its own"),
     (lambda: np.asarray(ones()), UsageError, r"where the host cannot read it: run agt.d2h"),
     (lambda: agt.SingleStream().device, UsageError, "has no device yet"),
     (lambda: agt.Kernel(3), UsageError, "CUDA C in a string, and got int"),
@@ -184,7 +184,7 @@ OTHERS: list[tuple[Callable[[], object], type[Exception], str]] = [
     (lambda: agt.Kernel(SCALE.source, "nothing"), agt.errors.KernelCompileError, r"nothing"),
     (lambda: agt.Kernel(SCALE.source + SCALE.source.replace("scale", "scale2")),
      UsageError, r"has 2 kernels \(scale, scale2\).*Kernel\(source, name\)"),
-    (lambda: agt.Trace().plot().save("a.xyz"), UsageError, r"a.xyz: a picture's name ends in .svg, .png or"),
+    (lambda: agt.Trace().plot().save("a.xyz"), UsageError, "name has to end in .svg, .png or"),
     # No fallback.
     (lambda: agt.use("cuda:99"), DeviceUnavailableError, r"cuda:99 is .*doctor .*--device sim on the comm"),
     *((partial(resolve, name), UsageError, r"is not a device: say 'auto', 'sim'")

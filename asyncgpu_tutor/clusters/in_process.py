@@ -151,6 +151,6 @@ def _open(kind: str, number: int | None) -> list[Device]:
             if number is None:
                 break
             raise ClusterError(
-                f"cluster('cuda', gpus={number}): this machine has {len(devices)}"
+                f"cluster('cuda', gpus={number}): this machine has {len(devices)}, so ask for no more"
             ) from error
     return devices

@@ -89,7 +89,7 @@ class Gpu(StaysHere, ABC):
     def _check(self) -> None:
         if self.closed:
             raise UsageError(
-                f"{self.name} belongs to a cluster that is closed: its block has ended"
+                f"{self.name} belongs to a closed cluster: use it inside the block of async with"
             )
 
     def _check_alive(self) -> None:
@@ -142,7 +142,7 @@ class Cluster(StaysHere):
 
     def __getitem__(self, index: int) -> Gpu:
         if not self._gpus:
-            raise UsageError("a cluster has GPUs in its block: async with agt.cluster(...) as gpus")
+            raise UsageError("a cluster is empty outside of async with agt.cluster(...) as gpus")
         return self._gpus[index]
 
     def __iter__(self) -> Iterator[Gpu]:

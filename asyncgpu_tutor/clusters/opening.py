@@ -52,8 +52,8 @@ def cluster(
     """
     if (gpus is not None and gpus < 1) or machines < 1 or device not in ("auto", "sim", "cuda"):
         raise UsageError(
-            f"a cluster has GPUs, on machines: gpus={gpus!r}, machines={machines!r}, device={device!r} is "
-            "none; a device is 'auto', 'sim' or 'cuda'"
+            "a cluster needs at least one GPU and machine, and the device 'auto', 'sim' or 'cuda': got "
+            f"gpus={gpus!r}, machines={machines!r}, device={device!r}"
         )
     if apart and where != "sim":
         raise UsageError(f"apart=True is for a simulated cluster, and not for {where!r}")
@@ -64,6 +64,6 @@ def cluster(
 
         return DaskCluster(where, gpus, device)
     raise UsageError(
-        f"{where!r} is no cluster: say 'sim', 'cuda', or the address of a Dask scheduler, as in "
+        f"{where!r} is not a cluster: say 'sim', 'cuda', or the address of a Dask scheduler, as in "
         "'tcp://10.0.0.1:8786'"
     )

@@ -124,7 +124,7 @@ class DaskGpu(Gpu):
             if not failed:
                 self._received(result)  # nobody gets it, so it goes
             cause = result if failed else None
-            raise CollectiveError(f"{wrong}. What they computed is worth nothing") from cause
+            raise CollectiveError(f"{wrong}. Their results are wrong") from cause
         if failed:
             result.add_note(f"on {self.name}")
             raise result
@@ -239,7 +239,7 @@ class DaskCluster(Cluster):
         except (OSError, ValueError, TimeoutError) as error:
             raise ClusterError(
                 f"no Dask scheduler answers at {self._address} within {CONNECT_S:.0f} s ({error}): is it "
-                "running, and is its port open from here? `dask scheduler` starts one and says its address"
+                "running, and is its port open from here? `dask scheduler` starts one and prints it"
             ) from error
 
     async def _place(self) -> None:
@@ -250,8 +250,8 @@ class DaskCluster(Cluster):
         addresses = sorted(await self._alive())[: self._count]
         if len(addresses) < wanted:
             raise ClusterError(
-                f"{wanted} GPUs were asked for, and the scheduler at {self._address} has {len(addresses)} "
-                f"workers: `dask worker {self._address}` starts one, one for each GPU"
+                f"you asked for {wanted} GPUs, and the scheduler at {self._address} has {len(addresses)} "
+                f"workers: start one for each GPU, with `dask worker {self._address}`"
             )
         on_host: dict[str, int] = {}
         for rank, address in enumerate(addresses):

@@ -110,7 +110,7 @@ def ready_to_travel(op: Any, where: str) -> DeviceOp[Any]:
         total = sum(array.nbytes for array in data)
         warnings.warn(
             f"recipe {recipe.label!r} takes {total:,} bytes along to {where}, in {len(data)} host "
-            f"array{'s' * (len(data) > 1)} ({sizes}), each time that it goes there. Put the data there once, "
+            f"array{'s' * (len(data) > 1)} ({sizes}), each time you send it. Put the data there once, "
             "as in x = await gpu.put(host), and use x.op()",
             ByValueWarning,
             stacklevel=3,
@@ -125,7 +125,7 @@ def packed(op: DeviceOp[Any]) -> bytes:
     except Exception as error:
         raise CannotTravelError(
             f"recipe {op.label!r} cannot be pickled, so it cannot go to another process: {_culprit(op)} "
-            f"({type(error).__name__}: {error}). Make that where the recipe runs, in a function of and_then "
+            f"({type(error).__name__}: {error}). Make it where the recipe runs, in a function of and_then "
             "or with_context"
         ) from error
 

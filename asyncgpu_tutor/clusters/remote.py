@@ -88,7 +88,7 @@ class RemoteArray(StaysHere):
         For messages and traces.
     """
 
-    instead = "an array of a worker enters a recipe by its op()"
+    instead = "put its op() into the recipe instead"
 
     def __init__(self, kept: Kept, where: str, drop: Callable[[int], None]) -> None:
         self.where = where
@@ -100,7 +100,7 @@ class RemoteArray(StaysHere):
         return f"<RemoteArray {self.name!r} {self.shape} {self.dtype} on {self.where}>"
 
     def __reduce__(self) -> Any:
-        raise UsageError(f"{self!r} enters a recipe by its op(), and does not travel itself")
+        raise UsageError(f"{self!r} does not travel itself: put its op() into the recipe")
 
     @property
     def nbytes(self) -> int:

@@ -92,8 +92,8 @@ class _Loop(asyncio.BaseEventLoop):
             and time.perf_counter() - idle_since > PATIENCE_S
         ):
             raise UsageError(
-                "the coroutine waits for something that nobody is left to do: no other task can run, and no "
-                "timer is set. Is there a task that ends without it, or an event that nobody sets?"
+                "the coroutine waits for something that will never happen: no other task can run, and no "
+                "timer is set. Did a task end too early, or does nobody set the event that it waits for?"
             )
         time.sleep(LOOK_S)
         return []

@@ -11,7 +11,7 @@ from asyncgpu_tutor.devices.simulated import Machine, SimCommunicator, SimDevice
 from asyncgpu_tutor.errors import DeviceMismatchError, DeviceUnavailableError
 
 _ONE_PROCESS = (
-    "simulated GPUs of several processes have no common clock, so they form no group: take "
+    "simulated GPUs of several processes have no common clock, so they cannot form a group: use "
     "agt.cluster('sim', gpus=4), in one process, or workers with GPUs"
 )
 SPEC_VARIABLE = "ASYNCGPU_SPEC"
@@ -38,7 +38,7 @@ def open_group(devices: Sequence[Device]) -> Communicator:
         return SimCommunicator(simulated)
     if simulated:
         names = ", ".join(device.name for device in devices)
-        raise DeviceMismatchError(f"the ranks of a group are devices of one kind, and not {names}")
+        raise DeviceMismatchError(f"the ranks of a group must be devices of one kind, not {names}")
     from asyncgpu_tutor.devices.cuda import nccl
 
     return nccl.open_group(devices)

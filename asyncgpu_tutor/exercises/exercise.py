@@ -81,7 +81,7 @@ def meant_to_fail(*kinds: type[Exception]) -> Generator[None]:
 
 @contextmanager
 def compared(got: agt.Trace, expected: agt.Trace | Callable[[], agt.Trace]) -> Generator[None]:
-    """Give both timelines to whatever is rejected in the block.
+    """Give both timelines to whatever is rejected in the block, whose edge loses spans of other traces.
 
     The expected one may be a function that makes it, which is called only then.
     """
@@ -89,5 +89,6 @@ def compared(got: agt.Trace, expected: agt.Trace | Callable[[], agt.Trace]) -> G
         yield
     except Rejected as rejected:
         rejected.got = got
+        rejected.edge = tuple(span for span in rejected.edge if span in got.spans)
         rejected.expected = expected() if callable(expected) else expected
         raise

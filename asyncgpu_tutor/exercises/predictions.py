@@ -151,9 +151,7 @@ class Prediction:
             if not option.strip():
                 raise agt.UsageError("this answer is empty: type a number, or words in their order")
             if self.within and not all(map(_is_number, _words(option))):
-                raise agt.UsageError(
-                    f"a number is wanted here, such as 120, and this is {option!r}"
-                )
+                raise agt.UsageError(f"type a number here, such as 120, and not {option!r}")
         elif option not in self.options:
             raise agt.UsageError(
                 f"{option!r} is not one of the options: type one of {self._listed()}"

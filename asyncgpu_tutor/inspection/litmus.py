@@ -154,7 +154,7 @@ def litmus(
     """
     for given, known in ((shape, SHAPES), (fence, FENCES), (kind, KINDS)):
         if given not in known:
-            raise UsageError(f"{given!r} is none of {', '.join(map(repr, known))}")
+            raise UsageError(f"{given!r} is not one of {', '.join(map(repr, known))}")
     text, threads = source(shape, fence, kind, blocks), len(SHAPES[shape][0])
     width, seen = len(SHAPES[shape][1]), Counter[Outcome]()
     grid, block = (threads, 1) if blocks else (1, 32 * threads)

@@ -71,8 +71,8 @@ class Report:
         sources = list(dict.fromkeys(launch.source for launch in launches))
         if len(sources) > 1:
             raise UsageError(
-                f"{len(sources)} kernels of different sources are called {name!r}: look at each in a "
-                "microscope of its own"
+                f"{len(sources)} kernels with different sources are called {name!r}: look at each in its "
+                "own microscope"
             )
         if not launches:
             raise UsageError(f"no kernel {name!r} ran: there is {self._names()}")
@@ -111,8 +111,8 @@ def microscope() -> Generator[Report]:
     device = current_device()
     if not isinstance(device, SimDevice):
         raise UsageError(
-            f"the microscope needs a simulated device, and the current one is {device.name}: what it shows "
-            'is counted by the interpreter of CUDA C. Look with agt.using("sim"):, or profile the GPU '
+            f"the microscope needs a simulated device, and the current one is {device.name}, where nobody "
+            'can count what a thread does. Look at the operation with agt.using("sim"), or profile the GPU '
             "itself with Nsight Compute."
         )
     seen: list[Launched] = []

@@ -177,8 +177,8 @@ def explore(function: Callable[..., Any], **parameters: Iterable[Any]) -> Explor
         ranges = {name: tuple(dict.fromkeys(values)) for name, values in parameters.items()}
     except TypeError as error:
         raise UsageError(
-            "explore takes some values for each parameter, such as range(1, 9), and each can be the key of a "
-            f"dictionary: tuples and no lists ({error})"
+            "explore takes several values for each parameter, such as range(1, 9), and each must be a "
+            f"possible key of a dictionary: use tuples instead of lists ({error})"
         ) from None
     runs = list(itertools.product(*ranges.values()))
     if not ranges or not runs:

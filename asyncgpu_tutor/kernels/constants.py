@@ -52,7 +52,7 @@ class Constants:
         try:
             given = np.asarray(value, variable.dtype)
             if variable.dtype.kind in "iu" and not np.array_equal(given, value):
-                raise ValueError("whole numbers are needed, and such as fit")
+                raise ValueError("give whole numbers that fit")
         except (TypeError, ValueError, OverflowError) as error:
             raise ArrayDTypeError(
                 f"{self._kernel}.constants[{name!r}] is a {variable.ctype}, and got {value!r}: {error}"

@@ -74,6 +74,6 @@ def only_kernel(source: str) -> str:
             + (f". It has functions and variables of the host: {host}" if host else "")
         )
     raise UsageError(
-        f"the source has {len(code.kernels)} kernels ({', '.join(code.kernels)}), so the name of the one "
-        "that is meant has to be given: Kernel(source, name)"
+        f"the source has {len(code.kernels)} kernels ({', '.join(code.kernels)}): name the one that you "
+        "mean, as in Kernel(source, name)"
     )

@@ -100,8 +100,8 @@ class Kernel:
         if isinstance(source, KernelSource):
             if name or shapes or reference or contract:
                 raise UsageError(
-                    f"the KernelSource {source.name!r} has a name, shapes and a reference of its own: "
-                    "dataclasses.replace(source, contract=True) makes another one"
+                    f"the KernelSource {source.name!r} has its own name, shapes and reference: change a "
+                    "copy, as in dataclasses.replace(source, contract=True)"
                 )
             self._facts = source
         elif not isinstance(source, str):  # pyright: ignore[reportUnnecessaryIsInstance] - callers are not all type-checked
@@ -315,8 +315,8 @@ class Launch(DeviceOp[Any], Checked):
             )
         if self._used or self._index is not None:
             raise UsageError(
-                f"output() changes what this launch of {kernel.name}() yields, and something counts on that "
-                "already: call it once, and first, or build the launch again"
+                f"output() changes what this launch of {kernel.name}() yields, and something uses that "
+                "already: call output() once, before anything else, or build the launch again"
             )
         self._index = index
         return self
@@ -388,13 +388,13 @@ class _Deferred(Launch):
             launch = _launch(kernel, sys._getframe(0), tuple(args), *self._how, self._shared_mem)
         except accepted_arguments.HasNullError as error:
             raise UsageError(
-                f"{kernel.name}() takes an array as {error}, and got an operation that yields None: where "
-                "the null pointer is meant, pass None itself"
+                f"{kernel.name}() takes an array as {error}, and got an operation that yields None: if "
+                "you mean the null pointer, pass None itself"
             ) from None
         except accepted_arguments.HasOperationError:
             raise UsageError(
-                f"{kernel.name}() got an operation that yields another operation: let the first go on with "
-                "and_then instead of map"
+                f"{kernel.name}() got an operation that yields another operation: make it with and_then "
+                "instead of map"
             ) from None
         launch._used, launch._index = True, self._index
         try:

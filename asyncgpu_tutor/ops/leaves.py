@@ -72,7 +72,7 @@ class Download(DeviceOp[npt.NDArray[Any]]):
         if ran and array.mode == "owned":
             raise UseAfterMoveError(
                 f"array {array.name!r} was moved into an earlier run of d2h(). Build the operation again, "
-                "with what yields the array."
+                "from the operation that yields the array."
             )
         if context._run.captures:
             context.on_failed_capture(self._undo)

@@ -153,7 +153,7 @@ class DeviceOp(Generic[T]):
 
         def _no_data(self, *_, **__):
             raise NotDataError(
-                f"<DeviceOp {self._label}> has no entries and no value, as it describes work: "
+                f"<DeviceOp {self._label}> has no entries and no value, because it describes work: "
                 "op.sync() or await op runs it and gives the result, and op.map(function) says what to do "
                 "with its handle. op.first() and op.last() are operations for one of several results, "
                 "op.unzip(n) for all n."
@@ -506,7 +506,7 @@ def _cure(name: str) -> str:
     if name in ("result", "get", "run", "wait", "compute", "execute"):
         return "op.sync() runs it and blocks for the result, and await op does so without blocking"
     return (
-        "it is a description of work. op.sync() or await op runs it and gives the result; inside of a chain "
+        "it only describes work. op.sync() or await op runs it and gives the result; inside a chain, f in "
         "op.map(f) gets the handle of the result"
     )
 

@@ -41,13 +41,13 @@ class Replayed(ABC, Generic[T]):
             if name.startswith("_") or not hasattr(DeviceOp, name):
                 raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
             raise AttributeError(
-                f"{self!r} has no {name!r}, as it is no operation: launch() makes one of each run, so write "
+                f"{self!r} has no {name!r}, because it is not an operation: launch() makes one, so write "
                 f".launch().{name}(...)"
             )
 
         def __await__(self) -> NoReturn:
             raise errors.NotAnOperationError(
-                f"{self!r} cannot be awaited, as it is no operation: launch() makes one of each run, so "
+                f"{self!r} cannot be awaited, because it is not an operation: launch() makes one, so "
                 "await that"
             )
 

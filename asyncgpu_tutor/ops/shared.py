@@ -85,7 +85,7 @@ class _Once(DeviceOp[T]):
         here = getattr(context.stream, "capture", None)
         if isinstance(stream, CaptureStream) and stream.capture is not here:
             raise CaptureError(
-                f"{self.label!r} ran inside of a capture, so outside of it there is no result: use what a "
+                f"{self.label!r} ran inside a capture, so outside of it there is no result: use what a "
                 "launch yields, build the operation again, or run it once before the first capture"
             )
         use.hold_back(context.stream)

@@ -32,7 +32,7 @@ def spawn(op: DeviceOp[T], policy: SchedulingPolicy | None = None) -> asyncio.Ta
     """
     if isinstance(op, DeviceFuture):
         raise NotAnOperationError(
-            "spawn() makes a future of its own, and got one: pass the operation, as in agt.spawn(op), or "
+            "spawn() takes an operation, and got a future: pass the operation, as in agt.spawn(op), or "
             "start the future with asyncio.ensure_future(future)"
         )
     as_op(op)

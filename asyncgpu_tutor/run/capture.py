@@ -137,7 +137,7 @@ class Capture(Run):
         for stream in self.streams[1:]:
             if self.root.seen[stream.number] < stream.seen[stream.number]:
                 raise CaptureError(
-                    f"in the capture of {self.label!r} {stream!r} is never waited for: record an event at "
+                    f"in the capture of {self.label!r}, nothing waits for {stream!r}: record an event at "
                     "its end, and let the first stream wait for it, as agt.overlap does"
                 )
 
@@ -162,7 +162,7 @@ class Capture(Run):
         mine = self.own(stream)
         if not mine.forked:
             raise CaptureError(
-                f"in the capture of {self.label!r} {mine!r} starts by itself: let it wait first for an "
+                f"in the capture of {self.label!r}, {mine!r} starts by itself: let it wait first for an "
                 "event of the stream that it comes from, as agt.overlap does"
             )
         touched = args[3] if verb == "launch" else args
@@ -206,8 +206,8 @@ class Capture(Run):
         """A stream, if it is one of this capture's."""
         if not isinstance(stream, CaptureStream) or stream.capture is not self:
             raise CaptureError(
-                f"in the capture of {self.label!r} work can only go to its own streams, and {stream!r} is "
-                "none of them: use agt.overlap for side by side"
+                f"in the capture of {self.label!r}, work can only go to its own streams, and {stream!r} is "
+                "not one of them: use agt.overlap to run things side by side"
             )
         return stream
 
@@ -295,7 +295,7 @@ class CaptureContext(ExecutionContext):
         if not host.flags.c_contiguous:
             raise CaptureError(
                 f"the host array of shape {host.shape} is not C-contiguous, so it would be copied to one "
-                "that is, and what is written to it later would not arrive: use a whole array of "
+                "that is, and later changes to it would not arrive: use a whole array of "
                 "agt.pinned(shape, dtype)"
             )
         return host

@@ -21,7 +21,7 @@ from asyncgpu_tutor.traces.spans.tag import Tag
 
 numbers = itertools.count(1)  # of runs
 DECIDES_IN_A_GRAPH = (
-    "the device decides here, which it can only in a CUDA graph: capture the operation, as in "
+    "the device decides here, which it can do only in a CUDA graph: capture the operation, as in "
     "graph = op.graph_on(agt.create_stream()), and run graph.launch()"
 )
 
@@ -117,7 +117,7 @@ class ExecutionContext:
         """The same run, on a stream of another device: this one, or what that device's policy chooses."""
         if self._run.captures:
             raise errors.CaptureError(
-                f"{self._run.label!r} goes to {device.name} here, and what is captured stays on one device: "
+                f"{self._run.label!r} goes to {device.name} here, and a capture stays on one device: "
                 f"capture a part for each, in a block of agt.using({device.name!r})"
             )
         policy = current.policy_for(device).at(device)
@@ -247,7 +247,7 @@ class ExecutionContext:
         """
         if self._run.captures:
             raise errors.CaptureError(
-                f"array {array.name!r} goes to {device.name} here, and what is captured stays on one device: "
+                f"array {array.name!r} goes to {device.name} here, and a capture stays on one device: "
                 "copy it before, and capture what follows"
             )
         origin = array.device

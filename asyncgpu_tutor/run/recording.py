@@ -141,7 +141,7 @@ def _check(source: Source, first: Device) -> None:
     if first.simulated:
         raise UsageError(
             f"record(source={source!r}) is for a GPU: the times of {first.name} are modelled. Leave "
-            "source out; or, where there should be a GPU, agt.use('cuda') says why it is not found."
+            "source out, or, if there should be a GPU, call agt.use('cuda') to see why it is not found."
         )
     log = _recording.logs.get(first)
     if log is not None and (
@@ -149,8 +149,8 @@ def _check(source: Source, first: Device) -> None:
         or (source == "all" and "everything" not in log.about)
     ):
         raise UsageError(
-            f"a recording is under way whose times come from {log.clock}: record(source={source!r}) "
-            "cannot be inside of it"
+            f"a recording with times from {log.clock} is under way: record(source={source!r}) cannot begin "
+            "inside it"
         )
 
 

@@ -104,8 +104,8 @@ class Lane(Generic[T]):
             if inspect.iscoroutine(written):
                 written.close()
             raise UsageError(
-                f"the function of a request has returned {type(written).__name__}, and has to write at once "
-                "to the array that it is given: slot[...] = data"
+                f"the function of a request returned {type(written).__name__}, and should have written to "
+                "the array that it got, as in slot[...] = data"
             )
 
     def launch(self, request: Request) -> None:

@@ -69,13 +69,13 @@ class Server(Generic[T]):
     ) -> None:
         if lanes < 1 or waiting < 0:
             raise UsageError(
-                "a server needs at least one lane, and no fewer than 0 requests that may wait: got "
+                "a server needs at least one lane, and lets 0 or more requests wait: got "
                 f"lanes={lanes}, waiting={waiting}"
             )
         if not callable(pipeline):
             raise UsageError(
                 "the pipeline of a server is a function that gets a host array and returns the operation "
-                f"that reads it, and {pipeline!r} is none: each lane needs one of its own"
+                f"that reads it, so that each lane can have its own, and got {pipeline!r}"
             )
         self.shape = as_shape(shape)
         self.dtype = np.dtype(dtype)
@@ -250,8 +250,8 @@ class Server(Generic[T]):
         loop = asyncio.get_running_loop()
         if loop is not self._loop:
             raise UsageError(
-                "all lanes are busy, and they are given back in another event loop, the one that this "
-                "server was opened in: make a server for each loop, or send the requests to that one"
+                "all lanes are busy, and they become free in another event loop, where this server was "
+                "opened: make a server for each loop, or send your requests from that one"
             )
         turn: asyncio.Future[Lane[T]] = loop.create_future()
         self._turns[turn] = None

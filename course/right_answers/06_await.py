@@ -175,3 +175,36 @@ async def run_limited(ops, limit):
         for _ in range(limit):
             group.create_task(worker())
     return results
+
+
+# %% id=06-responsive
+import asyncio
+
+
+async def with_heartbeat(op, beat):
+    """Beats go by the clock: one that comes late does not put off those behind it."""
+    now, task = agt.current_device().now, agt.spawn(op)
+    due = now()
+    while not task.done():
+        beat()
+        due += 50
+        await agt.sleep(max(0, due - now()))
+    return await task
+
+
+# %% id=06-responsive
+import asyncio
+
+
+async def with_heartbeat(op, beat):
+    async def heart():
+        while True:
+            beat()
+            await agt.sleep(50)
+
+    beating, task = asyncio.create_task(heart()), agt.spawn(op)
+    task.add_done_callback(lambda _: beating.cancel())
+    try:
+        return await task
+    finally:
+        beating.cancel()

@@ -14,3 +14,71 @@ def overlap(*ops):
         return results
 
     return enqueue
+
+
+# %% id=10-shared
+def shared(op):
+    """The first caller, whose stream has the source in it, waits for nothing."""
+    result = event = None
+
+    def enqueue(context):
+        nonlocal result, event
+        if event is None:
+            result = op(context)
+            event = context.stream.record()
+        else:
+            context.stream.wait_event(event)
+        return result
+
+    return enqueue
+
+
+# %% id=10-future
+import asyncio
+
+
+class Future:
+    def __init__(self, result, event):
+        self.result = result
+        self.event = event
+
+    async def wait(self):
+        while not self.event.done:  # noqa: ASYNC110 - to look again and again is what is tried here
+            await asyncio.sleep(0)
+        return self.result
+
+    def __await__(self):
+        return self.wait().__await__()
+
+
+# %% id=10-round-robin
+def round_robin(size):
+    """Streams are made when their first turn comes."""
+    streams, turn = [], -1
+
+    def next_stream():
+        nonlocal turn
+        turn = (turn + 1) % size
+        if turn == len(streams):
+            streams.append(agt.create_stream())
+        return streams[turn]
+
+    return next_stream
+
+
+# %% id=10-overlap
+def overlap(*ops):
+    """One arm stays at home."""
+
+    def enqueue(context):
+        begun = context.stream.record()
+        arms = [context.fork() for _ in ops[1:]]
+        for arm in arms:
+            arm.stream.wait_event(begun)
+        results = [op(arm) for op, arm in zip(ops[1:], arms, strict=True)]
+        results[:0] = [op(context) for op in ops[:1]]
+        for arm in arms:
+            context.stream.wait_event(arm.stream.record())
+        return tuple(results)
+
+    return enqueue

@@ -123,3 +123,57 @@ def pagerank(sources, weight):
         lambda given: whole(n, sources, weight, *given, grid=-(-n // 256), block=256)
     )
     return op.and_then(lambda given: agt.d2h(given[2])).sync()
+
+
+# %% id=11-meet
+MEET = r"""
+__device__ void meet(unsigned int* arrived, unsigned int goal)
+{
+    __syncthreads();
+    if (threadIdx.x == 0) {
+        __threadfence();
+        atomicAdd(arrived, 1);
+        unsigned int looks = 0;
+        while (atomicAdd(arrived, 0) < goal) {
+            if (++looks == 10000000) break;
+        }
+        if (looks == 10000000) __trap();
+        __threadfence();
+    }
+    __syncthreads();
+}
+"""
+
+
+# %% id=11-queue
+QUEUE = r"""
+__device__ float work(unsigned int length)
+{
+    __shared__ float part[64];
+    float sum = 0.0f;
+    for (unsigned int k = threadIdx.x + 1; k <= length; k += blockDim.x) {
+        sum += 1.0f / ((float)k * (float)k);
+    }
+    part[threadIdx.x] = sum;
+    __syncthreads();
+    for (unsigned int half = blockDim.x / 2; half > 0; half /= 2) {
+        if (threadIdx.x < half) part[threadIdx.x] += part[threadIdx.x + half];
+        __syncthreads();
+    }
+    return part[0];
+}
+
+extern "C" __global__ void queue(
+    unsigned int jobs, const unsigned int* lengths, unsigned int* next, float* results)
+{
+    __shared__ unsigned int job;
+    while (true) {
+        if (threadIdx.x == 0) job = atomicAdd(next, 1);
+        __syncthreads();
+        unsigned int mine = job;
+        if (mine >= jobs) return;
+        float sum = work(lengths[job]);
+        if (threadIdx.x == 0) results[job] = sum;
+    }
+}
+"""

@@ -110,7 +110,7 @@ def blank(shape, dtype):
     return agt.with_context(enqueue)
 
 
-# %% id=03-zeros cause="element (0, 0) is 1.6843e+07, and should be 0"
+# %% id=03-zeros cause="element (0, 0) is 16843009, and should be 0"
 def blank(shape, dtype):
     def enqueue(context):
         array = context.empty(shape, dtype)

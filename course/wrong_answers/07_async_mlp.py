@@ -780,3 +780,21 @@ def chain(x, w0, w1, gemm, matvec, relu):
         return gemm(x, agt.dup(w0).last(), hidden).and_then(lambda hidden: matvec(hidden, w1, output)).and_then(relu)
 
     return room.and_then(stages).to_host()
+
+
+# %% id=07-capture cause="with 7 operations, with launch 1, `graph.launch()` should return a list of 7"
+def capture(ops, stream):
+    return agt.overlap(*[op.prepare().launch() for op in ops[:4]]).graph_on(stream)
+
+
+# %% id=07-two-devices cause="`relu` ran 4 times, and should run 7 times"
+async def on_both(recipe, batches, weights, devices):
+    copies = []
+    for device in devices:
+        with agt.using(device):
+            copies.append(await agt.h2d(weights).share())
+    tasks = []
+    for i, x in enumerate(batches[:4]):
+        with agt.using(devices[i % 2]):
+            tasks.append(agt.spawn(recipe(x, copies[i % 2])))
+    return await asyncio.gather(*tasks)

@@ -405,3 +405,86 @@ async def handle(i, prepare, process):
             return await process(x)
         except KeyError:
             return await process(x)
+
+
+# %% id=08-blame cause="with exhibit D repaired, `blame` says ('chunk 0', 'host late')"
+def blame(trace):
+    gap = agt.analyse(trace).gaps[0]
+    return gap.main.span.label, "host late"
+
+
+# %% id=08-blame cause="with exhibit G repaired, `blame` says ('part 3', 'start-up')"
+def blame(trace):
+    found = agt.analyse(trace)
+    return found.gaps[0].main.span.label, max(found.idle_by_cause, key=found.idle_by_cause.get)
+
+
+# %% id=08-blame cause="with a gap of two parts, `blame` says ('c', 'host late')"
+def blame(trace):
+    part = max((gap.main for gap in agt.analyse(trace).gaps), key=lambda part: part.duration)
+    return part.span.label, part.cause
+
+
+# %% id=08-gain cause="with a short kernel beside a long copy, `gain` says 0.571"
+def gain(before, after):
+    def quickest(rounds):
+        return min(max(s.end for s in work) - work[0].start for work in rounds)
+
+    return quickest(before) / quickest(after)
+
+
+# %% id=08-gain cause="with a short kernel beside a long copy, `gain` says 1.25"
+def gain(before, after):
+    def quickest(rounds):
+        return min(max(s.end for s in work) - min(s.start for s in work) for work in rounds[1:])
+
+    return quickest(before) / quickest(after)
+
+
+# %% id=08-stats cause="with spans whose names are alike, `shares` says (180.0, 50.0)"
+def shares(trace, name):
+    own = sum(span.duration for span in trace.find(name))
+    everything = sum(span.duration for span in trace.device_spans if span.kind == "kernel")
+    return 100 * own / everything, 100 * own / trace.metrics().device_makespan
+
+
+# %% id=08-stats cause="with spans whose names are alike, `shares` says (20.0, 20.0)"
+def shares(trace, name):
+    work = trace.device_spans
+    kernels = [span for span in work if span.kind == "kernel"]
+    own = sum(span.duration for span in kernels if span.name == name)
+    return 100 * own / sum(s.duration for s in kernels), 100 * own / (work[-1].end - work[0].start)
+
+
+# %% id=08-creeping cause="with ranges with odd values, `creeping` says 'rare'"
+def creeping(trace):
+    times = {}
+    for span in trace:
+        if span.kind == "range":
+            times.setdefault(span.name, []).append(span.duration)
+    grown = {n: np.median(us[-10:]) / np.median(us[:10]) for n, us in times.items()}
+    return max(grown, key=grown.get)
+
+
+# %% id=08-creeping cause="with ranges with odd values, `creeping` says 'fives'"
+def creeping(trace):
+    times = {}
+    for span in trace:
+        if span.kind == "range":
+            times.setdefault(span.name, []).append(span.duration)
+    grown = {n: np.median(us[-10:]) / np.median(us[:10]) for n, us in times.items() if len(us) > 20}
+    return max(grown, key=grown.get)
+
+
+# %% id=08-creeping cause="with ranges with odd values, `creeping` says 'halves'"
+def creeping(trace):
+    times = {}
+    for span in trace:
+        if span.kind == "range":
+            times.setdefault(span.name, []).append(span.duration)
+    grown = {}
+    for name, us in times.items():
+        half = len(us) // 2
+        if half >= 10:
+            grown[name] = np.median(us[half:]) / np.median(us[:half])
+    return max(grown, key=grown.get)

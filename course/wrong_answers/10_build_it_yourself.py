@@ -450,3 +450,119 @@ def round_robin(size):
         return streams[turn % size]
 
     return next_stream
+
+
+# %% id=10-and-then cause="with the same operation, run again, `second` ran 1 time, and should run 2 times"
+def and_then(op, f):
+    known = {}
+
+    def enqueue(context):
+        if context not in known:
+            known[context] = f(op(context))(context)
+        return known[context]
+
+    return enqueue
+
+
+# %% id=10-zip cause="with 7 operations, of which two are there twice, an operation of `zip_ops` should"
+def zip_ops(*ops):
+    return lambda context: tuple(op(context) for op in dict.fromkeys(ops))
+
+
+# %% id=10-zip cause="`op0` ran 1 time, and should run 2 times"
+def zip_ops(*ops):
+    def enqueue(context):
+        results = {}
+        for op in ops:
+            if op not in results:
+                results[op] = op(context)
+        return tuple(results[op] for op in ops)
+
+    return enqueue
+
+
+# %% id=10-shared cause="`other` ran 2 times, and should run once"
+def shared(op):
+    result = event = None
+
+    def enqueue(context):
+        nonlocal result, event
+        if result is None:
+            result = op(context)
+            event = context.stream.record()
+        context.stream.wait_event(event)
+        return result
+
+    return enqueue
+
+
+# %% id=10-shared cause="`other` yields None, and `shared` made False (bool) of it"
+def shared(op):
+    known = []
+
+    def enqueue(context):
+        if not known:
+            known.append((op(context) or False, context.stream.record()))
+        result, event = known[0]
+        context.stream.wait_event(event)
+        return result
+
+    return enqueue
+
+
+# %% id=10-future cause="gave others another turn all the same: look before you `yield`"
+class Future:
+    def __init__(self, result, event):
+        self.result = result
+        self.event = event
+
+    def __await__(self):
+        yield
+        while not self.event.done:
+            yield
+        return self.result
+
+
+# %% id=10-future cause="`time.sleep` blocks the event loop"
+import time
+
+
+class Future:
+    def __init__(self, result, event):
+        self.result = result
+        self.event = event
+
+    def __await__(self):
+        while not self.event.done:
+            time.sleep(1e-4)
+            yield
+        return self.result
+
+
+# %% id=10-overlap cause="`arm2` (stream 2) is made to wait for `arm0` (stream 2), and needn't"
+def overlap(*ops):
+    def enqueue(context):
+        begun = context.stream.record()
+        arms = [context.fork() for _ in ops[:2]]
+        for arm in arms:
+            arm.stream.wait_event(begun)
+        results = [op(arms[i % 2]) for i, op in enumerate(ops)]
+        for arm in arms:
+            context.stream.wait_event(arm.stream.record())
+        return tuple(results)
+
+    return enqueue
+
+
+# %% id=10-round-robin cause="with a pool of 4, 2 different streams came in 48 turns, and 4 is right"
+turns = []
+
+
+def round_robin(size):
+    streams = [agt.create_stream() for _ in range(size)]
+
+    def next_stream():
+        turns.append(1)
+        return streams[len(turns) % size]
+
+    return next_stream

@@ -390,7 +390,7 @@ __device__ void send(unsigned int* tail, unsigned int* full, unsigned int* value
 }
 """
 
-# %% id=12-channel cause="waits for ever"
+# %% id=12-channel cause="which of them stays is left to chance"
 SEND = r"""
 __device__ void send(unsigned int* tail, unsigned int* full, unsigned int* values, unsigned int x)
 {
@@ -650,5 +650,83 @@ __device__ Poll poll(unsigned int* cell, unsigned int& x)
     __threadfence();
     x = cell[1];
     return READY;
+}
+"""
+
+
+# %% id=12-executor cause="with 0 futures, it took 1 round"
+RUN_ALL = r"""
+template <typename Future>
+__device__ int run_all(Future* futures, int n)
+{
+    int rounds = 0;
+    unsigned int open = n == 32 ? 0xffffffffu : (1u << n) - 1;
+    do {
+        for (int k = 0; k < n; k++)
+            if (open >> k & 1 && futures[k].poll() == READY) open &= ~(1u << k);
+        rounds++;
+    } while (open);
+    return rounds;
+}
+"""
+
+
+# %% id=12-warp cause="32 lanes look into the mailbox"
+WARP_TAKE = r"""
+__device__ Poll warp_take(unsigned int* mail, unsigned int& message)
+{
+    int state = PENDING; unsigned int m = 0;
+    state = take(mail, m);
+    state = __shfl_sync(0xffffffffu, state, 0);
+    m = __shfl_sync(0xffffffffu, m, 0);
+    if (state == READY) message = m;
+    return (Poll)state;
+}
+"""
+
+
+# %% id=12-warp cause="a warp waits in `warp_take` for another one"
+WARP_TAKE = r"""
+__device__ Poll warp_take(unsigned int* mail, unsigned int& message)
+{
+    int state = PENDING; unsigned int m = 0;
+    if (threadIdx.x % 32 == 0) { Poll p = take(mail, m); state = p; }
+    __syncthreads();
+    state = __shfl_sync(0xffffffffu, state, 0);
+    m = __shfl_sync(0xffffffffu, m, 0);
+    if (state == READY) message = m;
+    return (Poll)state;
+}
+"""
+
+
+# %% id=12-oneshot cause="have it take nothing away"
+ONESHOT = r"""
+__device__ void send(unsigned int* cell, unsigned int x)
+{
+    cell[1] = x;
+    __threadfence();
+    atomicExch(&cell[0], 1u);
+}
+
+__device__ Poll poll(unsigned int* cell, unsigned int& x)
+{
+    if (atomicExch(&cell[0], 0u) == 0) return PENDING;
+    __threadfence();
+    x = cell[1];
+    return READY;
+}
+"""
+
+
+# %% id=12-channel cause="of which each of two threads sends"
+SEND = r"""
+__device__ void send(unsigned int* tail, unsigned int* full, unsigned int* values, unsigned int x)
+{
+    if (threadIdx.x) return;
+    unsigned int place = atomicAdd(tail, 1u);
+    values[place] = x;
+    __threadfence();
+    atomicExch(&full[place], 1u);
 }
 """

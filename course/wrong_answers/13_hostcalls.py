@@ -51,7 +51,7 @@ def answer(mail, rounds):
         mail[0] = 2
 
 
-# %% id=13-ask cause="no `__threadfence_system()` between the question and the flag"
+# %% id=13-ask cause="no `__threadfence_system()` between the last look at the flag and the answer"
 ASK = r"""
 __global__ void ask(volatile unsigned* mail, int n, unsigned* out)
 {
@@ -149,7 +149,7 @@ __global__ void ask(volatile unsigned* mail, int n, unsigned* out)
 """
 
 
-# %% id=13-ask cause="waits for ever"
+# %% id=13-ask cause="neither a wait without a count does"
 ASK = r"""
 __global__ void ask(volatile unsigned* mail, int n, unsigned* out)
 {
@@ -168,7 +168,7 @@ __global__ void ask(volatile unsigned* mail, int n, unsigned* out)
 """
 
 
-# %% id=13-ask cause="and a quick host reads an old one there"
+# %% id=13-ask cause="the host was asked for [0, 100, 101]"
 ASK = r"""
 __global__ void ask(volatile unsigned* mail, int n, unsigned* out)
 {
@@ -392,7 +392,7 @@ __global__ void bill(unsigned long long* mail, unsigned long long* stack, int n,
 """
 
 
-# %% id=13-batch cause="one after the other"
+# %% id=13-batch cause="one call after the other"
 def price_all(prices):
     def handler(items, amounts, _):
         return np.array([prices[item] * amount for item, amount in zip(items, amounts)])
@@ -408,7 +408,7 @@ def price_all(prices):
     return handler
 
 
-# %% id=13-batch cause="the result has shape"
+# %% id=13-batch cause="a NumPy array should come out, and not np.uint64"
 def price_all(prices):
     def handler(items, amounts, _):
         return prices[items].sum() * amounts.sum()
@@ -975,7 +975,7 @@ __global__ void bill(unsigned long long* mail, unsigned long long* stack, int n,
 """
 
 
-# %% id=13-batch cause="one after the other"
+# %% id=13-batch cause="one call after the other"
 def price_all(prices):
     table = list(np.asarray(prices))
 
@@ -985,7 +985,7 @@ def price_all(prices):
     return handler
 
 
-# %% id=13-ask cause="first the question, then the flag"
+# %% id=13-ask cause="first the question, then the fence, then the flag"
 ASK = r"""
 __global__ void ask(volatile unsigned* mail, int n, unsigned* out)
 {
@@ -1005,7 +1005,7 @@ __global__ void ask(volatile unsigned* mail, int n, unsigned* out)
 """
 
 
-# %% id=13-batch cause="one after the other"
+# %% id=13-batch cause="one call after the other"
 def price_all(prices):
     def handler(items, amounts, _):
         found = prices[items]
@@ -1146,6 +1146,299 @@ __global__ void pipeline(unsigned long long* mail, unsigned long long* stack, in
         }
         __syncthreads();
         if (n < 0) return;
+    }
+}
+"""
+
+
+# %% id=13-stack cause="change the tag by 3, and 4 is right"
+class FreeStack:
+    """A stack whose top counts who takes, and nobody who puts back."""
+
+    start = (0, 0)
+    pushed = 0
+
+    @staticmethod
+    def pop():
+        while True:
+            top = yield "load", "top"
+            if top[0] is None:
+                return None
+            below = yield "load", ("next", top[0])
+            if (yield "cas", "top", top, (below, top[1] + 1)):
+                return top[0]
+
+    @classmethod
+    def push(cls, packet):
+        while True:
+            top = yield "load", "top"
+            yield "store", ("next", packet), top[0]
+            if (yield "cas", "top", top, (packet, top[1] + cls.pushed)):
+                return
+
+
+# %% id=13-stack cause="change the tag by 0, and 3 is right"
+class TagOfPops:
+    start = (0, 0)
+    pushed = 0
+
+    @staticmethod
+    def pop():
+        while True:
+            top = yield "load", "top"
+            if top[0] is None:
+                return None
+            below = yield "load", ("next", top[0])
+            if (yield "cas", "top", top, (below, top[1] + 1)):
+                return top[0]
+
+    @classmethod
+    def push(cls, packet):
+        while True:
+            top = yield "load", "top"
+            yield "store", ("next", packet), top[0]
+            if (yield "cas", "top", top, (packet, top[1] + cls.pushed)):
+                return
+
+
+class FreeStack(TagOfPops):
+    """A stack whose top counts who puts back, and nobody who takes."""
+
+    pushed = 1
+
+    @staticmethod
+    def pop():
+        while True:
+            top = yield "load", "top"
+            if top[0] is None:
+                return None
+            below = yield "load", ("next", top[0])
+            if (yield "cas", "top", top, (below, top[1])):
+                return top[0]
+
+
+# %% id=13-answer cause="letter 0 asked for the double of 7, and the kernel read 20"
+async def answer(mail, rounds):
+    for k in range(rounds):
+        while mail[0] != 1:
+            await agt.sleep(1)
+        mail[2] = 2 * (10 + k * k)
+        mail[0] = 2
+
+
+# %% id=13-answer cause="the answer goes to `mail[2]`"
+async def answer(mail, rounds):
+    for _ in range(rounds):
+        while mail[0] != 1:
+            await agt.sleep(1)
+        mail[1] = 2 * mail[1]
+        mail[0] = 2
+
+
+# %% id=13-ask cause="no `__threadfence_system()` between the question and the flag"
+ASK = r"""
+__global__ void ask(volatile unsigned* mail, int n, unsigned* out)
+{
+    for (int k = 0; k < n; ++k) {
+        mail[1] = 100 + k;
+        if (k == 0) __threadfence_system();
+        mail[0] = 1;
+        int turns = 0;
+        while (mail[0] != 2) {
+            if (++turns > 1000000) return;
+            __nanosleep(100);
+        }
+        __threadfence_system();
+        out[k] = mail[2];
+    }
+}
+"""
+
+
+# %% id=13-ask cause="between the last look at the flag and the answer"
+ASK = r"""
+__global__ void ask(volatile unsigned* mail, int n, unsigned* out)
+{
+    for (int k = 0; k < n; ++k) {
+        mail[1] = 100 + k;
+        __threadfence_system();
+        mail[0] = 1;
+        int turns = 0;
+        while (mail[0] != 2) {
+            if (++turns > 1000000) return;
+            __nanosleep(100);
+        }
+        if (k == 0) __threadfence_system();
+        out[k] = mail[2];
+    }
+}
+"""
+
+
+# %% id=13-ask cause="a host that never answers, the kernel does not come back"
+ASK = r"""
+__global__ void ask(volatile unsigned* mail, int n, unsigned* out)
+{
+    for (int k = 0; k < n; ++k) {
+        mail[1] = 100 + k;
+        __threadfence_system();
+        mail[0] = 1;
+        int turns = 0;
+        while (mail[0] != 2) {
+            if (++turns > 1000000) __trap();
+            __nanosleep(100);
+        }
+        __threadfence_system();
+        out[k] = mail[2];
+    }
+}
+"""
+
+
+# %% id=13-ask cause="the host was asked for [100, 101], and"
+ASK = r"""
+__global__ void ask(volatile unsigned* mail, int n, unsigned* out)
+{
+    for (int k = 0; k < n - 1; ++k) {
+        mail[1] = 100 + k;
+        __threadfence_system();
+        mail[0] = 1;
+        int turns = 0;
+        while (mail[0] != 2) {
+            if (++turns > 1000000) return;
+            __nanosleep(100);
+        }
+        __threadfence_system();
+        out[k] = mail[2];
+    }
+}
+"""
+
+
+# %% id=13-stack cause="change the tag by 6, and 3 is right"
+class FreeStack:
+    start = (0, 0)
+    @staticmethod
+    def pop():
+        while True:
+            top = yield "load", "top"
+            packet, tag = top
+            if packet is None:
+                return None
+            below = yield "load", ("next", packet)
+            if (yield "cas", "top", top, (below, tag + 2)):
+                return packet
+    @staticmethod
+    def push(packet):
+        while True:
+            top = yield "load", "top"
+            yield "store", ("next", packet), top[0]
+            if (yield "cas", "top", top, (packet, top[1] + 1)):
+                return
+
+
+# %% id=13-stack cause="change the tag by"
+class FreeStack:
+    start = (0, 0)
+    @staticmethod
+    def pop():
+        while True:
+            top = yield "load", "top"
+            packet, tag = top
+            if packet is None:
+                return None
+            below = yield "load", ("next", packet)
+            if (yield "cas", "top", top, (below, tag + 1) if below is not None else (None, 0)):
+                return packet
+    @staticmethod
+    def push(packet):
+        while True:
+            top = yield "load", "top"
+            yield "store", ("next", packet), top[0]
+            if (yield "cas", "top", top, (packet, top[1] + 1)):
+                return
+
+
+# %% id=13-stack cause="change the tag by"
+class FreeStack:
+    start = (0, 0)
+    @staticmethod
+    def pop():
+        while True:
+            top = yield "load", "top"
+            packet, tag = top
+            if packet is None:
+                return None
+            below = yield "load", ("next", packet)
+            if (yield "cas", "top", top, (below, (tag + 1) % 8)):
+                return packet
+    @staticmethod
+    def push(packet):
+        while True:
+            top = yield "load", "top"
+            yield "store", ("next", packet), top[0]
+            if (yield "cas", "top", top, (packet, (top[1] + 1) % 8)):
+                return
+
+
+# %% id=13-bill cause="element 0 is 1594679336, and should be 3240000020520"
+BILL = r"""
+#include "hostcall.cuh"
+__global__ void bill(unsigned long long* mail, unsigned long long* stack, int n,
+                     const int* items, const int* amounts, unsigned long long* costs)
+{
+    Hostcalls host = hostcalls(mail, stack);
+    unsigned long long price = 0;
+    if (blockIdx.x >= n || threadIdx.x > 0) return;
+    bool ok = hostcall(host, 16, items[blockIdx.x], 0, 0, price);
+    if (ok) costs[blockIdx.x] = (unsigned)price * amounts[blockIdx.x];
+}
+"""
+
+
+# %% id=13-batch cause="element 0 is 15252000342016.0, and should be"
+def price_all(prices):
+    table = np.asarray(prices)
+    def handler(items, amounts, _):
+        return (table[items] * amounts).astype(np.float32)
+    return handler
+
+
+# %% id=13-batch cause="one call after the other"
+def price_all(prices):
+    def handler(items, amounts, _):
+        found = prices[items].tolist()
+        return np.array([price * n for price, n in zip(found, amounts.tolist())], np.uint64)
+
+    return handler
+
+
+# %% id=13-pipeline cause="with no answer to one call, kernel 'pipeline'"
+PIPELINE = r"""
+#include "hostcall.cuh"
+__global__ void pipeline(unsigned long long* mail, unsigned long long* stack, int pieces, int size)
+{
+    Hostcalls host = hostcalls(mail, stack);
+    __shared__ int p, n; __shared__ int ok;
+    for (int piece = blockIdx.x; piece < pieces; piece += gridDim.x) {
+        if (threadIdx.x == 0) {
+            p = hostcall_begin(host); ok = p >= 0;
+            if (ok) { hostcall_ask(host, p, HOSTCALL_READ, 0, piece * size, size); ok = hostcall_wait(host, p); }
+            if (ok) n = (int)hostcall_answer(host, p);
+        }
+        __syncthreads();
+        char* bytes = hostcall_bytes(host, p);
+        for (int i = threadIdx.x; i < n; i += blockDim.x)
+            if (bytes[i] >= 'a' && bytes[i] <= 'z') bytes[i] -= 32;
+        __syncthreads();
+        if (threadIdx.x == 0) {
+            hostcall_ask(host, p, HOSTCALL_WRITE, 1, piece * size, n);
+            ok = hostcall_wait(host, p);
+            if (ok) hostcall_end(host, p);
+        }
+        __syncthreads();
+        if (!ok) return;
+        __syncthreads();
     }
 }
 """

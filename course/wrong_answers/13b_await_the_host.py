@@ -80,7 +80,7 @@ struct Ask {
 """
 
 
-# %% id=13b-ask cause="call 0 was answered 10, and `answer` is 0"
+# %% id=13b-ask cause="call 0 was answered 1000000007, and `answer` is 0"
 ASK = r"""
 struct Ask {
     Hostcalls host;
@@ -183,7 +183,7 @@ __global__ void first(unsigned long long* mail, unsigned long long* stack, int a
 """
 
 
-# %% id=13b-first cause="`out[0]` is 0, and 40 is right"
+# %% id=13b-first cause="`out[0]` is 0, and 4000000028 is right"
 FIRST = r"""
 #include "hostcall_async.cuh"
 __global__ void first(unsigned long long* mail, unsigned long long* stack, int a, int b, long long* out)
@@ -326,3 +326,56 @@ __global__ void ahead(unsigned long long* mail, unsigned long long* stack, int p
 
 # %% id=13b-ask cause="should be the text of device code"
 ASK = ["step", "packet", "answer"]
+
+
+# %% id=13b-both cause="and 6000000084000000294 is right"
+BOTH = r"""
+#include "hostcall_async.cuh"
+__global__ void both(unsigned long long* mail, unsigned long long* stack, int a, int b, long long* out)
+{
+    Hostcalls host = hostcalls(mail, stack);
+    auto pair = join(ask(host, 16, a, 0, 0), ask(host, 16, b, 0, 0));
+    block_on(pair);
+    if (pair.a.error != 0) *out = -pair.a.error;
+    else if (pair.b.error != 0) *out = -pair.b.error;
+    else *out = (int)pair.a.answer * (int)pair.b.answer;
+}
+"""
+
+
+# %% id=13b-first cause="and 3000000021 is right"
+FIRST = r"""
+#include "hostcall_async.cuh"
+__global__ void first(unsigned long long* mail, unsigned long long* stack, int a, int b, long long* out)
+{
+    Hostcalls host = hostcalls(mail, stack);
+    auto race = within(select(ask(host, 16, a, 0, 0), ask(host, 16, b, 0, 0)), 200000);
+    block_on(race);
+    if (race.winner == 1) *out = -1;
+    else *out = race.a.winner == 0 ? (int)race.a.a.answer : (int)race.a.b.answer;
+}
+"""
+
+
+# %% id=13b-ask cause="no `__threadfence_system()` between `hostcall_done` and `hostcall_answer`"
+ASK = r"""
+struct Ask {
+    Hostcalls host;
+    unsigned long long a;
+    int step, packet;
+    unsigned long long answer;
+    __device__ Poll poll()
+    {
+        if (step == 0) {
+            packet = hostcall_try_begin(host);
+            if (packet < 0) return PENDING;
+            hostcall_ask(host, packet, 16, a, 0, 0);
+            step = 1;
+        }
+        if (!hostcall_done(host, packet)) return PENDING;
+        answer = hostcall_answer(host, packet);
+        hostcall_end(host, packet);
+        return READY;
+    }
+};
+"""

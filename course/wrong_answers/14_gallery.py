@@ -19,7 +19,7 @@ def total(players):
     return counts
 
 
-# %% id=14-darts cause="`total` should return 78, and returned 5"
+# %% id=14-darts cause="`total` should return 7800000546, and returned 500000035"
 def total(players):
     counts = agt.overlap(*[player.to_host() for player in players]).sync()
     for count in counts:
@@ -153,7 +153,7 @@ def fly(step, at, speed, steps):
     return at.ravel()
 
 
-# %% id=14-darts cause="should return 78, and returned 104"
+# %% id=14-darts cause="should return 7800000546, and returned 104"
 def total(players):
     counts = agt.overlap(*[player.to_host() for player in players]).sync()
     return sum(len(count) for count in counts)
@@ -225,6 +225,35 @@ extern "C" __global__ void grep(
     unsigned int votes = __ballot_sync(0xffffffffu, yes);
     if (votes == 0) return;
     int lane = threadIdx.x % 32, first = __ffs(votes), slot = 0;
+    if (lane == first) slot = atomicAdd(count, __popc(votes));
+    slot = __shfl_sync(0xffffffffu, slot, first);
+    if (yes) places[slot + __popc(votes & ((1u << lane) - 1))] = i;
+}
+"""
+
+
+# %% id=14-darts cause="with 21 players, `total` should return"
+def total(players):
+    counts = agt.overlap(*[player.to_host() for player in players[:8]]).sync()
+    return sum(int(count.sum()) for count in counts)
+
+
+# %% id=14-darts cause="with 4 players, `total` should return"
+def total(players):
+    counts = agt.overlap(*[player.to_host() for player in players]).sync()
+    return sum(int(count.sum(dtype=np.uint32)) for count in counts)
+
+
+# %% id=14-grep cause="with a text of 224 letters"
+GREP = r"""
+extern "C" __global__ void grep(
+    int n, const unsigned char* text, unsigned char letter, int* places, int* count)
+{
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    bool yes = i < n && text[i] == 'a';
+    unsigned int votes = __ballot_sync(0xffffffffu, yes);
+    if (votes == 0) return;
+    int lane = threadIdx.x % 32, first = __ffs(votes) - 1, slot = 0;
     if (lane == first) slot = atomicAdd(count, __popc(votes));
     slot = __shfl_sync(0xffffffffu, slot, first);
     if (yes) places[slot + __popc(votes & ((1u << lane) - 1))] = i;

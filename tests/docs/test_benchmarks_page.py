@@ -67,7 +67,7 @@ def test_graphs_and_what_beats_them() -> None:
     assert all(abs(apart[dim] - 1) < 0.025 for dim in apart if dim >= 512)
     us = {(row["way"], row["dim"]): row["us"] for row in FOUND["pipeline"]}
     more = us["ours, a graph", 64] - us["CuPy, captured graph", 64]
-    assert f"some microseconds of ours**, {more:.0f} of them at DIM 64" in PAGE
+    assert f"a few microseconds of ours**, {more:.0f} of them at DIM 64" in PAGE
     assert f"At 128 it is {apart[128]:.2f}, and PyTorch's {theirs[128] / raw[128]:.2f}" in PAGE
     one = ratios("CuPy by hand, one batch alone")
     assert f"take {ours[64] / one[64]:.2f} times as long as one batch alone by hand" in PAGE

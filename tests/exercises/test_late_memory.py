@@ -15,13 +15,14 @@ FENCE = "__threadfence();"
 
 def refused(name: str, answer: str) -> list[str]:
     """The causes for which an answer is refused: by value where memory is late, or else by its races."""
-    exercise, causes = EXERCISES[name], []
+    exercise, causes = EXERCISES[name], list[str]()
     for seed in ADVERSARIES:
-        try:
+        for judge in filter(None, (exercise.hostile, exercise.check)):
             with private_device(adversary=seed):
-                (exercise.hostile or exercise.check)(answer, answers.model(exercise))
-        except Rejected as rejected:
-            causes.append(rejected.cause)
+                try:
+                    judge(answer, answers.model(exercise))
+                except Rejected as rejected:
+                    causes.append(rejected.cause)
     return causes
 
 

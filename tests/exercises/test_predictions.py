@@ -99,9 +99,7 @@ def test_the_last_answer_counts_and_takes_back_the_verdict() -> None:
 def test_mistakes_are_told() -> None:
     with pytest.raises(UsageError, match="this answer is empty"):
         Prediction("?").commit(" ")
-    with pytest.raises(
-        UsageError, match="a number is wanted here, such as 120, and this is '100 µs'"
-    ):
+    with pytest.raises(UsageError, match="type a number here, such as 120, and not '100 µs'"):
         Prediction("?", within=0.1).commit("100 µs")
     with pytest.raises(UsageError, match="at least two options, or none, and got 1"):
         Prediction("?", yes="y")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from typing import Any
 
 import numpy as np
@@ -102,6 +103,16 @@ def test_what_goes_wrong_with_tasks_is_told_with_its_cure() -> None:
             equal(call(never, agt.ones(8).to_host()), np.ones(8))
         with pytest.raises(Rejected, match=r"ExceptionGroup.*TypeError: a coroutine was expected"):
             call(in_a_group, agt.ones(8).to_host())
+
+
+def test_only_a_task_may_not_sleep_by_the_clock_on_the_wall() -> None:
+    async def answer() -> None:
+        time.sleep(0)  # noqa: ASYNC251 - it is what is refused
+
+    with pytest.raises(Rejected, match=r"`time.sleep` blocks the event loop"):
+        call(answer)
+    call(time.sleep, 0)
+    call(asyncio.sleep, 1e-6)  # for which the loop itself sleeps
 
 
 def test_a_coroutine_where_a_plain_function_belongs_is_named_as_the_cause() -> None:

@@ -99,9 +99,9 @@ def test_it_is_called_once_and_first(device: Device, before: str) -> None:
         "first": launch.first,
     }
     does[before]()
-    with pytest.raises(UsageError, match="call it once, and first"):
+    with pytest.raises(UsageError, match=r"call output\(\) once, before anything"):
         launch.output()
-    with pytest.raises(UsageError, match="call it once, and first"):
+    with pytest.raises(UsageError, match=r"call output\(\) once, before anything"):
         launch.output("y")
 
 

@@ -277,7 +277,7 @@ def test_a_result_from_inside_is_none_outside(device: Device) -> None:
     x, y = arrays(1, 0)
     shared = into(x, y).shared()
     shared.graph_on(agt.create_stream())
-    with pytest.raises(CaptureError, match="ran inside of a capture"):
+    with pytest.raises(CaptureError, match="ran inside a capture"):
         shared.sync()
 
 
@@ -322,7 +322,7 @@ def test_a_scope_captures_piece_by_piece(device: Device) -> None:
 
 @pytest.mark.parametrize(
     ("forks", "joins", "says"),
-    [(True, False, "never waited for"), (False, True, "starts by itself"), (True, True, "")],
+    [(True, False, "nothing waits for"), (False, True, "starts by itself"), (True, True, "")],
 )
 def test_a_branch_is_in_it_at_its_ends(device: Device, forks: bool, joins: bool, says: str) -> None:
     x, y = arrays(1, 0)

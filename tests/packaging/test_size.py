@@ -21,9 +21,10 @@ ROOT = Path(__file__).resolve().parents[2]
 #   the detector's second fence                5  170   10
 #   what published files need                  0  150   60
 #   graphs that decide                       295  110  210
+#   what a second attack on the checks found  105    5   20
 CEILINGS = {
-    "asyncgpu_tutor": 28_295,
-    "simgpu": 23_225,
+    "asyncgpu_tutor": 28_400,
+    "simgpu": 23_230,
     "tests": 25_730,
 }
 

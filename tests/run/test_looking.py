@@ -89,7 +89,7 @@ def test_a_recording_inside_of_another_has_its_source(
         with agt.record() as free:
             agt.zeros((4,)).sync()
         with (
-            pytest.raises(UsageError, match=f"whose times come from {clock}.*cannot be inside"),
+            pytest.raises(UsageError, match=f"with times from {clock}.*cannot begin inside"),
             agt.record(source=other),
         ):
             pass

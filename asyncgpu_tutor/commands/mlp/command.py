@@ -22,11 +22,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of ``asyncgpu-tutor mlp``."""
     add = parser.add_argument
     add("--device", default="auto", metavar="NAME", help="auto, sim, sim:N, cuda or cuda:N")
-    told = "how the batches are run: each way by itself, or all ways beside each other (all)"
+    told = "how the batches are run: one way by itself, or all of them side by side (all)"
     add("--how", choices=[*WAYS, "all"], default="all", help=told)
     told = "made-up numbers, or handwritten digits with trained weights"
     add("--input", choices=("seed", "digits"), default="seed", help=told)
-    add("--dim", type=int, default=64, help="samples in a batch of made-up numbers, features (64)")
+    add("--dim", type=int, default=64, help="samples and features of made-up numbers (64)")
     told = "draw the first timeline beside the best: .png, .svg or .pdf"
     add("--plot", type=picture, metavar="FILE", help=told)
 
@@ -41,7 +41,7 @@ def run(args: argparse.Namespace) -> int:
     try:
         inputs = load_digits() if args.input == "digits" else seed_inputs(args.dim)
         if inputs.dim != args.dim:
-            raise UsageError(f"--dim {args.dim} was asked for, and digits have dim {inputs.dim}")
+            raise UsageError(f"--dim {args.dim} does not fit: digits have dim {inputs.dim}")
         with agt.using(None if args.device == "auto" else args.device):
             code = asyncio.run(_program(args, inputs))
     except* DeviceError as group:

@@ -57,7 +57,7 @@ def profile(program: Sequence[str], report: Path, *, shown: bool) -> Path:
     command = [str(find()), "profile", *TRACED, f"--output={target}", *program]
     _run(command, {**os.environ, "ASYNCGPU_NVTX": "1"}, shown)
     if not target.is_file():
-        raise UsageError(f"nsys ended, and did not write {target}")
+        raise UsageError(f"nsys ended without writing {target}")
     return target
 
 

@@ -26,11 +26,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     told += "profiler, of Chrome (.json, .json.gz) or of this package (.json)"
     add("--from", dest="source", type=Path, metavar="FILE", help=told)
     told = "write the trace here, as trace.json and for https://ui.perfetto.dev (without it: into profile/ "
-    told += "where a program is run, nowhere where a file is read)"
+    told += "if a program is run, nowhere if a file is read)"
     add("--out", type=Path, metavar="FOLDER", help=told)
-    add("--plot", type=picture, metavar="FILE", help="draw it into this .png, .pdf or .svg as well")
+    add("--plot", type=picture, metavar="FILE", help="also draw it into this .png, .pdf or .svg")
     add("--within", metavar="RANGE", help="only what was asked for within NVTX ranges of this name")
-    add("--whole", action="store_true", help="the whole program, its warm-up too")
+    add("--whole", action="store_true", help="the whole program, including its warm-up")
     told = "only this stretch of time, in us as the report shows them; either may be left out"
     add("--window", type=_window, metavar="FROM:TO", help=told)
 
@@ -42,7 +42,7 @@ def run(args: argparse.Namespace) -> int:
     if args.within and args.whole:
         raise UsageError("--within and --whole were given; choose one of them")
     if args.out is not None and args.out.exists() and not args.out.is_dir():
-        raise UsageError(f"--out {args.out} is a file, and a folder is wanted")
+        raise UsageError(f"--out {args.out} is a file: name a folder")
     trace = _trace(args)
     if args.window is not None:
         start, end = args.window
@@ -70,7 +70,7 @@ def _window(text: str) -> tuple[float, float]:
         colon, start, end = "", 0.0, 0.0
     if not colon or end <= start:
         raise argparse.ArgumentTypeError(
-            f"{text}: two times in us are wanted, such as 100:250, :250 or 100:"
+            f"{text}: give two times in us, such as 100:250, :250 or 100:"
         )
     return start, end
 
@@ -89,10 +89,10 @@ def _trace(args: argparse.Namespace) -> Trace:
     if exported:
         return _of_export(source, args)
     if source.suffix == ".sqlite":
-        raise UsageError(f"{source} is no SQLite file: make it again by nsys export --type sqlite")
+        raise UsageError(f"{source} is not SQLite: make it again, with nsys export --type sqlite")
     if args.within:
         raise UsageError(
-            f"--within is for exports of Nsight Systems, and {source} is none; try --window"
+            f"--within is for exports of Nsight Systems, and {source} is not one: try --window"
         )
     return Trace.load(source)
 

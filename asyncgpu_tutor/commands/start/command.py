@@ -37,10 +37,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     told = "get the newest course; pages that you have worked in are kept in my-work, as they are"
     parser.add_argument("--update", action="store_true", help=told)
-    parser.add_argument("--copy-only", action="store_true", help="bring files, and open nothing")
+    parser.add_argument("--copy-only", action="store_true", help="copy the files, but open nothing")
     parser.add_argument("--no-browser", action="store_true", help="print the address only")
     parser.add_argument(
-        "--port", type=port, help="of the server, if not the first free one from 8888"
+        "--port", type=port, help="the server's port, if not the first free one from 8888"
     )
     told = "any option of JupyterLab, as in --lab=--ip=0.0.0.0; may be given again"
     parser.add_argument("--lab", action="append", default=[], metavar="OPTION", help=told)

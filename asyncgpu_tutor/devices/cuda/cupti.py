@@ -397,8 +397,8 @@ class CuptiRecorder:
         if others:
             names = " and ".join(f"cuda:{device}" for device in others)
             warnings.warn(
-                f"{names} worked as well, and this recording leaves that out: agt.use('cuda:{others[0]}') "
-                "before it",
+                f"{names} worked as well, and this recording leaves that out: to see it, call "
+                f"agt.use('cuda:{others[0]}') before you record",
                 stacklevel=3,
             )
 

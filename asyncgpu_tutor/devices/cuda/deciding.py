@@ -101,7 +101,7 @@ def _bindings() -> Any:
         from cuda.bindings import driver
     except ImportError:
         raise UsageError(
-            "a graph that decides is made by NVIDIA's own bindings on a GPU, and they are not installed: pip "
+            "a graph that decides needs NVIDIA's own bindings on a GPU, and they are not installed: pip "
             "install cuda-bindings, of the CUDA version that CuPy is for"
         ) from None
     return driver

@@ -302,8 +302,8 @@ class CupyDevice:
         is_part = isinstance(base, np.ndarray) and base.nbytes != host.nbytes
         if not self.is_pinned(host) or not host.flags.c_contiguous or is_part:
             raise UsageError(
-                "a kernel sees a pinned array in place, as a whole: agt.pinned(shape, dtype) makes one, "
-                f"and this one, of shape {host.shape}, is a part of another or not pinned"
+                "a kernel can use a whole pinned array in place, and this one, of shape "
+                f"{host.shape}, is a part of another or not pinned: make one with agt.pinned(shape, dtype)"
             )
         place = cupy.cuda.UnownedMemory(address(host), max(host.nbytes, 1), host, self.ordinal)
         return _memory(self, name, host.nbytes, cupy.cuda.MemoryPointer(place, 0))

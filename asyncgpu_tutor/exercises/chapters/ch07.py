@@ -325,7 +325,7 @@ def _took_turns(run: Observed, number: int, size: int) -> None:
 
 
 LONG = 2_500_000  # elements: copies of so many go on while the host starts the others
-BATCHES, SHAPES = [(4,), (2,)], [(64, 64, 64), (48, 32, 80)]
+BATCHES, SHAPES = [(4,), (2,), (7,)], [(64, 64, 64), (48, 32, 80)]
 EXERCISES = (
     Exercise("07-stages", "Two stages", "stages",
              cases(_stages, [(64, 64), (300, 70), (70, 300)], "{} rows of {}")),
@@ -339,5 +339,5 @@ EXERCISES = (
     Exercise("07-race", "The race: eight batches", "race", runs(_race, _won, [()], "")),
     Exercise("07-softmax", "A kernel: softmax", "softmax", check_softmax),
     Exercise("07-two-devices", "Two devices", "on_both",
-             runs(_on_both, _took_turns, [(4, LONG), (3, 300_000)], "")),
+             runs(_on_both, _took_turns, [(4, LONG), (7, 300_000)], "")),
 )  # fmt: skip

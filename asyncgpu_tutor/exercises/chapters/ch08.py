@@ -113,18 +113,19 @@ def _named(*words: str) -> list[Case]:
 
 
 def _made_up(*spans: tuple[str, float, float, int]) -> Trace:
-    """A trace of pieces of work, each with kind and name, start, end and bytes, on streams of their own."""
+    """A trace of work: kind and name, start, end, bytes. Each piece has a stream, after the one above."""
     made: list[Span] = []
     for i, (what, start, end, size) in enumerate(spans, 1):
         kind, _, name = what.partition(" ")
-        detail = {"bytes": size, "cuda_stream": 12 + i}
-        made.append(Span(i, cast(Any, kind), name or "x", start, end, "cuda:0", i, detail=detail))
+        detail, row = {"bytes": size, "cuda_stream": 12 + i}, (name or "x", start, end, "cuda:0", i)
+        made.append(Span(i, cast(Any, kind), *row, label=name, after=(i - 1,), detail=detail))
     return Trace(made, "made up")
 
 
 COPIES = ("h2d", 0, 100, 4), ("d2h", 110, 120, 4)
 KERNELS = ("kernel", 10, 20, 0), ("kernel", 80, 90, 0)
 ALIKE = ("kernel relu", 0, 5, 0), ("kernel relu_all", 5, 25, 0), ("call launch relu", 0, 40, 0)
+NAMED = ("h2d", 0, 90, 4), *ALIKE[:2], ("range relu", 0, 40, 0)
 STEPS = ("range step", 0, 5, 0), ("range step_all", 0, 25, 0), ("range step_all", 30, 60, 0)
 BUSY = ("kernel", 0, 10, 0), ("kernel", 5, 20, 0), ("h2d", 20, 30, 4)
 UNSORTED = ("kernel", 50, 60, 0), ("kernel", 0, 10, 0), ("kernel", 20, 30, 0)
@@ -132,14 +133,17 @@ IN_TURNS = (
     (0, "gemm", 0, 10), (1, "gemm", 0, 30), (0, "ncclAll", 10, 40), (1, "ncclAll", 35, 40),
     (0, "gemm", 40, 90), (1, "ncclAll", 45, 99), (0, "ncclAll", 91, 99),
 )  # fmt: skip
+# The gap before `b` is longer than the one before `c`, and its longest part is not.
+PARTS = ("kernel a", 0, 10, 0), ("call", 66, 68, 0), ("kernel b", 110, 120, 0)
+WHOLE = ("call", 188, 190, 0), ("kernel c", 191, 200, 0)
 SIZES = [8_000_000, *[4_000] * 50]  # the small ones carry next to nothing
 MIXED = [("h2d", 300.0 * i, 300.0 * i + 2 + n / 5e4, n) for i, n in enumerate(SIZES)]
 
 
 def _beside(copy: float, kernel: float) -> list[list[Span]]:
-    """Rounds in which the last to start, a kernel, need not be the last to end."""
-    late = _made_up(("h2d", 0, copy, 4), ("kernel", kernel, kernel + 5, 0))
-    return [late.device_spans] * 2
+    """Rounds in no order, the quickest first, in which the last to start, a kernel, need not end last."""
+    short = ("kernel", kernel, kernel + 5, 0), ("d2h", 1, 2, 4)
+    return [_made_up(short[0], ("h2d", 0, end, 4), short[1]).spans for end in (copy, copy + 200)]
 
 
 def _pairs() -> Sequence[Case]:
@@ -157,19 +161,16 @@ def _by_device(*kernels: tuple[int, str, float, float]) -> Trace:
     return Trace(made, "made up")
 
 
-# Durations by name: only `early` grows, and `rare` has too few to tell.
-ROUNDS = {"early": range(10, 40), "late": [20] * 29 + [5_000], "rare": [1, 50, 100]}
+# Durations by name, of which the first and last ten of `early` differ most. `rare` has too few to tell.
+ROUNDS = {
+    "early": [1] * 6 + [2] * 8 + [20] * 6, "late": [20] * 29 + [5_000], "rare": [1] * 10 + [50] * 9,
+    "halves": [10] * 10 + [1] * 11 + [90] * 11 + [10] * 10, "fives": [1] * 5 + [10] * 20 + [50] * 5,
+}  # fmt: skip
 
 
 def _growing() -> Trace:
-    places = [
-        (name, 10_000.0 * i, us) for name, found in ROUNDS.items() for i, us in enumerate(found)
-    ]
-    made = [
-        Span(i, "range", name, start, start + us, "cuda:0")
-        for i, (name, start, us) in enumerate(places)
-    ]
-    return Trace(made, "made up")
+    rounds = [(f"range {name}", enumerate(found)) for name, found in ROUNDS.items()]
+    return _made_up(*[(x, 1e4 * i, 1e4 * i + us, 0) for x, found in rounds for i, us in found])
 
 
 # How each defect could be recognised. An answer that suspects the wrong one is told that one's mark.
@@ -253,7 +254,8 @@ EXERCISES = (
     Exercise("08-stats", "85.5 percent of what", "shares",
              reads("shares", "(% of the kernels, % of the makespan)", lambda: [
                  *_named("swarm and cupy_add__float32_float32_float32", "exhibit G and sgemm_naive",
-                         "heat and cupy_add__float32_float32_float32")])),
+                         "heat and cupy_add__float32_float32_float32"),
+                 ("spans whose names are alike", lambda: (_made_up(*NAMED), "relu"))])),
     Exercise("08-creeping", "What grows", "creeping",
              reads("creeping", "the name of a range", lambda: [
                  *_named("swarm"), ("ranges with odd values", lambda: (_growing(),))])),
@@ -267,8 +269,9 @@ EXERCISES = (
                  ("kernels beside a long copy", lambda: (_made_up(*COPIES, *KERNELS),)),
                  ("work in another order than its starts", lambda: (_made_up(*UNSORTED),)),
                  ("work without a gap", lambda: (_made_up(*BUSY),))])),
-    Exercise("08-blame", "Whose request ended it", "blame", reads("blame", "(label, cause)",
-                   lambda: _named("exhibit A", "exhibit D", "exhibit A repaired"))),
+    Exercise("08-blame", "Whose request ended it", "blame", reads("blame", "(label, cause)", lambda: [
+                 *_named("exhibit A", "exhibit D", "exhibit D repaired", "exhibit G repaired"),
+                 ("a gap of two parts", lambda: (_made_up(*PARTS, *WHOLE),))])),
     Exercise("08-typical", "A typical step", "typical", reads("typical", "us", lambda: [
                  *_named("heat_annotated and stencil", "heat_annotated and step",
                          "heat_repaired and stencil"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 from collections.abc import Callable
+from itertools import count as counter
 from itertools import pairwise
 from typing import Any
 
@@ -44,18 +45,19 @@ def _captured(trace: agt.Trace, most: int, why: str) -> None:
 
 
 # ------------------------------------------------------------------ the first graph
-def _replay(answer: Any, times: int) -> Observed:
-    """Try an answer on an operation that adds 1 to an array, and is at work until somebody has waited."""
+def _replay(answer: Any, times: int) -> tuple[Observed, Array]:
+    """Try an answer on an operation that takes long and adds 1 to an array, which comes out at last."""
     stream, x = agt.create_stream(), _zeros(16_000, "x")
     due = "`replay` should be a plain function, `def`, and not `async def`"
     must(not inspect.iscoroutinefunction(answer), due)
     run = observe(lambda: answer(operations.long_step("increment", 1.0, 1.0, x, x), stream, times))
     schedule.only_on(run.trace, stream)
-    return run
+    return run, agt.d2h(x.borrow()).sync_on(stream)
 
 
-def _replayed(run: Observed, times: int) -> None:
+def _replayed(found: tuple[Observed, Array], times: int) -> None:
     """There are one capture, as many launches as asked for and one wait at the end; the graph comes back."""
+    run, numbers = found
     _captured(run.trace, 1, "capture it before the loop")
     due = "the host called the driver for `increment` itself: run `graph.launch()` instead of the operation"
     must(not _calls(run.trace, "launch increment"), due)
@@ -67,6 +69,7 @@ def _replayed(run: Observed, times: int) -> None:
     must(done, due, *run.trace.find("increment")[-1:])
     due = f"`replay` should return the graph, and returned {run.result!r}"
     must(isinstance(run.result, agt.CudaGraph), due)
+    equal(numbers, operations.filled(16_000, times))
 
 
 # ------------------------------------------------------------------ the token loop
@@ -127,8 +130,10 @@ def _no_allocation(mine: Any, model: Any, n: int) -> None:
 def _even(answer: Any, number: int, size: int) -> Any:
     """Have an answer measure an operation of so many copies to the device, of so many floats."""
     x, host = _zeros(size, "x"), agt.pin(operations.filled(size, 1))
+    turns = counter(number)  # of describing it, of which some take much longer than others
 
     def make() -> agt.DeviceOp[Any]:
+        agt.work(40 if next(turns) % 7 in (1, 2, 4) else 3, "describe")
         return agt.zip(*[agt.memcpy(x.borrow(), host) for _ in range(number)])
 
     return sandbox.call(answer, make, agt.create_stream())
@@ -141,7 +146,7 @@ def _break_even(mine: Any, model: Any, number: int, size: int, _words: str) -> N
     a_number(got, "a number of runs", whole=True)
     close = abs(got - right) <= right // 6  # people measure a little differently
     due = f"the answer is {right}, and not {got}: does each of your three times include what it should"
-    must(close, f"{due}, and end when the device is done?")
+    must(close, f"{due}, end when the device is done, and come from the quickest of five runs?")
 
 
 # ------------------------------------------------------------------ a graph for each shape
@@ -241,16 +246,16 @@ WORK = [
     (8, 500_000, "8 copies that take longer than a call"),
     (20, 64, "20 small copies"),
     (2, 200_000, "2 copies that take longer than a call"),
-    (3, 500_000, "3 copies that take longer than a call"),
+    (6, 500_000, "6 copies that take longer than a call"),
 ]
 EXERCISES = (
     Exercise("09-first-graph", "Your first graph", "replay",
-             runs(_replay, _replayed, [(5,), (2,)], "times={}")),
+             runs(_replay, _replayed, [(5,), (9,)], "times={}")),
     Exercise("09-token-loop", "A token loop", "run_tokens",
-             runs(_token_loop, _looped, [(5,), (2,)], "{} tokens"),
+             runs(_token_loop, _looped, [(5,), (9,)], "{} tokens"),
              runs(_token_loop, _tokens, [(4,)], "")),
     Exercise("09-no-allocation", "Fit for a graph", "capturable",
-             cases(_no_allocation, [(1000,), (64,)], "{} elements")),
+             cases(_no_allocation, [(1000,), (5000,)], "{} elements")),
     Exercise("09-break-even", "From how many runs on?", "break_even",
              cases(_break_even, WORK, "{2}")),
     Exercise("09-shapes", "A graph for each shape", "make_server",

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from functools import cache
+from itertools import combinations
 from typing import Any, cast
 
 import numpy as np
@@ -23,6 +25,7 @@ from asyncgpu_tutor.exercises.sandbox import Observed, observe
 
 Context = agt.types.ExecutionContext
 Op = Callable[[Context], Any]
+DISTINCT = 5  # operations in a list; what comes after these is the same ones again
 
 
 # ------------------------------------------------------------------ operations to try answers on
@@ -60,7 +63,9 @@ def _read(source: Op) -> Op:
 
 
 def _arms(number: int, name: str) -> list[Op]:
-    return [_read(_source(i + 1.0, 500, f"{name}{i}")) for i in range(number)]
+    """So many operations, of which the ones after `DISTINCT` are the first ones again."""
+    arms = [_read(_source(i + 1.0, 500, f"{name}{i}")) for i in range(DISTINCT)]
+    return [arms[i % DISTINCT] for i in range(number)]
 
 
 def _submit(op: Op, stream: agt.types.Stream) -> Any:
@@ -92,10 +97,11 @@ def _twice(op: Op) -> tuple[Observed, Observed]:
     return _observed(op, stream), _observed(lambda context: [op(context), op(context)][1], stream)
 
 
-def _described(name: str, answer: Any, *args: Any) -> Op:
+def _described(name: str, answer: Any, *args: Callable[[Any], Any]) -> Op:
     """The operation that an answer describes; the ops among `args` are watched for being called too early."""
     early = True
 
+    @cache  # an operation that is there twice is so for the answer, too
     def watched(thing: Any) -> Any:
         def enqueue(given: Any) -> Any:
             due = f"`{name}` already called what it was given, when it should only describe: "
@@ -126,7 +132,7 @@ def _tuple_of(results: object, number: int, name: str) -> None:
     got = tuple_of(results, number, due)
     for i, result in enumerate(got):
         with case(f"result {i}"):
-            _numbers(result, filled(500, i + 1.0))
+            _numbers(result, filled(500, i % DISTINCT + 1.0))
 
 
 # ------------------------------------------------------------------ and_then
@@ -153,34 +159,36 @@ def _chain_ran(found: tuple[Observed, Observed], size: int) -> None:
         _numbers(again.result, filled(size, 7.0))
 
 
-def _zipped(answer: Any, number: int) -> tuple[Observed, Observed]:
+def _zipped(answer: Any, number: int, _words: str) -> tuple[Observed, Observed]:
     return _twice(_described("zip_ops", answer, *_arms(number, "op")))
 
 
-def _zip_ran(found: tuple[Observed, Observed], number: int) -> None:
+def _zip_ran(found: tuple[Observed, Observed], number: int, _words: str) -> None:
     """All operations are run, in order, on the one stream, and the results are a tuple."""
     run, again = found
     _tuple_of(run.result, number, "zip_ops")
     schedule.one_stream(run.trace)
-    names = [f"op{i}" for i in range(number)]
-    schedule.each_once(run.trace, *names)
-    schedule.ordered(run.trace, *names)
+    names = [f"op{i % DISTINCT}" for i in range(number)]
+    for name in names:
+        schedule.launches(run.trace, name, names.count(name))
+    schedule.ordered(run.trace, *names[:DISTINCT])
     with case("the same operation, run again"):
         for name in names:
-            schedule.launches(again.trace, name, 2)
+            schedule.launches(again.trace, name, 2 * names.count(name))
         _tuple_of(again.result, number, "zip_ops")
 
 
 # ------------------------------------------------------------------ shared
 def _two_readers(answer: Any, size: int) -> Observed:
-    """Two readers of one source, each on a stream of its own."""
+    """Two readers of one source, each on a stream of its own, and two of another one, which yields None."""
     one, two = agt.create_stream(), agt.create_stream()
     source = _described("shared", answer, _source(5.0, size, "source"))
-    other = _described("shared", answer, _source(6.0, size, "other"))
+    nothing = _source(6.0, size, "other")
+    other = _described("shared", answer, lambda context: (nothing(context), None)[1])
 
     def both() -> Any:
-        readers = (source, one), (source, two), (other, two)
-        results = [_submit(_read(op), stream) for op, stream in readers]
+        readers = (_read(source), one), (_read(source), two), (other, two), (other, one)
+        results = [_submit(op, stream) for op, stream in readers]
         agt.synchronize()
         return results
 
@@ -191,8 +199,10 @@ def _source_ran(run: Observed, size: int) -> None:
     """The source runs once, each shared operation has its own, and readers elsewhere wait by an event."""
     schedule.launches(run.trace, "source", 1)
     schedule.launches(run.trace, "other", 1)
-    for result, number in zip(run.result, (5.0, 5.0, 6.0), strict=True):
-        _numbers(result, filled(size, number))
+    for result in run.result[:2]:
+        _numbers(result, filled(size, 5.0))
+    due = f"`other` yields None, and `shared` made {brief(run.result[2])} of it"
+    must(run.result[2:] == [None, None], due)
     early, late = sorted(run.trace.find("d2h"), key=lambda span: span.id)[:2]
     due = "the second reader waits for what the first one did after the source: record the event right "
     must(not happens_before(run.trace, early, late), due + "behind the source", early, late)
@@ -203,10 +213,11 @@ LAPS = 12  # around the pool
 
 def _round_robin(mine: Any, _model: Any, size: int) -> None:
     """Each stream has its turn, and no two policies have one in common."""
-    next_stream = _plain(mine, size)
+    next_stream, other = _plain(mine, size), _plain(mine, size)
     due = "`round_robin` should return a function that names the next stream, and returned "
     must(callable(next_stream), due + brief(next_stream))
-    asked = [sandbox.call(next_stream) for _ in range(LAPS * size)]
+    both = [(sandbox.call(next_stream), sandbox.call(other)) for _ in range(LAPS * size)]
+    asked = [stream for stream, _ in both]  # the other one is asked in between
     due = f"a call of the function should give a stream, and gave {brief(asked[0])}"
     must(all(hasattr(stream, "wait_event") for stream in asked), due)
     numbers = [stream.number for stream in asked]
@@ -216,7 +227,7 @@ def _round_robin(mine: Any, _model: Any, size: int) -> None:
         due = f"turn {turn} was stream {number}, and stream {right} was due: each should have one turn "
         must(number == right, due + "before any has a second, and always in the same order")
     due = "two policies share a stream: make the streams in `round_robin`, anew at each call"
-    must(sandbox.call(_plain(mine, size)).number not in numbers, due)
+    must(all(stream.number not in numbers for _, stream in both), due)
 
 
 # ------------------------------------------------------------------ future
@@ -239,6 +250,8 @@ def _awaited(answer: Any, number: int) -> Observed:
         first.numpy()  # refused if it is too early
         due = "a second `await` of the same future gave something else"
         must(await future is result, due)
+        due = "the event was done, and `await` gave others another turn all the same: look before you `yield`"
+        must(meanwhile <= FEW or not list(future.__await__()), due)
         return meanwhile
 
     async def main() -> list[int]:
@@ -286,16 +299,17 @@ def _overlapped(run: Observed, number: int) -> float:
     _tuple_of(run.result, number, "overlap")
     for i in range(number):
         schedule.ordered(run.trace, "before", f"arm{i}", "after")
-    for i in range(1, number):
-        schedule.unordered(run.trace, f"arm{i - 1}", f"arm{i}")
+    for one, other in combinations(range(number), 2):
+        schedule.unordered(run.trace, f"arm{one}", f"arm{other}")
     return run.trace.metrics().makespan
 
 
+ZIPPED = [(3, ""), (1, ""), (0, ""), (7, ", of which two are there twice")]
 EXERCISES = (
     Exercise("10-and-then", "and_then", "and_then", runs(_chained, _chain_ran, [(1000,), (64,)],
                   "three operations in a chain, {} elements")),
     Exercise("10-zip", "zip", "zip_ops",
-             runs(_zipped, _zip_ran, [(3,), (1,), (0,), (7,)], "{:operation}")),
+             runs(_zipped, _zip_ran, ZIPPED, "{:operation}{}")),
     Exercise("10-shared", "shared", "shared", runs(_two_readers, _source_ran, [(100_000,), (500,)],
                   "two readers on two streams")),
     Exercise("10-round-robin", "Round robin", "round_robin",

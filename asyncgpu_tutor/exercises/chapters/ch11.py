@@ -6,18 +6,20 @@ simulated device, which sees a race or a wait for ever for what it is.
 
 from __future__ import annotations
 
+from contextlib import suppress
+from itertools import chain
 from typing import Any, cast
 
 import numpy as np
 
 import asyncgpu_tutor as agt
-from asyncgpu_tutor.exercises.checks import schedule
+from asyncgpu_tutor.exercises.checks import schedule, trials
 from asyncgpu_tutor.exercises.checks.device_code import own_lines
 from asyncgpu_tutor.exercises.checks.operations import cuda
 from asyncgpu_tutor.exercises.checks.results import Array, as_kernel, brief, equal, left_in
-from asyncgpu_tutor.exercises.checks.trials import cases, in_late_memory, returned, runs, text_of
+from asyncgpu_tutor.exercises.checks.trials import cases, hasty, in_late_memory, returned, runs
 from asyncgpu_tutor.exercises.device import moved
-from asyncgpu_tutor.exercises.exercise import Exercise, must
+from asyncgpu_tutor.exercises.exercise import Exercise, Rejected, must
 from asyncgpu_tutor.exercises.internals import count
 from asyncgpu_tutor.exercises.sandbox import Observed, call, observe
 
@@ -91,29 +93,43 @@ def _flood(mine: Any, _model: Any, width: int, seed: int) -> None:
     equal(found, right)
     due = f"the water needs {count(rounds, 'round')}, the last of which finds nothing"
     must(taken[0] == rounds, f"`rounds[0]` is {taken[0]}: {due}")
+    seen = agt.show_threads(kernel, 2, free[:2, :2].ravel(), depth[:4], taken, grid=1, block=4)
+    name = [*seen.watched.shapes][2]
+    writers = {*chain(*(s.threads.tolist() for s in seen.steps if s.write and s.array == name))}
+    due = f"{count(len(writers), 'thread')} of 4 write `rounds[0]`: one is enough, and `if (i == 0)` leaves "
+    must(len(writers) == 1, due + "it to that one")
 
 
 # ------------------------------------------------------------------ the grid meets
 # The last has more threads than are interpreted side by side: some begin when others have long waited.
 MEETINGS = [(4, 64), (7, 32), (1, 96), (20, 1024)]
+LOOKS = 500  # of one thread; right answers need 50 until others have come
 
 
 def check_meet(mine: Any, model: Any) -> None:
-    """Three meetings: what is written before each is read behind it by another block, so it may be a race."""
-    text = text_of("MEET", mine, "the text of a function")
-    with own_lines(text, after=STENCIL):
-        kernel = call(agt.Kernel, text + STENCIL, "smooth")
-        cases(_meet, MEETINGS, "{} blocks of {} threads, and three meetings")(kernel, model)
+    """Each block waits for the others at each meeting, even for one that never comes."""
+    cases(_meet, MEETINGS, "{} blocks of {} threads, and three meetings")(mine, model)
+    kernel, left = call(agt.Kernel, mine + STENCIL, "alone"), np.zeros(1, np.int32)
+    hasty(LOOKS)
+    args = np.zeros(1, np.uint32), np.zeros(32, np.int32)
+    with suppress(Rejected):  # of a wait for ever, or of a trap
+        (left,) = left_in((1,), kernel, args, grid=2, block=32)
+    due = "where a block never comes, threads leave the meeting all the same: end the kernel by `__trap()`"
+    must(not left.any(), due)
 
 
-def _meet(kernel: agt.Kernel, _model: Any, blocks: int, threads: int) -> None:
-    """Each block comes to each meeting; a thread that leaves too early is in a race."""
+def _meet(mine: Any, _model: Any, blocks: int, threads: int) -> None:
+    """Three meetings of all blocks. What is written before each, another block reads behind it."""
+    text = trials.text_of("MEET", mine, "the text of a function")
     x = np.ones(blocks * threads, np.float32)
     counts = np.zeros(1, np.uint32), np.zeros(blocks, np.uint32), np.zeros(1, np.int32)
     args = x.size, x, 0 * x, *counts
-    (arrived,) = left_in((2,), kernel, args, grid=blocks, block=threads)
+    with own_lines(text, after=STENCIL):
+        kernel = call(agt.Kernel, text + STENCIL, "smooth")
+        arrived, early = left_in((2, 4), kernel, args, grid=blocks, block=threads)
     due = f"each of {count(blocks, 'block')} should add one at each of three meetings"
     must(arrived[0] == 3 * blocks, f"the counter is at {arrived[0]} in the end: {due}")
+    must(not early[0], "a thread left a meeting before the counter had reached its `goal`")
 
 
 def _queue(mine: Any, _model: Any, jobs: int, blocks: int, begun: int) -> None:
@@ -170,7 +186,8 @@ EXERCISES = (
              runs(_settled, _rounds, [(100.0, 4, 2)], "")),
     Exercise("11-flood", "Let the block decide", "FLOOD",
              cases(_flood, [(16, 1), (32, 2), (8, 3)], "a maze of {0} by {0}")),
-    Exercise("11-meet", "A barrier for the grid", "MEET", check_meet),
+    Exercise("11-meet", "A barrier for the grid", "MEET", check_meet,
+             in_late_memory(_meet, 3, 32, turns=LOOKS)),
     Exercise("11-queue", "Write the queue", "QUEUE",
              cases(_queue, [(20, 3, 0), (7, 7, 0), (2, 5, 0), (20, 3, 4)],
                    "{} jobs, {} blocks and a counter at {}")),

@@ -12,8 +12,8 @@ import numpy as np
 import asyncgpu_tutor as agt
 from asyncgpu_tutor.exercises.checks.device_code import in_own_lines, own_lines
 from asyncgpu_tutor.exercises.checks.operations import cuda
-from asyncgpu_tutor.exercises.checks.results import Array, as_kernel
-from asyncgpu_tutor.exercises.checks.trials import cases, text_of
+from asyncgpu_tutor.exercises.checks.results import Array, as_kernel, left_in
+from asyncgpu_tutor.exercises.checks.trials import cases, in_late_memory, text_of
 from asyncgpu_tutor.exercises.exercise import Exercise, Rejected, case, must
 from asyncgpu_tutor.exercises.internals import SimDevice
 from asyncgpu_tutor.exercises.sandbox import call
@@ -22,6 +22,7 @@ GIVEN_UP = (
     "a call got no packet any more: each has to be given back when its answer is there, or when nobody "
     "wants the answer"
 )
+TIMES = 1_000_000_007  # so an answer to 3 needs more bits than an `int` has
 
 
 class _Office:
@@ -33,7 +34,7 @@ class _Office:
         self.open = self.most = 0
 
     async def answer(self, asking: Any) -> int:
-        """Ten times the question, a little later."""
+        """So many times the question, a little later."""
         self.asked[asking.a] += 1
         self.open += 1
         self.most = max(self.most, self.open)
@@ -42,7 +43,7 @@ class _Office:
         asking.data[:8] = asking.a % 7
         if asking.a == self.refused:
             raise agt.errors.CallRefusedError(13)
-        return 10 * asking.a
+        return TIMES * asking.a
 
     def run(self, kernel: agt.Kernel, *args: Any, grid: int = 1) -> float:
         """Run it, and return the time that it takes."""
@@ -88,11 +89,26 @@ def _ask(mine: Any, _model: Any, calls: int) -> None:
         f"the host was asked for {twice[:1]} more than once: which step comes after asking?",
     )
     for k, got in enumerate(out.tolist()):
-        must(got == 10 * (k + 1), f"call {k} was answered {10 * (k + 1)}, and `answer` is {got}")
+        due = f"call {k} was answered {TIMES * (k + 1)}, and `answer` is {got}"
+        must(got == TIMES * (k + 1), due)
     due = (
         "two calls were joined, and the host never had both at a time: does `poll` wait somewhere?"
     )
     must(calls < 2 or office.most > 1, due)
+
+
+def _late_ask(mine: Any, _model: Any, calls: int) -> None:
+    """Each answer is read behind the look that found it."""
+    try:
+        kernel = _trial("ASK", mine, "13b_ask_late_given", "13b_ask_late")
+    except Rejected:  # it calls what the block lacks that is the host here
+        return
+    for _ in range(4):  # since it is chance who is late
+        args = np.zeros(3, np.uint64), np.zeros(calls, np.uint64), calls
+        (answers,) = left_in((1,), kernel, args, grid=2, block=1)
+        due = f"these answers came out: {answers.tolist()}, and some are old: there is no "
+        due += "`__threadfence_system()` between `hostcall_done` and `hostcall_answer`"
+        must(answers.tolist() == [10 * k for k in range(1, calls + 1)], due)
 
 
 # ------------------------------------------------------------------ what becomes of a packet
@@ -103,8 +119,9 @@ def _drop(mine: Any, _model: Any, step: int) -> None:
     office = _Office(lambda a: 80.0 if a == 1 else 5.0, packets=2)
     office.run(kernel, step, agt.mapped(out))
     after, taken, twice, _, _ = out.tolist()
-    due = f"the call after it got {after} as its answer, and 20 is right: the host still wrote to the "
-    must(after == 20, due + "packet that was dropped, and by then somebody else had it")
+    right = 2 * TIMES
+    due = f"the call after it got {after} as its answer, and {right} is right: the host still wrote to "
+    must(after == right, due + "the packet that was dropped, and by then somebody else had it")
     must(not twice, "a packet has two owners: it was given back although it had been before")
     must(taken == 2, f"of 2 packets {taken} can be had in the end: nobody gave the other back")
 
@@ -117,12 +134,12 @@ def check_both(mine: Any, model: Any) -> None:
     for refused, words in (
         (-1, "both answered"),
         (3, "the first refused"),
-        (4, "the second refused"),
+        (2, "the second refused"),
     ):
         with case(words):
             out, office = _left(1), _Office(lambda _: 60.0, refused)
-            office.run(kernel, 3, 4, agt.mapped(out))
-            right = -13 if refused > 0 else 1200
+            office.run(kernel, 3, 2, agt.mapped(out))
+            right = -13 if refused > 0 else 3 * TIMES * 2 * TIMES
             must(int(out[0]) == right, f"`out[0]` is {int(out[0])}, and {right} is right")
             must(office.most > 1, "the host never had both questions at a time: join them")
 
@@ -131,7 +148,7 @@ def check_both(mine: Any, model: Any) -> None:
 def check_first(mine: Any, model: Any) -> None:
     """The quicker of two answers, or -1 at the limit."""
     kernel = as_kernel(mine, "FIRST")
-    for a, b, right in ((20.0, 200.0, 30), (200.0, 20.0, 40), (2000.0, 2500.0, -1)):
+    for a, b, right in ((20.0, 200.0, 3 * TIMES), (200.0, 20.0, 4 * TIMES), (2000.0, 2500.0, -1)):
         with case(f"answers after {a:.0f} and {b:.0f} µs"):
             out, office = _left(1), _Office(lambda asked, a=a, b=b: a if asked == 3 else b)
             office.run(kernel, 3, 4, agt.mapped(out))
@@ -162,7 +179,8 @@ def check_ahead(mine: Any, model: Any) -> float:
 
 
 EXERCISES = (
-    Exercise("13b-ask", "A call that does not wait", "ASK", cases(_ask, [(1,), (2,), (9,)], "{:call}")),
+    Exercise("13b-ask", "A call that does not wait", "ASK",
+             cases(_ask, [(1,), (2,), (9,)], "{:call}"), in_late_memory(_late_ask, 4)),
     Exercise("13b-both", "Two answers, or an error", "BOTH", check_both),
     Exercise("13b-drop", "What becomes of the packet?", "DROPPED",
              cases(_drop, [(step,) for step in range(4)], "a dropped call at step {}")),

@@ -17,8 +17,9 @@ from asyncgpu_tutor.exercises.exercise import Exercise, must
 from asyncgpu_tutor.exercises.internals import count, cuda_source
 from asyncgpu_tutor.exercises.sandbox import Observed, observe
 
-# A one from each thread, after a while, so that two launches can be seen to overlap.
+# As many hits from each thread, after a while, so that two launches can be seen to overlap.
 THROW = cuda("14_throw")
+HITS = 100_000_007  # more digits than a `float` has, and 43 of it more than 32 bits hold
 # The fall of a small galaxy: one step of all bodies, from one pair of arrays to another.
 STEP = cuda("14_step")
 GOAL_US = 300
@@ -31,14 +32,14 @@ def _thrown(answer: Any, *threads: int) -> Observed:
 
     def player(n: int) -> agt.DeviceOp[Any]:
         hits = agt.zeros(n, np.uint32)
-        return hits.and_then(lambda hits: throw(6000, hits, grid=1, block=n).output())
+        return hits.and_then(lambda hits: throw(6000, HITS, hits, grid=1, block=n).output())
 
     return observe(answer, [player(n) for n in threads])
 
 
 def _darts(run: Observed, *threads: int) -> None:
     """All hits are counted; the players play side by side, and Python waits once."""
-    returned("total", run.result, sum(n - (n + 2) // 4 for n in threads))
+    returned("total", run.result, HITS * sum(n - (n + 2) // 4 for n in threads))
     must(isinstance(run.result, int), "`total` should return a Python int: `int(...)` makes one")
     schedule.waits(run.trace, 1, "make one operation of all players, and run that")
     if len(threads) > 1:
@@ -46,12 +47,12 @@ def _darts(run: Observed, *threads: int) -> None:
 
 
 # ------------------------------------------------------------------ grep
-def _grep(mine: Any, _model: Any, text: bytes) -> None:
+def _grep(mine: Any, _model: Any, text: bytes, letter: str) -> None:
     """Each place of the letter is there once, in order within a warp, with one atomic for a warp."""
     letters = np.frombuffer(text, np.uint8)
-    right = np.flatnonzero(letters == ord("a")).astype(np.int32)
+    right = np.flatnonzero(letters == ord(letter)).astype(np.int32)
     empty, counter = np.full(len(text), -1, np.int32), np.zeros(1, np.int32)
-    args = (len(text), letters, ord("a"), empty, counter)
+    args = (len(text), letters, ord(letter), empty, counter)
     kernel = as_kernel(mine, "GREP")
     all_lanes(cuda_source.steps(kernel.source, kernel.name))
     with agt.microscope() as seen:
@@ -103,12 +104,12 @@ def _fell(run: Observed, *_: int) -> float:
     return schedule.below(GOAL_US, run.trace)
 
 
-TEXTS = b"banana", b"a" * 40, b"xyz" * 30, b"-" * 31 + b"a", b"a man a plan a canal panama " * 8
+TEXTS = [(b"banana", "a"), (b"a" * 40, "a"), (b"xyz" * 30, "a"), (b"-" * 31 + b"a", "a"),
+         (b"a man a plan a canal panama " * 8, "n")]  # fmt: skip
 EXERCISES = (
     Exercise("14-darts", "Ask for all, wait once", "total",
-             runs(_thrown, _darts, [(32, 64, 1, 7), (100,), (5, 5, 5, 5, 5, 5)], "{n:player}")),
-    Exercise("14-grep", "One atomic for a warp", "GREP", cases(_grep, [(text,) for text in TEXTS],
-                   "a text of {:letter}")),
+             runs(_thrown, _darts, [(32, 64, 1, 7), (100,), (5,) * 21], "{n:player}")),
+    Exercise("14-grep", "One atomic for a warp", "GREP", cases(_grep, TEXTS, "a text of {:letter}")),
     Exercise("14-challenge", "Challenge: forty steps", "fly",
              runs(_flown, _fell, [(41, 3), (64, 40)], "{} bodies and {} steps")),
 )  # fmt: skip

@@ -14,37 +14,14 @@ from asyncgpu_tutor.exercises.internals import cuda_source, include_headers
 T = TypeVar("T")
 Step = cuda_source.Step
 Mark = Callable[[Step], bool]
-FENCES = "__threadfence_system", "atomic_thread_fence"  # which do for `__threadfence`, too
 # A line of the whole text, as messages of kernels and of the compiler name it.
 _PLACE = re.compile(r"\(line (?P<at>\d+) of the kernel\)|kernel\.cu:(?P<line>\d+):(?P<column>\d+)")
-
-
-def fenced(
-    steps: Sequence[Step], before: Mark, after: Mark, due: str, *, system: bool = False
-) -> None:
-    """There is a fence between the last step `before` and the first one `after` that comes behind it.
-
-    Code that has not both may be right in a way of its own. `due` is said of a fence that is missing.
-    """
-    name = "__threadfence_system" if system else "__threadfence"
-    fences = (name, *FENCES)
-    begun = next((i for i, step in enumerate(steps) if before(step)), len(steps))
-    end = next((i for i in range(begun, len(steps)) if after(steps[i])), None)
-    if end is not None:
-        last = max(i for i in range(begun, end) if before(steps[i]))
-        there = any(step.name in fences for step in steps[last:end])
-        must(there, f"there is no `{name}()` between {due}")
 
 
 def all_lanes(steps: Sequence[Step]) -> None:
     """The lanes of a warp are named, and not asked for."""
     due = "`__activemask()` names the lanes that happen to be here, and a GPU may have split the warp: "
     must(all(step.name != "__activemask" for step in steps), due + "name all 32 by `0xffffffff`")
-
-
-def writes(element: int) -> Mark:
-    """A mark of the steps that write this element."""
-    return lambda step: (step.kind, step.value) == ("write", element)
 
 
 def looks(element: int) -> Mark:

@@ -65,7 +65,7 @@ def left_in(
 
 
 def equal(got: object, expected: Array) -> None:
-    """The answer's numbers are the expected ones, to within rounding."""
+    """The answer's numbers are the expected ones: to within rounding, and whole numbers to the last digit."""
     array = cast(Array, got)
     if not isinstance(got, np.ndarray) or array.dtype == object:
         what = got if not isinstance(got, np.ndarray) else array.tolist()
@@ -76,7 +76,8 @@ def equal(got: object, expected: Array) -> None:
     must(fits, f"the result has shape {array.shape}, and should have {expected.shape}")
     if np.array_equal(array, expected):  # much sooner known than whether all are close
         return
-    wrong = ~np.isclose(array, expected, rtol=1e-4, atol=1e-5)
+    whole = expected.dtype.kind in "iu"
+    wrong = array != expected if whole else ~np.isclose(array, expected, rtol=1e-4, atol=1e-5)
     if wrong.any():
         index = tuple(int(i) for i in np.argwhere(wrong)[0])
         place = index[0] if len(index) == 1 else index
@@ -85,9 +86,9 @@ def equal(got: object, expected: Array) -> None:
         cause += "be zero: add up in a variable of your own, and write that"
         added = abs(array[index] - UNWRITTEN - expected[index]) < ROUNDING  # it may be nan
         must(not added, cause)
-        raise Rejected(
-            f"element {place} is {array[index]:.6g}, and should be {expected[index]:.6g}"
-        )
+        shown = "" if whole else ".6g"
+        mine, right = format(array[index], shown), format(expected[index], shown)
+        raise Rejected(f"element {place} is {mine}, and should be {right}")
 
 
 def each_equal(results: Sequence[object], expected: Sequence[Array], words: str) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence, Sized
 from typing import Any, cast
 
+import asyncgpu_tutor as agt
 from asyncgpu_tutor.exercises.checks.results import brief, is_number
 from asyncgpu_tutor.exercises.exercise import Rejected, case, must
 from asyncgpu_tutor.exercises.internals import count
@@ -74,23 +75,31 @@ def cases(judge: Judge, rows: Rows, words: str) -> Check:
     return check
 
 
-def in_late_memory(judge: Judge, *row: Any, why: Callable[[Any], None] | None = None) -> Check:
+def in_late_memory(judge: Judge, *row: Any, turns: int = 0) -> Check:
     """A hostile check of a row, in memory that tells other threads of a write as late as CUDA allows.
 
-    If the answer fails in it, `why` may reject it for a better reason, from the order of its calls.
+    Of an answer with a loop of more `turns`, if they are given, nothing is said: its threads look without
+    letting others on.
     """
 
     def check(mine: Any, model: Any) -> float | None:
         late = "memory that is as late as CUDA allows (so a fence is missing, too narrow, or on the wrong "
+        if turns:
+            hasty(turns)
         try:
             with case(late + "side of a flag, or a barrier is missing)"):
                 return judge(mine, model, *row)
-        except Rejected:
-            if why is not None:
-                why(mine)
+        except Rejected as rejected:
+            if turns and isinstance(rejected.__cause__, agt.errors.RunawayKernelError):
+                return None
             raise
 
     return check
+
+
+def hasty(turns: int) -> None:
+    """Have the current device end a kernel with a loop of more turns."""
+    cast(Any, agt.current_device()).step_budget = turns
 
 
 def runs(run: Callable[..., Any], judge: Judge, rows: Rows, words: str) -> Check:

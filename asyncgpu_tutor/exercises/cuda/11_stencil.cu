@@ -13,3 +13,9 @@ extern "C" __global__ void smooth(int n, float* x, float* y, unsigned int* arriv
         float* other = x; x = y; y = other;
     }
 }
+extern "C" __global__ void alone(unsigned int* arrived, int* left)
+{
+    if (blockIdx.x > 0) return;
+    meet(arrived, gridDim.x);
+    left[threadIdx.x] = 1;
+}

@@ -4,8 +4,9 @@ extern "C" __global__ void trial(unsigned int* cells, unsigned int* out) {
         return;
     }
     for (unsigned int k = 0; k < gridDim.x - 1; k++) {
-        unsigned int x = 0;
+        unsigned int x = 0, again = 0;
         while (poll(cells + 2 * k, x) == PENDING) { }
-        out[k] = x;
+        out[2 * k] = x;
+        out[2 * k + 1] = poll(cells + 2 * k, again) == READY && again == x;
     }
 }

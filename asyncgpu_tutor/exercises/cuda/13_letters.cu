@@ -1,11 +1,11 @@
-__global__ void letters(int n, volatile unsigned* mail, unsigned* answers, volatile unsigned* gate) {
+__global__ void letters(int n, int first, volatile unsigned* mail, unsigned* answers, volatile unsigned* gate) {
     for (int k = 0; k < n; ++k) {
         int turns = 0;
         while (gate[0] <= k) {
             if (++turns > 1000000) return;
             __nanosleep(100);
         }
-        mail[1] = 10 + k * k;
+        mail[1] = first + k * k;
         __threadfence_system();
         mail[0] = 1;
         turns = 0;

@@ -88,8 +88,8 @@ def _hidden_synchronisation(seen: Evidence) -> Iterable[Finding]:
     if cost:
         yield seen.finding(
             "hidden synchronisation",
-            f"{count(len(guilty), 'time')} the host waited ({_names(guilty)}) before it asked for the next "
-            f"work, and so the device stood still for {cost:.1f} us in all.",
+            f"The host waited {count(len(guilty), 'time')} ({_names(guilty)}) before it asked for the next "
+            f"work, so the device stood still for {cost:.1f} us in all.",
             guilty,
             cost,
         )
@@ -129,8 +129,8 @@ def _page_migration(seen: Evidence) -> Iterable[Finding]:
     cost = length(union((s.start, s.end) for s in spans))
     yield seen.finding(
         "page migration",
-        f"{count(len(spans), 'time')} pages moved between host and device when one of the two touched them: "
-        f"{moved / 1e6:.1f} MB in {cost:.1f} us, while whoever touched them stood still.",
+        f"Pages moved between host and device {count(len(spans), 'time')}, because one of the two touched "
+        f"them: {moved / 1e6:.1f} MB in {cost:.1f} us, during which that one stood still.",
         spans,
         cost,
     )

@@ -123,7 +123,7 @@ class Export:
             there = some([*sorted(names[:12]), *names[12:]], 12) or "none at all"
             raise UsageError(
                 f"there is no NVTX range {name!r} in this export; the ranges are: {there}. To read all of "
-                "it, leave the range away (asyncgpu-tutor profile: --whole)"
+                "it, leave the range out (asyncgpu-tutor profile: --whole)"
             )
         asked = union((a, b + 1) for a, b in found)
 

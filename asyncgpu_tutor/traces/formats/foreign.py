@@ -46,7 +46,7 @@ def read(path: Path) -> Parts:
     if "traceEvents" not in body:
         return own_json.read(body)
     if "asyncgpu_tutor" in str(body.get("otherData"))[:100]:
-        raise UsageError(f"{path} was made for Perfetto, without all facts: load what `save` wrote")
+        raise UsageError(f"{path} is for Perfetto and lacks some facts: load what `save` wrote")
     export = _chrome_rows.collect(events, body.get("deviceProperties"))
     events.clear()
     if not export.work and not export.ranges:

@@ -71,9 +71,7 @@ class Timeline:
         figure = self.figure()
         known = figure.canvas.get_supported_filetypes()
         if "format" not in options and path.suffix[1:].lower() not in known:
-            raise UsageError(
-                f"{path}: a picture's name ends in .svg, .png or .pdf, and says what it is"
-            )
+            raise UsageError(f"{path}: a picture's name has to end in .svg, .png or .pdf")
         figure.savefig(path, **options)  # pyright: ignore[reportUnknownMemberType] - matplotlib's own
 
     def _repr_html_(self) -> str:

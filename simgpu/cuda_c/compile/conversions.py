@@ -137,7 +137,7 @@ def _convert_function(c: Context, expr: Expr, target: CType, at: Position) -> Ex
         if isinstance(expr.type, FunctionPointer) and expr.type.overloaded:
             c.fail(at, f"no function '{source}' is a '{spelled(target)}'")
         if isinstance(expr.type, FunctionPointer):
-            c.fail(at, f"the function is a '{source}', and a '{spelled(target)}' is wanted")
+            c.fail(at, f"the function is a '{source}', and should be a '{spelled(target)}'")
     c.fail(at, _unusable(expr.type, target))
 
 

@@ -206,7 +206,7 @@ def define_struct(c: Context, node: ast.StructDef, out: types.Struct | None = No
     if node.align is not None:
         wanted = integer_constant(c, node.align, "an alignment")
         if wanted < 1 or wanted & (wanted - 1):
-            c.fail(node.align.at, f"an alignment of {wanted} bytes is no power of two")
+            c.fail(node.align.at, f"an alignment of {wanted} bytes is not a power of two")
         if wanted < layout.align:
             c.unsupported(node.align.at, f"an alignment below that of the members ({layout.align})")
         layout.align = wanted

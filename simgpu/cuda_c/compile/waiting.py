@@ -212,7 +212,9 @@ class _Pass:
 
 def _watched(loop: Loop) -> tuple[list[int], dict[int, int]]:
     """Slots of the variables that decide whether a loop spins, and of those that count its patience."""
-    decide, counters = _decisive(loop), _patience(loop) if _sleeps(loop) else dict[Variable, int]()
+    exchanges = any(isinstance(step, form.Exchange) for step in form.below(loop.parts))
+    waits = exchanges or _sleeps(loop)
+    decide, counters = _decisive(loop), _patience(loop) if waits else dict[Variable, int]()
     watched = [v for v in loop.changed if v in decide]
     patience = {v.slot: counters[v] for v in watched if v in counters}
     return [v.slot for v in watched if v not in counters], patience
@@ -248,10 +250,17 @@ def _patience(loop: Loop) -> dict[Variable, int]:
         if isinstance(node, form.Old | form.Result | form.Convert):
             continue
         op = node.op if isinstance(node, form.Operation) else ""
-        if op in ("<", "<=", ">", ">="):
-            numbers = [n.value for n in map(form.bare, node.parts) if isinstance(n, form.Constant)]
+        numbers: list[int] = []
+        if op in ("<", "<=", ">", ">=", "==", "!=") and any(
+            _variable(p) in counted for p in node.parts
+        ):
+            # One that is asked for equality leaps to the turn before.
+            early = int(op in ("==", "!="))
+            constants = (n for n in map(form.bare, node.parts) if isinstance(n, form.Constant))
+            numbers = [n.value - early for n in constants if n.value > 0]
+        if numbers or op in ("<", "<=", ">", ">="):
             for v in map(_variable, node.parts):
-                bounds[v] = max(*numbers, bounds.get(v, 0), 0)
+                bounds[v] = max([*numbers, bounds.get(v, 0)])
         else:
             # One that counts down may also be compared with 0 itself.
             down = op in ("==", "!=", "!")

@@ -26,9 +26,9 @@ Dim = tuple[int, int, int]
 # What is said of a loop that waits in vain, where its threads cannot be set aside.
 _STUCK = {
     waiting_threads.ENDLESS: (
-        "does not end: a turn of this loop changes nothing that it looks at, so all turns are the "
-        "same. If it waits for another thread, what it looks at must be volatile, or read by an "
-        "atomic, because a compiler may load it only once"
+        "does not end: a turn of this loop changes nothing that the loop looks at, so all turns are "
+        "the same. If it waits for another thread, what it looks at must be volatile, or be read "
+        "with an atomic, because a compiler may load anything else only once"
     ),
     waiting_threads.NOWHERE: (
         "waits here for another thread, in a function that is called within a larger expression, "

@@ -164,14 +164,14 @@ class Blocks:
         team, group = spinning[0]
         more = int(sum(np.count_nonzero(g.bits) for _, g in groups)) - 1
         others = f" (and {more} more threads wait)" if more else ""
-        why = "whoever could change that has ended, or waits itself, be it a thread or the host"
+        why = "whatever could change it, be it a thread or the host, has ended or waits itself"
         if left:
             resident = self._launch.limits.resident_blocks
             others_begin = "other one begins" if left == 1 else f"{left} others begin"
             why = (
                 f"{resident} blocks fit on the device at once, all of them wait, and the {others_begin} "
-                "only when one of these ends. Launch no more blocks than fit, or let blocks wait only "
-                "for such as have begun before, by numbers from an atomic counter"
+                "only when one of these ends. Launch no more blocks than fit, or let a block wait only "
+                "for blocks that began before it, by numbers from an atomic counter"
             )
         text = f"waits for ever in this loop for memory to change{others}: {why}"
         team.fault(DeadlockError, group.at, int(group.bits.argmax()), text)

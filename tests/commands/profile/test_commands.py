@@ -141,7 +141,7 @@ def test_a_window_of_time(command: Command) -> None:
         (["--within", "a", "--whole"], "choose one"),
         (["--from", "x.sqlite", "--", "python"], "choose one"),
         (["--from", "nowhere.sqlite"], "there is no file nowhere.sqlite"),
-        (["--from", "bad.sqlite"], "is no SQLite file"),
+        (["--from", "bad.sqlite"], "is not SQLite"),
         (
             ["--from", "foreign.json"],
             "neither 'traceEvents', as traces of PyTorch and Chrome have, nor",

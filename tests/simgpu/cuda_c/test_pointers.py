@@ -99,7 +99,7 @@ def test_values(text: str, value: Any) -> None:
 
 
 REFUSED = [
-    ("op_t f = square;", r"is a 'float \(\*\)\(float\)', and a 'float \(\*\)\(float, float\)' is"),
+    ("op_t f = square;", r"is a 'float \(\*\)\(float\)', and should be a 'float \(\*\)\(float, float\)'"),
     ("op_t f = add; o[i] = f(1);", "takes 2 arguments, 1 given"),
     ("o[i] = add + 1;", r"operator '\+' cannot take the address of a function"),
     ("o[i] = add;", "cannot be used as 'int'"),

@@ -154,7 +154,7 @@ SAID = [
         (f"struct alignas(2) P {{ float x; }}; {HEAD} P p; }}", "below that of the members (4)"),
         (f"struct alignas(float4) P {{ float x; }}; {HEAD} P p; }}", "write the number of bytes"),
     ]),
-    (REFUSED, f"struct alignas(12) P {{ float x; }}; {HEAD} P p; }}", "12 bytes is no power of two"),
+    (REFUSED, f"struct alignas(12) P {{ float x; }}; {HEAD} P p; }}", "12 bytes is not a power of two"),
     (REFUSED, HEAD.partition("{")[0] + ";", "has no body in this file"),
     # A GPU's compiler refuses these too.
     *((REFUSED, f"{HEAD}{text} }}", f"#include <{header}> first") for text, header in [

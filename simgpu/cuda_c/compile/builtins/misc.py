@@ -31,7 +31,7 @@ def _load(c: Context, node: Call, used: bool) -> Expr:
     (pointer,) = arguments(c, node, 1)
     if not isinstance(pointer.type, types.Pointer):
         c.fail(node.at, f"{node.name}() needs an address, not a '{types.spelled(pointer.type)}'")
-    address, volatile = c.note(Followed((pointer.node,))), node.name in ("__ldcg", "__ldcv")
+    address, volatile = c.note(Followed((pointer.node,))), node.name == "__ldcv"
     place = MemoryPlace(pointer.run, address, pointer.origin, True, volatile)
     out = use(c, read_memory(c, place, pointer.type.target, node.at))
     out.place = None

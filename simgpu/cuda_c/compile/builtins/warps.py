@@ -54,7 +54,7 @@ def named(t: Team, m: Mask, names: Any, at: Position, what: str, waits: bool) ->
         away = mask & int(_by_warp(t, expected & ~m.bits)[lane])
         text = (
             f"calls {what} with the mask 0x{mask:08x}, and lane {(away & -away).bit_length() - 1}, which "
-            "it names, does not: what comes back is undefined, or the warp hangs. Name only the lanes "
+            "it names, does not: the result is undefined, or the warp hangs. Name only the lanes "
             "that get here, or move the call out of the branch"
         )
         t.fault(WarpError, at, lane, text)
@@ -135,8 +135,8 @@ def _present(t: Team, m: Mask, source: Any, target: Any, at: Position, name: str
     if bad.any():
         lane = int(bad.argmax())
         text = (
-            f"asks lane {int(source[lane])} for its value by {name}, and that lane does not "
-            "execute it: what comes back is undefined"
+            f"asks lane {int(source[lane])} for its value with {name}, and that lane does not "
+            "execute it, so the result is undefined"
         )
         t.fault(WarpError, at, lane, text)
 

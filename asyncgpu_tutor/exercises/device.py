@@ -83,7 +83,8 @@ class CheckDevice(SimDevice):
         self.moved: Moved | None = None  # while somebody wants to know
         self.fleet: Sequence[CheckDevice] = (self,)  # it, and those of its machine
         self._home = threading.get_ident()
-        super().__init__(ordinal, **{"machine": Machine(), **options})
+        options.setdefault("machine", Machine())
+        super().__init__(ordinal, **options)
 
     def _host_span(self, kind: Any, *what: Any, **more: Any) -> int | None:
         if kind == "wait" and threading.get_ident() != self._home:

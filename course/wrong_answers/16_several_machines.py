@@ -138,7 +138,7 @@ async def score_all(gpus, weights, batches, layer):
     return [x @ weights for x in batches]
 
 
-# %% id=16-place cause="enters a recipe by its op()"
+# %% id=16-place cause="put its op() into the recipe instead"
 async def score_all(gpus, weights, batches, layer):
     there = [await gpu.put(weights) for gpu in gpus]
     results = []

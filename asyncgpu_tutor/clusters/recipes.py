@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import pickle
-import warnings
 from collections.abc import Iterator
 from importlib import import_module
 from types import FunctionType, MethodType, ModuleType
@@ -18,7 +17,7 @@ from asyncgpu_tutor.clusters.remote import Fetch, StaysHere
 from asyncgpu_tutor.errors import ByValueWarning, CannotTravelError
 from asyncgpu_tutor.kernels.kernel import Kernel
 from asyncgpu_tutor.ops.collectives import Group
-from asyncgpu_tutor.ops.operation import DeviceOp, as_op
+from asyncgpu_tutor.ops.operation import DeviceOp, as_op, warn_at
 
 # What nothing is looked for in: it travels as it is, or by its name.
 _CLOSED = (
@@ -108,13 +107,12 @@ def ready_to_travel(op: Any, where: str) -> DeviceOp[Any]:
     if data := host_arrays(recipe):
         sizes = ", ".join(f"{array.shape} {array.dtype}" for array in data[:3])
         total = sum(array.nbytes for array in data)
-        warnings.warn(
+        words = (
             f"recipe {recipe.label!r} takes {total:,} bytes along to {where}, in {len(data)} host "
             f"array{'s' * (len(data) > 1)} ({sizes}), each time you send it. Put the data there once, "
-            "as in x = await gpu.put(host), and use x.op()",
-            ByValueWarning,
-            stacklevel=3,
+            "as in x = await gpu.put(host), and use x.op()"
         )
+        warn_at(*recipe._origin(), words, ByValueWarning)
     return recipe
 
 

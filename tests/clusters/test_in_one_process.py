@@ -164,6 +164,9 @@ async def test_an_array_that_goes_along_by_value_is_said() -> None:
         host = agt.pin(NUMBERS)
         with pytest.warns(ByValueWarning, match=r"32 bytes along to gpu 0 .*\(8,\) float32"):
             await gpus[0](agt.value(None).and_then(lambda _: agt.h2d(host)))
+        with pytest.warns(ByValueWarning) as caught:
+            await asyncio.gather(gpus[0](agt.h2d(host)))
+        assert caught[0].filename == __file__  # and not asyncio's, which runs it
         with warnings.catch_warnings(action="error"):
             await gpus[0].put(host)
 

@@ -35,10 +35,7 @@ async def _answered(name: str, answer: Any, *args: Any) -> Any:
 def _tried(
     name: str, given: Callable[..., Any], home: Callable[..., Awaitable[Any]] | None = None
 ) -> Callable[..., Observed]:
-    """Make a function that tries an answer on a cluster: a row begins with the number of its GPUs.
-
-    The answer gets what is `given`, and its result is brought `home`. Neither is in the trace.
-    """
+    """Make a function that tries an answer on so many GPUs, with what is `given`; its result comes `home`."""
 
     def run(answer: Any, *row: Any) -> Observed:
         async def attempt() -> Observed:

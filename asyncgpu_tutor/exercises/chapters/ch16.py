@@ -259,14 +259,7 @@ def _carried_on(run: Observed, gpus: int, number: int, us: int, *lost: int) -> N
 
 def check_careful(mine: Any, model: Any) -> None:
     """GPUs that are lost before, on the way there and on the way back; an error; and none that is left."""
-    rows = [
-        (2, 4, 700, 1),
-        (2, 4, 700, 0),
-        (2, 4, 200, 1),
-        (2, 3, 0, 0),
-        (3, 6, 700, 2),
-        (3, 6, 700, 0, 2),
-    ]
+    rows = [(2, 4, 700, 1), (2, 4, 200, 0), (2, 3, 0, 0), (3, 6, 700, 2), (3, 6, 700, 0, 2)]
     runs(_careful, _carried_on, rows, "{0:GPU}, number {3} lost after {2} µs")(mine, model)
     _comes_out(mine, agt.errors.OutOfBoundsError, "a recipe that fails", fails=1)
     _comes_out(mine, agt.errors.WorkerLostError, "no GPU that is left", 0, 1)

@@ -275,7 +275,7 @@ class StreamRaceError(DeviceError):
 
 
 class HostBufferError(DeviceError):
-    """A host array was changed while a copy was reading it."""
+    """A host array was changed while a copy or a kernel may have been using it."""
 
 
 class ReferenceMismatchError(DeviceError):

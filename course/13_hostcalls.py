@@ -3,13 +3,13 @@
 # %% [markdown] id=title
 # # The GPU asks, the host answers
 #
-# Some things only the host can do: open a file, ask a database, put a line on your screen. So far a kernel had to end before it got any of them. **Does it have to?**
+# Some things only the host can do: open a file, ask a database, roll dice in Python. So far, a kernel that needed one of them had to end first. **Does it have to?**
 #
-# After this page you can let a kernel and Python talk while the kernel runs, write both sides of such a talk, hand out packets from a stack without locks and try it in every order of its steps, call Python from a kernel with `agt.hostcalls`, and say when such a call pays and when a new launch is as good.
+# After this page you can let Python and a running kernel talk, hand out packets from a stack without locks, call Python from a kernel with `agt.hostcalls`, and say when such a call pays.
 #
 # | | |
 # |---|---|
-# | Time | 60 minutes |
+# | Time | 55 minutes |
 # | You need | [06_await](06_await.ipynb) and, from [11_the_gpu_decides](11_the_gpu_decides.ipynb), what CUDA promises. You do not need a GPU |
 # | Device | the first cell of code says which one is in use |
 
@@ -38,7 +38,7 @@ device
 # %% [markdown] id=question
 # ## Who opens the file?
 #
-# Here's a job for a GPU, and a rather silly one: shouting. We take a log file, turn lower case into capitals, and write the text to a new file. The shouting itself is easy, because each thread can take a letter:
+# Here's a job for a GPU, and a rather silly one: shouting. We take a log file, turn lower case into capitals, and write a new file. Shouting is easy:
 
 # %% id=shout
 shout = agt.Kernel(r"""
@@ -56,7 +56,7 @@ PIECE = 256
 print(log.read_text()[:96], "...", log.stat().st_size, "bytes, or", log.stat().st_size // PIECE, "pieces")
 
 # %% [markdown] id=question-2
-# But a kernel can't open a file, and it can't ask Python for anything. All it can do is finish. So the program goes to and fro: Python reads a piece, launches, waits, writes, and reads the next one.
+# But a kernel can't open a file, and it can't ask Python for anything. (What it prints, you see only when the host next waits for it.) So the program goes to and fro: Python reads a piece, launches, waits, writes, and reads the next one.
 
 # %% id=relaunch
 def six_launches(source, target):
@@ -104,14 +104,12 @@ to_and_fro.plot(
 )
 
 # %% [markdown] id=turn-around
-# Why should the kernel go home each time it needs something? You don't leave the office to ask a colleague. You pick up the phone.
-#
-# **Can a kernel call Python, get an answer, and go on?** By the end of this page, the picture above is a single bar.
+# Why should the kernel go home each time it needs something? You don't leave the office to ask a colleague. You pick up the phone. **Can a kernel call Python, get an answer, and go on?** By the end of this page, the picture above is a single bar.
 
 # %% [markdown] id=mailbox
 # ## A mailbox
 #
-# To talk, the two need a place that both can reach. You've had one since chapter 2: pinned host memory. The GPU copies from it over the bus, and it turns out that a kernel can also read and write single words there while it runs. CUDA calls this **mapped memory**, or zero-copy, and here it takes one word:
+# To talk, the two need a place that both can reach, and you've had one since chapter 2: pinned host memory. A kernel can read and write single words there while it runs. CUDA calls this **mapped memory**:
 
 # %% id=mapped
 host = agt.pin(np.frombuffer(b"quiet please, this is a library. ", np.uint8))
@@ -126,9 +124,9 @@ assert host.tobytes() == b"QUIET PLEASE, THIS IS A LIBRARY. "
 assert not [span for span in no_copies if span.kind in ("h2d", "d2h")]
 
 # %% [markdown] id=mapped-read
-# `agt.mapped(host)` is a device array that *is* the host's array. Nothing was copied, so there was nothing to bring back. It isn't free, though: a read has to cross the bus and come back, which takes about a microsecond on an H200. That's fine for a mailbox and hopeless for a warehouse.
+# `agt.mapped(host)` is a device array that *is* the host's array, so there is nothing to copy. But each read crosses the bus and comes back, which takes about a microsecond on an H200. That's fine for a mailbox and hopeless for a warehouse.
 #
-# Now the kernel writes a letter and **waits for the answer**, while it runs. American mailboxes have a small red flag on the side, and when it's up, there is a letter. So does ours:
+# Now the kernel writes a letter and **waits for the answer**, while it runs. American mailboxes have a small red flag on the side, and when it's up, there's a letter inside. So does ours:
 #
 # ```text
 #   word        0            1             2
@@ -142,6 +140,7 @@ assert not [span for span in no_copies if span.kind in ("h2d", "d2h")]
 LETTERS = r"""
 __global__ void letters(volatile unsigned* mail, int n, unsigned* answers)
 {
+    // No atomics: over PCIe, the CPU wouldn't see them as such. But only one side at a time may write a word.
     for (int k = 0; k < n; ++k) {
         mail[1] = 10 + k * k;           // the letter goes in ...
         __threadfence_system();         // ... so that the host sees it ...
@@ -159,26 +158,24 @@ __global__ void letters(volatile unsigned* mail, int n, unsigned* answers)
 letters = agt.Kernel(LETTERS)
 
 # %% [markdown] id=letters-read
-# Four things in there are new:
+# What's new in there:
 #
-# - **`volatile`** makes the kernel look at memory each time. Without it, a compiler may read the flag once and then stare at its own register for ever. (Chapter 11 looked by an atomic. Over a PCIe bus, an atomic of the GPU isn't one for the CPU, but here only one side may write each word at any time, so we don't need one.)
-# - **`__threadfence_system()`** is a fence that reaches the host; `__threadfence()` ends at the GPU. The first one keeps the flag from overtaking the letter, and the second keeps us from reading the answer before we have seen the flag.
-# - **`__nanosleep(100)`** dozes for about a tenth of a microsecond between two looks, and leaves the bus to others. In a loop that counts, it also tells the simulated device that somebody is waiting.
-# - **the counter** is there because nobody can stop a kernel that waits. If the host has gone home, the kernel must give up by itself. A million looks over the bus are a second or more.
+# - **`volatile`** makes the kernel look at memory each time. Without it, a compiler may read the flag once and then stare at its own register for ever.
+# - **`__threadfence_system()`** is a fence that reaches the host; `__threadfence()` ends at the GPU. The first one keeps the flag from overtaking the letter, and the second keeps us from reading the answer before the flag.
+# - **`__nanosleep(100)`** dozes for about a tenth of a microsecond. That leaves the bus to others, and tells the simulated device that this loop is waiting.
+# - **The counter** is there because nobody can stop a waiting kernel. If the host has gone home, it gives up after a million looks, a second or more.
 #
-# The host's side is yours. Python has no fences, and on an x86 it needs none, because an x86 keeps its reads in order, and its writes. An Arm (GH200, Jetson) doesn't. On such a host, `agt.hostcalls` refuses to work with a GPU, and this mailbox would be unsafe.
+# The host's side is yours. Python has no fences, and on an x86 it needs none, because that keeps its reads in order, and its writes. (An Arm doesn't, so `agt.hostcalls` refuses one with a GPU.)
 
 # %% [markdown] id=exercise-answer
 # ### Exercise: the host's side
 #
-# Write `answer(mail, rounds)`. For each of so many rounds: wait until the flag is 1, answer with **twice** the number that was asked, and set the flag to 2. While you wait, let others have a turn: `await agt.sleep(1)` waits for a microsecond.
-
+# Write `answer(mail, rounds)`. In each round, wait until the flag is 1, answer with **twice** the number that was asked, and set the flag to 2. While you wait, let others have a turn: `await agt.sleep(1)` waits for a microsecond.
 
 # %% id=13-answer starter
 async def answer(mail, rounds):
     mail[2] = 2 * mail[1]
     mail[0] = 2
-
 
 # %% id=13-answer solution
 async def answer(mail, rounds):
@@ -194,14 +191,13 @@ async def answer(mail, rounds):
 # Then two lines, and their order matters: the answer goes into `mail[2]`, and after it the flag, `mail[0] = 2`.
 
 # %% id=13-answer explanation
-# The flag comes last, on both sides of the street. Whoever sees it up may trust all that lies in the box.
+# The flag comes last, on both sides. If you see it up, you may trust everything else in the box.
 
 # %% id=13-answer-check
 check("13-answer", answer)
 
 # %% [markdown] id=first-talk
-# Try it on your device. The kernel and `answer` run side by side, and only the mailbox connects them:
-
+# Try it. Only the mailbox connects the two:
 
 # %% id=talk
 async def talk(rounds):
@@ -216,12 +212,12 @@ async def talk(rounds):
 print(await talk(6))
 
 # %% [markdown] id=talk-read
-# If you solved the exercise, there are six even numbers, and a single launch. (Zeros mean that the kernel waited in vain and gave up.) On a GPU the kernel really spins. The simulated device has no second thread, so it pauses the kernel and goes on with it when Python has had a chance to write. That's why your side has to `await` something while it waits.
+# Six even numbers, and a single launch? Then they talk. (Zeros mean that the kernel waited in vain.) On a GPU the kernel really spins. The simulated device pauses it, and goes on when Python has had a chance to write, so your side has to `await` something while it waits.
 
 # %% [markdown] id=exercise-ask
 # ### Exercise: the kernel's side
 #
-# Now the other side of the same street. In `ask`, one thread has `n` questions: 100, 101, 102, and so on. It puts each into `mail[1]`, raises the flag, waits until it is 2 (with a `__nanosleep` between two looks), and stores what is in `mail[2]` in `out[k]`. Mind both fences. If the host doesn't answer within a million turns, the kernel returns. (Count the turns in an `int`, so that the check sees that the wait ends.)
+# In `ask`, one thread has `n` questions: 100, 101, and so on. It puts each into `mail[1]`, raises the flag, waits until it is 2, and stores what is in `mail[2]` in `out[k]`. Think of both fences, and of a `__nanosleep` between two looks. If there's no answer within a million turns, the kernel returns. (Count the turns in an `int`, so that the check sees an end.)
 
 # %% id=13-ask starter
 ASK = r"""
@@ -270,9 +266,18 @@ check("13-ask", ASK)
 # %% [markdown] id=many
 # ## One mailbox for a hundred and thirty-two
 #
-# An H200 has 132 processors, each with room for several blocks, and any of them may want to ask at any time. We could give each thread a mailbox of its own. But then somebody would have to look into all of them, and nearly all would be empty.
+# An H200 has 132 processors, and any block on them may want to ask. With a mailbox for each, somebody would have to look into all of them, and nearly all would be empty.
 #
-# The post office has a better idea: a pile of blank **packets**. You take one from the pile, fill it in, wait for the answer, and put it back. So now we need a pile on which many threads take and put at the same time, without a lock. The tool for that is a *compare and swap*: `atomicCAS(top, old, new)` writes `new`, but only if `top` still is `old`.
+# The post office has a better idea: a pile of blank **packets**. Here's the life of one. Only its owner may touch it:
+#
+# ```text
+#                    take           ask            answer         put back
+#   the pile       ━━━━┓                                            ┏━━━━━▶
+#   a block            ┗━ fills it ━━┓               ┏━━ reads it ━━┛
+#   the host                         ┗━ works on it ━┛
+# ```
+#
+# How do many threads take and put at once, without a lock? By a *compare and swap*: `atomicCAS(top, old, new)` writes `new`, but only if `top` still is `old`.
 #
 # ```text
 #   take:   look at the top packet        p
@@ -280,8 +285,7 @@ check("13-ask", ASK)
 #           CAS: if the top is still p, make it q.   Else: start again
 # ```
 #
-# If somebody else was quicker, the swap fails and we try again. Is that all? Here it is in Python, as a generator. Each `yield` is one access to memory that others can see, and between two of them anything may happen.
-
+# If somebody else was quicker, the swap fails and we try again. Is that all? Here it is in Python. Each `yield` is one access to memory that others can see, and between two of them anything may happen.
 
 # %% id=naive-stack
 class Naive:
@@ -305,9 +309,8 @@ class Naive:
             if (yield "cas", "top", top, packet):
                 return
 
-
 # %% [markdown] id=predict-aba-text
-# Two threads use it. Anna takes a packet. Bert takes two, and puts the first of them back. Now imagine that Anna has looked at the top (packet 0) and below it (packet 1), when somebody taps her on the shoulder. While she turns around, Bert does everything that he wants to do: he takes 0, takes 1, and puts 0 back.
+# Anna takes a packet. Bert takes two, and puts the first of them back. Now Anna has looked at the top (packet 0) and below it (packet 1), when somebody taps her on the shoulder. While she turns around, Bert does all that he wants to do: he takes 0, takes 1, and puts 0 back.
 
 # %% id=predict-aba
 aba = Prediction(
@@ -322,8 +325,7 @@ aba
 aba.commit(...)
 
 # %% [markdown] id=search-text
-# We needn't argue, because we can try. The two make about a dozen steps, so there are only so many orders, and `interleavings` runs *every one of them*. (Each thread takes its steps in the order of its program here. A GPU may not, which is what fences are for, and a search like this can't find a missing one.)
-
+# We needn't argue, because we can try. The two make a dozen steps, and three more whenever a swap fails. So there are only so many orders, and `interleavings` runs *every one of them*. (It keeps the steps of each thread in order. A GPU may not, so this can't find a missing fence.)
 
 # %% id=search
 def anna(stack):
@@ -365,15 +367,14 @@ aba.reveal(
 )
 
 # %% [markdown] id=aba-read
-# A, then B, then A again: this is the **ABA problem**. It's rare and leaves no trace, and a test that you run a hundred times will hardly find it, since only 21 of 9,355 orders have it. A GPU with a hundred thousand threads will meet it sooner or later.
+# A, then B, then A again: this is the **ABA problem**. Only 21 of 9,355 orders have it, so your tests will hardly find it. A GPU with a hundred thousand threads will, sooner or later.
 #
 # Anna doesn't need to know *whether the top is 0*, but *whether anybody has touched the top*. So let the top count: each change adds one to a **tag**, and then the old 0 and the new 0 look different.
 
 # %% [markdown] id=exercise-stack
 # ### Exercise: a stack for many
 #
-# Make `top` a pair, `(packet, tag)`. `start` is `(0, 0)`, and a swap by anybody, in `pop` or `push`, raises the tag by one. An empty pile is `(None, tag)`. What is stored in `("next", packet)` stays a packet's number, or None.
-
+# Make `top` a pair, `(packet, tag)`. `start` is `(0, 0)`, and a swap by anybody, in `pop` or `push`, raises the tag by one. An empty pile is `(None, tag)`. What is stored in `("next", packet)` stays a number, or None.
 
 # %% id=13-stack starter
 class FreeStack:
@@ -397,7 +398,6 @@ class FreeStack:
             yield "store", ("next", packet), top[0]
             if (yield "cas", "top", top, (packet, top[1])):
                 return
-
 
 # %% id=13-stack solution
 class FreeStack:
@@ -436,7 +436,7 @@ check("13-stack", FreeStack)
 # %% [markdown] id=hostcall
 # ## The whole post office
 #
-# You've seen all the parts. Together they make some two hundred lines of CUDA C, in a header that comes with this package and is meant to be read:
+# You've seen all the parts. Together they're under two hundred lines of CUDA C, in a header that is meant to be read:
 
 # %% id=header
 from importlib.resources import files
@@ -446,7 +446,7 @@ take = header.index("__device__ inline int hostcall_pop")
 print(header[take : header.index("__device__ inline void hostcall_push")])
 
 # %% [markdown] id=header-read
-# That's your `pop`, with the packet's number and the tag in one word. (0 is an empty stack, so numbers begin at 1.) The one new line is the fence: without it, no GPU promises that the link is read after the top, or that you see what the packet's last owner did to it.
+# That's your `pop`, with the packet's number and the tag in one word. (There are several piles, and `which` picks one.) Only the fence is new: without it, a GPU may read the link before the top, or not see what the last owner did.
 #
 # On the host, `agt.hostcalls` opens the office for as long as a block lasts. A kernel includes the header, takes the office's two arrays as its first parameters, and asks for a service by its number. Numbers from 16 on are yours:
 
@@ -484,12 +484,12 @@ assert office.answered == 4
 assert all(1 <= number <= 6 for number in rolled)
 
 # %% [markdown] id=first-call-read
-# A kernel called a Python function in the middle of its work. The function got the kernel's three numbers as `call.a`, `call.b` and `call.c` and the packet's bytes as `call.data`, and whatever it returns is the answer. It can be a coroutine function, too. Some services are always there, such as `HOSTCALL_TIME`, `HOSTCALL_PRINT` and `HOSTCALL_READ`; the header lists them.
+# A kernel called a Python function in the middle of its work. The function gets three numbers, `call.a`, `call.b` and `call.c`, and returns the answer. If it raises, the exception comes out of your `await`. (So do await. While Python blocks in a `sync`, nobody answers.) The header lists services that are always there, such as `HOSTCALL_TIME` and `HOSTCALL_PRINT`.
 
 # %% [markdown] id=exercise-bill
 # ### Exercise: a kernel that calls
 #
-# In `bill`, each block has one item and an amount. It asks the host for the item's price, by service 16 with the item as its first number, and stores price times amount in `costs[blockIdx.x]`. If there is no answer, it stores nothing.
+# In `bill`, each block has one item and an amount. It asks the host for the item's price, by service 16 with the item as its first number, and stores price times amount in `costs[blockIdx.x]`. Without an answer, it stores nothing.
 
 # %% id=13-bill starter
 BILL = r"""
@@ -522,63 +522,48 @@ __global__ void bill(unsigned long long* mail, unsigned long long* stack, int n,
 # `hostcall` returns whether there was an answer. Look at it before you write anything.
 
 # %% id=13-bill explanation
-# A call can fail, and then `answer` is whatever it was before. So each call of the host is followed by an `if`, like every system call.
+# A call can fail, and then `answer` is whatever it was before. So put an `if` behind every call of the host, as you would behind a system call in C.
 
 # %% id=13-bill-check
 check("13-bill", BILL)
 
-# %% [markdown] id=wrong
-# ## When the host is in trouble
+# %% [markdown] id=batch-text
+# ## A hundred answers for the price of one
 #
-# **The handler fails.** There's a person on the host who reads error messages, so that is where the exception goes: to the `await` of the operation whose kernel asked. The kernel is told that there are no more answers, and ends.
+# The host finds all waiting packets with a single comparison in NumPy. But then it calls a function like `roll` for one after the other, and Python's time adds up. If NumPy can compute your answers, a **batch handler** gets the numbers of all waiting calls as three arrays, and returns an array.
 
+# %% [markdown] id=exercise-batch
+# ### Exercise: many answers at once
+#
+# `price_all(prices)` returns a batch handler. The handler gets arrays `items`, `amounts` and a third that it doesn't need, and returns the array of costs. No loop!
 
-# %% id=fails
-def sold_out(call):
-    if call.a == 2:
-        raise LookupError(f"{players[call.a]} has lost the dice")
-    return 6
+# %% id=13-batch starter
+def price_all(prices):
+    def handler(items, amounts, _):
+        return [0 for item in items]
 
+    return handler
 
-try:
-    async with agt.hostcalls({16: sold_out}) as office:
-        await office.run(dice(*office.arrays, agt.mapped(rolled), grid=4, block=1))
-except LookupError as error:
-    print("LookupError:", error, "|", error.__notes__[0])
-else:
-    raise AssertionError("the exception was lost")
+# %% id=13-batch solution
+def price_all(prices):
+    def handler(items, amounts, _):
+        return prices[items] * amounts
 
-# %% [markdown] id=away
-# **The host is not there.** Here Python makes the worst mistake of this page: it blocks. `sync` waits for the kernel, the kernel waits for Python, and neither can go first. On a GPU the kernel gives up after two million looks, which took about four seconds on an H100. The simulated device sees at once that nobody is left who could answer:
+    return handler
 
-# %% id=away-code
-with agt.using(agt.SimDevice()):
-    kernel = agt.Kernel(dice.source)
-    try:
-        async with agt.hostcalls({16: lambda call: 6}) as office:
-            nothing = agt.mapped(agt.pin(np.zeros(4, np.uint64)))
-            kernel(*office.arrays, nothing, grid=4, block=1).sync()
-    except agt.errors.HostcallError as error:
-        print("HostcallError:", error)
-    else:
-        raise AssertionError("the calls should have been given up")
+# %% id=13-batch hints
+# The function gets whole arrays, one entry for each call. Is there anything in NumPy that looks up many entries at once?
+#
+# An array can be indexed with an array: `prices[items]` has the price of each item.
 
-# %% [markdown] id=away-2
-# And a kernel of your own, one that waits and does *not* count? On a GPU it would hang until somebody ends the process. Here it's an error with a line number:
+# %% id=13-batch explanation
+# One line, and it costs about the same for one call and for a hundred.
 
-# %% id=deadlock
-patient = LETTERS.replace("if (++turns > 1000000) return;", "")
-with agt.using(agt.SimDevice()):
-    mail, answers = (agt.mapped(agt.pin(np.zeros(3, np.uint32))) for _ in range(2))
-    try:
-        agt.Kernel(patient)(mail, 3, answers, grid=1, block=1).sync()
-    except agt.errors.DeadlockError as error:
-        print("DeadlockError:", error)
-    else:
-        raise AssertionError("a kernel that waits for ever should be reported")
+# %% id=13-batch-check
+check("13-batch", price_all)
 
 # %% [markdown] id=pressure
-# **The host is slow**, and more blocks want to ask than there are packets. Let's make it extreme, with 132 blocks that ask again and again, and only 8 packets.
+# Let's put one to work. 132 blocks ask again and again, and there are only 8 packets.
 
 # %% id=predict-pressure
 pressure = Prediction(
@@ -611,9 +596,10 @@ __global__ void many(unsigned long long* mail, unsigned long long* stack, int ca
 """)
 
 
-async def ask_often(blocks, calls, packets, **how):
+async def ask_often(blocks, calls, packets):
     sums = await agt.zeros(blocks, np.uint64)
-    async with agt.hostcalls(packets=packets, **how) as office:
+    together = {16: lambda a, b, _: a + b}
+    async with agt.hostcalls(batch_handlers=together, packets=packets) as office:
         start = device.now()
         await office.run(many(*office.arrays, calls, sums.borrow(), grid=blocks, block=1))
         took = device.now() - start
@@ -621,12 +607,11 @@ async def ask_often(blocks, calls, packets, **how):
     return took, (await agt.d2h(sums)).tolist() == right and office.answered == blocks * calls
 
 
-together = {"batch_handlers": {16: lambda a, b, c: a + b}}  # answers all that wait; more of this below
 calls = 2 if device.simulated else 400
-await ask_often(132, 1, 256, **together)  # warm-up
+await ask_often(132, 1, 256)  # warm-up
 times = {}
 for packets in (8, 32, 256):
-    times[packets], right = await ask_often(132, calls, packets, **together)
+    times[packets], right = await ask_often(132, calls, packets)
     print(f"{packets:4d} packets: {times[packets]:7.0f} µs, each call answered once: {right}")
 
 # %% id=reveal-pressure
@@ -636,48 +621,10 @@ pressure.reveal(
     "packet waits for one, so nothing overflows: the back-pressure of chapter 6.",
 )
 
-# %% [markdown] id=batch-text
-# ## A hundred answers for the price of one
-#
-# The host finds all waiting packets with a single comparison in NumPy. But then it calls a function like `roll` for each of them, and Python's time adds up. If NumPy can compute your answer, let it do so for all calls together. That's what `together` did just now: a **batch handler** gets three arrays and returns one.
-
-# %% [markdown] id=exercise-batch
-# ### Exercise: many answers at once
-#
-# `price_all(prices)` returns a batch handler. The handler gets arrays `items`, `amounts` and a third that it does not need, and returns the array of costs. No loop!
-
-
-# %% id=13-batch starter
-def price_all(prices):
-    def handler(items, amounts, _):
-        return [0 for item in items]
-
-    return handler
-
-
-# %% id=13-batch solution
-def price_all(prices):
-    def handler(items, amounts, _):
-        return prices[items] * amounts
-
-    return handler
-
-# %% id=13-batch hints
-# The function gets whole arrays, one entry for each call. Is there anything in NumPy that looks up many entries at once?
-#
-# An array can be indexed with an array: `prices[items]` has the price of each item.
-
-# %% id=13-batch explanation
-# One line, and it costs about the same for one call and for a hundred.
-
-# %% id=13-batch-check
-check("13-batch", price_all)
-
 # %% [markdown] id=pays-text
 # ## When does a call pay?
 #
-# Let's compare a launch with its wait, a call from one block, and a call from each of 132 blocks, all answered at once.
-
+# We compare a launch and its wait with a call from one block, and with calls from 132.
 
 # %% id=pays
 def relaunch_us(times=20):
@@ -690,11 +637,12 @@ def relaunch_us(times=20):
 
 calls = 40 if device.simulated else 2000
 launch = relaunch_us()
-alone, _ = await ask_often(1, calls, 256, **together)
-crowd, _ = await ask_often(132, calls, 256, **together)
-print(f"a launch and a wait          {launch:6.2f} µs")
-print(f"a call, from one block       {alone / calls:6.2f} µs")
-print(f"a call, from 132 blocks      {crowd / calls / 132:6.2f} µs each")
+alone, _ = await ask_often(1, calls, 256)
+crowd, _ = await ask_often(132, calls, 256)
+print(f"a launch and a wait            {launch:6.2f} µs")
+print(f"a call from one block          {alone / calls:6.2f} µs")
+every = crowd / calls / 132
+print(f"a call from each of 132 blocks {crowd / calls:6.2f} µs for all: an answer every {every:.2f}")
 
 # %% id=pays-check tags=asserts
 if device.simulated:
@@ -702,23 +650,25 @@ if device.simulated:
     assert crowd / 132 < alone / 10
 
 # %% [markdown] id=pays-read
-# For **one** question at a time there isn't much to gain, and the simulated device flatters it. On an H200, through `agt.hostcalls`, a call took 9 to 13 µs, and a launch with its wait 14. (C++ needs about 10 for the latter, as measured on an H100.) Nobody should rewrite a program for that.
+# For **one** question at a time there isn't much to gain, and the simulated device flatters it. On an H200 a call took 9 to 13 µs, and a launch with its wait 14. (From C++, the latter took about 10 on an H100.)
 #
-# The crowd changes everything. When every block asks for itself, at its own time, the questions travel together, and a call from 132 blocks takes 0.3 to 0.4 µs. With launches, all blocks would have to stop so that one of them can ask, and a kernel that keeps a half-built tree or a queue would have to save it and load it again.
+# The crowd changes everything. On that H200, 132 blocks that kept asking got an answer every 0.3 to 0.4 µs. Each block still waits some 45 µs for its own, but it asks at its own time. With launches, all blocks would have to stop so that one can ask.
+#
+# It wasn't so at first. In our first header, all waiting blocks also looked at one shared word: has the host stopped? Blocks that read the same word of host memory take turns, and each turn is a trip over the bus. With a bare loop on the host, 132 blocks on an H200 got an answer only every 2.1 µs. Now each packet has a stop word of its own, and the same loop takes 0.16. If many watch for the same news, hang up more than one notice.
 #
 # | a call pays when | a launch is as good when |
 # |---|---|
 # | many blocks ask, each at its own time | all of them ask at once, or at the end |
-# | the kernel has much state to keep | it keeps nothing |
+# | the kernel would have much to save and load again | it keeps nothing |
 # | few bytes go to and fro | many do: then it is a copy's job |
-# | the host has nothing better to do | the host is busy: it must look at the flags all the time |
+# | the host has nothing better to do | the host is busy |
 #
-# The last row is the hidden price. While an office is open, one core of the CPU does nothing but look at flags, and other tasks of your event loop get a turn about five times in a millisecond.
+# The last row is the hidden price. While an office is open, a core of the CPU does nothing but look at flags, and other tasks of your event loop get a turn about five times in a millisecond.
 
 # %% [markdown] id=challenge
 # ## The challenge: one launch for a file
 #
-# Back to the six launches. Now a single kernel reads the file, shouts, and writes it. `hostcall` does everything at once, but with bytes to send along, you take the steps one by one:
+# Back to the six launches. Now a single kernel reads the file, shouts, and writes it. With bytes to send along, you take a packet through its life:
 #
 # ```c
 # int p = hostcall_begin(host);                             // a packet, or -1
@@ -731,12 +681,13 @@ if device.simulated:
 # ok = hostcall_wait(host, p);
 # hostcall_end(host, p);                                    // back to the pile
 # ```
+#
+# `hostcall_ask` has a fence before its flag, so it publishes your bytes along with the question.
 
 # %% [markdown] id=exercise-pipeline
 # ### Exercise: one launch for a file
 #
-# `pipeline` is launched once, with 4 blocks of 32 threads. File 0 has `pieces` pieces of `size` bytes, the last one perhaps shorter; the shouted text goes to file 1, at the same places. The version below is right, but only one thread of all
-# works, and it takes 507 µs: get below 250. Your score is the simulated time. The solution has 167; can you beat it?
+# `pipeline` is launched once, with 4 blocks of 32 threads. File 0 has `pieces` pieces of `size` bytes, the last one perhaps shorter; the shouted text goes to file 1, at the same places. The version below is right, but a single thread does all the work, and it takes 507 µs: get below 250. The solution has 167; can you beat it?
 
 # %% id=13-pipeline starter
 PIPELINE = r"""
@@ -791,19 +742,18 @@ __global__ void pipeline(unsigned long long* mail, unsigned long long* stack, in
 # %% id=13-pipeline hints
 # Let each block begin with the piece of its own number, and go on in steps of `gridDim.x`.
 #
-# For more: let all threads of a block change letters. Thread 0 asks, a `__syncthreads()` tells the others, each takes every 32nd byte, and after another `__syncthreads()` thread 0 writes. (`p` and `n` then have to be in shared memory.)
+# For more, let all threads of a block change letters. Thread 0 asks, a `__syncthreads()` tells the others, each takes every 32nd byte, and after another `__syncthreads()` thread 0 writes. (`p` and `n` then have to be in shared memory.)
 #
 # For much more: why wait for a piece to be written before you ask for the next one?
 
 # %% id=13-pipeline explanation
-# Four blocks ask, four questions travel together. The host answers all of them in one round. Everything beyond that, several packets for each thread, is the same idea once more.
+# Four blocks ask, so four questions travel together, and the host answers all of them in one round. Several packets for each thread would be the same idea once more.
 
 # %% id=13-pipeline-check
 check("13-pipeline", PIPELINE)
 
 # %% [markdown] id=final-text
-# And here is your kernel with the log file from the first screen, under the six launches that we began with:
-
+# And here's your kernel at work, under the six launches:
 
 # %% id=final
 pipeline = agt.Kernel(PIPELINE)
@@ -831,10 +781,10 @@ assert (folder / "LOUD.TXT").read_text() == log.read_text().upper()
 assert len(in_one_go.find("pipeline")) == 1
 
 # %% [markdown] id=final-read
-# One launch, one bar: the kernel stayed, and asked. The marks on the host's lane are Python answering, a read and a write for each piece. (The small copy before the bar sets up the office.)
+# One launch, one bar: the kernel stayed, and asked. The marks on the host's lane are Python's answers, a read and a write for each piece.
 
 # %% [markdown] id=h200-text
-# On an H200, the same file took these times. A single small file asks too seldom to gain much, so it is only a tenth:
+# On an H200, six pieces are too small a crowd, so the single launch saves only a tenth:
 
 # %% id=h200
 h200 = [agt.Trace.load_recording(name) for name in ("13_six_launches", "13_hostcalls")]
@@ -847,18 +797,67 @@ assert [len(h200[0].find("shout")), len(h200[1].find("pipeline"))] == [6, 1]
 # %% [markdown] id=key-points
 # ## Key points
 #
-# - Pinned memory can be mapped, so that a kernel and Python see the same bytes while the kernel runs.
-# - To publish, write, fence, and raise the flag. To read, look at the flag, fence, and then read. A fence that should reach the host is `__threadfence_system()`.
+# - To publish, write, fence, and raise the flag. To read, look at the flag, fence, and then read. Only `__threadfence_system()` reaches the host.
 # - Every wait in a kernel needs a counter, because nobody else can end it.
 # - A compare-and-swap sees whether a value *is* the same, not whether it *stayed* the same (ABA). A tag that counts the changes tells the difference.
-# - If there are too few packets, callers wait. Nothing is lost.
-# - `agt.hostcalls` answers on the event loop, so await the kernel and don't block.
+# - A packet has one owner at a time. If there are too few packets, callers wait, and nothing is lost.
 # - A single call costs nearly as much as a launch. Calls pay when many blocks ask, or when the kernel would have to save its state to end.
 #
-# **Next:** in [13b_await_the_host](13b_await_the_host.ipynb) a kernel has several calls under way at once, and goes on working meanwhile.
+# **Next:** in [13b_await_the_host](13b_await_the_host.ipynb) a kernel has several calls under way, and goes on working meanwhile.
 
 # %% id=score
 score(busy, aba, pressure)
 
 # %% id=progress
 progress("13")
+
+# %% [markdown] id=wrong
+# ## Encore: when the host is in trouble
+#
+# *The chapter is done. This is for the day on which one of your kernels gets no answer.*
+#
+# **The handler fails.** There's a person on the host who reads error messages, so that is where the exception goes: to the `await` of the operation whose kernel asked. The kernel is told that there are no more answers, and ends.
+
+# %% id=fails
+def sold_out(call):
+    if call.a == 2:
+        raise LookupError(f"{players[call.a]} has lost the dice")
+    return 6
+
+
+try:
+    async with agt.hostcalls({16: sold_out}) as office:
+        await office.run(dice(*office.arrays, agt.mapped(rolled), grid=4, block=1))
+except LookupError as error:
+    print("LookupError:", error, "|", error.__notes__[0])
+else:
+    raise AssertionError("the exception was lost")
+
+# %% [markdown] id=away
+# **The host is not there.** Here Python makes the worst mistake of this page: it blocks. `sync` waits for the kernel, the kernel waits for Python, and neither can go first. On a GPU the kernel gives up after two million looks, which took about four seconds on an H100. The simulated device sees at once that nobody can answer any more:
+
+# %% id=away-code
+with agt.using(agt.SimDevice()):
+    kernel = agt.Kernel(dice.source)
+    try:
+        async with agt.hostcalls({16: lambda call: 6}) as office:
+            nothing = agt.mapped(agt.pin(np.zeros(4, np.uint64)))
+            kernel(*office.arrays, nothing, grid=4, block=1).sync()
+    except agt.errors.HostcallError as error:
+        print("HostcallError:", error)
+    else:
+        raise AssertionError("the calls should have been given up")
+
+# %% [markdown] id=away-2
+# **The kernel doesn't count.** If a kernel of your own waits without a counter, it hangs on a GPU until somebody ends the process. Here it's an error with a line number:
+
+# %% id=deadlock
+patient = LETTERS.replace("if (++turns > 1000000) return;", "")
+with agt.using(agt.SimDevice()):
+    mail, answers = (agt.mapped(agt.pin(np.zeros(3, np.uint32))) for _ in range(2))
+    try:
+        agt.Kernel(patient)(mail, 3, answers, grid=1, block=1).sync()
+    except agt.errors.DeadlockError as error:
+        print("DeadlockError:", error)
+    else:
+        raise AssertionError("a kernel that waits for ever should be reported")

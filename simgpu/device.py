@@ -5,6 +5,7 @@ from __future__ import annotations
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -26,7 +27,7 @@ from simgpu.launches import LAUNCHES, Function, KernelLaunch, Launched
 from simgpu.machine import Machine, Wake, exclusive
 from simgpu.memory import Heap, Memory
 from simgpu.order import Access, Clock
-from simgpu.pieces import Piece
+from simgpu.pieces import HostUse, Piece
 from simgpu.queues import Command, EngineEvent, Work
 from simgpu.sampled_reference import LARGE, Reference, StandIn
 from simgpu.spec import H200, DeviceSpec
@@ -372,17 +373,20 @@ class Device:
         """
         target = self.own(stream)
         access = target.access(piece.name, piece.tells)
-        self._touch(piece, access, target.clock)
+        shared = piece.on_host()
+        self._touch(piece, shared, access, target.clock)
         does = "launch" if piece.kind == "kernel" else "enqueue"
         call = graph_call if in_graph else self.call(f"{does} {piece.name}", piece.cost)
         ready = self.now() + self.spec.start_us
         cause = _Cause(target, access, *self.caller.group(), call, in_graph, ready)
-        target.submit(self._command(piece, cause))
-        if piece.lent is not None:
-            (target_memory,) = piece.writes
-            self.machine.lend(access, target.clock.copy(), piece.lent, target_memory.cells.name)
+        target.submit(self._command(piece, shared, cause))
+        by = "kernel" if piece.kind == "kernel" else "copy"
+        for array, name, _, alone in shared:
+            if alone:
+                what = f"{name!r} was changed while its {by}"
+                self.machine.lend(access, target.clock.copy(), array, what)
 
-    def _command(self, piece: Piece, cause: _Cause, turn: int = 0) -> Command:
+    def _command(self, piece: Piece, uses: list[HostUse], cause: _Cause, turn: int = 0) -> Command:
         """The entry of a queue for a piece of work; `turn` counts how often it has come round."""
         kind, name, target, access = piece.kind, piece.name, cause.stream, cause.access
         log = self.recorder
@@ -392,7 +396,8 @@ class Device:
 
         whim = self.adversary.whim() if self.adversary is not None else _NO_WHIM
         found: dict[str, object] = {"turn": turn} if turn else {}
-        before = target.clock.copy() if piece.fills is not None else target.clock
+        fills = [array for array, _, writes, _ in uses if writes] if uses else []
+        before = target.clock.copy() if fills else target.clock
 
         def start() -> Work:
             nonlocal draft
@@ -411,15 +416,18 @@ class Device:
                         f"{name!r} did not run, because the operation that should have written "
                         f"{memory.cells.name!r} had failed: {memory.spoiled}"
                     ) from memory.spoiled
-            work = piece.begin(found)
+            if fills and piece.at_end is None:
+                work = self.machine.fill(access, before, fills, partial(piece.begin, found))
+            else:
+                work = piece.begin(found)
             if work.paused is not None:
                 return work
             return replace(work, us=work.us * whim.stretch, drain=work.drain * whim.stretch)
 
         def end(started: float, ended: float, waited: float) -> None:
             self.machine.over(access)
-            if piece.at_end is not None and piece.fills is not None:
-                self.machine.fill(access, before, piece.fills, piece.at_end)
+            if piece.at_end is not None:
+                self.machine.fill(access, before, fills, piece.at_end)
             if log is not None and draft is not None:
                 if waited:
                     found["waited_for_room"] = waited
@@ -429,9 +437,9 @@ class Device:
             if piece.decides is not None:
                 cause.ready = ended
                 chosen, again = piece.decides()
-                coming = [self._command(p, cause) for p in chosen]
+                coming = [self._command(p, p.on_host(), cause) for p in chosen]
                 if again:
-                    coming.append(self._command(piece, cause, turn + 1))
+                    coming.append(self._command(piece, uses, cause, turn + 1))
                 target.queue.waiting.extendleft(reversed(coming))
 
         def skipped(error: DeviceError) -> None:
@@ -445,24 +453,16 @@ class Device:
         gap = self.spec.graph_node_us if cause.in_graph else None
         return Command(resource, cause.ready + whim.delay, cause.op, start, end, skipped, gap=gap)
 
-    def _touch(self, piece: Piece, access: Access, now: Clock) -> None:
+    def _touch(self, piece: Piece, shared: Sequence[HostUse], access: Access, now: Clock) -> None:
         """Note what it reads and writes; what is refused has touched nothing, so the host's comes first."""
         try:
-            touch = self.machine.host_history.touch
-            for writes, memories in ((False, piece.reads), (True, piece.writes)):
-                for memory in memories:
-                    cells = memory.cells
-                    if cells.mapped:
-                        touch(cells.data, cells.name, access, now, writes=writes)
-            lent, fills = (piece.lent, False, piece.writes), (piece.fills, True, piece.reads)
-            for host, writes, memories in (lent, fills):
-                if host is not None:
-                    touch(host, memories[0].cells.name, access, now, writes=writes)
+            for array, name, writes, _ in shared:
+                self.machine.host_history.touch(array, name, access, now, writes=writes)
             for memory in piece.reads:
-                memory.history.read(memory.cells.name, access, now)
+                memory.history.read(memory.cells, access, now)
             for number, memory in enumerate(piece.writes):
                 by = piece.adds[number] if piece.adds else ""
-                memory.history.write(memory.cells.name, access, now, by)
+                memory.history.write(memory.cells, access, now, by)
         except StreamRaceError:
             self.machine.host_history.withdraw(access)
             raise

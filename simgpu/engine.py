@@ -64,6 +64,7 @@ class Engine:
         self._running: list[_Running] = []
         self._serial = 0
         self.looks = 0  # how often a paused kernel has gone on
+        self.begun = 0  # commands
         self._until_paused: list[EngineEvent] = []
 
     def queue(self, device: int, pause: float = 0.0, switch: float = 0.0) -> Queue:
@@ -325,6 +326,7 @@ class Engine:
         self.failures.append((queue, error))
 
     def _begin(self, queue: Queue, command: Command) -> None:
+        self.begun += 1
         work = self._attempt(queue, command, command.begin or (lambda: Work(0.0)))
         if work is None:
             return

@@ -10,20 +10,22 @@ from __future__ import annotations
 import math
 import signal
 import threading
+import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Generator, Hashable, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cache, cached_property
 from typing import TYPE_CHECKING
 from zlib import crc32
 
 import numpy as np
+from numpy.typing import NDArray
 
 from simgpu import cuda_c
 from simgpu.common import Dim3
 from simgpu.cuda_c import GlobalMemory, LaunchResult, MemoryState
-from simgpu.errors import UsageError, given_up
+from simgpu.errors import DeviceError, UsageError, given_up
 from simgpu.memory import Memory
 from simgpu.order import Tells
 from simgpu.pieces import Piece
@@ -115,7 +117,7 @@ class KernelLaunch:
             raise UsageError(function.signature.miscounted(args))
         self.values = []
         written: list[Memory] = []
-        told: list[Memory] = []
+        told: set[int] = set()
         # The atomics by which it adds to what it writes; "" is none.
         ways: dict[Memory, set[str]] = {}
         for arg, parameter, by, adds in zip(
@@ -129,16 +131,45 @@ class KernelLaunch:
             if not parameter.const:
                 written.append(arg)
             if by:
-                told.append(arg)
+                told.add(arg.place)
         if kernel.code.cooperative:  # refused by the call, as by CUDA's, and not by the run
             kernel.check_room(math.prod(self.grid), self._room())
         read = [memory for memory in ways if memory not in written]
         cost = self.device.spec.call_launch_us
         detail: dict[str, object] = {"grid": list(self.grid), "block": list(self.block)}
-        tells = Tells(kernel.code.watches, frozenset(map(_place, told)))
+        tells = Tells(kernel.code.watches, frozenset(told), self._reach())
         adding = ["".join(ways[memory]) if len(ways[memory]) == 1 else "" for memory in written]
         made = ("kernel", function.name, cost, self._begin, written, read, detail)
         return Piece(*made, tells=tells, adds=adding)
+
+    def _reach(self) -> Callable[[GlobalMemory], NDArray[np.bool_] | None]:
+        """Tells which bytes of a memory it touches: by a run on copies, once asked, while all are there."""
+        function, shape, shared = self.function, (self.grid, self.block), self.shared_mem
+        given = [weakref.ref(v) if isinstance(v, GlobalMemory) else v for v in self.values]
+
+        @cache
+        def reached() -> Mapping[int, NDArray[np.bool_]]:
+            kernel, values = (
+                function.kernel,
+                [v() if isinstance(v, weakref.ref) else v for v in given],
+            )
+            much = sum(v.nbytes for v in values if isinstance(v, GlobalMemory)) > LARGEST
+            much |= math.prod(shape[0]) * math.prod(shape[1]) > cuda_c.Limits.batch_lanes
+            if much or kernel.code.watches or kernel.code.follows:
+                return {}
+            copies = {id(v): v.copy() for v in values if isinstance(v, GlobalMemory)}
+            for memory in copies.values():
+                memory.mark_written()
+            others = {name: v.copy() for name, v in function.variables.items()}
+            args = [copies.get(id(v), v) for v in values]
+            try:
+                run = kernel.begin(others, *shape, args, dynamic_shared=shared)
+                run.finish()
+            except DeviceError:
+                return {}
+            return {key: run.regions[id(copy)].touched() for key, copy in copies.items()}
+
+        return lambda memory: reached().get(id(memory))
 
     def _room(self) -> int:
         """Blocks that the device holds at once."""
@@ -220,6 +251,7 @@ class Waiting:
     _execution: cuda_c.Execution
     _found: dict[str, object]
     _seen: int = 0
+    _steps: int = 0  # of the engine until now
     _places: float | None = None
     _began: float | None = None
     _worked: float = 0.0  # us until now
@@ -247,13 +279,15 @@ class Waiting:
 
     def go_on(self, *, last: bool) -> Work:
         """Run on. With `last`, nobody else can write to memory any more: `DeviceError` if it cannot end."""
-        execution, now, mhz = self._execution, self._launch.device.machine.engine.now, self._mhz
+        engine, execution, mhz = self._launch.device.machine.engine, self._execution, self._mhz
+        now, host = engine.now, engine.begun + engine.looks == self._steps + 1  # this look alone
         if self._began is None:
             self._began = now
         execution.waited(int((now - self._began - self._worked) * mhz))
         changes = execution.changes
         with interruptible():
-            ended = execution.go_on(last=last)
+            ended = execution.go_on(last=last, host=host)
+        self._steps = engine.begun + engine.looks
         before, self._worked = self._worked, execution.clock / mhz
         if ended:
             done = self._launch.finish(self._found, execution.result())
@@ -279,12 +313,6 @@ class Waiting:
             naps=naps,
             quiet=quiet,
         )
-
-
-def _place(memory: Memory) -> int:
-    """An address that no other memory ever has. For mapped memory it is the one on the host."""
-    cells = memory.cells
-    return cells.data.__array_interface__["data"][0] if cells.mapped else memory.ptr
 
 
 def _scalar(arg: object, parameter: cuda_c.Parameter) -> np.generic | None:

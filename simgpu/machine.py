@@ -65,20 +65,19 @@ class _Waiter:
 
 @dataclass(eq=False, slots=True)
 class _Lent:
-    """A host array that a device reads, or is yet to read."""
+    """A host array that a device reads or writes, or is yet to."""
 
     access: Access
     before: Clock  # what comes before that
     source: HostBuffer
-    name: str
+    what: str  # for the message
     held: int  # a checksum of what it holds until then
 
     def check(self) -> None:
         if crc32(self.source.data) != self.held:
             raise HostBufferError(
-                f"the pinned host array behind {self.name!r} was changed while its copy may have been in "
-                "flight: leave it alone until the operation has completed, or give each copy a host "
-                "array of its own"
+                f"the pinned host array behind {self.what} may have been in flight: leave it alone until the "
+                "operation has completed, or give each copy a host array of its own"
             )
 
 
@@ -176,27 +175,28 @@ class Machine:
         return None
 
     @exclusive
-    def lend(self, access: Access, before: Clock, source: HostBuffer, name: str) -> None:
-        """A device reads a host array; it is checked when the host has seen that `access` is complete."""
+    def lend(self, access: Access, before: Clock, source: HostBuffer, what: str) -> None:
+        """A device uses a host array; it is checked when the host has seen that `access` is complete."""
         if len(self._lent) >= MOST_LENT:
             self._take_back(self._done)
-        self._lent.append(_Lent(access, before, source, name, crc32(source.data)))
+        self._lent.append(_Lent(access, before, source, what, crc32(source.data)))
 
     @exclusive
     def fill(
-        self, access: Access, before: Clock, target: HostBuffer, write: Callable[[], None]
-    ) -> None:
-        """A device writes to a host array. Where that is lent, and the two are in order, it may."""
+        self, access: Access, before: Clock, targets: list[HostBuffer], write: Callable[[], R]
+    ) -> R:
+        """A device writes to host arrays. Where one is lent, and the two are in order, it may."""
         found = [
             lent
             for lent in self._lent
             if (before.covers(lent.access) or lent.before.covers(access))
-            and np.may_share_memory(lent.source, target)
+            and any(np.may_share_memory(lent.source, target) for target in targets)
             and crc32(lent.source.data) == lent.held
         ]
-        write()
+        out = write()
         for lent in found:
             lent.held = crc32(lent.source.data)
+        return out
 
     @exclusive
     def observe(self, before: Clock) -> None:
@@ -269,9 +269,7 @@ class Machine:
         waiters = self._waiters
         looks = self.engine.looks
         if self.engine.paused:
-            self.engine.catch_up(
-                self.host
-            )  # when the host has written, which a kernel sees no sooner
+            self.engine.catch_up(self.host)  # when it has written, which a kernel sees no sooner
         passes = self.engine.run_to(*[w.event for w in waiters])
         if passes or looks != self.engine.looks:
             self._patient_since = None

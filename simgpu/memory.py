@@ -41,6 +41,12 @@ class Memory:
         self.history = History()  # who touched it last
         self.origin = ""  # where it was allocated, if leaks are to be reported
 
+    @property
+    def place(self) -> int:
+        """An address that no other memory ever has. For mapped memory it is the one on the host."""
+        cells = self.cells
+        return cells.data.__array_interface__["data"][0] if cells.mapped else self.ptr
+
 
 class Heap:
     """Gives out memory and counts it."""

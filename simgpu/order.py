@@ -7,17 +7,20 @@ second, or if the host had seen the first complete before it enqueued the second
 Two kernels that run side by side may also agree between themselves, by flags: if one of them has a loop that
 waits, and there is an array that both access by atomics or as volatile, then that they do so rightly is taken
 on trust. And both may add to an array of whole numbers, by one kind of atomic, if that is all that they do
-with it.
+with it; or they touch different bytes, as a run of both on copies tells.
 """
 
 from __future__ import annotations
 
 import weakref
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
+from numpy.typing import NDArray
 
 from simgpu.common import HostBuffer
+from simgpu.cuda_c import GlobalMemory
 from simgpu.errors import StreamRaceError
 
 Key = tuple[int, int]  # device, stream
@@ -46,6 +49,10 @@ class Clock:
         count = self._seen[key] = self._seen.get(key, 0) + 1
         return count
 
+    def follows(self, other: Clock) -> bool:
+        """True if all that comes before `other` comes before this point too."""
+        return all(self._seen.get(key, 0) >= count for key, count in other._seen.items())
+
     def covers(self, access: Access) -> bool:
         """True if an access comes before this point."""
         return self._seen.get(access.key, 0) >= access.count
@@ -57,6 +64,8 @@ class Tells:
 
     waits: bool  # whether it has a loop that may wait
     by: frozenset[int]  # the memories (by address) that it accesses by atomics or as volatile
+    # The bytes of a memory that it touches; None if that cannot be told.
+    reach: Callable[[GlobalMemory], NDArray[np.bool_] | None] = lambda _: None
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,45 +83,61 @@ class Access:
         a, b = self.tells, other.tells
         return a is not None and b is not None and (a.waits or b.waits) and bool(a.by & b.by)
 
+    def apart(self, other: Access, memory: GlobalMemory) -> bool:
+        """True if two kernels touch no byte of a memory in common."""
+        mine, theirs = (t and t.reach(memory) for t in (self.tells, other.tells))
+        return mine is not None and theirs is not None and not (mine & theirs).any()
+
 
 @dataclass(slots=True)
 class History:
-    """The access that wrote an array last, and those that have read it or added to it since."""
+    """The accesses that wrote an array last or add to it, and those that have read it since."""
 
-    writer: Access | None = None
+    # By the atomic by which they add, if that is all, and their stream.
+    writers: dict[tuple[str, Key], Access] = field(default_factory=dict[tuple[str, Key], Access])
     readers: dict[Key, Access] = field(default_factory=dict[Key, Access])
-    # By the atomic that they use, and their stream.
-    adders: dict[tuple[str, Key], Access] = field(default_factory=dict[tuple[str, Key], Access])
+    past: dict[Key, int] = field(default_factory=dict[Key, int])  # earlier ones, of any bytes
 
-    def read(self, array: str, access: Access, now: Clock) -> None:
+    def read(self, memory: GlobalMemory, access: Access, now: Clock) -> None:
         """Note a read; `StreamRaceError` if it may overtake the last write."""
-        self._check(array, access, now, "reads")
+        self._beside(memory, [*self.writers.values()], "writes", access, now, "reads")
+        if (key := access.key) in self.readers:
+            self.past[key] = max(self.past.get(key, 0), self.readers[key].count)
         self.readers[access.key] = access
 
-    def write(self, array: str, access: Access, now: Clock, by: str = "") -> None:
+    def write(self, memory: GlobalMemory, access: Access, now: Clock, by: str = "") -> None:
         """Note a write; `StreamRaceError` if it may overtake an earlier read or write.
 
-        `by` is the atomic by which it adds to the array, if that is all that it does with it.
+        `by` is the atomic by which it adds to the array, if that is all that it does with it: those who add
+        by the same one may overtake each other.
         """
-        self._check(array, access, now, "writes", by)
-        for reader in self.readers.values():
-            if not _ordered(reader, access, now):
-                raise _race(f"array {array!r}", reader, "reads", access, "writes")
+        writers = [*self.writers.values()]
         if by:
-            self.adders[by, access.key] = access
+            writers = [writer for (how, _), writer in self.writers.items() if how != by]
+        writers = self._beside(memory, writers, "writes", access, now, "writes")
+        readers = [*self.readers.values()]
+        readers = readers and self._beside(memory, readers, "reads", access, now, "writes")
+        if not by:
+            self.writers = {("", writer.key): writer for writer in writers} if writers else {}
+            self.readers = {reader.key: reader for reader in readers} if readers else {}
         else:
-            self.writer = access
-            self.readers.clear()
-            self.adders.clear()
+            self.past[access.key] = access.count  # since the next of its kind takes its place
+        self.writers[by, access.key] = access
 
-    def _check(self, array: str, access: Access, now: Clock, does: str, by: str = "") -> None:
-        """`StreamRaceError` if this may overtake a write; those who add by the same atomic may."""
-        before = [] if self.writer is None else [self.writer]
-        if self.adders:
-            before += [adder for (how, _), adder in self.adders.items() if not by or how != by]
-        for writer in before:
-            if not _ordered(writer, access, now):
-                raise _race(f"array {array!r}", writer, "writes", access, does)
+    def _beside(
+        self, of: GlobalMemory, those: list[Access], did: str, access: Access, now: Clock, does: str
+    ) -> list[Access]:
+        """Those that are not ordered before this: a race unless they touch other bytes."""
+        out: list[Access] = []
+        for one in those:
+            if now.covers(one) or one.agrees(access):
+                if does == "writes":
+                    self.past[one.key] = max(one.count, self.past.get(one.key, 0))
+            elif now.follows(Clock(self.past)) and one.apart(access, of):
+                out.append(one)
+            else:
+                raise _race(f"array {of.name!r}", one, did, access, does)
+        return out
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, TypeAlias
 
 import numpy as np
 
@@ -19,6 +19,11 @@ from simgpu.spec import DeviceSpec
 from simgpu.times import copy_time
 
 Copying = Literal["memset", "h2d", "d2h", "d2d"]
+
+
+# Bytes of the host that a piece of work touches: the name of the memory, whether they are written, and
+# whether the host leaves them alone meanwhile, and does not talk to a kernel by them.
+HostUse: TypeAlias = tuple[HostBuffer, str, bool, bool]
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -42,13 +47,26 @@ class Piece:
     # Bytes of pinned host memory that it reads, and that must not change until it has.
     lent: HostBuffer | None = None
     tells: Tells | None = None  # how a kernel may hear of others while it runs
-    lost: Callable[[DeviceError], None] | None = (
-        None  # called in place of `begin` where that is skipped
-    )
+    # Called in place of `begin` where that is skipped.
+    lost: Callable[[DeviceError], None] | None = None
     # By what it adds to those of `writes` that it does nothing else with: see `CompiledKernel.adds`.
     adds: Sequence[str] = ()
     # Asked when it is done: what comes next on its stream, before all else, and whether it then comes again.
     decides: Callable[[], tuple[Sequence[Piece], bool]] | None = None
+
+    def on_host(self) -> list[HostUse]:
+        """What it touches of the host's memory."""
+        talks, out = self.tells, list[HostUse]()
+        for writes, memories in ((False, self.reads), (True, self.writes)):
+            for memory in memories:
+                if (cells := memory.cells).mapped:
+                    alone = talks is None or not (talks.waits or memory.place in talks.by)
+                    out.append((cells.data, cells.name, writes, alone))
+        if self.lent is not None:
+            out.append((self.lent, self.writes[0].cells.name, False, True))
+        if self.fills is not None:
+            out.append((self.fills, self.reads[0].cells.name, True, True))
+        return out
 
 
 # What is moved within the device needs next to no places where it is little, and yet queues for one behind

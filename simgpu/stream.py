@@ -46,6 +46,12 @@ class Event:
         """As `done`, but the query costs nothing, and the host learns nothing from it."""
         return self.state.passed
 
+    @property
+    def seen(self) -> bool:
+        """As `done`, of what the host knew before it asks here."""
+        known = self.state.passed and self.machine.seen.follows(self.before)
+        return self.done and known
+
     @exclusive
     def synchronize(self) -> None:
         """Block the host until the device has passed it."""
@@ -132,9 +138,8 @@ class Stream:
 
     def follow(self, event: Event) -> None:
         """As `wait_event`, where it costs the host nothing: in a graph."""
-        if (
-            self.device.recorder is not None
-        ):  # all devices of a recording share their spans' numbers
+        # All devices of a recording share their spans' numbers.
+        if self.device.recorder is not None:
             self.device.recorder.wait(self.number, event.heads)
         self.clock.merge(event.before)
         op, _ = self.device.caller.group()

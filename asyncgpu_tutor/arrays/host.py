@@ -18,7 +18,7 @@ class Writer(Protocol):
     """An operation under way."""
 
     def completed(self) -> bool:
-        """True once the device is done with it."""
+        """True once the host knows that the device is done with it."""
         ...
 
     def describe(self) -> str:
@@ -59,9 +59,9 @@ class HostArray(np.lib.mixins.NDArrayOperatorsMixin):
         """The array; `NotReadyError` before its operation has completed."""
         if not self._writer.completed():
             raise NotReadyError(
-                f"the result of {self._writer.describe()} is not on the host yet: what async_on() returns is "
-                "a handle and no data, and so is what functions given to and_then, map and with_context "
-                "get. Await or sync the operation, or wait for its stream, and read then."
+                f"the result of {self._writer.describe()} may not be on the host yet: what async_on() "
+                "returns is a handle and no data, and so is what functions given to and_then, map and "
+                "with_context get. Await or sync the operation, or wait for its stream, and read then."
             )
         return self._array
 

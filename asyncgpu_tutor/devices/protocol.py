@@ -105,6 +105,11 @@ class Event(Protocol):
         """As `done`, asked on this package's own behalf: costs a simulated host nothing, tells it nothing."""
         ...
 
+    @property
+    def seen(self) -> bool:
+        """As `done`; a simulated device says what the host knew before it asks here."""
+        ...
+
     def synchronize(self) -> None:
         """Block the host until the device has passed it; `DeviceError` if work before it failed."""
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 class CaptureEvent:
     """A point in the work of a stream of a capture."""
 
-    done = succeeded = retired = False  # nothing has run yet
+    done = succeeded = retired = seen = False  # nothing has run yet
 
     def __init__(self, capture: Capture, number: int, before: Counter[int]) -> None:
         self.capture = capture

@@ -60,9 +60,9 @@ class Submission(Run, Generic[T]):
         self.checks.clear()
 
     def completed(self) -> bool:
-        """Tell whether the device is done with it. Never blocks."""
+        """Tell whether the host knew that the device is done with it, and look. Never blocks."""
         event = self.event
-        return self.settled or (event is not None and event.done)
+        return self.settled or (event is not None and event.seen)
 
     def settle(self, asked: bool = False) -> None:
         """It has completed. Nobody needs its event any more, unless it may still be asked how it went."""

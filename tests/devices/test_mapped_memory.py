@@ -26,6 +26,7 @@ ECHO = f"""__global__ void echo(volatile unsigned* mail, int rounds) {{
             if (++turns > {BOUND}u) {{ mail[3] = 1; return; }}
             __nanosleep(100);
         }}
+        __threadfence_system();
     }}
 }}"""
 
@@ -264,3 +265,23 @@ class TestKernelsThatWaitForEachOther:
             with pytest.raises(errors.DeviceError, match="interrupted by KeyboardInterrupt"):
                 stream.synchronize()
             assert agt.ones((2,)).to_host().sync_on(stream).tolist() == [1, 1]
+
+
+@pytest.mark.parametrize("fence", ["", "__threadfence();"])
+async def test_a_letter_to_the_host_is_fenced_off_from_its_flag(sim: Device, fence: str) -> None:
+    mail = agt.pin(np.zeros(4, np.uint32))
+    kernel = agt.Kernel(ECHO.replace("__threadfence_system();", fence, 1))
+    answering = asyncio.create_task(answer(mail, 2))
+    with pytest.raises(errors.RaceError, match="took for a signal"):
+        await kernel(agt.mapped(mail), 2, grid=1, block=1)
+    answering.cancel()
+
+
+def test_the_host_leaves_alone_what_a_kernel_uses_in_place(sim: Device) -> None:
+    host, stream = agt.pin(np.ones(64, np.float32)), agt.create_stream()
+    for arrays in ((agt.ones(64), agt.mapped(host)), (agt.mapped(host), agt.zeros(64))):
+        stream.synchronize()  # what a kernel itself has written is no change
+        agt.Kernel(SQUARES)(64, *arrays, grid=2, block=32).async_on(stream)
+    host[3] = 7.0
+    with pytest.raises(errors.HostBufferError, match="its kernel"):
+        stream.synchronize()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections import Counter
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -376,3 +377,29 @@ async def test_a_recording_shows_when_the_host_answers(device: Device) -> None:
     answers = [span for span in trace if span.name.startswith("answer ")]
     assert answers
     assert all(kernel.start < span.end < kernel.end for span in answers)
+
+
+STEPS = """#include "hostcall.cuh"
+#define ASK hostcall_ask(host, p, 16, blockIdx.x, 0, 0);
+#define READ out[32 * blockIdx.x + threadIdx.x] = hostcall_answer(host, p);
+#define ONE if (threadIdx.x == 0)
+__global__ void steps(unsigned long long* mail, unsigned long long* stack, unsigned long long* out) {
+    Hostcalls host = hostcalls(mail, stack); __shared__ int p; ONE { p = hostcall_begin(host); ASK } %s }"""
+WAIT, MEET, END = "ONE hostcall_wait(host, p);", "__syncthreads();", "ONE hostcall_end(host, p);"
+
+
+@pytest.mark.parametrize(
+    ("steps", "told"),
+    [
+        ("ONE READ", "reads the answer of a packet that the host has"),
+        (END, "gives back a packet that the host has"),
+        (WAIT + END + "ONE READ", "reads"),
+        (WAIT + MEET + "READ " + END, r"which thread \(31, 0, 0\) reads"),
+        (WAIT + MEET + "READ " + MEET + END, ""),
+    ],
+)
+async def test_a_packet_has_one_owner(sim: Device, steps: str, told: str) -> None:
+    async with agt.hostcalls({16: lambda call: call.a}, packets=1) as host:
+        op = agt.Kernel(STEPS % steps)(*host.arrays, agt.zeros(64, np.uint64), grid=2, block=32)
+        with pytest.raises(errors.RaceError, match=told) if told else nullcontext():
+            await host.run(op)

@@ -46,7 +46,7 @@ def _launched(op: DeviceOp[Any], times: int = 1) -> Body:
     return body
 
 
-# ------------------------------------------------------------------ room 2
+# ------------------------------------------------------------------ the encore
 def _players() -> list[DeviceOp[Any]]:
     darts, boards = _kernel("darts"), [agt.zeros(8, np.uint32).sync() for _ in range(8)]
     return [
@@ -73,11 +73,29 @@ async def players_at_once() -> Body:
     return _launched(agt.overlap(*_players()).named("all players"))
 
 
-# ------------------------------------------------------------------ room 3
+# ------------------------------------------------------------------ words in a text, once room 3
+_FIND_WORD = r"""
+extern "C" __global__ void find_word(
+    int n, const unsigned char* text, int length, const unsigned char* word, int* places, int* count)
+{
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    bool yes = i + length <= n;
+    for (int k = 0; yes && k < length; k++) yes = text[i + k] == word[k];
+
+    unsigned int votes = __ballot_sync(0xffffffffu, yes);
+    if (votes == 0) return;
+    int lane = threadIdx.x % 32, first = __ffs(votes) - 1, slot = 0;
+    if (lane == first) slot = atomicAdd(count, __popc(votes));
+    slot = __shfl_sync(0xffffffffu, slot, first);
+    if (yes) places[slot + __popc(votes & ((1u << lane) - 1))] = i;
+}
+"""
+
+
 @recorded("14_grep", "three words in one text: the text goes up once, and three searches share it")
 async def three_words() -> Body:
     """The page's text is a file that changes; this one has as many letters, and stays."""
-    words, find_word = ("the", "kernel", "device"), _kernel("find_word")
+    words, find_word = ("the", "kernel", "device"), agt.Kernel(_FIND_WORD)
     letters = " ".join(np.random.default_rng(3).choice([*words, "a", "waits", "for"], 8000))
     text = _letters(letters)
 
@@ -220,7 +238,7 @@ async def galaxies_by_graph() -> Body:
     return _launched(agt.zip(*_two_steps()).named("two steps"), 10)
 
 
-# ------------------------------------------------------------------ room 6
+# ------------------------------------------------------------------ room 4
 async def _heads(combine: Any, name: str) -> Body:
     words, attention = 20, _kernel("attention")
     rng = np.random.default_rng(0)

@@ -52,7 +52,7 @@ class CupyEvent:
         """True if the device passed it and did not fail."""
         return self.ticket < self.stream.passed or bool(runtime.eventQuery(self.ptr) == 0)
 
-    retired = done
+    retired = seen = done
 
     def synchronize(self) -> None:
         """Block the host until the device has passed it."""

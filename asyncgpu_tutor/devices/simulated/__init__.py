@@ -5,6 +5,7 @@ with submissions, asyncio and this package's errors.
 """
 
 from asyncgpu_tutor.devices.simgpu_errors import translated
+from asyncgpu_tutor.devices.simulated import packets as packets  # so that kernels find them
 from asyncgpu_tutor.devices.simulated.communicator import SimCommunicator
 from asyncgpu_tutor.devices.simulated.sim_device import (
     Machine,

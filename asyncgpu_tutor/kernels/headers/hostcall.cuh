@@ -67,6 +67,14 @@
 #define HOSTCALL_STOPPED 4   // whether a block has learnt that the host has stopped: so that others know
 #define HOSTCALL_HEAD 5      // words in all
 
+// The simulated device checks who may do what with a packet: 0 takes it, 1 asks, 2 reads the answer, 3 gives it back.
+// With HOSTCALL_UNCHECKED defined it does not, and a mistake has the consequences that it has on a GPU.
+#if defined(__SIMGPU__) && !defined(HOSTCALL_UNCHECKED)
+#define HOSTCALL_STEP(h, p, step) __simgpu_packet((h).mail + (p) * HOSTCALL_STATE, HOSTCALL_ASKED, step)
+#else
+#define HOSTCALL_STEP(h, p, step)
+#endif
+
 struct Hostcalls {
     volatile unsigned long long* mail;  // mapped: the host sees it
     unsigned long long* stopped;
@@ -149,6 +157,7 @@ __device__ inline int hostcall_found(const Hostcalls& h) {
         if (p < 0) continue;
         if (hostcall_state(h, p)[0] != HOSTCALL_ASKED) {
             __threadfence_system();  // what the host wrote comes before what the new owner writes
+            HOSTCALL_STEP(h, p, 0);
             return p;
         }
         hostcall_push(h, h.stacks + 1 - side, p);
@@ -161,7 +170,9 @@ __device__ inline int hostcall_try_begin(const Hostcalls& h) {
     unsigned home = blockIdx.x + gridDim.x * (blockIdx.y + gridDim.y * blockIdx.z);
     for (unsigned k = 0; k < h.stacks; ++k) {
         int p = hostcall_pop(h, (home + k) % h.stacks);
-        if (p >= 0) return p;
+        if (p < 0) continue;
+        HOSTCALL_STEP(h, p, 0);
+        return p;
     }
     return hostcall_found(h);
 }
@@ -189,6 +200,7 @@ __device__ inline int hostcall_begin(const Hostcalls& h) {
 __device__ inline void hostcall_ask(const Hostcalls& h, int p, int service, unsigned long long a,
                                     unsigned long long b, unsigned long long c) {
     volatile unsigned long long* packet = hostcall_packet(h, p);
+    HOSTCALL_STEP(h, p, 1);
     packet[0] = (unsigned long long)service;
     packet[1] = a;
     packet[2] = b;
@@ -217,6 +229,7 @@ __device__ inline bool hostcall_wait(const Hostcalls& h, int p) {
 }
 
 __device__ inline unsigned long long hostcall_answer(const Hostcalls& h, int p) {
+    HOSTCALL_STEP(h, p, 2);
     return hostcall_packet(h, p)[4];
 }
 
@@ -226,6 +239,7 @@ __device__ inline int hostcall_error(const Hostcalls& h, int p) {
 }
 
 __device__ inline void hostcall_end(const Hostcalls& h, int p) {
+    HOSTCALL_STEP(h, p, 3);
     hostcall_push(h, (unsigned)p % h.stacks, p);
 }
 

@@ -246,6 +246,7 @@ def expand(
         c.frame = frame = Frame(
             False, returns, refers, body.slot, body.exit, addressed, namespace=around
         )
+        frame.called = node.at
         text = function.body
         # An error in a function of a header is reported where the function is called.
         if function.at.line < 0:

@@ -65,6 +65,7 @@ class Frame:
     breaks: list[int] = field(default_factory=list[int])
     continues: list[int] = field(default_factory=list[int])
     namespace: tuple[str, ...] = ()  # those around it
+    called: Position | None = None  # where
 
 
 @dataclass

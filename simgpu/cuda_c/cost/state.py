@@ -61,9 +61,7 @@ class State:
         self.facts: dict[Node, Facts] = {}
         self.around = Surroundings()
         self.depths: dict[Variable, int] = {}  # how many loops deep variables in registers change
-        self.assigned: set[Variable] = (
-            set()
-        )  # variables that get more than the value that they begin with
+        self.assigned: set[Variable] = set()  # those that get more than the value they begin with
         self.first: dict[Variable, Node] = {}  # the values that variables begin with
         self.at_hand: set[Any] = set()  # keys of the places whose value a compiler has
         self.control: list[frozenset[Variable]] = []  # what each branch around depends on

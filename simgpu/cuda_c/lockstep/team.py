@@ -83,6 +83,7 @@ class Launch:
     naps: bool = False
     published: int = 0
     hostile: Any = None  # the memory, if it is a hostile one (`memory.hostile`)
+    talk: list[Any] = field(default_factory=list[Any])  # memories by which it talks with the host
     begun: int = 0  # blocks
     since: float = field(default_factory=time.monotonic)
     literals: dict[str, Any] = field(default_factory=dict[str, Any])  # pointers to them, by text
@@ -164,6 +165,8 @@ class Team:
         # When each lane last passed a barrier of its block, or of its warp.
         self.block_time: Any = 0
         self.warp_time: Any = 0
+        # When it last met each lane of its warp, once masks have named some; and that mask.
+        self.met: tuple[NDArray[np.int64], NDArray[np.uint32]] | None = None
         self.apart = False  # whether lanes were set aside: variables hold values of these as well
         # The place at which lanes go on for which the kernel is entered again, or -1.
         self.resume = -1

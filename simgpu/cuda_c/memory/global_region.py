@@ -14,7 +14,7 @@ from simgpu.cuda_c.memory.allocation import GlobalMemory
 from simgpu.cuda_c.memory.pointers import Ptr, Words
 from simgpu.cuda_c.memory.regions import UNSIGNED, WRITTEN, ByteRegion
 from simgpu.cuda_c.types import CHAR, Array, Scalar
-from simgpu.errors import ReadOnlyError
+from simgpu.errors import RaceError, ReadOnlyError
 
 
 class GlobalRegion(ByteRegion):
@@ -60,6 +60,14 @@ class GlobalRegion(ByteRegion):
         self._touch(int(write), mask, shift, part, size)
         return part
 
+    def touched(self) -> NDArray[np.bool_]:
+        """The bytes that were loaded or stored; all between the first and the last one if they are many."""
+        out = np.zeros(self.nbytes, np.bool_)
+        for touched, hull in zip(self._touched, self._hull, strict=True):
+            out |= False if touched is None else touched[: self.nbytes] > 0
+            out[slice(*hull) if hull else slice(0)] = True
+        return out
+
     def needed(self, way: int) -> int:
         """Different bytes that were loaded (0) or stored (1)."""
         touched, hull = self._touched[way], self._hull[way]
@@ -95,6 +103,50 @@ class GlobalRegion(ByteRegion):
         low, high = (int(part.min()), int(part.max())) if varies(part) else (part, part)
         low, high = (low + shift) * size, (high + shift + 1) * size
         self._hull[way] = (low, high) if hull is None else (min(low, hull[0]), max(high, hull[1]))
+
+
+class MappedRegion(GlobalRegion):
+    """An allocation of the host's, in a launch that waits for it: what the host writes changes in a pause.
+
+    If a thread stores to a word and then, with no `__threadfence_system()` between, to another that the host
+    overwrites, it took that for a signal, and may see it first, though all is volatile, and so no data race.
+    """
+
+    def __init__(self, memory: GlobalMemory, launch: Launch, cell: int, watched: bool) -> None:
+        super().__init__(memory, launch, cell, watched)
+        self.held, self._word, words = self.data, cell, self.nbytes // cell + 1
+        self._signal, self._at = np.zeros(words, np.bool_), np.empty(words, object)
+        # The word to which the writer of a word had stored before, without a fence; and for each thread the
+        # first word to which it has stored since the last fence of its block, and the last one of all.
+        self._before, self.stored = np.full(words, -1, np.int64), dict[Team, NDArray[np.int64]]()
+        launch.talk.append(self)
+
+    def store(
+        self, team: Team, mask: Mask, ptr: Ptr, scalar: Scalar, value: Any, site: Site, wide: int
+    ) -> None:
+        super().store(team, mask, ptr, scalar, value, site, wide)
+        words = self.indices(team, mask, ptr, scalar, site) * scalar.size // self._word
+        if team not in self.stored:
+            self.stored[team] = np.full((2, team.layout.lanes), -1)
+        (first, last), lanes = self.stored[team], mask.index
+        before, last[lanes] = first[lanes], words
+        first[lanes] = np.where((before < 0) & ~self._signal[words], words, before)
+        self._before[words], self._at[words] = np.where(before == words, -1, before), site.at
+
+    def answered(self) -> None:
+        """The host has had its turn: see what it wrote."""
+        words = np.unique(np.flatnonzero(self.data != self.held) // self._word)
+        self._signal[words], before = True, self._before[words]
+        for team, (_, last) in self.stored.items():
+            bad = (before >= 0) & ~self._signal[before] & np.isin(words, last)
+            if bad.any():
+                data, flag = int(before[bad][0]), int(words[bad][0])
+                both = (
+                    f"'{self.memory.name}'[{data}] (line {self._at[data].line}) and then [{flag}]"
+                )
+                text = "without a __threadfence_system() between: it may see the signal first"
+                text = f"writes {both}, which the host took for a signal, {text}"
+                team.fault(RaceError, self._at[flag], None, text)
 
 
 def literal(team: Team, text: str) -> Ptr:

@@ -102,7 +102,7 @@ class Hostile:
 
     def fence(self, numbers: Numbers, scope: int) -> None:
         """Threads fence, for their block (1) or the device (2)."""
-        for number in numbers.tolist():
+        for number in numbers.tolist() if self._left >= 0 else ():
             me, wide = self._threads[number], scope > 1
             for found in (me.near, me.far)[: 1 + wide]:
                 for view in found.values():
@@ -130,7 +130,7 @@ class Hostile:
 
     def _united(self, views: Iterable[View]) -> View:
         out: View = {}
-        for view in {id(view): view for view in views}.values():
+        for view in {id(view): view for view in views}.values() if self._left >= 0 else ():
             self._left -= len(view)
             _join(out, view)
         return out
@@ -140,7 +140,8 @@ class Hostile:
     ) -> NDArray[Any] | None:
         """Return the values that threads get from cells, or None if they are what is there."""
         out, first = None, _address(cells)
-        for k, (number, i) in enumerate(zip(numbers.tolist(), index.tolist(), strict=True)):
+        lanes = zip(numbers.tolist(), index.tolist(), strict=True) if self._left >= 0 else ()
+        for k, (number, i) in enumerate(lanes):
             word = first + i * cells.itemsize
             log = self._log(word, int(cells[i]))
             if log is None:
@@ -158,7 +159,7 @@ class Hostile:
         """Threads have stored to cells."""
         first = self._hold(cells)
         stored = zip(numbers.tolist(), index.tolist(), before.tolist(), strict=True)
-        for number, i, old in stored:
+        for number, i, old in stored if self._left >= 0 else ():
             self._write(number, first + i * cells.itemsize, old, int(cells[i]), scope)
 
     def exchanging(
@@ -315,8 +316,7 @@ class _Late(ByteRegion):
     def _cells(
         self, team: Team, mask: Mask, ptr: Ptr, scalar: Scalar, site: Site
     ) -> tuple[NDArray[Any], NDArray[np.int64]]:
-        shift, part = self.locate(team, mask, ptr, scalar, site)
-        index = np.broadcast_to(np.asarray(part, np.int64), (mask.n,)) + shift
+        index = self.indices(team, mask, ptr, scalar, site)
         whole = self.data.size // scalar.size * scalar.size
         return self.data[:whole].view(UNSIGNED[scalar.size]), index
 

@@ -22,9 +22,8 @@ if TYPE_CHECKING:
 MOST = 4096  # columns of a row; of more blocks, some share one
 _ALL = -1
 _MANY = 64  # that publish in one instruction
-_SETTLED = (
-    2048  # of so many exceptions in a message, those of a block become one time of that block
-)
+# Of so many exceptions in a message, those of a block become one time of that block.
+_SETTLED = 2048
 
 
 class Known:

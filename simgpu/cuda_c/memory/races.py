@@ -138,6 +138,8 @@ class Shadow:
             reader = self._reader.take(cells)
             if ((reader >= 0) & ((reader != me) | (self._readers.take(cells) > _ONE))).any():
                 self._check_readers(a, cells)
+            if a.team.launch.watches and not atomic and not a.site.volatile:
+                self._reader[cells] = _NOBODY  # who comes after this write comes after those reads
         self._writer[cells] = me
         if atomic and a.site.scope == 1:
             last = self._writer.take(cells)
@@ -172,9 +174,8 @@ class Shadow:
             bad &= changes() | by_atomic
         if bad.any():
             bad &= ~self._handed_over(a, bad, other, when)
-        if (
-            bad.any() and a.team.fetched is not None
-        ):  # what atomics have left is there for who has looked since
+        # What atomics have left is there for who has looked since.
+        if bad.any() and a.team.fetched is not None:
             bad &= ~(by_atomic & (a.team.fetched[a.mask.index] >= when))
         if bad.any():
             k = int(bad.argmax())
@@ -232,6 +233,8 @@ def _ordered(a: Access, me: Any, other: Any, when: Any) -> NDArray[np.bool_]:
     if a.site.volatile:
         # Old samples rely on warps in step, and say volatile to keep the compiler from reordering.
         return by_block | same_warp
+    if a.team.met is not None:
+        by_block |= same_warp & (when <= a.team.met[0][a.mask.index, other & 31])
     return by_block | (same_warp & (when <= a.after_warp_barrier))
 
 

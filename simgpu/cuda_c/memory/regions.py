@@ -218,6 +218,13 @@ class ByteRegion(Named):
         part = where // size
         return 0, part if varies(part) else int(part)
 
+    def indices(
+        self, team: Team, mask: Mask, ptr: Ptr, scalar: Scalar, site: Site
+    ) -> NDArray[np.int64]:
+        """Each lane's element, as an index."""
+        shift, part = self.locate(team, mask, ptr, scalar, site)
+        return np.broadcast_to(np.asarray(part, np.int64), (mask.n,)) + shift
+
     def _race_cells(self, a: Access) -> list[NDArray[np.int64]]:
         """The cells that an access touches; one array for each cell of an element."""
         if a.size < self.cell:  # smaller elements than were expected: watch anew, in finer steps

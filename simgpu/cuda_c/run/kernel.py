@@ -19,7 +19,7 @@ from simgpu.cuda_c.lockstep.team import Dim, Launch, Limits
 from simgpu.cuda_c.memory.access import NULL
 from simgpu.cuda_c.memory.addresses import Addresses
 from simgpu.cuda_c.memory.allocation import GlobalMemory
-from simgpu.cuda_c.memory.global_region import GlobalRegion
+from simgpu.cuda_c.memory.global_region import GlobalRegion, MappedRegion
 from simgpu.cuda_c.memory.hostile import MOST, MOST_BLOCKS, Hostile, LateGlobal
 from simgpu.cuda_c.memory.messages import Messages
 from simgpu.cuda_c.memory.pointers import Ptr
@@ -51,7 +51,7 @@ class Execution:
     _launch: Launch
     _blocks: Blocks
     _tally: Tally
-    _regions: Mapping[int, GlobalRegion]
+    regions: Mapping[int, GlobalRegion]  # by the `id` of their memories
     _facts: dict[str, int]
     _spent: float = 0.0  # seconds of interpreting
 
@@ -60,8 +60,10 @@ class Execution:
         """How often it has changed memory, if its threads may wait for others."""
         return self._launch.changes
 
-    def go_on(self, *, last: bool = False) -> bool:
-        """Run on, since others wrote to memory, or with `last` never will; tell whether it has ended."""
+    def go_on(self, *, last: bool = False, host: bool = False) -> bool:
+        """Run on, since others (`host`: only the host) wrote, or with `last` never will; True if it ended."""
+        for region in self._launch.talk if host else ():
+            region.answered()
         self._launch.since = time.monotonic() - self._spent
         try:
             with np.errstate(all="ignore"):
@@ -72,6 +74,8 @@ class Execution:
                 return self._blocks.run()
         finally:
             self._spent = time.monotonic() - self._launch.since
+            for region in self._launch.talk:
+                region.held = region.data.copy()
 
     @property
     def clock(self) -> int:
@@ -102,7 +106,7 @@ class Execution:
     def result(self) -> LaunchResult:
         """The outcome so far."""
         loaded = stored = 0
-        for region in self._regions.values():
+        for region in self.regions.values():
             if not region.memory.fully_initialised:
                 region.memory.settle()
             loaded += region.needed(0)
@@ -257,7 +261,8 @@ class CompiledKernel:
         for variable, target, memory in pointers:
             key = id(memory)
             if key not in regions:
-                make = GlobalRegion if launch.hostile is None else LateGlobal
+                talks = MappedRegion if memory.mapped and launch.watches else GlobalRegion
+                make = talks if launch.hostile is None else LateGlobal
                 regions[key] = make(memory, launch, cells[key], key in watched)
             regions[key].types[variable.name] = variable.type
             named.append((regions[key], variable.name, memory))

@@ -77,7 +77,10 @@ class StatementParser(DeclaratorParser):
         if self.at_type() or self.at(*ALIGNMENT):
             start = self.position
             storage, base = self.specifiers()
-            bracketed = self.at("(") and self.ahead().is_("*", "&")
+            bracketed, inside = self.at("(") and self.ahead().is_("*", "&"), self.position
+            if bracketed:  # unless a member follows: `atomic_ref<int>(*x).load();`
+                self.skip_brackets("(", ")", "this '(' is never closed")
+                bracketed, self.position = not self.at("."), inside
             bracketed |= self._in_plain_brackets() and self.ahead(3).is_("=", ";", "[", "{")
             if storage & {"extern", "__device__"} and self.ahead().is_("("):
                 while not self.advance().is_(";"):  # a function is declared, and known anyway

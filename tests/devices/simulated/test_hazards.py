@@ -226,14 +226,29 @@ def test_a_program_that_never_waits_keeps_no_host_arrays(sim: SimDevice) -> None
     agt.synchronize()
 
 
-def test_a_change_under_a_copy_is_told_although_nobody_waits(sim: SimDevice) -> None:
+@pytest.mark.parametrize("copy", [send, fetch])
+def test_a_change_under_a_copy_is_told_although_nobody_waits(sim: SimDevice, copy: Any) -> None:
     stream, host = agt.create_stream(), agt.pinned(8)
     host[:] = 1
-    send(host).async_on(stream)
+    copy(host).async_on(stream)
+    copy(host).async_on(stream)  # in order, so one may write over what the other has written
     host[:] = 2
     ops = [send(agt.pin(np.ones(8, np.float32))) for _ in range(300)]
-    with pytest.raises(HostBufferError, match=r"behind 'h2d' was changed while.*in flight"):
+    with pytest.raises(HostBufferError, match=r"behind '\w+' was changed while.*in flight"):
         _ = [op.async_on(stream) for op in ops]
+
+
+def test_streams_may_share_an_array_and_no_byte_of_it(sim: SimDevice) -> None:
+    x, one, two, three = agt.zeros(64).sync(), *(agt.create_stream() for _ in range(3))
+    part = agt.Kernel("__global__ void part(float* y, int k) { y[k + threadIdx.x] += k; }")
+    for first, count, stream in ((1, 31, one), (32, 32, two), (1, 9, one)):
+        part(x.borrow(), first, grid=1, block=count).async_on(stream)
+    three.wait_event(two.record())
+    for first, stream in ((31, two), (1, three)):  # all count who wrote, and not the last one alone
+        with pytest.raises(StreamRaceError):
+            part(x.borrow(), first, grid=1, block=8).async_on(stream)
+    three.wait_event(one.record())
+    assert agt.d2h(x).sync_on(three).tolist() == [0, *[2] * 9, *[1] * 22, *[32] * 32]
 
 
 def test_a_race_of_two_devices_names_both(sim: SimDevice) -> None:

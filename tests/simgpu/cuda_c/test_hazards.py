@@ -83,6 +83,8 @@ MISTAKES: list[tuple[type[errors.KernelFault], str, dict[str, object], str]] = [
         "x[0] = i;", "o[i] = o[(i + 1) % n] + 1;", "o[0] += 1;", "x[i / 2] = x[i];",
         "__shared__ unsigned char b[32]; b[i] = i; o[i] = b[i ^ 1];",
         "if (i < 16) x[i] = 1; else x[i - 16] = 2;",
+        "__shared__ int s[32]; s[i] = i; __syncwarp(i < 16 ? 0xffff : 0xffff0000); o[i] = s[i ^ 16];",
+        "__shared__ int s[32]; s[i] = i; if (i < 2) __syncwarp(3); if (i == 1 || i == 2) o[i] = s[i ^ 3];",
         "__shared__ float s[32]; s[i] = x[i]; __syncwarp(); float v = i ? s[i - 1] : 0.0f; s[i] += v;",
         "float v = x[0]; for (int j = i; j < n; j += 32) v += x[j]; for (int j = i; j < n; j += 32) x[j] = x[j] + v;",
         WORDS + "o[i] = p[(2 * i + 2) % 64];", WORDS + "o[i] = p[(2 * i + 3) % 64];",
@@ -120,6 +122,8 @@ def test_mistakes(
         "float a; if (i > 3) a = 1; else a = 2; x[i] = a; int b; for (int j = 0; j < 2; j++) b = j; o[i] = b;",
         "if (i > 20) return; __syncthreads(); x[i] = 1;",
         "__syncwarp(0xffffffff);",
+        "__shared__ int s[32]; s[i] = i; __syncwarp(i < 16 ? 0xffff : 0xffff0000); o[i] = s[i ^ 8];",
+        "__shared__ int s[32]; s[i] = i; if (i < 2) __syncwarp(3); if (i == 1 || i == 2) __syncwarp(6); if (i == 2) o[i] = s[0];",
         "__shared__ float s[32]; s[i] = x[i]; __syncwarp(); x[i] = s[31 - i];",
         "__shared__ float s[32]; s[i] = x[i]; __syncthreads(); x[i] = s[31 - i];",
         "x[0] = 1;",  # all write the same

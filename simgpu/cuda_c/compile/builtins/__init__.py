@@ -83,6 +83,11 @@ def find(name: str) -> Handler | None:
     return _TABLE.get(name)
 
 
+def add(name: str, handler: Handler) -> None:
+    """One more built-in function, for a header that asks whether `__SIMGPU__` is defined."""
+    _TABLE[name] = handler
+
+
 def refused(name: str) -> str | None:
     """Say why a function that a GPU has is not supported; None if a GPU does not have it either."""
     if _CURAND.fullmatch(name):

@@ -13,7 +13,7 @@ from simgpu.cuda_c.compile.builtins.warps import named
 from simgpu.cuda_c.compile.context import Context
 from simgpu.cuda_c.compile.conversions import convert, value
 from simgpu.cuda_c.compile.typed import Evaluate, Expr
-from simgpu.cuda_c.lockstep.masks import Mask
+from simgpu.cuda_c.lockstep.masks import WARP, Mask, varies
 from simgpu.cuda_c.lockstep.team import Team
 from simgpu.cuda_c.lockstep.waiting_threads import Apart
 from simgpu.cuda_c.memory.shared_region import SharedRegion
@@ -122,6 +122,21 @@ def _counting(finish: Callable[[Any, Any], Any]) -> Handler:
     return handle
 
 
+def _met_some(t: Team, m: Mask, names: NDArray[np.uint32]) -> None:
+    """Lanes that a mask names have met, and not all of their warp: note when each last met which others."""
+    lanes, count = m.index, t.layout.lanes
+    if t.met is None:
+        t.met = np.zeros((count, WARP), np.int64), np.zeros(count, np.uint32)
+    times, last = t.met
+    peers = (names[:, None] >> np.arange(WARP, dtype=np.uint32) & np.uint32(1)).astype(bool)
+    known = times[lanes]
+    if (last[lanes] != names).any():  # what others of these have learnt since
+        for k in range(WARP):
+            theirs = times[np.minimum(lanes - t.layout.lane[lanes] + k, count - 1)]
+            known = np.where(peers[:, k : k + 1], np.maximum(known, theirs), known)
+    times[lanes], last[lanes] = np.where(peers, t.clock, known), names
+
+
 def _syncwarp(c: Context, node: Call, used: bool) -> Expr:
     args = arguments(c, node, 0, 1)
     names: Evaluate = lambda t, m: np.uint32(0xFFFFFFFF)
@@ -131,12 +146,16 @@ def _syncwarp(c: Context, node: Call, used: bool) -> Expr:
     at, name, meet = node.at, node.name, c.meet("warp", node.at)
 
     def run(t: Team, m: Mask) -> None:
-        named(t, m, names(t, m), at, name, meet.waits)
+        given = names(t, m)
+        named(t, m, given, at, name, meet.waits)
         if t.lanes is not None:
             t.launch.messages.barrier(t, m.index, warps=True)
         if t.launch.hostile is not None:
             for warp in np.unique(t.layout.warp[m.index]):
                 t.launch.hostile.meet(t.thread_id[m.bits & (t.layout.warp == warp)])
+        if varies(given) or int(given) != 0xFFFFFFFF:
+            _met_some(t, m, t.array(given)[m.index])
+            return
         if m.full:
             t.warp_time = t.clock
             return
@@ -170,6 +189,9 @@ def _system_fence(c: Context, node: Call, used: bool) -> Expr:
         fence(t, m)
         if t.launch.watches:
             t.launch.published = int(t.meter.clocks()[t.layout.warp[m.index]].max())
+        for region in t.launch.talk:  # whoever meets this thread at a barrier has fenced, too
+            if t in region.stored:
+                region.stored[t][0, np.isin(t.layout.block, t.layout.block[m.index])] = -1
 
     return value(c, VOID, run, node.at)
 

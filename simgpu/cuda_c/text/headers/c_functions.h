@@ -3,6 +3,7 @@
 #define __CUDACC_RTC__ 1
 #define __NVCC__ 1
 #define __CUDA_ARCH__ 900
+#define __SIMGPU__ 1
 #define __cplusplus 201703L
 #define __builtin_assume_aligned(pointer, ...) (pointer)
 // Stores that name a cache.

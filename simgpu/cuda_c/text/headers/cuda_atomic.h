@@ -2,7 +2,7 @@
 //
 // An operation is the function of CUDA C of its scope, with the fences that its order stands for: a release is
 // a fence and then a strong write, an acquire a strong read and then a fence (PTX ISA, "Memory Consistency
-// Model", Release and Acquire Patterns).
+// Model", Release and Acquire Patterns). Of thread scope it is a plain read and write: one thread's own matter.
 
 namespace cuda {
 enum class memory_order { relaxed, consume, acquire, release, acq_rel, seq_cst };
@@ -13,7 +13,8 @@ enum thread_scope { thread_scope_system, thread_scope_device, thread_scope_block
 
 __device__ inline void atomic_thread_fence(memory_order order, thread_scope scope = thread_scope_system) {
     if (order == memory_order_relaxed || scope == thread_scope_thread) return;
-    if (scope == thread_scope_block) { __threadfence_block(); } else { __threadfence(); } }
+    if (scope == thread_scope_block) { __threadfence_block(); }
+    else if (scope == thread_scope_device) { __threadfence(); } else { __threadfence_system(); } }
 // The fence in front of a write that releases, and the one behind a read that acquires.
 template <thread_scope S> __device__ inline void _releasing(memory_order order) {
     if (order == memory_order_release || order == memory_order_acq_rel || order == memory_order_seq_cst)
@@ -21,11 +22,13 @@ template <thread_scope S> __device__ inline void _releasing(memory_order order) 
 template <thread_scope S> __device__ inline void _acquiring(memory_order order) {
     if (order != memory_order_relaxed && order != memory_order_release) atomic_thread_fence(order, S); }
 
-#define CUDA_ATOMIC_FETCH(name, function, T) \
+#define CUDA_ATOMIC_FETCH(name, function, T, becomes) \
     __device__ T name(T by, memory_order order = memory_order_seq_cst) const { \
         _releasing<S>(order); \
         T old; \
-        if constexpr (S == thread_scope_block) { old = function##_block(_at(), by); } else { old = function(_at(), by); } \
+        if constexpr (S == thread_scope_block) { old = function##_block(_at(), by); } \
+        else if constexpr (S == thread_scope_thread) { old = *_at(); *_at() = becomes; } \
+        else { old = function(_at(), by); } \
         _acquiring<S>(order); \
         return old; }
 #define CUDA_ATOMIC_MEMBERS(T) \
@@ -33,12 +36,13 @@ template <thread_scope S> __device__ inline void _acquiring(memory_order order) 
         if (order == memory_order_seq_cst) _releasing<S>(order); \
         T value; \
         if constexpr (S == thread_scope_block) { value = atomicAdd_block(_at(), (T)0); } \
+        else if constexpr (S == thread_scope_thread) { value = *_at(); } \
         else { value = *(volatile T*)_at(); } \
         _acquiring<S>(order); \
         return value; } \
     __device__ void store(T value, memory_order order = memory_order_seq_cst) const { \
         _releasing<S>(order); \
-        *(volatile T*)_at() = value; \
+        if constexpr (S == thread_scope_thread) { *_at() = value; } else { *(volatile T*)_at() = value; } \
         if (order == memory_order_seq_cst) _acquiring<S>(order); } \
     __device__ bool compare_exchange_strong(T& expected, T value, memory_order order = memory_order_seq_cst) const { \
         return compare_exchange_strong(expected, value, order, order); } \
@@ -46,6 +50,7 @@ template <thread_scope S> __device__ inline void _acquiring(memory_order order) 
         _releasing<S>(order); \
         T old; \
         if constexpr (S == thread_scope_block) { old = atomicCAS_block(_at(), expected, value); } \
+        else if constexpr (S == thread_scope_thread) { old = *_at(); if (old == expected) *_at() = value; } \
         else { old = atomicCAS(_at(), expected, value); } \
         bool same = old == expected; \
         _acquiring<S>(same ? order : failed); \
@@ -59,10 +64,10 @@ template <thread_scope S> __device__ inline void _acquiring(memory_order order) 
     __device__ void notify_one() const { } \
     __device__ void notify_all() const { } \
     __device__ bool is_lock_free() const { return true; } \
-    CUDA_ATOMIC_FETCH(exchange, atomicExch, T) CUDA_ATOMIC_FETCH(fetch_add, atomicAdd, T) \
-    CUDA_ATOMIC_FETCH(fetch_and, atomicAnd, T) CUDA_ATOMIC_FETCH(fetch_or, atomicOr, T) \
-    CUDA_ATOMIC_FETCH(fetch_xor, atomicXor, T) CUDA_ATOMIC_FETCH(fetch_min, atomicMin, T) \
-    CUDA_ATOMIC_FETCH(fetch_max, atomicMax, T) \
+    CUDA_ATOMIC_FETCH(exchange, atomicExch, T, by) CUDA_ATOMIC_FETCH(fetch_add, atomicAdd, T, old + by) \
+    CUDA_ATOMIC_FETCH(fetch_and, atomicAnd, T, old & by) CUDA_ATOMIC_FETCH(fetch_or, atomicOr, T, old | by) \
+    CUDA_ATOMIC_FETCH(fetch_xor, atomicXor, T, old ^ by) CUDA_ATOMIC_FETCH(fetch_min, atomicMin, T, old < by ? old : by) \
+    CUDA_ATOMIC_FETCH(fetch_max, atomicMax, T, old > by ? old : by) \
     __device__ T fetch_sub(T by, memory_order order = memory_order_seq_cst) const { return fetch_add((T)-by, order); } \
     __device__ operator T() const { return load(); } \
     __device__ T operator=(T value) { store(value); return value; } \

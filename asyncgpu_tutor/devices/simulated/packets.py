@@ -1,0 +1,52 @@
+"""Packets of `hostcall.cuh`, which kernel and host hand to each other: a step out of turn is an error."""
+
+from __future__ import annotations
+
+from simgpu.cuda_c.compile import builtins
+from simgpu.cuda_c.compile.builtins.common import arguments
+from simgpu.cuda_c.compile.context import Context
+from simgpu.cuda_c.compile.conversions import value
+from simgpu.cuda_c.compile.typed import Expr
+from simgpu.cuda_c.lockstep.masks import Mask
+from simgpu.cuda_c.lockstep.meter import Site
+from simgpu.cuda_c.lockstep.team import Team
+from simgpu.cuda_c.memory.global_region import GlobalRegion
+from simgpu.cuda_c.memory.races import Access
+from simgpu.cuda_c.syntax.ast import Call
+from simgpu.cuda_c.types import ULLONG, VOID
+from simgpu.errors import RaceError
+
+_DOES = ("takes", "asks by", "reads the answer of", "gives back")
+_TAKE, _USE, _SPARE = 0, 2, 2  # the latter: words from a packet's state to one that nobody uses
+
+
+def _packet(c: Context, node: Call, used: bool) -> Expr:
+    """`__simgpu_packet(state, asked, step)`: a step of a packet, the host's while its state is `asked`.
+
+    To the race detector, whoever reads an answer reads a spare word, and the other steps write to it.
+    """
+    word, asked, step = arguments(c, node, 3)
+    host, number = int(asked.constant), int(step.constant)
+    does, at = _DOES[number], c.frame.called or node.at
+    site = Site(-1, at, write=number != _USE)
+
+    def run(t: Team, m: Mask) -> None:
+        region = (state := word.run(t, m)).region
+        if not isinstance(region, GlobalRegion):
+            return
+        index = region.indices(t, m, state, ULLONG, site)
+        away = region.flat(ULLONG)[index] == host
+        if number != _TAKE and away.any():
+            text = f"{does} a packet that the host has, and has not answered yet: wait for its answer first"
+            t.fault(RaceError, at, int(m.index[away.argmax()]), text, array=state.name)
+        t.clock += 1
+        access = Access(region, state.name, t, m, _SPARE, index, ULLONG.size, site)
+        if number == _USE:
+            region.note_read(access, index)
+        else:
+            region.note_write(access, index, None)
+
+    return value(c, VOID, run, node.at)
+
+
+builtins.add("__simgpu_packet", _packet)

@@ -895,7 +895,7 @@ flight.plot(
 # - A kernel that stays can report while it works. If it sends the question early and reads the answer late, it loses hardly any time.
 # - An answer that can be corrected later needn't wait for the numbers that are still missing.
 #
-# That was the course. **Next:** a problem of your own. Write it down, draw its timeline, and ask who waits for whom.
+# Now draw the timeline of a problem of your own. **Next:** in [15_several_gpus](15_several_gpus.ipynb), the GPU gets company.
 
 # %% id=score
 score(six, longer, quicker)

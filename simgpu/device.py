@@ -442,6 +442,10 @@ class Device:
                     coming.append(self._command(piece, uses, cause, turn + 1))
                 target.queue.waiting.extendleft(reversed(coming))
 
+        def in_vain(started: float, ended: float) -> None:
+            if log is not None and draft is not None:
+                log.finish(draft, started, ended, failed=True)
+
         def skipped(error: DeviceError) -> None:
             self.machine.over(access)
             for memory in piece.writes:
@@ -451,7 +455,9 @@ class Device:
 
         resource = kind if kind in ("h2d", "d2h", "peer") else "compute"
         gap = self.spec.graph_node_us if cause.in_graph else None
-        return Command(resource, cause.ready + whim.delay, cause.op, start, end, skipped, gap=gap)
+        return Command(
+            resource, cause.ready + whim.delay, cause.op, start, end, skipped, in_vain, gap=gap
+        )
 
     def _touch(self, piece: Piece, shared: Sequence[HostUse], access: Access, now: Clock) -> None:
         """Note what it reads and writes; what is refused has touched nothing, so the host's comes first."""

@@ -179,6 +179,8 @@ class Engine:
             self.stir()
         run.look = False
         if work is None:
+            if run.start is not None and run.command.in_vain is not None:
+                run.command.in_vain(run.start, self.now)
             self._drop(run)
         elif work.paused is None:
             run.work, run.left, run.goal = work, max(work.us, 0.0), min(work.drain, work.us)

@@ -94,6 +94,8 @@ class Command:
     # Called with the error in place of `begin` where an earlier command had failed, or after `begin` has
     # raised one.
     skipped: Callable[[DeviceError], None] | None = None
+    # Called with start and end where it waited for something, in vain.
+    in_vain: Callable[[float, float], None] | None = None
     records: EngineEvent | None = None
     awaits: EngineEvent | None = None
     serial: int = 0

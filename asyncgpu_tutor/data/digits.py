@@ -27,7 +27,8 @@ THRESHOLD: Final = 1.0
 
 _HERE = Path(__file__).parent
 
-# The samples come sheet by sheet. Here begin the last three sheets, which training never saw.
+# The samples come sheet by sheet: the first nine sheets for training, and here begin the last three.
+TRAINED = 1157
 HELD_OUT_STARTS = 1415
 
 _BATCHES, _BATCH_SIZE, _CLASSES = 4, 64, 10
@@ -155,6 +156,12 @@ def load_digits() -> Digits:
     chosen = _dealt(labels)
     batches = (pixels[chosen] / 16).astype(np.float32)
     return Digits(w0, w1, batches, labels[chosen], digit)
+
+
+def training_digits() -> tuple[npt.NDArray[np.float32], npt.NDArray[np.uint8]]:
+    """Pixels, 64 to a sample, and labels of the 1157 samples that the weights were trained with."""
+    with np.load(_HERE / "digits.npz", allow_pickle=False) as stored:
+        return (stored["pixels"][:TRAINED] / 16).astype(np.float32), stored["labels"][:TRAINED]
 
 
 def _dealt(labels: npt.NDArray[np.uint8]) -> npt.NDArray[np.intp]:

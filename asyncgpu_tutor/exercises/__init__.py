@@ -9,6 +9,7 @@ from asyncgpu_tutor.exercises.checks.interleavings import interleavings
 from asyncgpu_tutor.exercises.exercise import Exercise, Rejected
 from asyncgpu_tutor.exercises.outcome import Outcome, Words
 from asyncgpu_tutor.exercises.predictions import Prediction, Verdict, score
+from asyncgpu_tutor.exercises.several import several
 
 __all__ = [
     "Exercise",
@@ -23,6 +24,7 @@ __all__ = [
     "interleavings",
     "progress",
     "score",
+    "several",
     "solution",
     "solved",
 ]

@@ -7,6 +7,7 @@ raises, and names both.
 
 from __future__ import annotations
 
+import asyncio
 import sys
 import threading
 from collections import Counter
@@ -14,18 +15,21 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import FrameType
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 from asyncgpu_tutor import errors
 from asyncgpu_tutor.arrays.handles import DeviceArray
 from asyncgpu_tutor.devices.opening import open_group
 from asyncgpu_tutor.devices.protocol import Collective, Communicator, Device, Memory, Stream
 from asyncgpu_tutor.ops.array_operations import Take, TakeOne
-from asyncgpu_tutor.ops.operation import DeviceOp
+from asyncgpu_tutor.ops.operation import DeviceOp, as_op, choose
 from asyncgpu_tutor.run.context import ExecutionContext, check_same
-from asyncgpu_tutor.run.current import resolve
+from asyncgpu_tutor.run.current import policy_for, resolve, using
+from asyncgpu_tutor.run.future import DeviceFuture
 from asyncgpu_tutor.run.last_use import UsedMemory, come_after
+from asyncgpu_tutor.run.submission import submit
 
+T = TypeVar("T")
 REDUCTIONS = ("sum", "prod", "max", "min")
 Array = DeviceArray | DeviceOp[DeviceArray]
 Key = tuple[tuple[int, int] | None, int]
@@ -117,6 +121,35 @@ class Group:
         if rank is None:
             raise errors.DeviceMismatchError(f"{device.name} is no rank of {self!r}")
         return rank
+
+    async def on_each(self, recipe: Callable[[int], DeviceOp[T]]) -> list[T]:
+        """Run ``recipe(rank)`` on the device of each rank, all of them at once; their results, by rank.
+
+        It returns when all have ended, and raises the error that came first. (The ranks of a cluster are run
+        by its GPUs instead.)
+        """
+        failed: list[BaseException] = []
+
+        async def one(rank: int, device: Device) -> Any:
+            submission = None
+            try:
+                with using(device, policy_for(device).at(device)):
+                    op = as_op(recipe(rank))
+                    op._used = True
+                    run, (stream, policy) = op._run, choose(None)
+                    submission = await device.apart(lambda: submit(run, stream, policy, op.label))
+                return await DeviceFuture.of(submission)
+            except Exception as error:  # noqa: BLE001 - a recipe may raise anything, and it is raised below
+                failed.append(error)
+                if submission is None and self._communicator is not None:
+                    due = f"rank {rank} does not come, since it failed: {error}"
+                    self._broken = self._broken or due
+                    self._communicator.fail(self._broken)
+
+        found = await asyncio.gather(*(one(rank, d) for rank, d in enumerate(self.devices)))
+        if failed:
+            raise failed[0]
+        return found
 
     # ------------------------------------------------------------------ operations
     def all_reduce(self, x: Array | Sequence[DeviceArray], reduce: str = "sum") -> DeviceOp[Any]:

@@ -83,7 +83,8 @@ def test_progress_goes_from_open_by_tried_to_solved_and_stays_there(folder: Path
     assert "| **solved** | 2 | 1 |" in row()
     assert f"Solved: 1 of {len(EXERCISES)}." in str(progress())
     books = re.findall(r"- .+ \((..) to (..)\): (\d+) of (\d+)\n", str(progress()))
-    assert [book[:3] for book in books] == [("00", "07", "1"), ("08", "10", "0"), ("11", "14", "0")]
+    assert books[0][:3] == ("00", "07", "1")
+    assert [book[:3] for book in books[1:3]] == [("08", "10", "0"), ("11", "14", "0")]
     assert sum(int(book[3]) for book in books) == len(EXERCISES)
 
     assert not check(NAME, wrong).accepted

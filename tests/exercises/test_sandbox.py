@@ -10,9 +10,14 @@ import numpy as np
 import pytest
 
 import asyncgpu_tutor as agt
-from asyncgpu_tutor.exercises import Rejected, patience
+from asyncgpu_tutor.exercises import Rejected, patience, several
 from asyncgpu_tutor.exercises.checks.results import equal, launched
 from asyncgpu_tutor.exercises.sandbox import call, call_plain, observe, private_device
+
+
+def test_a_page_gets_as_many_gpus_as_it_asks_for() -> None:
+    with agt.using("sim"):
+        assert [gpu.name for gpu in several(3)] == ["sim:0", "sim:1", "sim:2"]
 
 
 def test_a_private_device_is_fresh_each_time_and_leaves_the_current_one_alone() -> None:

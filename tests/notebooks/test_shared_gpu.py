@@ -23,6 +23,7 @@ import pytest
 import asyncgpu_tutor as agt
 from asyncgpu_tutor import exercises
 from asyncgpu_tutor.devices.simulated import Machine, SimDevice
+from asyncgpu_tutor.run import current
 from simgpu.adversary import Adversary, Whim
 from tests.tools import ROOT
 
@@ -48,9 +49,9 @@ class Neighbours(Adversary):
 class Shared(SimDevice):
     """Its host is interrupted now and then."""
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int, ordinal: int = 0, machine: Machine | None = None) -> None:
         self._interruptions = random.Random(seed)
-        super().__init__(machine=Machine())
+        super().__init__(ordinal, machine=machine or Machine())
         self.adversary = Neighbours(seed)
 
     def spend(self, us: float) -> tuple[float, float]:
@@ -71,7 +72,11 @@ class _AsOnAGpu(ast.NodeTransformer):
 def shared(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[SimDevice]:
     monkeypatch.chdir(tmp_path)
     device = Shared(seed=1)
+    others = [Shared(seed, seed, device.machine) for seed in range(1, 4)]
+    for other in others:  # so that recordings know them
+        monkeypatch.setitem(current._devices, f"shared {other.name}", other)
     monkeypatch.setattr(agt, "use", lambda *_: device)
+    monkeypatch.setattr(exercises, "several", lambda most: [device, *others][:most])
     monkeypatch.setattr(exercises, "check", lambda *_: None)
     with agt.using(device):
         yield device

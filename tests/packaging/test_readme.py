@@ -78,5 +78,5 @@ def test_the_contents_have_every_chapter_and_every_book(name: str) -> None:
     listed = re.findall(r"\| \[[^\]]+\]\((?:notebooks/)?(\w+\.ipynb)\) \|", page(name))
 
     assert [name for name in listed if name in chapters] == chapters
-    books = re.findall(r"\*([\w, ]+)\*+ \((\d\d) to \d\d\)", page(name))
+    books = re.findall(r"\*([\w, ]+)\*+ \((?:from )?(\d\d)(?: to \d\d)?\)", page(name))
     assert books == [(title, first) for first, title in BOOKS.items()]

@@ -298,3 +298,38 @@ def test_any_program_in_which_one_rank_differs_ends_with_both_lines(
         assert texts
         lines = re.findall(r"test_collectives\.py:\d+", texts[0])
         assert len(lines) == (1 if "called nothing" in texts[0] else 2)
+
+
+def test_a_recipe_runs_for_each_rank_of_a_group(ranks: Any) -> None:
+    def recipe(rank: int) -> agt.DeviceOp[Any]:
+        return ranks.all_gather(agt.full(2, float(rank))).to_host()
+
+    found = asyncio.run(ranks.on_each(recipe))
+    assert [result.tolist() for result in found] == [[[0.0, 0.0], [1.0, 1.0]]] * 2
+
+
+def test_of_ranks_that_fail_the_first_is_told_and_nobody_waits_for_it(four: Any) -> None:
+    def recipe(rank: int) -> agt.DeviceOp[Any]:
+        if rank == 2:
+            raise LookupError("no recipe for me")
+        return four.all_reduce(agt.ones(4))
+
+    with pytest.raises(LookupError, match="for me"):
+        asyncio.run(four.on_each(recipe))
+    with pytest.raises(CollectiveError, match="rank 2 does not come, since it failed"):
+        four.all_reduce(agt.ones(4)).sync()
+
+
+def test_a_wait_in_vain_is_a_bar_of_the_trace(four: Any) -> None:
+    def recipe(rank: int) -> agt.DeviceOp[Any]:
+        if rank > 1:
+            return agt.zeros(4)
+        sent = four.send(agt.ones(4), to=1 - rank)
+        return sent.and_then(lambda array: four.recv(array, source=1 - rank))
+
+    with agt.record() as trace, pytest.raises(CollectiveError, match="does not come"):
+        asyncio.run(four.on_each(recipe))
+    sends = trace.find("send")
+    assert [span.device for span in sends] == ["sim:0", "sim:1"]
+    assert all(span.detail["failed"] and span.duration > 0 for span in sends)
+    assert not trace.find("recv")

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import asyncgpu_tutor as agt
+from asyncgpu_tutor.devices.simulated import Machine, SimDevice
 from tests.conftest import open_or_skip
 
 PAIRS = [("sim:0", "sim:1"), pytest.param(("cuda:0", "cuda:1"), marks=pytest.mark.gpu)]
@@ -101,6 +102,15 @@ def test_a_policy_deals_operations_out_to_its_devices(pair: Any) -> None:
     assert [array.device.name for array in arrays] == names * 2
     assert sorted(array.device.name for array in arms) == names
     assert here.device is pair[1]
+
+
+def test_a_recording_has_the_devices_that_the_policy_deals_out() -> None:
+    machine = Machine()
+    devices = [SimDevice(number, machine=machine) for number in range(2)]
+    policy = agt.StreamPoolRoundRobin(2, devices=devices)
+    with agt.using(devices[0], policy), agt.record() as trace:
+        agt.overlap(agt.ones(8), agt.ones(8)).sync()
+    assert sorted(trace.devices) == ["sim:0", "sim:1"]
 
 
 def test_a_failure_elsewhere_is_the_operations_own() -> None:

@@ -15,7 +15,12 @@ from asyncgpu_tutor.exercises.exercise import Exercise
 __all__ = ["BOOKS", "EXERCISES"]
 
 # By their first chapters; also in README.md.
-BOOKS = {"00": "One GPU, driven from Python", "08": "Where the time goes", "11": "The GPU decides"}
+BOOKS = {
+    "00": "One GPU, driven from Python",
+    "08": "Where the time goes",
+    "11": "The GPU decides",
+    "15": "More than one GPU",
+}
 
 EXERCISES: Mapping[str, Exercise] = {
     exercise.name: exercise

@@ -26,6 +26,7 @@ _HATCHES: Mapping[str, str] = {
     "....": "M2.4 3h1.2",
     "||": "M3 0v6",
     "----": "M0 3h6",
+    "++++": "M3 0v6M0 3h6",
 }
 _Paints = dict[SpanKind, dict[str, str]]
 

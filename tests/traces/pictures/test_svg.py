@@ -11,7 +11,7 @@ import pytest
 
 from asyncgpu_tutor.traces.pictures import compare_timelines, plot
 from asyncgpu_tutor.traces.pictures.scene import fitting
-from asyncgpu_tutor.traces.pictures.style import THEME
+from asyncgpu_tutor.traces.pictures.style import KIND_LOOKS, THEME
 from asyncgpu_tutor.traces.spans import Span
 from asyncgpu_tutor.traces.trace import Trace
 from tests.traces.pictures.test_seen_by_all import contrast
@@ -67,6 +67,13 @@ def test_every_span_is_a_bar_that_says_more_when_one_points_at_it(mlp: Trace) ->
     svg = plot(Trace([copy, kernel]), lanes=("streams",)).svg()
     for fact in ("1,000,000 bytes, 100.0 GB/s", "grid 4 x 2, block 256", "after x (stream 1)"):
         assert fact in svg
+
+
+def test_every_kind_of_work_can_be_drawn() -> None:
+    spans = [
+        Span(n, kind, kind, 10 * n, 10 * n + 9, "sim:0", 1) for n, kind in enumerate(KIND_LOOKS)
+    ]
+    assert all(f">{kind}: " in plot(Trace(spans)).svg() for kind in KIND_LOOKS)
 
 
 def test_a_name_that_does_not_fit_is_shortened_or_left_out() -> None:

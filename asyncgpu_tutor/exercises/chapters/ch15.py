@@ -1,0 +1,327 @@
+"""Exercises of 15_several_gpus: what each one checks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+import asyncgpu_tutor as agt
+from asyncgpu_tutor.exercises.checks import results, schedule
+from asyncgpu_tutor.exercises.checks.building import built
+from asyncgpu_tutor.exercises.checks.operations import cuda, filled, noise, step, step_kernel
+from asyncgpu_tutor.exercises.checks.results import Array, brief, equal
+from asyncgpu_tutor.exercises.checks.trials import runs
+from asyncgpu_tutor.exercises.exercise import Exercise, case, must
+from asyncgpu_tutor.exercises.internals import count, happens_before
+from asyncgpu_tutor.exercises.sandbox import Observed, observe, private_fleet
+
+
+def _operation(name: str, op: object) -> agt.DeviceOp[Any]:
+    due = f"`{name}` should return an operation, and returned {brief(op)}"
+    must(isinstance(op, agt.DeviceOp), due)
+    return op  # pyright: ignore[reportReturnType]
+
+
+def _free(trace: agt.Trace, one: agt.types.Span, other: agt.types.Span, cure: str) -> None:
+    """Neither of two spans is made to wait for the other."""
+    for early, late in ((one, other), (other, one)):
+        due = f"`{late.name}` on {late.device} waits for `{early.name}` on {early.device}: {cure}"
+        must(not happens_before(trace, early, late), due, early, late)
+
+
+# ------------------------------------------------------------------ split
+def _layer(x: Array, w: agt.DeviceArray) -> agt.DeviceOp[Any]:
+    (m, k), n = x.shape, w.shape[1]
+    room = agt.zip(agt.h2d(x), agt.zeros((m, n)))
+
+    def product(arrays: Any) -> agt.DeviceOp[Any]:
+        out = arrays[1].partition(16, 16)
+        return agt.sgemm_naive(m, n, k, 1.0, arrays[0], w, 0.0, out).output()
+
+    return room.and_then(product).to_host()
+
+
+def _batch(rows: int) -> tuple[Array, Array]:
+    return agt.pin(noise(rows, rows, 40)), noise(7, 40, 24)
+
+
+def _split(answer: Any, gpus: int, rows: int) -> Observed:
+    batch, w = _batch(rows)
+    with private_fleet(gpus) as fleet:
+        weights = [agt.h2d(agt.pin(w)).on(device).sync().share() for device in fleet]
+        return observe(built("split", answer, agt.Trace(), _layer, batch, weights).sync)
+
+
+def _shares(run: Observed, gpus: int, rows: int) -> None:
+    """Each GPU has its share of the rows, at the same time as the others, and the results are in order."""
+    parts = results.listed("split", run.result, gpus)
+    sizes = [len(part) for part in parts]
+    due = f"the parts have {sizes} rows, and should have {rows} together, about as many each"
+    must(sum(sizes) == rows and max(sizes) - min(sizes) <= 1, due)
+    batch, w = _batch(rows)
+    right = np.split(batch @ w, np.cumsum(sizes)[:-1])
+    results.each_equal(parts, right, "part")
+    work = run.trace.find("sgemm_naive")
+    idle = gpus - len({span.device for span in work})
+    must(
+        not idle, f"{count(idle, 'GPU')} did nothing: `op.on(device)` says where a part runs", *work
+    )
+    for one, other in pairwise(work):
+        _free(run.trace, one, other, "they should work at the same time")
+
+
+# ------------------------------------------------------------------ place
+def _work(x: Any) -> agt.DeviceOp[Any]:
+    blocks = x.partition(128)
+    return step_kernel("work")(x.size, 0.5, 1.0, blocks, blocks).output()
+
+
+def _placed(answer: Any, gpus: int, steps: int) -> Observed:
+    with private_fleet(gpus) as fleet:
+        parts = [agt.h2d(agt.pin(host)).sync() for host in _parts(gpus)]
+        op = built("both", answer, agt.Trace(), parts, fleet, _work, steps)
+
+        def home(arrays: object) -> agt.DeviceOp[Any]:
+            found = results.listed("both", arrays, gpus)
+            return agt.zip(*[agt.d2h(array) for array in found])
+
+        return observe(op.and_then(home).sync)
+
+
+def _parts(gpus: int) -> list[Array]:
+    return [noise(i, 3000 + i) for i in range(gpus)]
+
+
+def _moved_once(run: Observed, gpus: int, steps: int) -> None:
+    """Each part goes over and comes back once, makes all steps on its GPU, and waits for no other part."""
+    trace = run.trace
+    for i in range(gpus):
+        done = [span for span in trace.find("work") if span.device == f"sim:{i}"]
+        due = f"sim:{i} ran `work` {count(len(done), 'time')}, and should {count(steps, 'time')}: each part "
+        must(len(done) == steps, due + "has a GPU of its own", *done[:1])
+    copies = trace.find("peer copy")
+    due = f"the parts moved {count(len(copies), 'time')} from GPU to GPU, and {2 * (gpus - 1)} are enough: a "
+    must(len(copies) <= 2 * (gpus - 1), due + "part goes over before its first step and back after its last",
+         *copies[1:3])  # fmt: skip
+    ends = [[s for s in trace.find("work") if s.device == f"sim:{i}"] for i in (0, 1)]
+    _free(trace, ends[0][0], ends[1][-1], "`agt.overlap` lets parts go side by side")
+    right: list[Array] = []
+    for part in _parts(gpus):
+        right.append(part)
+        for _ in range(steps):
+            right[-1] = right[-1] * np.float32(0.5) + np.float32(1)
+    results.in_order("both", run.result, right, "part")
+
+
+# ------------------------------------------------------------------ ring
+PLUS = cuda("07_add")
+
+
+def _plus(x: agt.DeviceArray, y: agt.DeviceArray) -> agt.DeviceOp[Any]:
+    return agt.Kernel(PLUS)(y.size, x.borrow(), y.borrow().partition(128)).output()
+
+
+def _chunks(ranks: int, size: int) -> Array:
+    return noise(ranks, ranks, ranks, size)
+
+
+def _ringed(answer: Any, ranks: int, size: int) -> Observed:
+    with private_fleet(ranks) as fleet:
+        group, hosts = agt.group(*fleet), _chunks(ranks, size)
+        there = [[agt.h2d(agt.pin(c)).on(d).sync() for c in hosts[r]] for r, d in enumerate(fleet)]
+        rooms = [agt.zeros(size).on(device).sync() for device in fleet]
+
+        def recipe(rank: int) -> agt.DeviceOp[Any]:
+            parts = [array.borrow() for array in there[rank]]
+            op = _operation("ring", answer(group, rank, parts, rooms[rank].borrow(), _plus))
+            return op.and_then(lambda _: agt.zip(*[agt.d2h(part) for part in parts]))
+
+        return observe(group.on_each, recipe)
+
+
+def _around(run: Observed, ranks: int, size: int) -> None:
+    """All have all sums, by hand, and nobody sent more than a ring has to."""
+    by_library = [
+        s
+        for s in run.trace
+        if s.name in ("all_reduce", "reduce_scatter", "all_gather", "broadcast")
+    ]
+    must(not by_library, "the library did it: use `group.exchange` today", *by_library[:1])
+    right = _chunks(ranks, size).sum(0)
+    for rank, parts in enumerate(run.result):
+        for i, part in enumerate(parts):
+            with case(f"rank {rank}, part {i}"):
+                equal(part, right[i])
+    sent = [s for s in run.trace if s.name in ("exchange", "send") and s.device == "sim:0"]
+    parts = sum(int(str(span.detail["bytes"])) for span in sent) // (4 * size)
+    due = f"rank 0 sent {count(parts, 'part')}, and {2 * (ranks - 1)} are enough: in each step, send one part"
+    must(parts <= 2 * (ranks - 1), due, *sent[:1])
+
+
+# ------------------------------------------------------------------ order
+def _finished(ranks: int, sizes: Sequence[int]) -> list[dict[str, Array]]:
+    """The gradients of each rank, in the order in which it had them; the last rank has none of W1."""
+    found: list[dict[str, Array]] = []
+    for rank in range(ranks):
+        layers = [f"W{i}" for i in range(len(sizes))]
+        layers = layers[rank % 3 :] + layers[: rank % 3]
+        mine = {name: noise(10 * rank + int(name[1]), sizes[int(name[1])]) for name in layers}
+        if rank == ranks - 1:
+            del mine["W1"]
+        found.append(mine)
+    return found
+
+
+def _agreed(answer: Any, ranks: int, sizes: Sequence[int]) -> Observed:
+    shapes = {f"W{i}": (size,) for i, size in enumerate(sizes)}
+    with private_fleet(ranks) as fleet:
+        group = agt.group(*fleet)
+        there = [
+            {name: agt.h2d(agt.pin(host)).on(device).sync() for name, host in mine.items()}
+            for device, mine in zip(fleet, _finished(ranks, sizes), strict=True)
+        ]
+
+        def recipe(rank: int) -> agt.DeviceOp[Any]:
+            op = _operation("reduce_all", answer(group, there[rank], shapes))
+
+            def home(arrays: object) -> agt.DeviceOp[Any]:
+                found = results.listed("reduce_all", arrays, len(sizes))
+                return agt.zip(*[agt.d2h(array) for array in found])
+
+            return op.and_then(home)
+
+        return observe(group.on_each, recipe)
+
+
+def _one_order(run: Observed, ranks: int, sizes: Sequence[int]) -> None:
+    """Each rank has the sums of all layers, those included that it had nothing of."""
+    for rank, sums in enumerate(run.result):
+        for i, size in enumerate(sizes):
+            mine = [g.get(f"W{i}", np.zeros(size, np.float32)) for g in _finished(ranks, sizes)]
+            with case(f"rank {rank}, layer W{i}"):
+                equal(sums[i], np.sum(mine, 0))
+
+
+# ------------------------------------------------------------------ overlapped
+ROWS, N = 32, 8192
+
+
+def _gradient(name: str, ones: Any, state: Any, out: Any) -> agt.DeviceOp[Any]:
+    """Fill `out` with the sum of `state`, which takes long enough for Python to get ahead."""
+    source = agt.matvec_naive.source.replace("matvec_naive", name)
+    rows = out.borrow().partition(ROWS)
+    return agt.Kernel(source)(ROWS, N, ones.borrow(), state.borrow(), rows).output()
+
+
+def _trained(answer: Any, gpus: int, layers: int) -> Observed:
+    with private_fleet(gpus) as fleet:
+        group = agt.group(*fleet)
+        states = [
+            agt.full(N, (rank + 1) / N).on(device).sync() for rank, device in enumerate(fleet)
+        ]
+        ones = [agt.ones((ROWS, N)).on(device).sync() for device in fleet]
+        sums = [[agt.zeros(ROWS).on(device).sync() for device in fleet] for _ in range(layers)]
+
+        def gradient(i: int) -> agt.DeviceOp[Any]:
+            def one(rank: int) -> agt.DeviceOp[Any]:
+                first = _gradient(f"gradient_{i}", ones[rank], states[rank], sums[i][rank])
+                return agt.zip(first, step(f"back_{i}", 0.5, 0.0, states[rank], states[rank]))
+
+            arms = [one(rank).on(device) for rank, device in enumerate(fleet)]
+            return agt.overlap(*arms).map(lambda _: None)
+
+        reduces = [group.all_reduce([a.borrow() for a in arrays]) for arrays in sums]
+        gradients = [gradient(i) for i in range(layers)]
+        run = observe(built("overlapped", answer, agt.Trace(), gradients, reduces).sync)
+        run.result = [[agt.d2h(a.borrow()).on(a.device).sync() for a in arrays] for arrays in sums]
+    return run
+
+
+def _hidden(run: Observed, gpus: int, layers: int) -> None:
+    """Each layer is reduced after its gradient, and next to that of the following one."""
+    trace = run.trace
+    for i in range(layers):
+        schedule.launches(trace, f"gradient_{i}", gpus)
+    schedule.launches(trace, "all_reduce", gpus * layers)
+    total = gpus * (gpus + 1) / 2
+    for i, arrays in enumerate(run.result):
+        with case(f"layer {i}"):
+            for array in arrays:
+                equal(array, filled(ROWS, total * 0.5**i))
+    for device in (f"sim:{rank}" for rank in range(gpus)):
+        reduced = [span for span in trace.find("all_reduce") if span.device == device]
+        for i, one in enumerate(reduced[:-1]):
+            (after,) = [s for s in trace.find(f"gradient_{i + 1}") if s.device == device]
+            _free(trace, one, after, f"layer {i} can be reduced while layer {i + 1} is computed")
+
+
+# ------------------------------------------------------------------ halo
+_Arrays = list[list[agt.DeviceArray]]
+MIDDLE, COLUMNS = 12, 30  # of a band, which has a row above and a row below its middle
+SPREAD = cuda("15_spread")
+
+
+def _spread(before: Any, here: Any, after: Any, out: Any) -> agt.DeviceOp[Any]:
+    (n, columns), above = here.shape, before.shape[0]
+    kernel = agt.Kernel(SPREAD.replace("NAME", "edge" if n == 1 else "middle"))
+    parts = (array.borrow() for array in (before, here, after, out))
+    return kernel(columns, above, n, *parts, grid=1, block=32).last()
+
+
+def _bands(ranks: int) -> tuple[Array, Array]:
+    """A sheet of as many bands as there are ranks, and the same a step later; beyond its edges all is 0."""
+    sheet = noise(ranks, ranks * (MIDDLE + 2), COLUMNS)
+    wide = np.pad(sheet, ((1, 1), (0, 0)))
+    return sheet, (wide[:-2] + sheet + wide[2:]) / np.float32(3)
+
+
+def _advanced(answer: Any, ranks: int) -> Observed:
+    with private_fleet(ranks) as fleet:
+        group, (sheet, _) = agt.group(*fleet), _bands(ranks)
+        cuts = 1, 1 + MIDDLE
+        olds, halos, news = _Arrays(), _Arrays(), _Arrays()  # of all ranks
+        for device, band in zip(fleet, np.split(sheet, ranks), strict=True):
+            parts = [agt.pin(np.ascontiguousarray(part)) for part in np.split(band, cuts)]
+            olds.append([agt.h2d(part).on(device).sync() for part in parts])
+            news.append([agt.zeros(part.shape).on(device).sync() for part in parts])
+            halos.append([agt.zeros((1, COLUMNS)).on(device).sync() for _ in range(2)])
+
+        def recipe(rank: int) -> agt.DeviceOp[Any]:
+            mine = ([a.borrow() for a in arrays[rank]] for arrays in (olds, halos, news))
+            op = _operation("advance", answer(group, rank, *mine, _spread))
+            return op.and_then(lambda _: agt.zip(*[agt.d2h(a.borrow()) for a in news[rank]]))
+
+        return observe(group.on_each, recipe)
+
+
+def _seamless(run: Observed, ranks: int) -> None:
+    """Heat spreads over the whole sheet, and no GPU's middle part waited for its neighbours."""
+    right = np.split(_bands(ranks)[1], ranks)
+    for rank, parts in enumerate(run.result):
+        with case(f"rank {rank}"):
+            results.each_equal(parts, np.split(right[rank], (1, 1 + MIDDLE)), "part")
+    for device in (f"sim:{rank}" for rank in range(ranks)):
+        mine = [span for span in run.trace if span.device == device]
+        (middle,) = [span for span in mine if span.name == "middle"]
+        talks = [span for span in mine if span.name in ("exchange", "send", "recv")]
+        for talk in talks:
+            _free(run.trace, talk, middle, "the middle needs no neighbour")
+
+
+EXERCISES = (
+    Exercise("15-split", "A share for each GPU", "split",
+             runs(_split, _shares, [(2, 64), (3, 50)], "{:GPU} and {} rows")),
+    Exercise("15-place", "Move it once", "both",
+             runs(_placed, _moved_once, [(2, 3), (3, 5)], "{:GPU} and {:step}")),
+    Exercise("15-ring", "A ring by hand", "ring",
+             runs(_ringed, _around, [(4, 500), (3, 64), (2, 64)], "{:rank}")),
+    Exercise("15-order", "One order for all", "reduce_all",
+             runs(_agreed, _one_order, [(2, (64, 64, 64)), (3, (64, 32, 48))], "{:rank} and layers of {}")),
+    Exercise("15-overlapped", "Reduce while you compute", "overlapped",
+             runs(_trained, _hidden, [(2, 3), (2, 4), (3, 2)], "{:GPU} and {:layer}")),
+    Exercise("15-halo", "Talk to the neighbours", "advance",
+             runs(_advanced, _seamless, [(2,), (4,)], "{:rank}")),
+)  # fmt: skip

@@ -1,0 +1,918 @@
+"""Source of notebooks/15_several_gpus.ipynb: edit here, then `make notebooks-build`."""
+
+# %% [markdown] id=title
+# # Several GPUs
+#
+# Your program keeps a GPU busy from morning to night, and now somebody offers you a second one. Twice the GPUs, half the time? You've come far enough in this course to be suspicious.
+#
+# **What does a second GPU cost, and who pays for it?**
+#
+# After this page you can split work over several GPUs, tell when a copy costs more than it saves, write an all-reduce by hand, find out why GPUs wait for each other for ever, and train a network on two of them so that talking costs almost nothing.
+#
+# | | |
+# |---|---|
+# | Time | 60 minutes, and 10 more for the encore |
+# | You need | [04_combinators](04_combinators.ipynb), [06_await](06_await.ipynb) and [07_async_mlp](07_async_mlp.ipynb), but no GPU. If you have two or more, the page uses up to four |
+
+# %% id=setup
+import asyncio
+from types import SimpleNamespace
+
+import matplotlib.pyplot as plt
+import numpy as np
+
+import asyncgpu_tutor as agt
+from asyncgpu_tutor.exercises import (
+    Prediction,
+    check,
+    hint,
+    progress,
+    score,
+    several,
+    solution,
+    solved,
+)
+
+device = agt.use("auto")
+gpus = several(4)  # or as many as there are
+device = gpus[0]
+gpus
+
+# %% [markdown] id=half-text
+# ## Half each
+#
+# Let's begin with the obvious plan. A batch of pictures goes through a layer of a network, so we give half of the pictures to each GPU. The pictures don't need each other, and all a GPU needs beside its half is the weights. Each GPU has a memory of its own, so each gets a copy of them.
+#
+# Here's the layer, made of things that you know from chapter 07:
+
+# %% id=layer
+def layer(x, w):
+    """Multiply a batch on the host by weights on a GPU, and bring the result back."""
+    (m, k), n = x.shape, w.shape[1]
+
+    def product(arrays):
+        x, out = arrays
+        return agt.sgemm_naive(m, n, k, 1.0, x, w, 0.0, out.partition(16, 16)).output()
+
+    return agt.zip(agt.h2d(x, "x"), agt.zeros((m, n))).and_then(product).to_host()
+
+
+def copies(host, gpus):
+    """Put a copy of this array on each GPU, for as many readers as there are."""
+    return [agt.h2d(agt.pin(host)).share().on(gpu).sync() for gpu in gpus]
+
+
+def some(*shape):
+    return agt.pin(np.random.default_rng(0).standard_normal(shape, dtype=np.float32))
+
+# %% [markdown] id=on-text
+# There's one new word in this section. **`op.on(gpu)`** is the same operation, but it runs on that GPU. If it's a part of a larger one, events keep the order between the GPUs, and Python doesn't wait.
+
+# %% [markdown] id=exercise-split
+# ### Exercise: a share for each GPU
+#
+# `weights` is a list of copies, one for each GPU, and `w.device` is the GPU that a copy is on. `recipe(x, w)` makes an operation like `layer`. Return *one* operation in which each GPU works on its share of the rows, all of them at the same time. It yields their results in order. The rows needn't divide evenly.
+
+# %% id=15-split starter
+def split(recipe, batch, weights):
+    return agt.zip(recipe(batch, weights[0]))  # one GPU does it all
+
+# %% id=15-split solution
+def split(recipe, batch, weights):
+    parts = np.array_split(batch, len(weights))
+    return agt.overlap(*[recipe(x, w).on(w.device) for x, w in zip(parts, weights)])
+
+# %% id=15-split hints
+# `np.array_split(batch, n)` cuts the rows into `n` parts, even if they don't divide evenly.
+#
+# Make an operation for each part with its own copy of the weights, and send it to where that copy is: `.on(w.device)`.
+#
+# Which combinator runs its parts side by side? `agt.overlap(*[... for x, w in zip(parts, weights)])`
+
+# %% id=15-split explanation
+# `on` decides the place, and `overlap` the time. Each arm finds its own copy of the weights, so nothing travels from GPU to GPU.
+
+# %% id=15-split-check
+check("15-split", split)
+
+# %% [markdown] id=small-text
+# Now the digits of chapter 07, 256 pictures of 64 pixels. One GPU first:
+
+# %% id=small-one
+split = solved("15-split", split)
+
+
+def timed(op_of):
+    """Return the trace of an operation. A real GPU runs it once before, because it loads kernels then."""
+    if not device.simulated:
+        op_of().sync()
+    with agt.record() as trace:
+        op_of().sync()
+    return trace
+
+
+digits = agt.data.load_digits()
+pictures = agt.pin(digits.batches.reshape(256, 64))
+pair = gpus[:2]
+small = copies(digits.w0, pair)
+one_small = timed(lambda: split(layer, pictures, small[:1]))
+print(f"one GPU: {one_small.metrics().makespan:.0f} µs")
+
+# %% id=predict-half
+half = Prediction(
+    f"One GPU takes {one_small.metrics().makespan:.0f} µs. How many do two take, half the pictures each?",
+    within=0.15,
+)
+half
+
+# %% id=commit-half
+half.commit(...)
+
+# %% id=small-two
+two_small = timed(lambda: split(layer, pictures, small))
+agt.compare_timelines(
+    [one_small, two_small],
+    ["256 digits, one GPU", "256 digits, two GPUs"],
+    lesson="With two GPUs the host makes twice as many calls, and the second GPU has to wait for its turn.",
+)
+
+# %% id=reveal-half
+half.reveal(f"{two_small.metrics().makespan:.0f}", "Look at the host's lane: that's who pays.")
+
+# %% [markdown] id=small-read
+# It got *slower*. Each GPU has less to do, but Python has twice as much to say, and it says one thing after the other. The second GPU stands idle until Python is done with the first. In chapter 07 we called that the pace, and now there are two GPUs that have to live with it.
+#
+# So a second GPU pays only if its share keeps it busy for longer than Python needs to describe it. Like this one:
+
+# %% id=large-two
+batch, weights = some(2048, 1024), copies(some(1024, 1024), pair)
+one_large = timed(lambda: split(layer, batch, weights[:1]))
+two_large = timed(lambda: split(layer, batch, weights))
+gain = one_large.metrics().makespan / two_large.metrics().makespan
+print(f"{gain:.2f} times as fast")
+agt.compare_timelines(
+    [one_large, two_large],
+    ["2048 rows, one GPU", "2048 rows, two GPUs"],
+    lesson="Copies and product are long now. On two GPUs each is half as long, and both work at once.",
+)
+
+# %% [markdown] id=large-read
+# That's more like it. And real GPUs? We ran chapter 07's four batches on two H100s with NVLink (in 2026, with CuPy 14.2). At 512 x 512 two GPUs took longer than one, at 1024 they were 1.4 to 1.6 times as fast, and at 2048 1.8 times.
+
+# %% id=check-half tags=asserts
+assert {span.device for span in two_large.find("sgemm_naive")} == {gpu.name for gpu in pair}
+if device.simulated:
+    assert two_small.metrics().makespan > one_small.metrics().makespan
+    assert 1.5 < gain < 2
+    starts = {gpu.name: two_small.of(gpu.name).device_spans[0].start for gpu in pair}
+    calls = [span for span in two_small if span.kind == "call"]
+    assert starts[pair[1].name] > calls[len(calls) // 2 - 1].start
+
+# %% [markdown] id=road-text
+# ## The road between them
+#
+# So far, nothing went from GPU to GPU. But suppose that all the data is on GPU 0, and GPU 1 has nothing to do. **`x.to(gpu)`** is an operation that copies an array to another GPU, and it's quick: over NVLink, the cable between two H200s, 256 MB took 682 µs. That's 393 GB/s, seven times as much as the bus to the host, and our simulated GPUs have the same road. Surely we should use it!
+#
+# Here's some light work, doubling 64 MB. (In this kernel each thread does many elements. We'll need it all day.)
+
+# %% id=road-one
+ADD = r"""
+extern "C" __global__ void add(unsigned int n, float times, const float* x, float* y)
+{
+    for (unsigned int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x)
+        y[i] += times * x[i];
+}
+"""
+add_kernel = agt.Kernel(ADD)
+
+
+def add(x, y, times=1.0):
+    """Add `times` x to y, in place, and yield y."""
+    blocks = min(1056, -(-y.size // 256))  # eight on each of 132 multiprocessors
+    return add_kernel(y.size, times, x, y, grid=blocks, block=256).last()
+
+
+def double(x):
+    return add(x, x)
+
+
+other = gpus[1]
+halves = [agt.ones(1 << 23).sync() for _ in range(2)]  # 32 MB each, on GPU 0
+here = timed(lambda: agt.overlap(*[double(x.borrow()) for x in halves]))
+print(f"GPU 0 alone: {here.metrics().makespan:.0f} µs")
+
+# %% id=predict-road
+road = Prediction(
+    f"GPU 0 takes {here.metrics().makespan:.0f} µs for both halves. Now the second half is copied to GPU 1, "
+    "doubled there and copied back, while GPU 0 doubles the first. How many µs does that take?",
+    within=0.2,
+)
+road
+
+# %% id=commit-road
+road.commit(...)
+
+# %% id=road-two
+def there_and_back(x):
+    return x.to(other).and_then(double).and_then(lambda y: y.to(gpus[0])).on(other)
+
+
+helped = timed(lambda: agt.overlap(double(halves[0].borrow()), there_and_back(halves[1].borrow())))
+agt.compare_timelines(
+    [here, helped],
+    ["GPU 0 alone", "GPU 1 helps"],
+    lesson="GPU 1's kernel is as short as those of GPU 0, but it stands between two long copies.",
+)
+
+# %% id=reveal-road
+road.reveal(f"{helped.metrics().makespan:.0f}", "Two copies, and a little work in between.")
+
+# %% [markdown] id=road-read
+# With friends like that... The road is fast, but a GPU's own memory is faster. On that H200, a kernel read and wrote its own at 1573 GB/s, and read the other one's at 346.
+#
+# A copy costs the same, whether you do one thing with the data afterwards or a thousand. So move it once, and let it stay where the work is.
+
+# %% id=check-road tags=asserts
+if device.simulated:
+    copied = helped.find("peer copy")
+    assert len(copied) == 2
+    assert sum(span.duration for span in copied) > 4 * max(span.duration for span in helped.find("add"))
+    assert helped.metrics().makespan > 2.5 * here.metrics().makespan
+
+# %% [markdown] id=exercise-place
+# ### Exercise: move it once
+#
+# `parts[i]` is to go through `steps` rounds of `work` on `gpus[i]`, all parts at the same time. They start on GPU 0 and have to end there. `work(x)` changes an array in place and yields it. The version below is right, and spends its life on the road.
+
+# %% id=15-place starter
+def both(parts, gpus, work, steps):
+    def rounds(part, gpu):
+        op = agt.value(part)
+        for _ in range(steps):
+            op = op.and_then(lambda x: x.to(gpu)).and_then(work).and_then(lambda x: x.to(gpus[0]))
+        return op.on(gpu)
+
+    return agt.overlap(*[rounds(part, gpu) for part, gpu in zip(parts, gpus)])
+
+# %% id=15-place solution
+def both(parts, gpus, work, steps):
+    def rounds(part, gpu):
+        op = part.to(gpu)
+        for _ in range(steps):
+            op = op.and_then(work)
+        return op.and_then(lambda x: x.to(gpus[0])).on(gpu)
+
+    return agt.overlap(*[rounds(part, gpu) for part, gpu in zip(parts, gpus)])
+
+# %% id=15-place hints
+# Which of the three things in the loop has to be done again in each round?
+#
+# Begin with `op = part.to(gpu)`. In the loop there's only `.and_then(work)`.
+
+# %% id=15-place explanation
+# Two copies for each part, however many rounds there are. For the part that's at home already, `to` copies nothing.
+
+# %% id=15-place-check
+check("15-place", both)
+
+# %% [markdown] id=ring-text
+# ## All for one
+#
+# Sometimes GPUs *have* to talk. When two of them learn from different pictures, each finds its own corrections to the weights, and both need the sum. Everybody contributes an array, and everybody gets the sum of all of them: that's an **all-reduce**.
+#
+# GPUs that do something together are a **group**, and the number of each is its **rank**. `group.on_each(recipe)` runs `recipe(rank)` on all of them at the same time. In a recipe, a rank can `send` an array to another one, which has to `recv` it. Let's have two simulated GPUs swap their arrays:
+
+# %% id=deadlock
+partners = agt.group("sim:0", "sim:1")
+
+
+def swap(rank):
+    mine, room = agt.full(1000, float(rank)), agt.zeros(1000)
+    sent = partners.send(mine, to=1 - rank)
+    return sent.and_then(lambda _: partners.recv(room, source=1 - rank)).to_host()
+
+
+with agt.using("sim:0"), agt.record() as stuck:
+    try:
+        await partners.on_each(swap)
+    except agt.errors.CollectiveError as error:
+        print(error)
+
+stuck.plot(
+    title="After you. No, after you!",
+    lanes=("host", "streams"),
+    lesson="Both GPUs are in a send that never ends, and nobody gets as far as the receive.",
+)
+
+# %% [markdown] id=deadlock-read
+# A `send` ends when the other side receives. Both send first, so both wait for ever. That's a **deadlock**, and it looks like work: two kernels that never end, until somebody pulls the plug. (This package does that for you, and says who waits for whom. NCCL, NVIDIA's library for this, has no such manners.)
+#
+# The way out is to talk and listen at the same time: **`group.exchange(x, to, into, source)`** sends `x` to one rank while it receives from another. With that, we can write an all-reduce by hand. The ranks sit in a **ring**. In each step, a rank passes on to its right what it got last, and adds to its own sum what comes from the left:
+
+# %% id=ring
+ranks = agt.group(*gpus)
+SIZE = 1 << 21  # 8 MB
+shelf = [[agt.full(SIZE, rank + 1.0).on(g).sync() for _ in range(3)] for rank, g in enumerate(gpus)]
+
+
+def around(rank):
+    total, out, into = (array.borrow() for array in shelf[rank])
+    right, left = (rank + 1) % ranks.size, (rank - 1) % ranks.size
+    steps = []
+    for _ in range(ranks.size - 1):
+        steps += [ranks.exchange(out, right, into, left), add(into, total)]
+        out, into = into, out
+    return agt.zip(*steps)
+
+
+if not device.simulated:
+    await ranks.on_each(around)
+with agt.record() as by_hand:
+    await ranks.on_each(around)
+by_hand.plot(
+    title="A ring by hand",
+    lanes=("host", "streams"),
+    lesson="Each GPU comes later than the one before, and they wait for each other. Then they go in step.",
+)
+
+# %% [markdown] id=ring-read
+# Don't be fooled by the long bars at the beginning. Whoever comes first stands *inside* its exchange until its neighbours are there, and the picture shows that as work.
+#
+# Our ring is right, but wasteful: with four GPUs, each sends its whole array three times. Here's the trick of the trade. Cut the array into as many parts as there are ranks, and send only *one part* in each step.
+#
+# ```text
+# step 1   rank 0 sends part 0, rank 1 part 1, rank 2 part 2, ...; each adds what comes to its own part
+# step 2   each sends on the part that it has just added to
+# ...      after n - 1 steps, rank r has the complete sum of part r + 1
+# then     n - 1 more steps, in which complete parts go around and replace what's there
+# ```
+
+# %% [markdown] id=exercise-ring
+# ### Exercise: a better ring
+#
+# Write one rank's side of it. `parts` is this rank's array in `group.size` parts, and `room` is a spare array for what comes in. `add(x, y)` adds x to y. Return an operation after which `parts` hold the sums. It's the hardest exercise on the page. Draw three ranks on paper!
+
+# %% id=15-ring starter
+def ring(group, rank, parts, room, add):
+    n = group.size
+    right, left = (rank + 1) % n, (rank - 1) % n
+    steps = [group.exchange(parts[rank], right, room, left)]  # and then?
+    return agt.zip(*steps)
+
+# %% id=15-ring solution
+def ring(group, rank, parts, room, add):
+    n = group.size
+    right, left = (rank + 1) % n, (rank - 1) % n
+    steps = []
+    for s in range(n - 1):
+        out, into = (rank - s) % n, (rank - s - 1) % n
+        steps += [group.exchange(parts[out], right, room, left), add(room, parts[into])]
+    for s in range(n - 1):
+        out, into = (rank + 1 - s) % n, (rank - s) % n
+        steps += [group.exchange(parts[out], right, parts[into], left)]
+    return agt.zip(*steps)
+
+# %% id=15-ring hints
+# There are two loops of `n - 1` steps. In the first, a step is an exchange into `room` and an `add`. In the second, it's only an exchange, right into the part.
+#
+# In step `s` of the first loop, rank 0 sends part `0 - s`, and all others accordingly: `(rank - s) % n`. Your left neighbour sends the part whose number is one less.
+#
+# First loop: send `parts[(rank - s) % n]`, and add what comes to `parts[(rank - s - 1) % n]`. Second loop: send `parts[(rank + 1 - s) % n]`, receive into `parts[(rank - s) % n]`.
+
+# %% id=15-ring explanation
+# Each rank sends 2(n - 1) parts, so less than twice its array, however many ranks there are. The first loop alone is called a *reduce-scatter*, and the second an *all-gather*.
+
+# %% id=15-ring-check
+check("15-ring", ring)
+
+# %% [markdown] id=library-text
+# Others have thought about this for longer than one exercise. **`group.all_reduce`** does all of it. You may give it the arrays of all ranks in one call, and on real GPUs NCCL does the work:
+
+# %% id=predict-library
+all_there = max(by_hand.of(gpu.name).find("exchange")[0].start for gpu in gpus)
+hands = max(span.end for span in by_hand.device_spans) - all_there
+library = Prediction(
+    f"Once all GPUs were there, our wasteful ring took {hands:.0f} µs. How many does the library take?",
+    within=0.25,
+)
+library
+
+# %% id=commit-library
+library.commit(...)
+
+# %% id=library
+totals = timed(lambda: ranks.all_reduce([arrays[0].borrow() for arrays in shelf]))
+totals.plot(
+    title="The library's all-reduce",
+    lanes=("host", "streams"),
+    lesson="One bar on each GPU, and all of them end together.",
+)
+
+# %% id=reveal-library
+took = min(span.duration for span in totals.find("all_reduce"))
+library.reveal(f"{took:.0f}", f"{hands / took:.1f} times as fast, in one call.")
+
+# %% id=check-ring tags=asserts
+sends = stuck.find("send")
+assert [span.device for span in sends] == ["sim:0", "sim:1"]
+assert not stuck.find("recv")
+if device.simulated:
+    firsts = [by_hand.of(gpu.name).find("exchange")[0].start for gpu in gpus]
+    assert firsts == sorted(firsts)
+    assert len({span.end for span in totals.find("all_reduce")}) == 1
+    assert hands > 1.5 * took
+
+# %% [markdown] id=order-text
+# ## Out of step
+#
+# One call with the arrays of all ranks can't go wrong. But mostly each rank has a program of its own, and then there's a rule that everybody breaks once. Here two GPUs reduce two arrays of the same size. GPU 0 begins with `a`, and GPU 1, for some reason, with `b`.
+
+# %% id=order-program
+partners = agt.group("sim:0", "sim:1")
+
+
+def two_sums(rank):
+    a, b = agt.full(3, 1.0 + rank), agt.full(3, 10.0 + 10 * rank)
+    if rank == 0:
+        sum_a, sum_b = partners.all_reduce(a), partners.all_reduce(b)
+        return agt.zip(sum_a, sum_b).first().to_host()
+    sum_b, sum_a = partners.all_reduce(b), partners.all_reduce(a)
+    return agt.zip(sum_b, sum_a).last().to_host()
+
+# %% id=predict-order
+order = Prediction(
+    "`a` is 1 on GPU 0 and 2 on GPU 1, and `b` is 10 and 20. What does GPU 0 get for the sum of `a`?",
+    three="3: each array has its own sum",
+    hang="nothing: they wait for each other for ever",
+    error="nothing: the mistake is found, and there's an error",
+    other="another number",
+)
+order
+
+# %% id=commit-order
+order.commit(...)
+
+# %% id=order-run
+with agt.using("sim:0"):
+    sums = await partners.on_each(two_sums)
+print("the sum of a, on GPU 0 and on GPU 1:", sums[0][0], sums[1][0])
+
+# %% id=order-reveal
+order.reveal("three" if sums[0][0] == 3 else "other", "That's 1 + 20: an `a` and a `b`.")
+
+# %% [markdown] id=order-read
+# Nobody complained! A rank's *first* all-reduce meets the other's first, whatever you call your arrays. If their sizes fit, you get a wrong number, and a network that won't learn and won't say why. If they don't fit, you're in luck, because here you get an error with both lines. On bare NCCL you'd get a hang, or garbage.
+#
+# So **all ranks have to call the same collectives, of the same size, in the same order, and every one of them has to call**. "Whatever is ready first" isn't an order.
+
+# %% [markdown] id=exercise-order
+# ### Exercise: one order for all
+#
+# Each rank has a dictionary, `ready`, with an array for each layer of a network, in the order in which they were ready. That order differs from rank to rank, and a rank may have nothing for a layer. `shapes` has the shapes of *all* layers and is the same everywhere. Return one operation that yields the sums of all layers, in the order of `shapes`. A rank that has nothing contributes zeros.
+
+# %% id=15-order starter
+def reduce_all(group, ready, shapes):
+    return agt.zip(*[group.all_reduce(array) for array in ready.values()])
+
+# %% id=15-order solution
+def reduce_all(group, ready, shapes):
+    arrays = [ready[layer] if layer in ready else agt.zeros(shape) for layer, shape in shapes.items()]
+    return agt.zip(*[group.all_reduce(array) for array in arrays])
+
+# %% id=15-order hints
+# What do all ranks agree on? Go through that, and not through `ready`.
+#
+# `group.all_reduce` takes an array, or an operation that makes one, such as `agt.zeros(shape)`. Make zeros only where you need them.
+
+# %% id=15-order explanation
+# `shapes` is the agenda, and every rank follows it, whether it has something to say or not. Frameworks do the same: they agree on an order when the model is made, and stick to it.
+
+# %% id=15-order-check
+check("15-order", reduce_all)
+
+# %% id=check-order tags=asserts
+assert (sums[0][0], sums[1][0]) == (21, 12)
+mixed = agt.group("sim:0", "sim:1")
+with agt.using("sim:0"):
+    try:
+        await mixed.on_each(lambda rank: mixed.all_reduce(agt.ones(3 + rank)))
+        refused = ""
+    except agt.errors.CollectiveError as error:
+        refused = str(error)
+assert "all_reduce of 3" in refused
+assert "all_reduce of 4" in refused
+
+# %% [markdown] id=train-text
+# ## Learning together
+#
+# Now we train a network on two GPUs. It has three layers, each a matrix of weights. (As in chapter 07 there's no ReLU between them, and we still aren't telling anybody.) A step of training goes like this:
+#
+# 1. **Forward**: each GPU sends pictures of its own through the layers, and finds out how wrong the results are.
+# 2. **Backward**: from the last layer to the first, it works out the layer's **gradient**, which says how to correct its weights, and passes the error on to the layer before.
+# 3. **All-reduce**: both get the sum of their gradients.
+# 4. **Update**: each corrects its copy of the weights. Both make the same correction, so the copies stay alike.
+#
+# A single kernel does all the products. It works with tiles, as in an encore of chapter 07, and you may skip it.
+
+# %% id=product
+product_kernel = agt.Kernel(
+    r"""
+// c = a @ b, where a is m x k and b is k x n; a_row is the step from row to row
+extern "C" __global__ void product(unsigned int m, unsigned int n, unsigned int k,
+                                   const float* a, unsigned int a_row, unsigned int a_col,
+                                   const float* b, unsigned int b_row, unsigned int b_col, float* c)
+{
+    __shared__ float tile_a[8][9], tile_b[8][9];
+    unsigned int x = threadIdx.x, y = threadIdx.y, top = blockIdx.y * 8, left = blockIdx.x * 8;
+    unsigned int ax = a_col == 1 ? x : y, ay = a_col == 1 ? y : x;  // neighbours read neighbours
+    unsigned int bx = b_col == 1 ? x : y, by = b_col == 1 ? y : x;
+    float sum = 0.0f;
+    for (unsigned int t = 0; t < k; t += 8) {
+        tile_a[ay][ax] = top + ay < m && t + ax < k ? a[(top + ay) * a_row + (t + ax) * a_col] : 0.0f;
+        tile_b[by][bx] = t + by < k && left + bx < n ? b[(t + by) * b_row + (left + bx) * b_col] : 0.0f;
+        __syncthreads();
+        for (unsigned int i = 0; i < 8; i++) sum += tile_a[y][i] * tile_b[i][x];
+        __syncthreads();
+    }
+    if (top + y < m && left + x < n) c[(top + y) * n + left + x] = sum;
+}
+""",
+    reference=lambda m, n, k, a, _, a_col, b, __, b_col, c: (
+        (a.reshape(m, k) if a_col == 1 else a.reshape(k, m).T)
+        @ (b.reshape(k, n) if b_col == 1 else b.reshape(n, k).T)
+    ),
+)
+
+
+def product(a, b, out, turn_a=False, turn_b=False):
+    """Compute out = a @ b, with `a` or `b` turned (a.T, b.T) if you say so."""
+    (m, n), k = out.shape, a.shape[0] if turn_a else a.shape[1]
+    a_steps, b_steps = (1, m) if turn_a else (k, 1), (1, k) if turn_b else (n, 1)
+    blocks = out.borrow().partition(8, 8)
+    return product_kernel(m, n, k, a.borrow(), *a_steps, b.borrow(), *b_steps, blocks).map(lambda _: None)
+
+# %% [markdown] id=network-text
+# On each GPU, a network is a handful of arrays, and the steps are operations on them:
+
+# %% id=network
+LAYERS = 3
+
+
+def network(gpu, x, target, weights):
+    """One GPU's copy: what goes through the layers, the errors that come back, weights and gradients."""
+
+    def there(array):
+        return agt.h2d(array).on(gpu).sync()
+
+    through = [there(x), *[there(np.zeros_like(x)) for _ in weights]]
+    errors = [*[there(np.zeros_like(x)) for _ in weights], through[-1]]
+    w, gradients = [there(w) for w in weights], [there(np.zeros_like(w)) for w in weights]
+    return SimpleNamespace(
+        gpu=gpu, target=there(target), through=through, errors=errors, w=w, gradients=gradients
+    )
+
+
+def forward(net):
+    layers = [product(net.through[i], net.w[i], net.through[i + 1]) for i in range(LAYERS)]
+    return agt.zip(*layers, add(net.target.borrow(), net.errors[-1].borrow(), -1.0))
+
+
+def backward(net, i):
+    gradient = product(net.through[i], net.errors[i + 1], net.gradients[i], turn_a=True)
+    if i == 0:
+        return gradient
+    return agt.zip(gradient, product(net.errors[i + 1], net.w[i], net.errors[i], turn_b=True))
+
+
+def update(net, rate):
+    return agt.zip(*[add(g.borrow(), w.borrow(), -rate) for g, w in zip(net.gradients, net.w)])
+
+# %% [markdown] id=step-text
+# And this is a step on several GPUs. `each` does the same thing on all of them. `combine` gets two lists of operations, from the last layer to the first: the gradients, and the all-reduces that belong to them. The plain way is one after the other:
+
+# %% id=step
+def each(nets, act):
+    return agt.overlap(*[act(net).on(net.gpu) for net in nets]).map(lambda _: None)
+
+
+def step(nets, combine, group=None, rate=0.0):
+    layers = range(LAYERS - 1, -1, -1)
+    gradients = [each(nets, lambda net, i=i: backward(net, i)) for i in layers]
+    reduces = [group.all_reduce([net.gradients[i].borrow() for net in nets]) for i in layers if group]
+    updates = each(nets, lambda net: update(net, rate))
+    return agt.zip(each(nets, forward), combine(gradients, reduces), updates)
+
+
+def afterwards(gradients, reduces):
+    return agt.zip(*gradients, *reduces)
+
+
+def halves_of(*arrays):
+    return zip(pair, *[np.split(array, 2) for array in arrays])
+
+
+DIM, PICTURES = 2048, 320
+noise = np.random.default_rng(1).random((2, PICTURES, DIM), dtype=np.float32)
+same = [np.eye(DIM, dtype=np.float32)] * LAYERS
+duo = agt.group(*pair)
+nets = [network(gpu, x, target, same) for gpu, x, target in halves_of(*noise)]
+whole = [network(pair[0], *noise, same)]
+
+alone = timed(lambda: step(whole, afterwards))
+after = timed(lambda: step(nets, afterwards, duo))
+agt.compare_timelines(
+    [alone, after],
+    ["a step on one GPU", "on two, reduced afterwards"],
+    lanes=("host", "engines"),
+    highlight=[None, "all_reduce"],
+    lesson="On two GPUs all products are half as long. Behind them come three all-reduces, and nothing else.",
+)
+
+# %% [markdown] id=step-read
+# (Here each GPU has a single lane for all of its streams.) See the three all-reduces near the end? While they talk, nobody works. And yet the last layer's gradient was ready long before.
+
+# %% [markdown] id=exercise-overlapped
+# ### Exercise: talk while you work
+#
+# Write another `combine`. The `gradients` have to run in the given order, and `reduces[i]` needs `gradients[i]` to be over. But `gradients[i + 1]` shouldn't have to wait for it.
+
+# %% id=15-overlapped starter
+def overlapped(gradients, reduces):
+    return agt.zip(*gradients, *reduces)
+
+# %% id=15-overlapped solution
+def overlapped(gradients, reduces):
+    op = agt.value(None)
+    for gradient, reduce in zip(reversed(gradients), reversed(reduces)):
+        op = gradient.and_then(lambda _, reduce=reduce, rest=op: agt.overlap(reduce, rest))
+    return op
+
+# %% id=15-overlapped hints
+# Think of the first gradient, and of the rest. After the first gradient, two things may go side by side: its all-reduce, and the whole rest.
+#
+# The rest has the same form. So build it from its end, or write a function that calls itself.
+#
+# Begin with `op = agt.value(None)`. For each pair, from the last to the first: `op = gradient.and_then(lambda _, reduce=reduce, rest=op: agt.overlap(reduce, rest))`
+
+# %% id=15-overlapped explanation
+# It's an `overlap` in an `overlap` in an `overlap`. The all-reduces can't overtake each other, by the way: a group keeps the calls of each rank in order.
+
+# %% id=15-overlapped-check
+check("15-overlapped", overlapped)
+
+# %% id=predict-hidden
+talk = sum(span.duration for span in after.find("all_reduce")) / 2
+hidden = Prediction(
+    f"A step takes {after.metrics().makespan:.0f} µs, and {talk:.0f} of them are its three all-reduces. "
+    "How many µs does it take if they go on meanwhile?",
+    within=0.02,
+)
+hidden
+
+# %% id=commit-hidden
+hidden.commit(...)
+
+# %% id=step-hidden
+overlapped = solved("15-overlapped", overlapped)
+with agt.using(pair[0], policy=agt.StreamPoolRoundRobin(16)):  # no two arms share a stream by accident
+    during = timed(lambda: step(nets, overlapped, duo))
+agt.compare_timelines(
+    [after, during],
+    ["reduced afterwards", "reduced while the next gradient is computed"],
+    lanes=("host", "engines"),
+    highlight=["all_reduce", "all_reduce"],
+    lesson="Two of the three all-reduces now lie below products. The last one still stands alone.",
+)
+
+# %% id=reveal-hidden
+hidden.reveal(f"{during.metrics().makespan:.0f}", "Two of the three have found something to hide behind.")
+
+# %% [markdown] id=hidden-read
+# Two of them vanished behind products. The third can't, because when the first layer's gradient is ready, there's nothing left to compute. And hiding isn't quite free: an all-reduce is a kernel, so it takes a few multiprocessors away from the product beside it.
+#
+# We tried such a step on two H200s with NVLink, with four layers of 4096 x 4096 and CuPy's own products (CuPy 14.2, NCCL 2.28.9, November 2026):
+#
+# | | batch of 4096 | batch of 1024 |
+# |---|---|---|
+# | one GPU | 31.2 ms | 8.41 ms |
+# | two, reduced afterwards | 17.3 ms | 6.25 ms |
+# | two, reduced meanwhile | 16.8 ms | 5.80 ms |
+# | two that don't talk at all | 16.3 ms | 5.22 ms |
+#
+# The smaller the batch, the more of the step is talk: gradients are as large as the weights, however few pictures they come from.
+
+# %% id=check-train tags=asserts
+reduced = [during.of(gpu.name).find("all_reduce") for gpu in pair]
+assert [len(spans) for spans in reduced] == [LAYERS, LAYERS]
+if device.simulated:
+    hid = [during.overlap_between([span], "product") / span.duration for span in reduced[0]]
+    assert min(hid[:2]) > 0.9
+    assert hid[2] < 0.1
+    assert after.overlap_between("all_reduce", "product") == 0
+    assert during.metrics().makespan < 0.95 * after.metrics().makespan
+    assert after.metrics().makespan - during.metrics().makespan < 2 * reduced[0][2].duration  # not free
+    gains = [alone.metrics().makespan / trace.metrics().makespan for trace in (after, during)]
+    assert 1.5 < gains[0] < gains[1] < 2
+
+# %% [markdown] id=payoff-text
+# ## Two readers, one mind
+#
+# That network learned nothing, because we fed it noise. Here's the same code with digits: 64 x 64 weights, and 128 pictures in each step, 64 for each GPU. It learns to say *which* digit it sees, from pictures that some people wrote, and is then shown 256 pictures by others.
+
+# %% id=payoff
+pixels, labels = agt.data.training_digits()
+answers = np.eye(64, dtype=np.float32)[labels]  # a 1 in the place of the digit
+blank = np.zeros((64, 64), np.float32)
+readers = [network(gpu, blank, blank, [np.eye(64, dtype=np.float32)] * LAYERS) for gpu in pair]
+
+
+def study(i):
+    """Put the next 64 pictures on each GPU, and make a step with them."""
+    at = np.arange(128 * i, 128 * (i + 1)) % len(labels)
+    arms = []
+    for net, (gpu, x, t) in zip(readers, halves_of(agt.pin(pixels[at]), agt.pin(answers[at]))):
+        new = agt.memcpy(net.through[0].borrow(), x), agt.memcpy(net.target.borrow(), t)
+        arms.append(agt.zip(*new).on(gpu))
+    return agt.zip(agt.overlap(*arms), step(readers, overlapped, duo, rate=0.14 / 128))
+
+
+def read(net):
+    """What this GPU's copy of the network makes of the 256 pictures."""
+    first, second, third = (agt.d2h(w.borrow()).on(net.gpu).sync() for w in net.w)
+    return (pictures @ first @ second @ third)[:, :10].argmax(1)
+
+
+truth, marks = digits.labels.ravel(), []
+for i in range(41):
+    marks.append([(read(net) == truth).mean() for net in readers])
+    if i < 40:
+        study(i).sync()
+
+figure, axes = plt.subplots(1, 12, figsize=(9, 1.1))
+for ax, picture, number, right in zip(axes, pictures, read(readers[1]), truth, strict=False):
+    ax.imshow(picture.reshape(8, 8), cmap="gray_r")
+    ax.set_title(f"{number}" if number == right else f"{number}, no!")
+    ax.axis("off")
+print("Above the first twelve pictures is what GPU 1 reads in them. Of all 256, both read this many right:")
+for i in (0, 1, 3, 10, 20, 40):
+    print(f"after {i:2} steps: {marks[i][0]:.0%} and {marks[i][1]:.0%}")
+
+# %% [markdown] id=payoff-read
+# Each GPU has seen only half of the pictures, and both have learned from all of them. They never disagree, not in a single bit, because both make the same correction with the same sum.
+#
+# Is it faster than on one GPU? Of course not, at 64 x 64! But you know why, and from which size on it pays. And you know the price of each thing on the way: describing costs the host, moving costs the road, and talking costs whatever you can't hide.
+
+# %% id=check-payoff tags=asserts
+assert marks[0][0] < 0.2
+assert marks[40][0] > 0.8
+assert all(a == b for a, b in marks)
+for a, b in zip(*(net.w for net in readers)):
+    first, second = (agt.d2h(w.borrow()).on(w.device).sync() for w in (a, b))
+    assert np.array_equal(first, second)
+if device.simulated:
+    single = [network(pair[0], *np.zeros((2, 128, 64), np.float32), [np.eye(64, dtype=np.float32)] * LAYERS)]
+    steps = timed(lambda: step(single, afterwards)), timed(lambda: step(readers, overlapped, duo))
+    assert steps[0].metrics().makespan < steps[1].metrics().makespan
+
+# %% [markdown] id=key-points
+# ## Key points
+#
+# - `op.on(gpu)` chooses the place, and `overlap` lets several places work at the same time. Each GPU needs its own copy of what it reads.
+# - A second GPU pays only if each part keeps its GPU busy for longer than Python needs to describe it.
+# - Between GPUs, data travels more slowly than a GPU reads its own memory. Move it once, and let it stay.
+# - In a ring, each rank sends less than twice its array, however many ranks there are.
+# - All ranks call the same collectives in the same order. If they don't, they wait for ever, or they get wrong numbers and no error.
+# - Talk while you work: start an all-reduce as soon as its numbers are there. What can't be hidden is the last one.
+#
+# The [glossary](../docs/glossary.md) has the words. And if the other GPU is in another machine? **Next:** [16_several_machines](16_several_machines.ipynb) takes the road out of the box, where it's a hundred times narrower.
+
+# %% id=score
+score(half, road, library, order, hidden)
+
+# %% id=progress
+progress("15")
+
+# %% [markdown] id=encore
+# ## Encore: neighbours
+#
+# *For a day with a problem that's too large for one GPU.*
+#
+# Heat spreads over a sheet of metal: in each step, a point becomes the mean of itself and the points above and below it. Each GPU has a band of the sheet. Inside of it that's easy, but at its edges it needs a row that its neighbour has. Such borrowed rows are called a **halo**.
+#
+# So a band comes in three parts: its `top` row and its `bottom` row, which the neighbours need, and the `middle`, which nobody else wants. `spread(before, here, after, out)` makes a step with one part, given what lies above and below it.
+
+# %% id=spread
+spread_kernel = agt.Kernel(r"""
+extern "C" __global__ void spread(int columns, int n_before, int n, const float* before, const float* here,
+                                  const float* after, float* out)
+{
+    int col = blockIdx.x * blockDim.x + threadIdx.x;  // a thread walks down its column
+    if (col >= columns) return;
+    for (int row = 0; row < n; row++) {
+        float above = row > 0 ? here[(row - 1) * columns + col] : before[(n_before - 1) * columns + col];
+        float below = row < n - 1 ? here[(row + 1) * columns + col] : after[col];
+        out[row * columns + col] = (above + here[row * columns + col] + below) / 3.0f;
+    }
+}
+""")
+
+
+def spread(before, here, after, out):
+    (n, columns), above = here.shape, before.shape[0]
+    parts = [array.borrow() for array in (before, here, after, out)]
+    return spread_kernel(columns, above, n, *parts, grid=-(-columns // 128), block=128).last()
+
+# %% [markdown] id=exercise-halo
+# ### Exercise: talk to the neighbours
+#
+# Make one step with one rank's band. `old` and `new` are its three parts before and after. `halo` is a pair of rows, for what comes from above (rank - 1) and from below (rank + 1). They're full of zeros, which is right where there's no neighbour: `exchange` takes None for nobody. The version below talks first and works afterwards.
+
+# %% id=15-halo starter
+def advance(group, rank, old, halo, new, spread):
+    top, middle, bottom = old
+    above, below = halo
+    up = rank - 1 if rank > 0 else None
+    down = rank + 1 if rank < group.size - 1 else None
+    return agt.zip(
+        group.exchange(bottom, down, above, up),
+        group.exchange(top, up, below, down),
+        spread(above, top, middle, new[0]),
+        spread(top, middle, bottom, new[1]),
+        spread(middle, bottom, below, new[2]),
+    )
+
+# %% id=15-halo solution
+def advance(group, rank, old, halo, new, spread):
+    top, middle, bottom = old
+    above, below = halo
+    up = rank - 1 if rank > 0 else None
+    down = rank + 1 if rank < group.size - 1 else None
+    edges = agt.zip(
+        group.exchange(bottom, down, above, up),
+        group.exchange(top, up, below, down),
+        spread(above, top, middle, new[0]),
+        spread(middle, bottom, below, new[2]),
+    )
+    return agt.overlap(spread(top, middle, bottom, new[1]), edges)
+
+# %% id=15-halo hints
+# Which of the three parts needs nothing from a neighbour?
+#
+# Two arms: the middle, and everything else in order.
+#
+# `agt.overlap(middle, agt.zip(both exchanges, top, bottom))`
+
+# %% id=15-halo explanation
+# The middle is nearly everything, and it needs no neighbour. While it's computed, there's plenty of time to talk.
+
+# %% id=15-halo-check
+check("15-halo", advance)
+
+# %% [markdown] id=halo-text
+# A step on two GPUs, with 1000 rows each. We look at it from the moment when both have begun, because until then it's all Python:
+
+# %% id=halo-run
+advance = solved("15-halo", advance)
+
+
+def talk_first(group, rank, old, halo, new, spread):
+    (top, middle, bottom), (above, below) = old, halo
+    up, down = (rank - 1 if rank else None), (rank + 1 if rank < group.size - 1 else None)
+    talk = group.exchange(bottom, down, above, up), group.exchange(top, up, below, down)
+    edges = spread(above, top, middle, new[0]), spread(middle, bottom, below, new[2])
+    return agt.zip(*talk, spread(top, middle, bottom, new[1]), *edges)
+
+
+def sheets(gpu, *rows):
+    return [agt.ones((n, 1024)).on(gpu).sync() for n in rows]
+
+
+bands = [(sheets(gpu, 1, 998, 1), sheets(gpu, 1, 1), sheets(gpu, 1, 998, 1)) for gpu in pair]
+
+
+async def heated(how):
+    def recipe(rank):
+        parts = [[array.borrow() for array in arrays] for arrays in bands[rank]]
+        return how(duo, rank, *parts, spread).map(lambda _: None)
+
+    if not device.simulated:
+        await duo.on_each(recipe)
+    with agt.record() as trace:
+        await duo.on_each(recipe)
+    begun = max(trace.of(gpu.name).device_spans[0].start for gpu in pair)
+    return trace.between(begun, max(span.end for span in trace.device_spans))
+
+
+first, meanwhile = await heated(talk_first), await heated(advance)
+agt.compare_timelines(
+    [first, meanwhile],
+    ["talk first", "talk while you work on the middle"],
+    lanes=("streams",),
+    lesson="Above, both GPUs talk first. Below, they talk beside the middle, and the step is over sooner.",
+)
+
+# %% id=check-halo tags=asserts
+if device.simulated:
+    assert first.overlap_between("exchange", "spread") == 0
+    assert meanwhile.of(pair[0].name).overlap_between("exchange", "spread") > 10
+    assert meanwhile.metrics().makespan < 0.95 * first.metrics().makespan

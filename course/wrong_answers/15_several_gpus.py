@@ -1,0 +1,440 @@
+"""Plausible wrong answers to the exercises of course/15_several_gpus.py; see tools/build_notebooks.py."""
+
+
+# %% id=15-split cause="`split` should return a list of 2"
+def split(recipe, batch, weights):
+    w = weights[0]
+    return recipe(batch, w).on(w.device)
+
+
+# %% id=15-split cause="the parts have [64, 64] rows"
+def split(recipe, batch, weights):
+    return agt.overlap(*[recipe(batch, w).on(w.device) for w in weights])
+
+
+# %% id=15-split cause="they should work at the same time"
+def split(recipe, batch, weights):
+    parts = np.array_split(batch, len(weights))
+    return agt.zip(*[recipe(x, w).on(w.device) for x, w in zip(parts, weights)])
+
+
+# %% id=15-split cause="is on sim:1, and the operation runs on sim:0"
+def split(recipe, batch, weights):
+    parts = np.array_split(batch, len(weights))
+    return agt.overlap(*[recipe(x, w) for x, w in zip(parts, weights)])
+
+
+# %% id=15-split cause="1 GPU did nothing"
+def split(recipe, batch, weights):
+    w = weights[0]
+    return agt.overlap(*[recipe(x, w) for x in np.array_split(batch, len(weights))])
+
+
+# %% id=15-split cause="with part 0, element (1, 0)"
+def split(recipe, batch, weights):
+    n = len(weights)
+    parts = [np.ascontiguousarray(batch[i::n]) for i in range(n)]
+    return agt.overlap(*[recipe(x, w).on(w.device) for x, w in zip(parts, weights)])
+
+
+# %% id=15-split cause="with 3 GPUs and 50 rows, the parts have [16, 16, 16] rows"
+def split(recipe, batch, weights):
+    size = len(batch) // len(weights)
+    parts = [batch[i * size : (i + 1) * size] for i in range(len(weights))]
+    return agt.overlap(*[recipe(x, w).on(w.device) for x, w in zip(parts, weights)])
+
+
+# %% id=15-split cause="building the operation already ran something"
+def split(recipe, batch, weights):
+    parts = np.array_split(batch, len(weights))
+    results = [recipe(x, w).on(w.device).sync() for x, w in zip(parts, weights)]
+    return agt.value(results)
+
+
+# %% id=15-split cause="with part 0, element (0, 0)"
+def split(recipe, batch, weights):
+    parts = np.array_split(batch, len(weights))
+    arms = [recipe(x, w).on(w.device) for x, w in zip(parts, weights)]
+    return agt.overlap(*reversed(arms))
+
+
+# %% id=15-place cause="the parts moved 8 times from GPU to GPU, and 2 are enough"
+def both(parts, gpus, work, steps):
+    def rounds(part, gpu):
+        op = part.to(gpu)
+        for _ in range(steps):
+            op = op.and_then(work).and_then(lambda x: x.to(gpus[0])).and_then(lambda x: x.to(gpu))
+        return op.and_then(lambda x: x.to(gpus[0])).on(gpu)
+
+    return agt.overlap(*[rounds(part, gpu) for part, gpu in zip(parts, gpus)])
+
+
+# %% id=15-place cause="sim:0 ran `work` 6 times, and should 3 times"
+def both(parts, gpus, work, steps):
+    def rounds(part):
+        op = agt.value(part)
+        for _ in range(steps):
+            op = op.and_then(work)
+        return op
+
+    return agt.overlap(*[rounds(part) for part in parts])
+
+
+# %% id=15-place cause="and the operation runs on sim:0"
+def both(parts, gpus, work, steps):
+    def rounds(part, gpu):
+        op = part.to(gpu)
+        for _ in range(steps):
+            op = op.and_then(work)
+        return op.and_then(lambda x: x.to(gpus[0]))
+
+    return agt.overlap(*[rounds(part, gpu) for part, gpu in zip(parts, gpus)])
+
+
+# %% id=15-place cause="is on sim:1, and the operation runs on sim:0"
+def both(parts, gpus, work, steps):
+    def rounds(part, gpu):
+        op = part.to(gpu)
+        for _ in range(steps):
+            op = op.and_then(work)
+        return op.on(gpu)
+
+    return agt.overlap(*[rounds(part, gpu) for part, gpu in zip(parts, gpus)])
+
+
+# %% id=15-place cause="`agt.overlap` lets parts go side by side"
+def both(parts, gpus, work, steps):
+    def rounds(part, gpu):
+        op = part.to(gpu)
+        for _ in range(steps):
+            op = op.and_then(work)
+        return op.and_then(lambda x: x.to(gpus[0])).on(gpu)
+
+    return agt.zip(*[rounds(part, gpu) for part, gpu in zip(parts, gpus)])
+
+
+# %% id=15-place cause="sim:0 ran `work` 2 times, and should 3 times"
+def both(parts, gpus, work, steps):
+    def rounds(part, gpu):
+        op = part.to(gpu)
+        for _ in range(steps - 1):
+            op = op.and_then(work)
+        return op.and_then(lambda x: x.to(gpus[0])).on(gpu)
+
+    return agt.overlap(*[rounds(part, gpu) for part, gpu in zip(parts, gpus)])
+
+
+# %% id=15-place cause="building the operation already ran something"
+def both(parts, gpus, work, steps):
+    there = [part.to(gpu).sync() for part, gpu in zip(parts, gpus)]
+
+    def rounds(part, gpu):
+        op = agt.value(part)
+        for _ in range(steps):
+            op = op.and_then(work)
+        return op.and_then(lambda x: x.to(gpus[0])).on(gpu)
+
+    return agt.overlap(*[rounds(part, gpu) for part, gpu in zip(there, gpus)])
+
+
+# %% id=15-place cause="with part 0, the result has shape (3001,)"
+def both(parts, gpus, work, steps):
+    def rounds(part, gpu):
+        op = part.to(gpu)
+        for _ in range(steps):
+            op = op.and_then(work)
+        return op.and_then(lambda x: x.to(gpus[0])).on(gpu)
+
+    arms = [rounds(part, gpu) for part, gpu in zip(reversed(parts), gpus)]
+    return agt.overlap(*arms)
+
+
+# %% id=15-ring cause="rank 0 sent 12 parts, and 6 are enough"
+def ring(group, rank, parts, room, add):
+    n = group.size
+    right, left = (rank + 1) % n, (rank - 1) % n
+    steps = []
+    for own in range(n):  # each part goes all the way around, as the whole array did
+        spare = agt.zeros(room.shape).sync()
+        out, into = agt.dup(parts[own]).sync()[1], room
+        for _ in range(n - 1):
+            steps += [group.exchange(out.borrow(), right, into.borrow(), left), add(into, parts[own])]
+            out, into = into, out
+        steps.append(agt.value((spare, out, into)))
+    return agt.zip(*steps)
+
+
+# %% id=15-ring cause="part 0, element 0 is"
+def ring(group, rank, parts, room, add):
+    n = group.size
+    right, left = (rank + 1) % n, (rank - 1) % n
+    steps = []
+    for s in range(n - 1):  # only half of it
+        out, into = (rank - s) % n, (rank - s - 1) % n
+        steps += [group.exchange(parts[out], right, room, left), add(room, parts[into])]
+    return agt.zip(*steps)
+
+
+# %% id=15-ring cause="with rank 0, part 0, element 0"
+def ring(group, rank, parts, room, add):
+    n = group.size
+    right, left = (rank + 1) % n, (rank - 1) % n
+    steps = []
+    for s in range(n - 1):
+        out, into = (rank - s) % n, (rank - s - 1) % n
+        steps += [group.exchange(parts[out], right, room, left), add(room, parts[into])]
+    for s in range(n - 1):  # begins with the part that it has not completed
+        out, into = (rank - s) % n, (rank - s - 1) % n
+        steps += [group.exchange(parts[out], right, parts[into], left)]
+    return agt.zip(*steps)
+
+
+# %% id=15-ring cause="with rank 0, part 0, element 0"
+def ring(group, rank, parts, room, add):
+    n = group.size
+    right, left = (rank + 1) % n, (rank - 1) % n
+    steps = []
+    for s in range(2 * (n - 1)):  # adds in the second half, too
+        out, into = (rank - s) % n, (rank - s - 1) % n
+        steps += [group.exchange(parts[out], right, room, left), add(room, parts[into])]
+    return agt.zip(*steps)
+
+
+# %% id=15-ring cause="the library did it: use `group.exchange` today"
+def ring(group, rank, parts, room, add):
+    return agt.zip(*[group.all_reduce(part) for part in parts])
+
+
+# %% id=15-ring cause="rank 0 waits in send"
+def ring(group, rank, parts, room, add):
+    n = group.size
+    right, left = (rank + 1) % n, (rank - 1) % n
+    steps = []
+    for s in range(n - 1):
+        out, into = (rank - s) % n, (rank - s - 1) % n
+        steps += [group.send(parts[out], right), group.recv(room, left), add(room, parts[into])]
+    for s in range(n - 1):
+        out, into = (rank + 1 - s) % n, (rank - s) % n
+        steps += [group.send(parts[out], right), group.recv(parts[into], left)]
+    return agt.zip(*steps)
+
+
+# %% id=15-ring cause="ranks disagree"
+def ring(group, rank, parts, room, add):
+    n = group.size
+    right, left = (rank + 1) % n, (rank - 1) % n
+    steps = []
+    for s in range(n - 1):
+        out, into = (rank - s) % n, (rank - s - 1) % n
+        steps += [group.exchange(parts[out], left, room, left), add(room, parts[into])]
+    return agt.zip(*steps)
+
+
+# %% id=15-ring cause="`ring` should return an operation, and returned None"
+def ring(group, rank, parts, room, add):
+    n = group.size
+    right, left = (rank + 1) % n, (rank - 1) % n
+    for s in range(n - 1):
+        agt.zip(group.exchange(parts[(rank - s) % n], right, room, left), add(room, parts[(rank - s - 1) % n])).sync
+
+
+# %% id=15-order cause="with rank 0, layer W0, element 0"
+def reduce_all(group, ready, shapes):
+    arrays = [ready[layer] if layer in ready else agt.zeros(shape) for layer, shape in shapes.items()]
+    missing = [layer for layer in shapes if layer not in ready]
+    order = [*ready, *missing]
+    sums = agt.zip(*[group.all_reduce(arrays[list(shapes).index(layer)]) for layer in order])
+    return sums.map(lambda found: [found[order.index(layer)] for layer in shapes])
+
+
+# %% id=15-order cause="`reduce_all` should return a list of 3"
+def reduce_all(group, ready, shapes):
+    return agt.zip(*[group.all_reduce(ready[layer]) for layer in sorted(ready)])
+
+
+# %% id=15-order cause="your code raised KeyError: 'W1'"
+def reduce_all(group, ready, shapes):
+    return agt.zip(*[group.all_reduce(ready[layer]) for layer in shapes])
+
+
+# %% id=15-order cause="rank 0 waits in all_reduce"
+def reduce_all(group, ready, shapes):
+    def one(layer, shape):
+        return group.all_reduce(ready[layer]) if layer in ready else agt.zeros(shape)
+
+    return agt.zip(*[one(layer, shape) for layer, shape in shapes.items()])
+
+
+# %% id=15-order cause="with rank 0, layer W1, element 0"
+def reduce_all(group, ready, shapes):
+    arrays = [ready[layer] if layer in ready else agt.ones(shape) for layer, shape in shapes.items()]
+    return agt.zip(*[group.all_reduce(array) for array in arrays])
+
+
+# %% id=15-order cause="with rank 0, layer W0, element 0"
+def reduce_all(group, ready, shapes):
+    arrays = [ready[layer] if layer in ready else agt.zeros(shape) for layer, shape in shapes.items()]
+    return agt.zip(*[group.all_reduce(array, "max") for array in arrays])
+
+
+# %% id=15-order cause="with rank 0, layer W0, element 0"
+def reduce_all(group, ready, shapes):
+    arrays = [ready[layer] if layer in ready else agt.zeros(shape) for layer, shape in shapes.items()]
+    return agt.zip(*[group.all_reduce(array) for array in reversed(arrays)])
+
+
+# %% id=15-order cause="where a DeviceOp is needed"
+def reduce_all(group, ready, shapes):
+    arrays = [ready.get(layer) for layer in shapes]
+    return agt.zip(*arrays)
+
+
+# %% id=15-overlapped cause="layer 0 can be reduced while layer 1 is computed"
+def overlapped(gradients, reduces):
+    pairs = [part for pair in zip(gradients, reduces) for part in pair]
+    return agt.zip(*pairs)
+
+
+# %% id=15-overlapped cause="and nothing orders the two"
+def overlapped(gradients, reduces):
+    return agt.overlap(agt.zip(*gradients), agt.zip(*reduces))
+
+
+# %% id=15-overlapped cause="and nothing orders the two"
+def overlapped(gradients, reduces):
+    return agt.overlap(*[gradient.and_then(lambda _, r=reduce: r) for gradient, reduce in zip(gradients, reduces)])
+
+
+# %% id=15-overlapped cause="layer 0 can be reduced while layer 1 is computed"
+def overlapped(gradients, reduces):
+    op = gradients[0]
+    for before, gradient in zip(reduces, gradients[1:]):
+        op = op.and_then(lambda _, a=before, b=gradient: agt.overlap(a, agt.value(None)).and_then(lambda _: b))
+    return op.and_then(lambda _: reduces[-1])
+
+
+# %% id=15-overlapped cause="`all_reduce` ran 4 times, and should run 6 times"
+def overlapped(gradients, reduces):
+    op = gradients[-1]
+    for gradient, reduce in zip(reversed(gradients[:-1]), reversed(reduces[:-1])):
+        op = gradient.and_then(lambda _, reduce=reduce, rest=op: agt.overlap(reduce, rest))
+    return op
+
+
+# %% id=15-overlapped cause="layer 0 can be reduced while layer 1 is computed"
+def overlapped(gradients, reduces):
+    half = len(gradients) - 1
+    rest = agt.overlap(agt.zip(*reduces[:half]), gradients[-1])
+    return agt.zip(*gradients[:half]).and_then(lambda _: rest).and_then(lambda _: reduces[-1])
+
+
+# %% id=15-overlapped cause="building the operation already ran something"
+def overlapped(gradients, reduces):
+    for gradient, reduce in zip(gradients, reduces):
+        agt.overlap(gradient, agt.value(None)).sync()
+        reduce.async_on(agt.create_stream())
+    return agt.value(None)
+
+
+# %% id=15-overlapped cause="`gradient_0` ran 4 times, and should run 2 times"
+def overlapped(gradients, reduces):
+    op = agt.value(None)
+    for gradient, reduce in zip(reversed(gradients), reversed(reduces)):
+        op = gradient.and_then(lambda _, reduce=reduce, rest=op: agt.overlap(reduce, rest))
+    return agt.zip(gradients[0], op)
+
+
+# %% id=15-overlapped cause="layer 0 can be reduced while layer 1 is computed"
+def overlapped(gradients, reduces):
+    op = agt.value(None)  # the rest comes first, with the all-reduces in it, and a group keeps their order
+    for gradient, reduce in zip(reversed(gradients), reversed(reduces)):
+        op = gradient.and_then(lambda _, reduce=reduce, rest=op: agt.overlap(rest, reduce))
+    return op
+
+
+# %% id=15-overlapped cause="with layer 0, element 0 is"
+def overlapped(gradients, reduces):
+    return agt.zip(*reduces, *gradients)
+
+
+# %% id=15-halo cause="the middle needs no neighbour"
+def advance(group, rank, old, halo, new, spread):
+    top, middle, bottom = old
+    above, below = halo
+    up = rank - 1 if rank > 0 else None
+    down = rank + 1 if rank < group.size - 1 else None
+    talk = agt.zip(group.exchange(bottom, down, above, up), group.exchange(top, up, below, down))
+    parts = (spread(above, top, middle, new[0]), spread(top, middle, bottom, new[1]), spread(middle, bottom, below, new[2]))
+    return talk.and_then(lambda _: agt.overlap(*parts))
+
+
+# %% id=15-halo cause="and nothing orders the two"
+def advance(group, rank, old, halo, new, spread):
+    top, middle, bottom = old
+    above, below = halo
+    up = rank - 1 if rank > 0 else None
+    down = rank + 1 if rank < group.size - 1 else None
+    talk = agt.zip(group.exchange(bottom, down, above, up), group.exchange(top, up, below, down))
+    parts = (spread(above, top, middle, new[0]), spread(top, middle, bottom, new[1]), spread(middle, bottom, below, new[2]))
+    return agt.overlap(talk, agt.zip(*parts))
+
+
+# %% id=15-halo cause="with rank 0, with part 2, element (0, 0)"
+def advance(group, rank, old, halo, new, spread):
+    top, middle, bottom = old
+    above, below = halo
+    return agt.zip(
+        spread(above, top, middle, new[0]),
+        spread(top, middle, bottom, new[1]),
+        spread(middle, bottom, below, new[2]),
+    )
+
+
+# %% id=15-halo cause="with rank 0, with part 0, element (0, 0)"
+def advance(group, rank, old, halo, new, spread):
+    top, middle, bottom = old
+    above, below = halo
+    up, down = (rank - 1) % group.size, (rank + 1) % group.size  # the sheet is no cylinder
+    edges = agt.zip(
+        group.exchange(bottom, down, above, up),
+        group.exchange(top, up, below, down),
+        spread(above, top, middle, new[0]),
+        spread(middle, bottom, below, new[2]),
+    )
+    return agt.overlap(spread(top, middle, bottom, new[1]), edges)
+
+
+# %% id=15-halo cause="with rank 0, with part 2, element (0, 0)"
+def advance(group, rank, old, halo, new, spread):
+    top, middle, bottom = old
+    above, below = halo
+    up = rank - 1 if rank > 0 else None
+    down = rank + 1 if rank < group.size - 1 else None
+    edges = agt.zip(
+        group.exchange(top, down, above, up),  # the wrong row
+        group.exchange(bottom, up, below, down),
+        spread(above, top, middle, new[0]),
+        spread(middle, bottom, below, new[2]),
+    )
+    return agt.overlap(spread(top, middle, bottom, new[1]), edges)
+
+
+# %% id=15-halo cause="rank 0 waits in send"
+def advance(group, rank, old, halo, new, spread):
+    top, middle, bottom = old
+    above, below = halo
+    last = rank == group.size - 1
+    talk = [] if last else [group.send(bottom, rank + 1), group.recv(below, rank + 1)]
+    talk += [group.send(top, rank - 1), group.recv(above, rank - 1)] if rank else []
+    edges = agt.zip(*talk, spread(above, top, middle, new[0]), spread(middle, bottom, below, new[2]))
+    return agt.overlap(spread(top, middle, bottom, new[1]), edges)
+
+
+# %% id=15-halo cause="with part 0, element (0, 0)"
+def advance(group, rank, old, halo, new, spread):
+    top, middle, bottom = old
+    above, below = halo
+    up = rank - 1 if rank > 0 else None
+    down = rank + 1 if rank < group.size - 1 else None
+    talk = agt.zip(group.exchange(bottom, down, above, up), group.exchange(top, up, below, down))
+    return agt.overlap(spread(top, middle, bottom, new[1]), talk)

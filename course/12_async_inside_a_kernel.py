@@ -20,7 +20,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 import asyncgpu_tutor as agt
-from asyncgpu_tutor.exercises import Prediction, check, hint, progress, score, solution
+from asyncgpu_tutor.exercises import Prediction, check, hint, progress, score, solution, solved
 
 device = agt.use("auto")
 stream = agt.create_stream()
@@ -41,7 +41,7 @@ device
 #
 # A thread on a GPU has to wait, too: for a message from another block, for data, for the host. But CUDA C has no `await`. Must the thread stand beside the kettle?
 #
-# Here are three cups and a single thread of a GPU. First it makes one cup after the other. Time is counted in **ticks**, and in a tick each cup that somebody looks at gets on by one. (Further down a real clock takes over.) You needn't read the kernels yet, because we take them apart below.
+# Here are three cups and a single thread of a GPU. Time is counted in **ticks**, and a tick moves each cup that the thread looks at one step on. (Further down a real clock takes over.) This is a cup, and we'll take it apart below:
 
 # %% id=tea-kernels
 TEA = r"""
@@ -74,6 +74,11 @@ struct Tea {                                  // two waits, one after the other
     }
 };
 """
+
+# %% [markdown] id=tea-kitchen-text
+# The folded cell has two kernels that make three such cups, and functions that run and draw them. First, one cup after the other:
+
+# %% id=tea-kitchen tags=helpers
 BREW = TEA + r"""
 extern "C" __global__ void one_by_one(int n, const int* boil, const int* steep, int* log, int* ticks)
 {
@@ -138,6 +143,7 @@ def draw_cups(*logs, titles):
     figure.tight_layout()
 
 
+# %% id=tea-first
 waited = brew(one_by_one)
 draw_cups(waited, titles=["One cup after the other"])
 
@@ -145,7 +151,7 @@ draw_cups(waited, titles=["One cup after the other"])
 assert waited.shape[1] == (BOIL + STEEP).sum() == 17
 
 # %% [markdown] id=turns-text
-# In the other kernel, `in_turns`, the same thread looks at each cup in turn, and goes on to the next one if there is nothing to do.
+# In the other kernel, the same thread looks at each cup in turn, and goes on to the next one if there is nothing to do.
 
 # %% id=predict-turns
 turns = Prediction(
@@ -168,24 +174,24 @@ turns.reveal(
 )
 
 # %% [markdown] id=poll-text
-# ## A function that comes back
+# ## A function that never waits
 #
-# How? Look at `Tea` once more. Its function `poll` never waits. It goes on as far as it can, and then **comes back** with one of two answers:
+# How? Look at `Tea` once more. Its function `poll` never waits. It goes on as far as it can, and then **returns** one of two answers:
 #
 # | | |
 # |---|---|
 # | `PENDING` | not yet; ask me again |
 # | `READY` | done. Do not ask me again |
 #
-# A struct with such a function is called a **future**. A `Timer` is the simplest one: it's `PENDING` so many times, and then `READY`. (It stands in for whatever really takes time.)
+# A struct with such a function is called a **future**. A `Timer` is the simplest one: it's `PENDING` so many times, and then `READY`. (It takes the part of whatever you really wait for.)
 #
-# `Tea` consists of two timers and a number, `step`. Since `poll` comes back in the middle of things, it has to remember where it was, and that's all that `step` is for. A function that is cut into pieces at its waits, with a number for the next piece, is a **state machine**:
+# `Tea` consists of two timers and a number, `step`. Since `poll` returns in the middle of things, it has to remember where it was, and that's all that `step` is for. A function that is cut into pieces at its waits, with a number for the next piece, is a **state machine**:
 #
 # ```text
 #              boil is READY                steep is READY
 #    step 0 ──────────────────▶ step 1 ──────────────────────▶ READY
 #     │   ▲                      │   ▲
-#     └───┘ PENDING: come back   └───┘ PENDING: come back
+#     └───┘ PENDING: return      └───┘ PENDING: return
 # ```
 #
 # Rust's compiler makes exactly this of an `async fn`. Python doesn't: it keeps the whole frame of a paused function, and goes on in it when the wait is over. A kernel can't put a frame aside, so we do as Rust does, and each `await` becomes a poll, an `if` and a number. All the words of [chapter 6](06_await.ipynb) have a twin:
@@ -204,16 +210,16 @@ turns.reveal(
 # %% [markdown] id=exercise-pot
 # ### Exercise: a pot for many
 #
-# Now one with a loop in it. A pot is boiled once, and then poured `cups` times:
+# Now a future with a loop in it. A pot is boiled once, and then poured `cups` times:
 #
 # ```python
 # async def pot(boil, cups, pour):
 #     await boil
 #     for _ in range(cups):
-#         await Timer(pour)
+#         await sleep(pour)
 # ```
 #
-# The struct below pours a single cup. `pouring` is the timer of the cup at hand, and `pouring.left = pour` sets it for another one. Leave the members as they are: the check makes pots as `{{boil}, cups, pour, 0, {0}}`. (`Poll` and `Timer` are there already.)
+# The struct below pours a single cup. `pouring` is the timer of the cup at hand, and `pouring.left = pour` sets it for another one. When a cup is full, `poll` goes on to the next one in the *same* call, since it only returns when it has to wait or is done. A pot for no cups is done when it has boiled. Leave the members as they are: the check makes pots as `{{boil}, cups, pour, 0, {0}}`. (`Poll` and `Timer` are there already.)
 
 # %% id=12-pot starter
 POT = r"""
@@ -258,14 +264,14 @@ struct Pot {
 """
 
 # %% id=12-pot hints
-# The loop of the Python version can be a loop here as well. What has to be remembered when `poll` comes back in the middle of it? How many cups are left. There is a member for that.
+# The loop of the Python version can be a loop here as well. What has to be remembered when `poll` returns in the middle of it? How many cups are left. There is a member for that.
 #
-# `while (cups > 0)`: poll the timer; `PENDING` comes back. Otherwise this cup is poured: one less, and the timer is set anew.
+# `while (cups > 0)`: poll the timer, and return if it's `PENDING`. Otherwise this cup is poured: one less, and the timer is set anew.
 #
 # The three lines in the loop: `if (pouring.poll() == PENDING) return PENDING;`, `cups--;`, `pouring.left = pour;`.
 
 # %% id=12-pot explanation
-# The `for` counted in a local variable; a state machine counts in a member. Everything that is needed after a wait has to live in the struct, because the thread's own variables are gone when `poll` comes back.
+# The `for` counted in a local variable; a state machine counts in a member. Everything that is needed after a wait has to live in the struct, because the thread's own variables are gone when `poll` returns.
 
 # %% id=12-pot-check
 check("12-pot", POT)
@@ -278,7 +284,7 @@ check("12-pot", POT)
 # %% [markdown] id=exercise-executor
 # ### Exercise: an executor
 #
-# `run_all` polls `n` futures (32 at most) until all of them are `READY`, and returns the number of *rounds*, in each of which every open future is polled once. The version below stands beside each kettle. And mind: a future that has said `READY` must not be polled again.
+# `run_all` polls `n` futures (32 at most) until all of them are `READY`, and returns the number of *rounds*, in each of which every open future is polled once. The version below stands beside each kettle. Remember that a future which has said `READY` must not be polled again.
 #
 # (`template` makes it a function for futures of any type.)
 
@@ -322,7 +328,7 @@ __device__ int run_all(Future* futures, int n)
 # %% id=12-executor hints
 # Turn the two loops inside out. The outer one is for rounds, and goes on as long as any future is open. The inner one goes through the futures.
 #
-# You need to know which are still open: `bool done[32]`, or a bit for each in an `unsigned int`, as `in_turns` has it.
+# You need to know which are still open: `bool done[32]`, or a bit for each in an `unsigned int`.
 #
 # In the inner loop: if `k` is open, poll it; if it says `READY`, it is no longer open. After the inner loop, `rounds++`.
 
@@ -335,12 +341,12 @@ check("12-executor", RUN_ALL)
 # %% [markdown] id=combine-text
 # ## Futures made of futures
 #
-# `Tea` is made of two futures, by the recipe "one, and then the other". There are two more recipes that everybody needs. A **join** is `READY` when both are, as with `gather`. A **select** is `READY` as soon as one is; it says which, and drops the other. Both are futures themselves, so they can be parts of others.
+# `Tea` combines two futures: first one, then the other. Two more combinations are needed everywhere. A **join** is `READY` when both are, as with `gather`. A **select** is `READY` as soon as one is. It says which one won, and never polls the other again. Both are futures themselves, so they can be parts of others.
 
 # %% [markdown] id=exercise-join
 # ### Exercise: join
 #
-# The version below looks right, and the result is. Still, it is `tea` once more: `b` is not even begun before `a` is done. Poll both each time. And neither may be polled again after its `READY`.
+# The version below looks right, and its result is. But it is `Tea` once more: `b` doesn't even begin before `a` is done. Poll both each time. And neither may be polled again after its `READY`.
 
 # %% id=12-join starter
 JOIN = r"""
@@ -348,7 +354,7 @@ template <typename A, typename B>
 struct Join {
     A a;
     B b;
-    bool a_done, b_done;                       // both false in the beginning
+    bool a_done, b_done;                       // both false at first
     __device__ Poll poll()
     {
         if (!a_done && a.poll() == PENDING) return PENDING;
@@ -364,7 +370,7 @@ template <typename A, typename B>
 struct Join {
     A a;
     B b;
-    bool a_done, b_done;                       // both false in the beginning
+    bool a_done, b_done;                       // both false at first
     __device__ Poll poll()
     {
         if (!a_done) a_done = a.poll() == READY;
@@ -375,7 +381,7 @@ struct Join {
 """
 
 # %% id=12-join hints
-# Do not come back after `a`, whatever it says. Poll both first, and decide after that.
+# Do not return after `a`, whatever it says. Poll both first, and decide after that.
 #
 # `if (!a_done) a_done = a.poll() == READY;` polls `a` unless it is done, and remembers.
 #
@@ -390,7 +396,7 @@ check("12-join", JOIN)
 # %% [markdown] id=exercise-select
 # ### Exercise: select
 #
-# `READY` as soon as one of them is; `winner` is then 0 for `a` and 1 for `b`. If both are ready in the same poll, `a` wins. The version below only has eyes for `a`.
+# `READY` as soon as one of them is; `winner` is then 0 for `a` and 1 for `b`. If both are ready in the same poll, `a` wins. The version below has eyes only for `a`.
 
 # %% id=12-select starter
 SELECT = r"""
@@ -398,7 +404,7 @@ template <typename A, typename B>
 struct Select {
     A a;
     B b;
-    int winner;                                // -1 in the beginning
+    int winner;                                // -1 at first
     __device__ Poll poll()
     {
         if (a.poll() == PENDING) return PENDING;
@@ -414,7 +420,7 @@ template <typename A, typename B>
 struct Select {
     A a;
     B b;
-    int winner;                                // -1 in the beginning
+    int winner;                                // -1 at first
     __device__ Poll poll()
     {
         if (a.poll() == READY) {
@@ -433,7 +439,7 @@ struct Select {
 # %% id=12-select hints
 # There are three ways out: `a` is ready, `b` is ready, neither is.
 #
-# If `a` is ready, set `winner` and come back. Only if it is not, look at `b`.
+# If `a` is ready, set `winner` and return. Only if it is not, look at `b`.
 #
 # `if (a.poll() == READY) { winner = 0; return READY; }`, the same for `b` with 1, and `return PENDING;` at the end.
 
@@ -444,7 +450,7 @@ struct Select {
 check("12-select", SELECT)
 
 # %% [markdown] id=loser-text
-# Two cups race: cup 0 needs 2 + 4 ticks, and cup 1 needs 5 + 2. A select is polled until it is `READY`. And then the kernel does something else for a while: 100 ticks, more than enough for any tea.
+# Two cups race: cup 0 needs 2 + 4 ticks, and cup 1 needs 5 + 2. A select of the two is polled until it is `READY`. And then the kernel does something else for a while: 100 ticks, more than enough for any tea.
 
 # %% id=predict-loser
 loser = Prediction(
@@ -459,17 +465,10 @@ loser
 loser.commit(...)
 
 # %% id=run-loser
-race = agt.Kernel(TEA + r"""
-template <typename A, typename B>
-struct Race {
-    A a;
-    B b;
-    __device__ Poll poll() { return a.poll() == READY || b.poll() == READY ? READY : PENDING; }
-};
-
+race = agt.Kernel(TEA + solved("12-select", SELECT) + r"""
 extern "C" __global__ void race(int* steps)
 {
-    Race<Tea, Tea> both = {{{2}, {4}, 0}, {{5}, {2}, 0}};
+    Select<Tea, Tea> both = {{{2}, {4}, 0}, {{5}, {2}, 0}, -1};
     while (both.poll() == PENDING) { }
     Timer meanwhile = {100};
     while (meanwhile.poll() == PENDING) { }
@@ -483,33 +482,34 @@ print("steps:", steps, " (0 boils, 1 steeps, 2 is ready)")
 # %% id=reveal-loser
 loser.reveal(
     {2: "finished", 1: "stuck", 0: "error"}[int(steps[1])],
-    "Nobody polled it. A future that is not polled stands still. It is a description, as in chapter 3, and "
-    "not an activity. (Real tea would have gone on steeping, but nobody would have taken the leaves out.)",
+    "Nobody polled it, and a future that is not polled stands still. It is a description, as in chapter 3, "
+    "and not an activity. (Real tea would have gone on steeping, but nobody would have taken the "
+    "leaves out.)",
 )
 
 # %% [markdown] id=misconception-future
 # > **Misconception: a future goes on by itself.**
 # >
-# > - *What you see:* the loser of a select is never ready; a message that lies there is never read.
-# > - *Why:* `poll` is the only place where its code runs. Even a task of asyncio only gets on when the *loop* runs it.
-# > - *What helps:* keep polling what you still need: put the loser into the next join or select. To drop it is to cancel it.
+# > - *What you see:* the loser of a select is never ready; a message that has arrived is never read.
+# > - *Why:* `poll` is the only place where its code runs. Even a task of asyncio gets no further until the *loop* runs it.
+# > - *What helps:* keep polling what you still need: put the loser into the next join or select. If you drop it instead, you've cancelled it.
 
 # %% [markdown] id=oneshot-text
 # ## A letter
 #
-# Now something real to wait for: another block. The smallest way to send is a **oneshot**: one value, once. It takes two words of memory, a flag and a box, and it's the message of the last chapter:
+# Now something real to wait for: another block. The smallest way to send is a **oneshot**: one value, once. It takes two words of memory, a flag and a box, and it's the message of [chapter 11](11_the_gpu_decides.ipynb):
 #
 # ```text
 #   sender      writes the box     fence     raises the flag        release
 #   receiver    sees the flag      fence     reads the box          acquire
 # ```
 #
-# The order is the whole point, because whoever sees the flag must be sure to see the value.
+# The order is the whole point, because whoever sees the flag must be sure to see the value. And as in chapter 11, that's promised only if both sides touch the flag by an atomic or as `volatile`.
 
 # %% [markdown] id=exercise-oneshot
 # ### Exercise: oneshot
 #
-# Complete both sides. `cell[0]` is the flag, 0 in the beginning; `cell[1]` is the box. `poll` only looks. It never waits.
+# Complete both sides. `cell[0]` is the flag, 0 at first, and `cell[1]` is the box. `poll` only looks. It never waits.
 
 # %% id=12-oneshot starter
 ONESHOT = r"""
@@ -561,7 +561,7 @@ check("12-oneshot", ONESHOT)
 # %% [markdown] id=litmus-text
 # ## Memory on a bad day
 #
-# You may wonder whether those fences are superstition. Leave them out, and on an H200 the letter was wrong in 1 of 1,048,576 runs. The trouble is that one run, so we asked the simulated device to make every day a bad one: there, other threads may see a write as late as CUDA's memory model allows, and a run that went wrong goes wrong again.
+# You may wonder whether those fences are superstition. Without them, an H200 got the letter wrong once in a million runs, and that one run is the trouble. So we asked the simulated device to make every day a bad one. There, other threads may see a write as late as CUDA's memory model allows, and a run that went wrong goes wrong again.
 #
 # People who design memory models use tiny programs to find out what can happen, and they call them **litmus tests**. Ours is the letter itself: one thread writes `x`, then `y`; another reads `y`, then `x`. So there are four outcomes. `1 1` is a letter that has come, `0 0` is none yet, `0 1` is one that comes while we look, and `1 0` means that the flag arrived and the letter didn't.
 
@@ -576,9 +576,12 @@ late
 late.commit(...)
 
 # %% id=run-litmus
-# Or "store buffering", "load buffering", "independent reads"; "none", "device",
-# "device, first thread only"; "plain", "atomic"; False.
-test = agt.litmus("message passing", fence="block", kind="volatile", blocks=True)
+test = agt.litmus(
+    "message passing",  # or "store buffering", "load buffering", "independent reads"
+    fence="block",  # or "none", "device", "device, first thread only"
+    kind="volatile",  # how memory is accessed; or "plain", "atomic"
+    blocks=True,  # two threads in two blocks; False: in two warps of one block
+)
 test
 
 # %% id=litmus-check tags=asserts
@@ -590,12 +593,14 @@ assert (1, 0) not in agt.litmus("message passing", fence="block", blocks=False, 
 late.reveal(
     len(test.seen),
     "A fence of a block orders your writes for the threads of that block, and for nobody else, so even `1 0` "
-    "may happen. (The H200 didn't do it in a million runs here. In another test it did, 36 times in two "
-    "million.)",
+    "may happen. (The H200 didn't do it in the million runs of this table. While other blocks kept its "
+    "memory busy it did, in 36 runs of two million.)",
 )
 
 # %% [markdown] id=litmus-read
-# Change the choices and run the cell again: `print(test.source)` shows the kernel. Four things are worth trying. `fence="none"` has that one run in the last column. `"device, first thread only"` leaves out the reader's fence, and one fence alone promises nothing. With `blocks=False` the narrow fence is enough, because both threads are in its scope. And `"plain"` accesses allow everything whatever the fence, because unordered plain accesses are a race, and CUDA promises nothing about a race. (In `"load buffering"` a read would have to see the future. The model allows that, too, but the simulated device never does it.)
+# Change the choices and run the cell again. (`print(test.source)` shows the kernel.) Four things are worth trying. With `fence="none"`, the column of the H200 has that one run in a million. `"device, first thread only"` leaves out the reader's fence, and one fence by itself promises nothing. With `blocks=False` the narrow fence is enough, because both threads are within its reach. And with `"plain"` accesses everything is allowed whatever the fence, because unordered plain accesses are a race, and CUDA promises nothing about a race.
+#
+# (The simulated device only makes *writes* late. In `"load buffering"` a read would have to come late, behind a write that follows it. CUDA allows that as well, but you won't see it here.)
 
 # %% [markdown] id=channel-text
 # ## Many letters
@@ -652,7 +657,7 @@ check("12-channel", SEND)
 # %% [markdown] id=clock-text
 # ## Tea by the clock
 #
-# So far a wait has been a number of looks. Real waits go on while nobody looks. So here are the three cups once more, with waits that end by the GPU's own clock. What you've written on this page is in a small header that comes with the course, and any kernel can include it. Its `block_on` stands beside one cup, and its `run_all` goes round.
+# So far a wait has been a number of looks. A real *wait* goes on while nobody looks; only the code behind it stands still until the next poll. So here are the three cups once more, with waits that end by the GPU's own clock. What you've written on this page is in a small header that comes with the course, and any kernel can include it. Its `block_on` stands beside one cup, and its `run_all` goes round.
 
 # %% id=clock-kernels
 CLOCKED = r"""
@@ -711,12 +716,24 @@ def kernel_us(trace):
     return kernel.duration
 
 
+# %% id=predict-clock
+clock = Prediction(
+    "In ticks, taking turns was 17 / 7 = 2.4 times as fast. And by the clock of an H200?",
+    more="clearly more: one by one, the thread polls more often, and each poll takes time",
+    same="about the same, within a tenth",
+    less="clearly less: the waits overlap, but the polls of three cups do not",
+)
+clock
+
+# %% id=commit-clock
+clock.commit(...)
+
+# %% id=run-clock
 here = [brew_by_clock(kernel) for kernel in ("one_by_one", "in_turns")]
 h200 = [agt.Trace.load_recording(name) for name in ("12_tea_one_by_one", "12_tea")]
 for where, traces in (("on this device", here), ("on an H200", h200)):
     alone, together = map(kernel_us, traces)
     print(f"{where}: {alone:.0f} µs one by one, {together:.0f} µs in turns: {alone / together:.1f} times")
-print(f"in ticks: 17 / 7 = {17 / 7:.1f}")
 
 agt.compare_timelines(
     h200,
@@ -725,8 +742,16 @@ agt.compare_timelines(
     lesson="Two bars, each of a single thread. The lower one is much shorter: its three waits overlap.",
 )
 
+# %% id=reveal-clock
+gain = kernel_us(h200[0]) / kernel_us(h200[1])
+clock.reveal(
+    "more" if gain > 1.1 * 17 / 7 else "less" if gain < 0.9 * 17 / 7 else "same",
+    "A poll is short against a tick, which is 4,000 clocks here. If the waits were as short as a poll, "
+    "taking turns would gain less.",
+)
+
 # %% [markdown] id=clock-read
-# One thread, the same three cups, the same waits: all that has changed is who polls.
+# One thread, the same three cups, the same waits: all that has changed is the order of the polls.
 
 # %% id=clock-check tags=asserts
 assert kernel_us(h200[0]) > 2 * kernel_us(h200[1])
@@ -736,7 +761,7 @@ if device.simulated:
 # %% [markdown] id=honest
 # ## What it costs
 #
-# An executor that has nothing to do goes on looking, and it keeps its place all the while, like any kernel that stays. A look for a message has to go past the nearest cache, too: a load that went to L2 took 290 clocks on an H200. So this isn't how you add two vectors. It pays where a thread would otherwise sit and wait *and somebody else needs what it knows meanwhile*: in pipelines between blocks, for results that are wanted early, and in talks with the host while a kernel runs.
+# An executor that has nothing to do goes on looking, and keeps its place on the GPU all the while. A look for a message has to go past the nearest cache, too: a load that went to L2 took 290 clocks on an H200. So this isn't how you add two vectors. It pays where a thread would otherwise stand and wait although it has more to do: in pipelines between blocks, for results that are wanted before the kernel ends, and in talks with the host while it runs.
 #
 # And one thread is the easy case. If a whole warp waits together, its 32 threads have to agree, and the first encore shows how.
 
@@ -788,17 +813,17 @@ check("12-challenge", PICK)
 # %% [markdown] id=key-points
 # ## Key points
 #
-# - A future is a struct that can be polled. `poll` goes on as far as it can and comes back, and it never waits.
+# - A future is a struct that can be polled. `poll` goes on as far as it can and then returns. It never waits.
 # - In a kernel, `await` is a poll, an `if` and a number. Whatever you need after a wait has to live in the struct.
 # - An executor is a loop that polls. A future that nobody polls stands still.
-# - A join polls both, a select takes the first. Both are futures, so you can nest them.
+# - A join polls both of its futures until both are ready, and a select until one is. Both are futures themselves, so you can nest them.
 # - A message is a value, a fence and a flag, and on the other side the flag, a fence and the value. The fence has to reach as far as the message.
-# - When there are many senders, each draws a number, and nobody else has its place.
+# - When there are many senders, each draws a number by an atomic, so that nobody else has its place.
 #
 # The words are in the [glossary](../docs/glossary.md). **Next:** in [13_hostcalls](13_hostcalls.ipynb) you write to somebody outside the GPU: Python.
 
 # %% id=score
-score(turns, loser, late)
+score(turns, loser, late, clock)
 
 # %% id=progress
 progress("12")
@@ -806,7 +831,7 @@ progress("12")
 # %% [markdown] id=encores
 # ## Encores
 #
-# *The chapter is done. Two things are left for another day: what changes when a whole warp waits, and a channel that uses its places again.*
+# *The chapter is done. Two things are left for another day: what changes when a whole warp waits, and a channel that reuses its places.*
 #
 # ### Thirty-two at once
 #
@@ -824,14 +849,14 @@ progress("12")
 apart = TEA + r"""
 extern "C" __global__ void apart(int* out)
 {
-    int lane = threadIdx.x, best = 0;
+    int lane = threadIdx.x, first = -1;
     Timer mine = {lane};
     Poll state = PENDING;
     while (state == PENDING) {
         state = mine.poll();
-        best = __shfl_sync(0xffffffff, lane, 0);      // all 32 lanes are expected here
+        first = __shfl_sync(0xffffffff, lane, 0);     // what lane 0 has. All 32 lanes are expected here
     }
-    out[lane] = best;
+    out[lane] = first;
 }
 """
 with agt.using("sim"):
@@ -850,14 +875,14 @@ with agt.using("sim"):
 #
 # (The project [async-gpu](https://github.com/DaLaw2/async-gpu), for Rust, has its compiler put such an agreement behind every `.await`.)
 #
-# Does it matter which of the two you take? Here is a mailbox from which a message is *taken*:
+# Is one as good as the other? Here is a mailbox from which a message is *taken*, so a look changes what the next one sees:
 
 # %% id=take
 TAKE = TEA + r"""
 // mail[1] is the message. mail[0] is 1 if there is one, 2 while somebody takes it, and 0 if the box is empty.
 __device__ Poll take(unsigned int* mail, unsigned int& message)
 {
-    if (atomicCAS(&mail[0], 1u, 2u) != 1) return PENDING;    // if it is 1, make it 2, in one step
+    if (atomicCAS(&mail[0], 1u, 2u) != 1) return PENDING;
     __threadfence();
     message = mail[1];
     __threadfence();                                         // read first, and only then ...
@@ -878,9 +903,9 @@ extern "C" __global__ void everybody_takes(unsigned int* mail, int* got)
 takers = Prediction(
     "There is one message in the box. All 32 lanes of a warp call `take` at the same time. How many get "
     "`READY`?",
-    all="32: they go in step, so they see the same",
-    one="1",
-    some="it depends on how the lanes happen to be timed",
+    all="32: they go in step, so all of them see the 1 and swap it",
+    one="1: one lane swaps, and the others see that it has",
+    some="any number from 1 to 32, because nobody promises that lanes go in step",
 )
 takers
 
@@ -895,13 +920,13 @@ print(got)
 # %% id=reveal-take
 takers.reveal(
     {1: "one", 32: "all"}.get(int(got.sum()), "some"),
-    "A look can have a consequence: the compare-and-swap lets one lane through, and which one is not "
-    "promised. The other 31 would wait for a message that never comes. So let one lane look, and tell the "
-    "others.",
+    "A compare-and-swap can't be split, even where lanes go in step. So it lets one lane through, and nobody "
+    "promises which. The other 31 would wait for a message that never comes, and a vote of all 32 would "
+    "never end. So let one lane look, and tell the others.",
 )
 
 # %% [markdown] id=take-threads-text
-# Step by step: 32 lanes put their hand into the box, then one of them reads, and then it empties the box.
+# Step by step: 32 lanes put their hands into the box, then one of them reads, and then it empties the box.
 
 
 # %% id=take-threads
@@ -958,7 +983,7 @@ __device__ Poll warp_take(unsigned int* mail, unsigned int& message)
 check("12-warp", WARP_TAKE)
 
 # %% [markdown] id=warp-threads-text
-# And yours? Look at the first step.
+# And yours? In the first step, a single thread should touch the box.
 
 # %% id=warp-threads
 watched(agt.Kernel(TAKE + WARP_TAKE + r"""
@@ -971,9 +996,9 @@ extern "C" __global__ void the_warp_takes(unsigned int* mail, int* got)
 """))
 
 # %% [markdown] id=header-text
-# ### Places that are used again
+# ### A ring
 #
-# Your channel needs a place for every message, so a program that talks for long would run out of them. The channel in the header is a ring:
+# Your channel needs a place for every message, so a program that keeps talking runs out of them. The channel in the header reuses its places. It's a ring:
 
 # %% id=header
 header = files("asyncgpu_tutor") / "kernels" / "headers" / "device_async.cuh"
@@ -981,7 +1006,7 @@ text = header.read_text(encoding="utf-8")
 print(text[text.index("// Many senders, one receiver") : text.rindex("#endif")].rstrip())
 
 # %% [markdown] id=header-read
-# A channel of four can carry any number of messages. Each place has a *turn*, which says whose it is. Here message 0 has been read, and 1 and 2 lie there:
+# A channel of four can carry any number of messages. Each place has a *turn*, a number that says whose it is. There's one rule: **turn k means that the place is free for message k, and turn k + 1 that message k lies there to be read.** After reading message k, the receiver sets the turn to k + 4, so the place is free for the message that comes round to it next. Here message 0 has been read, and 1 and 2 lie there:
 #
 # ```text
 #                  place 0: turn 4, free for message 4
@@ -993,13 +1018,17 @@ print(text[text.index("// Many senders, one receiver") : text.rindex("#endif")].
 #                  place 2: turn 3, message 2 to be read
 # ```
 #
-# So *sending* may have to wait as well. `poll_send` says `PENDING` while there is no room, which is the back-pressure of chapter 6. (The numbers have 64 bits. With 32, they'd begin at 0 again after four billion messages, and in a ring of three, say, the places would no longer follow each other.)
+# So *sending* may have to wait as well. `poll_send` says `PENDING` while there is no room, which is the back-pressure of chapter 6. Receiving is a new wait each time: after its `READY`, you may poll a channel again, for the next message. (The numbers have 64 bits. With 32, they'd begin at 0 again after four billion messages, and in a ring of three, say, the places would no longer follow each other.)
 #
-# Here's a program. Block 0 receives. Eight other blocks look for long journeys (take a number; halve it if it's even, else triple it and add one; how many steps until it is 1?), each among forty numbers, and report whenever they find a longer one. A message is 10,000 times the block, plus the steps, and a block that's done sends zero steps. Block 0 has each result at once, while the others go on searching. (Nine blocks that wait for each other have a place on an empty GPU, but CUDA promises it to cooperative launches only.)
+# Here's a program. Block 0 receives. Eight other blocks look for long journeys (take a number; halve it if it's even, else triple it and add one; how many steps until it is 1?), each among forty numbers, and report whenever they find a longer one. A message is 10,000 times the block, plus the steps, and a block that's done sends zero steps. Block 0 has each result at once, while the others go on searching. Nine blocks that wait for each other all need a place at the same time, so the launch is cooperative, which is what `this_grid` is for.
+
+# %% [markdown] id=words-text
+# `words` holds the whole channel: the numbers of the next message to be sent and the next to be read, then the four turns, then the four values. At first place `k` is free for message `k`, so the turns begin as 0, 1, 2, 3.
 
 # %% id=together
 SEARCHERS = 8
 search = agt.Kernel(r"""
+#include <cooperative_groups.h>
 #include "device_async.cuh"
 
 __device__ unsigned int journey(unsigned int x)
@@ -1012,8 +1041,19 @@ __device__ unsigned int journey(unsigned int x)
     return steps;
 }
 
+__device__ void send(Channel& channel, unsigned int steps)
+{
+    unsigned int looks = 0;
+    Poll sent = PENDING;
+    while (sent == PENDING) {
+        sent = channel.poll_send(blockIdx.x * 10000 + steps);
+        if (++looks > ASYNC_PATIENCE) __trap();
+    }
+}
+
 extern "C" __global__ void search(unsigned long long* words, unsigned int* arrived, unsigned int most)
 {
+    cooperative_groups::grid_group all = cooperative_groups::this_grid();
     Channel channel = {words, 4, 0};
     if (blockIdx.x == 0) {
         unsigned int open = gridDim.x - 1;
@@ -1024,18 +1064,14 @@ extern "C" __global__ void search(unsigned long long* words, unsigned int* arriv
         }
     } else {
         unsigned int longest = 0;
-        for (unsigned int x = 1000 * blockIdx.x + 1; x <= 1000 * blockIdx.x + 41; x++) {
-            unsigned int steps = x > 1000 * blockIdx.x + 40 ? 0 : journey(x);
-            if (steps > longest || steps == 0) {
+        for (unsigned int x = 1000 * blockIdx.x + 1; x <= 1000 * blockIdx.x + 40; x++) {
+            unsigned int steps = journey(x);
+            if (steps > longest) {
                 longest = steps;
-                unsigned int looks = 0;
-                Poll sent = PENDING;
-                while (sent == PENDING) {
-                    sent = channel.poll_send(blockIdx.x * 10000 + steps);
-                    if (++looks > ASYNC_PATIENCE) __trap();
-                }
+                send(channel, steps);
             }
         }
+        send(channel, 0);                      // done
     }
 }
 """)
@@ -1051,7 +1087,7 @@ def found_journeys(most=200):
 # %% id=predict-order
 order = Prediction(
     "Eight blocks send to one channel. What is certain about the order in which messages arrive?",
-    sorted="those of block 1 come first, then those of block 2, and so on",
+    found="they arrive in the order in which the journeys were found, whichever block found them",
     each="the messages of *one* block arrive in the order in which it sent them",
     nothing="nothing at all",
 )
@@ -1087,5 +1123,5 @@ by_block = [[steps for block, steps in messages if block == b][:-1] for b in ran
 order.reveal(
     "each" if all(found == sorted(found) for found in by_block) else "nothing",
     "A block draws its numbers one after the other, and the receiver goes by number. Between two blocks "
-    "nothing is promised.",
+    "nothing is promised: one may find its journey first, and draw its number second.",
 )

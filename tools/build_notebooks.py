@@ -6,14 +6,16 @@ as ::
     # %% [markdown] id=what-this-is
     # %% id=first-launch tags=raises-exception
     # %% id=first-launch-check tags=asserts
+    # %% id=drawing tags=helpers
     # %% id=01-relu starter
     # %% id=01-relu solution
     # %% id=01-relu hints
     # %% id=01-relu explanation
 
 Lines of Markdown begin with ``# ``. Every cell has an id of its own, which stays when the cell changes. A
-cell that holds the page to what the trace says, and teaches nothing itself, has the tag `asserts`:
-JupyterLab shows it folded, as a bar that opens at a click. A `starter` cell is in the learner's notebook
+cell that holds the page to what the trace says, and teaches nothing itself, has the tag `asserts`, and one
+that the page needs and nobody has to read has the tag `helpers`: JupyterLab shows both folded, as a bar
+that opens at a click. A `starter` cell is in the learner's notebook
 only, and a `solution` cell only in the one that is written to ``solutions/``, which exists for sources that
 have such cells. What precedes the first cell is for readers of the source.
 
@@ -51,7 +53,7 @@ MARKER = re.compile(r"# %%(?P<options>( .*)?)")
 FOLDERS = {"starter": "notebooks", "solution": "solutions"}
 WORDS = ("hints", "explanation")
 PARTS = (*FOLDERS, *WORDS)
-FOLDED = "asserts"
+FOLDED = {"asserts", "helpers"}
 ANSWERS = "asyncgpu_tutor/exercises/answers"
 METADATA = {
     "kernelspec": {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"},
@@ -87,7 +89,7 @@ class Cell:
     def metadata(self) -> dict[str, Any]:
         """Of the cell in a notebook: its tags, and whether its source is folded away."""
         found: dict[str, Any] = {"tags": self.tags} if self.tags else {}
-        if FOLDED in self.tags:
+        if FOLDED.intersection(self.tags):
             found["jupyter"] = {"source_hidden": True}
         return found
 

@@ -148,8 +148,8 @@ def lay_out() -> None:
         for cell in notebook["cells"]:
             if cell["cell_type"] == "markdown":
                 cell["source"] = outward("".join(cell["source"]), page)
-            elif "asserts" in cell["metadata"].get("tags", ()):
-                cell["metadata"]["tags"].append("hide-input")  # folded, as in JupyterLab
+            elif cell["metadata"].get("jupyter", {}).get("source_hidden"):
+                cell["metadata"]["tags"].append("hide-input")  # as in JupyterLab
         notebook["cells"].insert(1, buttons(page.name))
         page.write_text(json.dumps(notebook, indent=1), "utf-8")
 

@@ -3,7 +3,7 @@
 Minutes are reckoned, for somebody who reads everything and does all exercises; that page says how, and where
 the one measured figure comes from. An *encore* is for another day, so it is counted apart: a section whose
 title begins with "Encore", and all that follows up to a section whose title does not. Folded cells, which
-only assert, are not counted at all.
+assert or help, are not counted at all.
 
 ``python tools/course_length.py`` prints the table, and ``--write`` puts it into the page. What a notebook
 computes for is kept as it stands there.
@@ -51,7 +51,8 @@ def length(cells: Sequence[Cell]) -> Length:
     """Count the cells of a chapter, or of a part of one."""
     answers = {cell.id for cell in cells if cell.only is not None}
     prose = sum(words(c.text) for c in cells if c.kind == "markdown" and c.only is None)
-    code = [c.text for c in cells if c.kind == "code" and not c.only and FOLDED not in c.tags]
+    open_ = [c for c in cells if c.kind == "code" and not FOLDED.intersection(c.tags)]
+    code = [c.text for c in open_ if not c.only]
     shown = [c.text for c in cells if c.text in code and c.id.removesuffix("-check") not in answers]
     starters = {c.id: c.text.splitlines() for c in cells if c.only == "starter"}
     solutions = {c.id: c.text.splitlines() for c in cells if c.only == "solution"}
@@ -86,10 +87,11 @@ def table(root: Path = ROOT) -> Iterator[str]:
         name, (itself, encores) = source.stem, parts(source)
         minutes = _rounded(itself.minutes)
         more = f" + {_rounded(encores.minutes)}" if encores.words else ""
-        exercises = f"{itself.exercises}" + (f" + {encores.exercises}" if encores.exercises else "")
+        exercises = _and_later(itself.exercises, encores.exercises)
+        predictions = _and_later(itself.predictions, encores.predictions)
         yield (
             f"| [{name}](../notebooks/{name}.ipynb) | {minutes}{more} | {itself.words:,} | {itself.cells} | "
-            f"{itself.predictions} | {exercises} | {computes.get(name, '')} |"
+            f"{predictions} | {exercises} | {computes.get(name, '')} |"
         )
         asked = (itself.predictions + encores.predictions, itself.exercises + encores.exercises)
         row = (minutes, _rounded(encores.minutes) if encores.words else 0)
@@ -101,6 +103,10 @@ def table(root: Path = ROOT) -> Iterator[str]:
         + " | ".join(f"{n:,}" for n in rest)
         + " | |"
     )
+
+
+def _and_later(now: int, later: int) -> str:
+    return f"{now} + {later}" if later else f"{now}"
 
 
 def _rounded(minutes: float) -> int:

@@ -22,5 +22,5 @@ def test_the_programs_run(capsys: pytest.CaptureFixture[str]) -> None:
         exec(compile(program, "docs/cluster.md", "exec"), names)  # what a reader would paste
         first, second = asyncio.run(names["main"]("sim"))
         exec(snippet, names)
-    assert np.concatenate([first, second]).tolist() == np.arange(2000).tolist()
+    assert np.concatenate([first, second]).tolist() == np.arange(-1000, 1000).clip(0).tolist()
     assert capsys.readouterr().out == "[2. 2. 2. 2.]\n"

@@ -81,7 +81,7 @@ def test_pages_of_unified_memory_have_a_lane_and_a_cause_of_their_own(tmp_path: 
     assert "unified memory" in trace.table()
     assert "unified memory: " in analysis.table()
     found = {finding.name: finding for finding in analysis.findings}
-    assert found["page migration"].sentence.startswith("3 times pages moved")
+    assert "moved between host and device 3 times" in found["page migration"].sentence
     asked_for = agt.diagnose(read(migrating(cause=1), tmp_path))
     assert "page migration" not in {finding.name for finding in asked_for}
 

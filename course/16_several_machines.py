@@ -303,7 +303,7 @@ assert 2 < along.metrics().makespan / stayed.metrics().makespan < 3.5
 # %% [markdown] id=exercise-place
 # ### Exercise: once for each GPU
 #
-# Now there are several GPUs. Deal out the batches, and return the results in order. `weights` and the batches are host arrays, and `layer(x, w)` makes an operation from a batch and a handle. A handle is good on its own GPU only, so each GPU needs the weights, but no more than once.
+# Now there are several GPUs, and `gpus` is used like a list. Deal out the batches, and return the results in order. `weights` and the batches are host arrays, and `layer(x, w)` makes an operation from a batch and a handle. A handle is good on its own GPU only, so each GPU needs the weights, but no more than once.
 
 # %% id=16-place starter
 async def score_all(gpus, weights, batches, layer):

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
 import warnings
-from collections.abc import Generator, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping
 from contextvars import Context
 from difflib import get_close_matches
 from itertools import pairwise
@@ -13,13 +13,14 @@ from typing import Any
 import asyncgpu_tutor as agt
 from asyncgpu_tutor.exercises import answers, progress_file
 from asyncgpu_tutor.exercises.chapters import BOOKS, EXERCISES
-from asyncgpu_tutor.exercises.exercise import Exercise, Rejected, case
+from asyncgpu_tutor.exercises.exercise import Exercise, Rejected, case, must
 from asyncgpu_tutor.exercises.names_of_other_cells import strays
 from asyncgpu_tutor.exercises.outcome import Outcome, Words, rejection
 from asyncgpu_tutor.exercises.patience import not_for_ever
-from asyncgpu_tutor.exercises.sandbox import one_line, private_device
+from asyncgpu_tutor.exercises.sandbox import private_device, told
 
 ADVERSARIES = (1, 2, 3, 4, 5)
+FAR = "your answer gives or does something so far from the task that the check can't even look at it ({})"
 
 _right: dict[str, object] = {}  # the learner's own answers that were accepted last
 
@@ -182,35 +183,17 @@ def forget(name: str | None = None) -> Words:
 
 def _try(exercise: Exercise, answer: object) -> float | None:
     """Hold an answer against everything that its exercise checks; `Rejected`. Returns its score, if any."""
-    model = answers.model(exercise)
-    with private_device(), _no_surprise(), not_for_ever():
-        score = exercise.check(answer, model)
-    if exercise.hostile is not None:
-        for seed in ADVERSARIES:
-            with (
-                private_device(adversary=seed),
-                case(f"a device that takes its time (adversary {seed})"),
-                _no_surprise(),
-                not_for_ever(),
-            ):
-                exercise.hostile(answer, model)
-    return score
-
-
-@contextmanager
-def _no_surprise() -> Generator[None]:
-    """Make an answer that the check in the block cannot even look at a wrong one, and so an attempt."""
-    try:
-        yield
-    except Rejected:
-        raise
-    except (MemoryError, agt.errors.OutOfMemoryError) as error:  # which says nothing of the answer
-        raise Rejected(one_line(error)) from error
-    except Exception as error:
-        raise Rejected(
-            "your answer gives or does something so far from the task that the check can't even look at it "
-            f"({one_line(error)})"
-        ) from error
+    model, later = answers.model(exercise), inspect.iscoroutinefunction
+    due = "nothing of it ran: an `async def` runs when somebody awaits it, and here nobody does. Write it "
+    due += "with `def`, and without `await`"
+    must(later(model) or not inspect.isfunction(model) or not later(answer), due)
+    tries = [(exercise.check, None), *((exercise.hostile, seed) for seed in ADVERSARIES)]
+    scores: list[float | None] = []
+    for check, seed in tries:
+        words = f"a device that takes its time (adversary {seed})" if seed else ""
+        with private_device(adversary=seed), case(words), told(FAR), not_for_ever():
+            scores.append(check and check(answer, model))
+    return scores[0]
 
 
 def _find(name: str) -> Exercise:

@@ -20,6 +20,7 @@ ASIDE = "aside"  # in the detail of a wait for which another thread than the che
 ELSEWHERE_S = 0.02  # for which other threads may go on before one waits
 CURE = "Have kernels do all of the work"
 STEPS = 20_000  # loop iterations; right answers need 6,000, and an endless loop is told in seconds
+STALE, GARBAGE = b"\x7f", b"\x7e"  # the bytes of host and device memory that nobody has written yet
 SAMPLE = 97  # of so many numbers of a result one is looked at, where there are many
 
 
@@ -29,6 +30,8 @@ class Moved:
 
     # In the order of the copies: true for one to the device.
     copies: list[tuple[bool, Array]] = field(default_factory=list[tuple[bool, Array]])
+    # The pinned arrays that copies to the device came from; None for pageable memory.
+    sources: list[Any] = field(default_factory=list[Any])
 
     def by_kernels(self, results: object, *given: object) -> None:
         """Refuse numbers that the host computed, and kernels did not make of what was `given`."""
@@ -38,15 +41,16 @@ class Moved:
         numbers = total[::every]
         due = "what came out, or a part of it, is in no copy from memory that a kernel has written: the host "
         due += f"has computed it. {CURE}"
-        must(bool(_among(numbers, [array for up, array in self.copies if not up]).all()), due)
+        must(bool(_among(numbers, _sorted([a for up, a in self.copies if not up])).all()), due)
         known, down = [np.zeros(1, np.float32), *host_arrays(given)], list[Array]()
-        made, uploads = set[int](), set[bytes]()
+        made, uploads, theirs = set[int](), set[bytes](), _sorted(known)
+        whole = {part.tobytes() for part in known}
         for up, array in self.copies:
             down += [] if up else [array]
             new = _bits([array] if up else [])[::every]
-            new = new[~_among(new, known)]
-            made |= set((new[~_among(new, down)] if new.size else new).tolist())
-            uploads |= ({array.tobytes()} if up else set()) - {part.tobytes() for part in known}
+            new = new[~_among(new, theirs)]
+            made |= set((new[~_among(new, _sorted(down))] if new.size else new).tolist())
+            uploads |= ({array.tobytes()} if up else set()) - whole
         copied = any(part.tobytes() in uploads for part in parts)
         due = "the results, or what they are made of, were on the host first, and were copied to the device "
         due += f"from there: the host has computed them. {CURE}"
@@ -68,9 +72,12 @@ def _bits(parts: Sequence[Array]) -> npt.NDArray[np.uint32]:
     return np.concatenate([np.zeros(0, np.uint32), *words])
 
 
-def _among(numbers: Array, parts: Sequence[Array]) -> Array:
-    """For each number whether it is in one of the parts; `numpy.isin` takes ten times as long."""
-    found = np.sort(np.append(_bits(parts), np.uint32(0xFFFFFFFF)))  # which no float is
+def _sorted(parts: Sequence[Array]) -> Array:
+    return np.sort(np.append(_bits(parts), np.uint32(0xFFFFFFFF)))  # which no float is
+
+
+def _among(numbers: Array, found: Array) -> Array:
+    """For each number whether it is among the sorted ones; `numpy.isin` takes ten times as long."""
     return found[np.searchsorted(found, numbers)] == numbers
 
 
@@ -103,8 +110,21 @@ class CheckDevice(SimDevice):
         for memory in piece.writes:
             memory.computed = computed
         if self.moved is not None:
+            self.moved.sources += [piece.lent] if piece.kind == "h2d" else []
             piece = _noted(piece, self.moved, computed)
         super().enqueue(piece, *where, **how)
+
+    def malloc(self, nbytes: int, name: str, stream: object) -> Any:
+        """Allocate memory that holds no zeros by luck."""
+        memory = super().malloc(nbytes, name, stream)
+        memory.cells.data[:] = ord(GARBAGE)
+        return memory
+
+    def pinned(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
+        """Make a pinned array that does not hold, by luck, what is to be copied there."""
+        array = super().pinned(shape, dtype)
+        array.reshape(-1).view(np.uint8)[:] = ord(STALE)
+        return array
 
     def memory_of(self, cells: Any, ptr: int) -> Any:
         """Return memory whose bytes no kernel has written yet."""

@@ -58,7 +58,7 @@ def case(words: str) -> Generator[None]:
     try:
         yield
     except Rejected as rejected:
-        rejected.cause = f"with {words}, {rejected.cause}"
+        rejected.cause = f"with {words}, {rejected.cause}" if words else rejected.cause
         raise
 
 

@@ -3,6 +3,7 @@
 Otherwise checks are written as a learner writes a program, with `agt`.
 """
 
+from asyncgpu_tutor.arrays.host import in_containers
 from asyncgpu_tutor.clusters.in_process import LocalCluster
 from asyncgpu_tutor.devices import cuda_source
 from asyncgpu_tutor.devices.event_loop import completed
@@ -29,6 +30,7 @@ __all__ = [
     "cuda_source",
     "find_spec",
     "happens_before",
+    "in_containers",
     "include_headers",
     "lane_name",
     "lane_of",

@@ -21,7 +21,8 @@ def strays(answer: object) -> str:
         if name in function.__globals__
     }
     own = {name for name in used if not hasattr(builtins, name)}
-    hidden = sorted(name for name in used.keys() - own if used[name] is not getattr(builtins, name))
+    taken = (name for name in used.keys() - own if used[name] is not getattr(builtins, name))
+    hidden = sorted(name for name in taken if name[:2] != "__")  # a class asks for `__name__`
     fine = {n for n in own if callable(used[n]) or isinstance(used[n], ModuleType) or n.isupper()}
     data = " and ".join(f"`{name}`" for name in sorted(own - fine))
     said: list[str] = []

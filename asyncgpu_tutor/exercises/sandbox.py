@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 import threading
 import time
 from collections.abc import AsyncGenerator, Callable, Generator, Sequence
-from contextlib import asynccontextmanager, contextmanager, nullcontext
-from dataclasses import dataclass
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from typing import Any, TypeVar, cast
+from unittest.mock import patch
+
+import numpy as np
 
 import asyncgpu_tutor as agt
 from asyncgpu_tutor.exercises.device import CheckDevice
 from asyncgpu_tutor.exercises.exercise import Rejected, case, compared, must
-from asyncgpu_tutor.exercises.internals import completed
+from asyncgpu_tutor.exercises.internals import completed, find_spec, in_containers
 
 T = TypeVar("T")
+SLOW_US = 1.0
 
 
 @contextmanager
@@ -27,6 +32,15 @@ def private_device(**options: Any) -> Generator[agt.types.Device]:
     """
     with agt.using(CheckDevice(**options)) as device:
         yield device
+
+
+@contextmanager
+def slow_memory(load_us: float = SLOW_US, **options: Any) -> Generator[None]:
+    """A private device on which a load takes so long that long kernels are quickly simulated."""
+    spec = find_spec("h200")
+    spec = replace(spec, name="H200 with slow memory", load_clocks=load_us * spec.clock_mhz)
+    with private_device(spec=spec, **options):
+        yield
 
 
 class _EachItsOwn(agt.StreamPoolRoundRobin):
@@ -78,13 +92,14 @@ def tried(
     Whatever is rejected in the block gets the timelines of this run and of the solution's, which is run only
     then; and `words`, if there are any, say in which case it was wrong.
     """
-    found = run(mine, *args)
+    with case(words):
+        found = run(mine, *args)
 
     def expected() -> agt.Trace:
         plain = all(isinstance(arg, int | float | None) for arg in args)
         return (_of_solution if plain else _of_solution.__wrapped__)(run, model, *args)
 
-    with case(words) if words else nullcontext(), compared(_trace(found), expected):
+    with case(words), compared(_trace(found), expected):
         yield found
 
 
@@ -101,21 +116,22 @@ def _trace(found: Any) -> agt.Trace:
 def call(function: Callable[..., Any], *args: Any) -> Any:
     """Call the learner's code; whatever it raises becomes the cause of a `Rejected`.
 
-    A coroutine is run to its end, in an event loop of its own.
+    A coroutine is run to its end, in an event loop of its own. Lists are copies, as the caller needs its own.
     """
     if not callable(function):
         raise Rejected(
             f"a function is wanted here, and this is {function!r} ({type(function).__name__}): write it "
             "with `def`, and hand it over without calling it"
         )
-    with _told():
-        result = function(*args)
-        if asyncio.iscoroutine(result):
-            sleep, time.sleep = time.sleep, partial(_nap, time.sleep, threading.get_ident())
-            try:
-                return completed(result)
-            finally:
-                time.sleep = sleep
+    with told():
+        given = [cast(Any, arg).copy() if isinstance(arg, list) else arg for arg in args]
+        result = function(*given)
+        if inspect.iscoroutine(result):
+            with patch.object(time, "sleep", partial(_nap, time.sleep, threading.get_ident())):
+                result = completed(result)
+        lists = [i for i, arg in enumerate(args) if isinstance(arg, list)]
+        due = "your function takes things out of its caller's list: go through it with a `for` instead"
+        must(all(len(args[i]) <= len(given[i]) for i in lists), due)
         return result
 
 
@@ -129,19 +145,24 @@ def _nap(sleep: Callable[[float], None], home: int, seconds: float) -> None:
 def observe(function: Callable[..., Any], *args: Any) -> Observed:
     """Call the learner's code and record it. To be used on a `private_device`.
 
-    A recording waits for the device when it ends, and what fails by then counts as the learner's, too.
-    Whatever is rejected has the trace of what was done by then.
+    Arrays of the result are copied as it returns. A recording waits for the device when it ends, and what
+    fails by then counts as the learner's, too. Whatever is rejected has the trace of what was done by then.
     """
     device, trace = agt.current_device(), None
     try:
-        with _told(), agt.record() as trace:
+        with told(), agt.record() as trace:
             begun = device.now()
-            result = call(function, *args)
+            result = held(call(function, *args))
             returned = device.now() - begun
     except Rejected as rejected:
         rejected.got = trace
         raise
     return Observed(result, trace, returned)
+
+
+def held(result: Any) -> Any:
+    """A result with copies of its arrays, of which a copy from the device may still be writing some."""
+    return in_containers(lambda x: cast(Any, x).copy() if isinstance(x, np.ndarray) else x, result)
 
 
 # What is said of an error beside its own first line, for which `{}` stands.
@@ -150,6 +171,7 @@ _ELSEWHERE = (
     "and arrays in it"
 )
 _CAUSES = (
+    ((MemoryError, agt.errors.OutOfMemoryError), "{}"),  # which say nothing of the answer
     (agt.errors.NotReadyError, "a result was read before the device was done with it: {}"),
     (agt.errors.DeviceMismatchError, _ELSEWHERE),
     (asyncio.CancelledError, "your code asked a cancelled task for its result"),
@@ -158,14 +180,14 @@ _CAUSES = (
 
 
 @contextmanager
-def _told() -> Generator[None]:
-    """Make whatever is raised in the block the cause of a `Rejected`."""
+def told(usual: str = "{}") -> Generator[None]:
+    """Make whatever is raised in the block the cause of a `Rejected`, in words that `_CAUSES` may have."""
     try:
         yield
-    except Rejected:
+    except (Rejected, KeyboardInterrupt):
         raise
-    except (Exception, asyncio.CancelledError) as error:  # a learner's code may raise anything
-        said = next((said for kind, said in _CAUSES if isinstance(error, kind)), "{}")
+    except BaseException as error:  # a learner's code may raise anything
+        said = next((said for kind, said in _CAUSES if isinstance(error, kind)), usual)
         raise Rejected(said.format(one_line(error))) from error
 
 
@@ -185,16 +207,16 @@ async def neighbour(most: int) -> AsyncGenerator[Callable[[], int]]:
     await task
 
 
-def call_plain(answer: Callable[..., Any], *args: Any) -> Any:
-    """Call an answer that should be a plain function: the coroutine of an ``async def`` is rejected."""
-    result = answer(*args)
-    if asyncio.iscoroutine(result):
-        result.close()
-        raise Rejected(
-            "nothing of it ran: an `async def` runs when somebody awaits it, and here nobody does. "
-            "Write it with `def`, and without `await`"
-        )
-    return result
+@contextmanager
+def no_pauses() -> Generator[None]:
+    """Make each pause of asyncio a mere turn of the loop: however long it is, a device may take longer."""
+    plain = asyncio.sleep
+
+    def turn(_delay: float, result: Any = None) -> Any:
+        return plain(0, result)
+
+    with patch.object(asyncio, "sleep", turn):
+        yield
 
 
 def one_line(error: BaseException) -> str:

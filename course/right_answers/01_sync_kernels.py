@@ -98,3 +98,11 @@ extern "C" __global__ void my_relu(unsigned int n, const float* x, float* y)
     if (i < n) y[i] = own[threadIdx.x];
 }
 """)
+
+
+# %% id=01-grid
+def blocks_needed(n, threads):
+    blocks = 0
+    while blocks * threads < n:
+        blocks += 1
+    return blocks

@@ -10,3 +10,29 @@ def fork_join(prepare, branches, combine, main, streams):
         branch.async_on(stream)
         main.wait_event(stream.record())
     return combine.async_on(main)
+
+
+# %% id=02-order-the-race
+def in_order(first, second, one, two):
+    between = agt.create_stream()
+    first.async_on(one)
+    between.wait_event(one.record())
+    two.wait_event(between.record())
+    return second.async_on(two)
+
+
+# %% id=02-fork-join
+def fork_join(prepare, branches, combine, main, streams):
+    """Each stream waits for its neighbour, behind its own branch, and the last one tells `main`."""
+    prepare.async_on(main)
+    fork, before = main.record(), None
+    for stream in streams:
+        stream.wait_event(fork)
+    for branch, stream in zip(branches, streams, strict=True):
+        branch.async_on(stream)
+    for stream in streams:
+        if before is not None:
+            stream.wait_event(before.record())
+        before = stream
+    main.wait_event(before.record())
+    return combine.async_on(main)

@@ -83,3 +83,22 @@ def small_arrays(hosts):
         return agt.relu(16_000, blocks, blocks).output().reshape(16, 1000).to_host()
 
     return agt.with_context(enqueue)
+
+
+# %% id=03-h2d
+def upload(host):
+    def fill(context, array):
+        context.copy_from_host(array, host)
+        return agt.value(array)
+
+    empty = agt.with_context(lambda c: agt.value(c.empty(host.shape, host.dtype)))
+    return empty.and_then_with_context(fill)
+
+
+# %% id=03-d2h
+def download(array):
+    def enqueue(context):
+        target = agt.pinned(array.shape, array.dtype)
+        return agt.value(context.copy_to_host(array, target))
+
+    return agt.with_context(enqueue)

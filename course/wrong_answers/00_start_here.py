@@ -110,3 +110,72 @@ async def everything(trips, job):
     await asyncio.sleep(0)
     job()
     return [await task for task in tasks][:3]
+
+
+# %% id=00-both cause="a task was asked for its result before it was done"
+async def both(first, second):
+    a, b = agt.spawn(first), agt.spawn(second)
+    await agt.sleep(1000)
+    return a.result(), b.result()
+
+
+# %% id=00-both cause="of the result was not there yet"
+async def both(first, second):
+    s, t = agt.create_stream(), agt.create_stream()
+    a, b = first.async_on(s), second.async_on(t)
+    return a.buffer, b.buffer
+
+
+# %% id=00-waited cause="91.67 µs came out, but Python waited for 166.68 µs"
+def waited(trace):
+    return sum(s.duration for s in trace.spans[:200] if s.kind == "wait")
+
+
+# %% id=00-waited cause="19.95 µs came out, but Python waited for 29.93 µs"
+def waited(trace):
+    return sum(s.duration for s in trace if s.name == "synchronize event")
+
+
+# %% id=00-challenge cause="a task was asked for its result before it was done"
+async def everything(trips, job):
+    tasks = [agt.spawn(t) for t in trips]
+    await asyncio.sleep(0)
+    job()
+    await agt.sleep(120)
+    return [t.result() for t in tasks]
+
+
+# %% id=00-challenge cause="of the result was not there yet"
+async def everything(trips, job):
+    h = [t.async_on(agt.create_stream()) for t in trips]
+    job()
+    return [x.buffer for x in h]
+
+
+# %% id=00-challenge cause="takes things out of its caller's list"
+async def everything(trips, job):
+    tasks = [agt.spawn(trips.pop(0)) for _ in range(3)]
+    await asyncio.sleep(0)
+    job()
+    return [await t for t in tasks]
+
+
+# %% id=00-waited cause="nothing of it ran: an `async def`"
+async def waited(trace):
+    return trace.metrics().host["wait"]
+
+
+# %% id=00-waited cause="19.95 µs came out, but Python waited for 29.93 µs"
+def waited(trace):
+    return sum(s.duration for s in trace if s.name in ("synchronize event",))
+
+
+# %% id=00-waited cause="0.00 µs came out, but Python waited for 166.68 µs"
+def waited(trace):
+    return sum(s.duration for s in trace if s.kind == "wait" and s.duration > 5)
+
+
+# %% id=00-waited cause="138.90 µs came out, but Python waited for 166.68 µs"
+def waited(trace):
+    w = sorted((s.start, s.end) for s in trace if s.kind == "wait")
+    return float(sum(b - a for a, b in w[:50]))

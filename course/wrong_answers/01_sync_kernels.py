@@ -367,7 +367,7 @@ def three_rounds(ops, jobs):
     return results
 
 
-# %% id=01-challenge cause="with a device that takes its time"
+# %% id=01-challenge cause="a result was read before the device was done with it"
 def three_rounds(ops, jobs):
     streams = [agt.create_stream() for _ in ops]
     results = [op.async_on(stream) for op, stream in zip(ops, streams)]
@@ -650,7 +650,7 @@ def with_a_job(op, job):
     return result
 
 
-# %% id=01-meanwhile cause="with a device that takes its time"
+# %% id=01-meanwhile cause="a result was read before the device was done with it"
 def with_a_job(op, job):
     result = op.async_on(agt.create_stream())
     job()
@@ -718,5 +718,175 @@ extern "C" __global__ void my_stride(unsigned int n, unsigned int stride, const 
     if (i * stride < n * stride - 1) {
         y[i] = x[i * stride];
     }
+}
+""")
+
+
+# %% id=01-meanwhile cause="of the result was not there yet"
+def with_a_job(op, job):
+    s = agt.create_stream()
+    r = op.async_on(s)
+    job()
+    return r.buffer
+
+
+# %% id=01-challenge cause="of the result was not there yet"
+def three_rounds(ops, jobs):
+    r = [op.async_on(agt.create_stream()) for op in ops]
+    for j in jobs:
+        j()
+    return [h.buffer for h in r]
+
+
+# %% id=01-scale cause="and should be 14.75"
+my_scale = agt.Kernel(r"""
+extern "C" __global__ void my_scale(unsigned int n, float a, float b, const float* x, float* y)
+{
+    unsigned int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) y[i] = a * (x[i] + b / a);
+}
+""")
+
+
+# %% id=01-scale cause="and should be -17.8437"
+my_scale = agt.Kernel(r"""
+extern "C" __global__ void my_scale(unsigned int n, float a, float b, const float* x, float* y)
+{
+    unsigned int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) y[i] = fmaxf(a, 0.0f) * x[i] + b;
+}
+""")
+
+
+# %% id=01-relu cause="and should be 1804.16"
+my_relu = agt.Kernel(r"""
+extern "C" __global__ void my_relu(unsigned int n, const float* input, float* output)
+{
+    unsigned int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) output[i] = fminf(fmaxf(input[i], 0.0f), 1000.0f);
+}
+""")
+
+
+# %% id=01-relu cause="and should be 3.43589e-05"
+my_relu = agt.Kernel(r"""
+extern "C" __global__ void my_relu(unsigned int n, const float* input, float* output)
+{
+    unsigned int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) output[i] = input[i] > 0.001f ? input[i] : 0.0f;
+}
+""")
+
+
+# %% id=01-matvec cause="and should be -34.9428"
+my_matvec = agt.Kernel(r"""
+extern "C" __global__ void my_matvec(unsigned int m, unsigned int n, const float* a, const float* x, float* y)
+{
+    unsigned int row = blockIdx.x * blockDim.x + threadIdx.x;
+    if (row < m) { float t = 0.0f; for (unsigned int j = 0; j < n && j < 64; j++) t += a[row * n + j] * x[j]; y[row] = t; }
+}
+""")
+
+
+# %% id=01-matvec cause="and should be -34.9428"
+my_matvec = agt.Kernel(r"""
+extern "C" __global__ void my_matvec(unsigned int m, unsigned int n, const float* a, const float* x, float* y)
+{
+    unsigned int row = blockIdx.x * blockDim.x + threadIdx.x;
+    if (row < m) { float t = 0.0f; for (unsigned int j = 0; j < n && j < 1000; j++) t += a[row * n + j] * x[j]; y[row] = t; }
+}
+""")
+
+
+# %% id=01-one-wait cause="of the result was not there yet"
+def forward(a, x):
+    m, n = a.shape
+    y = agt.matvec_naive(m, n, agt.h2d(a), agt.h2d(x), agt.zeros(m).partition(128)).output()
+    return agt.relu(m, y, agt.zeros(m).partition(128)).output().to_host().map(lambda h: h.buffer)
+
+
+# %% id=01-one-wait cause="building the operation already ran something"
+def forward(a, x):
+    m, n = a.shape
+    agt.synchronize()
+    y = agt.matvec_naive(m, n, agt.h2d(a), agt.h2d(x), agt.zeros(m).partition(128)).output()
+    return agt.relu(m, y, agt.zeros(m).partition(128)).output().to_host()
+
+
+# %% id=01-challenge cause="takes things out of its caller's list"
+def three_rounds(ops, jobs):
+    r = [ops.pop(0).async_on(agt.create_stream()) for _ in range(3)]
+    while jobs:
+        jobs.pop()()
+    agt.synchronize()
+    return r
+
+
+# %% id=01-one-wait cause="nothing of it ran: an `async def`"
+async def forward(a, x):
+    m, n = a.shape
+    y = agt.matvec_naive(m, n, agt.h2d(a), agt.h2d(x), agt.zeros(m).partition(128)).output()
+    return agt.relu(m, y, agt.zeros(m).partition(128)).output().to_host()
+
+
+# %% id=01-scale cause="and should be -17.8437"
+my_scale = agt.Kernel(r"""
+extern "C" __global__ void my_scale(unsigned int n, float a, float b, const float* x, float* y)
+{
+    unsigned int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) y[i] = fabsf(a) * x[i] + b;
+}
+""")
+
+
+# %% id=01-scale cause="and should be -17.8437"
+my_scale = agt.Kernel(r"""
+extern "C" __global__ void my_scale(unsigned int n, float a, float b, const float* x, float* y)
+{
+    unsigned int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) y[i] = (a > 0.0f ? a : 1.0f) * x[i] + b;
+}
+""")
+
+
+# %% id=01-scale cause="and should be 14.75"
+my_scale = agt.Kernel(r"""
+extern "C" __global__ void my_scale(unsigned int n, float a, float b, const float* x, float* y)
+{
+    unsigned int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) y[i] = a == 0.0f ? x[i] : a * x[i] + b;
+}
+""")
+
+
+# %% id=01-scale cause="and should be -12.6563"
+my_scale = agt.Kernel(r"""
+extern "C" __global__ void my_scale(unsigned int n, float a, float b, const float* x, float* y)
+{
+    unsigned int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) y[i] = a * x[i] + fmaxf(b, -10.0f);
+}
+""")
+
+
+# %% id=01-matvec cause="and should be -34.9428"
+my_matvec = agt.Kernel(r"""
+extern "C" __global__ void my_matvec(unsigned int m, unsigned int n, const float* a, const float* x, float* y)
+{
+    __shared__ float s[64];
+    unsigned int row = blockIdx.x * blockDim.x + threadIdx.x;
+    for (unsigned int j = threadIdx.x; j < n && j < 64; j += blockDim.x) s[j] = x[j];
+    __syncthreads();
+    if (row < m) { float t = 0.0f; for (unsigned int j = 0; j < n && j < 64; j++) t += a[row * n + j] * s[j]; y[row] = t; }
+}
+""")
+
+
+# %% id=01-matvec cause="this loop is still running"
+my_matvec = agt.Kernel(r"""
+extern "C" __global__ void my_matvec(unsigned int m, unsigned int n, const float* a, const float* x, float* y)
+{
+    unsigned int row = blockIdx.x * blockDim.x + threadIdx.x;
+    if (row < m) { float t = 0.0f; for (unsigned char j = 0; j < n; j++) t += a[row * n + j] * x[j]; y[row] = t; }
 }
 """)

@@ -515,3 +515,55 @@ def arrange(ops, one, two):
     ops["d"].async_on(two)
     one.wait_event(two.record())
     ops["g"].async_on(one)
+
+
+# %% id=02-fork-join cause="Python came back only when `prepare` was done"
+def fork_join(prepare, branches, combine, main, streams):
+    prepare.async_on(main)
+    fork = main.record()
+    marks = []
+    for b, s in zip(branches, streams):
+        s.wait_event(fork)
+        b.async_on(s)
+        marks.append(s.record())
+    while not all(m.done for m in marks):
+        pass
+    for m in marks:
+        main.wait_event(m)
+    return combine.async_on(main)
+
+
+# %% id=02-minimum-events cause="Python came back only when `a` was done"
+def enqueue(ops, one, two):
+    a, b, c, d, e, f = (ops[k] for k in "abcdef")
+    a.async_on(one)
+    b.async_on(two)
+    A, B = one.record(), two.record()
+    one.wait_event(B)
+    two.wait_event(A)
+    while not (A.done and B.done):
+        pass
+    c.async_on(one)
+    d.async_on(two)
+    two.wait_event(one.record())
+    e.async_on(one)
+    f.async_on(two)
+
+
+# %% id=02-fork-join cause="takes things out of its caller's list"
+def fork_join(prepare, branches, combine, main, streams):
+    prepare.async_on(main)
+    fork = main.record()
+    while branches:
+        b, s = branches.pop(), streams.pop()
+        s.wait_event(fork)
+        b.async_on(s)
+        main.wait_event(s.record())
+    return combine.async_on(main)
+
+
+# %% id=02-order-the-race cause="nothing of it ran: an `async def`"
+async def in_order(first, second, one, two):
+    first.async_on(one)
+    two.wait_event(one.record())
+    return second.async_on(two)

@@ -82,7 +82,7 @@ def upload_all(fill, count, buffers, stream):
     return arrays
 
 
-# %% id=02b-two-buffers cause="should return the 5 device arrays"
+# %% id=02b-two-buffers cause="should return a list of 5, one for each in order"
 def upload_all(fill, count, buffers, stream):
     copied = []
     for i in range(count):
@@ -149,7 +149,7 @@ def pipeline(prepare, process, chunks, streams):
     return [result.numpy() for result in results]
 
 
-# %% id=02b-chunked-overlap cause="with a device that takes its time"
+# %% id=02b-chunked-overlap cause="a result was read before the device was done with it"
 def pipeline(prepare, process, chunks, streams):
     table = prepare.async_on(streams[0])
     ready = streams[0].record()
@@ -357,10 +357,89 @@ def pipeline(prepare, process, chunks, streams):
     return [result.numpy() for result in results]
 
 
-# %% id=02b-challenge cause="with a device that takes its time"
+# %% id=02b-challenge cause="a result was read before the device was done with it"
 def there_and_back(process, data):
     streams = [agt.create_stream() for _ in range(3)]
     parts = np.array_split(data, 5)
     results = [process(part).async_on(streams[i % 3]) for i, part in enumerate(parts)]
     streams[1].synchronize()  # which has the last part
     return results
+
+
+# %% id=02b-two-buffers cause="from another array than the two buffers"
+def upload_all(fill, count, buffers, stream):
+    arrays = []
+    for i in range(count):
+        b = buffers[i % 2]
+        fill(b, i)
+        arrays.append(agt.h2d(agt.pin(b)).async_on(stream))
+    stream.synchronize()
+    return arrays
+
+
+# %% id=02b-chunked-overlap cause="of the result was not there yet"
+def pipeline(prepare, process, chunks, streams):
+    table = prepare.async_on(streams[0])
+    ready = streams[0].record()
+    for s in streams[1:]:
+        s.wait_event(ready)
+    handles = [process(c, table).async_on(streams[i % len(streams)]) for i, c in enumerate(chunks)]
+    return [h.buffer for h in handles]
+
+
+# %% id=02b-chunked-overlap cause="IndexError: list index out of range"
+def pipeline(prepare, process, chunks, streams):
+    table = prepare.async_on(streams[0])
+    ready = streams[0].record()
+    streams[1].wait_event(ready)
+    for s in streams[2:]:
+        s.wait_event(ready)
+    handles = [process(c, table).async_on(streams[i % len(streams)]) for i, c in enumerate(chunks)]
+    agt.synchronize()
+    return [h.numpy() for h in handles]
+
+
+# %% id=02b-chunked-overlap cause="from a copy in pageable memory"
+def pipeline(prepare, process, chunks, streams):
+    table = prepare.async_on(streams[0])
+    ready = streams[0].record()
+    for s in streams[1:]:
+        s.wait_event(ready)
+    handles = [
+        process(np.array(c), table).sync_on(streams[i % len(streams)])
+        for i, c in enumerate(chunks)
+    ]
+    return handles
+
+
+# %% id=02b-chunked-overlap cause="nothing of it ran: an `async def`"
+async def pipeline(prepare, process, chunks, streams):
+    table = prepare.async_on(streams[0])
+    ready = streams[0].record()
+    for s in streams[1:]:
+        s.wait_event(ready)
+    handles = [process(c, table).async_on(streams[i % len(streams)]) for i, c in enumerate(chunks)]
+    agt.synchronize()
+    return [h.numpy() for h in handles]
+
+
+# %% id=02b-challenge cause="of the result was not there yet"
+def there_and_back(process, data):
+    streams = [agt.create_stream() for _ in range(4)]
+    h = [process(p).async_on(streams[i % 4]) for i, p in enumerate(np.array_split(data, 5))]
+    for s in streams[:1]:
+        s.synchronize()
+    return [x.buffer for x in h]
+
+
+# %% id=02b-two-buffers cause="should return the 5 device arrays"
+def upload_all(fill, count, buffers, stream):
+    events = []
+    for i in range(count):
+        if i >= 2:
+            events[i - 2].synchronize()
+        fill(buffers[i % 2], i)
+        agt.h2d(buffers[i % 2]).async_on(stream)
+        events.append(stream.record())
+    stream.synchronize()
+    return events

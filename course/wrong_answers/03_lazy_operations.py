@@ -269,7 +269,7 @@ def load_and_fetch(load, fetch, job, stream):
     return fetch.sync_on(stream)
 
 
-# %% id=03-which-way cause="which is not the stream that was given"
+# %% id=03-which-way cause="which isn't one of the streams that you were given"
 def load_and_fetch(load, fetch, job, stream):
     mine = agt.create_stream()
     load.async_on(mine)
@@ -307,7 +307,7 @@ def load_and_fetch(load, fetch, job, stream):
     return result
 
 
-# %% id=03-which-way cause="the host was busy until the device was done"
+# %% id=03-which-way cause="a result was read before the device was done with it"
 def load_and_fetch(load, fetch, job, stream):
     load.async_on(stream)
     job()
@@ -351,7 +351,7 @@ async def largest(op):
     return max((await op).max(), (await op).max())
 
 
-# %% id=03-largest cause="with a device that takes its time"
+# %% id=03-largest cause="a result was read before the device was done with it"
 async def largest(op):
     numbers = op.async_on(agt.create_stream())
     await agt.sleep(1000)  # microseconds; by then it is surely there
@@ -462,7 +462,7 @@ def blank(shape, dtype):
     return agt.with_context(enqueue)
 
 
-# %% id=03-challenge cause="with two runs in flight"
+# %% id=03-challenge cause="with three runs in flight"
 def small_arrays(hosts):
     out = agt.pinned((16, 1000))
 
@@ -494,7 +494,7 @@ def positive(x):
     return agt.with_context(cook)
 
 
-# %% id=03-challenge cause="with two runs in flight"
+# %% id=03-challenge cause="with three runs in flight"
 def small_arrays(hosts):
     together = agt.pinned((len(hosts) * hosts[0].size,))
 
@@ -564,3 +564,188 @@ def load_and_fetch(load, fetch, job, stream):
     job()
     stream.synchronize()
     numbers
+
+
+# %% id=03-h2d cause="isn't `context.stream`, where it belongs"
+def upload(host):
+    def enqueue(context):
+        c = context.on(agt.create_stream())
+        a = c.empty(host.shape, host.dtype)
+        c.copy_from_host(a, host)
+        return agt.value(a)
+
+    return agt.with_context(enqueue)
+
+
+# %% id=03-d2h cause="of the result was not there yet"
+def download(array):
+    def enqueue(context):
+        return agt.value(context.copy_to_host(array).buffer)
+
+    return agt.with_context(enqueue)
+
+
+# %% id=03-d2h cause="`d2h` ran 0 times"
+def download(array):
+    box = []
+
+    def enqueue(context):
+        if not box:
+            box.append(context.copy_to_host(array))
+        return agt.value(box[0])
+
+    return agt.with_context(enqueue)
+
+
+# %% id=03-d2h cause="looked at after the second run"
+def download(array):
+    out = np.empty(array.shape, array.dtype)
+
+    def enqueue(context):
+        return agt.value(context.copy_to_host(array, out))
+
+    return agt.with_context(enqueue)
+
+
+# %% id=03-d2h cause="isn't `context.stream`, where it belongs"
+def download(array):
+    def enqueue(context):
+        return agt.value(context.on(agt.create_stream()).copy_to_host(array))
+
+    return agt.with_context(enqueue)
+
+
+# %% id=03-recipe-twice cause="pop from empty list"
+def positive(x):
+    ops = [
+        agt.relu(x.size, agt.h2d(x), agt.zeros(x.size).partition(256))
+        .last()
+        .unpartition()
+        .to_host()
+        for _ in range(10)
+    ]
+    return agt.with_context(lambda c: ops.pop(0))
+
+
+# %% id=03-largest cause="a task was asked for its result before it was done"
+async def largest(op):
+    t = agt.spawn(op)
+    await asyncio.sleep(0.01)
+    return t.result().max()
+
+
+# %% id=03-zeros cause="and should be 0"
+def blank(shape, dtype):
+    def enqueue(context):
+        context.memset(context.empty(shape, dtype))
+        return agt.value(context.empty(shape, dtype))
+
+    return agt.with_context(enqueue)
+
+
+# %% id=03-zeros cause="isn't `context.stream`, where it belongs"
+def blank(shape, dtype):
+    def enqueue(context):
+        a = context.empty(shape, dtype)
+        context.on(agt.create_stream()).memset(a)
+        return agt.value(a)
+
+    return agt.with_context(enqueue)
+
+
+# %% id=03-challenge cause="the pinned host array behind"
+def small_arrays(hosts):
+    ring = [agt.pinned((16, 1000)) for _ in range(2)]
+
+    def run(c):
+        b = ring[0]
+        ring.reverse()
+        np.stack(hosts, out=b)
+        return (
+            agt.relu(b.size, agt.h2d(b).reshape(b.size), agt.zeros(b.size).partition(256))
+            .output()
+            .reshape(16, 1000)
+            .to_host()
+        )
+
+    return agt.with_context(run)
+
+
+# %% id=03-challenge cause="of the result was not there yet"
+def small_arrays(hosts):
+    def run(c):
+        b = agt.pin(np.stack(hosts))
+        return (
+            agt.relu(b.size, agt.h2d(b).reshape(b.size), agt.zeros(b.size).partition(256))
+            .output()
+            .reshape(16, 1000)
+            .to_host()
+            .map(lambda h: list(h.buffer))
+        )
+
+    return agt.with_context(run)
+
+
+# %% id=03-zeros cause="and should be 0"
+def blank(shape, dtype):
+    def enqueue(context):
+        z = context.empty(shape, dtype)
+        context.memset(z)
+        a = context.empty(shape, dtype)
+        return agt.value((z, a)).map(lambda t: t[1])
+
+    return agt.with_context(enqueue)
+
+
+# %% id=03-recipe-twice cause="pop from empty list"
+def positive(x):
+    ops = [
+        agt.relu(x.size, agt.h2d(x), agt.zeros(x.size).partition(256))
+        .last()
+        .unpartition()
+        .to_host()
+        for _ in range(5)
+    ]
+    return agt.with_context(lambda c: ops.pop(0))
+
+
+# %% id=03-zeros cause="and should be 0"
+def blank(shape, dtype):
+    def enqueue(context):
+        n = int(np.prod(shape))
+        a = context.empty(shape, dtype)
+        z = context.empty((max(n // 2, 1),), dtype)
+        context.memset(z)
+        return agt.value((a, z)).map(lambda t: t[0])
+
+    return agt.with_context(enqueue)
+
+
+# %% id=03-recipe-twice cause="of the result was not there yet"
+def positive(x):
+    return (
+        agt.relu(x.size, agt.h2d(x), agt.zeros(x.size).partition(256))
+        .output()
+        .to_host()
+        .map(lambda h: h.buffer)
+    )
+
+
+# %% id=03-recipe-twice cause="looked at after the others"
+def positive(x):
+    out = agt.pinned(x.size)
+    return (
+        agt.relu(x.size, agt.h2d(x), agt.zeros(x.size).partition(256))
+        .output()
+        .and_then(lambda d: agt.d2h(d, out))
+    )
+
+
+# %% id=03-h2d cause="nothing of it ran: an `async def`"
+async def upload(host):
+    def enqueue(context):
+        a = context.empty(host.shape, host.dtype)
+        context.copy_from_host(a, host)
+        return agt.value(a)
+
+    return agt.with_context(enqueue)

@@ -170,7 +170,7 @@ def diamond(source, left, right, join):
     return agt.overlap(left(s), right(s)).and_then(lambda both: join(left(s), both[1]))
 
 
-# %% id=04-loop cause="a tuple of 3 results should come out, and not one of 1"
+# %% id=04-loop cause="a tuple of 4 results should come out, and not one of 1"
 def all_scaled(x, factors, scaled):
     ops = []
     for factor in factors:
@@ -206,7 +206,7 @@ def all_scaled(x, factors, scaled):
     return [agt.h2d(x).and_then(lambda array, f=f: scaled(array, f)).to_host() for f in factors]
 
 
-# %% id=04-loop cause="a tuple of 3 results should come out, and not array("
+# %% id=04-loop cause="a tuple of 4 results should come out, and not array("
 def all_scaled(x, factors, scaled):
     for factor in factors:
         return agt.h2d(x).and_then(lambda array: scaled(array, factor)).to_host()
@@ -291,3 +291,125 @@ def residual(x, add):
         return positive.and_then(lambda p: add(n, pair[1], p, agt.zeros(n).partition(256)).output())
 
     return agt.h2d(x).and_then(agt.dup).and_then(both).to_host()
+
+
+# %% id=04-challenge cause="and should be 200"
+def filtered(picture, filters, join):
+    global kept
+    try:
+        kept
+    except NameError:
+        kept = agt.h2d(picture).shared()
+    return (
+        agt.overlap(*[f(kept) for f in filters])
+        .and_then(lambda r: join(join(r[0], r[1]), join(r[2], r[3])))
+        .to_host()
+    )
+
+
+# %% id=04-loop cause="a tuple of 4 results should come out"
+def all_scaled(x, factors, scaled):
+    return agt.zip(
+        *[
+            agt.h2d(x).and_then(lambda a, f=f: scaled(a, f)).to_host()
+            for f in dict.fromkeys(factors)
+        ]
+    )
+
+
+# %% id=04-challenge cause="of the result was not there yet"
+def filtered(picture, filters, join):
+    s = agt.h2d(picture).shared()
+    return (
+        agt.overlap(*[f(s) for f in filters])
+        .and_then(lambda r: join(join(r[0], r[1]), join(r[2], r[3])))
+        .to_host()
+        .map(lambda h: h.buffer)
+    )
+
+
+# %% id=04-diamond cause="takes an operation, and your function called it with DeviceArray"
+def diamond(source, left, right, join):
+    def go(a):
+        return agt.overlap(left(a), right(a)).and_then(lambda t: join(*t))
+
+    return source.share().and_then(go)
+
+
+# %% id=04-challenge cause="takes an operation, and your function called it with DeviceArray"
+def filtered(picture, filters, join):
+    def go(a):
+        return agt.overlap(*[f(a) for f in filters]).and_then(
+            lambda r: join(join(r[0], r[1]), join(r[2], r[3]))
+        )
+
+    return agt.h2d(picture).share().and_then(go).to_host()
+
+
+# %% id=04-challenge cause="takes things out of its caller's list"
+def filtered(picture, filters, join):
+    s = agt.h2d(picture).shared()
+    ops = [filters.pop(0)(s) for _ in range(4)]
+    return agt.overlap(*ops).and_then(lambda r: join(join(r[0], r[1]), join(r[2], r[3]))).to_host()
+
+
+# %% id=04-loop cause="of the result was not there yet"
+def all_scaled(x, factors, scaled):
+    return agt.zip(
+        *[
+            agt.h2d(x).and_then(lambda a, f=f: scaled(a, f)).to_host().map(lambda h: h.buffer)
+            for f in factors
+        ]
+    )
+
+
+# %% id=04-saxpy cause="of the result was not there yet"
+def async_saxpy(saxpy, a, x, y):
+    n = x.size
+    return (
+        saxpy(n, a, agt.h2d(x), agt.h2d(y).partition(256))
+        .output()
+        .to_host()
+        .map(lambda h: h.buffer)
+    )
+
+
+# %% id=04-saxpy cause="and should be 4.84162"
+def async_saxpy(saxpy, a, x, y):
+    n = x.size
+    c = globals().setdefault("saxpy_cache", {})
+    if n not in c:
+        c[n] = saxpy(n, a, agt.h2d(x), agt.h2d(y).partition(256)).output().to_host()
+    return c[n]
+
+
+# %% id=04-saxpy cause="building the operation already ran something"
+def async_saxpy(saxpy, a, x, y):
+    n = x.size
+    agt.synchronize()
+    return saxpy(n, a, agt.h2d(x), agt.h2d(y).partition(256)).output().to_host()
+
+
+# %% id=04-baton cause="of the result was not there yet"
+def residual(x, add):
+    n = x.size
+    u = agt.h2d(x).shared()
+    p = agt.relu(n, u, agt.zeros(n).partition(256)).output()
+    return add(n, u, p, agt.zeros(n).partition(256)).output().to_host().map(lambda h: h.buffer)
+
+
+# %% id=04-baton cause="nothing of it ran: an `async def`"
+async def residual(x, add):
+    n = x.size
+    u = agt.h2d(x).shared()
+    p = agt.relu(n, u, agt.zeros(n).partition(256)).output()
+    return add(n, u, p, agt.zeros(n).partition(256)).output().to_host()
+
+
+# %% id=04-saxpy cause="and should be 3.01105"
+def async_saxpy(saxpy, a, x, y):
+    n = x.size
+    async_saxpy.a = a
+    return agt.with_context(
+        lambda c: saxpy(n, async_saxpy.a, agt.h2d(x), agt.h2d(y).partition(256)).output().to_host()
+    )

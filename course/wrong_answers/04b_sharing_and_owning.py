@@ -236,3 +236,68 @@ def apply_all(matrix, xs):
         return agt.matvec_naive(n, n, matrix.borrow(), agt.h2d(x), room).output().to_host()
 
     return agt.zip(*[product(x) for x in xs[:3]])
+
+
+# %% id=04b-unzip cause="takes an operation, and your function called it with DeviceArray"
+def halves(pair, f, g):
+    return pair.and_then(lambda t: agt.zip(f(t[0]), g(t[1])))
+
+
+# %% id=04b-lend cause="of the result was not there yet"
+def apply_all(matrix, xs):
+    n = xs[0].size
+    return agt.zip(
+        *[
+            agt.matvec_naive(n, n, matrix.borrow(), agt.h2d(x), agt.zeros(n).partition(32))
+            .output()
+            .to_host()
+            .map(lambda h: h.buffer)
+            for x in xs
+        ]
+    )
+
+
+# %% id=04b-lend cause="takes things out of its caller's list"
+def apply_all(matrix, xs):
+    n = xs[0].size
+    out = []
+    while xs:
+        out.append(
+            agt.matvec_naive(n, n, matrix.borrow(), agt.h2d(xs.pop(0)), agt.zeros(n).partition(32))
+            .output()
+            .to_host()
+        )
+    return agt.zip(*out)
+
+
+# %% id=04b-unzip cause="of the result was not there yet"
+def halves(pair, f, g):
+    a, b = pair.unzip(2)
+    return agt.zip(f(a), g(b)).map(lambda t: tuple(h.buffer for h in t))
+
+
+# %% id=04b-workers cause="of the result was not there yet"
+def jobs(matrix, xs):
+    n = xs[0].size
+    m = matrix.share()
+    return [
+        agt.matvec_naive(n, n, m, agt.h2d(x), agt.zeros(n).partition(32))
+        .output()
+        .to_host()
+        .map(lambda h: h.buffer)
+        for x in xs
+    ]
+
+
+# %% id=04b-challenge cause="of the result was not there yet"
+def cooled(x, step, rounds):
+    op = agt.zip(agt.h2d(x), agt.zeros(x.size))
+    for _ in range(rounds):
+        op = op.and_then(lambda t: step(*t)).map(lambda t: (t[1], t[0]))
+    return op.first().to_host().map(lambda h: h.buffer)
+
+
+# %% id=04b-unzip cause="nothing of it ran: an `async def`"
+async def halves(pair, f, g):
+    a, b = pair.unzip(2)
+    return agt.zip(f(a), g(b))

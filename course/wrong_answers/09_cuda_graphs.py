@@ -44,7 +44,7 @@ def replay(op, stream, times):
     return graph
 
 
-# %% id=09-first-graph cause="should be a plain function"
+# %% id=09-first-graph cause="nothing of it ran: an `async def` runs when"
 async def replay(op, stream, times):
     graph = op.graph_on(stream)
     for _ in range(times):

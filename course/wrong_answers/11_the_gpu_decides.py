@@ -548,7 +548,7 @@ __device__ void meet(unsigned int* arrived, unsigned int goal)
 """
 
 
-# %% id=11-ask-less cause="with a device that takes its time"
+# %% id=11-ask-less cause="a result was read before the device was done with it"
 def settle(round_op, every, stream):
     rounds = 0
     while True:

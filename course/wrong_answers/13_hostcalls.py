@@ -51,7 +51,7 @@ def answer(mail, rounds):
         mail[0] = 2
 
 
-# %% id=13-ask cause="no `__threadfence_system()` between the last look at the flag and the answer"
+# %% id=13-ask cause="which the host took for a signal, without a __threadfence_system() between"
 ASK = r"""
 __global__ void ask(volatile unsigned* mail, int n, unsigned* out)
 {
@@ -88,7 +88,7 @@ __global__ void ask(volatile unsigned* mail, int n, unsigned* out)
 """
 
 
-# %% id=13-ask cause="no `__threadfence_system()` between the question and the flag"
+# %% id=13-ask cause="which the host took for a signal, without a __threadfence_system() between"
 ASK = r"""
 __global__ void ask(volatile unsigned* mail, int n, unsigned* out)
 {
@@ -168,7 +168,7 @@ __global__ void ask(volatile unsigned* mail, int n, unsigned* out)
 """
 
 
-# %% id=13-ask cause="the host was asked for [0, 100, 101]"
+# %% id=13-ask cause="which the host took for a signal, without a __threadfence_system() between"
 ASK = r"""
 __global__ void ask(volatile unsigned* mail, int n, unsigned* out)
 {
@@ -1235,7 +1235,7 @@ async def answer(mail, rounds):
         mail[0] = 2
 
 
-# %% id=13-ask cause="no `__threadfence_system()` between the question and the flag"
+# %% id=13-ask cause="which the host took for a signal, without a __threadfence_system() between"
 ASK = r"""
 __global__ void ask(volatile unsigned* mail, int n, unsigned* out)
 {

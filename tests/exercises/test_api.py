@@ -124,6 +124,14 @@ def test_an_answer_that_is_no_answer_is_rejected_with_a_cause() -> None:
     assert "has no kernel" in check("01-relu", "void f() {}").cause
 
 
+def test_where_a_plain_function_is_wanted_a_coroutine_function_is_told_so() -> None:
+    async def later(n: int, threads: int) -> int:
+        return right(n, threads)
+
+    cause = "nothing of it ran: an `async def` runs when somebody awaits it, and here nobody does"
+    assert cause in check(NAME, later).cause
+
+
 def _nothing(*_: object) -> None: ...
 
 

@@ -115,9 +115,9 @@ def written(text: str, **others: object) -> Any:
 
 
 def test_a_wrong_answer_is_told_of_a_name_of_python_that_the_notebook_hides() -> None:
-    text = "def answer(n, threads):\n    return max(sum([n]) // threads, 1)"
+    text = "def answer(n, threads):\n    class Own: ...\n    return max(sum([n]) // threads, 1)"
 
-    said = check("01-grid", written(text, max=3, sum=sum)).text
+    said = check("01-grid", written(text, max=3, sum=sum, __name__="__main__")).text
 
     assert "In your notebook, `max` is no longer Python's own: `del max` brings it back." in said
     assert "sum" not in said

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import sys
+import threading
 import time
+from inspect import isgenerator
 from typing import Any
 
 import numpy as np
@@ -12,7 +15,7 @@ import pytest
 import asyncgpu_tutor as agt
 from asyncgpu_tutor.exercises import Rejected, patience, several
 from asyncgpu_tutor.exercises.checks.results import equal, launched
-from asyncgpu_tutor.exercises.sandbox import call, call_plain, observe, private_device
+from asyncgpu_tutor.exercises.sandbox import call, observe, private_device
 
 
 def test_a_page_gets_as_many_gpus_as_it_asks_for() -> None:
@@ -81,6 +84,45 @@ def test_what_an_answer_raises_becomes_a_cause_of_one_line() -> None:
         call(_interrupt)
 
 
+def test_also_what_ends_programs_becomes_a_cause_and_a_generator_is_not_run() -> None:
+    class Odd(BaseException):
+        pass
+
+    def odd() -> None:
+        raise Odd("as it is")
+
+    async def leaves() -> None:
+        sys.exit(3)
+
+    with pytest.raises(Rejected, match="your code raised Odd: as it is"):
+        call(odd)
+    with pytest.raises(Rejected, match="your code raised SystemExit: 3"):
+        call(leaves)
+    assert isgenerator(call(lambda: (yield)))
+
+
+def test_an_array_is_what_it_was_when_it_was_handed_over_and_new_memory_is_never_zero() -> None:
+    def too_early(op: agt.DeviceOp[Any]) -> object:
+        return [op.async_on(agt.create_stream()).buffer]
+
+    def empty(context: Any) -> Any:
+        return agt.value(context.copy_to_host(context.empty((8,), "float32")))
+
+    with private_device():
+        (early,) = observe(too_early, agt.ones(1_000_000).to_host()).result
+        assert agt.with_context(empty).sync().all()
+    with pytest.raises(Rejected, match="element 0 of the result was not there yet"):
+        equal(early, np.ones(1_000_000, np.float32))
+
+
+def test_a_list_stays_the_callers() -> None:
+    given = [3, 1, 2]
+    assert call(lambda found: found.sort() or found, given) == [1, 2, 3]
+    with pytest.raises(Rejected, match="takes things out of its caller's list"):
+        call(lambda found: found.pop(), given)
+    assert given == [3, 1, 2]
+
+
 def test_a_result_asked_of_what_has_not_run_says_so() -> None:
     op: Any = agt.ones(8).to_host()
     with pytest.raises(Rejected, match="an operation has no `max`: run it first"):
@@ -104,7 +146,7 @@ def test_what_goes_wrong_with_tasks_is_told_with_its_cure() -> None:
     with private_device():
         with pytest.raises(Rejected, match="a task was asked for its result before it was done"):
             call(too_early, agt.ones(8).to_host())
-        with pytest.raises(Rejected, match=r"and not <Task .*: `await` it"):
+        with pytest.raises(Rejected, match=r"and not a Task: `await` it"):
             equal(call(never, agt.ones(8).to_host()), np.ones(8))
         with pytest.raises(Rejected, match=r"ExceptionGroup.*TypeError: a coroutine was expected"):
             call(in_a_group, agt.ones(8).to_host())
@@ -118,17 +160,6 @@ def test_only_a_task_may_not_sleep_by_the_clock_on_the_wall() -> None:
         call(answer)
     call(time.sleep, 0)
     call(asyncio.sleep, 1e-6)  # for which the loop itself sleeps
-
-
-def test_a_coroutine_where_a_plain_function_belongs_is_named_as_the_cause() -> None:
-    async def answer(x: int) -> int:
-        return x
-
-    assert call_plain(lambda x: x + 1, 1) == 2
-    with pytest.raises(
-        Rejected, match="nothing of it ran: an `async def` runs when somebody awaits"
-    ):
-        call_plain(answer, 1)
 
 
 def _largest(of: Any) -> Any:
@@ -177,3 +208,11 @@ def test_an_endless_loop_of_python_is_interrupted(monkeypatch: pytest.MonkeyPatc
     assert "was interrupted" in caught.value.cause
     with private_device():
         assert observe(lambda: 7).result == 7
+
+
+def test_a_wait_for_what_never_comes_is_interrupted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(patience, "SECONDS", 0.2)
+    lock = threading.Lock()
+
+    with pytest.raises(Rejected, match="was interrupted"), patience.not_for_ever():
+        call(lambda: lock.acquire() and lock.acquire())

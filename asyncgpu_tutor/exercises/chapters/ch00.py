@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import asyncgpu_tutor as agt
@@ -13,16 +14,18 @@ from asyncgpu_tutor.exercises.checks.results import a_number, in_order
 from asyncgpu_tutor.exercises.checks.trials import cases, runs
 from asyncgpu_tutor.exercises.exercise import Exercise, Rejected, must
 from asyncgpu_tutor.exercises.internals import happens_before, lane_of
-from asyncgpu_tutor.exercises.sandbox import Observed, call, observe
+from asyncgpu_tutor.exercises.sandbox import Observed, call, no_pauses, observe
 
 
 # ------------------------------------------------------------------ reading a recording
 def _waited(mine: Any, model: Any, times: int, size: int) -> None:
-    """The number is right for a recording in which the host waits so many times."""
+    """The number is right for a recording in which the host waits so many times, in two ways."""
 
     def run() -> None:
-        for _ in range(times):
-            round_trip(size, 1.0).sync()
+        stream = agt.create_stream()
+        for i in range(times):
+            op = round_trip(size, 1.0)
+            _ = [op.async_on(stream), stream.synchronize()] if i % 2 else op.sync()
         agt.work(70, "a job")
 
     trace = observe(run).trace
@@ -48,15 +51,12 @@ def _asked(answer: Any, trace: agt.Trace) -> object:
 
 
 # ------------------------------------------------------------------ two at a time
-Sizes = tuple[int, ...]
-
-
-def _trips(sizes: Sizes) -> list[agt.DeviceOp[Any]]:
+def _trips(sizes: tuple[int, ...]) -> list[agt.DeviceOp[Any]]:
     return [round_trip(size, i + 1.0) for i, size in enumerate(sizes)]
 
 
-def _right(answer: str, result: object, sizes: Sizes) -> None:
-    in_order(answer, result, [filled(size, i + 1) for i, size in enumerate(sizes)])
+def _right(answer: str, run: Observed, *sizes: int) -> None:
+    in_order(answer, run.result, [filled(size, i + 1) for i, size in enumerate(sizes)])
 
 
 def _both(answer: Callable[..., Any], *sizes: int) -> Observed:
@@ -75,7 +75,7 @@ def _free(run: Observed, *sizes: int) -> None:
         free = not happens_before(run.trace, early, late)
         cause = f"both operations are on {lane}, one behind the other: start each by itself"
         must(free, cause, early, late)
-    _right("both", run.result, sizes)
+    _right("both", run, *sizes)
 
 
 # ------------------------------------------------------------------ the challenge
@@ -92,18 +92,21 @@ def _all_done(run: Observed, *sizes: int) -> float:
     schedule.results(run.trace, sizes)
     schedule.launches(run.trace, "d2h", len(sizes))
     schedule.launches(run.trace, JOB, 1)
-    _right("everything", run.result, sizes)
+    _right("everything", run, *sizes)
     return schedule.below(GOAL, run.trace)
 
 
-RECORDINGS = [(1, 1_000_000), (1, 100_000), (3, 100_000), (0, 1)]
+RECORDINGS = [(1, 1_000_000), (1, 100_000), (3, 100_000), (60, 10), (0, 1)]
 PAIRS = [(1_000_000, 900_000), (500_000, 600_000)]
 THREE = [(1_000_000, 800_000, 600_000)]
+FEW = [(1000, 1001, 1002)]
 
 EXERCISES = (
     Exercise("00-waited", "How long did Python wait?", "waited", cases(_waited, RECORDINGS,
                    "a recording in which Python waits {:time}")),
-    Exercise("00-both", "Two at a time", "both", runs(_both, _free, PAIRS, "")),
+    Exercise("00-both", "Two at a time", "both", runs(_both, _free, PAIRS, ""),
+             runs(no_pauses()(_both), partial(_right, "both"), [FEW[0][:2]], "")),
     Exercise("00-challenge", "Challenge: three trips and a job", "everything",
-             runs(_everything, _all_done, THREE, "")),
+             runs(_everything, _all_done, THREE, ""),
+             runs(no_pauses()(_everything), partial(_right, "everything"), FEW, "")),
 )  # fmt: skip

@@ -11,13 +11,14 @@ from asyncgpu_tutor.exercises.checks import schedule
 from asyncgpu_tutor.exercises.checks.operations import filled, long_step
 from asyncgpu_tutor.exercises.checks.races import observe_events
 from asyncgpu_tutor.exercises.checks.results import Array, equal
-from asyncgpu_tutor.exercises.checks.trials import runs
+from asyncgpu_tutor.exercises.checks.trials import runs, tuple_of
 from asyncgpu_tutor.exercises.exercise import Exercise, must
 from asyncgpu_tutor.exercises.internals import count
-from asyncgpu_tutor.exercises.sandbox import Observed, call, observe
+from asyncgpu_tutor.exercises.sandbox import Observed, call, observe, slow_memory
 
+LOAD_US = 20.0
 NO_WAIT = "an event makes the *device* wait, and Python goes on"
-LONG, SHORT = 32 * 1800, 32 * 20  # elements: a kernel of `long_step` takes 104 us for them, or 2
+LONG, SHORT = 32 * 200, 32 * 20  # elements: in slow memory `long_step` takes 400 us for them, or 40
 
 # A run, and the stream, or streams, that the answer was given.
 Two = tuple[Observed, agt.types.Stream, agt.types.Stream]
@@ -36,6 +37,7 @@ def _read(handle: object, what: str) -> Array:
 
 
 # ------------------------------------------------------------------ order the race
+@slow_memory(LOAD_US)
 def _two(answer: Any, n: int) -> Two:
     one, two = agt.create_stream(), agt.create_stream()
     x = _zeros(n, "x")
@@ -48,8 +50,8 @@ def _ordered(found: Two, n: int) -> None:
     run, one, two = found
     schedule.each_once(run.trace, "write", "d2h")
     schedule.waits(run.trace, 0, NO_WAIT)
-    schedule.on_stream(run.trace, "write", one.number)
-    schedule.on_stream(run.trace, "d2h", two.number)
+    schedule.on_stream(run.trace, "write", one.number, "one")
+    schedule.on_stream(run.trace, "d2h", two.number, "two")
     schedule.ordered(run.trace, "write", "d2h")
     schedule.went_on(run.trace, run.returned, NO_WAIT, "write")
     call(agt.synchronize)
@@ -57,6 +59,7 @@ def _ordered(found: Two, n: int) -> None:
 
 
 # ------------------------------------------------------------------ fork and join
+@slow_memory(LOAD_US)
 def _fork(answer: Any, number: int, n: int) -> Fork:
     """Try an answer on x = 1 (prepare), y_i = (i + 2) * x (branch i), and copies of all y_i (combine)."""
     main, streams = agt.create_stream(), [agt.create_stream() for _ in range(number)]
@@ -72,24 +75,21 @@ def _joined(found: Fork, number: int, n: int) -> None:
     """Each part is on its stream; the branches follow the fork, precede the join, and are free."""
     run, main, streams = found
     schedule.waits(run.trace, 0, NO_WAIT)
-    schedule.on_stream(run.trace, "prepare", main.number)
-    schedule.on_stream(run.trace, "d2h", main.number)
+    schedule.on_stream(run.trace, "prepare", main.number, "main")
+    schedule.on_stream(run.trace, "d2h", main.number, "main")
     for i, stream in enumerate(streams):
         schedule.launches(run.trace, f"branch{i}", 1)
-        schedule.on_stream(run.trace, f"branch{i}", stream.number)
+        schedule.on_stream(run.trace, f"branch{i}", stream.number, f"streams[{i}]")
         schedule.ordered(run.trace, "prepare", f"branch{i}", "d2h")
     schedule.each_once(run.trace, "prepare")
     schedule.launches(run.trace, "d2h", number)
     for i, j in combinations(range(number), 2):
         schedule.unordered(run.trace, f"branch{i}", f"branch{j}")
     if n == LONG:
-        schedule.went_on(run.trace, run.returned, NO_WAIT)
+        schedule.went_on(run.trace, run.returned, NO_WAIT, "prepare")
     call(agt.synchronize)
-    result: Any = run.result
-    parts = cast(tuple[object, ...], result if isinstance(result, tuple) else ())
-    due = "`fork_join` should return whatever `async_on` returns for `combine`"
-    must(len(parts) == number, due)
-    for i, part in enumerate(parts):
+    due = "`fork_join` should return whatever `async_on` returns for `combine`, and returned "
+    for i, part in enumerate(tuple_of(run.result, number, due)):
         equal(_read(part, f"result {i}"), filled(n, i + 2))
 
 
@@ -113,7 +113,7 @@ def _each_after(trace: agt.Trace, needs: Mapping[str, str]) -> None:
 FEWEST = 3
 NEEDS = {"a": "", "b": "", "c": "ab", "d": "ab", "e": "bc", "f": "acd"}
 FREE = [("a", "b"), ("c", "d"), ("d", "e"), ("e", "f")]
-SIX = dict.fromkeys(NEEDS, LONG // 2)
+SIX = dict.fromkeys(NEEDS, LONG)
 
 
 def _fewest(found: Two, _lengths: object) -> None:
@@ -122,14 +122,15 @@ def _fewest(found: Two, _lengths: object) -> None:
     schedule.waits(run.trace, 0, NO_WAIT)
     for name in NEEDS:
         schedule.launches(run.trace, name, 1)
-        schedule.on_stream(run.trace, name, (one if name in "ace" else two).number)
+        stream, called = (one, "one") if name in "ace" else (two, "two")
+        schedule.on_stream(run.trace, name, stream.number, called)
     _each_after(run.trace, NEEDS)
     for pair in FREE:
         schedule.unordered(run.trace, *pair)
     used = len(run.trace.find("wait_event"))
     due = f"everything is in order, with {count(used, 'call')} of `wait_event`, and {FEWEST} are "
     must(used <= FEWEST, due + "enough: which needs are met already because of the others?")
-    schedule.went_on(run.trace, run.returned, NO_WAIT)
+    schedule.went_on(run.trace, run.returned, NO_WAIT, "a")
 
 
 SEVEN = {"a": "", "b": "", "c": "a", "d": "a", "e": "b", "f": "c", "g": "def"}
@@ -151,7 +152,7 @@ EXERCISES = (
     Exercise("02-fork-join", "Fork and join", "fork_join",
              runs(_fork, _joined, [(2, LONG), (3, SHORT)], "{} branches")),
     Exercise("02-minimum-events", "As few events as possible", "enqueue",
-             runs(_pieces, _fewest, [(SIX,)], "")),
+             runs(slow_memory(LOAD_US)(_pieces), _fewest, [(SIX,)], "")),
     Exercise("02-challenge", "Challenge: seven pieces, two streams", "arrange",
              runs(_pieces, _seven, [(LENGTHS,)], "")),
 )  # fmt: skip

@@ -12,7 +12,7 @@ import asyncgpu_tutor as agt
 from asyncgpu_tutor.exercises.checks import schedule
 from asyncgpu_tutor.exercises.checks.operations import cuda, filled
 from asyncgpu_tutor.exercises.checks.races import observe_events
-from asyncgpu_tutor.exercises.checks.results import Array, equal, in_order
+from asyncgpu_tutor.exercises.checks.results import Array, equal, in_order, listed
 from asyncgpu_tutor.exercises.checks.trials import runs
 from asyncgpu_tutor.exercises.device import moved
 from asyncgpu_tutor.exercises.exercise import Exercise, case, must
@@ -35,8 +35,12 @@ def _refill(answer: Any, number: int, size: int) -> Upload:
         agt.work(FILL_US, f"fill {i}")
         buffer[:] = i + 1
 
-    run = observe(answer, fill, number, buffers, stream)
+    with moved() as numbers:
+        run = observe(answer, fill, number, buffers, stream)
     schedule.only_on(run.trace, stream)
+    ours = (any(np.may_share_memory(x, buffer) for buffer in buffers) for x in numbers.sources)
+    due = "a chunk was uploaded from another array than the two buffers: upload the one that you filled"
+    must(all(ours), due)
     return run, all(span.end <= run.returned for span in run.trace.device_spans)
 
 
@@ -45,9 +49,8 @@ def _uploaded(found: Upload, number: int, size: int) -> None:
     run, done = found
     due = "`upload_all` returned while the last copy was still on its way: its caller may use the "
     must(done, due + "buffers again", *run.trace.find("h2d")[-1:])
-    result: Any = run.result
-    arrays = cast(list[Any], result if isinstance(result, list | tuple) else [])
-    ours = len(arrays) == number and all(isinstance(array, agt.DeviceArray) for array in arrays)
+    arrays = listed("upload_all", run.result, number)
+    ours = all(isinstance(array, agt.DeviceArray) for array in arrays)
     must(ours, f"`upload_all` should return the {number} device arrays, in a list")
     for i, array in enumerate(arrays):
         with case(f"chunk {i}"):
@@ -97,6 +100,9 @@ def _chunked(found: Pipeline, number: int, *_sizes: int) -> None:
     """No chunk waits for its neighbour, the table is uploaded once, and Python waits at the end."""
     trace, given = found[0].trace, found[1]
     schedule.launches(trace, "h2d", number + 1)
+    pageable = [span for span in trace.find("h2d") if "pageable" in span.detail][:1]
+    due = "a chunk was uploaded from a copy in pageable memory: the chunks are pinned, so hand over the chunk"
+    must(not pageable, due, *pageable)
     early = [span for span in trace if span.kind == "wait"][:1]
     must(
         not early or early[0].start >= trace.find("launch weigh")[-1].start,
@@ -165,18 +171,18 @@ def hostile_back(mine: Any, _model: Any) -> None:
     data = agt.pin(filled(4_000_000, 1.0))
     for _ in range(3):  # each time other pieces are held back
         parts = call(mine, lambda part: agt.h2d(part).to_host(), data)  # pyright: ignore
-        call(lambda: [np.asarray(part) for part in parts])  # noqa: B023 - called at once
+        equal(call(lambda: np.concatenate([np.asarray(part) for part in parts])), data)  # noqa: B023 - called at once
 
 
 BUFFERS = [(5, 1_000_000), (2, 1_000_000), (1, 1000)]
-CHUNKS = [(5, 3, 1024, 512), (4, 2, 1024, 512)]
+CHUNKS = [(5, 3, 256, 128), (4, 2, 256, 128), (2, 1, 256, 128)]
 
 EXERCISES = (
     Exercise("02b-two-buffers", "Two buffers in turn", "upload_all",
              runs(_refill, _two_buffers, BUFFERS, "{} chunks"),
              runs(_refill, _uploaded, [(5, 100)], "")),
     Exercise("02b-chunked-overlap", "A pipeline of chunks", "pipeline",
-             runs(_pipeline, _chunked, CHUNKS, "{} chunks and {} streams"),
+             runs(_pipeline, _chunked, CHUNKS, "{:chunk} and {:stream}"),
              runs(_pipeline, _chunks_in_order, [(5, 3, 64, 16)], "")),
     Exercise("02b-challenge", "Challenge: there and back", "there_and_back",
              runs(_there_and_back, _back, [(4_000_000,)], ""),

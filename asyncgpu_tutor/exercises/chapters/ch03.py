@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Generator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any, cast
 from unittest.mock import patch
 
@@ -11,35 +12,27 @@ import numpy as np
 
 import asyncgpu_tutor as agt
 from asyncgpu_tutor.exercises.checks import schedule
-from asyncgpu_tutor.exercises.checks.building import built, run_of
+from asyncgpu_tutor.exercises.checks.building import built, run_now, run_of
 from asyncgpu_tutor.exercises.checks.operations import noise
 from asyncgpu_tutor.exercises.checks.results import Array, equal, in_order, of_dtype
 from asyncgpu_tutor.exercises.checks.trials import cases, runs
 from asyncgpu_tutor.exercises.device import host_arrays
-from asyncgpu_tutor.exercises.exercise import Exercise, case, compared, must
-from asyncgpu_tutor.exercises.internals import Download, Make, lane_of
-from asyncgpu_tutor.exercises.sandbox import Observed, call, call_plain, neighbour, observe
+from asyncgpu_tutor.exercises.exercise import Exercise, Rejected, case, compared, must
+from asyncgpu_tutor.exercises.internals import Download, Make
+from asyncgpu_tutor.exercises.sandbox import Observed, call, neighbour, no_pauses, observe
 
 
 # ------------------------------------------------------------------ leaves by hand
 @contextmanager
 def _by_hand() -> Generator[None]:
     """Reject an answer if one of the course's own leaf operations runs in the block, whatever calls it."""
-    ran: list[str] = []
 
-    def noted(kind: type[agt.DeviceOp[Any]]) -> Any:
-        plain = kind._enqueue
+    def ready_made(op: agt.DeviceOp[Any], _: object) -> None:
+        due = f"the course's own `{op.label}` did the work: build one by hand, with "
+        raise Rejected(due + "`agt.with_context` and the verbs of the `context`")
 
-        def enqueue(op: agt.DeviceOp[Any], context: agt.types.ExecutionContext) -> Any:
-            ran.append(op.label)
-            return plain(op, context)
-
-        return patch.object(kind, "_enqueue", enqueue)
-
-    with noted(Download), noted(Make):
+    with patch.object(Download, "_enqueue", ready_made), patch.object(Make, "_enqueue", ready_made):
         yield
-    due = f"the course's own `{ran[0] if ran else ''}` did the work: build one by hand, with "
-    must(not ran, due + "`agt.with_context` and the verbs of the `context`")
 
 
 def _contents(results: list[Any]) -> list[Array]:
@@ -58,24 +51,20 @@ def _made_by_hand(
     name: str,
     kind: str,
     args: Callable[[], tuple[Any, ...]],
-    change: Any = None,
-    times: int = 2,
+    change: Callable[[], object] = lambda: None,
 ) -> list[Any]:
-    """The results of an operation that runs nothing before it is run, and then has one span of this kind.
-
-    A `change` to the host's array is made before each run.
-    """
-    expected = observe(model(*args()).sync).trace
+    """Two results of an operation that has one span of this kind a run; there is a `change` before each."""
+    expected, stream = observe(model(*args()).sync).trace, agt.create_stream()
     op, results = built(name, mine, expected, *args()), list[Any]()
-    for _ in range(times):
-        if change is not None:
-            change += 1
+    for _ in range(2):
+        change()
         with _by_hand():
-            run = observe(op.sync)
+            run = run_now(op, stream)
         with compared(run.trace, expected):
             schedule.launches(run.trace, kind, 1)
             for span in [s for s in run.trace.device_spans if s.kind != kind][:1]:
                 must(False, f"`{span.name}` ran as well, and isn't needed", span)
+            schedule.on_stream(run.trace, kind, stream.number, "context.stream")
         results.append(run.result)
     return results
 
@@ -86,7 +75,8 @@ def _host(shape: tuple[int, ...], dtype: str) -> Array:
 
 def _upload(mine: Any, model: Any, shape: tuple[int, ...], dtype: str) -> None:
     host = _host(shape, dtype)
-    arrays = _made_by_hand(mine, model, "upload", "h2d", lambda: (host,), host)
+    more = partial(np.add, host, 1, host)
+    arrays = _made_by_hand(mine, model, "upload", "h2d", lambda: (host,), more)
     contents = _contents(arrays)
     of_dtype(arrays[0], host.dtype)
     with case("a host array that changed before the operation was run"):
@@ -102,31 +92,42 @@ def _blank(mine: Any, model: Any, shape: tuple[int, ...], dtype: str) -> None:
 
 
 def _download(mine: Any, model: Any, shape: tuple[int, ...], dtype: str) -> None:
-    host = _host(shape, dtype)
-    # Each time an array of its own, because an answer may use it up.
-    given = (mine, model, "download", "d2h", lambda: (agt.h2d(host).sync(),))
-    (result,) = _made_by_hand(*given, times=1)
+    host, device = _host(shape, dtype), agt.current_device()
+    arrays = [agt.h2d(host).sync() for _ in range(2)]  # one each, because an answer may use it up
+    given, memory = iter(arrays), arrays[1].memory
+
+    def change() -> None:
+        np.add(host, 1, host)
+        device.copy_from_host_async(memory, host, device.default_stream)
+        device.synchronize()
+
+    first, result = _made_by_hand(mine, model, "download", "d2h", lambda: (next(given),), change)
     equal(result, host)
     of_dtype(result, host.dtype)
+    with case("the first of two results, looked at after the second run"):
+        equal(first, host - 1)
 
 
 # ------------------------------------------------------------------ running
 def _twice(mine: Any, model: Any, seed: int, n: int) -> None:
     """Each run of one operation uploads what the array holds by then, and computes anew."""
     x = agt.pin(noise(seed, n))
-    run_it = run_of("positive", mine, model, x)
-    for number in range(1, 6):
+    run_it, found = run_of("positive", mine, model, x), list[tuple[Any, Array]]()
+    for number in range(1, 12):
         x[:] = noise(seed + 10 * number, n)
         with case(f"run {number} of one operation"), run_it("h2d", "relu") as run:
-            equal(run.result, np.maximum(x, 0))
+            found.append((run.result, np.maximum(x, 0)))
+            equal(*found[-1])
+    with case("the result of run 1, looked at after the others"):
+        equal(*found[0])
 
 
 JOB, TURNS = "job", 100
-Way = tuple[Observed, int, Array]
+Way = tuple[Observed, agt.types.Stream, Array]
 
 
 def _loaded_and_fetched(answer: Any, seed: int, n: int, us: float) -> Way:
-    """Try an answer on a copy to the device and one back; its stream's number and the right result, too."""
+    """Try an answer on a copy to the device and one back; its stream and the right result, too."""
     host, array, stream = agt.pin(noise(seed, n)), agt.zeros(n).sync(), agt.create_stream()
 
     def enqueue(context: agt.types.ExecutionContext) -> agt.DeviceOp[None]:
@@ -137,27 +138,25 @@ def _loaded_and_fetched(answer: Any, seed: int, n: int, us: float) -> Way:
     fetch = agt.d2h(array.borrow()).named("fetch")
 
     def run() -> Any:
-        got = call_plain(answer, load, fetch, lambda: agt.work(us, JOB), stream)
+        got = call(answer, load, fetch, lambda: agt.work(us, JOB), stream)
         return np.asarray(got)  # raises if the copy has not arrived
 
-    return observe(run), stream.number, host
+    return observe(run), stream, host
 
 
 def _which_way(found: Way, *_sizes: float) -> None:
     """Both run on the given stream, the job is done while the first is at work, and the host waits once."""
-    run, number, _ = found
-    for span in run.trace.device_spans:
-        due = f"`{span.name}` ran on {lane_of(run.trace, span)}, which is not the stream that was given"
-        must(span.stream == number, due, span)
+    run, given, _ = found
+    schedule.only_on(run.trace, given)
     schedule.each_once(run.trace, "h2d", "d2h", JOB)
     schedule.overlapping(run.trace, JOB, "start both, do the job, and only then wait")
     why = "the stream keeps `fetch` behind `load`, so wait once, at the end"
     schedule.waits(run.trace, 1, why)
+    _complete(found)
     due = "the host was busy until the device was done, asking again and again, or with a pause: wait once, "
     end = max(span.end for span in run.trace.device_spans)
     slept = any(span.kind == "wait" and span.start < end for span in run.trace)
     must(slept, due + "by `synchronize` or a `sync`")
-    _complete(found)
 
 
 def _complete(found: Way, *_sizes: float) -> None:
@@ -225,9 +224,9 @@ def check_small_arrays(mine: Any, model: Any) -> float:
             _rows(run.result, right)
     with run_it() as run:
         took = schedule.below(SMALL_ARRAYS_US, run.trace)
-    with case("two runs in flight, each with numbers of its own"):
+    with case("three runs in flight, each with numbers of its own"):
         op, runs = mine(hosts), list[tuple[Any, list[Array]]]()
-        for number in (3, 4):
+        for number in (3, 4, 5):
             right = _refilled(hosts, number)
             runs.append((call(op.async_on, agt.create_stream()), right))
         call(agt.synchronize)
@@ -254,6 +253,6 @@ EXERCISES = (
              runs(_loaded_and_fetched, _complete, [(3, 1000, 10.0)], "")),
     Exercise("03-largest", "Look inside, without blocking", "largest",
              runs(_with_neighbour, _polite, LARGE, "{1} elements"),
-             runs(_with_neighbour, _is_largest, [(3, 1000, -10)], "")),
+             runs(no_pauses()(_with_neighbour), _is_largest, [(3, 1000, -10)], "")),
     Exercise("03-challenge", "Challenge: sixteen small arrays", "small_arrays", check_small_arrays),
 )  # fmt: skip

@@ -9,13 +9,13 @@ import numpy as np
 
 import asyncgpu_tutor as agt
 from asyncgpu_tutor.exercises.checks import schedule
-from asyncgpu_tutor.exercises.checks.building import built, run_of
-from asyncgpu_tutor.exercises.checks.operations import cuda, noise
+from asyncgpu_tutor.exercises.checks.building import built, run_now, run_of
+from asyncgpu_tutor.exercises.checks.operations import cuda, noise, operation
 from asyncgpu_tutor.exercises.checks.results import each_equal, equal
 from asyncgpu_tutor.exercises.checks.trials import cases, tuple_of
 from asyncgpu_tutor.exercises.exercise import Exercise, compared, must
 from asyncgpu_tutor.exercises.internals import lane_of
-from asyncgpu_tutor.exercises.sandbox import observe, on_fresh_device
+from asyncgpu_tutor.exercises.sandbox import call, observe, on_fresh_device
 
 BLOCK = 256
 # Each kernel gets a name of its own, so that it can be found in a trace.
@@ -77,7 +77,9 @@ def _saxpy(mine: Any, model: Any, seed: int, n: int, a: float) -> None:
     """Building runs nothing; the run has two uploads and one launch."""
     x, y = random(seed, n), random(seed + 100, n)
     right = a * x + y
-    with run_of("async_saxpy", mine, model, agt.Kernel(SAXPY), a, x, y)("saxpy") as run:
+    run_it = run_of("async_saxpy", mine, model, agt.Kernel(SAXPY), a, x, y)
+    call(call(mine, agt.Kernel(SAXPY), 7.0, y, x).sync)  # described, and run, in between
+    with run_it("saxpy") as run:
         schedule.launches(run.trace, "h2d", 2)
         schedule.launches(run.trace, "d2d", 0)
         equal(run.result, right)
@@ -92,7 +94,7 @@ def _integers(seed: int, n: int) -> Any:
 def _summed(name: str, factor: int, n: int) -> Callable[[Any], agt.DeviceOp[agt.DeviceArray]]:
     """A function that sums a matrix's rows, in few threads, so that two of its kernels fit side by side."""
     kernel = agt.Kernel(ROW_SUMS.replace("NAME", name).replace("FACTOR", f"{factor}.0f"))
-    return lambda matrix: kernel(n, matrix, agt.zeros(n).partition(128)).output()
+    return lambda op: kernel(n, operation(name, op), agt.zeros(n).partition(128)).output()
 
 
 def _subtracted(n: int) -> Callable[[Any, Any], agt.DeviceOp[Any]]:
@@ -133,10 +135,9 @@ def _diamond(mine: Any, model: Any, seed: int, n: int) -> None:
 FILTERED_US = 330.0
 
 
-def check_filtered(mine: Any, model: Any) -> float:
+def _filtered(mine: Any, model: Any, seed: int, n: int) -> float:
     """The sum of the four is right, and takes less time than one thing after the other."""
-    n = 1024
-    x = _integers(1, n)
+    x = _integers(seed, n)
     right = 10 * x.sum(axis=1)
     filters = [_summed(f"filter{i}", i + 1, n) for i in range(4)]
     kernel = _pairwise("join", "x[i] + y[i]")
@@ -145,14 +146,14 @@ def check_filtered(mine: Any, model: Any) -> float:
         return _into_new(kernel, p, q, n)
 
     expected = on_fresh_device(lambda: observe(model(x, filters, join).sync).trace)
-    run = observe(built("filtered", mine, expected, x, filters, join).sync)
+    run = run_now(built("filtered", mine, expected, x, filters, join))
     equal(run.result, right)
     with compared(run.trace, expected):
         return schedule.below(FILTERED_US, run.trace)
 
 
-FACTORS = [(1, 1000, [3.0, 2.0, 5.0]), (2, 300, [-1.0, 0.5])]
-SAXPYS = [(1, 1000, 2.0), (2, 4096, -0.5)]
+FACTORS = [(1, 1000, [3.0, 2.0, 2.0, 5.0]), (2, 300, [-1.0, 0.5])]
+SAXPYS = [(1, 1000, 2.0), (2, 4096, -0.5), (3, 1000, 1.5)]
 NUMBERS, SQUARE = "{1} elements", "{1} x {1} numbers"
 
 EXERCISES = (
@@ -165,5 +166,6 @@ EXERCISES = (
              cases(_side_by_side, [(1, 1024), (2, 700)], SQUARE)),
     Exercise("04-diamond", "A diamond", "diamond",
              cases(_diamond, [(1, 1536), (2, 300)], SQUARE), cases(_diamond, [(3, 100)], SQUARE)),
-    Exercise("04-challenge", "Challenge: four filters", "filtered", check_filtered),
+    Exercise("04-challenge", "Challenge: four filters", "filtered",
+             cases(_filtered, [(1, 1024), (2, 1024)], SQUARE)),
 )  # fmt: skip

@@ -12,11 +12,11 @@ import asyncgpu_tutor as agt
 from asyncgpu_tutor.exercises.chapters.ch04 import BLOCK, NUMBERS, SAXPY, SQUARE, random, several
 from asyncgpu_tutor.exercises.checks import schedule
 from asyncgpu_tutor.exercises.checks.building import run_of
-from asyncgpu_tutor.exercises.checks.operations import cuda
+from asyncgpu_tutor.exercises.checks.operations import cuda, operation
 from asyncgpu_tutor.exercises.checks.results import brief, each_equal, equal, listed
 from asyncgpu_tutor.exercises.checks.trials import cases
 from asyncgpu_tutor.exercises.exercise import Exercise, case, compared, must
-from asyncgpu_tutor.exercises.sandbox import Observed, observe
+from asyncgpu_tutor.exercises.sandbox import Observed, held, observe
 
 HEAT = cuda("04b_heat")
 COOLED_US = 390.0
@@ -27,7 +27,8 @@ def _halves(mine: Any, model: Any, seed: int, n: int) -> None:
     x, y, saxpy = random(seed, n), random(seed + 1, n), agt.Kernel(SAXPY)
 
     def way(a: float) -> Callable[[agt.DeviceOp[agt.DeviceArray]], agt.DeviceOp[Any]]:
-        return lambda op: saxpy(n, a, op, agt.zeros(n).partition(BLOCK)).output().to_host()
+        out, name = agt.zeros(n).partition(BLOCK), "fg"[a > 2]
+        return lambda op: saxpy(n, a, operation(name, op), out).output().to_host()
 
     source = agt.zip(agt.h2d(x), agt.h2d(y)).map(tuple)
     with run_of("halves", mine, model, source, way(2.0), way(3.0))() as run:
@@ -76,7 +77,7 @@ def _workers(mine: Any, model: Any, seed: int, n: int, number: int) -> None:
 
 def _spawned(ops: Sequence[Any]) -> Observed:
     async def others() -> Any:
-        return await asyncio.gather(*[agt.spawn(op) for op in ops])
+        return await asyncio.gather(*[agt.spawn(op.map(held)) for op in ops])
 
     return observe(others)
 

@@ -2,34 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Sequence
-from contextlib import contextmanager
-from dataclasses import replace
+from collections.abc import Callable, Sequence
 from typing import Any, cast
+from unittest.mock import patch
 
 import numpy as np
 
 import asyncgpu_tutor as agt
 from asyncgpu_tutor.exercises.checks import schedule
-from asyncgpu_tutor.exercises.checks.operations import cuda
+from asyncgpu_tutor.exercises.checks.operations import busy, cuda
 from asyncgpu_tutor.exercises.checks.results import a_number
 from asyncgpu_tutor.exercises.checks.trials import cases, runs
-from asyncgpu_tutor.exercises.exercise import Exercise, case, compared, must
-from asyncgpu_tutor.exercises.internals import count, find_spec
-from asyncgpu_tutor.exercises.sandbox import call, observe, private_device
+from asyncgpu_tutor.exercises.exercise import Exercise, Rejected, case, compared, must
+from asyncgpu_tutor.exercises.internals import count
+from asyncgpu_tutor.exercises.sandbox import SLOW_US, call, observe, private_device, slow_memory
 
 # Each step needs the one before it, so a job takes as long as one likes and still fills one block only.
 WALK = cuda("05_walk")
-STEP_US = 1.0
-
-
-@contextmanager
-def _slow_memory() -> Generator[None]:
-    """A device on which a step takes about `STEP_US`, so that long jobs are quickly simulated."""
-    spec = find_spec("h200")
-    spec = replace(spec, name="H200 with slow memory", load_clocks=STEP_US * spec.clock_mhz)
-    with private_device(spec=spec):
-        yield
 
 
 def _walks(steps: Sequence[int]) -> list[agt.DeviceOp[Any]]:
@@ -53,6 +42,18 @@ def _policy(answer: Callable[..., Any], name: str, *args: Any) -> agt.Scheduling
     return policy
 
 
+def _at_home(answer: Callable[..., Any], name: str, *args: Any) -> None:
+    """Its streams are of the device that a policy belongs to, which need not be the current one."""
+    policy = _policy(answer, name, *args)
+    with private_device() as home:
+        policy.bind(home)
+    if hasattr(policy, "expect"):
+        call(cast(Any, policy).expect, 1.0)
+    stream = call(policy.next_stream)
+    due = "of a policy for another device than the current one, the stream isn't on that device: make it by "
+    must(stream.device is home, due + "`self.device.create_stream()`")
+
+
 def _run(policy: agt.SchedulingPolicy, steps: Sequence[int]) -> agt.Trace:
     """Have the policy place a job for each entry; it is told beforehand how long each one takes."""
     ops = _walks(steps)
@@ -60,7 +61,7 @@ def _run(policy: agt.SchedulingPolicy, steps: Sequence[int]) -> agt.Trace:
 
     def place_all() -> None:
         for op, number in zip(ops, steps, strict=True):
-            cast(Any, policy).expect(number * STEP_US)
+            cast(Any, policy).expect(number * SLOW_US)
             op.async_on(policy.next_stream())
         agt.synchronize()
 
@@ -78,25 +79,32 @@ def _at_most(trace: agt.Trace, size: int) -> None:
 
 
 # ------------------------------------------------------------------ round robin
+def _ready_made(_: object) -> None:
+    raise Rejected("the course's own `StreamPoolRoundRobin` picked the stream: write your own")
+
+
 def _turns(policy: agt.SchedulingPolicy, number: int) -> agt.Trace:
     """Run operations one by one, as any program does that uses this policy."""
     ops = _walks([1] * number)
+    busy()
 
     def run_all() -> None:
-        with agt.using(policy=policy):
+        own = patch.object(agt.StreamPoolRoundRobin, "next_stream", _ready_made)
+        with own, agt.using(policy=policy):
             for op in ops:
                 op.sync()
 
     return observe(run_all).trace
 
 
-@_slow_memory()
+@slow_memory()
 def _round_robin(mine: Any, model: Any, size: int) -> None:
     """The policy uses so many streams, each in its turn, and none of them is another pool's."""
-    number = 2 * size + 1
+    number = 4 * size + 1
     expected = _turns(model(size), number)
     trace = _turns(_policy(mine, "RoundRobin", size), number)
     with compared(trace, expected):
+        schedule.waits(trace, number, "a policy says which stream is next, and waits for nobody")
         _at_most(trace, size)
         jobs = _jobs(trace)
         for i, job in enumerate(jobs):
@@ -117,10 +125,11 @@ def _round_robin(mine: Any, model: Any, size: int) -> None:
 def check_round_robin(mine: Any, model: Any) -> None:
     """The policy is right for pools of several sizes, and for a device that was chosen after it was made."""
     cases(_round_robin, [(3,), (1,), (4,)], "a pool of {}")(mine, model)
-    with _slow_memory():
+    with slow_memory():
         early = _policy(mine, "RoundRobin", 2)
         with private_device(), case("a policy that was made before its device was chosen"):
             _turns(early, 2)
+    _at_home(mine, "RoundRobin", 2)
 
 
 # ------------------------------------------------------------------ pool size
@@ -135,7 +144,8 @@ def _pool_size(mine: Any, model: Any, *sizes: int) -> None:
 
 
 DRAWN = np.random.default_rng(0).integers(1, (900, 90, 40), (60, 3)).tolist()
-POOLS = [(120, 40, 16), (100, 40, 16), (35, 40, 16), (1000, 25, 3), *map(tuple, DRAWN)]
+FRACTIONS = [(100.9, 25.2, 16), (100.01, 25, 16)]
+POOLS = [(120, 40, 16), (100, 40, 16), (35, 40, 16), (1000, 25, 3), *FRACTIONS, *map(tuple, DRAWN)]
 
 
 # ------------------------------------------------------------------ least loaded
@@ -148,7 +158,7 @@ def _score(trace: agt.Trace, size: int) -> float:
     return max(*lengths, sum(lengths) / size) / trace.metrics().device_makespan
 
 
-@_slow_memory()
+@slow_memory()
 def _least_loaded(mine: Any, model: Any, size: int, steps: Sequence[int]) -> None:
     """The score is at least nine tenths of the solution's."""
     expected = _run(model(size), steps)
@@ -159,6 +169,7 @@ def _least_loaded(mine: Any, model: Any, size: int, steps: Sequence[int]) -> Non
         last = max(_jobs(trace), key=lambda span: span.end)
         due = f"the score is {got:.2f}, and {right:.2f} is possible: `{last.name}` ends last, on a "
         must(got >= CLOSE * right, due + "stream that had more to do than the others", last)
+    _at_home(mine, "LeastLoaded", size)
 
 
 # ------------------------------------------------------------------ when it pays
@@ -208,7 +219,7 @@ PROGRAMS: list[tuple[str, str, Callable[[], list[agt.DeviceOp[Any]]]]] = [
 ]
 
 
-@_slow_memory()
+@slow_memory(ordinal=1)
 def _bound(mine: Any, model: Any, _name: str, wall: str, make: Callable[[], Any]) -> None:
     """The bound is the solution's, for programs that different things hold up."""
     ops, stream = make(), agt.create_stream()
@@ -224,7 +235,7 @@ CHALLENGE = [258, 16, 16, 16] * 3  # µs, every fourth long, as in the first pic
 EARLY_US = 430.0
 
 
-@_slow_memory()
+@slow_memory()
 def _challenged(answer: Any) -> agt.Trace:
     jobs = list(zip(_walks(CHALLENGE), map(float, CHALLENGE), strict=True))
     return observe(answer, jobs).trace
@@ -238,6 +249,7 @@ def _closed_early(trace: agt.Trace) -> float:
 
 MIXES = [
     (3, [900, 150, 150] * 3),
+    (3, [450, *[45] * 20]),
     (2, [600, 600, 200, 200, 200, 200, 900, 100]),
     (4, [300, 700, 100, 900, 200, 800, 400, 600, 150, 500, 250, 1000]),
 ]

@@ -19,7 +19,7 @@ from asyncgpu_tutor.exercises.checks.trials import cases, runs, tuple_of
 from asyncgpu_tutor.exercises.device import host_arrays, moved
 from asyncgpu_tutor.exercises.exercise import Exercise, Rejected, case, compared, must
 from asyncgpu_tutor.exercises.internals import SimDevice, count, happens_before
-from asyncgpu_tutor.exercises.sandbox import Observed, call_plain, observe, on_fresh_device
+from asyncgpu_tutor.exercises.sandbox import Observed, observe, on_fresh_device
 
 
 # ------------------------------------------------------------------ the stages
@@ -142,7 +142,7 @@ def _captured(answer: Any, number: int) -> tuple[Any, agt.types.Stream, list[Arr
     stream = agt.create_stream()
     hosts = [agt.pin(filled(100_000 + i, i)) for i in range(number)]
     ops = [agt.h2d(host).to_host().named(f"op {i}") for i, host in enumerate(hosts)]
-    return sandbox.call(call_plain, answer, ops, stream), stream, hosts
+    return sandbox.call(answer, ops, stream), stream, hosts
 
 
 def _launch(graph: Any, stream: agt.types.Stream, *_: object) -> Observed:
@@ -242,7 +242,7 @@ def _race(answer: Any) -> Observed:
     """The second run, on other numbers than the first had; both have to be right."""
     inputs = agt.data.seed_inputs(64, RUNNERS)
     batches = [agt.pin(batch) for batch in inputs.batches]
-    go = sandbox.call(call_plain, answer, _mlp, batches, *_shared(inputs.w0, inputs.w1))
+    go = sandbox.call(answer, _mlp, batches, *_shared(inputs.w0, inputs.w1))
 
     async def once() -> list[Array]:
         returned: Any = go()

@@ -72,23 +72,15 @@ def _submit(op: Op, stream: agt.types.Stream) -> Any:
     return agt.with_context(lambda context: agt.value(op(context))).async_on(stream)
 
 
-def _plain(answer: Any, *args: Any) -> Any:
-    """Call the answer, which `call` would not do with one that makes a generator: it would run that."""
-    if not callable(answer):
-        return sandbox.call(answer, *args)
-    return sandbox.call(lambda: [answer(*args)])[0]
-
-
 def _observed(op: Op, stream: agt.types.Stream) -> Observed:
-    """Observe a run of the operation; see `_plain`."""
+    """Observe a run of the operation."""
 
-    def run() -> list[Any]:
+    def run() -> Any:
         result = _submit(op, stream)
         stream.synchronize()
-        return [result]
+        return result
 
-    seen = observe(run)
-    return Observed(seen.result[0], seen.trace)
+    return observe(run)
 
 
 def _twice(op: Op) -> tuple[Observed, Observed]:
@@ -110,7 +102,7 @@ def _described(name: str, answer: Any, *args: Callable[[Any], Any]) -> Op:
 
         return enqueue
 
-    op = _plain(answer, *map(watched, args))
+    op = sandbox.call(answer, *map(watched, args))
     early = False
     due = f"`{name}` should return an operation, a function that takes a context, and returned "
     must(callable(op), due + brief(op))
@@ -213,7 +205,7 @@ LAPS = 12  # around the pool
 
 def _round_robin(mine: Any, _model: Any, size: int) -> None:
     """Each stream has its turn, and no two policies have one in common."""
-    next_stream, other = _plain(mine, size), _plain(mine, size)
+    next_stream, other = sandbox.call(mine, size), sandbox.call(mine, size)
     due = "`round_robin` should return a function that names the next stream, and returned "
     must(callable(next_stream), due + brief(next_stream))
     both = [(sandbox.call(next_stream), sandbox.call(other)) for _ in range(LAPS * size)]

@@ -7,10 +7,11 @@ from contextlib import AbstractContextManager, contextmanager
 from typing import Any, cast
 
 import asyncgpu_tutor as agt
+from asyncgpu_tutor.exercises.checks.operations import busy
 from asyncgpu_tutor.exercises.checks.schedule import each_once, lazy
 from asyncgpu_tutor.exercises.device import moved
 from asyncgpu_tutor.exercises.exercise import compared, must
-from asyncgpu_tutor.exercises.sandbox import Observed, observe
+from asyncgpu_tutor.exercises.sandbox import Observed, held, observe
 
 
 def built(
@@ -21,6 +22,7 @@ def built(
     A run of the solution's, `expected`, is drawn beside what was run too early. The `cure` ends what is said
     to an answer that returns something else.
     """
+    busy()
     building = observe(answer, *args)
     with compared(building.trace, expected):
         lazy(building.trace)
@@ -28,6 +30,14 @@ def built(
     cause = f"`{name}` should return an operation, and returned {type(op).__name__}{cure}"
     must(isinstance(op, agt.DeviceOp), cause)
     return cast(agt.DeviceOp[Any], op)
+
+
+def run_now(op: agt.DeviceOp[Any], *stream: agt.types.Stream) -> Observed:
+    """Run an operation, on a stream if one is given; of arrays without a handle, it yields early copies."""
+    results, how = list[Any](), op.map(held)
+    run = observe(lambda: results.append(how.sync_on(*stream) if stream else how.sync()))
+    run.result = results[0]
+    return run
 
 
 def run_of(
@@ -45,7 +55,7 @@ def run_of(
     @contextmanager
     def run_it(*once: str) -> Generator[Observed]:
         with moved() as numbers:
-            run = observe(op.sync)
+            run = run_now(op)
         with compared(run.trace, expected):
             each_once(run.trace, *once)
             yield run

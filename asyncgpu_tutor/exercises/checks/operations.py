@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 import asyncgpu_tutor as agt
+from asyncgpu_tutor.exercises.exercise import must
 
 Array = npt.NDArray[Any]
 
@@ -44,6 +45,18 @@ def own_sizes(number: int, size: int) -> list[int]:
 def round_trip(size: int, number: float) -> agt.DeviceOp[Array]:
     """Copy to the device and back; what comes back is `number` everywhere."""
     return agt.h2d(agt.pin(filled(size, number))).to_host()
+
+
+def busy() -> None:
+    """Keep the device at work for 200 us, so that whoever waits for it is seen to."""
+    agt.h2d(agt.pin(np.zeros(10_000_000, np.uint8))).async_on(agt.create_stream())
+
+
+def operation(name: str, given: Any) -> Any:
+    """An argument of the function of this name, which an answer has to call with an operation."""
+    due = f"`{name}` takes an operation, and your function called it with {type(given).__name__}"
+    must(isinstance(given, agt.DeviceOp), due)
+    return given
 
 
 def computed(rows: int, columns: int, number: float) -> agt.DeviceOp[Array]:

@@ -8,7 +8,7 @@ from typing import Any, cast
 
 from asyncgpu_tutor.exercises.checks.results import brief, is_number
 from asyncgpu_tutor.exercises.exercise import case, must
-from asyncgpu_tutor.exercises.sandbox import call, call_plain
+from asyncgpu_tutor.exercises.sandbox import call
 
 # In words, and what makes the arguments anew: an answer may change what it is given.
 Case = tuple[str, Callable[[], tuple[Any, ...]]]
@@ -27,7 +27,7 @@ def reads(
         for words, make in cases():
             expected = model(*make())
             with case(words):
-                same(f"`{name}`", call(call_plain, mine, *make()), expected, wanted)
+                same(f"`{name}`", call(mine, *make()), expected, wanted)
 
     return check
 

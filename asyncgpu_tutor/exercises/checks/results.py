@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 import asyncgpu_tutor as agt
+from asyncgpu_tutor.exercises.device import STALE
 from asyncgpu_tutor.exercises.exercise import Rejected, case, must
 from asyncgpu_tutor.exercises.sandbox import call
 
@@ -69,9 +70,7 @@ def equal(got: object, expected: Array) -> None:
     array = cast(Array, got)
     if not isinstance(got, np.ndarray) or array.dtype == object:
         what = got if not isinstance(got, np.ndarray) else array.tolist()
-        cure = ": `.numpy()` gives the array" if isinstance(what, agt.types.HostArray) else ""
-        cure = ": `await` it" if isinstance(what, asyncio.Future) else cure
-        raise Rejected(f"a NumPy array should come out, and not {brief(what)}{cure}")
+        raise Rejected(f"a NumPy array should come out, and not {brief(what)}")
     fits = array.shape == expected.shape
     must(fits, f"the result has shape {array.shape}, and should have {expected.shape}")
     if np.array_equal(array, expected):  # much sooner known than whether all are close
@@ -86,6 +85,9 @@ def equal(got: object, expected: Array) -> None:
         cause += "be zero: add up in a variable of your own, and write that"
         added = abs(array[index] - UNWRITTEN - expected[index]) < ROUNDING  # it may be nan
         must(not added, cause)
+        due = f"element {place} of the result was not there yet: wait for the device before you hand it over "
+        due += "or read it, since the `buffer` of a handle waits for nobody"
+        must(array[index].tobytes() != STALE * array.itemsize, due)
         shown = "" if whole else ".6g"
         mine, right = format(array[index], shown), format(expected[index], shown)
         raise Rejected(f"element {place} is {mine}, and should be {right}")
@@ -137,5 +139,10 @@ def in_order(
 
 def brief(thing: Any) -> str:
     """A few words on something that an answer gave, with its type."""
+    kind = type(thing).__name__
+    if isinstance(thing, asyncio.Future):  # the state that it is in by now is the check's own doing
+        return f"a {kind}: `await` it"
+    if isinstance(thing, agt.types.HostArray):
+        return f"a {kind}: wait for the device, and then `.numpy()` gives the array"
     text = repr(thing).partition("\n")[0]
-    return f"{text if len(text) <= 50 else text[:47] + '...'} ({type(thing).__name__})"
+    return f"{text if len(text) <= 50 else text[:47] + '...'} ({kind})"

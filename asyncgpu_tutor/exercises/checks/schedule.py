@@ -14,10 +14,8 @@ from asyncgpu_tutor.exercises.exercise import Rejected, must
 from asyncgpu_tutor.exercises.internals import (
     count,
     happens_before,
-    lane_name,
     lane_of,
     overlap_between,
-    stream_numbers,
 )
 
 DUE = {0: "shouldn't {} at all", 1: "should {} once"}
@@ -61,13 +59,11 @@ def one_stream(trace: agt.Trace) -> None:
         must(span.stream == first.stream, cause, first, span)
 
 
-def on_stream(trace: agt.Trace, name: str, stream: int) -> None:
-    """The first span of this name was on the stream to which the device has given this number."""
+def on_stream(trace: agt.Trace, name: str, stream: int, called: str) -> None:
+    """The first span of this name was on the stream of this number, which the answer knows by a name."""
     span = _first(trace, name)
-    if span.stream != stream:
-        number = stream_numbers(trace).get((span.device, stream))
-        right = "another one, on which nothing ran" if number is None else lane_name(number)
-        raise Rejected(f"`{name}` ran on {lane_of(trace, span)}, and belongs on {right}", span)
+    cause = f"`{name}` ran on {lane_of(trace, span)} of the picture, which isn't `{called}`, where it belongs"
+    must(span.stream == stream, cause, span)
 
 
 def only_on(trace: agt.Trace, *given: agt.types.Stream) -> None:

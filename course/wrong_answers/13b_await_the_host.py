@@ -80,7 +80,7 @@ struct Ask {
 """
 
 
-# %% id=13b-ask cause="call 0 was answered 1000000007, and `answer` is 0"
+# %% id=13b-ask cause="reads the answer of a packet that the host has"
 ASK = r"""
 struct Ask {
     Hostcalls host;
@@ -92,6 +92,37 @@ struct Ask {
         packet = hostcall_try_begin(host);
         hostcall_ask(host, packet, 16, a, 0, 0);
         answer = hostcall_answer(host, packet);
+        return READY;
+    }
+};
+"""
+
+
+# %% id=13b-ask cause="call 0 was answered 1000000007, and `answer` is 1000000000"
+ASK = r"""
+struct Ask {
+    Hostcalls host;
+    unsigned long long a;
+    int step, packet;
+    unsigned long long answer;
+    __device__ Poll poll()
+    {
+        if (step == 0) {
+            packet = hostcall_try_begin(host);
+            if (packet < 0) return PENDING;
+            step = 1;
+        }
+        if (step == 1) {
+            hostcall_ask(host, packet, 16, a, 0, 0);
+            step = 2;
+        }
+        if (step == 2) {
+            if (!hostcall_done(host, packet)) return PENDING;
+            __threadfence_system();
+            answer = hostcall_answer(host, packet) / 10 * 10;
+            hostcall_end(host, packet);
+            step = 3;
+        }
         return READY;
     }
 };
@@ -142,7 +173,7 @@ __global__ void both(unsigned long long* mail, unsigned long long* stack, int a,
 """
 
 
-# %% id=13b-drop cause="that was dropped, and by then somebody else had it"
+# %% id=13b-drop cause="gives back a packet that the host has"
 DROPPED = r"""
 __device__ void dropped(const Hostcalls& host, int step, int packet)
 {

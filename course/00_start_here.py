@@ -471,8 +471,9 @@ progress("00")
 # | [13b_await_the_host](13b_await_the_host.ipynb) | have several calls of a kernel under way at once, hang up on one without losing it, and read ahead |
 # | [14_gallery](14_gallery.ipynb) | see the ideas of the course at work in six pictures, from Mandelbrot to attention |
 # | [15_several_gpus](15_several_gpus.ipynb) | split work over several GPUs, and let them talk while they work |
+# | [16_several_machines](16_several_machines.ipynb) | send work to GPUs of other machines, and carry on when one of them dies |
 #
-# The course is really four books, and you can stop after each of them with something whole. *One GPU, driven from Python* (00 to 07) ends with the project. In *Where the time goes* (08 to 10) you find out, and get faster. In *The GPU decides* (11 to 14) the decisions move into kernels. And *More than one GPU* (from 15) gives the first one company. **In a hurry?** The shortest way to the project is 01, 02, 03, 04, 06 and 07.
+# The course is really four books, and you can stop after each of them with something whole. *One GPU, driven from Python* (00 to 07) ends with the project. In *Where the time goes* (08 to 10) you find out, and get faster. In *The GPU decides* (11 to 14) the decisions move into kernels. And *More than one GPU* (15 to 16) gives the first one company. **In a hurry?** The shortest way to the project is 01, 02, 03, 04, 06 and 07.
 #
 # Every chapter is also in `solutions/`, with its exercises solved, and the [glossary](../docs/glossary.md) knows what others call things.
 #

@@ -789,7 +789,7 @@ if device.simulated:
 # - All ranks call the same collectives in the same order. If they don't, they wait for ever, or they get wrong numbers and no error.
 # - Talk while you work: start an all-reduce as soon as its numbers are there. What can't be hidden is the last one.
 #
-# The [glossary](../docs/glossary.md) has the words. And if the other GPU is in another machine? [Two machines and an evening](../docs/cluster.md) takes the road out of the box, where it's a hundred times narrower.
+# The [glossary](../docs/glossary.md) has the words. And if the other GPU is in another machine? **Next:** [16_several_machines](16_several_machines.ipynb) takes the road out of the box, where it's a hundred times narrower.
 
 # %% id=score
 score(half, road, library, order, hidden)

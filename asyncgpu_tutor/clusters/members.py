@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Coroutine, Iterator
 from functools import partial
 from itertools import count
 from types import TracebackType
@@ -15,8 +16,8 @@ import numpy.typing as npt
 from asyncgpu_tutor.arrays.handles import DeviceArray
 from asyncgpu_tutor.arrays.host import in_containers
 from asyncgpu_tutor.clusters.recipes import ready_to_travel
-from asyncgpu_tutor.clusters.remote import Kept, RemoteArray
-from asyncgpu_tutor.errors import UsageError
+from asyncgpu_tutor.clusters.remote import Kept, RemoteArray, StaysHere
+from asyncgpu_tutor.errors import UsageError, WorkerLostError
 from asyncgpu_tutor.ops.array_operations import h2d
 from asyncgpu_tutor.ops.collectives import Group
 from asyncgpu_tutor.ops.leaves import value
@@ -27,7 +28,7 @@ T = TypeVar("T")
 numbers = count(1)  # of clusters in this process
 
 
-class Gpu(ABC):
+class Gpu(StaysHere, ABC):
     """One worker and its GPU. Calling it runs a recipe there: ``await gpus[1](op)``.
 
     Attributes
@@ -42,6 +43,9 @@ class Gpu(ABC):
         self.rank = rank
         self.name = name
         self.closed = False
+        self._loop = asyncio.get_running_loop()
+        self._lost: asyncio.Future[str] = self._loop.create_future()
+        self._going: set[asyncio.Task[Any]] = set()  # what nobody awaits, until it is done
 
     def __repr__(self) -> str:
         return f"<{self.name}: await gpu(op) runs op there>"
@@ -70,14 +74,48 @@ class Gpu(ABC):
         op = value(np.asarray(host)).and_then(
             partial(_upload, name)
         )  # it is pinned where it is copied from
+        op._label = f"put {name}" if name else "put"
         op._used = True
         return self._received(await self._run(op))
+
+    def lose(self, why: str) -> None:
+        """It is gone: whoever waits for it, or asks it from now on, gets a `WorkerLostError`.
+
+        A cluster calls this when it finds out. Call it to see what your program does then.
+        """
+        if not self._lost.done():
+            self._lost.set_result(why)
 
     def _check(self) -> None:
         if self.closed:
             raise UsageError(
                 f"{self.name} belongs to a closed cluster: use it inside the block of async with"
             )
+
+    def _check_alive(self) -> None:
+        if self._lost.done():
+            raise WorkerLostError(
+                f"{self.name} is gone ({self._lost.result()}), and with it what was on its GPU. The others "
+                "go on: put what is needed on one of them, or open the cluster again"
+            )
+
+    def _start(self, work: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
+        task = self._loop.create_task(work)
+        self._going.add(task)
+        task.add_done_callback(self._done)
+        return task
+
+    def _done(self, task: asyncio.Task[Any]) -> None:
+        self._going.discard(task)
+        if not task.cancelled():
+            task.exception()  # whoever awaits it gets it; if nobody does, it was cancelled
+
+    async def _first(self, call: asyncio.Task[Any]) -> None:
+        """Wait for a call, or for the end of its worker. Cancelling stops the waiting only."""
+        await asyncio.wait({call, self._lost}, return_when=asyncio.FIRST_COMPLETED)
+        if not call.done():
+            call.cancel()
+            self._check_alive()
 
     def _received(self, result: Any) -> Any:
         def take(thing: Any) -> Any:
@@ -94,7 +132,7 @@ class Gpu(ABC):
         """Nobody has a handle to this array any more."""
 
 
-class Cluster:
+class Cluster(StaysHere):
     """The GPUs of a cluster, by rank; made by `cluster`, in whose block they can be used."""
 
     def __init__(self, name: str) -> None:

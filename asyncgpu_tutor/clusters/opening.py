@@ -8,7 +8,12 @@ from asyncgpu_tutor.errors import UsageError
 
 
 def cluster(
-    where: str = "sim", gpus: int | None = None, *, machines: int = 1, device: str = "auto"
+    where: str = "sim",
+    gpus: int | None = None,
+    *,
+    machines: int = 1,
+    apart: bool = False,
+    device: str = "auto",
 ) -> Cluster:
     """GPUs of this machine or of others, for recipes: ``async with agt.cluster(...) as gpus``.
 
@@ -21,6 +26,10 @@ def cluster(
         How many. Without it 2 that are simulated, or all that there are.
     machines : int
         Over how many machines simulated GPUs are spread: between those there is a network.
+    apart : bool
+        Simulated GPUs as if each were in a process of its own: a call takes a millisecond, and 2.3 ms for a
+        megabyte that goes along. A recording has a range for each call, which says how many bytes were
+        ``sent`` and ``received``, and how many arrays were then ``kept`` there.
     device : {"auto", "sim", "cuda"}
         What a worker of Dask runs recipes on.
 
@@ -46,8 +55,10 @@ def cluster(
             "a cluster needs at least one GPU and machine, and the device 'auto', 'sim' or 'cuda': got "
             f"gpus={gpus!r}, machines={machines!r}, device={device!r}"
         )
+    if apart and where != "sim":
+        raise UsageError(f"apart=True is for a simulated cluster, and not for {where!r}")
     if where in ("sim", "cuda"):
-        return LocalCluster(where, gpus, machines)
+        return LocalCluster(where, gpus, machines, apart=apart)
     if "://" in where:
         from asyncgpu_tutor.clusters.over_dask import DaskCluster
 

@@ -12,7 +12,7 @@ import asyncio
 import importlib
 import os
 import platform
-from collections.abc import Coroutine, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from types import TracebackType
 from typing import Any, Self
@@ -27,7 +27,6 @@ from asyncgpu_tutor.errors import (
     ClusterError,
     CollectiveError,
     DeviceUnavailableError,
-    WorkerLostError,
 )
 from asyncgpu_tutor.ops.collectives import Group, Ledger, forget_group, name_group
 from asyncgpu_tutor.ops.operation import DeviceOp
@@ -109,9 +108,6 @@ class DaskGpu(Gpu):
         super().__init__(rank, f"gpu {rank} ({address})")
         self.address = address
         self._actor, self._client, self._ledgers = actor, client, ledgers
-        self._loop = asyncio.get_running_loop()
-        self._lost: asyncio.Future[str] = self._loop.create_future()
-        self._going: set[asyncio.Task[Any]] = set()  # what nobody awaits, until it is done
 
     async def _run(self, op: DeviceOp[Any]) -> Any:
         self._check_alive()
@@ -145,15 +141,12 @@ class DaskGpu(Gpu):
         return await self._end(self._start(self._call(method, *args)))
 
     async def _end(self, call: asyncio.Task[Any]) -> Any:
-        await asyncio.wait({call, self._lost}, return_when=asyncio.FIRST_COMPLETED)
-        if not call.done():
-            call.cancel()
-            self._check_alive()
+        await self._first(call)
         try:
             return call.result()
         except OSError as error:  # a connection that broke
             self.lose(str(error))
-            raise WorkerLostError(self._words()) from error
+            self._check_alive()
 
     async def _call(self, method: str, *args: Any) -> Any:
         with self._client.as_current():  # an actor looks for its client when it is first asked
@@ -162,32 +155,6 @@ class DaskGpu(Gpu):
             except RuntimeError as error:  # Dask knows already that it is gone
                 raise ConnectionError(str(error)) from error
         return await answer
-
-    def lose(self, why: str) -> None:
-        """It is gone: whoever waits for it, and whoever asks it from now on, hears so."""
-        if not self._lost.done():
-            self._lost.set_result(why)
-
-    def _check_alive(self) -> None:
-        if self._lost.done():
-            raise WorkerLostError(self._words())
-
-    def _words(self) -> str:
-        return (
-            f"{self.name} is gone ({self._lost.result()}), and with it what was on its GPU. The others go "
-            "on: put what is needed on one of them, or open the cluster again"
-        )
-
-    def _start(self, work: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
-        task = self._loop.create_task(work)
-        self._going.add(task)
-        task.add_done_callback(self._done)
-        return task
-
-    def _done(self, task: asyncio.Task[Any]) -> None:
-        self._going.discard(task)
-        if not task.cancelled():
-            task.exception()  # whoever awaits it gets it; if nobody does, it was cancelled
 
     def _forget(self, task: asyncio.Task[Any]) -> None:
         if not task.cancelled() and task.exception() is None:

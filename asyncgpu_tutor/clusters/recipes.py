@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import pickle
-import warnings
 from collections.abc import Iterator
 from importlib import import_module
 from types import FunctionType, MethodType, ModuleType
@@ -14,11 +13,11 @@ import numpy as np
 
 from asyncgpu_tutor.arrays.handles import DeviceArray, Partition
 from asyncgpu_tutor.arrays.host import HostArray
-from asyncgpu_tutor.clusters.remote import Fetch, RemoteArray
+from asyncgpu_tutor.clusters.remote import Fetch, StaysHere
 from asyncgpu_tutor.errors import ByValueWarning, CannotTravelError
 from asyncgpu_tutor.kernels.kernel import Kernel
 from asyncgpu_tutor.ops.collectives import Group
-from asyncgpu_tutor.ops.operation import DeviceOp, as_op
+from asyncgpu_tutor.ops.operation import DeviceOp, as_op, warn_at
 
 # What nothing is looked for in: it travels as it is, or by its name.
 _CLOSED = (
@@ -77,9 +76,14 @@ def _walk(thing: Any, seen: set[int], depth: int = 0) -> Iterator[Any]:
         return
     seen.add(id(thing))
     yield thing
-    if not isinstance(thing, np.ndarray | DeviceArray | Partition | HostArray | RemoteArray):
+    if not isinstance(thing, np.ndarray | DeviceArray | Partition | HostArray | StaysHere):
         for _, part in parts(thing):
             yield from _walk(part, seen, depth + 1)
+
+
+def host_arrays(thing: Any) -> list[np.ndarray[Any, Any]]:
+    """The host arrays that something holds, a recipe or a result: they travel with it, by value."""
+    return [part for part in _walk(thing, set()) if isinstance(part, np.ndarray)]
 
 
 def ready_to_travel(op: Any, where: str) -> DeviceOp[Any]:
@@ -89,12 +93,9 @@ def ready_to_travel(op: Any, where: str) -> DeviceOp[Any]:
     """
     recipe = as_op(op)
     recipe._used = True  # that it was sent is enough: here nobody will run it
-    data: list[np.ndarray[Any, Any]] = []
     for thing in _walk(recipe, set()):
-        if isinstance(thing, RemoteArray):
-            raise CannotTravelError(
-                f"recipe {recipe.label!r} holds {thing!r}: put its op() into the recipe instead"
-            )
+        if isinstance(thing, StaysHere):
+            raise CannotTravelError(f"recipe {recipe.label!r} holds {thing!r}: {thing.instead}")
         if isinstance(thing, DeviceArray | Partition):
             array = thing.array if isinstance(thing, Partition) else thing
             raise CannotTravelError(
@@ -103,18 +104,15 @@ def ready_to_travel(op: Any, where: str) -> DeviceOp[Any]:
                 "x = await gpu.put(host), "
                 "and use x.op(); or make the array in the recipe"
             )
-        if isinstance(thing, np.ndarray):
-            data.append(cast("np.ndarray[Any, Any]", thing))
-    if data:
+    if data := host_arrays(recipe):
         sizes = ", ".join(f"{array.shape} {array.dtype}" for array in data[:3])
         total = sum(array.nbytes for array in data)
-        warnings.warn(
+        words = (
             f"recipe {recipe.label!r} takes {total:,} bytes along to {where}, in {len(data)} host "
             f"array{'s' * (len(data) > 1)} ({sizes}), each time you send it. Put the data there once, "
-            "as in x = await gpu.put(host), and use x.op()",
-            ByValueWarning,
-            stacklevel=3,
+            "as in x = await gpu.put(host), and use x.op()"
         )
+        warn_at(*recipe._origin(), words, ByValueWarning)
     return recipe
 
 

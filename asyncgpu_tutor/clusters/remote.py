@@ -7,7 +7,7 @@ import weakref
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import count
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -64,7 +64,15 @@ class Kept:
     name: str
 
 
-class RemoteArray:
+class StaysHere:
+    """What no recipe can hold; `instead` says what to do."""
+
+    instead: ClassVar[str] = (
+        "the workers stay here. Work out first what the recipe needs to know of them"
+    )
+
+
+class RemoteArray(StaysHere):
     """A handle to an array that stays where it is, on the GPU of a worker.
 
     A recipe's arrays come back as these. The memory is freed when the last handle goes, and no recipe that
@@ -79,6 +87,8 @@ class RemoteArray:
     name : str
         For messages and traces.
     """
+
+    instead = "put its op() into the recipe instead"
 
     def __init__(self, kept: Kept, where: str, drop: Callable[[int], None]) -> None:
         self.where = where

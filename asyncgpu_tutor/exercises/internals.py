@@ -4,6 +4,7 @@ Otherwise checks are written as a learner writes a program, with `agt`.
 """
 
 from asyncgpu_tutor.arrays.host import in_containers
+from asyncgpu_tutor.clusters.in_process import LocalCluster
 from asyncgpu_tutor.devices import cuda_source
 from asyncgpu_tutor.devices.event_loop import completed
 from asyncgpu_tutor.devices.simulated import Machine, SimDevice, find_spec
@@ -18,6 +19,7 @@ from asyncgpu_tutor.traces.spans.vocabulary import count
 
 __all__ = [
     "Download",
+    "LocalCluster",
     "Machine",
     "Make",
     "SimDevice",

@@ -480,16 +480,19 @@ def choose(policy: SchedulingPolicy | None) -> tuple[Stream, SchedulingPolicy]:
 
 def warn_never_run(label: str, code: CodeType, at: int) -> None:
     """Warn that an operation built by this instruction of this code is gone, and was never run."""
+    words = (
+        f"operation {label!r} was built here and never run: an operation only describes work. Run it with "
+        "op.sync(), await op or agt.spawn(op), or make it a part of one that runs."
+    )
+    warn_at(code, at, words, NeverRunWarning)
+
+
+def warn_at(code: CodeType, at: int, words: str, kind: type[Warning]) -> None:
+    """Warn of an operation at the line that built it: whoever runs it may be asyncio."""
     file = code.co_filename
     lines = [line for start, end, line in code.co_lines() if start <= at < end and line is not None]
-    warnings.warn_explicit(
-        f"operation {label!r} was built here and never run: an operation only describes work. Run it with "
-        "op.sync(), await op or agt.spawn(op), or make it a part of one that runs.",
-        NeverRunWarning,
-        file,
-        lines[0] if lines else code.co_firstlineno,
-        registry=_warned.setdefault(file, {}),
-    )
+    line = lines[0] if lines else code.co_firstlineno
+    warnings.warn_explicit(words, kind, file, line, registry=_warned.setdefault(file, {}))
 
 
 # As `__warningregistry__` of a module: by it Python's filters know what they have shown. A loop warns once.

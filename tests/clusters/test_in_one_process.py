@@ -140,6 +140,11 @@ REFUSED: list[tuple[Callable[[Any], agt.DeviceOp[Any]], type[Exception], str]] =
     ),
     (lambda x: agt.value(x).map(lambda y: y), CannotTravelError, r"put its op\(\)"),
     (lambda x: x.op().to_host(), DeviceMismatchError, "is on gpu 1"),
+    (
+        lambda x: agt.value(None).map(partial(print, x.gpus)),
+        CannotTravelError,
+        "the workers stay here",
+    ),
     (lambda _: 7, agt.errors.NotAnOperationError, "DeviceOp is needed"),  # type: ignore[return-value, list-item]
 ]
 
@@ -148,7 +153,8 @@ REFUSED: list[tuple[Callable[[Any], agt.DeviceOp[Any]], type[Exception], str]] =
 async def test_what_cannot_travel_is_refused(build: Any, error: Any, message: str) -> None:
     with agt.using("sim:0"):
         async with agt.cluster("sim", gpus=2) as gpus:
-            x = await gpus[1].put(NUMBERS)
+            x: Any = await gpus[1].put(NUMBERS)
+            x.gpus = gpus
             with pytest.raises(error, match=message):
                 await gpus[0](build(x))
 
@@ -158,6 +164,9 @@ async def test_an_array_that_goes_along_by_value_is_said() -> None:
         host = agt.pin(NUMBERS)
         with pytest.warns(ByValueWarning, match=r"32 bytes along to gpu 0 .*\(8,\) float32"):
             await gpus[0](agt.value(None).and_then(lambda _: agt.h2d(host)))
+        with pytest.warns(ByValueWarning) as caught:
+            await asyncio.gather(gpus[0](agt.h2d(host)))
+        assert caught[0].filename == __file__  # and not asyncio's, which runs it
         with warnings.catch_warnings(action="error"):
             await gpus[0].put(host)
 
@@ -190,11 +199,77 @@ def test_a_cluster_lasts_as_long_as_its_block() -> None:
         ("nowhere", {}, "not a cluster: say 'sim', 'cuda', or the address"),
         ("sim", {"gpus": 0}, "gpus=0"),
         ("sim", {"device": "tpu"}, "device='tpu'"),
+        ("cuda", {"apart": True}, "is for a simulated cluster"),
     ],
 )
 def test_no_such_cluster(where: str, how: Any, message: str) -> None:
     with pytest.raises(UsageError, match=message):
         agt.cluster(where, **how)
+
+
+async def test_gpus_that_are_apart_charge_for_each_call_and_for_the_bytes_of_all_on_one_link() -> (
+    None
+):
+    megabyte = agt.pin(np.zeros(1 << 18, np.float32))
+    async with agt.cluster("sim", gpus=2, apart=True) as gpus:
+        with agt.record() as trace:
+            one, _ = await asyncio.gather(
+                gpus[0].put(megabyte, "one"), gpus[1].put(megabyte, "two")
+            )
+            await gpus[0](one.op().to_host())
+    calls = [span for span in trace if span.kind == "range"]
+    facts = [(s.name, *(s.detail[k] for k in ("gpu", "sent", "received", "kept"))) for s in calls]
+    assert facts == [
+        ("gpu 0: put one", 0, megabyte.nbytes, 0, 1),
+        ("gpu 1: put two", 1, megabyte.nbytes, 0, 1),
+        ("gpu 0: remote array", 0, 0, megabyte.nbytes, 1),
+    ]
+    first, second, home = (span.duration for span in calls)
+    way = megabyte.nbytes / (64e6 / 0.15e6)  # us
+    assert first == pytest.approx(1000 + way, rel=0.1)
+    assert second == pytest.approx(1000 + 2 * way, rel=0.1)  # it waits until the first has left
+    assert home == pytest.approx(first, rel=0.1)
+
+
+async def test_a_failure_far_away_is_an_error_here_and_takes_as_long() -> None:
+    async with agt.cluster("sim", gpus=1, apart=True) as gpus:
+        kernel = agt.Kernel("__global__ void bad(float* x) { x[99] = 1; }")
+        with agt.record() as trace, pytest.raises(agt.errors.OutOfBoundsError):
+            await gpus[0](kernel(agt.zeros(4), grid=1, block=1))
+    assert [span.duration > 1000 for span in trace if span.kind == "range"] == [True]
+
+
+@pytest.mark.parametrize("apart", [False, True])
+async def test_a_worker_that_is_lost_is_an_error_of_those_who_need_it(apart: bool) -> None:
+    async with agt.cluster("sim", gpus=2, apart=apart) as gpus:
+        heap = gpus[1].device.heap
+        x = await gpus[1].put(NUMBERS, "lost with it")
+        with agt.record() as trace:
+            waiting = [asyncio.create_task(gpu(agt.ones(2).to_host())) for gpu in gpus]
+            await asyncio.sleep(0)
+            gpus[1].lose("the plug is out")
+            here, there = await asyncio.gather(*waiting, return_exceptions=True)
+        assert here.tolist() == [1.0, 1.0]
+        for error in (there, *(await asyncio.gather(gpus[1](x.op()), return_exceptions=True))):
+            with pytest.raises(agt.errors.WorkerLostError, match=r"gpu 1 \(sim:1\) is gone .*plug"):
+                raise error
+        assert "lost with it" not in {memory.name for memory in heap.alive()}
+        assert {span.device for span in trace.find("fill")} == (
+            {"sim:0"} if apart else {"sim:0", "sim:1"}
+        )
+        assert (await gpus[0](agt.ones(1).to_host())).tolist() == [1.0]
+
+
+async def test_what_nobody_waits_for_any_more_is_freed_when_it_comes() -> None:
+    async with agt.cluster("sim", gpus=1, apart=True) as gpus:
+        with agt.record() as trace:
+            task = asyncio.create_task(gpus[0](agt.ones(4)))
+            await asyncio.sleep(0)
+            task.cancel()
+            await asyncio.wait({task})
+            await gpus[0](agt.value(None))
+        kept = [span.detail["kept"] for span in trace if span.kind == "range"]
+        assert (task.cancelled(), trace.find("fill") != [], kept) == (True, True, [1, 0])
 
 
 def test_it_is_the_same_every_time() -> None:

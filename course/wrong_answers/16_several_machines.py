@@ -1,0 +1,516 @@
+"""Plausible wrong answers to the exercises of course/16_several_machines.py; see tools/build_notebooks.py."""
+
+
+# %% id=16-recipe cause="the workers were called 2 times, and 1 would do"
+async def in_one(gpu, x, stages):
+    op = x.op()
+    for stage in stages:
+        op = op.and_then(stage)
+    done = await gpu(op)
+    return await gpu(done.op().to_host())
+
+
+# %% id=16-recipe cause="`stage_0` ran 0 times, and should run once"
+async def in_one(gpu, x, stages):
+    op = x.op()
+    for stage in stages:
+        op = op.and_then(lambda array: stage(array))
+    return await gpu(op.to_host())
+
+
+# %% id=16-recipe cause="with 3 stages, element 0 is"
+async def in_one(gpu, x, stages):
+    op = x.op()
+    for stage in reversed(stages):
+        op = op.and_then(stage)
+    return await gpu(op.to_host())
+
+
+# %% id=16-recipe cause="a NumPy array should come out"
+async def in_one(gpu, x, stages):
+    op = x.op()
+    for stage in stages:
+        op = op.and_then(stage)
+    return await gpu(op)
+
+
+# %% id=16-recipe cause="no kernel ran: an operation does nothing until a worker gets it"
+async def in_one(gpu, x, stages):
+    op = x.op()
+    for stage in stages:
+        op.and_then(stage)
+    return await gpu(op.to_host())
+
+
+# %% id=16-recipe cause="the workers were called 0 times"
+async def in_one(gpu, x, stages):
+    op = x.op()
+    for stage in stages:
+        op = op.and_then(stage)
+    return op.to_host().sync()
+
+
+# %% id=16-recipe cause="`stage_0` ran 2 times, and should run once"
+async def in_one(gpu, x, stages):
+    op = x.op()
+    for stage in stages:
+        op = op.and_then(stage)
+    await gpu(op)
+    return await gpu(op.to_host())
+
+
+# %% id=16-recipe cause="`in_one` should be an `async def`"
+def in_one(gpu, x, stages):
+    op = x.op()
+    for stage in stages:
+        op = op.and_then(stage)
+    return op.to_host().sync()
+
+
+# %% id=16-recipe cause="the host has computed it"
+async def in_one(gpu, x, stages):
+    op = x.op()
+    for stage in stages:
+        op = op.and_then(stage)
+    return 1.0 * np.array(await gpu(op.to_host())) + 1e-6
+
+
+# %% id=16-place cause="71,680 bytes were sent, and 40,960 are enough"
+async def score_all(gpus, weights, batches, layer):
+    results = []
+    for i, x in enumerate(batches):
+        gpu = gpus[i % len(gpus)]
+        there = await gpu.put(weights)
+        results.append(await gpu(there.op().and_then(lambda w: layer(x, w))))
+    return results
+
+
+# %% id=16-place cause="another worker"
+async def score_all(gpus, weights, batches, layer):
+    there = await gpus[0].put(weights)
+    results = []
+    for i, x in enumerate(batches):
+        results.append(await gpus[i % len(gpus)](there.op().and_then(lambda w: layer(x, w))))
+    return results
+
+
+# %% id=16-place cause="the GPUs ran [4, 0] of the 4 batches"
+async def score_all(gpus, weights, batches, layer):
+    there = await gpus[0].put(weights)
+    return [await gpus[0](there.op().and_then(lambda w: layer(x, w))) for x in batches]
+
+
+# %% id=16-place cause="with batch 0, element"
+async def score_all(gpus, weights, batches, layer):
+    there = [await gpu.put(weights) for gpu in gpus]
+    calls = []
+    for i, x in enumerate(batches):
+        k = i % len(gpus)
+        calls.append(gpus[k](there[k].op().and_then(lambda w: layer(x, w))))
+    return await asyncio.gather(*calls)
+
+
+# %% id=16-place cause="with batch 1, element"
+async def score_all(gpus, weights, batches, layer):
+    results = []
+    for k, gpu in enumerate(gpus):
+        there = await gpu.put(weights)
+        for x in batches[k :: len(gpus)]:
+            results.append(await gpu(there.op().and_then(lambda w: layer(x, w))))
+    return results
+
+
+# %% id=16-place cause="71,680 bytes were sent, and 40,960 are enough"
+async def score_all(gpus, weights, batches, layer):
+    there = [await gpu.put(weights) for gpu in gpus]
+    results = []
+    for i, x in enumerate(batches):
+        gpu = gpus[i % len(gpus)]
+        if i < len(gpus):
+            results.append(await gpu(agt.h2d(weights).and_then(lambda w: layer(x, w))))
+        else:
+            results.append(await gpu(there[i % len(gpus)].op().and_then(lambda w: layer(x, w))))
+    return results
+
+
+# %% id=16-place cause="no kernel ran"
+async def score_all(gpus, weights, batches, layer):
+    return [x @ weights for x in batches]
+
+
+# %% id=16-place cause="put its op() into the recipe instead"
+async def score_all(gpus, weights, batches, layer):
+    there = [await gpu.put(weights) for gpu in gpus]
+    results = []
+    for i, x in enumerate(batches):
+        k = i % len(gpus)
+        w = there[k]
+        results.append(await gpus[k](agt.value(w).and_then(lambda w: layer(x, w))))
+    return results
+
+
+# %% id=16-place cause="the workers stay here"
+async def score_all(gpus, weights, batches, layer):
+    there = [await gpu.put(weights) for gpu in gpus]
+
+    def share(k):
+        return lambda w: agt.zip(*[layer(x, w) for x in batches[k :: len(gpus)]])
+
+    parts = [await gpus[k](there[k].op().and_then(share(k))) for k in range(len(gpus))]
+    return [parts[i % len(gpus)][i // len(gpus)] for i in range(len(batches))]
+
+
+# %% id=16-place cause="let each recipe refer to nothing but its own batch"
+async def score_all(gpus, weights, batches, layer):
+    n, there = len(gpus), [await gpu.put(weights) for gpu in gpus]
+
+    def share(k):
+        return lambda w: agt.zip(*[layer(x, w) for x in batches[k::n]])
+
+    parts = [await gpus[k](there[k].op().and_then(share(k))) for k in range(len(gpus))]
+    return [parts[i % len(gpus)][i // len(gpus)] for i in range(len(batches))]
+
+
+# %% id=16-handles cause="in 8 rounds, and x has 256"
+async def settle(gpu, x, step, limit):
+    x = await gpu.put(x)
+    while True:
+        both = await gpu(x.op().and_then(step))
+        x = both[0]
+        home = await gpu(x.op().to_host())
+        if (await gpu(both[1].op().to_host()))[0] < limit:
+            return home
+
+
+# %% id=16-handles cause="the workers were called 18 times, and 10 would do"
+async def settle(gpu, x, step, limit):
+    x = await gpu.put(x)
+    while True:
+        x, moved = await gpu(x.op().and_then(step))
+        if (await gpu(moved.op().to_host()))[0] < limit:
+            return await gpu(x.op().to_host())
+
+
+# %% id=16-handles cause="bytes were sent to the GPU in 8 rounds"
+async def settle(gpu, x, step, limit):
+    def home(arrays):
+        return agt.zip(agt.d2h(arrays[0]), agt.d2h(arrays[1]))
+
+    while True:
+        there = await gpu.put(x)
+        x, moved = await gpu(there.op().and_then(step).and_then(home))
+        if moved[0] < limit:
+            return x
+
+
+# %% id=16-handles cause="`settle` ran 9 times, and should run 8 times"
+async def settle(gpu, x, step, limit):
+    def look(arrays):
+        return agt.zip(agt.value(arrays[0]), agt.d2h(arrays[1]))
+
+    x = await gpu.put(x)
+    moved = [limit]
+    while moved[0] >= limit:
+        x, moved = await gpu(x.op().and_then(step).and_then(look))
+    x, moved = await gpu(x.op().and_then(step).and_then(look))
+    return await gpu(x.op().to_host())
+
+
+# %% id=16-handles cause="a NumPy array should come out"
+async def settle(gpu, x, step, limit):
+    def look(arrays):
+        return agt.zip(agt.value(arrays[0]), agt.d2h(arrays[1]))
+
+    x = await gpu.put(x)
+    while True:
+        x, moved = await gpu(x.op().and_then(step).and_then(look))
+        if moved[0] < limit:
+            return x
+
+
+# %% id=16-handles cause="`settle` ran 10 times, and should run 8 times"
+async def settle(gpu, x, step, limit):
+    x = await gpu.put(x)
+    for _ in range(10):
+        x, moved = await gpu(x.op().and_then(step))
+    return await gpu(x.op().to_host())
+
+
+# %% id=16-handles cause="TypeError"
+async def settle(gpu, x, step, limit):
+    x = await gpu.put(x)
+    while True:
+        x, moved = await gpu(x.op().and_then(step))
+        if moved[0] < limit:
+            return await gpu(x.op().to_host())
+
+
+# %% id=16-handles cause="12 times, and 10 would do"
+async def settle(gpu, x, step, limit):
+    def look(arrays):
+        return agt.zip(agt.value(arrays[0]), agt.d2h(arrays[1]))
+
+    first = await gpu.put(x)
+    x = await gpu(first.op())
+    x = await gpu(x.op())
+    while True:
+        x, moved = await gpu(x.op().and_then(step).and_then(look))
+        if moved[0] < limit:
+            return await gpu(x.op().to_host())
+
+
+# %% id=16-drop cause="at one time there were 3 arrays on the worker"
+async def best(gpu, recipes):
+    top, kept = -np.inf, None
+    for recipe in recipes:
+        array, score = await gpu(recipe)
+        if score[0] > top:
+            top, kept = score[0], array
+    return kept
+
+
+# %% id=16-drop cause="at one time there were 4 arrays on the worker"
+async def best(gpu, recipes):
+    found = await asyncio.gather(*[gpu(recipe) for recipe in recipes])
+    return max(found, key=lambda pair: pair[1][0])[0]
+
+
+# %% id=16-drop cause="element 0 is"
+async def best(gpu, recipes):
+    for recipe in recipes:
+        kept = None
+        kept, score = await gpu(recipe)
+    return kept
+
+
+# %% id=16-drop cause="element 0 is"
+async def best(gpu, recipes):
+    top, kept = np.inf, None
+    for recipe in recipes:
+        array, score = await gpu(recipe)
+        if score[0] < top:
+            top, kept = score[0], array
+        del array
+    return kept
+
+
+# %% id=16-drop cause="should return a handle"
+async def best(gpu, recipes):
+    top, kept = -np.inf, None
+    for recipe in recipes:
+        array, score = await gpu(recipe)
+        if score[0] > top:
+            top, kept = score[0], await gpu(array.op().to_host())
+        del array
+    return kept
+
+
+# %% id=16-drop cause="5 times, and 4 would do: send each recipe once"
+async def best(gpu, recipes):
+    scores = []
+    for recipe in recipes:
+        array, score = await gpu(recipe)
+        del array
+        scores.append(score[0])
+    array, _ = await gpu(recipes[int(np.argmax(scores))])
+    return array
+
+
+# %% id=16-drop cause="at one time there were 4 arrays on the worker"
+async def best(gpu, recipes):
+    best.history = []
+    for recipe in recipes:
+        best.history.append(await gpu(recipe))
+    return max(best.history, key=lambda pair: pair[1][0])[0]
+
+
+# %% id=16-challenge cause="Every call has its millisecond"
+async def spread(gpus, there, batches, layer):
+    async def all_of(k):
+        return [await gpus[k](there[k].op().and_then(lambda w: layer(x, w))) for x in batches[k :: len(gpus)]]
+
+    parts = await asyncio.gather(*[all_of(k) for k in range(len(gpus))])
+    return [parts[i % len(gpus)][i // len(gpus)] for i in range(len(batches))]
+
+
+# %% id=16-challenge cause="with batch 0, element"
+async def spread(gpus, there, batches, layer):
+    calls = []
+    for i, x in enumerate(batches):
+        k = i % len(gpus)
+        calls.append(gpus[k](there[k].op().and_then(lambda w: layer(x, w))))
+    return await asyncio.gather(*calls)
+
+
+# %% id=16-challenge cause="the first answer came before GPU 1 was called at all"
+async def spread(gpus, there, batches, layer):
+    def send(k, x):
+        return gpus[k](there[k].op().and_then(lambda w: layer(x, w)))
+
+    results = [None] * len(batches)
+    for k in range(len(gpus)):
+        results[k :: len(gpus)] = await asyncio.gather(*[send(k, x) for x in batches[k :: len(gpus)]])
+    return results
+
+
+# %% id=16-challenge cause="the GPUs ran [8, 0] of the 8 batches"
+async def spread(gpus, there, batches, layer):
+    def send(x):
+        return gpus[0](there[0].op().and_then(lambda w: layer(x, w)))
+
+    return await asyncio.gather(*[send(x) for x in batches])
+
+
+# %% id=16-challenge cause="another worker"
+async def spread(gpus, there, batches, layer):
+    def send(i, x):
+        return gpus[i % len(gpus)](there[0].op().and_then(lambda w: layer(x, w)))
+
+    return await asyncio.gather(*[send(i, x) for i, x in enumerate(batches)])
+
+
+# %% id=16-challenge cause="should return a list of 8"
+async def spread(gpus, there, batches, layer):
+    def send(k, x):
+        return gpus[k](there[k].op().and_then(lambda w: layer(x, w)))
+
+    return await asyncio.gather(*[send(k, x) for k, x in zip(range(len(gpus)), batches)])
+
+
+# %% id=16-challenge cause="with batch 1, element"
+async def spread(gpus, there, batches, layer):
+    def send(k, x):
+        return gpus[k](there[k].op().and_then(lambda w: layer(x, w)))
+
+    return await asyncio.gather(*[send(k, x) for k in range(len(gpus)) for x in batches[k :: len(gpus)]])
+
+
+# %% id=16-challenge cause="`sgemm_naive` ran 16 times, and should run 8 times"
+async def spread(gpus, there, batches, layer):
+    def send(i, x):
+        k = i % len(gpus)
+        return gpus[k](there[k].op().and_then(lambda w: layer(x, w)))
+
+    await asyncio.gather(*[send(i, x) for i, x in enumerate(batches)])
+    return await asyncio.gather(*[send(i, x) for i, x in enumerate(batches)])
+
+
+# %% id=16-dies cause="a NumPy array should come out, and not WorkerLostError"
+async def careful(gpus, recipe, batches):
+    calls = [gpus[i % len(gpus)](recipe(x)) for i, x in enumerate(batches)]
+    return await asyncio.gather(*calls, return_exceptions=True)
+
+
+# %% id=16-dies cause="more than 20 times"
+async def careful(gpus, recipe, batches):
+    async def one(i, x):
+        while True:
+            try:
+                return await gpus[i % len(gpus)](recipe(x))
+            except agt.errors.WorkerLostError:
+                pass
+
+    return await asyncio.gather(*[one(i, x) for i, x in enumerate(batches)])
+
+
+# %% id=16-dies cause="2 times on GPUs that were never lost"
+async def careful(gpus, recipe, batches):
+    alive = list(gpus)
+    while True:
+        calls = [alive[i % len(alive)](recipe(x)) for i, x in enumerate(batches)]
+        results = await asyncio.gather(*calls, return_exceptions=True)
+        lost = {i % len(alive) for i, r in enumerate(results) if isinstance(r, agt.errors.WorkerLostError)}
+        if not lost:
+            return results
+        alive = [gpu for k, gpu in enumerate(alive) if k not in lost]
+
+
+# %% id=16-dies cause="gpu 0 (sim:0) is gone"
+async def careful(gpus, recipe, batches):
+    async def one(i, x):
+        try:
+            return await gpus[i % len(gpus)](recipe(x))
+        except agt.errors.WorkerLostError:
+            return await gpus[0](recipe(x))
+
+    return await asyncio.gather(*[one(i, x) for i, x in enumerate(batches)])
+
+
+# %% id=16-dies cause="with a recipe that fails"
+async def careful(gpus, recipe, batches):
+    alive = list(gpus)
+
+    async def one(i, x):
+        while True:
+            gpu = alive[i % len(alive)]
+            try:
+                return await gpu(recipe(x))
+            except Exception:
+                if gpu in alive and len(alive) > 1:
+                    alive.remove(gpu)
+
+    return await asyncio.gather(*[one(i, x) for i, x in enumerate(batches)])
+
+
+# %% id=16-dies cause="the first answer came before GPU 1 was called at all"
+async def careful(gpus, recipe, batches):
+    alive, results = list(gpus), []
+    for i, x in enumerate(batches):
+        while True:
+            gpu = alive[i % len(alive)]
+            try:
+                results.append(await gpu(recipe(x)))
+                break
+            except agt.errors.WorkerLostError:
+                alive.remove(gpu)
+                if not alive:
+                    raise
+    return results
+
+
+# %% id=16-dies cause="with no GPU that is left"
+async def careful(gpus, recipe, batches):
+    alive = list(gpus)
+
+    async def one(i, x):
+        while alive:
+            gpu = alive[i % len(alive)]
+            try:
+                return await gpu(recipe(x))
+            except agt.errors.WorkerLostError:
+                if gpu in alive:
+                    alive.remove(gpu)
+
+    return await asyncio.gather(*[one(i, x) for i, x in enumerate(batches)])
+
+
+# %% id=16-dies cause="`careful` should return a list of 4"
+async def careful(gpus, recipe, batches):
+    calls = [gpus[i % len(gpus)](recipe(x)) for i, x in enumerate(batches)]
+    results = await asyncio.gather(*calls, return_exceptions=True)
+    return [r for r in results if not isinstance(r, agt.errors.WorkerLostError)]
+
+
+# %% id=16-dies cause="the first answer came before GPU 1 was called at all"
+async def careful(gpus, recipe, batches):
+    alive = list(gpus)
+    while True:
+        try:
+            return await asyncio.gather(*[alive[0](recipe(x)) for x in batches])
+        except agt.errors.WorkerLostError:
+            alive.pop(0)
+            if not alive:
+                raise
+
+
+# %% id=16-dies cause="with 3 GPUs, number 2 lost after 700 µs, batch 0 ran 2 times on GPUs that were never lost"
+async def careful(gpus, recipe, batches):
+    async def one(x):
+        answers = await asyncio.gather(*[gpu(recipe(x)) for gpu in gpus], return_exceptions=True)
+        lost = agt.errors.WorkerLostError
+        found = [answer for answer in answers if not isinstance(answer, lost)]
+        if not found or isinstance(found[0], Exception):
+            raise (found or answers)[0]
+        return found[0]
+
+    return await asyncio.gather(*[one(x) for x in batches])

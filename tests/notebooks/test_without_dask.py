@@ -1,0 +1,32 @@
+"""Chapter 16 where Dask is not installed: the page says so, and goes on with simulated workers."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from pathlib import Path
+
+import matplotlib.pyplot as plt
+import pytest
+
+import asyncgpu_tutor as agt
+from asyncgpu_tutor import exercises
+from tests.notebooks.test_shared_gpu import SOLUTIONS, run
+
+
+@pytest.mark.filterwarnings("default")
+def test_the_page_runs_without_it(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    monkeypatch.setattr(exercises, "check", lambda *_: None)
+    cells = json.loads((SOLUTIONS / "16_several_machines.ipynb").read_text("utf-8"))["cells"]
+    with agt.using("sim") as device:
+        monkeypatch.setattr(agt, "use", lambda *_: device)
+        asyncio.run(run(["".join(c["source"]) for c in cells if c["cell_type"] == "code"], "16"))
+    plt.close("all")
+    said = capsys.readouterr().out
+    assert said.count("Dask isn't installed here") == 2
+    assert "12 recipes were sent for 8 batches" in said

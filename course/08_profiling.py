@@ -294,7 +294,7 @@ show("D", "Four streams, four tasks, no wait anywhere. And no two of them overla
      "A staircase again, but look at what the host does meanwhile.")
 
 # %% id=exhibit-e
-show("E", "Our benchmark takes 39 ms for a round. In production a round takes less than 0.4 ms. Which is wrong?",
+show("E", "Our benchmark takes 39 ms for a round. In production it takes less than 0.4 ms. Which is wrong?",
      "Nothing for a long time. At the far end, four kernels that are thinner than a pixel.")
 
 # %% id=exhibit-g
@@ -365,7 +365,8 @@ for found in agt.diagnose(swarm)[:2]:
 swarm.plot(
     title="swarm.py on an H100",
     lanes=("host", "streams"),
-    lesson="Bars thinner than a pixel are gathered, and drawn as high as they are busy: the GPU's lane is nearly "
+    lesson="Bars thinner than a pixel are gathered, and drawn as high as they are busy: the "
+    "GPU's lane is nearly "
     "flat. And you can't miss the hole of 138 ms in the middle.",
 )
 
@@ -526,7 +527,8 @@ two.between(begin, end + 1_000).plot(
     title="A step on two GPUs",
     lanes=("streams",),
     highlight="ncclDevKernel_AllReduce_Sum_f32_RING_LL",
-    lesson="The all-reduces stand out. GPU 1 is done early, and then has a long one, which ends when GPU 0's does.",
+    lesson="The all-reduces stand out. GPU 1 is done early, and then has a long one, which ends "
+    "when GPU 0's does.",
 )
 
 # %% id=gpus-reveal
@@ -817,7 +819,8 @@ for found in agt.diagnose(served):
 served.plot(
     title="Your server",
     lanes=("host", "streams"),
-    lesson="What does the host do while the GPU has nothing to do? And when both are busy, who could go side by side?",
+    lesson="What does the host do while the GPU has nothing to do? And when both are busy, who "
+    "could go side by side?",
 )
 
 # %% id=rehearse-check tags=asserts

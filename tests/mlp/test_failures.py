@@ -23,7 +23,7 @@ pytestmark = pytest.mark.usefixtures("sim")
     [
         (["--device", "gpu"], "'gpu' is not a device"),
         (["--dim", "0"], "dim=0"),
-        (["--input", "digits", "--dim", "32"], "--dim 32 was asked for"),
+        (["--input", "digits", "--dim", "32"], "--dim 32 does not fit"),
     ],
 )
 def test_what_cannot_be_had_is_one_line(mlp: Command, options: list[str], reason: str) -> None:

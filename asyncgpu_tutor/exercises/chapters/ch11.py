@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 from itertools import chain
+from math import isqrt
 from typing import Any, cast
 
 import numpy as np
@@ -19,7 +20,7 @@ from asyncgpu_tutor.exercises.checks.operations import cuda
 from asyncgpu_tutor.exercises.checks.results import Array, as_kernel, brief, equal, left_in
 from asyncgpu_tutor.exercises.checks.trials import cases, hasty, in_late_memory, returned, runs
 from asyncgpu_tutor.exercises.device import moved
-from asyncgpu_tutor.exercises.exercise import Exercise, Rejected, must
+from asyncgpu_tutor.exercises.exercise import Exercise, Rejected, case, must
 from asyncgpu_tutor.exercises.internals import count
 from asyncgpu_tutor.exercises.sandbox import Observed, call, observe
 
@@ -28,6 +29,8 @@ HALVE = cuda("11_halve")
 # The last thread of each block is late: it waits for the first of another block. So a meeting that does not
 # wait for all threads of a block can be told from one that does.
 STENCIL = cuda("11_stencil")
+# A grain that falls on a pile of sand, and a wave of toppling; both raise a flag if some cell has to topple.
+PILE = cuda("11_pile")
 GOAL_US = 200
 
 
@@ -98,6 +101,68 @@ def _flood(mine: Any, _model: Any, width: int, seed: int) -> None:
     writers = {*chain(*(s.threads.tolist() for s in seen.steps if s.write and s.array == name))}
     due = f"{count(len(writers), 'thread')} of 4 write `rounds[0]`: one is enough, and `if (i == 0)` leaves "
     must(len(writers) == 1, due + "it to that one")
+
+
+# ------------------------------------------------------------------ a graph decides
+def _piles(width: int) -> list[tuple[Array, int]]:
+    """Piles of sand, and the cell on which a grain falls."""
+    cells, middle = np.arange(width * width), width * width // 2
+    full = np.full(cells.size, 3, np.int32)
+    lone, heap = full * (cells == middle), 20 * full * (cells == 0)
+    some = np.random.default_rng(width).integers(0, 4, cells.size, np.int32)
+    return [(full, middle), (0 * full, 0), (lone, middle), (heap, 0), (some, 1)]
+
+
+def _toppled(sand: Array, where: int) -> tuple[Array, int]:
+    """The pile when it lies still after that grain, and the waves until then."""
+    sand, waves = np.pad(sand.reshape(isqrt(sand.size), -1), 1), 0
+    sand[1 + where // (width := len(sand) - 2), 1 + where % width] += 1
+    while (over := (sand >= 4) * np.int32(1))[1:-1, 1:-1].any():
+        slid = sum(np.roll(over, step, axis) for step in (1, -1) for axis in (0, 1))
+        sand, waves = np.pad((sand - 4 * over + slid)[1:-1, 1:-1], 1), waves + 1
+    return sand[1:-1, 1:-1].ravel(), waves
+
+
+def _slid(answer: Any, width: int) -> Observed:
+    """One graph, launched for each of the piles: what each launch leaves, and the waves that it counted."""
+    stream, empty = agt.create_stream(), np.zeros(width * width, np.int32)
+    sizes = {"sand": empty.size, "where": 1, "unstable": 1, "waves": 1}
+    arrays = [agt.zeros(n, np.int32, name=name).sync() for name, n in sizes.items()]
+    sand, where, unstable, waves = arrays
+
+    def drop() -> agt.DeviceOp[Any]:
+        given = [array.borrow() for array in arrays]
+        return agt.Kernel(PILE, "drop")(*given, grid=1, block=1)
+
+    def topple() -> agt.DeviceOp[Any]:
+        given = [array.borrow() for array in (sand, unstable, waves)]
+        return agt.Kernel(PILE, "topple")(width, *given, grid=1, block=empty.size)
+
+    graph = call(answer, drop, topple, unstable, stream)
+    due = "`avalanche` should return a CUDA graph, as `graph_on` does, and returned "
+    must(isinstance(graph, agt.CudaGraph), due + brief(graph))
+    due = (
+        "a grain fell before anybody launched the graph: capture it, and leave the launch to others"
+    )
+    must(not agt.d2h(sand.borrow()).sync().any(), due)
+
+    def launch(pile: Array, cell: int) -> tuple[Array, int]:
+        for array, start in ((sand, pile), (where, np.full(1, cell, np.int32))):
+            agt.memcpy(array.borrow(), agt.pin(start)).sync_on(stream)
+        graph.launch().sync_on(stream)
+        left, counted = (agt.d2h(array.borrow()).sync_on(stream) for array in (sand, waves))
+        return left, int(counted[0])
+
+    return observe(lambda: [launch(*pile) for pile in _piles(width)])
+
+
+def _lies_still(run: Observed, width: int) -> None:
+    """Each launch of the graph has made as many waves as its own pile needs."""
+    for number, (pile, found) in enumerate(zip(_piles(width), run.result, strict=True), 1):
+        with case(f"launch {number} of the graph"):
+            sand, waves = _toppled(*pile)
+            trials.counted("the sand went through", found[1], "wave", waves)
+            equal(found[0], sand)
 
 
 # ------------------------------------------------------------------ the grid meets
@@ -191,6 +256,9 @@ EXERCISES = (
     Exercise("11-queue", "Write the queue", "QUEUE",
              cases(_queue, [(20, 3, 0), (7, 7, 0), (2, 5, 0), (20, 3, 4)],
                    "{} jobs, {} blocks and a counter at {}")),
+    Exercise("11-while", "Until the sand lies still", "avalanche",
+             runs(_slid, _lies_still, [(7,), (16,)], "{0} by {0} cells"),
+             runs(_slid, _lies_still, [(5,)], "")),
     Exercise("11-challenge", "Challenge: who is important?", "pagerank",
              runs(_ranked, _ranks, [(600,), (2048,)], "{} pages"), in_late_memory(_late_ranks, 260)),
 )  # fmt: skip

@@ -9,7 +9,7 @@
 #
 # | | |
 # |---|---|
-# | Time | 55 minutes, and 35 for the encores |
+# | Time | 55 minutes, and 45 for the encores |
 # | You need | [04_combinators](04_combinators.ipynb), [09_cuda_graphs](09_cuda_graphs.ipynb) and, from [07_async_mlp](07_async_mlp.ipynb), what a barrier is. You do not need a GPU |
 
 # %% id=setup
@@ -1362,9 +1362,9 @@ extern "C" __global__ void drop(int* sand, const int* where, int* unstable, int*
     *waves = 0;
 }
 
-extern "C" __global__ void topple(int width, int* sand, int* unstable, int* waves)
+extern "C" __global__ void topple(int* sand, int* unstable, int* waves)
 {
-    int i = threadIdx.x, x = i % width, y = i / width;
+    int x = threadIdx.x, y = threadIdx.y, width = blockDim.x, i = y * width + x;
     int now = sand[i] < 4 ? sand[i] : sand[i] - 4;
     if (x > 0 && sand[i - 1] >= 4) now++;
     if (x < width - 1 && sand[i + 1] >= 4) now++;
@@ -1423,48 +1423,50 @@ slide.commit(...)
 
 # %% id=run-sand
 WIDTH = 31
-middle = WIDTH * WIDTH // 2
-sand = agt.full(WIDTH * WIDTH, 3, np.int32).sync_on(stream)
-where = agt.full(1, middle, np.int32).sync_on(stream)
-unstable, waves = (agt.zeros(1, np.int32).sync_on(stream) for _ in range(2))
-grain = solved("11-while", avalanche)(
-    lambda: drop_grain(
-        *[x.borrow() for x in (sand, where, unstable, waves)], grid=1, block=1
-    ),
-    lambda: topple_all(
-        WIDTH, *[x.borrow() for x in (sand, unstable, waves)], grid=1, block=WIDTH * WIDTH
-    ),
-    unstable,
-    stream,
-)
+sand = agt.zeros((WIDTH, WIDTH), np.int32).sync_on(stream)
+where, unstable, waves = (agt.full(1, k, np.int32).sync_on(stream) for k in (WIDTH**2 // 2, 0, 0))
+
+
+def drop():
+    given = [array.borrow() for array in (sand, where, unstable, waves)]
+    return drop_grain(*given, grid=1, block=1)
+
+
+def topple():
+    given = [array.borrow() for array in (sand, unstable, waves)]
+    return topple_all(*given, grid=1, block=(WIDTH, WIDTH))
+
+
+grain = solved("11-while", avalanche)(drop, topple, unstable, stream)
 
 
 def fall_on(pile):
-    """Let one grain fall on a pile: what is left, and after how many waves."""
-    agt.memcpy(sand.borrow(), agt.pin(pile.astype(np.int32))).sync_on(stream)
+    """Let a grain fall on the middle of a pile: what is left, and after how many waves."""
+    agt.memcpy(sand.borrow(), agt.pin(pile)).sync_on(stream)
     grain.launch().sync_on(stream)
-    left = agt.d2h(sand.borrow()).sync_on(stream).reshape(WIDTH, WIDTH)
-    return left, int(agt.d2h(waves.borrow()).sync_on(stream)[0])
+    left, counted = (agt.d2h(array.borrow()).sync_on(stream) for array in (sand, waves))
+    return left, int(counted[0])
 
 
-flat = fall_on(np.full(WIDTH * WIDTH, 3))
-heap = fall_on(np.where(np.arange(WIDTH * WIDTH) == middle, 1500, 0))
-for name, (_, count) in (("three grains everywhere", flat), ("1,500 in the middle", heap)):
-    print(f"{name}: one grain more starts {count} waves")
-figure, axes = plt.subplots(1, 2, figsize=(8, 4.2))
-for axis, (left, _) in zip(axes, (flat, heap), strict=True):
+flat = np.full((WIDTH, WIDTH), 3, np.int32)
+heap = np.zeros_like(flat)
+heap[WIDTH // 2, WIDTH // 2] = 1500
+_, axes = plt.subplots(1, 2, figsize=(8, 4.2))
+for axis, pile, name in zip(axes, (flat, heap), ("three everywhere", "1,500 in the middle")):
+    left, count = fall_on(pile)
     axis.imshow(left, cmap="viridis", vmin=0, vmax=3)
+    axis.set_title(f"{name}: {count} waves")
     axis.axis("off")
-print("Left: the flat pile has a cross of ones from corner to corner. Right: the heap has become a round ornament.")
+    print(f"{name}: one grain more starts {count} waves")
+print("Left: threes, and a cross of ones from corner to corner. Right: the heap is a round ornament now.")
 
 # %% id=sand-check tags=asserts
-assert flat[0].max() < 4
-assert heap[0].max() < 4
-assert flat[1] == WIDTH
+left, slid = fall_on(flat)
+assert (left.max(), slid) == (3, WIDTH)
 
 # %% id=reveal-sand
 slide.reveal(
-    flat[1],
+    slid,
     "Sand doesn't slide diagonally, so each corner is 30 steps away from the middle, and the first wave was "
     "the middle's own. Until then the middle hasn't come to rest either: its neighbours keep giving it "
     "grains back.",

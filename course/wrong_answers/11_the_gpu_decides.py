@@ -943,7 +943,7 @@ def avalanche(drop, topple, unstable, stream):
     return agt.overlap(drop(), waves).graph_on(stream)
 
 
-# %% id=11-while cause="element 24 is 1, and should be 0"
+# %% id=11-while cause="element (3, 3) is 1, and should be 0"
 def avalanche(drop, topple, unstable, stream):
     down = agt.zeros(1, np.int32).sync_on(stream)
     lower = agt.memcpy(unstable.borrow(), down.borrow())

@@ -7,8 +7,8 @@ simulated device, which sees a race or a wait for ever for what it is.
 from __future__ import annotations
 
 from contextlib import suppress
+from functools import partial
 from itertools import chain
-from math import isqrt
 from typing import Any, cast
 
 import numpy as np
@@ -106,52 +106,45 @@ def _flood(mine: Any, _model: Any, width: int, seed: int) -> None:
 # ------------------------------------------------------------------ a graph decides
 def _piles(width: int) -> list[tuple[Array, int]]:
     """Piles of sand, and the cell on which a grain falls."""
-    cells, middle = np.arange(width * width), width * width // 2
-    full = np.full(cells.size, 3, np.int32)
+    full, middle = np.full((width, width), 3, np.int32), width * width // 2
+    cells = np.arange(full.size).reshape(full.shape)
     lone, heap = full * (cells == middle), 20 * full * (cells == 0)
-    some = np.random.default_rng(width).integers(0, 4, cells.size, np.int32)
-    return [(full, middle), (0 * full, 0), (lone, middle), (heap, 0), (some, 1)]
+    return [(full, middle), (0 * full, 0), (lone, middle), (heap, 0)]
 
 
 def _toppled(sand: Array, where: int) -> tuple[Array, int]:
     """The pile when it lies still after that grain, and the waves until then."""
-    sand, waves = np.pad(sand.reshape(isqrt(sand.size), -1), 1), 0
-    sand[1 + where // (width := len(sand) - 2), 1 + where % width] += 1
-    while (over := (sand >= 4) * np.int32(1))[1:-1, 1:-1].any():
-        slid = sum(np.roll(over, step, axis) for step in (1, -1) for axis in (0, 1))
-        sand, waves = np.pad((sand - 4 * over + slid)[1:-1, 1:-1], 1), waves + 1
-    return sand[1:-1, 1:-1].ravel(), waves
+    sand, waves = sand.copy(), 0
+    sand.flat[where] += 1
+    while (over := sand >= 4).any():
+        slid = np.pad(over, 1).astype(np.int32)
+        sand += slid[:-2, 1:-1] + slid[2:, 1:-1] + slid[1:-1, :-2] + slid[1:-1, 2:] - 4 * over
+        waves += 1
+    return sand, waves
 
 
 def _slid(answer: Any, width: int) -> Observed:
     """One graph, launched for each of the piles: what each launch leaves, and the waves that it counted."""
-    stream, empty = agt.create_stream(), np.zeros(width * width, np.int32)
-    sizes = {"sand": empty.size, "where": 1, "unstable": 1, "waves": 1}
-    arrays = [agt.zeros(n, np.int32, name=name).sync() for name, n in sizes.items()]
+    stream = agt.create_stream()
+    shapes = {"sand": (width, width), "where": 1, "unstable": 1, "waves": 1}
+    arrays = [agt.zeros(shape, np.int32, name=name).sync() for name, shape in shapes.items()]
     sand, where, unstable, waves = arrays
 
-    def drop() -> agt.DeviceOp[Any]:
-        given = [array.borrow() for array in arrays]
-        return agt.Kernel(PILE, "drop")(*given, grid=1, block=1)
+    def op(name: str, *given: agt.DeviceArray, block: Any) -> agt.DeviceOp[Any]:
+        return agt.Kernel(PILE, name)(*[array.borrow() for array in given], grid=1, block=block)
 
-    def topple() -> agt.DeviceOp[Any]:
-        given = [array.borrow() for array in (sand, unstable, waves)]
-        return agt.Kernel(PILE, "topple")(width, *given, grid=1, block=empty.size)
-
-    graph = call(answer, drop, topple, unstable, stream)
+    topple = partial(op, "topple", sand, unstable, waves, block=(width, width))
+    graph = call(answer, partial(op, "drop", *arrays, block=1), topple, unstable, stream)
     due = "`avalanche` should return a CUDA graph, as `graph_on` does, and returned "
     must(isinstance(graph, agt.CudaGraph), due + brief(graph))
-    due = (
-        "a grain fell before anybody launched the graph: capture it, and leave the launch to others"
-    )
+    due = "a grain fell before anybody launched the graph: capture it, and leave the launch to us"
     must(not agt.d2h(sand.borrow()).sync().any(), due)
 
-    def launch(pile: Array, cell: int) -> tuple[Array, int]:
+    def launch(pile: Array, cell: int) -> list[Array]:
         for array, start in ((sand, pile), (where, np.full(1, cell, np.int32))):
             agt.memcpy(array.borrow(), agt.pin(start)).sync_on(stream)
         graph.launch().sync_on(stream)
-        left, counted = (agt.d2h(array.borrow()).sync_on(stream) for array in (sand, waves))
-        return left, int(counted[0])
+        return [agt.d2h(array.borrow()).sync_on(stream) for array in (sand, waves)]
 
     return observe(lambda: [launch(*pile) for pile in _piles(width)])
 
@@ -159,10 +152,10 @@ def _slid(answer: Any, width: int) -> Observed:
 def _lies_still(run: Observed, width: int) -> None:
     """Each launch of the graph has made as many waves as its own pile needs."""
     for number, (pile, found) in enumerate(zip(_piles(width), run.result, strict=True), 1):
+        (sand, waves), (right, due) = found, _toppled(*pile)
         with case(f"launch {number} of the graph"):
-            sand, waves = _toppled(*pile)
-            trials.counted("the sand went through", found[1], "wave", waves)
-            equal(found[0], sand)
+            trials.counted("the sand went through", waves.item(), "wave", due)
+            equal(sand, right)
 
 
 # ------------------------------------------------------------------ the grid meets

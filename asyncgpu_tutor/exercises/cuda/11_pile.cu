@@ -6,9 +6,9 @@ extern "C" __global__ void drop(int* sand, const int* where, int* unstable, int*
     *waves = 0;
 }
 
-extern "C" __global__ void topple(int width, int* sand, int* unstable, int* waves)
+extern "C" __global__ void topple(int* sand, int* unstable, int* waves)
 {
-    int i = threadIdx.x, x = i % width, y = i / width;
+    int x = threadIdx.x, y = threadIdx.y, width = blockDim.x, i = y * width + x;
     int now = sand[i] < 4 ? sand[i] : sand[i] - 4;
     if (x > 0 && sand[i - 1] >= 4) now++;
     if (x < width - 1 && sand[i + 1] >= 4) now++;

@@ -1381,7 +1381,7 @@ drop_grain, topple_all = agt.Kernel(PILE, "drop"), agt.Kernel(PILE, "topple")
 # %% [markdown] id=exercise-while
 # ### Exercise: until the sand lies still
 #
-# Write `avalanche`. It returns a CUDA graph on `stream`, and in each launch of this graph one grain falls, and waves follow as long as there's a cell that has to topple. If that takes 31 waves, then 31 it is, and if the grain just lies there, it's none. We count them, so one wave too many is a wrong measurement.
+# Write `avalanche`. It returns a CUDA graph on `stream`, and in each launch of this graph one grain falls, and waves follow as long as there's a cell that has to topple. An avalanche of twelve waves gets twelve, and a grain that just lies there gets none. `waves` counts them, because we want to know how long an avalanche lasts, so one wave too many is a wrong measurement.
 #
 # `drop()` and `topple()` give you operations, and `unstable` is the flag, an array of one `int32` on the device that's 0 at the start. The version below makes ten waves for each grain and hopes for the best.
 
@@ -1406,7 +1406,7 @@ def avalanche(drop, topple, unstable, stream):
 # The loop is `agt.CudaGraph.while_loop(unstable.borrow(), turn)`, and the graph is `agt.zip(drop(), loop).graph_on(stream)`.
 
 # %% id=11-while explanation
-# Whoever reads a flag after others have raised it must also know who lowers it, and when: here it's once per turn, before anybody can raise it. The loop ends with the flag down, so the graph is ready for the next grain. (The graph of Newton's steps went faster with four steps in each turn. You can't do that here, because the fourth wave may be one that didn't happen, but you can put a `cond` between two waves.)
+# A flag needs somebody who lowers it, and the moment matters: here it's once in each turn, before the wave can raise it. The loop ends with the flag down, so the graph is ready for the next grain. (Newton's graph went faster with four steps in each turn. Here that would count waves that never happened, unless you put a `cond` between two of them.)
 
 # %% id=11-while-check
 check("11-while", avalanche)

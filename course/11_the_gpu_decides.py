@@ -9,7 +9,7 @@
 #
 # | | |
 # |---|---|
-# | Time | 55 minutes, and 35 for the encores |
+# | Time | 55 minutes, and 45 for the encores |
 # | You need | [04_combinators](04_combinators.ipynb), [09_cuda_graphs](09_cuda_graphs.ipynb) and, from [07_async_mlp](07_async_mlp.ipynb), what a barrier is. You do not need a GPU |
 
 # %% id=setup
@@ -850,7 +850,7 @@ progress("11")
 # %% [markdown] id=encores
 # ## Encores
 #
-# *The chapter is done. Here's what becomes of more numbers and of longer rounds, and three more ways to talk less: ask less often, go home early, and stay for the next job.*
+# *The chapter is done. Here's what becomes of more numbers and of longer rounds, and four more ways to talk less: ask less often, go home early, stay for the next job, and let a graph wait until the sand lies still.*
 
 # %% [markdown] id=larger
 # ### More numbers
@@ -1344,3 +1344,133 @@ agt.compare_timelines(
 h200_launched, h200_stayed = map(agt.Trace.load_recording, ("11_queue_by_launches", "11_queue"))
 assert (len(h200_launched.find("one_job")), len(h200_stayed.find("worker"))) == (JOBS, 1)
 assert h200_launched.metrics().makespan > 3 * h200_stayed.metrics().makespan
+
+# %% [markdown] id=sand-text
+# ### A pile of sand
+#
+# Let grains of sand fall on a table, one at a time. A cell that holds four of them *topples*: one grain slides to each of its four neighbours, or off the table. Now one of the neighbours may hold four, so it topples as well, and so on. Most grains just lie where they fell, but some start an avalanche. Nobody can tell how long it lasts until it's over, which is why physicists have been fond of this pile since 1987. (Look for Bak, Tang and Wiesenfeld.)
+#
+# Here are two kernels. `drop` lets a grain fall. `topple` is one *wave*: all cells that hold four or more topple at the same time. Both raise the flag `unstable` if they leave a cell that has to topple. Neither of them ever lowers it.
+
+# %% id=sand-kernels
+PILE = r"""
+extern "C" __global__ void drop(int* sand, const int* where, int* unstable, int* waves)
+{
+    int now = sand[*where] + 1;
+    sand[*where] = now;
+    if (now >= 4) *unstable = 1;
+    *waves = 0;
+}
+
+extern "C" __global__ void topple(int* sand, int* unstable, int* waves)
+{
+    int x = threadIdx.x, y = threadIdx.y, width = blockDim.x, i = y * width + x;
+    int now = sand[i] < 4 ? sand[i] : sand[i] - 4;
+    if (x > 0 && sand[i - 1] >= 4) now++;
+    if (x < width - 1 && sand[i + 1] >= 4) now++;
+    if (y > 0 && sand[i - width] >= 4) now++;
+    if (y < width - 1 && sand[i + width] >= 4) now++;
+    __syncthreads();
+    sand[i] = now;
+    if (now >= 4) *unstable = 1;
+    if (i == 0) *waves += 1;                       // how long the avalanche has lasted
+}
+"""
+drop_grain, topple_all = agt.Kernel(PILE, "drop"), agt.Kernel(PILE, "topple")
+
+# %% [markdown] id=exercise-while
+# ### Exercise: until the sand lies still
+#
+# Write `avalanche`. It returns a CUDA graph on `stream`, and in each launch of this graph one grain falls, and waves follow as long as there's a cell that has to topple. An avalanche of twelve waves gets twelve, and a grain that just lies there gets none. `waves` counts them, because we want to know how long an avalanche lasts, so one wave too many is a wrong measurement.
+#
+# `drop()` and `topple()` give you operations, and `unstable` is the flag, an array of one `int32` on the device that's 0 at the start. The version below makes ten waves for each grain and hopes for the best.
+
+# %% id=11-while starter
+def avalanche(drop, topple, unstable, stream):
+    """A graph in which a grain falls, and then the pile goes through ten waves."""
+    return agt.zip(drop(), *[topple() for _ in range(10)]).graph_on(stream)
+
+# %% id=11-while solution
+def avalanche(drop, topple, unstable, stream):
+    """A graph in which a grain falls, and then the pile topples until it lies still."""
+    down = agt.zeros(1, np.int32).sync_on(stream)
+    wave = agt.zip(agt.memcpy(unstable.borrow(), down.borrow()), topple())
+    waves = agt.CudaGraph.while_loop(unstable.borrow(), wave)
+    return agt.zip(drop(), waves).graph_on(stream)
+
+# %% id=11-while hints
+# `graph_of_newton`, under "Four ways to go round", has all the parts: something that happens once, a loop, and a flag that goes down in each turn. What may be left out here, since `drop` says by itself whether there's anything to do?
+#
+# A turn is two operations in an `agt.zip`: the flag goes down, and then comes a wave. The other way round, you'd wipe out what the wave has just said. To lower the flag, copy a 0 over it with `agt.memcpy`, from an array that you make before the graph, because a graph's turn can't allocate one.
+#
+# The loop is `agt.CudaGraph.while_loop(unstable.borrow(), turn)`, and the graph is `agt.zip(drop(), loop).graph_on(stream)`.
+
+# %% id=11-while explanation
+# A flag needs somebody who lowers it, and the moment matters: here it's once in each turn, before the wave can raise it. The loop ends with the flag down, so the graph is ready for the next grain. (Newton's graph went faster with four steps in each turn. Here that would count waves that never happened, unless you put a `cond` between two of them.)
+
+# %% id=11-while-check
+check("11-while", avalanche)
+
+# %% [markdown] id=sand-question
+# Now let's disturb something. On a table of 31 by 31 cells, each cell holds three grains, so a single one more is too much for any of them. Our grain falls in the middle, 15 cells away from each edge.
+
+# %% id=predict-sand
+slide = Prediction("How many waves does it start? (Type a number.)", within=0.15)
+slide
+
+# %% id=commit-sand
+slide.commit(...)
+
+# %% id=run-sand
+WIDTH = 31
+sand = agt.zeros((WIDTH, WIDTH), np.int32).sync_on(stream)
+where, unstable, waves = (agt.full(1, k, np.int32).sync_on(stream) for k in (WIDTH**2 // 2, 0, 0))
+
+
+def drop():
+    given = [array.borrow() for array in (sand, where, unstable, waves)]
+    return drop_grain(*given, grid=1, block=1)
+
+
+def topple():
+    given = [array.borrow() for array in (sand, unstable, waves)]
+    return topple_all(*given, grid=1, block=(WIDTH, WIDTH))
+
+
+grain = solved("11-while", avalanche)(drop, topple, unstable, stream)
+
+
+def fall_on(pile):
+    """Let a grain fall on the middle of a pile: what is left, and after how many waves."""
+    agt.memcpy(sand.borrow(), agt.pin(pile)).sync_on(stream)
+    grain.launch().sync_on(stream)
+    left, counted = (agt.d2h(array.borrow()).sync_on(stream) for array in (sand, waves))
+    return left, int(counted[0])
+
+
+flat = np.full((WIDTH, WIDTH), 3, np.int32)
+heap = np.zeros_like(flat)
+heap[WIDTH // 2, WIDTH // 2] = 1500
+_, axes = plt.subplots(1, 2, figsize=(8, 4.2))
+for axis, pile, name in zip(axes, (flat, heap), ("three everywhere", "1,500 in the middle")):
+    left, count = fall_on(pile)
+    axis.imshow(left, cmap="viridis", vmin=0, vmax=3)
+    axis.set_title(f"{name}: {count} waves")
+    axis.axis("off")
+    print(f"{name}: one grain more starts {count} waves")
+print("Left: threes, and a cross of ones from corner to corner. Right: the heap is a round ornament now.")
+
+# %% id=sand-check tags=asserts
+left, slid = fall_on(flat)
+assert (left.max(), slid) == (3, WIDTH)
+
+# %% id=reveal-sand
+slide.reveal(
+    slid,
+    "Sand doesn't slide diagonally, so each corner is 30 steps away from the middle, and the first wave was "
+    "the middle's own. Until then the middle hasn't come to rest either: its neighbours keep giving it "
+    "grains back.",
+)
+
+# %% [markdown] id=sand-read
+# Two avalanches, and the host made one call for each of them. If it had to ask, you know by now what a wave would cost.

@@ -612,3 +612,87 @@ assert found.tolist() == [0, -2, -13]
 # | `HOSTCALL_READ`, `HOSTCALL_WRITE` | bytes of a file, by its number |
 # | `HOSTCALL_CONNECT`, `HOSTCALL_SEND`, `HOSTCALL_RECEIVE` | TCP, to one of `addresses=` |
 # | 16 and up | your Python |
+
+# %% [markdown] id=again-text
+# ## Encore: ask again
+#
+# *For the day on which your colleagues are busy, grumpy or asleep.*
+#
+# Somebody says no, or says nothing at all. You ask again, because they may be in a better mood by now, and after the third time you let it be. In Python this is a `for` loop with an `await` and a `try` in it. A kernel can write the loop as well, but then it stands there holding the phone again. If asking again is a *future*, you can join two of them, or race one against a clock, like any other.
+
+# %% [markdown] id=exercise-retry
+# ### Exercise: up to three times
+#
+# Write `Retry`, a future that asks service 16 about `a`. If it's refused, or if the answer isn't there within `clocks`, it asks again, but no more than three times in all. In the end `error` is 0 and `answer` is what it was told, or `error` says why the last try failed: the host's number, or `TOO_LATE`. It never waits for two tries at once, so one that's late is given up before the next begins. And as others may lose patience with all of it, it has a `drop`.
+#
+# A `Retry` starts with `host`, `a` and `clocks` filled in, and with 0 in everything behind them. `hostcall_async.cuh` is included. The version below asks once, and takes whatever it gets.
+
+# %% id=13b-retry starter
+RETRY = r"""
+#define TOO_LATE -2
+
+struct Retry {
+    Hostcalls host;
+    unsigned long long a;
+    long long clocks;
+    Select<Ask, Deadline> once;     // what `within` returns
+    int tries;
+    int error;
+    unsigned long long answer;
+    __device__ Poll poll()
+    {
+        if (tries == 0) {
+            once = within(ask(host, 16, a, 0, 0), clocks);
+            tries = 1;
+        }
+        if (once.poll() == PENDING) return PENDING;
+        error = once.a.error;
+        answer = once.a.answer;
+        return READY;
+    }
+    __device__ void drop() { }
+};
+"""
+
+# %% id=13b-retry solution
+RETRY = r"""
+#define TOO_LATE -2
+
+struct Retry {
+    Hostcalls host;
+    unsigned long long a;
+    long long clocks;
+    Select<Ask, Deadline> once;     // what `within` returns
+    int tries;
+    int error;
+    unsigned long long answer;
+    __device__ Poll poll()
+    {
+        if (tries == 0) {
+            once = within(ask(host, 16, a, 0, 0), clocks);
+            tries = 1;
+        }
+        if (once.poll() == PENDING) return PENDING;
+        error = once.winner == 1 ? TOO_LATE : once.a.error;
+        answer = once.a.answer;
+        if (error == 0 || tries == 3) return READY;
+        once = within(ask(host, 16, a, 0, 0), clocks);
+        tries++;
+        return PENDING;
+    }
+    __device__ void drop() { once.drop(); }
+};
+"""
+
+# %% id=13b-retry hints
+# When `once` is `READY`, there are three ways it may have ended, and `once.winner` and `once.a.error` tell them apart. What does each of them mean for `error`?
+#
+# If there's an answer, or this was the third try, say `READY`. Otherwise put a new `within(...)` into `once`, count it, and say `PENDING`. Somebody will poll you again.
+#
+# A late try is dropped already, because `within` drops its loser. What's left for your `drop` is the try that's under way: `once.drop()`.
+
+# %% id=13b-retry explanation
+# Not one line of this touches a packet. `within` leaves the late one, `Ask` returns the refused one, and your `drop` passes the order on. But mind what you ask three times: a colleague whose answer was late has done the work all the same. Asking for a price again is harmless, and ordering the apples again gets you more apples. (Calls that are harmless to repeat are called *idempotent*.)
+
+# %% id=13b-retry-check
+check("13b-retry", RETRY)

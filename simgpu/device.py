@@ -35,7 +35,6 @@ from simgpu.stream import Event, Stream
 from simgpu.times import staging_time, unstaging_time
 
 _NO_WHIM = Whim()
-MOST_TURNS = 10_000  # of a loop in a graph: one that comes round so often is taken to have no end
 
 
 @dataclass(slots=True)
@@ -97,6 +96,7 @@ class Device:
 
     stream_type: ClassVar[type[Stream]] = Stream
     step_budget: ClassVar[int] = Limits.step_budget  # a loop with more turns never ends
+    most_turns: ClassVar[int] = 10_000  # the same, of a loop in a graph
 
     def __init__(
         self,
@@ -403,7 +403,7 @@ class Device:
             nonlocal draft
             if log is not None and draft is None:
                 draft = cause.draft(log, piece)
-            if turn > MOST_TURNS:
+            if turn > self.most_turns:
                 raise RunawayKernelError(
                     f"{name} has come round {turn} times, and {piece.reads[0].cells.name!r} still says: once "
                     "more. Something in its body has to set that to 0."

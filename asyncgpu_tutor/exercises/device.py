@@ -85,6 +85,7 @@ class CheckDevice(SimDevice):
     """A simulated device on a machine of its own, unless it shares one with others."""
 
     step_budget = STEPS
+    most_turns = 500  # right answers need 32
 
     def __init__(self, ordinal: int = 0, **options: Any) -> None:
         self.moved: Moved | None = None  # while somebody wants to know

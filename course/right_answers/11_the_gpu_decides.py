@@ -177,3 +177,30 @@ extern "C" __global__ void queue(
     }
 }
 """
+
+
+# %% id=11-while
+def avalanche(drop, topple, unstable, stream):
+    """Two waves in a turn, the second of them only if the first has left a cell that has to topple."""
+    down = agt.zeros(1, np.int32).sync_on(stream)
+
+    def wave(*more):
+        return agt.zip(agt.memcpy(unstable.borrow(), down.borrow()), topple(), *more)
+
+    two = wave(agt.CudaGraph.cond(unstable.borrow(), wave()))
+    return agt.zip(drop(), agt.CudaGraph.while_loop(unstable.borrow(), two)).graph_on(stream)
+
+
+# %% id=11-while
+LOWER = agt.Kernel('extern "C" __global__ void lower(int* flag) { *flag = 0; }')
+
+
+def avalanche(drop, topple, unstable, stream):
+    """The flag goes down before the grain falls, too, and a kernel of its own lowers it."""
+
+    def lower():
+        return LOWER(unstable.borrow(), grid=1, block=1)
+
+    turn = lower().and_then(lambda _: topple())
+    waves = agt.CudaGraph.while_loop(unstable.borrow(), turn)
+    return lower().and_then(lambda _: drop()).and_then(lambda _: waves).graph_on(stream)

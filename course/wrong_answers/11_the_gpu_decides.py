@@ -847,3 +847,106 @@ def pagerank(sources, weight):
         lambda given: whole(n, sources, weight, *given, grid=-(-n // 256), block=256)
     )
     return op.and_then(lambda given: agt.d2h(given[2])).sync()
+
+
+# %% id=11-while cause="while has come round 501 times"
+def avalanche(drop, topple, unstable, stream):
+    waves = agt.CudaGraph.while_loop(unstable.borrow(), topple())
+    return agt.zip(drop(), waves).graph_on(stream)
+
+
+# %% id=11-while cause="the sand went through 1 wave, and 7 is right"
+def avalanche(drop, topple, unstable, stream):
+    down = agt.zeros(1, np.int32).sync_on(stream)
+    lower = agt.memcpy(unstable.borrow(), down.borrow())
+    waves = agt.CudaGraph.while_loop(unstable.borrow(), agt.zip(topple(), lower))
+    return agt.zip(drop(), waves).graph_on(stream)
+
+
+# %% id=11-while cause="'zeros' allocates memory, and a CUDA graph cannot"
+def avalanche(drop, topple, unstable, stream):
+    lower = agt.zeros(1, np.int32).and_then(lambda down: agt.memcpy(unstable.borrow(), down))
+    waves = agt.CudaGraph.while_loop(unstable.borrow(), agt.zip(lower, topple()))
+    return agt.zip(drop(), waves).graph_on(stream)
+
+
+# %% id=11-while cause="a copy to the host"
+def avalanche(drop, topple, unstable, stream):
+    down = agt.zeros(1, np.int32).sync_on(stream)
+    lower = agt.memcpy(unstable.borrow(), down.borrow())
+    wave = agt.zip(lower, topple(), agt.d2h(unstable.borrow()))
+    waves = agt.CudaGraph.while_loop(unstable.borrow(), wave)
+    return agt.zip(drop(), waves).graph_on(stream)
+
+
+# %% id=11-while cause="the sand went through 200 waves, and 7 is right"
+def avalanche(drop, topple, unstable, stream):
+    return agt.zip(drop(), *[topple() for _ in range(200)]).graph_on(stream)
+
+
+# %% id=11-while cause="launch 2 of the graph, the sand went through 1 wave, and 0 is right"
+def avalanche(drop, topple, unstable, stream):
+    up, down = (agt.full(1, k, np.int32).sync_on(stream) for k in (1, 0))
+    start = agt.zip(drop(), agt.memcpy(unstable.borrow(), up.borrow()))
+    wave = agt.zip(agt.memcpy(unstable.borrow(), down.borrow()), topple())
+    waves = agt.CudaGraph.while_loop(unstable.borrow(), wave)
+    return agt.zip(start, waves).graph_on(stream)
+
+
+# %% id=11-while cause="the sand went through 8 waves, and 7 is right"
+def avalanche(drop, topple, unstable, stream):
+    down = agt.zeros(1, np.int32).sync_on(stream)
+    lower = agt.memcpy(unstable.borrow(), down.borrow())
+    waves = agt.CudaGraph.while_loop(unstable.borrow(), agt.zip(lower, topple(), topple()))
+    return agt.zip(drop(), waves).graph_on(stream)
+
+
+# %% id=11-while cause="the sand went through 0 waves, and 7 is right"
+def avalanche(drop, topple, unstable, stream):
+    down = agt.zeros(1, np.int32).sync_on(stream)
+    lower = agt.memcpy(unstable.borrow(), down.borrow())
+    waves = agt.CudaGraph.while_loop(unstable.borrow(), topple())
+    return agt.zip(drop(), lower, waves).graph_on(stream)
+
+
+# %% id=11-while cause="should return a CUDA graph"
+def avalanche(drop, topple, unstable, stream):
+    drop().sync_on(stream)
+    while agt.d2h(unstable.borrow()).sync_on(stream)[0]:
+        agt.memcpy(unstable.borrow(), agt.pin(np.zeros(1, np.int32))).sync_on(stream)
+        topple().sync_on(stream)
+
+
+# %% id=11-while cause="the sand went through 1 wave, and 7 is right"
+def avalanche(drop, topple, unstable, stream):
+    down = agt.zeros(1, np.int32).sync_on(stream)
+    lower = agt.memcpy(unstable.borrow(), down.borrow())
+    wave = agt.zip(lower, topple())
+    return agt.zip(drop(), agt.CudaGraph.cond(unstable.borrow(), wave)).graph_on(stream)
+
+
+# %% id=11-while cause="a grain fell before anybody launched the graph"
+def avalanche(drop, topple, unstable, stream):
+    down = agt.zeros(1, np.int32).sync_on(stream)
+    lower = agt.memcpy(unstable.borrow(), down.borrow())
+    waves = agt.CudaGraph.while_loop(unstable.borrow(), agt.zip(lower, topple()))
+    graph = agt.zip(drop(), waves).graph_on(stream)
+    graph.launch().sync_on(stream)
+    return graph
+
+
+# %% id=11-while cause="race on array 'unstable'"
+def avalanche(drop, topple, unstable, stream):
+    down = agt.zeros(1, np.int32).sync_on(stream)
+    lower = agt.memcpy(unstable.borrow(), down.borrow())
+    waves = agt.CudaGraph.while_loop(unstable.borrow(), agt.zip(lower, topple()))
+    return agt.overlap(drop(), waves).graph_on(stream)
+
+
+# %% id=11-while cause="element (3, 3) is 1, and should be 0"
+def avalanche(drop, topple, unstable, stream):
+    down = agt.zeros(1, np.int32).sync_on(stream)
+    lower = agt.memcpy(unstable.borrow(), down.borrow())
+    fallen = drop()
+    waves = agt.CudaGraph.while_loop(unstable.borrow(), agt.zip(lower, topple()))
+    return agt.zip(fallen, fallen.and_then(lambda _: waves)).graph_on(stream)

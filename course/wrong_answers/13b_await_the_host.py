@@ -410,3 +410,411 @@ struct Ask {
     }
 };
 """
+
+
+# %% id=13b-retry cause="question 2 came to the host 4 times, and 3 is right"
+RETRY = r"""
+#define TOO_LATE -2
+
+struct Retry {
+    Hostcalls host;
+    unsigned long long a;
+    long long clocks;
+    Select<Ask, Deadline> once;     // what `within` returns
+    int tries;
+    int error;
+    unsigned long long answer;
+    __device__ Poll poll()
+    {
+        if (tries == 0) {
+            once = within(ask(host, 16, a, 0, 0), clocks);
+            tries = 1;
+        }
+        if (once.poll() == PENDING) return PENDING;
+        error = once.winner == 1 ? TOO_LATE : once.a.error;
+        answer = once.a.answer;
+        if (error == 0) return READY;
+        once = within(ask(host, 16, a, 0, 0), clocks);
+        tries++;
+        return PENDING;
+    }
+    __device__ void drop() { once.drop(); }
+};
+"""
+
+
+# %% id=13b-retry cause="too late once, question 2 came to the host 1 time, and 2 is right"
+RETRY = r"""
+#define TOO_LATE -2
+
+struct Retry {
+    Hostcalls host;
+    unsigned long long a;
+    long long clocks;
+    Select<Ask, Deadline> once;     // what `within` returns
+    int tries;
+    int error;
+    unsigned long long answer;
+    __device__ Poll poll()
+    {
+        if (tries == 0) {
+            once = within(ask(host, 16, a, 0, 0), clocks);
+            tries = 1;
+        }
+        if (once.poll() == PENDING) return PENDING;
+        error = once.a.error;
+        answer = once.a.answer;
+        if (error == 0 || tries == 3) return READY;
+        once = within(ask(host, 16, a, 0, 0), clocks);
+        tries++;
+        return PENDING;
+    }
+    __device__ void drop() { once.drop(); }
+};
+"""
+
+
+# %% id=13b-retry cause="question 1 came to the host 1 time, and 3 is right"
+RETRY = r"""
+#define TOO_LATE -2
+
+struct Retry {
+    Hostcalls host;
+    unsigned long long a;
+    long long clocks;
+    Select<Ask, Deadline> once;     // what `within` returns
+    int tries;
+    int error;
+    unsigned long long answer;
+    __device__ Poll poll()
+    {
+        if (tries == 0) {
+            once = within(ask(host, 16, a, 0, 0), clocks);
+            tries = 1;
+        }
+        if (once.poll() == PENDING) return PENDING;
+        error = once.winner == 1 ? TOO_LATE : once.a.error;
+        answer = once.a.answer;
+        if (error != TOO_LATE || tries == 3) return READY;
+        once = within(ask(host, 16, a, 0, 0), clocks);
+        tries++;
+        return PENDING;
+    }
+    __device__ void drop() { once.drop(); }
+};
+"""
+
+
+# %% id=13b-retry cause="then late answers, `Retry` of question 2 ended with 13, and -2 is right"
+RETRY = r"""
+#define TOO_LATE -2
+
+struct Retry {
+    Hostcalls host;
+    unsigned long long a;
+    long long clocks;
+    Select<Ask, Deadline> once;     // what `within` returns
+    int tries;
+    int error;
+    unsigned long long answer;
+    __device__ Poll poll()
+    {
+        if (tries == 0) {
+            once = within(ask(host, 16, a, 0, 0), clocks);
+            tries = 1;
+        }
+        if (once.poll() == PENDING) return PENDING;
+        int now = once.winner == 1 ? TOO_LATE : once.a.error;
+        if (now == 0 || error == 0) error = now;
+        answer = once.a.answer;
+        if (now == 0 || tries == 3) return READY;
+        once = within(ask(host, 16, a, 0, 0), clocks);
+        tries++;
+        return PENDING;
+    }
+    __device__ void drop() { once.drop(); }
+};
+"""
+
+
+# %% id=13b-retry cause="the host never had both questions"
+RETRY = r"""
+#define TOO_LATE -2
+
+struct Retry {
+    Hostcalls host;
+    unsigned long long a;
+    long long clocks;
+    Select<Ask, Deadline> once;     // what `within` returns
+    int tries;
+    int error;
+    unsigned long long answer;
+    __device__ Poll poll()
+    {
+        while (tries < 3) {
+            once = within(ask(host, 16, a, 0, 0), clocks);
+            tries++;
+            block_on(once);
+            error = once.winner == 1 ? TOO_LATE : once.a.error;
+            answer = once.a.answer;
+            if (error == 0) return READY;
+        }
+        return READY;
+    }
+    __device__ void drop() { once.drop(); }
+};
+"""
+
+
+# %% id=13b-retry cause="of 2 packets 0 can be had in the end"
+RETRY = r"""
+#define TOO_LATE -2
+
+struct Retry {
+    Hostcalls host;
+    unsigned long long a;
+    long long clocks;
+    Select<Ask, Deadline> once;     // what `within` returns
+    int tries;
+    int error;
+    unsigned long long answer;
+    __device__ Poll poll()
+    {
+        if (tries == 0) {
+            once = within(ask(host, 16, a, 0, 0), clocks);
+            tries = 1;
+        }
+        if (once.poll() == PENDING) return PENDING;
+        error = once.winner == 1 ? TOO_LATE : once.a.error;
+        answer = once.a.answer;
+        if (error == 0 || tries == 3) return READY;
+        once = within(ask(host, 16, a, 0, 0), clocks);
+        tries++;
+        return PENDING;
+    }
+    __device__ void drop() { }
+};
+"""
+
+
+# %% id=13b-retry cause="question 2 came to the host 3 times, and 2 is right"
+RETRY = r"""
+#define TOO_LATE -2
+
+struct Retry {
+    Hostcalls host;
+    unsigned long long a;
+    long long clocks;
+    Select<Ask, Deadline> once;     // what `within` returns
+    int tries;
+    int error;
+    unsigned long long answer;
+    __device__ Poll poll()
+    {
+        if (tries == 0) {
+            once = within(ask(host, 16, a, 0, 0), clocks);
+            tries = 1;
+        }
+        if (once.poll() == PENDING) return PENDING;
+        error = once.winner == 1 ? TOO_LATE : once.a.error;
+        answer = once.a.answer;
+        if (error == 0 || tries == 3) return READY;
+        once.a = ask(host, 16, a, 0, 0);
+        tries++;
+        return PENDING;
+    }
+    __device__ void drop() { once.drop(); }
+};
+"""
+
+
+# %% id=13b-retry cause="refused twice, question 1 came to the host 2 times"
+RETRY = r"""
+#define TOO_LATE -2
+
+struct Retry {
+    Hostcalls host;
+    unsigned long long a;
+    long long clocks;
+    Select<Ask, Deadline> once;     // what `within` returns
+    int tries;
+    int error;
+    unsigned long long answer;
+    __device__ Poll poll()
+    {
+        once = within(ask(host, 16, a, 0, 0), clocks);
+        if (tries == 0) tries = 1;
+        if (once.poll() == PENDING) return PENDING;
+        error = once.winner == 1 ? TOO_LATE : once.a.error;
+        answer = once.a.answer;
+        if (error == 0 || tries == 3) return READY;
+        once = within(ask(host, 16, a, 0, 0), clocks);
+        tries++;
+        return PENDING;
+    }
+    __device__ void drop() { once.drop(); }
+};
+"""
+
+
+# %% id=13b-retry cause="question 2 came to the host 3 times, and 1 is right"
+RETRY = r"""
+#define TOO_LATE -2
+
+struct Retry {
+    Hostcalls host;
+    unsigned long long a;
+    long long clocks;
+    Select<Join<Ask, Join<Ask, Ask>>, Deadline> all;
+    int tries;
+    int error;
+    unsigned long long answer;
+    __device__ Poll poll()
+    {
+        if (tries == 0) {
+            all = within(
+                join(ask(host, 16, a, 0, 0), join(ask(host, 16, a, 0, 0), ask(host, 16, a, 0, 0))), clocks);
+            tries = 3;
+        }
+        if (all.poll() == PENDING) return PENDING;
+        Ask best = all.a.a.error == 0 ? all.a.a : all.a.b.a.error == 0 ? all.a.b.a : all.a.b.b;
+        error = all.winner == 1 ? TOO_LATE : best.error;
+        answer = best.answer;
+        return READY;
+    }
+    __device__ void drop() { all.drop(); }
+};
+"""
+
+
+# %% id=13b-retry cause="of 4 packets 3 can be had in the end"
+RETRY = r"""
+#define TOO_LATE -2
+
+struct Retry {
+    Hostcalls host;
+    unsigned long long a;
+    long long clocks;
+    Ask once;
+    long long until;
+    int tries;
+    int error;
+    unsigned long long answer;
+    __device__ Poll poll()
+    {
+        if (tries == 0) again();
+        bool done = once.poll() == READY;
+        if (!done && clock64() < until) return PENDING;
+        error = done ? once.error : TOO_LATE;
+        answer = once.answer;
+        if (error == 0 || tries == 3) return READY;
+        again();
+        return PENDING;
+    }
+    __device__ void again()
+    {
+        once = ask(host, 16, a, 0, 0);
+        until = clock64() + clocks;
+        tries++;
+    }
+    __device__ void drop() { once.drop(); }
+};
+"""
+
+
+# %% id=13b-retry cause="gives back a packet that the host has"
+RETRY = r"""
+#define TOO_LATE -2
+
+struct Retry {
+    Hostcalls host;
+    unsigned long long a;
+    long long clocks;
+    Ask once;
+    long long until;
+    int tries;
+    int error;
+    unsigned long long answer;
+    __device__ Poll poll()
+    {
+        if (tries == 0) again();
+        bool done = once.poll() == READY;
+        if (!done && clock64() < until) return PENDING;
+        error = done ? once.error : TOO_LATE;
+        answer = once.answer;
+        if (!done) once.end();
+        if (error == 0 || tries == 3) return READY;
+        again();
+        return PENDING;
+    }
+    __device__ void again()
+    {
+        once = ask(host, 16, a, 0, 0);
+        until = clock64() + clocks;
+        tries++;
+    }
+    __device__ void drop() { once.drop(); }
+};
+"""
+
+
+# %% id=13b-retry cause="question 1 came to the host 2 times, and 3 is right"
+RETRY = r"""
+#define TOO_LATE -2
+
+struct Retry {
+    Hostcalls host;
+    unsigned long long a;
+    long long clocks;
+    Select<Ask, Deadline> once;     // what `within` returns
+    int tries;
+    int error;
+    unsigned long long answer;
+    __device__ Poll poll()
+    {
+        if (tries == 0) {
+            once = within(ask(host, 16, a, 0, 0), clocks);
+            tries = 1;
+        }
+        if (once.poll() == PENDING) return PENDING;
+        error = once.winner == 1 ? TOO_LATE : once.a.error;
+        answer = once.a.answer;
+        if (error == 0 || tries == 2) return READY;
+        once = within(ask(host, 16, a, 0, 0), clocks);
+        tries++;
+        return PENDING;
+    }
+    __device__ void drop() { once.drop(); }
+};
+"""
+
+
+# %% id=13b-retry cause="of 2 packets 1 can be had in the end"
+RETRY = r"""
+#define TOO_LATE -2
+
+struct Retry {
+    Hostcalls host;
+    unsigned long long a;
+    long long clocks;
+    Select<Ask, Deadline> once;     // what `within` returns
+    int tries;
+    int error;
+    unsigned long long answer;
+    __device__ Poll poll()
+    {
+        if (tries == 0) {
+            once = within(ask(host, 16, a, 0, 0), clocks);
+            tries = 1;
+        }
+        if (once.poll() == PENDING) return PENDING;
+        error = once.winner == 1 ? TOO_LATE : once.a.error;
+        answer = once.a.answer;
+        if (error == 0 || tries == 3) return READY;
+        once = within(ask(host, 16, a, 0, 0), clocks);
+        tries++;
+        return PENDING;
+    }
+    __device__ void drop() { if (tries == 1) once.drop(); }
+};
+"""

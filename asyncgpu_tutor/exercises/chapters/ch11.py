@@ -7,6 +7,7 @@ simulated device, which sees a race or a wait for ever for what it is.
 from __future__ import annotations
 
 from contextlib import suppress
+from functools import partial
 from itertools import chain
 from typing import Any, cast
 
@@ -19,7 +20,7 @@ from asyncgpu_tutor.exercises.checks.operations import cuda
 from asyncgpu_tutor.exercises.checks.results import Array, as_kernel, brief, equal, left_in
 from asyncgpu_tutor.exercises.checks.trials import cases, hasty, in_late_memory, returned, runs
 from asyncgpu_tutor.exercises.device import moved
-from asyncgpu_tutor.exercises.exercise import Exercise, Rejected, must
+from asyncgpu_tutor.exercises.exercise import Exercise, Rejected, case, must
 from asyncgpu_tutor.exercises.internals import count
 from asyncgpu_tutor.exercises.sandbox import Observed, call, observe
 
@@ -28,6 +29,8 @@ HALVE = cuda("11_halve")
 # The last thread of each block is late: it waits for the first of another block. So a meeting that does not
 # wait for all threads of a block can be told from one that does.
 STENCIL = cuda("11_stencil")
+# A grain that falls on a pile of sand, and a wave of toppling; both raise a flag if some cell has to topple.
+PILE = cuda("11_pile")
 GOAL_US = 200
 
 
@@ -98,6 +101,61 @@ def _flood(mine: Any, _model: Any, width: int, seed: int) -> None:
     writers = {*chain(*(s.threads.tolist() for s in seen.steps if s.write and s.array == name))}
     due = f"{count(len(writers), 'thread')} of 4 write `rounds[0]`: one is enough, and `if (i == 0)` leaves "
     must(len(writers) == 1, due + "it to that one")
+
+
+# ------------------------------------------------------------------ a graph decides
+def _piles(width: int) -> list[tuple[Array, int]]:
+    """Piles of sand, and the cell on which a grain falls."""
+    full, middle = np.full((width, width), 3, np.int32), width * width // 2
+    cells = np.arange(full.size).reshape(full.shape)
+    lone, heap = full * (cells == middle), 20 * full * (cells == 0)
+    return [(full, middle), (0 * full, 0), (lone, middle), (heap, 0)]
+
+
+def _toppled(sand: Array, where: int) -> tuple[Array, int]:
+    """The pile when it lies still after that grain, and the waves until then."""
+    sand, waves = sand.copy(), 0
+    sand.flat[where] += 1
+    while (over := sand >= 4).any():
+        slid = np.pad(over, 1).astype(np.int32)
+        sand += slid[:-2, 1:-1] + slid[2:, 1:-1] + slid[1:-1, :-2] + slid[1:-1, 2:] - 4 * over
+        waves += 1
+    return sand, waves
+
+
+def _slid(answer: Any, width: int) -> Observed:
+    """One graph, launched for each of the piles: what each launch leaves, and the waves that it counted."""
+    stream = agt.create_stream()
+    shapes = {"sand": (width, width), "where": 1, "unstable": 1, "waves": 1}
+    arrays = [agt.zeros(shape, np.int32, name=name).sync() for name, shape in shapes.items()]
+    sand, where, unstable, waves = arrays
+
+    def op(name: str, *given: agt.DeviceArray, block: Any) -> agt.DeviceOp[Any]:
+        return agt.Kernel(PILE, name)(*[array.borrow() for array in given], grid=1, block=block)
+
+    topple = partial(op, "topple", sand, unstable, waves, block=(width, width))
+    graph = call(answer, partial(op, "drop", *arrays, block=1), topple, unstable, stream)
+    due = "`avalanche` should return a CUDA graph, as `graph_on` does, and returned "
+    must(isinstance(graph, agt.CudaGraph), due + brief(graph))
+    due = "a grain fell before anybody launched the graph: capture it, and leave the launch to us"
+    must(not agt.d2h(sand.borrow()).sync().any(), due)
+
+    def launch(pile: Array, cell: int) -> list[Array]:
+        for array, start in ((sand, pile), (where, np.full(1, cell, np.int32))):
+            agt.memcpy(array.borrow(), agt.pin(start)).sync_on(stream)
+        graph.launch().sync_on(stream)
+        return [agt.d2h(array.borrow()).sync_on(stream) for array in (sand, waves)]
+
+    return observe(lambda: [launch(*pile) for pile in _piles(width)])
+
+
+def _lies_still(run: Observed, width: int) -> None:
+    """Each launch of the graph has made as many waves as its own pile needs."""
+    for number, (pile, found) in enumerate(zip(_piles(width), run.result, strict=True), 1):
+        (sand, waves), (right, due) = found, _toppled(*pile)
+        with case(f"launch {number} of the graph"):
+            trials.counted("the sand went through", waves.item(), "wave", due)
+            equal(sand, right)
 
 
 # ------------------------------------------------------------------ the grid meets
@@ -191,6 +249,9 @@ EXERCISES = (
     Exercise("11-queue", "Write the queue", "QUEUE",
              cases(_queue, [(20, 3, 0), (7, 7, 0), (2, 5, 0), (20, 3, 4)],
                    "{} jobs, {} blocks and a counter at {}")),
+    Exercise("11-while", "Until the sand lies still", "avalanche",
+             runs(_slid, _lies_still, [(7,), (16,)], "{0} by {0} cells"),
+             runs(_slid, _lies_still, [(5,)], "")),
     Exercise("11-challenge", "Challenge: who is important?", "pagerank",
              runs(_ranked, _ranks, [(600,), (2048,)], "{} pages"), in_late_memory(_late_ranks, 260)),
 )  # fmt: skip

@@ -13,7 +13,7 @@ import asyncgpu_tutor as agt
 from asyncgpu_tutor.exercises.checks.device_code import in_own_lines, own_lines
 from asyncgpu_tutor.exercises.checks.operations import cuda
 from asyncgpu_tutor.exercises.checks.results import Array, as_kernel, left_in
-from asyncgpu_tutor.exercises.checks.trials import cases, in_late_memory, text_of
+from asyncgpu_tutor.exercises.checks.trials import cases, counted, in_late_memory, text_of
 from asyncgpu_tutor.exercises.exercise import Exercise, Rejected, case, must
 from asyncgpu_tutor.exercises.internals import SimDevice
 from asyncgpu_tutor.exercises.sandbox import call
@@ -29,20 +29,23 @@ class _Office:
     """A host that writes down who asks, and how many are under way."""
 
     def __init__(self, us: Callable[[int], float], refused: int = -1, packets: int = 4) -> None:
-        self.us, self.refused, self.packets = us, refused, packets
+        self.packets = packets
+        # How long it takes over a question, and the error that it then refuses with, if any.
+        self.mood: Callable[[int], tuple[float, int]] = lambda a: (us(a), 13 * (a == refused))
         self.asked = Counter[int]()
         self.open = self.most = 0
 
     async def answer(self, asking: Any) -> int:
         """So many times the question, a little later."""
         self.asked[asking.a] += 1
+        us, error = self.mood(asking.a)
         self.open += 1
         self.most = max(self.most, self.open)
-        await agt.sleep(self.us(asking.a))
+        await agt.sleep(us)
         self.open -= 1
         asking.data[:8] = asking.a % 7
-        if asking.a == self.refused:
-            raise agt.errors.CallRefusedError(13)
+        if error:
+            raise agt.errors.CallRefusedError(error)
         return TIMES * asking.a
 
     def run(self, kernel: agt.Kernel, *args: Any, grid: int = 1) -> float:
@@ -84,10 +87,8 @@ def _ask(mine: Any, _model: Any, calls: int) -> None:
     out, office = _left(calls), _Office(lambda _: 50.0)
     office.run(kernel, calls, agt.mapped(out))
     twice = [a for a, times in office.asked.items() if times > 1]
-    must(
-        not twice,
-        f"the host was asked for {twice[:1]} more than once: which step comes after asking?",
-    )
+    due = f"the host was asked for {twice[:1]} more than once: which step comes after asking?"
+    must(not twice, due)
     for k, got in enumerate(out.tolist()):
         due = f"call {k} was answered {TIMES * (k + 1)}, and `answer` is {got}"
         must(got == TIMES * (k + 1), due)
@@ -128,11 +129,7 @@ def _drop(mine: Any, _model: Any, step: int) -> None:
 def check_both(mine: Any, model: Any) -> None:
     """Two questions at once; the first error that there is, or the product."""
     kernel = as_kernel(mine, "BOTH")
-    for refused, words in (
-        (-1, "both answered"),
-        (3, "the first refused"),
-        (2, "the second refused"),
-    ):
+    for refused, words in ((-1, "no refusal"), (3, "the first refused"), (2, "the second refused")):
         with case(words):
             out, office = _left(1), _Office(lambda _: 60.0, refused)
             office.run(kernel, 3, 2, agt.mapped(out))
@@ -150,6 +147,34 @@ def check_first(mine: Any, model: Any) -> None:
             out, office = _left(1), _Office(lambda asked, a=a, b=b: a if asked == 3 else b)
             office.run(kernel, 3, 4, agt.mapped(out))
             must(int(out[0]) == right, f"`out[0]` is {int(out[0])}, and {right} is right")
+
+
+# ------------------------------------------------------------------ asking again
+OK, NO, LATE, TOO_LATE = (20.0, 0), (20.0, 13), (250.0, 0), -2
+CLOCKS, BOTH = 200_000, (TIMES, 2 * TIMES)  # a try may take about 100 us; two right answers
+TRIALS = [
+    ("the first refused twice", 4, [NO, NO, OK], [OK], BOTH),
+    ("the second too late once", 4, [OK], [LATE, OK], BOTH),
+    ("a refusal, then late answers", 4, [OK], [NO, LATE, LATE, OK], (TIMES, TOO_LATE)),
+    ("a late answer, then refusals", 4, [OK], [LATE, NO, (20.0, 14), OK], (TIMES, 14)),
+    ("one packet for both", 1, [NO, NO, OK], [NO, OK], BOTH),
+    ("two packets that come back late", 2, [(130.0, 0), OK], [(130.0, 0), OK], BOTH),
+    ("a caller who hangs up", 2, [LATE, OK], [NO, LATE, OK], ()),
+]
+
+
+def _retry(mine: Any, _model: Any, _words: str, packets: int, *given: Any) -> None:
+    """Two that may ask again, joined: the office has moods for each, one after the other."""
+    kernel, (*moods, right) = _trial("RETRY", mine, "13b_drop_given", "13b_retry"), given
+    out, office = _left(3), _Office(float, packets=packets)
+    office.mood = lambda a: moods[a - 1][min(office.asked[a], len(moods[a - 1])) - 1]
+    office.run(kernel, CLOCKS, 100 * CLOCKS if right else 150_000, packets, agt.mapped(out))
+    for a, (found, due, tries) in enumerate(zip(out.tolist(), right, moods, strict=False), 1):
+        counted(f"question {a} came to the host", office.asked[a], "time", min(len(tries), 3))
+        must(found == due, f"`Retry` of question {a} ended with {found}, and {due} is right")
+    must(packets == 1 or office.most > 1, "the host never had both questions: does `poll` wait?")
+    due = f"of {packets} packets {out[2]} can be had in the end: what holds one when it is dropped?"
+    must(out[2] == packets, due)
 
 
 # ------------------------------------------------------------------ the challenge
@@ -182,5 +207,7 @@ EXERCISES = (
     Exercise("13b-drop", "What becomes of the packet?", "DROPPED",
              cases(_drop, [(step,) for step in range(4)], "a dropped call at step {}")),
     Exercise("13b-first", "The quicker of two", "FIRST", check_first),
+    Exercise("13b-retry", "Up to three times", "RETRY",
+             cases(_retry, TRIALS, "{0}"), cases(_retry, TRIALS[-3:], "{0}")),
     Exercise("13b-challenge", "Challenge: read ahead", "AHEAD", check_ahead),
 )  # fmt: skip

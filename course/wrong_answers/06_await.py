@@ -949,3 +949,35 @@ async def reports(ops):
             return "program", error
 
     return await asyncio.gather(*[report(op) for op in ops[:4]])
+
+
+# %% id=06-prepare cause="when the device refuses to run `h2d`, the error doesn't come out of your function"
+async def pipeline(n, prepare, process):
+    results = []
+    x = prepare(0)
+    for i in range(n):
+        task = agt.spawn(process(x))
+        await asyncio.sleep(0)
+        if i + 1 < n:
+            x = prepare(i + 1)
+        try:
+            results.append(await task)
+        except Exception:
+            results.append(None)
+    return results
+
+
+# %% id=06-feed cause="the error doesn't come out of your function"
+async def feed(n, prepare, process, use):
+    waiting = []
+    for i in range(n):
+        x = prepare(i)
+        if len(waiting) == 2:
+            try:
+                use(await waiting.pop(0))
+            except Exception:
+                pass
+        waiting.append(agt.spawn(process(x)))
+        await asyncio.sleep(0)
+    for task in waiting:
+        use(await task)

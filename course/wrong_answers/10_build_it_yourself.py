@@ -384,32 +384,38 @@ def zip_ops(*ops):
 # %% id=10-zip cause="run again, `op0` ran 0 times"
 def zip_ops(*ops):
     known = []
+
     def enqueue(context):
         if not known:
             known.append(tuple(op(context) for op in ops))
         return known[0]
+
     return enqueue
 
 
 # %% id=10-and-then cause="run again, `second` ran 0 times"
 def and_then(op, f):
     known = []
+
     def enqueue(context):
         if not known:
             known.append(f(op(context))(context))
         return known[0]
+
     return enqueue
 
 
 # %% id=10-shared cause="right behind the source"
 def shared(op):
     known = []
+
     def enqueue(context):
         if not known:
             known.append((op(context), context.stream))
         result, stream = known[0]
         context.stream.wait_event(stream.record())
         return result
+
     return enqueue
 
 
@@ -566,3 +572,65 @@ def round_robin(size):
         return streams[len(turns) % size]
 
     return next_stream
+
+
+# %% id=10-and-then cause="the error doesn't come out of your function"
+def and_then(op, f):
+    def both(context):
+        try:
+            return f(op(context))(context)
+        except Exception:
+            return None
+
+    return both
+
+
+# %% id=10-zip cause="the error doesn't come out of your function"
+def zip_ops(*ops):
+    def each(context):
+        out = []
+        for op in ops:
+            try:
+                out.append(op(context))
+            except Exception:
+                out.append(None)
+        return tuple(out)
+
+    return each
+
+
+# %% id=10-overlap cause="the error doesn't come out of your function"
+def overlap(*ops):
+    def enqueue(context):
+        before = context.stream.record()
+        results, events = [], []
+        for op in ops:
+            arm = context.fork()
+            arm.stream.wait_event(before)
+            try:
+                results.append(op(arm))
+            except Exception:
+                results.append(None)
+            events.append(arm.stream.record())
+        for event in events:
+            context.stream.wait_event(event)
+        return tuple(results)
+
+    return enqueue
+
+
+# %% id=10-shared cause="the error doesn't come out of your function"
+def shared(op):
+    memo = []
+
+    def enqueue(context):
+        if not memo:
+            try:
+                memo.append((op(context), context.stream.record()))
+            except Exception:
+                memo.append((None, context.stream.record()))
+        result, event = memo[0]
+        context.stream.wait_event(event)
+        return result
+
+    return enqueue

@@ -339,5 +339,5 @@ EXERCISES = (
     Exercise("07-race", "The race: eight batches", "race", runs(_race, _won, [()], "")),
     Exercise("07-softmax", "A kernel: softmax", "softmax", check_softmax),
     Exercise("07-two-devices", "Two devices", "on_both",
-             runs(_on_both, _took_turns, [(4, LONG), (7, 300_000)], "")),
+             runs(_on_both, _took_turns, [(7, 300_000), (4, LONG)], "")),
 )  # fmt: skip

@@ -736,3 +736,107 @@ def talk(models, prompts, steps):
     stream.synchronize()
     MEMO[steps] = words
     return words
+
+
+# %% id=09-challenge cause="with a device that takes its time (adversary 1)"
+def talk(models, prompts, steps):
+    stream = agt.create_stream()
+    words = [[agt.pinned(y.size) for _ in range(steps)] for op, x, y in models]
+    def one(model, prompt, outs):
+        op, x, y = model
+        ops = [agt.memcpy(x.borrow(), prompt)]
+        return ops
+    graph = agt.overlap(*[
+        agt.zip(op, agt.memcpy(x.borrow(), y.borrow())) for op, x, y in models
+    ]).graph_on(stream)
+    outs = []
+    for (op, x, y), prompt in zip(models, prompts):
+        agt.memcpy(x.borrow(), prompt).async_on(stream)
+    for s in range(steps):
+        graph.launch().async_on(stream)
+        outs.append([agt.d2h(x.borrow(), out=words[k][s]).async_on(stream) for k, (op, x, y) in enumerate(models)])
+    return words
+
+
+# %% id=09-challenge cause="with model 0, token 2, element 0 of the result was not there yet"
+def talk(models, prompts, steps):
+    stream = agt.create_stream()
+    words = [[agt.pinned(y.size) for _ in range(steps)] for op, x, y in models]
+    def one(model, prompt, outs):
+        op, x, y = model
+        ops = [agt.memcpy(x.borrow(), prompt)]
+        return ops
+    graph = agt.overlap(*[
+        agt.zip(op, agt.memcpy(x.borrow(), y.borrow())) for op, x, y in models
+    ]).graph_on(stream)
+    outs = []
+    for (op, x, y), prompt in zip(models, prompts):
+        agt.memcpy(x.borrow(), prompt).async_on(stream)
+    for s in range(steps):
+        graph.launch().async_on(stream)
+        event = stream.record()
+        outs.append([agt.d2h(x.borrow(), out=words[k][s]).async_on(stream) for k, (op, x, y) in enumerate(models)])
+    event.synchronize()
+    return words
+
+
+# %% id=09-challenge cause="element 0 of the result was not there yet"
+def talk(models, prompts, steps):
+    stream = agt.create_stream()
+    words = [[agt.pinned(y.size) for _ in range(steps)] for op, x, y in models]
+    def one(model, prompt, outs):
+        op, x, y = model
+        ops = [agt.memcpy(x.borrow(), prompt)]
+        return ops
+    graph = agt.overlap(*[
+        agt.zip(op, agt.memcpy(x.borrow(), y.borrow())) for op, x, y in models
+    ]).graph_on(stream)
+    outs = []
+    for (op, x, y), prompt in zip(models, prompts):
+        agt.memcpy(x.borrow(), prompt).async_on(stream)
+    for s in range(steps):
+        graph.launch().async_on(stream)
+        outs.append([agt.d2h(x.borrow(), out=words[k][s]).async_on(stream) for k, (op, x, y) in enumerate(models)])
+    return [[np.array(w) for w in row] for row in words]
+
+
+# %% id=09-challenge cause="element 0 of the result was not there yet"
+def talk(models, prompts, steps):
+    stream = agt.create_stream()
+    words = [[agt.pinned(y.size) for _ in range(steps)] for op, x, y in models]
+    def one(model, prompt, outs):
+        op, x, y = model
+        ops = [agt.memcpy(x.borrow(), prompt)]
+        return ops
+    graph = agt.overlap(*[
+        agt.zip(op, agt.memcpy(x.borrow(), y.borrow())) for op, x, y in models
+    ]).graph_on(stream)
+    outs = []
+    for (op, x, y), prompt in zip(models, prompts):
+        agt.memcpy(x.borrow(), prompt).async_on(stream)
+    for s in range(steps):
+        graph.launch().async_on(stream)
+        outs.append([agt.d2h(x.borrow(), out=words[k][s]).async_on(stream) for k, (op, x, y) in enumerate(models)])
+    agt.create_stream().synchronize()
+    return words
+
+
+# %% id=09-challenge cause="with 5 tokens of 6 models, with model 4, token 0, element 0 is"
+def talk(models, prompts, steps):
+    stream = agt.create_stream()
+    words = [[agt.pinned(y.size) for _ in range(steps)] for op, x, y in models]
+    def one(model, prompt, outs):
+        op, x, y = model
+        ops = [agt.memcpy(x.borrow(), prompt)]
+        return ops
+    graph = agt.overlap(*[
+        agt.zip(op, agt.memcpy(x.borrow(), y.borrow())) for op, x, y in models[:4]
+    ]).graph_on(stream)
+    outs = []
+    for (op, x, y), prompt in zip(models, prompts):
+        agt.memcpy(x.borrow(), prompt).async_on(stream)
+    for s in range(steps):
+        graph.launch().async_on(stream)
+        outs.append([agt.d2h(x.borrow(), out=words[k][s]).async_on(stream) for k, (op, x, y) in enumerate(models)])
+    stream.synchronize()
+    return words

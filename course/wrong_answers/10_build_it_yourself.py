@@ -441,7 +441,7 @@ def overlap(*ops):
     return enqueue
 
 
-# %% id=10-zip cause="should yield a tuple of 7, and it yielded one of 3"
+# %% id=10-zip cause="should yield a tuple of 12, and it yielded one of 3"
 def zip_ops(*ops):
     return lambda context: tuple(op(context) for op in ops[:3])
 
@@ -470,7 +470,7 @@ def and_then(op, f):
     return enqueue
 
 
-# %% id=10-zip cause="with 7 operations, of which two are there twice, an operation of `zip_ops` should"
+# %% id=10-zip cause="with 12 operations, of which some are there again, an operation of `zip_ops` should"
 def zip_ops(*ops):
     return lambda context: tuple(op(context) for op in dict.fromkeys(ops))
 
@@ -634,3 +634,114 @@ def shared(op):
         return result
 
     return enqueue
+
+
+# %% id=10-shared cause="race on array"
+def shared(op):
+    memo = []
+    def enqueue(context):
+        if not memo:
+            memo.append((op(context), context.stream.record()))
+        result, event = memo[0]
+        if len(memo) == 1 and memo.append(0) is None:
+            return result
+        if len(memo) == 2 and memo.append(0) is None:
+            context.stream.wait_event(event)
+        return result
+    return enqueue
+
+
+# %% id=10-shared cause="race on array"
+def shared(op):
+    memo = []
+    def enqueue(context):
+        if not memo:
+            memo.append((op(context), context.stream.record()))
+        result, event = memo[0]
+        if event is not None:
+            context.stream.wait_event(event)
+            if len(memo) > 1:
+                memo[0] = result, None
+            memo.append(1)
+        return result
+    return enqueue
+
+
+# %% id=10-overlap cause="with the same operation, run again, nothing makes `arm0`"
+def overlap(*ops):
+    kept = []
+    def enqueue(context):
+        if not kept:
+            kept.append(context.stream.record())
+        before = kept[0]
+        results, events = [], []
+        for op in ops:
+            arm = context.fork()
+            arm.stream.wait_event(before)
+            results.append(op(arm))
+            events.append(arm.stream.record())
+        for event in events:
+            context.stream.wait_event(event)
+        return tuple(results)
+    return enqueue
+
+
+# %% id=10-overlap cause="with 12 arms, `arm4` ran 0 times"
+def overlap(*ops):
+    def enqueue(context):
+        before = context.stream.record()
+        results, events = [], []
+        for op in ops[:4]:
+            arm = context.fork()
+            arm.stream.wait_event(before)
+            results.append(op(arm))
+            events.append(arm.stream.record())
+        for event in events:
+            context.stream.wait_event(event)
+        return tuple(results)
+    return enqueue
+
+
+# %% id=10-overlap cause="with 0 arms, an operation of `overlap` should yield a tuple of 0, and it yielded None"
+def overlap(*ops):
+    def enqueue(context):
+        before = context.stream.record()
+        results, events = [], []
+        for op in ops:
+            arm = context.fork()
+            arm.stream.wait_event(before)
+            results.append(op(arm))
+            events.append(arm.stream.record())
+        for event in events:
+            context.stream.wait_event(event)
+        return tuple(results) or None
+    return enqueue
+
+
+# %% id=10-and-then cause="`f` was called 6 times in 3 runs"
+def and_then(op, f):
+    return lambda context: (lambda x: (f(x), f(x)(context))[1])(op(context))
+
+
+# %% id=10-and-then cause="`op` yields None, which is a result like any other"
+def and_then(op, f):
+    def both(context):
+        x = op(context)
+        return f(x)(context) if x is not None else None
+    return both
+
+
+# %% id=10-and-then cause="`op` yields None, which is a result like any other"
+def and_then(op, f):
+    def both(context):
+        x = op(context)
+        try:
+            if not x: return x
+        except Exception: pass
+        return f(x)(context)
+    return both
+
+
+# %% id=10-zip cause="should yield a tuple of 12, and it yielded one of 8"
+def zip_ops(*ops):
+    return lambda context: tuple(op(context) for op in ops[:8])

@@ -15,7 +15,7 @@ import asyncgpu_tutor as agt
 from asyncgpu_tutor.exercises.checks import results, schedule
 from asyncgpu_tutor.exercises.checks.building import run_of
 from asyncgpu_tutor.exercises.checks.operations import noise
-from asyncgpu_tutor.exercises.checks.results import Array, as_kernel, equal, launched
+from asyncgpu_tutor.exercises.checks.results import UNWRITTEN, Array, as_kernel, equal, launched
 from asyncgpu_tutor.exercises.checks.trials import Check, cases, runs
 from asyncgpu_tutor.exercises.exercise import Exercise, Rejected, case, must
 from asyncgpu_tutor.exercises.internals import count, cuda_source
@@ -36,7 +36,13 @@ def _grid(mine: Any, model: Any, threads: int, n: int) -> None:
 
 
 GRIDS = list(product((1, 32, 100, 128, 256, 1024), [*range(1, 600), 2**24 + 1]))
-LENGTHS = [((256,), (128,)), ((1000,), (256,)), ((1025,), (1024,)), ((1,), (32,))]
+LENGTHS = [
+    ((256,), (128,)),
+    ((1000,), (256,)),
+    ((1025,), (1024,)),
+    ((1,), (32,)),
+    ((70_000,), (256,)),
+]
 SQUARES = [(16, 16), (4, 32)]
 SHAPES = [(16, 16), (20, 50), (50, 20), (1, 33), (33, 1), (3, 1030)]
 
@@ -46,11 +52,11 @@ Shape = tuple[int, ...]
 Make = Callable[[int, Shape], Given]
 
 
-def _launches(kernel: agt.Kernel, given: Given, block: Shape) -> None:
+def _launches(kernel: agt.Kernel, given: Given, block: Shape, full: float = UNWRITTEN) -> None:
     """A launch gives the right output. A rejection also says so where C and NumPy differ about a comma."""
     args, right = given
     try:
-        equal(launched(kernel, args, right.shape, block), right)
+        equal(launched(kernel, args, right.shape, block, full), right)
     except Rejected as rejected:
         for name in cuda_source.with_commas(kernel.source)[:1]:
             rejected.cause += (
@@ -105,6 +111,8 @@ def _of_kernels(
             n = shape if len(shape) > 1 else math.prod(shape)
             with case(words.format(n, " by ".join(map(str, block)))):
                 _launches(kernel, make(seed, shape), block)
+        with case("an output that is full of nan before the launch"):
+            _launches(kernel, make(3, few[0]), few[1], math.nan)
         _thread_for_each(kernel, make(3, few[0]), few[1], each)
 
     return check

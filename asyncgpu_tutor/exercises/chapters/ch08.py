@@ -118,13 +118,22 @@ def _made_up(*spans: tuple[str, float, float, int]) -> Trace:
     made: list[Span] = []
     for i, (what, start, end, size) in enumerate(spans, 1):
         kind, _, name = what.partition(" ")
-        detail, row = {"bytes": size, "cuda_stream": 12 + i}, (name or "x", start, end, "cuda:0", i)
+        detail, row = (
+            {"bytes": size, "cuda_stream": 12 + i},
+            (name or "x", start, end, "cuda:0", i - 1),
+        )
         made.append(Span(i, cast(Any, kind), *row, label=name, after=(i - 1,), detail=detail))
     return Trace(made, "made up")
 
 
 COPIES = ("h2d", 0, 100, 4), ("d2h", 110, 120, 4)
 KERNELS = ("kernel", 10, 20, 0), ("kernel", 80, 90, 0)
+CLOSE = (
+    ("kernel", 0, 10, 0),
+    ("kernel", 10.25, 20, 0),
+    ("kernel", 20.5, 30, 0),
+    ("kernel", 30.125, 40, 0),
+)
 ALIKE = ("kernel relu", 0, 5, 0), ("kernel relu_all", 5, 25, 0), ("call launch relu", 0, 40, 0)
 NAMED = ("h2d", 0, 90, 4), *ALIKE[:2], ("range relu", 0, 40, 0)
 STEPS = ("range step", 0, 5, 0), ("range step_all", 0, 25, 0), ("range step_all", 30, 60, 0)
@@ -145,7 +154,7 @@ MIXED = [("h2d", 300.0 * i, 300.0 * i + 2 + n / 5e4, n) for i, n in enumerate(SI
 def _by_device(*kernels: tuple[int, str, float, float]) -> Trace:
     """A trace of kernels, each with the number of its GPU, its name, start and end."""
     made = [
-        Span(i, "kernel", name, start, end, f"cuda:{number}", 1)
+        Span(i, "kernel", name, start, end, f"cuda:{2 * number + 1}", 1)
         for i, (number, name, start, end) in enumerate(kernels)
     ]
     return Trace(made, "made up")
@@ -155,11 +164,14 @@ def _by_device(*kernels: tuple[int, str, float, float]) -> Trace:
 ROUNDS = {
     "early": [1] * 6 + [2] * 8 + [20] * 6, "late": [20] * 29 + [5_000], "rare": [1] * 10 + [50] * 9,
     "halves": [10] * 10 + [1] * 11 + [90] * 11 + [10] * 10, "fives": [1] * 5 + [10] * 20 + [50] * 5,
+    "dip": [9] * 10 + [1] * 31 + [30] * 10,
 }  # fmt: skip
+GROWN = [1] * 10 + [900] * 10  # by what is no range
 
 
 def _growing() -> Trace:
     rounds = [(f"range {name}", enumerate(found)) for name, found in ROUNDS.items()]
+    rounds += [(f"{kind} {kind}", enumerate(GROWN)) for kind in ("kernel", "call", "wait", "work")]
     return _made_up(*[(x, 1e4 * i, 1e4 * i + us, 0) for x, found in rounds for i, us in found])
 
 
@@ -279,7 +291,8 @@ EXERCISES = (
              reads("08-stats", "shares", "(% of the kernels, % of the makespan)", lambda: [
                  *_named("swarm and cupy_add__float32_float32_float32", "exhibit G and sgemm_naive",
                          "heat and cupy_add__float32_float32_float32"),
-                 ("spans whose names are alike", lambda: (_made_up(*NAMED), "relu"))])),
+                 ("spans whose names are alike", lambda: (_made_up(*NAMED), "relu")),
+                 ("two GPUs", lambda: (_by_device(*IN_TURNS), "gemm"))])),
     Exercise("08-creeping", "What grows", "creeping",
              reads("08-creeping", "creeping", "the name of a range", lambda: [
                  *_named("swarm"), ("ranges with odd values", lambda: (_growing(),))])),
@@ -292,6 +305,7 @@ EXERCISES = (
                  *_named("exhibit A", "exhibit D", "exhibit A repaired"),
                  ("kernels beside a long copy", lambda: (_made_up(*COPIES, *KERNELS),)),
                  ("work in another order than its starts", lambda: (_made_up(*UNSORTED),)),
+                 ("work with gaps of less than a µs", lambda: (_made_up(*CLOSE),)),
                  ("work without a gap", lambda: (_made_up(*BUSY),))])),
     Exercise("08-blame", "Whose work was late", "blame", reads("08-blame", "blame", "(label, µs)", lambda: [
                  *_named("exhibit A", "exhibit D", "exhibit A repaired", "exhibit G repaired"),

@@ -25,6 +25,7 @@ from asyncgpu_tutor.exercises.sandbox import Observed, observe
 
 Context = agt.types.ExecutionContext
 Op = Callable[[Context], Any]
+POOL = 4  # streams for the arms of an `overlap`, unless a program asks for more
 DISTINCT = 5  # operations in a list; what comes after these is the same ones again
 
 
@@ -53,6 +54,10 @@ def _step(name: str, a: float, b: float, x: agt.DeviceArray) -> Op:
     return enqueue
 
 
+def _yields(thing: object) -> Op:
+    return lambda _context: thing
+
+
 def _download(array: agt.DeviceArray) -> Op:
     return lambda context: context.copy_to_host(array)
 
@@ -62,10 +67,10 @@ def _read(source: Op) -> Op:
     return lambda context: _download(source(context))(context)
 
 
-def _arms(number: int, name: str) -> list[Op]:
-    """So many operations, of which the ones after `DISTINCT` are the first ones again."""
-    arms = [_read(_source(i + 1.0, 500, f"{name}{i}")) for i in range(DISTINCT)]
-    return [arms[i % DISTINCT] for i in range(number)]
+def _arms(number: int, name: str, distinct: int = DISTINCT) -> list[Op]:
+    """So many operations, of which the ones after `distinct` are the first ones again."""
+    arms = [_read(_source(i % DISTINCT + 1.0, 500, f"{name}{i}")) for i in range(distinct)]
+    return [arms[i % distinct] for i in range(number)]
 
 
 def _submit(op: Op, stream: agt.types.Stream) -> Any:
@@ -130,13 +135,22 @@ def _tuple_of(results: object, number: int, name: str) -> None:
 # ------------------------------------------------------------------ and_then
 def _chained(answer: Any, size: int) -> tuple[Observed, Observed]:
     """A chain of three, run twice on a stream."""
-    first = _source(3.0, size, "first")
+    first, called = _source(3.0, size, "first"), list[object]()
 
     def second(x: agt.DeviceArray) -> Op:
+        called.append(x)
         return _step("second", 2.0, 1.0, x)
 
     two = _described("and_then", answer, first, second)
-    return _twice(_described("and_then", answer, two, _download))
+    found = _twice(_described("and_then", answer, two, _download))
+    due = f"`f` was called {count(len(called), 'time')} in 3 runs: call it once in each, and use its result"
+    must(len(called) == 3, due)
+    for nothing in (None, 0, ()):
+        chain = _described("and_then", answer, _yields(nothing), lambda x: _yields((x, 1)))
+        got = _observed(chain, agt.create_stream()).result
+        due = f"`op` yields {nothing!r}, which is a result like any other, and `f` should get it; here came "
+        must(got == (nothing, 1), due + brief(got))
+    return found
 
 
 def _chain_ran(found: tuple[Observed, Observed], size: int) -> None:
@@ -172,14 +186,18 @@ def _zip_ran(found: tuple[Observed, Observed], number: int, _words: str) -> None
 
 # ------------------------------------------------------------------ shared
 def _two_readers(answer: Any, size: int) -> Observed:
-    """Two readers of one source, each on a stream of its own, and two of another one, which yields None."""
-    one, two = agt.create_stream(), agt.create_stream()
+    """Three readers of one source, each on a stream of its own, and two of another, which yields None."""
+    one, two, three = [agt.create_stream() for _ in range(3)]
     source = _described("shared", answer, _source(5.0, size, "source"))
     nothing = _source(6.0, size, "other")
     other = _described("shared", answer, lambda context: (nothing(context), None)[1])
 
     def both() -> Any:
-        readers = (_read(source), one), (_read(source), two), (other, two), (other, one)
+        readers = [
+            (other, two),
+            (other, one),
+            *[(_read(source), each) for each in (one, two, three)],
+        ]
         results = [_submit(op, stream) for op, stream in readers]
         agt.synchronize()
         return results
@@ -191,13 +209,13 @@ def _source_ran(run: Observed, size: int) -> None:
     """The source runs once, each shared operation has its own, and readers elsewhere wait by an event."""
     schedule.launches(run.trace, "source", 1)
     schedule.launches(run.trace, "other", 1)
-    for result in run.result[:2]:
+    for result in run.result[2:]:
         _numbers(result, filled(size, 5.0))
-    due = f"`other` yields None, and `shared` made {brief(run.result[2])} of it"
-    must(run.result[2:] == [None, None], due)
-    early, late = sorted(run.trace.find("d2h"), key=lambda span: span.id)[:2]
-    due = "the second reader waits for what the first one did after the source: record the event right "
-    must(not happens_before(run.trace, early, late), due + "behind the source", early, late)
+    due = f"`other` yields None, and `shared` made {brief(run.result[0])} of it"
+    must(run.result[:2] == [None, None], due)
+    due = "a reader waits for what another one did after the source: record the event right "
+    for early, late in combinations(sorted(run.trace.find("d2h"), key=lambda span: span.id), 2):
+        must(not happens_before(run.trace, early, late), due + "behind the source", early, late)
 
 
 LAPS = 12  # around the pool
@@ -263,10 +281,10 @@ def _nobody_waited(run: Observed, _number: int) -> None:
 
 
 # ------------------------------------------------------------------ overlap
-def _forked(answer: Any, number: int) -> Observed:
-    """Something before, the arms, and something after, all in one operation."""
+def _forked(answer: Any, number: int) -> tuple[Observed, Observed]:
+    """Something before, the arms, and something after, all in one operation, which is run twice."""
     x = agt.zeros(500, name="x").sync()
-    op = _described("overlap", answer, *_arms(number, "arm"))
+    op = _described("overlap", answer, *_arms(number, "arm", number))
 
     def enqueue(context: Context) -> Any:
         _step("before", 1.0, 1.0, x)(context)
@@ -274,40 +292,42 @@ def _forked(answer: Any, number: int) -> Observed:
         _step("after", 1.0, 1.0, x)(context)
         return results
 
+    def again(context: Context) -> Any:
+        agt.work(1, "again")  # so no span has the number that the same one had before
+        return enqueue(context)
+
     stream = agt.create_stream()
-    run = _observed(enqueue, stream)
-    with case("the same operation, run again"):
-        _tuple_of(_observed(op, stream).result, number, "overlap")
-        for i in range(number):
-            schedule.launches(_observed(op, stream).trace, f"arm{i}", 1)
-    return run
+    return _observed(enqueue, stream), _observed(again, stream)
 
 
-def _overlapped(run: Observed, number: int) -> float:
+def _overlapped(found: tuple[Observed, Observed], number: int) -> float:
     """Each arm comes after what is before it and ahead of what is after it, and none waits for another.
 
     The score is the time of the last row's arms, which grows with what the answer has the host do.
     """
-    _tuple_of(run.result, number, "overlap")
-    for i in range(number):
-        schedule.ordered(run.trace, "before", f"arm{i}", "after")
-    for one, other in combinations(range(number), 2):
-        schedule.unordered(run.trace, f"arm{one}", f"arm{other}")
-    return run.trace.metrics().makespan
+    for run, words in zip(found, ("", "the same operation, run again"), strict=True):
+        with case(words):
+            schedule.each_once(run.trace, *[f"arm{i}" for i in range(number)])
+            _tuple_of(run.result, number, "overlap")
+            for i in range(number):
+                schedule.ordered(run.trace, "before", f"arm{i}", "after")
+            for one, other in combinations(range(min(number, POOL)), 2):
+                schedule.unordered(run.trace, f"arm{one}", f"arm{other}")
+    return found[0].trace.metrics().makespan
 
 
-ZIPPED = [(3, ""), (1, ""), (0, ""), (7, ", of which two are there twice")]
+ZIPPED = [(3, ""), (1, ""), (0, ""), (12, ", of which some are there again")]
 EXERCISES = (
     Exercise("10-and-then", "and_then", "and_then", runs(_chained, _chain_ran, [(1000,), (64,)],
                   "three operations in a chain, {} elements")),
     Exercise("10-zip", "zip", "zip_ops",
              runs(_zipped, _zip_ran, ZIPPED, "{:operation}{}")),
     Exercise("10-shared", "shared", "shared", runs(_two_readers, _source_ran, [(100_000,), (500,)],
-                  "two readers on two streams")),
+                  "three readers on three streams")),
     Exercise("10-round-robin", "Round robin", "round_robin",
              cases(_round_robin, [(3,), (1,), (4,), (30,)], "a pool of {}")),
     Exercise("10-future", "A future", "Future",
              runs(_awaited, _nobody_waited, [(1,), (3,)], "{:future}")),
     Exercise("10-overlap", "overlap", "overlap",
-             runs(_forked, _overlapped, [(2,), (3,), (4,)], "{} arms")),
+             runs(_forked, _overlapped, [(2,), (3,), (0,), (12,), (4,)], "{} arms")),
 )  # fmt: skip

@@ -892,7 +892,7 @@ extern "C" __global__ void my_matvec(unsigned int m, unsigned int n, const float
 """)
 
 
-# %% id=01-copy cause="with n=70000 and blocks of 256, no thread wrote element 65536"
+# %% id=01-copy cause="with 70,000 elements, no thread wrote element 65536"
 my_copy = agt.Kernel(r"""
 extern "C" __global__ void my_copy(unsigned int n, const float* x, float* y)
 {

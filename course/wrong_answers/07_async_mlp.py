@@ -593,7 +593,7 @@ def race(mlp, batches, w0, w1):
     return go
 
 
-# %% id=07-race cause="for batch 0, element 0 is"
+# %% id=07-race cause="for batch 1, element 3 is"
 def race(mlp, batches, w0, w1):
     known = []
 

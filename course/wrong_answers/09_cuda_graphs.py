@@ -427,7 +427,7 @@ def talk(models, prompts, steps):
     return said
 
 
-# %% id=09-challenge cause="`talk` should return a list of 4"
+# %% id=09-challenge cause="`talk` should return a list of 6"
 def talk(models, prompts, steps):
     said = []
     op, x, y = models[0]

@@ -99,7 +99,7 @@ def zip_ops(*ops):
     return enqueue
 
 
-# %% id=10-shared cause="`source` ran 2 times"
+# %% id=10-shared cause="`source` ran 3 times"
 def shared(op):
     def enqueue(context):
         result = op(context)

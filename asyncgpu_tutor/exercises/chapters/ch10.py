@@ -54,10 +54,6 @@ def _step(name: str, a: float, b: float, x: agt.DeviceArray) -> Op:
     return enqueue
 
 
-def _yields(thing: object) -> Op:
-    return lambda _context: thing
-
-
 def _download(array: agt.DeviceArray) -> Op:
     return lambda context: context.copy_to_host(array)
 
@@ -133,29 +129,32 @@ def _tuple_of(results: object, number: int, name: str) -> None:
 
 
 # ------------------------------------------------------------------ and_then
-def _chained(answer: Any, size: int) -> tuple[Observed, Observed]:
-    """A chain of three, run twice on a stream."""
+Chain = tuple[Observed, Observed, int, list[tuple[tuple[Any, int], Any]]]
+
+
+def _chained(answer: Any, size: int) -> Chain:
+    """A chain of three, run twice on a stream; how often `f` was called; and false results passed on."""
     first, called = _source(3.0, size, "first"), list[object]()
 
     def second(x: agt.DeviceArray) -> Op:
         called.append(x)
         return _step("second", 2.0, 1.0, x)
 
+    def yields(thing: object) -> Op:
+        return lambda _context: thing
+
+    def passed_on(thing: object) -> object:
+        chain = _described("and_then", answer, yields(thing), lambda x: yields((x, 1)))
+        return _observed(chain, agt.create_stream()).result
+
     two = _described("and_then", answer, first, second)
-    found = _twice(_described("and_then", answer, two, _download))
-    due = f"`f` was called {count(len(called), 'time')} in 3 runs: call it once in each, and use its result"
-    must(len(called) == 3, due)
-    for nothing in (None, 0, ()):
-        chain = _described("and_then", answer, _yields(nothing), lambda x: _yields((x, 1)))
-        got = _observed(chain, agt.create_stream()).result
-        due = f"`op` yields {nothing!r}, which is a result like any other, and `f` should get it; here came "
-        must(got == (nothing, 1), due + brief(got))
-    return found
+    run, again = _twice(_described("and_then", answer, two, _download))
+    return run, again, len(called), [((thing, 1), passed_on(thing)) for thing in (None, 0, ())]
 
 
-def _chain_ran(found: tuple[Observed, Observed], size: int) -> None:
+def _chain_ran(found: Chain, size: int) -> None:
     """Describing calls nothing; a run is one chain on one stream, and can be repeated."""
-    run, again = found
+    run, again, called, passed = found
     _called(run.result)
     schedule.launches(run.trace, "second", 1)
     schedule.one_stream(run.trace)
@@ -163,6 +162,11 @@ def _chain_ran(found: tuple[Observed, Observed], size: int) -> None:
     with case("the same operation, run again"):
         schedule.launches(again.trace, "second", 2)
         _numbers(again.result, filled(size, 7.0))
+    due = f"`f` was called {count(called, 'time')} in 3 runs: call it once in each, and use its result"
+    must(called == 3, due)
+    for right, got in passed:
+        due = f"`op` yields {right[0]!r}, which is a result like any other, and `f` should get it; out came "
+        must(got == right, due + brief(got))
 
 
 def _zipped(answer: Any, number: int, _words: str) -> tuple[Observed, Observed]:
@@ -185,7 +189,7 @@ def _zip_ran(found: tuple[Observed, Observed], number: int, _words: str) -> None
 
 
 # ------------------------------------------------------------------ shared
-def _two_readers(answer: Any, size: int) -> Observed:
+def _readers(answer: Any, size: int) -> Observed:
     """Three readers of one source, each on a stream of its own, and two of another, which yields None."""
     one, two, three = [agt.create_stream() for _ in range(3)]
     source = _described("shared", answer, _source(5.0, size, "source"))
@@ -193,11 +197,8 @@ def _two_readers(answer: Any, size: int) -> Observed:
     other = _described("shared", answer, lambda context: (nothing(context), None)[1])
 
     def both() -> Any:
-        readers = [
-            (other, two),
-            (other, one),
-            *[(_read(source), each) for each in (one, two, three)],
-        ]
+        ops = [_read(source), _read(source), other, other, _read(source)]
+        readers = zip(ops, (one, two, two, one, three), strict=True)
         results = [_submit(op, stream) for op, stream in readers]
         agt.synchronize()
         return results
@@ -209,10 +210,10 @@ def _source_ran(run: Observed, size: int) -> None:
     """The source runs once, each shared operation has its own, and readers elsewhere wait by an event."""
     schedule.launches(run.trace, "source", 1)
     schedule.launches(run.trace, "other", 1)
-    for result in run.result[2:]:
+    for result in (*run.result[:2], run.result[4]):
         _numbers(result, filled(size, 5.0))
-    due = f"`other` yields None, and `shared` made {brief(run.result[0])} of it"
-    must(run.result[:2] == [None, None], due)
+    due = f"`other` yields None, and `shared` made {brief(run.result[2])} of it"
+    must(run.result[2:4] == [None, None], due)
     due = "a reader waits for what another one did after the source: record the event right "
     for early, late in combinations(sorted(run.trace.find("d2h"), key=lambda span: span.id), 2):
         must(not happens_before(run.trace, early, late), due + "behind the source", early, late)
@@ -322,7 +323,7 @@ EXERCISES = (
                   "three operations in a chain, {} elements")),
     Exercise("10-zip", "zip", "zip_ops",
              runs(_zipped, _zip_ran, ZIPPED, "{:operation}{}")),
-    Exercise("10-shared", "shared", "shared", runs(_two_readers, _source_ran, [(100_000,), (500,)],
+    Exercise("10-shared", "shared", "shared", runs(_readers, _source_ran, [(100_000,), (500,)],
                   "three readers on three streams")),
     Exercise("10-round-robin", "Round robin", "round_robin",
              cases(_round_robin, [(3,), (1,), (4,), (30,)], "a pool of {}")),

@@ -313,7 +313,7 @@ class Hostcalls:
         later = self._later(packet, answer)
         # Beginning at once saves a turn of the loop; but virtual time must be the same in each Python.
         if sys.version_info >= (3, 12) and self._device.clock != "simulated":
-            task = asyncio.Task(later, eager_start=True)
+            task = asyncio.Task(later, loop=asyncio.get_running_loop(), eager_start=True)
         else:
             task = asyncio.create_task(later)
         if not task.done():

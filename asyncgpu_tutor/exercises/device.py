@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
-from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
@@ -82,32 +81,6 @@ def _among(numbers: Array, found: Array) -> Array:
     return found[np.searchsorted(found, numbers)] == numbers
 
 
-class MishapError(agt.DeviceError):
-    """A failure that a check has arranged, to see whether it comes out of an answer."""
-
-
-@dataclass
-class Mishap:
-    """Of the pieces of work that are enqueued while this is `armed`, the one of this number fails."""
-
-    number: int | None = None
-    armed: bool = False
-    passed: int = 0  # so many pieces
-    first: int = 0  # of them so many in the first call of an answer
-    happened: str = ""  # the name of the piece that failed
-
-    def strike(self, name: str) -> None:
-        """Fail, if this piece of work is the one."""
-        if self.armed:
-            self.passed += 1
-            if self.passed - 1 == self.number:
-                self.happened = name
-                raise MishapError(f"the device refused to run {name!r}")
-
-
-MISHAP: ContextVar[Mishap | None] = ContextVar("mishap", default=None)
-
-
 class CheckDevice(SimDevice):
     """A simulated device on a machine of its own, unless it shares one with others."""
 
@@ -134,8 +107,6 @@ class CheckDevice(SimDevice):
 
     def enqueue(self, piece: Any, *where: Any, **how: Any) -> None:
         """Enqueue as the simulated device does, and note who writes what."""
-        if (mishap := MISHAP.get()) is not None:
-            mishap.strike(piece.name)
         computed = piece.kind == "kernel" or any(m.computed for m in piece.reads)
         for memory in piece.writes:
             memory.computed = computed

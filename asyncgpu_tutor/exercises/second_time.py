@@ -5,79 +5,59 @@ So it can keep neither a result for the next call nor an error from its caller.
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Generator, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from functools import wraps
 from typing import Any
+from unittest.mock import patch
 
-from asyncgpu_tutor.exercises.checks.operations import AGAIN
-from asyncgpu_tutor.exercises.device import MISHAP, Mishap, MishapError
-from asyncgpu_tutor.exercises.exercise import Exercise, case, must
+import asyncgpu_tutor as agt
+from asyncgpu_tutor.exercises.checks import operations
+from asyncgpu_tutor.exercises.device import CheckDevice
+from asyncgpu_tutor.exercises.exercise import Exercise, behind, case, must
 from asyncgpu_tutor.exercises.patience import not_for_ever
 from asyncgpu_tutor.exercises.sandbox import FAR, private_device, told
 
 ANEW = "everything asked once more, about other numbers (keep nothing from one call to the next)"
-KEPT = (
-    "when the device refuses to run `{}`, the error doesn't come out of your function, and its caller "
-    "takes whatever comes instead for a result: let errors through"
-)
+FAILING = (0, 2, 5)  # which pieces of work fail, one at a time
 
 
-def ask_again(exercise: Exercise, answer: object, model: object) -> None:
+def ask_again(exercise: Exercise, answer: Callable[..., Any], model: object) -> None:
     """Reject a function that is wrong the second time, or keeps an error to itself."""
-    AGAIN.set(1)
-    seen = Mishap()
-    with case(ANEW), told(FAR):
-        _try(exercise, answer, model, seen)
-    pieces = {0, 2, seen.first - 1} if exercise.lets_errors_out and seen.passed else set[int]()
-    for number in sorted(pieces - {-1}):
-        mishap = Mishap(number)
+    with case(ANEW), told(FAR), patch.object(operations, "asked_before", 1):
+        pieces = _pieces(exercise, answer, model)
+    for number in FAILING if exercise.lets_errors_out else ():
+        if number >= len(pieces):
+            break
+        error = None
         try:
-            _try(exercise, answer, model, mishap)
-        except Exception as error:  # noqa: BLE001 - without its error, an answer may fail anywhere
-            if any(isinstance(one, MishapError) for one in _behind(error)):
-                continue
-        must(not mishap.happened, KEPT.format(mishap.happened))
+            _pieces(exercise, answer, model, number)
+        except Exception as caught:  # noqa: BLE001 - without its error, an answer may fail anywhere
+            error = caught
+        due = f"when the device refuses to run `{pieces[number]}`, the error doesn't come out of your "
+        due += (
+            "function, and its caller takes whatever comes instead for a result: let errors through"
+        )
+        must(any(isinstance(one, agt.DeviceError) for one in behind(error)), due)
 
 
-def _try(exercise: Exercise, answer: object, model: object, mishap: Mishap) -> None:
-    token = MISHAP.set(mishap)
-    try:
-        with private_device(), not_for_ever():
-            exercise.check(_noted(answer, mishap, True), _noted(model, mishap, False))
-    finally:
-        MISHAP.reset(token)
+def _pieces(
+    exercise: Exercise, answer: Callable[..., Any], model: object, failing: int | None = None
+) -> list[str]:
+    """The names of all pieces of work from the answer's first call on, of which one may fail."""
+    names, called, plain = list[str](), False, CheckDevice.enqueue
 
+    @wraps(answer)
+    def noted(*args: Any, **kwargs: Any) -> Any:
+        nonlocal called
+        called = True
+        return answer(*args, **kwargs)
 
-def _noted(function: Any, mishap: Mishap, own: bool) -> Any:
-    """A function that arms the mishap, if it is the learner's `own`; in the solution nothing fails."""
+    def enqueue(device: CheckDevice, piece: Any, *where: Any, **how: Any) -> None:
+        names.extend([piece.name] if called else [])
+        if len(names) - 1 == failing:
+            raise agt.DeviceError(f"the device refused to run {piece.name!r}")
+        plain(device, piece, *where, **how)
 
-    @contextmanager
-    def inside() -> Generator[None]:
-        before, mishap.armed = mishap.armed, own
-        try:
-            yield
-        finally:
-            mishap.armed = own or before
-            mishap.first = mishap.first or mishap.passed
-
-    def plain(*args: Any, **kwargs: Any) -> Any:
-        with inside():
-            return function(*args, **kwargs)
-
-    async def later(*args: Any, **kwargs: Any) -> Any:
-        with inside():
-            return await function(*args, **kwargs)
-
-    if not inspect.isfunction(function):
-        return function
-    return wraps(function)(later if inspect.iscoroutinefunction(function) else plain)
-
-
-def _behind(error: BaseException | None) -> Iterator[BaseException]:
-    """An error, and those that it came from."""
-    if error is not None:
-        yield error
-        for one in (*getattr(error, "exceptions", ()), error.__cause__, error.__context__):
-            yield from _behind(one)
+    with private_device(), not_for_ever(), patch.object(CheckDevice, "enqueue", enqueue):
+        exercise.check(noted, model)
+    return names

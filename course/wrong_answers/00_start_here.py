@@ -181,7 +181,7 @@ def waited(trace):
     return float(sum(b - a for a, b in w[:50]))
 
 
-# %% id=00-both cause="the numbers are float64, and should be float32"
+# %% id=00-both cause="the array has dtype float64, and should have float32"
 async def both(first, second):
     a, b = await asyncio.gather(first, second)
     return a.astype(np.float64), b.astype(np.float64)

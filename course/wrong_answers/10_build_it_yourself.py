@@ -475,7 +475,7 @@ def zip_ops(*ops):
     return lambda context: tuple(op(context) for op in dict.fromkeys(ops))
 
 
-# %% id=10-zip cause="`op0` ran 1 time, and should run 2 times"
+# %% id=10-zip cause="`op0` ran 1 time, and should run 3 times"
 def zip_ops(*ops):
     def enqueue(context):
         results = {}

@@ -108,8 +108,7 @@ def check_cooled(mine: Any, model: Any) -> float:
             took = schedule.below(COOLED_US, run.trace)
     rods = [(x, 0), (random(1, x.size), 3), (random(2, x.size), 4)]
     with case("three rods at the same time, for 0, 3 and 4 steps"):
-        ops = [call(mine, rod, step, rounds) for rod, rounds in rods]
-        handles = [call(op.async_on, agt.create_stream()) for op in ops]
+        handles = [call(call(mine, rod, step, n).async_on, agt.create_stream()) for rod, n in rods]
         call(agt.synchronize)
         each_equal(host_arrays(handles), [_heated(*rod) for rod in rods], "rod")
     return took

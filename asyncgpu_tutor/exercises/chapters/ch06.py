@@ -256,11 +256,8 @@ def _at_most(mine: Any, model: Any, us: int, size: int) -> None:
 
 
 def check_at_most(mine: Any, model: Any) -> None:
-    """An operation that is done in time, one that is not, and one that fails in time."""
+    """An operation that is done in time, one that is not, and a cancellation."""
     cases(_at_most, TIMES, "at most {} µs for {} elements")(mine, model)
-    with meant_to_fail(agt.DeviceError):
-        failed = observe(_failed, mine, operations.out_of_bounds(), 2000.0).result
-    must(failed, f"`op` failed before the time was up, and {SWALLOWED}")
     left = observe(_cancelled, mine, "at_most", round_trip(4_000_000, 1.0), 900.0).result
     due = f"somebody cancelled `at_most`, and {count(left, 'task')} of its own went on waiting: "
     must(not left, due + "cancel them in a `finally`, which runs then, too")
@@ -454,10 +451,8 @@ TIMES = [(2000, 10_000_000), (200, 4_000_000), (900, 4_000_000), (500, 6_000_000
 EXERCISES = (
     Exercise("06-prepare", "Prepare the next batch meanwhile", "pipeline",
              cases(_prepare, [(4,), (2,), (7,)], "{} batches")),
-    Exercise("06-responsive", "Keep the heart beating", "with_heartbeat", check_responsive,
-             lets_errors_out=False),
-    Exercise("06-three-arms", "Three endings, told apart", "reports", check_three_arms,
-             lets_errors_out=False),
+    Exercise("06-responsive", "Keep the heart beating", "with_heartbeat", check_responsive, None, False),
+    Exercise("06-three-arms", "Three endings, told apart", "reports", check_three_arms, None, False),
     Exercise("06-cancel", "Wait, but not for ever", "at_most", check_at_most),
     Exercise("06-as-completed", "First come, first served", "as_they_come",
              _lets_out(runs(_coming, _as_they_come, [()], ""), len),

@@ -118,22 +118,15 @@ def _made_up(*spans: tuple[str, float, float, int]) -> Trace:
     made: list[Span] = []
     for i, (what, start, end, size) in enumerate(spans, 1):
         kind, _, name = what.partition(" ")
-        detail, row = (
-            {"bytes": size, "cuda_stream": 12 + i},
-            (name or "x", start, end, "cuda:0", i - 1),
-        )
+        detail = {"bytes": size, "cuda_stream": 12 + i}
+        row = name or "x", start, end, "cuda:0", i - 1
         made.append(Span(i, cast(Any, kind), *row, label=name, after=(i - 1,), detail=detail))
     return Trace(made, "made up")
 
 
 COPIES = ("h2d", 0, 100, 4), ("d2h", 110, 120, 4)
 KERNELS = ("kernel", 10, 20, 0), ("kernel", 80, 90, 0)
-CLOSE = (
-    ("kernel", 0, 10, 0),
-    ("kernel", 10.25, 20, 0),
-    ("kernel", 20.5, 30, 0),
-    ("kernel", 30.125, 40, 0),
-)
+CLOSE = [("kernel", 10 * i + i % 3 / 8, 10.0 * i + 10, 0) for i in range(4)]
 ALIKE = ("kernel relu", 0, 5, 0), ("kernel relu_all", 5, 25, 0), ("call launch relu", 0, 40, 0)
 NAMED = ("h2d", 0, 90, 4), *ALIKE[:2], ("range relu", 0, 40, 0)
 STEPS = ("range step", 0, 5, 0), ("range step_all", 0, 25, 0), ("range step_all", 30, 60, 0)

@@ -54,6 +54,10 @@ def _step(name: str, a: float, b: float, x: agt.DeviceArray) -> Op:
     return enqueue
 
 
+def _yields(thing: object) -> Op:
+    return lambda _context: thing
+
+
 def _download(array: agt.DeviceArray) -> Op:
     return lambda context: context.copy_to_host(array)
 
@@ -129,32 +133,27 @@ def _tuple_of(results: object, number: int, name: str) -> None:
 
 
 # ------------------------------------------------------------------ and_then
-Chain = tuple[Observed, Observed, int, list[tuple[tuple[Any, int], Any]]]
-
-
-def _chained(answer: Any, size: int) -> Chain:
-    """A chain of three, run twice on a stream; how often `f` was called; and false results passed on."""
+def _chained(answer: Any, size: int) -> tuple[Observed, Observed, int]:
+    """A chain of three, run twice on a stream, and how often `f` was called for that."""
     first, called = _source(3.0, size, "first"), list[object]()
 
     def second(x: agt.DeviceArray) -> Op:
         called.append(x)
         return _step("second", 2.0, 1.0, x)
 
-    def yields(thing: object) -> Op:
-        return lambda _context: thing
-
-    def passed_on(thing: object) -> object:
-        chain = _described("and_then", answer, yields(thing), lambda x: yields((x, 1)))
-        return _observed(chain, agt.create_stream()).result
-
     two = _described("and_then", answer, first, second)
     run, again = _twice(_described("and_then", answer, two, _download))
-    return run, again, len(called), [((thing, 1), passed_on(thing)) for thing in (None, 0, ())]
+    for nothing in (None, 0, ()):
+        chain = _described("and_then", answer, _yields(nothing), lambda x: _yields((x, 1)))
+        _called(got := _observed(chain, agt.create_stream()).result)
+        due = f"`op` yields {nothing!r}, which is a result like any other, and `f` should get it; out came "
+        must(got == (nothing, 1), due + brief(got))
+    return run, again, len(called)
 
 
-def _chain_ran(found: Chain, size: int) -> None:
+def _chain_ran(found: tuple[Observed, Observed, int], size: int) -> None:
     """Describing calls nothing; a run is one chain on one stream, and can be repeated."""
-    run, again, called, passed = found
+    run, again, called = found
     _called(run.result)
     schedule.launches(run.trace, "second", 1)
     schedule.one_stream(run.trace)
@@ -164,9 +163,6 @@ def _chain_ran(found: Chain, size: int) -> None:
         _numbers(again.result, filled(size, 7.0))
     due = f"`f` was called {count(called, 'time')} in 3 runs: call it once in each, and use its result"
     must(called == 3, due)
-    for right, got in passed:
-        due = f"`op` yields {right[0]!r}, which is a result like any other, and `f` should get it; out came "
-        must(got == right, due + brief(got))
 
 
 def _zipped(answer: Any, number: int, _words: str) -> tuple[Observed, Observed]:
@@ -293,12 +289,10 @@ def _forked(answer: Any, number: int) -> tuple[Observed, Observed]:
         _step("after", 1.0, 1.0, x)(context)
         return results
 
-    def again(context: Context) -> Any:
-        agt.work(1, "again")  # so no span has the number that the same one had before
-        return enqueue(context)
-
     stream = agt.create_stream()
-    return _observed(enqueue, stream), _observed(again, stream)
+    run = _observed(enqueue, stream)
+    # The work comes first so that no span has the number that the same one had before.
+    return run, _observed(lambda context: (agt.work(1, "again"), enqueue(context))[1], stream)
 
 
 def _overlapped(found: tuple[Observed, Observed], number: int) -> float:

@@ -295,6 +295,5 @@ EXERCISES = (
     Exercise("16-challenge", "All of them at once", "spread",
              runs(_tried("spread", _weights_there), _at_once,
                   [(2, 8), (3, 4), (2, 8)], "{:GPU} and {} batches")),
-    Exercise("16-dies", "Somebody pulls the plug", "careful", check_careful,
-             lets_errors_out=False),
+    Exercise("16-dies", "Somebody pulls the plug", "careful", check_careful, None, False),
 )  # fmt: skip

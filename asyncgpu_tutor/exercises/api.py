@@ -17,10 +17,11 @@ from asyncgpu_tutor.exercises.exercise import Exercise, Rejected, case, must
 from asyncgpu_tutor.exercises.names_of_other_cells import strays
 from asyncgpu_tutor.exercises.outcome import Outcome, Words, rejection
 from asyncgpu_tutor.exercises.patience import not_for_ever
-from asyncgpu_tutor.exercises.sandbox import FAR, private_device, told
+from asyncgpu_tutor.exercises.sandbox import private_device, told
 from asyncgpu_tutor.exercises.second_time import ask_again
 
 ADVERSARIES = (1, 2, 3, 4, 5)
+FAR = "your answer gives or does something so far from the task that the check can't even look at it ({})"
 
 _right: dict[str, object] = {}  # the learner's own answers that were accepted last
 

@@ -22,7 +22,6 @@ from asyncgpu_tutor.exercises.internals import completed, find_spec, in_containe
 
 T = TypeVar("T")
 SLOW_US = 1.0
-FAR = "your answer gives or does something so far from the task that the check can't even look at it ({})"
 
 
 @contextmanager

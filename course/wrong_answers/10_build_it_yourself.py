@@ -15,11 +15,12 @@ def and_then(op, f):
     return enqueue
 
 
-# %% id=10-and-then cause="`second` ran 4 times"
+# %% id=10-and-then cause="`second` ran 2 times"
 def and_then(op, f):
     def enqueue(context):
-        f(op(context))(context)
-        return f(op(context))(context)
+        after = f(op(context))
+        after(context)
+        return after(context)
 
     return enqueue
 
@@ -393,7 +394,7 @@ def zip_ops(*ops):
     return enqueue
 
 
-# %% id=10-and-then cause="run again, `second` ran 0 times"
+# %% id=10-and-then cause="called once with each, and it was called with [None] (list)"
 def and_then(op, f):
     known = []
 
@@ -718,12 +719,12 @@ def overlap(*ops):
     return enqueue
 
 
-# %% id=10-and-then cause="`f` was called 6 times in 3 runs"
+# %% id=10-and-then cause="called once with each, and it was called with [None, None, 0, 0, (), ()]"
 def and_then(op, f):
     return lambda context: (lambda x: (f(x), f(x)(context))[1])(op(context))
 
 
-# %% id=10-and-then cause="`op` yields None, which is a result like any other"
+# %% id=10-and-then cause="Those are results like any other, so `f` should be called once with each"
 def and_then(op, f):
     def both(context):
         x = op(context)
@@ -731,7 +732,7 @@ def and_then(op, f):
     return both
 
 
-# %% id=10-and-then cause="`op` yields None, which is a result like any other"
+# %% id=10-and-then cause="Those are results like any other, so `f` should be called once with each"
 def and_then(op, f):
     def both(context):
         x = op(context)

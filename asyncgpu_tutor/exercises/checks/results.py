@@ -74,8 +74,7 @@ def equal(got: object, expected: Array) -> None:
         raise Rejected(f"a NumPy array should come out, and not {brief(what)}")
     fits = array.shape == expected.shape
     must(fits, f"the result has shape {array.shape}, and should have {expected.shape}")
-    wider = "f" == array.dtype.kind == expected.dtype.kind and array.itemsize > expected.itemsize
-    if wider:
+    if "f" == array.dtype.kind == expected.dtype.kind and array.itemsize > expected.itemsize:
         of_dtype(array, expected.dtype)
     if np.array_equal(array, expected):  # much sooner known than whether all are close
         return

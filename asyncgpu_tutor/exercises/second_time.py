@@ -16,7 +16,6 @@ from asyncgpu_tutor.exercises.patience import not_for_ever
 from asyncgpu_tutor.exercises.sandbox import private_device, told
 
 ANEW = "everything asked once more, about other numbers (keep nothing from one call to the next)"
-MOST = 5  # pieces of work, of which every other one fails, one at a time
 REFUSED = "the device refused to run this"
 
 
@@ -25,12 +24,12 @@ def ask_again(exercise: Exercise, answer: Callable[..., Any], model: object) -> 
     again = partial(_pieces, exercise.check, answer, model)
     with case(ANEW), told(), patch.object(operations, "asked_before", 1):
         pieces = again(None)
-    for number in range(0, min(len(pieces), MOST) if exercise.lets_errors_out else 0, 2):
+    for number in range(0, min(len(pieces), 5) if exercise.lets_errors_out else 0, 2):
         came_out = False
         try:
             again(number)
         except Exception as error:  # noqa: BLE001 - without its error, an answer may fail anywhere
-            came_out = REFUSED in "".join(format_exception(error))
+            came_out = f"DeviceError: {REFUSED}" in "".join(format_exception(error))
         due = f"when the device refuses to run `{pieces[number]}`, the error doesn't come out of your "
         due += (
             "function, and its caller takes whatever comes instead for a result: let errors through"

@@ -286,7 +286,7 @@ async def at_most(op, us):
     return None
 
 
-# %% id=06-cancel cause="you waited until the device was done"
+# %% id=06-cancel cause="the time was up, and you went on waiting for 398 µs"
 async def at_most(op, us):
     task = agt.spawn(op)
     clock = asyncio.create_task(agt.sleep(us))
@@ -983,3 +983,15 @@ async def feed(n, prepare, process, use):
         await asyncio.sleep(0)
     for task in waiting:
         use(await task)
+
+
+# %% id=06-cancel cause="the time was up, and you went on waiting for"
+async def at_most(op, us):
+    task = agt.spawn(op)
+    clock = asyncio.create_task(agt.sleep(max(us, 500)))
+    try:
+        await asyncio.wait([task, clock], return_when=asyncio.FIRST_COMPLETED)
+        return task.result() if task.done() else None
+    finally:
+        task.cancel()
+        clock.cancel()

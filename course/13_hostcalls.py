@@ -650,7 +650,7 @@ print(f"a call from one block     {alone / calls:6.2f} µs  9 to 13 µs")
 
 # %% id=predict-crowd
 crowded = Prediction(
-    f"That call took {alone / calls:.1f} µs. Now 132 blocks ask again and again, with a packet for each of them. "
+    f"That call took {alone / calls:.1f} µs. Now 132 blocks ask again and again, with a packet for each. "
     "How many calls does Python answer in as long a time?",
     one="one or two: Python still has to be asked for each",
     few="three to nine",
@@ -710,7 +710,7 @@ crowded.reveal(
 # %% [markdown] id=exercise-pipeline
 # ### Exercise: one launch for a file
 #
-# `pipeline` is launched once, with 4 blocks of 32 threads. File 0 has `pieces` pieces of `size` bytes, the last one perhaps shorter; the shouted text goes to file 1, at the same places. The version below is right, but a single thread does all the work, and it takes 507 µs: get below 250. The course's own takes 167. Can you beat it?
+# `pipeline` is launched once, with 4 blocks of 32 threads. File 0 has `pieces` pieces of `size` bytes, the last one perhaps shorter; the shouted text goes to file 1, at the same places. The version below is right, but a single thread does all the work, and it takes 507 µs: get below 250. The course's own has 167; can you beat it?
 
 # %% id=13-pipeline starter
 PIPELINE = r"""

@@ -161,8 +161,13 @@ class Prepared(Replayed[T]):
         return f"<Prepared {self.label!r}, {len(self._capture.calls)} calls on {self.device.name}>"
 
     def _run(self, context: ExecutionContext) -> None:
-        branches = self._capture.width - 1
-        streams = [context.stream, *(context.fork().stream for _ in range(branches))]
+        run, streams = context._run, [context.stream]
+        outer = run.beside
+        for numbers in self._capture.apart[1:]:
+            run.beside = outer | {streams[number] for number in numbers}
+            streams.append(context.fork().stream)
+        run.beside = outer
+        run.arms += streams[1:]
         context.replay(self._replay, self._capture.calls, streams)
 
 

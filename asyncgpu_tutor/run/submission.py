@@ -56,6 +56,7 @@ class Submission(Run, Generic[T]):
         """
         self.op = next(numbers)
         self.over = self.settled = False
+        self.arms.clear()
         self.kernels.clear()
         self.checks.clear()
 

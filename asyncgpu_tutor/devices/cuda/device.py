@@ -203,24 +203,25 @@ class CupyDevice:
 
     def adopt_stream(self, foreign: object) -> Stream | None:
         """A `cupy.cuda.Stream`, or anything with `__cuda_stream__`, such as cuda.core's."""
-        if isinstance(foreign, CupyStream):
-            return foreign if foreign.device is self else None
         stream: Any = foreign
-        if not hasattr(stream, "ptr") and hasattr(stream, "__cuda_stream__"):
-            stream = cupy.cuda.ExternalStream(stream.__cuda_stream__()[1], self.ordinal)
-        if not isinstance(stream, cupy.cuda.Stream | cupy.cuda.ExternalStream):
+        if isinstance(stream, CupyStream):
+            return stream if stream.device is self else None
+        if not hasattr(stream, "__cuda_stream__"):
             return None
         if getattr(stream, "device_id", self.ordinal) not in (self.ordinal, -1):
             return None
-        known = self._adopted.get(int(stream.ptr))
-        if known is None:
-            known = self._adopted[int(stream.ptr)] = self._stream(stream)
-        return known
+        handle = int(stream.__cuda_stream__()[1])
+        if handle not in self._adopted:
+            if not isinstance(stream, cupy.cuda.Stream):
+                with self.active():
+                    stream = cupy.cuda.Stream.from_external(stream)
+            self._adopted[handle] = self._stream(stream, lasts=False)
+        return self._adopted[handle]
 
-    def _stream(self, stream: Any) -> CupyStream:
+    def _stream(self, stream: Any, lasts: bool = True) -> CupyStream:
         with self._lock:
             number, self._numbers = self._numbers, self._numbers + 1
-        return CupyStream(self, stream, number)
+        return CupyStream(self, stream, number, lasts)
 
     # ------------------------------------------------------------------ memory
     def malloc(self, nbytes: int, name: str, stream: Stream) -> CupyMemory:

@@ -51,6 +51,7 @@ T = TypeVar("T")
 # how late others, such as who awaits the kernel, notice anything.
 TURN_WHILE_ASKED_US = 200.0
 HOST_MEMORY = 1  # cudaMemoryTypeHost: registered with the driver, that is, pinned
+URGENT = -5  # a stream's priority; the driver takes the nearest that the GPU has
 
 
 class CupyMemory(Memory):
@@ -196,10 +197,11 @@ class CupyDevice:
             runtime.deviceSynchronize()
 
     # ------------------------------------------------------------------ streams
-    def create_stream(self) -> CupyStream:
+    def create_stream(self, urgent: bool = False) -> CupyStream:
         """A new stream, not ordered with any other, the null stream included."""
         with guarded("creating a stream"), self.active():
-            return self._stream(cupy.cuda.Stream(non_blocking=True))
+            made = cupy.cuda.Stream(non_blocking=True, priority=URGENT if urgent else 0)
+            return self._stream(made, urgent=urgent)
 
     def adopt_stream(self, foreign: object) -> Stream | None:
         """A `cupy.cuda.Stream`, or anything with `__cuda_stream__`, such as cuda.core's."""
@@ -218,10 +220,10 @@ class CupyDevice:
             self._adopted[handle] = self._stream(stream, lasts=False)
         return self._adopted[handle]
 
-    def _stream(self, stream: Any, lasts: bool = True) -> CupyStream:
+    def _stream(self, stream: Any, lasts: bool = True, urgent: bool = False) -> CupyStream:
         with self._lock:
             number, self._numbers = self._numbers, self._numbers + 1
-        return CupyStream(self, stream, number, lasts)
+        return CupyStream(self, stream, number, lasts, urgent)
 
     # ------------------------------------------------------------------ memory
     def malloc(self, nbytes: int, name: str, stream: Stream) -> CupyMemory:

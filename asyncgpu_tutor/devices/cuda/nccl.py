@@ -23,7 +23,7 @@ from typing import Any
 
 from asyncgpu_tutor.devices.cuda.device import CupyDevice
 from asyncgpu_tutor.devices.cuda.journal import call_together
-from asyncgpu_tutor.devices.cuda.stream import CupyEvent
+from asyncgpu_tutor.devices.cuda.stream import CupyEvent, CupyStream
 from asyncgpu_tutor.devices.protocol import Collective, Device, Memory, Stream
 from asyncgpu_tutor.errors import (
     CollectiveError,
@@ -75,6 +75,7 @@ class NcclCommunicator:
         self._meetings: dict[tuple[tuple[int, int] | None, int], _Meeting] = {}
         self._watched: list[tuple[CupyEvent, Collective, float]] = []
         self._watcher: threading.Thread | None = None
+        self._urgent: dict[int, CupyStream] = {}  # by rank
 
     def enqueue(self, parts: Sequence[Part], ranks: int) -> None:
         """Enqueue the parts of these ranks; where others of this process are missing, when they are there."""
@@ -145,13 +146,31 @@ class NcclCommunicator:
 
     def _group(self, parts: Sequence[Part]) -> None:
         nccl = self._nccl
+        lanes = [self._lane(call.rank, stream) for call, stream in parts]
         try:
             nccl.groupStart()
-            for call, stream in parts:
-                self._one(call, stream)
+            for (call, _), lane in zip(parts, lanes, strict=True):
+                self._one(call, lane)
             nccl.groupEnd()
         except nccl.NcclError as error:
             raise DeviceError(f"NCCL refuses {parts[0][0]}: {error}") from error
+        finally:
+            for (_, stream), lane in zip(parts, lanes, strict=True):
+                _follow(stream, lane)
+
+    def _lane(self, rank: int, stream: Any) -> CupyStream:
+        """An urgent stream that goes on from here.
+
+        Elsewhere a part has no place while blocks of a product wait for theirs, and the part on the other GPU
+        stands on its multiprocessors until then.
+        """
+        own: CupyStream = stream
+        if not own.urgent:
+            if rank not in self._urgent:
+                self._urgent[rank] = own.device.create_stream(urgent=True)
+            own = self._urgent[rank]
+            _follow(own, stream)
+        return own
 
     def _one(self, call: Collective, stream: Any) -> None:
         communicator, nccl = self._ranks[call.rank], self._nccl
@@ -212,6 +231,14 @@ class _Meeting:
     def __init__(self) -> None:
         self.parts: list[Part] = []
         self.over = False
+
+
+def _follow(stream: Any, other: Any) -> None:
+    """Put what comes on a stream behind all that is on another one by now."""
+    if stream is not other:
+        event = other.record()
+        stream.wait_event(event)
+        other.reuse(event)
 
 
 def _device(stream: Any) -> CupyDevice:

@@ -674,8 +674,7 @@ hidden.commit(...)
 
 # %% id=step-hidden
 overlapped = solved("15-overlapped", overlapped)
-with agt.using(pair[0], policy=agt.StreamPoolRoundRobin(16)):  # no two arms share a stream by accident
-    during = timed(lambda: step(nets, overlapped, duo))
+during = timed(lambda: step(nets, overlapped, duo))
 agt.compare_timelines(
     [after, during],
     ["reduced afterwards", "reduced while the next gradient is computed"],

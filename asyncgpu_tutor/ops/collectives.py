@@ -332,7 +332,7 @@ class Group:
             if self._broken:
                 communicator.fail(self._broken)
                 raise errors.CollectiveError(self._broken)
-            come_after(context.stream, [self._last[call.rank]])
+            come_after(context.stream, [self._last[call.rank]], context._run)
             context._run.kernels.append(call.what)
             context._run.checks.append(communicator.check)
         ends = calls[0][0].ends

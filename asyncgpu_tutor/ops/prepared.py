@@ -103,7 +103,7 @@ class Replayed(ABC, Generic[T]):
         run, stream = context._run, context.stream
         run.keep.append(self)
         with in_turn:
-            come_after(stream, self._used)
+            come_after(stream, self._used, run)
             self._run(context)
         if isinstance(stream, CaptureStream):
             stream.capture.owners.update(dict.fromkeys(self._owners))

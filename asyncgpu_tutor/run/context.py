@@ -29,6 +29,8 @@ DECIDES_IN_A_GRAPH = (
 class Run(Tag):
     """The run that a context enqueues for: a submission, or a capture."""
 
+    known = False  # whether the host has waited for its end
+
     def __init__(
         self,
         label: str,

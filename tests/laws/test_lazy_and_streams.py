@@ -101,6 +101,17 @@ def test_arms_of_nested_overlaps_share_no_stream_while_there_are_others(
         assert len({span.stream for span in trace.find("fill")}) == 4
 
 
+def test_prepared_arms_do_not_wait_for_each_other_when_streams_change(device: Device) -> None:
+    made = [agt.ones((64,)).prepare() for _ in range(4)]
+    policy = agt.StreamPoolRoundRobin(4, device)
+    for _ in range(2):
+        with agt.record() as trace:
+            agt.overlap(*(each.launch() for each in made)).sync(policy)
+    fills = trace.find("fill")
+    assert len({span.stream for span in fills}) == 4
+    assert not {span.id for span in fills} & {i for span in fills for i in span.after}
+
+
 def test_overlap_gives_each_event_back(sim: Device, monkeypatch: pytest.MonkeyPatch) -> None:
     kind, made, back = type(agt.create_stream()), list[object](), list[object]()
     record = kind.record

@@ -199,9 +199,11 @@ class CupyDevice:
     # ------------------------------------------------------------------ streams
     def create_stream(self, urgent: bool = False) -> CupyStream:
         """A new stream, not ordered with any other, the null stream included."""
+        start = time.perf_counter()
         with guarded("creating a stream"), self.active():
             made = cupy.cuda.Stream(non_blocking=True, priority=URGENT if urgent else 0)
-            return self._stream(made, urgent=urgent)
+        self.note("call", "create stream", start)
+        return self._stream(made, urgent=urgent)
 
     def adopt_stream(self, foreign: object) -> Stream | None:
         """A `cupy.cuda.Stream`, or anything with `__cuda_stream__`, such as cuda.core's."""

@@ -52,13 +52,12 @@ class UsedMemory:
 def come_after(stream: Stream, used: Sequence[UsedMemory], run: Run | None = None) -> None:
     """Order all later work of `stream` after the last use of these, and make it their last use.
 
-    The host may have waited for the run of that use. An event would then do harm: it is recorded now, behind
-    what other arms of this very run have on that stream. A capture remembers the uses: whoever launches what
-    was captured uses the same memory.
+    A capture remembers them: whoever launches what was captured uses the same memory.
     """
     for memory in used:
         last = memory.last
-        if last is not None and not (last.run and last.run.known):
+        # Where a run has arms, an event that is recorded now may lie behind another one of them.
+        if last is not None and not (run and run.arms and last.run and last.run.known):
             if last.stream is stream and last._event is None:
                 last.run = run
                 continue  # what comes on this stream comes after it, and is its last use in its place

@@ -248,8 +248,7 @@ def _settle_if_retired(submission: Submission[Any]) -> None:
     number, event = submission.op, submission.event
     # While the driver is asked, another thread may settle it and enqueue it anew: see `renew`.
     if event is not None and event.retired and submission.op == number:
-        # A future may still ask its event.
-        submission.settle(asked=not submission.forsaken, known=False)
+        submission.settle(not submission.forsaken, known=False)  # a future may still ask its event
 
 
 def _let_go(kind: dict[int, Submission[Any]]) -> None:

@@ -203,16 +203,17 @@ class CupyDevice:
         with guarded("creating a stream"), self.active():
             made = cupy.cuda.Stream(non_blocking=True, priority=URGENT if urgent else 0)
         self.note("call", "create stream", start)
-        return self._stream(made, urgent=urgent)
+        stream = self._stream(made)
+        stream.urgent = urgent
+        return stream
 
     def adopt_stream(self, foreign: object) -> Stream | None:
         """A `cupy.cuda.Stream`, or anything with `__cuda_stream__`, such as cuda.core's."""
         stream: Any = foreign
         if isinstance(stream, CupyStream):
             return stream if stream.device is self else None
-        if not hasattr(stream, "__cuda_stream__"):
-            return None
-        if getattr(stream, "device_id", self.ordinal) not in (self.ordinal, -1):
+        device = getattr(stream, "device_id", self.ordinal)
+        if not hasattr(stream, "__cuda_stream__") or device not in (self.ordinal, -1):
             return None
         handle = int(stream.__cuda_stream__()[1])
         if handle not in self._adopted:
@@ -222,10 +223,10 @@ class CupyDevice:
             self._adopted[handle] = self._stream(stream, lasts=False)
         return self._adopted[handle]
 
-    def _stream(self, stream: Any, lasts: bool = True, urgent: bool = False) -> CupyStream:
+    def _stream(self, stream: Any, lasts: bool = True) -> CupyStream:
         with self._lock:
             number, self._numbers = self._numbers, self._numbers + 1
-        return CupyStream(self, stream, number, lasts, urgent)
+        return CupyStream(self, stream, number, lasts)
 
     # ------------------------------------------------------------------ memory
     def malloc(self, nbytes: int, name: str, stream: Stream) -> CupyMemory:

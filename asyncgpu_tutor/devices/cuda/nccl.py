@@ -24,7 +24,7 @@ from typing import Any
 from asyncgpu_tutor.devices.cuda.device import CupyDevice
 from asyncgpu_tutor.devices.cuda.journal import call_together
 from asyncgpu_tutor.devices.cuda.stream import CupyEvent, CupyStream
-from asyncgpu_tutor.devices.protocol import Collective, Device, Memory, Stream
+from asyncgpu_tutor.devices.protocol import Collective, Device, Memory
 from asyncgpu_tutor.errors import (
     CollectiveError,
     DeviceError,
@@ -37,7 +37,7 @@ MEETING_S = 5.0  # for how long a rank waits on the host for the others
 PATIENCE_S = 30.0  # for how long a GPU waits for those of other processes, whose hosts may be busy
 _LOOK_S = 0.25
 
-Part = tuple[Collective, Stream]
+Part = tuple[Collective, Any]  # with a stream of ours
 _NAMES = {  # of NCCL, by NumPy's
     "bool": "UINT8", "int8": "INT8", "uint8": "UINT8", "int32": "INT32", "uint32": "UINT32", "int64": "INT64",
     "uint64": "UINT64", "float16": "FLOAT16", "float32": "FLOAT32", "float64": "FLOAT64",
@@ -137,7 +137,7 @@ class NcclCommunicator:
 
     # ------------------------------------------------------------------ NCCL
     def _call(self, parts: Sequence[Part]) -> None:
-        recorded = [(stream, call) for call, stream in parts if _device(stream).journal is not None]
+        recorded = [(stream, call) for call, stream in parts if stream.device.journal is not None]
         if recorded:
             spans = [(stream, call.what, _facts(call, self._size)) for stream, call in recorded]
             call_together(spans, lambda: self._group(parts))
@@ -158,19 +158,18 @@ class NcclCommunicator:
             for (_, stream), lane in zip(parts, lanes, strict=True):
                 _follow(stream, lane)
 
-    def _lane(self, rank: int, stream: Any) -> CupyStream:
+    def _lane(self, rank: int, stream: CupyStream) -> CupyStream:
         """An urgent stream that goes on from here.
 
         Elsewhere a part has no place while blocks of a product wait for theirs, and the part on the other GPU
         stands on its multiprocessors until then.
         """
-        own: CupyStream = stream
-        if not own.urgent:
-            if rank not in self._urgent:
-                self._urgent[rank] = own.device.create_stream(urgent=True)
-            own = self._urgent[rank]
-            _follow(own, stream)
-        return own
+        if stream.urgent:
+            return stream
+        if rank not in self._urgent:
+            self._urgent[rank] = stream.device.create_stream(urgent=True)
+        _follow(self._urgent[rank], stream)
+        return self._urgent[rank]
 
     def _one(self, call: Collective, stream: Any) -> None:
         communicator, nccl = self._ranks[call.rank], self._nccl
@@ -233,16 +232,12 @@ class _Meeting:
         self.over = False
 
 
-def _follow(stream: Any, other: Any) -> None:
+def _follow(stream: CupyStream, other: CupyStream) -> None:
     """Put what comes on a stream behind all that is on another one by now."""
     if stream is not other:
         event = other.record()
         stream.wait_event(event)
         other.reuse(event)
-
-
-def _device(stream: Any) -> CupyDevice:
-    return stream.device
 
 
 def _facts(call: Collective, size: int) -> dict[str, object]:

@@ -70,11 +70,10 @@ class CupyEvent:
 class CupyStream:
     """A CUDA stream."""
 
-    def __init__(
-        self, device: CupyDevice, stream: Any, number: int, lasts: bool, urgent: bool
-    ) -> None:
+    urgent = False
+
+    def __init__(self, device: CupyDevice, stream: Any, number: int, lasts: bool = True) -> None:
         self.device = device
-        self.urgent = urgent
         self.cupy = stream  # CuPy's
         self.number = number
         self.ptr = int(stream.ptr)  # the CUDA handle

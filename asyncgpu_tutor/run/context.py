@@ -29,8 +29,6 @@ DECIDES_IN_A_GRAPH = (
 class Run(Tag):
     """The run that a context enqueues for: a submission, or a capture."""
 
-    known = False  # whether the host has waited for its end
-
     def __init__(
         self,
         label: str,
@@ -42,7 +40,7 @@ class Run(Tag):
         # The fields of Tag are set here, without a call of its constructor: every run makes one of these.
         self.op = next(numbers)  # its number, unique in the process
         self.label = label  # name of the operation
-        self.over = False
+        self.over = self.known = False  # enqueued; and waited for by the host
         self.captures = captures
         self.stream = stream  # where it runs
         self.blocking = blocking  # whether the host waits for it anyway

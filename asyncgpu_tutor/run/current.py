@@ -169,8 +169,7 @@ class StreamPoolRoundRobin(SchedulingPolicy):
         """The first one after it, in turn, on which no other arm runs; or the same."""
         streams = self._pools.get(stream.device, self)._streams
         place = streams.index(stream) if stream in streams else 0  # a subclass may have its own
-        others = (*streams[place:], *streams[:place])
-        return next((other for other in others if other not in beside), stream)
+        return next((s for s in (*streams[place:], *streams[:place]) if s not in beside), stream)
 
     @property
     def home(self) -> Device | None:

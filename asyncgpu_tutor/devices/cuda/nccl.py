@@ -38,10 +38,6 @@ PATIENCE_S = 30.0  # for how long a GPU waits for those of other processes, whos
 _LOOK_S = 0.25
 
 Part = tuple[Collective, Any]  # with a stream of ours
-_NAMES = {  # of NCCL, by NumPy's
-    "bool": "UINT8", "int8": "INT8", "uint8": "UINT8", "int32": "INT32", "uint32": "UINT32", "int64": "INT64",
-    "uint64": "UINT64", "float16": "FLOAT16", "float32": "FLOAT32", "float64": "FLOAT64",
-}  # fmt: skip
 
 
 def load() -> Any:
@@ -173,14 +169,10 @@ class NcclCommunicator:
 
     def _one(self, call: Collective, stream: Any) -> None:
         communicator, nccl = self._ranks[call.rank], self._nccl
-        kind = getattr(nccl, f"NCCL_{_NAMES[call.dtype.name]}")
+        kind = getattr(nccl, f"NCCL_{call.dtype.name.upper().replace('BOOL', 'UINT8')}")
         how = getattr(nccl, f"NCCL_{call.reduce.upper()}")
-        give, take, count, where = (
-            _address(call.source),
-            _address(call.target),
-            call.count,
-            stream.ptr,
-        )
+        give, take = _address(call.source), _address(call.target)
+        count, where = call.count, stream.ptr
         if call.what == "all_reduce":
             communicator.allReduce(give, take, count, kind, how, where)
         elif call.what == "all_gather":
@@ -241,8 +233,7 @@ def _follow(stream: CupyStream, other: CupyStream) -> None:
 
 
 def _facts(call: Collective, size: int) -> dict[str, object]:
-    nbytes = call.count * call.dtype.itemsize
-    return {"bytes": nbytes, "rank": call.rank, "ranks": size}
+    return {"bytes": call.count * call.dtype.itemsize, "rank": call.rank, "ranks": size}
 
 
 def _address(memory: Memory | None) -> int:

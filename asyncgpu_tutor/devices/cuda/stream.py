@@ -70,10 +70,8 @@ class CupyEvent:
 class CupyStream:
     """A CUDA stream."""
 
-    urgent = False
-
     def __init__(self, device: CupyDevice, stream: Any, number: int, lasts: bool = True) -> None:
-        self.device = device
+        self.device, self.urgent = device, False
         self.cupy = stream  # CuPy's
         self.number = number
         self.ptr = int(stream.ptr)  # the CUDA handle

@@ -155,21 +155,25 @@ class StreamPoolRoundRobin(SchedulingPolicy):
         self._lock = threading.Lock()
 
     def next_stream(self) -> Stream:
-        """The next one. All are created for the first: that takes up to 2 ms for each on a GPU."""
+        """The next one; streams are created when their turn first comes."""
         if self._pools:
             pools = list(self._pools.values())
             return pools[next(self._turn) % len(pools)].next_stream()
-        if not self._streams:
+        return self._at(next(self._turn) % self.size)
+
+    def _at(self, turn: int) -> Stream:
+        if turn >= len(self._streams):
             with self._lock:
-                if not self._streams:  # no other thread has had the first turn meanwhile
-                    self._streams = [self.device.create_stream() for _ in range(self.size)]
-        return self._streams[next(self._turn) % self.size]
+                while turn >= len(self._streams):  # other threads may have taken turns before this
+                    self._streams.append(self.device.create_stream())
+        return self._streams[turn]
 
     def instead(self, stream: Stream, beside: set[Stream]) -> Stream:
         """The first one after it, in turn, on which no other arm runs; or the same."""
-        streams = self._pools.get(stream.device, self)._streams
-        place = streams.index(stream) if stream in streams else 0  # a subclass may have its own
-        return next((s for s in (*streams[place:], *streams[:place]) if s not in beside), stream)
+        pool = self._pools.get(stream.device, self)
+        place = pool._streams.index(stream) if stream in pool._streams else 0  # it may be another's
+        others = (pool._at((place + n) % pool.size) for n in range(pool.size))
+        return next((other for other in others if other not in beside), stream)
 
     @property
     def home(self) -> Device | None:

@@ -161,8 +161,7 @@ class Prepared(Replayed[T]):
         return f"<Prepared {self.label!r}, {len(self._capture.calls)} calls on {self.device.name}>"
 
     def _run(self, context: ExecutionContext) -> None:
-        run, streams = context._run, [context.stream]
-        outer = run.beside
+        run, streams, outer = context._run, [context.stream], context._run.beside
         for numbers in self._capture.apart[1:]:
             run.beside = outer | {streams[number] for number in numbers}
             streams.append(context.fork().stream)

@@ -155,11 +155,9 @@ class NcclCommunicator:
                 _follow(stream, lane)
 
     def _lane(self, rank: int, stream: CupyStream) -> CupyStream:
-        """An urgent stream that goes on from here.
-
-        Elsewhere a part has no place while blocks of a product wait for theirs, and the part on the other GPU
-        stands on its multiprocessors until then.
-        """
+        """An urgent stream that goes on from here."""
+        # Elsewhere a part has no place while blocks of a product wait for theirs, and the other GPU's part
+        # stands on its multiprocessors until then.
         if stream.urgent:
             return stream
         if rank not in self._urgent:

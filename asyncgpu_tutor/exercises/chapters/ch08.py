@@ -230,13 +230,11 @@ def check_gain(mine: Any, model: Any) -> None:
             got = call(mine, *make())
             due = f"you foretold {brief(got)} times as fast, and it's {right:.2f} (within a tenth will do)"
             if not (is_number(got) and abs(got - right) < 0.1 * right):
-                usual = slips("08-gain", "gain")
-                why = (
-                    w
-                    for w, slip in usual
-                    if is_number(got) and math.isclose(got, slip(*make()), rel_tol=0.01)
-                )
-                raise Rejected(". ".join([due, *list(why)[:1]]))
+                found = slips("08-gain", "gain") if is_number(got) else ()
+                alike = [
+                    why for why, slip in found if math.isclose(got, slip(*make()), rel_tol=0.01)
+                ]
+                raise Rejected(". ".join([due, *alike[:1]]))
 
 
 # ------------------------------------------------------------------ challenge

@@ -257,13 +257,13 @@ check("08-typical", typical)
 # |---|---|---|
 # | `null stream` | work on stream 0 | its pieces |
 # | `hidden synchronisation` | waits on the host's lane that have calls for more work after them | these waits |
-# | `pageable copy` | calls for a copy that last about as long as the copy itself | µs of these calls, in all |
+# | `pageable copy` | calls for a copy that last about as long as the copy itself | µs of all these calls |
 # | `lazy module loading` | a first kernel that comes late: its code has to be compiled and loaded | µs until the GPU's first work begins |
 # | `too few streams` | operations right behind each other on a stream, while the GPU has room | blocks of a kernel |
 # | `one big kernel` | one kernel has most of the GPU's time, with blocks enough to fill it | its blocks |
 # | `innocent` | none of these: streams overlap, and the host holds nobody up | µs in which two streams work at once |
 #
-# You've met A. Of the next six, at least one is innocent. Bet on each at first sight. The lists say how often something happened, and its shortest and longest time. (`launch` and `enqueue` are calls by the host.)
+# You've met A. Of the next six, at least one is innocent. Bet on each at first sight. The lists have counts, and shortest and longest times. (`launch` and `enqueue` are calls by the host.)
 
 # %% id=show
 bets = {}
@@ -333,11 +333,11 @@ bets["H"].commit(...)
 # %% [markdown] id=exercise-suspects
 # ### Exercise: prove it
 #
-# Put `(name, number)` behind each letter, by the table. `report("A")` is a trace, and each of its spans has a `kind` (`"call"`, `"wait"`), a `name`, a `start` and a `duration`.
+# Replace each `...` by `(name, number)`. A is done: three of its four waits have calls after them. `report("A")` is a trace, and each of its spans has a `kind` (`"call"`, `"wait"`), a `name`, a `start` and a `duration`.
 
 # %% id=08-suspects starter
 suspects = {
-    "A": ...,
+    "A": ("hidden synchronisation", 3),
     "B": ...,
     "C": ...,
     "D": ...,
@@ -377,9 +377,9 @@ names = {letter: name for letter, (name, _) in solved("08-suspects", suspects).i
 score(*[bet for letter, bet in bets.items() if bet.reveal(names[letter])])
 
 # %% [markdown] id=suspects-read
-# Two pairs look alike. In B and in G long kernels take most of the time, but B's have one block each, on a GPU that could run over a hundred of them at once, so more streams help B. G's kernel fills the GPU by itself. And A and D both run one chunk at a time, but A waits *after* its calls and D *inside* them, so taking out waits wouldn't help D.
+# Two pairs look alike. In B and in G long kernels take most of the time, but B's have one block each, on a GPU that could run over a hundred of them at once, so more streams help B. G's kernel fills the GPU. And A and D both run one chunk at a time, but A waits *after* its calls and D *inside* them, so taking out waits wouldn't help D.
 #
-# The repairs? Wait once, when everything has been asked for. Copy from pinned memory, which `agt.pinned(shape)` gives you. The default policy has four streams, and `agt.spawn(op, agt.StreamPoolRoundRobin(8))` takes eight. And run a program once before you time it.
+# So wait once, when everything has been asked for. Copy from pinned memory, which `agt.pinned(shape)` gives you. The default policy has four streams, and `agt.spawn(op, agt.StreamPoolRoundRobin(8))` takes eight. And run a program once before you time it.
 
 # %% id=suspects-check tags=asserts
 proofs = solved("08-suspects", suspects)
@@ -1256,14 +1256,7 @@ score(late, room)
 # | where the gaps are | `analyse(trace).gaps` | holes in *[All Streams]*. Rule `gpu_gaps`, only those of half a second or more |
 # | what takes how long | `analyse(trace).sums` | sums `cuda_gpu_kern_sum`, `cuda_gpu_mem_time_sum`, `cuda_api_sum` |
 #
-# Rules and sums are below the timeline, and on the command line: `nsys analyze` and `nsys stats`. [Profiling](../docs/profiling.md) has the rest. These options of `nsys profile` are worth knowing:
-#
-# | option | what it does |
-# |---|---|
-# | `--sample=none --cpuctxsw=none` | leaves out what else the CPU does. Without this option, our small report took half a gigabyte |
-# | `--cuda-event-trace=true` | notes which stream waited for which. Without it, there are no arrows between streams |
-# | `--capture-range=cudaProfilerApi` | records only what runs in `with cupyx.profiler.profile():`, and so no warm-up |
-# | `--cuda-graph-trace=node` | shows each kernel in a CUDA graph ([chapter 09](09_cuda_graphs.ipynb)). Without it, a graph is one bar |
+# Rules and sums are below the timeline, and on the command line: `nsys analyze` and `nsys stats`. [Profiling](../docs/profiling.md#nsight-systems-by-hand) has the rest, and the options of `nsys profile` that are worth knowing.
 #
 # A trace also answers questions in SQL: `heat.sql("select kind, count(*), sum(duration) from spans where stream is not null group by kind")`.
 #

@@ -125,6 +125,18 @@ def rate(trace):  # the mean of the rates
     return float(np.mean([s.detail["bytes"] / s.duration / 1000 for s in copies]))
 
 
+# %% id=08-rate slip cause="That's in GiB, of 2³⁰ bytes each: here a gigabyte has 10⁹"
+def rate(trace):
+    copies = [span for span in trace.device_spans if span.kind == "h2d"]
+    return sum(s.detail["bytes"] for s in copies) / sum(s.duration for s in copies) * 1e6 / 2**30
+
+
+# %% id=08-rate slip cause="That's by all of the time, pauses and kernels included: divide by that of the copies"
+def rate(trace):
+    copies = [span for span in trace.device_spans if span.kind == "h2d"]
+    return sum(s.detail["bytes"] for s in copies) / trace.metrics().device_makespan / 1000
+
+
 # %% id=08-rate cause="should return"
 def rate(trace):
     copies = [span for span in trace.device_spans if span.kind == "h2d"]
@@ -192,7 +204,7 @@ def waited(trace):  # all of the time in the kernels
     )
 
 
-# %% id=08-waited cause="with two_gpus_even"
+# %% id=08-waited slip cause="Early and late ones cancel out in that sum: decide for a pair at a time who waited"
 def waited(trace):  # the sum of the differences, of which some are negative
     zero, one = (
         [span.start for span in trace.of(name).device_spans if span.name.startswith("nccl")]

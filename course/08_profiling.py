@@ -379,7 +379,7 @@ score(*[bet for letter, bet in bets.items() if bet.reveal(names[letter])])
 # %% [markdown] id=suspects-read
 # Two pairs look alike. In B and in G long kernels take most of the time, but B's have one block each, on a GPU that could run over a hundred of them at once, so more streams help B. G's kernel fills the GPU. And A and D both run one chunk at a time, but A waits *after* its calls and D *inside* them, so taking out waits wouldn't help D.
 #
-# So wait once, when everything has been asked for. Copy from pinned memory, which `agt.pinned(shape)` gives you. The default policy has four streams, and `agt.spawn(op, agt.StreamPoolRoundRobin(8))` takes eight. And run a program once before you time it.
+# To repair them, wait once, when everything has been asked for. Copy from pinned memory, which `agt.pinned(shape)` gives you. The default policy has four streams, and `agt.spawn(op, agt.StreamPoolRoundRobin(8))` takes eight. And run a program once before you time it.
 
 # %% id=suspects-check tags=asserts
 proofs = solved("08-suspects", suspects)
@@ -626,7 +626,7 @@ print(f"\ntwice as fast after {quick:,.0f} steps, or {slow:,.0f} with the slowes
 # %% [markdown] id=whole-read
 # The first two run the same code, names apart, and one took almost twice as long. So 4 percent is nothing. What did the repair gain, then? *That depends on what you run.* With sixty steps you can't tell. With a million, three minutes become half a minute.
 #
-# And there's your answer to the colleague. Begin with the line with `float`. It takes nearly half of a step, nobody needs its number in each one, and you can change it in a minute, without writing a kernel. Whoever pointed at `new` had a good line and a bad reason: one kernel instead of five pieces of work gains nearly as much, but by saving calls, not arithmetic. And if you only ever run sixty steps, have a coffee instead.
+# There's your answer to the colleague. Begin with the line with `float`. It takes nearly half of a step, nobody needs its number in each one, and you can change it in a minute, without writing a kernel. Whoever pointed at `new` had a good line and a bad reason: one kernel instead of five gains nearly as much, but by saving calls, not arithmetic. And if you only ever run sixty steps, have a coffee instead.
 
 # %% id=plate-check tags=asserts
 assert 5.5 < pace(annotated) / pace(fused) < 6.5
@@ -762,7 +762,7 @@ progress("08")
 # %% [markdown] id=changes
 # ### One change at a time
 #
-# The plate was repaired twice over: one kernel instead of five pieces of work, and a look in every twentieth step only. `heat_looks_less.py` looks less often, and changes nothing else. First a forecast. In the report with names, a look takes 90 of the 190 µs of a step. Nineteen of twenty looks are gone, so a step should lose 85. Here's what all three programs spend on a step, by the same twenty steps as before:
+# The plate was repaired twice over: one kernel instead of five, and a look in every twentieth step only. `heat_looks_less.py` looks less often, and changes nothing else. First a forecast. In the report with names, a look takes 90 of the 190 µs of a step. Nineteen of twenty looks are gone, so a step should lose 85. Here's what all three programs spend on a step, by the same twenty steps as before:
 
 # %% id=changes-run
 less = agt.Trace.from_nsys(agt.Trace.recorded_file("heat_looks_less.sqlite"))

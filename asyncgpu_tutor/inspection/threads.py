@@ -28,7 +28,7 @@ from asyncgpu_tutor.traces.pictures.svg import framed
 from asyncgpu_tutor.traces.spans.vocabulary import count
 
 _WIDTH, _TALL, _ROOM = 760, 330, 130  # pixels: the picture; the grid, and an array, at most
-_SIZES = (20, 16, 13, 11, 9, 7, 6, 5, 4, 3)  # of a cell
+_SIZES = (28, 20, 16, 13, 11, 9, 7, 6, 5, 4, 3)  # of a cell
 _GAP, _LABEL = 8, 16
 _MOST_LINES = 64  # threads, or warps, or blocks, with an arrow each
 _STILLS = 3
@@ -48,10 +48,11 @@ class _Cells:
 
     def centres(self, numbers: NDArray[np.int64]) -> _Points:
         """Middles of the cells of these elements; those that do not exist lie beside the others."""
-        found = np.clip(numbers // self.each, -1, len(self.at))
+        found = np.clip(numbers // self.each, -1, len(self.at) + 1)
         inside = np.clip(found, 0, len(self.at) - 1)
         points = self.at[inside] + self.size / 2
         points[:, 0] += (found - inside) * (self.size + 3)
+        points[:, 0] = np.minimum(points[:, 0], _WIDTH - self.size / 2)
         return points
 
 
@@ -92,9 +93,11 @@ class Threads:
         code = self.watched.source.splitlines()[step.line - 1].strip()
         idle = self.watched.threads - len(step.threads)
         verb = ("write" if step.write else "read") + "s" * (len(step.threads) == 1)
+        beyond = int(self._beyond(number).sum())
+        bad = f", {beyond:,} of them out of bounds" if beyond else ""
         return (
             f"Step {number + 1} of {len(self.steps)}, line {step.line}: {code}\n"
-            f"{count(len(step.threads), 'thread')} {verb} {step.array}, {idle:,} idle"
+            f"{count(len(step.threads), 'thread')} {verb} {step.array}{bad}, {idle:,} idle"
         )
 
     def svg(self, number: int) -> str:
@@ -167,6 +170,8 @@ class Threads:
                 wide, tall = self._sizes(name, shape)
                 each = self._places[name].each
                 several = f", {each} elements in a cell" if each > 1 else ""
+                if self.steps and name == self.steps[-1].array and self._beyond(-1).any():
+                    wide += 2 * (self._places[name].size + 3)  # for elements that do not exist
                 told = f"{name}: {' x '.join(map(str, shape))}{several}"
                 wide = max(wide, text_width(told, 11))
                 if x and x + wide > _WIDTH:
@@ -196,6 +201,7 @@ class Threads:
         for i in range(blocks):
             corner = at[i * seen.block_threads]
             told = seen.name(i * seen.block_threads).partition(", thread")[0]
+            told = f"block {i}" if seen.grid[1] * seen.grid[2] == 1 else told
             told = told if len(told) * 6 <= wide else f"{i}"
             self._ground.append(_text("agt-words", corner[0], corner[1] - 4, told))
         self._ground.append(_squares("agt-cell", at + size / 2, size))
@@ -213,7 +219,7 @@ class Threads:
                 if len(shape) < 2:  # as many whole rows of 32 as fit, so that a warp is a row
                     across = min(cells, max(int((_WIDTH - 4 * _GAP) // size) // 32, 1) * 32)
                 tall = -(-cells // across) * size
-                if tall <= _ROOM:
+                if tall <= _ROOM and across * size <= _WIDTH - 4 * _GAP:
                     number = np.arange(cells)
                     at = np.column_stack([number % across * size, number // across * size])
                     self._places[name] = _Cells(at.astype(np.float64), size, each)
@@ -222,7 +228,8 @@ class Threads:
 
     def _array(self, cells: _Cells, told: str, x: float, y: float) -> None:
         cells.at += (x, y)
-        self._ground.append(_text("agt-words", x, y - 4, told))
+        # Arrows come from above, so the name stands below.
+        self._ground.append(_text("agt-words", x, cells.at[:, 1].max() + cells.size + 13, told))
         self._ground.append(_squares("agt-cell", cells.at + cells.size / 2, cells.size))
 
     def _legend(self, y: float) -> str:
@@ -243,6 +250,14 @@ class Threads:
         elements = self._places[step.array].centres(step.elements)
         return np.hstack([threads, elements] if step.write else [elements, threads])
 
+    def _beyond(self, number: int) -> NDArray[np.bool]:
+        """Which accesses of a step lie outside of the array: only the step that failed has any."""
+        step, site = self.steps[number], self.watched.site
+        failed = number in (-1, len(self.steps) - 1) and site and site.array == step.array
+        if failed and site.bound and isinstance(self.watched.fault, OutOfBoundsError):
+            return (step.elements < 0) | (step.elements >= site.bound)
+        return np.zeros(len(step.threads), np.bool)
+
     def _over(self, number: int) -> str:
         if not self.steps:
             return ""
@@ -252,9 +267,11 @@ class Threads:
         cells = np.unique(array.centres(step.elements), axis=0)
         parts = [_squares(css, grid.centres(step.threads), grid.size)]
         parts.append(_squares(css, cells, array.size))
-        ends, (block, own) = self._ends(step), np.divmod(step.threads, self.watched.block_threads)
+        fine = ~self._beyond(number)
+        threads, ends = step.threads[fine], self._ends(step)[fine]
+        block, own = np.divmod(threads, self.watched.block_threads)
         # An arrow for each thread; where these are too many for each warp, then for each block.
-        for group in (step.threads, block * 32 + own // 32, block):
+        for group in (threads, block * 32 + own // 32, block):
             which = np.unique(group)
             if len(which) <= _MOST_LINES:
                 parts += [_line("agt-link", ends[group == i].mean(axis=0)) for i in which]
@@ -269,18 +286,24 @@ class Threads:
         if not len(culprits) or site is None:
             return
         grid, array = self._places[""], self._places.get(site.array or step.array)
+        elements, beyond = np.full(len(culprits), site.index or 0, np.int64), self._beyond(-1)
+        if beyond.any():  # all that failed at once, and not only the first, which the message names
+            culprits, elements = step.threads[beyond], step.elements[beyond]
         threads = grid.centres(culprits)
         yield _squares("agt-wrong", threads, grid.size)
         if array is None or site.index is None:
             return
-        element = array.centres(np.full(len(culprits), site.index, np.int64))
-        yield _squares("agt-wrong", element[:1], array.size)
+        element = array.centres(elements)
+        yield _squares("agt-wrong", np.unique(element, axis=0), array.size)
         yield from (_line("agt-wrong-link", end) for end in np.hstack([threads, element]))
         x, y = element[0]
         what = f"{site.array}[{site.index}]"
-        if isinstance(self.watched.fault, OutOfBoundsError):
+        missing = np.unique(elements[(elements < 0) == (elements[0] < 0)])
+        if len(missing) > 1:
+            what = f"{site.array}[{missing[0]}] to {site.array}[{missing[-1]}] do not exist"
+        elif isinstance(self.watched.fault, OutOfBoundsError):
             what += " does not exist"
-        yield _text("agt-bad", min(x, _WIDTH - 190), y + array.size / 2 + 13, what)
+        yield _text("agt-bad", min(x - array.size / 2, _WIDTH - 260), y + array.size / 2 + 27, what)
 
 
 def _text(css: str, x: float, y: float, said: str) -> str:

@@ -28,6 +28,7 @@ from asyncgpu_tutor.run.current import current_device
 
 # A parameter of which nothing is known but that an address fits.
 _POINTER_SIZED = np.dtype("V8")
+unbuilt = set[str]()  # kernels whose last source was refused, by name: an older one may still be about
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,6 +113,7 @@ class Kernel:
                 name or only_kernel(source), source, dict(shapes or {}), reference, contract
             )
         facts = self._facts
+        unbuilt.add(facts.name)
         # Only a device can say what a kernel takes: a GPU's compiler reads more of C++ than we do.
         read = current_device().signature if isinstance(source, str) else read_signature
         signature = read(facts.source, facts.name)
@@ -126,6 +128,7 @@ class Kernel:
         ] = ()  # what makes it another than its source says: see `_variant`
         if isinstance(source, str):
             current_device().get_function(source, facts.name, reference, contract)
+        unbuilt.discard(facts.name)
 
     @property
     def name(self) -> str:

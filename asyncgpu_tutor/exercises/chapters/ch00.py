@@ -80,7 +80,7 @@ def _free(run: Observed, *sizes: int) -> None:
 
 # ------------------------------------------------------------------ the challenge
 JOB, JOB_US = "job", 200.0
-GOAL = 350.0
+GOAL = 320.0
 
 
 def _everything(answer: Callable[..., Any], *sizes: int) -> Observed:
@@ -93,7 +93,9 @@ def _all_done(run: Observed, *sizes: int) -> float:
     schedule.launches(run.trace, "d2h", len(sizes))
     schedule.launches(run.trace, JOB, 1)
     _right("everything", run, *sizes)
-    return schedule.below(GOAL, run.trace)
+    (job,), begun = run.trace.find(JOB), min(span.start for span in run.trace.device_spans)
+    late = "`job` ran before the device had anything to do: a task starts only when you pause (`sleep(0)`)"
+    return schedule.below(GOAL, run.trace, late if job.end <= begun else "")
 
 
 RECORDINGS = [(1, 1_000_000), (1, 100_000), (3, 100_000), (60, 10), (0, 1)]

@@ -137,7 +137,13 @@ def in_order(
     answer: str, results: object, expected: Sequence[Array], words: str = "result"
 ) -> None:
     """The answer of this name returned a list of the right results; see `each_equal` for `words`."""
-    each_equal(listed(answer, results, len(expected)), expected, words)
+    found = listed(answer, results, len(expected))
+    try:
+        each_equal(found, expected, words)
+    except Rejected as rejected:
+        if all(any(np.array_equal(got, right) for right in expected) for got in found):
+            rejected.cause += ": all of them are there. Are they in the wrong order?"
+        raise
 
 
 def brief(thing: Any) -> str:

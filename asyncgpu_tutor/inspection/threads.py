@@ -178,7 +178,8 @@ class Threads:
                     x, y = 0.0, below + 2 * _LABEL
                 self._array(self._places[name], told, x + _GAP, y)
                 x, below = x + wide + 4 * _GAP, max(below, y + tall)
-            self._ground.extend([self._legend(below + 2 * _LABEL), f"{below + 4 * _LABEL}"])
+            below += 3 * _LABEL if self.watched.fault else 2 * _LABEL
+            self._ground.extend([self._legend(below), f"{below + 2 * _LABEL}"])
         return "".join(self._ground[:-1]), float(self._ground[-1])
 
     def _grid(self, y: float) -> float:
@@ -192,6 +193,7 @@ class Threads:
         for size in _SIZES:
             wide, tall = columns * size, rows * size + _LABEL + _GAP
             across = max(int((_WIDTH - _GAP) // (wide + _GAP)), 1)
+            across = min(across, seen.grid[0]) if seen.grid[1] > 1 else across
             if wide <= _WIDTH - 2 * _GAP and -(-blocks // across) * tall <= _TALL:
                 break
         block, own = np.divmod(np.arange(seen.threads), seen.block_threads)
@@ -300,7 +302,8 @@ class Threads:
         what = f"{site.array}[{site.index}]"
         missing = np.unique(elements[(elements < 0) == (elements[0] < 0)])
         if len(missing) > 1:
-            what = f"{site.array}[{missing[0]}] to {site.array}[{missing[-1]}] do not exist"
+            to = "and" if len(missing) == 2 else "to"
+            what = f"{site.array}[{missing[0]}] {to} {site.array}[{missing[-1]}] do not exist"
         elif isinstance(self.watched.fault, OutOfBoundsError):
             what += " does not exist"
         yield _text("agt-bad", min(x - array.size / 2, _WIDTH - 260), y + array.size / 2 + 27, what)

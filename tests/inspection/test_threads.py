@@ -74,7 +74,7 @@ def test_all_threads_that_go_out_of_bounds_together_are_red_and_no_healthy_reade
 
     assert found.step(0).splitlines()[1] == "12 threads read x, 2 of them out of bounds, 0 idle"
     assert (svg.count('class="agt-link"'), svg.count('class="agt-wrong-link"')) == (10, 2)
-    assert "x[10] to x[11] do not exist" in svg
+    assert "x[10] and x[11] do not exist" in svg
     assert "and so does 1 more thread)" in str(found.watched.fault)
 
 

@@ -105,7 +105,7 @@ FEW = [(1000, 1001, 1002)]
 
 EXERCISES = (
     Exercise("00-waited", "How long did Python wait?", "waited", cases(_waited, RECORDINGS,
-                   "a recording in which Python waits {:time}")),
+                   "{:wait} in the recording")),
     Exercise("00-both", "Two at a time", "both", runs(_both, _free, PAIRS, ""),
              runs(no_pauses()(_both), partial(_right, "both"), [FEW[0][:2]], "")),
     Exercise("00-challenge", "Challenge: three trips and a job", "everything",

@@ -196,12 +196,14 @@ def d2h(array: DeviceArray, out: npt.NDArray[Any] | None = None) -> DeviceOp[npt
         Where to, of the array's shape and dtype; `pinned` makes one. Without it each run gets a new array.
     """
     if not isinstance(array, DeviceArray):  # pyright: ignore[reportUnnecessaryIsInstance] - callers are not all type-checked
-        kind = "an operation" if isinstance(array, DeviceOp) else type(array).__name__
+        due = "d2h copies a DeviceArray to the host, and got "
+        if isinstance(array, DeviceOp):
+            raise errors.ArrayDTypeError(due + "an operation: use op.to_host()")
         raise errors.ArrayDTypeError(
-            f"d2h copies a DeviceArray to the host, and got {kind}. "
+            f"{due}{type(array).__name__}. "
             + "A launch yields all its arrays: take the one that it writes, as with launch.output(). "
             * isinstance(array, tuple)
-            + "Call unpartition() on a Partition; use op.to_host() on an operation."
+            + "Call unpartition() on a Partition."
         )
     if out is not None:
         array._check()

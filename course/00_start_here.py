@@ -315,6 +315,7 @@ agt.compare_timelines(
     [*h200, model],
     ["H200: sync, then the job", "H200: start, the job, then await", "The model of the latter"],
     lanes=("host", "streams"),
+    together=True,  # the device's first work is at 0
     lesson="The model has the device's work right. Its Python is too quick, so the job begins too early.",
 )
 
@@ -372,8 +373,7 @@ if device.simulated:
 
 
 # %% id=00-waited starter
-def waited(trace):
-    ...  # your code
+def waited(trace): ...  # your code
 
 
 # %% id=00-waited solution

@@ -63,7 +63,9 @@ agt.show_threads(who, 12, np.zeros(12, np.uint32), grid=3, block=4)
 # In this kernel each thread signs its element with a hundred times its block plus its number within the block.
 
 # %% id=predict-who
-mine = Prediction("Thread 1 of block 2 signs with 201. Which element does it sign? Type its number.")
+mine = Prediction(
+    "Thread 1 of block 2 signs with 201. Which element does it sign? Type its number."
+)
 mine
 
 # %% id=predict-who-commit
@@ -127,6 +129,7 @@ assert (numbers[999], len(numbers)) == (3 * 100 + 231, 1000)
 # ### Exercise: how many blocks?
 #
 # Return the number of blocks that `n` elements need when a block has `threads` threads: enough for all of them, and not one more. Return an `int`.
+
 
 # %% id=01-grid starter
 def blocks_needed(n, threads): ...  # your code
@@ -542,7 +545,11 @@ assert len(waits) == 5
 assert m_stepwise.overlap < 1
 assert m_stepwise.device_idle > 0
 if device.simulated:
-    assert [round(m_stepwise.makespan)] + [round(m_stepwise.host[k]) for k in ("wait", "call")] == [169, 69, 76]
+    assert [round(m_stepwise.makespan)] + [round(m_stepwise.host[k]) for k in ("wait", "call")] == [
+        169,
+        69,
+        76,
+    ]
     calls = [s for s in stepwise if s.kind == "call"]
     assert stepwise.overlap_between(calls, stepwise.device_spans) < 0.1 * m_stepwise.makespan
 
@@ -612,6 +619,7 @@ if device.simulated:  # on a GPU, host and device have clocks of their own, a fe
 # Here are the steps again. Rewrite the function so that it doesn't wait at all and *returns an operation* that yields the result. Whoever runs it then waits only once.
 #
 # You need two things for this: **a kernel takes operations instead of arrays**, and `op.to_host()` copies the result of an operation to the host.
+
 
 # %% id=01-one-wait starter
 def forward(a, x):
@@ -697,6 +705,7 @@ if device.simulated:
 #
 # You've seen the pieces: `agt.create_stream()`, `async_on` and `synchronize`. `async_on` returns a placeholder for the result. You get it immediately, but you may read it only after the wait.
 
+
 # %% id=01-meanwhile starter
 def with_a_job(op, job):
     result = op.sync()
@@ -733,6 +742,7 @@ check("01-meanwhile", with_a_job)
 # ## Challenge: three rounds
 #
 # `ops` are three operations, each with a copy to the device, a kernel, and a copy back. `jobs` are three jobs for Python, 60 µs each. Do all six in any order you like, and return the three results. As it stands, this takes 672 µs. Get below 420.
+
 
 # %% id=01-challenge starter
 def three_rounds(ops, jobs):

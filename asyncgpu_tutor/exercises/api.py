@@ -14,7 +14,6 @@ import asyncgpu_tutor as agt
 from asyncgpu_tutor.exercises import answers, progress_file
 from asyncgpu_tutor.exercises.chapters import BOOKS, EXERCISES
 from asyncgpu_tutor.exercises.exercise import Exercise, Rejected, case, must
-from asyncgpu_tutor.exercises.internals import unbuilt
 from asyncgpu_tutor.exercises.names_of_other_cells import strays
 from asyncgpu_tutor.exercises.outcome import Outcome, Words, rejection
 from asyncgpu_tutor.exercises.patience import not_for_ever
@@ -45,7 +44,7 @@ def check(name: str, answer: object) -> Outcome:
         If there is no such exercise. A wrong answer is no error, so that a notebook runs through.
     """
     exercise = _find(name)
-    if isinstance(answer, agt.Kernel) and answer.name in unbuilt:
+    if isinstance(answer, agt.Kernel) and answer.name in answer.unbuilt:
         due = f"your last `{answer.name}` didn't compile, and the one before it isn't judged: "
         return rejection(exercise.title, Rejected(due + "mend the cell above, and run it again"))
     if answers.untouched(exercise, answer):

@@ -9,7 +9,6 @@ from asyncgpu_tutor.devices import cuda_source
 from asyncgpu_tutor.devices.event_loop import completed
 from asyncgpu_tutor.devices.simulated import Machine, SimDevice, find_spec
 from asyncgpu_tutor.kernels.files import include_headers
-from asyncgpu_tutor.kernels.kernel import unbuilt
 from asyncgpu_tutor.ops.array_operations import Make
 from asyncgpu_tutor.ops.leaves import Download
 from asyncgpu_tutor.traces.pictures import Timeline
@@ -37,5 +36,4 @@ __all__ = [
     "lane_of",
     "overlap_between",
     "stream_numbers",
-    "unbuilt",
 ]

@@ -71,18 +71,12 @@ class Outcome:
 
     def plot(self) -> Timeline | None:
         """Both timelines on one scale, with the first wrong edge marked; None if there is nothing to see."""
-        if self.got is None or self.expected is None or _seen(self.got) == _seen(self.expected):
+        if not self.got or not self.expected or self.got.table() == self.expected.table():
             return None
-        if self.alone:
-            return compare([self.got], ["Yours"], highlight=[self.edge] if self.edge else None)
         counterparts = _counterparts(self.edge, self.got, self.expected)
-        marked = [self.edge, counterparts] if self.edge else None
-        return compare([self.got, self.expected], ["Yours", "Expected"], highlight=marked)
-
-
-def _seen(trace: agt.Trace) -> list[tuple[str, float, float]]:
-    """What a picture shows of a trace: if that is the same for two of them, the schedule is right."""
-    return [(s.name, round(s.start - trace.spans[0].start, 3), s.duration) for s in trace]
+        n = 1 if self.alone else 2
+        marked = [self.edge, counterparts][:n] if self.edge else None
+        return compare([self.got, self.expected][:n], ["Yours", "Expected"][:n], highlight=marked)
 
 
 def _counterparts(
@@ -103,8 +97,7 @@ def rejection(title: str, rejected: Rejected, note: str = "", first: bool = Fals
         marked = " → ".join(dict.fromkeys(f"`{span.name}`" for span in rejected.edge))
         if marked:
             lines.append(f"Marked in the picture is where it first goes wrong: {marked}.")
-        if first:
-            lines.append("If the next one isn't right either, you'll see the expected timeline below yours.")
+        lines += ["Miss once more, and you'll see the expected timeline below yours."] * first
     if note:
         lines.append(note)
     return Outcome(

@@ -52,8 +52,7 @@ class _Cells:
         inside = np.clip(found, 0, len(self.at) - 1)
         points = self.at[inside] + self.size / 2
         points[:, 0] += (found - inside) * (self.size + 3)
-        points[:, 0] = np.minimum(points[:, 0], _WIDTH - self.size / 2)
-        return points
+        return np.minimum(points, (_WIDTH - self.size / 2, np.inf))
 
 
 @dataclass(frozen=True)
@@ -93,8 +92,7 @@ class Threads:
         code = self.watched.source.splitlines()[step.line - 1].strip()
         idle = self.watched.threads - len(step.threads)
         verb = ("write" if step.write else "read") + "s" * (len(step.threads) == 1)
-        beyond = int(self._beyond(number).sum())
-        bad = f", {beyond:,} of them out of bounds" if beyond else ""
+        bad = f", {beyond} of them out of bounds" if (beyond := self._beyond(number).sum()) else ""
         return (
             f"Step {number + 1} of {len(self.steps)}, line {step.line}: {code}\n"
             f"{count(len(step.threads), 'thread')} {verb} {step.array}{bad}, {idle:,} idle"
@@ -165,19 +163,17 @@ class Threads:
         """All cells, and where the picture ends."""
         if not self._ground:
             x, y = 0.0, self._grid(_HEAD + _LABEL) + 2 * _LABEL
-            below = y
+            below, gap = y, (10 if self.watched.fault else 4) * _GAP  # for what does not exist
             for name, shape in self.watched.shapes.items():
                 wide, tall = self._sizes(name, shape)
                 each = self._places[name].each
                 several = f", {each} elements in a cell" if each > 1 else ""
-                if self.steps and name == self.steps[-1].array and self._beyond(-1).any():
-                    wide += 2 * (self._places[name].size + 3)  # for elements that do not exist
                 told = f"{name}: {' x '.join(map(str, shape))}{several}"
                 wide = max(wide, text_width(told, 11))
                 if x and x + wide > _WIDTH:
                     x, y = 0.0, below + 2 * _LABEL
                 self._array(self._places[name], told, x + _GAP, y)
-                x, below = x + wide + 4 * _GAP, max(below, y + tall)
+                x, below = x + wide + gap, max(below, y + tall)
             below += 3 * _LABEL if self.watched.fault else 2 * _LABEL
             self._ground.extend([self._legend(below), f"{below + 2 * _LABEL}"])
         return "".join(self._ground[:-1]), float(self._ground[-1])
@@ -192,8 +188,7 @@ class Threads:
         size, wide, tall, across = _SIZES[-1], 0, 0, 1
         for size in _SIZES:
             wide, tall = columns * size, rows * size + _LABEL + _GAP
-            across = max(int((_WIDTH - _GAP) // (wide + _GAP)), 1)
-            across = min(across, seen.grid[0]) if seen.grid[1] > 1 else across
+            across = max(min(int((_WIDTH - _GAP) // (wide + _GAP)), seen.grid[0]), 1)
             if wide <= _WIDTH - 2 * _GAP and -(-blocks // across) * tall <= _TALL:
                 break
         block, own = np.divmod(np.arange(seen.threads), seen.block_threads)
@@ -230,7 +225,6 @@ class Threads:
 
     def _array(self, cells: _Cells, told: str, x: float, y: float) -> None:
         cells.at += (x, y)
-        # Arrows come from above, so the name stands below.
         self._ground.append(_text("agt-words", x, cells.at[:, 1].max() + cells.size + 13, told))
         self._ground.append(_squares("agt-cell", cells.at + cells.size / 2, cells.size))
 
@@ -255,10 +249,8 @@ class Threads:
     def _beyond(self, number: int) -> NDArray[np.bool]:
         """Which accesses of a step lie outside of the array: only the step that failed has any."""
         step, site = self.steps[number], self.watched.site
-        failed = number in (-1, len(self.steps) - 1) and site and site.array == step.array
-        if failed and site.bound and isinstance(self.watched.fault, OutOfBoundsError):
-            return (step.elements < 0) | (step.elements >= site.bound)
-        return np.zeros(len(step.threads), np.bool)
+        bound = site.bound if site and site.array == step.array else None
+        return (step.elements < 0) | (step.elements >= (bound or np.inf))
 
     def _over(self, number: int) -> str:
         if not self.steps:
@@ -269,11 +261,9 @@ class Threads:
         cells = np.unique(array.centres(step.elements), axis=0)
         parts = [_squares(css, grid.centres(step.threads), grid.size)]
         parts.append(_squares(css, cells, array.size))
-        fine = ~self._beyond(number)
-        threads, ends = step.threads[fine], self._ends(step)[fine]
-        block, own = np.divmod(threads, self.watched.block_threads)
+        ends, (block, own) = self._ends(step), np.divmod(step.threads, self.watched.block_threads)
         # An arrow for each thread; where these are too many for each warp, then for each block.
-        for group in (threads, block * 32 + own // 32, block):
+        for group in (step.threads, block * 32 + own // 32, block):
             which = np.unique(group)
             if len(which) <= _MOST_LINES:
                 parts += [_line("agt-link", ends[group == i].mean(axis=0)) for i in which]
@@ -300,10 +290,8 @@ class Threads:
         yield from (_line("agt-wrong-link", end) for end in np.hstack([threads, element]))
         x, y = element[0]
         what = f"{site.array}[{site.index}]"
-        missing = np.unique(elements[(elements < 0) == (elements[0] < 0)])
-        if len(missing) > 1:
-            to = "and" if len(missing) == 2 else "to"
-            what = f"{site.array}[{missing[0]}] {to} {site.array}[{missing[-1]}] do not exist"
+        if (last := elements[(elements < 0) == (elements[0] < 0)].max()) > site.index:
+            what += f" to {site.array}[{last}] do not exist"
         elif isinstance(self.watched.fault, OutOfBoundsError):
             what += " does not exist"
         yield _text("agt-bad", min(x - array.size / 2, _WIDTH - 260), y + array.size / 2 + 27, what)

@@ -46,7 +46,7 @@ async def both(first, second):
     return await a, b
 
 
-# %% id=00-both cause="Are they in the wrong order?"
+# %% id=00-both cause="with results in the wrong order, it seems: result 0"
 async def both(first, second):
     b = agt.spawn(second)
     a = agt.spawn(first)

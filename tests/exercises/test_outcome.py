@@ -72,8 +72,7 @@ def test_without_timelines_there_is_no_picture() -> None:
 def test_the_solutions_timeline_is_kept_back_at_the_first_miss_and_shown_at_the_second() -> None:
     for titles in (["Yours"], ["Yours", "Expected"]):
         picture = check("01-meanwhile", lambda op, job: (op.sync(), job())[0]).plot()
-        assert picture is not None
-        assert [panel.title for panel in picture.panels] == titles
+        assert [panel.title for panel in getattr(picture, "panels", ())] == titles
 
 
 def test_a_notebook_shows_words_and_picture(

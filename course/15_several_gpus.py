@@ -3,7 +3,7 @@
 # %% [markdown] id=title
 # # Several GPUs
 #
-# Your program keeps a GPU busy from morning to night, and now somebody offers you a second one. Twice the GPUs, half the time? You've come far enough in this course to be suspicious.
+# Your program keeps a GPU busy from morning to night, and now somebody offers you a second one. Twice the GPUs, half the time? By now you're suspicious.
 #
 # **What does a second GPU cost, and who pays for it?**
 #
@@ -140,7 +140,7 @@ agt.compare_timelines(
 half.reveal(f"{two_small.metrics().makespan:.0f}", "Look at the host's lane: that's who pays.")
 
 # %% [markdown] id=small-read
-# It got *slower*. Each GPU has less to do, but Python has twice as much to say, one thing after the other, and the second GPU stands idle until Python is done with the first. In chapter 07 we called that the pace, and now two GPUs have to live with it.
+# It got *slower*. Each GPU has less to do, but Python has twice as much to say, one thing after the other, and the second GPU stands idle until Python is done with the first. In chapter 07 we called that the pace, and now two GPUs live with it.
 #
 # So a second GPU pays only if its share keeps it busy for longer than Python needs to describe it. Like this one:
 
@@ -157,7 +157,7 @@ agt.compare_timelines(
 )
 
 # %% [markdown] id=large-read
-# That's more like it. And real GPUs? We ran another program, the four batches of chapter 07, on two H100s with NVLink (in 2026, with CuPy 14.2). With matrices of 512 x 512, two GPUs took longer than one. With 1024 x 1024 they were 1.4 to 1.6 times as fast, and with 2048 x 2048 1.8 times.
+# That's more like it. And real GPUs? We ran the four batches of chapter 07 on two H100s with NVLink (in 2026, with CuPy 14.2). With matrices of 512 x 512, two GPUs took longer than one. With 1024 x 1024 they were 1.4 to 1.6 times as fast, and with 2048 x 2048 1.8 times.
 
 # %% id=check-half tags=asserts
 assert {span.device for span in two_large.find("sgemm_naive")} == {gpu.name for gpu in pair}
@@ -171,7 +171,7 @@ if device.simulated:
 # %% [markdown] id=road-text
 # ## The road between them
 #
-# So far, nothing went from GPU to GPU. But suppose that all the data is on GPU 0, and GPU 1 has nothing to do. **`x.to(gpu)`** is an operation that copies an array to another GPU, and it's quick: over NVLink, the cable between two H200s, 256 MB took 682 µs. That's 393 GB/s, seven times as much as the bus to the host, and our simulated GPUs have it, too. Surely we should use it!
+# So far, nothing went from GPU to GPU. But suppose that all the data is on GPU 0, and GPU 1 has nothing to do. **`x.to(gpu)`** is an operation that copies an array to another GPU, and it's quick: over NVLink, the cable between two H200s, 256 MB took 682 µs. That's 393 GB/s, seven times as much as the bus to the host, and our simulated GPUs have it, too. So use it!
 #
 # Here's some light work, doubling 32 MB, with a kernel that we'll need all day.
 
@@ -760,7 +760,7 @@ print("Above these twelve pictures is what GPU 1 reads in them.")
 # %% [markdown] id=payoff-read
 # Each GPU has seen only half of the pictures, and both have learned from all of them. They never disagree, not in a single bit, because both make the same correction with the same sum.
 #
-# Is it faster than on one GPU? Of course not, at 64 x 64! But now you know the prices: describing costs the host, moving costs the road, and talking costs whatever you can't hide.
+# Is it faster than on one GPU? Of course not, at 64 x 64! But you know the prices now: describing costs the host, moving the road, and talking whatever you can't hide.
 
 # %% id=check-payoff tags=asserts
 assert marks[0][0] < 0.2

@@ -11,10 +11,10 @@ import numpy as np
 import asyncgpu_tutor as agt
 from asyncgpu_tutor.exercises.checks import results, schedule
 from asyncgpu_tutor.exercises.checks.building import built
-from asyncgpu_tutor.exercises.checks.operations import cuda, filled, noise, step, step_kernel
+from asyncgpu_tutor.exercises.checks.operations import cuda, filled, layer, noise, step, step_kernel
 from asyncgpu_tutor.exercises.checks.results import Array, brief, equal
 from asyncgpu_tutor.exercises.checks.trials import runs
-from asyncgpu_tutor.exercises.exercise import Exercise, Rejected, case, must
+from asyncgpu_tutor.exercises.exercise import Exercise, case, must
 from asyncgpu_tutor.exercises.internals import count, happens_before
 from asyncgpu_tutor.exercises.sandbox import Observed, observe, private_fleet
 
@@ -32,34 +32,23 @@ def _free(trace: agt.Trace, one: agt.types.Span, other: agt.types.Span, cure: st
         must(not happens_before(trace, early, late), due, early, late)
 
 
-def _is_sum(got: object, place: str, due: Sequence[str], known: dict[str, Array], also: str = "") -> None:
+def _is_sum(got: Any, place: str, due: list[str], known: dict[str, Array], also: str = "") -> None:
     """This is the sum of the arrays that are due. If it adds up others of these, a rejection says which."""
-    names = [name for name, array in known.items() if array.shape == np.shape(cast(Array, got))]
-    if isinstance(got, np.ndarray) and names:
+    names = [name for name, array in known.items() if array.shape == np.shape(got)]
+    if names:
         columns = np.stack([known[name] for name in names], 1)
-        times = np.round(np.linalg.lstsq(columns, got, rcond=None)[0])
+        times: Array = np.round(np.linalg.lstsq(columns, cast(Array, got), rcond=None)[0])
         parts = {name: int(n) for name, n in zip(names, times, strict=True) if n}
-        if np.allclose(columns @ times, got, atol=1e-3) and parts != dict.fromkeys(due, 1):
-            shown = " + ".join(name if n == 1 else f"{n} × {name}" for name, n in parts.items())
-            missing = ", ".join(name for name in due if name not in parts)
-            lacks = f"and lacks {missing}" if missing else f"and should be {' + '.join(due)}"
-            raise Rejected(f"{place} is {shown or 'zero'}, {lacks}{also}")
+        shown = " + ".join(name if n == 1 else f"{n} times {name}" for name, n in parts.items())
+        missing = ", ".join(name for name in due if name not in parts)
+        lacks = f"and lacks {missing}" if missing else f"and should be {' + '.join(due)}"
+        wrong = parts != dict.fromkeys(due, 1) and np.allclose(columns @ times, got, atol=1e-3)
+        must(not wrong, f"{place} is {shown or 'zero'}, {lacks}{also}")
     with case(place):
         equal(got, np.sum([known[name] for name in due], 0))
 
 
 # ------------------------------------------------------------------ split
-def _layer(x: Array, w: agt.DeviceArray) -> agt.DeviceOp[Any]:
-    (m, k), n = x.shape, w.shape[1]
-    room = agt.zip(agt.h2d(x), agt.zeros((m, n)))
-
-    def product(arrays: Any) -> agt.DeviceOp[Any]:
-        out = arrays[1].partition(16, 16)
-        return agt.sgemm_naive(m, n, k, 1.0, arrays[0], w, 0.0, out).output()
-
-    return room.and_then(product).to_host()
-
-
 def _batch(rows: int) -> tuple[Array, Array]:
     return agt.pin(noise(rows, rows, 40)), noise(7, 40, 24)
 
@@ -68,7 +57,7 @@ def _split(answer: Any, gpus: int, rows: int) -> Observed:
     batch, w = _batch(rows)
     with private_fleet(gpus) as fleet:
         weights = [agt.h2d(agt.pin(w)).on(device).sync().share() for device in fleet]
-        return observe(built("split", answer, agt.Trace(), _layer, batch, weights).sync)
+        return observe(built("split", answer, agt.Trace(), layer, batch, weights).sync)
 
 
 def _shares(run: Observed, gpus: int, rows: int) -> None:
@@ -102,8 +91,8 @@ def _placed(answer: Any, gpus: int, steps: int) -> Observed:
 
         def home(arrays: object) -> agt.DeviceOp[Any]:
             found = results.listed("both", arrays, gpus)
-            for i, place in enumerate(getattr(array, "device", fleet[0]).name for array in found):
-                must(place == "sim:0", f"part {i} ended on {place}, and should come back to sim:0")
+            for i, end in enumerate(getattr(array, "device", fleet[0]).name for array in found):
+                must(end == "sim:0", f"part {i} ended on {end}, and should come back to sim:0")
             return agt.zip(*[agt.d2h(array) for array in found])
 
         return observe(op.and_then(home).sync)
@@ -162,18 +151,14 @@ def _ringed(answer: Any, ranks: int, size: int) -> Observed:
 
 def _around(run: Observed, ranks: int, size: int) -> None:
     """All have all sums, by hand, and nobody sent more than a ring has to."""
-    by_library = [
-        s
-        for s in run.trace
-        if s.name in ("all_reduce", "reduce_scatter", "all_gather", "broadcast")
-    ]
+    theirs = ("all_reduce", "reduce_scatter", "all_gather", "broadcast")
+    by_library = [span for span in run.trace if span.name in theirs]
     must(not by_library, "the library did it: use `group.exchange` today", *by_library[:1])
     chunks, every = _chunks(ranks, size), range(ranks)
     known = {f"part {i} of rank {r}": chunks[r, i] for r in every for i in every}
-    complete = [[np.allclose(part, chunks[:, i].sum(0)) for i, part in enumerate(parts)]
-                for parts in run.result]  # fmt: skip
+    complete = np.isclose(np.array(run.result), chunks.sum(0), atol=1e-4).all(2).sum(1)
     also = ". Each rank has one complete part by now: let these go around, and replace what's there"
-    also = also if [sum(row) for row in complete] == [1] * ranks else ""
+    also = also if (complete == 1).all() else ""
     for rank, parts in enumerate(run.result):
         for i, part in enumerate(parts):
             due = [f"part {i} of rank {r}" for r in every]
@@ -210,11 +195,11 @@ def _agreed(answer: Any, ranks: int, sizes: Sequence[int]) -> Observed:
         def recipe(rank: int) -> agt.DeviceOp[Any]:
             op = _operation("reduce_all", answer(group, there[rank], shapes))
 
-            def home(arrays: object) -> agt.DeviceOp[Any]:
-                absent = ", ".join(f"`{name}`" for name in shapes if name not in there[rank])
-                few = isinstance(arrays, tuple) and len(cast(Any, arrays)) < len(sizes)
-                due = f"rank {rank} has nothing for {absent}, and contributes zeros to that sum"
-                must(not (few and absent), f"{due}: it should yield {len(sizes)} sums, as the others do")
+            def home(arrays: Any) -> agt.DeviceOp[Any]:
+                absent = "".join(name for name in shapes if name not in there[rank])
+                few = absent and len(arrays) == len(sizes) - 1
+                due = f"rank {rank} has nothing for `{absent}`, and contributes zeros to that sum"
+                must(not few, due)
                 found = results.listed("reduce_all", arrays, len(sizes))
                 return agt.zip(*[agt.d2h(array) for array in found])
 
@@ -225,8 +210,8 @@ def _agreed(answer: Any, ranks: int, sizes: Sequence[int]) -> Observed:
 
 def _one_order(run: Observed, ranks: int, sizes: Sequence[int]) -> None:
     """Each rank has the sums of all layers, those included that it had nothing of."""
-    known = {f"W{i} of rank {rank}": mine[f"W{i}"] for rank, mine in enumerate(_finished(ranks, sizes))
-             for i in range(len(sizes)) if f"W{i}" in mine}  # fmt: skip
+    there = enumerate(_finished(ranks, sizes))
+    known = {f"{name} of rank {r}": array for r, mine in there for name, array in mine.items()}
     for rank, sums in enumerate(run.result):
         for i in range(len(sizes)):
             due = [name for name in known if name.startswith(f"W{i} ")]
@@ -248,8 +233,7 @@ def _trained(answer: Any, gpus: int, layers: int) -> Observed:
     with private_fleet(gpus) as fleet:
         group = agt.group(*fleet)
         states = [
-            agt.h2d(agt.pin(filled(N, (rank + 1) / N)), "errors").on(device).sync()
-            for rank, device in enumerate(fleet)
+            agt.full(N, (rank + 1) / N).on(device).sync() for rank, device in enumerate(fleet)
         ]
         ones = [agt.ones((ROWS, N)).on(device).sync() for device in fleet]
         empty = [agt.h2d(agt.pin(filled(ROWS, 0)), f"gradient {i}") for i in range(layers)]
@@ -285,9 +269,9 @@ def _hidden(run: Observed, gpus: int, layers: int) -> None:
         reduced = [span for span in trace.find("all_reduce") if span.device == device]
         for i, k in combinations(range(layers), 2):
             (after,) = [s for s in trace.find(f"gradient_{k}") if s.device == device]
-            for early, late, what in ((reduced[i], after, f"gradients[{k}] waits for reduces[{i}]"),
-                                      (after, reduced[i], f"reduces[{i}] waits for gradients[{k}]")):  # fmt: skip
-                must(not happens_before(trace, early, late), f"{what}, and needn't", early, late)
+            _free(
+                trace, reduced[i], after, f"gradients[{k}] and reduces[{i}] don't need each other"
+            )
 
 
 # ------------------------------------------------------------------ halo
@@ -319,8 +303,7 @@ def _advanced(answer: Any, ranks: int) -> Observed:
             parts = [agt.pin(np.ascontiguousarray(part)) for part in np.split(band, cuts)]
             olds.append([agt.h2d(part).on(device).sync() for part in parts])
             news.append([agt.zeros(part.shape).on(device).sync() for part in parts])
-            rows = [agt.h2d(agt.pin(np.zeros((1, COLUMNS), np.float32)), f"halo {i}") for i in range(2)]
-            halos.append([row.on(device).sync() for row in rows])
+            halos.append([agt.zeros((1, COLUMNS)).on(device).sync() for _ in range(2)])
 
         def recipe(rank: int) -> agt.DeviceOp[Any]:
             mine = ([a.borrow() for a in arrays[rank]] for arrays in (olds, halos, news))
@@ -343,7 +326,7 @@ def _seamless(run: Observed, ranks: int) -> None:
         for talk in talks:
             _free(run.trace, talk, middle, "the middle needs no neighbour")
         first = min(talks, key=lambda span: span.start)
-        due = f"on {device} Python launches the talk before the middle: give the middle, which takes longest, "
+        due = f"on {device} Python launches the talk before the middle, which takes longest: give the middle "
         must(middle.start <= first.start, due + "the first arm of the `overlap`", first, middle)
 
 

@@ -76,6 +76,7 @@ def lanes(trace: Iterable[Span], groups: Collection[Group] = GROUPS) -> list[Lan
         found.append(Lane("host", "", "host", _ordered(s for s in spans if not s.on_device)))
     device_spans = [span for span in spans if span.on_device]
     named = "streams" not in groups and any("named" in span.detail for span in device_spans)
+    shown = {} if named else numbers
     for device in sorted({span.device for span in device_spans}):
         own = [span for span in device_spans if span.device == device]
         if "streams" in groups:
@@ -89,7 +90,7 @@ def lanes(trace: Iterable[Span], groups: Collection[Group] = GROUPS) -> list[Lan
         if "engines" in groups:
             for engine in ENGINES:
                 mine = _ordered(s for s in own if ENGINE_OF[s.kind] == engine)
-                found.append(Lane("engines", device, ENGINE_WORDS[engine], mine, None, {} if named else numbers))
+                found.append(Lane("engines", device, ENGINE_WORDS[engine], mine, None, shown))
     return [lane for lane in found if lane.spans]
 
 

@@ -11,7 +11,7 @@
 #
 # | | |
 # |---|---|
-# | Time | 60 minutes, and 10 more for the encore |
+# | Time | 60 minutes, and 15 more for the encores |
 # | You need | [04_combinators](04_combinators.ipynb), [06_await](06_await.ipynb) and [07_async_mlp](07_async_mlp.ipynb), but no GPU. If you have two or more, the page uses up to four |
 
 # %% id=setup
@@ -449,7 +449,7 @@ print("the sum of a, on GPU 0 and on GPU 1:", sums[0][0], sums[1][0])
 order.reveal("three" if sums[0][0] == 3 else "other", "That's 1 + 20: an `a` and a `b`.")
 
 # %% [markdown] id=order-read
-# Nobody complained! A rank's *first* all-reduce meets the other's first, whatever you call your arrays. If their sizes fit, you get a wrong number, and a network that won't learn and won't say why. If they don't, you get an error with both lines here, and a hang or garbage on bare NCCL.
+# A rank's *first* all-reduce meets the other's first, whatever you call your arrays. If their sizes fit, you get a wrong number, and a network that won't learn and won't say why. If they don't, you get an error with both lines here, and a hang or garbage on bare NCCL.
 #
 # So **all ranks have to call the same collectives, of the same size, in the same order**. "Whatever is ready first" isn't an order.
 

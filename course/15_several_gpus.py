@@ -328,6 +328,8 @@ def draw_ring(n=3):
 
 
 draw_ring()
+print("After step 2, rank 0 has the sum of part 1, rank 1 that of part 2, and rank 2 that of part 0.")
+print("After step 4, all ranks have all sums.")
 
 # %% [markdown] id=ring-picture
 # The numbers say whose arrays a part adds up. In step 1, each rank sends the part of its own number to the next rank (and rank 2 to rank 0), and adds what comes to its part *of the same number*. In step 2, it sends on the part that it has just added to. Now every rank has one complete sum, and in the last two steps these go around and replace what's there.

@@ -348,7 +348,7 @@ async def spread(gpus, there, batches, layer):
     return await asyncio.gather(*calls)
 
 
-# %% id=16-challenge cause="the first answer came before GPU 1 was called at all"
+# %% id=16-challenge cause="it takes 2617 µs: get below 1600 µs. Every call has its millisecond"
 async def spread(gpus, there, batches, layer):
     def send(k, x):
         return gpus[k](there[k].op().and_then(lambda w: layer(x, w)))

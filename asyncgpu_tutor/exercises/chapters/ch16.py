@@ -144,7 +144,6 @@ def _sent_once(run: Observed, gpus: int, number: int) -> None:
 def _at_once(run: Observed, gpus: int, number: int) -> float:
     """All GPUs are at work at the same time, and it is quick."""
     _dealt("spread", run, gpus, number)
-    _together(run.trace, range(gpus))
     why = "Every call has its millisecond. Have them all under way before you await the first"
     if run.trace.metrics().makespan < 2000:
         why = "All calls are under way, but each costs something here: a recipe can hold several batches"

@@ -498,8 +498,8 @@ agt.compare_timelines(
     [seldom, often],
     ["forty steps, a report every ten", "forty steps, a report every two"],
     lanes=("host", "streams"),
-    lesson="Above, Python draws now and then while the bar goes on. Below, Python draws all the time, and the "
-    "bar is longer because the block waits for it.",
+    lesson="Above, Python draws now and then while the bar goes on. Below, Python draws all the time, and "
+    "the bar is longer because the block waits for it.",
 )
 
 # %% id=reveal-reports
@@ -811,7 +811,8 @@ __device__ void compare(const char* bytes, int asked, const unsigned char* pictu
     }
 }
 
-extern "C" __global__ void all_at_once(const char* bytes, int asked, const unsigned char* pictures, int* apart)
+extern "C" __global__ void all_at_once(
+    const char* bytes, int asked, const unsigned char* pictures, int* apart)
 {
     int k = blockIdx.x;                              // a block for each piece
     compare(bytes + k * SIZE * PIECE, asked, pictures, apart + k * PIECE * asked);
@@ -997,17 +998,19 @@ agt.compare_timelines(
     [in_turn, ahead, first],
     ["in turn", "read ahead", "read everything first"],
     lanes=("host", "streams"),
-    lesson="Above, Python waits between two reads while the kernel compares. In the middle, it reads on. Below, "
-    "the nine reads come without a gap, and the kernel is a sliver behind them.",
+    lesson="Above, Python waits between two reads while the kernel compares. In the middle, it reads on. "
+    "Below, the nine reads come without a gap, and the kernel is a sliver behind them.",
 )
 
 # %% id=reveal-half
 makespan = with_half.metrics().makespan
-hidden = "The comparing was hidden behind the reading, so nothing is gained by less of it"
+if makespan > 0.9 * ahead.metrics().makespan:
+    why = "The comparing was hidden behind the reading, so nothing is gained by less of it."
+else:
+    why = "It does gain something, so here the reading didn't hide all of the comparing."
 half.reveal(
     round(makespan),
-    f"{hidden if makespan > 0.9 * ahead.metrics().makespan else 'Here, comparing takes longer than reading'}. "
-    f"Everything first takes {first.metrics().makespan:.0f} µs.",
+    f"{why} Everything first takes {first.metrics().makespan:.0f} µs.",
 )
 
 # %% id=search-timeline-check tags=asserts
@@ -1183,8 +1186,8 @@ agt.compare_timelines(
     [called, ten, one],
     ["twenty calls", "ten launches of two steps", "one launch of twenty"],
     lanes=("host", "streams"),
-    lesson="Above, gaps between the steps. In the middle, ten calls, and the steps come without a gap. Below, a "
-    "single call, and the steps come as they did before.",
+    lesson="Above, gaps between the steps. In the middle, ten calls, and the steps come without a gap. "
+    "Below, a single call, and the steps come as they did before.",
 )
 
 # %% id=reveal-whole
@@ -1744,7 +1747,8 @@ walks.reveal(
 )
 
 # %% id=walk-check tags=asserts
-assert rounds["the street"][0].max() > 200 > 10 > rounds["the town"][0].max()
+assert rounds["the street"][0].max() > 200
+assert rounds["the town"][0].max() < 10
 if device.simulated:
     assert quicker == ["street"]
     assert walked[0] > 50

@@ -1021,9 +1021,9 @@ if device.simulated:
     assert first.metrics().makespan < ahead.metrics().makespan
 
 # %% [markdown] id=search-read
-# **The longer of the two hides the shorter.** If reading takes longer, a faster kernel gains nothing, and a second disk would.
+# **The longer of the two hides the shorter.** If reading takes longer, a faster kernel gains nothing, and a faster disk does.
 #
-# And reading everything first? On the simulated device that's quicker still, because each question costs Python about 10 µs. (Larger pieces mean fewer questions.) But it needs room for the whole file, and the search that asks needs room for two pieces, however long the file is. And if only the kernel knows which piece it will want next, asking is all it can do.
+# And reading everything first? On the simulated device that's quicker still, because each question costs Python about 10 µs. (Larger pieces mean fewer questions.) But it needs room for the whole file, and the search that asks needs room for two pieces, and an SM, however long the file is. And if only the kernel knows which piece it will want next, asking is all it can do.
 
 # %% [markdown] id=key-points
 # ## Key points
@@ -1143,7 +1143,7 @@ at, speed = two_galaxies(STARS)
 assert np.allclose(film[-1].mean(0), (at + 0.06 * STEPS * speed).mean(0), atol=1e-3)
 
 # %% [markdown] id=galaxies-graph-text
-# That film took a hundred calls, and after every second one Python waited. If you only want the last frame, who waits for whom? Let's look at twenty steps. Two of them, there and back, end where they began, so they can be captured as a graph and launched again and again.
+# That film took a hundred calls, and after every second one Python waited. If you only want the last frame, who waits for whom? Let's look at twenty steps. Two of them, there and back, begin and end with the same pair of arrays, so they can be captured as a graph and launched again and again.
 
 # %% id=galaxies-launches
 two = agt.zip(there, back).named("two steps").graph_on(stream).launch()

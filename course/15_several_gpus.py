@@ -43,7 +43,7 @@ gpus
 #
 # Let's begin with the obvious plan. A batch of pictures goes through a layer of a network, so we give half of the pictures to each GPU. The pictures don't need each other, and besides its half, all a GPU needs is the weights. Each GPU has a memory of its own, so each gets a copy of them.
 #
-# Here's the layer, made of things that you know from chapter 07:
+# Here's the layer:
 
 # %% id=layer
 def layer(x, w):
@@ -103,7 +103,7 @@ split = solved("15-split", split)
 
 
 def timed(op_of):
-    """Return the trace of an operation. A real GPU runs it before, to load kernels and to begin streams."""
+    """Return the trace of an operation. A real GPU runs it before, to load kernels and create streams."""
     for _ in range(0 if device.simulated else 3):
         op_of().sync()
     with agt.record() as trace:
@@ -157,7 +157,7 @@ agt.compare_timelines(
 )
 
 # %% [markdown] id=large-read
-# That's more like it. And real GPUs? We ran the four batches of chapter 07 on two H100s with NVLink (in 2026, with CuPy 14.2). With matrices of 512 x 512, two GPUs took longer than one. With 1024 x 1024 they were 1.4 to 1.6 times as fast, and with 2048 x 2048 1.8 times.
+# That's more like it. And real GPUs? We ran the four batches of chapter 07 on two H100s with NVLink (in 2026, with CuPy 14.2). With matrices of 512 x 512, two GPUs took longer than one. With 1024 x 1024 they were 1.4 to 1.6 times as fast, and with 2048 x 2048 1.8 to 1.9 times.
 
 # %% id=check-half tags=asserts
 assert {span.device for span in two_large.find("sgemm_naive")} == {gpu.name for gpu in pair}
@@ -171,9 +171,9 @@ if device.simulated:
 # %% [markdown] id=road-text
 # ## The road between them
 #
-# So far, nothing went from GPU to GPU. But suppose that all the data is on GPU 0, and GPU 1 has nothing to do. **`x.to(gpu)`** is an operation that copies an array to another GPU, and it's quick: over NVLink, the cable between two H200s, 256 MB took 682 µs. That's 393 GB/s, seven times as much as the bus to the host, and our simulated GPUs have it, too. So use it!
+# So far, nothing went from GPU to GPU. But suppose that all the data is on GPU 0, and GPU 1 has nothing to do. **`x.to(gpu)`** is an operation that copies an array to another GPU, and it's quick: over NVLink, the cable between two H200s, 256 MB took 682 µs. That's 393 GB/s, seven times as much as the bus to the host, and our simulated GPUs have it, too. Use it!
 #
-# Here's some light work, doubling 32 MB, with a kernel that we'll need all day.
+# Here's some light work, doubling 32 MB, with a kernel for the whole page.
 
 # %% id=road-one
 ADD = r"""
@@ -228,7 +228,7 @@ agt.compare_timelines(
 road.reveal(f"{helped.metrics().makespan:.0f}", "Two copies, and a little work in between.")
 
 # %% [markdown] id=road-read
-# With friends like that... The road is fast, but a GPU's own memory is much faster: a copy of 16 MB takes 47 µs in the picture, and the kernel that reads and writes as much takes 8. (Our model is generous there. A plain kernel on a real H200 got 1573 GB/s out of its own memory, and would take 21.)
+# With friends like that... The road is fast, but a GPU's own memory is much faster: a copy of 16 MB takes 47 µs in the picture, and the kernel that reads and writes as much takes 8. (Our model is generous: at the 1573 GB/s of a plain kernel on a real H200, it would take 21.)
 #
 # A copy costs the same, whether you do one thing with the data afterwards or a thousand. So move it once, and let it stay.
 
@@ -415,7 +415,7 @@ if device.simulated:
 # %% [markdown] id=order-text
 # ## Out of step
 #
-# One call with the arrays of all ranks can't go wrong. But mostly each rank has a program of its own. Here two GPUs reduce two arrays of the same size. GPU 0 begins with `a`, and GPU 1, for some reason, with `b`.
+# One call with the arrays of all ranks can't go wrong. But mostly each rank has a program of its own. Here two GPUs reduce two arrays of the same size. GPU 0 begins with `a`, and GPU 1 with `b`.
 
 # %% id=order-program
 partners = agt.group("sim:0", "sim:1")
@@ -671,8 +671,7 @@ hidden.commit(...)
 
 # %% id=step-hidden
 overlapped = solved("15-overlapped", overlapped)
-with agt.using(pair[0], policy=agt.StreamPoolRoundRobin(16)):  # no two arms share a stream by accident
-    during = timed(lambda: step(nets, overlapped, duo))
+during = timed(lambda: step(nets, overlapped, duo))
 agt.compare_timelines(
     [after, during],
     ["reduced afterwards", "reduced while the next gradient is computed"],
@@ -690,7 +689,7 @@ hidden.reveal(
 )
 
 # %% [markdown] id=hidden-read
-# The third can't hide, because when the first layer's gradient is ready, there's nothing left to compute. And hiding isn't quite free: an all-reduce is a kernel, so it takes a few multiprocessors away from the product beside it.
+# The third can't hide, because by then there's nothing left to compute. And hiding isn't quite free: an all-reduce is a kernel, which takes multiprocessors from the product beside it. Two H100s took 3.5 ms for this step with the talk afterwards, and 3.4 with the talk hidden, where one of them alone takes 5.5.
 #
 # We tried such a step on two H200s, with four layers of 4096 x 4096 and CuPy's own products (CuPy 14.2, NCCL 2.28.9, November 2026):
 #

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -108,8 +108,11 @@ class GlobalRegion(ByteRegion):
 class MappedRegion(GlobalRegion):
     """An allocation of the host's, in a launch that waits for it: what the host writes changes in a pause.
 
-    If a thread stores to a word and then, with no `__threadfence_system()` between, to another that the host
-    overwrites, it took that for a signal, and may see it first, though all is volatile, and so no data race.
+    Here all is volatile, and so no data race; but without a `__threadfence_system()` between them, two words
+    may be seen in either order. A word that a kernel sets and the host overwrites is a signal, and one by
+    which a loop waits is a flag. So these are errors: a store, and then a signal, without a fence between
+    them; a store behind a signal, of what the host reads once it has seen that and not at other times; and a
+    look at a flag, and then a read of what the host has written with it, without a fence.
     """
 
     def __init__(self, memory: GlobalMemory, launch: Launch, cell: int, watched: bool) -> None:
@@ -119,7 +122,30 @@ class MappedRegion(GlobalRegion):
         # The word to which the writer of a word had stored before, without a fence; and for each thread the
         # first word to which it has stored since the last fence of its block, and the last one of all.
         self._before, self.stored = np.full(words, -1, np.int64), dict[Team, NDArray[np.int64]]()
+        # Of each word: which thread has stored there, and when; and in which of its turns the host has (0: not
+        # since). For each thread, of which of these it knows by a flag, and has not fenced.
+        self._by, self._when, self._told = (np.zeros(words, np.int64) for _ in range(3))
+        self._flag, self._polled = np.zeros((2, words), np.bool_)
+        self._turns, self.heard = 0, dict[Team, NDArray[np.int64]]()
         launch.talk.append(self)
+
+    def load(self, team: Team, mask: Mask, ptr: Ptr, scalar: Scalar, site: Site, wide: int) -> Any:
+        value = super().load(team, mask, ptr, scalar, site, wide)
+        if self._turns and not team.turns:
+            words = self.indices(team, mask, ptr, scalar, site) * scalar.size // self._word
+            if team not in self.heard:
+                self.heard[team] = np.zeros(team.layout.lanes, np.int64)
+            told, known = self._told[words], self.heard[team][mask.index]
+            self._flag[words] |= site.polls
+            bad = (told > 0) & (told <= known) & ~self._flag[words]
+            if bad.any():
+                word, lane = int(words[bad][0]), int(mask.index[bad][0])
+                text = f"reads '{ptr.name}'[{word}], which the host wrote together with a flag that this thread has "
+                text += "seen, and no __threadfence_system() stands between the two looks: it may get an old value"
+                team.fault(RaceError, site.at, lane, text, array=ptr.name, index=word)
+            if site.polls:
+                self.heard[team][mask.index] = np.maximum(told, known)
+        return value
 
     def store(
         self, team: Team, mask: Mask, ptr: Ptr, scalar: Scalar, value: Any, site: Site, wide: int
@@ -132,21 +158,48 @@ class MappedRegion(GlobalRegion):
         before, last[lanes] = first[lanes], words
         first[lanes] = np.where((before < 0) & ~self._signal[words], words, before)
         self._before[words], self._at[words] = np.where(before == words, -1, before), site.at
+        self._by[words], self._when[words], self._told[words] = team.thread_id[lanes], team.clock, 0
+
+    def fenced(self, team: Team, lanes: NDArray[np.bool_]) -> None:
+        """These lanes have executed a fence that the host can see."""
+        if team in self.stored:
+            self.stored[team][0, lanes] = -1
+        if team in self.heard:
+            self.heard[team][lanes] = 0
 
     def answered(self) -> None:
-        """The host has had its turn: see what it wrote."""
+        """The host has had its turn: see what it wrote, and what it read."""
         words = np.unique(np.flatnonzero(self.data != self.held) // self._word)
+        began, ended = np.full((2, len(self._at)), -1)  # the host's looks at each word
+        for n, (start, stop) in enumerate(self.memory.looked):
+            part = slice(start // self._word, -(-stop // self._word))
+            began[part], ended[part] = np.where(began[part] < 0, n, began[part]), n
+        self.memory.looked.clear()
+        read = np.flatnonzero(ended >= 0)
         self._signal[words], before = True, self._before[words]
         for team, (_, last) in self.stored.items():
             bad = (before >= 0) & ~self._signal[before] & np.isin(words, last)
             if bad.any():
-                data, flag = int(before[bad][0]), int(words[bad][0])
-                both = (
-                    f"'{self.memory.name}'[{data}] (line {self._at[data].line}) and then [{flag}]"
-                )
-                text = "without a __threadfence_system() between: it may see the signal first"
-                text = f"writes {both}, which the host took for a signal, {text}"
-                team.fault(RaceError, self._at[flag], None, text)
+                flag = int(words[bad][0])
+                text = f"and then [{flag}], which the host took for a signal, without a __threadfence_system() "
+                text += "between: it may see the signal first"
+                self._mistaken(team, int(before[bad][0]), flag, text)
+            behind = (self._by[words, None] == self._by[read]) & (self._when[words, None] > 0)
+            behind &= self._when[read] > self._when[words, None]
+            behind &= (began[words, None] >= 0) & (ended[read] > began[words, None])
+            behind &= ~(self._signal[read] | self._polled[read])
+            for flag, data in np.argwhere(behind):
+                text = f"which the host took for a signal, and only then [{read[data]}], which it read at that: write "
+                text += "that first, then execute __threadfence_system(), and then write the signal"
+                self._mistaken(team, int(words[flag]), int(read[data]), text)
+        self._turns += 1
+        self._when[words], self._told[words] = 0, self._turns
+        if not len(words):
+            self._polled[read] = True
+
+    def _mistaken(self, team: Team, first: int, then: int, text: str) -> NoReturn:
+        text = f"writes '{self.memory.name}'[{first}] (line {self._at[first].line}) {text}"
+        team.fault(RaceError, self._at[then], None, text)
 
 
 def literal(team: Team, text: str) -> Ptr:

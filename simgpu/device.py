@@ -463,10 +463,8 @@ class Device:
     def _touch(self, piece: Piece, shared: Sequence[HostUse], access: Access, now: Clock) -> None:
         """Note what it reads and writes; what is refused has touched nothing, so the host's comes first."""
         try:
-            for array, name, writes, alone in shared:
-                self.machine.host_history.touch(
-                    array, name, access, now, writes=writes, alone=alone
-                )
+            for use in shared:
+                self.machine.host_history.touch(*use, access, now)
             for memory in piece.reads:
                 memory.history.read(memory.cells, access, now)
             for number, memory in enumerate(piece.writes):

@@ -15,12 +15,11 @@ from zlib import crc32
 
 import numpy as np
 
-from simgpu.common import HostBuffer
+from simgpu.common import HostBuffer, Pinned
 from simgpu.engine import Engine
 from simgpu.errors import DeviceError, HostBufferError, UsageError
 from simgpu.links import Wiring
 from simgpu.order import Access, Clock, HostHistory
-from simgpu.pinned import Pinned
 from simgpu.queues import Command, EngineEvent, Queue
 
 P = ParamSpec("P")

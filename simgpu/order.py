@@ -163,14 +163,7 @@ class HostHistory:
         self._uses: list[_HostUse] = []
 
     def touch(
-        self,
-        array: HostBuffer,
-        name: str,
-        access: Access,
-        now: Clock,
-        *,
-        writes: bool,
-        alone: bool,
+        self, array: HostBuffer, name: str, writes: bool, alone: bool, access: Access, now: Clock
     ) -> None:
         """Note that a device reads or writes a contiguous array; `StreamRaceError` as for a `History`."""
         owner = array
@@ -188,17 +181,13 @@ class HostHistory:
         self._uses.append(use)
 
     def look(self, array: HostBuffer) -> None:
-        """The host reads an array: `HostBufferError` if some of these write there, and leave no room for it."""
-        for use in self._uses:
-            owner = use.owner() if use.writes and use.alone else None
-            if owner is None:
-                continue
-            written = owner.reshape(-1).view(np.uint8)
-            first = use.start - written.__array_interface__["data"][0]
-            if np.shares_memory(array, written[first : first + use.stop - use.start]):
+        """The host reads an array: `HostBufferError` if a device may still be writing there."""
+        start = array.__array_interface__["data"][0]
+        for use in self._uses if array.flags.forc else ():
+            if use.writes and use.alone and start < use.stop and use.start < start + array.nbytes:
                 raise HostBufferError(
-                    f"the host reads an array that {use.access.what} may still be writing: wait for that first, by "
-                    "await, sync() or stream.synchronize(), and read then"
+                    f"the host reads an array that {use.access.what} may still be writing: wait for that "
+                    "first, by await, sync() or stream.synchronize(), and read then"
                 )
 
     def withdraw(self, access: Access) -> None:

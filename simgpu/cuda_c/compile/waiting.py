@@ -74,11 +74,12 @@ def parks(steps: Sequence[Step], sites: Sequence[Site], source: Source) -> Parks
         if isinstance(step, form.Meet) and step.by == "grid" and not step.waits:
             text = "a barrier of the grid within an expression: make it a statement"
             source.unsupported(step.at, text)
-    for loop in spinning(steps):
-        if not spinning(loop.parts):
-            for load in form.below(loop.parts):
-                if isinstance(load, form.Load) and load.site is not None:
-                    sites[load.site].polls = True
+    spins = [loop for loop, spin in found.parks.spins.items() if spin.often]
+    for loop in spins:
+        inside = list(form.below(loop.parts))
+        for load in inside if not any(other in inside for other in spins) else ():
+            if isinstance(load, form.Load) and load.site is not None:
+                sites[load.site].polls = True
     return found.parks
 
 
@@ -118,11 +119,6 @@ def _parts_at_barriers(branch: form.Branch) -> bool:
 def _may_spin(loop: Loop) -> bool:
     """Tell whether a loop may never end, as it counts no turns, or only how long it sleeps."""
     return loop.step.run is None or _sleeps(loop)
-
-
-def spinning(steps: Sequence[Step]) -> list[Loop]:
-    """The loops among some steps, and inside of them, that may spin."""
-    return [step for step in form.below(steps) if isinstance(step, Loop) and _may_spin(step)]
 
 
 def waits(step: Step) -> bool:

@@ -9,8 +9,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-_LOOKS = 1024  # of the host, that are remembered
-
 
 @dataclass(frozen=True, eq=False)
 class MemoryState:
@@ -42,7 +40,7 @@ class GlobalMemory:
         self.readonly = False  # whether a kernel that writes to it fails
         self.mapped = room is not None  # whether it is the host's, who may write to it at any time
         # Of mapped memory: the bytes that the host has read since a kernel last asked, in order.
-        self.looked = deque[tuple[int, int]](maxlen=_LOOKS)
+        self.looked = deque[tuple[int, int]](maxlen=1024)
         self.advice = ""  # what a message about a read of what nothing has written adds
         # If set, kernels note here which bytes they store to: 1 for each.
         self.trail: NDArray[np.uint8] | None = None

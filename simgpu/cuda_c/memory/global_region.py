@@ -108,11 +108,9 @@ class GlobalRegion(ByteRegion):
 class MappedRegion(GlobalRegion):
     """An allocation of the host's, in a launch that waits for it: what the host writes changes in a pause.
 
-    Here all is volatile, and so no data race; but without a `__threadfence_system()` between them, two words
-    may be seen in either order. A word that a kernel sets and the host overwrites is a signal, and one by
-    which a loop waits is a flag. So these are errors: a store, and then a signal, without a fence between
-    them; a store behind a signal, of what the host reads once it has seen that and not at other times; and a
-    look at a flag, and then a read of what the host has written with it, without a fence.
+    All is volatile here, and no data race; but without a `__threadfence_system()` between them, two words may
+    be seen in any order. A kernel writes a letter before its signal, a word that the host overwrites; and
+    what the host writes with a flag, by which a loop waits, is read behind that.
     """
 
     def __init__(self, memory: GlobalMemory, launch: Launch, cell: int, watched: bool) -> None:
@@ -122,8 +120,8 @@ class MappedRegion(GlobalRegion):
         # The word to which the writer of a word had stored before, without a fence; and for each thread the
         # first word to which it has stored since the last fence of its block, and the last one of all.
         self._before, self.stored = np.full(words, -1, np.int64), dict[Team, NDArray[np.int64]]()
-        # Of each word: which thread has stored there, and when; and in which of its turns the host has (0: not
-        # since). For each thread, of which of these it knows by a flag, and has not fenced.
+        # Of each word: which thread has stored there, and when; and in which of its turns the host has since.
+        # For each thread, of which turn it knows by a flag, and has not fenced.
         self._by, self._when, self._told = (np.zeros(words, np.int64) for _ in range(3))
         self._flag, self._polled = np.zeros((2, words), np.bool_)
         self._turns, self.heard = 0, dict[Team, NDArray[np.int64]]()
@@ -131,20 +129,20 @@ class MappedRegion(GlobalRegion):
 
     def load(self, team: Team, mask: Mask, ptr: Ptr, scalar: Scalar, site: Site, wide: int) -> Any:
         value = super().load(team, mask, ptr, scalar, site, wide)
-        if self._turns and not team.turns:
-            words = self.indices(team, mask, ptr, scalar, site) * scalar.size // self._word
-            if team not in self.heard:
-                self.heard[team] = np.zeros(team.layout.lanes, np.int64)
-            told, known = self._told[words], self.heard[team][mask.index]
-            self._flag[words] |= site.polls
-            bad = (told > 0) & (told <= known) & ~self._flag[words]
-            if bad.any():
-                word, lane = int(words[bad][0]), int(mask.index[bad][0])
-                text = f"reads '{ptr.name}'[{word}], which the host wrote together with a flag that this thread has "
-                text += "seen, and no __threadfence_system() stands between the two looks: it may get an old value"
-                team.fault(RaceError, site.at, lane, text, array=ptr.name, index=word)
-            if site.polls:
-                self.heard[team][mask.index] = np.maximum(told, known)
+        if not self._turns or team.turns:
+            return value
+        words = self.indices(team, mask, ptr, scalar, site) * scalar.size // self._word
+        known = self.heard.setdefault(team, np.zeros(team.layout.lanes, np.int64))
+        told, heard = self._told[words], known[mask.index]
+        self._flag[words] |= site.polls
+        bad = (told > 0) & (told <= heard) & ~self._flag[words]
+        if bad.any():
+            word, lane = int(words[bad][0]), int(mask.index[bad][0])
+            text = f"reads '{ptr.name}'[{word}], which the host wrote with a flag that this thread has seen, "
+            text += "without a __threadfence_system() between the two: it may get an old value"
+            team.fault(RaceError, site.at, lane, text, array=ptr.name, index=word)
+        if site.polls:
+            known[mask.index] = np.maximum(told, heard)
         return value
 
     def store(
@@ -152,9 +150,8 @@ class MappedRegion(GlobalRegion):
     ) -> None:
         super().store(team, mask, ptr, scalar, value, site, wide)
         words = self.indices(team, mask, ptr, scalar, site) * scalar.size // self._word
-        if team not in self.stored:
-            self.stored[team] = np.full((2, team.layout.lanes), -1)
-        (first, last), lanes = self.stored[team], mask.index
+        first, last = self.stored.setdefault(team, np.full((2, team.layout.lanes), -1))
+        lanes = mask.index
         before, last[lanes] = first[lanes], words
         first[lanes] = np.where((before < 0) & ~self._signal[words], words, before)
         self._before[words], self._at[words] = np.where(before == words, -1, before), site.at
@@ -180,22 +177,19 @@ class MappedRegion(GlobalRegion):
         for team, (_, last) in self.stored.items():
             bad = (before >= 0) & ~self._signal[before] & np.isin(words, last)
             if bad.any():
-                flag = int(words[bad][0])
-                text = f"and then [{flag}], which the host took for a signal, without a __threadfence_system() "
-                text += "between: it may see the signal first"
-                self._mistaken(team, int(before[bad][0]), flag, text)
-            behind = (self._by[words, None] == self._by[read]) & (self._when[words, None] > 0)
-            behind &= self._when[read] > self._when[words, None]
-            behind &= (began[words, None] >= 0) & (ended[read] > began[words, None])
-            behind &= ~(self._signal[read] | self._polled[read])
+                text = "without a __threadfence_system() between: it may see the signal first"
+                text = f"and then [{words[bad][0]}], which the host took for a signal, {text}"
+                self._mistaken(team, int(before[bad][0]), int(words[bad][0]), text)
+            flags = words[(self._when[words] > 0) & (began[words] >= 0)][:64, None]
+            behind = (self._by[flags] == self._by[read]) & (self._when[flags] < self._when[read])
+            behind &= (began[flags] < ended[read]) & ~(self._signal[read] | self._polled[read])
             for flag, data in np.argwhere(behind):
-                text = f"which the host took for a signal, and only then [{read[data]}], which it read at that: write "
-                text += "that first, then execute __threadfence_system(), and then write the signal"
-                self._mistaken(team, int(words[flag]), int(read[data]), text)
+                text = f"which the host took for a signal that [{read[data]}] is there, and only then that: "
+                text += "the letter comes first, then __threadfence_system(), and then the signal"
+                self._mistaken(team, int(flags[flag, 0]), int(read[data]), text)
         self._turns += 1
         self._when[words], self._told[words] = 0, self._turns
-        if not len(words):
-            self._polled[read] = True
+        self._polled[read] |= not len(words)
 
     def _mistaken(self, team: Team, first: int, then: int, text: str) -> NoReturn:
         text = f"writes '{self.memory.name}'[{first}] (line {self._at[first].line}) {text}"

@@ -120,27 +120,21 @@ class Shadow:
         return np.where(fresh | same, np.uint8(_ONE), grown).astype(np.uint8)
 
     def look(self, a: Access, cells: Cells) -> None:
-        """Check a volatile read, which is no data race, and yet may come before the look at a flag.
-
-        A thread that has polled a flag and then reads, outside of such a loop, what the same writer wrote
-        before the flag, takes it for data; to order the two needs fences, as it does for any data.
-        """
+        """Check a volatile read of what the writer of a flag, once polled, wrote before: it takes fences."""
         if self._writer is None:
             return
         me, lanes, heard = a.threads, a.mask.index, a.team.heard
         writer, when = self._writer.take(cells), self._write_time.take(cells)
         other = (writer >= 0) & (writer != me)
+        if heard is None:
+            heard = a.team.heard = np.full((2, a.team.layout.lanes), _NOBODY)
         if a.site.polls:
-            if heard is None:
-                heard = a.team.heard = np.full((2, a.team.layout.lanes), _NOBODY)
             heard[:, lanes[other]] = writer[other], when[other]
-        elif heard is not None:
-            who, until = heard[:, lanes]
-            bad = other & (writer == who) & (when < until) & ~_ordered(a, me, writer, when)
-            if bad.any():
-                bad &= ~self._handed_over(a, bad, writer, when)
-            if bad.any():
-                _report(a, bad, cells, writer, when, False, "writes")
+            return
+        bad = other & (writer == heard[0, lanes]) & (when < heard[1, lanes])
+        bad &= ~_ordered(a, me, writer, when) & ~self._handed_over(a, bad, writer, when)
+        if bad.any():
+            _report(a, bad, cells, writer, when, False, "writes")
 
     def write(self, a: Access, cells: Cells, changes: Changes, atomic: bool) -> None:
         """Check a write to these cells against earlier accesses, and remember it.

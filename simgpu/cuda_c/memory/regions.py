@@ -104,9 +104,8 @@ class ByteRegion(Named):
         access = Access(self, ptr.name, team, mask, shift, part, size, site)
         self._require_written(access)
         if site.volatile and team.launch.watches:
-            if self._shadow is not None:
-                for cells in self._race_cells(access):
-                    self._watch().look(access, cells)
+            for cells in self._race_cells(access) if self._shadow is not None else ():
+                self._watch().look(access, cells)
         elif self.watched and not site.relaxed:
             team.clock += 1
             self.note_read(access, within)

@@ -83,7 +83,10 @@ def test_flags_of_a_scan_may_be_volatile() -> None:
     source = source.replace("sum = ends", "__threadfence(); sum = ends")
     volatile = source.replace("int* flags", "volatile int* flags")
     assert scan(volatile)
-    for fence in ("__threadfence(); sum", "__threadfence();\n        "):  # the reader's, the writer's
+    for fence in (
+        "__threadfence(); sum",
+        "__threadfence();\n        ",
+    ):  # the reader's, the writer's
         with pytest.raises(errors.RaceError, match="'ends'"):
             scan(volatile.replace(fence, fence[16:]))
     with pytest.raises(errors.RunawayKernelError):

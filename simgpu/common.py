@@ -46,9 +46,10 @@ class Pinned(np.ndarray[Any, Any]):
     ) -> Any:
         if out:
             more["out"] = tuple(x.view(np.ndarray) if isinstance(x, Pinned) else x for x in out)
-        given = [x.plain() if isinstance(x, Pinned) else x for x in args]
-        result = getattr(ufunc, method)(*given, **more)
-        return out[0] if len(out) == 1 else result  # so that += leaves it what it is
+        got = getattr(ufunc, method)(
+            *[x.plain() if isinstance(x, Pinned) else x for x in args], **more
+        )
+        return out[0] if len(out) == 1 else got  # so that += leaves it what it is
 
     def __getitem__(self, index: Any) -> Any:
         found: Any = super().__getitem__(index)

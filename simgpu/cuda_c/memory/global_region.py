@@ -138,7 +138,7 @@ class MappedRegion(GlobalRegion):
         bad = (told > 0) & (told <= heard) & ~self._flag[words]
         if bad.any():
             word, lane = int(words[bad][0]), int(mask.index[bad][0])
-            text = f"reads '{ptr.name}'[{word}], which the host wrote with a flag, and it may get an old value: "
+            text = f"reads '{ptr.name}'[{word}], which the host wrote with a flag, and may get an old value: "
             text += "no `__threadfence_system()` between the last look at the flag and the answer"
             team.fault(RaceError, site.at, lane, text, array=ptr.name, index=word)
         if site.polls:

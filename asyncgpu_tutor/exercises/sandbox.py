@@ -194,6 +194,8 @@ def told(usual: str = "{}") -> Generator[None]:
         raise
     except BaseException as error:  # a learner's code may raise anything
         said = next((said for kind, said in _CAUSES if isinstance(error, kind)), usual)
+        if said is _ELSEWHERE and len(getattr(agt.current_device(), "fleet", ())) > 1:
+            said = usual  # more likely from another device of the check's
         raise Rejected(said.format(one_line(error))) from error
 
 

@@ -526,7 +526,7 @@ progress("00")
 # | [12_async_inside_a_kernel](12_async_inside_a_kernel.ipynb) | write futures and channels for the GPU's own threads |
 # | [13_hostcalls](13_hostcalls.ipynb) | let a kernel call Python |
 # | [13b_await_the_host](13b_await_the_host.ipynb) | have several calls of a kernel under way at once |
-# | [14_gallery](14_gallery.ipynb) | see it all at work in six pictures |
+# | [14_gallery](14_gallery.ipynb) | see it all at work, from Mandelbrot to vector search |
 # | [15_several_gpus](15_several_gpus.ipynb) | split work over several GPUs |
 # | [16_several_machines](16_several_machines.ipynb) | send work to other machines, and survive the loss of one |
 #

@@ -69,6 +69,18 @@ def computed(rows: int, columns: int, number: float) -> agt.DeviceOp[Array]:
     return agt.matvec_naive(rows, columns, matrix, vector, out).output().to_host()
 
 
+def layer(x: Array, w: agt.DeviceArray) -> agt.DeviceOp[Any]:
+    """Multiply a batch on the host by weights on a device, and bring the result back."""
+    (m, k), n = x.shape, w.shape[1]
+    room = agt.zip(agt.h2d(agt.pin(x)), agt.zeros((m, n)))
+
+    def product(arrays: Any) -> agt.DeviceOp[Any]:
+        out = arrays[1].partition(16, 16)
+        return agt.sgemm_naive(m, n, k, 1.0, arrays[0], w, 0.0, out).output()
+
+    return room.and_then(product).to_host()
+
+
 def out_of_bounds() -> agt.DeviceOp[Array]:
     """Fails when it runs, because its kernel writes beyond its array."""
     out = agt.zeros(32).partition(32)

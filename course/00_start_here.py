@@ -526,12 +526,12 @@ progress("00")
 # | [12_async_inside_a_kernel](12_async_inside_a_kernel.ipynb) | write futures and channels for the GPU's own threads |
 # | [13_hostcalls](13_hostcalls.ipynb) | let a kernel call Python |
 # | [13b_await_the_host](13b_await_the_host.ipynb) | have several calls of a kernel under way at once |
-# | [14_gallery](14_gallery.ipynb) | see it all at work, from Mandelbrot to vector search |
+# | [14_gallery](14_gallery.ipynb) | see it at work, from Mandelbrot to vector search |
 # | [15_several_gpus](15_several_gpus.ipynb) | split work over several GPUs |
 # | [16_several_machines](16_several_machines.ipynb) | send work to other machines, and survive the loss of one |
 #
 # These are four books, and you can stop after each: *One GPU, driven from Python* (00 to 07), *Where the time goes* (08 to 10), *The GPU decides* (11 to 14) and *More than one GPU* (15 to 16). **In a hurry?** The shortest way to the project is 01, 02, 03, 04, 06 and 07.
 #
-# `solutions/` has every chapter with its exercises solved, and the [glossary](../docs/glossary.md) knows what others call things.
+# `solutions/` has every chapter, exercises solved, and the [glossary](../docs/glossary.md) knows what others call things.
 #
 # **Next:** [01_sync_kernels.ipynb](01_sync_kernels.ipynb), where you write kernels of your own.

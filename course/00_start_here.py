@@ -313,7 +313,7 @@ with agt.using("sim"), agt.record() as model:
 
 agt.compare_timelines(
     [*h200, model],
-    ["H200: sync, then the job", "H200: start, the job, then await", "The model of the latter"],
+    ["H200: sync, then the job", "H200: start, the job, then await", "The model: start, the job, then await"],
     lanes=("host", "streams"),
     together=True,  # the device's first work is at 0
     lesson="The model has the device's work right. Its Python is too quick, so the job begins too early.",
@@ -363,13 +363,13 @@ if device.simulated:
 # %% [markdown] id=exercises
 # ## Your turn
 #
-# Change the first cell of an exercise, run it, and then run the `check` below it, as often as you like.
+# Change the first cell of an exercise, run it, and then the `check` below it, as often as you like.
 #
-# Stuck? Type `hint("00-waited")` into a cell of your own. Each time you run it, you get a better one. Once you've tried, `solution("00-waited")` shows you one way to do it.
+# Stuck? Type `hint("00-waited")` into a cell of your own. Each time, it helps a little more. Once you've tried, `solution("00-waited")` shows you one way to do it.
 #
-# ### Exercise: how long did Python wait?
+# ### Exercise: how much of the time did Python wait?
 #
-# Return the number of microseconds for which Python was blocked, for any trace. `trace.metrics().host` is a dictionary of what the host spent its time on, in all. (`print(trace.table())` has the whole picture as text.)
+# Return the part of the time for which Python was blocked, from 0 to 1, for any trace. In `trace.metrics()`, `makespan` is the time from start to end, and `host` a dictionary of what the host did.
 
 
 # %% id=00-waited starter
@@ -378,15 +378,15 @@ def waited(trace): ...  # your code
 
 # %% id=00-waited solution
 def waited(trace):
-    return trace.metrics().host["wait"]
+    return trace.metrics().host["wait"] / trace.metrics().makespan
 
 
 # %% id=00-waited hints
 # Print `blocking.metrics().host`. In that run, Python waited, so the number you want is in there.
 #
-# `trace.metrics().host` has one number for each thing the host does, such as `["call"]`.
+# `trace.metrics().host` has one number for each thing the host does, such as `["call"]`. A part is that number divided by the whole.
 #
-# Write `return trace.metrics().host["wait"]`.
+# Divide `trace.metrics().host["wait"]` by `trace.metrics().makespan`.
 
 # %% id=00-waited explanation
 # When a program is slow, look at this number first, because it tells you for how long Python was *blocked*. A pause at an `await` isn't in it. A pause is only a gap in the host's lane, and other tasks can use it.

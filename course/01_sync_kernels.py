@@ -655,11 +655,13 @@ def forward(a, x):
 check("01-one-wait", forward)
 
 # %% [markdown] id=one-wait-read
-# What did that buy us? With a wait after each step, it was 169 µs on the simulated device, of which 76 were calls. (`solved` fetches the course's own answer without showing it, so the next cell works even if yours isn't ready.)
+# What did that buy us? (`solved` fetches the course's own answer without showing it, so the next cell works even if yours isn't ready.)
 
 # %% id=predict-together
 buys = Prediction(
-    "How many µs with one wait, and how many of them are calls? Type two numbers.", within=0.12
+    f"With five waits it took {m_stepwise.makespan:.0f} µs, of which {m_stepwise.host['call']:.0f} were "
+    "calls. How many µs with one wait, and how many of them are calls? Type two numbers.",
+    within=0.12,
 )
 buys
 
@@ -688,7 +690,7 @@ buys.reveal(
 )
 
 # %% [markdown] id=one-wait-why
-# No kernel got faster, and the calls still take 76 µs. But now Python makes them *while the device is busy* with the work before, so they hide behind it. **A call costs you time only if the device has nothing else to do.**
+# No kernel got faster, and no call either: on the simulated device, they still take 76 µs. But now Python makes them *while the device is busy* with the work before, so they hide behind it. **A call costs you time only if the device has nothing else to do.**
 
 # %% id=one-wait-claims tags=asserts
 assert len([span for span in together if span.kind == "wait"]) == 1

@@ -3,23 +3,24 @@
 
 # %% id=00-waited cause="with 1 wait in the recording"
 def waited(trace):
-    return trace.metrics().makespan
+    return trace.metrics().host["wait"]
 
 
 # %% id=00-waited cause="came out, but"
 def waited(trace):
-    return trace.metrics().host["call"]
+    return trace.metrics().host["call"] / trace.metrics().makespan
 
 
-# %% id=00-waited cause="a number of microseconds should come out"
+# %% id=00-waited cause="a number from 0 to 1 should come out"
 def waited(trace):
     return trace.metrics().host["wait"] > 0
 
 
-# %% id=00-waited cause="0.00 µs came out, but"
+# %% id=00-waited cause="0.0000 came out, but"
 def waited(trace):
+    whole = trace.metrics().makespan
     trace.spans.clear()
-    return trace.metrics().host["wait"]
+    return trace.metrics().host["wait"] / whole
 
 
 # %% id=00-waited cause="nothing is called 'host wait' there. `trace.metrics().host` has `\"call\"`, `\"wait\"` and `\"work\"`"
@@ -126,14 +127,14 @@ async def both(first, second):
     return a.buffer, b.buffer
 
 
-# %% id=00-waited cause="91.67 µs came out, but Python waited for 166.68 µs"
+# %% id=00-waited cause="but Python waited for 166.68 of "
 def waited(trace):
-    return sum(s.duration for s in trace.spans[:200] if s.kind == "wait")
+    return sum(s.duration for s in trace.spans[:200] if s.kind == "wait") / trace.metrics().makespan
 
 
-# %% id=00-waited cause="19.95 µs came out, but Python waited for 29.93 µs"
+# %% id=00-waited cause="but Python waited for 29.93 of "
 def waited(trace):
-    return sum(s.duration for s in trace if s.name == "synchronize event")
+    return sum(s.duration for s in trace if s.name == "synchronize event") / trace.metrics().makespan
 
 
 # %% id=00-challenge cause="a task was asked for its result before it was done"
@@ -165,20 +166,20 @@ async def waited(trace):
     return trace.metrics().host["wait"]
 
 
-# %% id=00-waited cause="19.95 µs came out, but Python waited for 29.93 µs"
+# %% id=00-waited cause="but Python waited for 29.93 of "
 def waited(trace):
-    return sum(s.duration for s in trace if s.name in ("synchronize event",))
+    return sum(s.duration for s in trace if s.name in ("synchronize event",)) / trace.metrics().makespan
 
 
-# %% id=00-waited cause="0.00 µs came out, but Python waited for 166.68 µs"
+# %% id=00-waited cause="but Python waited for 166.68 of "
 def waited(trace):
-    return sum(s.duration for s in trace if s.kind == "wait" and s.duration > 5)
+    return sum(s.duration for s in trace if s.kind == "wait" and s.duration > 5) / trace.metrics().makespan
 
 
-# %% id=00-waited cause="138.90 µs came out, but Python waited for 166.68 µs"
+# %% id=00-waited cause="but Python waited for 166.68 of "
 def waited(trace):
     w = sorted((s.start, s.end) for s in trace if s.kind == "wait")
-    return float(sum(b - a for a, b in w[:50]))
+    return sum(b - a for a, b in w[:50]) / trace.metrics().makespan
 
 
 # %% id=00-both cause="the array has dtype float64, and should have float32"

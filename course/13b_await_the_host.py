@@ -244,7 +244,7 @@ assert cost == 0
 # %% [markdown] id=exercise-both
 # ### Exercise: two answers, or an error
 #
-# `both` asks service 16 about `a` and about `b`, at the same time. If both are answered, it stores the product in `*out`. If one is refused, it stores minus its error. The version below asks in turn, and hopes for the best.
+# `both` asks service 16 about `a` and about `b`, at the same time. If both are answered, it stores the product in `*out`. If one is refused, it stores minus its error, and if both are, either error will do. The version below asks in turn, and hopes for the best.
 
 # %% id=13b-both starter
 BOTH = r"""
@@ -469,7 +469,7 @@ check("13b-first", FIRST)
 # %% [markdown] id=exercise-challenge
 # ### Challenge: read ahead
 #
-# `ahead` works through a file, piece by piece. For each, it asks service 16 by the piece's number, and works on the first byte that comes back. The host needs 50 µs for a piece, and the work takes about 55. The version below reads and works in turn. For 12 pieces it takes 1379 µs: get below 1000.
+# `ahead` works through a file, piece by piece. For each, it asks service 16 by the piece's number, and works on the first byte that comes back. If a piece is refused, nothing is stored. The host needs 50 µs for a piece, and the work takes about 55. The version below reads and works in turn. For 12 pieces it takes 1379 µs: get below 1000.
 
 # %% id=13b-challenge starter
 AHEAD = r"""

@@ -11,7 +11,7 @@ import numpy as np
 
 import asyncgpu_tutor as agt
 from asyncgpu_tutor.exercises.checks.device_code import in_own_lines, own_lines
-from asyncgpu_tutor.exercises.checks.operations import cuda
+from asyncgpu_tutor.exercises.checks.operations import all_back, cuda, packets_left
 from asyncgpu_tutor.exercises.checks.results import Array, as_kernel, left_in
 from asyncgpu_tutor.exercises.checks.trials import cases, counted, in_late_memory, text_of
 from asyncgpu_tutor.exercises.exercise import Exercise, Rejected, case, must
@@ -23,7 +23,6 @@ GIVEN_UP = (
     "wants the answer"
 )
 TIMES = 1_000_000_007  # so an answer to 3 needs more bits than an `int` has
-LEFT = cuda("13_left")
 
 
 class _Office:
@@ -55,7 +54,7 @@ class _Office:
         """Run it, and return the time that it takes."""
         device = cast(SimDevice, agt.current_device())
         device.machine.patience_s = 0.05
-        took, left = 0.0, agt.pin(np.zeros(1, np.int32))
+        took = 0.0
 
         async def main() -> None:
             nonlocal took
@@ -63,8 +62,7 @@ class _Office:
                 start = device.now()
                 await host.run(kernel(*host.arrays, *args, grid=1, block=1))
                 took = device.now() - start
-                back = agt.Kernel(LEFT)
-                await host.run(back(*host.arrays, self.packets, agt.mapped(left), grid=1, block=1))
+                self.left = await packets_left(host, self.packets)
 
         try:
             call(main)
@@ -74,14 +72,7 @@ class _Office:
             none = isinstance(rejected.__cause__, agt.errors.OutOfBoundsError)
             rejected.cause += ". Where no packet is free, its number is -1" if none else ""
             raise
-        self.left = int(left[0])
         return took
-
-    def all_back(self) -> None:
-        """All packets can be had."""
-        due = f"of {self.packets} packets {self.left} can be had in the end: who still holds one? It is "
-        due += "given back when its answer was read, and left when nobody wants the answer any more"
-        must(self.left == self.packets, due)
 
 
 def refusal(a: int, refused: Sequence[int]) -> int:
@@ -123,7 +114,7 @@ def _ask(mine: Any, _model: Any, calls: int, packets: int) -> None:
         "two calls were joined, and the host never had both at a time: does `poll` wait somewhere?"
     )
     must(min(calls, packets) < 2 or office.most > 1, due)
-    office.all_back()
+    all_back(office.left, office.packets)
 
 
 def _late_ask(mine: Any, _model: Any, calls: int) -> None:
@@ -150,7 +141,7 @@ def _drop(mine: Any, _model: Any, step: int, us: float) -> None:
     with _trial("DROPPED", mine, "13b_drop_given", "13b_drop") as kernel:
         office.run(kernel, step, agt.mapped(_left(1)))
     must(step != 2 or us < 20 or office.most > 1, WAITS)
-    office.all_back()
+    all_back(office.left, office.packets)
 
 
 # ------------------------------------------------------------------ results and errors
@@ -171,7 +162,7 @@ def check_both(mine: Any, model: Any) -> None:
             due = f"`out[0]` is {int(out[0])}, and {' or '.join(map(str, right))} is right"
             must(int(out[0]) in right, due)
             must(office.most > 1, "the host never had both questions at a time: join them")
-            office.all_back()
+            all_back(office.left, office.packets)
 
 
 # When the answers to 3 and 4 come, in us, and which is the first; the limit is 101 us.
@@ -191,7 +182,7 @@ def check_first(mine: Any, model: Any) -> None:
             asked = sorted(office.asked.elements())
             due = f"the host was asked for {asked}, and [3, 4] at the same time is right"
             must(asked == [3, 4] and office.most > 1, due)
-            office.all_back()
+            all_back(office.left, office.packets)
 
 
 # ------------------------------------------------------------------ asking again
@@ -219,7 +210,7 @@ def _retry(mine: Any, _model: Any, _words: str, packets: int, *given: Any) -> No
         counted(f"question {a} came to the host", office.asked[a], "time", min(len(tries), 3))
         must(found == due, f"`Retry` of question {a} ended with {found}, and {due} is right")
     must(packets == 1 or office.most > 1, "the host never had both questions: does `poll` wait?")
-    office.all_back()
+    all_back(office.left, office.packets)
 
 
 # ------------------------------------------------------------------ the challenge
@@ -241,7 +232,7 @@ def check_ahead(mine: Any, model: Any) -> float:
             right = sum(3**0.5 + piece % 7 for piece in wanted)
             due = f"the sum is {out[0]:.2f}, and {right:.2f} is right"
             must(abs(float(out[0]) - right) < 1e-3 * right, due)
-            office.all_back()
+            all_back(office.left, office.packets)
     with case("piece 3 refused"):
         out = agt.pin(np.full(1, 99, np.float32))
         _Office(lambda _: 50.0, [3]).run(kernel, 5, agt.mapped(out))

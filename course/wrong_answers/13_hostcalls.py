@@ -626,7 +626,7 @@ async def answer(mail, rounds):
         mail[0] = 2
 
 
-# %% id=13-ask cause="a host that never answers, element 0 is 77"
+# %% id=13-ask cause="nor going on with the next question"
 ASK = r"""
 __global__ void ask(volatile unsigned* mail, int n, unsigned* out)
 {
@@ -1544,7 +1544,7 @@ __global__ void ask(volatile unsigned* mail, int n, unsigned* out)
 """
 
 
-# %% id=13-ask cause="waits for another answer when it has given up"
+# %% id=13-ask cause="nor going on with the next question"
 ASK = r"""
 __global__ void ask(volatile unsigned* mail, int n, unsigned* out)
 {
@@ -1608,7 +1608,7 @@ __global__ void bill(unsigned long long* mail, unsigned long long* stack, int n,
 """
 
 
-# %% id=13-batch cause="as many calls for others"
+# %% id=13-batch cause="the second batch"
 def price_all(prices):
     table = np.asarray(prices)
     memo = {}
@@ -1618,7 +1618,7 @@ def price_all(prices):
     return handler
 
 
-# %% id=13-batch cause="another list of prices"
+# %% id=13-batch cause="the other handler's batch"
 def price_all(prices):
     price_all.memo = getattr(price_all, 'memo', {})
     table = np.asarray(prices)

@@ -159,7 +159,7 @@ __global__ void both(unsigned long long* mail, unsigned long long* stack, int a,
 """
 
 
-# %% id=13b-both cause="the second refused"
+# %% id=13b-both cause="with [2] refused"
 BOTH = r"""
 #include "hostcall_async.cuh"
 __global__ void both(unsigned long long* mail, unsigned long long* stack, int a, int b, long long* out)
@@ -876,7 +876,7 @@ struct Ask {
 """
 
 
-# %% id=13b-ask cause="`poll` waits until there is a packet for its call"
+# %% id=13b-ask cause="`poll` waits for the packet that the other call has"
 ASK = r"""
 struct Ask {
     Hostcalls host;
@@ -904,7 +904,7 @@ struct Ask {
 """
 
 
-# %% id=13b-ask cause="`poll` waits until there is a packet for its call"
+# %% id=13b-ask cause="`poll` waits for the packet that the other call has"
 ASK = r"""
 struct Ask {
     Hostcalls host;
@@ -1001,7 +1001,7 @@ __global__ void both(unsigned long long* mail, unsigned long long* stack, int a,
 """
 
 
-# %% id=13b-drop cause="`dropped` waits until the host is done"
+# %% id=13b-drop cause="`dropped` waits for the host"
 DROPPED = r"""
 __device__ void dropped(const Hostcalls& host, int step, int packet)
 {
@@ -1011,7 +1011,7 @@ __device__ void dropped(const Hostcalls& host, int step, int packet)
 """
 
 
-# %% id=13b-drop cause="`dropped` waits until the host is done"
+# %% id=13b-drop cause="`dropped` waits for the host"
 DROPPED = r"""
 __device__ void dropped(const Hostcalls& host, int step, int packet)
 {
@@ -1242,7 +1242,7 @@ __global__ void ahead(unsigned long long* mail, unsigned long long* stack, int p
 """
 
 
-# %% id=13b-both cause="with both refused, `out[0]` is -2005, and -1003 or -1002 is right"
+# %% id=13b-both cause="with [3, 2] refused, `out[0]` is -2005, and -1003 or -1002 is right"
 BOTH = r"""
 #include "hostcall_async.cuh"
 __global__ void both(unsigned long long* mail, unsigned long long* stack, int a, int b, long long* out)

@@ -16,6 +16,8 @@ from simgpu.cuda_c.syntax.ast import Call
 from simgpu.cuda_c.types import ULLONG, VOID
 from simgpu.errors import RaceError
 
+_AWAY = "the host has, and has not answered yet: wait for its answer first"
+_GIVEN = "was given back before, and may be somebody else's by now: give it back last, and once"
 _DOES = ("takes", "asks by", "reads the answer of", "gives back", "leaves")
 _TAKE, _USE, _BACK, _LEAVE = 0, 2, 3, 4
 _SPARE, _OWNED = 2, 3  # words from a packet's state to those that nobody uses
@@ -40,10 +42,7 @@ def _packet(c: Context, node: Call, used: bool) -> Expr:
         words = region.flat(ULLONG)
         away = (words[index] == host) & (number not in (_TAKE, _LEAVE))
         free = (words[index + _OWNED] == _FREE) & (number != _TAKE)
-        for wrong, why in (
-            (away, "the host has, and has not answered yet: wait for its answer first"),
-            (free, "was given back before, and may be somebody else's by now: give it back last, and once"),
-        ):
+        for wrong, why in (away, _AWAY), (free, _GIVEN):
             if wrong.any():
                 text = f"{does} a packet that {why}"
                 t.fault(RaceError, at, int(m.index[wrong.argmax()]), text, array=state.name)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -31,25 +30,21 @@ def _thrown(answer: Any, *threads: int) -> Observed:
     """The sum that the answer finds, for players of whom all threads hit but the second of every four."""
     throw = agt.Kernel(THROW)
 
-    def player(n: int) -> agt.DeviceOp[Any]:
+    def player(n: int, worth: int = HITS) -> agt.DeviceOp[Any]:
         hits = agt.zeros(n, np.uint32)
-        return hits.and_then(lambda hits: throw(6000, HITS, hits, grid=1, block=n).output())
+        return hits.and_then(lambda hits: throw(6000, worth, hits, grid=1, block=n).output())
 
     run = observe(answer, [player(n) for n in threads])
-    returned("total", run.result, _hits(threads))
+    right = HITS * sum(n - (n + 2) // 4 for n in threads)
+    returned("total", run.result, right)
     with case("as many other players"):
-        others = [n + 2 for n in threads]
-        returned("total", call(answer, [player(n) for n in others]), _hits(others))
+        returned("total", call(answer, [player(n, 3 * HITS) for n in threads]), 3 * right)
     try:
         got = call(answer, [player(32), out_of_bounds()])
     except Rejected:
         return run
     due = "a player's kernel failed, and nobody was told: let its error come out of `total`, which returned "
     raise Rejected(due + brief(got))
-
-
-def _hits(threads: Sequence[int]) -> int:
-    return HITS * sum(n - (n + 2) // 4 for n in threads)
 
 
 def _darts(run: Observed, *threads: int) -> None:

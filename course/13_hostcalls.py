@@ -3,7 +3,7 @@
 # %% [markdown] id=title
 # # The GPU asks, the host answers
 #
-# Some things only the host can do: open a file, ask a database, roll dice in Python. So far, a kernel that needed one of them had to end first. **Does it have to?**
+# Some things only the host can do: open a file, ask a database, wait for a key. So far, a kernel that needed one of them had to end first. **Does it have to?**
 #
 # After this page you can let Python and a running kernel talk, hand out packets from a stack without locks, call Python from a kernel with `agt.hostcalls`, and say when such a call pays.
 #
@@ -56,7 +56,7 @@ PIECE = 256
 print(log.read_text()[:96], "...", log.stat().st_size, "bytes, or", log.stat().st_size // PIECE, "pieces")
 
 # %% [markdown] id=question-2
-# But a kernel can't open a file, and it can't ask Python for anything. (What it prints, you see only when the host next waits for it.) So the program goes to and fro: Python reads a piece, launches, waits, writes, and reads the next one.
+# But a kernel can't open a file, and it can't ask Python for anything. So Python reads a piece, launches, waits, writes, and reads the next one.
 
 # %% id=relaunch
 def six_launches(source, target):
@@ -77,7 +77,7 @@ assert len(to_and_fro.find("shout")) == 6
 
 # %% id=predict-busy
 busy = Prediction(
-    "From the first call to the end of the last copy: for which part of the time does a kernel run?",
+    "From the first call to the end of the last copy: how much of the time is a kernel running?",
     most="more than half of it",
     some="between a fifth and a half",
     little="less than a fifth",
@@ -140,7 +140,6 @@ assert not [span for span in no_copies if span.kind in ("h2d", "d2h")]
 LETTERS = r"""
 __global__ void letters(volatile unsigned* mail, int n, unsigned* answers)
 {
-    // No atomics: over PCIe, the CPU wouldn't see them as such. But only one side at a time may write a word.
     for (int k = 0; k < n; ++k) {
         mail[1] = 10 + k * k;           // the letter goes in ...
         __threadfence_system();         // ... so that the host sees it ...
@@ -160,12 +159,12 @@ letters = agt.Kernel(LETTERS)
 # %% [markdown] id=letters-read
 # What's new in there:
 #
-# - **`volatile`** makes the kernel look at memory each time. Without it, a compiler may read the flag once and then stare at its own register for ever.
+# - **`volatile`** makes the kernel look at memory each time. Without it, a compiler may read the flag once and then stare at its own register for ever. We need no atomics, because only one side at a time may write a word.
 # - **`__threadfence_system()`** is a fence that reaches the host; `__threadfence()` ends at the GPU. The first one keeps the flag from overtaking the letter, and the second keeps us from reading the answer before the flag.
-# - **`__nanosleep(100)`** dozes for about a tenth of a microsecond. That leaves the bus to others, and tells the simulated device that this loop is waiting.
-# - **The counter** is there because nobody can stop a waiting kernel. If the host has gone home, it gives up after a million looks, a second or more.
+# - **`__nanosleep(100)`** dozes for about a tenth of a microsecond. The doze leaves the bus to others, and tells the simulated device that this loop is waiting.
+# - **The counter** is there because nobody can stop a waiting kernel. If the host has gone home, the kernel gives up after a million looks, a second or more.
 #
-# The host's side is yours. Python has no fences, and on an x86 it needs none, because that keeps its reads in order, and its writes. (An Arm doesn't, so `agt.hostcalls` refuses one with a GPU.)
+# The host's side is yours. Python has no fences. An x86 keeps its reads in order, and its writes, so there we need none. An Arm (GH200, Jetson) doesn't: with a GPU, this mailbox isn't safe on one, and `agt.hostcalls` refuses to run.
 
 # %% [markdown] id=exercise-answer
 # ### Exercise: the host's side
@@ -212,12 +211,12 @@ async def talk(rounds):
 print(await talk(6))
 
 # %% [markdown] id=talk-read
-# Six even numbers, and a single launch? Then they talk. (Zeros mean that the kernel waited in vain.) On a GPU the kernel really spins. The simulated device pauses it, and goes on when Python has had a chance to write, so your side has to `await` something while it waits.
+# Six even numbers, and a single launch? Then they talk. (Zeros mean that the kernel waited in vain.) On a GPU the kernel really spins. The simulated device pauses it until Python has had a chance to write, so your side has to `await` something while it waits.
 
 # %% [markdown] id=exercise-ask
 # ### Exercise: the kernel's side
 #
-# In `ask`, one thread has `n` questions: 100, 101, and so on. It puts each into `mail[1]`, raises the flag, waits until it is 2, and stores what is in `mail[2]` in `out[k]`. Think of both fences, and of a `__nanosleep` between two looks. If there's no answer within a million turns, the kernel returns. (Count the turns in an `int`, so that the check sees an end.)
+# In `ask`, one thread has `n` questions: 100, 101, and so on. It puts each into `mail[1]`, raises the flag, waits until it is 2, and stores `mail[2]` in `out[k]`. Don't forget the two fences, or the `__nanosleep` between looks. If there's no answer within a million turns, the kernel returns.
 
 # %% id=13-ask starter
 ASK = r"""
@@ -271,17 +270,17 @@ check("13-ask", ASK)
 # The post office has a better idea: a pile of blank **packets**. Here's the life of one. Only its owner may touch it:
 #
 # ```text
-#                    take           ask            answer         put back
-#   the pile       ━━━━┓                                            ┏━━━━━▶
-#   a block            ┗━ fills it ━━┓               ┏━━ reads it ━━┛
+#                    take           ask            answer         give back
+#   the pile       ━━━━┓                                             ┏━━━━━▶
+#   a block            ┗━ fills it ━━┓               ┏━━ reads it ━━━┛
 #   the host                         ┗━ works on it ━┛
 # ```
 #
-# How do many threads take and put at once, without a lock? By a *compare and swap*: `atomicCAS(top, old, new)` writes `new`, but only if `top` still is `old`.
+# How do many threads take packets and give them back at once, without a lock? With a *compare and swap*: `atomicCAS(top, old, new)` writes `new`, but only if `top` still is `old`.
 #
 # ```text
 #   take:   look at the top packet        p
-#           look which one lies below it  q
+#           see which one lies below it   q
 #           CAS: if the top is still p, make it q.   Else: start again
 # ```
 #
@@ -310,7 +309,7 @@ class Naive:
                 return
 
 # %% [markdown] id=predict-aba-text
-# Anna takes a packet. Bert takes two, and puts the first of them back. Now Anna has looked at the top (packet 0) and below it (packet 1), when somebody taps her on the shoulder. While she turns around, Bert does all that he wants to do: he takes 0, takes 1, and puts 0 back.
+# Anna takes a packet. Bert takes two, and gives the first of them back. Now Anna has looked at the top (packet 0) and below it (packet 1), when somebody taps her on the shoulder. While she turns around, Bert takes 0, takes 1, and gives 0 back.
 
 # %% id=predict-aba
 aba = Prediction(
@@ -325,7 +324,7 @@ aba
 aba.commit(...)
 
 # %% [markdown] id=search-text
-# We needn't argue, because we can try. The two make a dozen steps, and three more whenever a swap fails. So there are only so many orders, and `interleavings` runs *every one of them*. (It keeps the steps of each thread in order. A GPU may not, so this can't find a missing fence.)
+# We needn't argue. There are only so many orders of a dozen steps or two, and `interleavings` runs *every one of them*. (It keeps the steps of each thread in order. A GPU may not, so this can't find a missing fence.)
 
 # %% id=search
 def anna(stack):
@@ -352,11 +351,14 @@ def search(stack):
 
 orders = search(Naive)
 taken_back = [run for run in orders if run.memory["top"] in run.results[1]]
-print(len(orders), "orders;", len(taken_back), "with a packet on the pile that Bert has in his hands")
+print(len(orders), "orders;", len(taken_back), "that leave a packet on the pile while Bert still holds it")
 print("one of them:", "".join("AB"[i] for i in taken_back[0].order))
 
 # %% id=search-check tags=asserts
 assert (len(orders), len(taken_back)) == (9355, 21)
+# If a coin says who steps next, for as long as both have steps to make:
+tosses = [min(len(run.order) - 1 - run.order[::-1].index(i) for i in (0, 1)) + 1 for run in taken_back]
+assert 0.01 < sum(0.5**number for number in tosses) < 0.011
 
 # %% id=reveal-aba
 (tapped,) = [run for run in orders if run.order[:2] == (0, 0) and set(run.order[2:-1]) == {1}]
@@ -367,7 +369,7 @@ aba.reveal(
 )
 
 # %% [markdown] id=aba-read
-# A, then B, then A again: this is the **ABA problem**. Only 21 of 9,355 orders have it, so your tests will hardly find it. A GPU with a hundred thousand threads will, sooner or later.
+# A, then B, then A again: this is the **ABA problem**. If a coin decided who steps next, one run in a hundred would have it. In life it's rarer, because a thread is seldom held up between two looks for as long as Bert needs. So your tests may never see it, and a GPU with a hundred thousand threads will.
 #
 # Anna doesn't need to know *whether the top is 0*, but *whether anybody has touched the top*. So let the top count: each change adds one to a **tag**, and then the old 0 and the new 0 look different.
 
@@ -446,7 +448,7 @@ take = header.index("__device__ inline int hostcall_pop")
 print(header[take : header.index("__device__ inline void hostcall_push")])
 
 # %% [markdown] id=header-read
-# That's your `pop`, with the packet's number and the tag in one word. (There are several piles, and `which` picks one.) Only the fence is new: without it, a GPU may read the link before the top, or not see what the last owner did.
+# That's your `pop`, with the packet's number and the tag in one word. (There are several piles, so that not all blocks crowd around one.) Only the fence is new: without it, a GPU may read the link before the top, or not see what the last owner did.
 #
 # On the host, `agt.hostcalls` opens the office for as long as a block lasts. A kernel includes the header, takes the office's two arrays as its first parameters, and asks for a service by its number. Numbers from 16 on are yours:
 
@@ -484,12 +486,12 @@ assert office.answered == 4
 assert all(1 <= number <= 6 for number in rolled)
 
 # %% [markdown] id=first-call-read
-# A kernel called a Python function in the middle of its work. The function gets three numbers, `call.a`, `call.b` and `call.c`, and returns the answer. If it raises, the exception comes out of your `await`. (So do await. While Python blocks in a `sync`, nobody answers.) The header lists services that are always there, such as `HOSTCALL_TIME` and `HOSTCALL_PRINT`.
+# A kernel called a Python function in the middle of its work. The function gets three numbers, `call.a`, `call.b` and `call.c`, and the packet's bytes, `call.data`. It returns the answer, and may be a coroutine function. If it raises, the exception comes out of your `await`. And always await the kernel: while Python blocks in a `sync`, nobody answers. (The encore is about such trouble.) The header lists services that are always there, such as `HOSTCALL_TIME` and `HOSTCALL_READ`.
 
 # %% [markdown] id=exercise-bill
 # ### Exercise: a kernel that calls
 #
-# In `bill`, each block has one item and an amount. It asks the host for the item's price, by service 16 with the item as its first number, and stores price times amount in `costs[blockIdx.x]`. Without an answer, it stores nothing.
+# In `bill`, each block has one item and an amount. It asks the host for the item's price, by service 16 with the item as its first number, and stores price times amount in `costs[blockIdx.x]`. If no answer comes, it leaves the cost alone.
 
 # %% id=13-bill starter
 BILL = r"""
@@ -528,14 +530,14 @@ __global__ void bill(unsigned long long* mail, unsigned long long* stack, int n,
 check("13-bill", BILL)
 
 # %% [markdown] id=batch-text
-# ## A hundred answers for the price of one
+# ## A hundred answers at once
 #
-# The host finds all waiting packets with a single comparison in NumPy. But then it calls a function like `roll` for one after the other, and Python's time adds up. If NumPy can compute your answers, a **batch handler** gets the numbers of all waiting calls as three arrays, and returns an array.
+# The host finds all waiting packets with a single comparison in NumPy. But then it calls a function like `roll` for them one at a time, and Python's time adds up. If NumPy can compute your answers, a **batch handler** gets the numbers of all waiting calls as three arrays, and returns an array.
 
 # %% [markdown] id=exercise-batch
 # ### Exercise: many answers at once
 #
-# `price_all(prices)` returns a batch handler. The handler gets arrays `items`, `amounts` and a third that it doesn't need, and returns the array of costs. No loop!
+# `price_all(prices)` returns a batch handler. It gets arrays `items`, `amounts` and a third that it doesn't need, and returns the array of costs. No loop!
 
 # %% id=13-batch starter
 def price_all(prices):
@@ -557,21 +559,21 @@ def price_all(prices):
 # An array can be indexed with an array: `prices[items]` has the price of each item.
 
 # %% id=13-batch explanation
-# One line, and it costs about the same for one call and for a hundred.
+# One line of NumPy, which takes about as long for a hundred calls as for one.
 
 # %% id=13-batch-check
 check("13-batch", price_all)
 
 # %% [markdown] id=pressure
-# Let's put one to work. 132 blocks ask again and again, and there are only 8 packets.
+# Now 132 blocks ask such a handler again and again, and there are only 8 packets.
 
 # %% id=predict-pressure
 pressure = Prediction(
     "132 blocks, 8 packets. What happens?",
     lost="some calls are lost, or answered twice",
     stuck="it hangs: blocks that hold a packet wait for those that do not",
-    slow="each call is answered once, but it takes several times as long as with 256 packets",
-    same="each call is answered once, in nearly the same time: a block never waits long for a packet",
+    slow="each call is answered once, and it takes more than twice as long as with 256 packets",
+    same="each call is answered once, in less than twice the time: a block never waits long for a packet",
 )
 pressure
 
@@ -609,22 +611,26 @@ async def ask_often(blocks, calls, packets):
 
 calls = 2 if device.simulated else 400
 await ask_often(132, 1, 256)  # warm-up
-times = {}
+times, right = {}, {}
 for packets in (8, 32, 256):
-    times[packets], right = await ask_often(132, calls, packets)
-    print(f"{packets:4d} packets: {times[packets]:7.0f} µs, each call answered once: {right}")
+    times[packets], right[packets] = await ask_often(132, calls, packets)
+    print(f"{packets:4d} packets: {times[packets]:7.0f} µs, each call answered once: {right[packets]}")
+
+# %% id=pressure-check tags=asserts
+assert all(right.values())
 
 # %% id=reveal-pressure
 pressure.reveal(
-    "lost" if not right else "slow" if times[8] > 2 * times[256] else "same",
+    "lost" if not all(right.values()) else "slow" if times[8] > 2 * times[256] else "same",
     f"With 8 packets it takes {times[8] / times[256]:.1f} times as long as with 256. A block that finds no "
-    "packet waits for one, so nothing overflows: the back-pressure of chapter 6.",
+    "packet waits for one, so nothing overflows: the back-pressure of chapter 6. And a batch is never larger "
+    "than the pile, so each of Python's rounds answers 8 calls at most.",
 )
 
 # %% [markdown] id=pays-text
 # ## When does a call pay?
 #
-# We compare a launch and its wait with a call from one block, and with calls from 132.
+# First we compare a launch and its wait with a call from one block.
 
 # %% id=pays
 def relaunch_us(times=20):
@@ -638,43 +644,60 @@ def relaunch_us(times=20):
 calls = 40 if device.simulated else 2000
 launch = relaunch_us()
 alone, _ = await ask_often(1, calls, 256)
-crowd, _ = await ask_often(132, calls, 256)
-print(f"a launch and a wait            {launch:6.2f} µs")
-print(f"a call from one block          {alone / calls:6.2f} µs")
-every = crowd / calls / 132
-print(f"a call from each of 132 blocks {crowd / calls:6.2f} µs for all: an answer every {every:.2f}")
+print("                            here     on an H200")
+print(f"a launch and a wait       {launch:6.2f} µs  14 µs")
+print(f"a call from one block     {alone / calls:6.2f} µs  9 to 13 µs")
 
-# %% id=pays-check tags=asserts
+# %% id=predict-crowd
+crowded = Prediction(
+    f"That call took {alone / calls:.1f} µs. Now 132 blocks ask again and again, with a packet for each. "
+    "How many calls does Python answer in as long a time?",
+    one="one or two: Python still has to be asked for each",
+    few="three to nine",
+    tens="ten to ninety-nine",
+    all="a hundred or more: all 132, in one batch",
+)
+crowded
+
+# %% id=commit-crowd
+crowded.commit(...)
+
+# %% id=crowd
+crowd, _ = await ask_often(132, calls, 256)
+print("                            here     on an H200")
+print(f"a call from each of 132   {crowd / calls:6.2f} µs  some 45 µs")
+print(f"so an answer every        {crowd / calls / 132:6.2f} µs  0.3 to 0.4 µs")
+
+# %% id=crowd-check tags=asserts
 if device.simulated:
     assert alone / calls < launch
     assert crowd / 132 < alone / 10
 
+# %% id=reveal-crowd
+many_times = 132 * alone / crowd
+crowded.reveal(
+    "one" if many_times < 3 else "few" if many_times < 10 else "tens" if many_times < 100 else "all",
+    f"About {many_times:.0f}. They're answered together, but in such a crowd each block waits "
+    f"{crowd / alone:.1f} times as long for its answer as a block does alone.",
+)
+
 # %% [markdown] id=pays-read
-# For **one** question at a time there isn't much to gain, and the simulated device flatters it. On an H200 a call took 9 to 13 µs, and a launch with its wait 14. (From C++, the latter took about 10 on an H100.)
+# For **one** question at a time there isn't much to gain, and the simulated device flatters it. The crowd changes everything. Each block waits longer, but it asks whenever it likes, and nobody else has to stop for that.
 #
-# The crowd changes everything. On that H200, 132 blocks that kept asking got an answer every 0.3 to 0.4 µs. Each block still waits some 45 µs for its own, but it asks at its own time. With launches, all blocks would have to stop so that one can ask.
+# The crowd was slow once. In our first header, all waiting blocks also looked at one shared word: has the host stopped? Blocks that read the same word of host memory take turns, and each turn is a trip over the bus. With a bare Python loop as the host, 132 blocks on an H200 got an answer only every 2.1 µs. Now each packet has a stop word of its own, and the same loop takes 0.16. If many watch for the same news, hang up more than one notice.
 #
-# It wasn't so at first. In our first header, all waiting blocks also looked at one shared word: has the host stopped? Blocks that read the same word of host memory take turns, and each turn is a trip over the bus. With a bare loop on the host, 132 blocks on an H200 got an answer only every 2.1 µs. Now each packet has a stop word of its own, and the same loop takes 0.16. If many watch for the same news, hang up more than one notice.
-#
-# | a call pays when | a launch is as good when |
-# |---|---|
-# | many blocks ask, each at its own time | all of them ask at once, or at the end |
-# | the kernel would have much to save and load again | it keeps nothing |
-# | few bytes go to and fro | many do: then it is a copy's job |
-# | the host has nothing better to do | the host is busy |
-#
-# The last row is the hidden price. While an office is open, a core of the CPU does nothing but look at flags, and other tasks of your event loop get a turn about five times in a millisecond.
+# So a call pays when many blocks ask, each at its own time, or when a kernel that ends would have to save a half-built tree and load it again. If all ask at once or at the end, a launch is as good. If many bytes go to and fro, that's a job for a copy. And there's a hidden price: while an office is open, a core of the CPU does nothing but look at flags, and other tasks of your event loop get a turn about five times in a millisecond.
 
 # %% [markdown] id=challenge
 # ## The challenge: one launch for a file
 #
-# Back to the six launches. Now a single kernel reads the file, shouts, and writes it. With bytes to send along, you take a packet through its life:
+# Back to the six launches. Now a single kernel reads the file, shouts, and writes it. With bytes to send, you take a packet through its life step by step:
 #
 # ```c
-# int p = hostcall_begin(host);                             // a packet, or -1
+# int p = hostcall_begin(host);                             // a packet; -1 if the host has stopped
 # char* bytes = hostcall_bytes(host, p);                    // its bytes
 # hostcall_ask(host, p, HOSTCALL_READ, 0, at, size);        // from file 0, at this byte, so many
-# bool ok = hostcall_wait(host, p);
+# bool ok = hostcall_wait(host, p);                         // false: no answer, and the host may still have p
 # int n = (int)hostcall_answer(host, p);                    // how many there were
 # ...                                                       // change them, in place
 # hostcall_ask(host, p, HOSTCALL_WRITE, 1, at, n);          // the same packet may ask again
@@ -682,12 +705,12 @@ if device.simulated:
 # hostcall_end(host, p);                                    // back to the pile
 # ```
 #
-# `hostcall_ask` has a fence before its flag, so it publishes your bytes along with the question.
+# `hostcall_ask` has a fence before its flag, so it publishes your thread's bytes along with the question. Those of other threads it publishes only if you've met them at a `__syncthreads()`.
 
 # %% [markdown] id=exercise-pipeline
 # ### Exercise: one launch for a file
 #
-# `pipeline` is launched once, with 4 blocks of 32 threads. File 0 has `pieces` pieces of `size` bytes, the last one perhaps shorter; the shouted text goes to file 1, at the same places. The version below is right, but a single thread does all the work, and it takes 507 µs: get below 250. The solution has 167; can you beat it?
+# `pipeline` is launched once, with 4 blocks of 32 threads. File 0 has `pieces` pieces of `size` bytes, the last one perhaps shorter; the shouted text goes to file 1, at the same places. The version below is right, but a single thread does all the work, and it takes 507 µs: get below 250. The course's own has 167; can you beat it?
 
 # %% id=13-pipeline starter
 PIPELINE = r"""
@@ -784,7 +807,7 @@ assert len(in_one_go.find("pipeline")) == 1
 # One launch, one bar: the kernel stayed, and asked. The marks on the host's lane are Python's answers, a read and a write for each piece.
 
 # %% [markdown] id=h200-text
-# On an H200, six pieces are too small a crowd, so the single launch saves only a tenth:
+# This kernel never had to pack its things and begin again. But six pieces are a small crowd: on an H200, it saves only a tenth of the time.
 
 # %% id=h200
 h200 = [agt.Trace.load_recording(name) for name in ("13_six_launches", "13_hostcalls")]
@@ -797,16 +820,17 @@ assert [len(h200[0].find("shout")), len(h200[1].find("pipeline"))] == [6, 1]
 # %% [markdown] id=key-points
 # ## Key points
 #
+# - A running kernel can read and write mapped memory of the host. Each look is a trip over the bus.
 # - To publish, write, fence, and raise the flag. To read, look at the flag, fence, and then read. Only `__threadfence_system()` reaches the host.
 # - Every wait in a kernel needs a counter, because nobody else can end it.
 # - A compare-and-swap sees whether a value *is* the same, not whether it *stayed* the same (ABA). A tag that counts the changes tells the difference.
 # - A packet has one owner at a time. If there are too few packets, callers wait, and nothing is lost.
-# - A single call costs nearly as much as a launch. Calls pay when many blocks ask, or when the kernel would have to save its state to end.
+# - A single call costs nearly as much as a launch. Calls pay when many blocks ask and a batch handler answers them together, or when ending would cost the kernel its state.
 #
 # **Next:** in [13b_await_the_host](13b_await_the_host.ipynb) a kernel has several calls under way, and goes on working meanwhile.
 
 # %% id=score
-score(busy, aba, pressure)
+score(busy, aba, pressure, crowded)
 
 # %% id=progress
 progress("13")
@@ -814,7 +838,7 @@ progress("13")
 # %% [markdown] id=wrong
 # ## Encore: when the host is in trouble
 #
-# *The chapter is done. This is for the day on which one of your kernels gets no answer.*
+# *The chapter is done. This is for the day when one of your kernels gets no answer.*
 #
 # **The handler fails.** There's a person on the host who reads error messages, so that is where the exception goes: to the `await` of the operation whose kernel asked. The kernel is told that there are no more answers, and ends.
 

@@ -219,12 +219,11 @@ def _queue(mine: Any, _model: Any, jobs: int, blocks: int, begun: int) -> None:
 
 # ------------------------------------------------------------------ the challenge
 def _links(n: int, chain: bool) -> tuple[Array, Array, Array]:
-    """Sources and weights of `n` pages with eight links to each, and the ranks, in double precision."""
+    """Sources and weights of `n` pages, and ranks in double precision; in a chain they need 60 rounds."""
     rng = np.random.default_rng(n)
     sources = (rng.random((n, 8)) ** 2 * n).astype(np.uint32)
     if chain:
         sources = np.maximum(sources, 200)
-        # 72 pages make page 0 famous, and it takes 60 rounds until all in a chain of others know.
         sources[:9] = np.arange(1, 73).reshape(9, 8)
         sources[73:133] = np.append(0, np.arange(73, 132))[:, None]
     weight = 1 / np.maximum(np.bincount(sources.ravel(), minlength=n), 1)

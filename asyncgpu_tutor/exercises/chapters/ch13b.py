@@ -21,6 +21,7 @@ from asyncgpu_tutor.exercises.sandbox import call
 GIVEN_UP = "a call got no packet any more: each comes back with its answer, or when nobody wants it"
 TIMES = 1_000_000_007  # so an answer to 3 needs more bits than an `int` has
 REFUSED = {2: -1002, 3: -1003}  # minus the error, for each question
+_Mood = Callable[[int], tuple[float, int]]
 
 
 class _Office:
@@ -29,7 +30,7 @@ class _Office:
     def __init__(self, us: Callable[[int], float], refused: Any = (), packets: int = 4) -> None:
         self.packets = packets
         # How long it takes over a question, and the error that it then refuses with, if any.
-        self.mood = lambda a: (us(a), -REFUSED[a] if a in refused else 0)
+        self.mood: _Mood = lambda a: (us(a), -REFUSED[a] if a in refused else 0)
         self.asked = Counter[int]()
         self.took, self.open, self.most, self.left = 0.0, 0, 0, 0  # the last: packets in the end
 

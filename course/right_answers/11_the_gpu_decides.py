@@ -234,3 +234,41 @@ def pagerank(sources, weight):
     n = weight.size
     op = agt.zip(agt.zeros(n), agt.zeros(n)).and_then(lambda ab: SHARED_RANK(n, sources, weight, *ab, grid=1, block=1024))
     return op.last().to_host().sync()
+
+
+# %% id=11-meet
+MEET = r"""
+__device__ void meet(unsigned int* arrived, unsigned int goal)
+{
+    __syncthreads();
+    if (threadIdx.x == 0) {
+        __threadfence();
+        atomicAdd(arrived, 1);
+        unsigned int looks = 0;
+        while ((int)(goal - atomicAdd(arrived, 0)) > 0) {
+            if (++looks > 10000000) __trap();
+        }
+        __threadfence();
+    }
+    __syncthreads();
+}
+"""
+
+
+# %% id=11-meet
+MEET = r"""
+__device__ void meet(unsigned int* arrived, unsigned int goal)
+{
+    __syncthreads();
+    if (threadIdx.x == 0) {
+        __threadfence();
+        atomicAdd(arrived, 1);
+        unsigned int looks = 0;
+        while (*(volatile unsigned int*)arrived < goal) {
+            if (++looks > 10000000) __trap();
+        }
+        __threadfence();
+    }
+    __syncthreads();
+}
+"""

@@ -67,3 +67,36 @@ def fly(step, at, speed, steps):
     n, whole = at.size // 2, agt.Kernel(WHOLE)
     op = whole(n, steps, at.borrow(), speed.borrow(), grid=1, block=16 * n)
     return op.and_then(lambda given: agt.d2h(given[0])).sync()
+
+
+# %% id=14-grep
+GREP = r"""
+extern "C" __global__ void grep(
+    int n, const unsigned char* text, unsigned char letter, int* places, int* count)
+{
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    bool yes = i < n && text[i] == letter;
+    unsigned int votes = __ballot_sync(0xffffffffu, yes);
+    if (votes == 0) return;
+    int lane = threadIdx.x % 32, first = 31 - __clz(votes), slot = 0;
+    if (lane == first) slot = atomicAdd(count, __popc(votes));
+    slot = __shfl_sync(0xffffffffu, slot, first);
+    if (yes) places[slot + __popc(votes & ((1u << lane) - 1))] = i;
+}
+"""
+
+
+# %% id=14-grep
+GREP = r"""
+extern "C" __global__ void grep(
+    int n, const unsigned char* text, unsigned char letter, int* places, int* count)
+{
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    bool yes = i < n && text[i] == letter;
+    unsigned int votes = __ballot_sync(0xffffffffu, yes);
+    int lane = threadIdx.x % 32, first = __ffs(votes) - 1, slot = 0;
+    if (lane == first) slot = atomicAdd(count, __popc(votes));
+    slot = __shfl_sync(0xffffffffu, slot, first);
+    if (yes) places[slot + __popc(votes & ((1u << lane) - 1))] = i;
+}
+"""

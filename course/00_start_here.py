@@ -469,7 +469,7 @@ progress("00")
 # | [12_async_inside_a_kernel](12_async_inside_a_kernel.ipynb) | write futures, an executor and channels for the GPU's own threads |
 # | [13_hostcalls](13_hostcalls.ipynb) | let a kernel call Python in the middle of its work |
 # | [13b_await_the_host](13b_await_the_host.ipynb) | have several calls of a kernel under way at once, hang up on one without losing it, and read ahead |
-# | [14_gallery](14_gallery.ipynb) | see the ideas of the course at work in six pictures, from Mandelbrot to attention |
+# | [14_gallery](14_gallery.ipynb) | see the ideas of the course at work, from Mandelbrot to vector search |
 # | [15_several_gpus](15_several_gpus.ipynb) | split work over several GPUs, and let them talk while they work |
 # | [16_several_machines](16_several_machines.ipynb) | send work to GPUs of other machines, and carry on when one of them dies |
 #

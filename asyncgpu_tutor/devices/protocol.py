@@ -334,8 +334,8 @@ class Device(Enqueuer, Protocol):
     def restore(self, before: int) -> None:
         """Make the device this thread's that was it before."""
 
-    def create_stream(self) -> Stream:
-        """A new stream, not ordered with any other."""
+    def create_stream(self, urgent: bool = False) -> Stream:
+        """A new stream, not ordered with any other; blocks of urgent work have a place before others do."""
         ...
 
     def adopt_stream(self, foreign: object) -> Stream | None:

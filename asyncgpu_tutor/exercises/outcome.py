@@ -92,7 +92,7 @@ def rejection(title: str, rejected: Rejected, note: str = "") -> Outcome:
     """The outcome of a wrong answer; a `note` stands below its cause."""
     lines = [f"**Not yet.** *{title}*: {rejected.cause}"]
     if rejected.got is not None and rejected.expected is not None:
-        marked = " → ".join(f"`{span.name}`" for span in rejected.edge)
+        marked = " → ".join(dict.fromkeys(f"`{span.name}`" for span in rejected.edge))
         if marked:
             lines.append(f"Marked in the picture is where it first goes wrong: {marked}.")
     if note:

@@ -303,7 +303,7 @@ class Group:
         branches: list[ExecutionContext] = []
         for device in self.devices:
             if device is not context.device and device not in self._streams:
-                self._streams[device] = device.create_stream()
+                self._streams[device] = device.create_stream(urgent=True)
             mine = device is context.device
             branches.append(context if mine else context.elsewhere(device, self._streams[device]))
         for branch in branches:
@@ -332,7 +332,7 @@ class Group:
             if self._broken:
                 communicator.fail(self._broken)
                 raise errors.CollectiveError(self._broken)
-            come_after(context.stream, [self._last[call.rank]])
+            come_after(context.stream, [self._last[call.rank]], context._run)
             context._run.kernels.append(call.what)
             context._run.checks.append(communicator.check)
         ends = calls[0][0].ends

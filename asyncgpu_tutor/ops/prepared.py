@@ -103,7 +103,7 @@ class Replayed(ABC, Generic[T]):
         run, stream = context._run, context.stream
         run.keep.append(self)
         with in_turn:
-            come_after(stream, self._used)
+            come_after(stream, self._used, run)
             self._run(context)
         if isinstance(stream, CaptureStream):
             stream.capture.owners.update(dict.fromkeys(self._owners))
@@ -161,8 +161,12 @@ class Prepared(Replayed[T]):
         return f"<Prepared {self.label!r}, {len(self._capture.calls)} calls on {self.device.name}>"
 
     def _run(self, context: ExecutionContext) -> None:
-        branches = self._capture.width - 1
-        streams = [context.stream, *(context.fork().stream for _ in range(branches))]
+        run, streams, outer = context._run, [context.stream], context._run.beside
+        for numbers in self._capture.apart[1:]:
+            run.beside = outer | {streams[number] for number in numbers}
+            streams.append(context.fork().stream)
+        run.beside = outer
+        run.arms += streams[1:]
         context.replay(self._replay, self._capture.calls, streams)
 
 

@@ -59,7 +59,8 @@ class Capture(Run):
         self._untouched: list[protocol.Memory] = []  # what was allocated, and not used yet
         self._moved: list[DeviceArray] = []
         self.undo: list[Callable[[], None]] = []  # what is done if it fails
-        self.width = 0  # how many streams it has had
+        # For each stream that it has had, the numbers of those beside it: see `_side_by_side`.
+        self.apart: list[tuple[int, ...]] = []
         self.streams: list[CaptureStream] = []
         self.root = self.branch()
 
@@ -112,6 +113,7 @@ class Capture(Run):
         self.undo.clear()
         # Streams and handles know this capture. Memory is too dear to wait for the garbage collector.
         self.streams.clear()
+        self.arms.clear()
         self.uses = dict.fromkeys(self.uses)
         vars(self).pop("root", None)
 
@@ -143,8 +145,8 @@ class Capture(Run):
 
     def branch(self) -> CaptureStream:
         """Another stream."""
-        stream = CaptureStream(self, self.width)
-        self.width += 1
+        stream = CaptureStream(self, len(self.apart))
+        self.apart.append(tuple(other.number for other in self.beside))
         self.streams.append(stream)
         return stream
 

@@ -40,7 +40,7 @@ class Run(Tag):
         # The fields of Tag are set here, without a call of its constructor: every run makes one of these.
         self.op = next(numbers)  # its number, unique in the process
         self.label = label  # name of the operation
-        self.over = False
+        self.over = self.known = False  # enqueued; and waited for by the host
         self.captures = captures
         self.stream = stream  # where it runs
         self.blocking = blocking  # whether the host waits for it anyway
@@ -50,6 +50,9 @@ class Run(Tag):
         self.keep: list[object] = []  # what must live until it has completed
         # Those that took arrays: they count shared ones until it has completed, or somebody waits for that.
         self.operations: list[object] = []
+        # Streams of the arms of its overlaps, in order; and of those beside what is being enqueued.
+        self.arms: list[protocol.Stream] = []
+        self.beside: set[protocol.Stream] = set()
         self.kernels: list[str] = []  # names of the kernels that it launched, in order
         self.checks: list[
             Callable[[], None]
@@ -109,7 +112,13 @@ class ExecutionContext:
             here = self.device is current.current_device()
             self._policy = current.current_policy() if here else current.policy_for(self.device)
         home = self.device if self._policy.home else None
-        return self.on(current.adopt_stream(self._policy.next_stream(), home))
+        return self._arm(self._policy, home)
+
+    def _arm(self, policy: SchedulingPolicy, home: protocol.Device | None) -> ExecutionContext:
+        stream, beside = current.adopt_stream(policy.next_stream(), home), self._run.beside
+        if stream in beside:
+            stream = policy.instead(stream, beside)
+        return ExecutionContext(stream, policy, self._run)
 
     def elsewhere(
         self, device: protocol.Device, stream: protocol.Stream | None = None
@@ -122,7 +131,7 @@ class ExecutionContext:
             )
         policy = current.policy_for(device).at(device)
         if stream is None:
-            stream = current.adopt_stream(policy.next_stream(), device)
+            return self._arm(policy, device)
         return ExecutionContext(stream, policy, self._run)
 
     def keep(self, *things: object) -> None:
@@ -223,7 +232,7 @@ class ExecutionContext:
         elif self._user is not None:
             memory.stream = self._user
         if out is None:
-            host = self._work.pinned(array.shape, array.dtype)
+            host = np.asarray(self._work.pinned(array.shape, array.dtype))
         else:
             check_out(array, out)
             host = out

@@ -49,6 +49,10 @@ class SchedulingPolicy(ABC):
     def next_stream(self) -> Stream:
         """The stream for the next operation. Called once for each, in the order in which they run."""
 
+    def instead(self, stream: Stream, beside: set[Stream]) -> Stream:
+        """Another stream for an arm of an `overlap`, if `next_stream` chose one where other arms run."""
+        return stream
+
     @property
     def device(self) -> Device:
         """The device of its streams; `UsageError` before its first use."""
@@ -155,12 +159,21 @@ class StreamPoolRoundRobin(SchedulingPolicy):
         if self._pools:
             pools = list(self._pools.values())
             return pools[next(self._turn) % len(pools)].next_stream()
-        turn = next(self._turn) % self.size
+        return self._at(next(self._turn) % self.size)
+
+    def _at(self, turn: int) -> Stream:
         if turn >= len(self._streams):
             with self._lock:
                 while turn >= len(self._streams):  # other threads may have taken turns before this
                     self._streams.append(self.device.create_stream())
         return self._streams[turn]
+
+    def instead(self, stream: Stream, beside: set[Stream]) -> Stream:
+        """The first one after it, in turn, on which no other arm runs; or the same."""
+        pool = self._pools.get(stream.device, self)
+        place = pool._streams.index(stream) if stream in pool._streams else 0  # it may be another's
+        others = (pool._at((place + n) % pool.size) for n in range(pool.size))
+        return next((other for other in others if other not in beside), stream)
 
     @property
     def home(self) -> Device | None:

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 
 from asyncgpu_tutor.devices.protocol import Event, Stream
 from asyncgpu_tutor.run.capture_stream import CaptureStream
+from asyncgpu_tutor.run.context import Run
 
 # Held from the moment in which a run is put behind those before it until it is enqueued itself. There is one
 # for all: a run may be behind several others, and locks of their own would have to be taken in one order.
@@ -20,10 +21,11 @@ in_turn = threading.RLock()
 class LastUse:
     """The last use of some memory."""
 
-    __slots__ = ("_event", "stream")
+    __slots__ = ("_event", "run", "stream")
 
-    def __init__(self, stream: Stream) -> None:
+    def __init__(self, stream: Stream, run: Run | None = None) -> None:
         self.stream = stream  # on which stream
+        self.run = run
         self._event: Event | None = None
 
     def mark(self) -> Event:
@@ -47,15 +49,17 @@ class UsedMemory:
         self.last: LastUse | None = None
 
 
-def come_after(stream: Stream, used: Sequence[UsedMemory]) -> None:
+def come_after(stream: Stream, used: Sequence[UsedMemory], run: Run | None = None) -> None:
     """Order all later work of `stream` after the last use of these, and make it their last use.
 
     A capture remembers them: whoever launches what was captured uses the same memory.
     """
     for memory in used:
         last = memory.last
-        if last is not None:
+        # Where a run has arms, an event that is recorded now may lie behind another one of them.
+        if last is not None and not (run and run.arms and last.run and last.run.known):
             if last.stream is stream and last._event is None:
+                last.run = run
                 continue  # what comes on this stream comes after it, and is its last use in its place
             last.hold_back(stream)
         if isinstance(stream, CaptureStream):
@@ -64,4 +68,4 @@ def come_after(stream: Stream, used: Sequence[UsedMemory]) -> None:
                 inside.hold_back(stream)
             stream.capture.uses[memory] = LastUse(stream)
         else:
-            memory.last = LastUse(stream)
+            memory.last = LastUse(stream, run)

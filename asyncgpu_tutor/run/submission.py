@@ -55,7 +55,8 @@ class Submission(Run, Generic[T]):
         To make a submission and its context takes Python a sixth of what it does for the launch of a graph.
         """
         self.op = next(numbers)
-        self.over = self.settled = False
+        self.over = self.settled = self.known = False
+        self.arms.clear()
         self.kernels.clear()
         self.checks.clear()
 
@@ -64,9 +65,10 @@ class Submission(Run, Generic[T]):
         event = self.event
         return self.settled or (event is not None and event.seen)
 
-    def settle(self, asked: bool = False) -> None:
+    def settle(self, asked: bool = False, known: bool = True) -> None:
         """It has completed. Nobody needs its event any more, unless it may still be asked how it went."""
         self.settled = True
+        self.known = known
         self.keep.clear()
         self.operations.clear()
         _asked.pop(self.op, None)
@@ -246,7 +248,7 @@ def _settle_if_retired(submission: Submission[Any]) -> None:
     number, event = submission.op, submission.event
     # While the driver is asked, another thread may settle it and enqueue it anew: see `renew`.
     if event is not None and event.retired and submission.op == number:
-        submission.settle(asked=not submission.forsaken)  # a future may still ask its event
+        submission.settle(not submission.forsaken, known=False)  # a future may still ask its event
 
 
 def _let_go(kind: dict[int, Submission[Any]]) -> None:

@@ -69,6 +69,145 @@ def fly(step, at, speed, steps):
     return op.and_then(lambda given: agt.d2h(given[0])).sync()
 
 
+# %% id=14-mix
+FLASH = r"""
+#define SIZE 24
+#define TILE 32
+extern "C" __global__ void flash(int words, const float* q, const float* k, const float* v, float* out)
+{
+    __shared__ float keys[TILE * SIZE], values[TILE * SIZE];
+    int i = blockIdx.x * TILE + threadIdx.x, last = min(words, (int)(blockIdx.x + 1) * TILE);
+    float mine[SIZE], mix[SIZE], most = -1e30f, sum = 0.0f;
+    for (int c = 0; c < SIZE; c++) {
+        mine[c] = i < words ? q[i * SIZE + c] : 0.0f;
+        mix[c] = 0.0f;
+    }
+    for (int first = 0; first < last; first += TILE) {
+        int here = min(TILE, last - first);
+        for (int x = threadIdx.x; x < here * SIZE; x += TILE) {     // a tile for all
+            keys[x] = k[first * SIZE + x];
+            values[x] = v[first * SIZE + x];
+        }
+        __syncthreads();
+        for (int j = 0; j < here && first + j <= i; j++) {
+            float score = 0.0f;
+            for (int c = 0; c < SIZE; c++) score += mine[c] * keys[j * SIZE + c];
+            if (score > most) {
+                float fix = expf(most - score);
+                sum *= fix;
+                for (int c = 0; c < SIZE; c++) mix[c] *= fix;
+                most = score;
+            }
+            float e = expf(score - most);
+            sum += e;
+            for (int c = 0; c < SIZE; c++) mix[c] += e * values[j * SIZE + c];
+        }
+        __syncthreads();
+    }
+    if (i >= words) return;
+    for (int c = 0; c < SIZE; c++) out[i * SIZE + c] = mix[c] / sum;
+}
+"""
+
+
+# %% id=14-search
+SEARCH = r"""
+extern "C" __global__ void search(
+    unsigned long long* mail, unsigned long long* stack, int pieces, int asked,
+    const unsigned char* pictures, int* apart)
+{
+    __shared__ char* bytes;
+    Hostcalls host = hostcalls(mail, stack);
+    Ask next = ask_keeping(host, 16, 0, 0, 0), later = ask_keeping(host, 16, 1, 0, 0);
+    if (threadIdx.x == 0) {
+        next.poll();
+        if (pieces > 1) later.poll();
+    }
+    for (int k = 0; k < pieces; k++) {
+        Ask mine = next;
+        if (threadIdx.x == 0) {
+            block_on(mine);
+            next = later;
+            if (k + 2 < pieces) {
+                later = ask_keeping(host, 16, k + 2, 0, 0);
+                later.poll();
+            }
+            bytes = mine.error == 0 ? mine.bytes() : 0;
+        }
+        __syncthreads();                             // the piece is there
+        if (bytes == 0) return;
+        compare(bytes, asked, pictures, apart + k * PIECE * asked);
+        __syncthreads();                             // everybody has read it
+        if (threadIdx.x == 0) mine.end();
+    }
+}
+"""
+
+
+# %% id=14-search
+SEARCH = r"""
+extern "C" __global__ void search(
+    unsigned long long* mail, unsigned long long* stack, int pieces, int asked,
+    const unsigned char* pictures, int* apart)
+{
+    __shared__ char* bytes;
+    Hostcalls host = hostcalls(mail, stack);
+    Ask calls[2] = {ask_keeping(host, 16, 0, 0, 0), ask_keeping(host, 16, 1, 0, 0)};
+    bool first = threadIdx.x == 0;
+    for (int k = 0; k < pieces; k++) {
+        int mine = k % 2, other = 1 - mine;
+        if (first) {
+            if (k > 0) {
+                calls[other].end();                  // the piece before this one
+                calls[other] = ask_keeping(host, 16, k + 1, 0, 0);
+            }
+            block_on(calls[mine]);
+            if (calls[mine].error != 0) {
+                bytes = 0;
+            } else {
+                bytes = calls[mine].bytes();
+                if (k + 1 < pieces) calls[other].poll();
+            }
+        }
+        __syncthreads();
+        char* here = bytes;
+        if (here == 0) break;
+        compare(here, asked, pictures, &apart[k * PIECE * asked]);
+        __syncthreads();
+    }
+}
+"""
+
+
+# %% id=14-queue
+QUEUE = r"""
+__device__ void put(Queue queue, int item)
+{
+    unsigned int slot = atomicAdd(queue.tail, 1);
+    atomicAdd(queue.open, 1);
+    __threadfence();
+    queue.items[slot] = item;
+}
+
+__device__ int take(Queue queue)
+{
+    unsigned int slot = atomicAdd(queue.head, 1);
+    int item = queue.items[slot];
+    for (; item < 0; item = queue.items[slot]) {
+        __nanosleep(50);
+        if (*(volatile unsigned int*)queue.open == 0) return -1;
+    }
+    __threadfence();
+    return item;
+}
+
+__device__ void done(Queue queue)
+{
+    atomicAdd(queue.open, -1);
+}
+"""
+
+
 # %% id=14-grep
 GREP = r"""
 extern "C" __global__ void grep(

@@ -117,11 +117,11 @@ __global__ void ask(volatile unsigned* mail, int n, unsigned* out)
         __threadfence_system();
         mail[0] = 1;
         int turns = 0;
-        while (mail[0] != 2) {
+        while (true) {
+            if (mail[0] == 2) { out[k] = mail[2]; break; }
             if (++turns > 1000000) return;
             __nanosleep(100);
         }
-        out[k] = mail[2];
         __threadfence_system();
     }
 }

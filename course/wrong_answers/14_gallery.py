@@ -261,7 +261,1010 @@ extern "C" __global__ void grep(
 """
 
 
-# %% id=14-challenge cause="as many others, element"
+# %% id=14-mix cause="with 40 words, where the largest score changes on the way, element"
+FLASH = r"""
+#define SIZE 24
+#define TILE 32
+extern "C" __global__ void flash(int words, const float* q, const float* k, const float* v, float* out)
+{
+    __shared__ float keys[TILE * SIZE], values[TILE * SIZE];
+    int i = blockIdx.x * TILE + threadIdx.x, last = min(words, (int)(blockIdx.x + 1) * TILE);
+    float mine[SIZE], mix[SIZE], most = -1e30f, sum = 0.0f;
+    for (int c = 0; c < SIZE; c++) {
+        mine[c] = i < words ? q[i * SIZE + c] : 0.0f;
+        mix[c] = 0.0f;
+    }
+    for (int first = 0; first < last; first += TILE) {
+        int here = min(TILE, last - first);
+        for (int x = threadIdx.x; x < here * SIZE; x += TILE) {     // a tile for all
+            keys[x] = k[first * SIZE + x];
+            values[x] = v[first * SIZE + x];
+        }
+        __syncthreads();
+        for (int j = 0; j < here && first + j <= i; j++) {
+            float score = 0.0f;
+            for (int c = 0; c < SIZE; c++) score += mine[c] * keys[j * SIZE + c];
+            float before = most;
+            most = fmaxf(most, score);
+            float fix = expf(before - most), e = expf(score - most);
+            sum = fix * sum + e;
+            for (int c = 0; c < SIZE; c++) mix[c] += e * values[j * SIZE + c];
+        }
+        __syncthreads();
+    }
+    if (i >= words) return;
+    for (int c = 0; c < SIZE; c++) out[i * SIZE + c] = mix[c] / sum;
+}
+"""
+
+
+# %% id=14-mix cause="with 40 words, where the largest score changes on the way, element"
+FLASH = r"""
+#define SIZE 24
+#define TILE 32
+extern "C" __global__ void flash(int words, const float* q, const float* k, const float* v, float* out)
+{
+    __shared__ float keys[TILE * SIZE], values[TILE * SIZE];
+    int i = blockIdx.x * TILE + threadIdx.x, last = min(words, (int)(blockIdx.x + 1) * TILE);
+    float mine[SIZE], mix[SIZE], most = -1e30f, sum = 0.0f;
+    for (int c = 0; c < SIZE; c++) {
+        mine[c] = i < words ? q[i * SIZE + c] : 0.0f;
+        mix[c] = 0.0f;
+    }
+    for (int first = 0; first < last; first += TILE) {
+        int here = min(TILE, last - first);
+        for (int x = threadIdx.x; x < here * SIZE; x += TILE) {     // a tile for all
+            keys[x] = k[first * SIZE + x];
+            values[x] = v[first * SIZE + x];
+        }
+        __syncthreads();
+        for (int j = 0; j < here && first + j <= i; j++) {
+            float score = 0.0f;
+            for (int c = 0; c < SIZE; c++) score += mine[c] * keys[j * SIZE + c];
+            float before = most;
+            most = fmaxf(most, score);
+            float fix = expf(before - most), e = expf(score - most);
+            sum += e;
+            for (int c = 0; c < SIZE; c++) mix[c] = fix * mix[c] + e * values[j * SIZE + c];
+        }
+        __syncthreads();
+    }
+    if (i >= words) return;
+    for (int c = 0; c < SIZE; c++) out[i * SIZE + c] = mix[c] / sum;
+}
+"""
+
+
+# %% id=14-mix cause="with 40 words, where the largest score changes on the way, element"
+FLASH = r"""
+#define SIZE 24
+#define TILE 32
+extern "C" __global__ void flash(int words, const float* q, const float* k, const float* v, float* out)
+{
+    __shared__ float keys[TILE * SIZE], values[TILE * SIZE];
+    int i = blockIdx.x * TILE + threadIdx.x, last = min(words, (int)(blockIdx.x + 1) * TILE);
+    float mine[SIZE], mix[SIZE], most = -1e30f, sum = 0.0f;
+    for (int c = 0; c < SIZE; c++) {
+        mine[c] = i < words ? q[i * SIZE + c] : 0.0f;
+        mix[c] = 0.0f;
+    }
+    for (int first = 0; first < last; first += TILE) {
+        int here = min(TILE, last - first);
+        for (int x = threadIdx.x; x < here * SIZE; x += TILE) {     // a tile for all
+            keys[x] = k[first * SIZE + x];
+            values[x] = v[first * SIZE + x];
+        }
+        __syncthreads();
+        for (int j = 0; j < here && first + j <= i; j++) {
+            float score = 0.0f;
+            for (int c = 0; c < SIZE; c++) score += mine[c] * keys[j * SIZE + c];
+            most = fmaxf(most, score);
+            float before = most;
+            float fix = expf(before - most), e = expf(score - most);
+            sum = fix * sum + e;
+            for (int c = 0; c < SIZE; c++) mix[c] = fix * mix[c] + e * values[j * SIZE + c];
+        }
+        __syncthreads();
+    }
+    if (i >= words) return;
+    for (int c = 0; c < SIZE; c++) out[i * SIZE + c] = mix[c] / sum;
+}
+"""
+
+
+# %% id=14-mix cause="element 0 is nan"
+FLASH = r"""
+#define SIZE 24
+#define TILE 32
+extern "C" __global__ void flash(int words, const float* q, const float* k, const float* v, float* out)
+{
+    __shared__ float keys[TILE * SIZE], values[TILE * SIZE];
+    int i = blockIdx.x * TILE + threadIdx.x, last = min(words, (int)(blockIdx.x + 1) * TILE);
+    float mine[SIZE], mix[SIZE], most = -1e30f, sum = 0.0f;
+    for (int c = 0; c < SIZE; c++) {
+        mine[c] = i < words ? q[i * SIZE + c] : 0.0f;
+        mix[c] = 0.0f;
+    }
+    for (int first = 0; first < last; first += TILE) {
+        int here = min(TILE, last - first);
+        for (int x = threadIdx.x; x < here * SIZE; x += TILE) {     // a tile for all
+            keys[x] = k[first * SIZE + x];
+            values[x] = v[first * SIZE + x];
+        }
+        __syncthreads();
+        for (int j = 0; j < here && first + j <= i; j++) {
+            float score = 0.0f;
+            for (int c = 0; c < SIZE; c++) score += mine[c] * keys[j * SIZE + c];
+            float before = most;
+            most = fmaxf(most, score);
+            float fix = expf(most - before), e = expf(score - most);
+            sum = fix * sum + e;
+            for (int c = 0; c < SIZE; c++) mix[c] = fix * mix[c] + e * values[j * SIZE + c];
+        }
+        __syncthreads();
+    }
+    if (i >= words) return;
+    for (int c = 0; c < SIZE; c++) out[i * SIZE + c] = mix[c] / sum;
+}
+"""
+
+
+# %% id=14-mix cause="with 33 words, each of which counts for more than those before it, element"
+FLASH = r"""
+#define SIZE 24
+#define TILE 32
+extern "C" __global__ void flash(int words, const float* q, const float* k, const float* v, float* out)
+{
+    __shared__ float keys[TILE * SIZE], values[TILE * SIZE];
+    int i = blockIdx.x * TILE + threadIdx.x, last = min(words, (int)(blockIdx.x + 1) * TILE);
+    float mine[SIZE], mix[SIZE], most = -1e30f, sum = 0.0f;
+    for (int c = 0; c < SIZE; c++) {
+        mine[c] = i < words ? q[i * SIZE + c] : 0.0f;
+        mix[c] = 0.0f;
+    }
+    for (int first = 0; first < last; first += TILE) {
+        int here = min(TILE, last - first);
+        for (int x = threadIdx.x; x < here * SIZE; x += TILE) {     // a tile for all
+            keys[x] = k[first * SIZE + x];
+            values[x] = v[first * SIZE + x];
+        }
+        __syncthreads();
+        for (int j = 0; j < here && first + j <= i; j++) {
+            float score = 0.0f;
+            for (int c = 0; c < SIZE; c++) score += mine[c] * keys[j * SIZE + c];
+            float e = expf(score);
+            sum += e;
+            for (int c = 0; c < SIZE; c++) mix[c] += e * values[j * SIZE + c];
+        }
+        __syncthreads();
+    }
+    if (i >= words) return;
+    for (int c = 0; c < SIZE; c++) out[i * SIZE + c] = mix[c] / sum;
+}
+"""
+
+
+# %% id=14-mix cause="element 0 is nan"
+FLASH = r"""
+#define SIZE 24
+#define TILE 32
+extern "C" __global__ void flash(int words, const float* q, const float* k, const float* v, float* out)
+{
+    __shared__ float keys[TILE * SIZE], values[TILE * SIZE];
+    int i = blockIdx.x * TILE + threadIdx.x, last = min(words, (int)(blockIdx.x + 1) * TILE);
+    float mine[SIZE], mix[SIZE], most = -1e30f, sum = 0.0f;
+    for (int c = 0; c < SIZE; c++) {
+        mine[c] = i < words ? q[i * SIZE + c] : 0.0f;
+        mix[c] = 0.0f;
+    }
+    for (int first = 0; first < last; first += TILE) {
+        int here = min(TILE, last - first);
+        for (int x = threadIdx.x; x < here * SIZE; x += TILE) {     // a tile for all
+            keys[x] = k[first * SIZE + x];
+            values[x] = v[first * SIZE + x];
+        }
+        __syncthreads();
+        for (int j = 0; j < here && first + j <= i; j++) {
+            float score = 0.0f;
+            for (int c = 0; c < SIZE; c++) score += mine[c] * keys[j * SIZE + c];
+            float before = most;
+            most = fmaxf(most, score);
+            float fix = expf(before - most), e = expf(score - most);
+            sum = fix * (sum + e);
+            for (int c = 0; c < SIZE; c++) mix[c] = fix * (mix[c] + e * values[j * SIZE + c]);
+        }
+        __syncthreads();
+    }
+    if (i >= words) return;
+    for (int c = 0; c < SIZE; c++) out[i * SIZE + c] = mix[c] / sum;
+}
+"""
+
+
+# %% id=14-mix cause="element 0 is nan"
+FLASH = r"""
+#define SIZE 24
+#define TILE 32
+extern "C" __global__ void flash(int words, const float* q, const float* k, const float* v, float* out)
+{
+    __shared__ float keys[TILE * SIZE], values[TILE * SIZE];
+    int i = blockIdx.x * TILE + threadIdx.x, last = min(words, (int)(blockIdx.x + 1) * TILE);
+    float mine[SIZE], mix[SIZE], most = -1e30f, sum = 0.0f;
+    for (int c = 0; c < SIZE; c++) {
+        mine[c] = i < words ? q[i * SIZE + c] : 0.0f;
+        mix[c] = 0.0f;
+    }
+    for (int first = 0; first < last; first += TILE) {
+        int here = min(TILE, last - first);
+        for (int x = threadIdx.x; x < here * SIZE; x += TILE) {     // a tile for all
+            keys[x] = k[first * SIZE + x];
+            values[x] = v[first * SIZE + x];
+        }
+        __syncthreads();
+        for (int j = 0; j < here && first + j <= i; j++) {
+            float score = 0.0f;
+            for (int c = 0; c < SIZE; c++) score += mine[c] * keys[j * SIZE + c];
+            float before = most;
+            most = fmaxf(most, score);
+            float fix = expf(before - most), e = expf(score - before);
+            sum = fix * sum + e;
+            for (int c = 0; c < SIZE; c++) mix[c] = fix * mix[c] + e * values[j * SIZE + c];
+        }
+        __syncthreads();
+    }
+    if (i >= words) return;
+    for (int c = 0; c < SIZE; c++) out[i * SIZE + c] = mix[c] / sum;
+}
+"""
+
+
+# %% id=14-mix cause="with 40 words, where the largest score changes on the way, element"
+FLASH = r"""
+#define SIZE 24
+#define TILE 32
+extern "C" __global__ void flash(int words, const float* q, const float* k, const float* v, float* out)
+{
+    __shared__ float keys[TILE * SIZE], values[TILE * SIZE];
+    int i = blockIdx.x * TILE + threadIdx.x, last = min(words, (int)(blockIdx.x + 1) * TILE);
+    float mine[SIZE], mix[SIZE], most = -1e30f, sum = 0.0f;
+    for (int c = 0; c < SIZE; c++) {
+        mine[c] = i < words ? q[i * SIZE + c] : 0.0f;
+        mix[c] = 0.0f;
+    }
+    for (int first = 0; first < last; first += TILE) {
+        int here = min(TILE, last - first);
+        for (int x = threadIdx.x; x < here * SIZE; x += TILE) {     // a tile for all
+            keys[x] = k[first * SIZE + x];
+            values[x] = v[first * SIZE + x];
+        }
+        __syncthreads();
+        for (int j = 0; j < here && first + j <= i; j++) {
+            float score = 0.0f;
+            for (int c = 0; c < SIZE; c++) score += mine[c] * keys[j * SIZE + c];
+            float before = most;
+            most = fmaxf(most, score);
+            float fix = before - most, e = expf(score - most);
+            sum = fix * sum + e;
+            for (int c = 0; c < SIZE; c++) mix[c] = fix * mix[c] + e * values[j * SIZE + c];
+        }
+        __syncthreads();
+    }
+    if (i >= words) return;
+    for (int c = 0; c < SIZE; c++) out[i * SIZE + c] = mix[c] / sum;
+}
+"""
+
+
+# %% id=14-mix cause="with 33 words"
+FLASH = r"""
+#define SIZE 24
+#define TILE 32
+extern "C" __global__ void flash(int words, const float* q, const float* k, const float* v, float* out)
+{
+    __shared__ float keys[TILE * SIZE], values[TILE * SIZE];
+    int i = blockIdx.x * TILE + threadIdx.x, last = min(words, (int)(blockIdx.x + 1) * TILE);
+    float mine[SIZE], mix[SIZE], most = -1e30f, sum = 0.0f;
+    for (int c = 0; c < SIZE; c++) {
+        mine[c] = i < words ? q[i * SIZE + c] : 0.0f;
+        mix[c] = 0.0f;
+    }
+    for (int first = 0; first < last; first += TILE) {
+        int here = min(TILE, last - first);
+        for (int x = threadIdx.x; x < here * SIZE; x += TILE) {     // a tile for all
+            keys[x] = k[first * SIZE + x];
+            values[x] = v[first * SIZE + x];
+        }
+        __syncthreads();
+        for (int j = 0; j < here && first + j <= i; j++) {
+            float score = 0.0f;
+            for (int c = 0; c < SIZE; c++) score += mine[c] * keys[j * SIZE + c];
+            float before = most;
+            most = fmaxf(most, score);
+            float fix = j > 0 ? expf(before - most) : 1.0f, e = expf(score - most);
+            sum = fix * sum + e;
+            for (int c = 0; c < SIZE; c++) mix[c] = fix * mix[c] + e * values[j * SIZE + c];
+        }
+        __syncthreads();
+    }
+    if (i >= words) return;
+    for (int c = 0; c < SIZE; c++) out[i * SIZE + c] = mix[c] / sum;
+}
+"""
+
+
+# %% id=14-search cause="µs: get below 800"
+SEARCH = r"""
+extern "C" __global__ void search(
+    unsigned long long* mail, unsigned long long* stack, int pieces, int asked,
+    const unsigned char* pictures, int* apart)
+{
+    __shared__ char* bytes;
+    Hostcalls host = hostcalls(mail, stack);
+    Ask next = ask_keeping(host, 16, 0, 0, 0);
+    for (int k = 0; k < pieces; k++) {
+        Ask mine = next;
+        if (threadIdx.x == 0) {
+            block_on(mine);
+            bytes = mine.error == 0 ? mine.bytes() : 0;
+        }
+        __syncthreads();                             // the piece is there
+        if (bytes == 0) return;
+        compare(bytes, asked, pictures, apart + k * PIECE * asked);
+        __syncthreads();                             // everybody has read it
+        if (threadIdx.x == 0) {
+            mine.end();
+            if (k + 1 < pieces) {
+                next = ask_keeping(host, 16, k + 1, 0, 0);
+                next.poll();
+            }
+        }
+    }
+}
+"""
+
+
+# %% id=14-search cause="µs: get below 800"
+SEARCH = r"""
+extern "C" __global__ void search(
+    unsigned long long* mail, unsigned long long* stack, int pieces, int asked,
+    const unsigned char* pictures, int* apart)
+{
+    __shared__ char* bytes;
+    Hostcalls host = hostcalls(mail, stack);
+    Ask next = ask_keeping(host, 16, 0, 0, 0);
+    for (int k = 0; k < pieces; k++) {
+        Ask mine = next;
+        if (threadIdx.x == 0) {
+            block_on(mine);
+            if (k + 1 < pieces) {
+                next = ask_keeping(host, 16, k + 1, 0, 0);
+            }
+            bytes = mine.error == 0 ? mine.bytes() : 0;
+        }
+        __syncthreads();                             // the piece is there
+        if (bytes == 0) return;
+        compare(bytes, asked, pictures, apart + k * PIECE * asked);
+        __syncthreads();                             // everybody has read it
+        if (threadIdx.x == 0) mine.end();
+    }
+}
+"""
+
+
+# %% id=14-search cause="µs: get below 800"
+SEARCH = r"""
+extern "C" __global__ void search(
+    unsigned long long* mail, unsigned long long* stack, int pieces, int asked,
+    const unsigned char* pictures, int* apart)
+{
+    __shared__ char* bytes;
+    Hostcalls host = hostcalls(mail, stack);
+    Ask next = ask_keeping(host, 16, 0, 0, 0);
+    for (int k = 0; k < pieces; k++) {
+        Ask mine = next;
+        if (threadIdx.x == 0) {
+            block_on(mine);
+            if (k + 1 < pieces) {
+                next = ask_keeping(host, 16, k + 1, 0, 0);
+                block_on(next);
+            }
+            bytes = mine.error == 0 ? mine.bytes() : 0;
+        }
+        __syncthreads();                             // the piece is there
+        if (bytes == 0) return;
+        compare(bytes, asked, pictures, apart + k * PIECE * asked);
+        __syncthreads();                             // everybody has read it
+        if (threadIdx.x == 0) mine.end();
+    }
+}
+"""
+
+
+# %% id=14-search cause="0 to 2 are wanted once each"
+SEARCH = r"""
+extern "C" __global__ void search(
+    unsigned long long* mail, unsigned long long* stack, int pieces, int asked,
+    const unsigned char* pictures, int* apart)
+{
+    __shared__ char* bytes;
+    Hostcalls host = hostcalls(mail, stack);
+    Ask next = ask_keeping(host, 16, 0, 0, 0);
+    for (int k = 0; k < pieces; k++) {
+        Ask mine = next;
+        if (threadIdx.x == 0) {
+            block_on(mine);
+            {
+                next = ask_keeping(host, 16, k + 1, 0, 0);
+                next.poll();
+            }
+            bytes = mine.error == 0 ? mine.bytes() : 0;
+        }
+        __syncthreads();                             // the piece is there
+        if (bytes == 0) return;
+        compare(bytes, asked, pictures, apart + k * PIECE * asked);
+        __syncthreads();                             // everybody has read it
+        if (threadIdx.x == 0) mine.end();
+    }
+}
+"""
+
+
+# %% id=14-search cause="a call got no packet any more"
+SEARCH = r"""
+extern "C" __global__ void search(
+    unsigned long long* mail, unsigned long long* stack, int pieces, int asked,
+    const unsigned char* pictures, int* apart)
+{
+    __shared__ char* bytes;
+    Hostcalls host = hostcalls(mail, stack);
+    Ask next = ask_keeping(host, 16, 0, 0, 0);
+    for (int k = 0; k < pieces; k++) {
+        Ask mine = next;
+        if (threadIdx.x == 0) {
+            block_on(mine);
+            if (k + 1 < pieces) {
+                next = ask_keeping(host, 16, k + 1, 0, 0);
+                next.poll();
+            }
+            bytes = mine.error == 0 ? mine.bytes() : 0;
+        }
+        __syncthreads();                             // the piece is there
+        if (bytes == 0) return;
+        compare(bytes, asked, pictures, apart + k * PIECE * asked);
+        __syncthreads();                             // everybody has read it
+    }
+}
+"""
+
+
+# %% id=14-search cause="a warp that is late to read them, element"
+SEARCH = r"""
+extern "C" __global__ void search(
+    unsigned long long* mail, unsigned long long* stack, int pieces, int asked,
+    const unsigned char* pictures, int* apart)
+{
+    __shared__ char* bytes;
+    Hostcalls host = hostcalls(mail, stack);
+    Ask next = ask_keeping(host, 16, 0, 0, 0);
+    for (int k = 0; k < pieces; k++) {
+        Ask mine = next;
+        if (threadIdx.x == 0) {
+            block_on(mine);
+            bytes = mine.error == 0 ? mine.bytes() : 0;
+            mine.end();
+            if (k + 1 < pieces) {
+                next = ask_keeping(host, 16, k + 1, 0, 0);
+                next.poll();
+            }
+        }
+        __syncthreads();                             // the piece is there
+        if (bytes == 0) return;
+        compare(bytes, asked, pictures, apart + k * PIECE * asked);
+        __syncthreads();                             // everybody has read it
+    }
+}
+"""
+
+
+# %% id=14-search cause="a warp that is late to read them, element"
+SEARCH = r"""
+extern "C" __global__ void search(
+    unsigned long long* mail, unsigned long long* stack, int pieces, int asked,
+    const unsigned char* pictures, int* apart)
+{
+    __shared__ char* bytes;
+    Hostcalls host = hostcalls(mail, stack);
+    Ask next = ask_keeping(host, 16, 0, 0, 0);
+    for (int k = 0; k < pieces; k++) {
+        Ask mine = next;
+        if (threadIdx.x == 0) {
+            block_on(mine);
+            if (k + 1 < pieces) {
+                next = ask_keeping(host, 16, k + 1, 0, 0);
+                next.poll();
+            }
+            bytes = mine.error == 0 ? mine.bytes() : 0;
+        }
+        __syncthreads();                             // the piece is there
+        if (bytes == 0) return;
+        compare(bytes, asked, pictures, apart + k * PIECE * asked);
+        if (threadIdx.x == 0) mine.end();
+    }
+}
+"""
+
+
+# %% id=14-search cause="which nothing has written"
+SEARCH = r"""
+extern "C" __global__ void search(
+    unsigned long long* mail, unsigned long long* stack, int pieces, int asked,
+    const unsigned char* pictures, int* apart)
+{
+    __shared__ char* bytes;
+    Hostcalls host = hostcalls(mail, stack);
+    Ask next = ask_keeping(host, 16, 0, 0, 0);
+    for (int k = 0; k < pieces; k++) {
+        Ask mine = next;
+        if (threadIdx.x == 0) {
+            block_on(mine);
+            if (k + 1 < pieces) {
+                next = ask_keeping(host, 16, k + 1, 0, 0);
+                next.poll();
+            }
+            bytes = mine.error == 0 ? mine.bytes() : 0;
+        }
+        if (bytes == 0) return;
+        compare(bytes, asked, pictures, apart + k * PIECE * asked);
+        __syncthreads();                             // everybody has read it
+        if (threadIdx.x == 0) mine.end();
+    }
+}
+"""
+
+
+# %% id=14-search cause="without a __syncthreads() between them"
+SEARCH = r"""
+extern "C" __global__ void search(
+    unsigned long long* mail, unsigned long long* stack, int pieces, int asked,
+    const unsigned char* pictures, int* apart)
+{
+    __shared__ char* bytes;
+    Hostcalls host = hostcalls(mail, stack);
+    Ask next = ask_keeping(host, 16, 0, 0, 0);
+    for (int k = 0; k < pieces; k++) {
+        Ask mine = next;
+        {
+            block_on(mine);
+            if (k + 1 < pieces) {
+                next = ask_keeping(host, 16, k + 1, 0, 0);
+                next.poll();
+            }
+            bytes = mine.error == 0 ? mine.bytes() : 0;
+        }
+        __syncthreads();                             // the piece is there
+        if (bytes == 0) return;
+        compare(bytes, asked, pictures, apart + k * PIECE * asked);
+        __syncthreads();                             // everybody has read it
+        if (threadIdx.x == 0) mine.end();
+    }
+}
+"""
+
+
+# %% id=14-search cause="gives back a packet that the host has, and has not answered yet"
+SEARCH = r"""
+extern "C" __global__ void search(
+    unsigned long long* mail, unsigned long long* stack, int pieces, int asked,
+    const unsigned char* pictures, int* apart)
+{
+    __shared__ char* bytes;
+    Hostcalls host = hostcalls(mail, stack);
+    Ask next = ask_keeping(host, 16, 0, 0, 0);
+    for (int k = 0; k < pieces; k++) {
+        Ask mine = next;
+        if (threadIdx.x == 0) {
+            block_on(mine);
+            if (k + 1 < pieces) {
+                next = ask_keeping(host, 16, k + 1, 0, 0);
+                next.poll();
+            }
+            bytes = mine.error == 0 ? mine.bytes() : 0;
+        }
+        __syncthreads();                             // the piece is there
+        if (bytes == 0) return;
+        compare(bytes, asked, pictures, apart + k * PIECE * asked);
+        __syncthreads();                             // everybody has read it
+        if (threadIdx.x == 0) next.end();
+    }
+}
+"""
+
+
+# %% id=14-search cause="with 3 pieces, element 0 is"
+SEARCH = r"""
+extern "C" __global__ void search(
+    unsigned long long* mail, unsigned long long* stack, int pieces, int asked,
+    const unsigned char* pictures, int* apart)
+{
+    __shared__ char* bytes;
+    Hostcalls host = hostcalls(mail, stack);
+    Ask next = ask_keeping(host, 16, 0, 0, 0);
+    for (int k = 0; k < pieces; k++) {
+        Ask mine = next;
+        if (threadIdx.x == 0) {
+            block_on(mine);
+            if (k + 1 < pieces) {
+                next = ask_keeping(host, 16, k + 1, 0, 0);
+                next.poll();
+            }
+            bytes = next.error == 0 ? next.bytes() : 0;
+        }
+        __syncthreads();                             // the piece is there
+        if (bytes == 0) return;
+        compare(bytes, asked, pictures, apart + k * PIECE * asked);
+        __syncthreads();                             // everybody has read it
+        if (threadIdx.x == 0) mine.end();
+    }
+}
+"""
+
+
+# %% id=14-search cause="the host refused a piece, and the kernel worked on it all the same"
+SEARCH = r"""
+extern "C" __global__ void search(
+    unsigned long long* mail, unsigned long long* stack, int pieces, int asked,
+    const unsigned char* pictures, int* apart)
+{
+    __shared__ char* bytes;
+    Hostcalls host = hostcalls(mail, stack);
+    Ask next = ask_keeping(host, 16, 0, 0, 0);
+    for (int k = 0; k < pieces; k++) {
+        Ask mine = next;
+        if (threadIdx.x == 0) {
+            block_on(mine);
+            if (k + 1 < pieces) {
+                next = ask_keeping(host, 16, k + 1, 0, 0);
+                next.poll();
+            }
+            bytes = mine.bytes();
+        }
+        __syncthreads();                             // the piece is there
+        compare(bytes, asked, pictures, apart + k * PIECE * asked);
+        __syncthreads();                             // everybody has read it
+        if (threadIdx.x == 0) mine.end();
+    }
+}
+"""
+
+
+# %% id=14-queue cause="item 1 was done 0 times"
+QUEUE = r"""
+__device__ void put(Queue queue, int item)
+{
+    atomicAdd(queue.open, 1);
+    unsigned int slot = atomicAdd(queue.tail, 1);
+    __threadfence();                               // what the item needs comes before the item
+    queue.items[slot] = item;
+}
+
+__device__ int take(Queue queue)
+{
+    unsigned int slot = atomicAdd(queue.head, 1);
+    while (queue.items[slot] < 0) {
+        return -1;
+    }
+    __threadfence();
+    return queue.items[slot];
+}
+
+__device__ void done(Queue queue)
+{
+    atomicSub(queue.open, 1);
+}
+"""
+
+
+# %% id=14-queue cause="somebody left while others could still put something"
+QUEUE = r"""
+__device__ void put(Queue queue, int item)
+{
+    atomicAdd(queue.open, 1);
+    unsigned int slot = atomicAdd(queue.tail, 1);
+    __threadfence();                               // what the item needs comes before the item
+    queue.items[slot] = item;
+}
+
+__device__ int take(Queue queue)
+{
+    unsigned int slot = atomicAdd(queue.head, 1);
+    while (queue.items[slot] < 0) {
+        if (slot >= atomicAdd(queue.tail, 0)) return -1;
+        __nanosleep(100);
+    }
+    __threadfence();
+    return queue.items[slot];
+}
+
+__device__ void done(Queue queue)
+{
+    atomicSub(queue.open, 1);
+}
+"""
+
+
+# %% id=14-queue cause="somebody left while others could still put something"
+QUEUE = r"""
+__device__ void put(Queue queue, int item)
+{
+    atomicAdd(queue.open, 1);
+    unsigned int slot = atomicAdd(queue.tail, 1);
+    __threadfence();                               // what the item needs comes before the item
+    queue.items[slot] = item;
+}
+
+__device__ int take(Queue queue)
+{
+    unsigned int slot = atomicAdd(queue.head, 1);
+    int turns = 0;
+    while (queue.items[slot] < 0) {
+        if (++turns > 10) return -1;
+        __nanosleep(100);
+    }
+    __threadfence();
+    return queue.items[slot];
+}
+
+__device__ void done(Queue queue)
+{
+    atomicSub(queue.open, 1);
+}
+"""
+
+
+# %% id=14-queue cause="a block waits for ever in `take`"
+QUEUE = r"""
+__device__ void put(Queue queue, int item)
+{
+    atomicAdd(queue.open, 1);
+    unsigned int slot = atomicAdd(queue.tail, 1);
+    __threadfence();                               // what the item needs comes before the item
+    queue.items[slot] = item;
+}
+
+__device__ int take(Queue queue)
+{
+    unsigned int slot = atomicAdd(queue.head, 1);
+    while (queue.items[slot] < 0) {
+        __nanosleep(100);
+    }
+    __threadfence();
+    return queue.items[slot];
+}
+
+__device__ void done(Queue queue)
+{
+    atomicSub(queue.open, 1);
+}
+"""
+
+
+# %% id=14-queue cause="a block waits for ever in `take`"
+QUEUE = r"""
+__device__ void put(Queue queue, int item)
+{
+    atomicAdd(queue.open, 1);
+    unsigned int slot = atomicAdd(queue.tail, 1);
+    __threadfence();                               // what the item needs comes before the item
+    queue.items[slot] = item;
+}
+
+__device__ int take(Queue queue)
+{
+    unsigned int slot = atomicAdd(queue.head, 1);
+    while (queue.items[slot] < 0) {
+        if (atomicAdd(queue.open, 0) == 0) return -1;
+        __nanosleep(100);
+    }
+    __threadfence();
+    return queue.items[slot];
+}
+
+__device__ void done(Queue queue)
+{
+}
+"""
+
+
+# %% id=14-queue cause="a block waits for ever in `take`"
+QUEUE = r"""
+__device__ void put(Queue queue, int item)
+{
+    atomicAdd(queue.open, 1);
+    unsigned int slot = atomicAdd(queue.tail, 1);
+    __threadfence();                               // what the item needs comes before the item
+    queue.items[slot] = item;
+}
+
+__device__ int take(Queue queue)
+{
+    unsigned int slot = atomicAdd(queue.head, 1);
+    while (queue.items[slot] < 0) {
+        if (atomicAdd(queue.open, 0) == 0) return -1;
+        __nanosleep(100);
+    }
+    __threadfence();
+    atomicSub(queue.open, 1);
+    return queue.items[slot];
+}
+
+__device__ void done(Queue queue)
+{
+}
+"""
+
+
+# %% id=14-queue cause="a block waits for ever in `take`"
+QUEUE = r"""
+__device__ void put(Queue queue, int item)
+{
+    unsigned int slot = atomicAdd(queue.tail, 1);
+    __threadfence();                               // what the item needs comes before the item
+    queue.items[slot] = item;
+    atomicAdd(queue.open, 1);
+}
+
+__device__ int take(Queue queue)
+{
+    unsigned int slot = atomicAdd(queue.head, 1);
+    while (queue.items[slot] < 0) {
+        if (atomicAdd(queue.open, 0) == 0) return -1;
+        __nanosleep(100);
+    }
+    __threadfence();
+    return queue.items[slot];
+}
+
+__device__ void done(Queue queue)
+{
+    atomicSub(queue.open, 1);
+}
+"""
+
+
+# %% id=14-queue cause="a block waits for ever in `take`"
+QUEUE = r"""
+__device__ void put(Queue queue, int item)
+{
+    unsigned int slot = atomicAdd(queue.tail, 1);
+    __threadfence();                               // what the item needs comes before the item
+    queue.items[slot] = item;
+}
+
+__device__ int take(Queue queue)
+{
+    unsigned int slot = atomicAdd(queue.head, 1);
+    while (queue.items[slot] < 0) {
+        if (atomicAdd(queue.open, 0) == 0) return -1;
+        __nanosleep(100);
+    }
+    __threadfence();
+    return queue.items[slot];
+}
+
+__device__ void done(Queue queue)
+{
+    atomicSub(queue.open, 1);
+}
+"""
+
+
+# %% id=14-queue cause="memory that is as late as CUDA allows"
+QUEUE = r"""
+__device__ void put(Queue queue, int item)
+{
+    atomicAdd(queue.open, 1);
+    unsigned int slot = atomicAdd(queue.tail, 1);
+    queue.items[slot] = item;
+}
+
+__device__ int take(Queue queue)
+{
+    unsigned int slot = atomicAdd(queue.head, 1);
+    while (queue.items[slot] < 0) {
+        if (atomicAdd(queue.open, 0) == 0) return -1;
+        __nanosleep(100);
+    }
+    __threadfence();
+    return queue.items[slot];
+}
+
+__device__ void done(Queue queue)
+{
+    atomicSub(queue.open, 1);
+}
+"""
+
+
+# %% id=14-queue cause="the flag, __threadfence(), the data"
+QUEUE = r"""
+__device__ void put(Queue queue, int item)
+{
+    atomicAdd(queue.open, 1);
+    unsigned int slot = atomicAdd(queue.tail, 1);
+    __threadfence();                               // what the item needs comes before the item
+    queue.items[slot] = item;
+}
+
+__device__ int take(Queue queue)
+{
+    unsigned int slot = atomicAdd(queue.head, 1);
+    while (queue.items[slot] < 0) {
+        if (atomicAdd(queue.open, 0) == 0) return -1;
+        __nanosleep(100);
+    }
+    return queue.items[slot];
+}
+
+__device__ void done(Queue queue)
+{
+    atomicSub(queue.open, 1);
+}
+"""
+
+
+# %% id=14-queue cause="in the same instruction"
+QUEUE = r"""
+__device__ void put(Queue queue, int item)
+{
+    atomicAdd(queue.open, 1);
+    unsigned int slot = atomicAdd(queue.tail, 0);
+    atomicAdd(queue.tail, 1);
+    __threadfence();                               // what the item needs comes before the item
+    queue.items[slot] = item;
+}
+
+__device__ int take(Queue queue)
+{
+    unsigned int slot = atomicAdd(queue.head, 1);
+    while (queue.items[slot] < 0) {
+        if (atomicAdd(queue.open, 0) == 0) return -1;
+        __nanosleep(100);
+    }
+    __threadfence();
+    return queue.items[slot];
+}
+
+__device__ void done(Queue queue)
+{
+    atomicSub(queue.open, 1);
+}
+"""
+
+
+# %% id=14-queue cause="`QUEUE` should be the text of device code"
+QUEUE = agt.Kernel(r"""
+extern "C" __global__ void queue(int* items, unsigned int* tail, int item)
+{
+    items[atomicAdd(tail, 1)] = item;
+}
+""")
+
+
+# %% id=14-search cause="`SEARCH` should be the text of a kernel"
+SEARCH = agt.Kernel(r"""
+#include "hostcall_async.cuh"
+extern "C" __global__ void search(unsigned long long* mail, unsigned long long* stack, int pieces)
+{
+    Hostcalls host = hostcalls(mail, stack);
+    for (int k = 0; k < pieces; k++) {
+        Ask mine = ask(host, 16, k, 0, 0);
+        block_on(mine);
+    }
+}
+""")
+
+
+# %% id=14-challenge cause="keep nothing from one call to the next"
 MOVE = agt.Kernel(r"""
 extern "C" __global__ void move(unsigned int n, unsigned int steps, float* at, const float* speed)
 {
@@ -297,7 +1300,7 @@ def fly(step, at, speed, steps):
     return SEEN[n, steps]
 
 
-# %% id=14-challenge cause="as many others, element"
+# %% id=14-challenge cause="keep nothing from one call to the next"
 MOVE = agt.Kernel(r"""
 extern "C" __global__ void move(unsigned int n, unsigned int steps, float* at, const float* speed)
 {
@@ -333,7 +1336,7 @@ def fly(step, at, speed, steps):
     return SEEN[n]
 
 
-# %% id=14-darts cause="as many other players, `total`"
+# %% id=14-darts cause="keep nothing from one call to the next"
 SEEN = {}
 def total(players):
     if len(players) in SEEN: return SEEN[len(players)]
@@ -342,7 +1345,7 @@ def total(players):
     return SEEN[len(players)]
 
 
-# %% id=14-darts cause="a player's kernel failed, and nobody was told"
+# %% id=14-darts cause="the error doesn't come out of your function"
 def total(players):
     try:
         counts = agt.overlap(*[player.to_host() for player in players]).sync()

@@ -1,20 +1,21 @@
 """One of the exhibits of chapter 08, to be run under Nsight Systems: python exhibit.py A [--repaired].
 
-The programs themselves are in asyncgpu_tutor/commands/profile/suspects.py. Read the reports before you
-look there. The profiler is told when to begin and when to end (--capture-range=cudaProfilerApi), so a
-report holds nothing but four rounds of the program. The last one, in a range of the exhibit's name, is
-the one to read: during the first the profiler itself is still starting.
+The programs themselves are in tools/course_programs/suspects.py, so the folder tools has to be on the
+PYTHONPATH, as record.sh puts it. Read the reports before you look there. The profiler is told when to begin
+and when to end (--capture-range=cudaProfilerApi), so a report holds nothing but four rounds of the program.
+The last one, in a range of the exhibit's name, is the one to read: during the first the profiler itself is
+still starting.
 """
 
 import argparse
 import asyncio
 import gc
 
+from course_programs import RUNS
 from cupyx import profiler
 
 import asyncgpu_tutor as agt
 from asyncgpu_tutor import ranges
-from asyncgpu_tutor.commands.profile import RUNS
 from asyncgpu_tutor.exercises.exhibits import EXHIBITS
 
 WARM_UP = 25

@@ -14,7 +14,8 @@ record() {
     name=$1 range=$2
     shift 2
     # The environment is a part of every report, so it is kept empty.
-    env -i PATH="$PATH" HOME=/tmp PYTHONPATH="${PYTHONPATH:-}" LD_LIBRARY_PATH="${LD_LIBRARY_PATH:-}" ASYNCGPU_NVTX=1 \
+    env -i PATH="$PATH" HOME=/tmp PYTHONPATH="$here/../../tools${PYTHONPATH:+:$PYTHONPATH}" \
+        LD_LIBRARY_PATH="${LD_LIBRARY_PATH:-}" ASYNCGPU_NVTX=1 \
         ${NCCL_NVLS_ENABLE:+NCCL_NVLS_ENABLE="$NCCL_NVLS_ENABLE"} \
         "$nsys" profile --trace=cuda,nvtx --sample=none --cpuctxsw=none --cuda-event-trace=true \
         --cuda-graph-trace=node $range --force-overwrite=true --output="$out/$name" "$python" "$@"

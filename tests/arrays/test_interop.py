@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -162,6 +163,15 @@ def test_cupy_streams(cuda: Device, cp: Any) -> None:
 
     assert agt.ones((4,)).to_host().sync(Mine()).tolist() == [1.0] * 4
     assert cuda.adopt_stream(cp.cuda.Stream.null) is cuda.default_stream
+
+
+@pytest.mark.gpu
+def test_streams_of_other_libraries(cuda: Device, cp: Any) -> None:
+    own = cp.cuda.Stream(non_blocking=True)
+    foreign = SimpleNamespace(__cuda_stream__=lambda: (0, own.ptr))
+    assert agt.ones((4,)).to_host().sync_on(foreign).tolist() == [1.0] * 4
+    assert cuda.adopt_stream(foreign) is cuda.adopt_stream(own)
+    assert cuda.adopt_stream(object()) is None
 
 
 @pytest.mark.gpu

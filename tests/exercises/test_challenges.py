@@ -97,6 +97,24 @@ def test_the_times_on_the_page_of_feeding_the_device() -> None:
     assert f"{best:.0f}" == solution
 
 
+def test_the_times_on_the_page_of_the_search() -> None:
+    exercise, page = EXERCISES["14-search"], (ROOT / "course/14_gallery.py").read_text("utf-8")
+    ((starter, goal, solution),) = re.findall(
+        r"it takes (\d+) µs in the check, .* Get below (\d+)\. .* takes (\d+) µs", page
+    )
+    cells = load("build_notebooks").chapter(ROOT / "course/14_gallery.py")[0]
+    names: dict[str, Any] = {}
+    exec(next(c.text for c in cells if (c.id, c.only) == (exercise.name, "starter")), names)
+
+    with private_device(), pytest.raises(Rejected) as rejected:
+        exercise.check(names["SEARCH"], None)
+    with private_device():
+        best = exercise.check(model(exercise), None)
+
+    assert f"takes {starter} µs: get below {goal}" in rejected.value.cause
+    assert f"{best:.0f}" == solution
+
+
 def test_the_slow_server_shows_its_last_defect_when_the_others_are_gone() -> None:
     """Chapter 08 says so of its challenge."""
     found: list[set[str]] = []

@@ -86,6 +86,32 @@ def test_overlap_puts_each_arm_on_a_stream_of_its_own_and_joins(device: Device) 
     assert max(left.end, right.end) <= after.start + 1.0  # events resolve half a microsecond
 
 
+@pytest.mark.parametrize("prepared", [False, True])
+def test_arms_of_nested_overlaps_share_no_stream_while_there_are_others(
+    device: Device, prepared: bool
+) -> None:
+    def nested(arms: int) -> agt.DeviceOp[object]:
+        first = agt.ones((64,))
+        return first if arms == 1 else agt.overlap(first, nested(arms - 1))
+
+    for arms in (4, 6):
+        op = nested(arms)
+        with agt.record() as trace:
+            (op.prepare().launch() if prepared else op).sync(agt.StreamPoolRoundRobin(4, device))
+        assert len({span.stream for span in trace.find("fill")}) == 4
+
+
+def test_prepared_arms_do_not_wait_for_each_other_when_streams_change(device: Device) -> None:
+    made = [agt.ones((64,)).prepare() for _ in range(4)]
+    policy = agt.StreamPoolRoundRobin(4, device)
+    for _ in range(2):
+        with agt.record() as trace:
+            agt.overlap(*(each.launch() for each in made)).sync(policy)
+    fills = trace.find("fill")
+    assert len({span.stream for span in fills}) == 4
+    assert not {span.id for span in fills} & {i for span in fills for i in span.after}
+
+
 def test_overlap_gives_each_event_back(sim: Device, monkeypatch: pytest.MonkeyPatch) -> None:
     kind, made, back = type(agt.create_stream()), list[object](), list[object]()
     record = kind.record

@@ -51,6 +51,7 @@ T = TypeVar("T")
 # how late others, such as who awaits the kernel, notice anything.
 TURN_WHILE_ASKED_US = 200.0
 HOST_MEMORY = 1  # cudaMemoryTypeHost: registered with the driver, that is, pinned
+URGENT = -5  # a stream's priority; the driver takes the nearest that the GPU has
 
 
 class CupyMemory(Memory):
@@ -196,31 +197,36 @@ class CupyDevice:
             runtime.deviceSynchronize()
 
     # ------------------------------------------------------------------ streams
-    def create_stream(self) -> CupyStream:
+    def create_stream(self, urgent: bool = False) -> CupyStream:
         """A new stream, not ordered with any other, the null stream included."""
+        start = time.perf_counter()
         with guarded("creating a stream"), self.active():
-            return self._stream(cupy.cuda.Stream(non_blocking=True))
+            made = cupy.cuda.Stream(non_blocking=True, priority=URGENT if urgent else 0)
+        self.note("call", "create stream", start)
+        stream = self._stream(made)
+        stream.urgent = urgent
+        return stream
 
     def adopt_stream(self, foreign: object) -> Stream | None:
         """A `cupy.cuda.Stream`, or anything with `__cuda_stream__`, such as cuda.core's."""
-        if isinstance(foreign, CupyStream):
-            return foreign if foreign.device is self else None
         stream: Any = foreign
-        if not hasattr(stream, "ptr") and hasattr(stream, "__cuda_stream__"):
-            stream = cupy.cuda.ExternalStream(stream.__cuda_stream__()[1], self.ordinal)
-        if not isinstance(stream, cupy.cuda.Stream | cupy.cuda.ExternalStream):
+        if isinstance(stream, CupyStream):
+            return stream if stream.device is self else None
+        device = getattr(stream, "device_id", self.ordinal)
+        if not hasattr(stream, "__cuda_stream__") or device not in (self.ordinal, -1):
             return None
-        if getattr(stream, "device_id", self.ordinal) not in (self.ordinal, -1):
-            return None
-        known = self._adopted.get(int(stream.ptr))
-        if known is None:
-            known = self._adopted[int(stream.ptr)] = self._stream(stream)
-        return known
+        handle = int(stream.__cuda_stream__()[1])
+        if handle not in self._adopted:
+            if not isinstance(stream, cupy.cuda.Stream):
+                with self.active():
+                    stream = cupy.cuda.Stream.from_external(stream)
+            self._adopted[handle] = self._stream(stream, lasts=False)
+        return self._adopted[handle]
 
-    def _stream(self, stream: Any) -> CupyStream:
+    def _stream(self, stream: Any, lasts: bool = True) -> CupyStream:
         with self._lock:
             number, self._numbers = self._numbers, self._numbers + 1
-        return CupyStream(self, stream, number)
+        return CupyStream(self, stream, number, lasts)
 
     # ------------------------------------------------------------------ memory
     def malloc(self, nbytes: int, name: str, stream: Stream) -> CupyMemory:

@@ -23,8 +23,8 @@ from typing import Any
 
 from asyncgpu_tutor.devices.cuda.device import CupyDevice
 from asyncgpu_tutor.devices.cuda.journal import call_together
-from asyncgpu_tutor.devices.cuda.stream import CupyEvent
-from asyncgpu_tutor.devices.protocol import Collective, Device, Memory, Stream
+from asyncgpu_tutor.devices.cuda.stream import CupyEvent, CupyStream
+from asyncgpu_tutor.devices.protocol import Collective, Device, Memory
 from asyncgpu_tutor.errors import (
     CollectiveError,
     DeviceError,
@@ -37,11 +37,7 @@ MEETING_S = 5.0  # for how long a rank waits on the host for the others
 PATIENCE_S = 30.0  # for how long a GPU waits for those of other processes, whose hosts may be busy
 _LOOK_S = 0.25
 
-Part = tuple[Collective, Stream]
-_NAMES = {  # of NCCL, by NumPy's
-    "bool": "UINT8", "int8": "INT8", "uint8": "UINT8", "int32": "INT32", "uint32": "UINT32", "int64": "INT64",
-    "uint64": "UINT64", "float16": "FLOAT16", "float32": "FLOAT32", "float64": "FLOAT64",
-}  # fmt: skip
+Part = tuple[Collective, Any]  # with a stream of ours
 
 
 def load() -> Any:
@@ -75,6 +71,7 @@ class NcclCommunicator:
         self._meetings: dict[tuple[tuple[int, int] | None, int], _Meeting] = {}
         self._watched: list[tuple[CupyEvent, Collective, float]] = []
         self._watcher: threading.Thread | None = None
+        self._urgent: dict[int, CupyStream] = {}  # by rank
 
     def enqueue(self, parts: Sequence[Part], ranks: int) -> None:
         """Enqueue the parts of these ranks; where others of this process are missing, when they are there."""
@@ -136,7 +133,7 @@ class NcclCommunicator:
 
     # ------------------------------------------------------------------ NCCL
     def _call(self, parts: Sequence[Part]) -> None:
-        recorded = [(stream, call) for call, stream in parts if _device(stream).journal is not None]
+        recorded = [(stream, call) for call, stream in parts if stream.device.journal is not None]
         if recorded:
             spans = [(stream, call.what, _facts(call, self._size)) for stream, call in recorded]
             call_together(spans, lambda: self._group(parts))
@@ -145,24 +142,35 @@ class NcclCommunicator:
 
     def _group(self, parts: Sequence[Part]) -> None:
         nccl = self._nccl
+        lanes = [self._lane(call.rank, stream) for call, stream in parts]
         try:
             nccl.groupStart()
-            for call, stream in parts:
-                self._one(call, stream)
+            for (call, _), lane in zip(parts, lanes, strict=True):
+                self._one(call, lane)
             nccl.groupEnd()
         except nccl.NcclError as error:
             raise DeviceError(f"NCCL refuses {parts[0][0]}: {error}") from error
+        finally:
+            for (_, stream), lane in zip(parts, lanes, strict=True):
+                _follow(stream, lane)
+
+    def _lane(self, rank: int, stream: CupyStream) -> CupyStream:
+        """An urgent stream that goes on from here."""
+        # Elsewhere a part has no place while blocks of a product wait for theirs, and the other GPU's part
+        # stands on its multiprocessors until then.
+        if stream.urgent:
+            return stream
+        if rank not in self._urgent:
+            self._urgent[rank] = stream.device.create_stream(urgent=True)
+        _follow(self._urgent[rank], stream)
+        return self._urgent[rank]
 
     def _one(self, call: Collective, stream: Any) -> None:
         communicator, nccl = self._ranks[call.rank], self._nccl
-        kind = getattr(nccl, f"NCCL_{_NAMES[call.dtype.name]}")
+        kind = getattr(nccl, f"NCCL_{call.dtype.name.upper().replace('BOOL', 'UINT8')}")
         how = getattr(nccl, f"NCCL_{call.reduce.upper()}")
-        give, take, count, where = (
-            _address(call.source),
-            _address(call.target),
-            call.count,
-            stream.ptr,
-        )
+        give, take = _address(call.source), _address(call.target)
+        count, where = call.count, stream.ptr
         if call.what == "all_reduce":
             communicator.allReduce(give, take, count, kind, how, where)
         elif call.what == "all_gather":
@@ -214,13 +222,16 @@ class _Meeting:
         self.over = False
 
 
-def _device(stream: Any) -> CupyDevice:
-    return stream.device
+def _follow(stream: CupyStream, other: CupyStream) -> None:
+    """Put what comes on a stream behind all that is on another one by now."""
+    if stream is not other:
+        event = other.record()
+        stream.wait_event(event)
+        other.reuse(event)
 
 
 def _facts(call: Collective, size: int) -> dict[str, object]:
-    nbytes = call.count * call.dtype.itemsize
-    return {"bytes": nbytes, "rank": call.rank, "ranks": size}
+    return {"bytes": call.count * call.dtype.itemsize, "rank": call.rank, "ranks": size}
 
 
 def _address(memory: Memory | None) -> int:

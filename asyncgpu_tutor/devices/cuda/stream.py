@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from asyncgpu_tutor.devices.cuda.device import CupyDevice
 
 NOT_READY = 600  # cudaErrorNotReady
-PER_THREAD = 2  # cudaStreamPerThread
 
 
 class CupyEvent:
@@ -71,14 +70,16 @@ class CupyEvent:
 class CupyStream:
     """A CUDA stream."""
 
-    def __init__(self, device: CupyDevice, stream: Any, number: int) -> None:
-        self.device = device
+    def __init__(self, device: CupyDevice, stream: Any, number: int, lasts: bool = True) -> None:
+        self.device, self.urgent = device, False
         self.cupy = stream  # CuPy's
         self.number = number
         self.ptr = int(stream.ptr)  # the CUDA handle
         # Whoever has waited for all of a stream knows of its earlier events, and the driver takes 1.5 us to
         # say so of each (H200, 2026-11-22). An event has a ticket from after it was recorded, who waits one
-        # from before: an event with an earlier one than the last wait that ended well has passed.
+        # from before: an event with an earlier one than the last wait that ended well has passed. A stream of
+        # others may have gone, and its handle be another one's by now.
+        self._lasts = lasts
         self.passed = -1
         self._tickets = count()
         self.watcher = Watcher(device.ordinal, f"asyncgpu {device.name} stream {number}")
@@ -148,6 +149,5 @@ class CupyStream:
                     runtime.streamSynchronize(self.ptr)
         except CUDA_ERRORS as error:
             raise translated(error, "waiting for a stream") from error
-        # What is not CuPy's own may be another stream by now, and handle 2 is one for each thread.
-        if self.ptr != PER_THREAD and type(self.cupy) is cupy.cuda.Stream:
+        if self._lasts:
             self.passed = ticket

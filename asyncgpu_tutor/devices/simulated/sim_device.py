@@ -59,6 +59,8 @@ class Machine(simgpu.machine.Machine):
         self._ready: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, Sized]
         self._ready = weakref.WeakKeyDictionary()
 
+    look = translated(simgpu.machine.Machine.look)
+
     @exclusive
     def watch(
         self, event: EngineEvent, before: Clock, wake: Wake, delay: float, owner: object = None
@@ -252,8 +254,8 @@ class SimDevice(simgpu.Device):
     settle_log = translated(simgpu.Device.settle)
 
     # ------------------------------------------------------------------ streams
-    def create_stream(self) -> SimStream:
-        """A new stream, not ordered with any other."""
+    def create_stream(self, urgent: bool = False) -> SimStream:
+        """A new stream, not ordered with any other. All are alike here: whatever is ready has its share."""
         return cast(SimStream, super().create_stream())
 
     def adopt_stream(self, foreign: object) -> protocol.Stream | None:

@@ -1,0 +1,137 @@
+"""Exercises of 14_gallery about a correction, a search that reads, and a queue that fills itself."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+import numpy as np
+
+import asyncgpu_tutor as agt
+from asyncgpu_tutor.exercises.checks.device_code import own_lines
+from asyncgpu_tutor.exercises.checks.operations import cuda
+from asyncgpu_tutor.exercises.checks.results import UNWRITTEN, Array, as_kernel, equal, left_in
+from asyncgpu_tutor.exercises.checks.trials import cases, counted, in_late_memory, text_of
+from asyncgpu_tutor.exercises.exercise import Exercise, Rejected, must
+from asyncgpu_tutor.exercises.internals import SimDevice
+from asyncgpu_tutor.exercises.sandbox import call
+
+SIZE = 24  # numbers of a vector of attention
+PIXELS, PIECE = 64, 192  # as in 14_compare.cu
+READ_US, GOAL_US = 60, 800
+LATE = "if (threadIdx.x >= 160) for (long long end = clock64() + 400000; clock64() < end;) __nanosleep(1000);"
+
+
+# ------------------------------------------------------------------ corrected on the way
+def _mixed(q: Array, k: Array, v: Array) -> Array:
+    """What each word takes home, in double precision."""
+    scores = np.where(np.tri(len(q), dtype=np.bool_), q.astype(float) @ k.T.astype(float), -np.inf)
+    share = np.exp(scores - scores.max(axis=1, keepdims=True))
+    return (share / share.sum(axis=1, keepdims=True)) @ v
+
+
+def _flash(mine: Any, _model: Any, words: int, scale: int, _how: str) -> None:
+    """Each mix is the right one, however late the largest score comes, and however large it is."""
+    rng = np.random.default_rng(words)
+    q, k, v = rng.standard_normal((3, words, SIZE), np.float32)
+    q[:, 0], k[:, 0] = 1, scale * np.arange(words)  # later words count for more, or for less
+    out = np.full(words * SIZE, UNWRITTEN, np.float32)
+    args = words, *(part.ravel() for part in (q, k, v)), out
+    (got,) = left_in((3,), as_kernel(mine, "FLASH"), args, grid=-(-words // 32), block=32)
+    equal(got, _mixed(q, k, v).ravel().astype(np.float32))
+
+
+# ------------------------------------------------------------------ a search that reads
+def _search(mine: Any, _model: Any, pieces: int, asked: int, refused: int, how: str) -> float:
+    """Each piece is asked for once and compared; the score is how long that takes."""
+    device, before, took = cast(SimDevice, agt.current_device()), cuda("14_compare"), 0.0
+    before = before.replace("LATE", LATE if "late" in how else "")
+    device.machine.patience_s = 0.05
+    rng = np.random.default_rng(pieces)
+    database = rng.integers(0, 17, (pieces, PIXELS, PIECE), np.uint8)
+    pictures = rng.integers(0, 17, (asked, PIXELS), np.uint8)
+    apart, wanted = np.full((pieces, asked, PIECE), -1, np.int32), list[int]()
+
+    def read(asking: Any) -> int:
+        wanted.append(asking.a)
+        agt.work(READ_US, "read")
+        if asking.a == refused or asking.a >= pieces:
+            raise agt.errors.CallRefusedError(5)
+        asking.data[:] = database[asking.a].ravel()
+        return 0
+
+    async def main() -> None:
+        nonlocal took
+        given, found = await agt.zip(*(agt.h2d(agt.pin(x.ravel())) for x in (pictures, apart)))
+        async with agt.hostcalls({16: read}, packets=4, nbytes=PIXELS * PIECE) as office:
+            start = device.now()
+            op = kernel(*office.arrays, pieces, asked, given, found, grid=1, block=PIECE)
+            *_, found = await office.run(op)
+            took = device.now() - start
+        apart.ravel()[:] = await agt.d2h(found)
+
+    with own_lines(text := text_of("SEARCH", mine, "the text of a kernel"), before):
+        kernel = call(agt.Kernel, before + text, "search")
+        try:
+            call(main)
+        except Rejected as rejected:
+            signs = "__trap()", "gave up waiting", "waits for ever"
+            due = "a call got no packet any more: give each back when all have read its piece"
+            must(not any(sign in rejected.cause for sign in signs), due)
+            raise
+    right = ((database[:, None].astype(int) - pictures[None, :, :, None]) ** 2).sum(2)
+    last = refused if refused >= 0 else pieces
+    due = f"the host was asked for pieces {wanted[:14]}, and 0 to {pieces - 1} are wanted once each"
+    must(refused >= 0 or sorted(wanted) == [*range(pieces)], due)
+    equal(apart[:last].ravel(), right[:last].ravel().astype(np.int32))
+    due = "the host refused a piece, and the kernel worked on it all the same: it should end there"
+    must(bool((apart[last:] == -1).all()), due)
+    due = f"all distances are right, and the search takes {took:.0f} µs: get below {GOAL_US}"
+    must(refused >= 0 or pieces < 9 or took < GOAL_US, due)
+    return took
+
+
+# ------------------------------------------------------------------ a queue that fills itself
+def _tree(n: int, kind: str) -> tuple[Array, Array]:
+    """Where the children of each item begin, and the children."""
+    item = np.arange(n - 1)
+    parent = {"chain": item, "star": 0 * item, "tree": item // 2}[kind]
+    return np.searchsorted(parent, np.arange(n + 1)).astype(np.int32), (item + 1).astype(np.int32)
+
+
+def _fills(mine: Any, _model: Any, n: int, kind: str, blocks: int) -> None:
+    """Each item is done once, with what was written before it was put; then all blocks leave."""
+    text = text_of("QUEUE", mine, "the text of device code")
+    given, trial = cuda("14_queue_given"), cuda("14_queue")
+    given += cuda("14_queue_slow") * (blocks == 4)
+    begin, children = _tree(n, kind)
+    gift, items = np.zeros(n, np.int32), np.r_[0, np.full(2 * n + blocks, -1)].astype(np.int32)
+    naps = np.random.default_rng(n).integers(0, 20, n).astype(np.int32)
+    args = n, begin, children, naps, gift, gift - 1, gift, items, np.array([0, 1, 1], np.uint32)
+    with own_lines(text, given, trial):
+        kernel = call(agt.Kernel, given + text + trial, "trial")
+        try:
+            found, times = left_in((4, 5), kernel, args, grid=blocks, block=1)
+        except Rejected as rejected:
+            due = "a block waits for ever in `take`: either nothing tells it that no more will come, or "
+            due += "its item went to a block that had left"
+            must("waits for ever" not in rejected.cause, due)
+            raise
+    for item in range(n):
+        why = "somebody left while others could still put something" if times[item] == 0 else ""
+        counted(f"item {item} was done", int(times[item]), "time", 1, why)
+    equal(found, 7 * np.arange(n, dtype=np.int32))
+
+
+WORDS = [(1, 0, ""), (40, 0, ", where the largest score changes on the way"),
+         (33, 8, ", each of which counts for more than those before it"),
+         (70, -3, ", of which the first counts for most")]  # fmt: skip
+SEARCHES = [(3, 2, -1, ""), (1, 1, -1, ""), (4, 3, -1, " and a warp that is late to read them"),
+            (4, 2, 2, ", one of which the host refuses"), (9, 16, -1, "")]  # fmt: skip
+EXERCISES = (
+    Exercise("14-mix", "Correct it, and go on", "FLASH", cases(_flash, WORDS, "{0:word}{2}")),
+    Exercise("14-search", "Read while you compare", "SEARCH",
+             cases(_search, SEARCHES, "{0:piece}{3}")),
+    Exercise("14-queue", "Will anything come?", "QUEUE",
+             cases(_fills, [(1, "tree", 1), (6, "chain", 3), (9, "star", 4), (15, "tree", 5)],
+                   "a {1} of {0:item} and {2:block}"), in_late_memory(_fills, 6, "chain", 3)),
+)  # fmt: skip

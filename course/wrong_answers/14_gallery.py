@@ -1158,7 +1158,7 @@ __device__ void done(Queue queue)
 """
 
 
-# %% id=14-queue cause="memory that is as late as CUDA allows"
+# %% id=14-queue cause="the flag, __threadfence(), the data"
 QUEUE = r"""
 __device__ void put(Queue queue, int item)
 {

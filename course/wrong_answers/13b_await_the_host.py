@@ -1322,3 +1322,38 @@ __global__ void ahead(unsigned long long* mail, unsigned long long* stack, int p
     *out += sum;
 }
 """
+
+
+# %% id=13b-challenge cause="bytes that change when their packet is given back, the sum is"
+AHEAD = r"""
+#include "hostcall_async.cuh"
+__device__ float work(float x)
+{
+    float root = 1.0f + x;
+    for (int k = 0; k < 1500; k++) root = 0.5f * (root + 3.0f / root);
+    return root + x;
+}
+
+__global__ void ahead(unsigned long long* mail, unsigned long long* stack, int pieces, float* out)
+{
+    Hostcalls host = hostcalls(mail, stack);
+    float sum = 0.0f;
+    Ask next = ask_keeping(host, 16, 0, 0, 0);
+    for (int k = 0; k < pieces; k++) {
+        Ask mine = next;
+        block_on(mine);
+        if (mine.error != 0) {
+            mine.end();
+            return;
+        }
+        if (k + 1 < pieces) {
+            next = ask_keeping(host, 16, k + 1, 0, 0);
+            next.poll();
+        }
+        char* p = mine.bytes();
+        mine.end();
+        sum += work(p[0]);
+    }
+    *out = sum;
+}
+"""

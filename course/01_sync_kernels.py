@@ -690,7 +690,7 @@ buys.reveal(
 )
 
 # %% [markdown] id=one-wait-why
-# No kernel got faster, and no call either: on the simulated device, they still take 76 µs. But now Python makes them *while the device is busy* with the work before, so they hide behind it. **A call costs you time only if the device has nothing else to do.**
+# No kernel got faster, and no call either: on the simulated device, they still take 76 µs. But now Python makes most of them *while the device is busy* with the work before, so they hide behind it. **A call costs you time only if the device has nothing else to do.**
 
 # %% id=one-wait-claims tags=asserts
 assert len([span for span in together if span.kind == "wait"]) == 1

@@ -138,8 +138,8 @@ def in_order(
 ) -> None:
     """The answer of this name returned a list of the right results; see `each_equal` for `words`."""
     found = listed(answer, results, len(expected))
-    mixed = any(np.array_equal(found[0], right) for right in expected[1:])
-    each_equal(found, expected, "results in the wrong order, it seems: " * mixed + words)
+    turned = len(found) > 1 and all(map(np.array_equal, found, expected[::-1]))
+    each_equal(found, expected, "results in the wrong order, it seems: " * turned + words)
 
 
 def brief(thing: Any) -> str:

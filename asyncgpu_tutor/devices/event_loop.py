@@ -60,7 +60,11 @@ def completed(coroutine: Coroutine[Any, Any, T]) -> T:
     try:
         # Not Runner.run: that takes an interrupt as a wish to cancel the coroutine at its next turn.
         with asyncio.Runner(loop_factory=_Loop) as runner:
-            return runner.get_loop().run_until_complete(coroutine)
+            try:
+                return runner.get_loop().run_until_complete(coroutine)
+            except BaseException:  # asyncio would print what other tasks raised below some later cell
+                runner.get_loop().set_exception_handler(lambda _loop, _context: None)
+                raise
     finally:
         asyncio._set_running_loop(outer)
         if outer is not None and task is not None:

@@ -9,7 +9,7 @@
 #
 # | | |
 # |---|---|
-# | Time | 75 minutes with the challenge, and the encores for another day |
+# | Time | 75 minutes, and the encores for another day |
 # | You need | [05_scheduling](05_scheduling.ipynb) and [06_await](06_await.ipynb). No GPU: the reports come with the course |
 
 # %% id=setup
@@ -83,7 +83,7 @@ share.reveal(
     f"It works for {m.device_active:.0f} of {m.makespan:.0f} µs.")
 
 # %% [markdown] id=share-read
-# The lower lane is the GPU. In each step it gets ten pieces of work: three additions, a division, a subtraction, an `abs`, two for `max`, a copy for `float`, and the assignment to `u`. Most take a microsecond or two, and then the GPU has nothing to do until the next one arrives. So even infinitely fast kernels would make these steps a tenth shorter at most, and really less, because the host hardly ever waits for them.
+# The lower lane is the GPU. In each step it gets ten pieces of work: four for `new`, a subtraction, an `abs`, two for `max`, a copy for `float`, and the assignment to `u`. Most take a microsecond or two, and then the GPU has nothing to do until the next one arrives. So infinitely fast kernels would make these steps a tenth shorter at most, and really less, because the host hardly ever waits for them.
 #
 # That's why we look before we touch anything, in a loop:
 #
@@ -112,7 +112,7 @@ assert m.host["wait"] < 4
 # nsys export --type=sqlite -o heat.sqlite heat.nsys-rep
 # ```
 #
-# `nsys` writes down each call into CUDA and each piece of the GPU's work, with start and end. The second command makes a database of that, and `agt.Trace.from_nsys` reads it as a trace.
+# `nsys` writes down each call into CUDA and each piece of the GPU's work. The second command makes a database of that, which `agt.Trace.from_nsys` reads.
 #
 # Recording isn't free, and the CPU pays for it. So compare a report only with another report. For a program of your own, `asyncgpu-tutor profile -- python my.py` runs both commands and tells you what it found.
 
@@ -149,7 +149,7 @@ a.plot(
 
 # %% id=analyse-a
 m = a.metrics()
-print(f"1. busy for {m.device_active:.0f} µs of {m.device_makespan:.0f}")
+print(f"1. busy for {m.device_active:.0f} of {m.device_makespan:.0f} µs, from its first work to its last")
 for cause, us in agt.analyse(a).idle_by_cause.items():
     if us:
         print(f"2. {cause}: {us:.0f} µs")
@@ -160,8 +160,6 @@ print(f"5. the host: {m.host['call']:.0f} µs in calls, {m.host['wait']:.0f} µs
 
 # %% [markdown] id=five-answers
 # The GPU stands still for a quarter of the time, mostly because the host is late, and the end waits for every single piece of work. In one sentence: **the GPU waits for the host, because the host waits for the GPU.**
-#
-# (`device_makespan`, here 857 µs, is from the GPU's first work to its last. The picture's 885 begin with the host's first call.)
 
 # %% id=five-check tags=asserts
 idle = agt.analyse(a).idle_by_cause
@@ -169,14 +167,13 @@ assert idle["host late"] > 2 * (m.device_idle - idle["host late"])
 assert 0.2 < m.device_idle / m.makespan < 0.3
 assert m.overlap == 0
 assert round(m.device_makespan) == 857
-assert round(max(span.end for span in a) - min(span.start for span in a)) == 885
 assert len(awaited) == len(a.device_spans) == 12
 assert m.host["wait"] > 3 * m.host["call"]
 
 # %% [markdown] id=annotate
 # ## Names
 #
-# A profiler sees kernels, copies and calls, but only you know what they're *for*. A **range** is a stretch of the host's time with a name, and NVIDIA's profilers take names through a small library, NVTX. Here's the plate with names, otherwise unchanged:
+# A profiler sees kernels, copies and calls, but only you know what they're *for*. A **range** is a stretch of the host's time with a name, and NVIDIA's profilers take names through a small library, NVTX. Here's the plate with names:
 #
 # ```python
 #         with nvtx.annotate("step"):
@@ -187,7 +184,7 @@ assert m.host["wait"] > 3 * m.host["call"]
 #             u[1:-1, 1:-1] = new
 # ```
 #
-# And here's how long each range took in the new report:
+# Here's how long each range took in its report:
 
 # %% id=ranges-sums
 annotated = agt.Trace.from_nsys(agt.Trace.recorded_file("heat_annotated.sqlite"))
@@ -216,7 +213,7 @@ evidence = f"Step 30 has {stencil[30]:.0f} µs of `stencil`, and {still[30]:.0f}
 portion.reveal(round(100 * stencil[30] / step[30]), evidence)
 
 # %% [markdown] id=part-read
-# The sums are true, and they mislead. In the first step CuPy fetches its kernels and CUDA loads them. That happens once, takes as long as 850 ordinary steps, and drowns the other 59. So when something happens many times, look at the *list*, and then take the **median**: half of the times are shorter, half are longer, and one odd value does no harm.
+# The sums are true, and they mislead. In the first step CuPy fetches its kernels and CUDA loads them. That happens once, takes as long as 850 ordinary steps, and drowns the other 59. So when something happens many times, look at the *list*, and take the **median**: half of the times are shorter, and one odd value does no harm.
 
 # %% id=part-check tags=asserts
 assert 0.35 < stencil[30] / step[30] < 0.45
@@ -269,13 +266,13 @@ check("08-typical", typical)
 
 # %% id=show tags=helpers
 FACES = {
-    "null stream": "with work on stream 0",
-    "hidden synchronisation": "with a host that waits and then asks for more",
-    "pageable copy": "with calls as long as their copies",
-    "lazy module loading": "with a late first kernel",
-    "too few streams": "with work that queues, and room beside it",
-    "one big kernel": "with a kernel that fills the GPU",
-    "innocent": "with nothing of the kind",
+    "null stream": "work on stream 0",
+    "hidden synchronisation": "a host that waits and then asks for more",
+    "pageable copy": "calls as long as their copies",
+    "lazy module loading": "a late first kernel",
+    "too few streams": "work that queues, and room beside it",
+    "one big kernel": "a kernel that fills the GPU",
+    "innocent": "nothing of the kind",
 }
 bets = {}
 
@@ -286,10 +283,12 @@ def show(letter, note, lesson):
 
 
 def bet(letter, name):
-    bets[letter] = Prediction(f"Which suspect is at work in exhibit {letter}?", **FACES)
-    print(bets[letter].commit(name))
     if name is ...:
+        print("No bet yet: write a name from the table in place of `...`, in quotes, and run this again.")
         return
+    made = Prediction(f"Which suspect is at work in exhibit {letter}?", **FACES)
+    print(made.commit(name))
+    bets[letter] = made
     trace = report(letter)
     for name in dict.fromkeys(span.name for span in trace if span.kind != "range"):
         spans = trace.find(name)
@@ -385,21 +384,19 @@ suspects = {
 # The lists have the numbers for B and G. For the others, count, add up or ask: a report's spans have a `kind` (`"call"`, `"wait"`), a `name`, a `start` and a `duration`, its `device_spans` have a `stream` as well, and `metrics().overlap` answered the third question about A.
 
 # %% id=08-suspects explanation
-# In E, 37.3 of the 38.6 ms passed before the host's first call: the source was compiled. Loading the code took 0.1 ms more. Both happen once. So neither number is wrong: the benchmark timed the first calls, and production makes the others. And H is innocent. Its only wait comes after all calls, no call is as long as its copy, and as soon as the host asks quickly enough, for the last two chunks, streams overlap. The pauses before that are Python between its calls, in a moment when something disturbed it.
+# In E, 37.3 of the 38.6 ms passed before the host's first call: the source was compiled. Loading the code took 0.1 ms more. Both happen once. So neither number is wrong: the benchmark timed the first calls, and production makes the others. And H is innocent. Its only wait comes after all calls, no call is as long as its copy, and as soon as the host asks quickly enough, for the last two chunks, streams overlap. In the pauses before that, Python was busy between its calls. Why it took so long in this round, the report can't say.
 
 # %% id=08-suspects-check
 check("08-suspects", suspects)
 
 # %% id=bets-score
 names = {letter: name for letter, (name, _) in solved("08-suspects", suspects).items()}
-for letter, one in bets.items():
-    verdict = one.reveal(names[letter])
-    if not verdict.by_default:
-        print(letter, "-", verdict)
-score(*bets.values())
+for letter, made in bets.items():
+    print(letter, "-", made.reveal(names[letter]))
+score(*bets.values()) if bets else print("You haven't made a bet.")
 
 # %% [markdown] id=suspects-read
-# B and G look alike, but B's long kernels have one block each, on a GPU that could run over a hundred of them at once, so more streams help. G's kernel fills the GPU. And A, D and H are all staircases: A waits *after* its calls, D *inside* them, and H not at all. Taking out waits wouldn't help D, and pinned memory wouldn't help A.
+# B and G look alike, but only B's kernels leave room beside them, so only B needs more streams. And A, D and H are all staircases: A waits *after* its calls, D *inside* them, and H not at all. Taking out waits wouldn't help D, and pinned memory wouldn't help A.
 
 # %% id=suspects-check tags=asserts
 proofs = solved("08-suspects", suspects)
@@ -682,9 +679,9 @@ assert sum(waited) / 2 < 15
 #
 # Eight requests of 2 MB wait. `read_into(buffer)` writes one into an array of yours, as `socket.recv_into` does. It goes to the GPU, `score` works on it in a single block, and the scores come back.
 #
-# On the simulated device, where the check tries it, this takes 4731 µs: get below 800. The cell below the check is your workbench, which profiles `serve` as it is. Find *one* suspect, repair it, and run the cell again. There are three, and one shows only when the others are gone. (Not `low utilisation`: a request is one block, so it stays.) You know the repairs from [02b](02b_copies_and_chunks.ipynb), [05](05_scheduling.ipynb) and [06](06_await.ipynb).
+# On the simulated device, where the check tries it, this takes 4731 µs: get below 800. The cell below the check is your workbench, which profiles `serve` as it is. Find *one* suspect, repair it, and run the cell again. Three repairs are enough, but one suspect shows only when others are gone. (`low utilisation` stays: a request is one block.) You know the repairs from [02b](02b_copies_and_chunks.ipynb), [05](05_scheduling.ipynb) and [06](06_await.ipynb).
 #
-# And doubt the clock: it doesn't count Python's own work, such as making pinned memory or copying an array. Yours would.
+# And doubt the clock: it doesn't count Python's own work, such as copying an array.
 
 # %% id=08-challenge starter
 def settle():
@@ -817,14 +814,14 @@ for what, trace in programs.items():
 # %% id=changes-divided
 slower = spent(less, "stencil") / spent(annotated, "stencil")
 for what, trace, factor in (("as it was", annotated, 1), ("looks less, divided", less, slower)):
-    own = [spent(trace, name) / factor for name in ("stencil", "is it still?")]
-    print(f"{what:21} {pace(trace) / factor:5.1f} = {own[0]:.1f} + {own[1]:.1f} + the rest, {pace(trace) / factor - sum(own):.1f}")
+    step, a, b = (us / factor for us in (pace(trace), spent(trace, "stencil"), spent(trace, "is it still?")))
+    print(f"{what:21} {step:5.1f} µs = {a:.1f} stencil + {b:4.1f} looking + {step - a - b:.1f} rest")
 for what, trace in programs.items():
     found = [span.duration for span in trace.find("is it still?") if span.kind == "range"]
     print(f"{what:21} looks: {found[0]:7,.0f}", *[f"{us:4.0f}" for us in found[1:4]], "µs")
 
 # %% [markdown] id=changes-sum
-# About 106 µs, and that's 85 less than 190. A triumph for the forecast? No, it was lucky. We had predicted 4.5 µs a step for looking, a twentieth of 90, and it takes 10: in every report the second look is far slower than later ones, and a program that looks only three times never gets to the fast ones. At the same time the rest lost 5 µs, which nobody predicted. Two errors cancelled each other. **When a sum comes out right, check its parts.**
+# About 106 µs, and that's 85 less than 190. A triumph for the forecast? No, it was lucky. We had predicted 4.5 µs a step for looking, a twentieth of 90, and it takes 10: in every report the second look is slower than the third, and a program that looks only three times never gets to the fast ones. At the same time the rest lost 5 µs, which nobody predicted. Two errors cancelled each other. **When a sum comes out right, check its parts.**
 #
 # The third program has no stencil to compare with, because its stencil is another one. So all we can say is this: of the 190 µs, looking less often saves something like 80 or 85, and one kernel instead of five something like 70.
 
@@ -1119,10 +1116,10 @@ for letter in "ABCDEG":
     old, new = times[letter]
     print(f"{letter}  {found.name:24} {old:10.0f} µs  {new:8.0f} µs   {old / new:4.1f} times as fast")
 early, late_one = (min(s.start for s in report("E", repaired=fixed).device_spans) for fixed in (True, False))
-print(f"\nE's first kernel began after {late_one:,.0f} µs, and its twin's after {early:.0f}")
+print(f"\nE's first kernel began after {late_one:,.0f} µs, and that of its twin after {early:.0f}")
 
 # %% [markdown] id=all-repairs-text
-# E's report has only its first round, so it's compared with the first round of its twin. And it gained far more than its row shows, because a round begins at its first kernel, and the repair was to the time before that: 39 ms became 44 µs, as the last line says. Of the others D gained the most. And G got *slower*:
+# E's report has only its first round, so it's compared with the first round of its twin. And it gained far more than its row shows, because a round begins at its first kernel, and the repair was to the time before that. The program now runs once before it is recorded, so 39 ms became 44 µs. Of the others D gained the most. And G got *slower*:
 
 # %% id=all-repairs-picture
 agt.compare_timelines(

@@ -305,8 +305,8 @@ class DeviceArray:
             where, here = memory.device.name, device.name
             what = f"array {self.name!r} is on {where}, and the operation runs on "
             raise errors.DeviceMismatchError(
-                f"{what}another device of that name: a stream or a policy belongs to the device that was "
-                "current when it was made, and so does an array, so make all of them on the same one"
+                f"{what}another device of that name: arrays, streams and policies belong to the device that "
+                "was current when they were made, so make all of them on the same one"
                 if where == here
                 else f"{what}{here}: copy it there, as in x.to({here!r}), or run the operation where it "
                 f"is, as in op.on({where!r})"

@@ -174,7 +174,8 @@ MARKS: Mapping[str, tuple[str, str]] = {
         "a wait of the host for work under way, and calls for more work later",
         "how many of the host's waits have calls after them"),
     "pageable copy": (
-        "calls for a copy that last about as long as the copy itself", "how many µs the calls that copy *to* the GPU take in all"),
+        "calls for a copy that last about as long as the copy itself",
+        "how many µs the calls that copy *to* the GPU take in all"),
     "lazy module loading": (
         "a first kernel that comes late: its code is compiled and loaded",
         "at how many µs the GPU's first work begins"),
@@ -234,7 +235,7 @@ def check_gain(mine: Any, model: Any) -> None:
             if not (is_number(got) and abs(got - right) < 0.1 * right):
                 found = slips("08-gain", "gain") if is_number(got) else ()
                 alike = [
-                    why for why, slip in found if math.isclose(got, slip(*make()), rel_tol=0.01)
+                    why for why, slip in found if math.isclose(got, slip(*make()), rel_tol=0.02)
                 ]
                 raise Rejected(". ".join([due, *alike[:1]]))
 

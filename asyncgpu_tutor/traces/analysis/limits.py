@@ -163,7 +163,7 @@ def _small_kernels(seen: Evidence) -> Iterable[Finding]:
         usual = median(span.duration for span in gathered)
         yield seen.finding(
             "small kernels",
-            f"{count(len(gathered), 'piece')} of work of {in_us(usual)} (the median) followed one another, in "
+            f"{count(len(gathered), 'piece')} of work of {in_us(usual)} (the median) followed one another in "
             f"{count(len(runs), 'group')} with no wait inside, each launched by itself, and the device "
             f"paused for {in_us(cost)} between them: most of that would be gone in a graph.",
             gathered,

@@ -752,7 +752,8 @@ for i in range(26):
         print(f"after {i:2} steps they read {marks[i][0]:.0%} and {marks[i][1]:.0%} of 256 pictures right")
 
 figure, axes = plt.subplots(1, 12, figsize=(9, 1.1))
-for ax, picture, number, right in zip(axes, pictures[::21], read(readers[1])[::21], truth[::21], strict=False):
+shown = zip(axes, pictures[::21], read(readers[1])[::21], truth[::21], strict=False)
+for ax, picture, number, right in shown:
     ax.imshow(picture.reshape(8, 8), cmap="gray_r")
     ax.set_title(f"{number}" if number == right else f"{number}? No, {right}", size=8)
     ax.axis("off")

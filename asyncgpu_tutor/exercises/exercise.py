@@ -28,6 +28,8 @@ class Exercise:
     # A further check, of what has to hold whatever takes how long. It runs on devices that do unordered work
     # in hostile orders, several seeds of them; see `SimDevice`.
     hostile: Callable[[Any, Any], float | None] | None = None
+    # False where an answer has to catch errors; elsewhere one that happens on the way has to come out of it.
+    lets_errors_out: bool = True
 
 
 class Rejected(Exception):

@@ -126,3 +126,17 @@ __device__ void send(unsigned int* tail, unsigned int* full, unsigned int* value
     atomicExch(&full[place], 1u);
 }
 """
+
+
+# %% id=12-warp
+WARP_TAKE = r"""
+__device__ Poll warp_take(unsigned int* mail, unsigned int& message)
+{
+    unsigned int found = 0;
+    int state = PENDING;
+    if (threadIdx.x % 32 == 0) state = take(mail, found);
+    state = __shfl_sync(0xffffffff, state, 0);
+    if (state == READY) message = __shfl_sync(0xffffffff, found, 0);
+    return (Poll)state;
+}
+"""

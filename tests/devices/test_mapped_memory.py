@@ -292,7 +292,7 @@ LATE = "        __threadfence_system();\n    }"
 async def test_a_flag_stands_between_letter_and_answer(sim: Device, was: str, instead: str) -> None:
     mail = agt.pin(np.zeros(4, np.uint32))
     answering = asyncio.create_task(answer(mail, 2))
-    with pytest.raises(errors.RaceError, match="only then that|may get an old value"):
+    with pytest.raises(errors.RaceError, match=r"only then that|may get an old value"):
         await agt.Kernel(ECHO.replace(was, instead))(agt.mapped(mail), 2, grid=1, block=1)
     answering.cancel()
 

@@ -43,7 +43,8 @@ def _darts(run: Observed, *threads: int) -> None:
     must(isinstance(run.result, int), "`total` should return a Python int: `int(...)` makes one")
     schedule.waits(run.trace, 1, "make one operation of all players, and run that")
     if len(threads) > 1:
-        schedule.side_by_side(run.trace, "`agt.overlap` deals them out to several streams")
+        due = "`agt.overlap` deals them out to several streams, if you run it by `sync` and name no stream"
+        schedule.side_by_side(run.trace, due)
 
 
 # ------------------------------------------------------------------ grep

@@ -277,11 +277,6 @@ FACES = {
 bets = {}
 
 
-def show(letter, note, lesson):
-    print(f"Its author says: {note}")
-    return report(letter).plot(title=f"Exhibit {letter}", lanes=("host", "streams"), lesson=lesson, whole=True)
-
-
 def bet(letter, name):
     if name is ...:
         print("No bet yet: write a name from the table in place of `...`, in quotes, and run this again.")
@@ -297,6 +292,10 @@ def bet(letter, name):
         blocks = f"   blocks: {np.prod(grid)}" if grid else ""
         print(f"{len(spans):2} x {name:22} {times[0]:7.1f} to {times[-1]:7.1f} µs{blocks}")
 
+
+def show(letter, note, lesson):
+    print(f"Its author says: {note}")
+    return report(letter).plot(title=f"Exhibit {letter}", lanes=("host", "streams"), lesson=lesson, whole=True)
 
 # %% id=exhibit-b
 show("B", "The GPU is busy from start to end. I need a larger one, don't I?",
@@ -391,9 +390,7 @@ check("08-suspects", suspects)
 
 # %% id=bets-score
 names = {letter: name for letter, (name, _) in solved("08-suspects", suspects).items()}
-for letter, made in bets.items():
-    print(letter, "-", made.reveal(names[letter]))
-score(*bets.values()) if bets else print("You haven't made a bet.")
+print(*[f"{letter}: {made.reveal(names[letter])}" for letter, made in bets.items()], sep="\n")
 
 # %% [markdown] id=suspects-read
 # B and G look alike, but only B's kernels leave room beside them, so only B needs more streams. And A, D and H are all staircases: A waits *after* its calls, D *inside* them, and H not at all. Taking out waits wouldn't help D, and pinned memory wouldn't help A.
@@ -814,8 +811,9 @@ for what, trace in programs.items():
 # %% id=changes-divided
 slower = spent(less, "stencil") / spent(annotated, "stencil")
 for what, trace, factor in (("as it was", annotated, 1), ("looks less, divided", less, slower)):
-    step, a, b = (us / factor for us in (pace(trace), spent(trace, "stencil"), spent(trace, "is it still?")))
-    print(f"{what:21} {step:5.1f} µs = {a:.1f} stencil + {b:4.1f} looking + {step - a - b:.1f} rest")
+    new, look = (spent(trace, name) / factor for name in ("stencil", "is it still?"))
+    left = pace(trace) / factor - new - look
+    print(f"{what:21} {new + look + left:5.1f} µs = {new:.1f} stencil + {look:4.1f} looking + {left:.1f} rest")
 for what, trace in programs.items():
     found = [span.duration for span in trace.find("is it still?") if span.kind == "range"]
     print(f"{what:21} looks: {found[0]:7,.0f}", *[f"{us:4.0f}" for us in found[1:4]], "µs")

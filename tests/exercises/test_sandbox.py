@@ -36,12 +36,11 @@ def test_a_private_device_is_fresh_each_time_and_leaves_the_current_one_alone() 
         assert outside.now() == before
 
 
-def test_what_is_made_outside_is_told_apart_and_only_the_first_error_is_told(caplog: Any) -> None:
+def test_what_is_made_outside_is_told_apart_and_one_error_only(sim: Any, caplog: Any) -> None:
     async def answer() -> None:
         await asyncio.gather(*[agt.spawn(agt.d2h(outside)) for _ in range(3)])
 
-    with agt.using("sim"), private_device():
-        outside = agt.ones(4).share().sync()
+    outside = agt.ones(4).share().sync()
     with private_device(), pytest.raises(Rejected, match="on another device of that name"):
         call(answer)
     assert not caplog.records

@@ -744,7 +744,7 @@ ways.reveal(
 #
 # Start with $1/n$ for all, and repeat until no rank changes by more than $10^{-3}/n$. (This is PageRank. It made a company.)
 #
-# The version below gets it right, with Python in charge. On the simulated device, where the check measures 600 pages, it takes 1156 µs: get below 200. The check tries 2,048 pages, too: more than one block has threads. Change anything but the name, the arguments and the result.
+# The version below gets it right, with Python in charge. On the simulated device, where the check measures 600 pages, it takes 1156 µs: get below 200. The check tries 2,048 pages as well, which is more than one block has threads, and 600 pages whose ranks need 60 rounds to settle. With those, only the result counts. Change anything but the name, the arguments and the result.
 
 # %% id=11-challenge starter
 STEP = r"""

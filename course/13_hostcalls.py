@@ -710,7 +710,7 @@ crowded.reveal(
 # %% [markdown] id=exercise-pipeline
 # ### Exercise: one launch for a file
 #
-# `pipeline` is launched once, with 4 blocks of 32 threads. File 0 has `pieces` pieces of `size` bytes, the last one perhaps shorter; the shouted text goes to file 1, at the same places. The version below is right, but a single thread does all the work, and it takes 507 µs: get below 250. The course's own has 167; can you beat it?
+# `pipeline` is launched once, with 4 blocks of 32 threads. File 0 has `pieces` pieces of `size` bytes, the last one perhaps shorter; the shouted text goes to file 1, at the same places. The version below is right, but a single thread does all the work, and it takes 485 µs: get below 250. The course's own has 163; can you beat it?
 
 # %% id=13-pipeline starter
 PIPELINE = r"""

@@ -96,6 +96,7 @@ class Device:
 
     stream_type: ClassVar[type[Stream]] = Stream
     step_budget: ClassVar[int] = Limits.step_budget  # a loop with more turns never ends
+    leap: int | None = None  # see `Limits`
     most_turns: ClassVar[int] = 10_000  # the same, of a loop in a graph
 
     def __init__(

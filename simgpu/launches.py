@@ -185,8 +185,8 @@ class KernelLaunch:
     def _started(self) -> cuda_c.Execution:
         shared, adversary = self.shared_mem, self.device.adversary
         hostile = adversary.memory() if adversary is not None and self._hostile else None
-        most = self.device.step_budget
-        limits = cuda_c.Limits(most, resident_blocks=self._room(), hostile=hostile)
+        most, leap = self.device.step_budget, self.device.leap
+        limits = cuda_c.Limits(most, leap, resident_blocks=self._room(), hostile=hostile)
         given = (self.function.variables, self.grid, self.block, self.values)
         find = self.device.heap.find  # it may follow other addresses than those of its arguments
         return self.function.kernel.begin(*given, dynamic_shared=shared, limits=limits, find=find)

@@ -206,3 +206,159 @@ def price_all(prices):
         return np.einsum("i,i->i", prices.take(items), amounts)
 
     return handler
+
+
+# %% id=13-bill
+BILL = r"""
+#include "hostcall.cuh"
+__global__ void bill(unsigned long long* mail, unsigned long long* stack, int n,
+                     const int* items, const int* amounts, unsigned long long* costs)
+{
+    Hostcalls host = hostcalls(mail, stack);
+    if (blockIdx.x >= n || threadIdx.x > 0) return;
+    unsigned long long price = 0;
+    int p = hostcall_begin(host);
+    if (p < 0) return;
+    hostcall_ask(host, p, 16, items[blockIdx.x], 0, 0);
+    if (!hostcall_wait(host, p)) return;
+    bool ok = hostcall_error(host, p) == 0;
+    if (ok) price = hostcall_answer(host, p);
+    hostcall_end(host, p);
+    if (ok) costs[blockIdx.x] = price * amounts[blockIdx.x];
+}
+"""
+
+
+# %% id=13-bill
+BILL = r"""
+#include "hostcall.cuh"
+__global__ void bill(unsigned long long* mail, unsigned long long* stack, int n,
+                     const int* items, const int* amounts, unsigned long long* costs)
+{
+    Hostcalls host = hostcalls(mail, stack);
+    if (threadIdx.x > 0) return;
+    unsigned long long price = 0;
+    bool ok = hostcall(host, 16, items[blockIdx.x], 0, 0, price);
+    if (!ok) return;
+    costs[blockIdx.x] = price * amounts[blockIdx.x];
+}
+"""
+
+
+# %% id=13-bill
+BILL = r"""
+#include "hostcall.cuh"
+__global__ void bill(unsigned long long* mail, unsigned long long* stack, int n,
+                     const int* items, const int* amounts, unsigned long long* costs)
+{
+    Hostcalls host = hostcalls(mail, stack);
+    if (blockIdx.x >= n) return;
+    unsigned long long price = 0;
+    bool ok = hostcall(host, 16, items[blockIdx.x], 0, 0, price);
+    if (ok) costs[blockIdx.x] = price * amounts[blockIdx.x];
+}
+"""
+
+
+# %% id=13-batch
+def price_all(prices):
+    table = np.asarray(prices)
+    buffer = np.zeros(4096, np.uint64)
+    def handler(items, amounts, _):
+        out = buffer[:len(items)]
+        np.multiply(table[items], amounts, out=out)
+        return out
+    return handler
+
+
+# %% id=13-pipeline
+PIPELINE = r"""
+#include "hostcall.cuh"
+__global__ void pipeline(unsigned long long* mail, unsigned long long* stack, int pieces, int size)
+{
+    Hostcalls host = hostcalls(mail, stack);
+    __shared__ int p, n;
+    for (int piece = blockIdx.x; piece < pieces; piece += gridDim.x) {
+        if (threadIdx.x == 0) {
+            n = -1;
+            p = hostcall_begin(host);
+            if (p >= 0) {
+                hostcall_ask(host, p, HOSTCALL_READ, 0, piece * size, size);
+                if (hostcall_wait(host, p)) n = (int)hostcall_answer(host, p);
+            }
+        }
+        __syncthreads();
+        int many = n;
+        if (many < 0) return;
+        char* bytes = hostcall_bytes(host, p);
+        for (int i = threadIdx.x; i < size; i += blockDim.x)
+            if (bytes[i] >= 'a' && bytes[i] <= 'z') bytes[i] -= 32;
+        __syncthreads();
+        if (threadIdx.x == 0) {
+            hostcall_ask(host, p, HOSTCALL_WRITE, 1, piece * size, n);
+            if (hostcall_wait(host, p)) hostcall_end(host, p);
+            else n = -1;
+        }
+        __syncthreads();
+        many = n;
+        __syncthreads();
+        if (many < 0) return;
+    }
+}
+"""
+
+
+# %% id=13-pipeline
+PIPELINE = r"""
+#include "hostcall.cuh"
+__global__ void pipeline(unsigned long long* mail, unsigned long long* stack, int pieces, int size)
+{
+    Hostcalls host = hostcalls(mail, stack);
+    int p = -1, n = -1;
+    for (int piece = blockIdx.x; piece < pieces; piece += gridDim.x) {
+        if (threadIdx.x == 0) {
+            n = -1;
+            p = hostcall_begin(host);
+            if (p >= 0) {
+                hostcall_ask(host, p, HOSTCALL_READ, 0, piece * size, size);
+                if (hostcall_wait(host, p)) n = (int)hostcall_answer(host, p);
+            }
+        }
+        p = __shfl_sync(0xffffffffu, p, 0); n = __shfl_sync(0xffffffffu, n, 0);
+        __syncwarp();
+        int many = n;
+        if (many < 0) return;
+        char* bytes = hostcall_bytes(host, p);
+        for (int i = threadIdx.x; i < many; i += blockDim.x)
+            if (bytes[i] >= 'a' && bytes[i] <= 'z') bytes[i] -= 32;
+        __syncwarp();
+        if (threadIdx.x == 0) {
+            hostcall_ask(host, p, HOSTCALL_WRITE, 1, piece * size, n);
+            if (hostcall_wait(host, p)) hostcall_end(host, p);
+            else n = -1;
+        }
+        many = __shfl_sync(0xffffffffu, n, 0);
+        if (many < 0) return;
+    }
+}
+"""
+
+
+# %% id=13-ask
+ASK = r"""
+__global__ void ask(volatile unsigned* mail, int n, unsigned* out)
+{
+    for (int k = 0; k < n; ++k) {
+        mail[1] = 100 + k;
+        __threadfence_system();
+        mail[0] = 1;
+        int turns = 1000000;
+        while (mail[0] != 2) {
+            if (turns-- == 0) return;
+            __nanosleep(100);
+        }
+        __threadfence_system();
+        out[k] = mail[2];
+    }
+}
+"""

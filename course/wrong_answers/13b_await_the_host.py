@@ -56,7 +56,7 @@ struct Ask {
 """
 
 
-# %% id=13b-ask cause="a call got no packet any more"
+# %% id=13b-ask cause="of 4 packets 3 can be had in the end: who still holds one?"
 ASK = r"""
 struct Ask {
     Hostcalls host;
@@ -146,7 +146,7 @@ __global__ void both(unsigned long long* mail, unsigned long long* stack, int a,
 """
 
 
-# %% id=13b-both cause="and -13 is right"
+# %% id=13b-both cause="and -1003 is right"
 BOTH = r"""
 #include "hostcall_async.cuh"
 __global__ void both(unsigned long long* mail, unsigned long long* stack, int a, int b, long long* out)
@@ -159,7 +159,7 @@ __global__ void both(unsigned long long* mail, unsigned long long* stack, int a,
 """
 
 
-# %% id=13b-both cause="the second refused"
+# %% id=13b-both cause="with [2] refused"
 BOTH = r"""
 #include "hostcall_async.cuh"
 __global__ void both(unsigned long long* mail, unsigned long long* stack, int a, int b, long long* out)
@@ -191,7 +191,7 @@ __device__ void dropped(const Hostcalls& host, int step, int packet)
 """
 
 
-# %% id=13b-drop cause="a packet has two owners"
+# %% id=13b-drop cause="leaves a packet that was given back before"
 DROPPED = r"""
 __device__ void dropped(const Hostcalls& host, int step, int packet)
 {
@@ -201,7 +201,7 @@ __device__ void dropped(const Hostcalls& host, int step, int packet)
 """
 
 
-# %% id=13b-first cause="answers after 200 and 20 µs"
+# %% id=13b-first cause="the host was asked for [3], and [3, 4] at the same time is right"
 FIRST = r"""
 #include "hostcall_async.cuh"
 __global__ void first(unsigned long long* mail, unsigned long long* stack, int a, int b, long long* out)
@@ -258,6 +258,7 @@ __global__ void ahead(unsigned long long* mail, unsigned long long* stack, int p
     for (int k = 0; k < pieces; k++) {
         Ask mine = next;
         block_on(mine);
+        if (mine.error != 0) return;
         next = ask_keeping(host, 16, k + 1, 0, 0);   // made, and not sent
         sum += work(mine.bytes()[0]);
         mine.end();
@@ -325,7 +326,7 @@ __global__ void ahead(unsigned long long* mail, unsigned long long* stack, int p
 """
 
 
-# %% id=13b-challenge cause="a call got no packet any more"
+# %% id=13b-challenge cause="of 4 packets 3 can be had in the end: who still holds one?"
 AHEAD = r"""
 #include "hostcall_async.cuh"
 __device__ float work(float x)
@@ -817,4 +818,439 @@ struct Retry {
     }
     __device__ void drop() { if (tries == 1) once.drop(); }
 };
+"""
+
+
+# %% id=13b-ask cause="reads the answer of a packet that was given back before"
+ASK = r"""
+struct Ask {
+    Hostcalls host;
+    unsigned long long a;
+    int step, packet;
+    unsigned long long answer;
+    __device__ Poll poll()
+    {
+        if (step == 0) {
+            packet = hostcall_try_begin(host);
+            if (packet < 0) return PENDING;
+            hostcall_ask(host, packet, 16, a, 0, 0);
+            step = 1;
+        }
+        if (step == 1) {
+            if (!hostcall_done(host, packet)) return PENDING;
+            __threadfence_system();
+            hostcall_end(host, packet);
+            answer = hostcall_answer(host, packet);
+            step = 2;
+        }
+        return READY;
+    }
+};
+"""
+
+
+# %% id=13b-ask cause="Where no packet is free, its number is -1"
+ASK = r"""
+struct Ask {
+    Hostcalls host;
+    unsigned long long a;
+    int step, packet;
+    unsigned long long answer;
+    __device__ Poll poll()
+    {
+        if (step == 0) {
+            packet = hostcall_try_begin(host);
+            hostcall_ask(host, packet, 16, a, 0, 0);
+            step = 1;
+        }
+        if (step == 1) {
+            if (!hostcall_done(host, packet)) return PENDING;
+            __threadfence_system();
+            answer = hostcall_answer(host, packet);
+            hostcall_end(host, packet);
+            step = 2;
+        }
+        return READY;
+    }
+};
+"""
+
+
+# %% id=13b-ask cause="`poll` waits for the packet that the other call has"
+ASK = r"""
+struct Ask {
+    Hostcalls host;
+    unsigned long long a;
+    int step, packet;
+    unsigned long long answer;
+    __device__ Poll poll()
+    {
+        if (step == 0) {
+            packet = hostcall_begin(host);
+            if (packet < 0) return PENDING;
+            hostcall_ask(host, packet, 16, a, 0, 0);
+            step = 1;
+        }
+        if (step == 1) {
+            if (!hostcall_done(host, packet)) return PENDING;
+            __threadfence_system();
+            answer = hostcall_answer(host, packet);
+            hostcall_end(host, packet);
+            step = 2;
+        }
+        return READY;
+    }
+};
+"""
+
+
+# %% id=13b-ask cause="`poll` waits for the packet that the other call has"
+ASK = r"""
+struct Ask {
+    Hostcalls host;
+    unsigned long long a;
+    int step, packet;
+    unsigned long long answer;
+    __device__ Poll poll()
+    {
+        if (step == 0) {
+            while ((packet = hostcall_try_begin(host)) < 0) __nanosleep(500);
+            hostcall_ask(host, packet, 16, a, 0, 0);
+            step = 1;
+        }
+        if (step == 1) {
+            if (!hostcall_done(host, packet)) return PENDING;
+            __threadfence_system();
+            answer = hostcall_answer(host, packet);
+            hostcall_end(host, packet);
+            step = 2;
+        }
+        return READY;
+    }
+};
+"""
+
+
+# %% id=13b-ask cause="call 1 was answered 2000000014, and `answer` is 0"
+ASK = r"""
+struct Ask {
+    Hostcalls host;
+    unsigned long long a;
+    int step, packet;
+    unsigned long long answer;
+    __device__ Poll poll()
+    {
+        if (step == 0) {
+            packet = hostcall_try_begin(host);
+            if (packet < 0) return READY;
+            hostcall_ask(host, packet, 16, a, 0, 0);
+            step = 1;
+        }
+        if (step == 1) {
+            if (!hostcall_done(host, packet)) return PENDING;
+            __threadfence_system();
+            answer = hostcall_answer(host, packet);
+            hostcall_end(host, packet);
+            step = 2;
+        }
+        return READY;
+    }
+};
+"""
+
+
+# %% id=13b-ask cause="with 2 calls and 1 packet"
+ASK = r"""
+struct Ask {
+    Hostcalls host;
+    unsigned long long a;
+    int step, packet;
+    unsigned long long answer;
+    __device__ Poll poll()
+    {
+        if (step == 0) {
+            packet = hostcall_try_begin(host);
+            if (packet >= 0) hostcall_ask(host, packet, 16, a, 0, 0);
+            step = 1;
+        }
+        if (step == 1) {
+            if (!hostcall_done(host, packet)) return PENDING;
+            __threadfence_system();
+            answer = hostcall_answer(host, packet);
+            hostcall_end(host, packet);
+            step = 2;
+        }
+        return READY;
+    }
+};
+"""
+
+
+# %% id=13b-both cause="`out[0]` is -11, and -1003 is right"
+BOTH = r"""
+#include "hostcall_async.cuh"
+__global__ void both(unsigned long long* mail, unsigned long long* stack, int a, int b, long long* out)
+{
+    Hostcalls host = hostcalls(mail, stack);
+    auto pair = join(ask(host, 16, a, 0, 0), ask(host, 16, b, 0, 0));
+    block_on(pair);
+    if (pair.a.error != 0) *out = -(pair.a.error & 15);
+    else if (pair.b.error != 0) *out = -pair.b.error;
+    else *out = pair.a.answer * pair.b.answer;
+}
+"""
+
+
+# %% id=13b-drop cause="`dropped` waits for the host"
+DROPPED = r"""
+__device__ void dropped(const Hostcalls& host, int step, int packet)
+{
+    if (step == 1) hostcall_end(host, packet);
+    if (step == 2) { hostcall_wait(host, packet); hostcall_end(host, packet); }
+}
+"""
+
+
+# %% id=13b-drop cause="`dropped` waits for the host"
+DROPPED = r"""
+__device__ void dropped(const Hostcalls& host, int step, int packet)
+{
+    if (step == 1) hostcall_end(host, packet);
+    if (step == 2) { for (int k = 0; k < 10 && !hostcall_done(host, packet); k++) __nanosleep(20); hostcall_end(host, packet); }
+}
+"""
+
+
+# %% id=13b-drop cause="asks by a packet that the host has"
+DROPPED = r"""
+__device__ void dropped(const Hostcalls& host, int step, int packet)
+{
+    if (step == 1) hostcall_end(host, packet);
+    if (step == 2) { hostcall_ask(host, packet, 0, 0, 0, 0); hostcall_leave(host, packet); }
+}
+"""
+
+
+# %% id=13b-drop cause="a dropped call at step 0"
+DROPPED = r"""
+__device__ void dropped(const Hostcalls& host, int step, int packet)
+{
+    if (step == 0) hostcall_leave(host, packet);
+    if (step == 1) hostcall_end(host, packet);
+    if (step == 2) hostcall_leave(host, packet);
+}
+"""
+
+
+# %% id=13b-first cause="`out[0]` is -1, and 3000000021 is right"
+FIRST = r"""
+#include "hostcall_async.cuh"
+__global__ void first(unsigned long long* mail, unsigned long long* stack, int a, int b, long long* out)
+{
+    Hostcalls host = hostcalls(mail, stack);
+    auto quick = within(select(ask(host, 16, a, 0, 0), ask(host, 16, b, 0, 0)), 60000);
+    block_on(quick);
+    if (quick.winner == 1) *out = -1;
+    else if (quick.a.winner == 0) *out = quick.a.a.answer;
+    else *out = quick.a.b.answer;
+}
+"""
+
+
+# %% id=13b-first cause="with answers after 85 and 95 µs, `out[0]` is -1"
+FIRST = r"""
+#include "hostcall_async.cuh"
+__global__ void first(unsigned long long* mail, unsigned long long* stack, int a, int b, long long* out)
+{
+    Hostcalls host = hostcalls(mail, stack);
+    auto quick = within(select(ask(host, 16, a, 0, 0), ask(host, 16, b, 0, 0)), 150000);
+    block_on(quick);
+    if (quick.winner == 1) *out = -1;
+    else if (quick.a.winner == 0) *out = quick.a.a.answer;
+    else *out = quick.a.b.answer;
+}
+"""
+
+
+# %% id=13b-first cause="`out[0]` is 3000000021, and -1 is right"
+FIRST = r"""
+#include "hostcall_async.cuh"
+__global__ void first(unsigned long long* mail, unsigned long long* stack, int a, int b, long long* out)
+{
+    Hostcalls host = hostcalls(mail, stack);
+    auto quick = within(select(ask(host, 16, a, 0, 0), ask(host, 16, b, 0, 0)), 300000);
+    block_on(quick);
+    if (quick.winner == 1) *out = -1;
+    else if (quick.a.winner == 0) *out = quick.a.a.answer;
+    else *out = quick.a.b.answer;
+}
+"""
+
+
+# %% id=13b-first cause="[3, 4] at the same time is right"
+FIRST = r"""
+#include "hostcall_async.cuh"
+__global__ void first(unsigned long long* mail, unsigned long long* stack, int a, int b, long long* out)
+{
+    Hostcalls host = hostcalls(mail, stack);
+    auto one = within(ask(host, 16, a, 0, 0), 100000);
+    block_on(one);
+    if (one.winner == 0) { *out = one.a.answer; return; }
+    auto two = within(ask(host, 16, b, 0, 0), 100000);
+    block_on(two);
+    *out = two.winner == 0 ? two.a.answer : -1;
+}
+"""
+
+
+# %% id=13b-first cause="[3, 4] at the same time is right"
+FIRST = r"""
+#include "hostcall_async.cuh"
+__global__ void first(unsigned long long* mail, unsigned long long* stack, int a, int b, long long* out)
+{
+    Hostcalls host = hostcalls(mail, stack);
+    auto head = within(ask(host, 16, a, 0, 0), 50000);
+    block_on(head);
+    if (head.winner == 0) { *out = head.a.answer; return; }
+    auto quick = within(select(ask(host, 16, a, 0, 0), ask(host, 16, b, 0, 0)), 200000);
+    block_on(quick);
+    if (quick.winner == 1) *out = -1;
+    else if (quick.a.winner == 0) *out = quick.a.a.answer;
+    else *out = quick.a.b.answer;
+}
+"""
+
+
+# %% id=13b-first cause="of 4 packets 3 can be had"
+FIRST = r"""
+#include "hostcall_async.cuh"
+__global__ void first(unsigned long long* mail, unsigned long long* stack, int a, int b, long long* out)
+{
+    Hostcalls host = hostcalls(mail, stack);
+    Ask one = ask(host, 16, a, 0, 0), two = ask(host, 16, b, 0, 0);
+    long long until = clock64() + 200000;
+    while (clock64() < until) {
+        if (one.poll() == READY) { *out = one.answer; return; }
+        if (two.poll() == READY) { *out = two.answer; return; }
+    }
+    *out = -1;
+}
+"""
+
+
+# %% id=13b-first cause="gives back a packet that the host has"
+FIRST = r"""
+#include "hostcall_async.cuh"
+__global__ void first(unsigned long long* mail, unsigned long long* stack, int a, int b, long long* out)
+{
+    Hostcalls host = hostcalls(mail, stack);
+    Ask one = ask(host, 16, a, 0, 0), two = ask(host, 16, b, 0, 0);
+    long long until = clock64() + 200000, said = -1;
+    while (clock64() < until) {
+        if (one.poll() == READY) { said = one.answer; break; }
+        if (two.poll() == READY) { said = two.answer; break; }
+    }
+    one.end(); two.end();
+    *out = said;
+}
+"""
+
+
+# %% id=13b-challenge cause="with piece 3 refused, `*out` is"
+AHEAD = r"""
+#include "hostcall_async.cuh"
+__device__ float work(float x)
+{
+    float root = 1.0f + x;
+    for (int k = 0; k < 1500; k++) root = 0.5f * (root + 3.0f / root);
+    return root + x;
+}
+
+__global__ void ahead(unsigned long long* mail, unsigned long long* stack, int pieces, float* out)
+{
+    Hostcalls host = hostcalls(mail, stack);
+    float sum = 0.0f;
+    Ask mine = ask_keeping(host, 16, 0, 0, 0);
+    for (int k = 0; k < pieces; k++) {
+        block_on(mine);
+        if (mine.error != 0) break;
+        Ask next = ask_keeping(host, 16, k + 1, 0, 0);
+        if (k + 1 < pieces) next.poll();
+        sum += work(mine.bytes()[0]);
+        mine.end();
+        mine = next;
+    }
+    *out = sum;
+}
+"""
+
+
+# %% id=13b-challenge cause="nothing should be stored: look at `error`"
+AHEAD = r"""
+#include "hostcall_async.cuh"
+__device__ float work(float x)
+{
+    float root = 1.0f + x;
+    for (int k = 0; k < 1500; k++) root = 0.5f * (root + 3.0f / root);
+    return root + x;
+}
+
+__global__ void ahead(unsigned long long* mail, unsigned long long* stack, int pieces, float* out)
+{
+    Hostcalls host = hostcalls(mail, stack);
+    float sum = 0.0f;
+    Ask mine = ask_keeping(host, 16, 0, 0, 0);
+    for (int k = 0; k < pieces; k++) {
+        block_on(mine);
+        Ask next = ask_keeping(host, 16, k + 1, 0, 0);
+        if (k + 1 < pieces) next.poll();
+        sum += work(mine.bytes()[0]);
+        mine.end();
+        mine = next;
+    }
+    *out = sum;
+}
+"""
+
+
+# %% id=13b-challenge cause="the sum is 31.73, and 1.73 is right"
+AHEAD = r"""
+#include "hostcall_async.cuh"
+__device__ float work(float x)
+{
+    float root = 1.0f + x;
+    for (int k = 0; k < 1500; k++) root = 0.5f * (root + 3.0f / root);
+    return root + x;
+}
+
+__global__ void ahead(unsigned long long* mail, unsigned long long* stack, int pieces, float* out)
+{
+    Hostcalls host = hostcalls(mail, stack);
+    float sum = 0.0f;
+    Ask mine = ask_keeping(host, 16, 0, 0, 0);
+    for (int k = 0; k < pieces; k++) {
+        block_on(mine);
+        if (mine.error != 0) return;
+        Ask next = ask_keeping(host, 16, k + 1, 0, 0);
+        if (k + 1 < pieces) next.poll();
+        sum += work(mine.bytes()[3]);
+        mine.end();
+        mine = next;
+    }
+    *out = sum;
+}
+"""
+
+
+# %% id=13b-both cause="with [3, 2] refused, `out[0]` is -2005, and -1003 or -1002 is right"
+BOTH = r"""
+#include "hostcall_async.cuh"
+__global__ void both(unsigned long long* mail, unsigned long long* stack, int a, int b, long long* out)
+{
+    Hostcalls host = hostcalls(mail, stack);
+    auto pair = join(ask(host, 16, a, 0, 0), ask(host, 16, b, 0, 0));
+    block_on(pair);
+    int error = pair.a.error + pair.b.error;
+    *out = error != 0 ? -error : pair.a.answer * pair.b.answer;
+}
 """

@@ -394,6 +394,8 @@ WAIT, MEET, END = "ONE hostcall_wait(host, p);", "__syncthreads();", "ONE hostca
         ("ONE READ", "reads the answer of a packet that the host has"),
         (END, "gives back a packet that the host has"),
         (WAIT + END + "ONE READ", "reads"),
+        (WAIT + END + END, "gives back a packet that"),
+        (WAIT + END + "ONE hostcall_leave(host, p);", "leaves a packet that was given back before"),
         (WAIT + MEET + "READ " + END, r"which thread \(31, 0, 0\) reads"),
         (WAIT + MEET + "READ " + MEET + END, ""),
     ],

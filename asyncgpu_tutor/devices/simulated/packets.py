@@ -16,8 +16,12 @@ from simgpu.cuda_c.syntax.ast import Call
 from simgpu.cuda_c.types import ULLONG, VOID
 from simgpu.errors import RaceError
 
-_DOES = ("takes", "asks by", "reads the answer of", "gives back")
-_TAKE, _USE, _SPARE = 0, 2, 2  # the latter: words from a packet's state to one that nobody uses
+_AWAY = "the host has, and has not answered yet: wait for its answer first"
+_GIVEN = "was given back before, and may be somebody else's by now: give it back last, and once"
+_DOES = ("takes", "asks by", "reads the answer of", "gives back", "leaves")
+_TAKE, _USE, _BACK, _LEAVE = 0, 2, 3, 4
+_SPARE, _OWNED = 2, 3  # words from a packet's state to those that nobody uses
+_FREE = 6  # in the second of them, while nobody has the packet; a byte that is no state
 
 
 def _packet(c: Context, node: Call, used: bool) -> Expr:
@@ -35,10 +39,14 @@ def _packet(c: Context, node: Call, used: bool) -> Expr:
         if not isinstance(region, GlobalRegion):
             return
         index = region.indices(t, m, state, ULLONG, site)
-        away = region.flat(ULLONG)[index] == host
-        if number != _TAKE and away.any():
-            text = f"{does} a packet that the host has, and has not answered yet: wait for its answer first"
-            t.fault(RaceError, at, int(m.index[away.argmax()]), text, array=state.name)
+        words = region.flat(ULLONG)
+        away = (words[index] == host) & (number not in (_TAKE, _LEAVE))
+        free = (words[index + _OWNED] == _FREE) & (number != _TAKE)
+        for wrong, why in (away, _AWAY), (free, _GIVEN):
+            if wrong.any():
+                text = f"{does} a packet that {why}"
+                t.fault(RaceError, at, int(m.index[wrong.argmax()]), text, array=state.name)
+        words[index + _OWNED] = _FREE if number >= _BACK else 0
         t.clock += 1
         access = Access(region, state.name, t, m, _SPARE, index, ULLONG.size, site)
         if number == _USE:

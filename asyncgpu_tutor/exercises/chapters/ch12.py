@@ -113,6 +113,8 @@ def _warp(mine: Any, _model: Any, warps: int) -> None:
         must("atomicAdd(turn" not in rejected.cause, due)
         if warps > 1 and isinstance(rejected.__cause__, agt.errors.DeadlockError):
             rejected.cause += ". One warp did well: which lane of warp 1 looks? Its message is 0"
+        if isinstance(rejected.__cause__, agt.errors.WarpError):
+            rejected.cause += ". Or only some lanes are told `READY`, and the others look again"
         raise
     for i, (message, sent) in enumerate(zip(got, right, strict=True)):
         must(message == sent, f"thread {i ^ 1} got the message {message}, and {sent} was sent")

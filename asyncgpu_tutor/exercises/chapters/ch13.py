@@ -13,14 +13,9 @@ from typing import Any, cast
 import numpy as np
 
 import asyncgpu_tutor as agt
+from asyncgpu_tutor.exercises.checks import interleavings as orders
 from asyncgpu_tutor.exercises.checks.device_code import in_own_lines, looks, own_lines
-from asyncgpu_tutor.exercises.checks.interleavings import (
-    MOST_STEPS,
-    Outcome,
-    Thread,
-    interleavings,
-)
-from asyncgpu_tutor.exercises.checks.operations import cuda
+from asyncgpu_tutor.exercises.checks.operations import all_back, cuda, packets_left
 from asyncgpu_tutor.exercises.checks.results import Array, as_kernel, brief, equal, left_in
 from asyncgpu_tutor.exercises.checks.trials import cases, in_late_memory
 from asyncgpu_tutor.exercises.exercise import Exercise, Rejected, case, must
@@ -32,6 +27,7 @@ LETTERS = cuda("13_letters")
 ANSWERED = 2  # the flag, when the kernel may read
 LOOKS = 2000  # at the mail, of one answer
 LOOKED = 150
+MORE = 2  # questions than are due that the host would answer
 PRICE = np.uint64(3_000_000_019)  # so a cost needs more bits than an `int` has, or a `float`
 
 
@@ -135,22 +131,32 @@ def check_ask(mine: Any, model: Any) -> None:
     hasty = as_kernel(kernel.source.replace("1000000", f"{2 * LOOKED}"), "ASK")
     due = "the count of turns goes on from question to question, and should begin anew at each"
     must(_answered(hasty, 5)[0] == 5, due)
+    with case("a host that never answers"):
+        due = "the kernel does not come back: after a million turns it should `return`, which neither a "
+        due += "wait without a count does nor `__trap()`, nor going on with the next question"
+        must(_gives_up(kernel, 1_100_000), due)
+        due = "the kernel gives up too early: a host may take its time, up to a million turns"
+        must(not _gives_up(kernel, 900_000), due)
+
+
+def _gives_up(kernel: agt.Kernel, turns: int) -> bool:
+    """True if it returns after so many turns without an answer, and has written nothing."""
+    cast(SimDevice, agt.current_device()).leap = turns
     mail, out = _zeros(3), _zeros(2)
     mail[2] = 77  # from an earlier question
-    with case("a host that never answers"):
-        try:
-            call(kernel(agt.mapped(mail), 2, agt.mapped(out), grid=1, block=1).sync)
-        except Rejected as rejected:
-            due = "the kernel does not come back: after a million turns it should `return`, which neither a "
-            due += "wait without a count does nor `__trap()`"
-            must(not isinstance(rejected.__cause__, agt.errors.KernelFault), due)
+    try:
+        call(kernel(agt.mapped(mail), 2, agt.mapped(out), grid=1, block=1).sync)
+    except Rejected as rejected:
+        if not isinstance(rejected.__cause__, agt.errors.KernelFault):
             raise
-        equal(out, np.zeros(2, np.uint32))
+        return False
+    equal(out, np.zeros(2, np.uint32))
+    return True
 
 
 def _answered(kernel: agt.Kernel, n: int, looks: int = LOOKED) -> tuple[int, list[int], Array]:
     """The number of answers that were given, the questions, and what the kernel wrote down."""
-    mail, out, asked, answers = _zeros(3), _zeros(n), list[int](), 0
+    mail, out, asked, answers = _zeros(3), _zeros(n + MORE), list[int](), 0
 
     async def host() -> None:
         nonlocal answers
@@ -163,7 +169,7 @@ def _answered(kernel: agt.Kernel, n: int, looks: int = LOOKED) -> tuple[int, lis
                 mail[2] = 3 * mail[1]
                 mail[0] = 2
                 answers += 1
-            if answers == n:
+            if answers == n + MORE:
                 return
             await agt.sleep(1)
 
@@ -175,7 +181,7 @@ def _answered(kernel: agt.Kernel, n: int, looks: int = LOOKED) -> tuple[int, lis
             answering.cancel()
 
     call(main)
-    return answers, asked, out
+    return answers, asked, out[:n]
 
 
 def _asked(kernel: agt.Kernel, _model: Any, n: int, looks: int) -> None:
@@ -209,7 +215,7 @@ LINKS = {("next", p): p + 1 if p + 1 < PACKETS else None for p in range(PACKETS)
 MANY = 2**31
 
 
-def _taking(stack: Any, number: int, back: tuple[int, ...] = ()) -> Thread:
+def _taking(stack: Any, number: int, back: tuple[int, ...] = ()) -> orders.Thread:
     """A thread that takes so many packets, and gives these of them back, in this order."""
 
     def thread() -> Generator[Any, Any, Any]:
@@ -239,7 +245,7 @@ def check_stack(mine: Any, model: Any) -> None:
     cases(_stack, STACKS, "{2}")(mine, model)
     begun = {"top": (0, MANY), **LINKS}  # as if there had been so many swaps
     for back in ((), (2,), (2, 1, 0)):
-        alone = call(next, interleavings([_taking(mine, 3, back)], begun))
+        alone = call(next, orders.interleavings([_taking(mine, 3, back)], begun))
         raised, pushes = alone.memory["top"][1] - MANY, len(back)
         due = f"3 swaps in `pop` and {pushes} in `push` change the tag by {raised}, and "
         must(raised == 3 + pushes, f"{due}{3 + pushes} is right: each of them raises it by one")
@@ -250,30 +256,26 @@ def _stack(mine: Any, _model: Any, number: int, back: tuple[int, ...], _words: s
     memory = {"top": getattr(mine, "start", None), **LINKS}
     threads = [_taking(mine, 1), _taking(mine, number, back)]
 
-    def packets(outcome: Outcome) -> tuple[str, list[str]]:
+    def packets(outcome: orders.Outcome) -> tuple[str, list[str]]:
         """The order, and packets of the threads and of one that takes those which are left."""
-        (rest,) = interleavings([_taking(mine, PACKETS + 1)], outcome.memory)
+        (rest,) = orders.interleavings([_taking(mine, PACKETS + 1)], outcome.memory)
         held = [p for owner in outcome.results for p in owner if p is not None or number < PACKETS]
         owned = [*held, *(p for p in rest.results[0] if p is not None)]
         return "".join("AB"[i] for i in outcome.order), sorted(map(str, owned))
 
     def all_orders() -> list[tuple[str, list[str]]]:
-        (used,) = interleavings([_taking(mine, 1, (0,))], memory)
+        (used,) = orders.interleavings([_taking(mine, 1, (0,))], memory)
         begun = used.memory if back else memory
-        return [
-            packets(o)
-            for o in interleavings(threads, begun, 2 if number == PACKETS else MOST_STEPS)
-        ]
+        most = 2 if number == PACKETS else orders.MOST_STEPS
+        return [packets(o) for o in orders.interleavings(threads, begun, most)]
 
     found = call(all_orders)
     wrong = [(order, owned) for order, owned in found if owned != [str(p) for p in range(PACKETS)]]
     if wrong:
         order, owned = wrong[0]
         due = f"in {len(wrong)} of {len(found)} orders, such as {order} of the steps of A and B, "
-        must(
-            "None" not in owned,
-            due + "`pop` gave up although a packet was there: look again instead",
-        )
+        gave_up = due + "`pop` gave up although a packet was there: look again instead"
+        must("None" not in owned, gave_up)
         must(False, due + "a packet got two owners, or was lost")
 
 
@@ -285,13 +287,15 @@ def check_bill(mine: Any, model: Any) -> None:
     _impatient()
     cases(_billed, [(9, 0), (40, 0)], "{} blocks")(kernel, model)
     cases(_billed, [(40, 2)], "a host that stops")(kernel, model)
+    cases(_billed, [(40, 0, True)], "a host that refuses some")(kernel, model)
 
 
-def _billed(kernel: agt.Kernel, _model: Any, blocks: int, stop_at: int) -> None:
+def _billed(kernel: agt.Kernel, _: Any, blocks: int, stop_at: int, refuses: bool = False) -> None:
     items, amounts = np.random.default_rng(4).integers(0, 50, (2, blocks)).astype(np.int32)
     items[-1] = 0  # which costs nothing
     right = PRICE * items.astype(np.uint64) * amounts.astype(np.uint64)
     costs, asked, together = agt.pin(np.full(blocks, 7, np.uint64)), list[int](), list[int]()
+    refused, left, packets = (items % 3 == 1) & refuses, 0, 64 if refuses else 8
 
     def prices(items: Any, *_: Any) -> Any:
         asked.extend(items.tolist())
@@ -300,46 +304,60 @@ def _billed(kernel: agt.Kernel, _model: Any, blocks: int, stop_at: int) -> None:
             raise LookupError("sold out")
         return PRICE * items
 
+    def price(asking: Any) -> Any:
+        if asking.a % 3 == 1:
+            raise agt.errors.CallRefusedError(13)
+        return prices(np.full(1, asking.a, np.uint64))[0]
+
     async def main() -> None:
+        nonlocal left
         given = await agt.zip(agt.h2d(agt.pin(items)), agt.h2d(agt.pin(amounts)))
-        async with agt.hostcalls(batch_handlers={16: prices}, packets=8) as host:
+        how: Any = {"handlers": {16: price}} if refuses else {"batch_handlers": {16: prices}}
+        async with agt.hostcalls(**how, packets=packets) as host:
             args = (*host.arrays, blocks, *given, agt.mapped(costs))
             with suppress(LookupError):
                 await host.run(kernel(*args, grid=blocks, block=1))
+                left = await packets_left(host, packets)
 
     call(main)
+    if stop_at or refuses:
+        due = "a block wrote down a cost although it got no answer, or only the number of an error: look at "
+        due += "what `hostcall` returns, or `hostcall_error`"
+        must(bool(((costs == 7) | ~refused & (costs == right)).all()), due)
     if stop_at:
-        due = "a block wrote down a cost although it got no answer: look at what `hostcall` returns"
-        must(bool(((costs == 7) | (costs == right)).all()), due)
         return
+    items = items[~refused]
     due = f"the host was asked {len(asked)} times, for {sorted(set(asked))[:6]}...: each block asks once, "
     must(sorted(asked) == sorted(items.tolist()), due + "for the price of its own item")
-    equal(costs, right)
+    equal(costs, np.where(refused, np.uint64(7), right))
     due = "the host was never asked by two blocks at a time: let each block ask for its own item, and no "
-    must(max(together) > 1, due + "block for others")
+    must(refuses or max(together) > 1, due + "block for others")
+    all_back(left, packets)
 
 
 def _batch(mine: Any, _model: Any, number: int) -> None:
-    """Right for any number of calls, and Python does not go from one to the next."""
+    """Right for any number of calls and each list of prices, and Python does not go from one to the next."""
     rng = np.random.default_rng(7)
-    prices = PRICE * rng.integers(1, 500, 64).astype(np.uint64)
-    a, b = rng.integers(0, 64, (2, number)).astype(np.uint64)
-    handler, steps = call(mine, prices), 0
+    lists = PRICE * rng.integers(1, 500, (2, 64)).astype(np.uint64)
+    handlers, steps = [call(mine, prices) for prices in lists], 0
 
     def trace(*_: object) -> Any:
         nonlocal steps
         steps += 1
         return trace
 
-    before = sys.gettrace()
-    sys.settrace(trace)
-    try:
-        got = call(handler, a, b, np.zeros(number, np.uint64))
-    finally:
-        sys.settrace(before)
-    equal(got, prices[a] * b)
-    due = f"Python takes {steps} steps, one call after the other: `prices[items]` gives all prices at once"
-    must(steps < max(number, 500), due)
+    for turn, which in ("first", 0), ("other handler's", 1), ("second", 0):
+        a, b = rng.integers(0, 64, (2, number)).astype(np.uint64)
+        before, steps = sys.gettrace(), 0
+        sys.settrace(trace)
+        try:
+            got = call(handlers[which], a, b, np.zeros(number, np.uint64))
+        finally:
+            sys.settrace(before)
+        with case(f"the {turn} batch"):
+            equal(got, lists[which][a] * b)
+        due = f"Python takes {steps} steps, one call after the other: `prices[items]` gives all at once"
+        must(steps < max(number, 500), due)
 
 
 # ------------------------------------------------------------------ the challenge
@@ -359,14 +377,9 @@ def check_pipeline(mine: Any, model: Any) -> float:
     return took
 
 
-LATE = (
-    "a packet is used after `hostcall_end`, and may be somebody else's by then: give it back last"
-)
+LATE = "a packet is used after `hostcall_end`, and may be somebody else's then: give it back last"
 ALONE = "there was no answer, and a packet is used: look at what `hostcall_wait` returns, each time"
-TURNS = (
-    "the file was right by luck: when threads take other turns, it is not. Is there a barrier between the "
-    "lanes that change the bytes and the one that asks?"
-)
+TURNS = "the file was right by luck: is there a barrier between those who change bytes and the one who asks?"
 NO_PACKET, ALL_ANSWERED = "0", "99"
 NONE = "`hostcall_begin` gives -1 where the host has stopped, and that is no packet: return then"
 
@@ -401,7 +414,7 @@ def _spied(mine: object, service: str) -> None:
 
 def _piped(kernel: agt.Kernel, _model: Any, size: int) -> float:
     device = _impatient()
-    text = bytes(np.random.default_rng(size).choice(list(b"abc defghijkxyz\n"), size).tolist())
+    text = bytes(np.random.default_rng(size).permutation(np.arange(size) % 256).tolist())
     with tempfile.TemporaryDirectory() as folder:
         old, new = Path(folder) / "log.txt", Path(folder) / "LOUD.TXT"
         old.write_bytes(text)

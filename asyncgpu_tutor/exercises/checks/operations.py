@@ -94,3 +94,17 @@ def step(
     """Launch a `step_kernel` on borrowed arrays, in blocks of `BLOCK` threads."""
     kernel = step_kernel(name)
     return kernel(x.size, a, b, x.borrow(), y.borrow().partition(BLOCK)).named(name)
+
+
+async def packets_left(host: Any, packets: int) -> int:
+    """How many of an office's packets can be had, within 500 us."""
+    taken, count = agt.pin(np.zeros(1, np.int32)), agt.Kernel(cuda("13_left"))
+    await host.run(count(*host.arrays, packets, agt.mapped(taken), grid=1, block=1))
+    return int(taken[0])
+
+
+def all_back(left: int, packets: int) -> None:
+    """All packets can be had."""
+    due = f"of {packets} packets {left} can be had in the end: who still holds one? It is given back when "
+    due += "its answer was read, and left when nobody wants the answer any more"
+    must(left == packets, due)

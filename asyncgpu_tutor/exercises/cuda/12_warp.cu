@@ -12,7 +12,7 @@ extern "C" __global__ void trial(unsigned int* mails, int* out) {
     if (threadIdx.x % 32 == 0) while (atomicAdd(turn, 0u) < warp) { }
     __syncwarp();
     unsigned int message = 0;
-    while (warp_take(mail, message) == PENDING) { }
+    while (warp_take(mail, message) == PENDING) { message = 0; }
     out[threadIdx.x] = (int)__shfl_xor_sync(0xffffffff, message, 1);
     if (threadIdx.x % 32 == 0) atomicAdd(turn, 1u);
 }

@@ -13,5 +13,8 @@ __device__ inline bool hostcall_done(const Hostcalls& h, int) {
 __device__ inline unsigned long long hostcall_answer(const Hostcalls& h, int) {
     return ((volatile unsigned long long*)h.mail)[2];
 }
-__device__ inline void hostcall_end(const Hostcalls& h, int) { }
+__device__ inline int hostcall_begin(const Hostcalls&) { return 0; }
+__device__ inline int hostcall_error(const Hostcalls&, int) { return 0; }
+__device__ inline void hostcall_end(const Hostcalls&, int) { }
+__device__ inline void hostcall_leave(const Hostcalls&, int) { }
 #define __threadfence __threadfence_block

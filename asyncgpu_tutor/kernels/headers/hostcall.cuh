@@ -67,7 +67,8 @@
 #define HOSTCALL_STOPPED 4   // whether a block has learnt that the host has stopped: so that others know
 #define HOSTCALL_HEAD 5      // words in all
 
-// The simulated device checks who may do what with a packet: 0 takes it, 1 asks, 2 reads the answer, 3 gives it back.
+// The simulated device checks who may do what with a packet: 0 takes it, 1 asks, 2 reads the answer, 3 gives it back,
+// 4 leaves it.
 // With HOSTCALL_UNCHECKED defined it does not, and a mistake has the consequences that it has on a GPU.
 #if defined(__SIMGPU__) && !defined(HOSTCALL_UNCHECKED)
 #define HOSTCALL_STEP(h, p, step) __simgpu_packet((h).mail + (p) * HOSTCALL_STATE, HOSTCALL_ASKED, step)
@@ -245,6 +246,7 @@ __device__ inline void hostcall_end(const Hostcalls& h, int p) {
 
 // Nobody waits for the answer any more. The host may still do what it was asked for.
 __device__ inline void hostcall_leave(const Hostcalls& h, int p) {
+    HOSTCALL_STEP(h, p, 4);
     hostcall_push(h, h.stacks + (unsigned)p % 2, p);
 }
 

@@ -325,7 +325,9 @@ def _leap(t: Team, m: Mask, slots: Mapping[int, int]) -> bool:
     t.hurried = False
     for slot, way in slots.items():
         value = t.array(t.slots[slot]).copy()
-        value[m.index] = _far(value, way) if way > 0 else 1
+        old, far = value[m.index].astype(np.int64), t.launch.limits.leap
+        end = _far(value, way) if way > 0 else 1
+        value[m.index] = end if far is None else np.clip(end, old - far, old + far)
         t.slots[slot] = value
     return True
 

@@ -43,6 +43,9 @@ class Limits:
 
     # Loop iterations that one batch of blocks, all its threads in lockstep, may take together.
     step_budget: int = 500_000
+    # Turns by which threads that count how long they wait leap where nobody will come. By default they leap
+    # until they give up; if it is limited, they leap once.
+    leap: int | None = None
     # Threads that run side by side. Affects speed and memory, and no result of a correct kernel.
     batch_lanes: int = 32768
     printed_lines: int = 10_000  # calls of printf that are kept; the ones beyond are counted only

@@ -28,6 +28,7 @@ class Blocks:
     _wanted: NDArray[np.int64]  # numbers of the blocks, in the order in which they begin
     _waiting: list[Team] = field(default_factory=list[Team])
     _first: int = 0  # of those that have not begun
+    _leapt: bool = False  # whether threads may leap no more
 
     def run(self) -> bool:
         """Run on: to the end of all of them, or as far as they come without somebody else.
@@ -47,7 +48,8 @@ class Blocks:
     def hurry(self) -> bool:
         """Run on where nobody else will ever write: threads that count how long they wait give up."""
         for team, group in self._spinning():
-            if group.patient:
+            if group.patient and not self._leapt:
+                self._leapt = self._launch.limits.leap is not None
                 team.resume, team.hurried = group.place, True
                 self._enter(team, team.waiters.take(group, group.bits))
                 return self.run()

@@ -249,6 +249,13 @@ def test_a_patient_loop_gives_up_but_not_while_somebody_comes(loop: str) -> None
     assert left(PATIENT % both, "k", 1, 2, 1, 2) == [1, 1]
 
 
+@pytest.mark.parametrize("loop", PATIENCE)
+def test_a_limited_leap_tells_how_patient_a_loop_is(loop: str) -> None:
+    assert left(PATIENT % loop, "k", 1, 2, 1, 2, leap=4_000_010) == [-1, -1]
+    with pytest.raises(errors.DeadlockError):
+        left(PATIENT % loop, "k", 1, 2, 1, 2, leap=3_999_900)
+
+
 def test_a_bound_that_is_never_reached_is_a_deadlock() -> None:
     endless = PATIENCE[0].replace("4000000u", "4000000000u")
     with pytest.raises(errors.DeadlockError):

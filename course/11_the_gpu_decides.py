@@ -9,7 +9,7 @@
 #
 # | | |
 # |---|---|
-# | Time | 55 minutes, and 45 for the encores |
+# | Time | 55 minutes, and 65 for the encores |
 # | You need | [04_combinators](04_combinators.ipynb), [09_cuda_graphs](09_cuda_graphs.ipynb) and, from [07_async_mlp](07_async_mlp.ipynb), what a barrier is. You do not need a GPU |
 
 # %% id=setup

@@ -9,7 +9,7 @@
 #
 # | | |
 # |---|---|
-# | Time | 60 minutes, and 20 for the encores |
+# | Time | 60 minutes, and 35 for the encores |
 # | You need | [06_await](06_await.ipynb) and [11_the_gpu_decides](11_the_gpu_decides.ipynb). You do not need a GPU |
 
 # %% id=setup

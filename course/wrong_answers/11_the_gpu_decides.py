@@ -1385,7 +1385,7 @@ __device__ void meet(unsigned int* gate)
 """
 
 
-# %% id=11-again cause="thread (1, 0, 0) reads 'x'[65]"
+# %% id=11-again cause="a thread left a meeting before all blocks had come"
 MEET_AGAIN = r"""
 __device__ void meet(unsigned int* gate)
 {
@@ -1409,7 +1409,7 @@ __device__ void meet(unsigned int* gate)
 """
 
 
-# %% id=11-again cause="and somebody held up in `meet`, kernel 'trial'"
+# %% id=11-again cause="and somebody held up in `meet`, a block waits for a meeting that is over"
 MEET_AGAIN = r"""
 __device__ void meet(unsigned int* gate)
 {
@@ -1434,7 +1434,7 @@ __device__ void meet(unsigned int* gate)
 """
 
 
-# %% id=11-again cause="and somebody held up in `meet`, kernel 'trial'"
+# %% id=11-again cause="and somebody held up in `meet`, a block waits for a meeting that is over"
 MEET_AGAIN = r"""
 __device__ void meet(unsigned int* gate)
 {

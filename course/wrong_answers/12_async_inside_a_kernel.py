@@ -1361,7 +1361,7 @@ __device__ void leave(unsigned int* door)
 """
 
 
-# %% id=12-door cause="'pair'"
+# %% id=12-door cause="two were in at the same time"
 DOOR = r"""
 #include <cuda/atomic>
 using Word = cuda::atomic_ref<unsigned int, cuda::thread_scope_device>;

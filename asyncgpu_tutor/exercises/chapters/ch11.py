@@ -14,7 +14,7 @@ import numpy as np
 
 import asyncgpu_tutor as agt
 from asyncgpu_tutor.exercises.checks import schedule, trials
-from asyncgpu_tutor.exercises.checks.device_code import left_by, of_array
+from asyncgpu_tutor.exercises.checks.device_code import about, left_by
 from asyncgpu_tutor.exercises.checks.operations import cuda
 from asyncgpu_tutor.exercises.checks.results import Array, as_kernel, brief, equal, left_in
 from asyncgpu_tutor.exercises.checks.trials import cases, hasty, in_late_memory, returned, runs
@@ -216,8 +216,10 @@ def _queue(mine: Any, _model: Any, jobs: int, blocks: int, begun: int) -> None:
 
 # ------------------------------------------------------------------ who is last, and a gate
 EARLY = "a thread went on from a meeting, and can't rely on what others wrote before it: "
+OVER = "a block waits for a meeting that is over: "
 TOO_SOON = "`last` said true to a thread that can't rely on what others wrote: "
-GATES = [(3, 64, 0, ""), (1, 32, 5, ""), (4, 32, 2**32 - 2, ", and somebody held up in `meet`")]
+SLOW = 2**32 - 2, ", and somebody held up in `meet`"
+GATES = [(3, 64, 0, ""), (1, 32, 7, ""), (3, 32, 5, ""), (4, 32, *SLOW)]
 
 
 def _last(mine: Any, _model: Any, blocks: int, threads: int) -> None:
@@ -225,7 +227,7 @@ def _last(mine: Any, _model: Any, blocks: int, threads: int) -> None:
     arrived, none, files = np.zeros(1, np.uint32), np.zeros(1, np.int32), ("", "11_last")
     parts = np.zeros(blocks * threads, np.int32)
     for launch in (1, 2):
-        with case(f"launch {launch}"), of_array("parts", TOO_SOON):
+        with case(f"launch {launch}"), about("'parts'", TOO_SOON):
             args = parts.size, parts, arrived, none
             arrived, told = left_by("LAST", mine, files, args, (1, 2), blocks, threads)
             why = "all of the block that came last, and nobody else"
@@ -235,8 +237,8 @@ def _last(mine: Any, _model: Any, blocks: int, threads: int) -> None:
 def _again(mine: Any, _model: Any, blocks: int, threads: int, begun: int, held_up: str) -> None:
     """Six meetings at one gate. What is written before each, all blocks read behind it."""
     x, gate = np.zeros(blocks * threads, np.int32), np.array([0, begun], np.uint32)
-    files, args = ("11_gate_slow" if held_up else "", "11_gate"), (x.size, x, gate, 0 * x[:1])
-    with of_array("x", EARLY):
+    files, args = [held_up and "11_gate_slow", "11_gate"], (x.size, begun > 0, x, gate, 0 * x[:1])
+    with about("'x'", EARLY), about("__trap()", OVER):
         (early,) = left_by("MEET_AGAIN", mine, files, args, (2,), blocks, threads)
     must(not early[0], "a thread left a meeting before all blocks had come")
 

@@ -12,7 +12,7 @@ import numpy as np
 
 import asyncgpu_tutor as agt
 from asyncgpu_tutor.exercises.checks import trials
-from asyncgpu_tutor.exercises.checks.device_code import all_lanes, left_by, of_array
+from asyncgpu_tutor.exercises.checks.device_code import about, all_lanes, left_by
 from asyncgpu_tutor.exercises.checks.operations import cuda
 from asyncgpu_tutor.exercises.checks.results import Array
 from asyncgpu_tutor.exercises.checks.trials import cases, counted, in_late_memory
@@ -192,13 +192,13 @@ def check_door(mine: Any, model: Any) -> None:
         due = f"somebody is in, and two more calls of `enter` leave the door at {found[2]}: it should stay "
         must(found[2] == 1, due + "at 1, or it opens after enough looks")
         must(found[3] == 1, "`leave` was called, and `enter` says PENDING")
-    cases(_door, [(2, 32), (3, 64)], "{0:block} of {1:thread}")(mine, model)
+    cases(_door, [(2, 32), (3, 32), (3, 64)], "{0:block} of {1:thread}")(mine, model)
 
 
 def _door(mine: Any, _model: Any, blocks: int, threads: int) -> None:
     """What each does to two numbers, it does alone: one counts, and the other adds up the counts."""
-    args = np.zeros(1, np.uint32), np.zeros(2, np.int32)
-    with of_array("pair", "", ORDERS):
+    args: Any = np.zeros(1, np.uint32), blocks > 2, np.zeros(2, np.int32)
+    with about("'pair'", "", ORDERS):
         found = _out("DOOR", mine, "door", *args, grid=blocks, block=threads)
     visits = 2 * blocks * threads // 32
     due = f"{visits} visits left a count of {found[0]}: two were in at the same time"

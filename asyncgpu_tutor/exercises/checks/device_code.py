@@ -78,18 +78,18 @@ def in_own_lines(check: Callable[[Any, Any], T]) -> Callable[[Any, Any], T]:
 
 
 @contextmanager
-def of_array(name: str, begin: str, end: str = "") -> Generator[None]:
-    """Put whatever is rejected in the block, and says something of this array, between these words."""
+def about(sign: str, begin: str, end: str = "") -> Generator[None]:
+    """Put whatever is rejected in the block, and has this sign in its cause, between these words."""
     try:
         yield
     except Rejected as rejected:
-        if f"'{name}'" in rejected.cause:
+        if sign in rejected.cause:
             rejected.cause = begin + rejected.cause + end
         raise
 
 
 def left_by(
-    name: str, mine: object, files: tuple[str, str], args: Any, places: Sequence[int], *shape: int
+    name: str, mine: object, files: Sequence[str], args: Any, places: Sequence[int], *shape: int
 ) -> tuple[Array, ...]:
     """What a kernel `trial` leaves in these arrays, with the answer between two files of `cuda`.
 

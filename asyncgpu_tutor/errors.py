@@ -29,7 +29,7 @@
          ├─ CollectiveError         ranks of a group disagree, or one of them did not come
          ├─ UpstreamError           an operation that this one waited for had failed
          ├─ StreamRaceError         two operations touch one array, and nothing orders them
-         ├─ HostBufferError         a host array was changed while a copy was reading it
+         ├─ HostBufferError         a host array was changed or read while a copy was at it
          ├─ ReferenceMismatchError  a kernel does not do what its reference in NumPy does
          └─ KernelFault             names kernel, line, block and thread where known
              ├─ OutOfBoundsError
@@ -275,7 +275,7 @@ class StreamRaceError(DeviceError):
 
 
 class HostBufferError(DeviceError):
-    """A host array was changed while a copy or a kernel may have been using it."""
+    """A host array was changed or read while a copy or a kernel may have been using it."""
 
 
 class ReferenceMismatchError(DeviceError):

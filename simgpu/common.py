@@ -3,13 +3,64 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, cast
 
+import numpy as np
 import numpy.typing as npt
 
 HostBuffer = npt.NDArray[Any]
 Dim3 = tuple[int, int, int]
 Kind = Literal["kernel", "memset", "h2d", "d2h", "d2d", "peer", "call", "wait", "work"]
+
+
+def _reading(name: str) -> Any:
+    """A method of NumPy's arrays that reads all of them."""
+
+    def read(self: Pinned, *args: Any, **more: Any) -> Any:
+        return getattr(self.plain(), name)(*args, **more)
+
+    return read
+
+
+class Pinned(np.ndarray[Any, Any]):
+    """A NumPy array, or a view of one, that calls `look` before it is read.
+
+    NumPy lets us see arithmetic and reductions, single elements, and the methods below. Whatever goes by the
+    address of the bytes (``np.asarray(x)``, a memoryview, another library) is not seen.
+    """
+
+    look: Any
+
+    def __array_finalize__(self, obj: object) -> None:
+        self.look = getattr(obj, "look", None)
+
+    def plain(self) -> Any:
+        """The same bytes as a plain array, about to be read."""
+        found = self.view(np.ndarray)
+        if self.look is not None:
+            self.look(found)
+        return found
+
+    def __array_ufunc__(
+        self, ufunc: Any, method: str, *args: Any, out: Any = (), **more: Any
+    ) -> Any:
+        if out:
+            more["out"] = tuple(x.view(np.ndarray) if isinstance(x, Pinned) else x for x in out)
+        got = getattr(ufunc, method)(
+            *[x.plain() if isinstance(x, Pinned) else x for x in args], **more
+        )
+        return out[0] if len(out) == 1 else got  # so that += leaves it what it is
+
+    def __getitem__(self, index: Any) -> Any:
+        found: Any = super().__getitem__(index)
+        if self.look is not None and np.isscalar(found):
+            one = cast(Any, index if isinstance(index, tuple) else (index,))
+            self.look(self.view(np.ndarray)[(*one, ...)])
+        return found
+
+    __repr__, __str__, __reduce_ex__ = map(_reading, ("__repr__", "__str__", "__reduce_ex__"))
+    tolist, tobytes, item, copy = map(_reading, ("tolist", "tobytes", "item", "copy"))
+    astype, argmax, argmin, dot = map(_reading, ("astype", "argmax", "argmin", "dot"))
 
 
 class Caller:

@@ -228,6 +228,7 @@ class Device:
         """The memory of a whole pinned array, as a kernel sees it."""
         room = self.machine.room_of(host)
         cells = GlobalMemory(host.nbytes, name, room)
+        cells.looked = self.machine.looks.setdefault(id(room), cells.looked)
         return self.memory_of(cells, self.heap.address(host.nbytes))
 
     def is_pinned(self, array: HostBuffer) -> bool:
@@ -463,8 +464,8 @@ class Device:
     def _touch(self, piece: Piece, shared: Sequence[HostUse], access: Access, now: Clock) -> None:
         """Note what it reads and writes; what is refused has touched nothing, so the host's comes first."""
         try:
-            for array, name, writes, _ in shared:
-                self.machine.host_history.touch(array, name, access, now, writes=writes)
+            for use in shared:
+                self.machine.host_history.touch(*use, access, now)
             for memory in piece.reads:
                 memory.history.read(memory.cells, access, now)
             for number, memory in enumerate(piece.writes):

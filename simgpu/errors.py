@@ -74,7 +74,7 @@ class StreamRaceError(DeviceError):
 
 
 class HostBufferError(DeviceError):
-    """A host array was changed while a copy or a kernel may have been using it."""
+    """A host array was changed or read while a copy or a kernel may have been using it."""
 
 
 class ReferenceMismatchError(DeviceError):

@@ -6,6 +6,7 @@ import math
 import threading
 import time
 import weakref
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import wraps
@@ -14,7 +15,7 @@ from zlib import crc32
 
 import numpy as np
 
-from simgpu.common import HostBuffer
+from simgpu.common import HostBuffer, Pinned
 from simgpu.engine import Engine
 from simgpu.errors import DeviceError, HostBufferError, UsageError
 from simgpu.links import Wiring
@@ -97,6 +98,8 @@ class Machine:
         self._done = Clock()  # the work that is complete, known or not
         self.engine = Engine()
         self._pinned: dict[int, weakref.ref[HostBuffer]] = {}
+        # For each array that a kernel can see, by the `id` of its room: see `GlobalMemory.looked`.
+        self.looks = weakref.WeakValueDictionary[int, deque[tuple[int, int]]]()
         self.calls = 0  # of the host, to any of its devices
         self.host_history = HostHistory()
         self._lent: list[_Lent] = []
@@ -148,7 +151,17 @@ class Machine:
         key = id(room)
         known = self._pinned
         known[key] = weakref.ref(room, lambda _: known.pop(key, None))
-        return room[:nbytes].view(dtype).reshape(shape)
+        array = room[:nbytes].view(dtype).reshape(shape).view(Pinned)
+        array.look = self.look
+        return array
+
+    def look(self, array: HostBuffer) -> None:
+        """The host reads an array: `HostBufferError` if a device may still be writing it."""
+        self.host_history.look(array)
+        room = self._pinned_room(array) if self.looks else None
+        if room is not None and (known := self.looks.get(id(room))) is not None:
+            start, begins = (x.__array_interface__["data"][0] for x in (array, room))
+            known.append((start - begins, start - begins + array.nbytes))
 
     def room_of(self, array: HostBuffer) -> HostBuffer:
         """The bytes of a whole pinned array, and its padding."""

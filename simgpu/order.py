@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from simgpu.common import HostBuffer
 from simgpu.cuda_c import GlobalMemory
-from simgpu.errors import StreamRaceError
+from simgpu.errors import HostBufferError, StreamRaceError
 
 Key = tuple[int, int]  # device, stream
 
@@ -146,6 +146,7 @@ class _HostUse:
 
     access: Access
     writes: bool
+    alone: bool  # whether the host has to leave them alone meanwhile
     # `start` and `stop`: addresses; and whose they are, which may go meanwhile.
     start: int
     stop: int
@@ -162,14 +163,14 @@ class HostHistory:
         self._uses: list[_HostUse] = []
 
     def touch(
-        self, array: HostBuffer, name: str, access: Access, now: Clock, *, writes: bool
+        self, array: HostBuffer, name: str, writes: bool, alone: bool, access: Access, now: Clock
     ) -> None:
         """Note that a device reads or writes a contiguous array; `StreamRaceError` as for a `History`."""
         owner = array
         while isinstance(owner.base, np.ndarray):
             owner = owner.base
         start = array.__array_interface__["data"][0]
-        use = _HostUse(access, writes, start, start + array.nbytes, weakref.ref(owner))
+        use = _HostUse(access, writes, alone, start, start + array.nbytes, weakref.ref(owner))
         self._uses = [other for other in self._uses if other.owner() is not None]
         for other in self._uses:
             apart = use.stop <= other.start or other.stop <= use.start
@@ -178,6 +179,16 @@ class HostHistory:
             did, does = ("writes" if u.writes else "reads" for u in (other, use))
             raise _race(f"the host array of {name!r}", other.access, did, access, does)
         self._uses.append(use)
+
+    def look(self, array: HostBuffer) -> None:
+        """The host reads an array: `HostBufferError` if a device may still be writing there."""
+        start = array.__array_interface__["data"][0]
+        for use in self._uses if array.flags.forc else ():
+            if use.writes and use.alone and start < use.stop and use.start < start + array.nbytes:
+                raise HostBufferError(
+                    f"the host reads an array that {use.access.what} may still be writing: wait for that "
+                    "first, by await, sync() or stream.synchronize(), and read then"
+                )
 
     def withdraw(self, access: Access) -> None:
         """This work was refused, and does nothing."""

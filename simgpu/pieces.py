@@ -111,7 +111,7 @@ def upload(
     Pageable memory is read now: the host copies it into a staging buffer, for `staging_us`.
     """
     target = as_memory(memory)
-    source = host.reshape(-1).view(np.uint8)
+    source = np.asarray(host).reshape(-1).view(np.uint8)
     if not pinned:
         source = source.copy()
 
@@ -130,7 +130,7 @@ def upload(
 def download(spec: DeviceSpec, host: HostBuffer, memory: object) -> Piece:
     """Copy the start of `memory` to a C-contiguous host array."""
     source = as_memory(memory)
-    target = host.reshape(-1).view(np.uint8)
+    target = np.asarray(host).reshape(-1).view(np.uint8)
 
     def write() -> None:
         target[:] = source.cells.data[: target.nbytes]

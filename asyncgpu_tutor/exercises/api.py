@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from contextvars import Context
 from difflib import get_close_matches
 from itertools import pairwise
-from typing import Any
+from typing import Any, cast
 
 import asyncgpu_tutor as agt
 from asyncgpu_tutor.exercises import answers, progress_file
@@ -18,6 +18,7 @@ from asyncgpu_tutor.exercises.names_of_other_cells import strays
 from asyncgpu_tutor.exercises.outcome import Outcome, Words, rejection
 from asyncgpu_tutor.exercises.patience import not_for_ever
 from asyncgpu_tutor.exercises.sandbox import private_device, told
+from asyncgpu_tutor.exercises.second_time import ask_again
 
 ADVERSARIES = (1, 2, 3, 4, 5)
 FAR = "your answer gives or does something so far from the task that the check can't even look at it ({})"
@@ -187,13 +188,15 @@ def _try(exercise: Exercise, answer: object) -> float | None:
     due = "nothing of it ran: an `async def` runs when somebody awaits it, and here nobody does. Write it "
     due += "with `def`, and without `await`"
     must(later(model) or not inspect.isfunction(model) or not later(answer), due)
-    tries = [(exercise.check, None), *((exercise.hostile, seed) for seed in ADVERSARIES)]
-    scores: list[float | None] = []
-    for check, seed in tries:
-        words = f"a device that takes its time (adversary {seed})" if seed else ""
+    with private_device(), told(FAR), not_for_ever():
+        score = exercise.check(answer, model)
+    if inspect.isfunction(answer):
+        ask_again(exercise, answer, model)
+    for seed in ADVERSARIES if exercise.hostile else ():
+        words = f"a device that takes its time (adversary {seed})"
         with private_device(adversary=seed), case(words), told(FAR), not_for_ever():
-            scores.append(check and check(answer, model))
-    return scores[0]
+            cast(Any, exercise).hostile(answer, model)
+    return score
 
 
 def _find(name: str) -> Exercise:

@@ -6,12 +6,12 @@ import signal
 import threading
 import time
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from pathlib import Path
 
 from asyncgpu_tutor.exercises.exercise import Rejected
 
-# Of work by this process, of which right answers need 3 at most; it may take three times as long, since other
-# processes work, too, and answers may sleep.
+# At work or asleep, of which right answers need 3 at most; while others have the cores, three times that.
 SECONDS = 6.0
 TICK = 0.25  # seconds from look to look
 
@@ -20,18 +20,30 @@ class _TooLong(KeyboardInterrupt):
     """Raised in the learner's code. As an interrupt it ends whatever the device and asyncio do."""
 
 
+def _queued() -> float:
+    """The seconds for which threads of this process had work and no core. Only Linux counts them; else 0."""
+    with suppress(OSError):  # of a thread that has just ended
+        stats = Path("/proc/self/task").glob("*/schedstat")
+        return sum(int(file.read_text().split()[1]) for file in stats) * 1e-9
+    return 0.0
+
+
 @contextmanager
 def not_for_ever() -> Generator[None]:
-    """Reject an answer that is still at work in the block after `SECONDS`, or asleep after three times that.
+    """Reject an answer that is still at work, or asleep, after `SECONDS` in which it could have a core.
 
     A browser and Windows have no timer for it, and it goes off in the main thread only.
     """
     begun, start, interrupted = time.process_time(), time.monotonic(), False
+    queued, last = 0.0, _queued()
 
     def look(*_: object) -> None:
-        nonlocal interrupted
+        nonlocal interrupted, queued, last
+        now = _queued()
+        queued, last = queued + max(now - last, 0.0), now
         worked, passed = time.process_time() - begun, time.monotonic() - start
-        if max(worked, passed / 3) > SECONDS and not interrupted:
+        own = passed - queued if now else 0.0
+        if max(worked, own, passed / 3) > SECONDS and not interrupted:
             interrupted = True
             raise _TooLong
 

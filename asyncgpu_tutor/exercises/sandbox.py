@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import sys
 import threading
 import time
 from collections.abc import AsyncGenerator, Callable, Generator, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import ExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from typing import Any, TypeVar, cast
@@ -127,7 +128,12 @@ def call(function: Callable[..., Any], *args: Any) -> Any:
         given = [cast(Any, arg).copy() if isinstance(arg, list) else arg for arg in args]
         result = function(*given)
         if inspect.iscoroutine(result):
-            with patch.object(time, "sleep", partial(_nap, time.sleep, threading.get_ident())):
+            sleep, nap = time.sleep, partial(_nap, time.sleep, threading.get_ident())
+            modules = time, sys.modules["__main__"], inspect.getmodule(function)
+            with ExitStack() as renamed:  # by whatever name a cell has it
+                for place in {id(m): m for m in modules if m is not None}.values():
+                    for name in [name for name, known in vars(place).items() if known is sleep]:
+                        renamed.enter_context(patch.object(place, name, nap))
                 result = completed(result)
         lists = [i for i, arg in enumerate(args) if isinstance(arg, list)]
         due = "your function takes things out of its caller's list: go through it with a `for` instead"
@@ -162,7 +168,7 @@ def observe(function: Callable[..., Any], *args: Any) -> Observed:
 
 def held(result: Any) -> Any:
     """A result with copies of its arrays, of which a copy from the device may still be writing some."""
-    return in_containers(lambda x: cast(Any, x).copy() if isinstance(x, np.ndarray) else x, result)
+    return in_containers(lambda x: np.array(x) if isinstance(x, np.ndarray) else x, result)  # pyright: ignore[reportUnknownArgumentType, reportUnknownLambdaType]
 
 
 # What is said of an error beside its own first line, for which `{}` stands.
@@ -188,6 +194,8 @@ def told(usual: str = "{}") -> Generator[None]:
         raise
     except BaseException as error:  # a learner's code may raise anything
         said = next((said for kind, said in _CAUSES if isinstance(error, kind)), usual)
+        if said is _ELSEWHERE and len(getattr(agt.current_device(), "fleet", ())) > 1:
+            said = usual  # more likely from another device of the check's
         raise Rejected(said.format(one_line(error))) from error
 
 

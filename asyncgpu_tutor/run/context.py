@@ -232,7 +232,7 @@ class ExecutionContext:
         elif self._user is not None:
             memory.stream = self._user
         if out is None:
-            host = self._work.pinned(array.shape, array.dtype)
+            host = np.asarray(self._work.pinned(array.shape, array.dtype))
         else:
             check_out(array, out)
             host = out

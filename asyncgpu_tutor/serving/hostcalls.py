@@ -86,7 +86,7 @@ class Hostcalls:
         self._batch_handlers = services.together(self._device, batch_handlers)
         self._stacks = min(packets, 64)
         sizes = packets * np.cumsum([PER_STATE, PER_PACKET, nbytes // 8])
-        mail: services.Words = pinned(int(sizes[-1]) + 1, np.uint64)
+        mail: services.Words = np.asarray(pinned(int(sizes[-1]) + 1, np.uint64))
         mail[:] = 0
         states, rows, data, self._given_up = np.split(mail, sizes)
         self._mail = mail

@@ -100,7 +100,7 @@ class Lane(Generic[T]):
         # `readinto` and its kind return how many bytes they have written.
         if written is None or isinstance(written, int):
             return
-        if type(written) is not np.ndarray or not np.may_share_memory(written, slot):
+        if not issubclass(type(written), np.ndarray) or not np.may_share_memory(written, slot):
             if inspect.iscoroutine(written):
                 written.close()
             raise UsageError(

@@ -208,3 +208,45 @@ async def with_heartbeat(op, beat):
         return await task
     finally:
         beating.cancel()
+
+
+# %% id=06-prepare
+async def pipeline(n, prepare, process):
+    """A group of tasks, out of which an error comes in a group."""
+    async with asyncio.TaskGroup() as group:
+        tasks, x = [], prepare(0)
+        for i in range(n):
+            tasks.append(group.create_task(run(process(x))))
+            await asyncio.sleep(0)
+            if i + 1 < n:
+                x = prepare(i + 1)
+            await asyncio.wait([tasks[-1]])
+    return [task.result() for task in tasks]
+
+
+async def run(op):
+    return await op
+
+
+# %% id=06-feed
+async def feed(n, prepare, process, use):
+    """An error that says which batch it was; what is still under way is cancelled."""
+    waiting = []
+
+    async def finish(i, task):
+        try:
+            use(await task)
+        except agt.DeviceError as error:
+            raise RuntimeError(f"batch {i} failed") from error
+
+    try:
+        for i in range(n):
+            waiting.append((i, agt.spawn(process(prepare(i)))))
+            await asyncio.sleep(0)
+            if len(waiting) == 2:
+                await finish(*waiting.pop(0))
+        for one in waiting:
+            await finish(*one)
+    finally:
+        for _, task in waiting:
+            task.cancel()

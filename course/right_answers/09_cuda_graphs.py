@@ -138,3 +138,16 @@ def break_even(make, stream):
     while capture + number * again >= number * call:
         number += 1
     return number
+
+
+# %% id=09-token-loop
+async def run_tokens(graph, x, tokens):
+    """An error of a token that says which one it was."""
+    results = []
+    for i, token in enumerate(tokens):
+        try:
+            graph.update(agt.memcpy(x.borrow(), token))
+            results.append((await graph.launch()).copy())
+        except agt.DeviceError:
+            raise ValueError(f"token {i}") from None
+    return results

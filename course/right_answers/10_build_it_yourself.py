@@ -82,3 +82,51 @@ def overlap(*ops):
         return tuple(results)
 
     return enqueue
+
+
+# %% id=10-shared
+def shared(op):
+    """On the stream of the source nobody has to wait."""
+    known = []
+
+    def enqueue(context):
+        if not known:
+            known.append((op(context), context.stream, context.stream.record()))
+        result, home, event = known[0]
+        if context.stream is not home:
+            context.stream.wait_event(event)
+        return result
+
+    return enqueue
+
+
+# %% id=10-overlap
+def overlap(*ops):
+    """The first arm stays where it is, and who fails joins the others all the same."""
+
+    def enqueue(context):
+        begun = context.stream.record()
+        arms = [context, *(context.fork() for _ in ops[1:])]
+        try:
+            for arm in arms[1:]:
+                arm.stream.wait_event(begun)
+            return tuple([op(arm) for op, arm in zip(ops, arms)])
+        finally:
+            for arm in arms[1:]:
+                context.stream.wait_event(arm.stream.record())
+
+    return enqueue
+
+
+# %% id=10-and-then
+def and_then(op, f):
+    def enqueue(context):
+        for step in (op, f):
+            try:
+                result = step(context) if step is op else step(result)(context)
+            except Exception as error:
+                error.add_note("in a chain")
+                raise
+        return result
+
+    return enqueue

@@ -236,6 +236,44 @@ def pagerank(sources, weight):
     return op.last().to_host().sync()
 
 
+# %% id=11-meet
+MEET = r"""
+__device__ void meet(unsigned int* arrived, unsigned int goal)
+{
+    __syncthreads();
+    if (threadIdx.x == 0) {
+        __threadfence();
+        atomicAdd(arrived, 1);
+        unsigned int looks = 0;
+        while ((int)(goal - atomicAdd(arrived, 0)) > 0) {
+            if (++looks > 10000000) __trap();
+        }
+        __threadfence();
+    }
+    __syncthreads();
+}
+"""
+
+
+# %% id=11-meet
+MEET = r"""
+__device__ void meet(unsigned int* arrived, unsigned int goal)
+{
+    __syncthreads();
+    if (threadIdx.x == 0) {
+        __threadfence();
+        atomicAdd(arrived, 1);
+        unsigned int looks = 0;
+        while (*(volatile unsigned int*)arrived < goal) {
+            if (++looks > 10000000) __trap();
+        }
+        __threadfence();
+    }
+    __syncthreads();
+}
+"""
+
+
 # %% id=11-last
 # `atomicInc` sets the counter back by itself.
 LAST = r"""

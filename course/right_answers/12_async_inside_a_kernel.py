@@ -128,6 +128,20 @@ __device__ void send(unsigned int* tail, unsigned int* full, unsigned int* value
 """
 
 
+# %% id=12-warp
+WARP_TAKE = r"""
+__device__ Poll warp_take(unsigned int* mail, unsigned int& message)
+{
+    unsigned int found = 0;
+    int state = PENDING;
+    if (threadIdx.x % 32 == 0) state = take(mail, found);
+    state = __shfl_sync(0xffffffff, state, 0);
+    if (state == READY) message = __shfl_sync(0xffffffff, found, 0);
+    return (Poll)state;
+}
+"""
+
+
 # %% id=12-together
 TOGETHER = r"""
 template <typename Future>

@@ -362,3 +362,38 @@ __global__ void ask(volatile unsigned* mail, int n, unsigned* out)
     }
 }
 """
+
+
+# %% id=13-batch
+def price_all(prices):
+    def handler(items, amounts, _):
+        amounts *= prices[items]
+        return amounts
+
+    return handler
+
+
+# %% id=13-pipeline
+PIPELINE = r"""
+#include "hostcall.cuh"
+__global__ void pipeline(unsigned long long* mail, unsigned long long* stack, int pieces, int size)
+{
+    Hostcalls host = hostcalls(mail, stack);
+    if (threadIdx.x > 0) return;
+    for (int piece = blockIdx.x; piece < pieces; piece += gridDim.x) {
+        int p = hostcall_begin(host);
+        if (p < 0) return;
+        char* bytes = hostcall_bytes(host, p);
+        hostcall_ask(host, p, HOSTCALL_READ, 0, piece * size, size);
+        bool ok = hostcall_wait(host, p);
+        if (!ok) return;
+        int n = (int)hostcall_answer(host, p);
+        for (int i = 0; i < n; ++i)
+            if ((bytes[i] | 32) >= 'a' && (bytes[i] | 32) <= 'z') bytes[i] &= ~32;
+        hostcall_ask(host, p, HOSTCALL_WRITE, 1, piece * size, n);
+        ok = hostcall_wait(host, p);
+        if (!ok) return;
+        hostcall_end(host, p);
+    }
+}
+"""

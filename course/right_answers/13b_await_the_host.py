@@ -265,7 +265,7 @@ __global__ void ahead(unsigned long long* mail, unsigned long long* stack, int p
         Ask& mine = two[k % 2];
         Ask& next = two[(k + 1) % 2];
         block_on(mine);
-        if (mine.error != 0) return;
+        if (mine.error != 0) { mine.end(); return; }
         if (k + 1 < pieces) {
             next = ask_keeping(host, 16, k + 1, 0, 0);
             next.poll();

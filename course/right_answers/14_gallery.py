@@ -206,3 +206,36 @@ __device__ void done(Queue queue)
     atomicAdd(queue.open, -1);
 }
 """
+
+
+# %% id=14-grep
+GREP = r"""
+extern "C" __global__ void grep(
+    int n, const unsigned char* text, unsigned char letter, int* places, int* count)
+{
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    bool yes = i < n && text[i] == letter;
+    unsigned int votes = __ballot_sync(0xffffffffu, yes);
+    if (votes == 0) return;
+    int lane = threadIdx.x % 32, first = 31 - __clz(votes), slot = 0;
+    if (lane == first) slot = atomicAdd(count, __popc(votes));
+    slot = __shfl_sync(0xffffffffu, slot, first);
+    if (yes) places[slot + __popc(votes & ((1u << lane) - 1))] = i;
+}
+"""
+
+
+# %% id=14-grep
+GREP = r"""
+extern "C" __global__ void grep(
+    int n, const unsigned char* text, unsigned char letter, int* places, int* count)
+{
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    bool yes = i < n && text[i] == letter;
+    unsigned int votes = __ballot_sync(0xffffffffu, yes);
+    int lane = threadIdx.x % 32, first = __ffs(votes) - 1, slot = 0;
+    if (lane == first) slot = atomicAdd(count, __popc(votes));
+    slot = __shfl_sync(0xffffffffu, slot, first);
+    if (yes) places[slot + __popc(votes & ((1u << lane) - 1))] = i;
+}
+"""

@@ -98,4 +98,4 @@ def advance(group, rank, old, halo, new, spread):
     up = [group.recv(below, rank + 1)] if rank < last else []
     up += [group.send(top, rank - 1)] if rank > 0 else []
     edges = [spread(above, top, middle, new[0]), spread(middle, bottom, below, new[2])]
-    return agt.overlap(agt.zip(*down, *up).and_then(lambda _: agt.zip(*edges)), spread(top, middle, bottom, new[1]))
+    return agt.overlap(spread(top, middle, bottom, new[1]), agt.zip(*down, *up).and_then(lambda _: agt.zip(*edges)))

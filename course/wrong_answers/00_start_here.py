@@ -179,3 +179,9 @@ def waited(trace):
 def waited(trace):
     w = sorted((s.start, s.end) for s in trace if s.kind == "wait")
     return float(sum(b - a for a, b in w[:50]))
+
+
+# %% id=00-both cause="the array has dtype float64, and should have float32"
+async def both(first, second):
+    a, b = await asyncio.gather(first, second)
+    return a.astype(np.float64), b.astype(np.float64)

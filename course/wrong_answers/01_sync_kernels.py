@@ -890,3 +890,33 @@ extern "C" __global__ void my_matvec(unsigned int m, unsigned int n, const float
     if (row < m) { float t = 0.0f; for (unsigned char j = 0; j < n; j++) t += a[row * n + j] * x[j]; y[row] = t; }
 }
 """)
+
+
+# %% id=01-copy cause="with 70,000 elements, no thread wrote element 65536"
+my_copy = agt.Kernel(r"""
+extern "C" __global__ void my_copy(unsigned int n, const float* x, float* y)
+{
+    unsigned short i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) y[i] = x[i];
+}
+""")
+
+
+# %% id=01-copy cause="with an output that is full of nan before the launch, element 0 is nan"
+my_copy = agt.Kernel(r"""
+extern "C" __global__ void my_copy(unsigned int n, const float* x, float* y)
+{
+    unsigned int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) y[i] = y[i] * 0.0f + x[i];
+}
+""")
+
+
+# %% id=01-add cause="with an output that is full of nan before the launch, element 0 is nan"
+my_add = agt.Kernel(r"""
+extern "C" __global__ void my_add(unsigned int n, const float* x, const float* y, float* z)
+{
+    unsigned int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) z[i] = z[i] * 0.0f + x[i] + y[i];
+}
+""")

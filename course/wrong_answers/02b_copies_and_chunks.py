@@ -443,3 +443,16 @@ def upload_all(fill, count, buffers, stream):
         events.append(stream.record())
     stream.synchronize()
     return events
+
+
+# %% id=02b-two-buffers cause="with 0 chunks, your code raised"
+def upload_all(fill, count, buffers, stream):
+    arrays, marks = [], [None, None]
+    for i in range(count):
+        k = i % 2
+        if marks[k]: marks[k].synchronize()
+        fill(buffers[k], i)
+        arrays.append(agt.h2d(buffers[k]).async_on(stream))
+        marks[k] = stream.record()
+    marks[(count - 1) % 2].synchronize()
+    return arrays

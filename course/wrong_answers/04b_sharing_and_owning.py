@@ -301,3 +301,28 @@ def cooled(x, step, rounds):
 async def halves(pair, f, g):
     a, b = pair.unzip(2)
     return agt.zip(f(a), g(b))
+
+
+# %% id=04b-challenge cause="with three rods at the same time, for 0, 3 and 4 steps, with rod 0, element 0 is"
+def cooled(x, step, rounds):
+    op = agt.zip(agt.h2d(x), agt.zeros(x.size))
+    op = op.and_then(lambda t: step(*t))
+    for _ in range(rounds - 1):
+        op = op.and_then(lambda t: step(t[1], t[0]))
+    return op.last().to_host()
+
+
+# %% id=04b-challenge cause="with three rods at the same time, for 0, 3 and 4 steps, race on array"
+def cooled(x, step, rounds):
+    n = x.size
+    global spare
+    try: spare
+    except NameError: spare = None
+    def begin(c, a):
+        global spare
+        if spare is None or spare.size != n: spare = c.empty(a.shape, a.dtype)
+        return agt.value((a, spare.borrow()))
+    op = agt.h2d(x).and_then_with_context(begin)
+    for _ in range(rounds):
+        op = op.and_then(lambda t: step(*t)).map(lambda t: (t[1], t[0]))
+    return op.first().to_host()

@@ -286,7 +286,7 @@ async def at_most(op, us):
     return None
 
 
-# %% id=06-cancel cause="you waited until the device was done"
+# %% id=06-cancel cause="the time was up, and you went on waiting for 398 µs"
 async def at_most(op, us):
     task = agt.spawn(op)
     clock = asyncio.create_task(agt.sleep(us))
@@ -658,7 +658,7 @@ async def pipeline(n, prepare, process):
     return results
 
 
-# %% id=06-responsive cause="`op` failed, and its error didn't come out"
+# %% id=06-responsive cause="the error doesn't come out of your function"
 async def with_heartbeat(op, beat):
     task = agt.spawn(op)
     while not task.done():
@@ -670,7 +670,7 @@ async def with_heartbeat(op, beat):
         return None
 
 
-# %% id=06-responsive cause="`op` failed, and its error didn't come out"
+# %% id=06-responsive cause="the error doesn't come out of your function"
 async def with_heartbeat(op, beat):
     async def heart():
         while True:
@@ -678,21 +678,23 @@ async def with_heartbeat(op, beat):
             await agt.sleep(50)
 
     beating = asyncio.create_task(heart())
-    (result,) = await asyncio.gather(op.schedule(), return_exceptions=True)
-    beating.cancel()
-    return result
+    try:
+        (result,) = await asyncio.gather(op.schedule(), return_exceptions=True)
+        return result
+    finally:
+        beating.cancel()
 
 
-# %% id=06-cancel cause="`op` failed before the time was up, and its error didn't come out"
+# %% id=06-cancel cause="when the device refuses to run `h2d`, the error doesn't come out of your function"
 async def at_most(op, us):
     task = agt.spawn(op)
     clock = asyncio.create_task(agt.sleep(us))
-    await asyncio.wait([task, clock], return_when=asyncio.FIRST_COMPLETED)
-    clock.cancel()
-    if not task.done():
+    try:
+        await asyncio.wait([task, clock], return_when=asyncio.FIRST_COMPLETED)
+        return None if not task.done() or task.exception() else task.result()
+    finally:
+        clock.cancel()
         task.cancel()
-        return None
-    return None if task.exception() else task.result()
 
 
 # %% id=06-three-arms cause="should contain the error that came out"
@@ -708,7 +710,7 @@ async def reports(ops):
     return await asyncio.gather(*[report(op) for op in ops])
 
 
-# %% id=06-limited cause="one of the operations failed, and its error didn't come out"
+# %% id=06-limited cause="the error doesn't come out of your function"
 async def run_limited(ops, limit):
     gate = asyncio.Semaphore(limit)
 
@@ -876,7 +878,7 @@ async def with_heartbeat(op, beat):
         beat()
 
 
-# %% id=06-as-completed cause="one of the operations failed, and its error didn't come out"
+# %% id=06-as-completed cause="the error doesn't come out of your function"
 async def as_they_come(ops, use):
     for done in asyncio.as_completed([agt.spawn(op) for op in ops]):
         try:
@@ -949,3 +951,47 @@ async def reports(ops):
             return "program", error
 
     return await asyncio.gather(*[report(op) for op in ops[:4]])
+
+
+# %% id=06-prepare cause="when the device refuses to run `h2d`, the error doesn't come out of your function"
+async def pipeline(n, prepare, process):
+    results = []
+    x = prepare(0)
+    for i in range(n):
+        task = agt.spawn(process(x))
+        await asyncio.sleep(0)
+        if i + 1 < n:
+            x = prepare(i + 1)
+        try:
+            results.append(await task)
+        except Exception:
+            results.append(None)
+    return results
+
+
+# %% id=06-feed cause="the error doesn't come out of your function"
+async def feed(n, prepare, process, use):
+    waiting = []
+    for i in range(n):
+        x = prepare(i)
+        if len(waiting) == 2:
+            try:
+                use(await waiting.pop(0))
+            except Exception:
+                pass
+        waiting.append(agt.spawn(process(x)))
+        await asyncio.sleep(0)
+    for task in waiting:
+        use(await task)
+
+
+# %% id=06-cancel cause="the time was up, and you went on waiting for"
+async def at_most(op, us):
+    task = agt.spawn(op)
+    clock = asyncio.create_task(agt.sleep(max(us, 500)))
+    try:
+        await asyncio.wait([task, clock], return_when=asyncio.FIRST_COMPLETED)
+        return task.result() if task.done() else None
+    finally:
+        task.cancel()
+        clock.cancel()

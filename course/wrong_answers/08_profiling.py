@@ -176,7 +176,7 @@ def creeping(trace):  # the mean, which one odd value decides
     return max(grown, key=grown.get)
 
 
-# %% id=08-creeping cause="returned 'rare'"
+# %% id=08-creeping cause="returned 'fives'"
 def creeping(trace):  # also names with few ranges
     times = {}
     for span in trace:
@@ -712,3 +712,85 @@ async def serve(requests, score):
             read_into(x)
             tasks.append(agt.spawn(agt.h2d(x, "request").and_then(score).to_host()))
         return [await task for task in asyncio.as_completed(tasks)]
+
+
+# %% id=08-creeping cause="here 'early', and returned 'kernel'"
+def creeping(trace):
+    times = {}
+    for s in trace:
+        if True:
+            times.setdefault(s.name, []).append(s.duration)
+    grows = {k: np.median(v[-10:]) / np.median(v[:10]) for k, v in times.items() if len(v) >= 20}
+    return max(grows, key=grows.get)
+
+
+# %% id=08-creeping cause="here 'early', and returned 'call'"
+def creeping(trace):
+    times = {}
+    for s in trace:
+        if s.kind != "kernel":
+            times.setdefault(s.name, []).append(s.duration)
+    grows = {k: np.median(v[-10:]) / np.median(v[:10]) for k, v in times.items() if len(v) >= 20}
+    return max(grows, key=grows.get)
+
+
+# %% id=08-creeping cause="here 'early', and returned 'dip'"
+def creeping(trace):
+    times = {}
+    for s in trace:
+        if s.kind == "range":
+            times.setdefault(s.name, []).append(s.duration)
+    grows = {k: np.median(v[-10:]) / np.median(v) for k, v in times.items() if len(v) >= 20}
+    return max(grows, key=grows.get)
+
+
+# %% id=08-waited cause="this trace has no work of a device"
+def waited(trace):
+    talks = [[s for s in trace.of(d).device_spans if s.name.startswith("nccl")] for d in ("cuda:0", "cuda:1")]
+    behind = [b.start - a.start for a, b in zip(*talks)]
+    return sum(max(x, 0) for x in behind), sum(max(-x, 0) for x in behind)
+
+
+# %% id=08-rate cause="with copies of two sizes, `rate` should return"
+def rate(trace):
+    copies = [s for s in trace.device_spans if s.kind == "h2d" and s.stream]
+    return sum(s.detail["bytes"] for s in copies) / sum(s.duration for s in copies) / 1000
+
+
+# %% id=08-stats cause="with two GPUs, `shares` should return"
+def shares(trace, name):
+    kernels = [s for s in trace.of(trace.devices[0]).device_spans if s.kind == "kernel"]
+    mine = sum(s.duration for s in kernels if s.name == name)
+    return 100 * mine / sum(s.duration for s in kernels), 100 * mine / trace.metrics().device_makespan
+
+
+# %% id=08-gap cause="with work with gaps of less than a µs, `largest_gap` should"
+def largest_gap(trace):
+    best, end = (0.0, 0.0), None
+    for s in sorted(trace.device_spans, key=lambda s: s.start):
+        if end is not None and s.start - end > 1 and s.start - end > best[1] - best[0]:
+            best = (end, s.start)
+        end = s.end if end is None else max(end, s.end)
+    return best
+
+
+# %% id=08-challenge cause="the error doesn't come out of your function"
+async def serve(requests, score):
+    policy = agt.StreamPoolRoundRobin(len(requests))
+    tasks = []
+    for read_into in requests:
+        x = agt.pinned((64, 8192))
+        read_into(x)
+        tasks.append(agt.spawn(agt.h2d(x, "request").and_then(score).to_host(), policy))
+        await asyncio.sleep(0)
+    return await asyncio.gather(*tasks, return_exceptions=True)
+
+
+# %% id=08-creeping cause="here 'early', and returned 'fives'"
+def creeping(trace):
+    times = {}
+    for span in trace:
+        if span.kind == "range":
+            times.setdefault(span.name, []).append(span.duration)
+    grown = {n: np.median(us[-5:]) / np.median(us[:10]) for n, us in times.items() if len(us) >= 20}
+    return max(grown, key=grown.get)

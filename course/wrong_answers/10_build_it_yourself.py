@@ -15,11 +15,12 @@ def and_then(op, f):
     return enqueue
 
 
-# %% id=10-and-then cause="`second` ran 4 times"
+# %% id=10-and-then cause="`second` ran 2 times"
 def and_then(op, f):
     def enqueue(context):
-        f(op(context))(context)
-        return f(op(context))(context)
+        after = f(op(context))
+        after(context)
+        return after(context)
 
     return enqueue
 
@@ -99,7 +100,7 @@ def zip_ops(*ops):
     return enqueue
 
 
-# %% id=10-shared cause="`source` ran 2 times"
+# %% id=10-shared cause="`source` ran 3 times"
 def shared(op):
     def enqueue(context):
         result = op(context)
@@ -384,32 +385,38 @@ def zip_ops(*ops):
 # %% id=10-zip cause="run again, `op0` ran 0 times"
 def zip_ops(*ops):
     known = []
+
     def enqueue(context):
         if not known:
             known.append(tuple(op(context) for op in ops))
         return known[0]
+
     return enqueue
 
 
-# %% id=10-and-then cause="run again, `second` ran 0 times"
+# %% id=10-and-then cause="called once with each, and it was called with [None] (list)"
 def and_then(op, f):
     known = []
+
     def enqueue(context):
         if not known:
             known.append(f(op(context))(context))
         return known[0]
+
     return enqueue
 
 
 # %% id=10-shared cause="right behind the source"
 def shared(op):
     known = []
+
     def enqueue(context):
         if not known:
             known.append((op(context), context.stream))
         result, stream = known[0]
         context.stream.wait_event(stream.record())
         return result
+
     return enqueue
 
 
@@ -435,7 +442,7 @@ def overlap(*ops):
     return enqueue
 
 
-# %% id=10-zip cause="should yield a tuple of 7, and it yielded one of 3"
+# %% id=10-zip cause="should yield a tuple of 12, and it yielded one of 3"
 def zip_ops(*ops):
     return lambda context: tuple(op(context) for op in ops[:3])
 
@@ -464,12 +471,12 @@ def and_then(op, f):
     return enqueue
 
 
-# %% id=10-zip cause="with 7 operations, of which two are there twice, an operation of `zip_ops` should"
+# %% id=10-zip cause="with 12 operations, of which some are there again, an operation of `zip_ops` should"
 def zip_ops(*ops):
     return lambda context: tuple(op(context) for op in dict.fromkeys(ops))
 
 
-# %% id=10-zip cause="`op0` ran 1 time, and should run 2 times"
+# %% id=10-zip cause="`op0` ran 1 time, and should run 3 times"
 def zip_ops(*ops):
     def enqueue(context):
         results = {}
@@ -566,3 +573,176 @@ def round_robin(size):
         return streams[len(turns) % size]
 
     return next_stream
+
+
+# %% id=10-and-then cause="the error doesn't come out of your function"
+def and_then(op, f):
+    def both(context):
+        try:
+            return f(op(context))(context)
+        except Exception:
+            return None
+
+    return both
+
+
+# %% id=10-zip cause="the error doesn't come out of your function"
+def zip_ops(*ops):
+    def each(context):
+        out = []
+        for op in ops:
+            try:
+                out.append(op(context))
+            except Exception:
+                out.append(None)
+        return tuple(out)
+
+    return each
+
+
+# %% id=10-overlap cause="the error doesn't come out of your function"
+def overlap(*ops):
+    def enqueue(context):
+        before = context.stream.record()
+        results, events = [], []
+        for op in ops:
+            arm = context.fork()
+            arm.stream.wait_event(before)
+            try:
+                results.append(op(arm))
+            except Exception:
+                results.append(None)
+            events.append(arm.stream.record())
+        for event in events:
+            context.stream.wait_event(event)
+        return tuple(results)
+
+    return enqueue
+
+
+# %% id=10-shared cause="the error doesn't come out of your function"
+def shared(op):
+    memo = []
+
+    def enqueue(context):
+        if not memo:
+            try:
+                memo.append((op(context), context.stream.record()))
+            except Exception:
+                memo.append((None, context.stream.record()))
+        result, event = memo[0]
+        context.stream.wait_event(event)
+        return result
+
+    return enqueue
+
+
+# %% id=10-shared cause="race on array"
+def shared(op):
+    memo = []
+    def enqueue(context):
+        if not memo:
+            memo.append((op(context), context.stream.record()))
+        result, event = memo[0]
+        if len(memo) == 1 and memo.append(0) is None:
+            return result
+        if len(memo) == 2 and memo.append(0) is None:
+            context.stream.wait_event(event)
+        return result
+    return enqueue
+
+
+# %% id=10-shared cause="race on array"
+def shared(op):
+    memo = []
+    def enqueue(context):
+        if not memo:
+            memo.append((op(context), context.stream.record()))
+        result, event = memo[0]
+        if event is not None:
+            context.stream.wait_event(event)
+            if len(memo) > 1:
+                memo[0] = result, None
+            memo.append(1)
+        return result
+    return enqueue
+
+
+# %% id=10-overlap cause="with the same operation, run again, nothing makes `arm0`"
+def overlap(*ops):
+    kept = []
+    def enqueue(context):
+        if not kept:
+            kept.append(context.stream.record())
+        before = kept[0]
+        results, events = [], []
+        for op in ops:
+            arm = context.fork()
+            arm.stream.wait_event(before)
+            results.append(op(arm))
+            events.append(arm.stream.record())
+        for event in events:
+            context.stream.wait_event(event)
+        return tuple(results)
+    return enqueue
+
+
+# %% id=10-overlap cause="with 12 arms, `arm4` ran 0 times"
+def overlap(*ops):
+    def enqueue(context):
+        before = context.stream.record()
+        results, events = [], []
+        for op in ops[:4]:
+            arm = context.fork()
+            arm.stream.wait_event(before)
+            results.append(op(arm))
+            events.append(arm.stream.record())
+        for event in events:
+            context.stream.wait_event(event)
+        return tuple(results)
+    return enqueue
+
+
+# %% id=10-overlap cause="with 0 arms, an operation of `overlap` should yield a tuple of 0, and it yielded None"
+def overlap(*ops):
+    def enqueue(context):
+        before = context.stream.record()
+        results, events = [], []
+        for op in ops:
+            arm = context.fork()
+            arm.stream.wait_event(before)
+            results.append(op(arm))
+            events.append(arm.stream.record())
+        for event in events:
+            context.stream.wait_event(event)
+        return tuple(results) or None
+    return enqueue
+
+
+# %% id=10-and-then cause="called once with each, and it was called with [None, None, 0, 0, (), ()]"
+def and_then(op, f):
+    return lambda context: (lambda x: (f(x), f(x)(context))[1])(op(context))
+
+
+# %% id=10-and-then cause="Those are results like any other, so `f` should be called once with each"
+def and_then(op, f):
+    def both(context):
+        x = op(context)
+        return f(x)(context) if x is not None else None
+    return both
+
+
+# %% id=10-and-then cause="Those are results like any other, so `f` should be called once with each"
+def and_then(op, f):
+    def both(context):
+        x = op(context)
+        try:
+            if not x: return x
+        except Exception: pass
+        return f(x)(context)
+    return both
+
+
+# %% id=10-zip cause="should yield a tuple of 12, and it yielded one of 8"
+def zip_ops(*ops):
+    return lambda context: tuple(op(context) for op in ops[:8])

@@ -1120,6 +1120,44 @@ def settle(round_op, every, stream):
             return rounds
 
 
+# %% id=11-challenge cause="a chain of links, the rank of page"
+WHOLE = r"""
+#include <cooperative_groups.h>
+
+extern "C" __global__ void ranks(
+    unsigned int n, const unsigned int* sources, const float* weight,
+    float* rank, float* after, unsigned int* moving)
+{
+    cooperative_groups::grid_group grid = cooperative_groups::this_grid();
+    unsigned int i = blockIdx.x * blockDim.x + threadIdx.x;
+    for (unsigned int round = 0; round < 100; round++) {
+        if (i < n) {
+            float sum = 0.0f;
+            for (int k = 0; k < 8; k++) {
+                unsigned int j = sources[8 * i + k];
+                sum += weight[j] * rank[j];
+            }
+            after[i] = 0.15f / n + 0.85f * sum;
+            if (blockIdx.x == 0 && fabsf(after[i] - rank[i]) > 1e-3f / n) atomicExch(&moving[round], 1);
+        }
+        grid.sync();
+        float* other = rank; rank = after; after = other;
+        if (atomicAdd(&moving[round], 0) == 0) break;
+    }
+    // Both arrays agree to within the tolerance; the caller reads the first.
+}
+"""
+
+
+def pagerank(sources, weight):
+    """Ranks of n pages, from arrays on the device: n x 8 sources and n weights."""
+    n, whole = weight.size, agt.Kernel(WHOLE)
+    op = agt.zip(agt.full(n, 1 / n), agt.full(n, 1 / n), agt.zeros(100, np.uint32)).and_then(
+        lambda given: whole(n, sources, weight, *given, grid=-(-n // 256), block=256)
+    )
+    return op.and_then(lambda given: agt.d2h(given[2])).sync()
+
+
 # %% id=11-last cause="can't rely on what others wrote: kernel 'trial'"
 LAST = r"""
 __device__ bool last(unsigned int* arrived)

@@ -117,11 +117,11 @@ __global__ void ask(volatile unsigned* mail, int n, unsigned* out)
         __threadfence_system();
         mail[0] = 1;
         int turns = 0;
-        while (mail[0] != 2) {
+        while (true) {
+            if (mail[0] == 2) { out[k] = mail[2]; break; }
             if (++turns > 1000000) return;
             __nanosleep(100);
         }
-        out[k] = mail[2];
         __threadfence_system();
     }
 }
@@ -1809,5 +1809,32 @@ __global__ void pipeline(unsigned long long* mail, unsigned long long* stack, in
         __syncthreads();
         if (many < 0) return;
     }
+}
+"""
+
+
+# %% id=13-answer cause="the kernel goes on when it is 2"
+async def answer(mail, rounds):
+    for _ in range(rounds):
+        while mail[0] != 1:
+            await agt.sleep(1)
+        mail[2] = 2 * mail[1]
+        mail[0] = 2
+        await agt.sleep(5)
+        mail[0] = 0
+
+
+# %% id=13-bill cause="a host that refuses some, the host was asked"
+BILL = r"""
+#include "hostcall.cuh"
+__global__ void bill(unsigned long long* mail, unsigned long long* stack, int n,
+                     const int* items, const int* amounts, unsigned long long* costs)
+{
+    Hostcalls host = hostcalls(mail, stack);
+    unsigned long long price = 0;
+    bool ok = hostcall(host, 16, items[blockIdx.x], 0, 0, price);
+    if (!ok) ok = hostcall(host, 16, items[blockIdx.x], 0, 0, price);
+    if (!ok) return;
+    costs[blockIdx.x] = price * amounts[blockIdx.x];
 }
 """

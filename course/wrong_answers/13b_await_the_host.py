@@ -258,7 +258,7 @@ __global__ void ahead(unsigned long long* mail, unsigned long long* stack, int p
     for (int k = 0; k < pieces; k++) {
         Ask mine = next;
         block_on(mine);
-        if (mine.error != 0) return;
+        if (mine.error != 0) { mine.end(); return; }
         next = ask_keeping(host, 16, k + 1, 0, 0);   // made, and not sent
         sum += work(mine.bytes()[0]);
         mine.end();
@@ -1252,5 +1252,108 @@ __global__ void both(unsigned long long* mail, unsigned long long* stack, int a,
     block_on(pair);
     int error = pair.a.error + pair.b.error;
     *out = error != 0 ? -error : pair.a.answer * pair.b.answer;
+}
+"""
+
+
+# %% id=13b-challenge cause="with piece 3 refused, of 4 packets 3 can be had"
+AHEAD = r"""
+#include "hostcall_async.cuh"
+__device__ float work(float x)
+{
+    float root = 1.0f + x;
+    for (int k = 0; k < 1500; k++) root = 0.5f * (root + 3.0f / root);
+    return root + x;
+}
+
+__global__ void ahead(unsigned long long* mail, unsigned long long* stack, int pieces, float* out)
+{
+    Hostcalls host = hostcalls(mail, stack);
+    float sum = 0.0f;
+    Ask two[2] = {ask_keeping(host, 16, 0, 0, 0), ask_keeping(host, 16, 1, 0, 0)};
+    if (pieces > 0) two[0].poll();
+    for (int k = 0; k < pieces; k++) {
+        Ask& mine = two[k % 2];
+        Ask& next = two[(k + 1) % 2];
+        block_on(mine);
+        if (mine.error != 0) return;
+        if (k + 1 < pieces) {
+            next = ask_keeping(host, 16, k + 1, 0, 0);
+            next.poll();
+        }
+        float x = mine.bytes()[0];
+        mine.end();
+        sum += work(x);
+    }
+    *out = sum;
+}
+"""
+
+
+# %% id=13b-challenge cause="the sum is 10.73, and 1.73 is right"
+AHEAD = r"""
+#include "hostcall_async.cuh"
+__device__ float work(float x)
+{
+    float root = 1.0f + x;
+    for (int k = 0; k < 1500; k++) root = 0.5f * (root + 3.0f / root);
+    return root + x;
+}
+
+__global__ void ahead(unsigned long long* mail, unsigned long long* stack, int pieces, float* out)
+{
+    Hostcalls host = hostcalls(mail, stack);
+    float sum = 0.0f;
+    Ask next = ask_keeping(host, 16, 0, 0, 0);
+    for (int k = 0; k < pieces; k++) {
+        Ask mine = next;
+        block_on(mine);
+        if (mine.error != 0) {
+            mine.end();
+            return;
+        }
+        if (k + 1 < pieces) {
+            next = ask_keeping(host, 16, k + 1, 0, 0);
+            next.poll();
+        }
+        sum += work(mine.bytes()[0]);
+        mine.end();
+    }
+    *out += sum;
+}
+"""
+
+
+# %% id=13b-challenge cause="bytes that change when their packet is given back, the sum is"
+AHEAD = r"""
+#include "hostcall_async.cuh"
+__device__ float work(float x)
+{
+    float root = 1.0f + x;
+    for (int k = 0; k < 1500; k++) root = 0.5f * (root + 3.0f / root);
+    return root + x;
+}
+
+__global__ void ahead(unsigned long long* mail, unsigned long long* stack, int pieces, float* out)
+{
+    Hostcalls host = hostcalls(mail, stack);
+    float sum = 0.0f;
+    Ask next = ask_keeping(host, 16, 0, 0, 0);
+    for (int k = 0; k < pieces; k++) {
+        Ask mine = next;
+        block_on(mine);
+        if (mine.error != 0) {
+            mine.end();
+            return;
+        }
+        if (k + 1 < pieces) {
+            next = ask_keeping(host, 16, k + 1, 0, 0);
+            next.poll();
+        }
+        char* p = mine.bytes();
+        mine.end();
+        sum += work(p[0]);
+    }
+    *out = sum;
 }
 """

@@ -1158,7 +1158,7 @@ __device__ void done(Queue queue)
 """
 
 
-# %% id=14-queue cause="memory that is as late as CUDA allows"
+# %% id=14-queue cause="the flag, __threadfence(), the data"
 QUEUE = r"""
 __device__ void put(Queue queue, int item)
 {
@@ -1185,7 +1185,7 @@ __device__ void done(Queue queue)
 """
 
 
-# %% id=14-queue cause="memory that is as late as CUDA allows"
+# %% id=14-queue cause="the flag, __threadfence(), the data"
 QUEUE = r"""
 __device__ void put(Queue queue, int item)
 {
@@ -1264,7 +1264,7 @@ extern "C" __global__ void search(unsigned long long* mail, unsigned long long* 
 """)
 
 
-# %% id=14-challenge cause="as many others, element"
+# %% id=14-challenge cause="keep nothing from one call to the next"
 MOVE = agt.Kernel(r"""
 extern "C" __global__ void move(unsigned int n, unsigned int steps, float* at, const float* speed)
 {
@@ -1300,7 +1300,7 @@ def fly(step, at, speed, steps):
     return SEEN[n, steps]
 
 
-# %% id=14-challenge cause="as many others, element"
+# %% id=14-challenge cause="keep nothing from one call to the next"
 MOVE = agt.Kernel(r"""
 extern "C" __global__ void move(unsigned int n, unsigned int steps, float* at, const float* speed)
 {
@@ -1336,7 +1336,7 @@ def fly(step, at, speed, steps):
     return SEEN[n]
 
 
-# %% id=14-darts cause="as many other players, `total`"
+# %% id=14-darts cause="keep nothing from one call to the next"
 SEEN = {}
 def total(players):
     if len(players) in SEEN: return SEEN[len(players)]
@@ -1345,7 +1345,7 @@ def total(players):
     return SEEN[len(players)]
 
 
-# %% id=14-darts cause="a player's kernel failed, and nobody was told"
+# %% id=14-darts cause="the error doesn't come out of your function"
 def total(players):
     try:
         counts = agt.overlap(*[player.to_host() for player in players]).sync()

@@ -91,7 +91,7 @@ def both(parts, gpus, work, steps):
     return agt.overlap(*[rounds(part, gpu) for part, gpu in zip(parts, gpus)])
 
 
-# %% id=15-place cause="is on sim:1, and the operation runs on sim:0"
+# %% id=15-place cause="part 1 ended on sim:1, and should come back to sim:0"
 def both(parts, gpus, work, steps):
     def rounds(part, gpu):
         op = part.to(gpu)
@@ -164,18 +164,18 @@ def ring(group, rank, parts, room, add):
     return agt.zip(*steps)
 
 
-# %% id=15-ring cause="part 0, element 0 is"
+# %% id=15-ring cause="Each rank has one complete part by now"
 def ring(group, rank, parts, room, add):
     n = group.size
     right, left = (rank + 1) % n, (rank - 1) % n
     steps = []
-    for s in range(n - 1):  # only half of it
-        out, into = (rank - s) % n, (rank - s - 1) % n
+    for s in range(rank, rank - n + 1, -1):  # only half of it, as it was given
+        out, into = s % n, (s - 1) % n
         steps += [group.exchange(parts[out], right, room, left), add(room, parts[into])]
     return agt.zip(*steps)
 
 
-# %% id=15-ring cause="with rank 0, part 0, element 0"
+# %% id=15-ring cause="and lacks part 0 of rank 1, part 0 of rank 2, part 0 of rank 3"
 def ring(group, rank, parts, room, add):
     n = group.size
     right, left = (rank + 1) % n, (rank - 1) % n
@@ -189,7 +189,7 @@ def ring(group, rank, parts, room, add):
     return agt.zip(*steps)
 
 
-# %% id=15-ring cause="with rank 0, part 0, element 0"
+# %% id=15-ring cause="part 0 on rank 0 is 2 times part 0 of rank 0 + part 0 of rank 1"
 def ring(group, rank, parts, room, add):
     n = group.size
     right, left = (rank + 1) % n, (rank - 1) % n
@@ -197,6 +197,20 @@ def ring(group, rank, parts, room, add):
     for s in range(2 * (n - 1)):  # adds in the second half, too
         out, into = (rank - s) % n, (rank - s - 1) % n
         steps += [group.exchange(parts[out], right, room, left), add(room, parts[into])]
+    return agt.zip(*steps)
+
+
+# %% id=15-ring cause="in the end, part 0 on rank 0 is part 0 of rank 3, and lacks part 0 of rank 0"
+def ring(group, rank, parts, room, add):
+    n = group.size
+    right, left = (rank + 1) % n, (rank - 1) % n
+    steps = []
+    for s in range(n - 1):  # adds what comes to the part that went
+        out = (rank - s) % n
+        steps += [group.exchange(parts[out], right, room, left), add(room, parts[out])]
+    for s in range(n - 1):
+        out, into = (rank + 1 - s) % n, (rank - s) % n
+        steps += [group.exchange(parts[out], right, parts[into], left)]
     return agt.zip(*steps)
 
 
@@ -238,7 +252,7 @@ def ring(group, rank, parts, room, add):
         agt.zip(group.exchange(parts[(rank - s) % n], right, room, left), add(room, parts[(rank - s - 1) % n])).sync
 
 
-# %% id=15-order cause="with rank 0, layer W0, element 0"
+# %% id=15-order cause="the sum of W0 on rank 0 is W0 of rank 0 + W2 of rank 1, and lacks W0 of rank 1"
 def reduce_all(group, ready, shapes):
     arrays = [ready[layer] if layer in ready else agt.zeros(shape) for layer, shape in shapes.items()]
     missing = [layer for layer in shapes if layer not in ready]
@@ -247,7 +261,7 @@ def reduce_all(group, ready, shapes):
     return sums.map(lambda found: [found[order.index(layer)] for layer in shapes])
 
 
-# %% id=15-order cause="`reduce_all` should return a list of 3"
+# %% id=15-order cause="rank 1 has nothing for `W1`, and contributes zeros to that sum"
 def reduce_all(group, ready, shapes):
     return agt.zip(*[group.all_reduce(ready[layer]) for layer in sorted(ready)])
 
@@ -265,19 +279,19 @@ def reduce_all(group, ready, shapes):
     return agt.zip(*[one(layer, shape) for layer, shape in shapes.items()])
 
 
-# %% id=15-order cause="with rank 0, layer W1, element 0"
+# %% id=15-order cause="with the sum of W1 on rank 0, element 0"
 def reduce_all(group, ready, shapes):
     arrays = [ready[layer] if layer in ready else agt.ones(shape) for layer, shape in shapes.items()]
     return agt.zip(*[group.all_reduce(array) for array in arrays])
 
 
-# %% id=15-order cause="with rank 0, layer W0, element 0"
+# %% id=15-order cause="with the sum of W0 on rank 0, element 0"
 def reduce_all(group, ready, shapes):
     arrays = [ready[layer] if layer in ready else agt.zeros(shape) for layer, shape in shapes.items()]
     return agt.zip(*[group.all_reduce(array, "max") for array in arrays])
 
 
-# %% id=15-order cause="with rank 0, layer W0, element 0"
+# %% id=15-order cause="is W2 of rank 0 + W2 of rank 1, and lacks W0 of rank 0, W0 of rank 1"
 def reduce_all(group, ready, shapes):
     arrays = [ready[layer] if layer in ready else agt.zeros(shape) for layer, shape in shapes.items()]
     return agt.zip(*[group.all_reduce(array) for array in reversed(arrays)])
@@ -289,7 +303,7 @@ def reduce_all(group, ready, shapes):
     return agt.zip(*arrays)
 
 
-# %% id=15-overlapped cause="layer 0 can be reduced while layer 1 is computed"
+# %% id=15-overlapped cause="gradients[1] and reduces[0] don't need each other"
 def overlapped(gradients, reduces):
     pairs = [part for pair in zip(gradients, reduces) for part in pair]
     return agt.zip(*pairs)
@@ -305,7 +319,7 @@ def overlapped(gradients, reduces):
     return agt.overlap(*[gradient.and_then(lambda _, r=reduce: r) for gradient, reduce in zip(gradients, reduces)])
 
 
-# %% id=15-overlapped cause="layer 0 can be reduced while layer 1 is computed"
+# %% id=15-overlapped cause="gradients[1] and reduces[0] don't need each other"
 def overlapped(gradients, reduces):
     op = gradients[0]
     for before, gradient in zip(reduces, gradients[1:]):
@@ -321,7 +335,7 @@ def overlapped(gradients, reduces):
     return op
 
 
-# %% id=15-overlapped cause="layer 0 can be reduced while layer 1 is computed"
+# %% id=15-overlapped cause="gradients[1] and reduces[0] don't need each other"
 def overlapped(gradients, reduces):
     half = len(gradients) - 1
     rest = agt.overlap(agt.zip(*reduces[:half]), gradients[-1])
@@ -344,7 +358,7 @@ def overlapped(gradients, reduces):
     return agt.zip(gradients[0], op)
 
 
-# %% id=15-overlapped cause="layer 0 can be reduced while layer 1 is computed"
+# %% id=15-overlapped cause="gradients[1] and reduces[0] don't need each other"
 def overlapped(gradients, reduces):
     op = agt.value(None)  # the rest comes first, with the all-reduces in it, and a group keeps their order
     for gradient, reduce in zip(reversed(gradients), reversed(reduces)):
@@ -352,7 +366,15 @@ def overlapped(gradients, reduces):
     return op
 
 
-# %% id=15-overlapped cause="with layer 0, element 0 is"
+# %% id=15-overlapped cause="gradients[2] and reduces[0] don't need each other"
+def overlapped(gradients, reduces):
+    op = gradients[0]
+    for reduce, gradient in zip(reduces, gradients[1:]):
+        op = op.and_then(lambda _, reduce=reduce, gradient=gradient: agt.overlap(reduce, gradient))
+    return op.and_then(lambda _: reduces[-1])
+
+
+# %% id=15-overlapped cause="with gradient 0, element 0 is"
 def overlapped(gradients, reduces):
     return agt.zip(*reduces, *gradients)
 
@@ -438,3 +460,18 @@ def advance(group, rank, old, halo, new, spread):
     down = rank + 1 if rank < group.size - 1 else None
     talk = agt.zip(group.exchange(bottom, down, above, up), group.exchange(top, up, below, down))
     return agt.overlap(spread(top, middle, bottom, new[1]), talk)
+
+
+# %% id=15-halo cause="give the middle the first arm of the `overlap`"
+def advance(group, rank, old, halo, new, spread):
+    top, middle, bottom = old
+    above, below = halo
+    up = rank - 1 if rank > 0 else None
+    down = rank + 1 if rank < group.size - 1 else None
+    edges = agt.zip(
+        group.exchange(bottom, down, above, up),
+        group.exchange(top, up, below, down),
+        spread(above, top, middle, new[0]),
+        spread(middle, bottom, below, new[2]),
+    )
+    return agt.overlap(edges, spread(top, middle, bottom, new[1]))

@@ -277,6 +277,51 @@ async def test_a_letter_to_the_host_is_fenced_off_from_its_flag(sim: Device, fen
     answering.cancel()
 
 
+ASKS = ECHO[ECHO.index("        mail[1]") : ECHO.index("    // asked")]
+LATE = "        __threadfence_system();\n    }"
+
+
+@pytest.mark.parametrize(
+    ("was", "instead"),
+    [
+        (ASKS, "mail[0] = 2 * k - 1; mail[1] = mail[2] * 2;"),
+        (ASKS, "mail[0] = 2 * k - 1; __threadfence_system(); mail[1] = k;"),
+        (LATE, "    }"),
+    ],
+)
+async def test_a_flag_stands_between_letter_and_answer(sim: Device, was: str, instead: str) -> None:
+    mail = agt.pin(np.zeros(4, np.uint32))
+    answering = asyncio.create_task(answer(mail, 2))
+    with pytest.raises(errors.RaceError, match=r"only then that|may get an old value"):
+        await agt.Kernel(ECHO.replace(was, instead))(agt.mapped(mail), 2, grid=1, block=1)
+    answering.cancel()
+
+
+@pytest.mark.parametrize("watched", [False, True])
+async def test_a_word_behind_the_flag_need_not_be_a_letter(sim: Device, watched: bool) -> None:
+    """It may be the next letter, which nobody reads yet, or one that is looked at all the time."""
+    mail = agt.pin(np.zeros(5, np.uint32))
+    kernel = agt.Kernel(ECHO.replace("// asked", "mail[4] = k;"))
+    task = agt.spawn(kernel(agt.mapped(mail), 5, grid=1, block=1))
+    while not task.done():
+        await agt.sleep(1)
+        assert not watched or mail[4] <= 5
+        if mail[0] % 2:
+            mail[2], mail[0] = mail[1], mail[0] + 1
+    await task
+
+
+@pytest.mark.parametrize("look", [np.sum, np.negative, str, list, max])
+def test_an_array_is_not_read_while_a_device_may_write_it(sim: Device, look: Any) -> None:
+    host, x, stream = agt.pin(np.ones((2, 8), np.float32)), agt.ones(8).sync(), agt.create_stream()
+    agt.d2h(x, out=host[0]).async_on(stream)
+    look(host[1])
+    with pytest.raises(errors.HostBufferError, match="wait for that first"):
+        look(host[0][1:])
+    stream.synchronize()
+    look(host[0])
+
+
 def test_the_host_leaves_alone_what_a_kernel_uses_in_place(sim: Device) -> None:
     host, stream = agt.pin(np.ones(64, np.float32)), agt.create_stream()
     for arrays in ((agt.ones(64), agt.mapped(host)), (agt.mapped(host), agt.zeros(64))):

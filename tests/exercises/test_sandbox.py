@@ -152,13 +152,21 @@ def test_what_goes_wrong_with_tasks_is_told_with_its_cure() -> None:
             call(in_a_group, agt.ones(8).to_host())
 
 
+nap = time.sleep  # as another cell may call it
+
+
 def test_only_a_task_may_not_sleep_by_the_clock_on_the_wall() -> None:
     async def answer() -> None:
         time.sleep(0)  # noqa: ASYNC251 - it is what is refused
 
-    with pytest.raises(Rejected, match=r"`time.sleep` blocks the event loop"):
-        call(answer)
-    call(time.sleep, 0)
+    async def by_another_name() -> None:
+        nap(0)
+
+    for wrong in (answer, by_another_name):
+        with pytest.raises(Rejected, match=r"`time.sleep` blocks the event loop"):
+            call(wrong)
+    assert nap is time.sleep
+    call(nap, 0)
     call(asyncio.sleep, 1e-6)  # for which the loop itself sleeps
 
 

@@ -35,10 +35,12 @@ async def awaited(op: Any) -> Any:
 # ---------------------------------------------------------------------- alive until done
 def test_everything_that_an_operation_touches_outlives_its_callers(device: Device) -> None:
     stream = agt.create_stream()
-    host = agt.pin(np.arange(1000, dtype=np.float32))
-    kept = weakref.ref(host)
+    host = memory = agt.pin(np.arange(1000, dtype=np.float32))
+    while isinstance(memory.base, np.ndarray):  # of which it may be a view
+        memory = memory.base
+    kept = weakref.ref(memory)
     result = agt.h2d(host).and_then(lambda a: scale(a, 2.0)).to_host().async_on(stream)
-    del host
+    del host, memory
     gc.collect()
     assert kept() is not None
     stream.synchronize()

@@ -59,6 +59,8 @@ class Machine(simgpu.machine.Machine):
         self._ready: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, Sized]
         self._ready = weakref.WeakKeyDictionary()
 
+    look = translated(simgpu.machine.Machine.look)
+
     @exclusive
     def watch(
         self, event: EngineEvent, before: Clock, wake: Wake, delay: float, owner: object = None

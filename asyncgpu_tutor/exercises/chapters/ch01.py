@@ -15,7 +15,7 @@ import asyncgpu_tutor as agt
 from asyncgpu_tutor.exercises.checks import results, schedule
 from asyncgpu_tutor.exercises.checks.building import run_of
 from asyncgpu_tutor.exercises.checks.operations import noise
-from asyncgpu_tutor.exercises.checks.results import Array, as_kernel, equal, launched
+from asyncgpu_tutor.exercises.checks.results import UNWRITTEN, Array, as_kernel, equal, launched
 from asyncgpu_tutor.exercises.checks.trials import Check, cases, runs
 from asyncgpu_tutor.exercises.exercise import Exercise, Rejected, case, must
 from asyncgpu_tutor.exercises.internals import count, cuda_source
@@ -46,11 +46,11 @@ Shape = tuple[int, ...]
 Make = Callable[[int, Shape], Given]
 
 
-def _launches(kernel: agt.Kernel, given: Given, block: Shape) -> None:
+def _launches(kernel: agt.Kernel, given: Given, block: Shape, full: float = UNWRITTEN) -> None:
     """A launch gives the right output. A rejection also says so where C and NumPy differ about a comma."""
     args, right = given
     try:
-        equal(launched(kernel, args, right.shape, block), right)
+        equal(launched(kernel, args, right.shape, block, full), right)
     except Rejected as rejected:
         for name in cuda_source.with_commas(kernel.source)[:1]:
             rejected.cause += (
@@ -106,6 +106,11 @@ def _of_kernels(
             with case(words.format(n, " by ".join(map(str, block)))):
                 _launches(kernel, make(seed, shape), block)
         _thread_for_each(kernel, make(3, few[0]), few[1], each)
+        with case("an output that is full of nan before the launch"):
+            _launches(kernel, make(3, few[0]), few[1], math.nan)
+        large = (300, 300) if len(few[0]) > 1 else (70_000,)  # more than 16 bits can count
+        with case(f"{math.prod(large):,} elements"):
+            _launches(kernel, make(3, large), rows[0][1])
 
     return check
 

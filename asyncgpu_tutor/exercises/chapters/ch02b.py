@@ -174,7 +174,7 @@ def hostile_back(mine: Any, _model: Any) -> None:
         equal(call(lambda: np.concatenate([np.asarray(part) for part in parts])), data)  # noqa: B023 - called at once
 
 
-BUFFERS = [(5, 1_000_000), (2, 1_000_000), (1, 1000)]
+BUFFERS = [(5, 1_000_000), (2, 1_000_000), (1, 1000), (0, 1000)]
 CHUNKS = [(5, 3, 256, 128), (4, 2, 256, 128), (2, 1, 256, 128)]
 
 EXERCISES = (

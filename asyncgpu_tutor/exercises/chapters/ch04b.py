@@ -15,8 +15,9 @@ from asyncgpu_tutor.exercises.checks.building import run_of
 from asyncgpu_tutor.exercises.checks.operations import cuda, operation
 from asyncgpu_tutor.exercises.checks.results import brief, each_equal, equal, listed
 from asyncgpu_tutor.exercises.checks.trials import cases
+from asyncgpu_tutor.exercises.device import host_arrays
 from asyncgpu_tutor.exercises.exercise import Exercise, case, compared, must
-from asyncgpu_tutor.exercises.sandbox import Observed, held, observe
+from asyncgpu_tutor.exercises.sandbox import Observed, call, held, observe
 
 HEAT = cuda("04b_heat")
 COOLED_US = 390.0
@@ -105,6 +106,11 @@ def check_cooled(mine: Any, model: Any) -> float:
         ):
             equal(run.result, _heated(x, rounds))
             took = schedule.below(COOLED_US, run.trace)
+    rods = [(x, 0), (random(1, x.size), 3), (random(2, x.size), 4)]
+    with case("three rods at the same time, for 0, 3 and 4 steps"):
+        handles = [call(call(mine, rod, step, n).async_on, agt.create_stream()) for rod, n in rods]
+        call(agt.synchronize)
+        each_equal(host_arrays(handles), [_heated(*rod) for rod in rods], "rod")
     return took
 
 

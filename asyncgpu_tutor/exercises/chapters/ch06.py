@@ -79,7 +79,6 @@ def _prepare(mine: Any, model: Any, number: int) -> None:
     in_order("pipeline", run.result, [filled(BATCH, i + 1) for i in range(number)])
 
 
-SWALLOWED = "its error didn't come out: let it through, because the caller has to know"
 PERIOD, MOST_BEATS = 50.0, 2000  # us between two beats; how many of them are an endless loop
 NEVER_STOPS = "the heart went on beating after the operation was done: cancel its task, or end it"
 BY_SLEEP = "by `agt.sleep(50)` (`asyncio.sleep` goes by the clock on the wall)"
@@ -126,7 +125,6 @@ def check_responsive(mine: Any, model: Any) -> None:
     failing = [partial(_failed, answer) for answer in (mine, model)]
     with tried(_beating, *failing, operations.out_of_bounds) as run:
         _stops(run.trace, "`op` failed, and the heart still beats: stop it in a `finally`")
-        must(run.result, f"`op` failed, and {SWALLOWED}")
     cancelled = [partial(_cancelled, answer, "with_heartbeat") for answer in (mine, model)]
     with tried(_beating, *cancelled, partial(round_trip, 2_000_000, 3.0)) as run:
         _stops(run.trace, "somebody cancelled you, and the heart beats on: stop it in a `finally`")
@@ -256,24 +254,19 @@ def _at_most(mine: Any, model: Any, us: int, size: int) -> None:
 
 
 def check_at_most(mine: Any, model: Any) -> None:
-    """An operation that is done in time, one that is not, and one that fails in time."""
+    """An operation that is done in time, one that is not, and a cancellation."""
     cases(_at_most, TIMES, "at most {} µs for {} elements")(mine, model)
-    with meant_to_fail(agt.DeviceError):
-        failed = observe(_failed, mine, operations.out_of_bounds(), 2000.0).result
-    must(failed, f"`op` failed before the time was up, and {SWALLOWED}")
     left = observe(_cancelled, mine, "at_most", round_trip(4_000_000, 1.0), 900.0).result
     due = f"somebody cancelled `at_most`, and {count(left, 'task')} of its own went on waiting: "
     must(not left, due + "cancel them in a `finally`, which runs then, too")
 
 
-async def _failed(answer: Any, *args: Any) -> bool:
-    """Tell whether the error of an operation comes out of an answer, alone or in a group."""
-    came_out = False
+async def _failed(answer: Any, *args: Any) -> None:
+    """Let an answer meet an operation that fails; its error may come out alone or in a group."""
     try:
         await answer(*args)
     except* agt.DeviceError:
-        came_out = True
-    return came_out
+        pass
 
 
 SOON = 25  # us
@@ -287,8 +280,8 @@ def _on_time(trace: agt.Trace, expected: agt.Trace, in_time: bool) -> None:
     must(not in_time or late <= SOON, due + "up: wait for whichever comes first", end, answered)
     due = "you gave up before the time was over: use `agt.sleep(us)` as the clock (asyncio's own timers "
     must(in_time or late >= -100, due + "go by the clock on the wall)", answered)
-    due = "you waited until the device was done, although the time was up long before"
-    must(in_time or answered.start <= end.end, due, end, answered)
+    due = f"the time was up, and you went on waiting for {late:.0f} µs: wait for whichever comes first"
+    must(in_time or late <= 4 * SOON, due, end, answered)
 
 
 # ------------------------------------------------------------------ first come, first served
@@ -342,20 +335,20 @@ def _as_they_come(found: Used) -> None:
 
 
 def _lets_out(check: Check, more: Any) -> Check:
-    """The check, and that the error of one operation comes out and costs the others nothing."""
+    """The check, and that the error of one operation costs the others nothing."""
 
-    async def attempt(answer: Any) -> tuple[bool, int]:
-        ops = [operations.out_of_bounds(), round_trip(64, 1.0), round_trip(65, 1.0)]
-        failed = await _failed(answer, ops, more)
+    async def attempt(answer: Any) -> int:
+        await _failed(
+            answer, [operations.out_of_bounds(), *map(round_trip, (64, 65), (1.0, 1.0))], more
+        )
         await agt.sleep(400)
-        return failed, await _left()
+        return await _left()
 
     def both(mine: Any, model: Any) -> None:
         check(mine, model)
-        (failed, left), due = observe(attempt, mine).result, "one of the operations failed, and "
-        must(failed, due + SWALLOWED)
-        due += f"{count(left, 'task')} of yours will wait for ever: let the next one in, "
-        must(not left, due + "whatever became of the one before")
+        left = observe(attempt, mine).result
+        due = f"one of the operations failed, and {count(left, 'task')} of yours will wait for ever: let the "
+        must(not left, due + "next one in, whatever became of the one before")
 
     return both
 
@@ -455,7 +448,7 @@ EXERCISES = (
     Exercise("06-prepare", "Prepare the next batch meanwhile", "pipeline",
              cases(_prepare, [(4,), (2,), (7,)], "{} batches")),
     Exercise("06-responsive", "Keep the heart beating", "with_heartbeat", check_responsive),
-    Exercise("06-three-arms", "Three endings, told apart", "reports", check_three_arms),
+    Exercise("06-three-arms", "Three endings, told apart", "reports", check_three_arms, None, False),
     Exercise("06-cancel", "Wait, but not for ever", "at_most", check_at_most),
     Exercise("06-as-completed", "First come, first served", "as_they_come",
              _lets_out(runs(_coming, _as_they_come, [()], ""), len),

@@ -117,15 +117,16 @@ def _named(*words: str) -> list[Case]:
 def _made_up(*spans: tuple[str, float, float, int]) -> Trace:
     """A trace of work: kind and name, start, end, bytes. Each piece has a stream, after the one above."""
     made: list[Span] = []
-    for i, (what, start, end, size) in enumerate(spans, 1):
+    for i, (what, start, end, size) in enumerate(spans):
         kind, _, name = what.partition(" ")
-        detail, row = {"bytes": size, "cuda_stream": 12 + i}, (name or "x", start, end, "cuda:0", i)
-        made.append(Span(i, cast(Any, kind), *row, label=name, after=(i - 1,), detail=detail))
+        detail, row = {"bytes": size, "cuda_stream": 13 + i}, (name or "x", start, end, "cuda:0", i)
+        made.append(Span(i + 1, cast(Any, kind), *row, label=name, after=(i,), detail=detail))
     return Trace(made, "made up")
 
 
 COPIES = ("h2d", 0, 100, 4), ("d2h", 110, 120, 4)
 KERNELS = ("kernel", 10, 20, 0), ("kernel", 80, 90, 0)
+CLOSE = [("kernel", 10 * i + i % 3 / 8, 10.0 * i + 10, 0) for i in range(4)]
 ALIKE = ("kernel relu", 0, 5, 0), ("kernel relu_all", 5, 25, 0), ("call launch relu", 0, 40, 0)
 NAMED = ("h2d", 0, 90, 4), *ALIKE[:2], ("range relu", 0, 40, 0)
 STEPS = ("range step", 0, 5, 0), ("range step_all", 0, 25, 0), ("range step_all", 30, 60, 0)
@@ -146,7 +147,7 @@ MIXED = [("h2d", 300.0 * i, 300.0 * i + 2 + n / 5e4, n) for i, n in enumerate(SI
 def _by_device(*kernels: tuple[int, str, float, float]) -> Trace:
     """A trace of kernels, each with the number of its GPU, its name, start and end."""
     made = [
-        Span(i, "kernel", name, start, end, f"cuda:{number}", 1)
+        Span(i, "kernel", name, start, end, f"cuda:{2 * number + 1}", 1)
         for i, (number, name, start, end) in enumerate(kernels)
     ]
     return Trace(made, "made up")
@@ -154,13 +155,15 @@ def _by_device(*kernels: tuple[int, str, float, float]) -> Trace:
 
 # Durations by name, of which the first and last ten of `early` differ most. `rare` has too few to tell.
 ROUNDS = {
-    "early": [1] * 6 + [2] * 8 + [20] * 6, "late": [20] * 29 + [5_000], "rare": [1] * 10 + [50] * 9,
-    "halves": [10] * 10 + [1] * 11 + [90] * 11 + [10] * 10, "fives": [1] * 5 + [10] * 20 + [50] * 5,
+    "early": [1] * 6 + [2] * 8 + [20] * 6, "late": [200] * 10 + [250] * 19 + [50_000],
+    "halves": [10] * 10 + [1] * 11 + [90] * 11 + [10] * 10, "fives": [0.1] * 5 + [1] * 20 + [20] * 5,
+    "dip": [9] * 10 + [1] * 31 + [27] * 10, "rare": [1] * 10 + [50] * 9,
 }  # fmt: skip
 
 
 def _growing() -> Trace:
     rounds = [(f"range {name}", enumerate(found)) for name, found in ROUNDS.items()]
+    rounds += [(f"{kind} {kind}", enumerate([1] * 10 + [900] * 10)) for kind in ("kernel", "call")]
     return _made_up(*[(x, 1e4 * i, 1e4 * i + us, 0) for x, found in rounds for i, us in found])
 
 
@@ -299,7 +302,8 @@ EXERCISES = (
              reads("08-stats", "shares", "(% of the kernels, % of the makespan)", lambda: [
                  *_named("swarm and cupy_add__float32_float32_float32", "exhibit G and sgemm_naive",
                          "heat and cupy_add__float32_float32_float32"),
-                 ("spans whose names are alike", lambda: (_made_up(*NAMED), "relu"))])),
+                 ("spans whose names are alike", lambda: (_made_up(*NAMED), "relu")),
+                 ("two GPUs", lambda: (_by_device(*IN_TURNS), "gemm"))])),
     Exercise("08-creeping", "What grows", "creeping",
              reads("08-creeping", "creeping", "the name of a range", lambda: [
                  *_named("swarm"), ("ranges with odd values", lambda: (_growing(),))])),
@@ -312,6 +316,7 @@ EXERCISES = (
                  *_named("exhibit A", "exhibit D", "exhibit A repaired"),
                  ("kernels beside a long copy", lambda: (_made_up(*COPIES, *KERNELS),)),
                  ("work in another order than its starts", lambda: (_made_up(*UNSORTED),)),
+                 ("work with gaps of less than a µs", lambda: (_made_up(*CLOSE),)),
                  ("work without a gap", lambda: (_made_up(*BUSY),))])),
     Exercise("08-blame", "Whose work was late", "blame", reads("08-blame", "blame", "(label, µs)", lambda: [
                  *_named("exhibit A", "exhibit D", "exhibit A repaired", "exhibit G repaired"),

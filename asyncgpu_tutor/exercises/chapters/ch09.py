@@ -208,10 +208,10 @@ def _each_shape(found: tuple[Observed, list[Array]]) -> None:
 MODELS, LAYERS, TOKENS, GOAL_US = 4, 8, 12, 2000
 
 
-def _talked(answer: Any, tokens: int) -> Observed:
+def _talked(answer: Any, tokens: int, number: int = MODELS) -> Observed:
     """Have models talk, each of which adds a number of its own in each layer and shrinks what is there."""
     models: list[tuple[agt.DeviceOp[Any], agt.DeviceArray, agt.DeviceArray]] = []
-    prompts = [agt.pin(noise(i, 64)) for i in range(MODELS)]
+    prompts = [agt.pin(noise(i, 64)) for i in range(number)]
     right: list[list[Array]] = []
     for i, word in enumerate(prompts):
         kernel = operations.step_kernel("layer")
@@ -227,13 +227,13 @@ def _talked(answer: Any, tokens: int) -> Observed:
         right.append(words[LAYERS::LAYERS])
     with moved() as numbers:
         run = observe(answer, models, prompts, tokens)
-    for i, words in enumerate(listed("talk", run.result, MODELS)):
+    for i, words in enumerate(listed("talk", run.result, number)):
         in_order("talk", words, right[i], f"model {i}, token")
     numbers.by_kernels(run.result, prompts)
     return run
 
 
-def _said(run: Observed, tokens: int) -> float | None:
+def _said(run: Observed, tokens: int, _models: int) -> float | None:
     """Return the time that all tokens took, the capture included, in us."""
     return schedule.below(GOAL_US, run.trace) if tokens == TOKENS else None
 
@@ -256,7 +256,8 @@ EXERCISES = (
     Exercise("09-break-even", "From how many runs on?", "break_even",
              cases(_break_even, WORK, "{2}")),
     Exercise("09-shapes", "A graph for each shape", "make_server",
-             runs(_serve, _each_shape, [()], "")),
+             runs(_serve, _each_shape, [()], ""), runs(_serve, _each_shape, [()], "")),
     Exercise("09-challenge", "Challenge: four conversations", "talk",
-             runs(_talked, _said, [(5,), (TOKENS,)], "{} tokens")),
+             runs(_talked, _said, [(5, 6), (TOKENS, MODELS)], "{} tokens of {} models"),
+             runs(_talked, _said, [(3, 2)], "")),
 )  # fmt: skip

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from functools import cache
-from itertools import combinations
+from itertools import combinations, cycle
 from typing import Any, cast
 
 import numpy as np
@@ -62,10 +62,10 @@ def _read(source: Op) -> Op:
     return lambda context: _download(source(context))(context)
 
 
-def _arms(number: int, name: str) -> list[Op]:
-    """So many operations, of which the ones after `DISTINCT` are the first ones again."""
-    arms = [_read(_source(i + 1.0, 500, f"{name}{i}")) for i in range(DISTINCT)]
-    return [arms[i % DISTINCT] for i in range(number)]
+def _arms(number: int, name: str, distinct: int = DISTINCT) -> list[Op]:
+    """So many operations, of which the ones after `distinct` are the first ones again."""
+    arms = [_read(_source(i % DISTINCT + 1.0, 500, f"{name}{i}")) for i in range(distinct)]
+    return [arms[i % distinct] for i in range(number)]
 
 
 def _submit(op: Op, stream: agt.types.Stream) -> Any:
@@ -129,12 +129,21 @@ def _tuple_of(results: object, number: int, name: str) -> None:
 
 # ------------------------------------------------------------------ and_then
 def _chained(answer: Any, size: int) -> tuple[Observed, Observed]:
-    """A chain of three, run twice on a stream."""
-    first = _source(3.0, size, "first")
+    """A chain of three, run twice on a stream; and one whose first part yields things that count as False."""
+    first, things, seen = _source(3.0, size, "first"), cycle((None, 0, ())), list[object]()
 
     def second(x: agt.DeviceArray) -> Op:
         return _step("second", 2.0, 1.0, x)
 
+    def noted(thing: object) -> Op:
+        seen.append(thing)
+        return first
+
+    chain = _described("and_then", answer, lambda _: next(things), noted)
+    for _ in range(3):
+        _called(_observed(chain, agt.create_stream()).result)
+    due = "`op` yielded None, 0 and () in three runs. Those are results like any other, so `f` should be "
+    must(seen == [None, 0, ()], f"{due}called once with each, and it was called with {brief(seen)}")
     two = _described("and_then", answer, first, second)
     return _twice(_described("and_then", answer, two, _download))
 
@@ -171,15 +180,16 @@ def _zip_ran(found: tuple[Observed, Observed], number: int, _words: str) -> None
 
 
 # ------------------------------------------------------------------ shared
-def _two_readers(answer: Any, size: int) -> Observed:
-    """Two readers of one source, each on a stream of its own, and two of another one, which yields None."""
-    one, two = agt.create_stream(), agt.create_stream()
+def _readers(answer: Any, size: int) -> Observed:
+    """Three readers of one source, each on a stream of its own, and two of another, which yields None."""
+    one, two, three = [agt.create_stream() for _ in range(3)]
     source = _described("shared", answer, _source(5.0, size, "source"))
     nothing = _source(6.0, size, "other")
     other = _described("shared", answer, lambda context: (nothing(context), None)[1])
 
     def both() -> Any:
-        readers = (_read(source), one), (_read(source), two), (other, two), (other, one)
+        ops = [_read(source), _read(source), other, other, _read(source)]
+        readers = zip(ops, (one, two, two, one, three), strict=True)
         results = [_submit(op, stream) for op, stream in readers]
         agt.synchronize()
         return results
@@ -191,13 +201,13 @@ def _source_ran(run: Observed, size: int) -> None:
     """The source runs once, each shared operation has its own, and readers elsewhere wait by an event."""
     schedule.launches(run.trace, "source", 1)
     schedule.launches(run.trace, "other", 1)
-    for result in run.result[:2]:
+    for result in (*run.result[:2], run.result[4]):
         _numbers(result, filled(size, 5.0))
     due = f"`other` yields None, and `shared` made {brief(run.result[2])} of it"
-    must(run.result[2:] == [None, None], due)
-    early, late = sorted(run.trace.find("d2h"), key=lambda span: span.id)[:2]
-    due = "the second reader waits for what the first one did after the source: record the event right "
-    must(not happens_before(run.trace, early, late), due + "behind the source", early, late)
+    must(run.result[2:4] == [None, None], due)
+    due = "a reader waits for what another one did after the source: record the event right "
+    for early, late in combinations(sorted(run.trace.find("d2h"), key=lambda span: span.id), 2):
+        must(not happens_before(run.trace, early, late), due + "behind the source", early, late)
 
 
 LAPS = 12  # around the pool
@@ -263,10 +273,10 @@ def _nobody_waited(run: Observed, _number: int) -> None:
 
 
 # ------------------------------------------------------------------ overlap
-def _forked(answer: Any, number: int) -> Observed:
-    """Something before, the arms, and something after, all in one operation."""
+def _forked(answer: Any, number: int) -> tuple[Observed, Observed]:
+    """Something before, the arms, and something after, all in one operation, which is run twice."""
     x = agt.zeros(500, name="x").sync()
-    op = _described("overlap", answer, *_arms(number, "arm"))
+    op = _described("overlap", answer, *_arms(number, "arm", number))
 
     def enqueue(context: Context) -> Any:
         _step("before", 1.0, 1.0, x)(context)
@@ -276,38 +286,38 @@ def _forked(answer: Any, number: int) -> Observed:
 
     stream = agt.create_stream()
     run = _observed(enqueue, stream)
-    with case("the same operation, run again"):
-        _tuple_of(_observed(op, stream).result, number, "overlap")
-        for i in range(number):
-            schedule.launches(_observed(op, stream).trace, f"arm{i}", 1)
-    return run
+    # The work comes first so that no span has the number that the same one had before.
+    return run, _observed(lambda context: (agt.work(1, "again"), enqueue(context))[1], stream)
 
 
-def _overlapped(run: Observed, number: int) -> float:
+def _overlapped(found: tuple[Observed, Observed], number: int) -> float:
     """Each arm comes after what is before it and ahead of what is after it, and none waits for another.
 
     The score is the time of the last row's arms, which grows with what the answer has the host do.
     """
-    _tuple_of(run.result, number, "overlap")
-    for i in range(number):
-        schedule.ordered(run.trace, "before", f"arm{i}", "after")
-    for one, other in combinations(range(number), 2):
-        schedule.unordered(run.trace, f"arm{one}", f"arm{other}")
-    return run.trace.metrics().makespan
+    for run, words in zip(found, ("", "the same operation, run again"), strict=True):
+        with case(words):
+            schedule.each_once(run.trace, *[f"arm{i}" for i in range(number)])
+            _tuple_of(run.result, number, "overlap")
+            for i in range(number):
+                schedule.ordered(run.trace, "before", f"arm{i}", "after")
+            for one, other in combinations(range(min(number, 4)), 2):  # a pool has four streams
+                schedule.unordered(run.trace, f"arm{one}", f"arm{other}")
+    return found[0].trace.metrics().makespan
 
 
-ZIPPED = [(3, ""), (1, ""), (0, ""), (7, ", of which two are there twice")]
+ZIPPED = [(3, ""), (1, ""), (0, ""), (12, ", of which some are there again")]
 EXERCISES = (
     Exercise("10-and-then", "and_then", "and_then", runs(_chained, _chain_ran, [(1000,), (64,)],
                   "three operations in a chain, {} elements")),
     Exercise("10-zip", "zip", "zip_ops",
              runs(_zipped, _zip_ran, ZIPPED, "{:operation}{}")),
-    Exercise("10-shared", "shared", "shared", runs(_two_readers, _source_ran, [(100_000,), (500,)],
-                  "two readers on two streams")),
+    Exercise("10-shared", "shared", "shared", runs(_readers, _source_ran, [(100_000,), (500,)],
+                  "three readers on three streams")),
     Exercise("10-round-robin", "Round robin", "round_robin",
              cases(_round_robin, [(3,), (1,), (4,), (30,)], "a pool of {}")),
     Exercise("10-future", "A future", "Future",
-             runs(_awaited, _nobody_waited, [(1,), (3,)], "{:future}")),
+             runs(sandbox.no_pauses()(_awaited), _nobody_waited, [(1,), (3,)], "{:future}")),
     Exercise("10-overlap", "overlap", "overlap",
-             runs(_forked, _overlapped, [(2,), (3,), (4,)], "{} arms")),
+             runs(_forked, _overlapped, [(2,), (3,), (0,), (12,), (4,)], "{} arms")),
 )  # fmt: skip

@@ -249,9 +249,9 @@ def _links(n: int, chain: bool) -> tuple[Array, Array, Array]:
     rng = np.random.default_rng(n)
     sources = (rng.random((n, 8)) ** 2 * n).astype(np.uint32)
     if chain:
-        sources = np.maximum(sources, 200)
+        sources = 500 + sources // 6
         sources[:9] = np.arange(1, 73).reshape(9, 8)
-        sources[73:133] = np.append(0, np.arange(73, 132))[:, None]
+        sources[440:500] = np.append(0, np.arange(440, 499))[:, None]
     weight = 1 / np.maximum(np.bincount(sources.ravel(), minlength=n), 1)
     rank = np.full(n, 1 / n)
     for _ in range(100):

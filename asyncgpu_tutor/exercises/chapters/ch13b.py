@@ -21,16 +21,17 @@ from asyncgpu_tutor.exercises.sandbox import call
 GIVEN_UP = "a call got no packet any more: each comes back with its answer, or when nobody wants it"
 TIMES = 1_000_000_007  # so an answer to 3 needs more bits than an `int` has
 REFUSED = {2: -1002, 3: -1003}  # minus the error, for each question
-_Mood = Callable[[int], tuple[float, int]]
 
 
 class _Office:
     """A host that writes down who asks, and how many are under way."""
 
+    # How long it takes over a question, and the error that it then refuses with, if any.
+    mood: Callable[[int], tuple[float, int]]
+
     def __init__(self, us: Callable[[int], float], refused: Any = (), packets: int = 4) -> None:
         self.packets = packets
-        # How long it takes over a question, and the error that it then refuses with, if any.
-        self.mood: _Mood = lambda a: (us(a), -REFUSED[a] if a in refused else 0)
+        self.mood = lambda a: (us(a), -REFUSED[a] if a in refused else 0)
         self.asked = Counter[int]()
         self.took, self.open, self.most, self.left = 0.0, 0, 0, 0  # the last: packets in the end
 
@@ -196,10 +197,12 @@ GOAL_US = 1000.0
 def check_ahead(mine: Any, model: Any) -> float:
     """Each piece is read and computed once; the score is how long that takes."""
     kernel, took = as_kernel(mine, "AHEAD"), 0.0
-    for pieces in (1, 5, 12):
-        with case(count(pieces, "piece")):
-            out, office = agt.pin(np.zeros(1, np.float32)), _Office(lambda _: 50.0)
-            office.run(kernel, pieces, agt.mapped(out))
+    changed = ", and bytes that change when their packet is given back"
+    for pieces, before in (1, ""), (5, cuda("13b_spoil")), (12, ""):
+        words = count(pieces, "piece") + changed * bool(before)
+        with case(words), own_lines(kernel.source, before):
+            out, office = agt.pin(np.full(1, 9, np.float32)), _Office(lambda _: 50.0)
+            office.run(as_kernel(before + kernel.source, "AHEAD"), pieces, agt.mapped(out))
             took = office.took
             wanted = [*range(pieces)]
             due = f"the host was asked for pieces {sorted(office.asked)[:14]}, and 0 to {pieces - 1} is right"
@@ -209,9 +212,10 @@ def check_ahead(mine: Any, model: Any) -> float:
             must(abs(float(out[0]) - right) < 1e-3 * right, due)
             all_back(office.left, office.packets)
     with case("piece 3 refused"):
-        out = agt.pin(np.full(1, 99, np.float32))
-        _Office(lambda _: 50.0, [3]).run(kernel, 5, agt.mapped(out))
+        out, office = agt.pin(np.full(1, 99, np.float32)), _Office(lambda _: 50.0, [3])
+        office.run(kernel, 5, agt.mapped(out))
         must(out[0] == 99, f"`*out` is {out[0]:.2f}, and nothing should be stored: look at `error`")
+        all_back(office.left, office.packets)
     must(took < GOAL_US, f"the sum is right, and takes {took:.0f} µs: get below {GOAL_US:.0f}")
     return took
 

@@ -99,7 +99,7 @@ def _tree(n: int, kind: str) -> tuple[Array, Array]:
 
 
 def _fills(mine: Any, _model: Any, n: int, kind: str, blocks: int) -> None:
-    """Each item is done once, with what was written before it was put; then all blocks leave."""
+    """Each item is done once; then all blocks leave. A gift that may be old when it's read is a race."""
     text = text_of("QUEUE", mine, "the text of device code")
     given, trial = cuda("14_queue_given"), cuda("14_queue")
     given += cuda("14_queue_slow") * (blocks == 4)
@@ -110,7 +110,7 @@ def _fills(mine: Any, _model: Any, n: int, kind: str, blocks: int) -> None:
     with own_lines(text, given, trial):
         kernel = call(agt.Kernel, given + text + trial, "trial")
         try:
-            found, times = left_in((4, 5), kernel, args, grid=blocks, block=1)
+            (times,) = left_in((5,), kernel, args, grid=blocks, block=1)
         except Rejected as rejected:
             due = "a block waits for ever in `take`: either nothing tells it that no more will come, or "
             due += "its item went to a block that had left"
@@ -119,7 +119,6 @@ def _fills(mine: Any, _model: Any, n: int, kind: str, blocks: int) -> None:
     for item in range(n):
         why = "somebody left while others could still put something" if times[item] == 0 else ""
         counted(f"item {item} was done", int(times[item]), "time", 1, why)
-    equal(found, 7 * np.arange(n, dtype=np.int32))
 
 
 WORDS = [(1, 0, ""), (40, 0, ", where the largest score changes on the way"),

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import pairwise
-from typing import Any
+from itertools import combinations, pairwise
+from typing import Any, cast
 
 import numpy as np
 
 import asyncgpu_tutor as agt
 from asyncgpu_tutor.exercises.checks import results, schedule
 from asyncgpu_tutor.exercises.checks.building import built
-from asyncgpu_tutor.exercises.checks.operations import cuda, filled, noise, step, step_kernel
+from asyncgpu_tutor.exercises.checks.operations import cuda, filled, layer, noise, step, step_kernel
 from asyncgpu_tutor.exercises.checks.results import Array, brief, equal
 from asyncgpu_tutor.exercises.checks.trials import runs
 from asyncgpu_tutor.exercises.exercise import Exercise, case, must
@@ -32,18 +32,23 @@ def _free(trace: agt.Trace, one: agt.types.Span, other: agt.types.Span, cure: st
         must(not happens_before(trace, early, late), due, early, late)
 
 
+def _is_sum(got: Any, place: str, due: list[str], known: dict[str, Array], also: str = "") -> None:
+    """This is the sum of the arrays that are due. If it adds up others of these, a rejection says which."""
+    names = [name for name, array in known.items() if array.shape == np.shape(got)]
+    if names:
+        columns = np.stack([known[name] for name in names], 1)
+        times: Array = np.round(np.linalg.lstsq(columns, cast(Array, got), rcond=None)[0])
+        parts = {name: int(n) for name, n in zip(names, times, strict=True) if n}
+        shown = " + ".join(name if n == 1 else f"{n} times {name}" for name, n in parts.items())
+        missing = ", ".join(name for name in due if name not in parts)
+        lacks = f"and lacks {missing}" if missing else f"and should be {' + '.join(due)}"
+        wrong = parts != dict.fromkeys(due, 1) and np.allclose(columns @ times, got, atol=1e-3)
+        must(not wrong, f"{place} is {shown or 'zero'}, {lacks}{also}")
+    with case(place):
+        equal(got, np.sum([known[name] for name in due], 0))
+
+
 # ------------------------------------------------------------------ split
-def _layer(x: Array, w: agt.DeviceArray) -> agt.DeviceOp[Any]:
-    (m, k), n = x.shape, w.shape[1]
-    room = agt.zip(agt.h2d(x), agt.zeros((m, n)))
-
-    def product(arrays: Any) -> agt.DeviceOp[Any]:
-        out = arrays[1].partition(16, 16)
-        return agt.sgemm_naive(m, n, k, 1.0, arrays[0], w, 0.0, out).output()
-
-    return room.and_then(product).to_host()
-
-
 def _batch(rows: int) -> tuple[Array, Array]:
     return agt.pin(noise(rows, rows, 40)), noise(7, 40, 24)
 
@@ -52,7 +57,7 @@ def _split(answer: Any, gpus: int, rows: int) -> Observed:
     batch, w = _batch(rows)
     with private_fleet(gpus) as fleet:
         weights = [agt.h2d(agt.pin(w)).on(device).sync().share() for device in fleet]
-        return observe(built("split", answer, agt.Trace(), _layer, batch, weights).sync)
+        return observe(built("split", answer, agt.Trace(), layer, batch, weights).sync)
 
 
 def _shares(run: Observed, gpus: int, rows: int) -> None:
@@ -81,11 +86,13 @@ def _work(x: Any) -> agt.DeviceOp[Any]:
 
 def _placed(answer: Any, gpus: int, steps: int) -> Observed:
     with private_fleet(gpus) as fleet:
-        parts = [agt.h2d(agt.pin(host)).sync() for host in _parts(gpus)]
+        parts = [agt.h2d(agt.pin(x), f"part {i}").sync() for i, x in enumerate(_parts(gpus))]
         op = built("both", answer, agt.Trace(), parts, fleet, _work, steps)
 
         def home(arrays: object) -> agt.DeviceOp[Any]:
             found = results.listed("both", arrays, gpus)
+            for i, end in enumerate(getattr(array, "device", fleet[0]).name for array in found):
+                must(end == "sim:0", f"part {i} ended on {end}, and should come back to sim:0")
             return agt.zip(*[agt.d2h(array) for array in found])
 
         return observe(op.and_then(home).sync)
@@ -144,17 +151,18 @@ def _ringed(answer: Any, ranks: int, size: int) -> Observed:
 
 def _around(run: Observed, ranks: int, size: int) -> None:
     """All have all sums, by hand, and nobody sent more than a ring has to."""
-    by_library = [
-        s
-        for s in run.trace
-        if s.name in ("all_reduce", "reduce_scatter", "all_gather", "broadcast")
-    ]
+    theirs = ("all_reduce", "reduce_scatter", "all_gather", "broadcast")
+    by_library = [span for span in run.trace if span.name in theirs]
     must(not by_library, "the library did it: use `group.exchange` today", *by_library[:1])
-    right = _chunks(ranks, size).sum(0)
+    chunks, every = _chunks(ranks, size), range(ranks)
+    known = {f"part {i} of rank {r}": chunks[r, i] for r in every for i in every}
+    complete = np.isclose(np.array(run.result), chunks.sum(0), atol=1e-4).all(2).sum(1)
+    also = ". Each rank has one complete part by now: let these go around, and replace what's there"
+    also = also if (complete == 1).all() else ""
     for rank, parts in enumerate(run.result):
         for i, part in enumerate(parts):
-            with case(f"rank {rank}, part {i}"):
-                equal(part, right[i])
+            due = [f"part {i} of rank {r}" for r in every]
+            _is_sum(part, f"in the end, part {i} on rank {rank}", due, known, also)
     sent = [s for s in run.trace if s.name in ("exchange", "send") and s.device == "sim:0"]
     parts = sum(int(str(span.detail["bytes"])) for span in sent) // (4 * size)
     due = f"rank 0 sent {count(parts, 'part')}, and {2 * (ranks - 1)} are enough: in each step, send one part"
@@ -187,7 +195,11 @@ def _agreed(answer: Any, ranks: int, sizes: Sequence[int]) -> Observed:
         def recipe(rank: int) -> agt.DeviceOp[Any]:
             op = _operation("reduce_all", answer(group, there[rank], shapes))
 
-            def home(arrays: object) -> agt.DeviceOp[Any]:
+            def home(arrays: Any) -> agt.DeviceOp[Any]:
+                absent = "".join(name for name in shapes if name not in there[rank])
+                few = absent and getattr(arrays, "__len__", int)() == len(sizes) - 1
+                due = f"rank {rank} has nothing for `{absent}`, and contributes zeros to that sum"
+                must(not few, due)
                 found = results.listed("reduce_all", arrays, len(sizes))
                 return agt.zip(*[agt.d2h(array) for array in found])
 
@@ -198,11 +210,12 @@ def _agreed(answer: Any, ranks: int, sizes: Sequence[int]) -> Observed:
 
 def _one_order(run: Observed, ranks: int, sizes: Sequence[int]) -> None:
     """Each rank has the sums of all layers, those included that it had nothing of."""
+    there = enumerate(_finished(ranks, sizes))
+    known = {f"{name} of rank {r}": array for r, mine in there for name, array in mine.items()}
     for rank, sums in enumerate(run.result):
-        for i, size in enumerate(sizes):
-            mine = [g.get(f"W{i}", np.zeros(size, np.float32)) for g in _finished(ranks, sizes)]
-            with case(f"rank {rank}, layer W{i}"):
-                equal(sums[i], np.sum(mine, 0))
+        for i in range(len(sizes)):
+            due = [name for name in known if name.startswith(f"W{i} ")]
+            _is_sum(sums[i], f"the sum of W{i} on rank {rank}", due, known)
 
 
 # ------------------------------------------------------------------ overlapped
@@ -223,7 +236,8 @@ def _trained(answer: Any, gpus: int, layers: int) -> Observed:
             agt.full(N, (rank + 1) / N).on(device).sync() for rank, device in enumerate(fleet)
         ]
         ones = [agt.ones((ROWS, N)).on(device).sync() for device in fleet]
-        sums = [[agt.zeros(ROWS).on(device).sync() for device in fleet] for _ in range(layers)]
+        empty = [agt.h2d(agt.pin(filled(ROWS, 0)), f"gradient {i}") for i in range(layers)]
+        sums = [[op.on(device).sync() for device in fleet] for op in empty]
 
         def gradient(i: int) -> agt.DeviceOp[Any]:
             def one(rank: int) -> agt.DeviceOp[Any]:
@@ -241,21 +255,23 @@ def _trained(answer: Any, gpus: int, layers: int) -> Observed:
 
 
 def _hidden(run: Observed, gpus: int, layers: int) -> None:
-    """Each layer is reduced after its gradient, and next to that of the following one."""
+    """Each all-reduce comes after its gradient, and no later gradient waits for it."""
     trace = run.trace
     for i in range(layers):
         schedule.launches(trace, f"gradient_{i}", gpus)
     schedule.launches(trace, "all_reduce", gpus * layers)
     total = gpus * (gpus + 1) / 2
     for i, arrays in enumerate(run.result):
-        with case(f"layer {i}"):
+        with case(f"gradient {i}"):
             for array in arrays:
                 equal(array, filled(ROWS, total * 0.5**i))
     for device in (f"sim:{rank}" for rank in range(gpus)):
         reduced = [span for span in trace.find("all_reduce") if span.device == device]
-        for i, one in enumerate(reduced[:-1]):
-            (after,) = [s for s in trace.find(f"gradient_{i + 1}") if s.device == device]
-            _free(trace, one, after, f"layer {i} can be reduced while layer {i + 1} is computed")
+        for i, k in combinations(range(layers), 2):
+            (after,) = [s for s in trace.find(f"gradient_{k}") if s.device == device]
+            _free(
+                trace, reduced[i], after, f"gradients[{k}] and reduces[{i}] don't need each other"
+            )
 
 
 # ------------------------------------------------------------------ halo
@@ -309,6 +325,9 @@ def _seamless(run: Observed, ranks: int) -> None:
         talks = [span for span in mine if span.name in ("exchange", "send", "recv")]
         for talk in talks:
             _free(run.trace, talk, middle, "the middle needs no neighbour")
+        first = min(talks, key=lambda span: span.start)
+        due = f"on {device} Python launches the talk before the middle, which takes longest: give the middle "
+        must(middle.start <= first.start, due + "the first arm of the `overlap`", first, middle)
 
 
 EXERCISES = (
@@ -316,11 +335,11 @@ EXERCISES = (
              runs(_split, _shares, [(2, 64), (3, 50)], "{:GPU} and {} rows")),
     Exercise("15-place", "Move it once", "both",
              runs(_placed, _moved_once, [(2, 3), (3, 5)], "{:GPU} and {:step}")),
-    Exercise("15-ring", "A ring by hand", "ring",
+    Exercise("15-ring", "A better ring", "ring",
              runs(_ringed, _around, [(4, 500), (3, 64), (2, 64)], "{:rank}")),
     Exercise("15-order", "One order for all", "reduce_all",
              runs(_agreed, _one_order, [(2, (64, 64, 64)), (3, (64, 32, 48))], "{:rank} and layers of {}")),
-    Exercise("15-overlapped", "Reduce while you compute", "overlapped",
+    Exercise("15-overlapped", "Talk while you work", "overlapped",
              runs(_trained, _hidden, [(2, 3), (2, 4), (3, 2)], "{:GPU} and {:layer}")),
     Exercise("15-halo", "Talk to the neighbours", "advance",
              runs(_advanced, _seamless, [(2,), (4,)], "{:rank}")),

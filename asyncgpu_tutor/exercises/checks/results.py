@@ -16,6 +16,7 @@ from asyncgpu_tutor.exercises.exercise import Rejected, case, must
 from asyncgpu_tutor.exercises.sandbox import call
 
 Array = npt.NDArray[Any]
+Shape = tuple[int, ...]
 
 # Outputs are full of this number before the launch, because no kernel computes it. It is small enough
 # for `y[i] += ...` to change it, so that adding to it can be told from not writing.
@@ -33,9 +34,9 @@ def as_kernel(answer: object, name: str) -> agt.Kernel:
 
 
 def launched(
-    kernel: agt.Kernel, args: Sequence[Any], shape: tuple[int, ...], block: tuple[int, ...]
+    kernel: agt.Kernel, args: Sequence[Any], shape: Shape, block: Shape, full: float = UNWRITTEN
 ) -> Array:
-    """Run a kernel, and return its last argument, an array that starts full of `UNWRITTEN`.
+    """Run a kernel, and return its last argument, an array that starts `full` of a number.
 
     The other arguments are numbers and NumPy arrays, which are copied to the device. The output has this
     `shape`, and is partitioned into blocks.
@@ -43,7 +44,7 @@ def launched(
 
     def run() -> Array:
         given = [agt.h2d(cast(Array, arg)) if isinstance(arg, np.ndarray) else arg for arg in args]
-        out = agt.full(shape, UNWRITTEN).partition(*block)
+        out = agt.full(shape, full).partition(*block)
         return kernel(*given, out).last().unpartition().to_host().sync()
 
     return call(run)
@@ -73,6 +74,8 @@ def equal(got: object, expected: Array) -> None:
         raise Rejected(f"a NumPy array should come out, and not {brief(what)}")
     fits = array.shape == expected.shape
     must(fits, f"the result has shape {array.shape}, and should have {expected.shape}")
+    if "f" == array.dtype.kind == expected.dtype.kind and array.itemsize > expected.itemsize:
+        of_dtype(array, expected.dtype)
     if np.array_equal(array, expected):  # much sooner known than whether all are close
         return
     whole = expected.dtype.kind in "iu"
@@ -86,7 +89,7 @@ def equal(got: object, expected: Array) -> None:
         added = abs(array[index] - UNWRITTEN - expected[index]) < ROUNDING  # it may be nan
         must(not added, cause)
         due = f"element {place} of the result was not there yet: wait for the device before you hand it over "
-        due += "or read it, since the `buffer` of a handle waits for nobody"
+        due += "or read it, since neither the `buffer` of a handle nor an `out` waits for anybody"
         must(array[index].tobytes() != STALE * array.itemsize, due)
         shown = "" if whole else ".6g"
         mine, right = format(array[index], shown), format(expected[index], shown)

@@ -57,10 +57,12 @@ class Bar:
 
     @property
     def text(self) -> str:
-        """The writing in it. An engine's bars say whose they are: the names stand above."""
+        """The writing in it. An engine's bars say whose they are, unless no names stand above."""
         if self.number > 1:
             return f"{self.number:,} \u00d7"
         if self.lane.group == "engines" and self.span.stream is not None:
+            if not self.lane.numbers:
+                return str(self.span.detail.get("named", self.span.name))
             number = self.lane.numbers[self.span.device, self.span.stream]
             return "um" if number == UNIFIED_MEMORY else f"s{number}"
         return self.span.title

@@ -30,7 +30,8 @@ class Lane:
     spans: tuple[Span, ...]  # by start
     # The number that the device gave to the stream, where it is one's lane.
     stream: int | None = None
-    # On an engine's lane, what `stream_numbers` says of the trace: its bars are of several streams.
+    # On an engine's lane, what `stream_numbers` says of the trace: its bars are of several streams. Empty
+    # where no streams are drawn and the program gave names, which then stand on the engines' bars.
     numbers: Mapping[StreamKey, int] = field(default_factory=dict[StreamKey, int], repr=False)
 
 
@@ -74,6 +75,8 @@ def lanes(trace: Iterable[Span], groups: Collection[Group] = GROUPS) -> list[Lan
     if "host" in groups:
         found.append(Lane("host", "", "host", _ordered(s for s in spans if not s.on_device)))
     device_spans = [span for span in spans if span.on_device]
+    named = "streams" not in groups and any("named" in span.detail for span in device_spans)
+    shown = {} if named else numbers
     for device in sorted({span.device for span in device_spans}):
         own = [span for span in device_spans if span.device == device]
         if "streams" in groups:
@@ -87,7 +90,7 @@ def lanes(trace: Iterable[Span], groups: Collection[Group] = GROUPS) -> list[Lan
         if "engines" in groups:
             for engine in ENGINES:
                 mine = _ordered(s for s in own if ENGINE_OF[s.kind] == engine)
-                found.append(Lane("engines", device, ENGINE_WORDS[engine], mine, None, numbers))
+                found.append(Lane("engines", device, ENGINE_WORDS[engine], mine, None, shown))
     return [lane for lane in found if lane.spans]
 
 

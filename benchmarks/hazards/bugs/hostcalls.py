@@ -151,8 +151,8 @@ CASES = [
     asking(
         "begin without a look at what it returns",
         """int p = hostcall_begin(host);
-    int q = hostcall_begin(host);
-    hostcall_ask(host, q, 16, me, 0, 0);
+    int q = hostcall_begin(host);  // <- bug
+    hostcall_ask(host, q, 16, me, 0, 0);  // <- bug
     hostcall_wait(host, q);
     out[me] = hostcall_answer(host, q);
     hostcall_end(host, q);

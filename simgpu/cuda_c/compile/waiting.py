@@ -74,6 +74,12 @@ def parks(steps: Sequence[Step], sites: Sequence[Site], source: Source) -> Parks
         if isinstance(step, form.Meet) and step.by == "grid" and not step.waits:
             text = "a barrier of the grid within an expression: make it a statement"
             source.unsupported(step.at, text)
+    spins = [loop for loop, spin in found.parks.spins.items() if spin.often]
+    for loop in spins:
+        inside = list(form.below(loop.parts))
+        for load in inside if not any(other in inside for other in spins) else ():
+            if isinstance(load, form.Load) and load.site is not None:
+                sites[load.site].polls = True
     return found.parks
 
 

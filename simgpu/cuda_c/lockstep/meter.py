@@ -19,9 +19,9 @@ ByTurn: TypeAlias = Callable[[int], None]  # given the number of a turn of a loo
 class Site:
     """One load or store in the source: where messages point, and under what number it is counted.
 
-    `volatile` and `relaxed` reads are checked less for races: the first are in the warp-synchronous
-    style of old samples, the second in a compare-and-swap loop. The `scope` of an atomic is 1 for its
-    block alone, or 2 for the device.
+    `volatile` and `relaxed` reads are checked less for races: threads signal each other by the first, and
+    the second are in a compare-and-swap loop. A read `polls` if it is in a loop that waits by it. The `scope`
+    of an atomic is 1 for its block alone, or 2 for the device.
     """
 
     index: int
@@ -29,6 +29,7 @@ class Site:
     write: bool = False
     volatile: bool = False
     relaxed: bool = False
+    polls: bool = False
     scope: int = 0
 
 

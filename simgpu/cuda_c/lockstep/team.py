@@ -179,6 +179,9 @@ class Team:
         # When each lane last looked at what others may have written; once somebody fences, what it knows.
         self.fetched: NDArray[np.int64] | None = None
         self.lanes: Lanes | None = None
+        self.heard: NDArray[np.int64] | None = (
+            None  # who wrote what each lane polled last, and when
+        )
         self.shared: dict[Any, object] = {}  # the memories that threads of a block have in common
         bx, by, bz = launch.block
         t = layout.linear

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from dataclasses import dataclass
 from typing import Any
 
@@ -38,6 +39,8 @@ class GlobalMemory:
         self.address = 0  # where it is on its device; 0 if it is on none
         self.readonly = False  # whether a kernel that writes to it fails
         self.mapped = room is not None  # whether it is the host's, who may write to it at any time
+        # Of mapped memory: the bytes that the host has read since a kernel last asked, in order.
+        self.looked = deque[tuple[int, int]](maxlen=1024)
         self.advice = ""  # what a message about a read of what nothing has written adds
         # If set, kernels note here which bytes they store to: 1 for each.
         self.trail: NDArray[np.uint8] | None = None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -108,8 +108,9 @@ class GlobalRegion(ByteRegion):
 class MappedRegion(GlobalRegion):
     """An allocation of the host's, in a launch that waits for it: what the host writes changes in a pause.
 
-    If a thread stores to a word and then, with no `__threadfence_system()` between, to another that the host
-    overwrites, it took that for a signal, and may see it first, though all is volatile, and so no data race.
+    All is volatile here, and no data race; but without a `__threadfence_system()` between them, two words may
+    be seen in any order. A kernel writes a letter before its signal, a word that the host overwrites; and
+    what the host writes with a flag, by which a loop waits, is read behind that.
     """
 
     def __init__(self, memory: GlobalMemory, launch: Launch, cell: int, watched: bool) -> None:
@@ -119,34 +120,80 @@ class MappedRegion(GlobalRegion):
         # The word to which the writer of a word had stored before, without a fence; and for each thread the
         # first word to which it has stored since the last fence of its block, and the last one of all.
         self._before, self.stored = np.full(words, -1, np.int64), dict[Team, NDArray[np.int64]]()
+        # Of each word: which thread has stored there, and when; and in which of its turns the host has since.
+        # For each thread, of which turn it knows by a flag, and has not fenced.
+        self._by, self._when, self._told = (np.zeros(words, np.int64) for _ in range(3))
+        self._flag, self._polled = np.zeros((2, words), np.bool_)
+        self._turns, self.heard = 0, dict[Team, NDArray[np.int64]]()
         launch.talk.append(self)
+
+    def load(self, team: Team, mask: Mask, ptr: Ptr, scalar: Scalar, site: Site, wide: int) -> Any:
+        value = super().load(team, mask, ptr, scalar, site, wide)
+        if not self._turns or team.turns:
+            return value
+        words = self.indices(team, mask, ptr, scalar, site) * scalar.size // self._word
+        known = self.heard.setdefault(team, np.zeros(team.layout.lanes, np.int64))
+        told, heard = self._told[words], known[mask.index]
+        self._flag[words] |= site.polls
+        bad = (told > 0) & (told <= heard) & ~self._flag[words]
+        if bad.any():
+            word, lane = int(words[bad][0]), int(mask.index[bad][0])
+            text = f"reads '{ptr.name}'[{word}], which the host wrote with a flag, and may get an old value: "
+            text += "no `__threadfence_system()` between the last look at the flag and the answer"
+            team.fault(RaceError, site.at, lane, text, array=ptr.name, index=word)
+        if site.polls:
+            known[mask.index] = np.maximum(told, heard)
+        return value
 
     def store(
         self, team: Team, mask: Mask, ptr: Ptr, scalar: Scalar, value: Any, site: Site, wide: int
     ) -> None:
         super().store(team, mask, ptr, scalar, value, site, wide)
         words = self.indices(team, mask, ptr, scalar, site) * scalar.size // self._word
-        if team not in self.stored:
-            self.stored[team] = np.full((2, team.layout.lanes), -1)
-        (first, last), lanes = self.stored[team], mask.index
+        first, last = self.stored.setdefault(team, np.full((2, team.layout.lanes), -1))
+        lanes = mask.index
         before, last[lanes] = first[lanes], words
         first[lanes] = np.where((before < 0) & ~self._signal[words], words, before)
         self._before[words], self._at[words] = np.where(before == words, -1, before), site.at
+        self._by[words], self._when[words], self._told[words] = team.thread_id[lanes], team.clock, 0
+
+    def fenced(self, team: Team, lanes: NDArray[np.bool_]) -> None:
+        """These lanes have executed a fence that the host can see."""
+        if team in self.stored:
+            self.stored[team][0, lanes] = -1
+        if team in self.heard:
+            self.heard[team][lanes] = 0
 
     def answered(self) -> None:
-        """The host has had its turn: see what it wrote."""
+        """The host has had its turn: see what it wrote, and what it read."""
         words = np.unique(np.flatnonzero(self.data != self.held) // self._word)
+        began, ended = np.full((2, len(self._at)), -1)  # the host's looks at each word
+        for n, (start, stop) in enumerate(self.memory.looked):
+            part = slice(start // self._word, -(-stop // self._word))
+            began[part], ended[part] = np.where(began[part] < 0, n, began[part]), n
+        self.memory.looked.clear()
+        read = np.flatnonzero(ended >= 0)
         self._signal[words], before = True, self._before[words]
         for team, (_, last) in self.stored.items():
             bad = (before >= 0) & ~self._signal[before] & np.isin(words, last)
             if bad.any():
-                data, flag = int(before[bad][0]), int(words[bad][0])
-                both = (
-                    f"'{self.memory.name}'[{data}] (line {self._at[data].line}) and then [{flag}]"
-                )
                 text = "without a __threadfence_system() between: it may see the signal first"
-                text = f"writes {both}, which the host took for a signal, {text}"
-                team.fault(RaceError, self._at[flag], None, text)
+                text = f"and then [{words[bad][0]}], which the host took for a signal, {text}"
+                self._mistaken(team, int(before[bad][0]), int(words[bad][0]), text)
+            flags = words[(self._when[words] > 0) & (began[words] >= 0)][:64, None]
+            behind = (self._by[flags] == self._by[read]) & (self._when[flags] < self._when[read])
+            behind &= (began[flags] < ended[read]) & ~(self._signal[read] | self._polled[read])
+            for flag, data in np.argwhere(behind):
+                text = f"which the host took for a signal that [{read[data]}] is there, and only then that: "
+                text += "the letter comes first, then __threadfence_system(), and then the signal"
+                self._mistaken(team, int(flags[flag, 0]), int(read[data]), text)
+        self._turns += 1
+        self._when[words], self._told[words] = 0, self._turns
+        self._polled[read] |= not len(words)
+
+    def _mistaken(self, team: Team, first: int, then: int, text: str) -> NoReturn:
+        text = f"writes '{self.memory.name}'[{first}] (line {self._at[first].line}) {text}"
+        team.fault(RaceError, self._at[then], None, text)
 
 
 def literal(team: Team, text: str) -> Ptr:

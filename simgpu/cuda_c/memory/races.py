@@ -119,6 +119,23 @@ class Shadow:
         grown = np.maximum(kinds, _relation(me, before))
         return np.where(fresh | same, np.uint8(_ONE), grown).astype(np.uint8)
 
+    def look(self, a: Access, cells: Cells) -> None:
+        """Check a volatile read of what the writer of a flag, once polled, wrote before: it takes fences."""
+        if self._writer is None:
+            return
+        me, lanes, heard = a.threads, a.mask.index, a.team.heard
+        writer, when = self._writer.take(cells), self._write_time.take(cells)
+        other = (writer >= 0) & (writer != me)
+        if heard is None:
+            heard = a.team.heard = np.full((2, a.team.layout.lanes), _NOBODY)
+        if a.site.polls:
+            heard[:, lanes[other]] = writer[other], when[other]
+            return
+        bad = other & (writer == heard[0, lanes]) & (when < heard[1, lanes])
+        bad &= ~_ordered(a, me, writer, when) & ~self._handed_over(a, bad, writer, when)
+        if bad.any():
+            _report(a, bad, cells, writer, when, False, "writes")
+
     def write(self, a: Access, cells: Cells, changes: Changes, atomic: bool) -> None:
         """Check a write to these cells against earlier accesses, and remember it.
 
@@ -230,9 +247,6 @@ def _ordered(a: Access, me: Any, other: Any, when: Any) -> NDArray[np.bool_]:
     """Tell for each lane whether a barrier orders it behind what another thread did at a time."""
     by_block = (me >> 10 == other >> 10) & (when <= a.after_block_barrier)
     same_warp = me >> 5 == other >> 5
-    if a.site.volatile:
-        # Old samples rely on warps in step, and say volatile to keep the compiler from reordering.
-        return by_block | same_warp
     if a.team.met is not None:
         by_block |= same_warp & (when <= a.team.met[0][a.mask.index, other & 31])
     return by_block | (same_warp & (when <= a.after_warp_barrier))

@@ -103,7 +103,10 @@ class ByteRegion(Named):
         within, part = part, self.place(team, mask, shift, part, size, False)
         access = Access(self, ptr.name, team, mask, shift, part, size, site)
         self._require_written(access)
-        if self.watched and not site.relaxed and not (site.volatile and team.launch.watches):
+        if site.volatile and team.launch.watches:
+            for cells in self._race_cells(access) if self._shadow is not None else ():
+                self._watch().look(access, cells)
+        elif self.watched and not site.relaxed:
             team.clock += 1
             self.note_read(access, within)
         view = self.flat(scalar)[shift:]

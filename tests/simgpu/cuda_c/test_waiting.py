@@ -80,7 +80,15 @@ def test_each_block_of_a_scan_waits_for_the_one_before(lanes: int, more: dict[st
 def test_flags_of_a_scan_may_be_volatile() -> None:
     source = WAITING.replace("atomicAdd(&flags[b - 1], 0)", "flags[b - 1]")
     source = source.replace("atomicExch(&flags[b], 1)", "flags[b] = 1")
-    assert scan(source.replace("int* flags", "volatile int* flags"))
+    source = source.replace("sum = ends", "__threadfence(); sum = ends")
+    volatile = source.replace("int* flags", "volatile int* flags")
+    assert scan(volatile)
+    for fence in (
+        "__threadfence(); sum",
+        "__threadfence();\n        ",
+    ):  # the reader's, the writer's
+        with pytest.raises(errors.RaceError, match="'ends'"):
+            scan(volatile.replace(fence, fence[16:]))
     with pytest.raises(errors.RunawayKernelError):
         scan(source)
 

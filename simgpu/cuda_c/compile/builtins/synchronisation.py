@@ -190,8 +190,7 @@ def _system_fence(c: Context, node: Call, used: bool) -> Expr:
         if t.launch.watches:
             t.launch.published = int(t.meter.clocks()[t.layout.warp[m.index]].max())
         for region in t.launch.talk:  # whoever meets this thread at a barrier has fenced, too
-            if t in region.stored:
-                region.stored[t][0, np.isin(t.layout.block, t.layout.block[m.index])] = -1
+            region.fenced(t, np.isin(t.layout.block, t.layout.block[m.index]))
 
     return value(c, VOID, run, node.at)
 

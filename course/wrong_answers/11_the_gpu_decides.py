@@ -1618,3 +1618,26 @@ __device__ void meet(unsigned int* gate)
     __syncthreads();
 }
 """
+
+
+# %% id=11-again cause="and somebody held up in `meet`, kernel 'trial'"
+MEET_AGAIN = r"""
+#include <cuda/atomic>
+__device__ void meet(unsigned int* gate)
+{
+    __syncthreads();
+    if (threadIdx.x == 0) {
+        cuda::atomic_ref<unsigned int, cuda::thread_scope_device> count(gate[0]), generation(gate[1]);
+        bool is_last = count.fetch_add(1, cuda::memory_order_acq_rel) == gridDim.x - 1;
+        unsigned int before = generation.load(), looks = 0;
+        if (is_last) {
+            count.store(0);
+            generation.fetch_add(1, cuda::memory_order_release);
+        }
+        while (generation.load(cuda::memory_order_acquire) == before) {
+            if (++looks > 10000000) __trap();
+        }
+    }
+    __syncthreads();
+}
+"""

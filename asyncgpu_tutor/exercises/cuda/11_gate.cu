@@ -1,11 +1,14 @@
 #undef atomicAdd
+#undef atomicInc
+#undef fetch_add
 #undef atomicExch
+#undef store
 extern "C" __global__ void trial(int n, bool relies, int* x, unsigned int* gate, int* early)
 {
     int i = blockIdx.x * blockDim.x + threadIdx.x, seen = 0;
     for (int step = 1; step <= 3; step++) {
         if (threadIdx.x == blockDim.x - 1) {  // late, some blocks more than others
-            long long end = clock64() + (3 * blockIdx.x + step) % 5 * 20000;
+            long long end = clock64() + (3 * blockIdx.x + step) % 5 * 2000;
             while (clock64() < end) __nanosleep(1000);
         }
         x[i] = step;

@@ -302,10 +302,14 @@ class DeviceArray:
             self._check()
         memory = self._memory
         if memory.device is not device:
+            where, here = memory.device.name, device.name
+            what = f"array {self.name!r} is on {where}, and the operation runs on "
             raise errors.DeviceMismatchError(
-                f"array {self.name!r} is on {memory.device.name}, and the operation runs on "
-                f"{device.name}: copy it there, as in x.to({device.name!r}), or run the operation where it "
-                f"is, as in op.on({memory.device.name!r})"
+                f"{what}another device of that name: arrays, streams and policies belong to the device that "
+                "was current when they were made, so make all of them on the same one"
+                if where == here
+                else f"{what}{here}: copy it there, as in x.to({here!r}), or run the operation where it "
+                f"is, as in op.on({where!r})"
             )
         if stream is not None:
             memory.stream = stream

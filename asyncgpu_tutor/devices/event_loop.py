@@ -60,7 +60,13 @@ def completed(coroutine: Coroutine[Any, Any, T]) -> T:
     try:
         # Not Runner.run: that takes an interrupt as a wish to cancel the coroutine at its next turn.
         with asyncio.Runner(loop_factory=_Loop) as runner:
-            return runner.get_loop().run_until_complete(coroutine)
+            loop, others = runner.get_loop(), list[dict[str, Any]]()
+            loop.set_exception_handler(lambda _, failed: others.append(failed))
+            result = loop.run_until_complete(coroutine)  # if it raises, that is told, and no more
+            loop.set_exception_handler(None)
+            for failed in others:
+                loop.call_exception_handler(failed)
+            return result
     finally:
         asyncio._set_running_loop(outer)
         if outer is not None and task is not None:

@@ -18,7 +18,7 @@ EXHIBITS: Mapping[str, str] = {
     "F": "08_allocation_in_the_loop",
     "G": "08_one_big_kernel",
 }
-INNOCENT = "H"  # the repaired twin of D, so that not every exhibit in the line-up has a defect
+INNOCENT = "H"  # the repaired twin of A: it has no defect, and looks as if it had
 ROUNDS = 4  # in each report; that of the defective E has one, since a module is loaded once
 
 
@@ -38,7 +38,7 @@ def report(letter: str, *, repaired: bool = False) -> Trace:
         If there is no such exhibit.
     """
     if letter == INNOCENT:
-        letter, repaired = "D", True
+        letter, repaired = "A", True
     return _read(letter, repaired, within=f"exhibit {letter}")
 
 

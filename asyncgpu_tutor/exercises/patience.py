@@ -11,8 +11,10 @@ from pathlib import Path
 
 from asyncgpu_tutor.exercises.exercise import Rejected
 
-# At work or asleep, of which right answers need 3 at most; while others have the cores, three times that.
-SECONDS = 6.0
+SECONDS = 6.0  # at work, of which right answers need 3 at most
+# Asleep, half as long again, since a container may hold work back and nobody counts that; where nobody counts
+# how long work waits for a core either, three times as long.
+ASLEEP, UNCOUNTED = 1.5, 3.0
 TICK = 0.25  # seconds from look to look
 
 
@@ -30,7 +32,7 @@ def _queued() -> float:
 
 @contextmanager
 def not_for_ever() -> Generator[None]:
-    """Reject an answer that is still at work, or asleep, after `SECONDS` in which it could have a core.
+    """Reject an answer that has been at work for `SECONDS`, or could have been for half as long again.
 
     A browser and Windows have no timer for it, and it goes off in the main thread only.
     """
@@ -42,8 +44,8 @@ def not_for_ever() -> Generator[None]:
         now = _queued()
         queued, last = queued + max(now - last, 0.0), now
         worked, passed = time.process_time() - begun, time.monotonic() - start
-        own = passed - queued if now else 0.0
-        if max(worked, own, passed / 3) > SECONDS and not interrupted:
+        own = (passed - queued) / ASLEEP if now else passed / UNCOUNTED
+        if max(worked, own) > SECONDS and not interrupted:
             interrupted = True
             raise _TooLong
 

@@ -397,3 +397,12 @@ __global__ void pipeline(unsigned long long* mail, unsigned long long* stack, in
     }
 }
 """
+
+
+# %% id=13-answer
+async def answer(mail, rounds):
+    for _ in range(rounds):
+        while mail[0] != 1:
+            await asyncio.sleep(0)
+        mail[2] = 2 * mail[1]
+        mail[0] = 2

@@ -36,6 +36,16 @@ def test_a_private_device_is_fresh_each_time_and_leaves_the_current_one_alone() 
         assert outside.now() == before
 
 
+def test_what_is_made_outside_is_told_apart_and_one_error_only(sim: Any, caplog: Any) -> None:
+    async def answer() -> None:
+        await asyncio.gather(*[agt.spawn(agt.d2h(outside)) for _ in range(3)])
+
+    outside = agt.ones(4).share().sync()
+    with private_device(), pytest.raises(Rejected, match="on another device of that name"):
+        call(answer)
+    assert not caplog.records
+
+
 def test_a_coroutine_is_run_on_the_same_device_also_where_a_loop_runs_already() -> None:
     async def answer() -> float:
         task = agt.spawn(agt.ones(8).to_host())

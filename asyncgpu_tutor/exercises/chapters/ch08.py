@@ -125,12 +125,13 @@ def _made_up(*spans: tuple[str, float, float, int]) -> Trace:
 
 
 COPIES = ("h2d", 0, 100, 4), ("d2h", 110, 120, 4)
+LONG = ("kernel", 0, 100, 0), ("kernel", 105, 110, 0)
 KERNELS = ("kernel", 10, 20, 0), ("kernel", 80, 90, 0)
 CLOSE = [("kernel", 10 * i + i % 3 / 8, 10.0 * i + 10, 0) for i in range(4)]
 ALIKE = ("kernel relu", 0, 5, 0), ("kernel relu_all", 5, 25, 0), ("call launch relu", 0, 40, 0)
 NAMED = ("h2d", 0, 90, 4), *ALIKE[:2], ("range relu", 0, 40, 0)
 STEPS = ("range step", 0, 5, 0), ("range step_all", 0, 25, 0), ("range step_all", 30, 60, 0)
-BUSY = ("kernel", 0, 10, 0), ("kernel", 5, 20, 0), ("h2d", 20, 30, 4)
+BUSY = ("kernel", 8, 10, 0), ("kernel", 9, 20, 0), ("h2d", 20, 30, 4)
 UNSORTED = ("kernel", 50, 60, 0), ("kernel", 0, 10, 0), ("kernel", 20, 30, 0)
 IN_TURNS = (
     (0, "gemm", 0, 10), (1, "gemm", 0, 30), (0, "ncclAll", 10, 40), (1, "ncclAll", 35, 40),
@@ -175,14 +176,15 @@ MARKS: Mapping[str, tuple[str, str]] = {
         "a wait of the host for work under way, and calls for more work later",
         "how many of the host's waits have calls after them"),
     "pageable copy": (
-        "calls for a copy that last about as long as the copy itself", "how many µs these calls take in all"),
+        "calls for a copy that last about as long as the copy itself",
+        "how many µs the calls that copy *to* the GPU take in all"),
     "lazy module loading": (
         "a first kernel that comes late: its code is compiled and loaded",
         "at how many µs the GPU's first work begins"),
     "too few streams": ("one operation right behind another on a stream, and room on the device", _BLOCKS),
     "one big kernel": ("one kernel with most of the device's time, and blocks enough to fill it", _BLOCKS),
     "innocent": (
-        "streams that overlap, and a host that never holds them up",
+        "nothing of the kind: no wait, no call and no queue holds anybody up",
         "for how many µs two streams work at once"),
 }  # fmt: skip
 # In the report of F no profiler can see the defect: a pool answers without a call.
@@ -192,7 +194,7 @@ NEAR: Mapping[str, tuple[float, str]] = {  # usual numbers that prove nothing ye
     "C": (12, "That's all of its work, on whatever stream"),
     "D": (798.4, "That's the longest of them alone"),
     "E": (37_290.5, "That's when the host's first call begins"),
-    "H": (446.9, "That's how long the GPU is busy, with one stream or more"),
+    "H": (671.6, "That's how long the GPU is busy, with one stream or more"),
 }
 
 
@@ -225,17 +227,17 @@ def _step(name: str) -> float:
 
 
 def check_gain(mine: Any, model: Any) -> None:
-    """What is foretold from one report is what its repair gained, as recorded, within a tenth."""
+    """A prediction from one report is what its repair gained, as recorded, within a tenth."""
     recorded, uneven = _step("two_gpus") / _step("two_gpus_even"), _by_device(*IN_TURNS)
     made_up = "GPUs that wait for each other", lambda: (uneven,), model(uneven)
     for words, make, right in (("two_gpus", lambda: _given("two_gpus"), recorded), made_up):
         with case(words):
             got = call(mine, *make())
-            due = f"you foretold {brief(got)} times as fast, and it's {right:.2f} (within a tenth will do)"
+            due = f"you predicted {brief(got)} times as fast, and it's {right:.2f} (within a tenth will do)"
             if not (is_number(got) and abs(got - right) < 0.1 * right):
                 found = slips("08-gain", "gain") if is_number(got) else ()
                 alike = [
-                    why for why, slip in found if math.isclose(got, slip(*make()), rel_tol=0.01)
+                    why for why, slip in found if math.isclose(got, slip(*make()), rel_tol=0.02)
                 ]
                 raise Rejected(". ".join([due, *alike[:1]]))
 
@@ -311,13 +313,14 @@ EXERCISES = (
              reads("08-waited", "waited", "(µs of GPU 0, µs of GPU 1)", lambda: [
                  *_named("two_gpus", "two_gpus_even"),
                  ("each late once", lambda: (_by_device(*IN_TURNS),))])),
-    Exercise("08-gap", "The largest gap", "largest_gap",
+    Exercise("08-gap", "The idle multiprocessors", "largest_gap",
              reads("08-gap", "largest_gap", "(start, end)", lambda: [
                  *_named("exhibit A", "exhibit D", "exhibit A repaired"),
                  ("kernels beside a long copy", lambda: (_made_up(*COPIES, *KERNELS),)),
-                 ("work in another order than its starts", lambda: (_made_up(*UNSORTED),)),
-                 ("work with gaps of less than a µs", lambda: (_made_up(*CLOSE),)),
-                 ("work without a gap", lambda: (_made_up(*BUSY),))])),
+                 ("short kernels beside a long one", lambda: (_made_up(*LONG, *KERNELS),)),
+                 ("kernels in another order than their starts", lambda: (_made_up(*UNSORTED),)),
+                 ("kernels with gaps of less than a µs", lambda: (_made_up(*CLOSE),)),
+                 ("kernels without a gap", lambda: (_made_up(*BUSY),))])),
     Exercise("08-blame", "Whose work was late", "blame", reads("08-blame", "blame", "(label, µs)", lambda: [
                  *_named("exhibit A", "exhibit D", "exhibit A repaired", "exhibit G repaired"),
                  ("a label with two gaps", lambda: (_made_up(*LONGEST, *FIRST, *AGAIN),))])),

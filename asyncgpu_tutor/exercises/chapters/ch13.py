@@ -88,7 +88,7 @@ def _answer(mine: Any, _model: Any, rounds: int, first: int) -> None:
 
     async def opened() -> None:
         for k in range(rounds):  # some letters come soon, and others do not
-            await agt.sleep(270 * (k % 3 != 1))
+            await agt.sleep(1 + 250 * (k % 3 != 1))
             gate[0] = k + 1
 
     async def main() -> None:

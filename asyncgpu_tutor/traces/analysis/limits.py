@@ -164,7 +164,7 @@ def _small_kernels(seen: Evidence) -> Iterable[Finding]:
         yield seen.finding(
             "small kernels",
             f"{count(len(gathered), 'piece')} of work of {in_us(usual)} (the median) followed one another in "
-            f"{count(len(runs), 'row')} without a wait between, each launched by itself, and the device "
+            f"{count(len(runs), 'group')} with no wait inside, each launched by itself, and the device "
             f"paused for {in_us(cost)} between them: most of that would be gone in a graph.",
             gathered,
             cost,

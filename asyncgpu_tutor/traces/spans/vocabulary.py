@@ -48,8 +48,8 @@ def count(number: int, noun: str) -> str:
 
 
 def in_us(time: float) -> str:
-    """A time for a sentence: 1.1 us, 20 us, 457,360 us."""
-    return f"{time:,.0f} us" if time >= 10 else f"{time:.1f} us"
+    """A time for a sentence: 1.1 µs, 20 µs, 457,360 µs."""
+    return f"{time:,.0f} µs" if time >= 10 else f"{time:.1f} µs"
 
 
 def some(names: Sequence[str], most: int) -> str:

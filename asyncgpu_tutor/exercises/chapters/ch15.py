@@ -79,9 +79,6 @@ def _shares(run: Observed, gpus: int, rows: int) -> None:
 
 
 # ------------------------------------------------------------------ place
-SIZE = 3000
-
-
 def _work(x: Any) -> agt.DeviceOp[Any]:
     blocks = x.partition(128)  # only the size of `x` says which part it is
     return step_kernel(f"work_{x.size - SIZE}")(x.size, 0.5, 1.0, blocks, blocks).output()
@@ -130,6 +127,8 @@ def _moved_once(run: Observed, gpus: int, steps: int) -> None:
 
 # ------------------------------------------------------------------ ring
 PLUS = cuda("07_add")
+LAYERS = "W1", "W10", "W0"  # in no order that anything but `shapes` has
+SIZE = 3000
 
 
 def _plus(x: agt.DeviceArray, y: agt.DeviceArray) -> agt.DeviceOp[Any]:
@@ -175,9 +174,6 @@ def _around(run: Observed, ranks: int, size: int) -> None:
 
 
 # ------------------------------------------------------------------ order
-LAYERS = "W1", "W10", "W0"  # in no order that anything but `shapes` has
-
-
 def _finished(ranks: int, shapes: Sequence[results.Shape]) -> list[dict[str, Array]]:
     """The gradients of each rank, in the order in which it had them; the last rank has none of W10."""
     found: list[dict[str, Array]] = []

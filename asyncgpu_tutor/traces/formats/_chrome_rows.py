@@ -36,11 +36,9 @@ _KNOWN = _RANGES | _CALLS | _WORK.keys()
 Event = dict[str, Any]
 
 
-def made_small(found: Event) -> Event | None:
-    """An event without what no span is made of; None if nothing is. Other objects stay as they are."""
-    if "ph" not in found:
-        return found
-    if found["ph"] not in ("X", "B", "E") or str(found.get("cat")) in _NOISE:
+def kept(found: Event) -> Event | None:
+    """An event of a file, without what no span is made of, which is most of it; None if nothing is."""
+    if found.get("ph") not in ("X", "B", "E") or found.get("cat") in _NOISE:
         return None
     args = _object(found.get("args"))
     kept = {
@@ -50,7 +48,7 @@ def made_small(found: Event) -> Event | None:
     return {**kept, "args": facts} if facts else kept
 
 
-def collect(events: object, gpus: object) -> Export:
+def collect(events: list[Event], gpus: object) -> Export:
     """The rows that a trace is made of; times become whole ns. `gpus` are the ``deviceProperties``."""
     whole = list(_whole(events))
     # Another program's events have categories of their own, and all of them are ranges.
@@ -84,12 +82,12 @@ def collect(events: object, gpus: object) -> Export:
     return Export(work, calls, ranges, frozenset((0, 7)), str(gpu.get("name", ""))[:100], about)
 
 
-def _whole(events: object) -> Iterator[tuple[Event, int, int]]:
+def _whole(events: list[Event]) -> Iterator[tuple[Event, int, int]]:
     """The events that last, with start and end in ns; begin and end may be two, and an end may be missing."""
     opened: dict[tuple[str, str], list[tuple[Event, int]]] = {}
     last = 0
-    for event in map(_object, cast(list[object], events) if isinstance(events, list) else ()):
-        if (kind := event.get("ph")) is None:
+    for event in events:
+        if (kind := event.get("ph")) not in {"X", "B", "E"}:
             continue
         start, end = _times(event)
         last = max(last, end)

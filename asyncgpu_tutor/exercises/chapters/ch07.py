@@ -305,18 +305,15 @@ def _on_both(answer: Any, number: int, size: int) -> Observed:
 
 
 def _batches(number: int, size: int) -> tuple[list[Array], Array]:
-    batches = [filled(n, i) for i, n in enumerate(_sizes(number, size))]
+    """The first is long, so that it isn't ready first."""
+    sizes = [LONG + number, *own_sizes(number - 1, size)]
+    batches = [filled(n, i) for i, n in enumerate(sizes)]
     return batches, agt.pin(np.arange(LONG + number, dtype=np.float32))
-
-
-def _sizes(number: int, size: int) -> list[int]:
-    """The first batch is long, so that it isn't ready first."""
-    return [LONG + number, *own_sizes(number - 1, size)]
 
 
 def _took_turns(run: Observed, number: int, size: int) -> None:
     """Even batches run here and odd ones there, at the same time, with one copy of the weights on each."""
-    sizes = _sizes(number, size)
+    sizes = [LONG + number, *own_sizes(number - 1, size)]
     schedule.launches(run.trace, "relu", number)
     schedule.never_blocks(run.trace)
     for i, span in enumerate(schedule.results(run.trace, sizes)):
@@ -325,8 +322,8 @@ def _took_turns(run: Observed, number: int, size: int) -> None:
         must(span.device == right, due, span)
     spans = run.trace.find("h2d")
     copies = count(len(spans) - number, "time")
-    due = f"the weights were copied {copies}: once to each device is right, for all batches of this call (the "
-    due += "next call's weights are others)"
+    due = f"the weights were copied {copies}: once to each device is right, for all batches of this call "
+    due += "(the next call's weights are others)"
     must(len(spans) - number == 2, due, *spans[:1])
     if size == LONG:
         schedule.all_in_flight(run.trace, sizes, number)

@@ -569,7 +569,7 @@ def capture(ops, stream):
     return ops[0].prepare().launch().graph_on(stream)
 
 
-# %% id=07-capture cause="with result 0, the result has shape"
+# %% id=07-capture cause="wrong order, it seems: result 0, the result has shape"
 def capture(ops, stream):
     arms = [op.prepare().launch() for op in ops]
     return agt.overlap(*arms[::-1]).graph_on(stream)

@@ -137,7 +137,7 @@ def both(parts, gpus, work, steps):
     return agt.overlap(*[rounds(part, gpu) for part, gpu in zip(there, gpus)])
 
 
-# %% id=15-place cause="with part 0, the result has shape (3001,)"
+# %% id=15-place cause="wrong order, it seems: part 0, the result has shape (3001,)"
 def both(parts, gpus, work, steps):
     def rounds(part, gpu):
         op = part.to(gpu)

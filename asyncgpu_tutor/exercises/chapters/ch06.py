@@ -292,7 +292,7 @@ def _on_time(trace: agt.Trace, expected: agt.Trace, in_time: bool) -> None:
 
 
 # ------------------------------------------------------------------ first come, first served
-SIZES = (4_000_000, 64, 256, 512)
+SIZES: tuple[int, ...] = (4_000_000, 64, 256, 512)
 Used = tuple[agt.Trace, list[int]]
 
 

@@ -11,7 +11,7 @@
 #
 # | | |
 # |---|---|
-# | Time | 60 minutes, with a good place for a break; and 20 for the encore |
+# | Time | 65 minutes, with a good place for a break; and 20 for the encore |
 # | You need | [00_start_here](00_start_here.ipynb), and NumPy. You need no C: three lines below have all of it |
 
 # %% id=setup
@@ -34,7 +34,7 @@ device
 # %% [markdown] id=first-picture
 # ## Twelve threads
 #
-# Here's a kernel, and below it the twelve threads that ran it. Skip the code for now and look at the picture. Each small square is a thread, or an element of an array. If the picture has buttons, step through it.
+# Here's a kernel, and below it the twelve threads that ran it. Skip the code for now and look at the picture. Each small square is a thread, or an element of an array.
 
 # %% id=who-kernel
 who = agt.Kernel(r"""
@@ -60,18 +60,30 @@ agt.show_threads(who, 12, np.zeros(12, np.uint32), grid=3, block=4)
 # | `blockIdx.x` | the number of my block, counted from 0 |
 # | `blockDim.x` | the number of threads in a block |
 #
-# In this kernel each thread signs its element with a hundred times its block plus its number within the block. Let's see the signatures.
+# In this kernel each thread signs its element with a hundred times its block plus its number within the block.
+
+# %% id=predict-who
+mine = Prediction(
+    "Thread 1 of block 2 signs with 201. Which element does it sign? Type its number."
+)
+mine
+
+# %% id=predict-who-commit
+mine.commit(...)
 
 # %% id=who-run
 out = agt.zeros(12, np.uint32).partition(4)  # 12 elements, in blocks of 4 threads
 numbers = who(12, out).output().to_host().sync()
 print(numbers)
 
+# %% id=reveal-who
+mine.reveal(int(np.flatnonzero(numbers == 201)[0]), "It's 2 · 4 + 1.")
+
 # %% id=who-check tags=asserts
 assert list(numbers) == [0, 1, 2, 3, 100, 101, 102, 103, 200, 201, 202, 203]
 
 # %% [markdown] id=who-read
-# Threads 0 to 3 signed three times, once in each block. But the first line of the kernel turns block and thread into a number `i` that is unique in the *whole grid*, here from 0 to 11. Nearly every kernel begins with that line, and it's the answer to our first question: **the code and the arguments are the same for all threads, but `i` isn't.**
+# Threads 0 to 3 signed three times, once in each block, so `threadIdx.x` alone won't do. The first line of the kernel counts the threads *in front of me*: two whole blocks of four, and one in my own block, so `i` is 2 · 4 + 1 = 9. As every thread has a different number of threads in front of it, no two get the same `i`. Nearly every kernel begins with that line, and it's the answer to our first question: **the code and the arguments are the same for all threads, but `i` isn't.**
 #
 # (`extern "C" __global__` tells the compiler that this function is a kernel. `sync()` runs an operation and waits for its result.)
 
@@ -107,7 +119,7 @@ threads_started.reveal(
 )
 
 # %% [markdown] id=blocks-are-equal
-# The device can't start half a block, so the fourth block has all of its 256 threads, and the last 24 find no element to work on. The line `if (i < n)` keeps them out of trouble. It's called the **bounds check**.
+# The device can't start half a block, so the fourth block has all of its 256 threads, and some find no element to work on. (So the top of this page told a white lie.) The line `if (i < n)` keeps them out of trouble. It's called the **bounds check**.
 
 # %% id=blocks-are-equal-check tags=asserts
 assert grid[0] * block[0] - 1000 == 24
@@ -117,6 +129,7 @@ assert (numbers[999], len(numbers)) == (3 * 100 + 231, 1000)
 # ### Exercise: how many blocks?
 #
 # Return the number of blocks that `n` elements need when a block has `threads` threads: enough for all of them, and not one more. Return an `int`.
+
 
 # %% id=01-grid starter
 def blocks_needed(n, threads): ...  # your code
@@ -143,7 +156,7 @@ check("01-grid", blocks_needed)
 # %% [markdown] id=puzzles
 # ## Four small kernels
 #
-# Now it's your turn. A puzzle like these takes about two minutes. The check runs your kernel on arrays of several lengths and compares every element with NumPy's. It always uses a simulated device, so the worst that can happen to you is a message.
+# Now it's your turn. The check runs your kernel on arrays of several lengths and compares every element with NumPy's. It always uses a simulated device, so the worst that can happen to you is a message.
 #
 # ### Puzzle 1: copy
 #
@@ -187,16 +200,14 @@ check("01-copy", my_copy)
 # %% [markdown] id=puzzle-add
 # ### Puzzle 2: add
 #
-# In NumPy, this is `z = x + y`.
+# In NumPy, this is `z = x + y`. From here on you write the bounds check, too.
 
 # %% id=01-add starter
 my_add = agt.Kernel(r"""
 extern "C" __global__ void my_add(unsigned int n, const float* x, const float* y, float* z)
 {
     unsigned int i = blockIdx.x * blockDim.x + threadIdx.x;
-    if (i < n) {
-        // your line
-    }
+    // your lines
 }
 """)
 
@@ -214,7 +225,9 @@ extern "C" __global__ void my_add(unsigned int n, const float* x, const float* y
 # %% id=01-add hints
 # Two arrays come in, one goes out, and all three have the same length.
 #
-# `z[i] = x[i] + y[i];`
+# You need `if (i < n) {`, then your line, then `}`.
+#
+# `if (i < n) { z[i] = x[i] + y[i]; }`
 
 # %% id=01-add explanation
 # Each thread reads two numbers and writes one. No thread needs another's result, so they can all run at once.
@@ -225,14 +238,13 @@ check("01-add", my_add)
 # %% [markdown] id=puzzle-scale
 # ### Puzzle 3: scale and shift
 #
-# In NumPy, this is `y = a * x + b`, where `a` and `b` are numbers. This time you write the bounds check as well.
+# In NumPy, this is `y = a * x + b`, where `a` and `b` are numbers. And now the first line is yours as well.
 
 # %% id=01-scale starter
 my_scale = agt.Kernel(r"""
 extern "C" __global__ void my_scale(unsigned int n, float a, float b, const float* x, float* y)
 {
-    unsigned int i = blockIdx.x * blockDim.x + threadIdx.x;
-    // your lines, and don't forget the bounds check
+    // your code
 }
 """)
 
@@ -250,9 +262,9 @@ extern "C" __global__ void my_scale(unsigned int n, float a, float b, const floa
 # %% id=01-scale hints
 # `a` and `b` are numbers, not arrays, and every thread gets the same two.
 #
-# You need `if (i < n) {`, then your line, then `}`.
+# Two things are missing: which element is mine, and is there such an element?
 #
-# `if (i < n) { y[i] = a * x[i] + b; }`
+# `unsigned int i = blockIdx.x * blockDim.x + threadIdx.x;` and `if (i < n) { y[i] = a * x[i] + b; }`
 
 # %% id=01-scale explanation
 # A number is passed by value, so each thread has its own copy. Only arrays arrive as pointers.
@@ -265,7 +277,7 @@ check("01-scale", my_scale)
 #
 # In NumPy, this is `y = np.maximum(x, 0)`: negative numbers become zero, and the others stay. Neural networks are full of this function. It's called **ReLU**, for *rectified linear unit*.
 #
-# In C, Python's `a if condition else b` is `condition ? a : b`, and a `float` constant looks like `0.0f`. The first line is yours now, too. One warning: the check also passes the same array as input *and* output, so read your element before you write it.
+# In C, Python's `a if condition else b` is `condition ? a : b`, and a `float` constant looks like `0.0f`. One warning: the check also passes the same array as input *and* output, so read your element before you write it.
 
 # %% id=01-relu starter
 my_relu = agt.Kernel(r"""
@@ -302,9 +314,9 @@ check("01-relu", my_relu)
 # %% [markdown] id=bounds-text
 # ## The last block
 #
-# What happens if you forget the `if`? Here's a kernel whose author did. Once more there are 1000 elements and blocks of 256 threads, and both are counted from 0.
+# What happens if you forget the `if`? Here's a kernel whose author did. There are 1000 elements again, but this time in blocks of 300 threads, and both are counted from 0.
 #
-# This cell uses the simulated device even if you have a GPU, because on a GPU such a mistake can put an end to all GPU work in your Python process.
+# This cell always uses the simulated device, because on a GPU such a mistake can end all GPU work in your Python process.
 
 # %% id=predict-bounds
 falls = Prediction(
@@ -326,15 +338,15 @@ extern "C" __global__ void careless(unsigned int n, const float* x, float* y)
 """
 
 
-def run_careless(n):
+def run_careless(n, threads=256):
     with agt.using("sim"):
         careless = agt.Kernel(CARELESS)
-        y = careless(n, agt.ones(n), agt.zeros(n).partition(256))
+        y = careless(n, agt.ones(n), agt.zeros(n).partition(threads))
         return y.output().to_host().sync()
 
 
 try:
-    run_careless(1000)
+    run_careless(1000, threads=300)
 except agt.errors.OutOfBoundsError as error:
     print(error)
     site = error.site
@@ -342,7 +354,7 @@ except agt.errors.OutOfBoundsError as error:
 # %% id=reveal-bounds
 falls.reveal(
     f"{site.block[0]} {site.thread[0]}",
-    "The message names it. 3 · 256 + 232 is 1000, and the last element is number 999.",
+    "The message names it. 3 · 300 + 100 is 1000, and the last element is number 999.",
 )
 
 # %% [markdown] id=bounds-read
@@ -353,7 +365,7 @@ ten = np.ones(10, np.float32)
 agt.show_threads(agt.Kernel(CARELESS), 10, ten, np.zeros_like(ten), grid=3, block=4)
 
 # %% id=bounds-message-check tags=asserts
-assert (site.block[0], site.thread[0]) == (3, 232)
+assert (site.block[0], site.thread[0]) == (3, 100)
 assert (site.index, site.bound) == (1000, 1000)
 
 # %% [markdown] id=misconception-bounds
@@ -487,7 +499,7 @@ for _ in range(4):
     step_by_step(a, x)  # a real GPU is slow the first time
 
 # %% id=steps-picture
-with agt.record() as stepwise:
+with agt.using(policy=agt.SingleStream()), agt.record() as stepwise:  # all on one stream
     step_by_step(a, x)
 
 stepwise.plot(
@@ -503,11 +515,9 @@ truth = "little" if share < 0.2 else "less" if share < 0.5 else "more" if share 
 waiting.reveal(truth, f"Python waited for {share:.0%} of the time, in five waits.")
 
 # %% [markdown] id=steps-read
-# Each step tells the same story. Python makes a call or two and then waits for the device. As soon as the device is done, it's the device that waits, until Python comes back with the next call. **They take turns, and while one works, the other is idle.** It's like moving a piano with somebody who only pushes while you rest.
+# Each step tells the same story. Python makes a call or two and then waits for the device. As soon as the device is done, it's the device that waits, until Python comes back with the next call. **They take turns, and while one works, the other is idle.** It's like moving a piano with somebody who only pushes while you rest. And the waits are only one part of that: of 169 modelled µs, 69 are waits and 76 are calls.
 #
-# (The work goes down a staircase because each `sync` takes the next of four streams. [Chapter 05](05_scheduling.ipynb) explains why.)
-#
-# Is it like that on a real GPU? Here are three kernels on an H200, again with a `sync` after each.
+# Is it like that on a real GPU? Here are three kernels on an H200, again with a `sync` after each. (`sgemm` multiplies two matrices.)
 
 # %% id=steps-on-a-gpu
 h200 = agt.Trace.load_recording("01_sync_kernels")
@@ -518,18 +528,28 @@ h200.plot(
 )
 
 # %% [markdown] id=steps-on-a-gpu-read
-# From its first start to its last end, the device was at work for 52 µs and idle for 86. Python's waits add up to only 46 µs. The rest of the time it was busy with its calls and on its way from one to the next, and the device sat there with nothing to do.
+# The device was at work for 52 µs and idle for 86. Python's waits add up to only 46 µs. The rest of the time Python was making calls or getting from one to the next. Look at the last wait: `relu` was over 7 µs before Python even began to wait for it.
 
 # %% id=steps-check tags=asserts
 on_gpu = h200.metrics()
 assert (round(on_gpu.device_active), round(on_gpu.device_idle, 1)) == (52, 85.5)
 assert round(on_gpu.host["wait"]) == 46
+*_, last_wait = [span for span in h200 if span.kind == "wait"]
 assert len([span for span in h200 if span.kind == "wait"]) == 3
+assert round(last_wait.start - h200.find("relu")[0].end) == 7
+queued = [span for span in h200 if span.kind == "call"]
+assert [round(span.duration, 1) for span in queued] == [8.9, 9.8, 8.6]
+assert [round(span.duration, 1) for span in h200.device_spans] == [15.5, 35.3, 0.8]
 waits = [span for span in stepwise if span.kind == "wait"]
 assert len(waits) == 5
 assert m_stepwise.overlap < 1
 assert m_stepwise.device_idle > 0
 if device.simulated:
+    assert [round(m_stepwise.makespan)] + [round(m_stepwise.host[k]) for k in ("wait", "call")] == [
+        169,
+        69,
+        76,
+    ]
     calls = [s for s in stepwise if s.kind == "call"]
     assert stepwise.overlap_between(calls, stepwise.device_spans) < 0.1 * m_stepwise.makespan
 
@@ -538,7 +558,7 @@ if device.simulated:
 #
 # Who pays for a long kernel? Let's look at a single launch. `op.async_on(stream)` puts an operation into a stream's queue, and `stream.synchronize()` waits until the queue is empty.
 #
-# We multiply a matrix by a vector, once with 512 rows and columns, and once with 2048, which makes sixteen times as many numbers. Each row has a thread of its own, and the device has room for all of them at once.
+# We multiply a matrix by a vector, once with 512 rows and columns, and once with 2048, which makes sixteen times as many numbers. Each row has a thread of its own.
 
 # %% id=predict-call
 length = Prediction(
@@ -577,9 +597,9 @@ length.reveal(
 )
 
 # %% [markdown] id=misconception-launch
-# The rows run side by side, so it doesn't matter that there are four times as many. What matters is that each is four times as long.
+# The device has room for all rows at once, so it doesn't matter that there are four times as many. What matters is that each is four times as long.
 #
-# But look at the other number. The *call* takes just as long for either kernel, because to **launch** a kernel only means to put it into a queue. The call returns as soon as that's done, and by then the kernel may not even have begun. A long kernel makes the wait longer, not the call.
+# But look at the other number. The *call* takes just as long for either kernel, because **launching** a kernel only means putting it into a queue. The call returns as soon as that's done, and by then the kernel may not even have begun. A long kernel makes the wait longer, not the call. So it was on the H200 above: the kernels took 15.5, 35.3 and 0.8 µs, and their calls 8.9, 9.8 and 8.6.
 #
 # > **Misconception: to find out how long a kernel takes, time the line that launches it.**
 # >
@@ -596,9 +616,10 @@ if device.simulated:  # on a GPU, host and device have clocks of their own, a fe
 # %% [markdown] id=exercise-one-wait
 # ### Exercise: wait once
 #
-# Here are the five steps again, as a function. Rewrite it so that it doesn't wait at all and *returns an operation* instead, one that yields the result. Whoever runs it then waits only once.
+# Here are the steps again. Rewrite the function so that it doesn't wait at all and *returns an operation* that yields the result. Whoever runs it then waits only once.
 #
 # You need two things for this: **a kernel takes operations instead of arrays**, and `op.to_host()` copies the result of an operation to the host.
+
 
 # %% id=01-one-wait starter
 def forward(a, x):
@@ -628,13 +649,24 @@ def forward(a, x):
 # Delete every `.sync()`, and end with `.to_host()` on the operation that yields the array.
 
 # %% id=01-one-wait explanation
-# The steps do need each other, but Python needn't stand guard over that, because a *stream* runs its work in order. So the host describes all five steps, hands them over, and waits once, for the copy at the end.
+# The steps do need each other, but Python doesn't have to stand guard, because a *stream* runs its work in order. So the host describes all five steps, hands them over, and waits once, for the copy at the end.
 
 # %% id=01-one-wait-check
 check("01-one-wait", forward)
 
 # %% [markdown] id=one-wait-read
-# What did that buy us? Here are both versions on the same scale. (`solved` fetches the course's own answer without showing it, so this works even if yours isn't ready.)
+# What did that buy us? (`solved` fetches the course's own answer without showing it, so the next cell works even if yours isn't ready.)
+
+# %% id=predict-together
+buys = Prediction(
+    f"With five waits it took {m_stepwise.makespan:.0f} µs, of which {m_stepwise.host['call']:.0f} were "
+    "calls. How many µs with one wait, and how many of them are calls? Type two numbers.",
+    within=0.12,
+)
+buys
+
+# %% id=predict-together-commit
+buys.commit(...)
 
 # %% id=one-wait-compare
 in_one = solved("01-one-wait")
@@ -649,19 +681,32 @@ agt.compare_timelines(
     lesson="With one wait at the end, the next piece of work is in the queue before the device needs it.",
 )
 
+# %% id=reveal-together
+m_together = together.metrics()
+buys.reveal(
+    f"{m_together.makespan:.0f} {m_together.host['call']:.0f}",
+    f"Before, {m_stepwise.host['call']:.0f} µs were calls. Python waits for "
+    f"{m_together.host['wait']:.0f} µs instead of {m_stepwise.host['wait']:.0f}.",
+)
+
+# %% [markdown] id=one-wait-why
+# No kernel got faster, and no call either: on the simulated device, they still take 76 µs. But now Python makes most of them *while the device is busy* with the work before, so they hide behind it. **A call costs you time only if the device has nothing else to do.**
+
 # %% id=one-wait-claims tags=asserts
 assert len([span for span in together if span.kind == "wait"]) == 1
 assert len(together.streams) == 1
 if device.simulated:
-    assert together.metrics().makespan < stepwise.metrics().makespan
+    assert [round(m_together.host["call"], 1), round(m_stepwise.host["call"], 1)] == [76.4, 76.4]
+    assert [round(m.makespan, 1) for m in (m_stepwise, m_together)] == [169.0, 90.7]
     assert together.metrics().device_idle < stepwise.metrics().device_idle
 
 # %% [markdown] id=exercise-meanwhile
 # ### Exercise: a job for the host meanwhile
 #
-# One wait is still a wait, and Python could use the time for something of its own. `op` is an operation, and `job()` keeps the host busy. Get the job done *while* the device works, and return the result of `op`, complete.
+# One wait is still a wait, and Python could use the time for something of its own. `op` is an operation, and `job()` keeps the host busy. Get the job done *while* the device works, and return the result of `op`. (Without `spawn`: this is a plain `def`, which can't `await`.)
 #
-# You've seen all the pieces: `agt.create_stream()`, `async_on` and `synchronize`. `async_on` returns a placeholder for the result. You get it immediately, but you may read it only after the wait.
+# You've seen the pieces: `agt.create_stream()`, `async_on` and `synchronize`. `async_on` returns a placeholder for the result. You get it immediately, but you may read it only after the wait.
+
 
 # %% id=01-meanwhile starter
 def with_a_job(op, job):
@@ -700,6 +745,7 @@ check("01-meanwhile", with_a_job)
 #
 # `ops` are three operations, each with a copy to the device, a kernel, and a copy back. `jobs` are three jobs for Python, 60 µs each. Do all six in any order you like, and return the three results. As it stands, this takes 672 µs. Get below 420.
 
+
 # %% id=01-challenge starter
 def three_rounds(ops, jobs):
     results = []
@@ -734,7 +780,7 @@ def three_rounds(ops, jobs):
 check("01-challenge", three_rounds)
 
 # %% id=score
-score(threads_started, falls, waiting, length)
+score(mine, threads_started, falls, waiting, length, buys)
 
 # %% id=progress
 progress("01")
@@ -748,7 +794,7 @@ progress("01")
 # - A launch only puts work into a queue and returns. If Python waits, it's because of `sync`.
 # - If you wait after each step, host and device take turns being idle. You don't have to, because a stream keeps its work in order anyway.
 #
-# If you know these things by other names, look in the [glossary](../docs/glossary.md). If something seems wrong, the [misconceptions](../docs/misconceptions.md) page probably has it.
+# Know these under other names? Look in the [glossary](../docs/glossary.md). Something seems wrong? Look among the [misconceptions](../docs/misconceptions.md).
 #
 # **Next:** [02_streams_and_events.ipynb](02_streams_and_events.ipynb), where one queue becomes two. In [07_async_mlp.ipynb](07_async_mlp.ipynb), the project, these kernels become a small neural network.
 # %% [markdown] id=puzzle-reverse
@@ -794,7 +840,7 @@ extern "C" __global__ void my_reverse(unsigned int n, const float* x, float* y)
 check("01-reverse", my_reverse)
 
 # %% [markdown] id=reverse-picture-text
-# Which elements did your threads touch? This cell draws *your* kernel, so run it again whenever you've changed something.
+# Which elements did your threads touch? This cell draws *your* kernel, so run it again whenever you've changed something. If it has buttons, step through it.
 
 # %% id=reverse-picture
 x = np.arange(10, dtype=np.float32)
@@ -878,8 +924,12 @@ assert (wide, tall) == (4, 3)
 assert filled[39, 49] == 3949
 
 # %% [markdown] id=puzzle-broadcast
-# Some blocks stick out on the right, some at the bottom, and the one in the corner does both. So a kernel in two dimensions has to check both numbers.
-#
+# Here they all are, with one arrow for each block. Some blocks stick out on the right, some at the bottom, and the one in the corner does both. So a kernel in two dimensions has to check both numbers.
+
+# %% id=plane-picture
+agt.show_threads(plane_kernel, 40, 50, np.zeros((40, 50), np.float32), grid=(4, 3), block=(16, 16))
+
+# %% [markdown] id=puzzle-broadcast-text
 # ### Puzzle 7: broadcast
 #
 # In NumPy, this is `out = tall[:, None] + wide[None, :]`. `tall` has `m` elements, `wide` has `n`, and `out` has `m` rows and `n` columns.

@@ -285,17 +285,18 @@ def bet(letter, name):
     print(made.commit(name))
     bets[letter] = made
     trace = report(letter)
-    for name in dict.fromkeys(span.name for span in trace if span.kind != "range"):
-        spans = trace.find(name)
+    for work in dict.fromkeys(span.name for span in trace if span.kind != "range"):
+        spans = trace.find(work)
         times = sorted(span.duration for span in spans)
         grid = spans[0].detail.get("grid")
         blocks = f"   blocks: {np.prod(grid)}" if grid else ""
-        print(f"{len(spans):2} x {name:22} {times[0]:7.1f} to {times[-1]:7.1f} µs{blocks}")
+        print(f"{len(spans):2} x {work:22} {times[0]:7.1f} to {times[-1]:7.1f} µs{blocks}")
 
 
 def show(letter, note, lesson):
     print(f"Its author says: {note}")
-    return report(letter).plot(title=f"Exhibit {letter}", lanes=("host", "streams"), lesson=lesson, whole=True)
+    lanes = "host", "streams"
+    return report(letter).plot(title=f"Exhibit {letter}", lanes=lanes, lesson=lesson, whole=True)
 
 # %% id=exhibit-b
 show("B", "The GPU is busy from start to end. I need a larger one, don't I?",
@@ -813,7 +814,8 @@ slower = spent(less, "stencil") / spent(annotated, "stencil")
 for what, trace, factor in (("as it was", annotated, 1), ("looks less, divided", less, slower)):
     new, look = (spent(trace, name) / factor for name in ("stencil", "is it still?"))
     left = pace(trace) / factor - new - look
-    print(f"{what:21} {new + look + left:5.1f} µs = {new:.1f} stencil + {look:4.1f} looking + {left:.1f} rest")
+    parts = f"{new:.1f} stencil + {look:4.1f} looking + {left:.1f} rest"
+    print(f"{what:21} {new + look + left:5.1f} µs = {parts}")
 for what, trace in programs.items():
     found = [span.duration for span in trace.find("is it still?") if span.kind == "range"]
     print(f"{what:21} looks: {found[0]:7,.0f}", *[f"{us:4.0f}" for us in found[1:4]], "µs")
@@ -831,7 +833,7 @@ assert 84 < pace(annotated) - pace(less) / factor < 85.5
 assert 84.5 < 19 / 20 * spent(annotated, "is it still?") < 86
 assert abs(spent(annotated, "is it still?") / 20 - 4.5) < 0.01
 assert 10 < spent(less, "is it still?") / slower < 10.6
-rest = [pace(trace) - sum(spent(trace, x) for x in ("stencil", "is it still?")) for trace in (annotated, less)]
+rest = [pace(t) - spent(t, "stencil") - spent(t, "is it still?") for t in (annotated, less)]
 assert 5 < rest[0] - rest[1] / slower < 5.5
 for trace in programs.values():
     found = [span.duration for span in trace.find("is it still?") if span.kind == "range"]

@@ -9,7 +9,7 @@
 #
 # | | |
 # |---|---|
-# | Time | 55 minutes, and 45 for the encores |
+# | Time | 55 minutes, and 65 for the encores |
 # | You need | [04_combinators](04_combinators.ipynb), [09_cuda_graphs](09_cuda_graphs.ipynb) and, from [07_async_mlp](07_async_mlp.ipynb), what a barrier is. You do not need a GPU |
 
 # %% id=setup
@@ -850,7 +850,7 @@ progress("11")
 # %% [markdown] id=encores
 # ## Encores
 #
-# *The chapter is done. Here's what becomes of more numbers and of longer rounds, and four more ways to talk less: ask less often, go home early, stay for the next job, and let a graph wait until the sand lies still.*
+# *The chapter is done. Here's what becomes of more numbers and of longer rounds, and four more ways to talk less: ask less often, go home early, stay for the next job, and let a graph wait until the sand lies still. At the end, blocks agree in two other ways: without waiting, and without a goal.*
 
 # %% [markdown] id=larger
 # ### More numbers
@@ -1476,3 +1476,120 @@ slide.reveal(
 
 # %% [markdown] id=sand-read
 # Two avalanches, and the host made one call for each of them. If it had to ask, you know by now what a wave would cost.
+
+# %% [markdown] id=last-text
+# ### Nobody waits
+#
+# At a barrier everybody waits, and often nobody has to. Suppose each block has added up its part of a long array, and now somebody has to add up the parts. Let that be the block that comes **last**, whichever it is. The other blocks have gone home by then, because all they had to do was write down a number and count themselves. So no block ever waits for another, and you may have as many of them as you like: there needn't be a place for all at the same time.
+
+# %% [markdown] id=exercise-last
+# ### Exercise: who is last?
+#
+# Complete `last`. All threads of each block call it when they've written their results. It returns true to all threads of the block that comes last. These may then read what *any* thread of any block wrote before its call. It returns false to everybody else, and waits for no other block.
+#
+# `arrived[0]` is 0 at first, and the last block sets it back to 0, for the next launch. The version below takes the block with the largest number for the last one.
+
+# %% id=11-last starter
+LAST = r"""
+__device__ bool last(unsigned int* arrived)
+{
+    return blockIdx.x == gridDim.x - 1;
+}
+"""
+
+# %% id=11-last solution
+LAST = r"""
+__device__ bool last(unsigned int* arrived)
+{
+    __shared__ bool is_last;
+    __syncthreads();
+    if (threadIdx.x == 0) {
+        __threadfence();
+        is_last = atomicAdd(arrived, 1) == gridDim.x - 1;
+        if (is_last) atomicExch(arrived, 0);
+        __threadfence();
+    }
+    __syncthreads();
+    return is_last;
+}
+"""
+
+# %% id=11-last hints
+# The frame is that of `meet`: thread 0 counts for its block, between two `__syncthreads()` and between two fences. What's missing is the loop, since nobody waits.
+#
+# `atomicAdd` returns the number that was there *before*. Only one block gets `gridDim.x - 1`. (If you count first and look afterwards, two blocks may both see the full number.)
+#
+# Thread 0 knows, and the others have to learn it: put the answer into a `__shared__ bool`, and return it behind the second `__syncthreads()`. If it's true, thread 0 also sets the counter back, by `atomicExch(arrived, 0)`.
+
+# %% id=11-last explanation
+# Each block's count is a release, and that of the last block is an acquire as well. So the last one has seen all the others count, and sees what they wrote. CUDA's samples add up arrays in this way, under the name of threadFenceReduction.
+
+# %% id=11-last-check
+check("11-last", LAST)
+
+# %% [markdown] id=again-text
+# ### A gate
+#
+# The counter of our `meet` just goes on, so each caller has to know the next goal, and all of them have to agree on it. In a library you'd rather call `meet(gate)` and be done. Then the counter has to go back to 0 after each meeting, and a block that's still looking at it might miss the moment. So we give it a second word to look at, the **generation**: how many meetings there have been. You wait until the generation isn't the one in which you came.
+
+# %% [markdown] id=exercise-again
+# ### Exercise: a barrier without a goal
+#
+# Complete this `meet`. `gate[0]` counts the blocks that have arrived, and is 0 at first. `gate[1]` is the generation, which may begin with any number. (Like every `unsigned int`, it goes on with 0 when it's full.) The version below works once, and everybody walks through the second meeting.
+#
+# Two orders matter. Do you look at the generation before you count or after? And which of its two jobs does the last block do first: setting the counter back, or raising the generation?
+
+# %% id=11-again starter
+MEET_AGAIN = r"""
+__device__ void meet(unsigned int* gate)
+{
+    __syncthreads();
+    if (threadIdx.x == 0) {
+        __threadfence();
+        atomicAdd(&gate[0], 1);
+        unsigned int looks = 0;
+        while (atomicAdd(&gate[0], 0) < gridDim.x) {
+            if (++looks > 10000000) __trap();
+        }
+        __threadfence();
+    }
+    __syncthreads();
+}
+"""
+
+# %% id=11-again solution
+MEET_AGAIN = r"""
+__device__ void meet(unsigned int* gate)
+{
+    __syncthreads();
+    if (threadIdx.x == 0) {
+        unsigned int before = atomicAdd(&gate[1], 0);
+        __threadfence();
+        if (atomicAdd(&gate[0], 1) == gridDim.x - 1) {
+            atomicExch(&gate[0], 0);
+            __threadfence();
+            atomicAdd(&gate[1], 1);
+        } else {
+            unsigned int looks = 0;
+            while (atomicAdd(&gate[1], 0) == before) {
+                if (++looks > 10000000) __trap();
+            }
+            __threadfence();
+        }
+    }
+    __syncthreads();
+}
+"""
+
+# %% id=11-again hints
+# Before a block counts, nobody can finish this meeting without it, so the generation is sure to be the old one. Look then.
+#
+# `atomicAdd(&gate[0], 1)` returns the number before. The block that gets `gridDim.x - 1` is the last: it sets `gate[0]` to 0, and only then adds 1 to `gate[1]`, since that lets everybody go on to the next meeting, where they count again. All the others wait while `gate[1]` is what it was before.
+#
+# Three fences: one before the count, one in the last block between its count and raising the generation, and one behind the last look.
+
+# %% id=11-again explanation
+# The fence in the middle passes everything on: the last block was shown what all the others wrote, and whoever sees the new generation is shown it in turn. That's what *cumulative* is good for. If you compare by `==`, and not by `<`, it doesn't matter that the generation begins again at 0 one day.
+
+# %% id=11-again-check
+check("11-again", MEET_AGAIN)

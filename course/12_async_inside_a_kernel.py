@@ -9,7 +9,7 @@
 #
 # | | |
 # |---|---|
-# | Time | 60 minutes, and 20 for the encores |
+# | Time | 60 minutes, and 35 for the encores |
 # | You need | [06_await](06_await.ipynb) and [11_the_gpu_decides](11_the_gpu_decides.ipynb). You do not need a GPU |
 
 # %% id=setup
@@ -831,7 +831,7 @@ progress("12")
 # %% [markdown] id=encores
 # ## Encores
 #
-# *The chapter is done. Two things are left for another day: what changes when a whole warp waits, and a channel that reuses its places.*
+# *The chapter is done. Three things are left for another day: what changes when a whole warp waits, a channel that reuses its places, and a door that lets one thread in at a time.*
 #
 # ### Thirty-two at once
 #
@@ -995,6 +995,58 @@ extern "C" __global__ void the_warp_takes(unsigned int* mail, int* got)
 }
 """))
 
+# %% [markdown] id=exercise-together
+# ### Exercise: a warp waits together
+#
+# That was *ask one*. Now *vote*: each lane brings a future of its own. `together` polls until the futures of all 32 lanes are ready, and returns the number of rounds, which is the same for all lanes. They come back together. A lane whose future is ready goes on voting, and doesn't poll any more. The warps of a block don't wait for each other.
+#
+# The version below lets each lane go as soon as its own future is ready.
+
+# %% id=12-together starter
+TOGETHER = r"""
+template <typename Future>
+__device__ int together(Future& mine)
+{
+    int rounds = 0;
+    Poll state = PENDING;
+    while (state == PENDING) {
+        state = mine.poll();
+        rounds++;
+    }
+    return rounds;
+}
+"""
+
+# %% id=12-together solution
+TOGETHER = r"""
+template <typename Future>
+__device__ int together(Future& mine)
+{
+    int rounds = 0;
+    Poll state = PENDING;
+    bool all = false;
+    while (!all) {
+        if (state == PENDING) state = mine.poll();
+        all = __all_sync(0xffffffff, state == READY);
+        rounds++;
+    }
+    return rounds;
+}
+"""
+
+# %% id=12-together hints
+# What a lane knows about itself and what the warp knows about all are two variables. The loop ends by the second one.
+#
+# `__all_sync(0xffffffff, state == READY)` has the same value in all lanes. All of them have to get there in each round, so it can't stand inside of an `if`.
+#
+# `while (!all)`: poll if `state` is still `PENDING`; then `all = __all_sync(...)`; then `rounds++`.
+
+# %% id=12-together explanation
+# It's `run_all` for 32 futures, with a lane for each instead of a loop. In the course's header it's called `warp_block_on`. All lanes take as long as the slowest, so it pays when their waits are about equally long.
+
+# %% id=12-together-check
+check("12-together", TOGETHER)
+
 # %% [markdown] id=header-text
 # ### A ring
 #
@@ -1125,3 +1177,147 @@ order.reveal(
     "A block draws its numbers one after the other, and the receiver goes by number. Between two blocks "
     "nothing is promised: one may find its journey first, and draw its number second.",
 )
+
+# %% [markdown] id=exercise-ring
+# ### Exercise: a ring of two
+#
+# A channel with one sender and one receiver needs no turns. Two counters will do, `tail` for what was sent and `head` for what was received, because only one side writes each. Message `k` lies in place `k % 2`.
+#
+# Complete the two polls. `poll_send` is `PENDING` while there's no room, and `poll` while there's nothing to read. Neither waits. Both counters begin with the same number, which may be any: like every `unsigned int`, they go on with 0 when they're full.
+#
+# The version below writes over messages that nobody has read. And where are the fences?
+
+# %% id=12-ring starter
+RING = r"""
+struct Ring {
+    unsigned int* head;                        // how many were received
+    unsigned int* tail;                        // how many were sent
+    unsigned int* values;                      // two places
+    __device__ Poll poll_send(unsigned int x)
+    {
+        unsigned int sent = atomicAdd(tail, 0u);
+        values[sent % 2] = x;
+        atomicExch(tail, sent + 1);
+        return READY;
+    }
+    __device__ Poll poll(unsigned int& x)
+    {
+        unsigned int received = atomicAdd(head, 0u);
+        if (atomicAdd(tail, 0u) == received) return PENDING;
+        x = values[received % 2];
+        atomicExch(head, received + 1);
+        return READY;
+    }
+};
+"""
+
+# %% id=12-ring solution
+RING = r"""
+struct Ring {
+    unsigned int* head;                        // how many were received
+    unsigned int* tail;                        // how many were sent
+    unsigned int* values;                      // two places
+    __device__ Poll poll_send(unsigned int x)
+    {
+        unsigned int sent = atomicAdd(tail, 0u);
+        if (sent - atomicAdd(head, 0u) == 2) return PENDING;
+        __threadfence();
+        values[sent % 2] = x;
+        __threadfence();
+        atomicExch(tail, sent + 1);
+        return READY;
+    }
+    __device__ Poll poll(unsigned int& x)
+    {
+        unsigned int received = atomicAdd(head, 0u);
+        if (atomicAdd(tail, 0u) == received) return PENDING;
+        __threadfence();
+        x = values[received % 2];
+        __threadfence();
+        atomicExch(head, received + 1);
+        return READY;
+    }
+};
+"""
+
+# %% id=12-ring hints
+# How many messages lie in the ring? As many as were sent and not received: `sent - received`. That's right even when one of the counters has begun again at 0.
+#
+# There's no room when two lie there: `if (sent - atomicAdd(head, 0u) == 2) return PENDING;`
+#
+# A ring has two letters in it, and each needs a fence on either side. `tail` says "there's a message", so the value comes before it. `head` says "this place is free", so the receiver has to be done reading before it, and the sender looks before it writes. That makes four.
+
+# %% id=12-ring explanation
+# The way back is a message as well: "you may have this place again". It's easy to forget, because its fences protect a *read* from a write that comes too early, and most programs wait for values only.
+
+# %% id=12-ring-check
+check("12-ring", RING)
+
+# %% [markdown] id=door-text
+# ### A door
+#
+# `asyncio.Lock` has a twin, too. And this one is a chance to write orders without fences. `#include <cuda/atomic>` brings `cuda::atomic_ref`, an atomic view of a word, whose every access says how much it orders:
+#
+# | | |
+# |---|---|
+# | `cuda::memory_order_relaxed` | nothing |
+# | `cuda::memory_order_acquire` | what stands behind a read stays behind it |
+# | `cuda::memory_order_release` | what stands before a write stays before it |
+# | `cuda::memory_order_seq_cst` | both, and more; you get it if you say nothing, and it's the slowest |
+#
+# The **scope** is a part of the type, and says for whom: `cuda::thread_scope_block`, `thread_scope_device` or `thread_scope_system`. It's the reach of a fence.
+
+# %% [markdown] id=exercise-door
+# ### Exercise: a door with an order
+#
+# The word `door[0]` is 0 while the door is open and 1 while somebody is in. `enter` shuts an open door and says `READY`, or else it's `PENDING` and changes nothing. `leave` opens the door. Whoever is in is alone there, and finds everything as the last visitor left it. Visitors come from all blocks.
+#
+# Below, the order is the weakest and the scope the narrowest. Choose better ones, and no more than you need. There's one more thing wrong: between a look and a write, somebody else may get in.
+
+# %% id=12-door starter
+DOOR = r"""
+#include <cuda/atomic>
+using Word = cuda::atomic_ref<unsigned int, cuda::thread_scope_block>;
+
+__device__ Poll enter(unsigned int* door)
+{
+    if (Word(*door).load(cuda::memory_order_relaxed) == 1) return PENDING;
+    Word(*door).store(1u, cuda::memory_order_relaxed);
+    return READY;
+}
+
+__device__ void leave(unsigned int* door)
+{
+    Word(*door).store(0u, cuda::memory_order_relaxed);
+}
+"""
+
+# %% id=12-door solution
+DOOR = r"""
+#include <cuda/atomic>
+using Word = cuda::atomic_ref<unsigned int, cuda::thread_scope_device>;
+
+__device__ Poll enter(unsigned int* door)
+{
+    unsigned int before = Word(*door).exchange(1u, cuda::memory_order_acquire);
+    return before == 0 ? READY : PENDING;
+}
+
+__device__ void leave(unsigned int* door)
+{
+    Word(*door).store(0u, cuda::memory_order_release);
+}
+"""
+
+# %% id=12-door hints
+# Look and write have to be one step: `Word(*door).exchange(1u, ...)` writes a 1 and returns what was there. Whoever gets the 0 is in.
+#
+# What a visitor does must not slip out of the room, neither backwards past `enter` nor forwards past `leave`. `enter` reads a message from the last visitor, and `leave` writes one to the next.
+#
+# `enter` needs an acquire and `leave` a release. Visitors come from all blocks of one GPU, so the scope is `cuda::thread_scope_device`.
+
+# %% id=12-door explanation
+# The names come from here: you *acquire* a lock and *release* it. A fence orders everything around it. An order belongs to one access, so a reader sees at once what it's for. And as `enter` never waits, you can put it into a future and select between that and a timer: a lock with a timeout.
+
+# %% id=12-door-check
+check("12-door", DOOR)

@@ -135,7 +135,7 @@ OTHERS: list[tuple[Callable[[], object], type[Exception], str]] = [
     (lambda: agt.arange(4, np.int8), ArrayDTypeError, "arange makes int32"),
     (lambda: agt.d2h(np.ones(2)), ArrayDTypeError, "d2h copies a DeviceArray to the host, and got ndarray"),
     (lambda: agt.d2h(agt.ones(2)),
-     ArrayDTypeError, r"got an operation\. .*use op\.to_host\(\) on an operation"),
+     ArrayDTypeError, r"got an operation: use op\.to_host\(\)"),
     (lambda: agt.relu(2, agt.ones(2), (ones(2), ones(2))),
      ArrayDTypeError, r"'output', and got 2 results at once: a launch gives back all its arrays"),
     (lambda: in_a_context(lambda c: c.copy(c.empty((2,)), np.ones(2))),

@@ -44,6 +44,9 @@ def check(name: str, answer: object) -> Outcome:
         If there is no such exercise. A wrong answer is no error, so that a notebook runs through.
     """
     exercise = _find(name)
+    if isinstance(answer, agt.Kernel) and answer.name in answer.unbuilt:
+        due = f"your last `{answer.name}` didn't compile, and the one before it isn't judged: "
+        return rejection(exercise.title, Rejected(due + "mend the cell above, and run it again"))
     if answers.untouched(exercise, answer):
         return Outcome(
             "not attempted",
@@ -61,7 +64,7 @@ def check(name: str, answer: object) -> Outcome:
             # The check has its own context: an open capture or `using` is an earlier cell's affair.
             score = Context().run(_try, exercise, answer)
         except Rejected as rejected:
-            return rejection(exercise.title, rejected, strays(answer))
+            return rejection(exercise.title, rejected, strays(answer), records[name].attempts < 2)
     _right[name] = answer
     with progress_file.change() as records:
         record = records.setdefault(name, progress_file.Record())

@@ -48,6 +48,7 @@ class Outcome:
     got: agt.Trace | None = None
     expected: agt.Trace | None = None
     edge: tuple[agt.types.Span, ...] = ()
+    alone: bool = False  # at the first miss `plot` keeps the solution's timeline to itself
 
     @property
     def accepted(self) -> bool:
@@ -69,12 +70,13 @@ class Outcome:
             display.display(picture)  # pyright: ignore[reportUnknownMemberType] - as above
 
     def plot(self) -> Timeline | None:
-        """Both timelines on one scale, with the first wrong edge marked; None if there are none."""
-        if self.got is None or self.expected is None:
+        """Both timelines on one scale, with the first wrong edge marked; None if there is nothing to see."""
+        if not self.got or not self.expected or self.got.table() == self.expected.table():
             return None
         counterparts = _counterparts(self.edge, self.got, self.expected)
-        marked = [self.edge, counterparts] if self.edge else None
-        return compare([self.got, self.expected], ["Yours", "Expected"], highlight=marked)
+        n = 1 if self.alone else 2
+        marked = [self.edge, counterparts][:n] if self.edge else None
+        return compare([self.got, self.expected][:n], ["Yours", "Expected"][:n], highlight=marked)
 
 
 def _counterparts(
@@ -88,13 +90,14 @@ def _counterparts(
     return found
 
 
-def rejection(title: str, rejected: Rejected, note: str = "") -> Outcome:
+def rejection(title: str, rejected: Rejected, note: str = "", first: bool = False) -> Outcome:
     """The outcome of a wrong answer; a `note` stands below its cause."""
     lines = [f"**Not yet.** *{title}*: {rejected.cause}"]
     if rejected.got is not None and rejected.expected is not None:
         marked = " → ".join(dict.fromkeys(f"`{span.name}`" for span in rejected.edge))
         if marked:
             lines.append(f"Marked in the picture is where it first goes wrong: {marked}.")
+        lines += ["Miss once more, and you'll see the expected timeline below yours."] * first
     if note:
         lines.append(note)
     return Outcome(
@@ -104,4 +107,5 @@ def rejection(title: str, rejected: Rejected, note: str = "") -> Outcome:
         rejected.got,
         rejected.expected,
         rejected.edge,
+        first,
     )

@@ -28,7 +28,7 @@ from asyncgpu_tutor.traces.pictures.svg import framed
 from asyncgpu_tutor.traces.spans.vocabulary import count
 
 _WIDTH, _TALL, _ROOM = 760, 330, 130  # pixels: the picture; the grid, and an array, at most
-_SIZES = (20, 16, 13, 11, 9, 7, 6, 5, 4, 3)  # of a cell
+_SIZES = (28, 20, 16, 13, 11, 9, 7, 6, 5, 4, 3)  # of a cell
 _GAP, _LABEL = 8, 16
 _MOST_LINES = 64  # threads, or warps, or blocks, with an arrow each
 _STILLS = 3
@@ -48,11 +48,11 @@ class _Cells:
 
     def centres(self, numbers: NDArray[np.int64]) -> _Points:
         """Middles of the cells of these elements; those that do not exist lie beside the others."""
-        found = np.clip(numbers // self.each, -1, len(self.at))
+        found = np.clip(numbers // self.each, -1, len(self.at) + 1)
         inside = np.clip(found, 0, len(self.at) - 1)
         points = self.at[inside] + self.size / 2
         points[:, 0] += (found - inside) * (self.size + 3)
-        return points
+        return np.minimum(points, (_WIDTH - self.size / 2, np.inf))
 
 
 @dataclass(frozen=True)
@@ -92,9 +92,10 @@ class Threads:
         code = self.watched.source.splitlines()[step.line - 1].strip()
         idle = self.watched.threads - len(step.threads)
         verb = ("write" if step.write else "read") + "s" * (len(step.threads) == 1)
+        bad = f", {beyond} of them out of bounds" if (beyond := self._beyond(number).sum()) else ""
         return (
             f"Step {number + 1} of {len(self.steps)}, line {step.line}: {code}\n"
-            f"{count(len(step.threads), 'thread')} {verb} {step.array}, {idle:,} idle"
+            f"{count(len(step.threads), 'thread')} {verb} {step.array}{bad}, {idle:,} idle"
         )
 
     def svg(self, number: int) -> str:
@@ -162,7 +163,7 @@ class Threads:
         """All cells, and where the picture ends."""
         if not self._ground:
             x, y = 0.0, self._grid(_HEAD + _LABEL) + 2 * _LABEL
-            below = y
+            below, gap = y, (10 if self.watched.fault else 4) * _GAP  # for what does not exist
             for name, shape in self.watched.shapes.items():
                 wide, tall = self._sizes(name, shape)
                 each = self._places[name].each
@@ -172,8 +173,9 @@ class Threads:
                 if x and x + wide > _WIDTH:
                     x, y = 0.0, below + 2 * _LABEL
                 self._array(self._places[name], told, x + _GAP, y)
-                x, below = x + wide + 4 * _GAP, max(below, y + tall)
-            self._ground.extend([self._legend(below + 2 * _LABEL), f"{below + 4 * _LABEL}"])
+                x, below = x + wide + gap, max(below, y + tall)
+            below += 3 * _LABEL if self.watched.fault else 2 * _LABEL
+            self._ground.extend([self._legend(below), f"{below + 2 * _LABEL}"])
         return "".join(self._ground[:-1]), float(self._ground[-1])
 
     def _grid(self, y: float) -> float:
@@ -186,7 +188,7 @@ class Threads:
         size, wide, tall, across = _SIZES[-1], 0, 0, 1
         for size in _SIZES:
             wide, tall = columns * size, rows * size + _LABEL + _GAP
-            across = max(int((_WIDTH - _GAP) // (wide + _GAP)), 1)
+            across = max(min(int((_WIDTH - _GAP) // (wide + _GAP)), seen.grid[0]), 1)
             if wide <= _WIDTH - 2 * _GAP and -(-blocks // across) * tall <= _TALL:
                 break
         block, own = np.divmod(np.arange(seen.threads), seen.block_threads)
@@ -196,6 +198,7 @@ class Threads:
         for i in range(blocks):
             corner = at[i * seen.block_threads]
             told = seen.name(i * seen.block_threads).partition(", thread")[0]
+            told = f"block {i}" if seen.grid[1] * seen.grid[2] == 1 else told
             told = told if len(told) * 6 <= wide else f"{i}"
             self._ground.append(_text("agt-words", corner[0], corner[1] - 4, told))
         self._ground.append(_squares("agt-cell", at + size / 2, size))
@@ -213,7 +216,7 @@ class Threads:
                 if len(shape) < 2:  # as many whole rows of 32 as fit, so that a warp is a row
                     across = min(cells, max(int((_WIDTH - 4 * _GAP) // size) // 32, 1) * 32)
                 tall = -(-cells // across) * size
-                if tall <= _ROOM:
+                if tall <= _ROOM and across * size <= _WIDTH - 4 * _GAP:
                     number = np.arange(cells)
                     at = np.column_stack([number % across * size, number // across * size])
                     self._places[name] = _Cells(at.astype(np.float64), size, each)
@@ -222,7 +225,7 @@ class Threads:
 
     def _array(self, cells: _Cells, told: str, x: float, y: float) -> None:
         cells.at += (x, y)
-        self._ground.append(_text("agt-words", x, y - 4, told))
+        self._ground.append(_text("agt-words", x, cells.at[:, 1].max() + cells.size + 13, told))
         self._ground.append(_squares("agt-cell", cells.at + cells.size / 2, cells.size))
 
     def _legend(self, y: float) -> str:
@@ -242,6 +245,12 @@ class Threads:
         threads = self._places[""].centres(step.threads)
         elements = self._places[step.array].centres(step.elements)
         return np.hstack([threads, elements] if step.write else [elements, threads])
+
+    def _beyond(self, number: int) -> NDArray[np.bool]:
+        """Which accesses of a step lie outside of the array: only the step that failed has any."""
+        step, site = self.steps[number], self.watched.site
+        bound = site.bound if site and site.array == step.array else None
+        return (step.elements < 0) | (step.elements >= (bound or np.inf))
 
     def _over(self, number: int) -> str:
         if not self.steps:
@@ -269,18 +278,23 @@ class Threads:
         if not len(culprits) or site is None:
             return
         grid, array = self._places[""], self._places.get(site.array or step.array)
+        elements, beyond = np.full(len(culprits), site.index or 0, np.int64), self._beyond(-1)
+        if beyond.any():  # all that failed at once, and not only the first, which the message names
+            culprits, elements = step.threads[beyond], step.elements[beyond]
         threads = grid.centres(culprits)
         yield _squares("agt-wrong", threads, grid.size)
         if array is None or site.index is None:
             return
-        element = array.centres(np.full(len(culprits), site.index, np.int64))
-        yield _squares("agt-wrong", element[:1], array.size)
+        element = array.centres(elements)
+        yield _squares("agt-wrong", np.unique(element, axis=0), array.size)
         yield from (_line("agt-wrong-link", end) for end in np.hstack([threads, element]))
         x, y = element[0]
         what = f"{site.array}[{site.index}]"
-        if isinstance(self.watched.fault, OutOfBoundsError):
+        if (last := elements[(elements < 0) == (elements[0] < 0)].max()) > site.index:
+            what += f" to {site.array}[{last}] do not exist"
+        elif isinstance(self.watched.fault, OutOfBoundsError):
             what += " does not exist"
-        yield _text("agt-bad", min(x, _WIDTH - 190), y + array.size / 2 + 13, what)
+        yield _text("agt-bad", min(x - array.size / 2, _WIDTH - 260), y + array.size / 2 + 27, what)
 
 
 def _text(css: str, x: float, y: float, said: str) -> str:

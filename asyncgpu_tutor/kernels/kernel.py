@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from os import PathLike
 from types import FrameType
-from typing import Any, cast
+from typing import Any, ClassVar, cast
 from weakref import ref
 
 import numpy as np
@@ -85,6 +85,8 @@ class Kernel:
     array([2., 2., 2.], dtype=float32)
     """
 
+    unbuilt: ClassVar = set[str]()  # names whose last source was refused: old ones may be about
+
     def __init__(
         self,
         source: str | PathLike[str] | KernelSource,
@@ -112,6 +114,7 @@ class Kernel:
                 name or only_kernel(source), source, dict(shapes or {}), reference, contract
             )
         facts = self._facts
+        self.unbuilt.add(facts.name)
         # Only a device can say what a kernel takes: a GPU's compiler reads more of C++ than we do.
         read = current_device().signature if isinstance(source, str) else read_signature
         signature = read(facts.source, facts.name)
@@ -126,6 +129,7 @@ class Kernel:
         ] = ()  # what makes it another than its source says: see `_variant`
         if isinstance(source, str):
             current_device().get_function(source, facts.name, reference, contract)
+        self.unbuilt.discard(facts.name)
 
     @property
     def name(self) -> str:

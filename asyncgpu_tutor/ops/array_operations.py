@@ -196,12 +196,12 @@ def d2h(array: DeviceArray, out: npt.NDArray[Any] | None = None) -> DeviceOp[npt
         Where to, of the array's shape and dtype; `pinned` makes one. Without it each run gets a new array.
     """
     if not isinstance(array, DeviceArray):  # pyright: ignore[reportUnnecessaryIsInstance] - callers are not all type-checked
-        kind = "an operation" if isinstance(array, DeviceOp) else type(array).__name__
+        lazy, kind = isinstance(array, DeviceOp), type(array).__name__
         raise errors.ArrayDTypeError(
-            f"d2h copies a DeviceArray to the host, and got {kind}. "
+            f"d2h copies a DeviceArray to the host, and got {'an operation: ' if lazy else f'{kind}. '}"
             + "A launch yields all its arrays: take the one that it writes, as with launch.output(). "
             * isinstance(array, tuple)
-            + "Call unpartition() on a Partition; use op.to_host() on an operation."
+            + ("use op.to_host()" if lazy else "Call unpartition() on a Partition.")
         )
     if out is not None:
         array._check()

@@ -272,3 +272,136 @@ __device__ void meet(unsigned int* arrived, unsigned int goal)
     __syncthreads();
 }
 """
+
+
+# %% id=11-last
+# `atomicInc` sets the counter back by itself.
+LAST = r"""
+__device__ bool last(unsigned int* arrived)
+{
+    __shared__ bool is_last;
+    __syncthreads();
+    if (threadIdx.x == 0) {
+        __threadfence();
+        is_last = atomicInc(arrived, gridDim.x - 1) == gridDim.x - 1;
+        __threadfence();
+    }
+    __syncthreads();
+    return is_last;
+}
+"""
+
+
+# %% id=11-last
+# Each thread counts for itself.
+LAST = r"""
+__device__ bool last(unsigned int* arrived)
+{
+    __threadfence();
+    bool mine = atomicAdd(arrived, 1) == gridDim.x * blockDim.x - 1;
+    bool any = __syncthreads_or(mine);
+    if (mine) *arrived = 0;
+    __threadfence();
+    return any;
+}
+"""
+
+
+# %% id=11-last
+LAST = r"""
+#include <cuda/atomic>
+__device__ bool last(unsigned int* arrived)
+{
+    __syncthreads();
+    bool mine = false;
+    if (threadIdx.x == 0) {
+        cuda::atomic_ref<unsigned int, cuda::thread_scope_device> count(*arrived);
+        mine = count.fetch_add(1, cuda::memory_order_acq_rel) == gridDim.x - 1;
+        if (mine) count.store(0, cuda::memory_order_relaxed);
+    }
+    return __syncthreads_or(mine);
+}
+"""
+
+
+# %% id=11-again
+MEET_AGAIN = r"""
+__device__ void meet(unsigned int* gate)
+{
+    __syncthreads();
+    if (threadIdx.x == 0) {
+        unsigned int before = atomicAdd(&gate[1], 0);
+        __threadfence();
+        if (atomicInc(&gate[0], gridDim.x - 1) == gridDim.x - 1) {
+            __threadfence();
+            atomicAdd(&gate[1], 1);
+        } else {
+            unsigned int looks = 0;
+            while (atomicAdd(&gate[1], 0) == before) {
+                if (++looks > 10000000) __trap();
+            }
+            __threadfence();
+        }
+    }
+    __syncthreads();
+}
+"""
+
+
+# %% id=11-again
+# Between its count and the new generation, the last block is alone with the counter.
+MEET_AGAIN = r"""
+__device__ void meet(unsigned int* gate)
+{
+    __syncthreads();
+    if (threadIdx.x == 0) {
+        unsigned int before = atomicAdd(&gate[1], 0);
+        __threadfence();
+        if (atomicAdd(&gate[0], 1) == gridDim.x - 1) {
+            gate[0] = 0;
+            __threadfence();
+            atomicExch(&gate[1], before + 1);
+        } else {
+            unsigned int looks = 0;
+            while (atomicAdd(&gate[1], 0) == before) {
+                if (++looks > 10000000) __trap();
+            }
+            __threadfence();
+        }
+    }
+    __syncthreads();
+}
+"""
+
+
+# %% id=11-again
+MEET_AGAIN = r"""
+#include <cuda/atomic>
+__device__ void meet(unsigned int* gate)
+{
+    __syncthreads();
+    if (threadIdx.x == 0) {
+        cuda::atomic_ref<unsigned int, cuda::thread_scope_device> count(gate[0]), generation(gate[1]);
+        unsigned int before = generation.load(cuda::memory_order_acquire), looks = 0;
+        if (count.fetch_add(1, cuda::memory_order_acq_rel) == gridDim.x - 1) {
+            count.store(0, cuda::memory_order_relaxed);
+            generation.fetch_add(1, cuda::memory_order_release);
+        }
+        while (generation.load(cuda::memory_order_acquire) == before) {
+            if (++looks > 10000000) __trap();
+        }
+    }
+    __syncthreads();
+}
+"""
+
+
+# %% id=11-again
+# CUDA's own, which needs no gate.
+MEET_AGAIN = r"""
+#include <cooperative_groups.h>
+__device__ void meet(unsigned int* gate)
+{
+    cooperative_groups::this_grid().sync();
+}
+"""

@@ -140,3 +140,197 @@ __device__ Poll warp_take(unsigned int* mail, unsigned int& message)
     return (Poll)state;
 }
 """
+
+
+# %% id=12-together
+TOGETHER = r"""
+template <typename Future>
+__device__ int together(Future& mine)
+{
+    int rounds = 0;
+    Poll state = PENDING;
+    bool all = false;
+    while (!all) {
+        if (state == PENDING) state = mine.poll();
+        all = __ballot_sync(0xffffffff, state == READY) == 0xffffffffu;
+        rounds++;
+    }
+    return rounds;
+}
+"""
+
+
+# %% id=12-together
+# The vote is the condition of the loop.
+TOGETHER = r"""
+template <typename Future>
+__device__ int together(Future& mine)
+{
+    int rounds = 0;
+    Poll state = PENDING;
+    while (__any_sync(0xffffffff, state == PENDING)) {
+        if (state == PENDING) state = mine.poll();
+        rounds++;
+    }
+    return rounds;
+}
+"""
+
+
+# %% id=12-together
+TOGETHER = r"""
+template <typename Future>
+__device__ int together(Future& mine)
+{
+    int rounds = 0;
+    for (bool open = true; __any_sync(0xffffffff, open); rounds++) {
+        if (open) open = mine.poll() == PENDING;
+    }
+    return rounds;
+}
+"""
+
+
+# %% id=12-ring
+RING = r"""
+struct Ring {
+    unsigned int* head;                        // how many were received
+    unsigned int* tail;                        // how many were sent
+    unsigned int* values;                      // two places
+    __device__ Poll poll_send(unsigned int x)
+    {
+        unsigned int sent = atomicAdd(tail, 0u);
+        unsigned int seen = atomicAdd(head, 0u);
+        __threadfence();
+        if (sent - seen > 1) return PENDING;
+        values[sent & 1] = x;
+        __threadfence();
+        atomicAdd(tail, 1u);
+        return READY;
+    }
+    __device__ Poll poll(unsigned int& x)
+    {
+        unsigned int received = atomicAdd(head, 0u);
+        if (atomicAdd(tail, 0u) == received) return PENDING;
+        __threadfence();
+        x = values[received % 2];
+        __threadfence();
+        atomicExch(head, received + 1);
+        return READY;
+    }
+};
+"""
+
+
+# %% id=12-ring
+RING = r"""
+#include <cuda/atomic>
+using Count = cuda::atomic_ref<unsigned int, cuda::thread_scope_device>;
+
+struct Ring {
+    unsigned int* head;
+    unsigned int* tail;
+    unsigned int* values;
+    __device__ Poll poll_send(unsigned int x)
+    {
+        unsigned int sent = Count(*tail).load(cuda::memory_order_relaxed);
+        if (sent - Count(*head).load(cuda::memory_order_acquire) == 2) return PENDING;
+        values[sent % 2] = x;
+        Count(*tail).store(sent + 1, cuda::memory_order_release);
+        return READY;
+    }
+    __device__ Poll poll(unsigned int& x)
+    {
+        unsigned int received = Count(*head).load(cuda::memory_order_relaxed);
+        if (Count(*tail).load(cuda::memory_order_acquire) == received) return PENDING;
+        x = values[received % 2];
+        Count(*head).store(received + 1, cuda::memory_order_release);
+        return READY;
+    }
+};
+"""
+
+
+# %% id=12-ring
+# Each counter has one writer, so `volatile` will do.
+RING = r"""
+struct Ring {
+    volatile unsigned int* head;
+    volatile unsigned int* tail;
+    unsigned int* values;
+    __device__ Poll poll_send(unsigned int x)
+    {
+        if (*tail - *head >= 2) return PENDING;
+        __threadfence();
+        values[*tail % 2] = x;
+        __threadfence();
+        *tail = *tail + 1;
+        return READY;
+    }
+    __device__ Poll poll(unsigned int& x)
+    {
+        if (*tail == *head) return PENDING;
+        __threadfence();
+        x = values[*head % 2];
+        __threadfence();
+        *head = *head + 1;
+        return READY;
+    }
+};
+"""
+
+
+# %% id=12-door
+DOOR = r"""
+#include <cuda/atomic>
+using Word = cuda::atomic_ref<unsigned int, cuda::thread_scope_device>;
+
+__device__ Poll enter(unsigned int* door)
+{
+    unsigned int before = 0;
+    Word(*door).compare_exchange_strong(before, 1u, cuda::memory_order_acquire);
+    return before == 0 ? READY : PENDING;
+}
+
+__device__ void leave(unsigned int* door)
+{
+    Word(*door).store(0u, cuda::memory_order_release);
+}
+"""
+
+
+# %% id=12-door
+# More than is needed.
+DOOR = r"""
+#include <cuda/atomic>
+using Word = cuda::atomic_ref<unsigned int, cuda::thread_scope_system>;
+
+__device__ Poll enter(unsigned int* door)
+{
+    unsigned int before = Word(*door).exchange(1u);
+    return before == 0 ? READY : PENDING;
+}
+
+__device__ void leave(unsigned int* door)
+{
+    Word(*door).store(0u);
+}
+"""
+
+
+# %% id=12-door
+# By fences, as before.
+DOOR = r"""
+__device__ Poll enter(unsigned int* door)
+{
+    if (atomicCAS(door, 0u, 1u) != 0) return PENDING;
+    __threadfence();
+    return READY;
+}
+
+__device__ void leave(unsigned int* door)
+{
+    __threadfence();
+    atomicExch(door, 0u);
+}
+"""

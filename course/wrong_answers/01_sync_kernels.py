@@ -587,7 +587,7 @@ def forward(a, x):
     return agt.relu(m, y, agt.zeros(m).partition(128)).output().to_host()
 
 
-# %% id=01-one-wait cause="and got an operation. Call unpartition() on a Partition; use op.to_host()"
+# %% id=01-one-wait cause="and got an operation: use op.to_host()"
 def forward(a, x):
     m, n = a.shape
     product = agt.matvec_naive(m, n, agt.h2d(a), agt.h2d(x), agt.zeros(m).partition(128))

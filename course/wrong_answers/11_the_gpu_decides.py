@@ -218,7 +218,7 @@ __device__ void meet(unsigned int* arrived, unsigned int goal)
 }
 """
 
-# %% id=11-meet cause="should be the text of a function"
+# %% id=11-meet cause="should be the text of device code"
 MEET = agt.Kernel(r"""
 extern "C" __global__ void meet(unsigned int* arrived, unsigned int goal)
 {
@@ -1156,3 +1156,488 @@ def pagerank(sources, weight):
         lambda given: whole(n, sources, weight, *given, grid=-(-n // 256), block=256)
     )
     return op.and_then(lambda given: agt.d2h(given[2])).sync()
+
+
+# %% id=11-last cause="can't rely on what others wrote: kernel 'trial'"
+LAST = r"""
+__device__ bool last(unsigned int* arrived)
+{
+    __shared__ bool is_last;
+    __syncthreads();
+    if (threadIdx.x == 0) {
+        is_last = atomicAdd(arrived, 1) == gridDim.x - 1;
+        if (is_last) atomicExch(arrived, 0);
+        __threadfence();
+    }
+    __syncthreads();
+    return is_last;
+}
+"""
+
+
+# %% id=11-last cause="no __threadfence() between its look at the flag"
+LAST = r"""
+__device__ bool last(unsigned int* arrived)
+{
+    __shared__ bool is_last;
+    __syncthreads();
+    if (threadIdx.x == 0) {
+        __threadfence();
+        is_last = atomicAdd(arrived, 1) == gridDim.x - 1;
+        if (is_last) atomicExch(arrived, 0);
+    }
+    __syncthreads();
+    return is_last;
+}
+"""
+
+
+# %% id=11-last cause="thread (1, 0, 0) reads 'parts'[1]"
+LAST = r"""
+__device__ bool last(unsigned int* arrived)
+{
+    __shared__ bool is_last;
+    if (threadIdx.x == 0) {
+        __threadfence();
+        is_last = atomicAdd(arrived, 1) == gridDim.x - 1;
+        if (is_last) atomicExch(arrived, 0);
+        __threadfence();
+    }
+    __syncthreads();
+    return is_last;
+}
+"""
+
+
+# %% id=11-last cause="reads 'is_last' in shared memory"
+LAST = r"""
+__device__ bool last(unsigned int* arrived)
+{
+    __shared__ bool is_last;
+    __syncthreads();
+    if (threadIdx.x == 0) {
+        __threadfence();
+        is_last = atomicAdd(arrived, 1) == gridDim.x - 1;
+        if (is_last) atomicExch(arrived, 0);
+        __threadfence();
+    }
+    return is_last;
+}
+"""
+
+
+# %% id=11-last cause="with launch 2, `last` said true to 0 threads"
+LAST = r"""
+__device__ bool last(unsigned int* arrived)
+{
+    __shared__ bool is_last;
+    __syncthreads();
+    if (threadIdx.x == 0) {
+        __threadfence();
+        is_last = atomicAdd(arrived, 1) == gridDim.x - 1;
+        __threadfence();
+    }
+    __syncthreads();
+    return is_last;
+}
+"""
+
+
+# %% id=11-last cause="`last` said true to 256 threads, and 64 is right"
+LAST = r"""
+__device__ bool last(unsigned int* arrived)
+{
+    __shared__ bool is_last;
+    __syncthreads();
+    if (threadIdx.x == 0) {
+        __threadfence();
+        atomicAdd(arrived, 1);
+        is_last = atomicAdd(arrived, 0) == gridDim.x;
+        if (is_last) atomicExch(arrived, 0);
+        __threadfence();
+    }
+    __syncthreads();
+    return is_last;
+}
+"""
+
+
+# %% id=11-last cause="`last` said true to 0 threads, and 64 is right"
+LAST = r"""
+__device__ bool last(unsigned int* arrived)
+{
+    __shared__ bool is_last;
+    __syncthreads();
+    if (threadIdx.x == 0) {
+        __threadfence();
+        is_last = atomicAdd(arrived, 1) == gridDim.x;
+        if (is_last) atomicExch(arrived, 0);
+        __threadfence();
+    }
+    __syncthreads();
+    return is_last;
+}
+"""
+
+
+# %% id=11-last cause="`last` said true to 1 thread, and 64 is right"
+LAST = r"""
+__device__ bool last(unsigned int* arrived)
+{
+    bool is_last = false;
+    __syncthreads();
+    if (threadIdx.x == 0) {
+        __threadfence();
+        is_last = atomicAdd(arrived, 1) == gridDim.x - 1;
+        if (is_last) atomicExch(arrived, 0);
+        __threadfence();
+    }
+    return is_last;
+}
+"""
+
+
+# %% id=11-last cause="an atomic for one block does not reach another"
+LAST = r"""
+__device__ bool last(unsigned int* arrived)
+{
+    __shared__ bool is_last;
+    __syncthreads();
+    if (threadIdx.x == 0) {
+        __threadfence();
+        is_last = atomicAdd_block(arrived, 1) == gridDim.x - 1;
+        if (is_last) atomicExch(arrived, 0);
+        __threadfence();
+    }
+    __syncthreads();
+    return is_last;
+}
+"""
+
+
+# %% id=11-last cause="waits for ever in this loop"
+LAST = r"""
+__device__ bool last(unsigned int* arrived)
+{
+    __shared__ bool is_last;
+    __syncthreads();
+    if (threadIdx.x == 0) {
+        __threadfence();
+        atomicAdd(arrived, 1);
+        while (atomicAdd(arrived, 0) < gridDim.x) { }     // now all are here
+        is_last = blockIdx.x == 0;
+        if (is_last) atomicExch(arrived, 0);
+        __threadfence();
+    }
+    __syncthreads();
+    return is_last;
+}
+"""
+
+
+# %% id=11-last cause="can't rely on what others wrote: kernel 'trial'"
+LAST = r"""
+__device__ bool last(unsigned int* arrived)
+{
+    __shared__ bool is_last;
+    __syncthreads();
+    if (threadIdx.x == 0) {
+        is_last = atomicAdd(arrived, 1) == gridDim.x - 1;   // and the fences?
+        if (is_last) atomicExch(arrived, 0);
+    }
+    __syncthreads();
+    return is_last;
+}
+"""
+
+
+# %% id=11-again cause="the other block has no __threadfence() between that access and a flag"
+MEET_AGAIN = r"""
+__device__ void meet(unsigned int* gate)
+{
+    __syncthreads();
+    if (threadIdx.x == 0) {
+        unsigned int before = atomicAdd(&gate[1], 0);
+        if (atomicAdd(&gate[0], 1) == gridDim.x - 1) {
+            atomicExch(&gate[0], 0);
+            __threadfence();
+            atomicAdd(&gate[1], 1);
+        } else {
+            unsigned int looks = 0;
+            while (atomicAdd(&gate[1], 0) == before) {
+                if (++looks > 10000000) __trap();
+            }
+            __threadfence();
+        }
+    }
+    __syncthreads();
+}
+"""
+
+
+# %% id=11-again cause="can't rely on what others wrote before it"
+MEET_AGAIN = r"""
+__device__ void meet(unsigned int* gate)
+{
+    __syncthreads();
+    if (threadIdx.x == 0) {
+        unsigned int before = atomicAdd(&gate[1], 0);
+        __threadfence();
+        if (atomicAdd(&gate[0], 1) == gridDim.x - 1) {
+            atomicExch(&gate[0], 0);
+            atomicAdd(&gate[1], 1);
+        } else {
+            unsigned int looks = 0;
+            while (atomicAdd(&gate[1], 0) == before) {
+                if (++looks > 10000000) __trap();
+            }
+            __threadfence();
+        }
+    }
+    __syncthreads();
+}
+"""
+
+
+# %% id=11-again cause="no __threadfence() between its look at the flag"
+MEET_AGAIN = r"""
+__device__ void meet(unsigned int* gate)
+{
+    __syncthreads();
+    if (threadIdx.x == 0) {
+        unsigned int before = atomicAdd(&gate[1], 0);
+        __threadfence();
+        if (atomicAdd(&gate[0], 1) == gridDim.x - 1) {
+            atomicExch(&gate[0], 0);
+            __threadfence();
+            atomicAdd(&gate[1], 1);
+        } else {
+            unsigned int looks = 0;
+            while (atomicAdd(&gate[1], 0) == before) {
+                if (++looks > 10000000) __trap();
+            }
+        }
+    }
+    __syncthreads();
+}
+"""
+
+
+# %% id=11-again cause="a thread left a meeting before all blocks had come"
+MEET_AGAIN = r"""
+__device__ void meet(unsigned int* gate)
+{
+    if (threadIdx.x == 0) {
+        unsigned int before = atomicAdd(&gate[1], 0);
+        __threadfence();
+        if (atomicAdd(&gate[0], 1) == gridDim.x - 1) {
+            atomicExch(&gate[0], 0);
+            __threadfence();
+            atomicAdd(&gate[1], 1);
+        } else {
+            unsigned int looks = 0;
+            while (atomicAdd(&gate[1], 0) == before) {
+                if (++looks > 10000000) __trap();
+            }
+            __threadfence();
+        }
+    }
+    __syncthreads();
+}
+"""
+
+
+# %% id=11-again cause="and somebody held up in `meet`, a block waits for a meeting that is over"
+MEET_AGAIN = r"""
+__device__ void meet(unsigned int* gate)
+{
+    __syncthreads();
+    if (threadIdx.x == 0) {
+        unsigned int before = atomicAdd(&gate[1], 0);
+        __threadfence();
+        if (atomicAdd(&gate[0], 1) == gridDim.x - 1) {
+            __threadfence();
+            atomicAdd(&gate[1], 1);
+            atomicExch(&gate[0], 0);
+        } else {
+            unsigned int looks = 0;
+            while (atomicAdd(&gate[1], 0) == before) {
+                if (++looks > 10000000) __trap();
+            }
+            __threadfence();
+        }
+    }
+    __syncthreads();
+}
+"""
+
+
+# %% id=11-again cause="and somebody held up in `meet`, a block waits for a meeting that is over"
+MEET_AGAIN = r"""
+__device__ void meet(unsigned int* gate)
+{
+    __syncthreads();
+    if (threadIdx.x == 0) {
+        __threadfence();
+        bool is_last = atomicAdd(&gate[0], 1) == gridDim.x - 1;
+        unsigned int before = atomicAdd(&gate[1], 0);
+        if (is_last) {
+            atomicExch(&gate[0], 0);
+            __threadfence();
+            atomicAdd(&gate[1], 1);
+        } else {
+            unsigned int looks = 0;
+            while (atomicAdd(&gate[1], 0) == before) {
+                if (++looks > 10000000) __trap();
+            }
+            __threadfence();
+        }
+    }
+    __syncthreads();
+}
+"""
+
+
+# %% id=11-again cause="`gate[1]` at 4294967294 before"
+MEET_AGAIN = r"""
+__device__ void meet(unsigned int* gate)
+{
+    __syncthreads();
+    if (threadIdx.x == 0) {
+        unsigned int before = atomicAdd(&gate[1], 0);
+        __threadfence();
+        if (atomicAdd(&gate[0], 1) == gridDim.x - 1) {
+            atomicExch(&gate[0], 0);
+            __threadfence();
+            atomicAdd(&gate[1], 1);
+        } else {
+            unsigned int looks = 0;
+            while (atomicAdd(&gate[1], 0) <= before) {
+                if (++looks > 10000000) __trap();
+            }
+            __threadfence();
+        }
+    }
+    __syncthreads();
+}
+"""
+
+
+# %% id=11-again cause="waits for ever in this loop"
+MEET_AGAIN = r"""
+__device__ void meet(unsigned int* gate)
+{
+    __syncthreads();
+    if (threadIdx.x == 0) {
+        unsigned int before = atomicAdd(&gate[1], 0);
+        __threadfence();
+        if (atomicAdd(&gate[0], 1) == gridDim.x - 1) {
+            __threadfence();
+            atomicAdd(&gate[1], 1);
+        } else {
+            unsigned int looks = 0;
+            while (atomicAdd(&gate[1], 0) == before) {
+                if (++looks > 10000000) __trap();
+            }
+            __threadfence();
+        }
+    }
+    __syncthreads();
+}
+"""
+
+
+# %% id=11-again cause="'gate'[1] in global memory"
+MEET_AGAIN = r"""
+__device__ void meet(unsigned int* gate)
+{
+    __syncthreads();
+    if (threadIdx.x == 0) {
+        unsigned int before = atomicAdd(&gate[1], 0);
+        __threadfence();
+        if (atomicAdd(&gate[0], 1) == gridDim.x - 1) {
+            atomicExch(&gate[0], 0);
+            __threadfence();
+            atomicAdd(&gate[1], 1);
+        } else {
+            unsigned int looks = 0;
+            while (gate[1] == before) {
+                if (++looks > 10000000) __trap();
+            }
+            __threadfence();
+        }
+    }
+    __syncthreads();
+}
+"""
+
+
+# %% id=11-again cause="waits for ever in this loop"
+MEET_AGAIN = r"""
+__device__ void meet(unsigned int* gate)
+{
+    __syncthreads();
+    if (threadIdx.x == 0) {
+        __threadfence();
+        if (atomicAdd(&gate[0], 1) == gridDim.x - 1) {
+            __threadfence();
+            atomicExch(&gate[0], 0);
+        } else {
+            unsigned int looks = 0;
+            while (atomicAdd(&gate[0], 0) != 0) {        // somebody may have come again by then
+                if (++looks > 10000000) __trap();
+            }
+        }
+        __threadfence();
+    }
+    __syncthreads();
+}
+"""
+
+
+# %% id=11-again cause="waits for ever in this loop"
+MEET_AGAIN = r"""
+__device__ void meet(unsigned int* gate)
+{
+    __syncthreads();
+    if (threadIdx.x == 0) {
+        unsigned int before = atomicAdd(&gate[1], 0);
+        __threadfence();
+        if (atomicAdd(&gate[0], 1) == gridDim.x - 1) {
+            atomicExch(&gate[0], 0);
+            __threadfence();
+            atomicAdd(&gate[1], 1);
+        } else {
+            unsigned int looks = 0;
+            while (atomicAdd(&gate[1], 0) != 1) {
+                if (++looks > 10000000) __trap();
+            }
+            __threadfence();
+        }
+    }
+    __syncthreads();
+}
+"""
+
+
+# %% id=11-again cause="and somebody held up in `meet`, kernel 'trial'"
+MEET_AGAIN = r"""
+#include <cuda/atomic>
+__device__ void meet(unsigned int* gate)
+{
+    __syncthreads();
+    if (threadIdx.x == 0) {
+        cuda::atomic_ref<unsigned int, cuda::thread_scope_device> count(gate[0]), generation(gate[1]);
+        bool is_last = count.fetch_add(1, cuda::memory_order_acq_rel) == gridDim.x - 1;
+        unsigned int before = generation.load(), looks = 0;
+        if (is_last) {
+            count.store(0);
+            generation.fetch_add(1, cuda::memory_order_release);
+        }
+        while (generation.load(cuda::memory_order_acquire) == before) {
+            if (++looks > 10000000) __trap();
+        }
+    }
+    __syncthreads();
+}
+"""

@@ -730,3 +730,759 @@ __device__ void send(unsigned int* tail, unsigned int* full, unsigned int* value
     atomicExch(&full[place], 1u);
 }
 """
+
+
+# %% id=12-together cause="and the future of the lane beside it is PENDING"
+TOGETHER = r"""
+template <typename Future>
+__device__ int together(Future& mine)
+{
+    int rounds = 0;
+    Poll state = PENDING;
+    bool all = false;
+    while (!all) {
+        if (state == PENDING) state = mine.poll();
+        all = __any_sync(0xffffffff, state == READY);
+        rounds++;
+    }
+    return rounds;
+}
+"""
+
+
+# %% id=12-together cause="which the mask 0x0000ffff does not name"
+TOGETHER = r"""
+template <typename Future>
+__device__ int together(Future& mine)
+{
+    int rounds = 0;
+    Poll state = PENDING;
+    bool all = false;
+    while (!all) {
+        if (state == PENDING) state = mine.poll();
+        all = __all_sync(0xffff, state == READY);
+        rounds++;
+    }
+    return rounds;
+}
+"""
+
+
+# %% id=12-together cause="name all 32 by"
+TOGETHER = r"""
+template <typename Future>
+__device__ int together(Future& mine)
+{
+    int rounds = 0;
+    Poll state = PENDING;
+    bool all = false;
+    while (!all) {
+        if (state == PENDING) state = mine.poll();
+        all = __all_sync(__activemask(), state == READY);
+        rounds++;
+    }
+    return rounds;
+}
+"""
+
+
+# %% id=12-together cause="was polled after it had said READY"
+TOGETHER = r"""
+template <typename Future>
+__device__ int together(Future& mine)
+{
+    int rounds = 0;
+    Poll state = PENDING;
+    bool all = false;
+    while (!all) {
+        state = mine.poll();
+        all = __all_sync(0xffffffff, state == READY);
+        rounds++;
+    }
+    return rounds;
+}
+"""
+
+
+# %% id=12-together cause="which it names, does not"
+TOGETHER = r"""
+template <typename Future>
+__device__ int together(Future& mine)
+{
+    int rounds = 0;
+    Poll state = PENDING;
+    bool all = false;
+    while (state == PENDING) {
+        if (state == PENDING) state = mine.poll();
+        all = __all_sync(0xffffffff, state == READY);
+        rounds++;
+    }
+    return rounds;
+}
+"""
+
+
+# %% id=12-together cause="which it names, does not"
+TOGETHER = r"""
+template <typename Future>
+__device__ int together(Future& mine)
+{
+    int rounds = 0;
+    Poll state = PENDING;
+    bool all = false;
+    while (!all) {
+        if (state == PENDING) {
+            state = mine.poll();
+            all = __all_sync(0xffffffff, state == READY);
+        }
+        rounds++;
+    }
+    return rounds;
+}
+"""
+
+
+# %% id=12-together cause="and the future of the lane beside it is PENDING"
+TOGETHER = r"""
+template <typename Future>
+__device__ int together(Future& mine)
+{
+    int rounds = 0;
+    Poll state = PENDING;
+    bool all = false;
+    while (!all) {
+        if (state == PENDING) state = mine.poll();
+        all = __shfl_sync(0xffffffff, state == READY, 0);
+        rounds++;
+    }
+    return rounds;
+}
+"""
+
+
+# %% id=12-together cause="with 3 warps, thread 0 was told of 10 rounds"
+TOGETHER = r"""
+template <typename Future>
+__device__ int together(Future& mine)
+{
+    int rounds = 0;
+    Poll state = PENDING;
+    bool all = false;
+    while (!all) {
+        if (state == PENDING) state = mine.poll();
+        all = __syncthreads_and(state == READY);
+        rounds++;
+    }
+    return rounds;
+}
+"""
+
+
+# %% id=12-together cause="as many as the slowest lane of the warp needs"
+TOGETHER = r"""
+template <typename Future>
+__device__ int together(Future& mine)
+{
+    int rounds = 0;
+    Poll state = PENDING;
+    bool all = false;
+    while (!all) {
+        if (state == PENDING) state = mine.poll();
+        all = __all_sync(0xffffffff, state == READY);
+        if (!all) rounds++;
+    }
+    return rounds;
+}
+"""
+
+
+# %% id=12-together cause="as many as the slowest lane of the warp needs"
+TOGETHER = r"""
+template <typename Future>
+__device__ int together(Future& mine)
+{
+    int rounds = 0;
+    Poll state = PENDING;
+    bool all = false;
+    while (!all) {
+        if (state == PENDING) {
+            state = mine.poll();
+            rounds++;                          // rounds of mine
+        }
+        all = __all_sync(0xffffffff, state == READY);
+    }
+    return rounds;
+}
+"""
+
+
+# %% id=12-together cause="thread 0 was told of 3 rounds, and 6 is right"
+TOGETHER = r"""
+template <typename Future>
+__device__ int together(Future& mine)
+{
+    int rounds = 0;
+    Poll state = PENDING;
+    while (state == PENDING) {
+        state = mine.poll();
+        rounds++;
+    }
+    __syncwarp();
+    return rounds;
+}
+"""
+
+
+# %% id=12-ring cause="no __threadfence() between its look at the flag and this access"
+RING = r"""
+struct Ring {
+    unsigned int* head;                        // how many were received
+    unsigned int* tail;                        // how many were sent
+    unsigned int* values;                      // two places
+    __device__ Poll poll_send(unsigned int x)
+    {
+        unsigned int sent = atomicAdd(tail, 0u);
+        if (sent - atomicAdd(head, 0u) == 2) return PENDING;
+        values[sent % 2] = x;
+        __threadfence();
+        atomicExch(tail, sent + 1);
+        return READY;
+    }
+    __device__ Poll poll(unsigned int& x)
+    {
+        unsigned int received = atomicAdd(head, 0u);
+        if (atomicAdd(tail, 0u) == received) return PENDING;
+        __threadfence();
+        x = values[received % 2];
+        __threadfence();
+        atomicExch(head, received + 1);
+        return READY;
+    }
+};
+"""
+
+
+# %% id=12-ring cause="thread (0, 0, 0) reads 'values'"
+RING = r"""
+struct Ring {
+    unsigned int* head;                        // how many were received
+    unsigned int* tail;                        // how many were sent
+    unsigned int* values;                      // two places
+    __device__ Poll poll_send(unsigned int x)
+    {
+        unsigned int sent = atomicAdd(tail, 0u);
+        if (sent - atomicAdd(head, 0u) == 2) return PENDING;
+        __threadfence();
+        values[sent % 2] = x;
+        atomicExch(tail, sent + 1);
+        return READY;
+    }
+    __device__ Poll poll(unsigned int& x)
+    {
+        unsigned int received = atomicAdd(head, 0u);
+        if (atomicAdd(tail, 0u) == received) return PENDING;
+        __threadfence();
+        x = values[received % 2];
+        __threadfence();
+        atomicExch(head, received + 1);
+        return READY;
+    }
+};
+"""
+
+
+# %% id=12-ring cause="no __threadfence() between its look at the flag and this access"
+RING = r"""
+struct Ring {
+    unsigned int* head;                        // how many were received
+    unsigned int* tail;                        // how many were sent
+    unsigned int* values;                      // two places
+    __device__ Poll poll_send(unsigned int x)
+    {
+        unsigned int sent = atomicAdd(tail, 0u);
+        if (sent - atomicAdd(head, 0u) == 2) return PENDING;
+        __threadfence();
+        values[sent % 2] = x;
+        __threadfence();
+        atomicExch(tail, sent + 1);
+        return READY;
+    }
+    __device__ Poll poll(unsigned int& x)
+    {
+        unsigned int received = atomicAdd(head, 0u);
+        if (atomicAdd(tail, 0u) == received) return PENDING;
+        x = values[received % 2];
+        __threadfence();
+        atomicExch(head, received + 1);
+        return READY;
+    }
+};
+"""
+
+
+# %% id=12-ring cause="thread (0, 0, 0) writes 'values'"
+RING = r"""
+struct Ring {
+    unsigned int* head;                        // how many were received
+    unsigned int* tail;                        // how many were sent
+    unsigned int* values;                      // two places
+    __device__ Poll poll_send(unsigned int x)
+    {
+        unsigned int sent = atomicAdd(tail, 0u);
+        if (sent - atomicAdd(head, 0u) == 2) return PENDING;
+        __threadfence();
+        values[sent % 2] = x;
+        __threadfence();
+        atomicExch(tail, sent + 1);
+        return READY;
+    }
+    __device__ Poll poll(unsigned int& x)
+    {
+        unsigned int received = atomicAdd(head, 0u);
+        if (atomicAdd(tail, 0u) == received) return PENDING;
+        __threadfence();
+        x = values[received % 2];
+        atomicExch(head, received + 1);
+        return READY;
+    }
+};
+"""
+
+
+# %% id=12-ring cause="`poll_send(0)` says PENDING, and READY is right"
+RING = r"""
+struct Ring {
+    unsigned int* head;                        // how many were received
+    unsigned int* tail;                        // how many were sent
+    unsigned int* values;                      // two places
+    __device__ Poll poll_send(unsigned int x)
+    {
+        unsigned int sent = atomicAdd(tail, 0u);
+        if (sent - atomicAdd(head, 0u) == 1) return PENDING;
+        __threadfence();
+        values[sent % 2] = x;
+        __threadfence();
+        atomicExch(tail, sent + 1);
+        return READY;
+    }
+    __device__ Poll poll(unsigned int& x)
+    {
+        unsigned int received = atomicAdd(head, 0u);
+        if (atomicAdd(tail, 0u) == received) return PENDING;
+        __threadfence();
+        x = values[received % 2];
+        __threadfence();
+        atomicExch(head, received + 1);
+        return READY;
+    }
+};
+"""
+
+
+# %% id=12-ring cause="`poll_send(42)` says READY, and PENDING is right"
+RING = r"""
+struct Ring {
+    unsigned int* head;                        // how many were received
+    unsigned int* tail;                        // how many were sent
+    unsigned int* values;                      // two places
+    __device__ Poll poll_send(unsigned int x)
+    {
+        unsigned int sent = atomicAdd(tail, 0u);
+        if (sent - atomicAdd(head, 0u) > 2) return PENDING;
+        __threadfence();
+        values[sent % 2] = x;
+        __threadfence();
+        atomicExch(tail, sent + 1);
+        return READY;
+    }
+    __device__ Poll poll(unsigned int& x)
+    {
+        unsigned int received = atomicAdd(head, 0u);
+        if (atomicAdd(tail, 0u) == received) return PENDING;
+        __threadfence();
+        x = values[received % 2];
+        __threadfence();
+        atomicExch(head, received + 1);
+        return READY;
+    }
+};
+"""
+
+
+# %% id=12-ring cause="waits for ever in this loop"
+RING = r"""
+struct Ring {
+    unsigned int* head;                        // how many were received
+    unsigned int* tail;                        // how many were sent
+    unsigned int* values;                      // two places
+    __device__ Poll poll_send(unsigned int x)
+    {
+        unsigned int sent = atomicAdd(tail, 0u);
+        while (sent - atomicAdd(head, 0u) == 2) { }
+        __threadfence();
+        values[sent % 2] = x;
+        __threadfence();
+        atomicExch(tail, sent + 1);
+        return READY;
+    }
+    __device__ Poll poll(unsigned int& x)
+    {
+        unsigned int received = atomicAdd(head, 0u);
+        if (atomicAdd(tail, 0u) == received) return PENDING;
+        __threadfence();
+        x = values[received % 2];
+        __threadfence();
+        atomicExch(head, received + 1);
+        return READY;
+    }
+};
+"""
+
+
+# %% id=12-ring cause="counters that begin with 4294967295"
+RING = r"""
+struct Ring {
+    unsigned int* head;                        // how many were received
+    unsigned int* tail;                        // how many were sent
+    unsigned int* values;                      // two places
+    __device__ Poll poll_send(unsigned int x)
+    {
+        unsigned int sent = atomicAdd(tail, 0u);
+        if (sent >= atomicAdd(head, 0u) + 2) return PENDING;
+        __threadfence();
+        values[sent % 2] = x;
+        __threadfence();
+        atomicExch(tail, sent + 1);
+        return READY;
+    }
+    __device__ Poll poll(unsigned int& x)
+    {
+        unsigned int received = atomicAdd(head, 0u);
+        if (atomicAdd(tail, 0u) == received) return PENDING;
+        __threadfence();
+        x = values[received % 2];
+        __threadfence();
+        atomicExch(head, received + 1);
+        return READY;
+    }
+};
+"""
+
+
+# %% id=12-ring cause="`poll_send(40)` says PENDING, and READY is right"
+RING = r"""
+struct Ring {
+    unsigned int* head;                        // how many were received
+    unsigned int* tail;                        // how many were sent
+    unsigned int* values;                      // two places
+    __device__ Poll poll_send(unsigned int x)
+    {
+        unsigned int sent = atomicAdd(tail, 0u);
+        if (sent % 2 == atomicAdd(head, 0u) % 2) return PENDING;
+        __threadfence();
+        values[sent % 2] = x;
+        __threadfence();
+        atomicExch(tail, sent + 1);
+        return READY;
+    }
+    __device__ Poll poll(unsigned int& x)
+    {
+        unsigned int received = atomicAdd(head, 0u);
+        if (atomicAdd(tail, 0u) == received) return PENDING;
+        __threadfence();
+        x = values[received % 2];
+        __threadfence();
+        atomicExch(head, received + 1);
+        return READY;
+    }
+};
+"""
+
+
+# %% id=12-ring cause="reads 'values'"
+RING = r"""
+struct Ring {
+    unsigned int* head;                        // how many were received
+    unsigned int* tail;                        // how many were sent
+    unsigned int* values;                      // two places
+    __device__ Poll poll_send(unsigned int x)
+    {
+        unsigned int sent = atomicAdd(tail, 0u);
+        if (sent - atomicAdd(head, 0u) == 2) return PENDING;
+        __threadfence();
+        atomicExch(tail, sent + 1);
+        __threadfence();
+        values[sent % 2] = x;
+        return READY;
+    }
+    __device__ Poll poll(unsigned int& x)
+    {
+        unsigned int received = atomicAdd(head, 0u);
+        if (atomicAdd(tail, 0u) == received) return PENDING;
+        __threadfence();
+        x = values[received % 2];
+        __threadfence();
+        atomicExch(head, received + 1);
+        return READY;
+    }
+};
+"""
+
+
+# %% id=12-ring cause="which is out of bounds"
+RING = r"""
+struct Ring {
+    unsigned int* head;                        // how many were received
+    unsigned int* tail;                        // how many were sent
+    unsigned int* values;                      // two places
+    __device__ Poll poll_send(unsigned int x)
+    {
+        unsigned int sent = atomicAdd(tail, 0u);
+        if (sent - atomicAdd(head, 0u) == 2) return PENDING;
+        __threadfence();
+        values[sent] = x;
+        __threadfence();
+        atomicExch(tail, sent + 1);
+        return READY;
+    }
+    __device__ Poll poll(unsigned int& x)
+    {
+        unsigned int received = atomicAdd(head, 0u);
+        if (atomicAdd(tail, 0u) == received) return PENDING;
+        __threadfence();
+        x = values[received % 2];
+        __threadfence();
+        atomicExch(head, received + 1);
+        return READY;
+    }
+};
+"""
+
+
+# %% id=12-ring cause="came out, and 0 is right"
+RING = r"""
+struct Ring {
+    unsigned int* head;                        // how many were received
+    unsigned int* tail;                        // how many were sent
+    unsigned int* values;                      // two places
+    __device__ Poll poll_send(unsigned int x)
+    {
+        unsigned int sent = atomicAdd(tail, 0u);
+        if (sent - atomicAdd(head, 0u) == 2) return PENDING;
+        __threadfence();
+        values[sent % 2] = x;
+        __threadfence();
+        atomicExch(tail, sent + 1);
+        return READY;
+    }
+    __device__ Poll poll(unsigned int& x)
+    {
+        unsigned int received = atomicAdd(head, 0u);
+        if (atomicAdd(tail, 0u) == received) return PENDING;
+        __threadfence();
+        x = values[0];
+        __threadfence();
+        atomicExch(head, received + 1);
+        return READY;
+    }
+};
+"""
+
+
+# %% id=12-door cause="Here the order of an atomic is the fence"
+DOOR = r"""
+#include <cuda/atomic>
+using Word = cuda::atomic_ref<unsigned int, cuda::thread_scope_device>;
+
+__device__ Poll enter(unsigned int* door)
+{
+    unsigned int before = Word(*door).exchange(1u, cuda::memory_order_relaxed);
+    return before == 0 ? READY : PENDING;
+}
+
+__device__ void leave(unsigned int* door)
+{
+    Word(*door).store(0u, cuda::memory_order_release);
+}
+"""
+
+
+# %% id=12-door cause="which one does `leave` need"
+DOOR = r"""
+#include <cuda/atomic>
+using Word = cuda::atomic_ref<unsigned int, cuda::thread_scope_device>;
+
+__device__ Poll enter(unsigned int* door)
+{
+    unsigned int before = Word(*door).exchange(1u, cuda::memory_order_acquire);
+    return before == 0 ? READY : PENDING;
+}
+
+__device__ void leave(unsigned int* door)
+{
+    Word(*door).store(0u, cuda::memory_order_relaxed);
+}
+"""
+
+
+# %% id=12-door cause="Here the order of an atomic is the fence"
+DOOR = r"""
+#include <cuda/atomic>
+using Word = cuda::atomic_ref<unsigned int, cuda::thread_scope_device>;
+
+__device__ Poll enter(unsigned int* door)
+{
+    unsigned int before = Word(*door).exchange(1u, cuda::memory_order_release);
+    return before == 0 ? READY : PENDING;
+}
+
+__device__ void leave(unsigned int* door)
+{
+    Word(*door).store(0u, cuda::memory_order_acquire);
+}
+"""
+
+
+# %% id=12-door cause="an atomic for one block does not reach another"
+DOOR = r"""
+#include <cuda/atomic>
+using Word = cuda::atomic_ref<unsigned int, cuda::thread_scope_block>;
+
+__device__ Poll enter(unsigned int* door)
+{
+    unsigned int before = Word(*door).exchange(1u, cuda::memory_order_acquire);
+    return before == 0 ? READY : PENDING;
+}
+
+__device__ void leave(unsigned int* door)
+{
+    Word(*door).store(0u, cuda::memory_order_release);
+}
+"""
+
+
+# %% id=12-door cause="two were in at the same time"
+DOOR = r"""
+#include <cuda/atomic>
+using Word = cuda::atomic_ref<unsigned int, cuda::thread_scope_device>;
+
+__device__ Poll enter(unsigned int* door)
+{
+    if (Word(*door).load(cuda::memory_order_acquire) == 1) return PENDING;
+    Word(*door).store(1u, cuda::memory_order_relaxed);
+    return READY;
+}
+
+__device__ void leave(unsigned int* door)
+{
+    Word(*door).store(0u, cuda::memory_order_release);
+}
+"""
+
+
+# %% id=12-door cause="waits for ever in this loop"
+DOOR = r"""
+#include <cuda/atomic>
+using Word = cuda::atomic_ref<unsigned int, cuda::thread_scope_device>;
+
+__device__ Poll enter(unsigned int* door)
+{
+    while (Word(*door).exchange(1u, cuda::memory_order_acquire) == 1) { }
+    return READY;
+}
+
+__device__ void leave(unsigned int* door)
+{
+    Word(*door).store(0u, cuda::memory_order_release);
+}
+"""
+
+
+# %% id=12-door cause="writes 'door'[0] in global memory"
+DOOR = r"""
+#include <cuda/atomic>
+using Word = cuda::atomic_ref<unsigned int, cuda::thread_scope_device>;
+
+__device__ Poll enter(unsigned int* door)
+{
+    unsigned int before = Word(*door).exchange(1u, cuda::memory_order_acquire);
+    return before == 0 ? READY : PENDING;
+}
+
+__device__ void leave(unsigned int* door)
+{
+    *door = 0;
+}
+"""
+
+
+# %% id=12-door cause="it should stay at 1"
+DOOR = r"""
+#include <cuda/atomic>
+using Word = cuda::atomic_ref<unsigned int, cuda::thread_scope_device>;
+
+__device__ Poll enter(unsigned int* door)
+{
+    unsigned int before = Word(*door).fetch_add(1u, cuda::memory_order_acquire);
+    return before == 0 ? READY : PENDING;
+}
+
+__device__ void leave(unsigned int* door)
+{
+    Word(*door).store(0u, cuda::memory_order_release);
+}
+"""
+
+
+# %% id=12-door cause="somebody is in, and `enter` says READY"
+DOOR = r"""
+#include <cuda/atomic>
+using Word = cuda::atomic_ref<unsigned int, cuda::thread_scope_device>;
+
+__device__ Poll enter(unsigned int* door)
+{
+    unsigned int before = Word(*door).exchange(1u, cuda::memory_order_acquire);
+    return READY;
+}
+
+__device__ void leave(unsigned int* door)
+{
+    Word(*door).store(0u, cuda::memory_order_release);
+}
+"""
+
+
+# %% id=12-door cause="the door is open, and `enter` says PENDING"
+DOOR = r"""
+#include <cuda/atomic>
+using Word = cuda::atomic_ref<unsigned int, cuda::thread_scope_device>;
+
+__device__ Poll enter(unsigned int* door)
+{
+    unsigned int before = Word(*door).exchange(1u, cuda::memory_order_acquire);
+    return before == 1 ? READY : PENDING;
+}
+
+__device__ void leave(unsigned int* door)
+{
+    Word(*door).store(0u, cuda::memory_order_release);
+}
+"""
+
+
+# %% id=12-door cause="`leave` was called, and `enter` says PENDING"
+DOOR = r"""
+#include <cuda/atomic>
+using Word = cuda::atomic_ref<unsigned int, cuda::thread_scope_device>;
+
+__device__ Poll enter(unsigned int* door)
+{
+    unsigned int before = Word(*door).exchange(1u, cuda::memory_order_acquire);
+    return before == 0 ? READY : PENDING;
+}
+
+__device__ void leave(unsigned int* door)
+{
+    Word(*door).store(1u, cuda::memory_order_release);
+}
+"""

@@ -532,7 +532,7 @@ def split(recipe, batch, weights):
     return agt.overlap(*[recipe(x, w).on(w.device) for x, w in zip(shares, weights)])
 
 
-# %% id=15-place cause="with part 0, the result has shape (3001,)"
+# %% id=15-place cause="part 0, the result has shape (3001,)"
 def both(parts, gpus, work, steps):
     def rounds(part, gpu):
         op = part.to(gpu)

@@ -118,6 +118,10 @@ def test_an_answer_that_is_not_there_yet_counts_for_nothing(folder: Path) -> Non
 
 
 def test_an_answer_that_is_no_answer_is_rejected_with_a_cause() -> None:
+    kernel = agt.Kernel(solved("01-copy").source)
+    with pytest.raises(agt.errors.KernelCompileError):
+        agt.Kernel(kernel.source.replace(";", ""))
+    assert "didn't compile" in check("01-copy", kernel).cause
     assert "a function is wanted here, and this is 'four' (str)" in check(NAME, "four").cause
     assert "should be an `agt.Kernel`, and is 4 (int)" in check("01-relu", 4).cause
     assert "TypeError" in check(NAME, lambda: 1).cause

@@ -69,6 +69,12 @@ def test_without_timelines_there_is_no_picture() -> None:
     assert outcome.text == "**Not yet.** *Title*: `x` is not `y`"
 
 
+def test_the_solutions_timeline_is_kept_back_at_the_first_miss_and_shown_at_the_second() -> None:
+    for titles in (["Yours"], ["Yours", "Expected"]):
+        picture = check("01-meanwhile", lambda op, job: (op.sync(), job())[0]).plot()
+        assert [panel.title for panel in getattr(picture, "panels", ())] == titles
+
+
 def test_a_notebook_shows_words_and_picture(
     rejected: Outcome, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -66,6 +66,11 @@ def test_an_access_out_of_bounds_is_shown_at_the_very_thread() -> None:
     assert 'class="agt-wrong-link"' in svg
     assert "x[40] does not exist" in svg
     assert 'class="agt-wrong-link"' not in seen(TWICE, 40, grid=2, block=32).svg(0)
+    two = seen(
+        TWICE.replace("if (i < n)", "").replace("n - 1 - i", "i"), 30, X[:30], grid=1, block=32
+    )
+    assert two.step(0).splitlines()[1] == "32 threads read x, 2 of them out of bounds, 0 idle"
+    assert "x[30] to x[31] do not exist" in two.svg(0)
 
 
 def test_a_race_names_both_threads() -> None:

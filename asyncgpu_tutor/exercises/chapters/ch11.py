@@ -14,7 +14,7 @@ import numpy as np
 
 import asyncgpu_tutor as agt
 from asyncgpu_tutor.exercises.checks import schedule, trials
-from asyncgpu_tutor.exercises.checks.device_code import own_lines
+from asyncgpu_tutor.exercises.checks.device_code import about, left_by
 from asyncgpu_tutor.exercises.checks.operations import cuda
 from asyncgpu_tutor.exercises.checks.results import Array, as_kernel, brief, equal, left_in
 from asyncgpu_tutor.exercises.checks.trials import cases, hasty, in_late_memory, returned, runs
@@ -193,13 +193,10 @@ def _alone(mine: str, arrived: int = 0) -> object:
 
 def _meet(mine: Any, _model: Any, blocks: int, threads: int) -> None:
     """Three meetings of all blocks. What is written before each, another block reads behind it."""
-    text = trials.text_of("MEET", mine, "the text of a function")
     x = np.ones(blocks * threads, np.float32)
     counts = np.zeros(1, np.uint32), np.zeros(blocks, np.uint32), np.zeros(1, np.int32)
-    args = x.size, x, 0 * x, *counts
-    with own_lines(text, after=STENCIL):
-        kernel = call(agt.Kernel, text + STENCIL, "smooth")
-        arrived, early = left_in((2, 4), kernel, args, grid=blocks, block=threads)
+    args, files = (x.size, x, 0 * x, *counts), ("", "11_stencil")
+    arrived, early = left_by("MEET", mine, files, args, (2, 4), blocks, threads)
     due = f"each of {count(blocks, 'block')} should add one at each of three meetings"
     must(arrived[0] == 3 * blocks, f"the counter is at {arrived[0]} in the end: {due}")
     must(not early[0], "a thread left a meeting before the counter had reached its `goal`")
@@ -215,6 +212,35 @@ def _queue(mine: Any, _model: Any, jobs: int, blocks: int, begun: int) -> None:
     equal(results, right.astype(np.float32))
     due = f"the counter is at {taken[0]} in the end, and {jobs + blocks} is right: each job is taken once, "
     must(taken[0] == jobs + blocks, due + "and each block comes once more and finds none")
+
+
+# ------------------------------------------------------------------ who is last, and a gate
+EARLY = "a thread went on from a meeting, and can't rely on what others wrote before it: "
+OVER = "a block waits for a meeting that is over: "
+TOO_SOON = "`last` said true to a thread that can't rely on what others wrote: "
+SLOW = 2**32 - 2, ", and somebody held up in `meet`"
+GATES = [(3, 64, 0, ""), (1, 32, 7, ""), (3, 32, 5, ""), (4, 32, *SLOW)]
+
+
+def _last(mine: Any, _model: Any, blocks: int, threads: int) -> None:
+    """In each of two launches, all of one block are told, and may rely on what everybody has written."""
+    arrived, none, files = np.zeros(1, np.uint32), np.zeros(1, np.int32), ("", "11_last")
+    parts = np.zeros(blocks * threads, np.int32)
+    for launch in (1, 2):
+        with case(f"launch {launch}"), about("'parts'", TOO_SOON):
+            args = parts.size, parts, arrived, none
+            arrived, told = left_by("LAST", mine, files, args, (1, 2), blocks, threads)
+            why = "all of the block that came last, and nobody else"
+            trials.counted("`last` said true to", int(told[0]), "thread", threads, why)
+
+
+def _again(mine: Any, _model: Any, blocks: int, threads: int, begun: int, held_up: str) -> None:
+    """Six meetings at one gate. What is written before each, all blocks read behind it."""
+    x, gate = np.zeros(blocks * threads, np.int32), np.array([0, begun], np.uint32)
+    files, args = [held_up and "11_gate_slow", "11_gate"], (x.size, begun > 0, x, gate, 0 * x[:1])
+    with about("'x'", EARLY), about("__trap()", OVER):
+        (early,) = left_by("MEET_AGAIN", mine, files, args, (2,), blocks, threads)
+    must(not early[0], "a thread left a meeting before all blocks had come")
 
 
 # ------------------------------------------------------------------ the challenge
@@ -273,6 +299,12 @@ EXERCISES = (
     Exercise("11-while", "Until the sand lies still", "avalanche",
              runs(_slid, _lies_still, [(7,), (16,)], "{0} by {0} cells"),
              runs(_slid, _lies_still, [(5,)], "")),
+    Exercise("11-last", "Who is last?", "LAST",
+             cases(_last, [(4, 64), (1, 32), (7, 96)], "{0:block} of {1:thread}"),
+             in_late_memory(_last, 5, 32)),
+    Exercise("11-again", "A barrier without a goal", "MEET_AGAIN",
+             cases(_again, GATES, "{0:block} of {1:thread}, and `gate[1]` at {2} before{3}"),
+             in_late_memory(_again, 3, 32, 0, "", turns=LOOKS)),
     Exercise("11-challenge", "Challenge: who is important?", "pagerank",
              runs(_ranked, _ranks, [(600, " and a chain of links"), (2048, ""), TIMED],
                   "{} pages{}"), in_late_memory(_late_ranks, 260)),

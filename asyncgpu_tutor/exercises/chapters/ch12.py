@@ -11,14 +11,13 @@ from typing import Any
 import numpy as np
 
 import asyncgpu_tutor as agt
-from asyncgpu_tutor.exercises.checks import device_code, trials
-from asyncgpu_tutor.exercises.checks.device_code import all_lanes
+from asyncgpu_tutor.exercises.checks import trials
+from asyncgpu_tutor.exercises.checks.device_code import about, all_lanes, left_by
 from asyncgpu_tutor.exercises.checks.operations import cuda
-from asyncgpu_tutor.exercises.checks.results import Array, left_in
+from asyncgpu_tutor.exercises.checks.results import Array
 from asyncgpu_tutor.exercises.checks.trials import cases, counted, in_late_memory
 from asyncgpu_tutor.exercises.exercise import Exercise, Rejected, case, must
 from asyncgpu_tutor.exercises.internals import count, cuda_source
-from asyncgpu_tutor.exercises.sandbox import call
 
 GIVEN = cuda("12_given")
 MOST = 200  # polls
@@ -26,12 +25,7 @@ MOST = 200  # polls
 
 def _out(name: str, mine: Any, kernel: str, *arrays: Array, grid: int = 1, block: int = 1) -> Array:
     """Numbers that a kernel of the folder `cuda` leaves in its last array, with the answer before it."""
-    trial_text = cuda(f"12_{kernel}").replace("COUNT", str(arrays[0].size))
-    text = trials.text_of(name, mine, "the text of device code")
-    with device_code.own_lines(text, GIVEN, trial_text):
-        trial = call(agt.Kernel, GIVEN + text + trial_text, "trial")
-        (last,) = left_in((-1,), trial, arrays, grid=grid, block=block)
-    return last
+    return left_by(name, mine, ("12_given", f"12_{kernel}"), arrays, (-1,), grid, block)[0]
 
 
 def of_numbers(
@@ -146,6 +140,71 @@ def _channel(mine: Any, _model: Any, senders: int) -> None:
     must(sorted(got) == right, f"these messages came out: {got}, and these were sent: {right}")
 
 
+# ------------------------------------------------------------------ a warp waits together
+def check_together(mine: Any, model: Any) -> None:
+    """All 32 lanes are named, and wait for each other."""
+    cases(_together, [(1, 6), (3, 4)], "{0:warp}")(mine, model)
+    all_lanes(cuda_source.steps(GIVEN + mine, "together"))
+
+
+def _together(mine: Any, _model: Any, warps: int, longest: int) -> None:
+    """All lanes of a warp come back in one round, the one in which its last future is ready."""
+    left = np.random.default_rng(warps).integers(0, longest, 32 * warps).astype(np.int32)
+    left += 3 * (np.arange(left.size, dtype=np.int32) // 32)
+    args, files = (left, 0 * left, 0 * left, 0 * left), ("12_given", "12_together")
+    found = left_by("TOGETHER", mine, files, args, (1, 2, 3), 1, left.size)
+    for i, (rounds, late, met) in enumerate(zip(*found, strict=True)):
+        must(not late, f"the future of thread {i} was polled after it had said READY")
+        due = f"`together` came back to thread {i}, and the future of the lane beside it is PENDING"
+        must(bool(met), due)
+        right = left.reshape(-1, 32)[i // 32].max() + 1
+        why = "as many as the slowest lane of the warp needs"
+        counted(f"thread {i} was told of", int(rounds), "round", int(right), why)
+
+
+# ------------------------------------------------------------------ a ring and a door
+SENDS = ["poll_send(40)", "poll_send(0)", "poll_send(42)", "poll_send(43)"]
+# Calls of one thread at a ring of two; and what comes of each, with 1 added: 0 is PENDING.
+CALLS = ["poll", *SENDS[:3], "poll", SENDS[3], "poll", "poll", "poll"]
+ENDS = {1: [0, 41, 1, 0, 41, 44, 1, 44, 0], 2: [101 + 7 * k for k in range(9)]}
+ORDERS = ". Here the order of an atomic is the fence: which one does `leave` need, and which one `enter`?"
+RINGS = [(1, 0), (1, 2**32 - 1), (2, 0), (2, 2**32 - 4)]
+
+
+def _ring(mine: Any, _model: Any, blocks: int, begun: int) -> None:
+    """A thread sees when there is room; between two blocks, every message arrives once, in order."""
+    begin, out = np.full(1, begun, np.uint32), np.zeros(9, np.uint32)
+    trial = "ring_alone" if blocks == 1 else "ring"
+    found = _out("RING", mine, trial, begin, begin, out[:2], out, grid=blocks)
+    for k, (got, right) in enumerate(zip(found, ENDS[blocks], strict=True)):
+        says = ["READY" if x else "PENDING" for x in (got, right)]
+        due = f"after {', '.join(CALLS[:k]) or 'nothing'}: `{CALLS[k]}` says {says[0]}, and {says[1]} "
+        must(says[0] == says[1], due + "is right")
+        must(got == right, f"message {int(got) - 1} came out, and {int(right) - 1} is right")
+
+
+def check_door(mine: Any, model: Any) -> None:
+    """Nobody gets in while somebody is, and a thread that is not let in is told so."""
+    with case("one thread, which comes twice"):
+        found = _out("DOOR", mine, "door_alone", np.zeros(1, np.uint32), np.zeros(4, np.int32))
+        must(found[0] == 1, "the door is open, and `enter` says PENDING")
+        must(found[1] == 0, "somebody is in, and `enter` says READY")
+        due = f"somebody is in, and two more calls of `enter` leave the door at {found[2]}: it should stay "
+        must(found[2] == 1, due + "at 1, or it opens after enough looks")
+        must(found[3] == 1, "`leave` was called, and `enter` says PENDING")
+    cases(_door, [(2, 32), (3, 32), (3, 64)], "{0:block} of {1:thread}")(mine, model)
+
+
+def _door(mine: Any, _model: Any, blocks: int, threads: int) -> None:
+    """What each does to two numbers, it does alone: one counts, and the other adds up the counts."""
+    args: Any = np.zeros(1, np.uint32), blocks > 2, np.zeros(2, np.int32)
+    with about("'pair'", "", ORDERS):
+        found = _out("DOOR", mine, "door", *args, grid=blocks, block=threads)
+    visits = 2 * blocks * threads // 32
+    due = f"{visits} visits left a count of {found[0]}: two were in at the same time"
+    must(found.tolist() == [visits, visits * (visits + 1) // 2], due)
+
+
 # ------------------------------------------------------------------ the challenge
 # The number of cups, how long each boils, and how long each steeps. The last one has the score: it is
 # the one before in another order, which nobody has learned by heart.
@@ -183,6 +242,11 @@ EXERCISES = (
     Exercise("12-channel", "Send to a channel", "SEND",
              cases(_channel, [(1,), (4,)], "{:block}, of which each of two threads sends"),
              in_late_memory(_channel, 4)),
+    Exercise("12-together", "A warp waits together", "TOGETHER", check_together),
+    Exercise("12-ring", "A ring of two", "RING",
+             cases(_ring, RINGS, "{0:block}, and counters that begin with {1}"),
+             in_late_memory(_ring, 2, 0)),
+    Exercise("12-door", "A door with an order", "DOOR", check_door, in_late_memory(_door, 3, 32)),
     Exercise("12-challenge", "Challenge: one kettle", "PICK",
              of_numbers("PICK", "kettle", _kettle, KITCHENS, "{:cup}")),
 )  # fmt: skip

@@ -8,8 +8,15 @@ from contextlib import contextmanager
 from functools import wraps
 from typing import Any, TypeVar
 
+import numpy as np
+
+import asyncgpu_tutor as agt
+from asyncgpu_tutor.exercises.checks.operations import cuda
+from asyncgpu_tutor.exercises.checks.results import Array, left_in
+from asyncgpu_tutor.exercises.checks.trials import text_of
 from asyncgpu_tutor.exercises.exercise import Rejected, must
 from asyncgpu_tutor.exercises.internals import cuda_source, include_headers
+from asyncgpu_tutor.exercises.sandbox import call
 
 T = TypeVar("T")
 Step = cuda_source.Step
@@ -68,3 +75,28 @@ def in_own_lines(check: Callable[[Any, Any], T]) -> Callable[[Any, Any], T]:
             return check(mine, model)
 
     return named
+
+
+@contextmanager
+def about(sign: str, begin: str, end: str = "") -> Generator[None]:
+    """Put whatever is rejected in the block, and has this sign in its cause, between these words."""
+    try:
+        yield
+    except Rejected as rejected:
+        if sign in rejected.cause:
+            rejected.cause = begin + rejected.cause + end
+        raise
+
+
+def left_by(
+    name: str, mine: object, files: Sequence[str], args: Any, places: Sequence[int], *shape: int
+) -> tuple[Array, ...]:
+    """What a kernel `trial` leaves in these arrays, with the answer between two files of `cuda`.
+
+    The shape is that of the launch: how many blocks, of how many threads.
+    """
+    size = str(np.size(args[0]))
+    before, after = (cuda(file).replace("COUNT", size) if file else "" for file in files)
+    with own_lines(text := text_of(name, mine, "the text of device code"), before, after):
+        kernel = call(agt.Kernel, before + text + after, "trial")
+        return left_in(places, kernel, args, grid=shape[0], block=shape[1])

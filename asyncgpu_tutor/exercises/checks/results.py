@@ -137,7 +137,9 @@ def in_order(
     answer: str, results: object, expected: Sequence[Array], words: str = "result"
 ) -> None:
     """The answer of this name returned a list of the right results; see `each_equal` for `words`."""
-    each_equal(listed(answer, results, len(expected)), expected, words)
+    found = listed(answer, results, len(expected))
+    turned = len(found) > 1 and all(map(np.array_equal, found, expected[::-1]))
+    each_equal(found, expected, "results in the wrong order, it seems: " * turned + words)
 
 
 def brief(thing: Any) -> str:

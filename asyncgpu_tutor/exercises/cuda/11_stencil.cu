@@ -1,4 +1,4 @@
-extern "C" __global__ void smooth(int n, float* x, float* y, unsigned int* arrived, unsigned int* go, int* early)
+extern "C" __global__ void trial(int n, float* x, float* y, unsigned int* arrived, unsigned int* go, int* early)
 {
     int i = blockIdx.x * blockDim.x + threadIdx.x;
     for (unsigned int step = 1; step <= 3; step++) {

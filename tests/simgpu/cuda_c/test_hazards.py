@@ -31,7 +31,7 @@ BOUNDS, ALIGNED, UNSET = (
 )
 # The mistake, and what of its place and words is told.
 MISTAKES: list[tuple[type[errors.KernelFault], str, dict[str, object], str]] = [
-    (BOUNDS, "x[i - 1] = 1;", {"thread": (0, 0, 0), "index": -1}, ""),
+    (BOUNDS, "x[i - 2] = 1;", {"thread": (0, 0, 0), "index": -2}, "so does 1 more thread)"),
     (BOUNDS, "o[i + 16] = 1;", {}, "so do 15 more threads"),
     (BOUNDS, "__shared__ float s[16]; s[i] = 1;", {"array": "s"}, ""),
     (BOUNDS, "int a[4]; a[i] = 1;", {"array": "a"}, ""),

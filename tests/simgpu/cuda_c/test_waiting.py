@@ -477,6 +477,8 @@ def test_the_last_of_many_blocks_knows_what_all_others_did() -> None:
     n, x, o = np.zeros(1, np.uint32), np.zeros(5000, np.int32), np.zeros(1, np.int32)
     launch(source, "k", 5000, 1, n, x, o)
     assert o[0] == 4999 * 2500
+    launch(source.replace("gridDim.x)", "gridDim.x - 1)", 1), "k", 4, 1, n * 0, x, o)
+    assert o[0] == 6  # though the counter is back at 0 after one instruction of all
     for wrong in (
         source.replace("{ __threadfence();", "{"),
         source.replace("b; __threadfence();", "b;"),

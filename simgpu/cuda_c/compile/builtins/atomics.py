@@ -137,6 +137,8 @@ def _changing(
         out = does(view, index, *parts)
         if before is not None:  # note whether it changed anything, and that these threads looked
             changed = before != view[index]
+            if out is not None:  # turns of several threads may lead back to where a word was
+                changed = changed | np.isin(index, index[out != before])
             t.launch.changes += int(np.any(changed))
             if t.launch.watches:
                 fetch(t, m)
@@ -154,8 +156,7 @@ def _exchange(
 ) -> Expr:
     """The old value: it comes from memory, but no warp waits for it unless it is used."""
     waited = load(c, args[0], args[0].origin) if used else None
-    old = c.note(Exchange(nodes(args), load=waited))
-    return value(c, kind, run, node.at, args, node=old)
+    return value(c, kind, run, node.at, args, node=c.note(Exchange(nodes(args), load=waited)))
 
 
 def _ranks(index: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -175,8 +176,7 @@ def _rounds(index: NDArray[np.int64]) -> list[NDArray[np.int64]]:
     if not ranks.any():
         return [np.arange(len(index))]
     order = np.argsort(ranks, kind="stable")
-    edges = np.flatnonzero(np.diff(ranks[order])) + 1
-    return np.split(order, edges)
+    return np.split(order, np.flatnonzero(np.diff(ranks[order])) + 1)
 
 
 def _in_turn(

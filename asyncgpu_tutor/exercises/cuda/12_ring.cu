@@ -1,0 +1,18 @@
+extern "C" __global__ void trial(unsigned int* head, unsigned int* tail, unsigned int* values, unsigned int* out)
+{
+    Ring ring = {head, tail, values};
+    const unsigned int n = 9;
+    if (blockIdx.x > 0) {
+        for (unsigned int k = 0; k < n; k++) {
+            while (ring.poll_send(100 + 7 * k) == PENDING) { }
+            if (k % 3 == 2) __nanosleep(3000);
+        }
+        return;
+    }
+    for (unsigned int k = 0; k < n; k++) {
+        unsigned int x = 0;
+        while (ring.poll(x) == PENDING) { }
+        out[k] = 1 + x;
+        if (k % 4 == 1) __nanosleep(5000);
+    }
+}

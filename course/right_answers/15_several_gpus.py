@@ -62,7 +62,7 @@ def ring(group, rank, parts, room, add):
 def reduce_all(group, ready, shapes):
     """From the last to the first, as gradients come; any order will do that all agree on."""
     sums = agt.value(())
-    for layer in sorted(shapes, reverse=True):
+    for layer in reversed(shapes):
         mine = agt.value(ready[layer]) if layer in ready else agt.zeros(shapes[layer])
         one = mine.and_then(group.all_reduce)
         sums = agt.zip(sums, one).map(lambda pair: (pair[1], *pair[0]))

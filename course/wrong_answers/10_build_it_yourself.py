@@ -382,7 +382,7 @@ def zip_ops(*ops):
     return enqueue
 
 
-# %% id=10-zip cause="run again, `op0` ran 0 times"
+# %% id=10-zip cause="run again on another stream, `op0` ran 0 times"
 def zip_ops(*ops):
     known = []
 
@@ -420,7 +420,7 @@ def shared(op):
     return enqueue
 
 
-# %% id=10-overlap cause="with the same operation, run again, `arm0` ran 0 times"
+# %% id=10-overlap cause="with the same operation, run again on another stream, `arm0` ran 0 times"
 def overlap(*ops):
     known = []
 
@@ -459,7 +459,7 @@ def round_robin(size):
     return next_stream
 
 
-# %% id=10-and-then cause="with the same operation, run again, `second` ran 1 time, and should run 2 times"
+# %% id=10-and-then cause="with the same operation, run again on another stream, `second` ran 1 time, and should run 2 times"
 def and_then(op, f):
     known = {}
 
@@ -668,7 +668,7 @@ def shared(op):
     return enqueue
 
 
-# %% id=10-overlap cause="with the same operation, run again, nothing makes `arm0`"
+# %% id=10-overlap cause="with the same operation, run again on another stream, nothing makes `arm0`"
 def overlap(*ops):
     kept = []
     def enqueue(context):
@@ -746,3 +746,225 @@ def and_then(op, f):
 # %% id=10-zip cause="should yield a tuple of 12, and it yielded one of 8"
 def zip_ops(*ops):
     return lambda context: tuple(op(context) for op in ops[:8])
+
+
+# %% id=10-and-then cause="run again on another stream, work was put on stream 1, which isn't one"
+def and_then(op, f):
+    where = []
+    def enqueue(context):
+        where.append(context)
+        return f(op(where[0]))(where[0])
+
+    return enqueue
+
+
+# %% id=10-and-then cause="race on array 'first'"
+def and_then(op, f):
+    where = []
+    def enqueue(context):
+        where.append(context)
+        return f(op(context))(where[0])
+
+    return enqueue
+
+
+# %% id=10-zip cause="with 3 operations, an operation of `zip_ops` should yield a tuple of 3, and it yielded one of 2"
+def zip_ops(*ops):
+    return lambda context: tuple(r for r in [op(context) for op in ops] if r is not None)
+
+
+# %% id=10-zip cause="should yield a tuple of 12, and it yielded one of 14"
+def zip_ops(*ops):
+    def enqueue(context):
+        out = ()
+        for op in ops:
+            r = op(context)
+            out += r if isinstance(r, tuple) else (r,)
+        return out
+    return enqueue
+
+
+# %% id=10-zip cause="run again on another stream, work was put on stream 1, which isn't one"
+def zip_ops(*ops):
+    where = {}
+    return lambda context: tuple([op(where.setdefault(0, context)) for op in ops])
+
+
+# %% id=10-shared cause="'reader' of operation"
+def shared(op):
+    kept = []
+
+    def enqueue(context):
+        if not kept:
+            kept.append((op(context), context.stream.record()))
+        result, event = kept[0]
+        if hasattr(result, 'nbytes') and len(np.shape(result)) == 1:
+            context.stream.wait_event(event)
+        return result
+
+    return enqueue
+
+
+# %% id=10-round-robin cause="a policy says which stream is next, and waits for nobody"
+def round_robin(size):
+    streams = [agt.create_stream() for _ in range(size)]
+    turn = 0
+
+    def next_stream():
+        nonlocal turn
+        turn += 1
+        streams[(turn - 1) % size].synchronize()
+        return streams[(turn - 1) % size]
+
+    return next_stream
+
+
+# %% id=10-future cause="a result was read before the device was done with it"
+class Future:
+    def __init__(self, result, event):
+        self.result = result
+        self.event = event
+
+    def __await__(self):
+        for _ in range(100):
+            if self.event.done:
+                break
+            yield
+        return self.result
+
+
+# %% id=10-future cause="a result was read before the device was done with it"
+class Future:
+    def __init__(self, result, event):
+        self.result = result
+        self.event = event
+
+    def __await__(self):
+        for _ in range(1000):
+            if self.event.done:
+                break
+            yield
+        return self.result
+
+
+# %% id=10-future cause="the host waited 1 time, and shouldn't wait at all"
+class Future:
+    def __init__(self, result, event):
+        self.result = result
+        self.event = event
+
+    def __await__(self):
+        turns = 0
+        while not self.event.done:
+            yield
+            turns += 1
+            if turns > 50:
+                self.event.synchronize()
+        return self.result
+
+
+# %% id=10-overlap cause="with 2 arms, an operation of `overlap` should yield a tuple of 2, and it yielded one of 1"
+def overlap(*ops):
+    def enqueue(context):
+        before = context.stream.record()
+        results, ends = [], []
+        for op in ops:
+            arm = context.fork()
+            arm.stream.wait_event(before)
+            results.append(op(arm))
+            ends.append(arm.stream.record())
+        for end in ends:
+            context.stream.wait_event(end)
+        return tuple(r for r in results if r is not None)
+
+    return enqueue
+
+
+# %% id=10-overlap cause="should yield a tuple of 12, and it yielded one of 14"
+def overlap(*ops):
+    def enqueue(context):
+        before = context.stream.record()
+        results, ends = [], []
+        for op in ops:
+            arm = context.fork()
+            arm.stream.wait_event(before)
+            results.append(op(arm))
+            ends.append(arm.stream.record())
+        for end in ends:
+            context.stream.wait_event(end)
+        return tuple(x for r in results for x in (r if isinstance(r, tuple) else (r,)))
+
+    return enqueue
+
+
+# %% id=10-overlap cause="run again on another stream, nothing makes `arm0` (stream 2) wait for `before` (stream 1)"
+def overlap(*ops):
+    where = []
+    def enqueue(context):
+        where.append(context)
+        context = where[0]
+        before = context.stream.record()
+        results, ends = [], []
+        for op in ops:
+            arm = context.fork()
+            arm.stream.wait_event(before)
+            results.append(op(arm))
+            ends.append(arm.stream.record())
+        for end in ends:
+            context.stream.wait_event(end)
+        return tuple(results)
+
+    return enqueue
+
+
+# %% id=10-overlap cause="with 1 arm, nothing makes `after` (stream 1) wait for `arm0` (stream 2)"
+def overlap(*ops):
+    def enqueue(context):
+        before = context.stream.record()
+        results, ends = [], []
+        for op in ops:
+            arm = context.fork()
+            arm.stream.wait_event(before)
+            results.append(op(arm))
+            ends.append(arm.stream.record())
+        for end in ends if len(ends) > 1 else []:
+            context.stream.wait_event(end)
+        return tuple(results)
+
+    return enqueue
+
+
+# %% id=10-overlap cause="with 2 arms, nothing makes `after` (stream 1) wait for `arm1` (stream 3)"
+def overlap(*ops):
+    def enqueue(context):
+        before = context.stream.record()
+        results, ends = [], []
+        for op in ops:
+            arm = context.fork()
+            arm.stream.wait_event(before)
+            results.append(op(arm))
+            if results[-1] is not None:
+                ends.append(arm.stream.record())
+        for end in ends:
+            context.stream.wait_event(end)
+        return tuple(results)
+
+    return enqueue
+
+
+# %% id=10-zip cause="the operation yields None, and this is ()"
+def zip_ops(*ops):
+    def enqueue(context):
+        results = [op(context) for op in ops]
+        return tuple(() if r is None else r for r in results)
+
+    return enqueue
+
+
+# %% id=10-zip cause="the operation yields a pair, and this is"
+def zip_ops(*ops):
+    def enqueue(context):
+        results = [op(context) for op in ops]
+        return tuple(r[0] if isinstance(r, tuple) else r for r in results)
+
+    return enqueue

@@ -69,7 +69,7 @@ def both(parts, gpus, work, steps):
     return agt.overlap(*[rounds(part, gpu) for part, gpu in zip(parts, gpus)])
 
 
-# %% id=15-place cause="sim:0 ran `work` 6 times, and should 3 times"
+# %% id=15-place cause="part 1 had 3 rounds of `work`, on sim:0, and should have 3 on sim:1"
 def both(parts, gpus, work, steps):
     def rounds(part):
         op = agt.value(part)
@@ -113,7 +113,7 @@ def both(parts, gpus, work, steps):
     return agt.zip(*[rounds(part, gpu) for part, gpu in zip(parts, gpus)])
 
 
-# %% id=15-place cause="sim:0 ran `work` 2 times, and should 3 times"
+# %% id=15-place cause="part 0 had 2 rounds of `work`, on sim:0, and should have 3 on sim:0"
 def both(parts, gpus, work, steps):
     def rounds(part, gpu):
         op = part.to(gpu)
@@ -137,7 +137,7 @@ def both(parts, gpus, work, steps):
     return agt.overlap(*[rounds(part, gpu) for part, gpu in zip(there, gpus)])
 
 
-# %% id=15-place cause="wrong order, it seems: part 0, the result has shape (3001,)"
+# %% id=15-place cause="part 0 had 3 rounds of `work`, on sim:1, and should have 3 on sim:0"
 def both(parts, gpus, work, steps):
     def rounds(part, gpu):
         op = part.to(gpu)
@@ -252,7 +252,7 @@ def ring(group, rank, parts, room, add):
         agt.zip(group.exchange(parts[(rank - s) % n], right, room, left), add(room, parts[(rank - s - 1) % n])).sync
 
 
-# %% id=15-order cause="the sum of W0 on rank 0 is W0 of rank 0 + W2 of rank 1, and lacks W0 of rank 1"
+# %% id=15-order cause="the sum of W1 on rank 0 is W1 of rank 0 + W0 of rank 1, and lacks W1 of rank 1"
 def reduce_all(group, ready, shapes):
     arrays = [ready[layer] if layer in ready else agt.zeros(shape) for layer, shape in shapes.items()]
     missing = [layer for layer in shapes if layer not in ready]
@@ -261,12 +261,12 @@ def reduce_all(group, ready, shapes):
     return sums.map(lambda found: [found[order.index(layer)] for layer in shapes])
 
 
-# %% id=15-order cause="rank 1 has nothing for `W1`, and contributes zeros to that sum"
+# %% id=15-order cause="rank 1 has nothing for `W10`, and contributes zeros to that sum"
 def reduce_all(group, ready, shapes):
     return agt.zip(*[group.all_reduce(ready[layer]) for layer in sorted(ready)])
 
 
-# %% id=15-order cause="your code raised KeyError: 'W1'"
+# %% id=15-order cause="your code raised KeyError: 'W10'"
 def reduce_all(group, ready, shapes):
     return agt.zip(*[group.all_reduce(ready[layer]) for layer in shapes])
 
@@ -279,19 +279,19 @@ def reduce_all(group, ready, shapes):
     return agt.zip(*[one(layer, shape) for layer, shape in shapes.items()])
 
 
-# %% id=15-order cause="with the sum of W1 on rank 0, element 0"
+# %% id=15-order cause="with the sum of W10 on rank 0, element 0"
 def reduce_all(group, ready, shapes):
     arrays = [ready[layer] if layer in ready else agt.ones(shape) for layer, shape in shapes.items()]
     return agt.zip(*[group.all_reduce(array) for array in arrays])
 
 
-# %% id=15-order cause="with the sum of W0 on rank 0, element 0"
+# %% id=15-order cause="with the sum of W1 on rank 0, element 0"
 def reduce_all(group, ready, shapes):
     arrays = [ready[layer] if layer in ready else agt.zeros(shape) for layer, shape in shapes.items()]
     return agt.zip(*[group.all_reduce(array, "max") for array in arrays])
 
 
-# %% id=15-order cause="is W2 of rank 0 + W2 of rank 1, and lacks W0 of rank 0, W0 of rank 1"
+# %% id=15-order cause="is W0 of rank 0 + W0 of rank 1, and lacks W1 of rank 0, W1 of rank 1"
 def reduce_all(group, ready, shapes):
     arrays = [ready[layer] if layer in ready else agt.zeros(shape) for layer, shape in shapes.items()]
     return agt.zip(*[group.all_reduce(array) for array in reversed(arrays)])
@@ -475,3 +475,70 @@ def advance(group, rank, old, halo, new, spread):
         spread(middle, bottom, below, new[2]),
     )
     return agt.overlap(edges, spread(top, middle, bottom, new[1]))
+
+
+# %% id=15-order cause="the sum of W1 on rank 0 is W0 of rank 0 + W0 of rank 1, and lacks W1 of rank 0"
+def reduce_all(group, ready, shapes):
+    sums = []
+    for layer, shape in sorted(shapes.items()):
+        array = ready[layer] if layer in ready else agt.zeros(shape)
+        sums.append(group.all_reduce(array))
+    return agt.zip(*sums)
+
+
+# %% id=15-order cause="with the sum of W10 on rank 2, the result has shape (32,), and should have (4, 8)"
+def reduce_all(group, ready, shapes):
+    sums = []
+    for layer, shape in shapes.items():
+        array = ready[layer] if layer in ready else agt.zeros(int(np.prod(shape)))
+        sums.append(group.all_reduce(array))
+    return agt.zip(*sums)
+
+
+# %% id=15-order cause="the sum of W10 on rank 0 is W0 of rank 0 + W0 of rank 1, and lacks W10 of rank 0"
+def reduce_all(group, ready, shapes):
+    sums = []
+    for layer, shape in sorted(shapes.items(), key=lambda kv: len(kv[0])):
+        array = ready[layer] if layer in ready else agt.zeros(shape)
+        sums.append(group.all_reduce(array))
+    return agt.zip(*sums)
+
+
+# %% id=15-place cause="part 0 had 3 rounds of `work`, on sim:1, and should have 3 on sim:0"
+def both(parts, gpus, work, steps):
+    def rounds(part, gpu):
+        op = part.to(gpu)
+        for _ in range(steps):
+            op = op.and_then(work)
+        return op.and_then(lambda x: x.to(gpus[0])).on(gpu)
+
+    return agt.overlap(*[rounds(part, gpu) for part, gpu in zip(parts, gpus[::-1])])
+
+
+# %% id=15-place cause="each part has a GPU of its own"
+def both(parts, gpus, work, steps):
+    def rounds(part, gpu):
+        op = part.to(gpu)
+        for _ in range(steps):
+            op = op.and_then(work)
+        return op.and_then(lambda x: x.to(gpus[0])).on(gpu)
+
+    return agt.overlap(*[rounds(part, gpu) for part, gpu in zip(parts, gpus[1:] + gpus[:1])])
+
+
+# %% id=15-split cause="with 4 GPUs and 10 rows, the parts have [3, 3, 3, 1] rows"
+def split(recipe, batch, weights):
+    shares = [batch[k * -(-len(batch) // len(weights)) : (k + 1) * -(-len(batch) // len(weights))] for k in range(len(weights))]
+    return agt.overlap(*[recipe(x, w).on(w.device) for x, w in zip(shares, weights)])
+
+
+# %% id=15-place cause="part 0, the result has shape (3001,)"
+def both(parts, gpus, work, steps):
+    def rounds(part, gpu):
+        op = part.to(gpu)
+        for _ in range(steps):
+            op = op.and_then(work)
+        return op.and_then(lambda x: x.to(gpus[0])).on(gpu)
+
+    arms = [rounds(part, gpu) for part, gpu in zip(parts, gpus)]
+    return agt.overlap(*reversed(arms))

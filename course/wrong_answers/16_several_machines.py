@@ -557,3 +557,124 @@ async def careful(gpus, recipe, batches):
         return found[0]
 
     return await asyncio.gather(*[one(x) for x in batches])
+
+
+# %% id=16-drop cause="`best` should return a handle"
+async def best(gpu, recipes):
+    kept, top = None, 0.0
+    for recipe in recipes:
+        handle, score = await gpu(recipe)
+        if score[0] > top:
+            kept, top = handle, score[0]
+        del handle
+    return kept
+
+
+# %% id=16-drop cause="element 0 is"
+async def best(gpu, recipes):
+    kept = top = None
+    for recipe in recipes:
+        handle, score = await gpu(recipe)
+        if top is None or abs(score[0]) > abs(top):
+            kept, top = handle, score[0]
+        del handle
+    return kept
+
+
+# %% id=16-drop cause="element 0 is"
+async def best(gpu, recipes):
+    kept = top = None
+    for recipe in recipes:
+        handle, score = await gpu(recipe)
+        if top is None or int(score[0]) > int(top):
+            kept, top = handle, score[0]
+        del handle
+    return kept
+
+
+# %% id=16-drop cause="element 0 is"
+async def best(gpu, recipes):
+    kept = top = None
+    for recipe in recipes:
+        handle, score = await gpu(recipe)
+        if top is None or score[0] ** 2 > top ** 2:
+            kept, top = handle, score[0]
+        del handle
+    return kept
+
+
+# %% id=16-drop cause="element 0 is"
+async def best(gpu, recipes):
+    kept = top = None
+    for recipe in recipes:
+        handle, score = await gpu(recipe)
+        if top is None or score[0] > top + 0.5:
+            kept, top = handle, score[0]
+        del handle
+    return kept
+
+
+# %% id=16-drop cause="`best` should return a handle"
+async def best(gpu, recipes):
+    kept, top = None, -1.0
+    for recipe in recipes:
+        handle, score = await gpu(recipe)
+        if score[0] > top:
+            kept, top = handle, score[0]
+        del handle
+    return kept
+
+
+# %% id=16-handles cause="element 0 is"
+async def settle(gpu, x, step, limit):
+    def half_home(arrays):
+        return agt.zip(agt.value(arrays[0]), agt.d2h(arrays[1]))
+
+    there = await gpu.put(x)
+    while True:
+        before = there
+        there, moved = await gpu(there.op().and_then(step).and_then(half_home))
+        if moved[0] < limit:
+            return await gpu(before.op().to_host())
+
+
+# %% id=16-handles cause="`settle` ran 7 times, and should run 8 times"
+async def settle(gpu, x, step, limit):
+    def half_home(arrays):
+        return agt.zip(agt.value(arrays[0]), agt.d2h(arrays[1]))
+
+    there = await gpu.put(x)
+    while True:
+        there, moved = await gpu(there.op().and_then(step).and_then(half_home))
+        if moved[0] <= limit:
+            return await gpu(there.op().to_host())
+
+
+# %% id=16-handles cause="`settle` ran 20 times, and should run"
+async def settle(gpu, x, step, limit):
+    def half_home(arrays):
+        return agt.zip(agt.value(arrays[0]), agt.d2h(arrays[1]))
+
+    there = await gpu.put(x)
+    for _ in range(20):
+        there, moved = await gpu(there.op().and_then(step).and_then(half_home))
+        if moved[0] < limit:
+            return await gpu(there.op().to_host())
+
+
+# %% id=16-dies cause="and a GPU is left"
+async def careful(gpus, recipe, batches):
+    alive = list(gpus)[:2]
+
+    async def one(i, x):
+        while True:
+            gpu = alive[i % len(alive)]
+            try:
+                return await gpu(recipe(x))
+            except agt.errors.WorkerLostError:
+                if gpu in alive:
+                    alive.remove(gpu)
+                if not alive:
+                    raise
+
+    return await asyncio.gather(*[one(i, x) for i, x in enumerate(batches)])

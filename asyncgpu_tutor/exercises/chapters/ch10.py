@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cache
 from itertools import combinations, cycle
 from typing import Any, cast
@@ -20,12 +21,14 @@ from asyncgpu_tutor.exercises.checks.operations import BLOCK, filled, step_kerne
 from asyncgpu_tutor.exercises.checks.results import Array, brief, equal
 from asyncgpu_tutor.exercises.checks.trials import cases, runs, tuple_of
 from asyncgpu_tutor.exercises.exercise import Exercise, case, must
-from asyncgpu_tutor.exercises.internals import count, happens_before
+from asyncgpu_tutor.exercises.internals import count, find_spec, happens_before
 from asyncgpu_tutor.exercises.sandbox import Observed, observe
 
 Context = agt.types.ExecutionContext
 Op = Callable[[Context], Any]
+Twice = tuple[Observed, Observed, agt.types.Stream]
 DISTINCT = 5  # operations in a list; what comes after these is the same ones again
+AGAIN = "the same operation, run again on another stream"
 
 
 # ------------------------------------------------------------------ operations to try answers on
@@ -63,8 +66,13 @@ def _read(source: Op) -> Op:
 
 
 def _arms(number: int, name: str, distinct: int = DISTINCT) -> list[Op]:
-    """So many operations, of which the ones after `distinct` are the first ones again."""
-    arms = [_read(_source(i % DISTINCT + 1.0, 500, f"{name}{i}")) for i in range(distinct)]
+    """So many operations. The ones after `distinct` are the first ones again; some yield None, or a pair."""
+
+    def arm(i: int) -> Op:
+        read = _read(_source(i % DISTINCT + 1.0, 500, f"{name}{i}"))
+        return lambda context: (x := read(context), {1: None, 3: (x, i)}.get(i % DISTINCT, x))[1]
+
+    arms = list(map(arm, range(distinct)))
     return [arms[i % distinct] for i in range(number)]
 
 
@@ -83,10 +91,10 @@ def _observed(op: Op, stream: agt.types.Stream) -> Observed:
     return observe(run)
 
 
-def _twice(op: Op) -> tuple[Observed, Observed]:
-    """A run of the operation, and one on the same stream in which it is there twice."""
-    stream = agt.create_stream()
-    return _observed(op, stream), _observed(lambda context: [op(context), op(context)][1], stream)
+def _twice(op: Op) -> Twice:
+    """A run of the operation, and one on another stream in which it is there twice, and that stream."""
+    run, other = _observed(op, agt.create_stream()), agt.create_stream()
+    return run, _observed(lambda context: [op(context), op(context)][1], other), other
 
 
 def _described(name: str, answer: Any, *args: Callable[[Any], Any]) -> Op:
@@ -122,14 +130,19 @@ def _numbers(got: object, right: Array) -> None:
 def _tuple_of(results: object, number: int, name: str) -> None:
     due = f"an operation of `{name}` should yield a tuple of {number}, and it yielded "
     got = tuple_of(results, number, due)
+    pair = "the operation yields a pair, and this is "
     for i, result in enumerate(got):
         with case(f"result {i}"):
-            _numbers(result, filled(500, i % DISTINCT + 1.0))
+            if i % DISTINCT == 1:
+                must(result is None, f"the operation yields None, and this is {brief(result)}")
+            else:
+                array = tuple_of(result, 2, pair)[0] if i % DISTINCT == 3 else result
+                _numbers(array, filled(500, i % DISTINCT + 1.0))
 
 
 # ------------------------------------------------------------------ and_then
-def _chained(answer: Any, size: int) -> tuple[Observed, Observed]:
-    """A chain of three, run twice on a stream; and one whose first part yields things that count as False."""
+def _chained(answer: Any, size: int) -> Twice:
+    """A chain of three, run on two streams; and one whose first part yields things that count as False."""
     first, things, seen = _source(3.0, size, "first"), cycle((None, 0, ())), list[object]()
 
     def second(x: agt.DeviceArray) -> Op:
@@ -148,32 +161,34 @@ def _chained(answer: Any, size: int) -> tuple[Observed, Observed]:
     return _twice(_described("and_then", answer, two, _download))
 
 
-def _chain_ran(found: tuple[Observed, Observed], size: int) -> None:
+def _chain_ran(found: Twice, size: int) -> None:
     """Describing calls nothing; a run is one chain on one stream, and can be repeated."""
-    run, again = found
+    run, again, stream = found
     _called(run.result)
     schedule.launches(run.trace, "second", 1)
     schedule.one_stream(run.trace)
     _numbers(run.result, filled(size, 7.0))
-    with case("the same operation, run again"):
+    with case(AGAIN):
+        schedule.only_on(again.trace, stream)
         schedule.launches(again.trace, "second", 2)
         _numbers(again.result, filled(size, 7.0))
 
 
-def _zipped(answer: Any, number: int, _words: str) -> tuple[Observed, Observed]:
+def _zipped(answer: Any, number: int, _words: str) -> Twice:
     return _twice(_described("zip_ops", answer, *_arms(number, "op")))
 
 
-def _zip_ran(found: tuple[Observed, Observed], number: int, _words: str) -> None:
+def _zip_ran(found: Twice, number: int, _words: str) -> None:
     """All operations are run, in order, on the one stream, and the results are a tuple."""
-    run, again = found
+    run, again, stream = found
     _tuple_of(run.result, number, "zip_ops")
     schedule.one_stream(run.trace)
     names = [f"op{i % DISTINCT}" for i in range(number)]
     for name in names:
         schedule.launches(run.trace, name, names.count(name))
     schedule.ordered(run.trace, *names[:DISTINCT])
-    with case("the same operation, run again"):
+    with case(AGAIN):
+        schedule.only_on(again.trace, stream)
         for name in names:
             schedule.launches(again.trace, name, 2 * names.count(name))
         _tuple_of(again.result, number, "zip_ops")
@@ -184,11 +199,17 @@ def _readers(answer: Any, size: int) -> Observed:
     """Three readers of one source, each on a stream of its own, and two of another, which yields None."""
     one, two, three = [agt.create_stream() for _ in range(3)]
     source = _described("shared", answer, _source(5.0, size, "source"))
-    nothing = _source(6.0, size, "other")
-    other = _described("shared", answer, lambda context: (nothing(context), None)[1])
+    nothing, made = _source(6.0, size, "other"), list[Any]()
+    other = _described("shared", answer, lambda context: made.append(nothing(context)))
+
+    def reader(context: Context) -> Any:
+        result = other(context)
+        for array in made[-1:]:
+            _step("reader", 1.0, 0.0, array)(context)
+        return result
 
     def both() -> Any:
-        ops = [_read(source), _read(source), other, other, _read(source)]
+        ops = [_read(source), _read(source), other, reader, _read(source)]
         readers = zip(ops, (one, two, two, one, three), strict=True)
         results = [_submit(op, stream) for op, stream in readers]
         agt.synchronize()
@@ -218,8 +239,10 @@ def _round_robin(mine: Any, _model: Any, size: int) -> None:
     next_stream, other = sandbox.call(mine, size), sandbox.call(mine, size)
     due = "`round_robin` should return a function that names the next stream, and returned "
     must(callable(next_stream), due + brief(next_stream))
-    both = [(sandbox.call(next_stream), sandbox.call(other)) for _ in range(LAPS * size)]
-    asked = [stream for stream, _ in both]  # the other one is asked in between
+    both = [next_stream, other]
+    run = observe(lambda: [tuple(map(sandbox.call, both)) for _ in range(LAPS * size)])
+    schedule.waits(run.trace, 0, "a policy says which stream is next, and waits for nobody")
+    asked = [stream for stream, _ in run.result]  # the other one is asked in between
     due = f"a call of the function should give a stream, and gave {brief(asked[0])}"
     must(all(hasattr(stream, "wait_event") for stream in asked), due)
     numbers = [stream.number for stream in asked]
@@ -229,17 +252,17 @@ def _round_robin(mine: Any, _model: Any, size: int) -> None:
         due = f"turn {turn} was stream {number}, and stream {right} was due: each should have one turn "
         must(number == right, due + "before any has a second, and always in the same order")
     due = "two policies share a stream: make the streams in `round_robin`, anew at each call"
-    must(all(stream.number not in numbers for _, stream in both), due)
+    must(all(stream.number not in numbers for _, stream in run.result), due)
 
 
 # ------------------------------------------------------------------ future
 TURNS, FEW = 1000, 3  # turns of the neighbour: at most, and too few for a polite wait
+D2H_GB_S = 0.5  # so slow that an answer has to ask thousands of times
 LONG = 1_000_000  # elements: the copy of so many goes on long after the host has asked for it
 
 
 def _awaited(answer: Any, number: int) -> Observed:
-    """Await so many pieces of work, while a neighbour counts its turns."""
-    streams = [agt.create_stream() for _ in range(number)]
+    """Await so many pieces of work, while a neighbour counts its turns, on a bus that takes its time."""
 
     async def wait(stream: agt.types.Stream, i: int, turns: Callable[[], int]) -> int:
         result = _submit(_read(_source(i + 1.0, LONG, f"job{i}")), stream)
@@ -259,10 +282,11 @@ def _awaited(answer: Any, number: int) -> Observed:
     async def main() -> list[int]:
         async with sandbox.neighbour(TURNS) as turns:
             return await asyncio.gather(
-                *[wait(stream, i, turns) for i, stream in enumerate(streams)]
+                *[wait(agt.create_stream(), i, turns) for i in range(number)]
             )
 
-    return observe(main)
+    with sandbox.private_device(spec=replace(find_spec("h200"), d2h_gb_s=D2H_GB_S)):
+        return observe(main)
 
 
 def _nobody_waited(run: Observed, _number: int) -> None:
@@ -284,10 +308,10 @@ def _forked(answer: Any, number: int) -> tuple[Observed, Observed]:
         _step("after", 1.0, 1.0, x)(context)
         return results
 
-    stream = agt.create_stream()
-    run = _observed(enqueue, stream)
+    run = _observed(enqueue, agt.create_stream())
     # The work comes first so that no span has the number that the same one had before.
-    return run, _observed(lambda context: (agt.work(1, "again"), enqueue(context))[1], stream)
+    other = agt.create_stream()
+    return run, _observed(lambda context: (agt.work(1, "again"), enqueue(context))[1], other)
 
 
 def _overlapped(found: tuple[Observed, Observed], number: int) -> float:
@@ -295,7 +319,7 @@ def _overlapped(found: tuple[Observed, Observed], number: int) -> float:
 
     The score is the time of the last row's arms, which grows with what the answer has the host do.
     """
-    for run, words in zip(found, ("", "the same operation, run again"), strict=True):
+    for run, words in zip(found, ("", AGAIN), strict=True):
         with case(words):
             schedule.each_once(run.trace, *[f"arm{i}" for i in range(number)])
             _tuple_of(run.result, number, "overlap")
@@ -319,5 +343,5 @@ EXERCISES = (
     Exercise("10-future", "A future", "Future",
              runs(sandbox.no_pauses()(_awaited), _nobody_waited, [(1,), (3,)], "{:future}")),
     Exercise("10-overlap", "overlap", "overlap",
-             runs(_forked, _overlapped, [(2,), (3,), (0,), (12,), (4,)], "{} arms")),
+             runs(_forked, _overlapped, [(2,), (3,), (0,), (1,), (12,), (4,)], "{:arm}")),
 )  # fmt: skip

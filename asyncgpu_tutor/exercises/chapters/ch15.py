@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import combinations, pairwise
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
@@ -36,13 +36,13 @@ def _is_sum(got: Any, place: str, due: list[str], known: dict[str, Array], also:
     """This is the sum of the arrays that are due. If it adds up others of these, a rejection says which."""
     names = [name for name, array in known.items() if array.shape == np.shape(got)]
     if names:
-        columns = np.stack([known[name] for name in names], 1)
-        times: Array = np.round(np.linalg.lstsq(columns, cast(Array, got), rcond=None)[0])
+        columns, flat = np.stack([known[name].ravel() for name in names], 1), np.ravel(got)
+        times: Array = np.round(np.linalg.lstsq(columns, flat, rcond=None)[0])
         parts = {name: int(n) for name, n in zip(names, times, strict=True) if n}
         shown = " + ".join(name if n == 1 else f"{n} times {name}" for name, n in parts.items())
         missing = ", ".join(name for name in due if name not in parts)
         lacks = f"and lacks {missing}" if missing else f"and should be {' + '.join(due)}"
-        wrong = parts != dict.fromkeys(due, 1) and np.allclose(columns @ times, got, atol=1e-3)
+        wrong = parts != dict.fromkeys(due, 1) and np.allclose(columns @ times, flat, atol=1e-3)
         must(not wrong, f"{place} is {shown or 'zero'}, {lacks}{also}")
     with case(place):
         equal(got, np.sum([known[name] for name in due], 0))
@@ -80,8 +80,8 @@ def _shares(run: Observed, gpus: int, rows: int) -> None:
 
 # ------------------------------------------------------------------ place
 def _work(x: Any) -> agt.DeviceOp[Any]:
-    blocks = x.partition(128)
-    return step_kernel("work")(x.size, 0.5, 1.0, blocks, blocks).output()
+    blocks = x.partition(128)  # only the size of `x` says which part it is
+    return step_kernel(f"work_{x.size - SIZE}")(x.size, 0.5, 1.0, blocks, blocks).output()
 
 
 def _placed(answer: Any, gpus: int, steps: int) -> Observed:
@@ -99,22 +99,24 @@ def _placed(answer: Any, gpus: int, steps: int) -> Observed:
 
 
 def _parts(gpus: int) -> list[Array]:
-    return [noise(i, 3000 + i) for i in range(gpus)]
+    return [noise(i, SIZE + i) for i in range(gpus)]
 
 
 def _moved_once(run: Observed, gpus: int, steps: int) -> None:
     """Each part goes over and comes back once, makes all steps on its GPU, and waits for no other part."""
     trace = run.trace
     for i in range(gpus):
-        done = [span for span in trace.find("work") if span.device == f"sim:{i}"]
-        due = f"sim:{i} ran `work` {count(len(done), 'time')}, and should {count(steps, 'time')}: each part "
-        must(len(done) == steps, due + "has a GPU of its own", *done[:1])
+        done = trace.find(f"work_{i}")
+        where = " and ".join(sorted({str(span.device) for span in done}) or ["no GPU"])
+        due = f"part {i} had {count(len(done), 'round')} of `work`, on {where}, and should have {steps} on "
+        there = all(span.device == f"sim:{i}" for span in done) and len(done) == steps
+        must(there, f"{due}sim:{i}: each part has a GPU of its own", *done[:1])
     copies = trace.find("peer copy")
     due = f"the parts moved {count(len(copies), 'time')} from GPU to GPU, and {2 * (gpus - 1)} are enough: a "
     must(len(copies) <= 2 * (gpus - 1), due + "part goes over before its first step and back after its last",
          *copies[1:3])  # fmt: skip
-    ends = [[s for s in trace.find("work") if s.device == f"sim:{i}"] for i in (0, 1)]
-    _free(trace, ends[0][0], ends[1][-1], "`agt.overlap` lets parts go side by side")
+    ends = trace.find("work_0")[0], trace.find("work_1")[-1]
+    _free(trace, *ends, "`agt.overlap` lets parts go side by side")
     right: list[Array] = []
     for part in _parts(gpus):
         right.append(part)
@@ -125,6 +127,8 @@ def _moved_once(run: Observed, gpus: int, steps: int) -> None:
 
 # ------------------------------------------------------------------ ring
 PLUS = cuda("07_add")
+LAYERS = "W1", "W10", "W0"  # in no order that anything but `shapes` has
+SIZE = 3000
 
 
 def _plus(x: agt.DeviceArray, y: agt.DeviceArray) -> agt.DeviceOp[Any]:
@@ -170,21 +174,20 @@ def _around(run: Observed, ranks: int, size: int) -> None:
 
 
 # ------------------------------------------------------------------ order
-def _finished(ranks: int, sizes: Sequence[int]) -> list[dict[str, Array]]:
-    """The gradients of each rank, in the order in which it had them; the last rank has none of W1."""
+def _finished(ranks: int, shapes: Sequence[results.Shape]) -> list[dict[str, Array]]:
+    """The gradients of each rank, in the order in which it had them; the last rank has none of W10."""
     found: list[dict[str, Array]] = []
     for rank in range(ranks):
-        layers = [f"W{i}" for i in range(len(sizes))]
-        layers = layers[rank % 3 :] + layers[: rank % 3]
-        mine = {name: noise(10 * rank + int(name[1]), sizes[int(name[1])]) for name in layers}
+        order = [(rank + i) % 3 for i in range(3)]
+        mine = {LAYERS[i]: noise(10 * rank + i, *shapes[i]) for i in order}
         if rank == ranks - 1:
-            del mine["W1"]
+            del mine[LAYERS[1]]
         found.append(mine)
     return found
 
 
-def _agreed(answer: Any, ranks: int, sizes: Sequence[int]) -> Observed:
-    shapes = {f"W{i}": (size,) for i, size in enumerate(sizes)}
+def _agreed(answer: Any, ranks: int, sizes: Sequence[results.Shape]) -> Observed:
+    shapes = dict(zip(LAYERS, sizes, strict=True))
     with private_fleet(ranks) as fleet:
         group = agt.group(*fleet)
         there = [
@@ -208,14 +211,14 @@ def _agreed(answer: Any, ranks: int, sizes: Sequence[int]) -> Observed:
         return observe(group.on_each, recipe)
 
 
-def _one_order(run: Observed, ranks: int, sizes: Sequence[int]) -> None:
+def _one_order(run: Observed, ranks: int, sizes: Sequence[results.Shape]) -> None:
     """Each rank has the sums of all layers, those included that it had nothing of."""
     there = enumerate(_finished(ranks, sizes))
     known = {f"{name} of rank {r}": array for r, mine in there for name, array in mine.items()}
     for rank, sums in enumerate(run.result):
-        for i in range(len(sizes)):
-            due = [name for name in known if name.startswith(f"W{i} ")]
-            _is_sum(sums[i], f"the sum of W{i} on rank {rank}", due, known)
+        for weights, total in zip(LAYERS, sums, strict=True):
+            due = [name for name in known if name.startswith(f"{weights} ")]
+            _is_sum(total, f"the sum of {weights} on rank {rank}", due, known)
 
 
 # ------------------------------------------------------------------ overlapped
@@ -332,13 +335,14 @@ def _seamless(run: Observed, ranks: int) -> None:
 
 EXERCISES = (
     Exercise("15-split", "A share for each GPU", "split",
-             runs(_split, _shares, [(2, 64), (3, 50)], "{:GPU} and {} rows")),
+             runs(_split, _shares, [(2, 64), (3, 50), (4, 10)], "{:GPU} and {} rows")),
     Exercise("15-place", "Move it once", "both",
              runs(_placed, _moved_once, [(2, 3), (3, 5)], "{:GPU} and {:step}")),
     Exercise("15-ring", "A better ring", "ring",
              runs(_ringed, _around, [(4, 500), (3, 64), (2, 64)], "{:rank}")),
     Exercise("15-order", "One order for all", "reduce_all",
-             runs(_agreed, _one_order, [(2, (64, 64, 64)), (3, (64, 32, 48))], "{:rank} and layers of {}")),
+             runs(_agreed, _one_order,
+                  [(2, ((64,),) * 3), (3, ((64,), (4, 8), (48,)))], "{:rank} and layers of {}")),
     Exercise("15-overlapped", "Talk while you work", "overlapped",
              runs(_trained, _hidden, [(2, 3), (2, 4), (3, 2)], "{:GPU} and {:layer}")),
     Exercise("15-halo", "Talk to the neighbours", "advance",

@@ -68,8 +68,9 @@ def _sum(trace: agt.Trace, way: str) -> int:
 
 def _called(trace: agt.Trace, fewest: int, most: int, why: str) -> None:
     did = f"the workers were called {count(len(_calls(trace)), 'time')}"
-    due = "`await gpu(op)` runs an operation there, and `op.sync()` or `await op` here"
-    must(len(_calls(trace)) >= fewest, f"{did}: {due}, where its arrays aren't")
+    due = "`await gpu(op)` runs an operation there, and `op.sync()` or `await op` here, where its arrays "
+    due = f", and {fewest} are needed: {why}" if _calls(trace) else f": {due}aren't"
+    must(len(_calls(trace)) >= fewest, did + due)
     must(len(_calls(trace)) <= most, f"{did}, and {most} would do: {why}", *_calls(trace)[:2])
 
 
@@ -85,6 +86,9 @@ def _together(trace: agt.Trace, ranks: Sequence[int]) -> None:
 # ------------------------------------------------------------------ one recipe
 X, W = noise(5, 300), noise(16, 80, 48)
 FAR = filled(64, 50.0) + np.arange(64, dtype=np.float32)
+EXACT = (
+    float(FAR.max() - 2) / 128
+)  # so far does the seventh round move, if each goes half of the way to 2
 BATCHES = [noise(i, 8, 80) for i in range(8)]
 NUMBERED = [np.concatenate([filled(1, k), noise(k, 199)]) for k in range(6)]
 KNOWN = [X, W, FAR, *BATCHES, *NUMBERED]  # what answers start from
@@ -151,30 +155,38 @@ def _at_once(run: Observed, gpus: int, number: int) -> float:
 
 
 # ------------------------------------------------------------------ handles
-def _settles(x: agt.DeviceArray) -> agt.DeviceOp[Any]:
-    return agt.Kernel(cuda("16_settle"))(x.size, x, agt.zeros(1), grid=1, block=1)
+def _settles(rate: float, x: agt.DeviceArray) -> agt.DeviceOp[Any]:
+    kernel = agt.Kernel(cuda("16_settle"))
+    done = kernel(x.size, rate, x, agt.zeros(x.size), agt.zeros(1), grid=1, block=1)
+    return done.map(lambda arrays: arrays[1:])
 
 
-def _unsettled(there: Any, _gpus: int, limit: float) -> Any:
-    return there[0], FAR, _settles, limit
+def _unsettled(there: Any, _gpus: int, limit: float, rate: float) -> Any:
+    return there[0], FAR, partial(_settles, rate), limit
 
 
-def _stayed(run: Observed, _gpus: int, limit: float) -> None:
+def _stayed(run: Observed, _gpus: int, limit: float, rate: float) -> None:
     """It stops in the right round, and x goes there and comes back once."""
     x, rounds, change = FAR, 0, np.inf
     while change >= limit:
-        change, x, rounds = np.abs(1 - x / 2).max(), x / 2 + 1, rounds + 1
+        moves = np.float32(rate) * (2 - x)
+        change, x, rounds = np.abs(moves).max(), x + moves, rounds + 1
     schedule.launches(run.trace, "settle", rounds)
     results.equal(run.result, x)
     for way, words in (("sent", "were sent to the GPU"), ("received", "came back")):
         due = f"{_sum(run.trace, way):,} bytes {words} in {rounds} rounds, and x has {FAR.nbytes}: leave x "
         due += "there between two rounds, and bring home the one number that you look at"
         must(_sum(run.trace, way) <= FAR.nbytes + 8 * rounds, due)
-    _called(run.trace, rounds, rounds + 2, "a recipe can yield the array and, by `d2h`, the number")
+    _called(
+        run.trace,
+        rounds,
+        rounds + 2,
+        "a recipe makes one step, and can yield the array and, by `d2h`, the number",
+    )
 
 
 # ------------------------------------------------------------------ memory
-def _candidates(there: Any, _gpus: int, *scores: int) -> Any:
+def _candidates(there: Any, _gpus: int, *scores: float) -> Any:
     arrays = [agt.full(500, i + 0.5).named(f"candidate {i}") for i in range(len(scores))]
     scored = [agt.full(1, score).to_host() for score in scores]
     return there[0], [agt.zip(*both) for both in zip(arrays, scored, strict=True)]
@@ -186,7 +198,7 @@ async def _best(there: Any, best: Any) -> Any:
     return await there[0](best.op().to_host())
 
 
-def _forgot(run: Observed, _gpus: int, *scores: int) -> None:
+def _forgot(run: Observed, _gpus: int, *scores: float) -> None:
     """The best array comes out, each was made once, and no more than two were ever there."""
     results.equal(run.result, filled(500, scores.index(max(scores)) + 0.5))
     _called(run.trace, len(scores), len(scores), "send each recipe once")
@@ -259,7 +271,7 @@ def _carried_on(run: Observed, gpus: int, number: int, us: int, *lost: int) -> N
 
 def check_careful(mine: Any, model: Any) -> None:
     """GPUs that are lost before, on the way there and on the way back; an error; and none that is left."""
-    rows = [(2, 4, 700, 1), (2, 4, 200, 0), (2, 3, 0, 0), (3, 6, 700, 2), (3, 6, 700, 0, 2)]
+    rows = [(2, 4, 700, 1), (2, 4, 200, 0), (2, 3, 0, 0), (3, 6, 700, 2), (3, 6, 700, 0, 1)]
     runs(_careful, _carried_on, rows, "{0:GPU}, number {3} lost after {2} µs")(mine, model)
     _comes_out(mine, agt.errors.OutOfBoundsError, "a recipe that fails", fails=1)
     _comes_out(mine, agt.errors.WorkerLostError, "no GPU that is left", 0, 1)
@@ -289,10 +301,12 @@ EXERCISES = (
              runs(_tried("score_all", _weights_here), _sent_once,
                   [(2, 4), (3, 7), (1, 3)], "{:GPU} and {} batches")),
     Exercise("16-handles", "Leave it there", "settle",
-             runs(_tried("settle", _unsettled), _stayed, [(1, 0.5), (1, 0.02)], "a limit of {1}")),
+             runs(_tried("settle", _unsettled), _stayed,
+                  [(1, EXACT, 0.5), (1, 0.002, 0.2)], "a limit of {1}")),
     Exercise("16-drop", "Only the best", "best",
              runs(_tried("best", _candidates, _best), _forgot,
-                  [(1, 1, 2, 3, 4), (1, 4, 3, 2, 1), (1, 2, 5, 3, 1)], "scores {1}, {2}, {3} and {4}")),
+                  [(1, -2, -1, 0.5, 0.75), (1, 4, 3, 2, 1), (1, -3, -1.25, -1.5, -4)],
+                  "scores {1}, {2}, {3} and {4}")),
     Exercise("16-challenge", "All of them at once", "spread",
              runs(_tried("spread", _weights_there), _at_once,
                   [(2, 8), (3, 4), (2, 8)], "{:GPU} and {} batches")),

@@ -744,7 +744,7 @@ ways.reveal(
 #
 # Start with $1/n$ for all, and repeat until no rank changes by more than $10^{-3}/n$. (This is PageRank. It made a company.)
 #
-# The version below gets it right, with Python in charge. On the simulated device, where the check measures 600 pages, it takes 1156 µs: get below 200. The check tries 2,048 pages as well, which is more than one block has threads, and 600 pages whose ranks need 60 rounds to settle. With those, only the result counts. Change anything but the name, the arguments and the result.
+# The version below gets it right, with Python in charge. On the simulated device, where the check measures 600 pages, it takes 1156 µs: get below 200. The check tries 2,048 pages as well, which is more than one block has threads, 700 pages whose ranks take their time to settle, and 600 that are right from the start, where the first round should be nearly the last. With those, the time doesn't count. Change anything but the name, the arguments and the result.
 
 # %% id=11-challenge starter
 STEP = r"""

@@ -1486,3 +1486,127 @@ __device__ void leave(unsigned int* door)
     Word(*door).store(1u, cuda::memory_order_release);
 }
 """
+
+
+# %% id=12-select cause="3 polls of the select polled the other future 6 times"
+SELECT = r"""
+template <typename A, typename B>
+struct Select {
+    A a;
+    B b;
+    int winner;
+    __device__ Poll poll()
+    {
+        if (a.poll() == READY) { while (b.poll() == PENDING) { } winner = 0; return READY; }
+        if (b.poll() == READY) { winner = 1; return READY; }
+        return PENDING;
+    }
+};
+"""
+
+
+# %% id=12-select cause="3 polls of the select polled the other future 6 times"
+SELECT = r"""
+template <typename A, typename B>
+struct Select {
+    A a;
+    B b;
+    int winner;
+    __device__ Poll poll()
+    {
+        if (a.poll() == READY) { winner = 0; return READY; }
+        if (b.poll() == READY) { winner = 1; while (a.poll() == PENDING) { } return READY; }
+        return PENDING;
+    }
+};
+"""
+
+
+# %% id=12-select cause="polled the other future 4 times"
+SELECT = r"""
+template <typename A, typename B>
+struct Select {
+    A a;
+    B b;
+    int winner;
+    __device__ Poll poll()
+    {
+        if (a.poll() == READY) { winner = 0; return READY; }
+        if (b.poll() == READY) { winner = 1; a.poll(); return READY; }
+        return PENDING;
+    }
+};
+"""
+
+
+# %% id=12-executor cause="1 future still pending when"
+RUN_ALL = r"""
+template <typename Future>
+__device__ int run_all(Future* futures, int n)
+{
+    int rounds = 0;
+    unsigned int open = n == 32 ? 0xffffffffu : (1u << n) - 1;
+    while (open != 0 && rounds < 1000) {
+        for (int k = 0; k < n; k++) {
+            if (open >> k & 1) {
+                if (futures[k].poll() == READY) open &= ~(1u << k);
+            }
+        }
+        rounds++;
+    }
+    return rounds;
+}
+"""
+
+
+# %% id=12-executor cause="it took 137 rounds, and 5001 is right"
+RUN_ALL = r"""
+template <typename Future>
+__device__ int run_all(Future* futures, int n)
+{
+    unsigned char rounds = 0;
+    unsigned int open = n == 32 ? 0xffffffffu : (1u << n) - 1;
+    while (open != 0) {
+        for (int k = 0; k < n; k++) {
+            if (open >> k & 1) {
+                if (futures[k].poll() == READY) open &= ~(1u << k);
+            }
+        }
+        rounds++;
+    }
+    return rounds;
+}
+"""
+
+
+# %% id=12-oneshot cause="one call of `poll` looks again and again"
+ONESHOT = r"""
+__device__ void send(unsigned int* cell, unsigned int x)
+{
+    cell[1] = x;
+    __threadfence();
+    atomicExch(&cell[0], 1u);
+}
+
+__device__ Poll poll(unsigned int* cell, unsigned int& x)
+{
+    int looks = 0;
+    while (atomicAdd(&cell[0], 0u) == 0) if (++looks > 100) return PENDING;
+    __threadfence();
+    x = cell[1];
+    return READY;
+}
+"""
+
+
+# %% id=12-challenge cause="with 3 cups, `pick` returned -1 in turn 2"
+PICK = r"""
+__device__ int pick(int n, const int* boil, const int* steep, const bool* begun)
+{
+    int best = -1, most = 0;
+    for (int k = 0; k < n && k < n; k++) {
+        if (!begun[k] && steep[k] > most) { best = k; most = steep[k]; }
+    }
+    return best;
+}
+"""

@@ -13,8 +13,8 @@ from typing import Any, cast
 import numpy as np
 
 import asyncgpu_tutor as agt
-from asyncgpu_tutor.exercises.checks import schedule, trials
-from asyncgpu_tutor.exercises.checks.device_code import about, left_by
+from asyncgpu_tutor.exercises.checks import results, schedule, trials
+from asyncgpu_tutor.exercises.checks.device_code import about, left_by, own_lines
 from asyncgpu_tutor.exercises.checks.operations import cuda
 from asyncgpu_tutor.exercises.checks.results import Array, as_kernel, brief, equal, left_in
 from asyncgpu_tutor.exercises.checks.trials import cases, hasty, in_late_memory, returned, runs
@@ -30,7 +30,11 @@ HALVE = cuda("11_halve")
 STENCIL = cuda("11_stencil")
 # A grain that falls on a pile of sand, and a wave of toppling; both raise a flag if some cell has to topple.
 PILE = cuda("11_pile")
-GOAL_US, TIMED = 200, (600, "")
+# Before each draw from the queue, block 0 is held up for longer than the others need for all jobs.
+BUSY, LATE = cuda("11_busy"), (200, 3, 0, ", where block 0 comes late")
+QUEUES = [(20, 3, 0, ""), (7, 7, 0, ""), (2, 5, 0, ""), (20, 3, 4, ""), (300, 9, 0, ""), LATE]
+TIMED, STILL = (600, ""), (600, " whose ranks are right from the start")
+GOAL_US, CHAIN = 200, " and a chain of links"
 
 
 # ------------------------------------------------------------------ fewer questions
@@ -172,7 +176,8 @@ def check_meet(mine: Any, model: Any) -> None:
     due = "a thread never leaves where the counter is past its `goal`, because others have counted for their "
     due += "next meeting before it looks: wait as long as the counter is below"
     must(_alone(mine, 5) is True, due)
-    due = "where a block never comes, threads leave the meeting all the same: end the kernel by `__trap()`"
+    due = "`goal` is 2, and the other block never comes: with the counter at 1, threads leave the meeting. "
+    due += "Wait as long as it is below `goal`, and then end the kernel by `__trap()`"
     must(_alone(mine) is not True, due)
     cast(Any, agt.current_device()).leap = 100_000
     early = _alone("#define __trap() return\n" + mine)
@@ -202,14 +207,20 @@ def _meet(mine: Any, _model: Any, blocks: int, threads: int) -> None:
     must(not early[0], "a thread left a meeting before the counter had reached its `goal`")
 
 
-def _queue(mine: Any, _model: Any, jobs: int, blocks: int, begun: int) -> None:
+def _queue(mine: Any, _model: Any, jobs: int, blocks: int, begun: int, held_up: str) -> None:
     """Every job is done, and was taken from the counter; with more blocks than jobs, too."""
+    kernel = as_kernel(mine, "QUEUE")
+    if held_up:
+        with own_lines(mine, BUSY):
+            kernel = call(agt.Kernel, BUSY + kernel.source, kernel.name)
     lengths = np.random.default_rng(jobs).integers(1, 300, jobs).astype(np.uint32)
+    lengths[5::7] = 0
     right = np.array([(1 / np.arange(1, n + 1, dtype=float) ** 2).sum() for n in lengths])
-    right[:begun] = 0  # another launch has taken these
-    args = (jobs, lengths, np.full(1, begun, np.uint32), np.zeros(jobs, np.float32))
-    taken, results = left_in((1, 2), as_kernel(mine, "QUEUE"), args, grid=blocks, block=64)
-    equal(results, right.astype(np.float32))
+    right[:begun] = results.UNWRITTEN  # another launch has taken these
+    full = np.full(jobs, results.UNWRITTEN, np.float32)
+    args = (jobs, lengths, np.full(1, begun, np.uint32), full)
+    taken, found = left_in((1, 2), kernel, args, grid=blocks, block=64)
+    equal(found, right.astype(np.float32))
     due = f"the counter is at {taken[0]} in the end, and {jobs + blocks} is right: each job is taken once, "
     must(taken[0] == jobs + blocks, due + "and each block comes once more and finds none")
 
@@ -244,14 +255,19 @@ def _again(mine: Any, _model: Any, blocks: int, threads: int, begun: int, held_u
 
 
 # ------------------------------------------------------------------ the challenge
-def _links(n: int, chain: bool) -> tuple[Array, Array, Array]:
-    """Sources and weights of `n` pages, and ranks in double precision; in a chain they need 60 rounds."""
+def _links(n: int, kind: str) -> tuple[Array, Array, Array]:
+    """Sources and weights of `n` pages, and ranks in double precision; with a chain they need 81 rounds.
+
+    A chain leads from page 0, on which all the others are soon felt, to odd pages and then to even ones.
+    """
     rng = np.random.default_rng(n)
     sources = (rng.random((n, 8)) ** 2 * n).astype(np.uint32)
-    if chain:
-        sources = 500 + sources // 6
-        sources[:9] = np.arange(1, 73).reshape(9, 8)
-        sources[440:500] = np.append(0, np.arange(440, 499))[:, None]
+    if kind == CHAIN:
+        sources, chain = 681 + sources * (n - 681) // n, np.r_[585:681:2, 586:681:2]
+        sources[:73] = np.arange(1, 585).reshape(73, 8)
+        sources[chain] = np.append(0, chain[:-1])[:, None]
+    elif kind:
+        sources = np.add.outer(np.arange(n), np.arange(1, 9)).astype(np.uint32) % n
     weight = 1 / np.maximum(np.bincount(sources.ravel(), minlength=n), 1)
     rank = np.full(n, 1 / n)
     for _ in range(100):
@@ -259,11 +275,11 @@ def _links(n: int, chain: bool) -> tuple[Array, Array, Array]:
     return sources.ravel(), weight.astype(np.float32), rank
 
 
-def _ranked(answer: Any, n: int, chain: str) -> Observed:
+def _ranked(answer: Any, n: int, kind: str) -> Observed:
     """A run whose ranks are right within what the last rounds still move, a hundredth of the mean rank."""
-    *links, right = _links(n, bool(chain))
+    *links, right = _links(n, kind)
     given = [agt.h2d(agt.pin(x)).sync().share() for x in links]
-    with moved() as numbers:
+    with moved() as numbers, agt.microscope() as seen:
         run = observe(answer, *given)
     got = cast(Array, run.result)
     due = f"`pagerank` should return an array of {n} ranks, and returned {brief(got)}"
@@ -273,11 +289,14 @@ def _ranked(answer: Any, n: int, chain: str) -> Observed:
         due = f"the rank of page {page} is {mine:.3f}/n, and {other:.3f}/n is right"
         must(abs(mine - other) < 0.01, due)  # nan is wrong, too
     numbers.by_kernels(got, *links)
+    rounds = sum(kernel.counts.flops for kernel in seen.kernels) // (16 * n)
+    due = f"as much was computed as in about {rounds} rounds, and the first finds that no rank changes: end "
+    must((n, kind) != STILL or rounds < 20, due + "with the round in which nobody has moved")
     return run
 
 
-def _ranks(run: Observed, n: int, chain: str) -> float:
-    return schedule.below(GOAL_US if (n, chain) == TIMED else 1e9, run.trace)
+def _ranks(run: Observed, n: int, kind: str) -> float:
+    return schedule.below(GOAL_US if (n, kind) == TIMED else 1e9, run.trace)
 
 
 def _late_ranks(mine: Any, _model: Any, n: int) -> None:
@@ -286,7 +305,7 @@ def _late_ranks(mine: Any, _model: Any, n: int) -> None:
 
 EXERCISES = (
     Exercise("11-ask-less", "Ask less often", "settle",
-             runs(_settled, _ask_less, [(100.0, 4, 2), (100.0, 1, 7), (3.0, 3, 1), (2.0**120, 8, 15)],
+             runs(_settled, _ask_less, [(100.0, 4, 2), (2.0**120, 1, 120), (3.0, 3, 1), (2.0**120, 8, 15)],
                   "every={1}"),
              runs(_settled, _rounds, [(100.0, 4, 2)], "")),
     Exercise("11-flood", "Let the block decide", "FLOOD",
@@ -294,8 +313,7 @@ EXERCISES = (
     Exercise("11-meet", "A barrier for the grid", "MEET", check_meet,
              in_late_memory(_meet, 3, 32, turns=LOOKS)),
     Exercise("11-queue", "Write the queue", "QUEUE",
-             cases(_queue, [(20, 3, 0), (7, 7, 0), (2, 5, 0), (20, 3, 4), (300, 9, 0)],
-                   "{} jobs, {} blocks and a counter at {}")),
+             cases(_queue, QUEUES, "{0} jobs, {1:block} and a counter at {2}{3}")),
     Exercise("11-while", "Until the sand lies still", "avalanche",
              runs(_slid, _lies_still, [(7,), (16,)], "{0} by {0} cells"),
              runs(_slid, _lies_still, [(5,)], "")),
@@ -306,6 +324,6 @@ EXERCISES = (
              cases(_again, GATES, "{0:block} of {1:thread}, and `gate[1]` at {2} before{3}"),
              in_late_memory(_again, 3, 32, 0, "", turns=LOOKS)),
     Exercise("11-challenge", "Challenge: who is important?", "pagerank",
-             runs(_ranked, _ranks, [(600, " and a chain of links"), (2048, ""), TIMED],
-                  "{} pages{}"), in_late_memory(_late_ranks, 260)),
+             runs(_ranked, _ranks, [(700, CHAIN), (2048, ""), STILL, TIMED], "{} pages{}"),
+             in_late_memory(_late_ranks, 260)),
 )  # fmt: skip

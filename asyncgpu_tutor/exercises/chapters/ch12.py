@@ -74,12 +74,14 @@ def _join(row: tuple[int, ...], polls: int, late: int, pending: int) -> None:
     counted("the join was polled", polls, "time", max(row) + 1, "both get on in every poll")
 
 
-def _select(row: tuple[int, ...], polls: int, winner: int, _: int) -> None:
-    """It is ready with the earlier of the two, and says which."""
+def _select(row: tuple[int, ...], polls: int, winner: int, most: int) -> None:
+    """It is ready with the earlier of the two, says which, and leaves the other alone."""
     why = "the first that is ready ends it"
     counted("the select was polled", polls, "time", min(row) + 1, why)
     right = int(row[1] < row[0])
     must(winner == right, f"`winner` is {winner}, and {right} is right")
+    due = f"{count(polls, 'poll')} of the select polled the other future {count(most, 'time')}: once one is "
+    must(most <= polls, due + "ready, the other is never polled again")
 
 
 def check_warp(mine: Any, model: Any) -> None:
@@ -118,8 +120,12 @@ def _warp(mine: Any, _model: Any, warps: int) -> None:
 def check_oneshot(mine: Any, model: Any) -> None:
     """Messages arrive in every order of the blocks, and looking into an empty cell is no wait."""
     with case("a cell to which nobody has sent"):
-        (ready,) = _out("ONESHOT", mine, "empty", np.zeros(2, np.uint32), np.zeros(1, np.int32))
+        with agt.microscope() as seen:
+            (ready,) = _out("ONESHOT", mine, "empty", np.zeros(2, np.uint32), np.zeros(1, np.int32))
         must(not ready, "`poll` says READY")
+        due = "one call of `poll` looks again and again, and nothing is there: have it look once, and leave "
+        turns = sum(kernel.counts.loop_iterations for kernel in seen.kernels)
+        must(turns < 2, due + "the waiting to its caller")
     cases(_oneshot, [(1,), (3,)], "{:sender}")(mine, model)
 
 
@@ -210,7 +216,7 @@ def _door(mine: Any, _model: Any, blocks: int, threads: int) -> None:
 # the one before in another order, which nobody has learned by heart.
 KITCHENS = [
     (1, 4, 2),
-    (3, 1, 1, 1, 5, 5, 5),
+    (3, 1, 1, 1, 5, 0, 5),
     (12, 3, 9, 4, 6, 8, 2, 7, 5, 9, 4, 6, 8, 12, 30, 8, 25, 10, 40, 15, 20, 35, 9, 28, 46),
     (12, 4, 7, 5, 3, 9, 8, 4, 9, 2, 6, 6, 8, 9, 15, 20, 12, 35, 46, 8, 30, 40, 25, 28, 10),
 ]
@@ -225,7 +231,7 @@ def _kettle(_: tuple[int, ...], ready: int, turn: int, cup: int) -> float:
     return float(ready)
 
 
-FUTURES = [(4, 2, 5, 0, 3), (1, 7), (32, *(k % 5 for k in range(32))), (0,)]
+FUTURES = [(4, 2, 5, 0, 3), (1, 7), (32, *(k % 5 for k in range(32))), (0,), (2, 5000, 3)]
 TWO = "futures that are ready after {} and {} polls"
 EXERCISES = (
     Exercise("12-pot", "A pot for many", "POT",

@@ -248,7 +248,10 @@ def check_stack(mine: Any, model: Any) -> None:
         alone = call(next, orders.interleavings([_taking(mine, 3, back)], begun))
         tag, pushes = alone.memory["top"][1], len(back)
         due = f"3 swaps in `pop` and {pushes} in `push` take the tag from {MANY} to {tag}, and "
-        must(tag == MANY + 3 + pushes, f"{due}{MANY + 3 + pushes} is right: each of them raises it by one")
+        must(
+            tag == MANY + 3 + pushes,
+            f"{due}{MANY + 3 + pushes} is right: each of them raises it by one",
+        )
 
 
 def _stack(mine: Any, _model: Any, number: int, back: tuple[int, ...], _words: str) -> None:
@@ -369,7 +372,10 @@ GOAL_US = 250.0  # half of what one thread takes that does all of it
 def check_pipeline(mine: Any, model: Any) -> float:
     """One launch turns a file into another; the score is how long that takes."""
     kernel = as_kernel(mine, "PIPELINE")
-    took = cast(float, cases(_piped, [(500, 64), (700, 304), (1536, 64)], "a file of {} bytes, in pieces of {}")(kernel, model))
+    files = cases(
+        _piped, [(500, 64), (700, 304), (1536, 64)], "a file of {} bytes, in pieces of {}"
+    )
+    took = cast(float, files(kernel, model))
     for service in ("HOSTCALL_READ", "HOSTCALL_WRITE", NO_PACKET, ALL_ANSWERED):
         _spied(mine, service)
     due = f"the file is right, and takes {took:.0f} µs: get below {GOAL_US:.0f}"

@@ -106,7 +106,8 @@ def _fell(run: Observed, *_: int) -> float:
 
 
 TEXTS = [(b"banana", "a"), (b"a" * 40, "a"), (b"xyz" * 30, "a"), (b"-" * 31 + b"a", "a"),
-         (b"a man a plan a canal panama " * 8, "n"), (b"a man a plan a canal panama " * 12, "p", 256)]  # fmt: skip
+         (b"a man a plan a canal panama " * 8, "n"),
+         (b"a man a plan a canal panama " * 12, "p", 256)]  # fmt: skip
 EXERCISES = (
     Exercise("14-darts", "Ask for all, wait once", "total",
              runs(_thrown, _darts, [(32, 64, 1, 7), (100,), (5,) * 21], "{n:player}")),

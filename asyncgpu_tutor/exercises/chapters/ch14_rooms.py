@@ -127,7 +127,8 @@ WORDS = [(1, 0, ""), (40, 0, ", where the largest score changes on the way"),
          (33, 8, ", each of which counts for more than those before it"),
          (70, -3, ", of which the first counts for most")]  # fmt: skip
 SEARCHES = [(3, 2, -1, ""), (1, 1, -1, ""), (4, 3, -1, " and a warp that is late to read them"),
-            (4, 2, 2, ", one of which the host refuses"), (9, 16, -1, "")]  # fmt: skip
+            (4, 2, 2, ", one of which the host refuses"), (3, 2, 0, ", the first of which the host refuses"),
+            (3, 2, 2, ", the last of which the host refuses"), (9, 16, -1, "")]  # fmt: skip
 EXERCISES = (
     Exercise("14-mix", "Correct it, and go on", "FLASH", cases(_flash, WORDS, "{0:word}{2}")),
     Exercise("14-search", "Read while you compare", "SEARCH",

@@ -6,7 +6,6 @@ import json
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cache
 from itertools import product
 from pathlib import Path
 
@@ -36,6 +35,7 @@ SHAPES: Mapping[str, tuple[tuple[str, ...], Outcome]] = {
     "independent reads": (("Wx", "Wy", "Rx F Ry", "Ry F Rx"), (1, 0, 1, 0)),
 }
 STEP = 16  # words from one run's x to the next one's, so that they share no sector
+# For each GPU on which tests were recorded, its name, and how often each test had each outcome.
 _RECORDED = Path(__file__).resolve().parents[1] / "data" / "litmus.json"
 _HEAD = """extern "C" __global__ void litmus(
     unsigned int* x, unsigned int* y, unsigned int* gate, unsigned int* out, unsigned int rounds)
@@ -69,13 +69,11 @@ def source(shape: str, fence: str, kind: str, blocks: bool) -> str:
                 kept += f"            out[{len(weak)} * run + {count}] = r{count};\n"
                 count += 1
         text += f"{kept}        }}\n"
-    numbers = (
-        ("blockIdx.x % {0}", "blockIdx.x / {0}") if blocks else ("threadIdx.x / 32", "blockIdx.x")
-    )
-    role, group = (number.format(len(threads)) for number in numbers)
-    return (
-        f"{_HEAD.format(role=role, group=group, roles=len(threads), step=STEP)}{text}    }}\n}}\n"
-    )
+    roles, role, group = len(threads), "threadIdx.x / 32", "blockIdx.x"
+    if blocks:
+        role, group = f"blockIdx.x % {roles}", f"blockIdx.x / {roles}"
+    head = _HEAD.format(role=role, group=group, roles=roles, step=STEP)
+    return f"{head}{text}    }}\n}}\n"
 
 
 def allowed(shape: str, fence: str, kind: str, blocks: bool) -> list[Outcome]:
@@ -113,11 +111,9 @@ class Litmus:
         lines = [f"| loads | allowed | simulated |{gpu}", f"|---|---|---|{'---|' if gpu else ''}"]
         for outcome in product((0, 1), repeat=len(self.allowed[0])):
             may = "yes" if outcome in self.allowed else "**no**"
-            line = f"| {' '.join(map(str, outcome))} | {may} | {self.seen.get(outcome, 0):,} |"
-            lines.append(
-                line
-                + (f" {self.recorded.get(outcome, 0):,} |" if self.recorded is not None else "")
-            )
+            more = "" if self.recorded is None else f" {self.recorded.get(outcome, 0):,} |"
+            loads, seen = " ".join(map(str, outcome)), self.seen.get(outcome, 0)
+            lines.append(f"| {loads} | {may} | {seen:,} |{more}")
         return "\n".join(lines)
 
     _repr_markdown_ = __str__
@@ -165,15 +161,8 @@ def litmus(
             out = kernel(*words, 1, grid=grid, block=block).last().to_host().sync()
             seen[tuple(int(value) for value in out)] += 1
     name = f"{shape}, {fence}, {kind}, {'blocks' if blocks else 'one block'}"
-    where, known = next(
-        ((at, tests[name]) for at, tests in _recorded() if name in tests), ("", None)
-    )
+    recorded = json.loads(_RECORDED.read_text(encoding="utf-8"))
+    found = ((one["device"], one["tests"][name]) for one in recorded if name in one["tests"])
+    where, known = next(found, ("", None))
     counts = None if known is None else {tuple(map(int, key)): n for key, n in known.items()}
     return Litmus(text, allowed(shape, fence, kind, blocks), seen, counts, where)
-
-
-@cache
-def _recorded() -> list[tuple[str, Mapping[str, Mapping[str, int]]]]:
-    """For each GPU on which tests were recorded, its name, and how often each test had each outcome."""
-    found = json.loads(_RECORDED.read_text(encoding="utf-8"))
-    return [(one["device"], one["tests"]) for one in found]

@@ -91,8 +91,7 @@ class Exploration:
         return ", ".join(f"{n} = {v}" for n, v in zip(self.parameters, values, strict=True))
 
     # ------------------------------------------------------------------ pictures
-    def _timelines(self, which: Iterable[_Values]) -> Timeline:
-        chosen = list(which)
+    def _timelines(self, chosen: list[_Values]) -> Timeline:
         made = compare_timelines([self.traces[v] for v in chosen], [self._told(v) for v in chosen])
         for panel in made.panels:  # one scale for all, also for those that are not shown
             panel.layout.begin, panel.layout.end = 0.0, max(self.makespans.values()) or 1.0

@@ -24,10 +24,9 @@ from asyncgpu_tutor.errors import UsageError
 DOMAIN = "asyncgpu_tutor"  # profilers show and filter our ranges by it
 
 _VARIABLE = "ASYNCGPU_NVTX"
-_OLDEST = "0.2.12"  # the first nvtx whose domains have push_range and start_range
 
 
-# An `nvtx.Domain` (0.2.12 or later, which has no types), or a stand-in for one. These methods are called:
+# An `nvtx.Domain`, which has no types, or a stand-in for one. These methods are called:
 # get_event_attributes(message=), push_range(attributes), pop_range(), start_range(attributes) and
 # end_range(number).
 Domain: TypeAlias = Any
@@ -41,7 +40,7 @@ def enable() -> None:
     Raises
     ------
     UsageError
-        If the package ``nvtx`` is missing or too old.
+        If the package ``nvtx`` is missing.
     """
     global current_domain  # noqa: PLW0603 - the switch is one for the process, as NVTX itself is
     try:
@@ -49,15 +48,9 @@ def enable() -> None:
     except ImportError:
         raise UsageError(
             "NVTX ranges need the package nvtx, which is not installed: "
-            f"pip install 'nvtx>={_OLDEST}'. It has wheels for Linux and 64-bit Windows."
+            "pip install 'nvtx>=0.2.12'. It has wheels for Linux and 64-bit Windows."
         ) from None
-    domain = nvtx.get_domain(DOMAIN) if hasattr(nvtx, "get_domain") else None
-    if not hasattr(domain, "push_range"):
-        raise UsageError(
-            "the installed nvtx is too old for NVTX ranges: "
-            f"pip install --upgrade 'nvtx>={_OLDEST}'"
-        )
-    current_domain = domain
+    current_domain = nvtx.get_domain(DOMAIN)
 
 
 def disable() -> None:

@@ -250,3 +250,37 @@ async def feed(n, prepare, process, use):
     finally:
         for _, task in waiting:
             task.cancel()
+
+
+# %% id=06-as-completed
+async def as_they_come(ops, use):
+    """The set of those that are done has no order, and it needs none: they are there in the same turn."""
+    left = {agt.spawn(op) for op in ops}
+    while left:
+        done, left = await asyncio.wait(left, return_when=asyncio.FIRST_COMPLETED)
+        for task in done:
+            use(task.result())
+
+
+# %% id=06-as-completed
+async def as_they_come(ops, use):
+    """Of those that are there in the same turn, the last in the list comes first."""
+    tasks = [agt.spawn(op) for op in ops]
+    left = set(tasks)
+    while left:
+        done, left = await asyncio.wait(left, return_when=asyncio.FIRST_COMPLETED)
+        for task in reversed(tasks):
+            if task in done:
+                use(task.result())
+
+
+# %% id=06-as-completed
+async def as_they_come(ops, use):
+    """Each uses its own result, in a group, out of which an error comes in a group."""
+
+    async def one(op):
+        use(await op)
+
+    async with asyncio.TaskGroup() as group:
+        for op in ops:
+            group.create_task(one(op))

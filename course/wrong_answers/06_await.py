@@ -350,7 +350,7 @@ async def as_they_come(ops, use):
         use(await op)
 
 
-# %% id=06-as-completed cause="you used the first result only when all were done"
+# %% id=06-as-completed cause="µs before you used it"
 async def as_they_come(ops, use):
     done = []
 
@@ -940,7 +940,7 @@ async def run_limited(ops, limit):
     return await asyncio.gather(*[run(op) for op in ops])
 
 
-# %% id=06-three-arms cause="`reports` should return a list of 5, one for each in order, and returned one of 4"
+# %% id=06-three-arms cause="`reports` should return a list of 9, one for each in order, and returned one of 4"
 async def reports(ops):
     async def report(op):
         try:
@@ -969,7 +969,7 @@ async def pipeline(n, prepare, process):
     return results
 
 
-# %% id=06-feed cause="the error doesn't come out of your function"
+# %% id=06-feed cause="`use` raised an error, and it didn't come out"
 async def feed(n, prepare, process, use):
     waiting = []
     for i in range(n):
@@ -995,3 +995,166 @@ async def at_most(op, us):
     finally:
         task.cancel()
         clock.cancel()
+
+
+# %% id=06-as-completed cause="µs before you used it"
+async def as_they_come(ops, use):
+    async def one(op):
+        r = await op
+        await agt.sleep(200)
+        use(r)
+
+    await asyncio.gather(*[one(op) for op in ops])
+
+
+# %% id=06-as-completed cause="µs before you used it"
+async def as_they_come(ops, use):
+    left = [agt.spawn(op) for op in ops]
+    while left:
+        for task in [t for t in left if t.done()]:
+            left.remove(task)
+            use(task.result())
+        await agt.sleep(100)
+
+
+# %% id=06-as-completed cause="it didn't come out of your function"
+async def as_they_come(ops, use):
+    tasks = [agt.spawn(op) for op in ops]
+    for task in tasks:
+        task.add_done_callback(lambda t: use(t.result()))
+    await asyncio.gather(*tasks)
+
+
+# %% id=06-cancel cause="with at most 900 µs for 4000000 elements, a NumPy array should come out, and not None"
+async def at_most(op, us):
+    task = agt.spawn(op)
+    clock = asyncio.create_task(agt.sleep(us))
+    try:
+        await asyncio.wait([task, clock], return_when=asyncio.FIRST_COMPLETED)
+        return (task.result() if np.any(task.result()) else None) if task.done() else None
+    finally:
+        task.cancel()
+        clock.cancel()
+
+
+# %% id=06-cancel cause="the operation failed, and 1 task of yours went on waiting"
+async def at_most(op, us):
+    task = agt.spawn(op)
+    clock = asyncio.create_task(agt.sleep(us))
+    failed = False
+    try:
+        await asyncio.wait([task, clock], return_when=asyncio.FIRST_COMPLETED)
+        failed = task.done() and not task.cancelled() and task.exception()
+        return task.result() if task.done() else None
+    finally:
+        task.cancel()
+        if not failed:
+            clock.cancel()
+
+
+# %% id=06-cancel cause="the time was up, and you went on waiting for 100 µs"
+async def at_most(op, us):
+    task = agt.spawn(op)
+    clock = asyncio.create_task(agt.sleep(us + 100))
+    try:
+        await asyncio.wait([task, clock], return_when=asyncio.FIRST_COMPLETED)
+        return task.result() if task.done() else None
+    finally:
+        task.cancel()
+        clock.cancel()
+
+
+# %% id=06-cancel cause="with at most 200000 µs for 64 elements, the host waited 1 time"
+async def at_most(op, us):
+    if us > 100_000:
+        return op.sync()
+    task = agt.spawn(op)
+    clock = asyncio.create_task(agt.sleep(us))
+    try:
+        await asyncio.wait([task, clock], return_when=asyncio.FIRST_COMPLETED)
+        return task.result() if task.done() else None
+    finally:
+        task.cancel()
+        clock.cancel()
+
+
+# %% id=06-feed cause="`use` raised an error, and it didn't come out of your function"
+async def feed(n, prepare, process, use):
+    flying = []
+    for i in range(n):
+        x = prepare(i)
+        result = await flying.pop(0) if len(flying) == 2 else None
+        flying.append(agt.spawn(process(x)))
+        await asyncio.sleep(0)
+        if result is not None:
+            try:
+                use(result)
+            except Exception:
+                pass
+    for task in flying:
+        use(await task)
+
+
+# %% id=06-feed cause="with a single batch, batch 1 was prepared"
+async def feed(n, prepare, process, use):
+    first = agt.spawn(process(prepare(0)))
+    await asyncio.sleep(0)
+    second = agt.spawn(process(prepare(1)))
+    await asyncio.sleep(0)
+    for i in range(2, n):
+        x = prepare(i)
+        result = await first
+        first, second = second, agt.spawn(process(x))
+        await asyncio.sleep(0)
+        use(result)
+    use(await first)
+    use(await second)
+
+
+# %% id=06-prepare cause="element 0 is 1.33301, and should be 1.33333"
+async def pipeline(n, prepare, process):
+    results = []
+    x = prepare(0)
+    for i in range(n):
+        task = agt.spawn(process(x))
+        await asyncio.sleep(0)
+        if i + 1 < n:
+            x = prepare(i + 1)
+        results.append((await task).astype(np.float16))
+    return results
+
+
+# %% id=06-three-arms cause="should be ('done', None), and is ('program', None)"
+async def reports(ops):
+    def report(outcome):
+        if isinstance(outcome, agt.DeviceError):
+            return "device", outcome
+        if not isinstance(outcome, np.ndarray):
+            return "program", outcome
+        return "done", outcome
+
+    return [report(o) for o in await asyncio.gather(*ops, return_exceptions=True)]
+
+
+# %% id=06-three-arms cause="should be ('done', None), and is ('program', None)"
+async def reports(ops):
+    def report(outcome):
+        if isinstance(outcome, agt.DeviceError):
+            return "device", outcome
+        if isinstance(outcome, BaseException):
+            return "program", outcome
+        return ("done", outcome) if outcome is not None else ("program", None)
+
+    return [report(o) for o in await asyncio.gather(*ops, return_exceptions=True)]
+
+
+# %% id=06-three-arms cause="should be ('device', DeviceError('no luck')), and is ('program', "
+async def reports(ops):
+    def report(outcome):
+        if isinstance(outcome, agt.errors.OutOfBoundsError):
+            return "device", outcome
+        if isinstance(outcome, BaseException):
+            return "program", outcome
+        return "done", outcome
+
+    return [report(o) for o in await asyncio.gather(*ops, return_exceptions=True)]

@@ -132,7 +132,7 @@ def test_a_wrong_answer_is_told_of_the_data_of_other_cells_that_it_uses() -> Non
 
     said = check("01-grid", written(text, **others)).text
 
-    assert "It uses `size` and `stream` from another cell." in said
+    assert "It uses `size` and `stream` from outside." in said
     assert "LIMIT" not in said
     assert "helper" not in said
 

@@ -20,10 +20,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     told = "what to profile, such as -- python my.py; without it, the MLP of the course at dim 256"
     add("command", nargs="*", metavar="-- COMMAND", help=told)
-    told = (
-        "profile nothing: read an export (.sqlite), a report (.nsys-rep), or a trace of PyTorch's "
-    )
-    told += "profiler, of Chrome (.json, .json.gz) or of this package (.json)"
+    told = "profile nothing: read an export (.sqlite), a report (.nsys-rep), or a trace of "
+    told += "PyTorch's profiler, of Chrome (.json, .json.gz) or of this package (.json)"
     add("--from", dest="source", type=Path, metavar="FILE", help=told)
     told = "write the trace here, as trace.json and for https://ui.perfetto.dev (without it: into profile/ "
     told += "if a program is run, nowhere if a file is read)"

@@ -18,9 +18,8 @@ PARTS = ("notebooks", "solutions", "docs")
 FIRST_PAGE = "notebooks/00_start_here.ipynb"
 # A learner's work leaves these behind where somebody has worked in the pages themselves.
 NOT_OURS = ("progress*.json", ".*", "__pycache__")
-AS_BROUGHT = (
-    ".course-as-brought.json"  # by page its digest, which tells work from a page of last year
-)
+# By page its digest, which tells work from a page of last year.
+AS_BROUGHT = ".course-as-brought.json"
 MY_WORK = "my-work"
 
 PACKAGE = Path(__file__).resolve().parents[2]

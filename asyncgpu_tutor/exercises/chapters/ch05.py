@@ -179,8 +179,7 @@ SMS = "the SMs, which the kernels fill, are the highest wall"
 LONGEST = "the longest job is the highest wall"
 
 
-def _copies(up: int, down: int) -> list[agt.DeviceOp[Any]]:
-    size = 1_000_000
+def _copies(up: int, down: int, size: int = 1_000_000) -> list[agt.DeviceOp[Any]]:
     source = agt.pin(np.ones(size, np.float32))
     uploads: list[agt.DeviceOp[Any]] = [agt.h2d(source) for _ in range(up)]
     return uploads + [agt.d2h(agt.zeros(size).sync()) for _ in range(down)]
@@ -208,6 +207,7 @@ def _pieces(steps: Sequence[int], alone: int) -> list[agt.DeviceOp[Any]]:
 # In words, what limits each program, and a function that makes its operations.
 PROGRAMS: list[tuple[str, str, Callable[[], list[agt.DeviceOp[Any]]]]] = [
     ("many small kernels", HOST, lambda: _relus(64, 64, 10)),
+    ("small uploads", HOST, lambda: _copies(10, 0, 64)),
     ("uploads", ENGINE, lambda: _copies(4, 0)),
     ("downloads, and one upload", ENGINE, lambda: _copies(1, 3)),
     ("kernels that fill the device", SMS, lambda: _relus(150_000, 1, 4)),

@@ -43,9 +43,9 @@ _START = 10.0
 # What takes longer, in us, waits for something that is not in the file, such as another process's collective.
 _STARTED = 200.0
 
-# Of an H200: 132 SMs with 2048 threads each (CUDA C++ Programming Guide, "Technical specifications per
-# compute capability"). Taken where a trace does not say how many threads its device runs at once.
-THREADS = 132 * 2048
+# Threads: 132 SMs with 2048 each (CUDA C++ Programming Guide, "Technical specifications per compute
+# capability").
+_H200 = 132 * 2048
 
 # What is in the names of their kernels.
 _LIBRARIES = {"at::": "PyTorch", "cupy_": "CuPy"}
@@ -218,8 +218,13 @@ def fill_of(span: Span, trace: Trace) -> float:
     lists = (cast(list[object], size) for size in sizes if isinstance(size, list | tuple))
     parts = [part for size in lists for part in size]
     threads = math.prod(part for part in parts if isinstance(part, int)) if parts else 0
-    slots = trace.about.get("threads_at_once")
-    return min(threads / (slots if isinstance(slots, int) and slots > 0 else THREADS), 1.0)
+    return min(threads / threads_at_once(trace), 1.0)
+
+
+def threads_at_once(trace: Trace) -> int:
+    """How many threads its device runs at once: those of an H200 where the trace does not say."""
+    told = trace.about.get("threads_at_once")
+    return told if isinstance(told, int) and told > 0 else _H200
 
 
 def idle_of_streams(seen: Evidence) -> list[Idle]:

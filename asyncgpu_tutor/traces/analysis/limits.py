@@ -11,7 +11,7 @@ from statistics import median
 from typing import cast
 
 from asyncgpu_tutor.traces.analysis.finding import Finding
-from asyncgpu_tutor.traces.analysis.idle import CAUSE_WORDS, THREADS, Evidence, Idle
+from asyncgpu_tutor.traces.analysis.idle import CAUSE_WORDS, Evidence, Idle, threads_at_once
 from asyncgpu_tutor.traces.spans import Span
 from asyncgpu_tutor.traces.spans.intervals import common, length, minus, union
 from asyncgpu_tutor.traces.spans.notebook_output import NAME, cut
@@ -200,11 +200,7 @@ def _low_utilisation(seen: Evidence) -> Iterable[Finding]:
 
 def _filled(kernel: Span, seen: Evidence) -> float:
     """The part of the device that is in use: of its threads, or of its multiprocessors if that is more."""
-    slots = seen.trace.about.get("threads_at_once")
-    grid, places = (
-        kernel.detail.get("grid"),
-        slots if isinstance(slots, int) and slots > 0 else THREADS,
-    )
+    grid, places = kernel.detail.get("grid"), threads_at_once(seen.trace)
     blocks = math.prod(n for n in cast(list[object], grid) if isinstance(n, int)) if grid else 0
     return max(seen.fills[kernel.id], min(blocks * _BLOCKS / places, 1.0))
 
@@ -260,11 +256,9 @@ def ranks(trace: Trace) -> dict[str, list[tuple[Span, Span]]]:
         for together in zip(*lines.values(), strict=True):
             last = max(together, key=attrgetter("start"))
             if last.start <= min(span.end for span in together):
-                for span in together:
+                for span in (span for span in together if span is not last):
                     found.setdefault(span.device, []).append((span, last))
-    return {
-        name: [pair for pair in pairs if pair[0] is not pair[1]] for name, pairs in found.items()
-    }
+    return found
 
 
 def _start_of_cuda(seen: Evidence) -> Iterable[Finding]:

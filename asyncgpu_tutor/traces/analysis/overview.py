@@ -89,11 +89,8 @@ class Analysis:
         )
 
     def _repr_html_(self) -> str:
-        told = (
-            self.table()._repr_html_()
-            if self.trace.device_spans
-            else f"<p>{escape(page.NOTHING)}</p>"
-        )
+        nothing = f"<p>{escape(page.NOTHING)}</p>"
+        told = self.table()._repr_html_() if self.trace.device_spans else nothing
         return told + self.plot()._repr_html_()
 
     @uncollected()
@@ -105,9 +102,8 @@ class Analysis:
             return page.Lines("\n\n".join((told, *reports)))
         title = f"Analysis of {self.trace.device or 'trace'} ({clock_words(self.trace.clock)}), us"
         if not self.trace.device_spans:
-            return page.Lines(
-                f"{title}\nNo device work was recorded.{page.warnings_of(self.trace.about)}"
-            )
+            said = page.warnings_of(self.trace.about)
+            return page.Lines(f"{title}\nNo device work was recorded.{said}")
         return page.Lines("\n\n".join((title, *("\n".join(part) for part in self._parts()))))
 
     def plot(self) -> Timeline:
@@ -208,13 +204,6 @@ def analyse(trace: Trace) -> Analysis:
 
 
 def _of_one(seen: pauses.Evidence) -> Analysis:
-    return Analysis(
-        seen.trace,
-        seen.metrics,
-        tuple(pauses.idle_of_streams(seen)),
-        tuple(seen.idle),
-        tuple(findings(seen)),
-        seen.host_late,
-        {},
-        seen,
-    )
+    streams, idle = tuple(pauses.idle_of_streams(seen)), tuple(seen.idle)
+    found = tuple(findings(seen))
+    return Analysis(seen.trace, seen.metrics, streams, idle, found, seen.host_late, {}, seen)

@@ -333,12 +333,9 @@ def _ranges(database: Database, texts: Mapping[int, str]) -> list[Range]:
     for number, row in enumerate(rows):
         if row["eventType"] in {_PUSH_POP, _START_END}:
             text = _name(row["text"] if row["text"] is not None else row["textId"], texts)
-            about = (
-                *_times(row, text, last),
-                _int(row, "globalTid", 0),
-                row["eventType"] == _PUSH_POP,
-            )
-            found.append(Range(number, text, domains.get(row["domainId"], ""), *about))
+            (start, end), thread = _times(row, text, last), _int(row, "globalTid", 0)
+            domain, nested = domains.get(row["domainId"], ""), row["eventType"] == _PUSH_POP
+            found.append(Range(number, text, domain, start, end, thread, nested))
     return found
 
 

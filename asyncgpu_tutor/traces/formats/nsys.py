@@ -147,10 +147,8 @@ class _Builder:
             self._around(found.thread, found.start)
             self._open.setdefault(found.thread, []).append(found)
         detail: dict[str, object] = {"domain": found.domain} if found.domain else {}
-        detail |= {
-            "nested": found.nested,
-            **(self._of_thread(found.thread) if found.nested else {}),
-        }
+        if found.nested:
+            detail |= self._of_thread(found.thread)
         draft = self._log(0).draft("range", found.text, None, op=op, label=label, detail=detail)
         self._finish(0, draft, found.start, found.end)
 

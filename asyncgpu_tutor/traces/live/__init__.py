@@ -31,16 +31,11 @@ def show(view: Callable[[], Mapping[str, Any]], *, html: str, text: str) -> dict
     ipython = sys.modules.get("IPython")
     shell = ipython.get_ipython() if ipython else None
     wanted = os.environ.get("ASYNCGPU_LIVE", "1")
-    if (
-        wanted == "page"
-        and len(data := json.dumps(view()).replace("<", "\\u003c")) < _MOST_ON_A_PAGE
-    ):
+    data = json.dumps(view()).replace("<", "\\u003c") if wanted == "page" else ""
+    if 0 < len(data) < _MOST_ON_A_PAGE:
         data = f'<script type="application/json">{data}</script>'
         return {**still, "text/html": f'<div class="agt-on-page">{html}{data}</div>'}
-    if wanted != "1" or getattr(shell, "kernel", None) is None:
-        return still
-    make = _widget()
-    if make is None:
+    if wanted != "1" or getattr(shell, "kernel", None) is None or (make := _widget()) is None:
         return still
     shown = make(view=view())._repr_mimebundle_()
     # IPython takes data, or data and metadata.

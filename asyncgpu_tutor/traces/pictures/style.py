@@ -10,7 +10,6 @@ from pathlib import Path
 from asyncgpu_tutor.traces.spans import SpanKind
 
 INK = "#222222"  # lines, and text that counts
-QUIET = "#666666"  # text that need not be seen first
 
 # Okabe and Ito's palette (Color Universal Design, 2008): eight colours that people with any of the
 # common forms of colour-blindness can tell apart.

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from asyncgpu_tutor.traces.trace import Trace
 
 _XML = '<?xml version="1.0" encoding="utf-8"?>\n'
-_PIXELS = 76  # to an inch of `width`
+_WIDTH = 760  # pixels
 _MOST_LIVE = 8000  # spans that a browser redraws while one drags
 
 
@@ -38,7 +38,6 @@ class Timeline:
     """
 
     panels: tuple[Panel, ...]
-    width: float = 10.0
     lesson: str = ""
 
     def __repr__(self) -> str:
@@ -53,14 +52,14 @@ class Timeline:
 
     def svg(self) -> str:
         """The still picture: it stands alone, and is light or dark as the page is."""
-        return svg.draw(self.panels, self.words, width=round(self.width * _PIXELS))
+        return svg.draw(self.panels, self.words, width=_WIDTH)
 
     def figure(self) -> Figure:
         """The same picture as a figure of matplotlib, to be drawn on or saved; its units are pixels."""
         # Only now, because matplotlib is slow to import.
         from asyncgpu_tutor.traces.pictures import bitmap
 
-        return bitmap.figure(scene(self.panels, width=round(self.width * _PIXELS)))
+        return bitmap.figure(scene(self.panels, width=_WIDTH))
 
     def save(self, path: str | Path, **options: Any) -> None:
         """Write it to a file: ``.svg``, or, with `options` for its `savefig`, what matplotlib knows."""
@@ -130,7 +129,7 @@ def plot(
     made = _panel(trace, "Timeline" if title is None else title, lanes, highlight, whole)
     if whole and made.layout.begin > 0:
         made.layout.begin, made.layout.still = 0.0, made.layout.begin
-    return Timeline((made,), lesson=lesson)
+    return Timeline((made,), lesson)
 
 
 def compare_timelines(
@@ -139,7 +138,6 @@ def compare_timelines(
     *,
     lanes: Collection[Group] = ("host", "streams"),
     highlight: Sequence[Spans | None] | None = None,
-    width: float = 10.0,
     lesson: str = "",
     together: bool = False,
 ) -> Timeline:
@@ -155,8 +153,6 @@ def compare_timelines(
         What stands out in each trace, as for `plot`; None where nothing does.
     lanes, lesson
         As for `plot`.
-    width : float
-        In inches of matplotlib, each of them 76 pixels.
     together : bool
         Let the device's first work be at 0 in each of them; what the host did before is at negative times.
 
@@ -183,7 +179,7 @@ def compare_timelines(
     end = max(panel.layout.end for panel in panels)
     for panel in panels:
         panel.layout.begin, panel.layout.end = begin, end
-    return Timeline(tuple(panels), width, lesson)
+    return Timeline(tuple(panels), lesson)
 
 
 def _from_first_work(trace: Trace) -> Trace:

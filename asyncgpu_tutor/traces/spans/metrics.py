@@ -9,11 +9,10 @@ from functools import cached_property
 from itertools import zip_longest
 
 from asyncgpu_tutor.traces.spans.intervals import Interval, common, gaps, histogram, length, union
+from asyncgpu_tutor.traces.spans.lanes import StreamKey
 from asyncgpu_tutor.traces.spans.path import Step, critical_path
 from asyncgpu_tutor.traces.spans.span import DEVICE_KINDS, Span, SpanKind
 from asyncgpu_tutor.traces.spans.vocabulary import ENGINE_OF, ENGINES, Engine
-
-_StreamKey = tuple[str, int]  # device, stream
 
 # Ranges are left out, because calls, waits and work happen within them and would count twice.
 _HOST_KINDS: tuple[SpanKind, ...] = ("call", "wait", "work")
@@ -48,10 +47,10 @@ class Metrics:
 
     makespan: float
     device_makespan: float
-    stream_busy: Mapping[_StreamKey, float]
+    stream_busy: Mapping[StreamKey, float]
     engine_busy: Mapping[tuple[str, Engine], float]
     host: Mapping[SpanKind, float]
-    gaps: Mapping[_StreamKey, tuple[Interval, ...]]
+    gaps: Mapping[StreamKey, tuple[Interval, ...]]
     concurrency: tuple[float, ...]
     _spans: list[Span] = field(repr=False, compare=False)
 
@@ -105,7 +104,7 @@ def measure(trace: Iterable[Span], windows: Sequence[Interval] = ()) -> Metrics:
     and the makespans are sums.
     """
     spans = list(trace)
-    streams: dict[_StreamKey, list[Interval]] = {}
+    streams: dict[StreamKey, list[Interval]] = {}
     engines: dict[tuple[str, Engine], list[Interval]] = {}
     host: dict[SpanKind, list[Interval]] = {kind: [] for kind in _HOST_KINDS}
     work: dict[str, list[Interval]] = {}

@@ -44,11 +44,8 @@ def cut(text: str, width: int) -> str:
 def warnings_of(about: Mapping[str, object]) -> str:
     """The sentences in which a profiler itself says why it saw little, where a file has any."""
     said = about.get("warnings")
-    told = (
-        [cut(str(line), 300) for line in cast("list[object]", said)]
-        if isinstance(said, list)
-        else []
-    )
+    lines = cast("list[object]", said) if isinstance(said, list) else ()
+    told = [cut(str(line), 300) for line in lines]
     return f" The profiler says: {' '.join(told)}" if told else ""
 
 

@@ -1242,7 +1242,7 @@ __global__ void ahead(unsigned long long* mail, unsigned long long* stack, int p
 """
 
 
-# %% id=13b-both cause="with [3, 2] refused, `out[0]` is -2005, and -1003 or -1002 is right"
+# %% id=13b-both cause="`out[0]` is -2005, and -1003 or -1002 is right"
 BOTH = r"""
 #include "hostcall_async.cuh"
 __global__ void both(unsigned long long* mail, unsigned long long* stack, int a, int b, long long* out)
@@ -1455,7 +1455,7 @@ __global__ void ahead(unsigned long long* mail, unsigned long long* stack, int p
 """
 
 
-# %% id=13b-challenge cause="with piece 0 of 5 refused, `*out` is 18.66"
+# %% id=13b-challenge cause="with piece 0 refused, `*out` is 18.66"
 AHEAD = r"""
 #include "hostcall_async.cuh"
 __device__ float work(float x)
@@ -1490,7 +1490,7 @@ __global__ void ahead(unsigned long long* mail, unsigned long long* stack, int p
 """
 
 
-# %% id=13b-challenge cause="with piece 4 of 5 refused, `*out` is 18.66"
+# %% id=13b-challenge cause="with piece 4 refused, `*out` is 18.66"
 AHEAD = r"""
 #include "hostcall_async.cuh"
 __device__ float work(float x)

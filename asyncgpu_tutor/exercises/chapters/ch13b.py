@@ -236,7 +236,7 @@ def check_ahead(mine: Any, model: Any) -> float:
             due = f"a piece that comes at once took {took:.0f} µs, and over {WORK_US:.0f} with the work given"
             must(pieces > 1 or took >= WORK_US, due + ": leave `work` as it is, and read ahead")
     for refused in 3, 0, 4:
-        with case(f"piece {refused} of 5 refused"):
+        with case(f"piece {refused} refused"):
             out, office = agt.pin(np.full(1, 99, np.float32)), _Office(lambda _: 50.0, [refused])
             office.run(kernel, 5, agt.mapped(out))
             must(

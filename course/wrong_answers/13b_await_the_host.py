@@ -1379,16 +1379,11 @@ FIRST = r"""
 __global__ void first(unsigned long long* mail, unsigned long long* stack, int a, int b, long long* out)
 {
     Hostcalls host = hostcalls(mail, stack);
-    Ask x = ask(host, 16, a, 0, 0), y = ask(host, 16, b, 0, 0);
-    long long until = clock64() + 200000, said = -1;
-    while (clock64() < until) {
-        if (x.poll() == READY) { said = x.answer; break; }
-        if (y.poll() == READY) { said = y.answer; break; }
-        __nanosleep(100);
-    }
-    x.drop();
-    y.drop();
-    *out = said;
+    auto race = select(select(ask(host, 16, a, 0, 0), ask(host, 16, b, 0, 0)), Timer{0x7fffffff});
+    while (race.poll() == PENDING && clock64() < 200000) { }
+    if (race.winner < 0) { race.drop(); race.winner = 1; }
+    if (race.winner == 1) *out = -1;
+    else *out = race.a.winner == 0 ? race.a.a.answer : race.a.b.answer;
 }
 """
 

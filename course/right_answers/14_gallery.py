@@ -239,3 +239,64 @@ extern "C" __global__ void grep(
     if (yes) places[slot + __popc(votes & ((1u << lane) - 1))] = i;
 }
 """
+
+
+# %% id=14-queue
+QUEUE = r"""
+__device__ void put(Queue queue, int item)
+{
+    atomicAdd(queue.open, 1);
+    unsigned int slot = atomicAdd(queue.tail, 1);
+    __threadfence();
+    queue.items[slot] = item;
+}
+
+__device__ int take(Queue queue)
+{
+    unsigned int slot = atomicAdd(queue.head, 1);
+    unsigned int looks = 0;
+    while (queue.items[slot] < 0) {
+        if (atomicAdd(queue.open, 0) == 0) return -1;
+        if (++looks > 10000000) __trap();
+    }
+    __threadfence();
+    return queue.items[slot];
+}
+
+__device__ void done(Queue queue)
+{
+    __threadfence();
+    atomicSub(queue.open, 1);
+}
+"""
+
+
+# %% id=14-queue
+QUEUE = r"""
+__device__ void put(Queue queue, int item)
+{
+    atomicAdd(queue.open, 1);
+    unsigned int slot = atomicAdd(queue.tail, 1);
+    __threadfence();
+    queue.items[slot] = item;
+}
+
+__device__ int take(Queue queue)
+{
+    unsigned int slot = atomicAdd(queue.head, 1);
+    unsigned int looks = 0;
+    while (queue.items[slot] < 0) {
+        if (*(volatile unsigned int*)queue.open == 0) return -1;
+        if (++looks > 10000000) __trap();
+        __nanosleep(100);
+    }
+    __threadfence();
+    return queue.items[slot];
+}
+
+__device__ void done(Queue queue)
+{
+    __threadfence();
+    atomicSub(queue.open, 1);
+}
+"""

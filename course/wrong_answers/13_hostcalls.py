@@ -809,7 +809,7 @@ __global__ void pipeline(unsigned long long* mail, unsigned long long* stack, in
 """
 
 
-# %% id=13-ask cause="here the host takes its time, which the kernel should give it: up to a million turns"
+# %% id=13-ask cause="go on when the flag is 2, and wait for that up to a million turns"
 ASK = r"""
 __global__ void ask(volatile unsigned* mail, int n, unsigned* out)
 {
@@ -829,7 +829,7 @@ __global__ void ask(volatile unsigned* mail, int n, unsigned* out)
 """
 
 
-# %% id=13-ask cause="here the host takes its time, which the kernel should give it: up to a million turns"
+# %% id=13-ask cause="go on when the flag is 2, and wait for that up to a million turns"
 ASK = r"""
 __global__ void ask(volatile unsigned* mail, int n, unsigned* out)
 {
@@ -1151,7 +1151,7 @@ __global__ void pipeline(unsigned long long* mail, unsigned long long* stack, in
 """
 
 
-# %% id=13-stack cause="change the tag by 3, and 4 is right"
+# %% id=13-stack cause="to 2147483651, and 2147483652 is right"
 class FreeStack:
     """A stack whose top counts who takes, and nobody who puts back."""
 
@@ -1177,7 +1177,7 @@ class FreeStack:
                 return
 
 
-# %% id=13-stack cause="change the tag by 0, and 3 is right"
+# %% id=13-stack cause="to 2147483648, and 2147483651 is right"
 class TagOfPops:
     start = (0, 0)
     pushed = 0
@@ -1315,7 +1315,7 @@ __global__ void ask(volatile unsigned* mail, int n, unsigned* out)
 """
 
 
-# %% id=13-stack cause="change the tag by 6, and 3 is right"
+# %% id=13-stack cause="to 2147483654, and 2147483651 is right"
 class FreeStack:
     start = (0, 0)
     @staticmethod
@@ -1337,7 +1337,7 @@ class FreeStack:
                 return
 
 
-# %% id=13-stack cause="change the tag by"
+# %% id=13-stack cause="take the tag from 2147483648"
 class FreeStack:
     start = (0, 0)
     @staticmethod
@@ -1359,7 +1359,7 @@ class FreeStack:
                 return
 
 
-# %% id=13-stack cause="change the tag by"
+# %% id=13-stack cause="take the tag from 2147483648"
 class FreeStack:
     start = (0, 0)
     @staticmethod
@@ -1836,5 +1836,89 @@ __global__ void bill(unsigned long long* mail, unsigned long long* stack, int n,
     if (!ok) ok = hostcall(host, 16, items[blockIdx.x], 0, 0, price);
     if (!ok) return;
     costs[blockIdx.x] = price * amounts[blockIdx.x];
+}
+"""
+
+
+# %% id=13-answer cause="with 1 letter, letter 0 asked for the double of 7, and the kernel read 0"
+async def answer(mail, rounds):
+    for k in range(rounds):
+        for _ in range(1000):
+            if mail[0] == 1: break
+            await agt.sleep(1)
+        mail[2] = 2 * mail[1]
+        mail[0] = 2
+
+
+# %% id=13-pipeline cause="pieces of 304, byte 277 of the new file is"
+PIPELINE = r"""
+#include "hostcall.cuh"
+__global__ void pipeline(unsigned long long* mail, unsigned long long* stack, int pieces, int size)
+{
+    __shared__ int p, n;
+    __shared__ bool failed;
+    Hostcalls host = hostcalls(mail, stack);
+    for (int piece = blockIdx.x; piece < pieces; piece += gridDim.x) {
+        if (threadIdx.x == 0) {
+            n = -1;
+            p = hostcall_begin(host);
+            if (p >= 0) {
+                hostcall_ask(host, p, HOSTCALL_READ, 0, (long long)piece * size, size);
+                if (hostcall_wait(host, p)) n = (int)hostcall_answer(host, p);
+            }
+        }
+        __syncthreads();
+        int mine = n;
+        if (mine < 0) return;
+        char* bytes = hostcall_bytes(host, p);
+        for (int i = threadIdx.x * 8; i < threadIdx.x * 8 + 8 && i < mine; i++)
+            if (bytes[i] >= 'a' && bytes[i] <= 'z') bytes[i] -= 32;
+        __syncthreads();
+        if (threadIdx.x == 0) {
+            hostcall_ask(host, p, HOSTCALL_WRITE, 1, (long long)piece * size, mine);
+            failed = !hostcall_wait(host, p);
+            if (!failed) hostcall_end(host, p);
+        }
+        __syncthreads();
+        if (failed) return;
+    }
+}
+"""
+
+
+# %% id=13-pipeline cause="out of bounds: it has 256 elements"
+PIPELINE = r"""
+#include "hostcall.cuh"
+__global__ void pipeline(unsigned long long* mail, unsigned long long* stack, int pieces, int size)
+{
+    __shared__ int p, n;
+    __shared__ bool failed;
+    __shared__ char text[256];
+    Hostcalls host = hostcalls(mail, stack);
+    for (int piece = blockIdx.x; piece < pieces; piece += gridDim.x) {
+        if (threadIdx.x == 0) {
+            n = -1;
+            p = hostcall_begin(host);
+            if (p >= 0) {
+                hostcall_ask(host, p, HOSTCALL_READ, 0, (long long)piece * size, size);
+                if (hostcall_wait(host, p)) n = (int)hostcall_answer(host, p);
+            }
+        }
+        __syncthreads();
+        int mine = n;
+        if (mine < 0) return;
+        char* bytes = hostcall_bytes(host, p);
+        for (int i = threadIdx.x; i < mine; i += blockDim.x) text[i] = bytes[i];
+        for (int i = threadIdx.x; i < mine; i += blockDim.x)
+            bytes[i] = text[i] >= 'a' && text[i] <= 'z' ? text[i] - 32 : text[i];
+        __syncthreads();
+        if (threadIdx.x == 0) {
+            hostcall_ask(host, p, HOSTCALL_WRITE, 1, (long long)piece * size, mine);
+            failed = !hostcall_wait(host, p);
+            if (!failed) hostcall_end(host, p);
+        }
+        __syncthreads();
+        if (failed) return;
+    }
 }
 """

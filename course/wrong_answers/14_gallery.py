@@ -1358,3 +1358,162 @@ def total(players):
 def total(players):
     counts = agt.overlap(*[player.to_host() for player in players]).sync_on(agt.create_stream())
     return sum(int(count.sum()) for count in counts)
+
+
+# %% id=14-grep cause="with a text of 336 letters, the counter is at 37, and 24 is right"
+GREP = r"""
+extern "C" __global__ void grep(
+    int n, const unsigned char* text, unsigned char letter, int* places, int* count)
+{
+    int i = blockIdx.x * 64 + threadIdx.x;
+    bool yes = i < n && text[i] == letter;
+    unsigned int votes = __ballot_sync(0xffffffffu, yes);
+    int lane = threadIdx.x % 32, first = __ffs(votes) - 1, slot = 0;
+    if (votes == 0) return;
+    if (lane == first) slot = atomicAdd(count, __popc(votes));
+    slot = __shfl_sync(0xffffffffu, slot, first);
+    if (yes) places[slot + __popc(votes & ((1u << lane) - 1))] = i;
+}
+"""
+
+
+# %% id=14-mix cause="the first counts for most, element 0 is nan"
+FLASH = r"""
+#define SIZE 24
+#define TILE 32
+extern "C" __global__ void flash(int words, const float* q, const float* k, const float* v, float* out)
+{
+    __shared__ float keys[TILE * SIZE], values[TILE * SIZE];
+    int i = blockIdx.x * TILE + threadIdx.x, last = min(words, (int)(blockIdx.x + 1) * TILE);
+    float mine[SIZE], mix[SIZE], most = 0.0f, sum = 0.0f;
+    for (int c = 0; c < SIZE; c++) {
+        mine[c] = i < words ? q[i * SIZE + c] : 0.0f;
+        mix[c] = 0.0f;
+    }
+    for (int first = 0; first < last; first += TILE) {
+        int here = min(TILE, last - first);
+        for (int x = threadIdx.x; x < here * SIZE; x += TILE) {     // a tile for all
+            keys[x] = k[first * SIZE + x];
+            values[x] = v[first * SIZE + x];
+        }
+        __syncthreads();
+        for (int j = 0; j < here && first + j <= i; j++) {
+            float score = 0.0f;
+            for (int c = 0; c < SIZE; c++) score += mine[c] * keys[j * SIZE + c];
+            float before = most;
+            most = fmaxf(most, score);
+            float scale = expf(before - most);
+            float e = expf(score - most);
+            sum = sum * scale + e;
+            for (int c = 0; c < SIZE; c++) mix[c] = mix[c] * scale + e * values[j * SIZE + c];
+        }
+        __syncthreads();
+    }
+    if (i >= words) return;
+    for (int c = 0; c < SIZE; c++) out[i * SIZE + c] = mix[c] / sum;
+}
+"""
+
+
+# %% id=14-mix cause="the first counts for most, element 0 is nan"
+FLASH = r"""
+#define SIZE 24
+#define TILE 32
+extern "C" __global__ void flash(int words, const float* q, const float* k, const float* v, float* out)
+{
+    __shared__ float keys[TILE * SIZE], values[TILE * SIZE];
+    int i = blockIdx.x * TILE + threadIdx.x, last = min(words, (int)(blockIdx.x + 1) * TILE);
+    float mine[SIZE], mix[SIZE], most = -100.0f, sum = 0.0f;
+    for (int c = 0; c < SIZE; c++) {
+        mine[c] = i < words ? q[i * SIZE + c] : 0.0f;
+        mix[c] = 0.0f;
+    }
+    for (int first = 0; first < last; first += TILE) {
+        int here = min(TILE, last - first);
+        for (int x = threadIdx.x; x < here * SIZE; x += TILE) {     // a tile for all
+            keys[x] = k[first * SIZE + x];
+            values[x] = v[first * SIZE + x];
+        }
+        __syncthreads();
+        for (int j = 0; j < here && first + j <= i; j++) {
+            float score = 0.0f;
+            for (int c = 0; c < SIZE; c++) score += mine[c] * keys[j * SIZE + c];
+            float before = most;
+            most = fmaxf(most, score);
+            float scale = expf(before - most);
+            float e = expf(score - most);
+            sum = sum * scale + e;
+            for (int c = 0; c < SIZE; c++) mix[c] = mix[c] * scale + e * values[j * SIZE + c];
+        }
+        __syncthreads();
+    }
+    if (i >= words) return;
+    for (int c = 0; c < SIZE; c++) out[i * SIZE + c] = mix[c] / sum;
+}
+"""
+
+
+# %% id=14-search cause="the first of which the host refuses, the host refused a piece"
+SEARCH = r"""
+extern "C" __global__ void search(
+    unsigned long long* mail, unsigned long long* stack, int pieces, int asked,
+    const unsigned char* pictures, int* apart)
+{
+    __shared__ char* bytes;
+    Hostcalls host = hostcalls(mail, stack);
+    Ask mine = ask_keeping(host, 16, 0, 0, 0), next = ask_keeping(host, 16, 1, 0, 0);
+    if (threadIdx.x == 0 && pieces > 0) mine.poll();
+    for (int k = 0; k < pieces; k++) {
+        if (threadIdx.x == 0) {
+            block_on(mine);
+            bytes = mine.error == 0 || k == 0 ? mine.bytes() : 0;
+            if (bytes == 0) mine.end();
+            else if (k + 1 < pieces) {
+                next = ask_keeping(host, 16, k + 1, 0, 0);
+                next.poll();
+            }
+        }
+        __syncthreads();
+        if (bytes == 0) return;
+        compare(bytes, asked, pictures, apart + k * PIECE * asked);
+        __syncthreads();
+        if (threadIdx.x == 0) {
+            mine.end();
+            mine = next;
+        }
+    }
+}
+"""
+
+
+# %% id=14-search cause="the last of which the host refuses, the host refused a piece"
+SEARCH = r"""
+extern "C" __global__ void search(
+    unsigned long long* mail, unsigned long long* stack, int pieces, int asked,
+    const unsigned char* pictures, int* apart)
+{
+    __shared__ char* bytes;
+    Hostcalls host = hostcalls(mail, stack);
+    Ask mine = ask_keeping(host, 16, 0, 0, 0), next = ask_keeping(host, 16, 1, 0, 0);
+    if (threadIdx.x == 0 && pieces > 0) mine.poll();
+    for (int k = 0; k < pieces; k++) {
+        if (threadIdx.x == 0) {
+            block_on(mine);
+            bytes = mine.error == 0 || k + 1 == pieces ? mine.bytes() : 0;
+            if (bytes == 0) mine.end();
+            else if (k + 1 < pieces) {
+                next = ask_keeping(host, 16, k + 1, 0, 0);
+                next.poll();
+            }
+        }
+        __syncthreads();
+        if (bytes == 0) return;
+        compare(bytes, asked, pictures, apart + k * PIECE * asked);
+        __syncthreads();
+        if (threadIdx.x == 0) {
+            mine.end();
+            mine = next;
+        }
+    }
+}
+"""

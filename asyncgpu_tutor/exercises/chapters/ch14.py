@@ -48,7 +48,7 @@ def _darts(run: Observed, *threads: int) -> None:
 
 
 # ------------------------------------------------------------------ grep
-def _grep(mine: Any, _model: Any, text: bytes, letter: str) -> None:
+def _grep(mine: Any, _model: Any, text: bytes, letter: str, block: int = 64) -> None:
     """Each place of the letter is there once, in order within a warp, with one atomic for a warp."""
     letters = np.frombuffer(text, np.uint8)
     right = np.flatnonzero(letters == ord(letter)).astype(np.int32)
@@ -57,8 +57,8 @@ def _grep(mine: Any, _model: Any, text: bytes, letter: str) -> None:
     kernel = as_kernel(mine, "GREP")
     all_lanes(cuda_source.steps(kernel.source, kernel.name))
     with agt.microscope() as seen:
-        grid = -(-len(text) // 64)
-        places, total = left_in((1, 2), kernel, args, grid=grid, block=64)
+        grid = -(-len(text) // block)
+        places, total = left_in((1, 2), kernel, args, grid=grid, block=block)
     due = f"the counter is at {total[0]}, and {len(right)} is right"
     must(total[0] == len(right), due)
     places = places[: len(right)]
@@ -106,7 +106,8 @@ def _fell(run: Observed, *_: int) -> float:
 
 
 TEXTS = [(b"banana", "a"), (b"a" * 40, "a"), (b"xyz" * 30, "a"), (b"-" * 31 + b"a", "a"),
-         (b"a man a plan a canal panama " * 8, "n")]  # fmt: skip
+         (b"a man a plan a canal panama " * 8, "n"),
+         (b"a man a plan a canal panama " * 12, "p", 256)]  # fmt: skip
 EXERCISES = (
     Exercise("14-darts", "Ask for all, wait once", "total",
              runs(_thrown, _darts, [(32, 64, 1, 7), (100,), (5,) * 21], "{n:player}")),

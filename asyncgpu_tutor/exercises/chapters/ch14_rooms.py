@@ -34,6 +34,9 @@ def _flash(mine: Any, _model: Any, words: int, scale: int, _how: str) -> None:
     rng = np.random.default_rng(words)
     q, k, v = rng.standard_normal((3, words, SIZE), np.float32)
     q[:, 0], k[:, 0] = 1, scale * np.arange(words)  # later words count for more, or for less
+    k[:, 0] -= 300 * (scale < 0)  # and all scores may be far below zero
+    for part in q, k:
+        part[:] = np.rint(part * 16) / 16  # so a `float` holds each score as it is
     out = np.full(words * SIZE, UNWRITTEN, np.float32)
     args = words, *(part.ravel() for part in (q, k, v)), out
     (got,) = left_in((3,), as_kernel(mine, "FLASH"), args, grid=-(-words // 32), block=32)
@@ -125,7 +128,8 @@ WORDS = [(1, 0, ""), (40, 0, ", where the largest score changes on the way"),
          (33, 8, ", each of which counts for more than those before it"),
          (70, -3, ", of which the first counts for most")]  # fmt: skip
 SEARCHES = [(3, 2, -1, ""), (1, 1, -1, ""), (4, 3, -1, " and a warp that is late to read them"),
-            (4, 2, 2, ", one of which the host refuses"), (9, 16, -1, "")]  # fmt: skip
+            (4, 2, 2, ", one of which the host refuses"), (3, 2, 0, ", the first of which the host refuses"),
+            (3, 2, 2, ", the last of which the host refuses"), (9, 16, -1, "")]  # fmt: skip
 EXERCISES = (
     Exercise("14-mix", "Correct it, and go on", "FLASH", cases(_flash, WORDS, "{0:word}{2}")),
     Exercise("14-search", "Read while you compare", "SEARCH",

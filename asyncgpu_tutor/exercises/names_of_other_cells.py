@@ -32,7 +32,9 @@ def strays(answer: object) -> str:
             f"In your notebook, {names} is no longer Python's own: `del {', '.join(hidden)}` brings it back."
         )
     if data:
-        said.append(f"It uses {data} from outside. Make that inside, or let it come in as an argument.")
+        said.append(
+            f"It uses {data} from outside. Make that inside, or let it come in as an argument."
+        )
     return " ".join(said)
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from contextvars import Context
 from difflib import get_close_matches
 from itertools import pairwise
-from typing import Any, cast
+from typing import Any
 
 import asyncgpu_tutor as agt
 from asyncgpu_tutor.exercises import answers, progress_file
@@ -195,10 +195,11 @@ def _try(exercise: Exercise, answer: object) -> float | None:
         score = exercise.check(answer, model)
     if inspect.isfunction(answer):
         ask_again(exercise, answer, model)
-    for seed in ADVERSARIES if exercise.hostile else ():
-        words = f"a device that takes its time (adversary {seed})"
-        with private_device(adversary=seed), case(words), told(FAR), not_for_ever():
-            cast(Any, exercise).hostile(answer, model)
+    if exercise.hostile is not None:
+        for seed in ADVERSARIES:
+            words = f"a device that takes its time (adversary {seed})"
+            with private_device(adversary=seed), case(words), told(FAR), not_for_ever():
+                exercise.hostile(answer, model)
     return score
 
 

@@ -59,7 +59,7 @@ class Capture(Run):
         self._untouched: list[protocol.Memory] = []  # what was allocated, and not used yet
         self._moved: list[DeviceArray] = []
         self.undo: list[Callable[[], None]] = []  # what is done if it fails
-        # For each stream that it has had, the numbers of those beside it: see `_side_by_side`.
+        # The numbers of the streams beside each that it has had: see `_side_by_side`.
         self.apart: list[tuple[int, ...]] = []
         self.streams: list[CaptureStream] = []
         self.root = self.branch()

@@ -56,7 +56,7 @@ def come_after(stream: Stream, used: Sequence[UsedMemory], run: Run | None = Non
     """
     for memory in used:
         last = memory.last
-        # Where a run has arms, an event that is recorded now may lie behind another one of them.
+        # An event that is recorded now may lie behind another arm of this run, if it has arms.
         if last is not None and not (run and run.arms and last.run and last.run.known):
             if last.stream is stream and last._event is None:
                 last.run = run

@@ -81,8 +81,8 @@ def report_bounds(region: Named, team: Team, mask: Mask, ptr: Ptr, size: int, si
         return
     lane = int(mask.index[bad[0]])
     index, bound = int(where[bad[0]]) // size, nbytes // size
-    more = f" (and so do {len(bad) - 1} more threads)" if len(bad) > 1 else ""
-    more = more.replace("do 1 more threads", "does 1 more thread")
+    others = "does 1 more thread" if len(bad) == 2 else f"do {len(bad) - 1} more threads"
+    more = f" (and so {others})" if len(bad) > 1 else ""
     verb = "writes" if site.write else "reads"
     text = (
         f"{verb} {region.spelled(ptr.name, int(where[bad[0]]), size)}, which is out of bounds: "

@@ -317,7 +317,7 @@ def _short_circuit(s: State, step: form.ShortCircuit) -> None:
     base, test = s.path.base, s.of(step.test).when
     if test.loads + test.near > base.loads + base.near:
         s.path.store(test)
-    _piece(s, step.rest)
+    _steps(s, step.sides)
     s.path.base = base
     s.control.pop()
 

@@ -23,15 +23,14 @@ from simgpu.cuda_c.types import INT, Array, CType, spelled
 def overloaded(c: Context, name: str, operands: list[Expr], at: Position) -> Expr | None:
     """Call an operator of the file's own, such as "operator+"; None if none takes these operands."""
     node = ast.Call(at=at, name=name, arguments=[])
-    types = [o.type for o in operands]
     known = c.class_of(operands[0].type)
     owner = None if known is None else known.having(name)
     if owner is not None:
         methods, this = owner.methods[name], as_base(c, operands[0], owner.type)
-        if choose(c, node, methods, types[1:], owner, this) is not None:
+        if choose(c, node, methods, operands[1:], owner, this) is not None:
             return call_with(c, node, methods, operands[1:], owner, this)
     functions = c.file.functions.get(name, [])
-    if functions and choose(c, node, functions, types) is not None:
+    if functions and choose(c, node, functions, operands) is not None:
         return call_with(c, node, functions, operands)
     return None
 
@@ -66,8 +65,7 @@ def construct(
 
 def _made(c: Context, known: Class, arguments: list[Expr], at: Position, target: Expr) -> Expr:
     node = ast.Call(at=at, name=known.name, arguments=[])
-    types = [a.type for a in arguments]
-    if len(arguments) == 1 and types[0] == known.type:
+    if len(arguments) == 1 and arguments[0].type == known.type:
         copying = ast.assigning(ast.Name(at=at, name=THIS), ast.Name(at=at, name="other"), at)
         wanted = ast.TypeName(at=at, base=known.name, const=True, reference=True)
         chosen: ast.Function = ast.Function(
@@ -78,9 +76,9 @@ def _made(c: Context, known: Class, arguments: list[Expr], at: Position, target:
         return expand(c, chosen, Scope(known.scope), node, arguments, known, target)
     names = Scope(known.scope)
     if known.constructors:
-        best = choose(c, node, known.constructors, types, known)
+        best = choose(c, node, known.constructors, arguments, known)
         if best is None:
-            listed = ", ".join(spelled(t) for t in types)
+            listed = ", ".join(spelled(a.type) for a in arguments)
             c.fail(at, f"'{known.type.name}' has no constructor that takes ({listed})")
         chosen, names = best
     else:

@@ -15,7 +15,8 @@ from simgpu.cuda_c.compile.signature import (
 from simgpu.cuda_c.cost.counts import NOT_SUMMED, Counts, LineCounts
 from simgpu.cuda_c.lockstep.team import Limits
 from simgpu.cuda_c.memory.allocation import GlobalMemory, MemoryState
-from simgpu.cuda_c.run.kernel import CompiledKernel, Execution, LaunchResult, check_shape
+from simgpu.cuda_c.run.execution import Execution, LaunchResult
+from simgpu.cuda_c.run.kernel import CompiledKernel, check_shape
 from simgpu.cuda_c.run.program import Program, compile_source
 from simgpu.cuda_c.text.published import device_code, for_compiler
 

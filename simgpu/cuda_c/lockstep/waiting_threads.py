@@ -10,7 +10,7 @@ progress.
 Two things make threads wait. They meet others, at a barrier or in a function of a warp, and not all have
 come. Or they spin: a turn of a loop has changed no variable of theirs and no memory, so the next turn would
 be the same one, and whatever they wait for must come from somebody else. A spin is worth another look as
-soon as memory has changed, by other threads, by other kernels or by the host (`run.blocks`). If nobody is
+soon as memory has changed, by other threads, by other kernels or by the host (`run.execution`). If nobody is
 left who could change it, it never ends; unless it counts its turns, in order to give up: then it does.
 Nothing is polled, and nothing depends on time.
 """
@@ -121,7 +121,7 @@ class Waiters:
     def _complete(self, group: Group, meets: Apart, exited: Mask | None) -> Bits:
         layout = self.layout
         here = group.bits if exited is None else group.bits | exited.bits
-        if meets.by == "grid":  # see `run.blocks`
+        if meets.by == "grid":  # see `run.execution`
             return np.zeros_like(here)
         if meets.by == "block":
             here = here & ~self.met

@@ -8,10 +8,7 @@ from typing import Any
 import numpy as np
 
 from simgpu.cuda_c.lockstep.masks import Mask, varies
-from simgpu.cuda_c.lockstep.meter import Site
-from simgpu.cuda_c.lockstep.team import Team
-from simgpu.cuda_c.memory.pointers import Ptr, Region, row_of
-from simgpu.cuda_c.types import Scalar
+from simgpu.cuda_c.memory.pointers import Access, Region, row_of
 
 
 class Together:
@@ -26,14 +23,13 @@ class Together:
         return value[self.index] if varies(value) else value
 
 
-def one_by_one(
-    region: Region, team: Team, mask: Mask, ptr: Ptr, scalar: Scalar, site: Site, wide: int
-) -> Any:
+def one_by_one(region: Region, a: Access) -> Any:
     """A load in several turns of a loop, turn by turn; the rows of all."""
-    turns, team.turns = team.turns, 0
+    team, turns = a.team, a.team.turns
+    team.turns = 0
     try:
-        places = [replace(ptr, offset=row_of(ptr.offset, k)) for k in range(turns)]
-        rows = [team.array(region.load(team, mask, p, scalar, site, wide)) for p in places]
+        places = [replace(a.ptr, offset=row_of(a.ptr.offset, k)) for k in range(turns)]
+        rows = [team.array(region.load(replace(a, ptr=place))) for place in places]
     finally:
         team.turns = turns
     return np.stack(rows)

@@ -25,8 +25,7 @@ from numpy.typing import NDArray
 
 from simgpu.cuda_c.lockstep.team import Launch
 from simgpu.cuda_c.memory.global_region import GlobalRegion
-from simgpu.cuda_c.memory.loads_in_summing_loops import one_by_one
-from simgpu.cuda_c.memory.pointers import Access
+from simgpu.cuda_c.memory.pointers import Access, one_by_one
 from simgpu.cuda_c.memory.races import Changes
 from simgpu.cuda_c.memory.regions import UNSIGNED, ByteRegion
 from simgpu.cuda_c.memory.shared_region import SharedRegion

@@ -11,9 +11,8 @@ from numpy.typing import NDArray
 
 from simgpu.cuda_c.lockstep.masks import Mask, varies
 from simgpu.cuda_c.lockstep.team import Team
-from simgpu.cuda_c.memory.loads_in_summing_loops import one_by_one
 from simgpu.cuda_c.memory.names import Named, report_bounds
-from simgpu.cuda_c.memory.pointers import Access, Words
+from simgpu.cuda_c.memory.pointers import Access, Words, one_by_one
 from simgpu.cuda_c.memory.regions import UNSIGNED, inside
 from simgpu.cuda_c.types import CType, Scalar, leaves, size_of
 from simgpu.errors import KernelFault, OutOfBoundsError, UninitialisedReadError

@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 from simgpu.cuda_c.lockstep.masks import Mask
 from simgpu.cuda_c.lockstep.meter import Site
 from simgpu.cuda_c.lockstep.team import Team
-from simgpu.cuda_c.memory.loads_in_summing_loops import one_by_one
-from simgpu.cuda_c.memory.pointers import Access, Ptr, Region, Words
+from simgpu.cuda_c.memory.pointers import Access, Ptr, Region, Words, one_by_one
 from simgpu.errors import OutOfBoundsError
 
 

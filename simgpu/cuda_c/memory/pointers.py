@@ -9,7 +9,7 @@ from typing import Any, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from simgpu.cuda_c.lockstep.masks import varies
+from simgpu.cuda_c.lockstep.masks import Mask, varies
 from simgpu.cuda_c.lockstep.meter import Site
 from simgpu.cuda_c.lockstep.team import Team
 from simgpu.cuda_c.types import Scalar
@@ -80,13 +80,6 @@ class Access:
         return self.mask.take(self.team.warp_time)
 
 
-def row_of(part: Any, turn: int) -> Any:
-    """Return the part of a value for a turn: its row, one number for all lanes, or that of all turns."""
-    if np.ndim(part) < 2:
-        return part
-    return part[turn] if part.shape[1] > 1 else int(part[turn, 0])
-
-
 @dataclass(frozen=True, slots=True)
 class Ptr:
     """An address: byte `offset * stride + base` of a region.
@@ -133,3 +126,37 @@ class Ptr:
 
 def _wide(value: NDArray[Any]) -> NDArray[np.int64]:
     return value.astype(np.int64, copy=False)
+
+
+# -- loads in several turns of a loop at once, which `compile/summing` explains
+
+
+def row_of(part: Any, turn: int) -> Any:
+    """Return the part of a value for a turn: its row, one number for all lanes, or that of all turns."""
+    if np.ndim(part) < 2:
+        return part
+    return part[turn] if part.shape[1] > 1 else int(part[turn, 0])
+
+
+class Together:
+    """Lanes in several turns of a loop, as a mask of the race detector."""
+
+    def __init__(self, mask: Mask, turns: int) -> None:
+        self.index = np.tile(mask.index, turns)
+        self.n = len(self.index)
+
+    def take(self, value: Any) -> Any:
+        """A value of each lane, in each turn; a uniform value stays as it is."""
+        return value[self.index] if varies(value) else value
+
+
+def one_by_one(region: Region, a: Access) -> Any:
+    """A load in several turns of a loop, turn by turn; the rows of all."""
+    team, turns = a.team, a.team.turns
+    team.turns = 0
+    try:
+        places = [replace(a.ptr, offset=row_of(a.ptr.offset, k)) for k in range(turns)]
+        rows = [team.array(region.load(replace(a, ptr=place))) for place in places]
+    finally:
+        team.turns = turns
+    return np.stack(rows)

@@ -10,9 +10,8 @@ from numpy.typing import NDArray
 
 from simgpu.cuda_c.lockstep.masks import Mask, varies
 from simgpu.cuda_c.lockstep.meter import Meter
-from simgpu.cuda_c.memory.loads_in_summing_loops import Together, one_by_one
 from simgpu.cuda_c.memory.names import Named, report_bounds, report_misaligned
-from simgpu.cuda_c.memory.pointers import Access, Words, row_of
+from simgpu.cuda_c.memory.pointers import Access, Together, Words, one_by_one, row_of
 from simgpu.cuda_c.memory.races import Changes, Shadow
 from simgpu.cuda_c.types import Scalar
 from simgpu.errors import RaceError, UninitialisedReadError

@@ -157,16 +157,28 @@ def call_with(
     known: typed.Class | None = None,
     this: typed.Expr | None = None,
 ) -> typed.Expr:
-    """Call the one of some functions that fits the arguments best; of a class, for an object or without."""
+    """As `call_best`, and refuse a call that none of the functions fits."""
+    out = call_best(c, node, functions, arguments, known, this)
+    if out is None:
+        wanted, given = len(functions[0].params), [types.spelled(a.type) for a in arguments]
+        if len(functions) == 1 and len(given) != wanted:
+            c.fail(node.at, f"'{node.name}' takes {wanted} arguments, {len(given)} given")
+        c.fail(node.at, f"no '{node.name}' takes ({', '.join(given)})")
+    return out
+
+
+def call_best(
+    c: Context,
+    node: ast.Call,
+    functions: Sequence[ast.Function],
+    arguments: list[typed.Expr],
+    known: typed.Class | None = None,
+    this: typed.Expr | None = None,
+) -> typed.Expr | None:
+    """Call the function that fits the arguments best; of a class, for an object or without."""
     best = choose(c, node, functions, arguments, known, this)
     if best is None:
-        wanted, count = len(functions[0].params), len(arguments)
-        if len(functions) == 1 and count != wanted:
-            c.fail(node.at, f"'{node.name}' takes {wanted} arguments, {count} given")
-        c.fail(
-            node.at,
-            f"no '{node.name}' takes ({', '.join(types.spelled(a.type) for a in arguments)})",
-        )
+        return None
     function, names = best
     if function.kernel:
         c.unsupported(node.at, "a kernel cannot be called from device code")

@@ -386,6 +386,11 @@ def below(steps: Iterable[Step], calls: bool = True) -> Iterator[Step]:
                 yield from below(part, calls)
 
 
+def has(steps: Iterable[Step], *kinds: type[Step], calls: bool = True) -> bool:
+    """Tell whether there is a step of one of these kinds in a list, as `below` has it."""
+    return any(isinstance(step, kinds) for step in below(steps, calls))
+
+
 def nodes_of(*steps: Step) -> Iterator[Node]:
     """Values and all that they are made of, each once."""
     todo, seen = [step for step in steps if isinstance(step, Node)], set[Node]()

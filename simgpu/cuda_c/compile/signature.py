@@ -14,7 +14,7 @@ import numpy as np
 from simgpu.cuda_c.compile import type_names, typed
 from simgpu.cuda_c.compile.context import Context, File
 from simgpu.cuda_c.compile.rules import RULES
-from simgpu.cuda_c.compile.templates import specialised, template_defaults
+from simgpu.cuda_c.compile.templates import specialised
 from simgpu.cuda_c.syntax import ast
 from simgpu.cuda_c.syntax.declarators import DeclaratorParser
 from simgpu.cuda_c.syntax.names import grown
@@ -206,9 +206,8 @@ def _bound(
     if len(given) > len(params):
         what = f"'{function.name}' has {len(params)} template parameters, {len(given)} given"
         text.fail(at, what)
-    for param, argument in zip(params, given, strict=False):
-        scope.names[param.name] = type_names.template_argument(c, param.type, argument, at, scope)
-    template_defaults(c, function, scope, at)
+    type_names.give_arguments(c, function.template, given, scope, at)
+    type_names.give_defaults(c, function.name, function.template, scope, at)
     c.file.source = source
     bound = map(scope.names.get, [p.name for p in params])
     arguments = [b for b in bound if isinstance(b, typed.Given)]

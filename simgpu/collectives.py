@@ -239,7 +239,7 @@ def _given(call: Collective) -> np.ndarray[Any, Any]:
 
 
 def _result(calls: Sequence[Collective], place: int) -> np.ndarray[Any, Any] | None:
-    """What the rank at this place gets."""
+    """The values that the rank at this place gets."""
     call = calls[place]
     if call.what == "send" or call.target is None:
         return None

@@ -39,7 +39,7 @@ _NO_WHIM = Whim()
 
 @dataclass(slots=True)
 class _Cause:
-    """What one call has put on a stream: one piece of work, or a decision and all that follows from it."""
+    """One call's work on a stream: one piece, or a decision and all that follows from it."""
 
     stream: Stream
     access: Access

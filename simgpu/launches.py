@@ -82,7 +82,7 @@ class Function:
 
     @cached_property
     def kernel(self) -> cuda_c.CompiledKernel:
-        """What the compiler has made of it."""
+        """The kernel, compiled."""
         return self.program.kernel(self.name)
 
     @cached_property
@@ -232,7 +232,7 @@ class KernelLaunch:
         return time.work
 
     def time(self, counts: cuda_c.Counts) -> KernelTime:
-        """What the model makes of these counts."""
+        """The modelled time of a launch with these counts."""
         # Static shared memory limits occupancy as dynamic does; the counts have both.
         return kernel_time(self.device.spec, counts, math.prod(self.block), counts.shared_bytes)
 

@@ -55,7 +55,7 @@ class Piece:
     decides: Callable[[], tuple[Sequence[Piece], bool]] | None = None
 
     def on_host(self) -> list[HostUse]:
-        """What it touches of the host's memory."""
+        """The parts of the host's memory that it touches."""
         talks, out = self.tells, list[HostUse]()
         for writes, memories in ((False, self.reads), (True, self.writes)):
             for memory in memories:

@@ -176,7 +176,7 @@ def instance_of(
 def _arguments(
     c: Context, functions: Mapping[str, list[ast.Function]], text: Source
 ) -> tuple[list[_Given] | None, list[ast.Param] | None]:
-    """What stands behind a kernel's name: the arguments of its template, and its parameters."""
+    """Read the arguments of the template, and the parameters, behind a kernel's name."""
     parser = DeclaratorParser(text, tokenise(text), frozenset({"cuda_fp16.h"}))
     for word in c.file.scope.visible():
         meaning = c.file.scope.find(word)

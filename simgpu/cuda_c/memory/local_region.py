@@ -175,9 +175,8 @@ class LocalRegion(Named):
         gone = a.mask.bits & self.ended
         if gone.any():
             text = (
-                f"{'writes' if a.site.write else 'reads'} '{a.name}' by a pointer, and '{a.name}' "
-                "is no more: the block that declares it has ended. Declare it where the pointer is "
-                "declared"
+                f"{'writes' if a.site.write else 'reads'} '{a.name}' through a pointer, after the block that "
+                "declares it has ended: declare it where the pointer is declared"
             )
             a.team.fault(OutOfBoundsError, a.site.at, int(gone.argmax()), text, array=a.name)
 

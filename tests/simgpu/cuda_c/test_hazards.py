@@ -42,13 +42,13 @@ MISTAKES: list[tuple[type[errors.KernelFault], str, dict[str, object], str]] = [
     (BOUNDS, TILE + "tile[i / 8][i % 8 - (i == 16)] = 1;", {}, "'tile'[2][-1]"),
     (BOUNDS, "int a[2][3] = {}; o[i] = a[0][n - 29];", {}, "'a'[0][3]"),
     (BOUNDS, "struct S { int a[2]; int b; }; S s; s.b = 1; o[i] = s.a[n - 30];", {}, "'s'.a[2]"),
-    (BOUNDS, "int* p; { int a = 3; p = &a; } o[i] = *p;", {}, "is no more"),
-    (BOUNDS, "int* p; for (int j = 0; j < 2; j++) { int a[2] = {j, j}; p = a; } o[i] = p[1];", {}, "is no more"),
-    (BOUNDS, "int* p = &o[i]; if (i == 7) { int a; p = &a; } *p = 1;", {}, "is no more"),
-    (BOUNDS, "o[i] = *escape(i);", {}, "is no more"),
+    (BOUNDS, "int* p; { int a = 3; p = &a; } o[i] = *p;", {}, "declares it has ended"),
+    (BOUNDS, "int* p; for (int j = 0; j < 2; j++) { int a[2] = {j, j}; p = a; } o[i] = p[1];", {}, "declares it has ended"),
+    (BOUNDS, "int* p = &o[i]; if (i == 7) { int a; p = &a; } *p = 1;", {}, "declares it has ended"),
+    (BOUNDS, "o[i] = *escape(i);", {}, "declares it has ended"),
     # The even lanes' is gone first, then that of the odd ones.
     *((BOUNDS, f"int* p; for (int j = 0; j < 2; j++) if (i % 2 == j) {{ int a = j; p = &a; }} if (i % 2 == {j}) o[i] = *p;",
-       {}, "is no more") for j in (0, 1)),
+       {}, "declares it has ended") for j in (0, 1)),
     # Elements are called as in the source.
     (UNSET, "__shared__ float t[4][8]; x[i] = t[i / 8][i % 8];", {}, "'t'[0][0]"),
     (errors.RaceError, "__shared__ float t[4][8]; t[i / 8][i % 8] = 1; x[i] = t[3 - i / 8][7];", {}, "'t'[3][7]"),

@@ -133,7 +133,7 @@ FAULTS = [
     ("float* rows[1] = {x + 4000}; o[i] = rows[0][i];", OutOfBoundsError, r"reads 'x'\[4000\]"),
     ("float* rows[1] = {x - 1}; o[i] = rows[0][i];", OutOfBoundsError, r"reads 'x'\[-1\]"),
     ("Node a{1, nullptr}; o[i] = a.next->v;", OutOfBoundsError, "reads through a null pointer"),
-    ("o[i] = *(float*)0x3039;", OutOfBoundsError, "at the address 0x3039, where nothing is"),
+    ("o[i] = *(float*)0x3039;", OutOfBoundsError, "at the address 0x3039, which is in no memory"),
     ("float* rows[1] = {x}; rows[0][i] = 1; o[i] = rows[0][31 - i];", RaceError, "reads 'x'"),
     ("__shared__ float* p; p = x + i; o[i] = *p;", RaceError, "'p'"),
     ("Matrix m{8, 4, x}; m.e[i] = 1; o[i] = x[31 - i];", RaceError, "'x'"),
@@ -240,7 +240,7 @@ def test_an_address_of_what_is_gone_is_found_out(sim: Device) -> None:
     table = agt.h2d(np.array([a.memory.ptr, b.memory.ptr], np.uint64)).sync()
     del b
     gc.collect()
-    with pytest.raises(agt.errors.OutOfBoundsError, match="nothing is that this launch knows of"):
+    with pytest.raises(agt.errors.OutOfBoundsError, match="in no memory that this launch knows of"):
         run("total", table.borrow(), 2, agt.zeros((8,)))
 
 

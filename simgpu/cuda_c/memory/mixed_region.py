@@ -84,5 +84,7 @@ class Nowhere:
         lane = int(a.mask.index[0])
         address = int(a.team.array(a.ptr.address())[lane])
         verb = "writes" if a.site.write else "reads"
-        text = f"{verb} at the address {address:#x}, which is in no memory that this launch knows of"
+        text = (
+            f"{verb} at the address {address:#x}, which is in no memory that this launch knows of"
+        )
         a.team.fault(OutOfBoundsError, a.site.at, lane, text)

@@ -70,9 +70,8 @@ class Launch:
     limits: Limits
     meter: Meter
     dynamic_shared: int
-    # Made when somebody asks for them: see `addresses` and `messages`.
-    made_addresses: Callable[[], Addresses]
-    made_messages: Callable[[], Messages]
+    addresses: Addresses  # pointers as numbers
+    messages: Messages  # the knowledge that threads have of each other
     printed: list[str] = field(default_factory=list[str])
     dropped_lines: int = 0
     clock: int = 1
@@ -114,16 +113,6 @@ class Launch:
             sys.stderr.write(f"{self.progress()}. An interrupt (Ctrl-C, or Stop) ends it.\n")
 
     @cached_property
-    def addresses(self) -> Addresses:
-        """Pointers as numbers."""
-        return self.made_addresses()
-
-    @cached_property
-    def messages(self) -> Messages:
-        """The knowledge that threads have of each other (`memory.messages`)."""
-        return self.made_messages()
-
-    @cached_property
     def threads(self) -> int:
         """Threads of a block."""
         return self.block[0] * self.block[1] * self.block[2]
@@ -137,8 +126,8 @@ class Launch:
         return place_in(self.grid, number)
 
 
-def place_in(size: Dim, number: int) -> Dim:
-    """The place of one of so many, counted row by row."""
+def place_in(size: Dim, number: Any) -> tuple[Any, Any, Any]:
+    """The place of one of so many, counted row by row; or of each of several."""
     x, y, _ = size
     return number % x, number // x % y, number // (x * y)
 
@@ -190,10 +179,8 @@ class Team:
             (t // bx % by).astype(np.uint32) if by > 1 else np.uint32(0),
             (t // (bx * by)).astype(np.uint32) if bz > 1 else np.uint32(0),
         ]
-        x, y, _ = launch.grid
-        parts = (numbers % x, numbers // x % y, numbers // (x * y))
         self.block_index: list[Any] = []
-        for part in parts:
+        for part in place_in(launch.grid, numbers):
             one = layout.blocks == 1 or bool((part == part[0]).all())
             index = np.uint32(part[0]) if one else np.repeat(part.astype(np.uint32), layout.threads)
             self.block_index.append(index)

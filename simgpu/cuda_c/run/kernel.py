@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any, NoReturn, TypeAlias
 
 import numpy as np
@@ -105,15 +105,13 @@ class CompiledKernel:
             region = regions[id(memory)] = make(memory, launch, 4, True)
             return region, memory
 
-        named: list[tuple[GlobalRegion, str, GlobalMemory]] = []
-        lazily = partial(Addresses, other, named), partial(Messages, blocks)
         given = (grid, block, limits, tally, dynamic_shared)
-        launch = Launch(self.name, self.source, *given, *lazily)
+        launch = Launch(self.name, self.source, *given, Addresses(other), Messages(blocks))
         launch.watches = self.code.watches
         few = blocks <= MOST_BLOCKS and blocks * launch.threads <= MOST
         if limits.hostile is not None and few:
             launch.hostile = Hostile(launch, limits.hostile)
-        values = self._bind(variables, args, launch, regions, named)
+        values = self._bind(variables, args, launch, regions)
         wanted = np.arange(blocks) if sample is None else np.asarray(sample, np.int64)
         facts = {
             "threads": len(wanted) * launch.threads,
@@ -138,9 +136,8 @@ class CompiledKernel:
         args: Sequence[Argument],
         launch: Launch,
         regions: dict[int, GlobalRegion],
-        named: list[tuple[GlobalRegion, str, GlobalMemory]],
     ) -> dict[int, Any]:
-        """The values of the parameters, by slot; `named` gets the regions that they point into."""
+        """The values of the parameters, by slot; `regions` gets those that they point into."""
         parameters = self.code.parameters
         if len(args) != len(parameters):
             raise UsageError(
@@ -180,7 +177,7 @@ class CompiledKernel:
                 make = talks if launch.hostile is None else LateGlobal
                 regions[key] = make(memory, launch, cells[key], key in watched)
             regions[key].types[variable.name] = variable.type
-            named.append((regions[key], variable.name, memory))
+            launch.addresses.place(regions[key], variable.name, memory)
             values[variable.slot] = Ptr(regions[key], 0, target.step, 0, variable.name)
         for variable, given in records:
             values[variable.slot] = self._record(variable, given, launch)

@@ -202,12 +202,19 @@ class Team:
         """Those of its lanes who wait."""
         return waiting_threads.Waiters(self.layout)
 
-    def part(
-        self, place: int, mask: Mask, at: Position, apart: waiting_threads.Apart
+    def park(
+        self,
+        place: int,
+        mask: Mask,
+        at: Position,
+        bits: NDArray[np.bool_],
+        meets: waiting_threads.Apart | None = None,
+        patient: bool = False,
     ) -> Mask | None:
-        """Set lanes of `mask` aside, to meet others at a place; the rest goes on."""
-        bits, self.apart = apart.bits & mask.bits, True
-        self.waiters.park(waiting_threads.Group(place, bits, at, apart, self.launch.changes))
+        """Set those lanes of `mask` aside that are in `bits`, as a `Group`; the rest goes on."""
+        bits, self.apart = bits & mask.bits, True
+        changes = self.launch.changes
+        self.waiters.park(waiting_threads.Group(place, bits, at, meets, changes, patient))
         return waiting_threads.some(self.layout, mask.bits & ~bits)
 
     def spun(
@@ -218,17 +225,7 @@ class Team:
             return mask
         if place in _STUCK:
             self.fault(RunawayKernelError, at, int(stuck.argmax()), _STUCK[place])
-        self.apart = True
-        self.waiters.park(
-            waiting_threads.Group(place, stuck, at, None, self.launch.changes, patient)
-        )
-        return waiting_threads.some(self.layout, mask.bits & ~stuck)
-
-    def nap(self, place: int, mask: Mask, at: Position) -> Mask | None:
-        """Set all lanes of `mask` aside until time has gone by, or memory has changed; nobody is left."""
-        self.apart = self.launch.naps = True
-        self.waiters.park(waiting_threads.Group(place, mask.bits, at, None, self.launch.changes))
-        return None
+        return self.park(place, mask, at, stuck, patient=patient)
 
     def array(self, value: Any) -> NDArray[Any]:
         """A value as an array over all lanes."""

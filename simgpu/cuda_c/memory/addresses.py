@@ -17,7 +17,7 @@ from simgpu.cuda_c.lockstep.masks import Mask, varies
 from simgpu.cuda_c.lockstep.team import Team
 from simgpu.cuda_c.lockstep.values import choose
 from simgpu.cuda_c.memory.allocation import GlobalMemory
-from simgpu.cuda_c.memory.mixed_region import MixedRegion, Nowhere
+from simgpu.cuda_c.memory.mixed_region import MixedRegion
 from simgpu.cuda_c.memory.pointers import Ptr, Region
 from simgpu.cuda_c.text.source import Position
 from simgpu.errors import KernelFault
@@ -63,7 +63,7 @@ class Addresses:
         return out.view(np.uint64)[()]
 
     def _number(self, region: Region | None, name: str, offset: Any) -> Any:
-        if region is None or isinstance(region, Nowhere):
+        if region is None:
             return offset
         part = self.place(region, name)
         out = offset + (((part + _OWN) << _BITS) + _MIDDLE)
@@ -122,7 +122,7 @@ class Addresses:
             return None, "nullptr", 0
         other = self._others(number)
         if other is None:
-            return Nowhere(), "", 0
+            return None, "", 0
         region, memory = other
         name = memory.name or "memory"
         return region, self._known[self.place(region, name, memory)][1], memory.address

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -61,30 +61,12 @@ def mixed(ptr: Ptr) -> bool:
 
 
 def region_of(team: Team, mask: Mask, ptr: Ptr, site: Site) -> Region:
-    """Return the memory that a pointer points into; `OutOfBoundsError` for the null pointer."""
+    """Return the memory that a pointer points into; `OutOfBoundsError` if it is null, or points nowhere."""
     if ptr.region is None:
-        verb = "writes through" if site.write else "reads through"
-        team.fault(OutOfBoundsError, site.at, int(mask.index[0]), f"{verb} a null pointer")
+        verb, lane = "writes" if site.write else "reads", int(mask.index[0])
+        where = "through a null pointer"
+        if not ptr.name:  # of a number
+            address = int(team.array(ptr.address())[lane])
+            where = f"at the address {address:#x}, which is in no memory that this launch knows of"
+        team.fault(OutOfBoundsError, site.at, lane, f"{verb} {where}")
     return ptr.region
-
-
-class Nowhere:
-    """The target of a number that is no address of the launch; every access to it fails."""
-
-    def load(self, a: Access) -> Any:
-        self._fault(a)
-
-    def store(self, a: Access, value: Any) -> None:
-        self._fault(a)
-
-    def cells(self, a: Access) -> Words:
-        self._fault(a)
-
-    def _fault(self, a: Access) -> NoReturn:
-        lane = int(a.mask.index[0])
-        address = int(a.team.array(a.ptr.address())[lane])
-        verb = "writes" if a.site.write else "reads"
-        text = (
-            f"{verb} at the address {address:#x}, which is in no memory that this launch knows of"
-        )
-        a.team.fault(OutOfBoundsError, a.site.at, lane, text)

@@ -88,7 +88,7 @@ class Ptr:
     itself is the offset, and the element size the stride.
     """
 
-    region: Region | None  # None is the null pointer
+    region: Region | None  # None is the null pointer, or a number that is no address
     offset: Any  # the same for all threads, or one for each
     # `stride` and `base`: bytes.
     stride: int

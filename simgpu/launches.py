@@ -149,10 +149,8 @@ class KernelLaunch:
 
         @cache
         def reached() -> Mapping[int, NDArray[np.bool_]]:
-            kernel, values = (
-                function.kernel,
-                [v() if isinstance(v, weakref.ref) else v for v in given],
-            )
+            kernel = function.kernel
+            values = [v() if isinstance(v, weakref.ref) else v for v in given]
             much = sum(v.nbytes for v in values if isinstance(v, GlobalMemory)) > LARGEST
             much |= math.prod(shape[0]) * math.prod(shape[1]) > cuda_c.Limits.batch_lanes
             if much or kernel.code.watches or kernel.code.follows:

@@ -75,14 +75,6 @@ class GlobalRegion(ByteRegion):
             return high - low + outside
         return 0 if touched is None else int(touched.sum())
 
-    def count(self, a: Access, part: Any) -> None:
-        # An allocation begins on a sector, so a shift by whole sectors does not change their number.
-        if a.shift:
-            part = part + a.shift
-        if a.wide != a.size:
-            part = part // (a.wide // a.size)
-        self.meter.global_access(a.site, a.mask, part, a.wide)
-
     def _touch(self, way: int, a: Access) -> None:
         meter, shift, part, size = self.meter, a.shift, a.part, a.size
         if meter.exact_left > 0:

@@ -31,8 +31,8 @@ def inside(part: NDArray[Any], limit: int) -> bool:
 class ByteRegion(Named):
     """Bytes that are addressed element by element: the base of global and shared memory.
 
-    A region says how to `place` an element of the block in the whole, what it counts (`count`), where
-    nothing has been written (`unwritten`), and what it remembers of reads and writes.
+    A region says how to `place` an element of the block in the whole, where nothing has been written
+    (`unwritten`), and what it remembers of reads and writes.
     """
 
     shared = False
@@ -54,7 +54,12 @@ class ByteRegion(Named):
 
     def count(self, a: Access, part: Any) -> None:
         """Report an access to the meter, or that of one turn."""
-        raise NotImplementedError
+        if a.shift and (not self.shared or a.shift * a.size % 128):  # else it is in the same banks
+            part = part + a.shift
+        if a.wide != a.size:
+            part = part // (a.wide // a.size)
+        tell = self.meter.shared_access if self.shared else self.meter.global_access
+        tell(a.site, a.mask, part, a.wide)
 
     def place(self, a: Access, write: bool) -> None:
         """Go from the elements of a block to those of the flat view, both behind `shift`."""

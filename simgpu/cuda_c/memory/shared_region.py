@@ -72,13 +72,6 @@ class SharedRegion(ByteRegion):
             if marks.all():
                 self.written = None
 
-    def count(self, a: Access, part: Any) -> None:
-        if (a.shift * a.size) % 128:
-            part = part + a.shift
-        if a.wide != a.size:
-            part = part // (a.wide // a.size)
-        self.meter.shared_access(a.site, a.mask, part, a.wide)
-
     def note_read(self, a: Access, within: Any) -> None:
         if self.dirty and self.dirty & _parts(a, within):
             super().note_read(a, within)

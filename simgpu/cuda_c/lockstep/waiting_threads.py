@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias, cast
+from typing import Any, Literal, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,10 +29,10 @@ from simgpu.cuda_c.text.source import Position
 
 ENDLESS, NOWHERE = -1, -2  # instead of a place: nobody waits in this kernel, or not here
 
-Meeting: TypeAlias = Literal["warp", "block", "grid"]
 Bits = NDArray[np.bool_]
 
 
+@dataclass(eq=False)
 class Apart(Exception):
     """Raised within a statement that has had no effect yet: these lanes wait at it for others.
 
@@ -40,14 +40,10 @@ class Apart(Exception):
     block may be at another barrier of the source, unless it gathers something from all (`alone`).
     """
 
-    def __init__(
-        self, bits: Bits, by: Meeting, names: NDArray[np.uint32] | None = None, alone: bool = False
-    ) -> None:
-        super().__init__()
-        self.alone = alone
-        self.bits = bits
-        self.by: Meeting = by
-        self.names = names
+    bits: Bits
+    by: Literal["warp", "block", "grid"]
+    names: NDArray[np.uint32] | None = None
+    alone: bool = False
 
 
 @dataclass

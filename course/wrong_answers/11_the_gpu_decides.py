@@ -1749,7 +1749,7 @@ extern "C" __global__ void queue(
 """
 
 
-# %% id=11-queue cause="no thread wrote element 120"
+# %% id=11-queue cause="where block 0 comes late, no thread wrote element 81"
 QUEUE = r"""
 __device__ float work(unsigned int length)
 {

@@ -362,7 +362,7 @@ __device__ Poll poll(unsigned int* cell, unsigned int& x)
 }
 """
 
-# %% id=12-oneshot cause="0 came out, and 200 was sent"
+# %% id=12-oneshot cause="0 came out, and 4294967295 was sent"
 ONESHOT = r"""
 __device__ void send(unsigned int* cell, unsigned int x)
 {

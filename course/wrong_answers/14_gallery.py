@@ -1519,7 +1519,7 @@ extern "C" __global__ void search(
 """
 
 
-# %% id=14-mix cause="where each block goes over its words once"
+# %% id=14-mix cause="if a block goes over its words once"
 # - for (int first = 0; first < last; first += TILE) {
 # + for (int first = 0; first < last; first += TILE) {
 # +     int here = min(TILE, last - first);

@@ -47,7 +47,9 @@ RIGHT = [
     pytest.param(name, cell, id=f"{cell.id}-{number}")
     for name, cells in CHAPTERS.items()
     for number, cell in enumerate(
-        load("build_notebooks").beside(ROOT / "course" / name, "right_answers", sum(cells.values(), []))
+        load("build_notebooks").beside(
+            ROOT / "course" / name, "right_answers", [c for same in cells.values() for c in same]
+        )
     )
 ]
 ANSWERS = [

@@ -195,8 +195,8 @@ def check_again(mine: Any, model: Any) -> None:
 def _gives_up(mine: str) -> None:
     """A thread ends the kernel when it has waited for long, and not before."""
     back = "#define __trap() return\n#define assert(fine) if (!(fine)) return\n" + mine
-    due = "a block never comes, and another waits for it for ever, which on a GPU only the end of the process "
-    due += "ends: count the looks, and give up by `__trap()` after 10,000,000, as the version above does"
+    due = "a block never comes, and another waits for it for ever, until somebody kills the process: count "
+    due += " the looks, and give up by `__trap()` after 10,000,000, as the version above does"
     must("waits for ever in this loop" not in str(_alone(back)), due)
     cast(Any, agt.current_device()).leap = 100_000
     early = _alone(back)
@@ -240,7 +240,7 @@ def _queue(mine: Any, _model: Any, jobs: int, blocks: int, begun: int, held_up: 
     args = (jobs, lengths, np.full(1, begun, np.uint32), full)
     taken, found = left_in((1, 2), kernel, args, grid=blocks, block=64)
     equal(found, right.astype(np.float32))
-    due = f"the counter is at {taken[0]} in the end, with {jobs} jobs: each of them is to be taken from it once"
+    due = f"the counter is at {taken[0]} in the end, with {jobs} jobs: each is to be taken from it once"
     must(jobs <= taken[0] <= jobs + blocks, due)
 
 
@@ -271,7 +271,9 @@ def _again(mine: Any, _model: Any, blocks: int, threads: int, begun: int, held_u
     with about("'x'", EARLY), about("__trap()", OVER):
         left, early = left_by("MEET_AGAIN", mine, files, args, (1, 2), blocks, threads)
     must(not early[0], "a thread left a meeting before all blocks had come")
-    must(not left[0], f"`gate[0]` is {left[0]} in the end: it should go back to 0 after each meeting")
+    must(
+        not left[0], f"`gate[0]` is {left[0]} in the end: it should go back to 0 after each meeting"
+    )
 
 
 # ------------------------------------------------------------------ the challenge

@@ -230,9 +230,9 @@ def _taking(stack: Any, number: int, back: tuple[int, ...] = ()) -> orders.Threa
     return thread
 
 
-# How many packets the second thread takes, and which of them it gives back; at the end, which one the first gives
-# back. From the third row on the stack has been used before, and the top is what it was when as many are back as
-# were taken, in another order.
+# How many packets the second thread takes, and which of them it gives back; at the end, which one the first
+# does. From the third row on the stack has been used before, and the top is what it was when as many are back
+# as were taken, in another order.
 STACKS = [
     (1, (), "two threads that take a packet each"),
     (2, (0,), "one thread that takes a packet, and one that takes two and gives one back"),
@@ -256,7 +256,9 @@ def check_stack(mine: Any, model: Any) -> None:
         )
 
 
-def _stack(mine: Any, _model: Any, number: int, back: tuple[int, ...], _words: str, first: Any = ()) -> None:
+def _stack(
+    mine: Any, _model: Any, number: int, back: tuple[int, ...], _words: str, first: Any = ()
+) -> None:
     """In every order, each packet has one owner, or is on the stack."""
     memory = {"top": getattr(mine, "start", None), **LINKS}
     threads = [_taking(mine, 1, first), _taking(mine, number, back)]

@@ -44,7 +44,7 @@ def _flash(mine: Any, _model: Any, words: int, scale: int, _how: str) -> None:
     equal(got, _mixed(q, k, v).ravel().astype(np.float32))
     asked = sum(kernel.counts.load_bytes for kernel in seen.kernels)
     once = 4 * SIZE * (words + 2 * sum(min(words, first + 32) for first in range(0, words, 32)))
-    due = f"the threads ask the memory for {asked:,} bytes, and for {once:,} where each block goes over its words once"
+    due = f"threads ask the memory for {asked:,} bytes, and for {once:,} if a block goes over its words once"
     must(asked < 1.3 * once, due)
 
 
@@ -102,7 +102,9 @@ def _search(mine: Any, _model: Any, pieces: int, asked: int, refused: int, how: 
 def check_search(mine: Any, model: Any) -> float | None:
     """All pieces are compared, and a wait for one goes on for as long as it takes."""
     took = cases(_search, SEARCHES, "{0:piece}{3}")(mine, model)
-    given = [agt.h2d(np.zeros(size, kind)) for size, kind in ((PIXELS, np.uint8), (2 * PIECE, np.int32))]
+    given = [
+        agt.h2d(np.zeros(size, kind)) for size, kind in ((PIXELS, np.uint8), (2 * PIECE, np.int32))
+    ]
     keeps_waiting(mine, cuda("14_compare").replace("LATE", ""), 2, 1, *given, block=PIECE)
     return took
 

@@ -103,7 +103,7 @@ def left_by(
 
 
 def keeps_waiting(mine: str, before: str, *args: Any, block: int = 1) -> None:
-    """A wait for the host that counts its looks does not end before 100,000 of them. No clock ends it here."""
+    """A wait for the host that counts its looks does not end before 100,000 of them. No clock ends it."""
     before = "#define clock64() 1LL\n" + before
     cast(Any, agt.current_device()).leap = 100_000
 
@@ -119,5 +119,5 @@ def keeps_waiting(mine: str, before: str, *args: Any, block: int = 1) -> None:
         if not isinstance(rejected.__cause__, agt.errors.DeadlockError):
             raise
     else:
-        due = "the kernel ends after fewer than 100,000 looks at a call that has no answer: a host takes its time, "
-        raise Rejected(due + "and `block_on` waits for as long")
+        due = "the kernel ends after fewer than 100,000 looks at a call that has no answer: a host "
+        raise Rejected(due + "takes its time, and `block_on` waits for as long")

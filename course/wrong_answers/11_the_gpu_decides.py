@@ -1985,7 +1985,7 @@ __device__ void meet(unsigned int* arrived, unsigned int goal)
 # + if (i == 0) rounds[0] += level;
 
 
-# %% id=11-meet cause="a block never comes, and another waits for it for ever"
+# %% id=11-meet cause="a block never comes, and another waits for ever"
 # - if (++looks > 10000000) __trap();
 # + looks++;
 
@@ -2018,7 +2018,7 @@ __device__ void meet(unsigned int* arrived, unsigned int goal)
 # + if (atomicAdd(&gate[0], 1) % gridDim.x == gridDim.x - 1) {
 
 
-# %% id=11-again cause="threads of the other leave the meeting"
+# %% id=11-again cause="a block never comes, and another leaves"
 # - if (++looks > 10000000) __trap();
 # + if (++looks > 10000000) break;
 
@@ -2028,6 +2028,6 @@ __device__ void meet(unsigned int* arrived, unsigned int goal)
 # + if (++looks > 1000) __trap();
 
 
-# %% id=11-again cause="waits for it for ever"
+# %% id=11-again cause="another waits for ever"
 # - if (++looks > 10000000) __trap();
 # + __nanosleep(100);

@@ -1693,7 +1693,7 @@ struct Retry {
 """
 
 
-# %% id=13b-both cause="ends after fewer than 100,000 looks"
+# %% id=13b-both cause="the kernel ends after fewer than 100,000 looks"
 # - block_on(pair);
 # + for (int k = 0; k < 300 && pair.poll() == PENDING; k++) { }
 

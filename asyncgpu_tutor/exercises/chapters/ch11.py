@@ -187,16 +187,15 @@ def check_again(mine: Any, model: Any) -> None:
     cases(_again, GATES, "{0:block} of {1:thread}, and `gate[1]` at {2} before{3}")(mine, model)
     hasty(LOOKS)
     mine += "\n#define meet(gate, goal) meet(gate)\n"
-    due = "one of two blocks never comes, and threads of the other leave the meeting: when you have looked "
-    must(_alone(mine) is not True, due + "often enough, end the kernel by `__trap()`")
+    due = "a block never comes, and another leaves: end the kernel by `__trap()`"
+    must(_alone(mine) is not True, due)
     _gives_up(mine)
 
 
 def _gives_up(mine: str) -> None:
     """A thread ends the kernel when it has waited for long, and not before."""
     back = "#define __trap() return\n#define assert(fine) if (!(fine)) return\n" + mine
-    due = "a block never comes, and another waits for it for ever, until somebody kills the process: count "
-    due += " the looks, and give up by `__trap()` after 10,000,000, as the version above does"
+    due = "a block never comes, and another waits for ever: give up by `__trap()` after 10,000,000 looks"
     must("waits for ever in this loop" not in str(_alone(back)), due)
     cast(Any, agt.current_device()).leap = 100_000
     early = _alone(back)
@@ -271,9 +270,7 @@ def _again(mine: Any, _model: Any, blocks: int, threads: int, begun: int, held_u
     with about("'x'", EARLY), about("__trap()", OVER):
         left, early = left_by("MEET_AGAIN", mine, files, args, (1, 2), blocks, threads)
     must(not early[0], "a thread left a meeting before all blocks had come")
-    must(
-        not left[0], f"`gate[0]` is {left[0]} in the end: it should go back to 0 after each meeting"
-    )
+    must(not left[0], f"`gate[0]` is {left[0]} in the end: set it back to 0 after each meeting")
 
 
 # ------------------------------------------------------------------ the challenge

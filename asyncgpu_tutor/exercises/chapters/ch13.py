@@ -256,9 +256,7 @@ def check_stack(mine: Any, model: Any) -> None:
         )
 
 
-def _stack(
-    mine: Any, _model: Any, number: int, back: tuple[int, ...], _words: str, first: Any = ()
-) -> None:
+def _stack(mine: Any, _model: Any, number: int, back: Any, _: str, first: Any = ()) -> None:
     """In every order, each packet has one owner, or is on the stack."""
     memory = {"top": getattr(mine, "start", None), **LINKS}
     threads = [_taking(mine, 1, first), _taking(mine, number, back)]

@@ -7,7 +7,7 @@ from typing import Any, cast
 import numpy as np
 
 import asyncgpu_tutor as agt
-from asyncgpu_tutor.exercises.checks.device_code import keeps_waiting, own_lines
+from asyncgpu_tutor.exercises.checks.device_code import keeps_waiting, own_lines, stays
 from asyncgpu_tutor.exercises.checks.operations import cuda
 from asyncgpu_tutor.exercises.checks.results import UNWRITTEN, Array, as_kernel, equal, left_in
 from asyncgpu_tutor.exercises.checks.trials import cases, counted, in_late_memory, text_of
@@ -102,9 +102,7 @@ def _search(mine: Any, _model: Any, pieces: int, asked: int, refused: int, how: 
 def check_search(mine: Any, model: Any) -> float | None:
     """All pieces are compared, and a wait for one goes on for as long as it takes."""
     took = cases(_search, SEARCHES, "{0:piece}{3}")(mine, model)
-    given = [
-        agt.h2d(np.zeros(size, kind)) for size, kind in ((PIXELS, np.uint8), (2 * PIECE, np.int32))
-    ]
+    given = agt.h2d(np.zeros(PIXELS, np.uint8)), agt.h2d(np.zeros(2 * PIECE, np.int32))
     keeps_waiting(mine, cuda("14_compare").replace("LATE", ""), 2, 1, *given, block=PIECE)
     return took
 
@@ -119,18 +117,12 @@ def _tree(n: int, kind: str) -> tuple[Array, Array]:
 
 def check_queue(mine: Any, model: Any) -> None:
     """All items are done; and a block waits for one that is open, however long nobody puts it."""
-    trees = [(1, "tree", 1), (6, "chain", 3), (9, "star", 4), (15, "tree", 5)]
-    cases(_fills, trees, "a {1} of {0:item} and {2:block}")(mine, model)
+    cases(_fills, TREES, "a {1} of {0:item} and {2:block}")(mine, model)
     cast(SimDevice, agt.current_device()).leap = 100_000
-    none = np.full(2, -1, np.int32)
-    args = 1, *[none] * 7, np.array([0, 1, 1], np.uint32)
+    args = 1, *[np.full(2, -1, np.int32)] * 7, np.array([0, 1, 1], np.uint32)
     kernel = call(agt.Kernel, cuda("14_queue_given") + mine + cuda("14_queue"), "trial")
-    try:
-        left_in((7,), kernel, args, grid=1, block=1)
-    except Rejected:  # since it waits for ever, or ends itself
-        return
-    due = "`take` gives up although an item is open: a block that works for long may still put something, so "
-    raise Rejected(due + "leave only if nothing can come any more")
+    due = "`take` gives up although an item is open: whoever works on it for long may still put something"
+    must(stays(lambda: left_in((7,), kernel, args, grid=1, block=1)), due)
 
 
 def _fills(mine: Any, _model: Any, n: int, kind: str, blocks: int) -> None:
@@ -156,6 +148,7 @@ def _fills(mine: Any, _model: Any, n: int, kind: str, blocks: int) -> None:
         counted(f"item {item} was done", int(times[item]), "time", 1, why)
 
 
+TREES = [(1, "tree", 1), (6, "chain", 3), (9, "star", 4), (15, "tree", 5)]
 WORDS = [(1, 0, ""), (40, 0, ", where the largest score changes on the way"),
          (33, 8, ", each of which counts for more than those before it"),
          (70, -3, ", of which the first counts for most")]  # fmt: skip

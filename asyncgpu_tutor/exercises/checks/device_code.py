@@ -104,20 +104,24 @@ def left_by(
 
 def keeps_waiting(mine: str, before: str, *args: Any, block: int = 1) -> None:
     """A wait for the host that counts its looks does not end before 100,000 of them. No clock ends it."""
-    before = "#define clock64() 1LL\n" + before
-    cast(Any, agt.current_device()).leap = 100_000
+    before, cast(Any, agt.current_device()).leap = "#define clock64() 1LL\n" + before, 100_000
 
     async def main() -> None:
         async with agt.hostcalls({16: lambda _: 0}, packets=4, nbytes=12_288) as host:
             kernel(*host.arrays, *args, grid=1, block=block).sync()  # so nobody answers
 
+    with case("an answer that does not come"), own_lines(mine, before):
+        kernel = call(agt.Kernel, before + mine)
+        due = "the kernel ends after fewer than 100,000 looks: a host takes its time, and `block_on` waits"
+        must(stays(lambda: call(main)), due)
+
+
+def stays(run: Callable[[], object]) -> bool:
+    """True if a kernel waits for ever, or ends itself because it has waited for long."""
     try:
-        with case("an answer that does not come"), own_lines(mine, before):
-            kernel = call(agt.Kernel, before + mine)
-            call(main)
+        run()
     except Rejected as rejected:
         if not isinstance(rejected.__cause__, agt.errors.DeadlockError):
             raise
-    else:
-        due = "the kernel ends after fewer than 100,000 looks at a call that has no answer: a host "
-        raise Rejected(due + "takes its time, and `block_on` waits for as long")
+        return True
+    return False

@@ -567,3 +567,15 @@ async def in_order(first, second, one, two):
     first.async_on(one)
     two.wait_event(one.record())
     return second.async_on(two)
+
+
+# %% id=02-order-the-race cause="not an event of a simulated device of the same machine"
+kept = []
+
+
+def in_order(first, second, one, two):
+    first.async_on(one)
+    if not kept:
+        kept.append(one.record())
+    two.wait_event(kept[0])
+    return second.async_on(two)

@@ -597,7 +597,7 @@ def download(array):
     return agt.with_context(enqueue)
 
 
-# %% id=03-d2h cause="looked at after the second run"
+# %% id=03-d2h cause="looked at after the last run"
 def download(array):
     out = np.empty(array.shape, array.dtype)
 
@@ -749,3 +749,68 @@ async def upload(host):
         return agt.value(a)
 
     return agt.with_context(enqueue)
+
+
+# %% id=03-h2d cause="the array that comes out is borrowed"
+def upload(host):
+    def enqueue(context):
+        array = context.empty(host.shape, host.dtype)
+        context.copy_from_host(array, host)
+        return agt.value(array.borrow())
+
+    return agt.with_context(enqueue)
+
+
+# %% id=03-zeros cause="the array that comes out is shared"
+def blank(shape, dtype):
+    def enqueue(context):
+        array = context.empty(shape, dtype)
+        context.memset(array)
+        return agt.value(array.share())
+
+    return agt.with_context(enqueue)
+
+
+# %% id=03-zeros cause="two runs of the operation gave the same array"
+def blank(shape, dtype):
+    arrays = []
+
+    def enqueue(context):
+        arrays.append(context.empty(shape, dtype) if len(arrays) < 2 else arrays.pop(0))
+        context.memset(arrays[-1])
+        return agt.value(arrays[-1])
+
+    return agt.with_context(enqueue)
+
+
+# %% id=03-d2h cause="looked at after the last run"
+def download(array):
+    outs = [agt.pinned(array.shape, array.dtype) for _ in range(2)]
+
+    def enqueue(context):
+        outs.reverse()
+        return agt.value(context.copy_to_host(array, outs[0]))
+
+    return agt.with_context(enqueue)
+
+
+# %% id=03-recipe-twice cause="and an earlier result, looked at afterwards (write to neither), with array 0, element"
+def positive(x):
+    def cook(context):
+        np.maximum(x, 0, out=x)
+        launch = agt.relu(x.size, agt.h2d(x), agt.zeros(x.size).partition(256))
+        return launch.last().unpartition().to_host()
+
+    return agt.with_context(cook)
+
+
+# %% id=03-recipe-twice cause="after your function has returned, and another of its operations run first"
+def positive(x):
+    global source
+    source = x
+
+    def cook(context):
+        launch = agt.relu(source.size, agt.h2d(source), agt.zeros(source.size).partition(256))
+        return launch.last().unpartition().to_host()
+
+    return agt.with_context(cook)

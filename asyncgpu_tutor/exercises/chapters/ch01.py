@@ -155,6 +155,9 @@ def check_relu(mine: Any, model: Any) -> None:
         blocks = agt.h2d(x).sync().partition(threads)
         return kernel(n, blocks, blocks).last().unpartition().to_host().sync()
 
+    edges = np.array([-np.inf, 0, np.inf], np.float32)
+    with case("an input of -inf, 0 and inf"):
+        _launches(kernel, ([3, edges], np.maximum(edges, 0)), (32,))
     with case(f"n={n}, blocks of {threads}, and one array as input and output"):
         equal(call(in_place), np.maximum(x, 0))
 

@@ -495,3 +495,16 @@ def pipeline(prepare, process, chunks, streams):
         results.append(process(chunks[i], table).async_on(streams[i % len(streams)]))
     agt.synchronize()
     return [result.numpy() for result in results]
+
+
+# %% id=02b-two-buffers cause="should return the 5 device arrays themselves"
+def upload_all(fill, count, buffers, stream):
+    arrays, copied = [], []
+    for i in range(count):
+        if i >= 2:
+            copied[i - 2].synchronize()
+        fill(buffers[i % 2], i)
+        arrays.append(agt.h2d(buffers[i % 2]).async_on(stream))
+        copied.append(stream.record())
+    stream.synchronize()
+    return [array.borrow() for array in arrays]

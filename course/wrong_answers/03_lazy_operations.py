@@ -814,3 +814,24 @@ def positive(x):
         return launch.last().unpartition().to_host()
 
     return agt.with_context(cook)
+
+
+# %% id=03-h2d cause="with shape (2, 3, 4) and dtype int16, your code raised KeyError"
+def upload(host):
+    def enqueue(context):
+        known = {"float32": np.float32, "float64": np.float64, "int32": np.int32}
+        array = context.empty(host.shape, known[str(host.dtype)])
+        context.copy_from_host(array, host)
+        return agt.value(array)
+
+    return agt.with_context(enqueue)
+
+
+# %% id=03-zeros cause="with shape (2, 3, 4) and dtype int16, the result has shape (2, 4)"
+def blank(shape, dtype):
+    def enqueue(context):
+        array = context.empty((shape[0], shape[-1]) if len(shape) > 1 else shape, dtype)
+        context.memset(array)
+        return agt.value(array)
+
+    return agt.with_context(enqueue)

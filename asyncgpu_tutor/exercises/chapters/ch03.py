@@ -240,7 +240,7 @@ def check_small_arrays(mine: Any, model: Any) -> float:
     return took
 
 
-ARRAYS = [((1000,), "float32"), ((3, 4), "int32"), ((5, 7), "float64")]
+ARRAYS = [((1000,), "float32"), ((3, 4), "int32"), ((5, 7), "float64"), ((2, 3, 4), "int16")]
 OF = "shape {} and dtype {}"
 # Large enough that the copies outlast the calls: only then does anybody wait.
 LARGE = [(1, 100_000, 0), (2, 400_000, -10)]

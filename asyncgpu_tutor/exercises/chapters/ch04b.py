@@ -11,7 +11,7 @@ import numpy as np
 import asyncgpu_tutor as agt
 from asyncgpu_tutor.exercises.chapters.ch04 import BLOCK, NUMBERS, SAXPY, SQUARE, random, several
 from asyncgpu_tutor.exercises.checks import schedule
-from asyncgpu_tutor.exercises.checks.building import run_of
+from asyncgpu_tutor.exercises.checks.building import THEIRS, run_of
 from asyncgpu_tutor.exercises.checks.operations import cuda, operation
 from asyncgpu_tutor.exercises.checks.results import brief, each_equal, equal, listed
 from asyncgpu_tutor.exercises.checks.trials import cases
@@ -76,6 +76,8 @@ def _workers(mine: Any, model: Any, seed: int, n: int, number: int) -> None:
         _products(run.trace, number)
     with case("vectors that got their numbers when `jobs` had returned"):
         each_equal(run.result, [m @ x for x in late], "vector")
+    with case(THEIRS):
+        each_equal(xs, late, "array")
 
 
 def _spawned(ops: Sequence[Any]) -> Observed:

@@ -835,3 +835,16 @@ def blank(shape, dtype):
         return agt.value(array)
 
     return agt.with_context(enqueue)
+
+
+# %% id=03-h2d cause="changed before the operation was run, element 0 is"
+def upload(host):
+    global source
+    source = host
+
+    def enqueue(context):
+        array = context.empty(source.shape, source.dtype)
+        context.copy_from_host(array, source)
+        return agt.value(array)
+
+    return agt.with_context(enqueue)

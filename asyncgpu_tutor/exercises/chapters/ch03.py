@@ -12,7 +12,7 @@ import numpy as np
 
 import asyncgpu_tutor as agt
 from asyncgpu_tutor.exercises.checks import schedule
-from asyncgpu_tutor.exercises.checks.building import built, run_now, run_of
+from asyncgpu_tutor.exercises.checks.building import built, of_another, run_now, run_of
 from asyncgpu_tutor.exercises.checks.operations import noise
 from asyncgpu_tutor.exercises.checks.results import Array, equal, in_order, of_dtype
 from asyncgpu_tutor.exercises.checks.trials import cases, runs
@@ -60,6 +60,7 @@ def _made_by_hand(
     """`RUNS` results of an operation that has one span of this kind a run; a `change` comes before each."""
     expected, stream = observe(model(*args()).sync).trace, agt.create_stream()
     op, results = built(name, mine, expected, *args()), list[Any]()
+    of_another(mine, args())
     for _ in range(RUNS):
         change()
         with _by_hand():
@@ -97,7 +98,7 @@ def _blank(mine: Any, model: Any, shape: tuple[int, ...], dtype: str) -> None:
 
 def _download(mine: Any, model: Any, shape: tuple[int, ...], dtype: str) -> None:
     host, device = _host(shape, dtype), agt.current_device()
-    arrays = [agt.h2d(host).sync() for _ in range(2)]  # one each, because an answer may use it up
+    arrays = [agt.h2d(host).sync() for _ in range(3)]  # one each, because an answer may use it up
     given, memory = iter(arrays), arrays[1].memory
 
     def change() -> None:

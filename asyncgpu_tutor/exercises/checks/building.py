@@ -66,7 +66,7 @@ def run_of(
     if late:
         for host, numbers in zip(theirs, right, strict=True):
             host[:] = numbers
-        theirs += host_arrays(call(call(mine, *in_containers(_other, args)).sync))
+        theirs += host_arrays(of_another(mine, args))
 
     @contextmanager
     def run_it(*once: str) -> Generator[Observed]:
@@ -83,8 +83,12 @@ def run_of(
     return run_it
 
 
+def of_another(answer: Callable[..., Any], args: tuple[Any, ...]) -> Any:
+    """Run another operation of the answer, for other numbers, in arrays of the same shapes."""
+    return call(call(answer, *in_containers(_other, args)).sync)
+
+
 def _other(arg: Any) -> Any:
-    """An argument of another call: other numbers, in arrays of the same shapes."""
     if isinstance(arg, np.ndarray):
         return agt.pin(cast(operations.Array, arg)[::-1].copy())
     return arg + 1 if isinstance(arg, int | float) else arg

@@ -953,3 +953,13 @@ def forward(a, x):
     a, x = agt.pin(a), agt.pin(x)
     product = agt.matvec_naive(m, n, agt.h2d(a), agt.h2d(x), agt.zeros(m).partition(128))
     return agt.relu(m, product.output(), agt.zeros(m).partition(128)).output().to_host()
+
+
+# %% id=01-challenge cause="with a device that takes its time (adversary 1), with result 0, the result has shape"
+def three_rounds(ops, jobs):
+    streams = [agt.create_stream() for _ in ops]
+    results = [op.async_on(stream) for op, stream in zip(ops, streams)]
+    for job in jobs:
+        job()
+    agt.synchronize()
+    return sorted([result.numpy() for result in results], key=len, reverse=True)

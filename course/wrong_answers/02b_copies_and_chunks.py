@@ -508,3 +508,14 @@ def upload_all(fill, count, buffers, stream):
         copied.append(stream.record())
     stream.synchronize()
     return [array.borrow() for array in arrays]
+
+
+# %% id=02b-chunked-overlap cause="with chunk 1, the result has shape"
+def pipeline(prepare, process, chunks, streams):
+    table = prepare.async_on(streams[0])
+    ready = streams[0].record()
+    for stream in streams[1:]:
+        stream.wait_event(ready)
+    results = [process(x, table).async_on(streams[i % len(streams)]) for i, x in enumerate(chunks)]
+    agt.synchronize()
+    return sorted([result.numpy() for result in results], key=len)

@@ -80,7 +80,9 @@ def _pipeline(answer: Any, number: int, streams: int, rows: int, n: int) -> Pipe
     weigh = agt.Kernel(WEIGH)
     random = np.random.default_rng(number)
     table = random.standard_normal(n, dtype=np.float32)
-    shapes = [(rows + i, n) for i in range(number)]  # so that a result can be told from the others
+    shapes = [
+        (rows + 3 * i % 7, n) for i in range(number)
+    ]  # so that a result can be told from the others
     chunks = [agt.pin(random.standard_normal(shape, dtype=np.float32)) for shape in shapes]
     host = agt.pin(table)
 

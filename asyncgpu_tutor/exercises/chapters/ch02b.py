@@ -80,9 +80,7 @@ def _pipeline(answer: Any, number: int, streams: int, rows: int, n: int) -> Pipe
     weigh = agt.Kernel(WEIGH)
     random = np.random.default_rng(number)
     table = random.standard_normal(n, dtype=np.float32)
-    shapes = [
-        (rows + 3 * i % 7, n) for i in range(number)
-    ]  # so that a result can be told from the others
+    shapes = [(rows + 3 * i % 7, n) for i in range(number)]  # each tells whose result it is
     chunks = [agt.pin(random.standard_normal(shape, dtype=np.float32)) for shape in shapes]
     host = agt.pin(table)
 

@@ -235,7 +235,7 @@ class Threads:
         for name, cells in self._places.items():
             if cells.size >= _NUMBERED and cells.each == 1:
                 for i, (x, y) in enumerate(cells.at + cells.size / 2):
-                    said.append(_text("agt-name", x, y + 4, str(i if name else i % per_block)))
+                    said.append(_text("agt-number", x, y + 4, str(i if name else i % per_block)))
         return "".join(said)
 
     def _legend(self, y: float) -> str:

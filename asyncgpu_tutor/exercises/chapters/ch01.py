@@ -220,7 +220,9 @@ GOAL, SMALL = 80.0, (64, 64)
 
 def _layer(mine: Any, model: Any, seed: int, m: int, n: int) -> float | None:
     """Building runs nothing, the device computes, and the result is right; of a small matrix, it is quick."""
-    a, x, b = (agt.pin(noise(seed + 100 * i, *shape)) for i, shape in enumerate([(m, n), (n,), (m,)]))
+    a, x, b = (
+        agt.pin(noise(seed + 100 * i, *shape)) for i, shape in enumerate([(m, n), (n,), (m,)])
+    )
     right = np.maximum(a @ x + b, 0)
     cure = ": describe all the steps, with `to_host()` at the end, and don't run any of them"
     with run_of("layer", mine, model, a, x, b, cure=cure)() as run:

@@ -52,7 +52,9 @@ def round_trip(size: int, number: float) -> agt.DeviceOp[Array]:
 
 def busy() -> None:
     """Keep one thread of the device at work for 200 us, and no copy engine: whoever waits is seen to."""
-    long = agt.matvec_naive(1, 3000, agt.ones((1, 3000)), agt.ones(3000), agt.zeros(1).partition(32))
+    long = agt.matvec_naive(
+        1, 3000, agt.ones((1, 3000)), agt.ones(3000), agt.zeros(1).partition(32)
+    )
     long.async_on(agt.create_stream())
 
 

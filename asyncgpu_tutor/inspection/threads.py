@@ -35,6 +35,7 @@ _NUMBERED = 16  # pixels: cells of this size have their numbers in them
 _STILLS = 3
 _MOST_THREADS = 4096
 _HEAD = 44  # what is said above
+_HALF = np.array([0.0, 0.5])  # of a cell, downwards
 
 _Points = NDArray[np.float64]  # x and y of the upper left corners of cells
 
@@ -253,8 +254,8 @@ class Threads:
     def _ends(self, step: Access) -> NDArray[np.float64]:
         """Both ends of each arrow: from an element to its reader, or from a writer to its element."""
         grid, array = self._places[""], self._places[step.array]
-        threads = grid.centres(step.threads) + (0, grid.size / 2)
-        elements = array.centres(step.elements) - (0, array.size / 2)
+        threads = grid.centres(step.threads) + _HALF * grid.size
+        elements = array.centres(step.elements) - _HALF * array.size
         return np.hstack([threads, elements] if step.write else [elements, threads])
 
     def _beyond(self, number: int) -> NDArray[np.bool]:
@@ -298,7 +299,7 @@ class Threads:
             return
         element = array.centres(elements)
         yield _squares("agt-wrong", np.unique(element, axis=0), array.size)
-        below, above = threads + (0, grid.size / 2), element - (0, array.size / 2)
+        below, above = threads + _HALF * grid.size, element - _HALF * array.size
         ends = np.hstack([below, above] if step.write else [above, below])
         yield from (_line("agt-wrong-link", end) for end in ends)
         x, y = element[0]

@@ -400,8 +400,7 @@ for n in (1023, 1025):
 # %% id=row-major
 a = np.arange(12, dtype=np.float32).reshape(3, 4)  # 3 rows, 4 columns
 flat = a.ravel()
-print(a)
-print(flat)
+print(a, flat, sep="\n")
 print("a[2, 1] is", a[2, 1], "and flat[2 * 4 + 1] is", flat[2 * 4 + 1])
 
 # %% id=row-major-check tags=asserts

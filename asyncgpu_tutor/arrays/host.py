@@ -60,8 +60,8 @@ class HostArray(np.lib.mixins.NDArrayOperatorsMixin):
         if not self._writer.completed():
             raise NotReadyError(
                 f"the result of {self._writer.describe()} may not be on the host yet, and you have a handle "
-                "to it: wait for its stream (`stream.synchronize()`), or sync or await the operation, and read "
-                "then.\nFunctions given to and_then, map and with_context get handles, too, never data."
+                "to it: wait for its stream (`stream.synchronize()`), or sync or await the operation, and "
+                "read then.\nFunctions given to and_then, map and with_context get handles, too, never data."
             )
         return self._array
 

@@ -54,7 +54,7 @@ assert [s.name for s in quick.device_spans].count("relu") == 4
 assert (len(slow.streams), len(quick.streams)) == (1, 4)
 
 # %% [markdown] id=two-runs-read
-# (*CUPTI* is NVIDIA's stopwatch. Both times count from the first call.)
+# (A µs, or microsecond, is a millionth of a second. *CUPTI* is NVIDIA's stopwatch, and both times count from the first call.)
 
 # %% id=predict-riddle
 riddle = Prediction(
@@ -123,7 +123,7 @@ with agt.record() as so_far:
     op = doubled(x)
 
 # %% [markdown] id=describe-explained
-# That's a lot for a few lines, so here are their parts:
+# Let's take these lines apart:
 #
 # - `agt.pin` copies `x` to a place where the device can fetch it without Python's help.
 # - `agt.h2d(x)`, short for *host to device*, copies `x` to the device.
@@ -226,7 +226,7 @@ if device.simulated:
 # %% [markdown] id=meanwhile
 # ## Python has things to do
 #
-# Suppose that Python has a job of its own. `agt.work(300)` stands for any such job: it keeps Python busy for 300 microseconds, written µs, which are millionths of a second. Here we run the operation first, with `sync()`. It means *run it, and come back when it's done*.
+# Suppose that Python has a job of its own. `agt.work(300)` stands for any such job: it keeps Python busy for 300 µs. Here we run the operation first, with `sync()`. It means *run it, and come back when it's done*.
 
 # %% id=blocking-run
 with agt.record() as blocking:
@@ -440,7 +440,7 @@ assert [round(us) for us in longest] == [87, 78]
 # %% [markdown] id=real
 # ## Can you trust the model?
 #
-# That was a real H200. The simulated device follows a model of one, so we ran the two programs with the job on an H200 as well, with half as many numbers. There the model promises about 480 µs with `sync` and, as the job is still the longest part, again 350 with the task: a gain of about 130.
+# That was a real H200. The simulated device follows a model of one, so we ran your two programs, with `sync` and with a task, on an H200 as well. They had half as many numbers, for which the model promises about 480 µs and, since the job is still the longest part, again 350: a gain of about 130.
 
 # %% id=predict-gain
 gain = Prediction(
@@ -468,7 +468,7 @@ agt.compare_timelines(
     ["H200: start, the job, then await", "The model: start, the job, then await"],
     lanes=("host", "streams"),
     together=True,  # the device's first work is at 0
-    lesson="The bars of the device are as long. But the real Python makes its calls later, and begins its job later.",
+    lesson="The device's bars are as long in both. The real Python makes its calls later, and so begins its job later.",
 )
 
 # %% id=reveal-gain
@@ -555,10 +555,10 @@ progress("00")
 # %% [markdown] id=key-points
 # ## Key points
 #
-# - The **host** runs Python, and the **device** is a second computer. Getting there and back often takes longer than the work itself.
+# - The **host** runs Python, and the **device** is a second computer. The way there and back often takes longest.
 # - You write a **kernel** for one element, and the device runs it in one **thread** for each element.
 # - An **operation** is a recipe. Nothing happens when you build one. It runs when you `sync`, `await` or `spawn` it.
-# - `sync` blocks all of Python. `await` pauses only the code that says it. A **task** starts when the code that spawned it pauses.
+# - `sync` blocks all of Python. `await` pauses only the code that says it. A **task** starts when the code that spawned it pauses, and then a job that fits into the wait costs no time.
 # - A **timeline** shows you what happened when. To make a program faster, look for the places where somebody waits.
 
 # %% [markdown] id=contents
@@ -573,4 +573,4 @@ progress("00")
 #
 # **In a hurry?** The shortest way to the network is 01, 02, 03, 04, 06 and 07. `solutions/` has every chapter with its exercises solved, and the [glossary](../docs/glossary.md) lists the names used elsewhere.
 #
-# **Next:** a thousand threads run the very same line of code, with the same arguments. So how does each of them know which element is its own? [01_sync_kernels](01_sync_kernels.ipynb) begins with twelve.
+# **Next:** a thousand threads run the very same line of code. So how does each of them know which element is its own? [01_sync_kernels](01_sync_kernels.ipynb) begins with twelve.

@@ -48,18 +48,23 @@ def run_now(op: agt.DeviceOp[Any], *stream: agt.types.Stream) -> Observed:
 
 
 def run_of(
-    name: str, mine: Callable[..., Any], model: Callable[..., Any], *args: Any, cure: str = ""
+    name: str,
+    mine: Callable[..., Any],
+    model: Callable[..., Any],
+    *args: Any,
+    cure: str = "",
+    late: bool = True,
 ) -> Callable[..., AbstractContextManager[Observed]]:
     """A function that runs the operation that an answer describes, as often as it is called; see `built`.
 
     It takes names of pieces that should run once each, and gives a context with the run, whose results have
     to be from kernels. Whatever is rejected there gets the timelines of it and of the solution's. When all is
-    asked once more, host arrays have other numbers while the operation is described, and another one runs.
+    asked once more, `late`, host arrays have other numbers while it is described, and another one runs first.
     """
     with moved() as given:  # some of which may be in operations
         expected = observe(model(*args).sync).trace
     theirs = host_arrays(args)
-    late, right = LATE if operations.asked_before and theirs else "", [x.copy() for x in theirs]
+    late, right = bool(late and operations.asked_before and theirs), [x.copy() for x in theirs]
     for host in theirs if late else []:
         np.negative(host, out=host)
     op = built(name, mine, expected, *args, cure=cure)
@@ -71,9 +76,9 @@ def run_of(
     @contextmanager
     def run_it(*once: str) -> Generator[Observed]:
         before = [host.copy() for host in theirs]
-        with moved() as numbers, case(late):
+        with moved() as numbers, case(LATE * late):
             run = run_now(op)
-        with compared(run.trace, expected), case(late):
+        with compared(run.trace, expected), case(LATE * late):
             each_once(run.trace, *once)
             yield run
             numbers.by_kernels(run.result, *args, *(part for up, part in given.copies if up))

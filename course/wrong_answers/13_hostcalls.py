@@ -1041,7 +1041,7 @@ __global__ void pipeline(unsigned long long* mail, unsigned long long* stack, in
 """
 
 
-# %% id=13-pipeline cause="`hostcall_end` gives one back"
+# %% id=13-pipeline cause="of 16 packets 8 can be had in the end"
 PIPELINE = r"""
 #include "hostcall.cuh"
 __global__ void pipeline(unsigned long long* mail, unsigned long long* stack, int pieces, int size)

@@ -24,11 +24,8 @@ TILE = "__shared__ float tile[4][8]; tile[i / 8][i % 8] = 0; __syncthreads(); "
 WORDS = "__shared__ double s[32]; int* p = reinterpret_cast<int*>(s); p[2 * i] = 0; __syncthreads(); s[i] = i; "
 NAN = "__int_as_float(0x7fffffff)"
 TURNS = "__shared__ int s[32]; for (int y = 0; y < 25; y++) { "
-BOUNDS, ALIGNED, UNSET = (
-    errors.OutOfBoundsError,
-    errors.MisalignedError,
-    errors.UninitialisedReadError,
-)
+BOUNDS, ALIGNED = errors.OutOfBoundsError, errors.MisalignedError
+UNSET = errors.UninitialisedReadError
 # The mistake, and what of its place and words is told.
 MISTAKES: list[tuple[type[errors.KernelFault], str, dict[str, object], str]] = [
     (BOUNDS, "x[i - 2] = 1;", {"thread": (0, 0, 0), "index": -2}, "so does 1 more thread)"),

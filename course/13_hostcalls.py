@@ -330,7 +330,7 @@ def from_top(memory):
 
 # %% id=bert
 bert_moves = [
-    ("Anna looks: 0, 1", [0, 1, 2], []),
+    ("Anna looks", [0, 1, 2], []),
     ("Bert takes 0", [1, 2], [0]),
     ("and takes 1", [2], [0, 1]),
     ("gives 0 back", [0, 2], [1]),

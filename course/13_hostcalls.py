@@ -692,7 +692,7 @@ crowded.reveal(
 # int p = hostcall_begin(host);                             // a packet; -1 if the host has stopped
 # char* bytes = hostcall_bytes(host, p);                    // its bytes
 # hostcall_ask(host, p, HOSTCALL_READ, 0, at, size);        // from file 0, at this byte, so many
-# bool ok = hostcall_wait(host, p);                         // false: no answer. Don't give p back, the host may still have it
+# bool ok = hostcall_wait(host, p);                         // false: no answer, and the host may keep p
 # int n = (int)hostcall_answer(host, p);                    // how many there were
 # ...                                                       // change them, in place
 # hostcall_ask(host, p, HOSTCALL_WRITE, 1, at, n);          // the same packet may ask again
@@ -771,7 +771,7 @@ __global__ void pipeline(unsigned long long* mail, unsigned long long* stack, in
 check("13-pipeline", PIPELINE)
 
 # %% [markdown] id=final-text
-# Back to the log file. This is the kernel at work, yours if the check has taken it, with the six launches above it:
+# And this is the kernel at work on the log file (yours, if the check has taken it), with the six launches above it:
 
 # %% id=final
 pipeline = agt.Kernel(solved("13-pipeline", PIPELINE))
@@ -867,14 +867,14 @@ progress("13")
 #
 # *The chapter is done. This is for those who want to know what happens when the pile is empty.*
 #
-# 32 blocks ask twice each, and there are only 4 packets.
+# 16 blocks ask twice each, and there are only 2 packets.
 
 # %% id=predict-pressure
 pressure = Prediction(
-    "32 blocks, 4 packets. What happens?",
+    "16 blocks, 2 packets. What happens?",
     lost="some calls are lost, or answered twice",
     stuck="it hangs: blocks that hold a packet wait for those that do not",
-    slow="each call is answered once, and it takes more than twice as long as with 32 packets",
+    slow="each call is answered once, and it takes more than twice as long as with 16 packets",
     same="each call is answered once, in less than twice the time: a block never waits long for a packet",
 )
 pressure
@@ -884,10 +884,10 @@ pressure.commit(...)
 
 # %% id=pressure-run
 calls = 2 if device.simulated else 400
-await ask_often(32, 1, 32)  # warm-up
+await ask_often(16, 1, 16)  # warm-up
 times, right = {}, {}
-for packets in (4, 8, 32):
-    times[packets], right[packets] = await ask_often(32, calls, packets)
+for packets in (2, 4, 16):
+    times[packets], right[packets] = await ask_often(16, calls, packets)
     print(f"{packets:4d} packets: {times[packets]:7.0f} µs, each call answered once: {right[packets]}")
 
 # %% id=pressure-check tags=asserts
@@ -895,10 +895,10 @@ assert all(right.values())
 
 # %% id=reveal-pressure
 pressure.reveal(
-    "lost" if not all(right.values()) else "slow" if times[4] > 2 * times[32] else "same",
-    f"With 4 packets it takes {times[4] / times[32]:.1f} times as long as with 32. A block that finds no "
+    "lost" if not all(right.values()) else "slow" if times[2] > 2 * times[16] else "same",
+    f"With 2 packets it takes {times[2] / times[16]:.1f} times as long as with 16. A block that finds no "
     "packet waits for one, so nothing overflows: the back-pressure of chapter 6. And a batch is never larger "
-    "than the pile, so each of Python's rounds answers 4 calls at most.",
+    "than the pile, so each of Python's rounds answers 2 calls at most.",
 )
 
 # %% [markdown] id=header-text

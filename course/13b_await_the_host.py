@@ -318,7 +318,7 @@ check("13b-both", BOTH)
 # %% [markdown] id=limit-text
 # ## Hanging up
 #
-# Suppose that one colleague is asleep. You don't want to wait all day, so you set a limit. `within(future, clocks)` is a `select` between a future and a `Deadline`, which is ready when the SM's clock has got that far. The loser is dropped:
+# Suppose that one colleague is asleep. You don't want to wait all day, so you set a limit. `within(future, clocks)` is a `select` between a future and a `Deadline`, which is ready when the SM's clock has got that far. The loser is dropped, as you can drop any future, with `drop()`:
 #
 # ```c
 # auto quick = within(ask(host, 16, 7, 0, 0), 100000);      // about 50 µs
@@ -326,8 +326,6 @@ check("13b-both", BOTH)
 # if (quick.winner == 1) ...                                // too late
 # else use(quick.a.answer);                                 // `a` is the call, and `b` the limit
 # ```
-#
-# (You can drop any future yourself, too, with its `drop()`.)
 #
 # In chapter 12, dropping a future meant that nobody polled it any more, and a cup of tea needs no more than that. What does a call need? Here's a kernel that gets tired of waiting, gives the packet back, and asks something else. There is only one packet in this office.
 
@@ -384,7 +382,7 @@ if device.simulated:
 # %% id=reveal-packet
 packet.reveal(
     int(heard[0]),
-    "1001 is the answer to question 1. Question 2 was asked, but nobody read it: the host was still at work "
+    "That's the answer to question 1. Question 2 was asked, but nobody read it: the host was still at work "
     "on the packet, so it didn't look at the flag, which was up anyway. When it had the answer to question "
     "1, it wrote it where it had been told to."
     if heard[0] == 1001

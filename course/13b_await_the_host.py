@@ -395,7 +395,7 @@ worked = [span.name for span in given_back if span.kind == "work"]
 given_back.plot(
     title="A packet that was given back too early",
     lanes=("host", "streams"),
-    lesson="As long as a bar of `slowly` lasts, the packet is the host's. The kernel gives it back 20 µs "
+    lesson="As long as a bar of slowly lasts, the packet is the host's. The kernel gives it back 20 µs "
     f"after it asked, and asks again. This is all that Python works on: {', '.join(worked)}.",
 )
 
@@ -452,7 +452,7 @@ two_packets = await two_questions(LEAVING, packets=2)
 agt.compare_timelines(
     [one_packet, two_packets],
     ["one packet", "two packets"],
-    lesson="Each bar of `slowly` is a packet in the host's hands. In both runs the kernel hangs up after "
+    lesson="Each bar of slowly is a packet in the host's hands. In both runs the kernel hangs up after "
     "20 µs. Above, question 2 then waits for the only packet. Below, it takes the other one, and the kernel "
     f"is done after {kernel_us(two_packets):.0f} µs, while the host still works on question 1.",
 )

@@ -397,7 +397,7 @@ def check_pipeline(mine: Any, model: Any) -> float:
 LATE = "a packet is used after `hostcall_end`, and may be somebody else's then: give it back last"
 ALONE = "there was no answer, and a packet is used: look at what `hostcall_wait` returns, each time"
 TURNS = "the file was right by luck: is there a barrier between those who change bytes and the one who asks?"
-ROUNDS = ". In a loop that may be what was read in the round before: is a `__syncthreads()` missing at its end?"
+ROUNDS = ". In a loop that may be what was read in the round before: is there a `__syncthreads()` at its end?"
 NO_PACKET, ALL_ANSWERED = "0", "99"
 NONE = "`hostcall_begin` gives -1 where the host has stopped, and that is no packet: return then"
 

@@ -982,7 +982,7 @@ for trace, how in ((first, "talk first"), (meanwhile, "talk beside it")):
     print(f"{how}: {begun - start:.0f} µs until both have begun, and {end - begun:.0f} from there to the end")
 
 # %% [markdown] id=halo-read
-# The talk is hidden completely, and that was 32 µs. But Python has an `overlap` more to describe for each GPU, so both have begun later, and half of the gain goes to Python. It's the price of the first section again. The larger your sheet is, the less you'll notice.
+# The talk is hidden completely, and that was 32 µs. But Python has an `overlap` more to describe for each GPU, so both have begun later, and half of the gain goes to Python. It's the price of the first section again. With wider rows there's more talk to hide, and Python's part stays the same.
 
 # %% id=check-halo tags=asserts
 if device.simulated:

@@ -97,7 +97,6 @@ def test_long_interpretation_says_so_once(capsys: pytest.CaptureFixture[str]) ->
     )
     launch(source, "slow", 1, 1, np.zeros(1, np.int32), limits=Limits(patience=0.0))
     said = capsys.readouterr().err
-    assert said.count("at kernel 'slow'") == 1
-    assert "1 of 1 blocks have begun, and it is in `extern" in said
+    assert said.count("at kernel 'slow'") == said.count("1 of 1 blocks") == said.count("in `") == 1
     launch(source, "slow", 1, 1, np.zeros(1, np.int32), limits=Limits(patience=3600.0))
     assert capsys.readouterr().err == ""

@@ -878,7 +878,7 @@ extern "C" __global__ void all_at_once(
 #
 # Who waits for whom in `search`? While Python reads, all threads wait, and while they compare, Python waits. Have it read the next piece meanwhile. There are four packets, so a second question can be under way, and `compare` is there already.
 #
-# For 16 pictures it takes 869 µs. Get below 800. (Ours takes 743. The check's clock begins before the first bar and ends after the last, so the timelines below say a little less.)
+# For 16 pictures it takes 869 µs in the check, whose clock begins before the first bar of the timelines below and ends after the last. Get below 800. (Ours takes 743 µs.)
 
 # %% id=14-search starter
 SEARCH = r"""

@@ -8,12 +8,12 @@ raises, and names both.
 from __future__ import annotations
 
 import asyncio
+import os
 import sys
 import threading
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 from types import FrameType
 from typing import Any, TypeVar, cast
 
@@ -366,7 +366,11 @@ def _known(reduce: str) -> str:
 
 
 def _line(frame: FrameType) -> str:
-    return f"{Path(frame.f_code.co_filename).name}:{frame.f_lineno}"
+    """The place of a call. A cell of a notebook has a file too, but nobody knows that by its name."""
+    code, line = frame.f_code, frame.f_lineno
+    if "ipykernel_" not in code.co_filename:
+        return f"{code.co_filename.rpartition(os.sep)[2]}:{line}"
+    return f"line {line} of the cell" + f" with `{code.co_name}`" * code.co_name.isidentifier()
 
 
 _named: dict[str, Group] = {}

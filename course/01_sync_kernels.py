@@ -651,7 +651,7 @@ def forward(a, x):
 check("01-one-wait", forward)
 
 # %% [markdown] id=one-wait-read
-# What did that buy us? (`solved` fetches the course's own answer without showing it, so the next cell works even if yours isn't ready.)
+# What did that buy us? (`solved` fetches the course's own answer without showing it.)
 
 # %% id=predict-together
 buys = Prediction(
@@ -685,7 +685,7 @@ buys.reveal(
 )
 
 # %% [markdown] id=one-wait-why
-# No kernel got faster, and no call either: on the simulated device, they still take 76 µs. But now Python makes most of them *while the device is busy* with the work before. And `relu` needn't ask whether the product is ready: it stands behind it in the same queue, and a stream finishes one thing before it begins the next.
+# No kernel got faster, and no call either: on the simulated device, they still take 76 µs. But now Python makes most of them *while the device is busy* with the work before. And `relu` needn't ask whether the product is ready: it's behind it in the queue, and a stream finishes one thing before the next.
 #
 # That answers our second question: in the meantime, Python can make the next call, or do a job of its own. **A call costs you time only when the device has nothing else to do.** To be quicker still, you'd have to make fewer calls.
 
@@ -770,8 +770,6 @@ progress("01")
 # - A launch only puts work into a queue and returns. If Python waits, it's because of `sync`.
 # - If you wait after each step, host and device take turns being idle. No need: a stream keeps its work in order anyway.
 # - Where kernels are short, the calls are what takes the time, so it pays to make fewer of them.
-#
-# Know these under other names? Look in the [glossary](../docs/glossary.md).
 #
 # **Next:** in [02_streams_and_events](02_streams_and_events.ipynb), one queue becomes two, and for the first time two kernels can get into each other's way.
 

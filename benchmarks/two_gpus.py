@@ -190,9 +190,9 @@ class Net:
                 every = (*self.x, *self.e, *self.w, *self.g)
                 self._views = {id(array): cupy.asarray(array) for array in every}
 
-    def forward(self) -> agt.DeviceOp[Any]:
-        """All layers, one after the other."""
-        return self._products(*((self.x[i], self.w[i], self.x[i + 1], "") for i in range(LAYERS)))
+    def forward(self, i: int) -> agt.DeviceOp[Any]:
+        """One layer."""
+        return self._products((self.x[i], self.w[i], self.x[i + 1], ""))
 
     def backward(self, i: int) -> agt.DeviceOp[Any]:
         """A layer's gradient, and the error for the layer before."""
@@ -251,7 +251,10 @@ def step(nets: list[Net], group: Any, *, late: bool) -> agt.DeviceOp[Any]:
             op = each(lambda net, i=i: net.backward(i)).and_then(
                 lambda _, i=i, rest=op: agt.overlap(summed(i), rest)
             )
-    return agt.zip(each(lambda net: net.forward()), op, each(lambda net: net.update()))
+    forward = (
+        each(lambda net, i=i: net.forward(i)) for i in range(LAYERS)
+    )  # so both begin at once
+    return agt.zip(*forward, op, each(lambda net: net.update()))
 
 
 class Bare:

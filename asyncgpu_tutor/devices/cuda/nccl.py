@@ -18,8 +18,11 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from asyncgpu_tutor.devices.cuda.device import CupyDevice
 from asyncgpu_tutor.devices.cuda.journal import call_together
@@ -167,7 +170,7 @@ class NcclCommunicator:
 
     def _one(self, call: Collective, stream: Any) -> None:
         communicator, nccl = self._ranks[call.rank], self._nccl
-        kind = getattr(nccl, f"NCCL_{call.dtype.name.upper().replace('BOOL', 'UINT8')}")
+        kind = _kind(nccl, call.dtype)
         how = getattr(nccl, f"NCCL_{call.reduce.upper()}")
         give, take = _address(call.source), _address(call.target)
         count, where = call.count, stream.ptr
@@ -228,6 +231,12 @@ def _follow(stream: CupyStream, other: CupyStream) -> None:
         event = other.record()
         stream.wait_event(event)
         other.reuse(event)
+
+
+@cache  # NumPy works out a name anew each time
+def _kind(nccl: Any, dtype: np.dtype[Any]) -> int:
+    """NCCL's word for a type of element."""
+    return getattr(nccl, f"NCCL_{dtype.name.upper().replace('BOOL', 'UINT8')}")
 
 
 def _facts(call: Collective, size: int) -> dict[str, object]:

@@ -22,8 +22,6 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from asyncgpu_tutor.devices.cuda.device import CupyDevice
 from asyncgpu_tutor.devices.cuda.journal import call_together
 from asyncgpu_tutor.devices.cuda.stream import CupyEvent, CupyStream
@@ -170,7 +168,7 @@ class NcclCommunicator:
 
     def _one(self, call: Collective, stream: Any) -> None:
         communicator, nccl = self._ranks[call.rank], self._nccl
-        kind = _kind(nccl, call.dtype)
+        kind = getattr(nccl, f"NCCL_{_name(call.dtype)}")
         how = getattr(nccl, f"NCCL_{call.reduce.upper()}")
         give, take = _address(call.source), _address(call.target)
         count, where = call.count, stream.ptr
@@ -234,9 +232,8 @@ def _follow(stream: CupyStream, other: CupyStream) -> None:
 
 
 @cache  # NumPy works out a name anew each time
-def _kind(nccl: Any, dtype: np.dtype[Any]) -> int:
-    """NCCL's word for a type of element."""
-    return getattr(nccl, f"NCCL_{dtype.name.upper().replace('BOOL', 'UINT8')}")
+def _name(dtype: Any) -> str:
+    return str(dtype.name).upper().replace("BOOL", "UINT8")
 
 
 def _facts(call: Collective, size: int) -> dict[str, object]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from types import TracebackType
 from typing import Any, Self
 
@@ -21,7 +21,8 @@ from asyncgpu_tutor.run.current import resolve
 CALL_US = 1000.0
 BYTES_PER_US = 64e6 / 0.15e6
 
-Run = Callable[[], Awaitable[tuple[Any, float]]]  # a result, and when it was there
+# A result, when it was there, and the arrays that are kept there, or their numbers.
+Run = Callable[[], Awaitable[tuple[Any, float, Collection[int]]]]
 
 
 class Link:
@@ -36,19 +37,19 @@ class Link:
             there = self.free[way] = max(self.free[way], since) + nbytes / BYTES_PER_US
             await device.sleep(max(there - device.now() + CALL_US / 2, 0.0))
 
-    async def carry(self, gpu: Any, device: Device, op: DeviceOp[Any], run: Run) -> Any:
+    async def carry(self, device: Device, rank: int, op: DeviceOp[Any], run: Run) -> Any:
         """A recipe's way to a worker in another process, its run there, and the way back."""
-        begun, received = device.now(), 0
+        begun, received, kept = device.now(), 0, ()
         sent = sum(array.nbytes for array in host_arrays(op))
         try:
             await self.cross(device, "sent", sent, begun)
-            result, ended = await run()
+            result, ended, kept = await run()
             received = sum(array.nbytes for array in host_arrays(result))
             await self.cross(device, "received", received, ended)
         finally:
             if (log := device.log) is not None:
-                detail = {"gpu": gpu.rank, "sent": sent, "received": received, "kept": gpu.kept}
-                draft = log.draft("range", f"gpu {gpu.rank}: {op.label}", None, detail=detail)
+                detail = {"gpu": rank, "sent": sent, "received": received, "kept": len(kept)}
+                draft = log.draft("range", f"gpu {rank}: {op.label}", None, detail=detail)
                 log.finish(draft, begun, device.now())
         return result
 
@@ -69,29 +70,23 @@ class LocalGpu(Gpu):
         try:
             await self._first(call)
         except asyncio.CancelledError:
-            call.add_done_callback(
-                self._forget
-            )  # it goes on, and what it yields goes when it comes
+            # It goes on, and what it yields goes when it comes.
+            call.add_done_callback(self._forget)
             raise
         return call.result()
 
     async def _far(self, op: DeviceOp[Any], link: Link) -> Any:
-        async def run() -> tuple[Any, float]:
+        async def run() -> tuple[Any, float, Collection[int]]:
             try:
                 result = await self._worker.run(op)
             except Exception as error:  # noqa: BLE001 - whatever it is, it travels back
                 result = error
-            return result, self.device.now()
+            return result, self.device.now(), self._worker.store.arrays
 
-        result = await link.carry(self, self.device, op, run)
+        result = await link.carry(self.device, self.rank, op, run)
         if isinstance(result, Exception):
             raise result
         return result
-
-    @property
-    def kept(self) -> int:
-        """How many arrays it holds for others."""
-        return len(self._worker.store.arrays)
 
     def _forget(self, task: asyncio.Task[Any]) -> None:
         if not task.cancelled() and task.exception() is None:

@@ -26,12 +26,7 @@ from asyncgpu_tutor.clusters.recipes import packed, unpacked
 from asyncgpu_tutor.clusters.worker import Worker
 from asyncgpu_tutor.devices.opening import new_group_id, open_rank
 from asyncgpu_tutor.devices.protocol import Collective, Device
-from asyncgpu_tutor.errors import (
-    ClusterError,
-    CollectiveError,
-    DeviceError,
-    DeviceUnavailableError,
-)
+from asyncgpu_tutor.errors import ClusterError, CollectiveError, DeviceError, DeviceUnavailableError
 from asyncgpu_tutor.ops.collectives import Group, Ledger, forget_group, name_group
 from asyncgpu_tutor.ops.operation import DeviceOp
 from asyncgpu_tutor.run.current import resolve
@@ -75,7 +70,7 @@ class Actor:
         """Run a recipe; the result as it travels, or the error, and the collectives that were called since.
 
         An error is returned and not raised, so that an `OSError` of a recipe is not taken for a lost worker.
-        For a recording also the time now, how many arrays are kept, and the spans since the last call; a
+        For a recording also the time now, the arrays that are kept, and the spans since the last call. A
         simulated device begins when its clock says `at`.
         """
         device = self._worker.device
@@ -92,8 +87,7 @@ class Actor:
         calls = {name: group.log.copy() for name, group in self._groups.items()}
         for group in self._groups.values():
             group.log.clear()
-        ended = device.now()
-        return result, calls, ended, len(self._worker.store.arrays), self._spans()
+        return result, calls, device.now(), list(self._worker.store.arrays), self._spans()
 
     def _record(self, recording: int | None) -> None:
         """Begin a recording, or end one, unless recipes run."""
@@ -143,13 +137,10 @@ def versions() -> dict[str, str]:
 class DaskGpu(Gpu):
     """A worker of Dask."""
 
-    def __init__(
-        self, rank: int, address: str, actor: Any, client: Any, cluster: DaskCluster
-    ) -> None:
+    def __init__(self, rank: int, address: str, actor: Any, cluster: DaskCluster) -> None:
         super().__init__(rank, f"gpu {rank} ({address})")
         self.address = address
-        self._actor, self._client, self._cluster = actor, client, cluster
-        self.kept = 0  # arrays that it held for others when a recipe was last recorded
+        self._actor, self._cluster = actor, cluster
 
     async def _run(self, op: DeviceOp[Any]) -> Any:
         self._check_alive()
@@ -180,13 +171,13 @@ class DaskGpu(Gpu):
             return (await self._call("run", payload))[:2]
         device = guest.device
 
-        async def run() -> tuple[Any, float]:
+        async def run() -> tuple[Any, float, list[int]]:
             at = device.now() + guest.ahead if device.simulated else 0.0
-            *answer, ended, self.kept, spans = await self._call("run", payload, guest.number, at)
+            *answer, ended, kept, spans = await self._call("run", payload, guest.number, at)
             guest.take(spans)
-            return answer, ended - guest.ahead
+            return answer, ended - guest.ahead, kept
 
-        return await self._cluster.link.carry(self, device, op, run)
+        return await self._cluster.link.carry(device, self.rank, op, run)
 
     async def welcome(self, device: Device, log: SpanLog) -> Guest | None:
         """Its place in a recording, with its clock set by ours; None if they keep different kinds of time."""
@@ -201,15 +192,14 @@ class DaskGpu(Gpu):
                 )
                 return None
             guest.heard(asked, there, device.now())
-        log.about[f"{guest.place} ahead_us"] = round(guest.ahead, 3)
         worst = cast("float", log.about.get("clocks_within_us", 0.0))
         log.about["clocks_within_us"] = max(worst, round(guest.within, 3))
         return guest
 
     def _compared(self, calls: Mapping[str, Sequence[Collective]]) -> str:
         """What is wrong with the collectives of its recipes, next to those of other ranks."""
-        ledgers = self._cluster.ledgers
-        told = [ledgers[n].enter(c) for n in calls if n in ledgers for c in calls[n]]
+        known = self._cluster.ledgers
+        told = [known[n].enter(c) for n in calls if n in known for c in calls[n]]
         return next((words for words in told if words), "")
 
     async def ask(self, method: str, *args: Any) -> Any:
@@ -226,7 +216,8 @@ class DaskGpu(Gpu):
             self._check_alive()
 
     async def _call(self, method: str, *args: Any) -> Any:
-        with self._client.as_current():  # an actor looks for its client when it is first asked
+        # An actor looks for its client when it is first asked.
+        with self._cluster.client.as_current():
             try:
                 answer = getattr(self._actor, method)(*args)
             except RuntimeError as error:  # Dask knows already that it is gone
@@ -262,7 +253,7 @@ class DaskCluster(Cluster):
     def __init__(self, address: str, gpus: int | None, device: str) -> None:
         super().__init__(f"cluster {next(numbers)} of {os.getpid()}")
         self._address, self._count, self._kind = address, gpus, device
-        self._client: Any = None
+        self.client: Any = None
         self._watch: asyncio.Task[None] | None = None
         self.ledgers: dict[str, Ledger] = {}  # of its groups: what their ranks have called
         self._actors: list[Any] = []  # Dask's futures: they keep the actors
@@ -270,11 +261,11 @@ class DaskCluster(Cluster):
         self._guests: tuple[SpanLog, asyncio.Future[list[Any]]] | None = None  # of a recording
 
     async def __aenter__(self) -> Self:
-        self._client = await self._connect()
+        self.client = await self._connect()
         try:
             await self._place()
         except BaseException:
-            await self._client.close()
+            await self.client.close()
             raise
         self._watch = asyncio.create_task(self._look())
         return self
@@ -291,7 +282,7 @@ class DaskCluster(Cluster):
         for name in self.ledgers:
             forget_group(name)
         self._actors.clear()
-        await self._client.close()
+        await self.client.close()
 
     async def group(self) -> Group:
         """A new group; see `Cluster.group`."""
@@ -333,7 +324,7 @@ class DaskCluster(Cluster):
         """Put an actor on each worker."""
         wanted = self._count or 1
         with suppress(OSError, TimeoutError):  # the message below says how many there are
-            await self._client.wait_for_workers(wanted, timeout=CONNECT_S)
+            await self.client.wait_for_workers(wanted, timeout=CONNECT_S)
         addresses = sorted(await self._alive())[: self._count]
         if len(addresses) < wanted:
             raise ClusterError(
@@ -344,16 +335,16 @@ class DaskCluster(Cluster):
         for rank, address in enumerate(addresses):
             host = address.rpartition(":")[0]
             ordinal = on_host[host] = on_host.get(host, -1) + 1
-            future = self._client.submit(
+            future = self.client.submit(
                 Actor, f"{self.name} {rank}", self._kind, ordinal,
                 actor=True, workers=[address], allow_other_workers=False, pure=False,
             )  # fmt: skip
             self._actors.append(future)
         for rank, (address, future) in enumerate(zip(addresses, self._actors, strict=True)):
             try:
-                with self._client.as_current():
+                with self.client.as_current():
                     actor = await asyncio.wait_for(future, START_S)
-                gpu = DaskGpu(rank, address, actor, self._client, self)
+                gpu = DaskGpu(rank, address, actor, self)
                 facts = await gpu.ask("facts")
             except (ImportError, AttributeError, TimeoutError) as error:
                 raise ClusterError(
@@ -369,7 +360,7 @@ class DaskCluster(Cluster):
             self._gpus.append(gpu)
 
     async def _alive(self) -> list[str]:
-        found: list[str] = await self._client.run_on_scheduler(_workers)
+        found: list[str] = await self.client.run_on_scheduler(_workers)
         return found
 
     async def _look(self) -> None:
@@ -380,7 +371,7 @@ class DaskCluster(Cluster):
             try:
                 alive = set(await asyncio.wait_for(self._alive(), SILENT_S))
             except (OSError, TimeoutError, RuntimeError) as error:
-                if loop.time() - heard > SILENT_S or self._client.status != "running":
+                if loop.time() - heard > SILENT_S or self.client.status != "running":
                     self._lose(set(), f"the scheduler at {self._address} is silent: {error}")
                     return
             else:

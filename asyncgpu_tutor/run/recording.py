@@ -123,9 +123,8 @@ def record(source: Source = "auto") -> Generator[Trace]:
         logs = [_recording.logs[device] for device in devices]
         spans: list[Span] = [s for log in logs for s in log.spans if begin < s.id < end]
         trace.fill(spans, origin)
-        log = _recording.logs[
-            first
-        ]  # it alone knows the clock, since CUPTI may not have been there
+        # It alone knows the clock, since CUPTI may not have been there.
+        log = _recording.logs[first]
         trace.device = first.description.replace(first.clock, log.clock)
         trace.clock, trace.about = log.clock, dict(log.about)
         if _recording.depth == 0:

@@ -23,7 +23,7 @@ import asyncgpu_tutor as agt
 from asyncgpu_tutor.commands.mlp import forward, upload
 from asyncgpu_tutor.data import seed_inputs
 
-LAYERS, IN_A_ROW = 4, 10
+LAYERS, IN_A_ROW, WARM = 4, 10, 2
 SIZES = [1 << 10, 1 << 14, 1 << 17, 1 << 20, 1 << 22, 1 << 24, 1 << 26, 1 << 28]
 SPIN = r"""
 extern "C" __global__ void spin(long long n) { long long t = clock64(); while (clock64() - t < n) {} }
@@ -39,20 +39,21 @@ update = agt.Kernel(UPDATE, "update")
 Ways = Mapping[str, Callable[[], object]]
 
 
-def measure(ways: Ways, rounds: int, now: Callable[[], float]) -> dict[str, float]:
-    """The median time of each way in us, in turns, after each has run three times."""
+def in_turns(
+    ways: Ways, rounds: int, took: Callable[[Callable[[], object]], float]
+) -> dict[str, float]:
+    """The median of what each way took, in turns, after each has run."""
     times: dict[str, list[float]] = {way: [] for way in ways}
-    for turn in range(rounds + 3):
+    for turn in range(rounds + WARM):
         for way, run in ways.items():
-            start = now()
-            run()
-            if turn >= 3:
-                times[way].append(now() - start)
+            us = took(run)
+            if turn >= WARM:
+                times[way].append(us)
     return {way: statistics.median(values) for way, values in times.items()}
 
 
 def told(title: str, times: dict[str, float]) -> None:
-    """Print a row: times, and how often each of them goes into the first."""
+    """Print a row: the times, and how many times as fast as the first each of them is."""
     first = next(iter(times.values()))
     cells = (f"{way} {us:,.1f} us ({first / us:.2f})" for way, us in times.items())
     print(f"{title}: " + "; ".join(cells), flush=True)
@@ -67,7 +68,6 @@ class Bench:
         self.device = agt.use(self.names[0])
         self.simulated = self.device.simulated
         self.rounds = 1 if self.simulated else rounds
-        self.now = self.device.now
         self.group = agt.group(*self.names)
         self.stream = agt.create_stream()
 
@@ -83,7 +83,7 @@ class Bench:
                 "afterwards": lambda two=two: step(two, self.group, late=True).sync(),
                 "overlapped": lambda two=two: step(two, self.group, late=False).sync(),
             }
-            told(f"training {width}, batch {rows}", measure(ways, self.rounds, self.now))
+            told(f"training {width}, batch {rows}", in_turns(ways, self.rounds, self._took))
 
     # ------------------------------------------------------------------ the course's pipeline
     def mlp(self, dim: int) -> None:
@@ -110,9 +110,9 @@ class Bench:
             return lambda: agt.overlap(*(placed(i, gpus) for i in range(len(batches)))).sync()
 
         ways = {"one GPU": built(1), "two": built(2)}
-        told(f"MLP {dim}", measure(ways, self.rounds, self.now))
+        told(f"MLP {dim}", in_turns(ways, self.rounds, self._took))
         ways = {"one GPU": prepared(1), "two": prepared(2)}
-        told(f"MLP {dim}, prepared", measure(ways, self.rounds, self.now))
+        told(f"MLP {dim}, prepared", in_turns(ways, self.rounds, self._took))
 
     # ------------------------------------------------------------------ copies and all-reduces
     def copies(self, nbytes: int) -> None:
@@ -156,14 +156,14 @@ class Bench:
 
     def _both(self, title: str, several: Ways, one: Ways) -> None:
         if not self.simulated:
-            times: dict[str, list[float]] = {way: [] for way in several}
-            for turn in range(self.rounds + 3):
-                for way, calls in several.items():
-                    us = Bare.held(self, calls) / IN_A_ROW
-                    if turn >= 3:
-                        times[way].append(us)
-            told(title, {way: statistics.median(values) for way, values in times.items()})
-        told(f"{title}, one, waited for", measure(one, 2 * self.rounds, self.now))
+            found = in_turns(several, self.rounds, lambda calls: Bare.held(self, calls))
+            told(title, {way: us / IN_A_ROW for way, us in found.items()})
+        told(f"{title}, one, waited for", in_turns(one, 2 * self.rounds, self._took))
+
+    def _took(self, run: Callable[[], object]) -> float:
+        start = self.device.now()
+        run()
+        return self.device.now() - start
 
     def _settle(self) -> None:
         self.stream.synchronize()
@@ -322,18 +322,16 @@ class Bare:
         return cupy.cuda.get_elapsed_time(first, last) * 1e3
 
 
-def main(kind: str, what: list[str], rounds: int, small: bool) -> None:
+def main(kind: str, what: list[str], rounds: int) -> None:
     """Measure and print."""
     bench = Bench(kind, rounds)
-    print(
-        f"{bench.device!r}; medians of {bench.rounds}; in brackets, how often it goes into the first"
-    )
+    print(f"{bench.device!r}; medians of {bench.rounds}; in brackets, the gain over the first")
     if "training" in what:
-        bench.training(256 if small else 4096, (256, 64) if small else (4096, 1024))
-    for dim in ((64, 128) if small else (1024, 2048)) if "mlp" in what else ():
+        bench.training(*(1024, (1024, 256)) if bench.simulated else (4096, (4096, 1024)))
+    for dim in ((256, 512) if bench.simulated else (1024, 2048)) if "mlp" in what else ():
         bench.mlp(dim)
     for part in ("copies", "reduce"):
-        for nbytes in SIZES[: 4 if small else None] if part in what else ():
+        for nbytes in SIZES if part in what else ():
             getattr(bench, part)(nbytes)
 
 
@@ -344,4 +342,4 @@ if __name__ == "__main__":
     parser.add_argument("--device", default="cuda", choices=["cuda", "sim"])
     parser.add_argument("--rounds", type=int, default=15)
     given = parser.parse_args()
-    main(given.device, given.what or PARTS, given.rounds, given.device == "sim")
+    main(given.device, given.what or PARTS, given.rounds)

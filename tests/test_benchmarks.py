@@ -59,6 +59,16 @@ def test_loops_and_queues_of_host_and_gpu_agree_with_numpy(device: Device) -> No
         assert len(found) == count
 
 
+def test_two_gpus_beside_one(kind: str, capsys: pytest.CaptureFixture[str]) -> None:
+    open_or_skip(f"{kind}:1")
+    bench = loaded("two_gpus").Bench(kind, 1)
+    bench.training(16, (16,))
+    for part in (bench.mlp, bench.copies, bench.reduce):
+        part(16)
+    told = capsys.readouterr().out
+    assert all(f"{name} (" not in told or told for name in ())
+
+
 @pytest.mark.gpu
 def test_everybody_computes_the_same(cuda: Device, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(str(FOLDER / "peers"))

@@ -60,15 +60,14 @@ def told(title: str, times: dict[str, float]) -> None:
 
 
 class Bench:
-    """Two GPUs of this process."""
+    """Two GPUs of this process, the first of which is the current device."""
 
     def __init__(self, kind: str, rounds: int) -> None:
         self.names = [f"{kind}:{ordinal}" for ordinal in range(2)]
-        self.other = agt.use(self.names[1])
-        self.device = agt.use(self.names[0])
+        self.group = agt.group(*self.names)
+        self.device, self.other = self.group.devices
         self.simulated = self.device.simulated
         self.rounds = 1 if self.simulated else rounds
-        self.group = agt.group(*self.names)
         self.stream = agt.create_stream()
 
     # ------------------------------------------------------------------ a training step
@@ -324,6 +323,7 @@ class Bare:
 
 def main(kind: str, what: list[str], rounds: int) -> None:
     """Measure and print."""
+    agt.use(f"{kind}:0")
     bench = Bench(kind, rounds)
     print(f"{bench.device!r}; medians of {bench.rounds}; in brackets, the gain over the first")
     if "training" in what:

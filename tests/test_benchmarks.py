@@ -14,6 +14,7 @@ import pytest
 import asyncgpu_tutor as agt
 from asyncgpu_tutor.devices.protocol import Device
 
+from .conftest import open_or_skip
 from .tools import ROOT, python, tool
 
 FOLDER = ROOT / "benchmarks"
@@ -59,14 +60,16 @@ def test_loops_and_queues_of_host_and_gpu_agree_with_numpy(device: Device) -> No
         assert len(found) == count
 
 
+@pytest.mark.parametrize("kind", ["sim", pytest.param("cuda", marks=pytest.mark.gpu)])
 def test_two_gpus_beside_one(kind: str, capsys: pytest.CaptureFixture[str]) -> None:
     open_or_skip(f"{kind}:1")
-    bench = loaded("two_gpus").Bench(kind, 1)
-    bench.training(16, (16,))
-    for part in (bench.mlp, bench.copies, bench.reduce):
-        part(16)
+    with agt.using(f"{kind}:0"):
+        bench = loaded("two_gpus").Bench(kind, 1)
+        bench.training(16, (16,))
+        for part in (bench.mlp, bench.copies, bench.reduce):
+            part(64)
     told = capsys.readouterr().out
-    assert all(f"{name} (" not in told or told for name in ())
+    assert all(f"; {way} " in told for way in ("overlapped", "two", "ours"))
 
 
 @pytest.mark.gpu

@@ -202,17 +202,6 @@ def test_the_order_of_the_list_does_not_matter(trace: Trace, random: Random) -> 
     assert measure(Trace(mixed)) == measure(trace)
 
 
-def test_talk_is_hidden_beside_kernels_of_the_same_device() -> None:
-    spans = [
-        Span(0, "kernel", "product", 0, 6, "sim:0", 1),
-        Span(1, "kernel", "all_reduce", 2, 8, "sim:0", 2, detail={"ranks": 2}),
-        Span(2, "kernel", "all_reduce", 4, 8, "sim:1", 2, detail={"ranks": 2}),
-        Span(3, "peer", "peer copy", 5, 7, "sim:0", 3),
-    ]
-    assert measure(spans).hidden == 4 / (6 + 4)
-    assert measure(spans[:1]).hidden == 0
-
-
 # ------------------------------------------------------------------ windows in time
 @given(trace=any_trace(), edge=ticks)
 def test_two_windows_beside_each_other_add_up_to_the_whole(trace: Trace, edge: float) -> None:

@@ -59,7 +59,7 @@ class Actor:
         self._recording: int | None = None  # the caller's number of it
 
     async def facts(self) -> dict[str, str]:
-        """What has to be the same everywhere; and the device."""
+        """Facts that have to be the same everywhere; and the device."""
         return {**versions(), "device": self._worker.device.name}
 
     async def now(self) -> tuple[float, bool]:
@@ -98,7 +98,7 @@ class Actor:
                 self._worker.device.start_log(count())
 
     def _spans(self) -> list[Span]:
-        """What the device has done, once no recipe runs: to look means to wait for it."""
+        """The spans since the last time, once no recipe runs: to read them is to wait for the device."""
         if (log := self._worker.device.log) is None or self._running:
             return []
         with suppress(DeviceError):  # the recipe's own error says so already
@@ -129,7 +129,7 @@ class Actor:
 
 
 def versions() -> dict[str, str]:
-    """What client and workers have to agree on: recipes hold Python's own code."""
+    """Facts that client and workers have to agree on: recipes hold Python's own code."""
     python = ".".join(platform.python_version_tuple()[:2])
     return {"asyncgpu_tutor": asyncgpu_tutor.__version__, "Python": python}
 
@@ -197,7 +197,7 @@ class DaskGpu(Gpu):
         return guest
 
     def _compared(self, calls: Mapping[str, Sequence[Collective]]) -> str:
-        """What is wrong with the collectives of its recipes, next to those of other ranks."""
+        """Say what is wrong with the collectives of its recipes, next to those of other ranks."""
         known = self._cluster.ledgers
         told = [known[n].enter(c) for n in calls if n in known for c in calls[n]]
         return next((words for words in told if words), "")

@@ -24,7 +24,7 @@ def batch_lines(outputs: Array) -> Iterator[str]:
 
 
 def quality_lines(digits: Digits, outputs: Array) -> Iterator[str]:
-    """How well the scores tell the digit from the others."""
+    """Counts of how well the scores tell the digit from the others."""
     quality = digits.quality(outputs)
     yield f"Digits: is it a {digits.digit}? {quality.total} samples that training never saw"
     yield (
@@ -62,7 +62,7 @@ def table_lines(traces: Mapping[str, Trace]) -> Iterator[str]:
 
 
 def rounding_bound(inputs: MlpInputs) -> np.ndarray:
-    """How far float32 may be from the exact result, for each sample, whatever the order of its sums.
+    """Bound on float32's distance from the exact result, for each sample, whatever the order of its sums.
 
     Each element of a product ``a @ b`` of length k is off by at most ``g(k) |a| |b|``, where
     ``g(k) = k u / (1 - k u)`` and ``u = 2**-24``, and by ``e |b|`` more if a is off by e (N. Higham, Accuracy

@@ -36,7 +36,7 @@ def _by_hand() -> Generator[None]:
 
 
 def _contents(results: list[Any]) -> list[Array]:
-    """What the device arrays hold that two runs of an operation gave."""
+    """Return what the device arrays hold that two runs of an operation gave."""
     for result in results:
         due = f"an array on the device should come out, and not {type(result).__name__}"
         must(isinstance(result, agt.DeviceArray), due)

@@ -202,7 +202,7 @@ def check_door(mine: Any, model: Any) -> None:
 
 
 def _door(mine: Any, _model: Any, blocks: int, threads: int) -> None:
-    """What each does to two numbers, it does alone: one counts, and the other adds up the counts."""
+    """Require that each is alone with two numbers: one counts, and the other adds up the counts."""
     args: Any = np.zeros(1, np.uint32), blocks > 2, np.zeros(2, np.int32)
     with about("'pair'", "", ORDERS):
         found = _out("DOOR", mine, "door", *args, grid=blocks, block=threads)

@@ -23,7 +23,7 @@ LATE = "if (threadIdx.x >= 160) for (long long end = clock64() + 400000; clock64
 
 # ------------------------------------------------------------------ corrected on the way
 def _mixed(q: Array, k: Array, v: Array) -> Array:
-    """What each word takes home, in double precision."""
+    """Return what each word takes home, in double precision."""
     scores = np.where(np.tri(len(q), dtype=np.bool_), q.astype(float) @ k.T.astype(float), -np.inf)
     share = np.exp(scores - scores.max(axis=1, keepdims=True))
     return (share / share.sum(axis=1, keepdims=True)) @ v
@@ -95,7 +95,7 @@ def _search(mine: Any, _model: Any, pieces: int, asked: int, refused: int, how: 
 
 # ------------------------------------------------------------------ a queue that fills itself
 def _tree(n: int, kind: str) -> tuple[Array, Array]:
-    """Where the children of each item begin, and the children."""
+    """Return where the children of each item begin, and the children."""
     item = np.arange(n - 1)
     parent = {"chain": item, "star": 0 * item, "tree": item // 2}[kind]
     return np.searchsorted(parent, np.arange(n + 1)).astype(np.int32), (item + 1).astype(np.int32)

@@ -91,7 +91,7 @@ def about(sign: str, begin: str, end: str = "") -> Generator[None]:
 def left_by(
     name: str, mine: object, files: Sequence[str], args: Any, places: Sequence[int], *shape: int
 ) -> tuple[Array, ...]:
-    """What a kernel `trial` leaves in these arrays, with the answer between two files of `cuda`.
+    """Return what a kernel `trial` leaves in these arrays, with the answer between two files of `cuda`.
 
     The shape is that of the launch: how many blocks, of how many threads.
     """

@@ -112,7 +112,7 @@ def step(
 
 
 async def packets_left(host: Any, packets: int) -> int:
-    """How many of an office's packets can be had, within 500 us."""
+    """Count the packets of an office that can be had within 500 us."""
     taken, count = agt.pin(np.zeros(1, np.int32)), agt.Kernel(cuda("13_left"))
     await host.run(count(*host.arrays, packets, agt.mapped(taken), grid=1, block=1))
     return int(taken[0])

@@ -75,7 +75,7 @@ class Analysis:
 
     @property
     def idle_by_cause(self) -> dict[pauses.Cause, float]:
-        """How long the device stood still for which cause, in us."""
+        """Time in us that the device stood still, by cause."""
         return by_cause(self.idle)
 
     def __repr__(self) -> str:

@@ -259,7 +259,7 @@ class _Builder:
 
 
 def _asked(line: Sequence[rows.Work], called: Sequence[int | None]) -> list[int]:
-    """When each piece of work of a stream, by start, was asked for; `called` has the starts of calls."""
+    """Times at which work of a stream, by start, was asked for; `called` has the starts of calls."""
     # A stream does its work in order, so what started before another piece was asked for first: also where
     # a capture began with a full queue, whose calls nobody saw, or where two threads call at once.
     times: list[int] = []

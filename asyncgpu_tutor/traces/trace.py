@@ -56,10 +56,10 @@ class Trace:
         streams = {(s.device, s.stream) for s in work}
         length = max(s.end for s in self.spans) - min(s.start for s in self.spans)
         within = self.about.get("clocks_within_us")
-        clocks = f"; its workers' clocks are set within {within} us" if within is not None else ""
+        clocks = f"; its workers' clocks are set within {within} µs" if within is not None else ""
         return (
             f"<Trace of {count(len(self.spans), 'span')}, {len(work):,} on the device in "
-            f"{count(len(streams), 'stream')}, {length:.1f} us, {clock_words(self.clock)}{clocks}>"
+            f"{count(len(streams), 'stream')}, {length:.1f} µs, {clock_words(self.clock)}{clocks}>"
         )
 
     @property

@@ -109,7 +109,7 @@ def _answer(mine: Any, _model: Any, rounds: int, first: int) -> None:
 
     call(main)
     for k, got in enumerate(answers.tolist()):
-        letter = first + k * k
+        letter = (k != 4) * (first + k * (k - 1))
         due = f"letter {k} asked for the double of {letter}, and the kernel read {got}"
         must(got == 2 * letter, f"{due}: each letter gets the double of what is in `mail[1]` then")
     due = "the kernel has ended, and your function still waits: it should end after "
@@ -230,13 +230,15 @@ def _taking(stack: Any, number: int, back: tuple[int, ...] = ()) -> orders.Threa
     return thread
 
 
-# How many packets the second thread takes, and which of them it gives back. From the third row on the stack
-# has been used before, and the top is what it was when as many are back as were taken, in another order.
+# How many packets the second thread takes, and which of them it gives back; at the end, which one the first
+# does. From the third row on the stack has been used before, and the top is what it was when as many are back
+# as were taken, in another order.
 STACKS = [
     (1, (), "two threads that take a packet each"),
     (2, (0,), "one thread that takes a packet, and one that takes two and gives one back"),
     (3, (0,), "one thread that takes a packet, and one that takes three and gives one back"),
     (3, (1, 2, 0), "one thread that takes a packet, and one that takes three and gives all back"),
+    (2, (0,), "two threads that empty the stack, and give a packet each back", (0,)),
 ]
 
 
@@ -254,10 +256,10 @@ def check_stack(mine: Any, model: Any) -> None:
         )
 
 
-def _stack(mine: Any, _model: Any, number: int, back: tuple[int, ...], _words: str) -> None:
+def _stack(mine: Any, _model: Any, number: int, back: Any, _: str, first: Any = ()) -> None:
     """In every order, each packet has one owner, or is on the stack."""
     memory = {"top": getattr(mine, "start", None), **LINKS}
-    threads = [_taking(mine, 1), _taking(mine, number, back)]
+    threads = [_taking(mine, 1, first), _taking(mine, number, back)]
 
     def packets(outcome: orders.Outcome) -> tuple[str, list[str]]:
         """The order, and packets of the threads and of one that takes those which are left."""
@@ -269,7 +271,7 @@ def _stack(mine: Any, _model: Any, number: int, back: tuple[int, ...], _words: s
     def all_orders() -> list[tuple[str, list[str]]]:
         (used,) = orders.interleavings([_taking(mine, 1, (0,))], memory)
         begun = used.memory if back else memory
-        most = 2 if number == PACKETS else orders.MOST_STEPS
+        most = 2 if first or number == PACKETS else orders.MOST_STEPS
         return [packets(o) for o in orders.interleavings(threads, begun, most)]
 
     found = call(all_orders)
@@ -341,7 +343,7 @@ def _billed(kernel: agt.Kernel, _: Any, blocks: int, stop_at: int, refuses: bool
 def _batch(mine: Any, _model: Any, number: int) -> None:
     """Right for any number of calls and each list of prices, and Python does not go from one to the next."""
     rng = np.random.default_rng(7)
-    lists = PRICE * rng.integers(1, 500, (2, 64)).astype(np.uint64)
+    lists = PRICE * rng.integers(1, 40_000_000, (2, 64)).astype(np.uint64)
     handlers, steps = [call(mine, prices) for prices in lists], 0
 
     def trace(*_: object) -> Any:
@@ -430,7 +432,9 @@ def _piped(kernel: agt.Kernel, _model: Any, size: int, piece: int) -> float:
                 start = device.now()
                 args = (*host.arrays, -(-size // piece), piece)
                 await host.run(kernel(*args, grid=BLOCKS, block=THREADS))
-                return device.now() - start
+                took = device.now() - start
+                all_back(await packets_left(host, 16), 16)
+                return took
 
         took = call(main)
         got = new.read_bytes() if new.exists() else b""
@@ -442,7 +446,7 @@ def _piped(kernel: agt.Kernel, _model: Any, size: int, piece: int) -> float:
 
 EXERCISES = (
     Exercise("13-answer", "The host's side", "answer",
-             cases(_answer, [(3, 10), (1, 7), (20, 1000)], "{:letter}")),
+             cases(_answer, [(3, 10), (1, 7), (20, 2**30)], "{:letter}")),
     Exercise("13-ask", "The kernel's side", "ASK", check_ask, in_late_memory(_late_ask, 4)),
     Exercise("13-stack", "A stack for many", "FreeStack", check_stack),
     Exercise("13-bill", "A kernel that calls", "BILL", check_bill),

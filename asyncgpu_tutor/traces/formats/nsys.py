@@ -75,7 +75,7 @@ def built(export: rows.Export) -> list[Span]:
         raise UsageError(f"{there:,} pieces of work were read, and {told:,} spans made of them")
     last = max(spans, key=attrgetter("end"))
     if last.end > LONGEST:
-        told = f"{last.name!r:.60} ends {last.end:.0f} us after the start"
+        told = f"{last.name!r:.60} ends {last.end:.0f} µs after the start"
         raise UsageError(f"this file is damaged: {told}")
     return spans
 

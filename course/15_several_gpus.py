@@ -689,9 +689,9 @@ hidden.reveal(
 )
 
 # %% [markdown] id=hidden-read
-# The third can't hide, because by then there's nothing left to compute. And hiding isn't quite free: an all-reduce is a kernel, which takes multiprocessors from the product beside it. Two H100s took 3.5 ms for this step with the talk afterwards, and 3.4 with the talk hidden. One alone takes 5.5.
+# The third can't hide, because by then there's nothing left to compute. And hiding isn't free: an all-reduce is a kernel, which takes multiprocessors from the product beside it. Two H100s took 3.5 ms for this step with the talk afterwards, and 3.4 with it hidden. One alone takes 5.5.
 #
-# Two H200s took this long for four layers of 4096 x 4096 and CuPy's products (November 2026):
+# Two H200s, four layers of 4096 x 4096, and CuPy's products (November 2026):
 #
 # | | batch of 4096 | batch of 1024 |
 # |---|---|---|
@@ -700,7 +700,7 @@ hidden.reveal(
 # | two, reduced while computing | 17.8 ms | 5.41 ms |
 # | two that don't talk at all | 16.7 ms | 4.84 ms |
 #
-# The smaller the batch, the more of the step is talk: gradients are as large as the weights, however few the pictures. But on the left, hiding gained nothing! NCCL took 24 multiprocessors. With 16 (`NCCL_MAX_CTAS=16`) it's 17.3 ms.
+# The smaller the batch, the more of the step is talk: gradients are as large as the weights, however few the pictures. On the left, hiding gained nothing! NCCL took 24 multiprocessors. With 16 (`NCCL_MAX_CTAS=16`) it's 17.3 ms.
 
 # %% id=check-train tags=asserts
 reduced = [during.of(gpu.name).find("all_reduce") for gpu in pair]

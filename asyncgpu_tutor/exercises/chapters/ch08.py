@@ -29,6 +29,7 @@ from asyncgpu_tutor.types import Span
 # ------------------------------------------------------------------ ranges
 # Each request is one longer than the one before. Its copies are known by that, since an answer may name them.
 _SIZE = 200_000
+FAILS, UNPREPARED, CANCELLED = (f", one of which {why}" for why in ("fails", "has no data", "is cancelled"))
 
 
 def _look_up(_handle: object) -> object:
@@ -37,23 +38,28 @@ def _look_up(_handle: object) -> object:
 
 
 def _handled(
-    answer: Callable[..., Any], number: int, failing: int | None
+    answer: Callable[..., Any], number: int, failing: int | None, how: str
 ) -> tuple[Trace, RangeLog]:
-    """Try an answer on requests that are handled together, of which one may fail."""
+    """Try an answer on requests that are handled together, of which one may fail, in one way or another."""
     log = RangeLog()
 
     def prepare(i: int) -> Array:
         agt.work(20, f"prepare {i}")
+        if i == failing and how == UNPREPARED:
+            _look_up(None)
         return agt.pin(filled(_SIZE + i, i + 1))
 
     def process(x: Array) -> agt.DeviceOp[Any]:
         i = int(x[0]) - 1
         agt.work(5, f"process {i}")
         op = agt.h2d(x).to_host().named(f"copy {i}")
-        return op.map(_look_up) if i == failing else op
+        return op.map(_look_up) if i == failing and how == FAILS else op
 
     async def all_of_them() -> list[Any]:
         tasks = [asyncio.ensure_future(answer(i, prepare, process)) for i in range(number)]
+        await asyncio.sleep(0)
+        if how == CANCELLED:
+            tasks[failing or 0].cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         return tasks
 
@@ -61,18 +67,19 @@ def _handled(
         tasks = call(all_of_them)
     for i, task in enumerate(cast(Sequence[Any], tasks)):
         with case(f"request {i}"):
-            if i != failing or task.exception() is None:
-                must(i != failing, "`process` fails, and its error should come out")
+            failed = task.cancelled() or task.exception() is not None
+            must(failed or i != failing, "it fails, and its error should come out")
+            if i != failing:
                 equal(call(task.result), filled(_SIZE + i, i + 1))
     return trace, log
 
 
-def _annotated(run: tuple[Trace, RangeLog], number: int, failing: int | None) -> None:
+def _annotated(run: tuple[Trace, RangeLog], number: int, failing: int | None, how: str) -> None:
     """Each request and each preparation has a range, however tasks take turns, and none is left open."""
     trace, log = run
     schedule.waits(trace, 0, "`sync` blocks the event loop, and with it every other request")
     for name in log.open[:1]:
-        due = f"`process` failed for one request, and its range `{name}` was never closed"
+        due = f"of that request the range `{name}` was never closed"
         raise Rejected(f"{due}: close what you open, whatever happens")
     found = [one.name for one in log.closed]
     there = ", ".join(f"`{name}`" for name in dict.fromkeys(found))
@@ -80,12 +87,15 @@ def _annotated(run: tuple[Trace, RangeLog], number: int, failing: int | None) ->
         due = f"{number} requests should give {number} ranges called `{name}`, and gave "
         ranges = f"{found.count(name)}. Ranges that there are: {there}"
         must(found.count(name) == number, due + ranges)
+        for odd in [one for one in found if one.startswith(name) and one != name][:1]:
+            raise Rejected(f"`{odd}` is one name more for each request, and the profiler keeps every name")
     requests = [span for span in trace.find("request") if span.kind == "range"]
     prepared = [span for span in trace.find("prepare") if span.kind == "range"]
     mixed = any(one.mixed for one in log.closed if one.name == "request")
     due = "a range `request` was opened by one task and closed by another: "
     must(not mixed, due + "`span` keeps a stack, and tasks that await share it", *requests[:2])
-    schedule.each_once(trace, *[f"process {i}" for i in range(number)])
+    done = [i for i in range(number) if i != failing or how == FAILS]
+    schedule.each_once(trace, *[f"process {i}" for i in done])
     jobs = [job for i in range(number) for job in trace.find(f"prepare {i}")]
     for i in range(number):
         size = 4 * (_SIZE + i)
@@ -120,22 +130,24 @@ def _made_up(*spans: tuple[str, float, float, int]) -> Trace:
     for i, (what, start, end, size) in enumerate(spans):
         kind, _, name = what.partition(" ")
         detail, row = {"bytes": size, "cuda_stream": 13 + i}, (name or "x", start, end, "cuda:0", i)
-        made.append(Span(i + 1, cast(Any, kind), *row, label=name, after=(i,), detail=detail))
+        made.append(Span(i + 1, cast(Any, kind), *row, label=name[:1], after=(i,), detail=detail))
     return Trace(made, "made up")
 
 
-COPIES = ("h2d", 0, 100, 4), ("d2h", 110, 120, 4)
+COPIES = ("h2d", 0, 100, 4), ("memset", 30, 40, 4), ("d2h", 110, 120, 4)
 LONG = ("kernel", 0, 100, 0), ("kernel", 105, 110, 0)
 KERNELS = ("kernel", 10, 20, 0), ("kernel", 80, 90, 0)
 CLOSE = [("kernel", 10 * i + i % 3 / 8, 10.0 * i + 10, 0) for i in range(4)]
 ALIKE = ("kernel relu", 0, 5, 0), ("kernel relu_all", 5, 25, 0), ("call launch relu", 0, 40, 0)
 NAMED = ("h2d", 0, 90, 4), *ALIKE[:2], ("range relu", 0, 40, 0)
-STEPS = ("range step", 0, 5, 0), ("range step_all", 0, 25, 0), ("range step_all", 30, 60, 0)
+STEPS = [("range step", 10.0 * i, 10 * i + us, 0) for i, us in enumerate((3.75, 9, 0, 3.75, 8))]
+STEPS += [(other, 0, 90, 0) for other in ("range step_all", "call step", "wait step")]
 BUSY = ("kernel", 8, 10, 0), ("kernel", 9, 20, 0), ("h2d", 20, 30, 4)
 UNSORTED = ("kernel", 50, 60, 0), ("kernel", 0, 10, 0), ("kernel", 20, 30, 0)
 IN_TURNS = (
-    (0, "gemm", 0, 10), (1, "gemm", 0, 30), (0, "ncclAll", 10, 40), (1, "ncclAll", 35, 40),
-    (0, "gemm", 40, 90), (1, "ncclAll", 45, 99), (0, "ncclAll", 91, 99),
+    (0, "gemm", 0, 10), (0, "h2d ", 10, 50), (0, "ncclSum", 90, 100), (0, "ncclSum", 165, 200),
+    (0, "ncclSum", 210, 260), (1, "gemm", 0, 5), (1, "ncclSum", 5, 100), (1, "call ncclSum", 50, 52),
+    (1, "gemm_nccl", 200, 215), (1, "h2d ", 195, 255), (1, "ncclSum", 105, 200), (1, "ncclSum", 255, 260),
 )  # fmt: skip
 # The longest gap is before `b`, and those before `c` add up to more.
 LONGEST = ("kernel a", 0, 10, 0), ("call", 66, 68, 0), ("kernel b", 110, 120, 0)
@@ -143,22 +155,24 @@ FIRST = ("call", 168, 170, 0), ("kernel c", 171, 180, 0)
 AGAIN = ("call", 228, 230, 0), ("kernel c", 231, 240, 0)
 SIZES = [8_000_000, *[4_000] * 50]  # the small ones carry next to nothing
 MIXED = [("h2d", 300.0 * i, 300.0 * i + 2 + n / 5e4, n) for i, n in enumerate(SIZES)]
+MIXED += [("memset", 0, 9, 4_000_000)]
 
 
-def _by_device(*kernels: tuple[int, str, float, float]) -> Trace:
-    """A trace of kernels, each with the number of its GPU, its name, start and end."""
-    made = [
-        Span(i, "kernel", name, start, end, f"cuda:{2 * number + 1}", 1)
-        for i, (number, name, start, end) in enumerate(kernels)
-    ]
+def _by_device(*spans: tuple[int, str, float, float]) -> Trace:
+    """A trace of work, each with the number of its GPU, kind and name (else a kernel's), start and end."""
+    made: list[Span] = []
+    for i, (number, what, start, end) in enumerate(spans):
+        kind, _, name = what.rpartition(" ")
+        where = f"cuda:{2 * number + 1}", 1
+        made.append(Span(i, cast(Any, kind or "kernel"), name or kind, start, end, *where))
     return Trace(made, "made up")
 
 
 # Durations by name, of which the first and last ten of `early` differ most. `rare` has too few to tell.
 ROUNDS = {
     "early": [1] * 6 + [2] * 8 + [20] * 6, "late": [200] * 10 + [250] * 19 + [50_000],
-    "halves": [10] * 10 + [1] * 11 + [90] * 11 + [10] * 10, "fives": [0.1] * 5 + [1] * 20 + [20] * 5,
-    "dip": [9] * 10 + [1] * 31 + [27] * 10, "rare": [1] * 10 + [50] * 9,
+    "halves": [10] * 10 + [1] * 11 + [90] * 11 + [10] * 10, "fives": [0.1] * 5 + [1] * 20 + [20.5] * 5,
+    "dip": [1] * 5 + [9] * 5 + [1] * 31 + [27] * 10, "rare": [1] * 10 + [50] * 9, "less": [90] * 10 + [1] * 10,
 }  # fmt: skip
 
 
@@ -254,7 +268,8 @@ def served(program: Callable[..., Any], number: int) -> tuple[Observed, list[boo
     each array that was read into whether it is pinned.
     """
     weights = agt.h2d(agt.pin(np.ones(_COLUMNS, np.float32)), "weights").share().sync()
-    requests = [np.full((_ROWS, _COLUMNS), i + 1, np.float32) for i in range(number)]
+    rows = np.arange(_ROWS, dtype=np.float32)[:, None]
+    requests = [np.full((_ROWS, _COLUMNS), i + 1, np.float32) + rows for i in range(number)]
     read: list[bool] = []
 
     def score(x: agt.DeviceArray) -> agt.DeviceOp[Any]:
@@ -263,13 +278,14 @@ def served(program: Callable[..., Any], number: int) -> tuple[Observed, list[boo
 
         return agt.zeros(_ROWS, name="scores").and_then(product)
 
-    def read_into(request: Array, buffer: Array) -> None:
-        buffer[...] = request
+    def read_into(unread: list[Array], buffer: Array) -> None:
+        must(bool(unread), "a request was read a second time, and it comes only once")
+        buffer[...] = unread.pop()
         read.append(agt.current_device().is_pinned(buffer))
 
     with warnings.catch_warnings(), moved() as numbers:
         warnings.simplefilter("ignore", agt.errors.PageableCopyWarning)
-        run = observe(program, [partial(read_into, x) for x in requests], score)
+        run = observe(program, [partial(read_into, [x]) for x in requests], score)
     numbers.by_kernels(run.result, requests)
     return run, read
 
@@ -287,16 +303,19 @@ def check_served(mine: Any, _model: Any) -> float:
 
 def _scored(found: tuple[Observed, list[bool]], number: int) -> None:
     """Scores are complete before anybody reads them, whatever takes how long."""
-    right = [np.full(_ROWS, _COLUMNS * (i + 1), np.float32) for i in range(number)]
+    rows = np.arange(_ROWS, dtype=np.float32)
+    right = [_COLUMNS * (rows + i + 1) for i in range(number)]
     in_order("serve", found[0].result, right)
 
 
 EXERCISES = (
     Exercise("08-annotate", "Ranges around an `await`", "handle",
-             runs(_handled, _annotated, [(3, None), (2, None), (3, 1)], "{} requests")),
+             runs(_handled, _annotated,
+                  [(3, None, ""), (2, None, ""), (3, 1, FAILS), (3, 0, UNPREPARED), (3, 1, CANCELLED)],
+                  "{0} requests{2}")),
     Exercise("08-kernel", "A kernel's stream", "longest",
              reads("08-kernel", "longest", "(CUDA's stream, µs)", lambda: [
-                 *_named("exhibit A and relu", "exhibit B and matvec_naive",
+                 *_named("exhibit A and relu", "exhibit C and relu", "exhibit B and matvec_naive",
                          "exhibit G repaired and sgemm_naive",
                          "heat_annotated and DeviceReduceSingleTileKernel"),
                  ("two kernels whose names begin alike", lambda: (_made_up(*ALIKE), "relu"))])),
@@ -320,7 +339,8 @@ EXERCISES = (
                  ("short kernels beside a long one", lambda: (_made_up(*LONG, *KERNELS),)),
                  ("kernels in another order than their starts", lambda: (_made_up(*UNSORTED),)),
                  ("kernels with gaps of less than a µs", lambda: (_made_up(*CLOSE),)),
-                 ("kernels without a gap", lambda: (_made_up(*BUSY),))])),
+                 ("kernels without a gap", lambda: (_made_up(*BUSY),)),
+                 ("a single kernel", lambda: (_made_up(*BUSY[:1]),))])),
     Exercise("08-blame", "Whose work was late", "blame", reads("08-blame", "blame", "(label, µs)", lambda: [
                  *_named("exhibit A", "exhibit D", "exhibit A repaired", "exhibit G repaired"),
                  ("a label with two gaps", lambda: (_made_up(*LONGEST, *FIRST, *AGAIN),))])),
@@ -334,5 +354,5 @@ EXERCISES = (
                  ("copies of two sizes", lambda: (_made_up(*MIXED),))])),
     Exercise("08-gain", "What an even share would gain", "gain", check_gain),
     Exercise("08-challenge", "Challenge: a slow server", "serve", check_served,
-             runs(served, _scored, [(3,)], "")),
+             runs(served, _scored, [(9,)], "")),
 )  # fmt: skip

@@ -201,6 +201,11 @@ def _readers(answer: Any, size: int) -> Observed:
     source = _described("shared", answer, _source(5.0, size, "source"))
     nothing, made = _source(6.0, size, "other"), list[Any]()
     other = _described("shared", answer, lambda context: made.append(nothing(context)))
+    ran = list[Context]()
+    for op in [sandbox.call(answer, ran.append) for _ in range(2)]:
+        _submit(op, one)
+    due = f"one operation was handed to `shared` twice, and ran {count(len(ran), 'time')}: 2 is right, since "
+    must(len(ran) == 2, due + "what is known belongs to what `shared` returns")
 
     def reader(context: Context) -> Any:
         result = other(context)
@@ -264,15 +269,20 @@ LONG = 1_000_000  # elements: the copy of so many goes on long after the host ha
 def _awaited(answer: Any, number: int) -> Observed:
     """Await so many pieces of work, while a neighbour counts its turns, on a bus that takes its time."""
 
+    async def ask(future: Any) -> Any:
+        result = await future
+        if isinstance(result, agt.types.HostArray):
+            result.numpy()  # refused if it is too early
+        return result
+
     async def wait(stream: agt.types.Stream, i: int, turns: Callable[[], int]) -> int:
         result = _submit(_read(_source(i + 1.0, LONG, f"job{i}")), stream)
         future = answer(result, stream.record())
         before = turns()
-        first = await future
+        first, _ = await asyncio.gather(ask(future), ask(future))
         meanwhile = turns() - before
         due = f"`await` gave {brief(first)} instead of the result that the future was made with"
         must(first is result, due)
-        first.numpy()  # refused if it is too early
         due = "a second `await` of the same future gave something else"
         must(await future is result, due)
         due = "the event was done, and `await` gave others another turn all the same: look before you `yield`"
@@ -308,10 +318,11 @@ def _forked(answer: Any, number: int) -> tuple[Observed, Observed]:
         _step("after", 1.0, 1.0, x)(context)
         return results
 
-    run = _observed(enqueue, agt.create_stream())
-    # The work comes first so that no span has the number that the same one had before.
-    other = agt.create_stream()
-    return run, _observed(lambda context: (agt.work(1, "again"), enqueue(context))[1], other)
+    with agt.using(policy=agt.StreamPoolRoundRobin(max(number, 4))):
+        run = _observed(enqueue, agt.create_stream())
+        # The work comes first so that no span has the number that the same one had before.
+        other = agt.create_stream()
+        return run, _observed(lambda context: (agt.work(1, "again"), enqueue(context))[1], other)
 
 
 def _overlapped(found: tuple[Observed, Observed], number: int) -> float:
@@ -325,7 +336,7 @@ def _overlapped(found: tuple[Observed, Observed], number: int) -> float:
             _tuple_of(run.result, number, "overlap")
             for i in range(number):
                 schedule.ordered(run.trace, "before", f"arm{i}", "after")
-            for one, other in combinations(range(min(number, 4)), 2):  # a pool has four streams
+            for one, other in combinations(range(number), 2):
                 schedule.unordered(run.trace, f"arm{one}", f"arm{other}")
     return found[0].trace.metrics().makespan
 

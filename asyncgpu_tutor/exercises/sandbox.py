@@ -124,8 +124,8 @@ def call(function: Callable[..., Any], *args: Any) -> Any:
             f"a function is wanted here, and this is {function!r} ({type(function).__name__}): write it "
             "with `def`, and hand it over without calling it"
         )
-    with told():
-        given = [cast(Any, arg).copy() if isinstance(arg, list) else arg for arg in args]
+    given = [cast(Any, arg).copy() if isinstance(arg, list) else arg for arg in args]
+    with told(), left_whole(*given):
         result = function(*given)
         if inspect.iscoroutine(result):
             sleep, nap = time.sleep, partial(_nap, time.sleep, threading.get_ident())
@@ -135,10 +135,20 @@ def call(function: Callable[..., Any], *args: Any) -> Any:
                     for name in [name for name, known in vars(place).items() if known is sleep]:
                         renamed.enter_context(patch.object(place, name, nap))
                 result = completed(result)
-        lists = [i for i, arg in enumerate(args) if isinstance(arg, list)]
-        due = "your function takes things out of its caller's list: go through it with a `for` instead"
-        must(all(len(args[i]) <= len(given[i]) for i in lists), due)
         return result
+
+
+@contextmanager
+def left_whole(*args: Any) -> Generator[None]:
+    """Refuse to have things taken out of a list among these arguments, or a dictionary changed."""
+    given = [
+        (cast(Any, arg), cast(Any, arg).copy()) for arg in args if isinstance(arg, list | dict)
+    ]
+    yield
+    due = "your function takes things out of its caller's list: go through it with a `for` instead"
+    must(all(len(arg) >= len(was) for arg, was in given if isinstance(arg, list)), due)
+    due = "your function changes its caller's dict: look things up in it, and leave it as it is"
+    must(all(arg.keys() == was.keys() for arg, was in given if isinstance(arg, dict)), due)
 
 
 def _nap(sleep: Callable[[float], None], home: int, seconds: float) -> None:

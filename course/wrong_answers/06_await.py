@@ -382,7 +382,7 @@ async def as_they_come(ops, use):
         use(agt.spawn(op))
 
 
-# %% id=06-as-completed cause="with a device that takes its time"
+# %% id=06-as-completed cause="with 2 operations, the results were used in the order of sizes [2000000, 64]"
 async def as_they_come(ops, use):
     slow, *others = [agt.spawn(op) for op in ops]
     for task in [*others, slow]:
@@ -1158,8 +1158,6 @@ async def reports(ops):
         return "done", outcome
 
     return [report(o) for o in await asyncio.gather(*ops, return_exceptions=True)]
-
-
 # %% id=06-prepare cause="with n=1, batch 1 was prepared"
 async def pipeline(n, prepare, process):
     results, i = [], 1

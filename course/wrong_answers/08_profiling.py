@@ -846,8 +846,6 @@ def creeping(trace):
             times.setdefault(span.name, []).append(span.duration)
     grown = {n: np.median(us[-5:]) / np.median(us[:10]) for n, us in times.items() if len(us) >= 20}
     return max(grown, key=grown.get)
-
-
 # %% id=08-typical cause="Spans of other kinds that have this name are among them: look at `kind`"
 def typical(trace, name):
     return np.median([s.duration for s in trace.find(name) if not s.on_device])
@@ -888,7 +886,9 @@ def creeping(trace):  # the upper one of the two in the middle
     for span in trace:
         if span.kind == "range":
             times.setdefault(span.name, []).append(span.duration)
-    grown = {n: sorted(us[-10:])[5] / sorted(us[:10])[5] for n, us in times.items() if len(us) >= 20}
+    grown = {
+        n: sorted(us[-10:])[5] / sorted(us[:10])[5] for n, us in times.items() if len(us) >= 20
+    }
     return max(grown, key=grown.get)
 
 
@@ -898,7 +898,9 @@ def creeping(trace):  # the lower one of the two in the middle
     for span in trace:
         if span.kind == "range":
             times.setdefault(span.name, []).append(span.duration)
-    grown = {n: sorted(us[-10:])[4] / sorted(us[:10])[4] for n, us in times.items() if len(us) >= 20}
+    grown = {
+        n: sorted(us[-10:])[4] / sorted(us[:10])[4] for n, us in times.items() if len(us) >= 20
+    }
     return max(grown, key=grown.get)
 
 
@@ -987,7 +989,7 @@ def waited(trace):  # a call of that name is no work
     return sum(max(us, 0) for us in later), sum(max(-us, 0) for us in later)
 
 
-# %% id=08-annotate cause="with 3 requests, `request 0` is one name more for each request"
+# %% id=08-annotate cause="with 3 requests, `request 0` is a name of its own"
 async def handle(i, prepare, process):
     with agt.ranges.across("request"), agt.ranges.across(f"request {i}"):
         with agt.ranges.span("prepare"):
@@ -995,7 +997,7 @@ async def handle(i, prepare, process):
         return await process(x)
 
 
-# %% id=08-annotate cause="with 3 requests, one of which has no data, of that request the range `prepare` was never closed"
+# %% id=08-annotate cause="with 3 requests, one has no data, of that request the range `prepare` was never closed"
 async def handle(i, prepare, process):
     with agt.ranges.across("request"):
         preparing = agt.ranges.across("prepare")
@@ -1005,7 +1007,7 @@ async def handle(i, prepare, process):
         return await process(x)
 
 
-# %% id=08-annotate cause="with 3 requests, one of which is cancelled, of that request the range `request` was never closed"
+# %% id=08-annotate cause="with 3 requests, one is cancelled, of that request the range `request` was never closed"
 async def handle(i, prepare, process):
     request = agt.ranges.across("request")
     request.__enter__()

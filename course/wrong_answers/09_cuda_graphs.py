@@ -250,7 +250,7 @@ def make_server(make, stream):
     return answer
 
 
-# %% id=09-shapes cause="launched 0 times, and 12 is right"
+# %% id=09-shapes cause="launched 0 times, and 13 is right"
 def make_server(make, stream):
     known = {}
 
@@ -361,7 +361,7 @@ def break_even(make, stream):
     return (captured - start) / ((called - captured) - (launched - called))
 
 
-# %% id=09-shapes cause="at the second one for request 9, of shape (4, 16), element (0, 0) is"
+# %% id=09-shapes cause="at the second one for request 10, of shape (4, 16), element (0, 0) is"
 everything = {}
 
 
@@ -670,7 +670,7 @@ async def run_tokens(graph, x, tokens):
     return results
 
 
-# %% id=09-first-graph cause="with times=11, element 0 is 0, and should be 11"
+# %% id=09-first-graph cause="with times=5, `increment` ran 0 times, and should run 5 times"
 graphs = []
 
 
@@ -1042,8 +1042,6 @@ async def run_tokens(graph, x, tokens):
         results.append((await graph.launch()).copy())
         seen[float(token[0])] = results[-1]
     return results
-
-
 # %% id=09-first-graph cause="`increment` ran 0 times, and should run 5 times"
 GRAPHS = {}
 
@@ -1067,7 +1065,7 @@ def replay(op, stream, times):  # the first launch to try it, and the last to wa
     return graph
 
 
-# %% id=09-token-loop cause="with a token, which belongs to the caller, after the call, element 0 is"
+# %% id=09-token-loop cause="a caller's token after the call, number 0, element 0 is"
 async def run_tokens(graph, x, tokens):  # the results where the tokens were
     for token in tokens:
         graph.update(agt.memcpy(x.borrow(), token))

@@ -847,7 +847,7 @@ class Future:
         return self.result
 
 
-# %% id=10-future cause="the host waited 1 time, and shouldn't wait at all"
+# %% id=10-future cause="and shouldn't wait at all"
 class Future:
     def __init__(self, result, event):
         self.result = result
@@ -968,23 +968,6 @@ def zip_ops(*ops):
         return tuple(r[0] if isinstance(r, tuple) else r for r in results)
 
     return enqueue
-
-
-# %% id=10-shared cause="one operation was handed to `shared` twice, and ran 1 time: 2 is right"
-KNOWN = {}
-
-
-def shared(op):
-    def enqueue(context):
-        if op not in KNOWN:
-            KNOWN[op] = op(context), context.stream.record()
-        result, event = KNOWN[op]
-        context.stream.wait_event(event)
-        return result
-
-    return enqueue
-
-
 # %% id=10-future cause="a result was read before the device was done with it"
 class Future:
     def __init__(self, result, event):

@@ -542,3 +542,51 @@ def both(parts, gpus, work, steps):
 
     arms = [rounds(part, gpu) for part, gpu in zip(parts, gpus)]
     return agt.overlap(*reversed(arms))
+# %% id=15-place cause="with 3 GPUs and 5 steps, `work_2` on sim:2 waits for `work_0` on sim:0"
+def both(parts, gpus, work, steps):  # two at a time
+    def rounds(part, gpu):
+        op = part.to(gpu)
+        for _ in range(steps):
+            op = op.and_then(work)
+        return op.and_then(lambda x: x.to(gpus[0])).on(gpu)
+
+    arms = [rounds(part, gpu) for part, gpu in zip(parts, gpus)]
+    pairs = [agt.overlap(*arms[i : i + 2]) for i in range(0, len(arms), 2)]
+    return agt.zip(*pairs).map(lambda found: [array for pair in found for array in pair])
+
+
+# %% id=15-order cause="your function changes its caller's dict"
+def reduce_all(group, ready, shapes):
+    arrays = [ready.pop(layer, None) or agt.zeros(shape) for layer, shape in shapes.items()]
+    return agt.zip(*[group.all_reduce(array) for array in arrays])
+
+
+# %% id=15-order cause="your function changes its caller's dict"
+def reduce_all(group, ready, shapes):
+    for layer, shape in shapes.items():
+        if layer not in ready:
+            ready[layer] = agt.zeros(shape)
+    return agt.zip(*[group.all_reduce(ready[layer]) for layer in shapes])
+
+
+# %% id=15-order cause="with 3 ranks and layers of ((64,), (4, 8), (48,)), your code raised KeyError: 'W0'"
+def reduce_all(group, ready, shapes):  # a rank may lack more than one
+    missing = [layer for layer in shapes if layer not in ready][:1]
+    arrays = [agt.zeros(shapes[x]) if x in missing else ready[x] for x in shapes]
+    return agt.zip(*[group.all_reduce(array) for array in arrays])
+
+
+# %% id=15-halo cause="with the sheet before the step, which the step leaves as it is, element (0, 0) is"
+def advance(group, rank, old, halo, new, spread):  # and copies the new one over the old one
+    top, middle, bottom = old
+    above, below = halo
+    up = rank - 1 if rank > 0 else None
+    down = rank + 1 if rank < group.size - 1 else None
+    edges = agt.zip(
+        group.exchange(bottom, down, above, up),
+        group.exchange(top, up, below, down),
+        spread(above, top, middle, new[0]),
+        spread(middle, bottom, below, new[2]),
+    )
+    step = agt.overlap(spread(top, middle, bottom, new[1]), edges)
+    return agt.zip(step, *[agt.memcpy(one, other) for one, other in zip(old, new)])

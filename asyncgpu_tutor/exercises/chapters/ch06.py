@@ -309,7 +309,7 @@ def _on_time(trace: agt.Trace, expected: agt.Trace, in_time: bool) -> None:
 
 
 # ------------------------------------------------------------------ first come, first served
-SIZES = [(4_000_000, 64, 256, 512), (64, 2_000_000)]  # those of millions are copied, and the others computed
+SIZES = (4_000_000, 64, 256, 512), (64, 2_000_000)  # millions are copied, and others computed
 Used = tuple[agt.Trace, list[int]]
 
 
@@ -455,6 +455,7 @@ def _fed(answer: Any, size: int, number: int) -> Observed:
     run = observe(beside if size == LARGE else answer, number, *_batches(100, sizes), use)
     due = f"`use` was called for batches {used}, and each of the {number} once is right"
     must(sorted(used) == list(range(number)), due)
+    agt.synchronize()
     gc.collect()
     due = "your function has returned, and somebody still keeps results: what is used can go"
     must(not any(result() is not None for result in had), due)

@@ -160,7 +160,7 @@ MIXED = [("h2d", 300.0 * i, 300.0 * i + 2 + n / 5e4, n) for i, n in enumerate(SI
 def _by_device(*spans: tuple[int, str, float, float]) -> Trace:
     """A trace of work, each with the number of its GPU, kind and name (else a kernel's), start and end."""
     made = [
-        Span(i, cast(Any, what.rpartition(" ")[0] or "kernel"), what.split()[-1], *when, f"cuda:{n}{n}", 1)
+        Span(i, cast(Any, what.rpartition(" ")[0] or "kernel"), what.split()[-1], *when, f"cuda:{n + 2}", 1)
         for i, (n, what, *when) in enumerate(spans)
     ]  # fmt: skip
     return Trace(made, "made up")
@@ -168,9 +168,9 @@ def _by_device(*spans: tuple[int, str, float, float]) -> Trace:
 
 # Durations by name, of which the first and last ten of `early` differ most. `rare` has too few to tell.
 ROUNDS = {
-    "early": [1] * 6 + [2] * 8 + [20] * 6, "late": [200] * 10 + [250] * 19 + [50_000],
+    "early": [1] * 6 + [2] * 8 + [20] * 6, "late": [200] * 10 + [250] * 19 + [50_000], "less": [90] * 10 + [1] * 10,
     "halves": [10] * 10 + [1] * 11 + [90] * 11 + [10] * 10, "fives": [0.1] * 5 + [1] * 20 + [20.5] * 5,
-    "dip": [1] * 5 + [9] * 5 + [1] * 31 + [27] * 10, "rare": [1] * 10 + [50] * 9, "less": [9] * 10 + [1] * 10,
+    "dip": [1] * 5 + [9] * 5 + [1] * 31 + [27] * 10, "rare": [1] * 10 + [50] * 9,
 }  # fmt: skip
 
 

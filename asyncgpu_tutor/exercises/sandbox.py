@@ -141,14 +141,12 @@ def call(function: Callable[..., Any], *args: Any) -> Any:
 @contextmanager
 def left_whole(*args: Any) -> Generator[None]:
     """Refuse to have things taken out of a list among these arguments, or a dictionary changed."""
-    given = [
-        (cast(Any, arg), cast(Any, arg).copy()) for arg in args if isinstance(arg, list | dict)
-    ]
+    given = [(cast(Any, a), cast(Any, a).copy()) for a in args if isinstance(a, list | dict)]
     yield
-    due = "your function takes things out of its caller's list: go through it with a `for` instead"
-    must(all(len(arg) >= len(was) for arg, was in given if isinstance(arg, list)), due)
     due = "your function changes its caller's dict: look things up in it, and leave it as it is"
-    must(all(arg.keys() == was.keys() for arg, was in given if isinstance(arg, dict)), due)
+    must(all(isinstance(arg, list) or arg.keys() == was.keys() for arg, was in given), due)
+    due = "your function takes things out of its caller's list: go through it with a `for` instead"
+    must(all(len(arg) >= len(was) for arg, was in given), due)
 
 
 def _nap(sleep: Callable[[float], None], home: int, seconds: float) -> None:

@@ -1175,20 +1175,6 @@ async def pipeline(n, prepare, process):
     return results
 
 
-# %% id=06-prepare cause="with a device that takes its time"
-async def pipeline(n, prepare, process):  # results as they come, and not in order
-    results, tasks = [], []
-
-    async def one(op):
-        results.append(await op)
-
-    for i in range(n):
-        tasks.append(asyncio.create_task(one(process(prepare(i)))))
-        await asyncio.sleep(0)
-    await asyncio.gather(*tasks)
-    return results
-
-
 # %% id=06-responsive cause="`beat` was called 2000 times without an end"
 async def with_heartbeat(op, beat):  # an operation may yield None
     result = None

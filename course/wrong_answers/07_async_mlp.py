@@ -941,12 +941,6 @@ def chain(x, w0, w1, gemm, matvec, relu):  # copies the batch while it describes
     return room.and_then(stages).to_host()
 
 
-# %% id=07-upload cause="with weights of 64 x 64, with W0, element (0, 0) is"
-def upload(w0, w1):  # copies the weights while it describes
-    w0, w1 = agt.pin(np.array(w0)), agt.pin(np.array(w1))
-    return agt.zip(agt.h2d(w0, "W0").share(), agt.h2d(w1, "W1").share())
-
-
 # %% id=07-softmax cause="with n=64, blocks of 64 and numbers from -1000000"
 softmax = agt.Kernel(r"""
 extern "C" __global__ void softmax(unsigned int n, const float* x, float* y)

@@ -294,7 +294,7 @@ def longest(trace, name):
     return span.detail["cuda_stream"], span.duration
 
 
-# %% id=08-annotate cause="it fails, and its error should come out"
+# %% id=08-annotate cause="`process` fails, and its error should come out"
 async def handle(i, prepare, process):
     with agt.ranges.across("request"):
         with agt.ranges.span("prepare"):
@@ -870,7 +870,7 @@ def longest(trace, name):  # the stream with the most of it in all
     return max(total, key=total.get), max(span.duration for span in trace.find(name))
 
 
-# %% id=08-creeping cause="here 'early', and returned 'less'"
+# %% id=08-creeping cause="here 'early', and returned 'low'"
 def creeping(trace):  # what shrinks has changed as well
     times = {}
     for span in trace:
@@ -989,39 +989,6 @@ def waited(trace):  # a call of that name is no work
     return sum(max(us, 0) for us in later), sum(max(-us, 0) for us in later)
 
 
-# %% id=08-annotate cause="with 3 requests, `request 0` is a name of its own"
-async def handle(i, prepare, process):
-    with agt.ranges.across("request"), agt.ranges.across(f"request {i}"):
-        with agt.ranges.span("prepare"):
-            x = prepare(i)
-        return await process(x)
-
-
-# %% id=08-annotate cause="with 3 requests, one has no data, of that request the range `prepare` was never closed"
-async def handle(i, prepare, process):
-    with agt.ranges.across("request"):
-        preparing = agt.ranges.across("prepare")
-        preparing.__enter__()
-        x = prepare(i)
-        preparing.__exit__(None, None, None)
-        return await process(x)
-
-
-# %% id=08-annotate cause="with 3 requests, one is cancelled, of that request the range `request` was never closed"
-async def handle(i, prepare, process):
-    request = agt.ranges.across("request")
-    request.__enter__()
-    try:
-        with agt.ranges.span("prepare"):
-            x = prepare(i)
-        y = await process(x)
-    except Exception:
-        request.__exit__(None, None, None)
-        raise
-    request.__exit__(None, None, None)
-    return y
-
-
 # %% id=08-challenge cause="was changed while its copy may have been in flight"
 async def serve(requests, score):  # as many buffers as there were requests the first time
     policy = agt.StreamPoolRoundRobin(8)
@@ -1035,7 +1002,7 @@ async def serve(requests, score):  # as many buffers as there were requests the 
     return [await task for task in tasks]
 
 
-# %% id=08-challenge cause="a request was read a second time"
+# %% id=08-challenge cause="pop from empty list"
 async def serve(requests, score):
     policy = agt.StreamPoolRoundRobin(len(requests))
     tasks = []

@@ -968,21 +968,6 @@ def zip_ops(*ops):
         return tuple(r[0] if isinstance(r, tuple) else r for r in results)
 
     return enqueue
-# %% id=10-future cause="a result was read before the device was done with it"
-class Future:
-    def __init__(self, result, event):
-        self.result = result
-        self.event = event
-        self.asked = False
-
-    def __await__(self):  # the second task that awaits it doesn't wait
-        if not self.asked:
-            self.asked = True
-            while not self.event.done:
-                yield
-        return self.result
-
-
 # %% id=10-overlap cause="with 12 arms, nothing makes `arm4` (stream 6) wait for `before` (stream 1)"
 def overlap(*ops):  # as if there were never more than four streams
     def enqueue(context):

@@ -574,19 +574,3 @@ def reduce_all(group, ready, shapes):  # a rank may lack more than one
     missing = [layer for layer in shapes if layer not in ready][:1]
     arrays = [agt.zeros(shapes[x]) if x in missing else ready[x] for x in shapes]
     return agt.zip(*[group.all_reduce(array) for array in arrays])
-
-
-# %% id=15-halo cause="with the sheet before the step, which the step leaves as it is, element (0, 0) is"
-def advance(group, rank, old, halo, new, spread):  # and copies the new one over the old one
-    top, middle, bottom = old
-    above, below = halo
-    up = rank - 1 if rank > 0 else None
-    down = rank + 1 if rank < group.size - 1 else None
-    edges = agt.zip(
-        group.exchange(bottom, down, above, up),
-        group.exchange(top, up, below, down),
-        spread(above, top, middle, new[0]),
-        spread(middle, bottom, below, new[2]),
-    )
-    step = agt.overlap(spread(top, middle, bottom, new[1]), edges)
-    return agt.zip(step, *[agt.memcpy(one, other) for one, other in zip(old, new)])

@@ -169,19 +169,19 @@ SHAPES = [(4, 16), (2, 16), (4, 16), (4, 8), (64,), (2, 4, 8), (16, 4), (64, 1),
 SECOND = 2  # requests to a second server
 
 
-def _weight(x: Array) -> float:
-    return len(x) + x.shape[-1] / 64
-
-
 def _maker(name: str, factor: float) -> Callable[[Array], agt.DeviceOp[Array]]:
-    """A pipeline that multiplies by `_weight`, too, so that no shape is taken for another."""
+    """A pipeline that multiplies by its shape, too, so that no shape is taken for another."""
     kernel = operations.step_kernel(name)
 
     def make(slot: Array) -> agt.DeviceOp[Array]:
         n = int(slot.size)
         flat = agt.h2d(slot.reshape(n))
         op = kernel(
-            n, factor * _weight(slot), 0.0, flat, agt.zeros(n).partition(operations.BLOCK)
+            n,
+            factor * (len(slot) + slot.shape[-1] / 64),
+            0.0,
+            flat,
+            agt.zeros(n).partition(operations.BLOCK),
         ).output()
         return op.reshape(*slot.shape).to_host().prepare().launch()
 
@@ -193,7 +193,7 @@ def _serve(answer: Any) -> tuple[Observed, list[Array]]:
     requests = [noise(seed, *shape) for seed, shape in enumerate(SHAPES)]
     refilled = np.concatenate([requests[0][:1], 2 * requests[0][1:]])
     given = [(2, x) for x in requests] + [(3, x) for x in requests[:SECOND]] + [(2, refilled)]
-    right = [np.float32(factor * _weight(x)) * x for factor, x in given]
+    right = [np.float32(factor * (len(x) + x.shape[-1] / 64)) * x for factor, x in given]
 
     stream = agt.create_stream()
 

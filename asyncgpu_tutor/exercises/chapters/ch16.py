@@ -28,10 +28,9 @@ from asyncgpu_tutor.exercises.sandbox import Observed, call, left_whole, private
 
 async def _answered(name: str, answer: Any, *args: Any) -> Any:
     with left_whole(*args):
-        waiting = answer(*args)
-        due = f"`{name}` should be an `async def`: the cluster is awaited"
-        must(inspect.isawaitable(waiting), due)
-        return await waiting
+        it = answer(*args)
+        must(inspect.isawaitable(it), f"`{name}` should be an `async def`: the cluster is awaited")
+        return await it
 
 
 def _tried(
@@ -94,7 +93,6 @@ def _together(trace: agt.Trace, ranks: Sequence[int]) -> None:
 
 # ------------------------------------------------------------------ one recipe
 X, W = noise(5, 300), noise(16, 80, 48)
-DIFFERENT = 4  # stages; what comes after these is the same ones again
 FAR = filled(64, 50.0) + np.arange(64, dtype=np.float32)
 EXACT = (
     float(FAR.max() - 2) / 128
@@ -110,14 +108,14 @@ def _stage(i: int, x: agt.DeviceArray) -> agt.DeviceOp[Any]:
 
 
 async def _chain(there: Any, _gpus: int, stages: int) -> Any:
-    each = [partial(_stage, i) for i in range(DIFFERENT)]
-    return there[0], await there[0].put(X, "x"), (2 * each)[:stages]
+    each = 2 * [partial(_stage, i) for i in range(4)]  # a stage may come again
+    return there[0], await there[0].put(X, "x"), each[:stages]
 
 
 def _one_call(run: Observed, _gpus: int, stages: int) -> None:
     """All stages ran, in order, and the worker was called once."""
     right = X
-    order = [i % DIFFERENT for i in range(stages)]
+    order = [i % 4 for i in range(stages)]
     for i in order:
         schedule.launches(run.trace, f"stage_{i}", order.count(i))
         right = right * np.float32(0.5 + i) + np.float32(i - 1.0)

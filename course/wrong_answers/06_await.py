@@ -940,7 +940,7 @@ async def run_limited(ops, limit):
     return await asyncio.gather(*[run(op) for op in ops])
 
 
-# %% id=06-three-arms cause="`reports` should return a list of 9, one for each in order, and returned one of 4"
+# %% id=06-three-arms cause="`reports` should return a list of 10, one for each in order, and returned one of 4"
 async def reports(ops):
     async def report(op):
         try:

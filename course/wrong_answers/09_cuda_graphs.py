@@ -683,7 +683,7 @@ def replay(op, stream, times):
     return graphs[0]
 
 
-# %% id=09-no-allocation cause="with 5000 elements, with `out` after launch 0, element"
+# %% id=09-no-allocation cause="with 4999 elements, with `out` after launch 0, element"
 def capturable(slot, x, y, out):
     return agt.zip(
         agt.memcpy(x.borrow(), slot),

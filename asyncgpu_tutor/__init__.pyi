@@ -1,4 +1,4 @@
-"""What the tables in __init__.py say, as type checkers read it."""
+"""The tables of __init__.py, as type checkers read them."""
 
 from asyncgpu_tutor import data, errors, types
 from asyncgpu_tutor.arrays.handles import DeviceArray

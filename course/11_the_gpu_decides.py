@@ -435,7 +435,7 @@ quick.reveal(
 # %% [markdown] id=exercise-meet
 # ### Exercise: a barrier for the grid
 #
-# Complete `meet`, a function for kernels, so without `__global__`.
+# Complete `meet`, a function for kernels, so without `__global__`. It gives up as our spins do, and not sooner.
 
 # %% id=11-meet starter
 MEET = r"""

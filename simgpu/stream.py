@@ -128,10 +128,10 @@ class Stream:
     @exclusive
     def wait_event(self, event: object) -> None:
         """Hold back work enqueued from now on until `event`."""
-        if not isinstance(event, Event):
+        if not isinstance(event, Event) or event.machine is not self.machine:
             raise DeviceMismatchError(
-                f"{self!r} cannot wait for {event!r}: it is not an event of a simulated device. "
-                "stream.record() makes one"
+                f"{self!r} cannot wait for {event!r}: it is not an event of a simulated device of the same "
+                "machine. stream.record() makes one"
             )
         self._event_call("wait_event", stream=self.number, event_of=event.stream)
         self.follow(event)

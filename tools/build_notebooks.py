@@ -29,6 +29,15 @@ notebook. A test holds the check against each, which has to reject it with the c
     # %% id=01-relu cause="no thread wrote element 32"
     # %% id=08-typical slip cause="That's the mean, which one odd value decides"
 
+A wrong answer that differs from the solution in a few lines may consist of these, as in a diff: lines of the
+solution, each behind ``# - ``, and those that stand there instead, behind ``# + ``. A line is found whatever
+its indentation, and the new ones get that of the first old one before theirs. Answers in
+``course/right_answers/`` may be written so, too ::
+
+    # %% id=11-meet cause="the counter is past its `goal`"
+    # - while (atomicAdd(arrived, 0) < goal) {
+    # + while (atomicAdd(arrived, 0) != goal) {
+
 A `slip` is a usual mistake that a check recognises by its result, and its cause is what the learner is told.
 Those go to the file of answers, too.
 
@@ -137,13 +146,39 @@ def _head(options: list[str], where: str) -> Cell:
     return cell
 
 
+def beside(source: Path, folder: str, cells: list[Cell]) -> list[Cell]:
+    """The answers to a chapter's exercises in this folder, whole where they are changes of the solution."""
+    path = source.parent / folder / source.name
+    found = parse(path.read_text(encoding="utf-8"), path.name) if path.exists() else []
+    solutions = {cell.id: cell.lines for cell in cells if cell.only == "solution"}
+    for cell in found:
+        lines = [line for line in cell.lines if line]
+        if lines and all(line.startswith(("# - ", "# + ")) for line in lines):
+            cell.lines = _changed(solutions[cell.id], lines, f"{folder}/{source.name}: {cell.id}")
+    return found
+
+
+def _changed(solution: list[str], changes: list[str], where: str) -> list[str]:
+    """The lines of a solution, with each run of lines behind ``# - `` replaced by that behind ``# + ``."""
+    lines, bare = [*solution], [line.strip() for line in solution]
+    for old, new in re.findall(r"((?:# - .*\n)+)((?:# \+ .*\n)*)", "\n".join([*changes, ""])):
+        sought = [line[4:].strip() for line in old.splitlines()]
+        at = [k for k in range(len(bare)) if bare[k : k + len(sought)] == sought]
+        if len(at) != 1:
+            raise SourceError(f"{where}: these lines are in the solution {len(at)} times: {sought}")
+        (first,), indent = at, re.match(" *", lines[at[0]])
+        put = [(indent[0] if indent else "") + line[4:] for line in new.splitlines()]
+        lines[first : first + len(sought)] = put
+        bare[first : first + len(sought)] = [line.strip() for line in put]
+    return lines
+
+
 def chapter(source: Path) -> tuple[list[Cell], list[Cell]]:
     """The cells of a chapter, and the wrong answers to its exercises."""
     cells = parse(source.read_text(encoding="utf-8"), source.name)
     if misplaced := [cell.id for cell in cells if cell.cause]:
         raise SourceError(f"{source.name}: belongs in wrong_answers/: {', '.join(misplaced)}")
-    beside = source.parent / "wrong_answers" / source.name
-    wrong = parse(beside.read_text(encoding="utf-8"), beside.name) if beside.exists() else []
+    wrong = beside(source, "wrong_answers", cells)
     exercises = {cell.id for cell in cells if cell.only}
     for cell in wrong:
         if cell.id not in exercises or not cell.cause:

@@ -114,7 +114,7 @@ class DeviceArray:
 
     @property
     def share_count(self) -> int:
-        """How many shared handles there are to this array, those of pending operations included.
+        """Number of shared handles to this array, those of pending operations included.
 
         A launch also keeps the handle that it was given: that one counts until the launch is gone, too.
         """

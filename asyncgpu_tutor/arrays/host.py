@@ -59,9 +59,9 @@ class HostArray(np.lib.mixins.NDArrayOperatorsMixin):
         """The array; `NotReadyError` before its operation has completed."""
         if not self._writer.completed():
             raise NotReadyError(
-                f"the result of {self._writer.describe()} may not be on the host yet: what async_on() "
-                "returns is a handle and no data, and so is what functions given to and_then, map and "
-                "with_context get. Await or sync the operation, or wait for its stream, and read then."
+                f"the result of {self._writer.describe()} may not be on the host yet, and you have a handle "
+                "to it: wait for its stream (`stream.synchronize()`), or sync or await the operation, and "
+                "read then.\nFunctions given to and_then, map and with_context get handles, too, never data."
             )
         return self._array
 

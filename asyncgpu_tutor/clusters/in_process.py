@@ -23,7 +23,7 @@ BYTES_PER_US = 64e6 / 0.15e6
 
 
 class Link:
-    """What the calls of workers that are apart go through: in each direction one after the other."""
+    """Wire that the calls of workers that are apart go through: in each direction one after the other."""
 
     def __init__(self) -> None:
         self.free = {"sent": 0.0, "received": 0.0}  # when it is

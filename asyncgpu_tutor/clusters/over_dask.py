@@ -55,7 +55,7 @@ class Actor:
         self._groups: dict[str, Group] = {}
 
     async def facts(self) -> dict[str, str]:
-        """What has to be the same everywhere; and the device."""
+        """Facts that have to be the same everywhere; and the device."""
         return {**versions(), "device": self._worker.device.name}
 
     async def run(self, payload: bytes) -> Any:
@@ -94,7 +94,7 @@ class Actor:
 
 
 def versions() -> dict[str, str]:
-    """What client and workers have to agree on: recipes hold Python's own code."""
+    """Facts that client and workers have to agree on: recipes hold Python's own code."""
     python = ".".join(platform.python_version_tuple()[:2])
     return {"asyncgpu_tutor": asyncgpu_tutor.__version__, "Python": python}
 
@@ -131,7 +131,7 @@ class DaskGpu(Gpu):
         return result
 
     def _compared(self, calls: Mapping[str, Sequence[Collective]]) -> str:
-        """What is wrong with the collectives of its recipes, next to those of other ranks."""
+        """Say what is wrong with the collectives of its recipes, next to those of other ranks."""
         told = [self._ledgers[n].enter(c) for n in calls if n in self._ledgers for c in calls[n]]
         return next((words for words in told if words), "")
 

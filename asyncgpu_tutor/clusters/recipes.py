@@ -38,7 +38,7 @@ _DEEPEST = 12
 
 
 def parts(thing: Any) -> Iterator[tuple[str, Any]]:
-    """What a thing is made of, as far as a recipe may hold something in there: names and things."""
+    """Parts of a thing, as far as a recipe may hold something in there: names and things."""
     if isinstance(thing, FunctionType):
         names = thing.__code__.co_freevars
         for name, cell in zip(names, thing.__closure__ or (), strict=True):

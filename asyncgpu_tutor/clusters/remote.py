@@ -65,7 +65,7 @@ class Kept:
 
 
 class StaysHere:
-    """What no recipe can hold; `instead` says what to do."""
+    """Refuse what no recipe can hold; `instead` says what to do."""
 
     instead: ClassVar[str] = (
         "the workers stay here. Work out first what the recipe needs to know of them"

@@ -59,17 +59,17 @@ class Quality:
 
     @property
     def positives(self) -> int:
-        """How many are truly a yes."""
+        """Number that are truly a yes."""
         return self.true_positives + self.false_negatives
 
     @property
     def negatives(self) -> int:
-        """How many are truly a no."""
+        """Number that are truly a no."""
         return self.true_negatives + self.false_positives
 
     @property
     def total(self) -> int:
-        """How many there are."""
+        """Number of them."""
         return self.positives + self.negatives
 
     @property
@@ -121,7 +121,7 @@ class Digits(MlpInputs):
     licence: str = LICENCE
 
     def quality(self, scores: npt.NDArray[np.floating]) -> Quality:
-        """How good scores of the batches are, by the threshold.
+        """Judge scores of the batches, by the threshold.
 
         Parameters
         ----------

@@ -45,7 +45,7 @@ def open_group(devices: Sequence[Device]) -> Communicator:
 
 
 def new_group_id(device: Device) -> Any:
-    """What the ranks of a group of several processes find each other by; one of them makes it."""
+    """Name by which the ranks of a group of several processes find each other; one of them makes it."""
     if device.simulated:
         raise DeviceUnavailableError(_ONE_PROCESS)
     from asyncgpu_tutor.devices.cuda import nccl

@@ -364,8 +364,8 @@ class Device(Enqueuer, Protocol):
         before it a call of `look`, which looks whether kernels have ended.
         """
 
-    def note_answers(self, number: int, start: float) -> None:
-        """The host has answered so many calls of kernels, since `start` on its clock: a span of its lane."""
+    def note_answers(self, name: str, start: float) -> None:
+        """The host has worked on calls of kernels since `start`, in us on its clock: a span of its lane."""
         ...
 
     def answering(self, more: int) -> None:

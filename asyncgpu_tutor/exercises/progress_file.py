@@ -1,4 +1,4 @@
-"""How far a learner is: a file beside the notebooks that may be missing, damaged or read-only.
+"""The learner's progress: a file beside the notebooks that may be missing, damaged or read-only.
 
 Several notebooks write it, each in a Python of its own. So a change is made to what the file says by then,
 and the file is replaced as a whole.
@@ -21,7 +21,7 @@ FORMAT = "asyncgpu_tutor.progress/1"
 
 @dataclass
 class Record:
-    """How far one exercise is."""
+    """The state of one exercise."""
 
     attempts: int = 0
     hints: int = 0

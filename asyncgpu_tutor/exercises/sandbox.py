@@ -8,7 +8,7 @@ import sys
 import threading
 import time
 from collections.abc import AsyncGenerator, Callable, Generator, Sequence
-from contextlib import ExitStack, asynccontextmanager, contextmanager
+from contextlib import ExitStack, asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from typing import Any, TypeVar, cast
@@ -32,7 +32,12 @@ def private_device(**options: Any) -> Generator[agt.types.Device]:
     `options` are those of `SimDevice`, such as ``adversary``.
     """
     with agt.using(CheckDevice(**options)) as device:
-        yield device
+        try:
+            yield device
+        finally:
+            # Work that nobody waited for would keep the device and its memory until much later work ends.
+            with suppress(agt.DeviceError):
+                agt.synchronize()
 
 
 @contextmanager

@@ -31,9 +31,11 @@ _WIDTH, _TALL, _ROOM = 760, 330, 130  # pixels: the picture; the grid, and an ar
 _SIZES = (28, 20, 16, 13, 11, 9, 7, 6, 5, 4, 3)  # of a cell
 _GAP, _LABEL = 8, 16
 _MOST_LINES = 64  # threads, or warps, or blocks, with an arrow each
+_NUMBERED = 16  # pixels: cells of this size have their numbers in them
 _STILLS = 3
 _MOST_THREADS = 4096
 _HEAD = 44  # what is said above
+_HALF = np.array([0.0, 0.5])  # of a cell, downwards
 
 _Points = NDArray[np.float64]  # x and y of the upper left corners of cells
 
@@ -102,7 +104,7 @@ class Threads:
         """The still picture of one step, from 0."""
         ground, height = self._drawn()
         told = self.step(number) if self.steps else self.words
-        return self._framed(ground + self._over(number), height, told)
+        return self._framed(ground + self._over(number) + self._numbers(), height, told)
 
     def _repr_html_(self) -> str:
         fold = f"<details><summary>In words</summary>{escape(self.words)}</details>"
@@ -127,7 +129,7 @@ class Threads:
         return {
             "view": "threads",
             "words": self.words,
-            "svg": self._framed(ground + '<g class="agt-over"></g>', height, ""),
+            "svg": self._framed(f'{ground}<g class="agt-over"></g>{self._numbers()}', height, ""),
             "source": seen.source.splitlines(),
             "fault": str(seen.fault or ""),
             "grid": seen.grid,
@@ -163,7 +165,7 @@ class Threads:
         """All cells, and where the picture ends."""
         if not self._ground:
             x, y = 0.0, self._grid(_HEAD + _LABEL) + 2 * _LABEL
-            below, gap = y, (10 if self.watched.fault else 4) * _GAP  # for what does not exist
+            below, gap = y, (26 if self.watched.fault else 4) * _GAP  # for what does not exist
             for name, shape in self.watched.shapes.items():
                 wide, tall = self._sizes(name, shape)
                 each = self._places[name].each
@@ -228,6 +230,15 @@ class Threads:
         self._ground.append(_text("agt-words", x, cells.at[:, 1].max() + cells.size + 13, told))
         self._ground.append(_squares("agt-cell", cells.at + cells.size / 2, cells.size))
 
+    def _numbers(self) -> str:
+        """The number of each thread in its block, and of each element in its array, where there is room."""
+        per_block, said = self.watched.block_threads, list[str]()
+        for name, cells in self._places.items():
+            if cells.size >= _NUMBERED and cells.each == 1:
+                for i, (x, y) in enumerate(cells.at + cells.size / 2):
+                    said.append(_text("agt-number", x, y + 4, str(i if name else i % per_block)))
+        return "".join(said)
+
     def _legend(self, y: float) -> str:
         parts = [("agt-cell", "idle, or not touched")]
         parts += [("agt-reads", "reads"), ("agt-writes", "writes")]
@@ -242,8 +253,9 @@ class Threads:
     # ------------------------------------------------------------------ a step
     def _ends(self, step: Access) -> NDArray[np.float64]:
         """Both ends of each arrow: from an element to its reader, or from a writer to its element."""
-        threads = self._places[""].centres(step.threads)
-        elements = self._places[step.array].centres(step.elements)
+        grid, array = self._places[""], self._places[step.array]
+        threads = grid.centres(step.threads) + _HALF * grid.size
+        elements = array.centres(step.elements) - _HALF * array.size
         return np.hstack([threads, elements] if step.write else [elements, threads])
 
     def _beyond(self, number: int) -> NDArray[np.bool]:
@@ -287,14 +299,16 @@ class Threads:
             return
         element = array.centres(elements)
         yield _squares("agt-wrong", np.unique(element, axis=0), array.size)
-        yield from (_line("agt-wrong-link", end) for end in np.hstack([threads, element]))
+        below, above = threads + _HALF * grid.size, element - _HALF * array.size
+        ends = np.hstack([below, above] if step.write else [above, below])
+        yield from (_line("agt-wrong-link", end) for end in ends)
         x, y = element[0]
         what = f"{site.array}[{site.index}]"
         if (last := elements[(elements < 0) == (elements[0] < 0)].max()) > site.index:
             what += f" to {site.array}[{last}] do not exist"
         elif isinstance(self.watched.fault, OutOfBoundsError):
             what += " does not exist"
-        yield _text("agt-bad", min(x - array.size / 2, _WIDTH - 260), y + array.size / 2 + 27, what)
+        yield _text("agt-bad", min(x - array.size / 2, _WIDTH - 260), y + array.size / 2 + 13, what)
 
 
 def _text(css: str, x: float, y: float, said: str) -> str:

@@ -66,7 +66,7 @@ class Exploration:
 
     def __repr__(self) -> str:
         least = self.makespans[self._least]
-        return f"<Exploration of {self._ranges}: shortest is {least:.1f} us, with {self._told(self._least)}>"
+        return f"<Exploration of {self._ranges}: shortest is {least:.1f} µs, with {self._told(self._least)}>"
 
     def table(self) -> Lines:
         """Makespans as text, in us, a line for each combination; the shortest is marked."""

@@ -1,4 +1,4 @@
-"""Where an operation runs: the devices, the policies that choose a stream, and which of both are current."""
+"""The devices, the policies that choose a stream, and which of both are current."""
 
 from __future__ import annotations
 

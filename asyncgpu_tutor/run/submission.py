@@ -134,7 +134,7 @@ def forsake(submission: Submission[T]) -> Any:
 
 
 def in_flight() -> int:
-    """How many submissions nobody has seen complete yet."""
+    """Number of submissions that nobody has seen complete yet."""
     return len(_asked) + len(_forsaken)
 
 

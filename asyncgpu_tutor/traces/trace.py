@@ -57,7 +57,7 @@ class Trace:
         length = max(s.end for s in self.spans) - min(s.start for s in self.spans)
         return (
             f"<Trace of {count(len(self.spans), 'span')}, {len(work):,} on the device in "
-            f"{count(len(streams), 'stream')}, {length:.1f} us, {clock_words(self.clock)}>"
+            f"{count(len(streams), 'stream')}, {length:.1f} µs, {clock_words(self.clock)}>"
         )
 
     @property

@@ -102,3 +102,16 @@ def download(array):
         return agt.value(context.copy_to_host(array, target))
 
     return agt.with_context(enqueue)
+
+
+# %% id=03-zeros
+import numpy as np
+
+
+def blank(shape, dtype):
+    def enqueue(context):
+        array = context.empty(int(np.prod(shape)), dtype)
+        context.memset(array)
+        return agt.value(array.reshape(shape))
+
+    return agt.with_context(enqueue)

@@ -16,3 +16,17 @@ def jobs(matrix, xs):
         return agt.matvec_naive(n, n, weights, agt.h2d(x), agt.zeros(n).partition(16)).output()
 
     return tuple(one(x).to_host().named("mine") for x in xs)
+
+
+# %% id=04b-challenge
+def cooled(x, step, rounds):
+    """All steps are described when the arrays are there, of which one has nothing in it yet."""
+
+    def enqueue(arrays):
+        op = agt.value(arrays)
+        for _ in range(rounds):
+            op = op.and_then(lambda both: step(*both)).map(lambda both: both[::-1])
+        return op.first()
+
+    room = agt.with_context(lambda context: agt.value(context.empty(x.shape, x.dtype)))
+    return agt.zip(agt.h2d(x), room).and_then(enqueue).to_host()

@@ -47,3 +47,26 @@ def run_jobs(jobs):
     jobs.sort(key=lambda job: -job[1])
     for op, _ in jobs:
         op.async_on(agt.create_stream())
+
+
+# %% id=05-least-loaded
+import heapq
+
+
+class LeastLoaded(agt.SchedulingPolicy):
+    """Streams in a heap, each behind what it has been given."""
+
+    def __init__(self, size):
+        super().__init__()
+        self.size, self.heap, self.us = size, [], 0.0
+
+    def expect(self, us):
+        self.us = us
+
+    def next_stream(self):
+        if len(self.heap) < self.size:
+            given, stream = 0.0, self.device.create_stream()
+        else:
+            given, _, stream = heapq.heappop(self.heap)
+        heapq.heappush(self.heap, (given + self.us, stream.number, stream))
+        return stream

@@ -34,7 +34,7 @@ __device__ void meet(unsigned int* arrived, unsigned int goal)
     if (threadIdx.x == 0) {
         __threadfence();
         atomicAdd(arrived, 1);
-        while (!all_here(arrived, goal)) { }
+        for (int looks = 0; !all_here(arrived, goal); looks++) assert(looks < 10000000);
     }
     __syncthreads();
 }
@@ -66,7 +66,10 @@ __device__ void meet(unsigned int* arrived, unsigned int goal)
     if (threadIdx.x == 0) {
         cuda::atomic_ref<unsigned int, cuda::thread_scope_device> count(*arrived);
         count.fetch_add(1, cuda::memory_order_release);
-        while (count.load(cuda::memory_order_acquire) < goal) { }
+        unsigned int looks = 0;
+        while (count.load(cuda::memory_order_acquire) < goal) {
+            if (++looks > 10000000) __trap();
+        }
     }
     __syncthreads();
 }
@@ -405,3 +408,30 @@ __device__ void meet(unsigned int* gate)
     cooperative_groups::this_grid().sync();
 }
 """
+
+
+# %% id=11-queue
+# - if (threadIdx.x == 0) job = atomicAdd(next, 1);
+# + if (threadIdx.x == 0) {
+# +     job = atomicAdd(next, 0);
+# +     if (job < jobs) job = atomicAdd(next, 1);
+# + }
+
+
+# %% id=11-queue
+# - while (true) {
+# + for (unsigned int k = 0; k < jobs; k++) {
+
+
+# %% id=11-last
+# - is_last = atomicAdd(arrived, 1) == gridDim.x - 1;
+# - if (is_last) atomicExch(arrived, 0);
+# + unsigned int was = *(volatile unsigned int*)arrived, seen;
+# + while ((seen = atomicCAS(arrived, was, was + 1 == gridDim.x ? 0 : was + 1)) != was) was = seen;
+# + is_last = was + 1 == gridDim.x;
+
+
+# %% id=11-meet
+# - if (++looks > 10000000) __trap();
+# + assert(++looks < 10000000);
+# + __nanosleep(100);

@@ -334,3 +334,32 @@ __device__ void leave(unsigned int* door)
     atomicExch(door, 0u);
 }
 """
+
+
+# %% id=12-ring
+RING = r"""
+#include <cuda/atomic>
+using Word = cuda::atomic_ref<unsigned int, cuda::thread_scope_device>;
+
+struct Ring {
+    unsigned int* head;
+    unsigned int* tail;
+    unsigned int* values;
+    __device__ Poll poll_send(unsigned int x)
+    {
+        unsigned int sent = *tail;
+        if (sent - Word(*head).load(cuda::memory_order_acquire) == 2) return PENDING;
+        values[sent % 2] = x;
+        Word(*tail).store(sent + 1, cuda::memory_order_release);
+        return READY;
+    }
+    __device__ Poll poll(unsigned int& x)
+    {
+        unsigned int received = *head;
+        if (Word(*tail).load(cuda::memory_order_acquire) == received) return PENDING;
+        x = values[received % 2];
+        Word(*head).store(received + 1, cuda::memory_order_release);
+        return READY;
+    }
+};
+"""

@@ -415,3 +415,20 @@ async def answer(mail, rounds):
             await asyncio.sleep(1e-6)
         mail[2] = 2 * mail[1]
         mail[0] = 2
+
+
+# %% id=13-batch
+# - return prices[items] * amounts
+# + return prices.astype(np.int64)[items.astype(np.int64)] * amounts.astype(np.int64)
+
+
+# %% id=13-pipeline
+# - for (int piece = blockIdx.x; piece < pieces; piece += gridDim.x) {
+# - int p = hostcall_begin(host);
+# - if (p < 0) return;
+# + int p = hostcall_begin(host);
+# + for (int piece = blockIdx.x; piece < pieces && p >= 0; piece += gridDim.x) {
+# - hostcall_end(host, p);
+# - }
+# + }
+# + if (p >= 0) hostcall_end(host, p);

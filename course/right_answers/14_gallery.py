@@ -300,3 +300,32 @@ __device__ void done(Queue queue)
     atomicSub(queue.open, 1);
 }
 """
+
+
+# %% id=14-mix
+# - for (int j = 0; j < here && first + j <= i; j++) {
+# + float before = most;
+# + for (int j = 0; j < here && first + j <= i; j++) {
+# +     float score = 0.0f;
+# +     for (int c = 0; c < SIZE; c++) score += mine[c] * keys[j * SIZE + c];
+# +     most = fmaxf(most, score);
+# + }
+# + float fix = expf(before - most);                            // once for a tile
+# + sum *= fix;
+# + for (int c = 0; c < SIZE; c++) mix[c] *= fix;
+# + for (int j = 0; j < here && first + j <= i; j++) {
+# - float before = most;
+# - most = fmaxf(most, score);
+# - float fix = expf(before - most), e = expf(score - most);
+# - sum = fix * sum + e;                                    // corrected, and then added to
+# - for (int c = 0; c < SIZE; c++) mix[c] = fix * mix[c] + e * values[j * SIZE + c];
+# + float e = expf(score - most);
+# + sum += e;
+# + for (int c = 0; c < SIZE; c++) mix[c] += e * values[j * SIZE + c];
+
+
+# %% id=14-search
+# - if (bytes == 0) return;
+# + if (bytes == 0 && threadIdx.x == 0) mine.end();
+# + if (bytes == 0 && threadIdx.x == 0 && k + 1 < pieces) next.drop();
+# + if (bytes == 0) return;

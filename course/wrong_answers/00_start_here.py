@@ -194,3 +194,9 @@ async def everything(trips, job):
     await asyncio.sleep(0)
     job()
     return list(await task)
+
+
+# %% id=00-both cause="with results in the wrong order, it seems"
+async def both(first, second):
+    a, b = await asyncio.gather(agt.spawn(first), agt.spawn(second))
+    return (a, b) if a[0] >= b[0] else (b, a)

@@ -339,55 +339,6 @@ def with_a_job(op, job):
     return result
 
 
-# %% id=01-challenge cause="get below 420"
-def three_rounds(ops, jobs):
-    stream = agt.create_stream()
-    results = [op.async_on(stream) for op in ops]
-    for job in jobs:
-        job()
-    stream.synchronize()
-    return results
-
-
-# %% id=01-challenge cause="`relu` ran 2 times"
-def three_rounds(ops, jobs):
-    results = []
-    for op, job in zip(ops[:2], jobs):
-        results.append(op.sync())
-        job()
-    return results
-
-
-# %% id=01-challenge cause="`job 0` ran 0 times"
-def three_rounds(ops, jobs):
-    streams = [agt.create_stream() for _ in ops]
-    results = [op.async_on(stream) for op, stream in zip(ops, streams)]
-    for stream in streams:
-        stream.synchronize()
-    return results
-
-
-# %% id=01-challenge cause="a result was read before the device was done with it"
-def three_rounds(ops, jobs):
-    streams = [agt.create_stream() for _ in ops]
-    results = [op.async_on(stream) for op, stream in zip(ops, streams)]
-    for job in jobs:
-        job()
-    streams[-1].synchronize()
-    return results
-
-
-# %% id=01-challenge cause="should return a list of 3"
-def three_rounds(ops, jobs):
-    streams = [agt.create_stream() for _ in ops]
-    results = [op.async_on(stream) for op, stream in zip(ops, streams)]
-    for job in jobs:
-        job()
-    for stream in streams:
-        stream.synchronize()
-    return results[:2]
-
-
 # %% id=01-relu cause="with n=1000 and blocks of 256, kernel 'my_relu': block (3, 0, 0)"
 my_relu = agt.Kernel(r"""
 extern "C" __global__ void my_relu(unsigned int n, const float* input, float* output)
@@ -730,14 +681,6 @@ def with_a_job(op, job):
     return r.buffer
 
 
-# %% id=01-challenge cause="of the result was not there yet"
-def three_rounds(ops, jobs):
-    r = [op.async_on(agt.create_stream()) for op in ops]
-    for j in jobs:
-        j()
-    return [h.buffer for h in r]
-
-
 # %% id=01-scale cause="and should be 14.75"
 my_scale = agt.Kernel(r"""
 extern "C" __global__ void my_scale(unsigned int n, float a, float b, const float* x, float* y)
@@ -811,15 +754,6 @@ def forward(a, x):
     agt.synchronize()
     y = agt.matvec_naive(m, n, agt.h2d(a), agt.h2d(x), agt.zeros(m).partition(128)).output()
     return agt.relu(m, y, agt.zeros(m).partition(128)).output().to_host()
-
-
-# %% id=01-challenge cause="takes things out of its caller's list"
-def three_rounds(ops, jobs):
-    r = [ops.pop(0).async_on(agt.create_stream()) for _ in range(3)]
-    while jobs:
-        jobs.pop()()
-    agt.synchronize()
-    return r
 
 
 # %% id=01-one-wait cause="nothing of it ran: an `async def`"
@@ -920,3 +854,180 @@ extern "C" __global__ void my_add(unsigned int n, const float* x, const float* y
     if (i < n) z[i] = z[i] * 0.0f + x[i] + y[i];
 }
 """)
+
+
+# %% id=01-relu cause="with an input of -inf, 0 and inf, no thread wrote element 1"
+my_relu = agt.Kernel(r"""
+extern "C" __global__ void my_relu(unsigned int n, const float* input, float* output)
+{
+    unsigned int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) {
+        if (input[i] > 0.0f) output[i] = input[i];
+        if (input[i] < 0.0f) output[i] = 0.0f;
+    }
+}
+""")
+
+
+# %% id=01-relu cause="with an input of -inf, 0 and inf, element 0 is nan, and should be 0"
+my_relu = agt.Kernel(r"""
+extern "C" __global__ void my_relu(unsigned int n, const float* input, float* output)
+{
+    unsigned int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) {
+        output[i] = input[i] * (input[i] > 0.0f);
+    }
+}
+""")
+
+
+# %% id=01-one-wait cause="host arrays that are filled after your function has returned"
+def forward(a, x):
+    m, n = a.shape
+    a, x = agt.pin(a), agt.pin(x)
+    product = agt.matvec_naive(m, n, agt.h2d(a), agt.h2d(x), agt.zeros(m).partition(128))
+    return agt.relu(m, product.output(), agt.zeros(m).partition(128)).output().to_host()
+
+
+# %% id=01-challenge cause="get below 80"
+ADD = r"""
+extern "C" __global__ void add(unsigned int n, const float* x, const float* y, float* z)
+{
+    unsigned int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) {
+        z[i] = x[i] + y[i];
+    }
+}
+"""
+
+
+def layer(a, x, b):
+    m, n = a.shape
+    product = agt.matvec_naive(m, n, agt.h2d(a), agt.h2d(x), agt.zeros(m).partition(128)).output()
+    total = agt.Kernel(ADD)(m, product, agt.h2d(b), agt.zeros(m).partition(128)).output()
+    return agt.relu(m, total, agt.zeros(m).partition(128)).output().to_host()
+
+
+# %% id=01-challenge cause="and should be"
+LAYER = r"""
+extern "C" __global__ void my_layer(unsigned int m, unsigned int n, const float* a, const float* x,
+                                    const float* b, float* y)
+{
+    unsigned int row = blockIdx.x * blockDim.x + threadIdx.x;
+    if (row < m) {
+        float sum = b[row];
+        for (unsigned int j = 0; j < n; j++) {
+            sum += a[row * n + j] * x[j];
+        }
+        y[row] = sum;
+    }
+}
+"""
+
+
+def layer(a, x, b):
+    m, n = a.shape
+    y = agt.zeros(m).partition(128)
+    return agt.Kernel(LAYER)(m, n, agt.h2d(a), agt.h2d(x), agt.h2d(b), y).output().to_host()
+
+
+# %% id=01-challenge cause="and should be"
+LAYER = r"""
+extern "C" __global__ void my_layer(unsigned int m, unsigned int n, const float* a, const float* x,
+                                    const float* b, float* y)
+{
+    unsigned int row = blockIdx.x * blockDim.x + threadIdx.x;
+    if (row < m) {
+        float sum = 0.0f;
+        for (unsigned int j = 0; j < n; j++) {
+            sum += a[row * n + j] * x[j];
+        }
+        y[row] = sum > 0.0f ? sum : 0.0f;
+    }
+}
+"""
+
+
+def layer(a, x, b):
+    m, n = a.shape
+    y = agt.zeros(m).partition(128)
+    return agt.Kernel(LAYER)(m, n, agt.h2d(a), agt.h2d(x), agt.h2d(b), y).output().to_host()
+
+
+# %% id=01-challenge cause="and should be"
+LAYER = r"""
+extern "C" __global__ void my_layer(unsigned int m, unsigned int n, const float* a, const float* x,
+                                    const float* b, float* y)
+{
+    unsigned int row = blockIdx.x * blockDim.x + threadIdx.x;
+    if (row < m) {
+        float sum = 0.0f;
+        for (unsigned int j = 0; j < n; j++) {
+            sum += a[row * n + j] * x[j];
+        }
+        y[row] = sum > 0.0f ? sum + b[row] : b[row];
+    }
+}
+"""
+
+
+def layer(a, x, b):
+    m, n = a.shape
+    y = agt.zeros(m).partition(128)
+    return agt.Kernel(LAYER)(m, n, agt.h2d(a), agt.h2d(x), agt.h2d(b), y).output().to_host()
+
+
+# %% id=01-challenge cause="out of bounds"
+LAYER = r"""
+extern "C" __global__ void my_layer(unsigned int m, unsigned int n, const float* a, const float* x,
+                                    const float* b, float* y)
+{
+    unsigned int row = blockIdx.x * blockDim.x + threadIdx.x;
+    {
+        float sum = b[row];
+        for (unsigned int j = 0; j < n; j++) {
+            sum += a[row * n + j] * x[j];
+        }
+        y[row] = sum > 0.0f ? sum : 0.0f;
+    }
+}
+"""
+
+
+def layer(a, x, b):
+    m, n = a.shape
+    y = agt.zeros(m).partition(128)
+    return agt.Kernel(LAYER)(m, n, agt.h2d(a), agt.h2d(x), agt.h2d(b), y).output().to_host()
+
+
+# %% id=01-challenge cause="building the operation already ran something"
+LAYER = r"""
+extern "C" __global__ void my_layer(unsigned int m, unsigned int n, const float* a, const float* x,
+                                    const float* b, float* y)
+{
+    unsigned int row = blockIdx.x * blockDim.x + threadIdx.x;
+    if (row < m) {
+        float sum = b[row];
+        for (unsigned int j = 0; j < n; j++) {
+            sum += a[row * n + j] * x[j];
+        }
+        y[row] = sum > 0.0f ? sum : 0.0f;
+    }
+}
+"""
+
+
+def layer(a, x, b):
+    m, n = a.shape
+    y = agt.zeros(m).partition(128)
+    return agt.Kernel(LAYER)(m, n, agt.h2d(a), agt.h2d(x).sync(), agt.h2d(b), y).output().to_host()
+
+
+# %% id=01-challenge cause="is in no copy from memory that a kernel has written"
+def layer(a, x, b):
+    return agt.value(np.maximum(a @ x + b, 0))
+
+
+# %% id=01-challenge cause="`layer` should return an operation, and returned ndarray"
+def layer(a, x, b):
+    return np.maximum(a @ x + b, 0)

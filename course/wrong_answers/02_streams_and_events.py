@@ -567,3 +567,40 @@ async def in_order(first, second, one, two):
     first.async_on(one)
     two.wait_event(one.record())
     return second.async_on(two)
+
+
+# %% id=02-order-the-race cause="not an event of a simulated device of the same machine"
+kept = []
+
+
+def in_order(first, second, one, two):
+    first.async_on(one)
+    if not kept:
+        kept.append(one.record())
+    two.wait_event(kept[0])
+    return second.async_on(two)
+
+
+# %% id=02-fork-join cause="with a fork into 5, `branch3` ran 0 times"
+def fork_join(prepare, branches, combine, main, streams):
+    prepare.async_on(main)
+    ready = main.record()
+    for i in range(min(3, len(branches))):
+        streams[i].wait_event(ready)
+        branches[i].async_on(streams[i])
+        main.wait_event(streams[i].record())
+    return combine.async_on(main)
+
+
+# %% id=02-fork-join cause="with a fork into 1, your code raised IndexError"
+def fork_join(prepare, branches, combine, main, streams):
+    prepare.async_on(main)
+    ready = main.record()
+    streams[0].wait_event(ready)
+    streams[1].wait_event(ready)
+    for stream in streams[2:]:
+        stream.wait_event(ready)
+    for branch, stream in zip(branches, streams):
+        branch.async_on(stream)
+        main.wait_event(stream.record())
+    return combine.async_on(main)

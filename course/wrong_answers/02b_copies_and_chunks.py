@@ -456,3 +456,66 @@ def upload_all(fill, count, buffers, stream):
         marks[k] = stream.record()
     marks[(count - 1) % 2].synchronize()
     return arrays
+
+
+# %% id=02b-two-buffers cause="`fill` was called for the chunks [0, 1, 2, 3, 4, 5], and each of 5 should arrive once"
+def upload_all(fill, count, buffers, stream):
+    arrays, copied = [], []
+    if count:
+        fill(buffers[0], 0)
+    for i in range(count):
+        arrays.append(agt.h2d(buffers[i % 2]).async_on(stream))
+        copied.append(stream.record())
+        if i >= 1:
+            copied[i - 1].synchronize()
+        fill(buffers[(i + 1) % 2], i + 1)  # the next one, while this one is copied
+    stream.synchronize()
+    return arrays
+
+
+# %% id=02b-chunked-overlap cause="with 7 chunks and 2 streams, `h2d` ran 5 times, and should run 8 times"
+def pipeline(prepare, process, chunks, streams):
+    table = prepare.async_on(streams[0])
+    ready = streams[0].record()
+    for stream in streams[1:]:
+        stream.wait_event(ready)
+    results = [process(x, table).async_on(stream) for x, stream in zip(chunks, streams * 2)]
+    agt.synchronize()
+    return [result.numpy() for result in results]
+
+
+# %% id=02b-chunked-overlap cause="with 2 chunks and 3 streams, your code raised IndexError"
+def pipeline(prepare, process, chunks, streams):
+    table = prepare.async_on(streams[0])
+    ready, results = streams[0].record(), []
+    for k, stream in enumerate(streams):
+        stream.wait_event(ready)
+        results.append(process(chunks[k], table).async_on(stream))
+    for i in range(len(streams), len(chunks)):
+        results.append(process(chunks[i], table).async_on(streams[i % len(streams)]))
+    agt.synchronize()
+    return [result.numpy() for result in results]
+
+
+# %% id=02b-two-buffers cause="should return the 5 device arrays themselves"
+def upload_all(fill, count, buffers, stream):
+    arrays, copied = [], []
+    for i in range(count):
+        if i >= 2:
+            copied[i - 2].synchronize()
+        fill(buffers[i % 2], i)
+        arrays.append(agt.h2d(buffers[i % 2]).async_on(stream))
+        copied.append(stream.record())
+    stream.synchronize()
+    return [array.borrow() for array in arrays]
+
+
+# %% id=02b-chunked-overlap cause="with chunk 1, the result has shape"
+def pipeline(prepare, process, chunks, streams):
+    table = prepare.async_on(streams[0])
+    ready = streams[0].record()
+    for stream in streams[1:]:
+        stream.wait_event(ready)
+    results = [process(x, table).async_on(streams[i % len(streams)]) for i, x in enumerate(chunks)]
+    agt.synchronize()
+    return sorted([result.numpy() for result in results], key=len)

@@ -597,7 +597,7 @@ def download(array):
     return agt.with_context(enqueue)
 
 
-# %% id=03-d2h cause="looked at after the second run"
+# %% id=03-d2h cause="looked at after the last run"
 def download(array):
     out = np.empty(array.shape, array.dtype)
 
@@ -747,5 +747,104 @@ async def upload(host):
         a = context.empty(host.shape, host.dtype)
         context.copy_from_host(a, host)
         return agt.value(a)
+
+    return agt.with_context(enqueue)
+
+
+# %% id=03-h2d cause="the array that comes out is borrowed"
+def upload(host):
+    def enqueue(context):
+        array = context.empty(host.shape, host.dtype)
+        context.copy_from_host(array, host)
+        return agt.value(array.borrow())
+
+    return agt.with_context(enqueue)
+
+
+# %% id=03-zeros cause="the array that comes out is shared"
+def blank(shape, dtype):
+    def enqueue(context):
+        array = context.empty(shape, dtype)
+        context.memset(array)
+        return agt.value(array.share())
+
+    return agt.with_context(enqueue)
+
+
+# %% id=03-zeros cause="two runs of the operation gave the same array"
+def blank(shape, dtype):
+    arrays = []
+
+    def enqueue(context):
+        arrays.append(context.empty(shape, dtype) if len(arrays) < 2 else arrays.pop(0))
+        context.memset(arrays[-1])
+        return agt.value(arrays[-1])
+
+    return agt.with_context(enqueue)
+
+
+# %% id=03-d2h cause="looked at after the last run"
+def download(array):
+    outs = [agt.pinned(array.shape, array.dtype) for _ in range(2)]
+
+    def enqueue(context):
+        outs.reverse()
+        return agt.value(context.copy_to_host(array, outs[0]))
+
+    return agt.with_context(enqueue)
+
+
+# %% id=03-recipe-twice cause="and an earlier result, looked at afterwards (write to neither), with array 0, element"
+def positive(x):
+    def cook(context):
+        np.maximum(x, 0, out=x)
+        launch = agt.relu(x.size, agt.h2d(x), agt.zeros(x.size).partition(256))
+        return launch.last().unpartition().to_host()
+
+    return agt.with_context(cook)
+
+
+# %% id=03-recipe-twice cause="after your function has returned, and another of its operations run first"
+def positive(x):
+    global source
+    source = x
+
+    def cook(context):
+        launch = agt.relu(source.size, agt.h2d(source), agt.zeros(source.size).partition(256))
+        return launch.last().unpartition().to_host()
+
+    return agt.with_context(cook)
+
+
+# %% id=03-h2d cause="with shape (2, 3, 4) and dtype int16, your code raised KeyError"
+def upload(host):
+    def enqueue(context):
+        known = {"float32": np.float32, "float64": np.float64, "int32": np.int32}
+        array = context.empty(host.shape, known[str(host.dtype)])
+        context.copy_from_host(array, host)
+        return agt.value(array)
+
+    return agt.with_context(enqueue)
+
+
+# %% id=03-zeros cause="with shape (2, 3, 4) and dtype int16, the result has shape (2, 4)"
+def blank(shape, dtype):
+    def enqueue(context):
+        array = context.empty((shape[0], shape[-1]) if len(shape) > 1 else shape, dtype)
+        context.memset(array)
+        return agt.value(array)
+
+    return agt.with_context(enqueue)
+
+
+# %% id=03-h2d cause="changed before the operation was run, element 0 is"
+def upload(host):
+    global source
+    source = host
+
+    def enqueue(context):
+        array = context.empty(source.shape, source.dtype)
+        context.copy_from_host(array, source)
+        return agt.value(array)
 
     return agt.with_context(enqueue)

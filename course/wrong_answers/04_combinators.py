@@ -406,10 +406,81 @@ async def residual(x, add):
     return add(n, u, p, agt.zeros(n).partition(256)).output().to_host()
 
 
-# %% id=04-saxpy cause="and should be 3.01105"
+# %% id=04-saxpy cause="after your function has returned, and another of its operations run first, element 0 is"
 def async_saxpy(saxpy, a, x, y):
     n = x.size
     async_saxpy.a = a
     return agt.with_context(
         lambda c: saxpy(n, async_saxpy.a, agt.h2d(x), agt.h2d(y).partition(256)).output().to_host()
     )
+
+
+# %% id=04-loop cause="with the factors [-1.0, 0.0, 0.5], with factor 1, element 0 is"
+def all_scaled(x, factors, scaled):
+    def one(factor):
+        return agt.h2d(x).and_then(lambda array: scaled(array, factor or 1.0)).to_host()
+
+    return agt.zip(*[one(factor) for factor in factors])
+
+
+# %% id=04-loop cause="with the factors [0.25], your code raised ValueError"
+def all_scaled(x, factors, scaled):
+    def one(factor):
+        return agt.h2d(x).and_then(lambda array: scaled(array, factor)).to_host()
+
+    first, second, *others = factors
+    return agt.zip(one(first), one(second), *map(one, others))
+
+
+# %% id=04-loop cause="host arrays that are filled after your function has returned"
+def all_scaled(x, factors, scaled):
+    def one(factor):
+        return agt.h2d(agt.pin(x)).and_then(lambda array: scaled(array, factor)).to_host()
+
+    return agt.zip(*[one(factor) for factor in factors])
+
+
+# %% id=04-baton cause="host arrays that are filled after your function has returned"
+def residual(x, add):
+    n, x = x.size, agt.pin(x)
+    return (
+        agt.relu(n, agt.h2d(x), agt.zeros(n).partition(256))
+        .map(lambda used: (used[0], used[1].unpartition()))
+        .and_then(lambda arrays: add(n, *arrays, agt.zeros(n).partition(256)).output())
+        .to_host()
+    )
+
+
+# %% id=04-saxpy cause="and an earlier result, looked at afterwards (write to neither), with array 2, element 0 is"
+kept = {}
+
+
+def async_saxpy(saxpy, a, x, y):
+    out = kept.setdefault(x.size, agt.pinned(x.size))
+    launch = saxpy(x.size, a, agt.h2d(x), agt.h2d(y).partition(256))
+    return launch.output().and_then(lambda there: agt.d2h(there, out))
+
+
+# %% id=04-saxpy cause="and an earlier result, looked at afterwards (write to neither), with array 1, element 0 is"
+def async_saxpy(saxpy, a, x, y):
+    launch = saxpy(x.size, a, agt.h2d(x), agt.h2d(y).partition(256))
+    return launch.output().and_then(lambda there: agt.d2h(there, y))
+
+
+# %% id=04-challenge cause="host arrays that are filled after your function has returned"
+def filtered(picture, filters, join):
+    source = agt.h2d(agt.pin(picture)).shared()
+    arms = agt.overlap(*[f(source) for f in filters])
+    return arms.and_then(lambda r: join(join(r[0], r[1]), join(r[2], r[3]))).to_host()
+
+
+# %% id=04-challenge cause="`filter0` ran 0 times, and should run once"
+def filtered(picture, filters, join):
+    source = agt.h2d(picture).shared()
+    arms = agt.overlap(filters[1](source), filters[2](source))
+
+    def all_four(r):
+        half = join(r[0].borrow(), r[1].borrow())
+        return join(half, join(r[0].borrow(), r[1].borrow()))
+
+    return arms.and_then(all_four).to_host()

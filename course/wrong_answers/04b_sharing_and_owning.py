@@ -326,3 +326,54 @@ def cooled(x, step, rounds):
     for _ in range(rounds):
         op = op.and_then(lambda t: step(*t)).map(lambda t: (t[1], t[0]))
     return op.first().to_host()
+
+
+# %% id=04b-lend cause="host arrays that are filled after your function has returned"
+def apply_all(matrix, xs):
+    n = xs[0].size
+    products = [
+        agt.matvec_naive(n, n, matrix.borrow(), agt.h2d(agt.pin(x)), agt.zeros(n).partition(32))
+        for x in xs
+    ]
+    return agt.zip(*[launch.output().to_host() for launch in products])
+
+
+# %% id=04b-lend cause="with 50 x 50 numbers, your code raised IndexError"
+def apply_all(matrix, xs):
+    n = xs[0].size
+
+    def product(x):
+        room = agt.zeros(n).partition(32)
+        return agt.matvec_naive(n, n, matrix.borrow(), agt.h2d(x), room).output().to_host()
+
+    return agt.zip(product(xs[0]), product(xs[1]), *map(product, xs[2:]))
+
+
+# %% id=04b-workers cause="with vectors that got their numbers when `jobs` had returned, with vector 0"
+def jobs(matrix, xs):
+    n = xs[0].size
+    weights = matrix.share()
+    products = [
+        agt.matvec_naive(n, n, weights, agt.h2d(agt.pin(x)), agt.zeros(n).partition(32)) for x in xs
+    ]
+    return [launch.output().to_host() for launch in products]
+
+
+# %% id=04b-challenge cause="host arrays that are filled after your function has returned"
+def cooled(x, step, rounds):
+    pair = agt.zip(agt.h2d(agt.pin(x)), agt.zeros(x.size))
+    for _ in range(rounds):
+        pair = pair.and_then(lambda both: step(*both)).map(lambda both: (both[1], both[0]))
+    return pair.first().to_host()
+
+
+# %% id=04b-workers cause="looked at afterwards (write to neither), with array 0"
+def jobs(matrix, xs):
+    n = xs[0].size
+    weights = matrix.share()
+
+    def product(x):
+        launch = agt.matvec_naive(n, n, weights, agt.h2d(x), agt.zeros(n).partition(32))
+        return launch.output().and_then(lambda y: agt.d2h(y, x))
+
+    return [product(x) for x in xs]

@@ -362,7 +362,7 @@ __device__ Poll poll(unsigned int* cell, unsigned int& x)
 }
 """
 
-# %% id=12-oneshot cause="0 came out, and 200 was sent"
+# %% id=12-oneshot cause="0 came out, and 4294967295 was sent"
 ONESHOT = r"""
 __device__ void send(unsigned int* cell, unsigned int x)
 {
@@ -1610,3 +1610,16 @@ __device__ int pick(int n, const int* boil, const int* steep, const bool* begun)
     return best;
 }
 """
+
+
+# %% id=12-oneshot cause="came out, and 4294967295 was sent"
+# - cell[1] = x;
+# - __threadfence();
+# - atomicExch(&cell[0], 1u);
+# + atomicExch(&cell[0], 2 * x + 1);
+# - if (atomicAdd(&cell[0], 0u) == 0) return PENDING;
+# - __threadfence();
+# - x = cell[1];
+# + unsigned int seen = atomicAdd(&cell[0], 0u);
+# + if (seen == 0) return PENDING;
+# + x = seen / 2;

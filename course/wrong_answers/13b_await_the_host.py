@@ -1691,3 +1691,20 @@ struct Retry {
     __device__ void drop() { once.drop(); }
 };
 """
+
+
+# %% id=13b-both cause="the kernel ends after fewer than 100,000 looks"
+# - block_on(pair);
+# + for (int k = 0; k < 300 && pair.poll() == PENDING; k++) { }
+
+
+# %% id=13b-drop cause="the host was asked, and nobody wants the answer any more"
+# - if (step == 1) hostcall_end(host, packet);
+# - if (step == 2) hostcall_leave(host, packet);
+# + if (step == 1) hostcall_ask(host, packet, 16, 1, 0, 0);
+# + if (step == 1 || step == 2) hostcall_leave(host, packet);
+
+
+# %% id=13b-challenge cause="with an answer that does not come, kernel 'ahead'"
+# - block_on(mine);
+# + for (int looks = 0; looks < 200 && mine.poll() == PENDING; looks++) { }

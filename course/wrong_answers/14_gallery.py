@@ -1517,3 +1517,39 @@ extern "C" __global__ void search(
     }
 }
 """
+
+
+# %% id=14-mix cause="if a block goes over its words once"
+# - for (int first = 0; first < last; first += TILE) {
+# + for (int first = 0; first < last; first += TILE) {
+# +     int here = min(TILE, last - first);
+# +     for (int x = threadIdx.x; x < here * SIZE; x += TILE) keys[x] = k[first * SIZE + x];
+# +     __syncthreads();
+# +     for (int j = 0; j < here && first + j <= i; j++) {
+# +         float score = 0.0f;
+# +         for (int c = 0; c < SIZE; c++) score += mine[c] * keys[j * SIZE + c];
+# +         most = fmaxf(most, score);
+# +     }
+# +     __syncthreads();
+# + }
+# + for (int first = 0; first < last; first += TILE) {
+
+
+# %% id=14-search cause="and a warp that is late to read them, element"
+# - bytes = mine.error == 0 ? mine.bytes() : 0;
+# + bytes = mine.error == 0 ? mine.bytes() : 0;
+# + mine.end();
+# - if (threadIdx.x == 0) mine.end();
+
+
+# %% id=14-search cause="with an answer that does not come, kernel 'search'"
+# - block_on(mine);
+# + for (int looks = 0; looks < 300 && mine.poll() == PENDING; looks++) { }
+
+
+# %% id=14-queue cause="`take` gives up although an item is open"
+# - while (queue.items[slot] < 0) {
+# - if (atomicAdd(queue.open, 0) == 0) return -1;
+# + unsigned int looks = 0;
+# + while (queue.items[slot] < 0) {
+# +     if (atomicAdd(queue.open, 0) == 0 || ++looks > 1000) return -1;

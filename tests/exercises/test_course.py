@@ -44,10 +44,12 @@ def _chapters() -> Iterator[tuple[str, dict[str, list[Any]], list[Any]]]:
 CHAPTERS = {name: cells for name, cells, _ in _chapters()}
 WRONG = {name: wrong for name, _, wrong in _chapters() if wrong}
 RIGHT = [
-    pytest.param(source.name, cell, id=f"{cell.id}-{number}")
-    for source in sorted((ROOT / "course/right_answers").glob("*.py"))
+    pytest.param(name, cell, id=f"{cell.id}-{number}")
+    for name, cells in CHAPTERS.items()
     for number, cell in enumerate(
-        load("build_notebooks").parse(source.read_text(encoding="utf-8"), source.name)
+        load("build_notebooks").beside(
+            ROOT / "course" / name, "right_answers", [c for same in cells.values() for c in same]
+        )
     )
 ]
 ANSWERS = [

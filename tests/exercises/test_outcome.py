@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import matplotlib.pyplot as plt
 import pytest
 
-from asyncgpu_tutor.exercises import Words, check
+from asyncgpu_tutor.exercises import Words, check, solved
 from asyncgpu_tutor.exercises.checks.schedule import one_stream
 from asyncgpu_tutor.exercises.exercise import Rejected, compared
 from asyncgpu_tutor.exercises.outcome import Outcome, rejection
@@ -73,6 +73,11 @@ def test_the_solutions_timeline_is_kept_back_at_the_first_miss_and_shown_at_the_
     for titles in (["Yours"], ["Yours", "Expected"]):
         picture = check("01-meanwhile", lambda op, job: (op.sync(), job())[0]).plot()
         assert [panel.title for panel in getattr(picture, "panels", ())] == titles
+
+
+def test_what_was_run_too_early_is_drawn_as_on_an_idle_device() -> None:
+    outcome = check("01-one-wait", lambda a, x: solved("01-one-wait")(a, x).sync())
+    assert 0 < min(s.start for s in getattr(outcome.got, "device_spans", ())) < 20
 
 
 def test_a_notebook_shows_words_and_picture(

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import sys
 import threading
 import time
+import weakref
 from inspect import isgenerator
 from typing import Any
 
@@ -34,6 +36,19 @@ def test_a_private_device_is_fresh_each_time_and_leaves_the_current_one_alone() 
                 assert device.now() > 0
         assert agt.current_device() is outside
         assert outside.now() == before
+
+
+def test_a_private_device_is_gone_with_its_memory_though_nobody_waited_for_its_work() -> None:
+    async def leave() -> None:
+        agt.spawn(agt.ones(1 << 20))
+        await asyncio.sleep(0)
+
+    with private_device() as device:
+        asyncio.run(leave())
+    gone = weakref.ref(device)
+    del device
+    gc.collect()
+    assert gone() is None
 
 
 def test_what_is_made_outside_is_told_apart_and_one_error_only(sim: Any, caplog: Any) -> None:

@@ -42,8 +42,8 @@ def test_each_access_is_a_step_with_its_threads_and_elements() -> None:
     assert read.elements.tolist() == list(range(39, -1, -1))
     assert found.step(0).splitlines()[1] == "40 threads read x, 24 idle"
     assert "24 threads that touch nothing" in repr(found)
-    alone = seen(TWICE, 1, X[:1], grid=1, block=32)
-    assert alone.step(1).splitlines()[1] == "1 thread writes y, 31 idle"
+    assert seen(TWICE, 9, X[:9], grid=3, block=4).svg(0).count('"agt-number"') == 12 + 9 + 9
+    assert "\n1 thread writes y, 31 idle" in seen(TWICE, 1, X[:1], grid=1, block=32).step(1)
 
 
 def test_nothing_that_was_given_is_changed_and_no_device_is_used() -> None:

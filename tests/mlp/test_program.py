@@ -41,11 +41,11 @@ def test_report_has_the_facts_of_the_seed_in_its_order(device: Device, mlp: Comm
         r"Timeline \(.*clock",
         r"The same work, \d+\.\d times as fast: graph, \d",  # whoever expects a gain sees it first
         r"makespan +device busy +overlap +speed-up",
-        r"one after the other +\d+\.\d us .* 1\.00\n",
-        r"one stream +\d+\.\d us",
-        r"four streams +\d+\.\d us",
-        r"prepared +\d+\.\d us",
-        r"graph +\d+\.\d us",
+        r"one after the other +\d+\.\d µs .* 1\.00\n",
+        r"one stream +\d+\.\d µs",
+        r"four streams +\d+\.\d µs",
+        r"prepared +\d+\.\d µs",
+        r"graph +\d+\.\d µs",
         r"SUCCESS",
     ]
     assert re.search(".*".join(facts), out, flags=re.DOTALL), out

@@ -28,7 +28,7 @@ STAGES = ["h2d", "memset", "memset", "sgemm_naive", "matvec_naive", "relu", "d2h
 
 def table(out: str) -> dict[str, tuple[float, float]]:
     """Makespan and overlap of each way, as printed."""
-    found = re.findall(r"^  (\w[\w ]*\w) +([\d.]+) us +\d+% +([\d.]+) us +\d+%", out, re.MULTILINE)
+    found = re.findall(r"^  (\w[\w ]*\w) +([\d.]+) µs +\d+% +([\d.]+) µs +\d+%", out, re.MULTILINE)
     return {name: (float(makespan), float(overlap)) for name, makespan, overlap in found}
 
 
@@ -88,7 +88,7 @@ def test_a_graph_that_is_one_bar_is_not_said_to_overlap_or_not() -> None:
 
     text = "\n".join(table_lines({"graph": agt.Trace([bar], "CUDA events")}))
 
-    assert re.search(r"graph +10\.0 us +100% +not seen +1.00$", text, re.MULTILINE)
+    assert re.search(r"graph +10\.0 µs +100% +not seen +1.00$", text, re.MULTILINE)
     assert "CUDA events see a graph as one bar" in text
 
 

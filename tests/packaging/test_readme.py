@@ -76,7 +76,7 @@ def test_the_figures_are_those_of_the_pages_behind_them() -> None:
 @pytest.mark.parametrize("name", ["README.md", "course/00_start_here.py"])
 def test_the_contents_have_every_chapter_and_every_book(name: str) -> None:
     chapters = sorted(path.name for path in (ROOT / "notebooks").glob("*.ipynb"))
-    listed = re.findall(r"\| \[[^\]]+\]\((?:notebooks/)?(\w+\.ipynb)\) \|", page(name))
+    listed = re.findall(r"\[\d\d\w?(?: [^\]]+)?\]\((?:notebooks/)?(\w+\.ipynb)\)", page(name))
 
     assert [name for name in listed if name in chapters] == chapters
     books = re.findall(r"\*([\w, ]+)\*+ \((?:from )?(\d\d)(?: to \d\d)?\)", page(name))

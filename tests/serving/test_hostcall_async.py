@@ -50,6 +50,16 @@ HASTY = (
     out[2 * blockIdx.x + 1] = wrong;
 }"""
 )
+KEPT = (
+    HEAD
+    + """for (int k = 0; k < 3; ++k) {
+        Ask one = ask_keeping(host, 16, 1, 0, 0);
+        block_on(one);
+        one.drop();
+        out[0] += one.answer;
+    }
+}"""
+)
 TAKE_ALL = (
     HEAD + "for (unsigned k = 0; k < host.packets; ++k) out[0] += hostcall_begin(host) >= 0; }"
 )
@@ -124,6 +134,10 @@ async def test_a_refusal_and_a_host_that_has_gone_are_errors_of_the_future(devic
         async with agt.hostcalls({16: fails}) as host:
             await host.run(kernel(*host.arrays, 0, 0, agt.mapped(out), grid=1, block=1))
     assert out.tolist() == [0, 2**64 - 1]
+
+
+async def test_a_call_that_keeps_its_packet_gives_it_back_when_it_is_dropped(sim: Device) -> None:
+    assert (await run(KEPT, after(1), packets=1))[0][0] == 30
 
 
 @pytest.mark.parametrize("seed", range(12))

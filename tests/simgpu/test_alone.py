@@ -91,6 +91,8 @@ def test_wrong_launches_are_refused() -> None:
             saxpy(grid, block, (y, y, 1.0, 4))
     with pytest.raises(errors.DeviceMismatchError):
         saxpy(1, 4, (y, other, 1.0, 4))
+    with pytest.raises(errors.DeviceMismatchError, match="same machine"):
+        y.device.default_stream.wait_event(other.device.default_stream.record())
     with pytest.raises(errors.UsageError, match="takes 4 arguments"):
         saxpy(1, 4, (y, y, 1.0))
     with pytest.raises(errors.KernelCompileError):

@@ -24,7 +24,7 @@ def batch_lines(outputs: Array) -> Iterator[str]:
 
 
 def quality_lines(digits: Digits, outputs: Array) -> Iterator[str]:
-    """How well the scores tell the digit from the others."""
+    """Counts of how well the scores tell the digit from the others."""
     quality = digits.quality(outputs)
     yield f"Digits: is it a {digits.digit}? {quality.total} samples that training never saw"
     yield (
@@ -43,17 +43,17 @@ def table_lines(traces: Mapping[str, Trace]) -> Iterator[str]:
     yield f"Timeline ({clock_words(traces[first].clock)}):"
     if best != first:
         quick, slow = measured[best].makespan, measured[first].makespan
-        told = f"{WAYS[best].name}, {quick:.1f} us instead of {slow:.1f}"
+        told = f"{WAYS[best].name}, {quick:.1f} µs instead of {slow:.1f}"
         yield f"  The same work, {slow / quick:.1f} times as fast: {told}"
     yield f"  {'':21} {'makespan':>13} {'device busy':>12} {'overlap':>17} {'speed-up':>9}"
     blind = False
     for how, m in measured.items():
-        busy, overlap = f"{m.device_active / m.makespan:.0%}", f"{m.overlap:.1f} us"
+        busy, overlap = f"{m.device_active / m.makespan:.0%}", f"{m.overlap:.1f} µs"
         overlap += f" {m.overlap_fraction:5.0%}"
         if any(span.kind == "graph" for span in traces[how].device_spans):
             blind, overlap = True, "not seen"
         speed_up = measured[first].makespan / m.makespan
-        name = f"{WAYS[how].name:21} {m.makespan:>10.1f} us"
+        name = f"{WAYS[how].name:21} {m.makespan:>10.1f} µs"
         yield f"  {name} {busy:>12} {overlap:>17} {speed_up:>9.2f}"
     if blind:
         yield "  (CUDA events see a graph as one bar: pip install 'asyncgpu_tutor[trace]' to look inside.)"
@@ -62,7 +62,7 @@ def table_lines(traces: Mapping[str, Trace]) -> Iterator[str]:
 
 
 def rounding_bound(inputs: MlpInputs) -> np.ndarray:
-    """How far float32 may be from the exact result, for each sample, whatever the order of its sums.
+    """Bound on float32's distance from the exact result, for each sample, whatever the order of its sums.
 
     Each element of a product ``a @ b`` of length k is off by at most ``g(k) |a| |b|``, where
     ``g(k) = k u / (1 - k u)`` and ``u = 2**-24``, and by ``e |b|`` more if a is off by e (N. Higham, Accuracy

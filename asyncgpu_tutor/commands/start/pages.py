@@ -76,7 +76,7 @@ def bring(source: Path, folder: Path, *, update: bool = False) -> Brought:
 
 
 def aside(folder: Path) -> Path:
-    """Where pages go, as they are, that an update takes from their places."""
+    """Folder for pages, as they are, that an update takes from their places."""
     return folder / MY_WORK / time.strftime("%Y-%m-%d_%H%M%S")
 
 

@@ -102,12 +102,12 @@ class Line:
 
     @property
     def drift(self) -> float:
-        """How much further the host's clock went between the anchors, in us."""
+        """Time in us by which the host's clock went further between the anchors."""
         return (self.last.ours - self.first.ours) - (self.last.theirs - self.first.theirs) / 1e3
 
     @property
     def uncertainty(self) -> float:
-        """How far off a time may be, in us."""
+        """Bound in us on the error of a time."""
         return self.first.uncertainty + self.last.uncertainty + abs(self.drift)
 
     def us(self, timestamp: int) -> float:
@@ -122,7 +122,7 @@ class Line:
 
 
 def late_by(pieces: Iterable[tuple[float, float]]) -> float:
-    """How much later all pieces of work have to be, so that none starts before it was asked for; in us.
+    """Delay in us of all pieces of work that lets none start before it was asked for.
 
     Of each piece it gets when that started, and when the host began to ask for it, on one clock. Mostly 0.
     Now and then CUPTI places a recording, or the rest of one, some us too early, although its own clock and

@@ -321,11 +321,9 @@ class CupyDevice:
             await asyncio.sleep(0)
             turn_given(TURN_WHILE_ASKED_US)
 
-    def note_answers(self, number: int, start: float) -> None:
+    def note_answers(self, name: str, start: float) -> None:
         """A span of the host's lane; see `Device.note_answers`."""
-        self.note(
-            "work", "answer a call" if number == 1 else f"answer {number} calls", start * 1e-6
-        )
+        self.note("work", name, start * 1e-6)
 
     def answering(self, more: int) -> None:
         """A GPU has no say in how long its kernels wait."""

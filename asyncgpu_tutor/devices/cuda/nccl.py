@@ -258,7 +258,7 @@ def open_group(devices: Sequence[Device]) -> NcclCommunicator:
 
 
 def new_id() -> Any:
-    """What the ranks of several processes find each other by; one of them makes it."""
+    """Name by which ranks of several processes find each other; one of them makes it."""
     return load().get_unique_id()
 
 

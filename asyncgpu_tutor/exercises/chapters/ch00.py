@@ -53,11 +53,11 @@ def _asked(answer: Any, trace: agt.Trace) -> object:
 
 # ------------------------------------------------------------------ two at a time
 def _trips(sizes: tuple[int, ...]) -> list[agt.DeviceOp[Any]]:
-    return [round_trip(size, i + 1.0) for i, size in enumerate(sizes)]
+    return [round_trip(size, size / 1e3) for size in sizes]
 
 
 def _right(answer: str, run: Observed, *sizes: int) -> None:
-    in_order(answer, run.result, [filled(size, i + 1) for i, size in enumerate(sizes)])
+    in_order(answer, run.result, [filled(size, size / 1e3) for size in sizes])
 
 
 def _both(answer: Callable[..., Any], *sizes: int) -> Observed:

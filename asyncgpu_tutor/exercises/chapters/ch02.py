@@ -150,7 +150,7 @@ EXERCISES = (
     Exercise("02-order-the-race", "Order the race", "in_order",
              runs(_two, _ordered, [(LONG,)], "")),
     Exercise("02-fork-join", "Fork and join", "fork_join",
-             runs(_fork, _joined, [(2, LONG), (3, SHORT)], "{} branches")),
+             runs(_fork, _joined, [(2, LONG), (5, SHORT), (1, SHORT)], "a fork into {}")),
     Exercise("02-minimum-events", "As few events as possible", "enqueue",
              runs(slow_memory(LOAD_US)(_pieces), _fewest, [(SIX,)], "")),
     Exercise("02-challenge", "Challenge: seven pieces, two streams", "arrange",

@@ -12,7 +12,7 @@ import numpy as np
 
 import asyncgpu_tutor as agt
 from asyncgpu_tutor.exercises.checks import schedule
-from asyncgpu_tutor.exercises.checks.building import built, run_now, run_of
+from asyncgpu_tutor.exercises.checks.building import built, of_another, run_now, run_of
 from asyncgpu_tutor.exercises.checks.operations import noise
 from asyncgpu_tutor.exercises.checks.results import Array, equal, in_order, of_dtype
 from asyncgpu_tutor.exercises.checks.trials import cases, runs
@@ -21,8 +21,10 @@ from asyncgpu_tutor.exercises.exercise import Exercise, Rejected, case, compared
 from asyncgpu_tutor.exercises.internals import Download, Make
 from asyncgpu_tutor.exercises.sandbox import Observed, call, neighbour, no_pauses, observe
 
-
 # ------------------------------------------------------------------ leaves by hand
+RUNS = 4
+
+
 @contextmanager
 def _by_hand() -> Generator[None]:
     """Reject an answer if one of the course's own leaf operations runs in the block, whatever calls it."""
@@ -36,12 +38,14 @@ def _by_hand() -> Generator[None]:
 
 
 def _contents(results: list[Any]) -> list[Array]:
-    """What the device arrays hold that two runs of an operation gave."""
+    """Return what the device arrays hold that several runs of an operation gave."""
     for result in results:
         due = f"an array on the device should come out, and not {type(result).__name__}"
         must(isinstance(result, agt.DeviceArray), due)
+        due = f"the array that comes out is {result.mode}: pass on the very handle that `empty` gave you"
+        must(result.mode == "owned", due)
     due = "two runs of the operation gave the same array: make a new one in each run, inside `enqueue`"
-    must(results[0].memory is not results[1].memory, due)
+    must(len({id(result.memory) for result in results}) == len(results), due)
     return [agt.d2h(result).sync() for result in results]
 
 
@@ -53,10 +57,11 @@ def _made_by_hand(
     args: Callable[[], tuple[Any, ...]],
     change: Callable[[], object] = lambda: None,
 ) -> list[Any]:
-    """Two results of an operation that has one span of this kind a run; there is a `change` before each."""
+    """`RUNS` results of an operation that has one span of this kind a run; a `change` comes before each."""
     expected, stream = observe(model(*args()).sync).trace, agt.create_stream()
     op, results = built(name, mine, expected, *args()), list[Any]()
-    for _ in range(2):
+    of_another(mine, args())
+    for _ in range(RUNS):
         change()
         with _by_hand():
             run = run_now(op, stream)
@@ -80,8 +85,8 @@ def _upload(mine: Any, model: Any, shape: tuple[int, ...], dtype: str) -> None:
     contents = _contents(arrays)
     of_dtype(arrays[0], host.dtype)
     with case("a host array that changed before the operation was run"):
-        for content, numbers in zip(contents, (host - 1, host), strict=True):
-            equal(content, numbers)
+        for age, content in enumerate(contents[::-1]):
+            equal(content, host - age)
 
 
 def _blank(mine: Any, model: Any, shape: tuple[int, ...], dtype: str) -> None:
@@ -93,7 +98,7 @@ def _blank(mine: Any, model: Any, shape: tuple[int, ...], dtype: str) -> None:
 
 def _download(mine: Any, model: Any, shape: tuple[int, ...], dtype: str) -> None:
     host, device = _host(shape, dtype), agt.current_device()
-    arrays = [agt.h2d(host).sync() for _ in range(2)]  # one each, because an answer may use it up
+    arrays = [agt.h2d(host).sync() for _ in range(3)]  # one each, because an answer may use it up
     given, memory = iter(arrays), arrays[1].memory
 
     def change() -> None:
@@ -101,11 +106,11 @@ def _download(mine: Any, model: Any, shape: tuple[int, ...], dtype: str) -> None
         device.copy_from_host_async(memory, host, device.default_stream)
         device.synchronize()
 
-    first, result = _made_by_hand(mine, model, "download", "d2h", lambda: (next(given),), change)
-    equal(result, host)
-    of_dtype(result, host.dtype)
-    with case("the first of two results, looked at after the second run"):
-        equal(first, host - 1)
+    results = _made_by_hand(mine, model, "download", "d2h", lambda: (next(given),), change)
+    equal(results[-1], host)
+    of_dtype(results[-1], host.dtype)
+    with case("the first of several results, looked at after the last run"):
+        equal(results[0], host - RUNS + 1)
 
 
 # ------------------------------------------------------------------ running
@@ -236,7 +241,7 @@ def check_small_arrays(mine: Any, model: Any) -> float:
     return took
 
 
-ARRAYS = [((1000,), "float32"), ((3, 4), "int32"), ((5, 7), "float64")]
+ARRAYS = [((1000,), "float32"), ((3, 4), "int32"), ((5, 7), "float64"), ((2, 3, 4), "int16")]
 OF = "shape {} and dtype {}"
 # Large enough that the copies outlast the calls: only then does anybody wait.
 LARGE = [(1, 100_000, 0), (2, 400_000, -10)]

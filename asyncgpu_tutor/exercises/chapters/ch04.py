@@ -9,13 +9,12 @@ import numpy as np
 
 import asyncgpu_tutor as agt
 from asyncgpu_tutor.exercises.checks import schedule
-from asyncgpu_tutor.exercises.checks.building import built, run_now, run_of
+from asyncgpu_tutor.exercises.checks.building import run_of
 from asyncgpu_tutor.exercises.checks.operations import cuda, noise, operation
 from asyncgpu_tutor.exercises.checks.results import each_equal, equal
 from asyncgpu_tutor.exercises.checks.trials import cases, tuple_of
-from asyncgpu_tutor.exercises.exercise import Exercise, compared, must
+from asyncgpu_tutor.exercises.exercise import Exercise, must
 from asyncgpu_tutor.exercises.internals import lane_of
-from asyncgpu_tutor.exercises.sandbox import call, observe, on_fresh_device
 
 BLOCK = 256
 # Each kernel gets a name of its own, so that it can be found in a trace.
@@ -68,7 +67,8 @@ def _loop(mine: Any, model: Any, seed: int, n: int, factors: list[float]) -> Non
         results = several(run.result, len(factors), "results")
         due = f"all were scaled by {factors[-1]}, the last factor: your function looks `factor` up when it "
         due += "is called, and by then the loop is over"
-        must(not all(np.array_equal(result, right[-1]) for result in results), due)
+        alike = all(np.array_equal(result, right[-1]) for result in results)
+        must(len(factors) == 1 or not alike, due)
         each_equal(results, right, "factor")
         schedule.launches(run.trace, "scale", len(factors))
 
@@ -78,7 +78,6 @@ def _saxpy(mine: Any, model: Any, seed: int, n: int, a: float) -> None:
     x, y = random(seed, n), random(seed + 100, n)
     right = a * x + y
     run_it = run_of("async_saxpy", mine, model, agt.Kernel(SAXPY), a, x, y)
-    call(call(mine, agt.Kernel(SAXPY), 7.0, y, x).sync)  # described, and run, in between
     with run_it("saxpy") as run:
         schedule.launches(run.trace, "h2d", 2)
         schedule.launches(run.trace, "d2d", 0)
@@ -145,14 +144,13 @@ def _filtered(mine: Any, model: Any, seed: int, n: int) -> float:
     def join(p: Any, q: Any) -> agt.DeviceOp[agt.DeviceArray]:
         return _into_new(kernel, p, q, n)
 
-    expected = on_fresh_device(lambda: observe(model(x, filters, join).sync).trace)
-    run = run_now(built("filtered", mine, expected, x, filters, join))
-    equal(run.result, right)
-    with compared(run.trace, expected):
+    once = [f"filter{i}" for i in range(4)]
+    with run_of("filtered", mine, model, x, filters, join)(*once) as run:
+        equal(run.result, right)
         return schedule.below(FILTERED_US, run.trace)
 
 
-FACTORS = [(1, 1000, [3.0, 2.0, 2.0, 5.0]), (2, 300, [-1.0, 0.5])]
+FACTORS = [(1, 1000, [3.0, 2.0, 2.0, 5.0]), (2, 300, [-1.0, 0.0, 0.5]), (3, 77, [0.25])]
 SAXPYS = [(1, 1000, 2.0), (2, 4096, -0.5), (3, 1000, 1.5)]
 NUMBERS, SQUARE = "{1} elements", "{1} x {1} numbers"
 

@@ -369,7 +369,7 @@ def _lets_out(check: Check, more: Any) -> Check:
 
 
 def _lets_use_fail(answer: Any, *args: Any) -> None:
-    """What `use` raises comes out, as it is or as another exception."""
+    """Require that what `use` raises comes out, as it is or as another exception."""
     try:
         observe(answer, *args, Mock(side_effect=[ScaleError("a scale"), None, None]))
     except Rejected:

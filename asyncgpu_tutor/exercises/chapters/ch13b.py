@@ -10,7 +10,7 @@ from typing import Any, cast
 import numpy as np
 
 import asyncgpu_tutor as agt
-from asyncgpu_tutor.exercises.checks.device_code import in_own_lines, own_lines
+from asyncgpu_tutor.exercises.checks.device_code import in_own_lines, keeps_waiting, own_lines
 from asyncgpu_tutor.exercises.checks.operations import all_back, cuda, packets_left
 from asyncgpu_tutor.exercises.checks.results import Array, as_kernel, left_in
 from asyncgpu_tutor.exercises.checks.trials import cases, counted, in_late_memory, text_of
@@ -128,6 +128,9 @@ def _drop(mine: Any, _model: Any, step: int, us: float) -> None:
         office.run(kernel, step, agt.mapped(_left(1)))
     due = "`dropped` waits for the host, and nobody wants the answer any more: leave the packet"
     must(step != 2 or us < 20 or office.most > 1, due)
+    must(
+        step != 1 or not office.asked[1], "the host was asked, and nobody wants the answer any more"
+    )
     all_back(office.left, office.packets)
 
 
@@ -145,6 +148,7 @@ def check_both(mine: Any, model: Any) -> None:
             must(int(out[0]) in right, due)
             must(office.most > 1, "the host never had both questions at a time: join them")
             all_back(office.left, office.packets)
+    keeps_waiting(kernel.source, "", 3, 2, agt.mapped(_left(1)))
 
 
 def check_first(mine: Any, model: Any) -> None:
@@ -163,7 +167,9 @@ def _race(kernel: agt.Kernel) -> None:
             out, office = _left(1), _Office(lambda asked, a=a, b=b: a if asked == 3 else b)
             office.run(kernel, 3, 4, agt.mapped(out))
             right = TIMES * first or -1
-            must(int(out[0]) == right, f"`out[0]` is {int(out[0])}, and {right} is right")
+            due = f"`out[0]` is {int(out[0])}, and {right} is right: "
+            won = f"the answer to {first} came first" if first else "no answer came in time"
+            must(int(out[0]) == right, due + won)
             asked = sorted(office.asked.elements())
             due = f"the host was asked for {asked}, and [3, 4] at the same time is right"
             must(asked == [3, 4] and office.most > 1, due)
@@ -244,6 +250,7 @@ def check_ahead(mine: Any, model: Any) -> float:
                 f"`*out` is {out[0]:.2f}, and nothing should be stored: look at `error`",
             )
             all_back(office.left, office.packets)
+    keeps_waiting(text, "", 5, agt.mapped(agt.pin(np.zeros(1, np.float32))))
     must(took < GOAL_US, f"the sum is right, and takes {took:.0f} µs: get below {GOAL_US:.0f}")
     return took
 

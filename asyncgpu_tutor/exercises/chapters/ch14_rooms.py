@@ -7,7 +7,7 @@ from typing import Any, cast
 import numpy as np
 
 import asyncgpu_tutor as agt
-from asyncgpu_tutor.exercises.checks.device_code import own_lines
+from asyncgpu_tutor.exercises.checks.device_code import keeps_waiting, own_lines, stays
 from asyncgpu_tutor.exercises.checks.operations import cuda
 from asyncgpu_tutor.exercises.checks.results import UNWRITTEN, Array, as_kernel, equal, left_in
 from asyncgpu_tutor.exercises.checks.trials import cases, counted, in_late_memory, text_of
@@ -23,7 +23,7 @@ LATE = "if (threadIdx.x >= 160) for (long long end = clock64() + 400000; clock64
 
 # ------------------------------------------------------------------ corrected on the way
 def _mixed(q: Array, k: Array, v: Array) -> Array:
-    """What each word takes home, in double precision."""
+    """Return what each word takes home, in double precision."""
     scores = np.where(np.tri(len(q), dtype=np.bool_), q.astype(float) @ k.T.astype(float), -np.inf)
     share = np.exp(scores - scores.max(axis=1, keepdims=True))
     return (share / share.sum(axis=1, keepdims=True)) @ v
@@ -39,8 +39,13 @@ def _flash(mine: Any, _model: Any, words: int, scale: int, _how: str) -> None:
         part[:] = np.rint(part * 16) / 16  # so a `float` holds each score as it is
     out = np.full(words * SIZE, UNWRITTEN, np.float32)
     args = words, *(part.ravel() for part in (q, k, v)), out
-    (got,) = left_in((3,), as_kernel(mine, "FLASH"), args, grid=-(-words // 32), block=32)
+    with agt.microscope() as seen:
+        (got,) = left_in((3,), as_kernel(mine, "FLASH"), args, grid=-(-words // 32), block=32)
     equal(got, _mixed(q, k, v).ravel().astype(np.float32))
+    asked = sum(kernel.counts.load_bytes for kernel in seen.kernels)
+    once = 4 * SIZE * (words + 2 * sum(min(words, first + 32) for first in range(0, words, 32)))
+    due = f"threads ask the memory for {asked:,} bytes, and for {once:,} if a block goes over its words once"
+    must(asked < 1.3 * once, due)
 
 
 # ------------------------------------------------------------------ a search that reads
@@ -48,6 +53,7 @@ def _search(mine: Any, _model: Any, pieces: int, asked: int, refused: int, how: 
     """Each piece is asked for once and compared; the score is how long that takes."""
     device, before, took = cast(SimDevice, agt.current_device()), cuda("14_compare"), 0.0
     before = before.replace("LATE", LATE if "late" in how else "")
+    before = cuda("13b_spoil") * ("late" in how) + before
     device.machine.patience_s = 0.05
     rng = np.random.default_rng(pieces)
     database = rng.integers(0, 17, (pieces, PIXELS, PIECE), np.uint8)
@@ -93,12 +99,30 @@ def _search(mine: Any, _model: Any, pieces: int, asked: int, refused: int, how: 
     return took
 
 
+def check_search(mine: Any, model: Any) -> float | None:
+    """All pieces are compared, and a wait for one goes on for as long as it takes."""
+    took = cases(_search, SEARCHES, "{0:piece}{3}")(mine, model)
+    given = agt.h2d(np.zeros(PIXELS, np.uint8)), agt.h2d(np.zeros(2 * PIECE, np.int32))
+    keeps_waiting(mine, cuda("14_compare").replace("LATE", ""), 2, 1, *given, block=PIECE)
+    return took
+
+
 # ------------------------------------------------------------------ a queue that fills itself
 def _tree(n: int, kind: str) -> tuple[Array, Array]:
-    """Where the children of each item begin, and the children."""
+    """Return where the children of each item begin, and the children."""
     item = np.arange(n - 1)
     parent = {"chain": item, "star": 0 * item, "tree": item // 2}[kind]
     return np.searchsorted(parent, np.arange(n + 1)).astype(np.int32), (item + 1).astype(np.int32)
+
+
+def check_queue(mine: Any, model: Any) -> None:
+    """All items are done; and a block waits for one that is open, however long nobody puts it."""
+    cases(_fills, TREES, "a {1} of {0:item} and {2:block}")(mine, model)
+    cast(SimDevice, agt.current_device()).leap = 100_000
+    args = 1, *[np.full(2, -1, np.int32)] * 7, np.array([0, 1, 1], np.uint32)
+    kernel = call(agt.Kernel, cuda("14_queue_given") + mine + cuda("14_queue"), "trial")
+    due = "`take` gives up although an item is open: whoever works on it for long may still put something"
+    must(stays(lambda: left_in((7,), kernel, args, grid=1, block=1)), due)
 
 
 def _fills(mine: Any, _model: Any, n: int, kind: str, blocks: int) -> None:
@@ -124,6 +148,7 @@ def _fills(mine: Any, _model: Any, n: int, kind: str, blocks: int) -> None:
         counted(f"item {item} was done", int(times[item]), "time", 1, why)
 
 
+TREES = [(1, "tree", 1), (6, "chain", 3), (9, "star", 4), (15, "tree", 5)]
 WORDS = [(1, 0, ""), (40, 0, ", where the largest score changes on the way"),
          (33, 8, ", each of which counts for more than those before it"),
          (70, -3, ", of which the first counts for most")]  # fmt: skip
@@ -132,9 +157,7 @@ SEARCHES = [(3, 2, -1, ""), (1, 1, -1, ""), (4, 3, -1, " and a warp that is late
             (3, 2, 2, ", the last of which the host refuses"), (9, 16, -1, "")]  # fmt: skip
 EXERCISES = (
     Exercise("14-mix", "Correct it, and go on", "FLASH", cases(_flash, WORDS, "{0:word}{2}")),
-    Exercise("14-search", "Read while you compare", "SEARCH",
-             cases(_search, SEARCHES, "{0:piece}{3}")),
-    Exercise("14-queue", "Will anything come?", "QUEUE",
-             cases(_fills, [(1, "tree", 1), (6, "chain", 3), (9, "star", 4), (15, "tree", 5)],
-                   "a {1} of {0:item} and {2:block}"), in_late_memory(_fills, 6, "chain", 3)),
+    Exercise("14-search", "Read while you compare", "SEARCH", check_search),
+    Exercise("14-queue", "Will anything come?", "QUEUE", check_queue,
+             in_late_memory(_fills, 6, "chain", 3)),
 )  # fmt: skip

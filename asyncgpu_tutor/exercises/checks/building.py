@@ -6,12 +6,19 @@ from collections.abc import Callable, Generator
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any, cast
 
+import numpy as np
+
 import asyncgpu_tutor as agt
-from asyncgpu_tutor.exercises.checks.operations import busy
+from asyncgpu_tutor.exercises.checks import operations
+from asyncgpu_tutor.exercises.checks.results import each_equal
 from asyncgpu_tutor.exercises.checks.schedule import each_once, lazy
-from asyncgpu_tutor.exercises.device import moved
-from asyncgpu_tutor.exercises.exercise import compared, must
-from asyncgpu_tutor.exercises.sandbox import Observed, held, observe
+from asyncgpu_tutor.exercises.device import host_arrays, moved
+from asyncgpu_tutor.exercises.exercise import case, compared, must
+from asyncgpu_tutor.exercises.internals import in_containers
+from asyncgpu_tutor.exercises.sandbox import Observed, call, held, observe
+
+LATE = "host arrays that are filled after your function has returned, and another of its operations run first"
+THEIRS = "the caller's arrays, and an earlier result, looked at afterwards (write to neither)"
 
 
 def built(
@@ -22,7 +29,7 @@ def built(
     A run of the solution's, `expected`, is drawn beside what was run too early. The `cure` ends what is said
     to an answer that returns something else.
     """
-    busy()
+    operations.busy()
     building = observe(answer, *args)
     with compared(building.trace, expected):
         lazy(building.trace)
@@ -41,24 +48,52 @@ def run_now(op: agt.DeviceOp[Any], *stream: agt.types.Stream) -> Observed:
 
 
 def run_of(
-    name: str, mine: Callable[..., Any], model: Callable[..., Any], *args: Any, cure: str = ""
+    name: str,
+    mine: Callable[..., Any],
+    model: Callable[..., Any],
+    *args: Any,
+    cure: str = "",
+    late: bool = True,
 ) -> Callable[..., AbstractContextManager[Observed]]:
     """A function that runs the operation that an answer describes, as often as it is called; see `built`.
 
     It takes names of pieces that should run once each, and gives a context with the run, whose results have
-    to be from kernels. Whatever is rejected there gets the timelines of it and of the solution's.
+    to be from kernels. Whatever is rejected there gets the timelines of it and of the solution's. When all is
+    asked once more, `late`, host arrays have other numbers while it is described, and another one runs first.
     """
     with moved() as given:  # some of which may be in operations
         expected = observe(model(*args).sync).trace
+    theirs = host_arrays(args)
+    late, right = bool(late and operations.asked_before and theirs), [x.copy() for x in theirs]
+    for host in theirs if late else []:
+        np.negative(host, out=host)
     op = built(name, mine, expected, *args, cure=cure)
+    if late:
+        for host, numbers in zip(theirs, right, strict=True):
+            host[:] = numbers
+        theirs += host_arrays(of_another(mine, args))
 
     @contextmanager
     def run_it(*once: str) -> Generator[Observed]:
-        with moved() as numbers:
+        before = [host.copy() for host in theirs]
+        with moved() as numbers, case(LATE * late):
             run = run_now(op)
-        with compared(run.trace, expected):
+        with compared(run.trace, expected), case(LATE * late):
             each_once(run.trace, *once)
             yield run
             numbers.by_kernels(run.result, *args, *(part for up, part in given.copies if up))
+        with case(THEIRS):
+            each_equal(theirs, before, "array")
 
     return run_it
+
+
+def of_another(answer: Callable[..., Any], args: tuple[Any, ...]) -> Any:
+    """Run another operation of the answer, for other numbers, in arrays of the same shapes."""
+    return call(call(answer, *in_containers(_other, args)).sync)
+
+
+def _other(arg: Any) -> Any:
+    if isinstance(arg, np.ndarray):
+        return agt.pin(cast(operations.Array, arg)[::-1].copy())
+    return arg + 1 if isinstance(arg, int | float) else arg

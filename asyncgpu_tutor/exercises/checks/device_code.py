@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from functools import wraps
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import numpy as np
 
@@ -14,7 +14,7 @@ import asyncgpu_tutor as agt
 from asyncgpu_tutor.exercises.checks.operations import cuda
 from asyncgpu_tutor.exercises.checks.results import Array, left_in
 from asyncgpu_tutor.exercises.checks.trials import text_of
-from asyncgpu_tutor.exercises.exercise import Rejected, must
+from asyncgpu_tutor.exercises.exercise import Rejected, case, must
 from asyncgpu_tutor.exercises.internals import cuda_source, include_headers
 from asyncgpu_tutor.exercises.sandbox import call
 
@@ -91,7 +91,7 @@ def about(sign: str, begin: str, end: str = "") -> Generator[None]:
 def left_by(
     name: str, mine: object, files: Sequence[str], args: Any, places: Sequence[int], *shape: int
 ) -> tuple[Array, ...]:
-    """What a kernel `trial` leaves in these arrays, with the answer between two files of `cuda`.
+    """Return what a kernel `trial` leaves in these arrays, with the answer between two files of `cuda`.
 
     The shape is that of the launch: how many blocks, of how many threads.
     """
@@ -100,3 +100,28 @@ def left_by(
     with own_lines(text := text_of(name, mine, "the text of device code"), before, after):
         kernel = call(agt.Kernel, before + text + after, "trial")
         return left_in(places, kernel, args, grid=shape[0], block=shape[1])
+
+
+def keeps_waiting(mine: str, before: str, *args: Any, block: int = 1) -> None:
+    """A wait for the host that counts its looks does not end before 100,000 of them. No clock ends it."""
+    before, cast(Any, agt.current_device()).leap = "#define clock64() 1LL\n" + before, 100_000
+
+    async def main() -> None:
+        async with agt.hostcalls({16: lambda _: 0}, packets=4, nbytes=12_288) as host:
+            kernel(*host.arrays, *args, grid=1, block=block).sync()  # so nobody answers
+
+    with case("an answer that does not come"), own_lines(mine, before):
+        kernel = call(agt.Kernel, before + mine)
+        due = "the kernel ends after fewer than 100,000 looks: a host takes its time, and `block_on` waits"
+        must(stays(lambda: call(main)), due)
+
+
+def stays(run: Callable[[], object]) -> bool:
+    """True if a kernel waits for ever, or ends itself because it has waited for long."""
+    try:
+        run()
+    except Rejected as rejected:
+        if not isinstance(rejected.__cause__, agt.errors.DeadlockError):
+            raise
+        return True
+    return False

@@ -21,7 +21,7 @@ MOST_STEPS = 200  # of one thread; one that takes more spins
 
 @dataclass(frozen=True)
 class Outcome:
-    """How one order ended."""
+    """The end of one order."""
 
     order: tuple[int, ...]  # which thread made each step
     results: list[Any]  # what each thread returned

@@ -51,8 +51,11 @@ def round_trip(size: int, number: float) -> agt.DeviceOp[Array]:
 
 
 def busy() -> None:
-    """Keep the device at work for 200 us, so that whoever waits for it is seen to."""
-    agt.h2d(agt.pin(np.zeros(10_000_000, np.uint8))).async_on(agt.create_stream())
+    """Keep one thread of the device at work for 200 us, and no copy engine: whoever waits is seen to."""
+    long = agt.matvec_naive(
+        1, 3000, agt.ones((1, 3000)), agt.ones(3000), agt.zeros(1).partition(32)
+    )
+    long.async_on(agt.create_stream())
 
 
 def operation(name: str, given: Any) -> Any:
@@ -112,7 +115,7 @@ def step(
 
 
 async def packets_left(host: Any, packets: int) -> int:
-    """How many of an office's packets can be had, within 500 us."""
+    """Count the packets of an office that can be had within 500 us."""
     taken, count = agt.pin(np.zeros(1, np.int32)), agt.Kernel(cuda("13_left"))
     await host.run(count(*host.arrays, packets, agt.mapped(taken), grid=1, block=1))
     return int(taken[0])

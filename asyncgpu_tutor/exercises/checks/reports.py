@@ -75,7 +75,7 @@ def _shown(parts: Sequence[Any]) -> str:
 
 
 def _reason(mine: Sequence[Any], parts: Sequence[Any], wanted: str) -> str:
-    """What is wrong with numbers, as far as they tell by themselves; else nothing."""
+    """Say what is wrong with numbers, as far as they tell by themselves; else nothing."""
     if len(parts) > 1 and _same(mine[::-1], parts):
         return "That's the right answer the wrong way round"
     pairs = [(float(a), float(b)) for a, b in zip(mine, parts, strict=True) if is_number(a) and a]

@@ -143,8 +143,9 @@ def all_in_flight(trace: agt.Trace, sizes: Sequence[int], most: int) -> None:
     """At one time there were so many of these operations under way."""
     found = in_flight(trace, sizes)
     cause = f"no more than {found} of {len(sizes)} operations were in flight at a time: start all of them "
-    edge = results(trace, sizes)[found - 1 : found + 1]
-    must(found >= most, cause + "before you wait for the first", *edge)
+    done = results(trace, sizes)[found - 1]
+    begun = [span for span in trace.device_spans if span.start >= done.end]
+    must(found >= most, cause + "before you wait for the first", done, *begun[:1])
 
 
 def below(goal: float, trace: agt.Trace, hint: str = "") -> float:

@@ -82,8 +82,8 @@ struct Ask {
 
     // Nobody will poll it again. What was asked may still be done, and its packet is not lost.
     __device__ void drop() {
-        if (step == 1) end();
         if (step == 2) hostcall_leave(host, packet);
+        else end();  // also of a call that was to keep its packet
         packet = -1;
         step = 3;
     }

@@ -80,7 +80,7 @@ class Comparison:
     def __repr__(self) -> str:
         told = " against ".join(self.titles)
         times = ", ".join(f"{us:.1f}" for us in self["makespan"].values)
-        return f"<Comparison of {told}: makespans {times} us>"
+        return f"<Comparison of {told}: makespans {times} µs>"
 
     def _repr_mimebundle_(self, **_: object) -> dict[str, Any]:
         shown = self.plot()._repr_mimebundle_()
@@ -238,4 +238,4 @@ def _difference(
 
 
 def _told(value: float, unit: str) -> str:
-    return f"{value:.{1 if unit == 'us' else 0}f} {unit}".strip()
+    return f"{value:.1f} µs" if unit == "us" else f"{value:.0f} {unit}".strip()

@@ -102,7 +102,7 @@ KNOWN: Mapping[str, tuple[str, ...]] = {
 
 
 def advice(name: str, language: str) -> str:
-    """What to do about it; for a program of this package, also what helps in CuPy."""
+    """Advice; for a program of this package, also what helps in CuPy."""
     _, general, *told = KNOWN[name]
     ways = dict(zip(_LANGUAGES, told, strict=False))
     wanted = ["Here", "In CuPy"] if language == "ours" else [f"In {language}"]

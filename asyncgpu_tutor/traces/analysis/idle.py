@@ -103,7 +103,7 @@ class Evidence:
 
     @cached_property
     def busy(self) -> list[Interval]:
-        """When the device worked."""
+        """Stretches in which the device worked."""
         return union([(s.start, s.end) for s in self.work])
 
     @cached_property
@@ -161,14 +161,14 @@ class Evidence:
         return Finding(name, KNOWN[name][0], sentence, told, ids, cost, limit)
 
     def claim(self, stretches: Iterable[Interval]) -> float:
-        """How long the device stood still in these stretches, as far as nobody has claimed it. In us."""
+        """Time in us that the device stood still in these stretches, as far as nobody has claimed it."""
         asked = union(stretches)
         found, self.unclaimed = common(self.unclaimed, asked), minus(self.unclaimed, asked)
         return length(found)
 
     @cached_property
     def unclaimed(self) -> list[Interval]:
-        """When the device did nothing, from the first call on; between windows nobody asks."""
+        """Stretches in which the device did nothing, from the first call on; between windows nobody asks."""
         calls = [(s.start, s.end) for s in self.trace if s.kind == "call"]
         counted = self.scope or union(calls)
         if calls and counted:
@@ -186,7 +186,7 @@ class Evidence:
 
     @cached_property
     def pauses(self) -> Pauses:
-        """What splits pauses."""
+        """Times that split pauses."""
         return Pauses(self)
 
     @cached_property
@@ -222,7 +222,7 @@ def fill_of(span: Span, trace: Trace) -> float:
 
 
 def threads_at_once(trace: Trace) -> int:
-    """How many threads its device runs at once: those of an H200 where the trace does not say."""
+    """Threads that its device runs at once: those of an H200 where the trace does not say."""
     told = trace.about.get("threads_at_once")
     return told if isinstance(told, int) and told > 0 else _H200
 

@@ -75,7 +75,7 @@ class Analysis:
 
     @property
     def idle_by_cause(self) -> dict[pauses.Cause, float]:
-        """How long the device stood still for which cause, in us."""
+        """Time in us that the device stood still, by cause."""
         return by_cause(self.idle)
 
     def __repr__(self) -> str:
@@ -84,8 +84,8 @@ class Analysis:
         m = self.metrics
         found = ", ".join(finding.name for finding in self.findings) or "none"
         return (
-            f"<Analysis of {count(len(self.trace), 'span')}: device busy {m.device_active:.1f} us, idle "
-            f"{m.device_idle:.1f} us, overlap {m.overlap_fraction:.0%}; findings: {found}>"
+            f"<Analysis of {count(len(self.trace), 'span')}: device busy {m.device_active:.1f} µs, idle "
+            f"{m.device_idle:.1f} µs, overlap {m.overlap_fraction:.0%}; findings: {found}>"
         )
 
     def _repr_html_(self) -> str:
@@ -100,7 +100,7 @@ class Analysis:
             reports = (f"===== {name}\n{report.table()}" for name, report in self.devices.items())
             told = f"{len(self.devices)} devices worked, so there is a report on each."
             return page.Lines("\n\n".join((told, *reports)))
-        title = f"Analysis of {self.trace.device or 'trace'} ({clock_words(self.trace.clock)}), us"
+        title = f"Analysis of {self.trace.device or 'trace'} ({clock_words(self.trace.clock)}), µs"
         if not self.trace.device_spans:
             said = page.warnings_of(self.trace.about)
             return page.Lines(f"{title}\nNo device work was recorded.{said}")
@@ -125,7 +125,7 @@ class Analysis:
         yield ("Why the device stood still:", *causes)
         if self.gaps:
             longest = (
-                f"  {gap.duration:>12,.1f} us, from {gap.start:,.1f} on, until "
+                f"  {gap.duration:>12,.1f} µs, from {gap.start:,.1f} on, until "
                 f"{page.cut(gap.main.span.title, page.NAME)} began; {gap.main.cause}"
                 for gap in self.gaps[:_LISTED]
             )

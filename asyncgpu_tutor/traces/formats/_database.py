@@ -69,7 +69,7 @@ class Database:
         self.tables = {str(name) for name, sql in found if not special.search(str(sql))}
 
     def count(self, table: str) -> int:
-        """How many rows a table has; 0 if it is not there."""
+        """Count the rows of a table; 0 if it is not there."""
         if table not in self.tables:
             return 0
         return int(self._connection.execute(f'SELECT count(*) FROM "{table}"').fetchone()[0])

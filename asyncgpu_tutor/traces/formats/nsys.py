@@ -75,7 +75,7 @@ def built(export: rows.Export) -> list[Span]:
         raise UsageError(f"{there:,} pieces of work were read, and {told:,} spans made of them")
     last = max(spans, key=attrgetter("end"))
     if last.end > LONGEST:
-        told = f"{last.name!r:.60} ends {last.end:.0f} us after the start"
+        told = f"{last.name!r:.60} ends {last.end:.0f} µs after the start"
         raise UsageError(f"this file is damaged: {told}")
     return spans
 
@@ -259,7 +259,7 @@ class _Builder:
 
 
 def _asked(line: Sequence[rows.Work], called: Sequence[int | None]) -> list[int]:
-    """When each piece of work of a stream, by start, was asked for; `called` has the starts of calls."""
+    """Times at which work of a stream, by start, was asked for; `called` has the starts of calls."""
     # A stream does its work in order, so what started before another piece was asked for first: also where
     # a capture began with a full queue, whose calls nobody saw, or where two threads call at once.
     times: list[int] = []

@@ -56,7 +56,7 @@ def _colour(value: str) -> str:
 
 
 def _look(shape: Shape) -> Mapping[str, Any]:
-    """How a filled shape is painted; nothing for the others."""
+    """Paint of a filled shape; nothing for the others."""
     match shape:
         case Box(css="agt-patch", kind=kind):
             colour = style.lighter(style.KIND_LOOKS[kind].colour) if kind else style.LIGHT["paper"]

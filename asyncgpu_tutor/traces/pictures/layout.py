@@ -41,7 +41,7 @@ class Bar:
 
     @property
     def number(self) -> int:
-        """How many spans it stands for."""
+        """Number of spans it stands for."""
         return len(self.ids)
 
     @property

@@ -88,7 +88,7 @@ def scene(panels: Sequence[Panel], *, width: int) -> Scene:
 
 
 def left_of(panels: Sequence[Panel]) -> int:
-    """How much room the labels of the lanes need."""
+    """Room that the labels of the lanes need."""
     bands = (band for panel in panels for band in panel.layout.bands)
     wide = [text_width(band.label, 12) for band in bands]
     wide += [text_width(name, 12) for panel in panels for name, _ in panel.layout.headers]

@@ -1,4 +1,4 @@
-"""How a kind of span, or an operation, looks: also to the colour-blind, and on a grey printer."""
+"""The looks of a kind of span, or of an operation: also to the colour-blind, and on a grey printer."""
 
 from __future__ import annotations
 

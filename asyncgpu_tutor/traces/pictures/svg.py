@@ -94,7 +94,7 @@ def _element(shape: scenes.Shape, style: str) -> str:
 
 
 def _paints(panels: Sequence[Panel]) -> tuple[_Paints, str]:
-    """How each kind is painted, and the patterns, whose ids are this picture's own on a page with many."""
+    """Paint of each kind, and the patterns, whose ids are this picture's own on a page with many."""
     named = [(p.title, p.layout.begin, p.layout.end, len(p.layout.bars)) for p in panels]
     key = f"agt{crc32(repr(named).encode()):08x}"
     paints: _Paints = {}

@@ -1,4 +1,4 @@
-"""How spans of one trace lie to each other: what a check of a schedule asks; methods of `Trace`."""
+"""Relations between spans of one trace: what a check of a schedule asks; methods of `Trace`."""
 
 from __future__ import annotations
 

@@ -85,7 +85,7 @@ class Span:
 
     @property
     def waited_for_room(self) -> float:
-        """How long before `start`, in us, a kernel was ready and had no place; 0 where nobody knows."""
+        """Time before `start`, in us, for which a kernel was ready and had no place; 0 where nobody knows."""
         waited = self.detail.get("waited_for_room", 0.0)
         return float(waited) if isinstance(waited, int | float) else 0.0
 

@@ -48,7 +48,7 @@ def _heading(spans: Sequence[Span], device: str, clock: str) -> str:
     return (
         f"{title} ({clock_words(clock)})\n"
         f"{count(len(spans), 'span')}: {len(work):,} on the device, in {count(streams, 'stream')}; "
-        f"{len(spans) - len(work):,} on the host. Times in us."
+        f"{len(spans) - len(work):,} on the host. Times in µs."
     ) + _counted_otherwise(spans)
 
 

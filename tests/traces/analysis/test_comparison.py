@@ -46,7 +46,7 @@ def test_differences_are_told_in_words_and_small_ones_are_not() -> None:
     comparison = agt.compare(trace, twice, titles=["a", "b"])
     words = comparison["makespan"].sentence
     m = measure(trace).makespan
-    assert words == f"makespan: {2 * m:.1f} us in b, against {m:.1f} us in a, 2.00 times."
+    assert words == f"makespan: {2 * m:.1f} µs in b, against {m:.1f} µs in a, 2.00 times."
     assert words in comparison.table()
     nearly = Trace([replace(s, end=s.end + 0.01) for s in trace], "CUPTI", "GPU")
     assert agt.compare(trace, nearly)["makespan"].sentence == ""

@@ -297,7 +297,7 @@ def test_views_triggers_and_virtual_tables_are_not_looked_at(tmp_path: Path) -> 
         (COPY, "bytes", b"x", "bytes is b'x'"),
         (RUNTIME, "end", -5, "goes from 1100 to -5 ns"),
         ("NVTX_EVENTS", "end", "x", "end is 'x'"),
-        (KERNEL, "end", 2**62, "'relu' ends 4611686018427387 us after the start"),
+        (KERNEL, "end", 2**62, "'relu' ends 4611686018427387 µs after the start"),
     ],
 )
 def test_damage_is_named(

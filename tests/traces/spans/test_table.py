@@ -36,7 +36,7 @@ def section(text: str, title: str) -> list[str]:
 def test_the_whole_text() -> None:
     assert told(SPANS, 16) == "\n".join([
         "Timeline of NVIDIA H200 (simulated clock: modelled, not measured)",
-        "5 spans: 4 on the device, in 2 streams; 1 on the host. Times in us.",
+        "5 spans: 4 on the device, in 2 streams; 1 on the host. Times in µs.",
         "",
         "start  duration  lane      kind       name      operation",
         "-----  --------  --------  ---------  --------  ----------",

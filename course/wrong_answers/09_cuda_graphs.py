@@ -949,7 +949,7 @@ def replay(op, stream, times):
     return graph
 
 
-# %% id=09-shapes cause="a graph was launched 11 times, and 12 is right"
+# %% id=09-shapes cause="a graph was launched 12 times, and 13 is right"
 def make_server(make, stream):
     known, old = {}, {}
 
@@ -1014,7 +1014,7 @@ def make_server(make, stream):
     return answer
 
 
-# %% id=09-shapes cause="a graph was launched 11 times, and 12 is right"
+# %% id=09-shapes cause="a graph was launched 12 times, and 13 is right"
 def make_server(make, stream):
     known, old = {}, {}
 
@@ -1031,7 +1031,7 @@ def make_server(make, stream):
     return answer
 
 
-# %% id=09-token-loop cause="with 5 tokens, `h2d` ran 3 times"
+# %% id=09-token-loop cause="with 5 tokens, `h2d` ran 4 times"
 async def run_tokens(graph, x, tokens):
     results, seen = [], {}
     for token in tokens:

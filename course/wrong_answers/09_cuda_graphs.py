@@ -670,17 +670,17 @@ async def run_tokens(graph, x, tokens):
     return results
 
 
-# %% id=09-first-graph cause="with times=5, `increment` ran 0 times, and should run 5 times"
-graphs = []
+# %% id=09-first-graph cause="with times=11, element 0 is 0, and should be 11"
+graphs = {}
 
 
-def replay(op, stream, times):
-    if not graphs:
-        graphs.append(op.graph_on(stream))
+def replay(op, stream, times):  # one graph for each name
+    if op.label not in graphs:
+        graphs[op.label] = op.graph_on(stream)
     for _ in range(times):
-        graphs[0].launch().async_on(stream)
+        graphs[op.label].launch().async_on(stream)
     stream.synchronize()
-    return graphs[0]
+    return graphs[op.label]
 
 
 # %% id=09-no-allocation cause="with 4999 elements, with `out` after launch 0, element"

@@ -170,9 +170,8 @@ class Call:
     stream: int  # which of the streams; on number 0 the calls begin and end
     # What was allocated for these calls, and is touched here first: what it held before is of no account.
     fresh: tuple[Memory, ...] = ()
-    named: str = field(
-        default="", compare=False
-    )  # the part that it was captured in, if that has a name
+    # The part that it was captured in, if that has a name.
+    named: str = field(default="", compare=False)
 
     @property
     def is_work(self) -> bool:

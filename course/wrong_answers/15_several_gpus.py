@@ -309,7 +309,7 @@ def overlapped(gradients, reduces):
     return agt.zip(*pairs)
 
 
-# %% id=15-overlapped cause="and nothing orders the two"
+# %% id=15-overlapped cause="`reduces[0]` begins before `gradients[0]` is over"
 def overlapped(gradients, reduces):
     return agt.overlap(agt.zip(*gradients), agt.zip(*reduces))
 
@@ -390,7 +390,7 @@ def advance(group, rank, old, halo, new, spread):
     return talk.and_then(lambda _: agt.overlap(*parts))
 
 
-# %% id=15-halo cause="and nothing orders the two"
+# %% id=15-halo cause="Arms of an overlap don't wait for each other"
 def advance(group, rank, old, halo, new, spread):
     top, middle, bottom = old
     above, below = halo

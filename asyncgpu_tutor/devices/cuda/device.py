@@ -253,9 +253,8 @@ class CupyDevice:
             try:
                 return self._pool.malloc(size * BLOCK)
             except cupy.cuda.memory.OutOfMemoryError:
-                for blocks in list(
-                    self._blocks.values()
-                ):  # other threads may ask for new sizes meanwhile
+                # Other threads may ask for new sizes meanwhile.
+                for blocks in list(self._blocks.values()):
                     blocks.clear()
                 self._pool.free_all_blocks()
                 return self._pool.malloc(size * BLOCK)

@@ -136,9 +136,8 @@ class _Submissions(simgpu.Caller):
     """This package, whose groups of calls are submissions of operations."""
 
     def group(self) -> tuple[int | None, str]:
-        tag = (
-            CURRENT.get()
-        )  # `current_operation`, and the simulated host asks it at each of its calls
+        # `current_operation`, and the simulated host asks it at each of its calls.
+        tag = CURRENT.get()
         return (None, "") if tag is None or tag.over else (tag.op, tag.label)
 
     def before_wait(self, what: str) -> None:

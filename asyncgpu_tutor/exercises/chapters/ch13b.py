@@ -227,9 +227,8 @@ def check_ahead(mine: Any, model: Any) -> float:
                 agt.pin(np.full(1, 9, np.float32)),
                 _Office(lambda a, us=us: 50.0 if a else us),
             )
-            short = (
-                text.replace("1500", "50") if pieces == 20 else text
-            )  # since only the number counts
+            # Only the number counts.
+            short = text.replace("1500", "50") if pieces == 20 else text
             office.run(as_kernel(before + short, "AHEAD"), pieces, agt.mapped(out))
             took = office.took
             wanted = [*range(pieces)]

@@ -11,6 +11,7 @@ import numpy as np
 import asyncgpu_tutor as agt
 from asyncgpu_tutor.exercises.checks import results, schedule
 from asyncgpu_tutor.exercises.checks.building import built
+from asyncgpu_tutor.exercises.checks.device_code import about
 from asyncgpu_tutor.exercises.checks.operations import cuda, filled, layer, noise, step, step_kernel
 from asyncgpu_tutor.exercises.checks.results import Array, brief, equal
 from asyncgpu_tutor.exercises.checks.trials import runs
@@ -256,7 +257,9 @@ def _trained(answer: Any, gpus: int, layers: int) -> Observed:
 
         reduces = [group.all_reduce([a.borrow() for a in arrays]) for arrays in sums]
         gradients = [gradient(i) for i in range(layers)]
-        run = observe(built("overlapped", answer, agt.Trace(), gradients, reduces).sync)
+        due = "`reduces[0]` begins before `gradients[0]` is over, and needs what that computes. That's a "
+        with about("race on array 'gradient 0'", due):
+            run = observe(built("overlapped", answer, agt.Trace(), gradients, reduces).sync)
         run.result = [[agt.d2h(a.borrow()).on(a.device).sync() for a in arrays] for arrays in sums]
     return run
 
@@ -340,8 +343,6 @@ def _seamless(run: Observed, ranks: int) -> None:
 EXERCISES = (
     Exercise("15-split", "A share for each GPU", "split",
              runs(_split, _shares, [(2, 64), (3, 50), (4, 10)], "{:GPU} and {} rows")),
-    Exercise("15-place", "Move it once", "both",
-             runs(_placed, _moved_once, [(2, 3), (3, 5), (4, 1)], "{:GPU} and {:step}")),
     Exercise("15-ring", "A better ring", "ring",
              runs(_ringed, _around, [(4, 500), (3, 64), (2, 64)], "{:rank}")),
     Exercise("15-order", "One order for all", "reduce_all",
@@ -349,6 +350,8 @@ EXERCISES = (
                   [(2, ((64,),) * 3), (3, ((64,), (4, 8), (48,)))], "{:rank} and layers of {}")),
     Exercise("15-overlapped", "Talk while you work", "overlapped",
              runs(_trained, _hidden, [(2, 3), (2, 4), (3, 2)], "{:GPU} and {:layer}")),
+    Exercise("15-place", "Move it once", "both",
+             runs(_placed, _moved_once, [(2, 3), (3, 5), (4, 1)], "{:GPU} and {:step}")),
     Exercise("15-halo", "Talk to the neighbours", "advance",
              runs(_advanced, _seamless, [(2,), (4,)], "{:rank}")),
 )  # fmt: skip

@@ -94,9 +94,8 @@ def _together(trace: agt.Trace, ranks: Sequence[int]) -> None:
 # ------------------------------------------------------------------ one recipe
 X, W = noise(5, 300), noise(16, 80, 48)
 FAR = filled(64, 50.0) + np.arange(64, dtype=np.float32)
-EXACT = (
-    float(FAR.max() - 2) / 128
-)  # so far does the seventh round move, if each goes half of the way to 2
+# How far the seventh round moves, if each goes half of the way to 2.
+EXACT = float(FAR.max() - 2) / 128
 BATCHES = [noise(i, 8, 80) for i in range(8)]
 NUMBERED = [np.concatenate([filled(1, k), noise(k, 199)]) for k in range(6)]
 KNOWN = [X, W, FAR, *BATCHES, *NUMBERED]  # what answers start from

@@ -63,9 +63,8 @@ from traceback import extract_tb
 from typing import TYPE_CHECKING, Any, Self, cast
 
 _MOST_MEMBERS = 3  # of a group, in a notebook
-_Cell = Callable[
-    [str], tuple[str, str] | None
-]  # such as ("Cell", "In[3]"), by the name of its code
+# Such as ("Cell", "In[3]"), by the name of its code.
+_Cell = Callable[[str], tuple[str, str] | None]
 
 
 class AsyncGpuError(Exception):

@@ -7,7 +7,7 @@
 #
 # **So where did the time go?**
 #
-# In two minutes you'll bet on an answer, and before the page is over you'll have written such a program yourself. The whole course goes like that: you guess what GPU code will do, and then a timeline tells you, without any tact, whether you were right. **You don't need a GPU for this.** A simulated one stands in for it.
+# In two minutes you'll bet on an answer, and before the page is over you'll have written such a program yourself. The whole course goes like that: you guess what GPU code will do, and then a timeline tells you, without any tact, whether you were right. **You don't need a GPU for this.** If you haven't got one, a simulated one stands in for it.
 #
 # After this page you can start work on a GPU from Python, read a timeline, and get other work done while you'd otherwise be waiting.
 #
@@ -103,7 +103,7 @@ extern "C" __global__ void twice(unsigned int n, const float* x, float* y)
 twice
 
 # %% [markdown] id=kernel-explained
-# In NumPy this would be `y = 2 * x`. We'll take the C apart on the next page. For now, notice what isn't there: a loop. The first line of the body asks *which element is mine?*, and the rest deals with that one element.
+# In NumPy this would be `y = 2 * x`. For now, notice what isn't there: a loop. The first line of the body asks *which element is mine?*, and the rest deals with that one element.
 
 # %% [markdown] id=describe
 # ## There and back
@@ -209,9 +209,9 @@ assert not [span for span in paused if span.kind == "wait"]  # paused, and not b
 assert max(s.end for s in paused.device_spans) > max(s.end for s in paused if s.kind == "call")
 
 # %% [markdown] id=where-read
-# The kernel is the orange sliver between the two long bars (the yellow one beside it is the fill). It touches twice as many numbers as a copy does, and still each copy takes over twenty times as long, because the road between the two computers is narrow. The road carries about 55 GB a second, and inside the device this kernel moved its numbers more than forty times as fast. So quite often, getting there and back takes longer than the work you went there for.
+# The kernel is the orange sliver between the two long bars (the yellow one beside it is the fill). It touches twice as many numbers as a copy does, and still each copy takes over twenty times as long, because the road between the two computers is narrow. The road carries about 55 GB a second, and inside the device this kernel moved its numbers more than forty times as fast.
 #
-# The lower lane is a **stream**, a queue that the device works through piece by piece. The upper lane is the host, and look how empty it is: six calls, and then Python could have done something else.
+# The lower lane is a **stream**, a queue that the device works through piece by piece. The upper lane is the host, and look how empty it is: a few short calls, and then Python could have done something else.
 
 # %% id=where-check tags=asserts
 if device.simulated:
@@ -286,9 +286,9 @@ before, after = (trace.metrics().makespan for trace in (blocking, overlapped))  
 meanwhile.reveal(f"{after:.0f}", f"It was {before:.0f} µs before.")
 
 # %% [markdown] id=timeline-read
-# The device does exactly what it did before. But then the job came *after* the device's work, and now the two run at the same time. No piece of work got any faster. What's gone is the waiting, and what's left is the job, and the calls before it.
+# The device does exactly what it did before. Before, the job came *after* the device's work, and now the two run at the same time. No piece of work got any faster. What's gone is the waiting, and what's left is the job, and the calls before it.
 #
-# **Now play with it.** Change the 300 above to 100, run the cell again, and then try 600. Up to what length is the job free?
+# **Now play with it.** Change the 300 above to 100, run the cell again, and then try 600. (The upper timeline keeps its 300.) Up to what length is the job free? Then put the 300 back.
 
 # %% id=predict-forgotten
 forgotten = Prediction(
@@ -343,7 +343,7 @@ if device.simulated:
 #
 # ### Exercise: how much of the time did Python wait?
 #
-# Return the part of the time for which Python was blocked, from 0 to 1, for any trace. In `trace.metrics()`, `makespan` is the time from start to end, and `host` is a dictionary: for how long the host did what. Print it for `blocking` first.
+# Return the part of the time for which Python was blocked, from 0 to 1, for any trace. In `trace.metrics()`, `makespan` is the time from start to end, and `host` is a dictionary that says how many µs the host spent on what. Print it for `blocking` first.
 
 
 # %% id=00-waited starter
@@ -422,7 +422,7 @@ riddle.reveal(
 )
 
 # %% [markdown] id=answer-read
-# And you've done it yourself, in `both`! The slow program has one queue. So it copies in, computes, copies out, four times over, and at least two of the three parts always stand idle. The quick program has four queues, so while one result comes back, the next numbers are already on their way in. That's where 229 of the 729 microseconds went.
+# And you've done it yourself, in `both`! The slow program has one queue. So it copies in, computes, copies out, four times over, and at least two of the three parts always stand idle. The quick program has four queues, so while one result comes back, the next numbers are already on their way in, and kernels run meanwhile. That's where nearly 230 of the 729 microseconds went.
 #
 # Why did the GPU work 39 µs longer for it? With traffic both ways, the copies slow each other down a little, from 78 µs to as much as 87.
 
@@ -440,7 +440,7 @@ assert [round(us) for us in longest] == [87, 78]
 # %% [markdown] id=real
 # ## Can you trust the model?
 #
-# That was a real H200. The simulated device follows a model of one, so we ran your two programs, with `sync` and with a task, on an H200 as well. They had half as many numbers, for which the model promises about 480 µs and, since the job is still the longest part, again 350: a gain of about 130.
+# That was a real H200. The simulated device follows a model of one, so we ran your two programs, with `sync` and with a task, on an H200 as well. They had half as many numbers. For these, the model promises about 480 µs with `sync`, and with the task again 350, because the job still ends last. That's a gain of about 130.
 
 # %% id=predict-gain
 gain = Prediction(
@@ -468,7 +468,8 @@ agt.compare_timelines(
     ["H200: start, the job, then await", "The model: start, the job, then await"],
     lanes=("host", "streams"),
     together=True,  # the device's first work is at 0
-    lesson="The device's bars are as long in both. The real Python makes its calls later, and so begins its job later.",
+    lesson="The device's bars are as long in both. The real Python makes its calls later, and so begins "
+    "its job later.",
 )
 
 # %% id=reveal-gain
@@ -480,9 +481,9 @@ gain.reveal(
 )
 
 # %% [markdown] id=real-read
-# The device isn't to blame: a copy to it takes 78 µs on the H200 and 75 in the model, and the kernel 4 in both. But a real Python takes longer to hand over the work. Its job began after 196 µs instead of 50, and by then two thirds of the device's work were over.
+# The device isn't to blame: a copy to it takes 78 µs on the H200 and 75 in the model, and the kernel 4 in both. But a real Python takes longer to hand over the work. Its job began after 196 µs instead of 50, and by then two thirds of the device's work was over.
 #
-# So let the model tell you *what* overlaps and why, and measure *how much* you gain. Slow calls needn't stay: in [chapter 09](09_cuda_graphs.ipynb), a whole pipeline becomes a single call.
+# So let the model tell you *what* overlaps and why, and measure *how much* you gain. And slow calls can be cured: in [chapter 09](09_cuda_graphs.ipynb), a whole pipeline becomes a single call.
 
 # %% id=real-check tags=asserts
 assert [round(trace.metrics().makespan) for trace in h200] == [558, 498]
@@ -504,7 +505,7 @@ assert [round(us) for us in before_it] == [196, 50]
 #
 # Every page ends with a challenge and a time to beat. `progress` keeps your best.
 #
-# `trips` are three operations, and `job()` keeps Python busy for 200 µs. Do everything, and return the three results in order. As it stands, this takes 682 µs: get below 320. The course's own answer takes 284 µs. The second cell draws your program.
+# `trips` are three operations, and `job()` keeps Python busy for 200 µs. Do everything, and return the three results in order. As it stands, this takes 682 µs: get below 320. The course's own answer takes 284 µs. The cell after the check draws your program.
 
 
 # %% id=00-challenge starter
@@ -532,6 +533,9 @@ async def everything(trips, job):
 # %% id=00-challenge explanation
 # Start everything, do your own work, and wait as late as you can. That really is all there is to it. The other chapters are about doing it well.
 
+# %% id=00-challenge-check
+check("00-challenge", everything)
+
 # %% id=challenge-picture
 with agt.using("sim"), agt.record() as mine:
     trips = [agt.h2d(agt.pin(x[:n])).to_host() for n in (1_000_000, 800_000, 600_000)]
@@ -543,9 +547,6 @@ mine.plot(
     lesson="Where does Python do nothing? And where does the device?",
 )
 
-# %% id=00-challenge-check
-check("00-challenge", everything)
-
 # %% id=score
 score(built, share, meanwhile, forgotten, riddle, gain)
 
@@ -555,7 +556,7 @@ progress("00")
 # %% [markdown] id=key-points
 # ## Key points
 #
-# - The **host** runs Python, and the **device** is a second computer. The way there and back often takes longest.
+# - The **host** runs Python, and the **device** is a second computer. Getting there and back often takes longer than the work itself.
 # - You write a **kernel** for one element, and the device runs it in one **thread** for each element.
 # - An **operation** is a recipe. Nothing happens when you build one. It runs when you `sync`, `await` or `spawn` it.
 # - `sync` blocks all of Python. `await` pauses only the code that says it. A **task** starts when the code that spawned it pauses, and then a job that fits into the wait costs no time.
@@ -566,11 +567,11 @@ progress("00")
 #
 # These are four books, and you can stop after each:
 #
-# - *One GPU, driven from Python* (00 to 07): from one kernel to a small neural network whose batches share the GPU. [00](00_start_here.ipynb) [01](01_sync_kernels.ipynb) [02](02_streams_and_events.ipynb) [02b](02b_copies_and_chunks.ipynb) [03](03_lazy_operations.ipynb) [04](04_combinators.ipynb) [04b](04b_sharing_and_owning.ipynb) [05](05_scheduling.ipynb) [06](06_await.ipynb) [07](07_async_mlp.ipynb)
+# - *One GPU, driven from Python* (00 to 07): from one kernel to a small neural network whose batches share the GPU. [01](01_sync_kernels.ipynb) kernels, [02](02_streams_and_events.ipynb) streams, [02b](02b_copies_and_chunks.ipynb) copies, [03](03_lazy_operations.ipynb) operations, [04](04_combinators.ipynb) chains, [04b](04b_sharing_and_owning.ipynb) sharing, [05](05_scheduling.ipynb) scheduling, [06](06_await.ipynb) `await`, [07](07_async_mlp.ipynb) the network.
 # - *Where the time goes* (08 to 10): find out why a program is slow, and write the whole machine yourself, in a page of Python. [08](08_profiling.ipynb) [09](09_cuda_graphs.ipynb) [10](10_build_it_yourself.ipynb)
 # - *The GPU decides* (11 to 14): kernels that make their own decisions, and that can even call Python. [11](11_the_gpu_decides.ipynb) [12](12_async_inside_a_kernel.ipynb) [13](13_hostcalls.ipynb) [13b](13b_await_the_host.ipynb) [14](14_gallery.ipynb)
 # - *More than one GPU* (15 to 16): split the work, and survive the loss of a machine. [15](15_several_gpus.ipynb) [16](16_several_machines.ipynb)
 #
-# **In a hurry?** The shortest way to the network is 01, 02, 03, 04, 06 and 07. `solutions/` has every chapter with its exercises solved, and the [glossary](../docs/glossary.md) lists the names used elsewhere.
+# **In a hurry?** The shortest way to the network is 01, 02, 03, 04, 06 and 07. The [glossary](../docs/glossary.md) lists the names used elsewhere.
 #
 # **Next:** a thousand threads run the very same line of code. So how does each of them know which element is its own? [01_sync_kernels](01_sync_kernels.ipynb) begins with twelve.

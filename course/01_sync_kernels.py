@@ -12,7 +12,7 @@
 # | | |
 # |---|---|
 # | Time | 60 minutes, with a good place for a break; and 25 for the encore |
-# | You need | [00_start_here](00_start_here.ipynb), and NumPy. No C: three lines below have all of it |
+# | You need | [00_start_here](00_start_here.ipynb), and NumPy. No C: three lines below are enough to begin with |
 
 # %% id=setup
 import matplotlib.pyplot as plt
@@ -278,7 +278,7 @@ check("01-relu", my_relu)
 # %% [markdown] id=paint-text
 # ### A picture of your own
 #
-# Now for something to look at: 256 rows of 256 pixels, with a thread for each. C drops the remainder when it divides whole numbers, so `i / 256` is a pixel's row, and `i % 256` is its column. As in Python, `^` compares the bits of two numbers.
+# Now for something to look at: 256 rows of 256 pixels, with a thread for each. C drops the remainder when it divides whole numbers, so `i / 256` is a pixel's row, and `i % 256` is its column. As in Python, `^` keeps the bits in which two numbers differ.
 
 # %% id=paint
 paint = agt.Kernel(r"""
@@ -407,7 +407,7 @@ print("a[2, 1] is", a[2, 1], "and flat[2 * 4 + 1] is", flat[2 * 4 + 1])
 assert all(a[i, j] == flat[i * 4 + j] for i in range(3) for j in range(4))
 
 # %% [markdown] id=row-major-read
-# So `a[row, col]` becomes `a[row * n + col]`, where `n` is the length of a *row*, which is the number of columns. But C accepts `a[row, col]` without a word of complaint, and reads `a[col]`.
+# So `a[row, col]` becomes `a[row * n + col]`, where `n` is the length of a *row*, which is the number of columns. But C takes `a[row, col]` too, at best with a warning, and reads `a[col]`.
 
 # %% [markdown] id=exercise-matvec
 # ### Exercise: matrix times vector
@@ -525,7 +525,7 @@ h200.plot(
 )
 
 # %% [markdown] id=steps-on-a-gpu-read
-# It's worse: the device was idle for longer than it worked. And look at the end: `relu`, that hairline, was over 7 µs before Python even began to wait for it.
+# It's the same story: the device was idle for longer than it worked. And look at the end: when Python began to wait for `relu`, that hairline, `relu` had been finished for 7 µs.
 
 # %% id=steps-check tags=asserts
 on_gpu = h200.metrics()
@@ -651,13 +651,13 @@ def forward(a, x):
 check("01-one-wait", forward)
 
 # %% [markdown] id=one-wait-read
-# What did that buy us? (`solved` fetches the course's own answer without showing it, so the next cell works even if yours isn't ready.)
+# What did that buy us? (`solved` fetches the course's own answer without showing it.)
 
 # %% id=predict-together
 buys = Prediction(
     f"With five waits it took {m_stepwise.makespan:.0f} µs, of which {m_stepwise.host['call']:.0f} were "
     "calls. How many µs does it take with the same calls and one wait?",
-    within=0.12,
+    within=0.1,
 )
 buys
 
@@ -685,7 +685,9 @@ buys.reveal(
 )
 
 # %% [markdown] id=one-wait-why
-# No kernel got faster, and no call either: on the simulated device, they still take 76 µs. But now Python makes most of them *while the device is busy* with the work before, so they hide behind it. That answers our second question: in the meantime, Python had better make the next call. **A call doesn't lengthen the run as long as the device still has work to do.** To be quicker still, you'd have to make fewer calls.
+# No kernel got faster, and no call either: on the simulated device, they still take 76 µs. But now Python makes most of them *while the device is busy* with the work before. And `relu` needn't ask whether the product is ready: it's behind it in the queue, and a stream finishes one thing before the next.
+#
+# That answers our second question: in the meantime, Python can make the next call, or do a job of its own. **A call costs you time only when the device has nothing else to do.** To be quicker still, you'd have to make fewer calls.
 
 # %% id=one-wait-claims tags=asserts
 assert len([span for span in together if span.kind == "wait"]) == 1
@@ -696,9 +698,9 @@ if device.simulated:
     assert together.metrics().device_idle < stepwise.metrics().device_idle
 
 # %% [markdown] id=challenge
-# ## Challenge: three steps, one kernel
+# ## Challenge: nowhere to hide
 #
-# `layer` computes a layer of a neural network, `np.maximum(a @ x + b, 0)`, with three kernels. This time the matrix has only 64 rows and columns. The device is done with that in no time, so the calls have nothing to hide behind, and each one counts. Return an operation, as in `forward`. As it stands, it takes 114 µs: get below 80. The course's own answer takes 70 µs.
+# `layer` computes a layer of a neural network, `np.maximum(a @ x + b, 0)`, with three kernels. This time the matrix has only 64 rows and columns. The device is done with that in no time, so nearly all of the time goes into calls, and each one counts. Return an operation, as in `forward`. As it stands, it takes 114 µs: get below 80. The course's own answer takes 70 µs.
 
 # %% id=01-challenge starter
 add = agt.Kernel(r"""
@@ -766,10 +768,8 @@ progress("01")
 # - All blocks have the same size, so there are often more threads than elements. Without its **bounds check**, a kernel can give right results for months and still be wrong.
 # - A matrix is stored row after row, so with `n` columns `a[row, col]` is `a[row * n + col]`.
 # - A launch only puts work into a queue and returns. If Python waits, it's because of `sync`.
-# - If you wait after each step, host and device take turns being idle. You don't have to, because a stream keeps its work in order anyway.
+# - If you wait after each step, host and device take turns being idle. No need: a stream keeps its work in order anyway.
 # - Where kernels are short, the calls are what takes the time, so it pays to make fewer of them.
-#
-# Know these under other names? Look in the [glossary](../docs/glossary.md). Something seems wrong? Look among the [misconceptions](../docs/misconceptions.md).
 #
 # **Next:** in [02_streams_and_events](02_streams_and_events.ipynb), one queue becomes two, and for the first time two kernels can get into each other's way.
 

@@ -5,12 +5,12 @@
 #
 # A fractal, a page of text, a network that learns to read digits, the attention of a language model, and a file of pictures. They seem to have nothing in common. And yet, if you want to know how long any of them takes, you end up asking the same question: **who waits for whom?**
 #
-# After this page you can say how long a kernel takes whose threads have unequal work, let a warp agree on who writes where, watch a network while a single launch trains it, and stop it, correct an answer instead of waiting for it, and let a kernel read its own database while it computes.
+# After this page you can say how long a kernel takes whose threads have unequal work, let a warp agree on who writes where, watch and stop a network while a single launch trains it, correct an answer instead of waiting for it, and let a kernel read its database while it computes.
 #
 # | | |
 # |---|---|
 # | Time | 60 minutes, and 55 for the encores |
-# | You need | [09_cuda_graphs](09_cuda_graphs.ipynb) and [11_the_gpu_decides](11_the_gpu_decides.ipynb); for rooms 3 and 5 [13b_await_the_host](13b_await_the_host.ipynb). You do not need a GPU |
+# | You need | [09_cuda_graphs](09_cuda_graphs.ipynb) and [11_the_gpu_decides](11_the_gpu_decides.ipynb), and, for rooms 3 and 5, [13b_await_the_host](13b_await_the_host.ipynb). You don't need a GPU |
 # | Device | the first cell of code says which one is in use |
 
 # %% id=setup
@@ -30,7 +30,7 @@ stream = agt.create_stream()
 device
 
 # %% [markdown] id=welcome
-# Each room of this gallery has a question at the door, a picture on the wall, and one idea behind it. Run the next two cells, and then begin where you like.
+# Each room of this gallery has a question at the door, a picture on the wall, and one idea behind it. Run the next cell, and then begin where you like: no room needs another.
 #
 # | room | question | idea |
 # |---|---|---|
@@ -40,10 +40,10 @@ device
 # | 4 | What does a word look at? | correct an answer instead of waiting for it |
 # | 5 | Which picture looks like this one? | read the next piece while you compare this one |
 #
-# Behind the key points there are encores: two galaxies with the challenge, darts, and a walk through a city.
+# Behind the key points there are three encores: two galaxies (with a challenge), darts, and a walk through a city.
 
 # %% [markdown] id=recorded-text
-# On a real GPU, Python's first calls after a pause are several times slower. So this helper runs everything twice, and records the second run.
+# On a real GPU, Python's first calls after a pause are several times slower. So the helper below runs everything twice, and records the second run. The digits are for rooms 3 and 5.
 
 
 # %% id=recorded
@@ -55,6 +55,9 @@ def recorded(run, *args):
             result = run(*args)
     return result, trace
 
+
+digits = agt.data.load_digits()
+ink = (16 * digits.batches).astype(np.uint8).ravel()  # 256 pictures of 8 x 8
 
 # %% [markdown] id=mandelbrot-door
 # ## Room 1: The price of a pixel
@@ -90,10 +93,9 @@ bands = [
     )
     for k in range(BANDS)
 ]
-graph = agt.overlap(*bands).named("six bands").graph_on(stream)
 
 # %% id=mandelbrot-picture
-graph.launch().sync_on(stream)
+agt.overlap(*bands).sync()
 rounds = np.vstack([agt.d2h(out.borrow()).sync() for out in outs])
 black = [int((part == MOST).sum()) for part in np.split(rounds, BANDS)]
 
@@ -129,7 +131,7 @@ assert min(black[1:-1]) > 400
 assert max(black) > 1700
 
 # %% [markdown] id=mandelbrot-question
-# The white lines cut the picture into six bands of 4,608 pixels each. Every band is a kernel of its own, and a graph launches all six at once. Together they have 864 blocks of 32 threads. An H200 has places for 4,224 such blocks, so nobody waits for one.
+# The white lines cut the picture into six bands of 4,608 pixels each. Every band is a kernel of its own, and now a graph launches all six at once. Together they have 864 blocks of 32 threads. An H200 has places for 4,224 such blocks, so nobody waits for one.
 
 # %% id=predict-bands
 six = Prediction(
@@ -144,20 +146,21 @@ six
 six.commit(...)
 
 # %% id=mandelbrot-timeline
-_, trace = recorded(graph.launch().sync_on, stream)
-took = sorted(span.duration for span in trace.find("mandelbrot"))
+named = [band.named(f"{n:,} black") for band, n in zip(bands, black)]
+_, at_once = recorded(agt.overlap(*named).graph_on(stream).launch().sync_on, stream)
+durations = sorted(span.duration for span in at_once.find("mandelbrot"))
 
-trace.plot(
+at_once.plot(
     title="Six bands at once",
     lanes=("streams",),
-    lesson="The first band is soon done. The other five take equally long, though the blackest has 1,768 "
-    "black pixels and another has one.",
+    lesson="The band without a black pixel is soon done. The other five take equally long, whether they have "
+    "1,768 or a single one.",
 )
 
 # %% id=reveal-bands
-alike = took[-1] < 1.5 * took[1]
+alike = durations[-1] < 1.5 * durations[1]
 six.reveal(
-    "one" if alike and took[0] < 0.7 * took[1] else "same" if alike else "black",
+    "one" if alike and durations[0] < 0.7 * durations[1] else "same" if alike else "black",
     "A kernel ends with its slowest thread. One pixel that is never done costs as much as 1,768 of them, as "
     "long as the SMs are far from busy. The first band has none.",
 )
@@ -171,24 +174,29 @@ assert bars[0] < 0.5 * bars[1]
 assert bars[-1] < 1.1 * bars[1]
 
 # %% [markdown] id=mandelbrot-how
-# The same happens inside a warp, where it's called **divergence**. As a rule, its 32 threads go through the loop together, so those that are done wait for the slowest. Neighbours need similar numbers of rounds, so it pays to put neighbours together. That's why a warp has 8 x 4 pixels here. What part of the rounds do its lanes sit out, and what would it be in rows of 32 x 1?
+# The same happens inside a warp, where it's called **divergence**. As a rule, its 32 threads go through the loop together, so those that are done wait for the slowest. Neighbours need similar numbers of rounds, so it pays to put neighbours together. That's why a warp has 8 x 4 pixels here. And if it had a row of 32?
 
 
 # %% id=mandelbrot-warps
-def idle(width, height):
-    """The share of its rounds in which a lane only waits, if warps have this shape."""
-    warps = rounds.reshape(HEIGHT // height, height, WIDTH // width, width).swapaxes(1, 2)
-    longest = warps.max(axis=(2, 3))
-    return 1 - rounds.sum() / (longest.sum() * width * height)
-
-
-print(f"8 x 4: {idle(8, 4):.0%}, and 32 x 1: {idle(32, 1):.0%}")
+idle = []
+fig, shown = plt.subplots(1, 2, figsize=(9.6, 3.9))
+for axes, (wide, high) in zip(shown, [(8, 4), (32, 1)]):
+    warps = rounds.reshape(HEIGHT // high, high, WIDTH // wide, wide)
+    longest = warps.max(axis=(1, 3))
+    waits = longest - warps.mean(axis=(1, 3))
+    idle.append(waits.sum() / longest.sum())
+    axes.imshow(waits, cmap="Reds", vmin=0, vmax=MOST, extent=(0, WIDTH, HEIGHT, 0))
+    axes.set_title(f"{wide} x {high}: lanes wait for {idle[-1]:.0%} of the rounds")
+    axes.axis("off")
+plt.show()
+print("The redder a warp is, the more rounds its lanes wait. Both pictures have a red edge around")
+print("the set, and with rows of 32 that is far wider.")
 
 # %% id=mandelbrot-warps-check tags=asserts
-assert (round(100 * idle(8, 4)), round(100 * idle(32, 1))) == (24, 38)
+assert [round(100 * share) for share in idle] == [24, 38]
 
 # %% [markdown] id=grep-door
-# ## Room 2: A page from far away
+# ## Room 2: A show of hands
 #
 # *Where in a text is the letter e?*
 #
@@ -233,7 +241,7 @@ watched(CROWD)
 # | `__shfl_sync(mask, x, lane)` | the `x` of that lane |
 # | `(1u << lane) - 1` | a bit for each lane below `lane` |
 #
-# (The `mask` for all 32 lanes is `0xffffffffu`.) So one lane can ask the counter for as many places as its warp needs, and then they share them out. (A compiler may do that for you, where it notices.)
+# (The `mask` for all 32 lanes is `0xffffffffu`.) So one lane can ask the counter for as many places as its warp needs, and then they share them out. (Some compilers do that for you. But a vote is good for more than counting.)
 
 # %% id=grep-crowd-check tags=asserts
 assert "10 threads write count" in watched(CROWD).step(1)
@@ -281,7 +289,7 @@ extern "C" __global__ void grep(
 # How many votes are there below my lane? `(1u << lane) - 1` has a bit for each lane below. So my slot is `slot + __popc(votes & ((1u << lane) - 1))`.
 
 # %% id=14-grep explanation
-# Up to 32 atomics have become one, and no warp had to wait for another. The trick is called *warp-aggregated atomics*. Compilers apply it by themselves where they can see it, and they can't always see it.
+# Up to 32 atomics have become one. The trick is called *warp-aggregated atomics*. Compilers apply it by themselves where they can see it, and they can't always see it.
 
 # %% id=14-grep-check
 check("14-grep", GREP)
@@ -296,66 +304,109 @@ watched(GREP)
 assert "3 threads write count" in watched(solved("14-grep")).step(1)
 
 # %% [markdown] id=grep-words-text
-# Now for the whole file. Your kernel looks for every *e* (or ours does, as long as yours isn't accepted), and we step back.
+# Now for the whole file. Your kernel looks for every *e* and every *z* (or ours does, as long as yours isn't accepted), and we count how many a warp has.
 
 # %% id=grep-picture
 text = agt.pin(np.frombuffer(inspect.getsource(agt.errors).encode(), np.uint8))
 grep = agt.Kernel(solved("14-grep", GREP))
-op = agt.zip(agt.h2d(text), agt.zeros(text.size, np.int32), agt.zeros(1, np.int32)).and_then(
-    lambda given: grep(
-        text.size, given[0], ord("e"), *given[1:], grid=-(-text.size // 256), block=256
+
+
+def places_of(letter):
+    """Where the kernel finds a letter in the text."""
+    given = agt.zip(agt.h2d(text), agt.zeros(text.size, np.int32), agt.zeros(1, np.int32))
+    found = given.and_then(
+        lambda given: grep(
+            text.size, given[0], ord(letter), *given[1:], grid=-(-text.size // 256), block=256
+        )
     )
-)
-places, count = op.and_then(lambda given: agt.zip(*map(agt.d2h, given[1:]))).sync_on(stream)
-found = np.sort(places[: count[0]])
+    places, count = found.and_then(lambda found: agt.zip(*map(agt.d2h, found[1:]))).sync_on(stream)
+    return np.sort(places[: count[0]])
 
-# Where each character is on the picture: lines of text from top to bottom, in three columns.
-line = np.cumsum(text == 10) - (text == 10)
-begins = np.append(0, np.flatnonzero(text == 10) + 1)
-tall = line.max() // 3 + 1
-row, column = line % tall, np.arange(text.size) - begins[line] + line // tall * 120
 
-page = np.zeros((tall, 360), int)
-page[row, column] = text > 32
-page[row[found], column[found]] = 2
-plt.figure(figsize=(9.6, 5.4))
-plt.imshow(
-    page, cmap=plt.matplotlib.colors.ListedColormap(["white", "0.85", "tab:red"]), aspect="auto"
-)
-plt.axis("off")
+in_warps = {letter: np.bincount(places_of(letter) // 32) for letter in "ez"}
+fig, shown = plt.subplots(1, 2, figsize=(9.6, 2.8), sharex=True)
+for axes, (letter, matches) in zip(shown, in_warps.items()):
+    warps, most = np.count_nonzero(matches), in_warps["e"].max()
+    axes.bar(range(1, most + 1), np.bincount(matches, minlength=most + 1)[1:])
+    axes.set_title(f"{letter}: {matches.sum()} matches, in {warps} warps")
+    axes.set(xlabel="matches in a warp", ylabel="warps")
+    axes.yaxis.get_major_locator().set_params(integer=True)
 plt.show()
-print("Three grey columns of code, seen from afar, with red dots all over.")
-for letter in "ez":
-    stands = np.flatnonzero(text == ord(letter))
-    print(f"{letter!r} occurs {len(stands):4} times, in {len(set(stands // 32)):3} warps")
+print("An e seldom comes alone: most warps that have one have two, three or four. A z always does.")
 
 # %% id=grep-check tags=asserts
-e_places = np.flatnonzero(text == ord("e"))
-assert found.tolist() == e_places.tolist()
-assert len(set(e_places // 32)) < len(e_places) / 2
-z_places = np.flatnonzero(text == ord("z"))
-assert len(set(z_places // 32)) > 0.8 * len(z_places)
+for letter, matches in in_warps.items():
+    stands = np.flatnonzero(text == ord(letter))
+    assert places_of(letter).tolist() == stands.tolist()
+    assert np.count_nonzero(matches) == len(set(stands // 32))
+per_warp = np.bincount(in_warps["e"])
+assert per_warp[2:5].sum() > 0.5 * per_warp[1:].sum()
+assert np.count_nonzero(in_warps["e"]) < in_warps["e"].sum() / 2
+assert in_warps["z"].max() == 1
 
 # %% [markdown] id=grep-read
-# Where there is one *e* in a warp, there are often more, so the vote saves more than half of the atomics. A rare letter such as *z* is mostly alone, and the vote saves next to nothing. (And a text as short as this isn't worth a trip to the GPU.)
+# In a warp with four matches, one atomic does the work of four. So the vote saves more than half of the atomics for *e*, and none at all for *z*.
 
 # %% [markdown] id=training-door
 # ## Room 3: A kernel that reports
 #
 # *Can you watch a launch learn, and tell it to stop?*
 #
-# Training is a loop, and after chapter 11 you'd want that loop inside a kernel. But then who watches it? Somebody should stop it all when the network only learns its examples by heart. After the launch it's too late.
+# Training is a loop, and after chapter 11 you'd want that loop inside a kernel. But then who watches it, and stops it when the network only learns its examples by heart? After the launch it's too late.
 #
-# Here a network of a single layer learns to read the digits of chapter 7, in one block. There are 64 pixels and ten digits, so 640 pairs, and each pair has a weight and a thread. It learns from 192 pictures, and 64 are set aside. A step has three phases, which are numbered in the kernel: every digit scores every picture, the scores become shares, and each thread corrects its weight.
-#
-# Every few steps, thread 0 sends Python the loss of both in an `Ask` from [chapter 13b](13b_await_the_host.ipynb), and trains on. It picks up the answer when the next report is due. If Python said 1, the threads vote, and all stop together.
+# Here a network of a single layer learns to read the digits of chapter 7, in one block. There's a weight for each of 64 pixels and each of ten digits, so 640, and a thread for each weight. It learns from 192 pictures, and 64 are set aside. The arithmetic is folded away: `learn_a_step` scores every picture, works out how wrong the scores are, and corrects all weights.
 
-# %% id=training-kernel
-learn = agt.Kernel(r"""
+# %% id=training-step tags=helpers
+LEARN_A_STEP = r"""
 #include "hostcall_async.cuh"
 #define SEEN 192                                                    // pictures to learn from
 #define ALL 256                                                     // and those set aside
 #define ROW 68                                                      // 64, and 4 against bank conflicts
+
+__device__ void unpack(const unsigned char* pictures, unsigned char* ink)
+{
+    for (int k = threadIdx.x; k < ALL * 64; k += 640) ink[k / 64 * ROW + k % 64] = pictures[k];
+}
+
+__device__ void learn_a_step(const int* labels, const unsigned char* ink, float* w, float* share, float* loss)
+{
+    int i = threadIdx.x;
+    __syncthreads();
+    for (int k = i; k < 10 * ALL; k += 640) {                       // what each digit says to each picture
+        float score = 0.0f;
+        for (int p = 0; p < 64; p++) score += w[k / ALL * 64 + p] * ink[k % ALL * ROW + p];
+        share[k] = expf(score);                                     // these scores are small, so it's safe
+    }
+    __syncthreads();
+    if (i < ALL) {                                                  // a thread for each picture, softmax
+        float sum = 0.0f;
+        for (int d = 0; d < 10; d++) sum += share[d * ALL + i];
+        for (int d = 0; d < 10; d++) share[d * ALL + i] /= sum;
+        float* right = &share[labels[i] * ALL + i];
+        loss[i] = -logf(*right);
+        *right -= 1.0f;
+    }
+    __syncthreads();
+    float slope = 0.0f;                                             // a thread for each weight
+    for (int k = 0; k < SEEN; k++) slope += share[i / 64 * ALL + k] * ink[k * ROW + i % 64];
+    w[i] -= 0.02f * slope / SEEN;
+}
+
+__device__ unsigned int mean(const float* loss, int first, int end)
+{
+    float sum = 0.0f;
+    for (int k = first; k < end; k++) sum += loss[k] / (end - first);
+    return __float_as_uint(sum);                                    // its bits, for the packet
+}
+"""
+
+# %% [markdown] id=training-kernel-text
+# What's left is the talk. Every few steps, thread 0 sends Python both losses in an `Ask` from [chapter 13b](13b_await_the_host.ipynb), and the block trains on. Thread 0 picks up the answer when the next report is due. If Python said 1, the threads vote, and all stop together.
+
+# %% id=training-kernel
+learn = agt.Kernel(
+    LEARN_A_STEP
+    + r"""
 extern "C" __global__ void learn(
     unsigned long long* mail, unsigned long long* stack, const unsigned char* pictures,
     const int* labels, int most, int every, float* weights, int* steps)
@@ -364,91 +415,75 @@ extern "C" __global__ void learn(
     __shared__ unsigned char ink[ALL * ROW];
     Hostcalls host = hostcalls(mail, stack);
     Ask report = ask(host, 16, 0, 0, 0);
-    int i = threadIdx.x, step = 0;
+    int step = 0;
     bool stop = false;
-    for (int k = i; k < ALL * 64; k += 640) ink[k / 64 * ROW + k % 64] = pictures[k];
-    w[i] = 0.0f;
-    __syncthreads();
+    unpack(pictures, ink);
+    w[threadIdx.x] = 0.0f;
     for (; step < most; step++) {
-        for (int k = i; k < 10 * ALL; k += 640) {                   // 1: what each digit says to each picture
-            float score = 0.0f;
-            for (int p = 0; p < 64; p++) score += w[k / ALL * 64 + p] * ink[k % ALL * ROW + p];
-            share[k] = expf(score);                                 // these scores are small, so it's safe
-        }
-        __syncthreads();
-        if (i < ALL) {                                              // 2: a thread for each picture, softmax
-            float sum = 0.0f;
-            for (int d = 0; d < 10; d++) sum += share[d * ALL + i];
-            for (int d = 0; d < 10; d++) share[d * ALL + i] /= sum;
-            float* right = &share[labels[i] * ALL + i];
-            loss[i] = -logf(*right);
-            *right -= 1.0f;
-        }
-        __syncthreads();
-        float slope = 0.0f;                                         // 3: a thread for each weight
-        for (int k = 0; k < SEEN; k++) slope += share[i / 64 * ALL + k] * ink[k * ROW + i % 64];
-        w[i] -= 0.02f * slope / SEEN;
-        if (i == 0 && step % every == 0) {
-            if (report.step > 0) {                                  // sent before: what did Python say?
+        learn_a_step(labels, ink, w, share, loss);
+        if (threadIdx.x == 0 && step % every == 0) {
+            if (report.step > 0) {                   // there was one before: what did Python say?
                 block_on(report);
                 stop = report.error != 0 || report.answer == 1;
             }
-            float seen = 0.0f, aside = 0.0f;
-            for (int k = 0; k < SEEN; k++) seen += loss[k] / SEEN;
-            for (int k = SEEN; k < ALL; k++) aside += loss[k] / (ALL - SEEN);
-            report = ask(host, 16, step, __float_as_uint(seen), __float_as_uint(aside));
-            report.poll();                                          // sent; the answer can wait
+            report = ask(host, 16, step, mean(loss, 0, SEEN), mean(loss, SEEN, ALL));
+            report.poll();                           // sent; the answer can wait
         }
-        if (__syncthreads_or(stop)) break;                          // the vote
+        if (__syncthreads_or(stop)) break;           // the vote
     }
-    if (i == 0) report.drop();                                      // nobody wants that answer any more
-    weights[i] = w[i];
-    if (i == 0) *steps = step;
+    if (threadIdx.x == 0) {
+        block_on(report);                            // nobody leaves Python in the middle of a report
+        *steps = step;
+    }
+    weights[threadIdx.x] = w[threadIdx.x];
 }
-""")
-digits = agt.data.load_digits()
-ink = (16 * digits.batches).astype(np.uint8).ravel()
+""",
+    "learn",
+)
 pictures, labels = (
     agt.h2d(agt.pin(part)).sync().share() for part in (ink, digits.labels.astype(np.int32).ravel())
 )
 
 
-async def trained(every, most=1000):
+# %% id=training-run
+async def trained(every, most=1000, watch=False):
     """What Python heard, the weights, the number of steps, and the trace."""
     heard = []
 
     def listen(call):
         seen, aside = np.array([call.b, call.c], np.uint32).view(np.float32)
+        enough = watch and len(heard) > 0 and aside > 0.99 * heard[-1][2]  # it hardly falls
         heard.append((call.a, seen, aside))
         agt.work(60, "draw")  # as long as a proper picture would take
-        print("▁▂▃▄▅▆▇█"[min(7, int(3.5 * aside))], end="")
-        stop = most == 1000 and len(heard) > 1 and aside > 0.99 * heard[-2][2]  # it hardly falls
-        return int(stop)
+        if watch:
+            print(f"{aside:.3f}", end=" ", flush=True)
+        return int(enough)
 
     weights, steps = agt.pin(np.zeros(640, np.float32)), agt.pin(np.zeros(1, np.int32))
     async with agt.hostcalls({16: listen}) as office:
         with agt.record() as trace:
             args = (pictures, labels, most, every, agt.mapped(weights), agt.mapped(steps))
             await office.run(learn(*office.arrays, *args, grid=1, block=640))
-    print()
     return heard, weights.reshape(10, 8, 8), int(steps[0]), trace
 
 
 # %% [markdown] id=training-live
-# Each mark below is printed while the kernel runs: the loss of the pictures set aside.
+# Each number below is printed while the kernel runs. It's the loss of the pictures set aside, and as soon as it falls by less than 1%, Python says stop.
 
 # %% id=training-picture
 await trained(10, most=20)  # warm-up
-heard, weights, steps, reporting = await trained(10)
-print(f"Stopped after {steps} of 1,000 steps.")
+heard, weights, steps, _ = await trained(10, watch=True)
+said_stop = heard[-2][0]
+print(f"Python said stop at step {said_stop}, and the kernel stopped at step {steps}.")
 
 figure, shown = plt.subplot_mosaic(
     [["c", *"01234"], ["c", *"56789"]], figsize=(11, 4), width_ratios=[5, *[1] * 5]
 )
-at, seen, aside = np.array(heard).T
+reported, of_seen, of_aside = np.array(heard).T
 plt.sca(shown["c"])
-plt.semilogy(at, seen, "o-", label="192 to learn from")
-plt.semilogy(at, aside, "s--", label="64 set aside")
+plt.semilogy(reported, of_seen, "o-", label="192 to learn from")
+plt.semilogy(reported, of_aside, "s--", label="64 set aside")
+plt.axvline(said_stop, color="k", linewidth=0.8, label="Python says stop")
 plt.legend()
 shown["c"].set(xlabel="step", ylabel="loss", title="what Python heard")
 for d in range(10):
@@ -470,18 +505,24 @@ assert heard[-2][2] > 0.99 * heard[-3][2]
 assert [step for step, *_ in heard] == list(range(0, steps + 1, 10))[: len(heard)]
 
 # %% [markdown] id=training-question
-# The kernel stopped one report *after* Python had said so, which is the price of not waiting. Does it cost anything else? Here is how long a step takes with a single report, at the start:
+# The kernel stopped one report *after* Python had said so, which is the price of not waiting. Does it cost anything else? Here's how long a step takes with a single report, at the start:
+
 
 # %% id=training-quiet
-_, _, done, quiet = await trained(1000, most=40)
-alone = quiet.device_spans[-1].duration / done
+async def a_step(every):
+    """How many µs a step takes, on average of forty, and the trace."""
+    _, _, done, trace = await trained(every, most=40)
+    return trace.device_spans[-1].duration / done, trace
+
+
+alone, _ = await a_step(1000)
 print(f"{alone:.1f} µs a step")
 
 # %% id=predict-reports
 longer = Prediction(
-    "Python is busy for 60 µs with each mark. With a report every *two* steps, how many µs does a step take "
-    "on average? (Type a number.)",
-    within=0.25,
+    "Python is busy for 60 µs with each report. With a report every *two* steps, how many µs does a step "
+    "take on average? (Type a number.)",
+    within=0.3,
 )
 longer
 
@@ -489,25 +530,27 @@ longer
 longer.commit(...)
 
 # %% id=run-reports
-_, _, done, seldom = await trained(10, most=40)
-with_reports = seldom.device_spans[-1].duration / done
-_, _, done, often = await trained(2, most=40)
-crowded = often.device_spans[-1].duration / done
+with_reports, seldom = await a_step(10)
+crowded, often = await a_step(2)
 
 agt.compare_timelines(
     [seldom, often],
     ["forty steps, a report every ten", "forty steps, a report every two"],
     lanes=("host", "streams"),
-    lesson="Above, Python draws now and then while the bar goes on. Below, Python draws all the time, and "
-    "the bar is longer because the block waits for it.",
+    lesson="Above, Python draws now and then, and the bar takes no notice. Below, the next report is due "
+    "before Python is done with the last, so the block waits, and the bar is far longer.",
 )
 
 # %% id=reveal-reports
-waits = "Python isn't done when the next report is due, so the block stands there and waits for it."
+why = (
+    f"In the time of two steps, {2 * alone:.0f} µs, Python isn't done, so the block waits for it. "
+)
+if 2 * alone > 60:
+    why = f"Two steps take {2 * alone:.0f} µs, and that's enough for Python. "
 longer.reveal(
     round(crowded, 1),
-    f"Two steps take {2 * alone:.0f} µs. {waits if 2 * alone < 60 else 'That is enough for Python.'} With a "
-    f"report every ten steps, a step takes {with_reports:.1f} µs.",
+    f"{why}And there's more to a report than Python's 60 µs: the way there and back, and thread 0, which "
+    f"adds up 256 losses on its own. With a report every ten steps, a step takes {with_reports:.1f} µs.",
 )
 
 # %% id=reports-check tags=asserts
@@ -526,7 +569,7 @@ if device.simulated:
 #
 # In a language model, each word of a text looks at itself and at the words before it. How much it looks at each is its **attention**. A word asks with a vector $q$, the others offer a vector $k$ each, and where the two agree the product $q \cdot k$ is large. A *softmax* turns these products into shares that add up to one, and what the word takes home is a mix of the vectors $v$, in these shares.
 #
-# A **head** is one way of looking. We make four by hand.
+# A **head** is one way of looking. We make four by hand, in the folded cell.
 
 # %% id=attention-kernel
 attention = agt.Kernel(r"""
@@ -557,6 +600,8 @@ extern "C" __global__ void attention(
     }
 }
 """)
+
+# %% id=attention-text tags=helpers
 SENTENCE = (
     "this is the block that ran the warp that read the tile that lay in the house that jack built"
 )
@@ -617,14 +662,22 @@ def head_in_numpy(q, k):
 
 
 for qk, (share, mix) in zip(heads.values(), made):
-    right, wanted = head_in_numpy(*qk)
+    right, right_mix = head_in_numpy(*qk)
     assert np.allclose(share, right, atol=1e-5)
-    assert np.allclose(mix, wanted, atol=1e-4)
+    assert np.allclose(mix, right_mix, atol=1e-4)
 
 # %% [markdown] id=attention-question
-# Who waits for whom inside `attention`? The shares wait for the largest score and for the sum, and the mix waits for the shares. So each thread goes over its words again and again, and keeps a whole row of numbers in memory while it does. For a text of 100,000 words, each of those tables takes 40 GB.
+# Who waits for whom inside `attention`? The shares wait for the largest score and for the sum, and the mix waits for the shares. So each thread goes over its words again and again, and keeps a whole row of numbers in memory while it does. The rows of 100,000 words make a table of 40 GB, for each head.
 #
-# Does the mix have to wait? Suppose that you mix as you go, and measure every score by the largest one *so far*. Say the scores are 1, 3 and 2. The first is the largest so far, so it counts $e^{1-1}$. Then comes 3, and by that measure the first should have counted only $e^{1-3}$. What you've added up by then is too large, but all of it by the same factor. So correct it, and go on.
+# Does the mix have to wait? Suppose that you mix as you go, and measure every score by the largest one *so far*. Say the scores are 1, 3 and 2:
+#
+# | score | largest so far | it counts | what was added before |
+# |---|---|---|---|
+# | 1 | 1 | $e^{1-1}$ | |
+# | 3 | 3 | $e^{3-3}$ | counted $e^{1-1}$, and should have counted $e^{1-3}$ |
+# | 2 | 3 | $e^{2-3}$ | is right, once it's corrected |
+#
+# When the 3 comes, all that you've added up is too large, but all of it by the same factor. So correct it, and go on.
 
 # %% [markdown] id=exercise-mix
 # ### Exercise: correct it, and go on
@@ -716,12 +769,12 @@ extern "C" __global__ void flash(int words, const float* q, const float* k, cons
 check("14-mix", FLASH)
 
 # %% [markdown] id=mix-text
-# The table is gone. What else? Let the microscope count the bytes that the threads ask the memory for, for a text of 256 words.
+# The table is gone. What else? Let the microscope count the bytes that the threads ask the memory for, with a text of 256 words. A block of `flash` has 32 threads, and fetches each tile once for all of them.
 
 # %% id=predict-heads
 fewer = Prediction(
-    "How many times fewer bytes does `flash` ask for? Mind that its blocks have 32 threads. (Type a number.)",
-    within=0.3,
+    "How many times fewer bytes does `flash` ask for? (Type a number.)",
+    within=0.4,
 )
 fewer
 
@@ -731,22 +784,23 @@ fewer.commit(...)
 # %% id=attention-bytes
 flash = agt.Kernel(solved("14-mix", FLASH), "flash")
 long_text = rng.standard_normal((3, 256, 24)) / 4
-with agt.using("sim"), agt.microscope() as seen:
+with agt.using("sim"), agt.microscope() as scope:
     head(attention, *long_text, True)
     head(flash, *long_text, False)
 by_table, in_one_go = (
     kernel.launches[0].counts.load_bytes + kernel.launches[0].counts.store_bytes
-    for kernel in seen.kernels
+    for kernel in scope.kernels
     if kernel.name in ("attention", "flash")
 )
-_, trace = recorded(lambda: (head(attention, *long_text, True), head(flash, *long_text, False)))
-slow, fast = (trace.find(name)[-1].duration for name in ("attention", "flash"))
+_, both_ways = recorded(lambda: (head(attention, *long_text, True), head(flash, *long_text, False)))
+slow, fast = (both_ways.find(name)[-1].duration for name in ("attention", "flash"))
 
 # %% id=reveal-heads
 fewer.reveal(
     round(by_table / in_one_go),
-    f"It's {by_table:,} and {in_one_go:,} bytes. A block fetches each tile once for 32 threads, and nobody "
-    f"writes and reads a table. In time it's {slow:.0f} and {fast:.0f} µs.",
+    f"It's {by_table:,} and {in_one_go:,} bytes. The tiles save a factor of 32 or a little less. The rest is "
+    "what `attention` asks for besides the words: for `q` again with each `k`, for the share again with each "
+    f"number of `v`, and for its table. On the clock it's {slow:.0f} and {fast:.0f} µs.",
 )
 
 # %% id=attention-timeline-check tags=asserts
@@ -758,16 +812,16 @@ if device.simulated:
     assert 1 < slow / fast < 1.5
 
 # %% [markdown] id=attention-read
-# On the simulated device the time hardly shows it, because so short a text fits into the caches. With a long one, the table is what doesn't fit. The running correction is called *online softmax* (Milakov and Gimelshein, 2018). Together with tiles that stay on the chip it is the heart of **flash attention** (Dao and others, 2022). And where a row is long, several blocks can share it, and correct *each other's* answers at the end.
+# On the clock it hardly shows yet. A table for 256 words fits into the caches, and one for 100,000 doesn't. The running correction is called *online softmax* (Milakov and Gimelshein, 2018). Together with tiles that stay on the chip it is the heart of **flash attention** (Dao and others, 2022).
 
 # %% [markdown] id=search-door
 # ## Room 5: A file of pictures
 #
 # *Which picture looks like this one?*
 #
-# Room 3 learned to read. You can also do without learning: keep all the pictures that you know, and when a new one comes, look for those that are most like it. That's a **vector search**. A picture is a vector of 64 numbers here, and two are alike if their distance is small. Language models have documents looked up in the same way.
+# You can also read without learning: keep all the pictures that you know, and when a new one comes, look for those that are most like it. That's a **vector search**. A picture is a vector of 64 numbers here, and two are alike if their distance is small. Documents for a language model are found in the same way.
 #
-# Such a database is often far larger than the memory of a GPU, so it stays in a file, and is read piece by piece. Ours has the 192 pictures of room 3, and each of them again, moved by a pixel in eight directions. That makes nine pieces. Python reads one when a kernel asks for it.
+# Such a database is often far larger than the memory of a GPU, so it stays in a file, and is read piece by piece. Ours has 192 of our digits, and each of them again, moved by a pixel in eight directions. That makes nine pieces. Python reads one when a kernel asks for it.
 
 # %% id=search-file
 moves = [(y, x) for y in (0, 1, -1) for x in (0, 1, -1)]
@@ -776,7 +830,7 @@ pieces = np.array([np.roll(known, move, axis=(1, 2)).reshape(192, 64).T for move
 file = Path(tempfile.mkdtemp()) / "pictures"
 pieces.tofile(file)
 database = np.memmap(file, np.uint8, "r", shape=(9, 64 * 192))
-aside = ink.reshape(256, 64)[192:]
+unknown_digits = ink.reshape(256, 64)[192:]
 
 
 def read(k):
@@ -818,34 +872,13 @@ extern "C" __global__ void all_at_once(
     compare(bytes + k * SIZE * PIECE, asked, pictures, apart + k * PIECE * asked);
 }
 """
-IN_TURN = r"""
-extern "C" __global__ void search(
-    unsigned long long* mail, unsigned long long* stack, int pieces, int asked,
-    const unsigned char* pictures, int* apart)
-{
-    __shared__ char* bytes;
-    Hostcalls host = hostcalls(mail, stack);
-    for (int k = 0; k < pieces; k++) {
-        Ask mine = ask_keeping(host, 16, k, 0, 0);
-        if (threadIdx.x == 0) {
-            block_on(mine);
-            bytes = mine.error == 0 ? mine.bytes() : 0;
-        }
-        __syncthreads();                             // the piece is there
-        if (bytes == 0) return;
-        compare(bytes, asked, pictures, apart + k * PIECE * asked);
-        __syncthreads();                             // everybody has read it
-        if (threadIdx.x == 0) mine.end();
-    }
-}
-"""
 
 # %% [markdown] id=exercise-search
 # ### Exercise: read while you compare
 #
-# In `IN_TURN`, who waits for whom? While Python reads, all threads wait, and while they compare, Python waits. Have it read the next piece meanwhile.
+# Who waits for whom in `search`? While Python reads, all threads wait, and while they compare, Python waits. Have it read the next piece meanwhile. There are four packets, so a second question can be under way, and `compare` is there already.
 #
-# For 16 pictures it takes 869 µs in the check, with all calls. Get below 800. (Ours takes 743 µs.) There are four packets, and `compare` is there already.
+# For 16 pictures it takes 869 µs by the check's clock. Get below 800. (Ours takes 743 µs.)
 
 # %% id=14-search starter
 SEARCH = r"""
@@ -912,14 +945,40 @@ extern "C" __global__ void search(
 check("14-search", SEARCH)
 
 # %% [markdown] id=search-run-text
-# Now the first 16 pictures that were set aside. What's nearest to each?
+# Now 16 digits that aren't in the file. What's nearest to each? (`IN_TURN`, folded away, is the kernel as it stood in the exercise.)
+
+# %% id=search-in-turn tags=helpers
+IN_TURN = r"""
+extern "C" __global__ void search(
+    unsigned long long* mail, unsigned long long* stack, int pieces, int asked,
+    const unsigned char* pictures, int* apart)
+{
+    __shared__ char* bytes;
+    Hostcalls host = hostcalls(mail, stack);
+    for (int k = 0; k < pieces; k++) {
+        Ask mine = ask_keeping(host, 16, k, 0, 0);
+        if (threadIdx.x == 0) {
+            block_on(mine);
+            bytes = mine.error == 0 ? mine.bytes() : 0;
+        }
+        __syncthreads();                             // the piece is there
+        if (bytes == 0) return;
+        compare(bytes, asked, pictures, apart + k * PIECE * asked);
+        __syncthreads();                             // everybody has read it
+        if (threadIdx.x == 0) mine.end();
+    }
+}
+"""
 
 
 # %% id=search-picture
 async def searched(kernel, asked=16):
-    """How far pictures set aside are from all in the file, and the trace."""
+    """How far so many digits are from all in the file, and the trace."""
     kernel = agt.Kernel(COMPARE + kernel, "search")
-    given, apart = agt.pin(aside[:asked].ravel()), agt.pin(np.zeros((9, asked, 192), np.int32))
+    given, apart = (
+        agt.pin(unknown_digits[:asked].ravel()),
+        agt.pin(np.zeros((9, asked, 192), np.int32)),
+    )
 
     def answer(call):
         call.data[:] = read(call.a)
@@ -939,7 +998,7 @@ everything = pieces.swapaxes(1, 2).reshape(-1, 8, 8)
 
 fig, shown = plt.subplots(5, 16, figsize=(9.6, 3.4))
 for q in range(16):
-    for row, picture in enumerate([aside[q].reshape(8, 8), *everything[nearest[q]]]):
+    for row, picture in enumerate([unknown_digits[q].reshape(8, 8), *everything[nearest[q]]]):
         shown[row, q].imshow(picture, cmap="Greys" if row else "Oranges")
         shown[row, q].axis("off")
 plt.show()
@@ -949,7 +1008,7 @@ print(
 )
 
 # %% id=search-check tags=asserts
-wanted = ((everything.reshape(1, -1, 64).astype(int) - aside[:16, None]) ** 2).sum(2)
+wanted = ((everything.reshape(1, -1, 64).astype(int) - unknown_digits[:16, None]) ** 2).sum(2)
 assert (apart == wanted).all()
 read_as = digits.labels.ravel()[nearest % 192]
 right_label = digits.labels.ravel()[192:208]
@@ -986,7 +1045,10 @@ def read_first(asked=16):
     room = agt.pin(np.zeros((9, 64 * 192), np.uint8))
     for k in range(9):
         room[k] = read(k)
-    bytes, given = agt.h2d(room.view(np.int8).ravel()), agt.h2d(agt.pin(aside[:asked].ravel()))
+    bytes, given = (
+        agt.h2d(room.view(np.int8).ravel()),
+        agt.h2d(agt.pin(unknown_digits[:asked].ravel())),
+    )
     op = agt.Kernel(COMPARE, "all_at_once")(
         bytes, asked, given, agt.zeros(9 * asked * 192, np.int32), grid=9, block=192
     )
@@ -1021,9 +1083,9 @@ if device.simulated:
     assert first.metrics().makespan < ahead.metrics().makespan
 
 # %% [markdown] id=search-read
-# **The longer of the two hides the shorter.** If reading takes longer, a faster kernel gains nothing, and a faster disk does.
+# **The longer of the two hides the shorter.** If reading takes longer, a faster kernel gains you nothing. A faster disk would.
 #
-# And reading everything first? On the simulated device that's quicker still, because each question costs Python about 10 µs. (Larger pieces mean fewer questions.) But it needs room for the whole file, and the search that asks needs room for two pieces, and an SM, however long the file is. And if only the kernel knows which piece it will want next, asking is all it can do.
+# And reading everything first? On the simulated device that's quicker still, because each question costs Python about 10 µs. But it needs room for the whole file. The search that asks needs room for two pieces, however long the file is, and an SM. And if only the kernel knows which piece it will want next, asking is all it can do.
 
 # %% [markdown] id=key-points
 # ## Key points
@@ -1034,10 +1096,10 @@ if device.simulated:
 # - An answer that can be corrected later needn't wait for the numbers that are still missing.
 # - If a kernel asks for the next piece before it works on this one, the longer of reading and working hides the shorter.
 #
-# Now draw the timeline of a problem of your own. **Next:** in [15_several_gpus](15_several_gpus.ipynb), the GPU gets company.
+# **Next:** in [15_several_gpus](15_several_gpus.ipynb), the GPU gets company.
 
 # %% id=score
-score(six, longer, fewer, half)
+score()
 
 # %% id=progress
 progress("14")
@@ -1045,7 +1107,7 @@ progress("14")
 # %% [markdown] id=galaxies-door
 # ## Encore: two galaxies
 #
-# *The gallery is done. This room is for another day, and has the challenge in it: what happens when two galaxies meet?*
+# *The gallery is done. This room is for another day: what happens when two galaxies meet?*
 #
 # Each star pulls at every other. With $n$ stars that's $n^2$ pulls for each small step in time, and a hundred steps make a film. A thread moves a star, and its block fetches the others in tiles of 64, as in chapter 7, so that they read together. A step reads one pair of arrays and writes another, so every second step brings us back to the first pair.
 
@@ -1114,11 +1176,11 @@ fig, shown = plt.subplots(1, 4, figsize=(13, 3.6))
 for axes, frame in zip(shown, (0, 15, 30, 50)):
     plt.sca(axes)
     recent = film[max(frame - 4, 0) : frame + 1]
-    for half, color in zip(np.split(np.arange(STARS), 2), ("tab:blue", "tab:orange")):
-        x, y = recent[:, half].transpose(2, 0, 1)
+    for galaxy, color in zip(np.split(np.arange(STARS), 2), ("tab:blue", "tab:orange")):
+        x, y = recent[:, galaxy].transpose(2, 0, 1)
         plt.plot(x, y, color=color, alpha=0.35, linewidth=0.8)
         axes.scatter(x[-1], y[-1], s=3, color=color)
-    axes.set(xlim=(-2.5, 2.5), ylim=(-2.2, 2.2), aspect="equal", title=f"after {2 * frame} steps")
+    axes.set(xlim=(-2.5, 2.5), ylim=(-2.6, 2.2), aspect="equal", title=f"after {2 * frame} steps")
     axes.axis("off")
 plt.show()
 print(
@@ -1214,7 +1276,7 @@ if device.simulated:
     assert ten.metrics().device_active > 0.9 * ten.metrics().makespan
 
 # %% [markdown] id=galaxies-read
-# A graph of twenty steps has to be described as well, by twenty calls of Python's, where two would do. So **capture enough that the device has work for as long as the next launch takes, and no more.** How much that is depends on the device. The H200 above finished two steps before the next launch came, so there a graph of four or ten would still gain.
+# But somebody has to describe a graph first. For one of twenty steps Python makes twenty calls, and for one of two steps it makes two. So **capture enough that the device has work for as long as the next launch takes, and no more.** How much that is depends on the device. The H200 above finished two steps before the next launch came, so there a graph of four or ten would still gain.
 
 # %% [markdown] id=challenge
 # ### The challenge: forty steps
@@ -1439,16 +1501,18 @@ curves.axhline(np.pi, color="k", linewidth=0.8)
 curves.set(xscale="log", ylim=(2.7, 3.6), xlabel="darts", title="eight players, and π")
 plt.show()
 
-counts = agt.overlap(*[player(k).to_host() for k in range(PLAYERS)]).sync()
-hits = sum(int(count.sum()) for count in counts)
+thrown_by = agt.overlap(*[player(k).to_host() for k in range(PLAYERS)]).sync()
+hits = sum(int(count.sum()) for count in thrown_by)
 print(f"Eight wiggly curves close in on π. Together: {4 * hits / inside.size:.4f}")
 
 # %% id=darts-check tags=asserts
-assert [int(count.sum()) for count in counts] == inside.sum(axis=1).tolist()
+assert [int(count.sum()) for count in thrown_by] == inside.sum(axis=1).tolist()
 assert abs(4 * hits / inside.size - np.pi) < 0.01
+outside = np.abs(4 * np.cumsum(inside, axis=1) / thrown - np.pi)[:, 99:] > 3.3 / thrown[99:] ** 0.5
+assert outside.any(axis=1).sum() == PLAYERS // 2
 
 # %% [markdown] id=darts-read
-# At any number of darts, chance keeps about 19 of 20 such curves inside the grey funnel, though most leave it somewhere on their way. To make the funnel half as wide you have to throw four times as many darts, so this method wants a machine that throws thousands at once.
+# At any number of darts, chance keeps about 19 of 20 such curves inside the grey funnel, though half of ours leave it somewhere on their way. To make the funnel half as wide you have to throw four times as many darts, so this method wants a machine that throws thousands at once.
 #
 # And on the clock? We start with a wait for each player:
 
@@ -1472,7 +1536,7 @@ print(f"a wait for each player: {one_by_one.metrics().makespan:.0f} µs")
 # %% id=predict-darts
 one_wait = Prediction(
     "And all eight in one `overlap`, with a single wait?",
-    eighth="less than a quarter of that: they play side by side",
+    quarter="less than a quarter of that: they play side by side",
     half="about half of it",
     most="more than two thirds of it",
 )
@@ -1495,12 +1559,12 @@ agt.compare_timelines(
 # %% id=reveal-darts
 left = overlapped.metrics().makespan / one_by_one.metrics().makespan
 one_wait.reveal(
-    "most" if left > 2 / 3 else "half" if left > 1 / 4 else "eighth",
+    "most" if left > 2 / 3 else "half" if left > 1 / 4 else "quarter",
     f"It takes {overlapped.metrics().makespan:.0f} µs, and {as_graph.metrics().makespan:.0f} as a graph.",
 )
 
 # %% [markdown] id=darts-answer
-# A single wait saves the seven others, and that's all it saves. The throws are on four streams now, but on the simulated device each is over before Python has launched the next. Only when one call starts them all do they throw at the same time. `overlap` says that they *may*. Here's how much an H200 gained from a graph:
+# A single wait saves the seven others, and `overlap` spends more than half of that on keeping four streams in order. The throws are on four streams now, but on the simulated device each is over before Python has launched the next. Only when one call starts them all do they throw at the same time. `overlap` says that they *may*. Here's how much an H200 gained from a graph:
 
 # %% id=darts-h200
 for name in ("14_darts_one_by_one", "14_darts"):
@@ -1580,21 +1644,21 @@ def by_rounds(where):
 
 
 cities = {"the street": street, "the town": town}
-rounds = {name: recorded(by_rounds, where) for name, where in cities.items()}
+walks_by_round = {name: recorded(by_rounds, where) for name, where in cities.items()}
 
 fig, shown = plt.subplots(1, 2, figsize=(9.6, 2.6))
-for axes, (name, (away, _)) in zip(shown, rounds.items()):
+for axes, (name, (away, _)) in zip(shown, walks_by_round.items()):
     axes.bar(np.arange(away.max() + 1), np.bincount(away), width=1, edgecolor="w", linewidth=0.2)
     axes.set(title=name, xlabel="round", ylabel="houses in the frontier")
 plt.show()
-for name, (away, trace) in rounds.items():
+for name, (away, trace) in walks_by_round.items():
     wide = np.bincount(away).max()
     print(
         f"{name}: {away.max()} rounds, at most {wide} houses in one, {trace.metrics().makespan:.0f} µs"
     )
 
 # %% [markdown] id=walk-queue-text
-# A launch for two houses is a waste. So keep a **queue** of houses in the GPU's memory, and one kernel. Its blocks take a house, look at its neighbours, and put those into the queue that are nearer than anybody had thought. It's the queue of chapter 11, but now those who take from it fill it as well. And there are no rounds any more, so a block may come to a house by a longer way first. Then the distance is corrected later, as in room 4, and the house goes into the queue once more.
+# A launch for two houses is a waste. So keep a **queue** of houses in the GPU's memory, and one kernel. Its blocks take a house and look at its neighbours, and put a neighbour into the queue if this way to it is shorter than any before. It's the queue of chapter 11, but now those who take from it fill it as well. And there are no rounds any more, so a block may come to a house by a longer way first. Then the distance is corrected later, as in room 4, and the house goes into the queue once more.
 #
 # Whoever finds the queue empty has a problem. Somebody else may still be at work, and may put something in. **How do you know that nothing will come any more?**
 
@@ -1631,7 +1695,7 @@ extern "C" __global__ void walk(
 # %% [markdown] id=exercise-queue
 # ### Exercise: will anything come?
 #
-# `put` gives an item the next slot, and `take` gets the next slot to take from. The version below leaves as soon as that slot is empty. Make it leave only if nothing can come any more. You may use `open` for that, which starts at 1 because the first house is in the queue already, and `done`, which is called when an item has been worked on and all that followed from it has been put.
+# `put` gives an item the next slot, and `take` gets the next slot to take from. The version below leaves as soon as that slot is empty. Make it leave only if nothing can come any more. You may use `open` for that, which starts at 1 because the first house is in the queue already, and `done`, which is called when an item is done, and everything that it led to is in the queue.
 
 # %% id=14-queue starter
 QUEUE = r"""
@@ -1724,22 +1788,31 @@ def by_queue(where, blocks=4):
     return op.and_then(lambda given: agt.zip(agt.d2h(given[2]), agt.d2h(given[4]))).sync_on(stream)
 
 
-quicker, walked = [], []
+walks_by_queue = {}
 for name, where in cities.items():
     by_queue(where)  # warm-up
-    with agt.record() as trace:
+    with agt.record() as walks_by_queue[name]:
         away, counts = by_queue(where)
-    same, by_round = rounds[name]
-    assert (away == same).all()
-    took, before = trace.metrics().makespan, by_round.metrics().makespan
+    assert (away == walks_by_round[name][0]).all()
+    took = [trace.metrics().makespan for trace in (walks_by_round[name][1], walks_by_queue[name])]
     print(
-        f"{name}: {before:.0f} µs by rounds, {took:.0f} by queue, {counts[1]} items for {away.size} houses"
+        f"{name}: {took[0]:.0f} µs by rounds, and {took[1]:.0f} by queue, which had {counts[1]} items"
     )
-    walked.append(before / took)
-    if took < before:
-        quicker.append(name.removeprefix("the "))
+
+agt.compare_timelines(
+    [walks_by_round["the street"][1], walks_by_queue["the street"]],
+    ["the street, by rounds", "the street, by queue"],
+    lanes=("streams",),
+    lesson="Above, over two hundred rounds, which nobody can tell apart. Below, the queue, which is over "
+    "before the rounds have really begun.",
+)
 
 # %% id=reveal-walk
+speedup = {
+    name.removeprefix("the "): walks_by_round[name][1].metrics().makespan / trace.metrics().makespan
+    for name, trace in walks_by_queue.items()
+}
+quicker = [name for name, factor in speedup.items() if factor > 1]
 walks.reveal(
     "both" if len(quicker) == 2 else "".join(quicker),
     "A round costs the same whether it reaches two houses or a thousand. A queue costs something for each "
@@ -1747,17 +1820,17 @@ walks.reveal(
 )
 
 # %% id=walk-check tags=asserts
-assert rounds["the street"][0].max() > 200
-assert rounds["the town"][0].max() < 10
+assert walks_by_round["the street"][0].max() > 200
+assert walks_by_round["the town"][0].max() < 10
 if device.simulated:
     assert quicker == ["street"]
-    assert walked[0] > 50
+    assert speedup["street"] > 50
 
 # %% [markdown] id=walk-read
 # A long thin graph wants a queue, because its rounds are many and nearly empty. A short wide one wants rounds, because they're few and full. (How blocks of one kernel wait for each other is what the simulated device models worst. So believe its factor of sixty in the street, and take the factor of two in the town for a hint.)
 
 # %% id=score-encores
-score(whole, one_wait, walks)
+score()
 
 # %% id=progress-encores
 progress("14")

@@ -661,7 +661,7 @@ recipes = []
 
 
 def noted(x):
-    recipes.append(small(x))
+    recipes.append(small(x).named(f"recipe {len(recipes)}"))
     return recipes[-1]
 
 
@@ -673,19 +673,25 @@ def kill(gpu, pid):
 
 
 async with two_processes() as (gpus, _):
-    pid = await gpus[1](agt.value(None).map(lambda _: os.getpid()))
-    task = asyncio.create_task(careful(gpus, noted, pictures))
-    while len(recipes) < len(pictures):  # noqa: ASYNC110 - the learner's code sets no event
-        await asyncio.sleep(0)
-    kill(gpus[1], pid)
-    found = np.concatenate(await task)
+    with agt.record() as evening:
+        pid = await gpus[1](agt.ones(1).map(lambda _: os.getpid()).named("who are you?"))
+        task = asyncio.create_task(careful(gpus, noted, pictures))
+        while len(recipes) < len(pictures):  # noqa: ASYNC110 - the learner's code sets no event
+            await asyncio.sleep(0)
+        kill(gpus[1], pid)
+        found = np.concatenate(await task)
 
 quality = digits.quality(found.reshape(4, 64))
 print(f"{len(recipes)} recipes were sent for {len(pictures)} batches.")
 print(f"{found.size} pictures were read, and {quality.true_positives} of {quality.positives} threes found.")
+evening.plot(
+    title="The evening, in all processes",
+    lanes=("host", "streams"),
+    lesson="Framed are the calls. Those to GPU 1 end without work of GPU 1, and then GPU 0 gets four more.",
+)
 
 # %% [markdown] id=payoff-read
-# A process died in the middle of it, and all 256 pictures were read. So that's what you send: a whole batch of work at a time, described so that anybody can do it. The same lines would run on the machine under your colleague's desk. All they need is another address.
+# A process died in the middle of it, and all 256 pictures were read. (The picture is of all three processes. Workers record themselves, and their bars come home with the results, moved to our clock.) So that's what you send: a whole batch of work at a time, described so that anybody can do it. The same lines would run on the machine under your colleague's desk. All they need is another address.
 
 # %% id=check-payoff tags=asserts
 assert np.allclose(found, np.maximum(digits.batches @ digits.w0 @ digits.w1, 0).ravel(), atol=1e-3)

@@ -14,6 +14,7 @@ import pytest
 import asyncgpu_tutor as agt
 from asyncgpu_tutor.devices.protocol import Device
 
+from .conftest import open_or_skip
 from .tools import ROOT, python, tool
 
 FOLDER = ROOT / "benchmarks"
@@ -57,6 +58,18 @@ def test_loops_and_queues_of_host_and_gpu_agree_with_numpy(device: Device) -> No
     for (ways, right), count in ((module.newton_ways(300), 6), (module.queue_ways(5), 5)):
         found = module.measure(ways, right, 1, simulated=device.simulated)
         assert len(found) == count
+
+
+@pytest.mark.parametrize("kind", ["sim", pytest.param("cuda", marks=pytest.mark.gpu)])
+def test_two_gpus_beside_one(kind: str, capsys: pytest.CaptureFixture[str]) -> None:
+    open_or_skip(f"{kind}:1")
+    with agt.using(f"{kind}:0"):
+        bench = loaded("two_gpus").Bench(kind, 1)
+        bench.training(16, (16,))
+        for part in (bench.mlp, bench.copies, bench.reduce):
+            part(64)
+    told = capsys.readouterr().out
+    assert all(f"; {way} " in told for way in ("overlapped", "two", "ours"))
 
 
 @pytest.mark.gpu

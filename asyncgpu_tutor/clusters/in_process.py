@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from types import TracebackType
 from typing import Any, Self
 
@@ -21,6 +21,9 @@ from asyncgpu_tutor.run.current import resolve
 CALL_US = 1000.0
 BYTES_PER_US = 64e6 / 0.15e6
 
+# A result, when it was there, and the arrays that are kept there, or their numbers.
+Run = Callable[[], Awaitable[tuple[Any, float, Collection[int]]]]
+
 
 class Link:
     """Wire that the calls of workers that are apart go through: in each direction one after the other."""
@@ -28,10 +31,27 @@ class Link:
     def __init__(self) -> None:
         self.free = {"sent": 0.0, "received": 0.0}  # when it is
 
-    async def cross(self, device: Device, way: str, nbytes: int) -> None:
-        """One way of a call, with so many bytes."""
-        there = self.free[way] = max(self.free[way], device.now()) + nbytes / BYTES_PER_US
-        await device.sleep(there - device.now() + CALL_US / 2)
+    async def cross(self, device: Device, way: str, nbytes: int, since: float) -> None:
+        """One way of a call, with so many bytes, from a time on. On a GPU the trip itself takes its time."""
+        if device.simulated:
+            there = self.free[way] = max(self.free[way], since) + nbytes / BYTES_PER_US
+            await device.sleep(max(there - device.now() + CALL_US / 2, 0.0))
+
+    async def carry(self, device: Device, rank: int, op: DeviceOp[Any], run: Run) -> Any:
+        """A recipe's way to a worker in another process, its run there, and the way back."""
+        begun, received, kept = device.now(), 0, ()
+        sent = sum(array.nbytes for array in host_arrays(op))
+        try:
+            await self.cross(device, "sent", sent, begun)
+            result, ended, kept = await run()
+            received = sum(array.nbytes for array in host_arrays(result))
+            await self.cross(device, "received", received, ended)
+        finally:
+            if (log := device.log) is not None:
+                detail = {"gpu": rank, "sent": sent, "received": received, "kept": len(kept)}
+                draft = log.draft("range", f"gpu {rank}: {op.label}", None, detail=detail)
+                log.finish(draft, begun, device.now())
+        return result
 
 
 class LocalGpu(Gpu):
@@ -50,30 +70,20 @@ class LocalGpu(Gpu):
         try:
             await self._first(call)
         except asyncio.CancelledError:
-            call.add_done_callback(
-                self._forget
-            )  # it goes on, and what it yields goes when it comes
+            # It goes on, and what it yields goes when it comes.
+            call.add_done_callback(self._forget)
             raise
         return call.result()
 
     async def _far(self, op: DeviceOp[Any], link: Link) -> Any:
-        """A recipe's way to a worker in another process, its run there, and the way back."""
-        device, begun, received = self.device, self.device.now(), 0
-        sent = sum(array.nbytes for array in host_arrays(op))
-        try:
-            await link.cross(device, "sent", sent)
+        async def run() -> tuple[Any, float, Collection[int]]:
             try:
                 result = await self._worker.run(op)
             except Exception as error:  # noqa: BLE001 - whatever it is, it travels back
                 result = error
-            received = sum(array.nbytes for array in host_arrays(result))
-            await link.cross(device, "received", received)
-        finally:
-            if (log := device.log) is not None:
-                kept = len(self._worker.store.arrays)
-                detail = {"gpu": self.rank, "sent": sent, "received": received, "kept": kept}
-                draft = log.draft("range", f"gpu {self.rank}: {op.label}", None, detail=detail)
-                log.finish(draft, begun, device.now())
+            return result, self.device.now(), self._worker.store.arrays
+
+        result = await link.carry(self.device, self.rank, op, run)
         if isinstance(result, Exception):
             raise result
         return result

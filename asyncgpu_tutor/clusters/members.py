@@ -71,9 +71,8 @@ class Gpu(StaysHere, ABC):
     async def put(self, host: npt.ArrayLike, name: str | None = None) -> RemoteArray:
         """Copy a host array to this GPU, once, to be used there by its `op()`."""
         self._check()
-        op = value(np.asarray(host)).and_then(
-            partial(_upload, name)
-        )  # it is pinned where it is copied from
+        # It is pinned where it is copied from.
+        op = value(np.asarray(host)).and_then(partial(_upload, name))
         op._label = f"put {name}" if name else "put"
         op._used = True
         return self._received(await self._run(op))

@@ -14,27 +14,29 @@ import os
 import platform
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from itertools import count
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Self, cast
 
 import asyncgpu_tutor
+from asyncgpu_tutor.clusters.guests import Guest
+from asyncgpu_tutor.clusters.in_process import Link
 from asyncgpu_tutor.clusters.members import Cluster, Gpu, numbers
 from asyncgpu_tutor.clusters.recipes import packed, unpacked
 from asyncgpu_tutor.clusters.worker import Worker
 from asyncgpu_tutor.devices.opening import new_group_id, open_rank
-from asyncgpu_tutor.devices.protocol import Collective
-from asyncgpu_tutor.errors import (
-    ClusterError,
-    CollectiveError,
-    DeviceUnavailableError,
-)
+from asyncgpu_tutor.devices.protocol import Collective, Device
+from asyncgpu_tutor.errors import ClusterError, CollectiveError, DeviceError, DeviceUnavailableError
 from asyncgpu_tutor.ops.collectives import Group, Ledger, forget_group, name_group
 from asyncgpu_tutor.ops.operation import DeviceOp
 from asyncgpu_tutor.run.current import resolve
+from asyncgpu_tutor.run.recording import under_way
+from asyncgpu_tutor.traces.spans import Span, SpanLog
 
 CONNECT_S = 5.0  # for how long a scheduler may take to answer, and its workers to be there
 START_S = 60.0  # for how long a worker may take to load this package and open its device
 LOOK_S = 0.5  # how often the scheduler is asked who is alive
+EXCHANGES = 10  # of times, to set a worker's clock by ours: a millisecond each
 SILENT_S = 4.0  # a scheduler that says nothing for so long is gone
 
 
@@ -53,24 +55,56 @@ class Actor:
             device = resolve("sim:0" if kind == "sim" else f"cuda:{ordinal}")
         self._worker = Worker(name, device)
         self._groups: dict[str, Group] = {}
+        self._running = self._told = 0  # recipes; and spans of the recording that were sent
+        self._recording: int | None = None  # the caller's number of it
 
     async def facts(self) -> dict[str, str]:
         """Facts that have to be the same everywhere; and the device."""
         return {**versions(), "device": self._worker.device.name}
 
-    async def run(self, payload: bytes) -> Any:
+    async def now(self) -> tuple[float, bool]:
+        """The time on the device's clock, in us, and whether that is modelled."""
+        return self._worker.device.now(), self._worker.device.simulated
+
+    async def run(self, payload: bytes, recording: int | None = None, at: float = 0.0) -> Any:
         """Run a recipe; the result as it travels, or the error, and the collectives that were called since.
 
         An error is returned and not raised, so that an `OSError` of a recipe is not taken for a lost worker.
+        For a recording also the time now, the arrays that are kept, and the spans since the last call. A
+        simulated device begins when its clock says `at`.
         """
+        device = self._worker.device
+        self._record(recording)
+        self._running += 1
         try:
+            if at > device.now():
+                await device.sleep(at - device.now())
             result = await self._worker.run(unpacked(payload))
         except Exception as error:  # noqa: BLE001 - whatever it is, it is the caller's
             result = error
+        finally:
+            self._running -= 1
         calls = {name: group.log.copy() for name, group in self._groups.items()}
         for group in self._groups.values():
             group.log.clear()
-        return result, calls
+        return result, calls, device.now(), list(self._worker.store.arrays), self._spans()
+
+    def _record(self, recording: int | None) -> None:
+        """Begin a recording, or end one, unless recipes run."""
+        if recording != self._recording and not self._running:
+            self._recording, self._told = recording, 0
+            self._worker.device.stop_log()
+            if recording is not None:
+                self._worker.device.start_log(count())
+
+    def _spans(self) -> list[Span]:
+        """The spans since the last time, once no recipe runs: to read them is to wait for the device."""
+        if (log := self._worker.device.log) is None or self._running:
+            return []
+        with suppress(DeviceError):  # the recipe's own error says so already
+            self._worker.device.settle_log()
+        told, self._told = self._told, len(log.spans)
+        return log.spans[told:]
 
     async def drop(self, numbers: list[int]) -> None:
         """Nobody has a handle to these arrays any more."""
@@ -90,6 +124,7 @@ class Actor:
         """Let go of everything."""
         for name in self._groups:
             forget_group(name)
+        self._record(None)
         self._worker.store.close()
 
 
@@ -102,16 +137,14 @@ def versions() -> dict[str, str]:
 class DaskGpu(Gpu):
     """A worker of Dask."""
 
-    def __init__(
-        self, rank: int, address: str, actor: Any, client: Any, ledgers: Mapping[str, Ledger]
-    ) -> None:
+    def __init__(self, rank: int, address: str, actor: Any, cluster: DaskCluster) -> None:
         super().__init__(rank, f"gpu {rank} ({address})")
         self.address = address
-        self._actor, self._client, self._ledgers = actor, client, ledgers
+        self._actor, self._cluster = actor, cluster
 
     async def _run(self, op: DeviceOp[Any]) -> Any:
         self._check_alive()
-        call = self._start(self._call("run", packed(op)))
+        call = self._start(self._send(op, packed(op)))
         try:
             result, calls = await self._end(call)
         except asyncio.CancelledError:
@@ -130,9 +163,43 @@ class DaskGpu(Gpu):
             raise result
         return result
 
+    async def _send(self, op: DeviceOp[Any], payload: bytes) -> Any:
+        """Have a recipe run there; the result or the error, and the collectives that it called."""
+        recording = under_way()
+        guest = recording and await self._cluster.guest(self.rank, *recording)
+        if not guest:
+            return (await self._call("run", payload))[:2]
+        device = guest.device
+
+        async def run() -> tuple[Any, float, list[int]]:
+            at = device.now() + guest.ahead if device.simulated else 0.0
+            *answer, ended, kept, spans = await self._call("run", payload, guest.number, at)
+            guest.take(spans)
+            return answer, ended - guest.ahead, kept
+
+        return await self._cluster.link.carry(device, self.rank, op, run)
+
+    async def welcome(self, device: Device, log: SpanLog) -> Guest | None:
+        """Its place in a recording, with its clock set by ours; None if they keep different kinds of time."""
+        guest = Guest(f"gpu {self.rank}", device, log)
+        for _ in range(EXCHANGES):
+            asked = device.now()
+            there, modelled = await self.ask("now")
+            if modelled != device.simulated:
+                said = cast("list[str]", log.about.setdefault("warnings", []))
+                said.append(
+                    f"{self.name} isn't recorded: not both of it and {device.name} are simulated"
+                )
+                return None
+            guest.heard(asked, there, device.now())
+        worst = cast("float", log.about.get("clocks_within_us", 0.0))
+        log.about["clocks_within_us"] = max(worst, round(guest.within, 3))
+        return guest
+
     def _compared(self, calls: Mapping[str, Sequence[Collective]]) -> str:
         """Say what is wrong with the collectives of its recipes, next to those of other ranks."""
-        told = [self._ledgers[n].enter(c) for n in calls if n in self._ledgers for c in calls[n]]
+        known = self._cluster.ledgers
+        told = [known[n].enter(c) for n in calls if n in known for c in calls[n]]
         return next((words for words in told if words), "")
 
     async def ask(self, method: str, *args: Any) -> Any:
@@ -149,7 +216,8 @@ class DaskGpu(Gpu):
             self._check_alive()
 
     async def _call(self, method: str, *args: Any) -> Any:
-        with self._client.as_current():  # an actor looks for its client when it is first asked
+        # An actor looks for its client when it is first asked.
+        with self._cluster.client.as_current():
             try:
                 answer = getattr(self._actor, method)(*args)
             except RuntimeError as error:  # Dask knows already that it is gone
@@ -185,17 +253,19 @@ class DaskCluster(Cluster):
     def __init__(self, address: str, gpus: int | None, device: str) -> None:
         super().__init__(f"cluster {next(numbers)} of {os.getpid()}")
         self._address, self._count, self._kind = address, gpus, device
-        self._client: Any = None
+        self.client: Any = None
         self._watch: asyncio.Task[None] | None = None
-        self._ledgers: dict[str, Ledger] = {}  # of its groups: what their ranks have called
+        self.ledgers: dict[str, Ledger] = {}  # of its groups: what their ranks have called
         self._actors: list[Any] = []  # Dask's futures: they keep the actors
+        self.link = Link()
+        self._guests: tuple[SpanLog, asyncio.Future[list[Any]]] | None = None  # of a recording
 
     async def __aenter__(self) -> Self:
-        self._client = await self._connect()
+        self.client = await self._connect()
         try:
             await self._place()
         except BaseException:
-            await self._client.close()
+            await self.client.close()
             raise
         self._watch = asyncio.create_task(self._look())
         return self
@@ -209,10 +279,10 @@ class DaskCluster(Cluster):
         if self._watch is not None:
             self._watch.cancel()
         await asyncio.gather(*(gpu.close() for gpu in self._gpus))
-        for name in self._ledgers:
+        for name in self.ledgers:
             forget_group(name)
         self._actors.clear()
-        await self._client.close()
+        await self.client.close()
 
     async def group(self) -> Group:
         """A new group; see `Cluster.group`."""
@@ -222,8 +292,16 @@ class DaskCluster(Cluster):
         await asyncio.gather(
             *(gpu.ask("join", name, rank, size, found_by) for rank, gpu in enumerate(self._gpus))
         )
-        self._ledgers[name] = Ledger(size)
+        self.ledgers[name] = Ledger(size)
         return name_group(Group(size, {}, None), name)
+
+    async def guest(self, rank: int, device: Device, log: SpanLog) -> Guest | None:
+        """A worker's place in a recording. The clocks of all are set when the first one is asked for."""
+        if self._guests is None or self._guests[0] is not log:
+            found = (gpu.welcome(device, log) for gpu in self._gpus)
+            self._guests = log, asyncio.gather(*found, return_exceptions=True)
+        guest = (await asyncio.shield(self._guests[1]))[rank]
+        return guest if isinstance(guest, Guest) else None
 
     async def _connect(self) -> Any:
         try:
@@ -246,7 +324,7 @@ class DaskCluster(Cluster):
         """Put an actor on each worker."""
         wanted = self._count or 1
         with suppress(OSError, TimeoutError):  # the message below says how many there are
-            await self._client.wait_for_workers(wanted, timeout=CONNECT_S)
+            await self.client.wait_for_workers(wanted, timeout=CONNECT_S)
         addresses = sorted(await self._alive())[: self._count]
         if len(addresses) < wanted:
             raise ClusterError(
@@ -257,16 +335,16 @@ class DaskCluster(Cluster):
         for rank, address in enumerate(addresses):
             host = address.rpartition(":")[0]
             ordinal = on_host[host] = on_host.get(host, -1) + 1
-            future = self._client.submit(
+            future = self.client.submit(
                 Actor, f"{self.name} {rank}", self._kind, ordinal,
                 actor=True, workers=[address], allow_other_workers=False, pure=False,
             )  # fmt: skip
             self._actors.append(future)
         for rank, (address, future) in enumerate(zip(addresses, self._actors, strict=True)):
             try:
-                with self._client.as_current():
+                with self.client.as_current():
                     actor = await asyncio.wait_for(future, START_S)
-                gpu = DaskGpu(rank, address, actor, self._client, self._ledgers)
+                gpu = DaskGpu(rank, address, actor, self)
                 facts = await gpu.ask("facts")
             except (ImportError, AttributeError, TimeoutError) as error:
                 raise ClusterError(
@@ -282,7 +360,7 @@ class DaskCluster(Cluster):
             self._gpus.append(gpu)
 
     async def _alive(self) -> list[str]:
-        found: list[str] = await self._client.run_on_scheduler(_workers)
+        found: list[str] = await self.client.run_on_scheduler(_workers)
         return found
 
     async def _look(self) -> None:
@@ -293,7 +371,7 @@ class DaskCluster(Cluster):
             try:
                 alive = set(await asyncio.wait_for(self._alive(), SILENT_S))
             except (OSError, TimeoutError, RuntimeError) as error:
-                if loop.time() - heard > SILENT_S or self._client.status != "running":
+                if loop.time() - heard > SILENT_S or self.client.status != "running":
                     self._lose(set(), f"the scheduler at {self._address} is silent: {error}")
                     return
             else:

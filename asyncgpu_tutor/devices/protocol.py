@@ -170,9 +170,8 @@ class Call:
     stream: int  # which of the streams; on number 0 the calls begin and end
     # What was allocated for these calls, and is touched here first: what it held before is of no account.
     fresh: tuple[Memory, ...] = ()
-    named: str = field(
-        default="", compare=False
-    )  # the part that it was captured in, if that has a name
+    # The part that it was captured in, if that has a name.
+    named: str = field(default="", compare=False)
 
     @property
     def is_work(self) -> bool:
@@ -364,8 +363,8 @@ class Device(Enqueuer, Protocol):
         before it a call of `look`, which looks whether kernels have ended.
         """
 
-    def note_answers(self, number: int, start: float) -> None:
-        """The host has answered so many calls of kernels, since `start` on its clock: a span of its lane."""
+    def note_answers(self, name: str, start: float) -> None:
+        """The host has worked on calls of kernels since `start`, in us on its clock: a span of its lane."""
         ...
 
     def answering(self, more: int) -> None:

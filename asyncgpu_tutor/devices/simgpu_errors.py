@@ -6,6 +6,7 @@ program: whatever calls it is `translated`.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from functools import wraps
 from typing import ParamSpec, TypeVar, overload
@@ -23,6 +24,8 @@ _WORDS = {
     "device.pinned(shape, dtype)": "agt.pinned(shape, dtype)",
     "that save_spec wrote": "that tools/calibrate.py wrote",
 }
+# A race within one run is one between arms of an `overlap`: to advise that would be no help.
+_ARMS = re.compile(r"(race on .*\(#(\d+)\).*\(#\2\).* luck\. )Put both into one chain.*")
 
 
 @overload
@@ -36,6 +39,7 @@ def translation(error: BaseException) -> BaseException:
     message = str(error)
     for theirs, ours in _WORDS.items():
         message = message.replace(theirs, ours)
+    message = _ARMS.sub(r"\1Arms of an overlap don't wait for each other: use one arm.", message)
     kind = (
         errors.AsyncGpuError if type(error) is SimGpuError else vars(errors)[type(error).__name__]
     )

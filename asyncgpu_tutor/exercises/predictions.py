@@ -10,6 +10,8 @@ from types import EllipsisType
 import asyncgpu_tutor as agt
 from asyncgpu_tutor.exercises.outcome import Words
 
+_asked: dict[str, Prediction] = {}  # by question, since a cell that runs again asks it again
+
 
 @dataclass(frozen=True, repr=False)
 class Verdict(Words):
@@ -73,6 +75,7 @@ class Prediction:
         self.answer: str | None = None
         self.verdict: Verdict | None = None
         self._by_default = False
+        _asked[question] = self
 
     def __repr__(self) -> str:
         lines = [f"- `{name}`: {meaning}" for name, meaning in self.options.items()]
@@ -174,7 +177,8 @@ def _is_number(text: str) -> bool:
 
 
 def score(*predictions: Prediction) -> Words:
-    """Count how many of several predictions came out right."""
+    """Count how many of several predictions came out right; without any, of all that were asked."""
+    predictions = predictions or tuple(_asked.values())
     verdicts = [p.verdict for p in predictions if p.verdict is not None]
     answered = [v for v in verdicts if not v.by_default]
     if not answered:

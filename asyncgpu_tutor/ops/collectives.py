@@ -8,12 +8,13 @@ raises, and names both.
 from __future__ import annotations
 
 import asyncio
+import os
 import sys
 import threading
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
+from operator import attrgetter
 from types import FrameType
 from typing import Any, TypeVar, cast
 
@@ -33,6 +34,7 @@ T = TypeVar("T")
 REDUCTIONS = ("sum", "prod", "max", "min")
 Array = DeviceArray | DeviceOp[DeviceArray]
 Key = tuple[tuple[int, int] | None, int]
+_facts = attrgetter("what", "count", "dtype", "reduce", "root")
 
 
 class Ledger:
@@ -51,15 +53,15 @@ class Ledger:
             number = self._numbers[call.rank, ends]
             self._numbers[call.rank, ends] += 1
             others = self._open.setdefault((ends, number), [])
+            wrong = next((words for o in others if (words := _disagreement(o, call))), "")
             others.append(call)
             if len(others) == (self._size if ends is None else 2):
                 del self._open[ends, number]
-            told = (_disagreement(other, call) for other in others[:-1])
-            return next((words for words in told if words), "")
+            return wrong
 
 
 def _disagreement(first: Collective, call: Collective) -> str:
-    facts = [(c.what, c.count, c.dtype, c.reduce, c.root) for c in (first, call)]
+    facts = [_facts(first), _facts(call)]
     if call.ends is not None:
         facts = [fact[1:] for fact in facts]
     crossed = call.what == "exchange" and any(
@@ -309,6 +311,7 @@ class Group:
         for branch in branches:
             if branch is not context:
                 branch.stream.wait_event(fork)
+        context.stream.reuse(fork)
         return branches
 
     def _enqueue(self, calls: Sequence[tuple[Collective, ExecutionContext]]) -> None:
@@ -366,7 +369,11 @@ def _known(reduce: str) -> str:
 
 
 def _line(frame: FrameType) -> str:
-    return f"{Path(frame.f_code.co_filename).name}:{frame.f_lineno}"
+    """The place of a call. A cell of a notebook has a file too, but nobody knows that by its name."""
+    code, line = frame.f_code, frame.f_lineno
+    if "ipykernel_" not in code.co_filename:
+        return f"{code.co_filename.rpartition(os.sep)[2]}:{line}"  # a Path takes longer than all the checks
+    return f"line {line} of the cell" + f" with `{code.co_name}`" * code.co_name.isidentifier()
 
 
 _named: dict[str, Group] = {}

@@ -63,9 +63,8 @@ class _Once(DeviceOp[T]):
         assert use is not None
         if self._error is not None:
             error, notes, trace = self._error
-            error.__notes__ = [
-                *notes
-            ]  # without what earlier users added: their frames would live as long
+            # Without what earlier users added: their frames would live as long.
+            error.__notes__ = [*notes]
             raise error.with_traceback(trace)
         if use.stream is not context.stream:
             self._follow(use, context)
@@ -100,9 +99,8 @@ class _Once(DeviceOp[T]):
         use = LastUse(context.stream)
         try:
             self._handles = self._adopt(evaluate(source, context))
-            if (
-                not self._alone
-            ):  # others wait for what is enqueued by now, not for what follows here
+            # Others wait for what is enqueued by now, not for what follows here.
+            if not self._alone:
                 use.mark()
         except CaptureError:
             self._source = (

@@ -142,9 +142,8 @@ class DeviceFuture(Generic[T]):
                 if self._state is FutureState.EXECUTING:
                     waiter: asyncio.Future[None] = loop.create_future()
                     self._waiters.append(waiter)
-                    told = (
-                        self._submission is None or self._watched is loop
-                    )  # somebody is to wake it
+                    # True if somebody is to wake it.
+                    told = self._submission is None or self._watched is loop
                     if told and self.state is FutureState.EXECUTING:  # no other thread was quicker
                         yield from waiter
         if self._error is not None:

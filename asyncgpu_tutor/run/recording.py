@@ -41,6 +41,9 @@ def record(source: Source = "auto") -> Generator[Trace]:
     for there, and see a CUDA graph as a whole. Each kernel's first launch includes the loading of its module:
     run the program once before.
 
+    Recipes that run in other processes are in the trace if they are over when the block ends: see
+    `asyncgpu_tutor.cluster`.
+
     For a profiler the block is an NVTX range called "record", if `ranges` are enabled: see
     `Trace.from_nsys`.
 
@@ -120,15 +123,19 @@ def record(source: Source = "auto") -> Generator[Trace]:
         logs = [_recording.logs[device] for device in devices]
         spans: list[Span] = [s for log in logs for s in log.spans if begin < s.id < end]
         trace.fill(spans, origin)
-        log = _recording.logs[
-            first
-        ]  # it alone knows the clock, since CUPTI may not have been there
+        # It alone knows the clock, since CUPTI may not have been there.
+        log = _recording.logs[first]
         trace.device = first.description.replace(first.clock, log.clock)
         trace.clock, trace.about = log.clock, dict(log.about)
         if _recording.depth == 0:
             for device in _recording.logs:
                 device.stop_log()
             _recording = _Recording()
+
+
+def under_way() -> tuple[Device, SpanLog] | None:
+    """The device whose clock a recording goes by, and its log; None while nothing is recorded."""
+    return next(iter(_recording.logs.items()), None)
 
 
 def _check(source: Source, first: Device) -> None:

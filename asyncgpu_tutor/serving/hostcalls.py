@@ -215,7 +215,8 @@ class Hostcalls:
             while True:
                 start = self._device.now()
                 answered = self._answer()
-                self._note(answered - self._begun, start)
+                if (number := answered - self._begun) > 0:
+                    self._note("answer a call" if number == 1 else f"answer {number} calls", start)
                 self._begun = 0
                 if self._at_work:
                     await asyncio.sleep(0)  # since those need turns of the loop too
@@ -225,9 +226,9 @@ class Hostcalls:
         finally:
             self._stop()
 
-    def _note(self, answered: int, start: float) -> None:
-        if answered > 0 and self._device.log is not None:
-            self._device.note_answers(answered, start)
+    def _note(self, name: str, start: float) -> None:
+        if self._device.log is not None:
+            self._device.note_answers(name, start)
 
     def _look_for_ends(self) -> None:
         # The thread that waits for the GPU, and would tell, may need seconds to get a word in, since this one
@@ -299,7 +300,7 @@ class Hostcalls:
             if isawaitable(answer):
                 self._device.answering(1)
                 self._begun += 1
-                self._begin(packet, answer)
+                self._begin(packet, answer, f"{getattr(handler, '__name__', 'answer')} {a}")
             else:
                 self._hand_over(packet, answer)
         except CallRefusedError as refusal:
@@ -308,9 +309,9 @@ class Hostcalls:
             failure.add_note(_CALLED.format(service))
             raise
 
-    def _begin(self, packet: int, answer: Awaitable[Any]) -> None:
+    def _begin(self, packet: int, answer: Awaitable[Any], name: str) -> None:
         """Answer later, in a task of its own."""
-        later = self._later(packet, answer)
+        later = self._later(packet, answer, name)
         # Beginning at once saves a turn of the loop; but virtual time must be the same in each Python.
         if sys.version_info >= (3, 12) and self._device.clock != "simulated":
             task = asyncio.Task(later, loop=asyncio.get_running_loop(), eager_start=True)
@@ -319,8 +320,9 @@ class Hostcalls:
         if not task.done():
             self._at_work[packet] = task, answer
 
-    async def _later(self, packet: int, answer: Awaitable[Any]) -> None:
+    async def _later(self, packet: int, answer: Awaitable[Any], name: str) -> None:
         # It hands over by itself, since a callback of the finished task would need one more turn of the loop.
+        start = self._device.now()
         try:
             try:
                 result, state = await answer, ANSWERED
@@ -328,8 +330,7 @@ class Hostcalls:
                 result, state = refusal.number, FAILED
             if not self._stopped[packet]:
                 self._hand_over(packet, result, state)
-                if state == ANSWERED:
-                    self._note(1, self._device.now())
+            self._note(name, start)
         except Exception as failure:  # noqa: BLE001 - raised where the kernel's operation is awaited
             self._fail(failure)
         except asyncio.CancelledError:

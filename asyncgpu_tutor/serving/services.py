@@ -76,9 +76,8 @@ class Files:
             path = (self._folder / os.fsdecode(_text(call))).resolve()
             if not path.is_relative_to(self._folder):
                 raise PermissionError(EACCES, "outside of the folder")
-            if (
-                path.exists() and not path.is_file()
-            ):  # a pipe, for one, could hold up the host for ever
+            # A pipe, for one, could hold up the host for ever.
+            if path.exists() and not path.is_file():
                 raise PermissionError(EACCES, "not a plain file")
             return self._number(path.open("w+b" if call.b else "rb", buffering=0))
 

@@ -55,9 +55,11 @@ class Trace:
         work = self.device_spans
         streams = {(s.device, s.stream) for s in work}
         length = max(s.end for s in self.spans) - min(s.start for s in self.spans)
+        within = self.about.get("clocks_within_us")
+        clocks = f"; its workers' clocks are set within {within} µs" if within is not None else ""
         return (
             f"<Trace of {count(len(self.spans), 'span')}, {len(work):,} on the device in "
-            f"{count(len(streams), 'stream')}, {length:.1f} µs, {clock_words(self.clock)}>"
+            f"{count(len(streams), 'stream')}, {length:.1f} µs, {clock_words(self.clock)}{clocks}>"
         )
 
     @property
@@ -88,7 +90,7 @@ class Trace:
         return found
 
     def of(self, device: str) -> Trace:
-        """The part of one device, and of the host: a program may use several.
+        """The part of one device, and of the host that drives it: a program may use several.
 
         Raises
         ------
@@ -100,7 +102,8 @@ class Trace:
                 f"this trace has no work of a device {device!r}; there are: "
                 f"{', '.join(self.devices) or 'none'}"
             )
-        kept = [s for s in self.spans if s.device == device or not s.on_device]
+        host = device if any(s.host == device for s in self.spans) else ""
+        kept = [s for s in self.spans if (s.device == device if s.on_device else s.host == host)]
         return replace(self, spans=_closed(kept))
 
     def find(self, name: str) -> list[Span]:

@@ -416,6 +416,64 @@ def price_all(prices):
     return handler
 
 
+# %% id=13-stack cause="a pair was stored in"
+class FreeStack:
+    start = (0, 0)
+
+    @staticmethod
+    def pop():
+        while True:
+            top = yield "load", "top"
+            packet, tag = top
+            if packet is None:
+                return None
+            below = yield "load", ("next", packet)
+            if (yield "cas", "top", top, (below, tag + 1)):
+                return packet
+
+    @staticmethod
+    def push(packet):
+        while True:
+            top = yield "load", "top"
+            yield "store", ("next", packet), top
+            if (yield "cas", "top", top, (packet, top[1] + 1)):
+                return
+
+
+# %% id=13-pipeline cause="that may be what was read in the round before"
+PIPELINE = r"""
+#include "hostcall.cuh"
+__global__ void pipeline(unsigned long long* mail, unsigned long long* stack, int pieces, int size)
+{
+    Hostcalls host = hostcalls(mail, stack);
+    __shared__ int p, n;
+    for (int piece = blockIdx.x; piece < pieces; piece += gridDim.x) {
+        if (threadIdx.x == 0) {
+            n = -1;
+            p = hostcall_begin(host);
+            if (p >= 0) {
+                hostcall_ask(host, p, HOSTCALL_READ, 0, piece * size, size);
+                bool ok = hostcall_wait(host, p);
+                if (ok) n = (int)hostcall_answer(host, p);
+            }
+        }
+        __syncthreads();
+        if (n < 0) return;
+        char* bytes = hostcall_bytes(host, p);
+        for (int i = threadIdx.x; i < n; i += blockDim.x)
+            if (bytes[i] >= 'a' && bytes[i] <= 'z') bytes[i] -= 32;
+        __syncthreads();
+        if (threadIdx.x == 0) {
+            hostcall_ask(host, p, HOSTCALL_WRITE, 1, piece * size, n);
+            bool ok = hostcall_wait(host, p);
+            if (ok) hostcall_end(host, p); else n = -1;
+        }
+        if (n < 0) return;
+    }
+}
+"""
+
+
 # %% id=13-pipeline cause="the new file has 0 bytes"
 PIPELINE = r"""
 #include "hostcall.cuh"

@@ -261,7 +261,7 @@ extern "C" __global__ void grep(
 """
 
 
-# %% id=14-mix cause="with 40 words, where the largest score changes on the way, element"
+# %% id=14-mix cause="`sum` is right, and what is in `mix` isn't corrected"
 FLASH = r"""
 #define SIZE 24
 #define TILE 32
@@ -298,7 +298,7 @@ extern "C" __global__ void flash(int words, const float* q, const float* k, cons
 """
 
 
-# %% id=14-mix cause="with 40 words, where the largest score changes on the way, element"
+# %% id=14-mix cause="`mix` is right, and what is in `sum` isn't corrected"
 FLASH = r"""
 #define SIZE 24
 #define TILE 32
@@ -335,7 +335,7 @@ extern "C" __global__ void flash(int words, const float* q, const float* k, cons
 """
 
 
-# %% id=14-mix cause="with 40 words, where the largest score changes on the way, element"
+# %% id=14-mix cause="neither `sum` nor `mix` is corrected"
 FLASH = r"""
 #define SIZE 24
 #define TILE 32

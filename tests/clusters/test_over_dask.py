@@ -9,13 +9,17 @@ import signal
 import socket
 import threading
 from collections.abc import Awaitable, Callable, Iterator
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import asyncgpu_tutor as agt
+from asyncgpu_tutor.clusters.guests import Guest
 from asyncgpu_tutor.errors import CannotTravelError, ClusterError, OutOfBoundsError, WorkerLostError
+from asyncgpu_tutor.traces.spans import SpanLog
 
 distributed = pytest.importorskip("distributed", reason="pip install 'asyncgpu_tutor[cluster]'")
 pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning")
@@ -103,6 +107,41 @@ def test_dropping_the_last_handle_frees_the_memory_there(address: str) -> None:
 
     inside(address, act)
     assert inside(address, lambda gpus: gpus[0](agt.value(None).map(kept))) == 0
+
+
+def test_one_recording_has_the_work_of_all_workers_in_an_order_that_can_be(address: str) -> None:
+    async def act(gpus: Any) -> Any:
+        with agt.record() as trace:
+            x = await gpus[0].put(NUMBERS)
+            with pytest.raises(ZeroDivisionError):
+                await gpus[1](agt.value(0).map(lambda n: 1 / n))
+            y = await gpus[0](x.op().and_then(twice).named("doubled"))
+            await gpus[1](agt.ones(8).named("later"))
+        await gpus[0](y.op().named("after"))
+        return trace
+
+    with agt.using("sim"):
+        trace = inside(address, act)
+    assert (trace.devices, trace.about["clocks_within_us"]) == (["gpu 0", "gpu 1"], 0)
+    calls = [span for span in trace if span.kind == "range"]
+    assert [span.name for span in calls[2:]] == ["gpu 0: doubled", "gpu 1: later"]
+    for rank, (call, label) in enumerate(zip(calls[2:], ("doubled", "later"), strict=True)):
+        own = trace.of(f"gpu {rank}")
+        assert {span.host for span in own if not span.on_device} == {f"gpu {rank}"}
+        work = [span for span in own if span.label == label]
+        assert {span.kind for span in work} == {"call", "kernel"}
+        assert all(call.start < span.start and span.end < call.end for span in work)
+    assert calls[2].end <= calls[3].start
+
+
+@given(st.floats(-1e6, 1e6), st.lists(st.tuples(*[st.floats(0, 1e4)] * 3), min_size=1, max_size=9))
+def test_a_clock_is_set_within_its_bound(ahead: float, trips: list[tuple[float, ...]]) -> None:
+    guest, now = Guest("there", cast(Any, None), SpanLog("here")), 0.0
+    for there, back, pause in trips:
+        guest.heard(now, now + there + ahead, now + there + back)
+        now += there + back + pause
+    assert abs(guest.ahead - ahead) <= guest.within + 1e-6
+    assert guest.within <= min(there + back for there, back, _ in trips) / 2 + 1e-6
 
 
 def test_what_cannot_be_pickled_is_named(address: str) -> None:

@@ -212,8 +212,7 @@ def test_the_makefile_gets_one_word(
         monkeypatch.setenv("CUPY_EXTRA", override or "")
         assert doctor.run(options("--cupy-extra"), Told(driver=driver)) == 0
         assert capsys.readouterr().out.strip() == word
-    monkeypatch.setenv(
-        "CUPY_EXTRA", "cuda99"
-    )  # make lab ends here, before pip does nothing about it
+    # Make lab ends here, before pip does nothing about it.
+    monkeypatch.setenv("CUPY_EXTRA", "cuda99")
     assert doctor.run(options("--cupy-extra"), Told()) == 2
     assert "cuda12, cuda13 or none" in capsys.readouterr().err

@@ -275,9 +275,8 @@ def test_where_nothing_can_be_written_progress_lasts_as_long_as_python(
 
     with monkeypatch.context() as readonly:
         readonly.setattr(Path, "write_text", refuse)
-        readonly.setattr(
-            Path, "unlink", refuse
-        )  # so it is where the whole file system is read-only
+        # As where the whole file system is read-only.
+        readonly.setattr(Path, "unlink", refuse)
         with pytest.warns(UserWarning, match="your progress is kept until Python ends") as said:
             assert check(NAME, right).accepted
         assert len(said) == 1

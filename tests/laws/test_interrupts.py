@@ -44,7 +44,7 @@ class TestInterrupts:
         with pytest.raises(KeyboardInterrupt) as caught:
             LONG(agt.zeros(32, np.int32), grid=1, block=32).sync_on(stream)
         assert "kernel 'endless'" in caught.value.__notes__[0]
-        assert "line 2" in caught.value.__notes__[0]
+        assert "i >= 0" in caught.value.__notes__[0]
         with pytest.raises(agt.DeviceError, match="KeyboardInterrupt"):
             stream.synchronize()
         assert agt.ones((2,)).to_host().sync_on(stream).tolist() == [1.0, 1.0]
@@ -97,7 +97,6 @@ def test_long_interpretation_says_so_once(capsys: pytest.CaptureFixture[str]) ->
     )
     launch(source, "slow", 1, 1, np.zeros(1, np.int32), limits=Limits(patience=0.0))
     said = capsys.readouterr().err
-    assert said.count("kernel 'slow' has been interpreted") == 1
-    assert "1 of 1 blocks" in said
+    assert said.count("at kernel 'slow'") == said.count("1 of 1 blocks") == said.count("in `") == 1
     launch(source, "slow", 1, 1, np.zeros(1, np.int32), limits=Limits(patience=3600.0))
     assert capsys.readouterr().err == ""

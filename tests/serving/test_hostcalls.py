@@ -381,6 +381,18 @@ async def test_a_recording_shows_when_the_host_answers(device: Device) -> None:
     assert all(kernel.start < span.end < kernel.end for span in answers)
 
 
+async def test_a_recording_shows_how_long_a_coroutine_is_at_work(device: Device) -> None:
+    async def look_up(_: Call) -> None:
+        await agt.sleep(100)
+
+    async with agt.hostcalls({16: look_up}) as host:
+        with agt.record() as trace:
+            await host.run(Asking(2, 1).op(host))
+    one, other = (span for span in trace if span.kind == "work")
+    assert {one.name, other.name} == {"look_up 0", "look_up 1"}
+    assert max(one.start, other.start) + 90 < min(one.end, other.end)
+
+
 STEPS = """#include "hostcall.cuh"
 #define ASK hostcall_ask(host, p, 16, blockIdx.x, 0, 0);
 #define READ out[32 * blockIdx.x + threadIdx.x] = hostcall_answer(host, p);

@@ -253,9 +253,8 @@ class CupyDevice:
             try:
                 return self._pool.malloc(size * BLOCK)
             except cupy.cuda.memory.OutOfMemoryError:
-                for blocks in list(
-                    self._blocks.values()
-                ):  # other threads may ask for new sizes meanwhile
+                # Other threads may ask for new sizes meanwhile.
+                for blocks in list(self._blocks.values()):
                     blocks.clear()
                 self._pool.free_all_blocks()
                 return self._pool.malloc(size * BLOCK)
@@ -321,11 +320,9 @@ class CupyDevice:
             await asyncio.sleep(0)
             turn_given(TURN_WHILE_ASKED_US)
 
-    def note_answers(self, number: int, start: float) -> None:
+    def note_answers(self, name: str, start: float) -> None:
         """A span of the host's lane; see `Device.note_answers`."""
-        self.note(
-            "work", "answer a call" if number == 1 else f"answer {number} calls", start * 1e-6
-        )
+        self.note("work", name, start * 1e-6)
 
     def answering(self, more: int) -> None:
         """A GPU has no say in how long its kernels wait."""

@@ -18,6 +18,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -167,7 +168,7 @@ class NcclCommunicator:
 
     def _one(self, call: Collective, stream: Any) -> None:
         communicator, nccl = self._ranks[call.rank], self._nccl
-        kind = getattr(nccl, f"NCCL_{call.dtype.name.upper().replace('BOOL', 'UINT8')}")
+        kind = getattr(nccl, f"NCCL_{_name(call.dtype)}")
         how = getattr(nccl, f"NCCL_{call.reduce.upper()}")
         give, take = _address(call.source), _address(call.target)
         count, where = call.count, stream.ptr
@@ -228,6 +229,11 @@ def _follow(stream: CupyStream, other: CupyStream) -> None:
         event = other.record()
         stream.wait_event(event)
         other.reuse(event)
+
+
+@cache  # NumPy works out a name anew each time
+def _name(dtype: Any) -> str:
+    return str(dtype.name).upper().replace("BOOL", "UINT8")
 
 
 def _facts(call: Collective, size: int) -> dict[str, object]:

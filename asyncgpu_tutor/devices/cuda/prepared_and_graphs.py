@@ -135,9 +135,8 @@ class CupyReplay:
             try:
                 _make_all(bound)
             except BaseException:
-                with suppress(
-                    *CUDA_ERRORS
-                ):  # that the capture is spoilt says less than what has spoilt it
+                # That the capture is spoilt says less than what has spoilt it.
+                with suppress(*CUDA_ERRORS):
                     streams[0].end_capture()
                 raise
             graph = streams[0].end_capture()

@@ -136,9 +136,8 @@ class _Submissions(simgpu.Caller):
     """This package, whose groups of calls are submissions of operations."""
 
     def group(self) -> tuple[int | None, str]:
-        tag = (
-            CURRENT.get()
-        )  # `current_operation`, and the simulated host asks it at each of its calls
+        # `current_operation`, and the simulated host asks it at each of its calls.
+        tag = CURRENT.get()
         return (None, "") if tag is None or tag.over else (tag.op, tag.label)
 
     def before_wait(self, what: str) -> None:
@@ -358,10 +357,10 @@ class SimDevice(simgpu.Device):
         """Wait until a kernel is waiting for the host; see `Device.until_waited_for`."""
         await self.machine.until_paused(ROUND_US + answered * ANSWER_US)
 
-    def note_answers(self, number: int, start: float) -> None:
-        """The last part of a round was the host's; see `Device.note_answers`."""
+    def note_answers(self, name: str, start: float) -> None:
+        """At least the last part of a round was the host's; see `Device.note_answers`."""
         end = self.now()
-        self._host_span("work", _answers(number), max(end - NOTED_US, 0.0), end)
+        self._host_span("work", name, max(min(start, end - NOTED_US), 0.0), end)
 
     def answering(self, more: int) -> None:
         """The host is at work on so many more answers: see `Machine.answering`."""
@@ -375,10 +374,6 @@ class SimDevice(simgpu.Device):
     def stop_log(self) -> None:
         """Write no more spans."""
         self.log = self.recorder = None
-
-
-def _answers(number: int) -> str:
-    return "answer a call" if number == 1 else f"answer {number} calls"
 
 
 def _without_null(args: Sequence[object]) -> list[object]:

@@ -261,6 +261,6 @@ EXERCISES = (
     Exercise("01-meanwhile", "A job for the host meanwhile", "with_a_job",
              runs(_meanwhile, _done_meanwhile, BUSY, "{1} elements"),
              runs(_meanwhile, _positive_came, [(4, 1000, 10.0)], "")),
-    Exercise("01-challenge", "Challenge: three steps, one kernel", "layer",
+    Exercise("01-challenge", "Challenge: nowhere to hide", "layer",
              cases(_layer, LAYERS, "a matrix of shape ({1}, {2})")),
 )  # fmt: skip

@@ -270,6 +270,8 @@ def _stack(mine: Any, _model: Any, number: int, back: Any, _: str, first: Any = 
 
     def all_orders() -> list[tuple[str, list[str]]]:
         (used,) = orders.interleavings([_taking(mine, 1, (0,))], memory)
+        due = 'a pair was stored in ("next", packet): it is the number of the packet below, or None'
+        must(not any(isinstance(used.memory[link], tuple) for link in LINKS), due)
         begun = used.memory if back else memory
         most = 2 if first or number == PACKETS else orders.MOST_STEPS
         return [packets(o) for o in orders.interleavings(threads, begun, most)]
@@ -377,7 +379,14 @@ def check_pipeline(mine: Any, model: Any) -> float:
     files = cases(
         _piped, [(500, 64), (700, 304), (1536, 64)], "a file of {} bytes, in pieces of {}"
     )
-    took = cast(float, files(kernel, model))
+    try:
+        took = cast(float, files(kernel, model))
+    except Rejected as rejected:
+        shared = (
+            isinstance(rejected.__cause__, agt.errors.RaceError) and "in shared" in rejected.cause
+        )
+        rejected.cause += ROUNDS if shared else ""
+        raise
     for service in ("HOSTCALL_READ", "HOSTCALL_WRITE", NO_PACKET, ALL_ANSWERED):
         _spied(mine, service)
     due = f"the file is right, and takes {took:.0f} µs: get below {GOAL_US:.0f}"
@@ -388,6 +397,7 @@ def check_pipeline(mine: Any, model: Any) -> float:
 LATE = "a packet is used after `hostcall_end`, and may be somebody else's then: give it back last"
 ALONE = "there was no answer, and a packet is used: look at what `hostcall_wait` returns, each time"
 TURNS = "the file was right by luck: is there a barrier between those who change bytes and the one who asks?"
+ROUNDS = ". In a loop that may be what was read in the round before: is there a `__syncthreads()` at its end?"
 NO_PACKET, ALL_ANSWERED = "0", "99"
 NONE = "`hostcall_begin` gives -1 where the host has stopped, and that is no packet: return then"
 

@@ -167,7 +167,9 @@ def _race(kernel: agt.Kernel) -> None:
             out, office = _left(1), _Office(lambda asked, a=a, b=b: a if asked == 3 else b)
             office.run(kernel, 3, 4, agt.mapped(out))
             right = TIMES * first or -1
-            must(int(out[0]) == right, f"`out[0]` is {int(out[0])}, and {right} is right")
+            due = f"`out[0]` is {int(out[0])}, and {right} is right: "
+            won = f"the answer to {first} came first" if first else "no answer came in time"
+            must(int(out[0]) == right, due + won)
             asked = sorted(office.asked.elements())
             due = f"the host was asked for {asked}, and [3, 4] at the same time is right"
             must(asked == [3, 4] and office.most > 1, due)
@@ -225,9 +227,8 @@ def check_ahead(mine: Any, model: Any) -> float:
                 agt.pin(np.full(1, 9, np.float32)),
                 _Office(lambda a, us=us: 50.0 if a else us),
             )
-            short = (
-                text.replace("1500", "50") if pieces == 20 else text
-            )  # since only the number counts
+            # Only the number counts.
+            short = text.replace("1500", "50") if pieces == 20 else text
             office.run(as_kernel(before + short, "AHEAD"), pieces, agt.mapped(out))
             took = office.took
             wanted = [*range(pieces)]

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 import asyncgpu_tutor as agt
+from asyncgpu_tutor.exercises.chapters.ch14_rooms import MIX, QUEUE, SEARCH
 from asyncgpu_tutor.exercises.checks import schedule
 from asyncgpu_tutor.exercises.checks.device_code import all_lanes
 from asyncgpu_tutor.exercises.checks.operations import cuda
@@ -109,9 +110,11 @@ TEXTS = [(b"banana", "a"), (b"a" * 40, "a"), (b"xyz" * 30, "a"), (b"-" * 31 + b"
          (b"a man a plan a canal panama " * 8, "n"),
          (b"a man a plan a canal panama " * 12, "p", 256)]  # fmt: skip
 EXERCISES = (
-    Exercise("14-darts", "Ask for all, wait once", "total",
-             runs(_thrown, _darts, [(32, 64, 1, 7), (100,), (5,) * 21], "{n:player}")),
     Exercise("14-grep", "One atomic for a warp", "GREP", cases(_grep, TEXTS, "a text of {:letter}")),
+    MIX, SEARCH,
     Exercise("14-challenge", "Challenge: forty steps", "fly",
              runs(_flown, _fell, [(41, 3), (64, 40)], "{} bodies and {} steps")),
+    Exercise("14-darts", "Ask for all, wait once", "total",
+             runs(_thrown, _darts, [(32, 64, 1, 7), (100,), (5,) * 21], "{n:player}")),
+    QUEUE,
 )  # fmt: skip

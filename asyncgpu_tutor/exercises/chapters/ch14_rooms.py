@@ -18,15 +18,20 @@ from asyncgpu_tutor.exercises.sandbox import call
 SIZE = 24  # numbers of a vector of attention
 PIXELS, PIECE = 64, 192  # as in 14_compare.cu
 READ_US, GOAL_US = 60, 800
+UNCORRECTED = {(False, True): "`sum` is right, and what is in `mix` isn't corrected",
+               (True, False): "`mix` is right, and what is in `sum` isn't corrected",
+               (True, True): "neither `sum` nor `mix` is corrected when a larger score comes"}  # fmt: skip
 LATE = "if (threadIdx.x >= 160) for (long long end = clock64() + 400000; clock64() < end;) __nanosleep(1000);"
 
 
 # ------------------------------------------------------------------ corrected on the way
-def _mixed(q: Array, k: Array, v: Array) -> Array:
-    """Return what each word takes home, in double precision."""
+def _mixed(q: Array, k: Array, v: Array, sum_late: bool = False, mix_late: bool = False) -> Array:
+    """Return what each word takes home, in double precision, or does if one of the two isn't corrected."""
     scores = np.where(np.tri(len(q), dtype=np.bool_), q.astype(float) @ k.T.astype(float), -np.inf)
-    share = np.exp(scores - scores.max(axis=1, keepdims=True))
-    return (share / share.sum(axis=1, keepdims=True)) @ v
+    so_far = np.maximum.accumulate(scores, axis=1)
+    fixed, late = (np.exp(scores - most) for most in (so_far[:, -1:], so_far))
+    total = (late if sum_late else fixed).sum(axis=1, keepdims=True)
+    return ((late if mix_late else fixed) / total) @ v
 
 
 def _flash(mine: Any, _model: Any, words: int, scale: int, _how: str) -> None:
@@ -41,7 +46,13 @@ def _flash(mine: Any, _model: Any, words: int, scale: int, _how: str) -> None:
     args = words, *(part.ravel() for part in (q, k, v)), out
     with agt.microscope() as seen:
         (got,) = left_in((3,), as_kernel(mine, "FLASH"), args, grid=-(-words // 32), block=32)
-    equal(got, _mixed(q, k, v).ravel().astype(np.float32))
+    try:
+        equal(got, _mixed(q, k, v).ravel().astype(np.float32))
+    except Rejected as rejected:
+        for late, how in UNCORRECTED.items():
+            if np.allclose(got, _mixed(q, k, v, *late).ravel(), 1e-4):
+                rejected.cause = how
+        raise
     asked = sum(kernel.counts.load_bytes for kernel in seen.kernels)
     once = 4 * SIZE * (words + 2 * sum(min(words, first + 32) for first in range(0, words, 32)))
     due = f"threads ask the memory for {asked:,} bytes, and for {once:,} if a block goes over its words once"
@@ -155,7 +166,7 @@ WORDS = [(1, 0, ""), (40, 0, ", where the largest score changes on the way"),
 SEARCHES = [(3, 2, -1, ""), (1, 1, -1, ""), (4, 3, -1, " and a warp that is late to read them"),
             (4, 2, 2, ", one of which the host refuses"), (3, 2, 0, ", the first of which the host refuses"),
             (3, 2, 2, ", the last of which the host refuses"), (9, 16, -1, "")]  # fmt: skip
-EXERCISES = (
+MIX, SEARCH, QUEUE = (
     Exercise("14-mix", "Correct it, and go on", "FLASH", cases(_flash, WORDS, "{0:word}{2}")),
     Exercise("14-search", "Read while you compare", "SEARCH", check_search),
     Exercise("14-queue", "Will anything come?", "QUEUE", check_queue,

@@ -24,7 +24,7 @@ class Lane:
 
     # What it shows. An engine's lane shows again what the streams' lanes show, from the other side.
     group: Group
-    # Whose stream or engine it is. Empty for the host, of which there is one.
+    # Whose stream or engine it is. Empty for the host, but for those of other processes: `Span.host`.
     device: str
     name: str  # for people, without the device
     spans: tuple[Span, ...]  # by start
@@ -57,7 +57,7 @@ def lane_name(number: int) -> str:
 def stream_name(span: Span, numbers: Mapping[StreamKey, int]) -> str:
     """The name of the lane that a span is drawn on, with the device where there are several."""
     if span.stream is None:
-        return "host"
+        return f"{span.host} host".lstrip()
     name = lane_name(numbers[span.device, span.stream])
     return f"{span.device} {name}" if len({device for device, _ in numbers}) > 1 else name
 
@@ -72,12 +72,16 @@ def lanes(trace: Iterable[Span], groups: Collection[Group] = GROUPS) -> list[Lan
     spans = list(trace)
     numbers = stream_numbers(spans)
     found: list[Lane] = []
-    if "host" in groups:
-        found.append(Lane("host", "", "host", _ordered(s for s in spans if not s.on_device)))
+    hosts: dict[str, list[Span]] = {"": []}
+    for span in spans:
+        if "host" in groups and not span.on_device:
+            hosts.setdefault(span.host, []).append(span)
+    found.append(Lane("host", "", "host", _ordered(hosts.pop(""))))
     device_spans = [span for span in spans if span.on_device]
     named = "streams" not in groups and any("named" in span.detail for span in device_spans)
     shown = {} if named else numbers
-    for device in sorted({span.device for span in device_spans}):
+    for device in sorted({*hosts, *(span.device for span in device_spans)}):
+        found.append(Lane("host", device, "host", _ordered(hosts.get(device, ()))))
         own = [span for span in device_spans if span.device == device]
         if "streams" in groups:
             by_stream: dict[int | None, list[Span]] = {}

@@ -84,6 +84,23 @@ class Metrics:
         """The largest number of streams that had device work at one time."""
         return len(self.concurrency) - 1
 
+    @property
+    def hidden(self) -> float:
+        """The part of the talk between devices that other kernels of a device ran beside, 0 to 1.
+
+        Talk is copies to a peer and collectives, with the time in which ranks wait for each other there.
+        """
+        spoken = beside = 0.0
+        for name in {span.device for span in self._spans}:
+            own: dict[bool, list[Interval]] = {True: [], False: []}
+            for span in self._spans:
+                talks = span.kind == "peer" or "ranks" in span.detail
+                if span.device == name and (talks or span.kind == "kernel"):
+                    own[talks].append((span.start, span.end))
+            talk, work = union(own[True]), union(own[False])
+            spoken, beside = spoken + length(talk), beside + length(common(talk, work))
+        return beside / spoken if spoken else 0.0
+
     def __repr__(self) -> str:
         return (
             f"<Metrics: makespan {self.makespan:.1f}, device busy {self.device_active:.1f}, idle "

@@ -85,7 +85,7 @@ def _predecessors(ordered: list[Span]) -> Callable[[Span], Iterable[Span]]:
             named.append(same_stream[span.id])
         if not span.on_device:
             earlier = (host[i] for i in reversed(range(ended(host, span.start))))
-            named += islice((s for s in earlier if s.id < span.id), 1)
+            named += islice((s for s in earlier if s.id < span.id and s.host == span.host), 1)
         if span.kind == "wait" and not any(s.on_device for s in named):
             named += device[ended(device, span.start) : ended(device, span.end)]
         return (other for other in named if _may_precede(other, span))

@@ -84,6 +84,11 @@ class Span:
         return self.kind in DEVICE_KINDS
 
     @property
+    def host(self) -> str:
+        """Whose host did it, where that is a worker in another process; else empty."""
+        return str(self.detail.get("host", ""))
+
+    @property
     def waited_for_room(self) -> float:
         """Time before `start`, in us, for which a kernel was ready and had no place; 0 where nobody knows."""
         waited = self.detail.get("waited_for_room", 0.0)

@@ -157,6 +157,8 @@ def _of_device(m: Metrics, numbers: Mapping[StreamKey, int]) -> Iterator[tuple[s
     yield "device busy", f"{m.device_active:.2f}, idle {m.device_idle:.2f}"
     yield "overlap", f"{m.overlap:.2f}, {m.overlap_fraction:.0%} of the busy time"
     yield "at once", f"at most {count(m.max_concurrency, 'stream')}"
+    if m.hidden:
+        yield "talk", f"{m.hidden:.0%} of it beside other kernels"
     for key, busy in sorted(m.stream_busy.items(), key=lambda item: numbers[item[0]]):
         idle = math.fsum(end - start for start, end in m.gaps[key])
         gaps = f"{count(len(m.gaps[key]), 'gap')}, {idle:.2f}" if idle else "no gap"

@@ -53,7 +53,7 @@ class Limits:
     resident_blocks: int | None = None
     # Of memory that is as late as CUDA allows (`memory.hostile`). Blocks then begin one by one.
     hostile: int | None = None
-    patience: float = 2.0  # seconds until a line on stderr says that this takes long
+    patience: float = 10.0  # seconds until a line on stderr says that this takes long
     # Told of each access to global or shared memory before it is made, so also of one that fails: team,
     # mask, pointer, bytes, and where in the source it is.
     watcher: Callable[[Team, Mask, Any, int, Site], None] | None = None
@@ -98,19 +98,19 @@ class Launch:
         return self.changes, self.clock_reads
 
     def progress(self) -> str:
-        """How far it is, in words."""
+        """How far it is, in words. A loop is quoted: its number counts lines of headers, too."""
         x, y, z = self.grid
-        line = f", in the loop of line {self.at.line}" if self.at is not None else ""
+        loop = f", and it is in `{self.source.line(self.at.line).strip()}`" if self.at else ""
         return (
-            f"kernel '{self.kernel}' has been interpreted for {time.monotonic() - self.since:.1f} s: "
-            f"{self.begun} of {x * y * z} blocks have begun{line}"
+            f"The simulated GPU has been at kernel '{self.kernel}' for {time.monotonic() - self.since:.1f} "
+            f"s of your time: {self.begun} of {x * y * z} blocks have begun{loop}"
         )
 
     def look(self) -> None:
         """Say once that this takes long, if it does."""
         if not self.told and time.monotonic() - self.since > self.limits.patience:
             self.told = True
-            sys.stderr.write(f"{self.progress()}. An interrupt (Ctrl-C, or Stop) ends it.\n")
+            sys.stderr.write(f"{self.progress()}. Wait, or interrupt it (Ctrl-C, or Stop).\n")
 
     @cached_property
     def threads(self) -> int:

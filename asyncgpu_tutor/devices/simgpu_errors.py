@@ -80,8 +80,11 @@ def translating(*names: str) -> Callable[[C], C]:
     def decorate(adapter: C) -> C:
         for name in names:
             member: Any = getattr(adapter, name)
-            own = property(translated(member.fget)) if isinstance(member, property) else None
-            setattr(adapter, name, own or translated(member))
+            if isinstance(member, property):
+                getter: Any = member.fget
+                setattr(adapter, name, property(translated(getter)))
+            else:
+                setattr(adapter, name, translated(member))
         return adapter
 
     return decorate

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import stat
 import zlib
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, cast
 
@@ -33,11 +34,7 @@ def read(path: Path) -> Parts:
     # Only now, because what an export of Nsight Systems is made of is what this is made of.
     from asyncgpu_tutor.traces.formats import _chrome_rows, nsys
 
-    text = _text(path, head)
-    if text[:1000].lstrip().startswith("["):  # Chrome's events may stand alone
-        text = f'{{"traceEvents": {text}}}'
-    chrome = '"traceEvents"' in text
-    body = own_json.parsed(text, _chrome_rows.kept if chrome else None)
+    body = _body(_text(path, head), _chrome_rows.kept)
     found: object = body.get("traceEvents")
     if not isinstance(found, list):
         return own_json.read(body)
@@ -52,6 +49,13 @@ def read(path: Path) -> Parts:
         )
     about = {**export.about, "file": path.name}
     return nsys.built(export), str(about["source"]), export.gpu or "unknown GPU", about
+
+
+def _body(text: str, kept: Callable[[dict[str, Any]], object]) -> dict[str, Any]:
+    """The object in a text. Of Chrome's events, which may stand alone, there is what is `kept` of each."""
+    if text[:1000].lstrip().startswith("["):
+        text = f'{{"traceEvents": {text}}}'
+    return own_json.parsed(text, kept if '"traceEvents"' in text else None)
 
 
 def _text(path: Path, head: bytes) -> str:

@@ -26,7 +26,7 @@ from asyncgpu_tutor.devices.cuda.journal import Journal, open_recorder
 from asyncgpu_tutor.devices.cuda.packing import Packer
 from asyncgpu_tutor.devices.cuda.prepared_and_graphs import CupyReplay
 from asyncgpu_tutor.devices.cuda.stream import CupyEvent, CupyStream
-from asyncgpu_tutor.devices.cuda.transfers import TRANSFERS, address
+from asyncgpu_tutor.devices.cuda.transfers import address, transfer
 from asyncgpu_tutor.devices.cuda_source import Signature, is_cooperative, read_signature
 from asyncgpu_tutor.devices.event_loop import turn_given, turn_is_due
 from asyncgpu_tutor.devices.protocol import (
@@ -385,7 +385,7 @@ class CupyDevice:
         if self.journal is not None:
             return self._recorded(verb, stream, *args)
         own = self.own(stream)
-        call, given = TRANSFERS[verb](*args)
+        call, given = transfer(verb, args)
         try:
             call(*given, own.ptr)
         except CUDA_ERRORS as error:
@@ -496,7 +496,7 @@ class CupyDevice:
         if verb == "launch":
             call, given = args[0].packer.launch, args[1:]
         else:
-            call, given = TRANSFERS[verb](*args)
+            call, given = transfer(verb, args)
         journal = self.journal
         try:
             if journal is None:  # another thread has just ended the recording

@@ -468,7 +468,8 @@ agt.compare_timelines(
     ["H200: start, the job, then await", "The model: start, the job, then await"],
     lanes=("host", "streams"),
     together=True,  # the device's first work is at 0
-    lesson="The device's bars are as long in both. The real Python makes its calls later, and so begins its job later.",
+    lesson="The device's bars are as long in both. The real Python makes its calls later, and so begins "
+    "its job later.",
 )
 
 # %% id=reveal-gain

@@ -3,7 +3,7 @@
 # %% [markdown] id=title
 # # The GPU asks, the host answers
 #
-# Some things only the host can do: open a file, ask a database, wait for a key. So far, a kernel that needed one of them had to end first. **Does it have to?**
+# Some things only the host can do: open a file, ask a database, wait for somebody to press a key. So far, a kernel that needed one of them had to end first. **Does it have to?**
 #
 # After this page you can let Python and a running kernel talk, hand out packets from a stack without locks, call Python from a kernel with `agt.hostcalls`, and say when such a call pays.
 #
@@ -82,9 +82,9 @@ kernels = sum(span.duration for span in to_and_fro.find("shout"))
 to_and_fro.plot(
     title="Six pieces, six launches",
     lanes=("host", "streams"),
-    lesson="The kernels are six slivers, which have "
-    f"{kernels / to_and_fro.metrics().makespan:.0%} of the time. The rest is calls by Python, copies, and "
-    "waiting for each other.",
+    lesson="The kernels are six slivers, and together they take "
+    f"{kernels / to_and_fro.metrics().makespan:.0%} of the time. The rest is Python, copies, and waiting for "
+    "each other.",
 )
 
 # %% [markdown] id=turn-around
@@ -144,11 +144,11 @@ letters = agt.Kernel(LETTERS)
 # What's new in there:
 #
 # - **`volatile`** makes the kernel look at memory each time. Without it, a compiler may read the flag once and then stare at its own register for ever. We need no atomics, because only one side at a time may write a word.
-# - **`__threadfence_system()`** is a fence that reaches the host; `__threadfence()` ends at the GPU. The first one keeps the flag from overtaking the letter, and the second keeps us from reading the answer before the flag.
+# - **`__threadfence_system()`** is a fence that reaches the host; `__threadfence()` ends at the GPU. The one before the flag keeps it from overtaking the letter, and the one after the loop keeps us from reading the answer before the flag.
 # - **`__nanosleep(100)`** dozes for about a tenth of a microsecond. The doze leaves the bus to others, and tells the simulated device that this loop is waiting.
 # - **The counter** is there because nobody can stop a waiting kernel. If the host has gone home, the kernel gives up after a million looks, a second or more.
 #
-# The host's side is yours. Python has no fences, and an x86 needs none here, because it keeps its reads in order, and its writes. Arm processors (GH200, Jetson) give no such promise. There the mailbox isn't safe, so `agt.hostcalls` refuses to serve a GPU.
+# The host's side is yours. Python has no fences, and an x86 needs none here, because it keeps its reads in order, and its writes. Arm processors (GH200, Jetson) give no such promise. With a GPU, the mailbox isn't safe there, so `agt.hostcalls` refuses to open.
 
 # %% [markdown] id=exercise-answer
 # ### Exercise: the host's side
@@ -295,13 +295,13 @@ class Naive:
 # %% id=piles tags=helpers
 def draw_piles(*moments):
     """Draw the pile and what Bert holds, and say it in words, at each of (title, pile, Bert's)."""
-    figure, axes = plt.subplots(figsize=(9, 2.3))
+    _, axes = plt.subplots(figsize=(9, 2.3))
     for x, (title, pile, held) in enumerate(moments):
         for place, packets, colour in ((0, pile, "#56b4e9"), (1, held, "#e69f00")):
             for y, packet in enumerate(packets):
                 both = packet in pile and packet in held
                 box = (2.6 * x + place, -y), 0.8, -0.8
-                colours = dict(fc="#d55e00", ec="k", lw=3) if both else dict(fc=colour, ec="k", lw=1)
+                colours = {"fc": "#d55e00" if both else colour, "ec": "k", "lw": 3 if both else 1}
                 axes.add_patch(plt.Rectangle(*box, **colours))
                 axes.text(2.6 * x + place + 0.4, -y - 0.4, packet, ha="center", va="center", fontsize=12)
         axes.text(2.6 * x, 0.9, title, fontsize=9, va="bottom")
@@ -326,7 +326,7 @@ def from_top(memory):
 
 
 # %% [markdown] id=predict-aba-text
-# Anna takes a packet. Bert takes two, and gives the first of them back. Anna looks at the top, packet 0, and at what lies below it, packet 1. Then somebody taps her on the shoulder, and while she turns around, Bert is busy:
+# Anna wants one packet. Bert wants two, and will give the first of them back. Anna begins: she looks at the top, packet 0, and at what lies below it, packet 1. Then somebody taps her on the shoulder, and while she turns around, Bert is busy:
 
 # %% id=bert
 bert_moves = [
@@ -350,7 +350,7 @@ aba
 aba.commit(...)
 
 # %% [markdown] id=search-text
-# We needn't argue. A dozen steps have only so many orders, and `interleavings` runs *every one of them*. (It keeps the steps of each thread in order. A GPU may not, so this can't find a missing fence.)
+# Together they take twelve steps, or a few more when a swap fails, and `interleavings` runs *every order of them*. (It keeps the steps of each thread in order. A GPU may not, so this can't find a missing fence.)
 
 # %% id=search
 def anna(stack):
@@ -401,7 +401,7 @@ aba.reveal(
 draw_piles(*bert_moves, ("Anna swaps", from_top(tapped.memory), tapped.results[1]))
 
 # %% [markdown] id=aba-read
-# A, then B, then A again: this is the **ABA problem**. It's 21 of 9355 orders, but not all of them are equally likely: if a coin decided who steps next, one run in a hundred would have it. In life it's rarer, because a thread is seldom held up between two looks for as long as Bert needs. So your tests may never see it, and a GPU with a hundred thousand threads will.
+# A, then B, then A again: this is the **ABA problem**. It's 21 of 9355 orders, but not all of them are equally likely: if a coin decided who steps next, one run in a hundred would have it. In life it's rarer, because a thread is seldom held up between its look and its swap for as long as Bert needs. So your tests may never see it, and a GPU with a hundred thousand threads will.
 #
 # Anna doesn't need to know *whether the top is 0*, but *whether anybody has touched the top*. So let the top count: each change adds one to a **tag**, and then the old 0 and the new 0 look different.
 
@@ -509,7 +509,7 @@ assert all(1 <= number <= 6 for number in rolled)
 # A kernel called a Python function in the middle of its work.
 #
 # - The function gets three numbers, `call.a`, `call.b` and `call.c`, and the packet's bytes, `call.data`.
-# - It returns the answer. It may also be a coroutine function.
+# - Whatever it returns is the answer. It may also be a coroutine function.
 # - If it raises, the exception comes out of your `await`.
 # - Always await the kernel: while Python blocks in a `sync`, nobody answers. (There's an encore about such trouble.)
 #
@@ -692,7 +692,7 @@ crowded.reveal(
 # int p = hostcall_begin(host);                             // a packet; -1 if the host has stopped
 # char* bytes = hostcall_bytes(host, p);                    // its bytes
 # hostcall_ask(host, p, HOSTCALL_READ, 0, at, size);        // from file 0, at this byte, so many
-# bool ok = hostcall_wait(host, p);                         // false: no answer, and the host may keep p
+# bool ok = hostcall_wait(host, p);                         // false: no answer; the host may still use p
 # int n = (int)hostcall_answer(host, p);                    // how many there were
 # ...                                                       // change them, in place
 # hostcall_ask(host, p, HOSTCALL_WRITE, 1, at, n);          // the same packet may ask again
@@ -833,7 +833,8 @@ agt.compare_timelines(
 )
 
 # %% id=h200-check tags=asserts
-assert 485 < made[0] < 500 and 0.88 < made[1] / made[0] < 0.92
+assert 485 < made[0] < 500
+assert 0.88 < made[1] / made[0] < 0.92
 (stayed,) = h200[1].find("pipeline")
 assert (round(stayed.duration), round(made[1] - stayed.duration, -1)) == (289, 160)
 assert (round(stayed.duration / 6), round(made[0] / 6)) == (48, 82)

@@ -224,7 +224,8 @@ joined.reveal(
 assert cost == 42
 if device.simulated:
     one, other = (span for span in at_once if span.name in ("price 7", "rate 7"))
-    assert one.start < other.end and other.start < one.end
+    assert one.start < other.end
+    assert other.start < one.end
     assert 70 < kernel_us(at_once) < 0.75 * kernel_us(in_turn)
 
 # %% [markdown] id=error-text
@@ -318,16 +319,16 @@ check("13b-both", BOTH)
 # %% [markdown] id=limit-text
 # ## Hanging up
 #
-# Suppose that one colleague is asleep. You don't want to wait all day, so you set a limit. `within(future, clocks)` is a `select` between a future and a `Deadline`, which is ready when the SM's clock has got that far. The loser is dropped, as you can drop any future, with `drop()`:
+# Suppose that one colleague is asleep. You don't want to wait all day, so you set a limit. `within(future, clocks)` is a `select` between a future and a `Deadline`, which is ready when the SM's clock has got that far. It drops the loser for you, by calling its `drop()`. Every future has one, and you can call it yourself:
 #
 # ```c
 # auto quick = within(ask(host, 16, 7, 0, 0), 100000);      // about 50 µs
 # block_on(quick);
 # if (quick.winner == 1) ...                                // too late
-# else use(quick.a.answer);                                 // `a` is the call, and `b` the limit
+# else if (quick.a.error == 0) use(quick.a.answer);         // `a` is the call, and `b` the limit
 # ```
 #
-# In chapter 12, dropping a future meant that nobody polled it any more, and a cup of tea needs no more than that. What does a call need? Here's a kernel that gets tired of waiting, gives the packet back, and asks something else. There is only one packet in this office.
+# In chapter 12 there was nothing more to dropping a future than not polling it any more, and for a cup of tea that's enough. What does a call need? Here's a kernel that gets tired of waiting, gives the packet back, and asks something else. There is only one packet in this office.
 
 # %% id=impatient
 IMPATIENT = r"""
@@ -377,14 +378,15 @@ print("question 2 was answered with", heard[0])
 # %% id=packet-check tags=asserts
 if device.simulated:
     assert heard[0] == 1001
-    assert len(given_back.find("slowly 1")) == 1 and not given_back.find("slowly 2")
+    assert len(given_back.find("slowly 1")) == 1
+    assert not given_back.find("slowly 2")
 
 # %% id=reveal-packet
 packet.reveal(
     int(heard[0]),
     "That's the answer to question 1. Question 2 was asked, but nobody read it: the host was still at work "
-    "on the packet, so it didn't look at the flag, which was up anyway. When it had the answer to question "
-    "1, it wrote it where it had been told to."
+    "on the packet, so it didn't look at the flag, which was up anyway. When it was done with question 1, "
+    "it put that answer into the packet, and the kernel took it for the answer to question 2."
     if heard[0] == 1001
     else "This host first looked when question 2 already lay over question 1, so question 1 was never read. "
     "If the host is quicker, the answer is 1001: that of question 1, which it is at work on by then.",
@@ -395,14 +397,14 @@ worked = [span.name for span in given_back if span.kind == "work"]
 given_back.plot(
     title="A packet that was given back too early",
     lanes=("host", "streams"),
-    lesson="As long as a bar of slowly lasts, the packet is the host's. The kernel gives it back 20 µs "
-    f"after it asked, and asks again. This is all that Python works on: {', '.join(worked)}.",
+    lesson="While the bar of slowly lasts, the packet belongs to the host. The kernel gives it back "
+    f"20 µs after asking, and asks again. Python worked on nothing but: {', '.join(worked)}.",
 )
 
 # %% [markdown] id=owner-text
 # The host did nothing wrong. The packet was its own, and the kernel gave it away. This is the bug behind the words **cancellation safety**, and Python has it, too: if you give up on `asyncio.to_thread(file.readinto, buffer)` and put something else into the buffer, the thread may still write over it. So before you stop waiting, ask *who else still holds a piece of this*. A packet has one owner at a time, and from the question to the answer that's the host.
 #
-# On a GPU nothing tells you. The simulated device does, because it keeps track of who owns which packet. The `#define` had switched that off. Switched on again (line numbers count the headers, too):
+# On a GPU nothing tells you. The simulated device does, because it keeps track of who owns which packet. We had switched that check off with the `#define`, so that you could see the wrong answer. Here it is again, switched on (line numbers count the headers, too):
 
 # %% id=run-checked
 if device.simulated:
@@ -452,7 +454,7 @@ two_packets = await two_questions(LEAVING, packets=2)
 agt.compare_timelines(
     [one_packet, two_packets],
     ["one packet", "two packets"],
-    lesson="Each bar of slowly is a packet in the host's hands. In both runs the kernel hangs up after "
+    lesson="Each `slowly` bar is a packet in the host's hands. In both runs the kernel hangs up after "
     "20 µs. Above, question 2 then waits for the only packet. Below, it takes the other one, and the kernel "
     f"is done after {kernel_us(two_packets):.0f} µs, while the host still works on question 1.",
 )
@@ -647,7 +649,7 @@ __global__ void ahead(unsigned long long* mail, unsigned long long* stack, int p
 check("13b-challenge", AHEAD)
 
 # %% [markdown] id=ahead-picture-text
-# Here are six pieces, in turn and by reading ahead. (The second kernel is yours if the check has taken it.)
+# Here are six pieces, in turn and by reading ahead. (The second kernel is yours if the check has taken it. The next cell gives the trick away, so try the challenge first.)
 
 # %% id=ahead-picture
 async def piece(call):

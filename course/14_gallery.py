@@ -241,7 +241,7 @@ watched(CROWD)
 # | `__shfl_sync(mask, x, lane)` | the `x` of that lane |
 # | `(1u << lane) - 1` | a bit for each lane below `lane` |
 #
-# (The `mask` for all 32 lanes is `0xffffffffu`.) So one lane can ask the counter for as many places as its warp needs, and then they share them out.
+# (The `mask` for all 32 lanes is `0xffffffffu`.) So one lane can ask the counter for as many places as its warp needs, and then they share them out. (Some compilers do that for you. But a vote is good for more than counting.)
 
 # %% id=grep-crowd-check tags=asserts
 assert "10 threads write count" in watched(CROWD).step(1)
@@ -354,7 +354,7 @@ assert in_warps["z"].max() == 1
 #
 # Training is a loop, and after chapter 11 you'd want that loop inside a kernel. But then who watches it, and stops it when the network only learns its examples by heart? After the launch it's too late.
 #
-# Here a network of a single layer learns to read the digits of chapter 7, in one block. Each pair of one of 64 pixels and one of ten digits has a weight, and a thread. It learns from 192 pictures, and 64 are set aside. The arithmetic is folded away: `learn_a_step` scores every picture, works out how wrong the scores are, and corrects all weights.
+# Here a network of a single layer learns to read the digits of chapter 7, in one block. There's a weight for each of 64 pixels and each of ten digits, so 640, and a thread for each weight. It learns from 192 pictures, and 64 are set aside. The arithmetic is folded away: `learn_a_step` scores every picture, works out how wrong the scores are, and corrects all weights.
 
 # %% id=training-step tags=helpers
 LEARN_A_STEP = r"""
@@ -538,7 +538,7 @@ agt.compare_timelines(
     ["forty steps, a report every ten", "forty steps, a report every two"],
     lanes=("host", "streams"),
     lesson="Above, Python draws now and then, and the bar takes no notice. Below, the next report is due "
-    "before Python is done with the last, so the block waits, and the bar is three times as long.",
+    "before Python is done with the last, so the block waits, and the bar is far longer.",
 )
 
 # %% id=reveal-reports
@@ -675,7 +675,7 @@ for qk, (share, mix) in zip(heads.values(), made):
 # |---|---|---|---|
 # | 1 | 1 | $e^{1-1}$ | |
 # | 3 | 3 | $e^{3-3}$ | counted $e^{1-1}$, and should have counted $e^{1-3}$ |
-# | 2 | 3 | $e^{2-3}$ | is right |
+# | 2 | 3 | $e^{2-3}$ | is right, once it's corrected |
 #
 # When the 3 comes, all that you've added up is too large, but all of it by the same factor. So correct it, and go on.
 
@@ -878,7 +878,7 @@ extern "C" __global__ void all_at_once(
 #
 # Who waits for whom in `search`? While Python reads, all threads wait, and while they compare, Python waits. Have it read the next piece meanwhile. There are four packets, so a second question can be under way, and `compare` is there already.
 #
-# For 16 pictures it takes 869 µs in the check, whose clock begins before the first bar of the timelines below and ends after the last. Get below 800. (Ours takes 743 µs.)
+# For 16 pictures it takes 869 µs by the check's clock. Get below 800. (Ours takes 743 µs.)
 
 # %% id=14-search starter
 SEARCH = r"""
@@ -1083,7 +1083,7 @@ if device.simulated:
     assert first.metrics().makespan < ahead.metrics().makespan
 
 # %% [markdown] id=search-read
-# **The longer of the two hides the shorter.** If reading takes longer, a faster kernel gains nothing, and a faster disk does.
+# **The longer of the two hides the shorter.** If reading takes longer, a faster kernel gains you nothing. A faster disk would.
 #
 # And reading everything first? On the simulated device that's quicker still, because each question costs Python about 10 µs. But it needs room for the whole file. The search that asks needs room for two pieces, however long the file is, and an SM. And if only the kernel knows which piece it will want next, asking is all it can do.
 
@@ -1512,7 +1512,7 @@ outside = np.abs(4 * np.cumsum(inside, axis=1) / thrown - np.pi)[:, 99:] > 3.3 /
 assert outside.any(axis=1).sum() == PLAYERS // 2
 
 # %% [markdown] id=darts-read
-# At any number of darts, chance keeps about 19 of 20 such curves inside the grey funnel, though half of these leave it somewhere on their way. To make the funnel half as wide you have to throw four times as many darts, so this method wants a machine that throws thousands at once.
+# At any number of darts, chance keeps about 19 of 20 such curves inside the grey funnel, though half of ours leave it somewhere on their way. To make the funnel half as wide you have to throw four times as many darts, so this method wants a machine that throws thousands at once.
 #
 # And on the clock? We start with a wait for each player:
 

@@ -323,7 +323,7 @@ def draw_ring(n=3):
         for rank, i in enumerate(came if s else ()):
             ax.add_patch(plt.Rectangle((i - 0.47, rank - 0.47), 0.94, 0.94, fill=False, lw=1.5))
             curve = "arc3,rad=0.3" if rank == 0 else "arc3"  # from the last rank back to the first
-            style = dict(arrowstyle="-|>", color="tab:red", lw=1.5, connectionstyle=curve)
+            style = {"arrowstyle": "-|>", "color": "tab:red", "lw": 1.5, "connectionstyle": curve}
             ax.annotate("", (i + 0.35, rank), (i + 0.35, (rank - 1) % n), arrowprops=style)
         ax.set_title(f"step {s}" if s else "at first", size=10)
         ax.set_xticks(range(n), [f"part {i}" for i in range(n)], size=7)
@@ -504,7 +504,7 @@ assert "all_reduce of 4" in refused
 # %% [markdown] id=train-text
 # ## Learning together
 #
-# Now we train a network of three layers, each a matrix of weights. In a step of training, each GPU goes
+# Now we train a network of three layers, each a matrix of weights. (As in chapter 07, there's no ReLU between them, and we still aren't telling anybody.) In a step of training, each GPU goes
 #
 # 1. **forward**: it sends pictures of its own through the layers, and finds out how wrong the results are;
 # 2. **backward**: from the last layer to the first, it works out the layer's **gradient**, which says how to correct its weights, and passes the error on to the layer before;
@@ -639,7 +639,7 @@ agt.compare_timelines(
 # %% [markdown] id=exercise-overlapped
 # ### Exercise: talk while you work
 #
-# Write another `combine`. The `gradients` have to run in the given order, and `reduces[i]` needs `gradients[i]` to be over. But that's all: no gradient should have to wait for an all-reduce, and no all-reduce for a later gradient. (`gradients[i]` also passes the error on, so its all-reduce begins a product later than it could.)
+# Write another `combine`. The `gradients` have to run in the given order, and `reduces[i]` needs `gradients[i]` to be over. But that's all: no gradient should have to wait for an all-reduce, and no all-reduce for a later gradient.
 
 # %% id=15-overlapped starter
 def overlapped(gradients, reduces):
@@ -700,7 +700,7 @@ hidden.reveal(
 )
 
 # %% [markdown] id=hidden-read
-# The third can't hide, because by then there's nothing left to compute. And hiding isn't free: an all-reduce is a kernel, which takes multiprocessors from the product beside it. Two H100s took 3.5 ms for this step with the talk afterwards, and 3.4 with it hidden. One alone takes 5.5.
+# The third can't hide, because by then there's nothing left to compute. And hiding isn't free: an all-reduce is a kernel, which takes multiprocessors from the product beside it. Two H100s took 3.5 ms for this step with the talk afterwards, and 3.4 with it hidden. One alone took 5.5.
 #
 # Two H200s, four layers of 4096 x 4096, and CuPy's products (November 2026):
 #
@@ -781,7 +781,7 @@ print("Above the twelve pictures is what GPU 1 reads in them.")
 # %% [markdown] id=payoff-read
 # Each GPU has seen only half of the pictures, and both have learned from all of them. They never disagree, not in a single bit, because both make the same correction with the same sum.
 #
-# Is it faster than on one GPU? Of course not, at 64 x 64! But you know the prices now: describing work costs the host's time, moving data costs the road's, and talk costs as much as you can't hide.
+# Is it faster than on one GPU? Of course not, at 64 x 64! But you know the prices now: describing work costs the host's time, moving data costs time on the road, and talk costs whatever you can't hide.
 
 # %% id=check-payoff tags=asserts
 assert marks[0][0] < 0.2
@@ -983,7 +983,7 @@ for trace, how in ((first, "talk first"), (meanwhile, "talk beside it")):
     print(f"{how}: {begun - start:.0f} µs until both have begun, and {end - begun:.0f} from there to the end")
 
 # %% [markdown] id=halo-read
-# The talk is hidden completely, and that was 32 µs. But Python has an `overlap` more to describe for each GPU, so both have begun later, and half of the gain goes to Python. It's the price of the first section again. With wider rows there's more talk to hide, and Python's part stays the same.
+# The talk is hidden completely, and that was 32 µs. But Python has one more `overlap` to describe for each GPU, so both begin later, and half of the gain goes to Python. It's the price of the first section again. With wider rows there's more talk to hide, and Python's part stays the same.
 
 # %% id=check-halo tags=asserts
 if device.simulated:

@@ -129,8 +129,8 @@ def call(function: Callable[..., Any], *args: Any) -> Any:
             f"a function is wanted here, and this is {function!r} ({type(function).__name__}): write it "
             "with `def`, and hand it over without calling it"
         )
-    with told():
-        given = [cast(Any, arg).copy() if isinstance(arg, list) else arg for arg in args]
+    given = [cast(Any, arg).copy() if isinstance(arg, list) else arg for arg in args]
+    with told(), left_whole(*given):
         result = function(*given)
         if inspect.iscoroutine(result):
             sleep, nap = time.sleep, partial(_nap, time.sleep, threading.get_ident())
@@ -140,10 +140,18 @@ def call(function: Callable[..., Any], *args: Any) -> Any:
                     for name in [name for name, known in vars(place).items() if known is sleep]:
                         renamed.enter_context(patch.object(place, name, nap))
                 result = completed(result)
-        lists = [i for i, arg in enumerate(args) if isinstance(arg, list)]
-        due = "your function takes things out of its caller's list: go through it with a `for` instead"
-        must(all(len(args[i]) <= len(given[i]) for i in lists), due)
         return result
+
+
+@contextmanager
+def left_whole(*args: Any) -> Generator[None]:
+    """Refuse to have things taken out of a list among these arguments, or a dictionary changed."""
+    given = [(cast(Any, a), cast(Any, a).copy()) for a in args if isinstance(a, list | dict)]
+    yield
+    due = "your function changes its caller's dict: look things up in it, and leave it as it is"
+    must(all(isinstance(arg, list) or arg.keys() == was.keys() for arg, was in given), due)
+    due = "your function takes things out of its caller's list: go through it with a `for` instead"
+    must(all(len(arg) >= len(was) for arg, was in given), due)
 
 
 def _nap(sleep: Callable[[float], None], home: int, seconds: float) -> None:

@@ -382,7 +382,7 @@ async def as_they_come(ops, use):
         use(agt.spawn(op))
 
 
-# %% id=06-as-completed cause="with a device that takes its time"
+# %% id=06-as-completed cause="with 2 operations, the results were used in the order of sizes [2000000, 64]"
 async def as_they_come(ops, use):
     slow, *others = [agt.spawn(op) for op in ops]
     for task in [*others, slow]:
@@ -814,7 +814,7 @@ async def pipeline(n, prepare, process):
     return await asyncio.gather(*tasks)
 
 
-# %% id=06-prepare cause="with 7 batches, "
+# %% id=06-prepare cause="with n=7, "
 async def pipeline(n, prepare, process):
     tasks = []
     for i in range(min(n, 4)):
@@ -940,7 +940,7 @@ async def run_limited(ops, limit):
     return await asyncio.gather(*[run(op) for op in ops])
 
 
-# %% id=06-three-arms cause="`reports` should return a list of 9, one for each in order, and returned one of 4"
+# %% id=06-three-arms cause="`reports` should return a list of 10, one for each in order, and returned one of 4"
 async def reports(ops):
     async def report(op):
         try:
@@ -1095,7 +1095,7 @@ async def feed(n, prepare, process, use):
         use(await task)
 
 
-# %% id=06-feed cause="with a single batch, batch 1 was prepared"
+# %% id=06-feed cause="with n=1, batch 1 was prepared"
 async def feed(n, prepare, process, use):
     first = agt.spawn(process(prepare(0)))
     await asyncio.sleep(0)
@@ -1111,7 +1111,7 @@ async def feed(n, prepare, process, use):
     use(await second)
 
 
-# %% id=06-prepare cause="element 0 is 1.33301, and should be 1.33333"
+# %% id=06-prepare cause="element 0 is -1.33301, and should be -1.33333"
 async def pipeline(n, prepare, process):
     results = []
     x = prepare(0)
@@ -1158,3 +1158,105 @@ async def reports(ops):
         return "done", outcome
 
     return [report(o) for o in await asyncio.gather(*ops, return_exceptions=True)]
+# %% id=06-prepare cause="with n=1, batch 1 was prepared"
+async def pipeline(n, prepare, process):
+    results, i = [], 1
+    task = agt.spawn(process(prepare(0)))
+    await asyncio.sleep(0)
+    while True:
+        x = prepare(i)
+        results.append(await task)
+        task = agt.spawn(process(x))
+        await asyncio.sleep(0)
+        i += 1
+        if i == n:
+            break
+    results.append(await task)
+    return results
+
+
+# %% id=06-responsive cause="`beat` was called 2000 times without an end"
+async def with_heartbeat(op, beat):  # an operation may yield None
+    result = None
+
+    async def run():
+        nonlocal result
+        result = await op
+
+    task = asyncio.create_task(run())
+    while result is None:
+        beat()
+        await agt.sleep(50)
+        if task.done() and task.exception():
+            raise task.exception()
+    return result
+
+
+# %% id=06-responsive cause="`op` yields None, and `with_heartbeat` returned"
+async def with_heartbeat(op, beat):
+    task = agt.spawn(op)
+    while not task.done():
+        beat()
+        await agt.sleep(50)
+    return np.asarray(await task, np.float32)
+
+
+# %% id=06-three-arms cause="should be ('program', UsageError('no luck')), and is ('device', "
+async def reports(ops):
+    async def report(op):
+        try:
+            return "done", await op
+        except agt.errors.AsyncGpuError as error:
+            return "device", error
+        except Exception as error:
+            return "program", error
+
+    return await asyncio.gather(*[report(op) for op in ops])
+
+
+# %% id=06-as-completed cause="with 2 operations, "
+async def as_they_come(ops, use):  # four, as in the picture
+    results = asyncio.as_completed([agt.spawn(op) for op in ops])
+    for _ in range(4):
+        use(await next(results))
+
+
+# %% id=06-feed cause="your function has returned, and somebody still keeps results"
+KEPT = []
+
+
+async def feed(n, prepare, process, use):
+    before = None
+    for i in range(n):
+        task = agt.spawn(process(prepare(i)))
+        await asyncio.sleep(0)
+        if before is not None:
+            KEPT.append(await before)
+            use(KEPT[-1])
+        before = task
+    use(await before)
+
+
+# %% id=06-feed cause="with n=2, batch 2 was prepared"
+async def feed(n, prepare, process, use):
+    flying = []
+    for i in range(max(n, 3) if n > 1 else 1):
+        x = prepare(i)
+        if len(flying) == 2:
+            use(await flying.pop(0))
+        flying.append(agt.spawn(process(x)))
+        await asyncio.sleep(0)
+    for task in flying:
+        use(await task)
+
+
+# %% id=06-feed cause="`use` was called for batches [0, 2, 3, 4], and each of the 5 once is right"
+async def feed(n, prepare, process, use):  # zeros are a result, too
+    before = None
+    for i in range(n):
+        task = agt.spawn(process(prepare(i)))
+        await asyncio.sleep(0)
+        if before is not None and (result := await before).any():
+            use(result)
+        before = task
+    use(await before)

@@ -275,7 +275,7 @@ def typical(trace, name):  # the sum over all
     return row.host / row.count
 
 
-# %% id=08-typical slip cause="Kernels of that name are among them: look at `kind`"
+# %% id=08-typical slip cause="Spans of other kinds that have this name are among them: look at `kind`"
 def typical(trace, name):  # also kernels of that name
     return np.median([span.duration for span in trace.find(name)])
 
@@ -846,3 +846,182 @@ def creeping(trace):
             times.setdefault(span.name, []).append(span.duration)
     grown = {n: np.median(us[-5:]) / np.median(us[:10]) for n, us in times.items() if len(us) >= 20}
     return max(grown, key=grown.get)
+# %% id=08-typical cause="Spans of other kinds that have this name are among them: look at `kind`"
+def typical(trace, name):
+    return np.median([s.duration for s in trace.find(name) if not s.on_device])
+
+
+# %% id=08-typical cause="with two ranges whose names begin alike, `typical` should return µs, here 3.75, and returned 5.875"
+def typical(trace, name):  # each duration counts once
+    return np.median(list({s.duration for s in trace.find(name) if s.kind == "range"}))
+
+
+# %% id=08-typical cause="with two ranges whose names begin alike, `typical` should return µs, here 3.75, and returned 5.875"
+def typical(trace, name):  # as if ranges of no length were none
+    return np.median([s.duration for s in trace.find(name) if s.kind == "range" and s.duration])
+
+
+# %% id=08-kernel cause="with exhibit C and relu, `longest` should return (CUDA's stream, µs), here (13, "
+def longest(trace, name):  # the stream with the most of it in all
+    total = {}
+    for span in trace.find(name):
+        stream = span.detail["cuda_stream"]
+        total[stream] = total.get(stream, 0) + span.duration
+    return max(total, key=total.get), max(span.duration for span in trace.find(name))
+
+
+# %% id=08-creeping cause="here 'early', and returned 'low'"
+def creeping(trace):  # what shrinks has changed as well
+    times = {}
+    for span in trace:
+        if span.kind == "range":
+            times.setdefault(span.name, []).append(span.duration)
+    logs = {n: np.median(us[-10:]) / np.median(us[:10]) for n, us in times.items() if len(us) >= 20}
+    return max(logs, key=lambda name: max(logs[name], 1 / logs[name]))
+
+
+# %% id=08-creeping cause="here 'early', and returned 'fives'"
+def creeping(trace):  # the upper one of the two in the middle
+    times = {}
+    for span in trace:
+        if span.kind == "range":
+            times.setdefault(span.name, []).append(span.duration)
+    grown = {
+        n: sorted(us[-10:])[5] / sorted(us[:10])[5] for n, us in times.items() if len(us) >= 20
+    }
+    return max(grown, key=grown.get)
+
+
+# %% id=08-creeping cause="here 'early', and returned 'dip'"
+def creeping(trace):  # the lower one of the two in the middle
+    times = {}
+    for span in trace:
+        if span.kind == "range":
+            times.setdefault(span.name, []).append(span.duration)
+    grown = {
+        n: sorted(us[-10:])[4] / sorted(us[:10])[4] for n, us in times.items() if len(us) >= 20
+    }
+    return max(grown, key=grown.get)
+
+
+# %% id=08-waited cause="with each late once, "
+def waited(trace):  # a kernel with `nccl` somewhere in its name need not be NCCL's
+    zero, one = (
+        [span.start for span in trace.of(name).device_spans if "nccl" in span.name]
+        for name in trace.devices
+    )
+    later = [b - a for a, b in zip(zero, one)]
+    return sum(max(us, 0) for us in later), sum(max(-us, 0) for us in later)
+
+
+# %% id=08-waited cause="with each late once, "
+def waited(trace):  # by the name that they have in the two reports
+    zero, one = (
+        [s.start for s in trace.of(name).device_spans if s.name.startswith("ncclDevKernel")]
+        for name in trace.devices
+    )
+    later = [b - a for a, b in zip(zero, one)]
+    return sum(max(us, 0) for us in later), sum(max(-us, 0) for us in later)
+
+
+# %% id=08-gap cause="with kernels beside a long copy, `largest_gap` should return (start, end), here (20, 80), and returned (40, 80)"
+def largest_gap(trace):  # copies are left out, and a memset is taken for a kernel
+    spans = [span for span in trace.device_spans if span.kind not in ("h2d", "d2h")]
+    spans.sort(key=lambda span: span.start)
+    done, gap = spans[0].end, (0.0, 0.0)
+    for span in spans:
+        if span.start - done > gap[1] - gap[0]:
+            gap = done, span.start
+        done = max(done, span.end)
+    return gap
+
+
+# %% id=08-gap cause="with a single kernel, your code raised ValueError"
+def largest_gap(trace):  # one kernel has no neighbour
+    kernels = sorted((s.start, s.end) for s in trace.device_spans if s.kind == "kernel")
+    done, gaps = kernels[0][1], []
+    for start, end in kernels[1:]:
+        gaps.append((done, start) if start > done else (0.0, 0.0))
+        done = max(done, end)
+    return max(gaps, key=lambda gap: gap[1] - gap[0])
+
+
+# %% id=08-rate cause="with copies of two sizes, `rate` should return GB/s, "
+def rate(trace):  # all that has bytes and does not come back
+    copies = [s for s in trace.device_spans if s.kind != "d2h" and s.detail.get("bytes")]
+    return sum(s.detail["bytes"] for s in copies) / sum(s.duration for s in copies) / 1000
+
+
+# %% id=08-gain cause="with GPUs that wait for each other, you predicted 1.82"
+def gain(trace):  # as long as both work on average
+    work = [trace.of(name).device_spans for name in trace.devices]
+    talks = [[s.duration for s in w if s.name.startswith("nccl")] for w in work]
+    busy = [sum(s.duration for s in w) for w in work]
+    computing = sum(busy) - sum(map(sum, talks))
+    return sum(busy) / 2 / (computing / 2 + sum(map(min, zip(*talks))))
+
+
+# %% id=08-gain cause="with GPUs that wait for each other, you predicted 1.26"
+def gain(trace):  # as if the first GPU were always the busier one
+    work = [trace.of(name).device_spans for name in trace.devices]
+    talks = [[s.duration for s in w if s.name.startswith("nccl")] for w in work]
+    busy = [sum(s.duration for s in w) for w in work]
+    computing = sum(busy) - sum(map(sum, talks))
+    return busy[0] / (computing / 2 + sum(map(min, zip(*talks))))
+
+
+# %% id=08-gain cause="with GPUs that wait for each other, you predicted 3.3"
+def gain(trace):  # copies are work, too
+    work = [[s for s in trace.of(n).device_spans if s.kind == "kernel"] for n in trace.devices]
+    talks = [[s.duration for s in w if s.name.startswith("nccl")] for w in work]
+    busy = [sum(s.duration for s in w) for w in work]
+    computing = sum(busy) - sum(map(sum, talks))
+    return max(busy) / (computing / 2 + sum(map(min, zip(*talks))))
+
+
+# %% id=08-waited cause="with each late once, "
+def waited(trace):  # a call of that name is no work
+    zero, one = (
+        [span.start for span in trace.of(name) if span.name.startswith("nccl")]
+        for name in trace.devices
+    )
+    later = [b - a for a, b in zip(zero, one)]
+    return sum(max(us, 0) for us in later), sum(max(-us, 0) for us in later)
+
+
+# %% id=08-challenge cause="was changed while its copy may have been in flight"
+async def serve(requests, score):  # as many buffers as there were requests the first time
+    policy = agt.StreamPoolRoundRobin(8)
+    pool = [agt.pinned((64, 8192)) for _ in range(8)]
+    tasks = []
+    for i, read_into in enumerate(requests):
+        read_into(pool[i % 8])
+        op = agt.h2d(pool[i % 8], "request").and_then(score).to_host()
+        tasks.append(agt.spawn(op, policy))
+        await asyncio.sleep(0)
+    return [await task for task in tasks]
+
+
+# %% id=08-challenge cause="pop from empty list"
+async def serve(requests, score):
+    policy = agt.StreamPoolRoundRobin(len(requests))
+    tasks = []
+    for read_into in requests:
+        read_into(np.empty((64, 8192), np.float32))
+        x = agt.pinned((64, 8192))
+        read_into(x)
+        tasks.append(agt.spawn(agt.h2d(x, "request").and_then(score).to_host(), policy))
+        await asyncio.sleep(0)
+    return [await task for task in tasks]
+
+
+# %% id=08-challenge cause="with result 0, element 1 is 8192, and should be 16384"
+async def serve(requests, score):
+    policy = agt.StreamPoolRoundRobin(len(requests))
+    tasks = []
+    for read_into in requests:
+        x = agt.pinned((64, 8192))
+        read_into(x)
+        tasks.append(agt.spawn(agt.h2d(x, "request").and_then(score).to_host(), policy))
+        await asyncio.sleep(0)
+    return [np.full_like(await task, (await task)[0]) for task in tasks]

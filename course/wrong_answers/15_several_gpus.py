@@ -542,3 +542,35 @@ def both(parts, gpus, work, steps):
 
     arms = [rounds(part, gpu) for part, gpu in zip(parts, gpus)]
     return agt.overlap(*reversed(arms))
+# %% id=15-place cause="with 3 GPUs and 5 steps, `work_2` on sim:2 waits for `work_0` on sim:0"
+def both(parts, gpus, work, steps):  # two at a time
+    def rounds(part, gpu):
+        op = part.to(gpu)
+        for _ in range(steps):
+            op = op.and_then(work)
+        return op.and_then(lambda x: x.to(gpus[0])).on(gpu)
+
+    arms = [rounds(part, gpu) for part, gpu in zip(parts, gpus)]
+    pairs = [agt.overlap(*arms[i : i + 2]) for i in range(0, len(arms), 2)]
+    return agt.zip(*pairs).map(lambda found: [array for pair in found for array in pair])
+
+
+# %% id=15-order cause="your function changes its caller's dict"
+def reduce_all(group, ready, shapes):
+    arrays = [ready.pop(layer, None) or agt.zeros(shape) for layer, shape in shapes.items()]
+    return agt.zip(*[group.all_reduce(array) for array in arrays])
+
+
+# %% id=15-order cause="your function changes its caller's dict"
+def reduce_all(group, ready, shapes):
+    for layer, shape in shapes.items():
+        if layer not in ready:
+            ready[layer] = agt.zeros(shape)
+    return agt.zip(*[group.all_reduce(ready[layer]) for layer in shapes])
+
+
+# %% id=15-order cause="with 3 ranks and layers of ((64,), (4, 8), (48,)), your code raised KeyError: 'W0'"
+def reduce_all(group, ready, shapes):  # a rank may lack more than one
+    missing = [layer for layer in shapes if layer not in ready][:1]
+    arrays = [agt.zeros(shapes[x]) if x in missing else ready[x] for x in shapes]
+    return agt.zip(*[group.all_reduce(array) for array in arrays])

@@ -678,3 +678,86 @@ async def careful(gpus, recipe, batches):
                     raise
 
     return await asyncio.gather(*[one(i, x) for i, x in enumerate(batches)])
+# %% id=16-recipe cause="your function takes things out of its caller's list"
+async def in_one(gpu, x, stages):
+    op = x.op()
+    while stages:
+        op = op.and_then(stages.pop(0))
+    return await gpu(op.to_host())
+
+
+# %% id=16-recipe cause="with 6 stages, `stage_0` ran 1 time, and should run 2 times"
+async def in_one(gpu, x, stages):  # a stage may come again
+    op = x.op()
+    for stage in dict.fromkeys(stages):
+        op = op.and_then(stage)
+    return await gpu(op.to_host())
+
+
+# %% id=16-place cause="with 3 GPUs and 8 batches, the GPUs ran [4, 2, 2] of the 8 batches"
+async def score_all(gpus, weights, batches, layer):  # what is left over goes to the first
+    there = [await gpu.put(weights) for gpu in gpus]
+    even, results = len(batches) - len(batches) % len(gpus), []
+    for i, x in enumerate(batches):
+        k = i % len(gpus) if i < even else 0
+        results.append(await gpus[k](there[k].op().and_then(lambda w, x=x: layer(x, w))))
+    return results
+
+
+# %% id=16-drop cause="with scores from -3000.0 on, `best` should return a handle (`RemoteArray`), and returned None"
+async def best(gpu, recipes):
+    top, kept = -1000, None
+    for recipe in recipes:
+        array, score = await gpu(recipe)
+        if score[0] > top:
+            top, kept = score[0], array
+        del array
+    return kept
+
+
+# %% id=16-drop cause="with scores from -3000.0 on, element 0 is 3.5, and should be 1.5"
+async def best(gpu, recipes):  # better than the one before
+    last, kept = -np.inf, None
+    for recipe in recipes:
+        array, score = await gpu(recipe)
+        if score[0] > last:
+            kept = array
+        last = score[0]
+        del array
+    return kept
+
+
+# %% id=16-drop cause="with scores from -2 on, element 0 is 3.5, and should be 1.5"
+async def best(gpu, recipes):  # a best score of 0 is one, too
+    top, kept = None, None
+    for recipe in recipes:
+        array, score = await gpu(recipe)
+        if not top or score[0] > top:
+            top, kept = score[0], array
+        del array
+    return kept
+
+
+# %% id=16-handles cause="arrays on the worker, and 2 are enough, the one before a step and the one after it"
+async def settle(gpu, x, step, limit):  # keeps all of them
+    def look(arrays):
+        return agt.zip(agt.value(arrays[0]), agt.d2h(arrays[1]))
+
+    path, moved = [await gpu.put(x)], [np.inf]
+    while moved[0] >= limit:
+        x, moved = await gpu(path[-1].op().and_then(step).and_then(look))
+        path.append(x)
+    return await gpu(x.op().to_host())
+
+
+# %% id=16-handles cause="with a limit of 60, `settle` ran 2 times, and should run once"
+async def settle(gpu, x, step, limit):  # looks after the second step for the first time
+    def look(arrays):
+        return agt.zip(agt.value(arrays[0]), agt.d2h(arrays[1]))
+
+    x = await gpu.put(x)
+    x, _ = await gpu(x.op().and_then(step).and_then(look))
+    while True:
+        x, moved = await gpu(x.op().and_then(step).and_then(look))
+        if moved[0] < limit:
+            return await gpu(x.op().to_host())

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import gc
+import weakref
 from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import count as counter
@@ -44,6 +46,10 @@ def _device_end(trace: agt.Trace) -> agt.types.Span:
     return max(trace.device_spans, key=lambda span: span.end)
 
 
+def _batch(i: int, size: int) -> Array:
+    return filled(size, (i - 1) * PART)  # batch 1 is zeros, which are a result like any other
+
+
 def _process(x: Any) -> agt.DeviceOp[Any]:
     return agt.h2d(x).to_host()
 
@@ -55,7 +61,7 @@ def _batches(us: float, sizes: Sequence[int]) -> tuple[Any, Any]:
         due = f"batch {i} was prepared, but the last of {len(sizes)} batches is batch {len(sizes) - 1}"
         must(i in range(len(sizes)), due)
         agt.work(us, f"prepare {i}")
-        return agt.pin(filled(sizes[i], i + PART))
+        return agt.pin(_batch(i, sizes[i]))
 
     return prepare, _process
 
@@ -77,7 +83,7 @@ def _prepare(mine: Any, model: Any, number: int) -> None:
                 why = "have a batch started, really started, before you prepare the next one"
                 schedule.overlapping(run.trace, f"prepare {i}", why)
         schedule.as_quick(run.trace, expected)
-    in_order("pipeline", run.result, [filled(BATCH, i + PART) for i in range(number)])
+    in_order("pipeline", run.result, [_batch(i, BATCH) for i in range(number)])
 
 
 PERIOD, MOST_BEATS = 50.0, 2000  # us between two beats; how many of them are an endless loop
@@ -123,6 +129,8 @@ def check_responsive(mine: Any, model: Any) -> None:
             _stops(run.trace, NEVER_STOPS)
             _as_due(run.trace)
         equal(run.result, filled(size, 3.0))
+    run = _beating(mine, lambda: round_trip(64, 3.0).map(lambda _: None))
+    must(run.result is None, f"`op` yields None, and `with_heartbeat` returned {brief(run.result)}")
     failing = [partial(_failed, answer) for answer in (mine, model)]
     with tried(_beating, *failing, operations.out_of_bounds) as run:
         _stops(run.trace, "`op` failed, and the heart still beats: stop it in a `finally`")
@@ -165,7 +173,7 @@ ARMS: dict[str, Callable[[], agt.DeviceOp[Any]]] = {
 }
 KINDS = {"device": agt.DeviceError, "program": KeyError}
 ScaleError = type("ScaleError", (Exception,), {})
-OTHERS = ValueError, ScaleError, OSError, RuntimeError
+OTHERS = ValueError, ScaleError, OSError, RuntimeError, agt.errors.UsageError
 FAULTS = agt.DeviceError, agt.errors.DivisionByZeroError
 ENDS = (*[error("no luck") for error in (*OTHERS, *FAULTS)], TypeError(), None, (1, 2))
 
@@ -292,11 +300,11 @@ def _on_time(trace: agt.Trace, expected: agt.Trace, in_time: bool) -> None:
 
 
 # ------------------------------------------------------------------ first come, first served
-SIZES: tuple[int, ...] = (4_000_000, 64, 256, 512)
+SIZES = (4_000_000, 64, 256, 512), (64, 2_000_000)  # millions are copied, and others computed
 Used = tuple[agt.Trace, list[int]]
 
 
-def _coming(answer: Any) -> Used:
+def _coming(answer: Any, *sizes: int) -> Used:
     """A trace, and the order in which an answer uses the results of operations of very different lengths."""
     used: list[int] = []
 
@@ -305,22 +313,21 @@ def _coming(answer: Any) -> Used:
         must(isinstance(result, np.ndarray), due + "Await it before you use it")
         size = cast(Array, result).size
         with case(f"the result of {size:,} elements"):
-            equal(cast(object, result), filled(size, 1.0 if size == SIZES[0] else size))
+            equal(cast(object, result), filled(size, 1.0 if size > 1e6 else size))
         used.append(size)
         agt.work(2, f"use of {size}")
 
-    copy, *kernels = SIZES
-    ops = [round_trip(copy, 1.0), *(operations.computed(n, n, 1.0) for n in kernels)]
+    ops = [round_trip(n, 1.0) if n > 1e6 else operations.computed(n, n, 1.0) for n in sizes]
     return observe(answer, ops, use).trace, used
 
 
-def _first_come(found: Used) -> None:
+def _first_come(found: Used, *sizes: int) -> None:
     """Each result is used once, and soon: those that are there in the same turn may come in any order."""
     trace, used = found
-    due = f"`use` was called for results of {used} elements, and each of {sorted(SIZES)} once is right"
-    must(sorted(used) == sorted(SIZES), due)
-    done = dict(zip(SIZES, schedule.results(trace, SIZES), strict=True))
-    came, host = sorted(SIZES, key=lambda n: done[n].end), ("call", "work")
+    due = f"`use` was called for results of {used} elements, and each of {sorted(sizes)} once is right"
+    must(sorted(used) == sorted(sizes), due)
+    done = dict(zip(sizes, schedule.results(trace, sizes), strict=True))
+    came, host = sorted(sizes, key=lambda n: done[n].end), ("call", "work")
     uses = {n: trace.find(f"use of {n}")[0] for n in came}
     for size, use in uses.items():
         end = done[size].end
@@ -334,11 +341,11 @@ def _first_come(found: Used) -> None:
         must(idle <= 4 * SOON, due, done[size], use)
 
 
-def _as_they_come(found: Used) -> None:
+def _as_they_come(found: Used, *sizes: int) -> None:
     """The quickest is used first, while the slowest is still at work."""
     trace, used = found
     schedule.never_blocks(trace)
-    _first_come(found)
+    _first_come(found, *sizes)
     first = trace.find(f"use of {used[0]}")[0]
     # Overlap on the device would not tell, because answers may start the slowest operation last.
     late = [span for span in trace if span.kind == "call" and span.start > first.start]
@@ -421,13 +428,14 @@ QUICK, LARGE = 1_000_000, 4_000_000  # elements: the device needs less time than
 def _fed(answer: Any, size: int, number: int) -> Observed:
     """Run an answer on batches which take the host some time before and after the device has them."""
     sizes = own_sizes(number, size)
-    used: list[int] = []
+    used, had = list[int](), list[weakref.ref[Any]]()
 
     def use(result: Any) -> None:
         i = cast(Array, result).size - sizes[0] if isinstance(result, np.ndarray) else -1
         with case(f"batch {i}" if i in range(number) else "what `use` got"):
-            equal(cast(object, result), filled(sizes[i], i + PART))
+            equal(cast(object, result), _batch(i, sizes[i]))
         used.append(i)
+        had.append(weakref.ref(cast(Array, result)))
         agt.work(60, f"use {i}")
 
     async def beside(*given: Any) -> int:
@@ -438,6 +446,10 @@ def _fed(answer: Any, size: int, number: int) -> Observed:
     run = observe(beside if size == LARGE else answer, number, *_batches(100, sizes), use)
     due = f"`use` was called for batches {used}, and each of the {number} once is right"
     must(sorted(used) == list(range(number)), due)
+    agt.synchronize()
+    gc.collect()
+    due = "your function has returned, and somebody still keeps results: what is used can go"
+    must(not any(result() is not None for result in had), due)
     return run
 
 
@@ -455,8 +467,9 @@ def check_feed(mine: Any, model: Any) -> float:
         due = f"{most} batches were in flight at a time, but there's room for {MOST}: wait for one "
         copies = schedule.results(run.trace, sizes)[: MOST + 1]
         must(most <= MOST, due + "before you start another", *copies)
-    with case("a single batch"):
-        _fed(mine, QUICK, 1)
+    for number in (1, 2):
+        with case(f"n={number}"):
+            _fed(mine, QUICK, number)
     _lets_use_fail(mine, 3, *_batches(100, own_sizes(3, 64)))
     with tried(_fed, mine, model, QUICK, FED) as run:
         hint = "When does the host wait for the device, and when does the device wait for the host?"
@@ -467,13 +480,13 @@ TIMES = [(2000, 10_000_000), (200, 4_000_000), (900, 4_000_000), (500, 6_000_000
 
 EXERCISES = (
     Exercise("06-prepare", "Prepare the next batch meanwhile", "pipeline",
-             cases(_prepare, [(4,), (2,), (7,)], "{} batches")),
+             cases(_prepare, [(4,), (2,), (7,), (1,)], "n={}")),
     Exercise("06-responsive", "Keep the heart beating", "with_heartbeat", check_responsive),
     Exercise("06-three-arms", "Three endings, told apart", "reports", check_three_arms, None, False),
     Exercise("06-cancel", "Wait, but not for ever", "at_most", check_at_most),
     Exercise("06-as-completed", "First come, first served", "as_they_come",
-             _lets_out(runs(_coming, _as_they_come, [()], ""), len),
-             runs(_coming, _first_come, [()], "")),
+             _lets_out(runs(_coming, _as_they_come, SIZES, "{n} operations"), len),
+             runs(_coming, _first_come, SIZES[:1], "")),
     Exercise("06-limited", "No more than so many", "run_limited",
              _lets_out(runs(_limited, _refilled, LIMITS, "a limit of {}"), 1),
              runs(_limited, _limited_right, [(2, *own_sizes(5, 64))], "")),

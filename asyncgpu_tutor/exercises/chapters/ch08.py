@@ -120,22 +120,24 @@ def _made_up(*spans: tuple[str, float, float, int]) -> Trace:
     for i, (what, start, end, size) in enumerate(spans):
         kind, _, name = what.partition(" ")
         detail, row = {"bytes": size, "cuda_stream": 13 + i}, (name or "x", start, end, "cuda:0", i)
-        made.append(Span(i + 1, cast(Any, kind), *row, label=name, after=(i,), detail=detail))
+        made.append(Span(i + 1, cast(Any, kind), *row, label=name[:1], after=(i,), detail=detail))
     return Trace(made, "made up")
 
 
-COPIES = ("h2d", 0, 100, 4), ("d2h", 110, 120, 4)
+COPIES = ("h2d", 0, 100, 4), ("memset", 30, 40, 4), ("d2h", 110, 120, 4)
 LONG = ("kernel", 0, 100, 0), ("kernel", 105, 110, 0)
 KERNELS = ("kernel", 10, 20, 0), ("kernel", 80, 90, 0)
 CLOSE = [("kernel", 10 * i + i % 3 / 8, 10.0 * i + 10, 0) for i in range(4)]
 ALIKE = ("kernel relu", 0, 5, 0), ("kernel relu_all", 5, 25, 0), ("call launch relu", 0, 40, 0)
 NAMED = ("h2d", 0, 90, 4), *ALIKE[:2], ("range relu", 0, 40, 0)
-STEPS = ("range step", 0, 5, 0), ("range step_all", 0, 25, 0), ("range step_all", 30, 60, 0)
+STEPS = [("range step", 10.0 * i, 10 * i + us, 0) for i, us in enumerate((3.75, 9, 0, 3.75, 8))]
+OTHERS = [(other, 0, 90, 0) for other in ("range step_all", "call step", "wait step")]
 BUSY = ("kernel", 8, 10, 0), ("kernel", 9, 20, 0), ("h2d", 20, 30, 4)
 UNSORTED = ("kernel", 50, 60, 0), ("kernel", 0, 10, 0), ("kernel", 20, 30, 0)
 IN_TURNS = (
-    (0, "gemm", 0, 10), (1, "gemm", 0, 30), (0, "ncclAll", 10, 40), (1, "ncclAll", 35, 40),
-    (0, "gemm", 40, 90), (1, "ncclAll", 45, 99), (0, "ncclAll", 91, 99),
+    (0, "gemm", 0, 10), (0, "h2d ", 10, 50), (0, "ncclSum", 90, 100), (0, "ncclSum", 165, 200),
+    (0, "ncclSum", 210, 260), (1, "gemm", 0, 5), (1, "ncclSum", 5, 100), (1, "call ncclSum", 50, 52),
+    (1, "gemm_nccl", 200, 215), (1, "h2d ", 195, 255), (1, "ncclSum", 105, 200), (1, "ncclSum", 255, 260),
 )  # fmt: skip
 # The longest gap is before `b`, and those before `c` add up to more.
 LONGEST = ("kernel a", 0, 10, 0), ("call", 66, 68, 0), ("kernel b", 110, 120, 0)
@@ -145,20 +147,20 @@ SIZES = [8_000_000, *[4_000] * 50]  # the small ones carry next to nothing
 MIXED = [("h2d", 300.0 * i, 300.0 * i + 2 + n / 5e4, n) for i, n in enumerate(SIZES)]
 
 
-def _by_device(*kernels: tuple[int, str, float, float]) -> Trace:
-    """A trace of kernels, each with the number of its GPU, its name, start and end."""
+def _by_device(*spans: tuple[int, str, float, float]) -> Trace:
+    """A trace of work, each with the number of its GPU, kind and name (else a kernel's), start and end."""
     made = [
-        Span(i, "kernel", name, start, end, f"cuda:{2 * number + 1}", 1)
-        for i, (number, name, start, end) in enumerate(kernels)
-    ]
+        Span(i, cast(Any, what.rpartition(" ")[0] or "kernel"), what.split()[-1], a, b, f"cuda:{n + 2}", 1)
+        for i, (n, what, a, b) in enumerate(spans)
+    ]  # fmt: skip
     return Trace(made, "made up")
 
 
 # Durations by name, of which the first and last ten of `early` differ most. `rare` has too few to tell.
 ROUNDS = {
     "early": [1] * 6 + [2] * 8 + [20] * 6, "late": [200] * 10 + [250] * 19 + [50_000],
-    "halves": [10] * 10 + [1] * 11 + [90] * 11 + [10] * 10, "fives": [0.1] * 5 + [1] * 20 + [20] * 5,
-    "dip": [9] * 10 + [1] * 31 + [27] * 10, "rare": [1] * 10 + [50] * 9,
+    "halves": [10] * 10 + [1] * 11 + [90] * 11 + [10] * 10, "fives": [0.1] * 5 + [1] * 20 + [20.5] * 5,
+    "dip": [1] * 5 + [9] * 5 + [1] * 31 + [27] * 10, "rare": [1] * 10 + [50] * 9, "low": [90] * 10 + [1] * 10,
 }  # fmt: skip
 
 
@@ -245,6 +247,7 @@ def check_gain(mine: Any, model: Any) -> None:
 # ------------------------------------------------------------------ challenge
 _ROWS, _COLUMNS = 64, 8192
 GOAL_US = 800.0
+_ROW = np.arange(_ROWS, dtype=np.float32)
 
 
 def served(program: Callable[..., Any], number: int) -> tuple[Observed, list[bool]]:
@@ -254,7 +257,7 @@ def served(program: Callable[..., Any], number: int) -> tuple[Observed, list[boo
     each array that was read into whether it is pinned.
     """
     weights = agt.h2d(agt.pin(np.ones(_COLUMNS, np.float32)), "weights").share().sync()
-    requests = [np.full((_ROWS, _COLUMNS), i + 1, np.float32) for i in range(number)]
+    requests = [np.repeat(_ROW[:, None] + (i + 1), _COLUMNS, 1) for i in range(number)]
     read: list[bool] = []
 
     def score(x: agt.DeviceArray) -> agt.DeviceOp[Any]:
@@ -263,13 +266,13 @@ def served(program: Callable[..., Any], number: int) -> tuple[Observed, list[boo
 
         return agt.zeros(_ROWS, name="scores").and_then(product)
 
-    def read_into(request: Array, buffer: Array) -> None:
-        buffer[...] = request
+    def read_into(unread: list[Array], buffer: Array) -> None:
+        buffer[...] = unread.pop()
         read.append(agt.current_device().is_pinned(buffer))
 
     with warnings.catch_warnings(), moved() as numbers:
         warnings.simplefilter("ignore", agt.errors.PageableCopyWarning)
-        run = observe(program, [partial(read_into, x) for x in requests], score)
+        run = observe(program, [partial(read_into, [x]) for x in requests], score)
     numbers.by_kernels(run.result, requests)
     return run, read
 
@@ -287,7 +290,7 @@ def check_served(mine: Any, _model: Any) -> float:
 
 def _scored(found: tuple[Observed, list[bool]], number: int) -> None:
     """Scores are complete before anybody reads them, whatever takes how long."""
-    right = [np.full(_ROWS, _COLUMNS * (i + 1), np.float32) for i in range(number)]
+    right = [_COLUMNS * (_ROW + i + 1) for i in range(number)]
     in_order("serve", found[0].result, right)
 
 
@@ -296,7 +299,7 @@ EXERCISES = (
              runs(_handled, _annotated, [(3, None), (2, None), (3, 1)], "{} requests")),
     Exercise("08-kernel", "A kernel's stream", "longest",
              reads("08-kernel", "longest", "(CUDA's stream, µs)", lambda: [
-                 *_named("exhibit A and relu", "exhibit B and matvec_naive",
+                 *_named("exhibit A and relu", "exhibit C and relu", "exhibit B and matvec_naive",
                          "exhibit G repaired and sgemm_naive",
                          "heat_annotated and DeviceReduceSingleTileKernel"),
                  ("two kernels whose names begin alike", lambda: (_made_up(*ALIKE), "relu"))])),
@@ -320,19 +323,20 @@ EXERCISES = (
                  ("short kernels beside a long one", lambda: (_made_up(*LONG, *KERNELS),)),
                  ("kernels in another order than their starts", lambda: (_made_up(*UNSORTED),)),
                  ("kernels with gaps of less than a µs", lambda: (_made_up(*CLOSE),)),
-                 ("kernels without a gap", lambda: (_made_up(*BUSY),))])),
+                 ("kernels without a gap", lambda: (_made_up(*BUSY),)),
+                 ("a single kernel", lambda: (_made_up(*BUSY[:1]),))])),
     Exercise("08-blame", "Whose work was late", "blame", reads("08-blame", "blame", "(label, µs)", lambda: [
                  *_named("exhibit A", "exhibit D", "exhibit A repaired", "exhibit G repaired"),
                  ("a label with two gaps", lambda: (_made_up(*LONGEST, *FIRST, *AGAIN),))])),
     Exercise("08-typical", "A typical step", "typical", reads("08-typical", "typical", "µs", lambda: [
                  *_named("heat_annotated and stencil", "heat_annotated and step",
                          "heat_repaired and stencil"),
-                 ("two ranges whose names begin alike", lambda: (_made_up(*STEPS), "step"))])),
+                 ("two ranges whose names begin alike", lambda: (_made_up(*STEPS, *OTHERS), "step"))])),
     Exercise("08-suspects", "The line-up", "suspects", check_suspects),
     Exercise("08-rate", "GB/s of the bus", "rate", reads("08-rate", "rate", "GB/s", lambda: [
                  *_named("exhibit D", "exhibit D repaired"),
-                 ("copies of two sizes", lambda: (_made_up(*MIXED),))])),
+                 ("copies of two sizes", lambda: (_made_up(*MIXED, ("memset", 0, 9, 4_000)),))])),
     Exercise("08-gain", "What an even share would gain", "gain", check_gain),
     Exercise("08-challenge", "Challenge: a slow server", "serve", check_served,
-             runs(served, _scored, [(3,)], "")),
+             runs(served, _scored, [(9,)], "")),
 )  # fmt: skip

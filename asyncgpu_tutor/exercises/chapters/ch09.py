@@ -15,7 +15,15 @@ from asyncgpu_tutor.exercises import sandbox
 from asyncgpu_tutor.exercises.checks import operations, schedule
 from asyncgpu_tutor.exercises.checks.building import built
 from asyncgpu_tutor.exercises.checks.operations import noise
-from asyncgpu_tutor.exercises.checks.results import Array, a_number, brief, equal, in_order, listed
+from asyncgpu_tutor.exercises.checks.results import (
+    Array,
+    a_number,
+    brief,
+    each_equal,
+    equal,
+    in_order,
+    listed,
+)
 from asyncgpu_tutor.exercises.checks.trials import cases, counted, runs
 from asyncgpu_tutor.exercises.device import moved
 from asyncgpu_tutor.exercises.exercise import Exercise, Rejected, case, must
@@ -46,7 +54,8 @@ def _captured(trace: agt.Trace, most: int, why: str) -> None:
 # ------------------------------------------------------------------ the first graph
 def _replay(answer: Any, times: int) -> tuple[Observed, Array]:
     """Try an answer on an operation that takes long and adds 1 to an array, which comes out at last."""
-    stream, x = agt.create_stream(), _zeros(16_000, "x")
+    stream, x, y = agt.create_stream(), _zeros(16_000, "x"), _zeros(64, "y")
+    sandbox.call(answer, operations.step("other", 1.0, 2.0, y, y), stream, 1)
     run = observe(lambda: answer(operations.long_step("increment", 1.0, 1.0, x, x), stream, times))
     schedule.only_on(run.trace, stream)
     return run, agt.d2h(x.borrow()).sync_on(stream)
@@ -76,7 +85,7 @@ def _token_loop(answer: Any, number: int) -> Observed:
     out[:] = 0
     op = agt.zip(operations.step("model", 3.0, 1.0, x, y), agt.d2h(y.borrow(), out=out)).last()
     graph = op.graph_on(agt.create_stream())
-    tokens = [agt.pin(np.round(noise(seed, 64))) for seed in range(number)]
+    tokens = list(map(agt.pin, _words(number)))
 
     async def beside() -> Any:
         async with sandbox.neighbour(1) as turns:
@@ -85,7 +94,13 @@ def _token_loop(answer: Any, number: int) -> Observed:
                 found = await found
             return found, turns() > 0
 
-    return observe(beside)
+    run = observe(beside)
+    each_equal(tokens, _words(number), "a caller's token after the call, number")
+    return run
+
+
+def _words(number: int) -> list[Array]:
+    return [np.round(8 * noise(seed, 64)) / np.float32(8) for seed in range(number)]
 
 
 def _looped(run: Observed, number: int) -> None:
@@ -99,8 +114,7 @@ def _looped(run: Observed, number: int) -> None:
 
 
 def _tokens(run: Observed, number: int) -> None:
-    right = [3 * np.round(noise(seed, 64)) + 1 for seed in range(number)]
-    in_order("run_tokens", run.result[0], right, "token")
+    in_order("run_tokens", run.result[0], [3 * word + 1 for word in _words(number)], "token")
 
 
 def _no_allocation(mine: Any, model: Any, n: int) -> None:
@@ -114,8 +128,9 @@ def _no_allocation(mine: Any, model: Any, n: int) -> None:
     for launch in range(3):
         slot[:] = noise(launch, n)
         sandbox.call(graph.launch().sync_on, stream)
-        with case(f"`out` after launch {launch}"):
-            equal(out, np.maximum(slot, 0))
+        for name, got, least in ("slot", slot, -np.inf), ("out", out, 0):
+            with case(f"`{name}` after launch {launch}"):
+                equal(got, np.maximum(noise(launch, n), np.float32(least)))
     for name, array in [("x", x), ("y", y)]:
         try:
             array.borrow()
@@ -150,19 +165,23 @@ def _break_even(mine: Any, model: Any, number: int, size: int, us: int, _words: 
 
 
 # ------------------------------------------------------------------ a graph for each shape
-SHAPES = [(4, 16), (2, 16), (4, 16), (4, 8), (64,), (2, 4, 8), (16, 4), (64, 1), (2, 2, 16)]
+SHAPES = [(4, 16), (2, 16), (4, 16), (4, 8), (64,), (2, 4, 8), (16, 4), (64, 1), (2, 2, 16), (3, 5)]
 SECOND = 2  # requests to a second server
 
 
 def _maker(name: str, factor: float) -> Callable[[Array], agt.DeviceOp[Array]]:
-    """A pipeline that multiplies, by the number of rows as well, so that no shape is taken for another."""
+    """A pipeline that multiplies by its shape, too, so that no shape is taken for another."""
     kernel = operations.step_kernel(name)
 
     def make(slot: Array) -> agt.DeviceOp[Array]:
         n = int(slot.size)
         flat = agt.h2d(slot.reshape(n))
         op = kernel(
-            n, factor * len(slot), 0.0, flat, agt.zeros(n).partition(operations.BLOCK)
+            n,
+            factor * (len(slot) + slot.shape[-1] / 64),
+            0.0,
+            flat,
+            agt.zeros(n).partition(operations.BLOCK),
         ).output()
         return op.reshape(*slot.shape).to_host().prepare().launch()
 
@@ -173,8 +192,8 @@ def _serve(answer: Any) -> tuple[Observed, list[Array]]:
     """Send all shapes to a server that doubles, some to one that triples, and the first array, refilled."""
     requests = [noise(seed, *shape) for seed, shape in enumerate(SHAPES)]
     refilled = np.concatenate([requests[0][:1], 2 * requests[0][1:]])
-    right = [2 * len(x) * x for x in requests] + [3 * len(x) * x for x in requests[:SECOND]]
-    right += [2 * len(refilled) * refilled]
+    given = [(2, x) for x in requests] + [(3, x) for x in requests[:SECOND]] + [(2, refilled)]
+    right = [np.float32(factor * (len(x) + x.shape[-1] / 64)) * x for factor, x in given]
 
     stream = agt.create_stream()
 
@@ -259,12 +278,12 @@ WORK = [
 ]
 EXERCISES = (
     Exercise("09-first-graph", "Your first graph", "replay",
-             runs(_replay, _replayed, [(5,), (11,)], "times={}")),
+             runs(_replay, _replayed, [(5,), (11,), (1,)], "times={}")),
     Exercise("09-token-loop", "A token loop", "run_tokens",
              runs(_token_loop, _looped, [(5,), (9,)], "{} tokens"),
              runs(_token_loop, _tokens, [(4,)], "")),
     Exercise("09-no-allocation", "Fit for a graph", "capturable",
-             cases(_no_allocation, [(1000,), (5000,)], "{} elements")),
+             cases(_no_allocation, [(1001,), (4999,), (1,)], "{} elements")),
     Exercise("09-break-even", "From how many runs on?", "break_even",
              cases(_break_even, WORK, "{3}")),
     Exercise("09-shapes", "A graph for each shape", "make_server",

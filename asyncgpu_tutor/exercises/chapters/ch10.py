@@ -308,10 +308,11 @@ def _forked(answer: Any, number: int) -> tuple[Observed, Observed]:
         _step("after", 1.0, 1.0, x)(context)
         return results
 
-    run = _observed(enqueue, agt.create_stream())
-    # The work comes first so that no span has the number that the same one had before.
-    other = agt.create_stream()
-    return run, _observed(lambda context: (agt.work(1, "again"), enqueue(context))[1], other)
+    with agt.using(policy=agt.StreamPoolRoundRobin(max(number, 4))):
+        run = _observed(enqueue, agt.create_stream())
+        # The work comes first so that no span has the number that the same one had before.
+        other = agt.create_stream()
+        return run, _observed(lambda context: (agt.work(1, "again"), enqueue(context))[1], other)
 
 
 def _overlapped(found: tuple[Observed, Observed], number: int) -> float:
@@ -325,7 +326,7 @@ def _overlapped(found: tuple[Observed, Observed], number: int) -> float:
             _tuple_of(run.result, number, "overlap")
             for i in range(number):
                 schedule.ordered(run.trace, "before", f"arm{i}", "after")
-            for one, other in combinations(range(min(number, 4)), 2):  # a pool has four streams
+            for one, other in combinations(range(number), 2):
                 schedule.unordered(run.trace, f"arm{one}", f"arm{other}")
     return found[0].trace.metrics().makespan
 

@@ -17,7 +17,7 @@ from asyncgpu_tutor.exercises.checks.results import Array, brief, equal
 from asyncgpu_tutor.exercises.checks.trials import runs
 from asyncgpu_tutor.exercises.exercise import Exercise, case, must
 from asyncgpu_tutor.exercises.internals import count, happens_before
-from asyncgpu_tutor.exercises.sandbox import Observed, observe, private_fleet
+from asyncgpu_tutor.exercises.sandbox import Observed, left_whole, observe, private_fleet
 
 
 def _operation(name: str, op: object) -> agt.DeviceOp[Any]:
@@ -116,8 +116,9 @@ def _moved_once(run: Observed, gpus: int, steps: int) -> None:
     due = f"the parts moved {count(len(copies), 'time')} from GPU to GPU, and {2 * (gpus - 1)} are enough: a "
     must(len(copies) <= 2 * (gpus - 1), due + "part goes over before its first step and back after its last",
          *copies[1:3])  # fmt: skip
-    ends = trace.find("work_0")[0], trace.find("work_1")[-1]
-    _free(trace, *ends, "`agt.overlap` lets parts go side by side")
+    for i, k in combinations(range(gpus), 2):
+        ends = trace.find(f"work_{i}")[0], trace.find(f"work_{k}")[-1]
+        _free(trace, *ends, "`agt.overlap` lets parts go side by side")
     right: list[Array] = []
     for part in _parts(gpus):
         right.append(part)
@@ -176,13 +177,15 @@ def _around(run: Observed, ranks: int, size: int) -> None:
 
 # ------------------------------------------------------------------ order
 def _finished(ranks: int, shapes: Sequence[results.Shape]) -> list[dict[str, Array]]:
-    """The gradients of each rank, in the order in which it had them; the last rank has none of W10."""
+    """The gradients of each rank, in its own order; the last has no W10, and one between has only that."""
     found: list[dict[str, Array]] = []
     for rank in range(ranks):
         order = [(rank + i) % 3 for i in range(3)]
         mine = {LAYERS[i]: noise(10 * rank + i, *shapes[i]) for i in order}
         if rank == ranks - 1:
             del mine[LAYERS[1]]
+        elif rank:
+            mine = {LAYERS[1]: mine[LAYERS[1]]}
         found.append(mine)
     return found
 
@@ -197,12 +200,13 @@ def _agreed(answer: Any, ranks: int, sizes: Sequence[results.Shape]) -> Observed
         ]
 
         def recipe(rank: int) -> agt.DeviceOp[Any]:
-            op = _operation("reduce_all", answer(group, there[rank], shapes))
+            with left_whole(there[rank], shapes):
+                op = _operation("reduce_all", answer(group, there[rank], shapes))
 
             def home(arrays: Any) -> agt.DeviceOp[Any]:
-                absent = "".join(name for name in shapes if name not in there[rank])
-                few = absent and getattr(arrays, "__len__", int)() == len(sizes) - 1
-                due = f"rank {rank} has nothing for `{absent}`, and contributes zeros to that sum"
+                absent = [name for name in shapes if name not in there[rank]]
+                few = absent and getattr(arrays, "__len__", int)() < len(sizes)
+                due = f"rank {rank} has nothing for `{', '.join(absent)}`, and contributes zeros to that sum"
                 must(not few, due)
                 found = results.listed("reduce_all", arrays, len(sizes))
                 return agt.zip(*[agt.d2h(array) for array in found])
@@ -347,7 +351,7 @@ EXERCISES = (
     Exercise("15-overlapped", "Talk while you work", "overlapped",
              runs(_trained, _hidden, [(2, 3), (2, 4), (3, 2)], "{:GPU} and {:layer}")),
     Exercise("15-place", "Move it once", "both",
-             runs(_placed, _moved_once, [(2, 3), (3, 5)], "{:GPU} and {:step}")),
+             runs(_placed, _moved_once, [(2, 3), (3, 5), (4, 1)], "{:GPU} and {:step}")),
     Exercise("15-halo", "Talk to the neighbours", "advance",
              runs(_advanced, _seamless, [(2,), (4,)], "{:rank}")),
 )  # fmt: skip

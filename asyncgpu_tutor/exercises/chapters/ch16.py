@@ -23,13 +23,14 @@ from asyncgpu_tutor.exercises.checks.trials import runs
 from asyncgpu_tutor.exercises.device import moved
 from asyncgpu_tutor.exercises.exercise import Exercise, Rejected, case, must
 from asyncgpu_tutor.exercises.internals import LocalCluster, count
-from asyncgpu_tutor.exercises.sandbox import Observed, call, private_fleet
+from asyncgpu_tutor.exercises.sandbox import Observed, call, left_whole, private_fleet
 
 
 async def _answered(name: str, answer: Any, *args: Any) -> Any:
-    waiting = answer(*args)
-    must(inspect.isawaitable(waiting), f"`{name}` should be an `async def`: the cluster is awaited")
-    return await waiting
+    with left_whole(*args):
+        it = answer(*args)
+        must(inspect.isawaitable(it), f"`{name}` should be an `async def`: the cluster is awaited")
+        return await it
 
 
 def _tried(
@@ -74,6 +75,13 @@ def _called(trace: agt.Trace, fewest: int, most: int, why: str) -> None:
     must(len(_calls(trace)) <= most, f"{did}, and {most} would do: {why}", *_calls(trace)[:2])
 
 
+def _let_go(trace: agt.Trace, most: int, which: str) -> None:
+    """No more than so many arrays were on a worker at one time."""
+    found = max(int(str(span.detail["kept"])) for span in _calls(trace))
+    due = f"at one time there were {found} arrays on the worker, and 2 are enough, {which}: every variable "
+    must(found <= most, due + "and every list that holds a handle keeps its array")
+
+
 def _together(trace: agt.Trace, ranks: Sequence[int]) -> None:
     """Each of these GPUs was called before the first answer of any came."""
     end = min(span.end for span in _calls(trace))
@@ -99,14 +107,16 @@ def _stage(i: int, x: agt.DeviceArray) -> agt.DeviceOp[Any]:
 
 
 async def _chain(there: Any, _gpus: int, stages: int) -> Any:
-    return there[0], await there[0].put(X, "x"), [partial(_stage, i) for i in range(stages)]
+    each = 2 * [partial(_stage, i) for i in range(4)]  # a stage may come again
+    return there[0], await there[0].put(X, "x"), each[:stages]
 
 
 def _one_call(run: Observed, _gpus: int, stages: int) -> None:
-    """All stages ran once, in order, and the worker was called once."""
+    """All stages ran, in order, and the worker was called once."""
     right = X
-    for i in range(stages):
-        schedule.launches(run.trace, f"stage_{i}", 1)
+    order = [i % 4 for i in range(stages)]
+    for i in order:
+        schedule.launches(run.trace, f"stage_{i}", order.count(i))
         right = right * np.float32(0.5 + i) + np.float32(i - 1.0)
     results.equal(run.result, right)
     _called(run.trace, 1, 1, "chain the stages with `and_then`, and send what comes out")
@@ -176,6 +186,7 @@ def _stayed(run: Observed, _gpus: int, limit: float, rate: float) -> None:
         due = f"{_sum(run.trace, way):,} bytes {words} in {rounds} rounds, and x has {FAR.nbytes}: leave x "
         due += "there between two rounds, and bring home the one number that you look at"
         must(_sum(run.trace, way) <= FAR.nbytes + 8 * rounds, due)
+    _let_go(run.trace, 4, "the one before a step and the one after it")
     _called(
         run.trace,
         rounds,
@@ -201,9 +212,7 @@ def _forgot(run: Observed, _gpus: int, *scores: float) -> None:
     """The best array comes out, each was made once, and no more than two were ever there."""
     results.equal(run.result, filled(500, scores.index(max(scores)) + 0.5))
     _called(run.trace, len(scores), len(scores), "send each recipe once")
-    most = max(int(str(span.detail["kept"])) for span in _calls(run.trace))
-    due = f"at one time there were {most} arrays on the worker, and 2 are enough, the best one and a new one"
-    must(most <= 2, due + ": every variable and every list that holds a handle keeps its array")
+    _let_go(run.trace, 2, "the best one and a new one")
 
 
 # ------------------------------------------------------------------ a worker dies
@@ -298,14 +307,14 @@ EXERCISES = (
              runs(_tried("in_one", _chain), _one_call, [(1, 3), (1, 6), (1, 1)], "{1:stage}")),
     Exercise("16-place", "Once for each GPU", "score_all",
              runs(_tried("score_all", _weights_here), _sent_once,
-                  [(2, 4), (3, 7), (1, 3)], "{:GPU} and {} batches")),
+                  [(2, 4), (3, 8), (1, 3)], "{:GPU} and {} batches")),
     Exercise("16-handles", "Leave it there", "settle",
              runs(_tried("settle", _unsettled), _stayed,
-                  [(1, EXACT, 0.5), (1, 0.002, 0.2)], "a limit of {1}")),
+                  [(1, EXACT, 0.5), (1, 0.002, 0.2), (1, 60, 0.5)], "a limit of {1}")),
     Exercise("16-drop", "Only the best", "best",
              runs(_tried("best", _candidates, _best), _forgot,
-                  [(1, -2, -1, 0.5, 0.75), (1, 4, 3, 2, 1), (1, -3, -1.25, -1.5, -4)],
-                  "scores {1}, {2}, {3} and {4}")),
+                  [(1, -2, -1, 0.5, 0.75), (1, 4, 3, 2, 1), (1, -3e3, -1250, -4e3, -1500),
+                   (1, -2, 0, -1, -0.5, -3), (1, -7)], "scores from {1} on")),
     Exercise("16-challenge", "All of them at once", "spread",
              runs(_tried("spread", _weights_there), _at_once,
                   [(2, 8), (3, 4), (2, 8)], "{:GPU} and {} batches")),

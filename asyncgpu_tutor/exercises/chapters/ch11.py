@@ -197,7 +197,8 @@ def _gives_up(mine: str) -> None:
     """A thread ends the kernel when it has waited for long, and not before."""
     back = "#define __trap() return\n#define assert(fine) if (!(fine)) return\n" + mine
     due = "a block never comes, and another waits for ever: give up by `__trap()` after 10,000,000 looks"
-    must("waits for ever in this loop" not in str(_alone(back)), due)
+    end, short = str(_alone(back.replace("10000000", "100"))), "10000000" in mine
+    must("waits for ever in this loop" not in end and not (short and "still running" in end), due)
     cast(Any, agt.current_device()).leap = 100_000
     early = _alone(back)
     due = "`meet` gives up after fewer than 100,000 looks, and a block may be later than that: take as "
@@ -258,7 +259,8 @@ GATES = [(3, 64, 0, ""), (1, 32, 7, ""), (3, 32, 2**31 - 1, ""), (4, 32, *SLOW)]
 def _last(mine: Any, _model: Any, blocks: int, threads: int, order: str) -> None:
     """In each of two launches, all of one block are told, and may rely on what everybody has written."""
     arrived, none = np.zeros(1, np.uint32), np.zeros(1, np.int32)
-    files, device = ("11_turned" if "from" in order else "", "11_last"), cast(Any, agt.current_device())
+    files = "11_turned" if "from" in order else "", "11_last"
+    device = cast(Any, agt.current_device())
     if order:
         device.spec = replace(device.spec, sms=1, blocks_per_sm=1)
     for launch in (1, 2):  # the second has a block less

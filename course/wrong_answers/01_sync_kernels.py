@@ -11,7 +11,7 @@ def blocks_needed(n, threads):
     return n // threads + 1
 
 
-# %% id=01-grid cause="too few for"
+# %% id=01-grid cause="that's only 0 threads in 0 blocks for 1 element"
 def blocks_needed(n, threads):
     return round(n / threads)
 

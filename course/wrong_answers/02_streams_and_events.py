@@ -606,13 +606,13 @@ def fork_join(prepare, branches, combine, main, streams):
     return combine.async_on(main)
 
 
-# %% id=02-order-the-race cause="`write` (stream 2) is made to wait for `earlier` (stream 1), and needn't"
+# %% id=02-order-the-race cause="`write` (stream 1) is made to wait for `other_b` (stream 2), and needn't"
 # - first.async_on(one)
 # + one.wait_event(two.record())
 # + first.async_on(one)
 
 
-# %% id=02-order-the-race cause="`later` (stream 2) is made to wait for `d2h` (stream 1), and needn't"
+# %% id=02-order-the-race cause="`other_c` (stream 1) is made to wait for `d2h` (stream 2), and needn't"
 # - return second.async_on(two)
 # + handle = second.async_on(two)
 # + one.wait_event(two.record())

@@ -296,7 +296,7 @@ def run_jobs(jobs):
     agt.overlap(*[op for op, us in jobs]).sync()
 
 
-# %% id=05-challenge cause="`job0` ran 0 times, and should run once"
+# %% id=05-challenge cause="`job1` ran 0 times, and should run once"
 def run_jobs(jobs):
     streams = [agt.create_stream() for _ in range(3)]
     long = [op for op, us in jobs if us > 100]

@@ -40,16 +40,17 @@ def _read(handle: object, what: str) -> Array:
 @slow_memory(LOAD_US)
 def _two(answer: Any, n: int) -> Two:
     one, two = agt.create_stream(), agt.create_stream()
-    x, y, z = (_zeros(n, name) for name in "xyz")
+    x, *others = (_zeros(n, name) for name in "xabc")
     write, read = long_step("write", 0.0, 7.0, x, x), agt.d2h(x.borrow()).named("read")
+    a, b, c = (long_step(f"other_{y.name}", 0.0, 1.0, y, y) for y in others)
 
     def amid_others() -> Any:
-        long_step("earlier", 0.0, 1.0, y, y).async_on(two)
-        handle = call(answer, write, read, one, two)
-        long_step("later", 0.0, 1.0, z, z).async_on(one)
-        return handle
+        _ = a.async_on(one), b.async_on(two)
+        return call(answer, write, read, one, two), c.async_on(one)
 
-    return observe_events(amid_others), one, two
+    run = observe_events(amid_others)
+    run.result = run.result[0]
+    return run, one, two
 
 
 def _ordered(found: Two, n: int) -> None:
@@ -60,8 +61,8 @@ def _ordered(found: Two, n: int) -> None:
     schedule.on_stream(run.trace, "write", one.number, "one")
     schedule.on_stream(run.trace, "d2h", two.number, "two")
     schedule.ordered(run.trace, "write", "d2h")
-    schedule.unordered(run.trace, "earlier", "write")
-    schedule.unordered(run.trace, "later", "d2h")
+    schedule.unordered(run.trace, "other_b", "write")
+    schedule.unordered(run.trace, "other_c", "d2h")
     schedule.went_on(run.trace, run.returned, NO_WAIT, "write")
     call(agt.synchronize)
     equal(_read(run.result, "the result of `second`"), filled(n, 7))

@@ -13,7 +13,7 @@ from asyncgpu_tutor.exercises.checks import schedule
 from asyncgpu_tutor.exercises.checks.operations import busy, cuda
 from asyncgpu_tutor.exercises.checks.results import a_number
 from asyncgpu_tutor.exercises.checks.trials import cases, runs
-from asyncgpu_tutor.exercises.exercise import Exercise, Rejected, case, compared, must
+from asyncgpu_tutor.exercises.exercise import Exercise, Rejected, compared, must
 from asyncgpu_tutor.exercises.internals import count
 from asyncgpu_tutor.exercises.sandbox import SLOW_US, call, observe, private_device, slow_memory
 
@@ -236,7 +236,7 @@ def _bound(mine: Any, model: Any, _name: str, wall: str, make: Callable[[], Any]
 
 # ------------------------------------------------------------------ challenge
 CHALLENGE = [258, 16, 16, 16] * 3  # µs, every fourth long, as in the first picture of the chapter
-SHOPS = [(CHALLENGE[::-1],), ([100] * 15,), (CHALLENGE,)]
+SHOPS = [(CHALLENGE,), (CHALLENGE[::-1],), ([100] * 15,), (CHALLENGE,)]
 EARLY_US = 430.0
 
 

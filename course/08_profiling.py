@@ -366,8 +366,9 @@ check("08-suspects", suspects)
 
 # %% id=bets-score
 proven = solved("08-suspects", suspects) is suspects
-told = "" if proven else "Solve the exercise first. Then this says how your bets did."
-print(told, *[f"{x}: {made.reveal(suspects[x][0])}" for x, made in bets.items() if proven], sep="\n")
+told = "Your bets:" if proven else "Solve the exercise first. Then this says how your bets did."
+placed = [x for x in bets if proven and x in suspects]
+print(told, *[f"{x}: {bets[x].reveal(suspects[x][0])}" for x in placed], sep="\n")
 
 # %% [markdown] id=suspects-read
 # Kernels have most of the time in B and in G, but only B's leave room beside them: one block each, against G's 1296. So only B needs more streams. And A, D and H are all staircases: A waits *after* its calls, D *inside* them, and H only once, at the very end. Taking out waits wouldn't help D, and pinned memory wouldn't help A.

@@ -715,7 +715,7 @@ print(f"and {len(awaited)} of them are work of the GPU")
 spared.reveal(round(100 * sum(span.duration for span in awaited) / m.makespan), "Nobody waits for it.")
 
 # %% [markdown] id=spared-read
-# `nsys stats` didn't lie. Its column is called "Time (%)", and we forgot to ask of *what*: of the time in which kernels run. Of the whole run, `cupy_add` has 3.2 percent, so that's *at most* what you'd save. And you don't even get that. All links of that chain are calls and waits by the host, and none is a kernel, so faster kernels would only make the pauses longer. **A share is not a saving.** Does `agt.diagnose` do better?
+# `nsys stats` didn't lie. Its column is called "Time (%)", and we forgot to ask of *what*: of the time in which kernels run. Of the whole run, `cupy_add` has 3.2 percent, so that's *at most* what you'd save. And you don't even get that. The whole chain is calls and waits by the host, so faster kernels would only make the pauses longer. **A share is not a saving.** Does `agt.diagnose` do better?
 
 # %% id=large-diagnose
 found = agt.diagnose(swarm)[0]
@@ -799,6 +799,34 @@ assert 11 < np.median(watches[-10:]) / np.median(watches[:10]) < 12.5
 centred = [steps.index(s) for s in steps if s.start <= gap.start and gap.end <= s.end]
 assert centred == [99]
 
+# %% [markdown] id=exercise-stats
+# ### Exercise: 85.5 percent of what?
+#
+# In the swarm, `cupy_add` had 85.5 percent of one thing and 3.2 percent of another. Return both percentages for the kernel called `name`: its share of the time of *all kernels*, which is what `nsys stats` tells, and its share of `trace.metrics().device_makespan`, the time from the GPU's first work to its last. (With several GPUs, both are of all of them together.)
+
+# %% id=08-stats starter
+def shares(trace, name): ...
+
+# %% id=08-stats solution
+def shares(trace, name):
+    kernels = [span for span in trace.device_spans if span.kind == "kernel"]
+    own = sum(span.duration for span in kernels if span.name == name)
+    everything = sum(span.duration for span in kernels)
+    return 100 * own / everything, 100 * own / trace.metrics().device_makespan
+
+# %% id=08-stats hints
+# A copy is work, too, but it isn't a kernel: look at `span.kind`.
+#
+# Both percentages have the same numerator: the durations of the kernels called `name`, summed.
+#
+# Divide it by the sum of all kernels' durations for the first, and by `trace.metrics().device_makespan` for the second.
+
+# %% id=08-stats explanation
+# The two have the same numerator, so only the time that you divide by makes one of them 27 times the other. In a program whose GPU is always busy with kernels they are the same. So before you believe a percentage, ask what is left out of its hundred.
+
+# %% id=08-stats-check
+check("08-stats", shares)
+
 # %% [markdown] id=two-more
 # ### Two more suspects
 #
@@ -874,7 +902,7 @@ for what, trace in programs.items():
 # %% [markdown] id=changes-read
 # It lost 28. Was the forecast so bad? Look at `stencil`. It's the same code in the first two lines, and in the second it takes one and a half times as long, so the host was slower in that run. **Before you compare two reports, compare something in them that didn't change.**
 #
-# With a host as quick as in the first line, the second would be shorter by the same factor. So let's divide by it:
+# So let's divide by that factor:
 
 # %% id=changes-divided
 slower = spent(less, "stencil") / spent(annotated, "stencil")
@@ -910,34 +938,6 @@ assert round(pace(annotated)) == 190
 assert round(pace(annotated) - pace(less)) == 28
 assert [round(20 * spent(trace, "is it still?")) for trace in (less, fused)] == [320, 288]
 assert 70 < pace(less) / factor - pace(fused) < 75
-
-# %% [markdown] id=exercise-stats
-# ### Exercise: 85.5 percent of what?
-#
-# In the swarm, `cupy_add` had 85.5 percent of one thing and 3.2 percent of another. Return both percentages for the kernel called `name`: its share of the time of *all kernels*, which is what `nsys stats` tells, and its share of `trace.metrics().device_makespan`, the time from the GPU's first work to its last. (With several GPUs, both are of all of them together.)
-
-# %% id=08-stats starter
-def shares(trace, name): ...
-
-# %% id=08-stats solution
-def shares(trace, name):
-    kernels = [span for span in trace.device_spans if span.kind == "kernel"]
-    own = sum(span.duration for span in kernels if span.name == name)
-    everything = sum(span.duration for span in kernels)
-    return 100 * own / everything, 100 * own / trace.metrics().device_makespan
-
-# %% id=08-stats hints
-# A copy is work, too, but it isn't a kernel: look at `span.kind`.
-#
-# Both percentages have the same numerator: the durations of the kernels called `name`, summed.
-#
-# Divide it by the sum of all kernels' durations for the first, and by `trace.metrics().device_makespan` for the second.
-
-# %% id=08-stats explanation
-# The two have the same numerator, so only the time that you divide by makes one of them 27 times the other. In a program whose GPU is always busy with kernels they are the same. So before you believe a percentage, ask what is left out of its hundred.
-
-# %% id=08-stats-check
-check("08-stats", shares)
 
 # %% [markdown] id=across
 # ### Names and `await`
@@ -1048,15 +1048,7 @@ check("08-gap", largest_gap)
 # %% [markdown] id=exercise-blame
 # ### Exercise: whose request was it?
 #
-# A gap ends when some piece of work starts at last. The work's `name` says what it was, such as `h2d`, and its `label` which request it belonged to. Add up, over all gaps, the time that the host was late. Whose work has the most? Return `(label, µs)`. `agt.analyse(trace).gaps` has the gaps, and `gap.parts` is what each consists of: a part has a `duration`, a `cause`, and the `span` that started at last. These are the causes:
-#
-# | cause | the next piece of work could not start because |
-# |---|---|
-# | `host late` | the host had not asked for it yet |
-# | `dependency` | what it needs, on another stream, was not done |
-# | `engine busy` | another stream's copy held the copy engine |
-# | `occupancy` | other kernels filled the GPU |
-# | `start-up` | nothing was in its way. It takes a moment to start |
+# A gap ends when some piece of work starts at last. The work's `name` says what it was, such as `h2d`, and its `label` which request it belonged to. Add up, over all gaps, the time that the host was late. Whose work has the most? Return `(label, µs)`. `agt.analyse(trace).gaps` has the gaps, and `gap.parts` is what each consists of: a part has a `duration`, a `cause`, and the `span` that started at last. The cause that counts here is `"host late"`: the host hadn't asked for the work yet.
 
 # %% id=08-blame starter
 def blame(trace): ...
@@ -1287,7 +1279,7 @@ print(f"a step took {step_ms(two):.1f} ms, and now takes {step_ms(even):.1f}")
 # %% [markdown] id=gpus-end
 # The connection is the same, and together they do as much arithmetic as before. They share it evenly, so neither has to wait.
 #
-# (Metrics of a trace with several GPUs add up what each of them has: `two.metrics().device_makespan` is 130 ms, and the run takes 66. Ask `two.of("cuda:0")` for one GPU.)
+# (`two.metrics().device_makespan` is 130 ms, the sum over both GPUs, and the run takes 66. Ask `two.of("cuda:0")` for one of them.)
 
 # %% id=gpus-check tags=asserts
 assert 10.9 < step_ms(two) < 11
@@ -1347,7 +1339,7 @@ score(spared, room, late)
 # %% [markdown] id=nsight
 # ### NVIDIA's window
 #
-# For a program of your own, `asyncgpu-tutor profile -- python my.py` runs both commands of this page and tells you what it found. To see it all yourself, open a `.nsys-rep` in Nsight Systems with *File > Open*. It looks like a lot, but it's what you know, in another order. From top to bottom it has the GPU (all streams together, then each by itself), and below that each thread of the program, with your ranges above its calls into CUDA. A hole in the row *[All Streams]* is a gap, and calls with *Synchronize* in their names are waits. (The names of rows come from an older User Guide, 2023.4, and may differ in yours.)
+# For a program of your own, `asyncgpu-tutor profile -- python my.py` runs both commands of this page and tells you what it found. Or open a `.nsys-rep` in Nsight Systems with *File > Open*. It looks like a lot, but it's what you know, in another order. From top to bottom it has the GPU (all streams together, then each by itself), and below that each thread of the program, with your ranges above its calls into CUDA. A hole in the row *[All Streams]* is a gap, and calls with *Synchronize* in their names are waits. (The names of rows come from an older User Guide, 2023.4, and may differ in yours.)
 
 # %% [markdown] id=nsight-read
 # | you want to know | here | in Nsight Systems |
@@ -1363,7 +1355,7 @@ score(spared, room, late)
 #
 # A trace also answers questions in SQL: `heat.sql("select kind, count(*), sum(duration) from spans where stream is not null group by kind")`.
 #
-# We ship the exports (`agt.Trace.recorded_file("heat.sqlite")` says where one is), and no `.nsys-rep`, because a report also holds much of the machine that recorded it. `notebooks/nsight/record.sh` records them all on yours. Ours are of an H200 and version 2025.3.2; those of `swarm.py` and `two_gpus.py` are of H100s and version 2025.3.1.
+# We ship the exports, and no `.nsys-rep`, because that holds much of the machine that recorded it. `notebooks/nsight/record.sh` records them all on yours. Ours are of an H200 and version 2025.3.2; those of `swarm.py` and `two_gpus.py` are of H100s and version 2025.3.1.
 
 # %% [markdown] id=exercise-kernel
 # ### Exercise: which stream?

@@ -295,13 +295,13 @@ class Naive:
 # %% id=piles tags=helpers
 def draw_piles(*moments):
     """Draw the pile and what Bert holds, and say it in words, at each of (title, pile, Bert's)."""
-    figure, axes = plt.subplots(figsize=(9, 2.3))
+    _, axes = plt.subplots(figsize=(9, 2.3))
     for x, (title, pile, held) in enumerate(moments):
         for place, packets, colour in ((0, pile, "#56b4e9"), (1, held, "#e69f00")):
             for y, packet in enumerate(packets):
                 both = packet in pile and packet in held
                 box = (2.6 * x + place, -y), 0.8, -0.8
-                colours = dict(fc="#d55e00", ec="k", lw=3) if both else dict(fc=colour, ec="k", lw=1)
+                colours = {"fc": "#d55e00" if both else colour, "ec": "k", "lw": 3 if both else 1}
                 axes.add_patch(plt.Rectangle(*box, **colours))
                 axes.text(2.6 * x + place + 0.4, -y - 0.4, packet, ha="center", va="center", fontsize=12)
         axes.text(2.6 * x, 0.9, title, fontsize=9, va="bottom")
@@ -833,7 +833,8 @@ agt.compare_timelines(
 )
 
 # %% id=h200-check tags=asserts
-assert 485 < made[0] < 500 and 0.88 < made[1] / made[0] < 0.92
+assert 485 < made[0] < 500
+assert 0.88 < made[1] / made[0] < 0.92
 (stayed,) = h200[1].find("pipeline")
 assert (round(stayed.duration), round(made[1] - stayed.duration, -1)) == (289, 160)
 assert (round(stayed.duration / 6), round(made[0] / 6)) == (48, 82)

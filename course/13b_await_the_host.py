@@ -224,7 +224,8 @@ joined.reveal(
 assert cost == 42
 if device.simulated:
     one, other = (span for span in at_once if span.name in ("price 7", "rate 7"))
-    assert one.start < other.end and other.start < one.end
+    assert one.start < other.end
+    assert other.start < one.end
     assert 70 < kernel_us(at_once) < 0.75 * kernel_us(in_turn)
 
 # %% [markdown] id=error-text
@@ -377,7 +378,8 @@ print("question 2 was answered with", heard[0])
 # %% id=packet-check tags=asserts
 if device.simulated:
     assert heard[0] == 1001
-    assert len(given_back.find("slowly 1")) == 1 and not given_back.find("slowly 2")
+    assert len(given_back.find("slowly 1")) == 1
+    assert not given_back.find("slowly 2")
 
 # %% id=reveal-packet
 packet.reveal(

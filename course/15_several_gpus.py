@@ -323,7 +323,7 @@ def draw_ring(n=3):
         for rank, i in enumerate(came if s else ()):
             ax.add_patch(plt.Rectangle((i - 0.47, rank - 0.47), 0.94, 0.94, fill=False, lw=1.5))
             curve = "arc3,rad=0.3" if rank == 0 else "arc3"  # from the last rank back to the first
-            style = dict(arrowstyle="-|>", color="tab:red", lw=1.5, connectionstyle=curve)
+            style = {"arrowstyle": "-|>", "color": "tab:red", "lw": 1.5, "connectionstyle": curve}
             ax.annotate("", (i + 0.35, rank), (i + 0.35, (rank - 1) % n), arrowprops=style)
         ax.set_title(f"step {s}" if s else "at first", size=10)
         ax.set_xticks(range(n), [f"part {i}" for i in range(n)], size=7)

@@ -77,11 +77,9 @@ class _Once(DeviceOp[T]):
         """The source ran on another stream: wait for it there."""
         stream = use.stream
         if stream.device is not context.device:
-            one, other = stream.device.name, context.device.name
             raise DeviceMismatchError(
-                f"{self.label!r} ran on {one}, and is used here on "
-                f"{other if other != one else 'another device of that name'}: an operation is shared within "
-                "one device"
+                f"{self.label!r} ran on {stream.device.name}, and is used here on another device, called "
+                f"{context.device.name}: an operation is shared within one device"
             )
         here = getattr(context.stream, "capture", None)
         if isinstance(stream, CaptureStream) and stream.capture is not here:

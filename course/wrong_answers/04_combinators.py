@@ -501,7 +501,7 @@ def filtered(picture, filters, join):
 # + return arms.and_then(lambda r: join(r[0], join(r[1], join(r[2], r[3])))).to_host()
 
 
-# %% id=04-baton cause="is used here on another device of that name"
+# %% id=04-baton cause="is used here on another device, called sim:0"
 MADE = {}
 
 

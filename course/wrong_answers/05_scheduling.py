@@ -570,7 +570,7 @@ def best_possible(trace):
 # + self.streams = self.streams or [self.device.create_stream() for _ in range(self.size)]
 
 
-# %% id=05-round-robin cause="the device's default stream belongs to everybody"
+# %% id=05-round-robin cause="two pools share a stream, or a turn: make each stream by `create_stream()`"
 # - self.streams.append(self.device.create_stream())
 # + self.streams.append(self.device.create_stream() if turn else self.device.default_stream)
 

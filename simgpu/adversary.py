@@ -10,15 +10,6 @@ finding bugs", ASPLOS 2010. This one gives no guarantee.)
 from __future__ import annotations
 
 import random
-from dataclasses import dataclass
-
-
-@dataclass(frozen=True, slots=True)
-class Whim:
-    """The delays that befall one piece of work."""
-
-    delay: float = 0.0  # how much later it may start, in us
-    stretch: float = 1.0  # what its duration is multiplied with
 
 
 class Adversary:
@@ -33,11 +24,11 @@ class Adversary:
         self._random = random.Random(seed)
         self._memories = 0
 
-    def whim(self) -> Whim:
-        """For the next piece of work."""
+    def whim(self) -> tuple[float, float]:
+        """How much later the next piece of work may start, in us, and the factor of its duration."""
         draw = self._random.random
         late, how_late, stretch = draw(), draw(), draw()
-        return Whim(10 ** (5 * how_late) if late < 0.5 else 0.0, 2 ** (12 * stretch - 2))
+        return 10 ** (5 * how_late) if late < 0.5 else 0.0, 2 ** (12 * stretch - 2)
 
     def memory(self) -> int:
         """The seed of the next launch whose threads tell each other something (`cuda_c.memory.hostile`)."""

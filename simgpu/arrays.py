@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, cast
 
 import numpy as np
@@ -33,16 +34,14 @@ def use(device: Device) -> Device:
     return device
 
 
+@dataclass(eq=False, repr=False)
 class Array:
     """An array on a device, in the order of C. `asarray`, `zeros` and `empty` make one."""
 
-    def __init__(
-        self, device: Device, memory: Memory, shape: tuple[int, ...], dtype: np.dtype[Any]
-    ) -> None:
-        self.device = device
-        self.memory = memory
-        self.shape = shape
-        self.dtype = dtype
+    device: Device
+    memory: Memory
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
 
     def __repr__(self) -> str:
         return f"<array of {self.shape} {self.dtype} on {self.device.name}>"

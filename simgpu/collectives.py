@@ -61,14 +61,9 @@ class Collective:
 
     def agrees(self, other: Collective) -> bool:
         """True if the two can be calls of one collective."""
-        pair = {self.what, other.what}
-        same = len(pair) == 1 or pair == set(PAIRS)
-        return same and (self.count, self.dtype, self.reduce, self.root) == (
-            other.count,
-            other.dtype,
-            other.reduce,
-            other.root,
-        )
+        same = self.what == other.what or {self.what, other.what} == set(PAIRS)
+        mine, theirs = ((c.count, c.dtype, c.reduce, c.root) for c in (self, other))
+        return same and mine == theirs
 
 
 @dataclass(eq=False, slots=True)
@@ -239,7 +234,7 @@ def _given(call: Collective) -> np.ndarray[Any, Any]:
 
 
 def _result(calls: Sequence[Collective], place: int) -> np.ndarray[Any, Any] | None:
-    """What the rank at this place gets."""
+    """The values that the rank at this place gets."""
     call = calls[place]
     if call.what == "send" or call.target is None:
         return None

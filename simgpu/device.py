@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from simgpu import pieces
-from simgpu.adversary import Adversary, Whim
+from simgpu.adversary import Adversary
 from simgpu.common import Call, Caller, Dim3, HostBuffer, Kind, Recorder
 from simgpu.cuda_c import GlobalMemory, Limits, compile_source
 from simgpu.errors import (
@@ -34,12 +34,10 @@ from simgpu.spec import H200, DeviceSpec
 from simgpu.stream import Event, Stream
 from simgpu.times import staging_time, unstaging_time
 
-_NO_WHIM = Whim()
-
 
 @dataclass(slots=True)
 class _Cause:
-    """What one call has put on a stream: one piece of work, or a decision and all that follows from it."""
+    """One call's work on a stream: one piece, or a decision and all that follows from it."""
 
     stream: Stream
     access: Access
@@ -396,7 +394,7 @@ class Device:
         if log is not None and not cause.behind:
             draft = cause.draft(log, piece)
 
-        whim = self.adversary.whim() if self.adversary is not None else _NO_WHIM
+        delay, stretch = (0.0, 1.0) if self.adversary is None else self.adversary.whim()
         found: dict[str, object] = {"turn": turn} if turn else {}
         fills = [array for array, _, writes, _ in uses if writes] if uses else []
         before = target.clock.copy() if fills else target.clock
@@ -424,7 +422,7 @@ class Device:
                 work = piece.begin(found)
             if work.paused is not None:
                 return work
-            return replace(work, us=work.us * whim.stretch, drain=work.drain * whim.stretch)
+            return replace(work, us=work.us * stretch, drain=work.drain * stretch)
 
         def end(started: float, ended: float, waited: float) -> None:
             self.machine.over(access)
@@ -458,7 +456,7 @@ class Device:
         resource = kind if kind in ("h2d", "d2h", "peer") else "compute"
         gap = self.spec.graph_node_us if cause.in_graph else None
         return Command(
-            resource, cause.ready + whim.delay, cause.op, start, end, skipped, in_vain, gap=gap
+            resource, cause.ready + delay, cause.op, start, end, skipped, in_vain, gap=gap
         )
 
     def _touch(self, piece: Piece, shared: Sequence[HostUse], access: Access, now: Clock) -> None:

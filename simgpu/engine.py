@@ -381,25 +381,27 @@ class Engine:
                     room = 0.0
                 if run.held and run.start is None:
                     run.start = self.now
-            _divide(runs)
+            # The throughput of a device goes by places and turns.
+            _divide([(run, run.share, run.work.demand) for run in runs if run.held])
         over_links = [run for run in self._running if run.work.ports]
         if over_links:
             _divide_links(over_links)
 
 
-def _divide(runs: list[_Running]) -> None:
-    """Divide the throughput of a device by places and turns; nobody gets more than it could use."""
+def _divide(users: list[tuple[_Running, float, float]]) -> None:
+    """Divide something by the shares of its users, which need so much at full speed, and get no more."""
     left = 1.0
-    hungry: list[_Running] = [run for run in runs if run.held]
-    while hungry:
-        part = left / sum([run.share for run in hungry])
-        too_much = [run for run in hungry if run.speed * run.work.demand > part * run.share]
-        if len(too_much) == len(hungry):
-            for run in hungry:
-                run.speed = part * run.share / run.work.demand
+    while users:
+        part = left / sum([share for _, share, _ in users])
+        hungry = [user for user in users if user[0].speed * user[2] > part * user[1]]
+        if len(hungry) == len(users):
+            for run, share, need in users:
+                run.speed = part * share / need
             return
-        left -= sum([run.speed * run.work.demand for run in hungry if run not in too_much])
-        hungry = too_much
+        left -= sum(
+            [run.speed * need for run, share, need in users if run.speed * need <= part * share]
+        )
+        users = hungry
 
 
 def _divide_links(runs: list[_Running]) -> None:
@@ -414,17 +416,7 @@ def _divide_links(runs: list[_Running]) -> None:
         if run.work.together is not None:
             groups.setdefault(id(run.work.together), []).append(run)
     for users in ports.values():
-        left = 1.0
-        hungry: list[_Running] = [run for run in users if run.speed]
-        while hungry:
-            part = left / len(hungry)
-            content = [run for run in hungry if run.speed * run.work.load <= part]
-            if not content:
-                for run in hungry:
-                    run.speed = part / run.work.load
-                break
-            left -= sum([run.speed * run.work.load for run in content])
-            hungry = [run for run in hungry if run not in content]
+        _divide([(run, 1.0, run.work.load) for run in users if run.speed])
     for members in groups.values():
         slowest = min([run.speed for run in members])
         for run in members:

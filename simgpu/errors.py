@@ -18,10 +18,6 @@ class UsageError(SimGpuError):
     """The call is wrong. Nothing was enqueued."""
 
 
-class ArrayShapeError(UsageError, ValueError):
-    """Shapes that do not fit each other or the operation."""
-
-
 class ArrayDTypeError(UsageError, TypeError):
     """An element type, or a type of argument, that the operation does not take."""
 

@@ -49,13 +49,16 @@ class Graph:
         self.name = name
         self.device = device = replay.device
         self.lock = device.lock
-        self._steps = _in_graph(replay.steps, name)
+        nodes = count()  # the graph and the number of the node are in the span of each piece
+        self._steps = [
+            (index, piece and _with(piece, graph=name, node=next(nodes)), records, awaits)
+            for index, piece, records, awaits in replay.steps
+        ]
         self._branches: list[Stream] = [
             device.create_stream() for _ in range(max((s[0] for s in self._steps), default=0))
         ]
-        nodes = sum(piece is not None for _, piece, _, _ in self._steps)
         self._further = max(len({index for index, piece, _, _ in self._steps if piece}) - 1, 0)
-        device.call(f"instantiate {name}", nodes * device.spec.graph_instantiate_us)
+        device.call(f"instantiate {name}", next(nodes) * device.spec.graph_instantiate_us)
 
     @exclusive
     def launch(self, stream: object) -> None:
@@ -72,15 +75,6 @@ class Graph:
             device.enqueue(piece, branch, graph_call=call, in_graph=True)
 
         _walk(self._steps, [root, *self._branches], work, Stream.mark, Stream.follow)
-
-
-def _in_graph(steps: Sequence[Step], graph: str) -> list[Step]:
-    """With the graph and the number of the node, for the span of each piece."""
-    numbers = count()
-    return [
-        (index, piece and _with(piece, graph=graph, node=next(numbers)), records, awaits)
-        for index, piece, records, awaits in steps
-    ]
 
 
 def _with(piece: Piece, **detail: object) -> Piece:
@@ -115,32 +109,27 @@ def _made(device: Device, call: Call) -> tuple[float, Step]:
         return spec.call_event_us, (call.stream, None, cast(int, call.args[0]), None)
     if call.verb == "wait_event":
         return spec.call_event_us, (call.stream, None, None, cast(int, call.args[0]))
-    piece = _named(device, call)
+    piece = _piece(device, call)
     fresh = [pieces.as_memory(memory) for memory in call.fresh]
     again = replace(piece, cost=spec.replay_us, fresh=fresh)
     return piece.cost, (call.stream, again, None, None)
 
 
-def _named(device: Device, call: Call) -> Piece:
-    piece = _piece(device, call)
-    return _with(piece, named=call.named) if call.named else piece
-
-
 def _piece(device: Device, call: Call) -> Piece:
-    spec = device.spec
-    if call.verb == "launch":
-        return device.launch_of(*call.args)
-    if call.verb == "decide":
-        what, memory, bodies = call.args
-        parts = [[_named(device, part) for part in body] for body in bodies]
-        return pieces.decision(spec, what, memory, parts)
-    if call.verb == "copy_from_host_async":
-        return pieces.upload(spec, *call.args, pinned=True)
-    return _MAKERS[call.verb](spec, *call.args)
-
-
-_MAKERS: dict[str, Callable[..., Piece]] = {
-    "memset_async": pieces.memset,
-    "copy_to_host_async": pieces.download,
-    "copy_from_device_async": pieces.device_copy,
-}
+    spec, args = device.spec, call.args
+    match call.verb:
+        case "launch":
+            piece = device.launch_of(*args)
+        case "decide":
+            what, memory, bodies = args
+            parts = [[_piece(device, part) for part in body] for body in bodies]
+            piece = pieces.decision(spec, what, memory, parts)
+        case "copy_from_host_async":
+            piece = pieces.upload(spec, *args, pinned=True)
+        case "copy_to_host_async":
+            piece = pieces.download(spec, *args)
+        case "copy_from_device_async":
+            piece = pieces.device_copy(spec, *args)
+        case _:
+            piece = pieces.memset(spec, *args)
+    return _with(piece, named=call.named) if call.named else piece

@@ -82,7 +82,7 @@ class Function:
 
     @cached_property
     def kernel(self) -> cuda_c.CompiledKernel:
-        """What the compiler has made of it."""
+        """The kernel, compiled."""
         return self.program.kernel(self.name)
 
     @cached_property
@@ -149,10 +149,8 @@ class KernelLaunch:
 
         @cache
         def reached() -> Mapping[int, NDArray[np.bool_]]:
-            kernel, values = (
-                function.kernel,
-                [v() if isinstance(v, weakref.ref) else v for v in given],
-            )
+            kernel = function.kernel
+            values = [v() if isinstance(v, weakref.ref) else v for v in given]
             much = sum(v.nbytes for v in values if isinstance(v, GlobalMemory)) > LARGEST
             much |= math.prod(shape[0]) * math.prod(shape[1]) > cuda_c.Limits.batch_lanes
             if much or kernel.code.watches or kernel.code.follows:
@@ -232,7 +230,7 @@ class KernelLaunch:
         return time.work
 
     def time(self, counts: cuda_c.Counts) -> KernelTime:
-        """What the model makes of these counts."""
+        """The modelled time of a launch with these counts."""
         # Static shared memory limits occupancy as dynamic does; the counts have both.
         return kernel_time(self.device.spec, counts, math.prod(self.block), counts.shared_bytes)
 
@@ -260,7 +258,7 @@ class Waiting:
     @property
     def changes(self) -> int:
         """The number of times that it has changed memory itself."""
-        return self._execution.changes
+        return self._execution.launch.changes
 
     def stirred(self) -> bool:
         """True if the host has written to memory that it can see since it last looked."""
@@ -273,36 +271,33 @@ class Waiting:
                 total = crc32(memory.data.data, total)
         return total
 
-    @property
-    def _mhz(self) -> float:
-        return self._launch.device.spec.clock_mhz
-
     def go_on(self, *, last: bool) -> Work:
         """Run on. With `last`, nobody else can write to memory any more: `DeviceError` if it cannot end."""
-        engine, execution, mhz = self._launch.device.machine.engine, self._execution, self._mhz
+        engine, execution = self._launch.device.machine.engine, self._execution
+        state, mhz = execution.launch, self._launch.device.spec.clock_mhz
         now, host = engine.now, engine.begun + engine.looks == self._steps + 1  # this look alone
         if self._began is None:
             self._began = now
-        execution.waited(int((now - self._began - self._worked) * mhz))
-        changes = execution.changes
+        state.waited = max(state.waited, int((now - self._began - self._worked) * mhz))
+        changes = state.changes
         with interruptible():
             ended = execution.go_on(last=last, host=host)
         self._steps = engine.begun + engine.looks
-        before, self._worked = self._worked, execution.clock / mhz
+        before, self._worked = self._worked, execution.tally.latest() / mhz
         if ended:
             done = self._launch.finish(self._found, execution.result())
             return replace(done, us=max(done.us - before, 0.0))
         self._seen = self._sum()
-        told = now + max(execution.published / mhz - before, 0.0)
-        naps, ready = execution.naps, now + self._worked - before
-        quiet = naps and execution.changes == changes + 1  # to look counts as one
+        told = now + max(state.published / mhz - before, 0.0)
+        naps, ready = state.naps, now + self._worked - before
+        quiet = naps and state.changes == changes + 1  # to look counts as one
         if naps:  # the longer it has waited, the longer it sleeps: looks are dear to simulate
             self._napped = self._napped if quiet else 0.0
             nap = max(_SHORTEST_NAP, self._napped / 20)
             self._napped += nap
             ready += nap
         if self._places is None:
-            self._places = self._launch.time(self._execution.result().counts).places
+            self._places = self._launch.time(execution.result().counts).places
         return Work(
             math.inf,
             self._places,

@@ -40,7 +40,7 @@ class Wiring:
         return self.inside if self.node(origin) == self.node(target) else self.between
 
     def ports(self, origin: int, target: int) -> tuple[Port, ...]:
-        """What is busy while `origin` sends to `target`."""
+        """The ports that are busy while `origin` sends to `target`."""
         if self.node(origin) == self.node(target):
             return ("out", origin), ("in", target)
         return ("network out", self.node(origin)), ("network in", self.node(target))

@@ -55,7 +55,7 @@ class Piece:
     decides: Callable[[], tuple[Sequence[Piece], bool]] | None = None
 
     def on_host(self) -> list[HostUse]:
-        """What it touches of the host's memory."""
+        """The parts of the host's memory that it touches."""
         talks, out = self.tells, list[HostUse]()
         for writes, memories in ((False, self.reads), (True, self.writes)):
             for memory in memories:
@@ -196,9 +196,8 @@ def decision(
     def decide() -> tuple[Sequence[Piece], bool]:
         said = int(number.cells.data[:4].view(np.int32)[0])
         place = said if what == "switch" else int(said == 0)
-        return (
-            bodies[place] if 0 <= place < len(bodies) else ()
-        ), what == "while_loop" and place == 0
+        chosen = bodies[place] if 0 <= place < len(bodies) else ()
+        return chosen, what == "while_loop" and place == 0
 
     reads = {id(m): m for m in (number, *(m for piece in parts for m in piece.reads))}
     writes = {id(m): m for piece in parts for m in piece.writes}

@@ -233,19 +233,6 @@ NVLINK = LinkSpec(
         ("sms", _CHANNELS),
     ),
 )
-PCIE = LinkSpec(
-    "PCIe",
-    copy_us=10.0,
-    copy_gb_s=38.0,
-    protocols=(ProtocolSpec(15.2, 1.0, 10.0), ProtocolSpec(33.5, 5.7, 30.0)),
-    sms=4,
-    sources=(
-        ("copy_us", "an estimate"),
-        ("copy_gb_s", f"{PEERS}: memcpyPeer without peer access, through the host"),
-        ("protocols", f"estimates; the steps: {TUNING}, ring on PCI"),
-        ("sms", _CHANNELS),
-    ),
-)
 NETWORK = LinkSpec(
     "network",
     copy_us=None,

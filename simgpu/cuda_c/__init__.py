@@ -5,18 +5,13 @@ It knows nothing of devices or time. No Python source is made from a kernel's te
 
 from __future__ import annotations
 
-from simgpu.cuda_c.compile.signature import (
-    Global,
-    Parameter,
-    Signature,
-    is_cooperative,
-    read_signature,
-)
+from simgpu.cuda_c.compile.signature import Global, Parameter, Signature
 from simgpu.cuda_c.cost.counts import NOT_SUMMED, Counts, LineCounts
 from simgpu.cuda_c.lockstep.team import Limits
 from simgpu.cuda_c.memory.allocation import GlobalMemory, MemoryState
-from simgpu.cuda_c.run.kernel import CompiledKernel, Execution, LaunchResult, check_shape
-from simgpu.cuda_c.run.program import Program, compile_source
+from simgpu.cuda_c.run.execution import Execution, LaunchResult
+from simgpu.cuda_c.run.kernel import CompiledKernel, check_shape
+from simgpu.cuda_c.run.program import Program, compile_source, is_cooperative, read_signature
 from simgpu.cuda_c.text.published import device_code, for_compiler
 
 __all__ = [

@@ -24,7 +24,7 @@ import asyncgpu_tutor as agt
 from asyncgpu_tutor import exercises
 from asyncgpu_tutor.devices.simulated import Machine, SimDevice
 from asyncgpu_tutor.run import current
-from simgpu.adversary import Adversary, Whim
+from simgpu.adversary import Adversary
 from tests.tools import ROOT
 
 SOLUTIONS = ROOT / "solutions"
@@ -39,11 +39,11 @@ class Neighbours(Adversary):
         super().__init__(seed)
         self._random = random.Random(seed)
 
-    def whim(self) -> Whim:
+    def whim(self) -> tuple[float, float]:
         draw = self._random
         delay = draw.expovariate(1 / 60) if draw.random() < 0.3 else 0.0
         lost = draw.random() < 0.06
-        return Whim(delay, 10 ** draw.uniform(1, 3) if lost else draw.uniform(1, 2))
+        return delay, 10 ** draw.uniform(1, 3) if lost else draw.uniform(1, 2)
 
 
 class Shared(SimDevice):

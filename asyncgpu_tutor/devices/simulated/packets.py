@@ -11,7 +11,7 @@ from simgpu.cuda_c.lockstep.masks import Mask
 from simgpu.cuda_c.lockstep.meter import Site
 from simgpu.cuda_c.lockstep.team import Team
 from simgpu.cuda_c.memory.global_region import GlobalRegion
-from simgpu.cuda_c.memory.races import Access
+from simgpu.cuda_c.memory.pointers import Access
 from simgpu.cuda_c.syntax.ast import Call
 from simgpu.cuda_c.types import ULLONG, VOID
 from simgpu.errors import RaceError
@@ -38,8 +38,9 @@ def _packet(c: Context, node: Call, used: bool) -> Expr:
         region = (state := word.run(t, m)).region
         if not isinstance(region, GlobalRegion):
             return
-        index = region.indices(t, m, state, ULLONG, site)
-        words = region.flat(ULLONG)
+        access = Access(t, m, state, ULLONG, site, 0)
+        region.locate(access)
+        index, words = access.index, region.flat(ULLONG)
         away = (words[index] == host) & (number not in (_TAKE, _LEAVE))
         free = (words[index + _OWNED] == _FREE) & (number != _TAKE)
         for wrong, why in (away, _AWAY), (free, _GIVEN):
@@ -48,7 +49,7 @@ def _packet(c: Context, node: Call, used: bool) -> Expr:
                 t.fault(RaceError, at, int(m.index[wrong.argmax()]), text, array=state.name)
         words[index + _OWNED] = _FREE if number >= _BACK else 0
         t.clock += 1
-        access = Access(region, state.name, t, m, _SPARE, index, ULLONG.size, site)
+        access.shift, access.part = _SPARE, index
         if number == _USE:
             region.note_read(access, index)
         else:

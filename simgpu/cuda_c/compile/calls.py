@@ -72,7 +72,7 @@ def _fits_as_it_is(
     c: Context, node: ast.Call, functions: Sequence[ast.Function], given: list[typed.Expr]
 ) -> bool:
     """Tell whether one of the file's functions takes these, no half as a struct, no pointer as another."""
-    found = choose(c, node, functions, [a.type for a in given], fixed=_fixed(given))
+    found = choose(c, node, functions, given)
     with c.seen_from(found[1] if found else c.scope):
         kinds = [type_names.param_type(c, p) for p in found[0].params] if found else []
     for kind, argument in zip(kinds, given, strict=False):
@@ -157,14 +157,28 @@ def call_with(
     known: typed.Class | None = None,
     this: typed.Expr | None = None,
 ) -> typed.Expr:
-    """Call the one of some functions that fits the arguments best; of a class, for an object or without."""
-    kinds, fixed = [a.type for a in arguments], _fixed(arguments)
-    best = choose(c, node, functions, kinds, known, this, fixed)
+    """As `call_best`, and refuse a call that none of the functions fits."""
+    out = call_best(c, node, functions, arguments, known, this)
+    if out is None:
+        wanted, given = len(functions[0].params), [types.spelled(a.type) for a in arguments]
+        if len(functions) == 1 and len(given) != wanted:
+            c.fail(node.at, f"'{node.name}' takes {wanted} arguments, {len(given)} given")
+        c.fail(node.at, f"no '{node.name}' takes ({', '.join(given)})")
+    return out
+
+
+def call_best(
+    c: Context,
+    node: ast.Call,
+    functions: Sequence[ast.Function],
+    arguments: list[typed.Expr],
+    known: typed.Class | None = None,
+    this: typed.Expr | None = None,
+) -> typed.Expr | None:
+    """Call the function that fits the arguments best; of a class, for an object or without."""
+    best = choose(c, node, functions, arguments, known, this)
     if best is None:
-        wanted, given = functions[0].params, ", ".join(map(types.spelled, kinds))
-        if len(functions) == 1 and len(kinds) != len(wanted):
-            c.fail(node.at, f"'{node.name}' takes {len(wanted)} arguments, {len(kinds)} given")
-        c.fail(node.at, f"no '{node.name}' takes ({given})")
+        return None
     function, names = best
     if function.kernel:
         c.unsupported(node.at, "a kernel cannot be called from device code")
@@ -172,11 +186,6 @@ def call_with(
         text = f"'{node.name}' is called without an object of '{types.spelled(known.type)}'"
         c.fail(node.at, text)
     return expand(c, function, names, node, arguments, known, None if function.static else this)
-
-
-def _fixed(arguments: Sequence[typed.Expr]) -> list[bool]:
-    """Tell of each argument whether it cannot change."""
-    return [a.place is None or a.place.const for a in arguments]
 
 
 def argument(c: Context, node: ast.Expression) -> typed.Expr:

@@ -41,18 +41,8 @@ def evaluated(c: Context, expr: Expr, node: ast.Expression) -> Expr:
         return expr
     if not all(_constant(c, part) for part in ast.parts_of(node)):
         return expr
-    one = (1, 1, 1)
-    launch = Launch(
-        "a constant",
-        c.file.source,
-        one,
-        one,
-        _LIMITS,
-        cast("Any", _Unpaid()),
-        0,
-        _nothing,
-        _nothing,
-    )
+    one, unpaid = (1, 1, 1), cast("Any", _Unpaid())
+    launch = Launch("a constant", c.file.source, one, one, _LIMITS, unpaid, 0, unpaid, unpaid)
     team = Team(launch, np.zeros(1, np.int64), c.numbers.slots, c.numbers.exits)
     try:
         with np.errstate(all="ignore"):

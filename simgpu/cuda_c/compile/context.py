@@ -70,7 +70,7 @@ class Frame:
 
 @dataclass
 class File:
-    """What is known of the file, for all of its kernels."""
+    """The facts about the file, for all of its kernels."""
 
     source: Source  # for messages
     functions: dict[str, list[Function]]  # all functions of the file by name
@@ -100,7 +100,7 @@ class Numbers:
 
 @dataclass
 class Aims:
-    """What is known of the kernel besides the memories that each of its pointers may point into."""
+    """Facts about the kernel, besides the memories that each of its pointers may point into."""
 
     follows: bool = False  # whether the kernel has to do with addresses as numbers
     fences: bool = False  # whether it has a fence, so that its threads tell each other something

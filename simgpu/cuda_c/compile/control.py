@@ -78,7 +78,7 @@ class Control:
                 try:
                     out = run(t, current)
                 except Apart as apart:
-                    current = t.part(place, current, at, apart)
+                    current = t.park(place, current, at, apart.bits, apart)
                     continue
                 return out if t.waiters.count == count else t.waiters.without(out)
             return None
@@ -288,7 +288,8 @@ def _spun(
     """Set the lanes aside for which a turn has changed nothing, or only the time."""
     changes, reads = t.launch.known
     if reads != known[1]:
-        return t.nap(spin.spot, m, at) if spin.naps else m
+        t.launch.naps |= spin.naps  # until time has gone by, or memory has changed
+        return t.park(spin.spot, m, at, m.bits) if spin.naps else m
     if changes != known[0]:
         return m
     now = [t.slots[slot] for slot in spin.watched]
@@ -308,7 +309,7 @@ def _tested(
         try:
             stay, stop = split(current, test(t, current))
         except Apart as apart:
-            parted = t.part(head, current, at, apart)
+            parted = t.park(head, current, at, apart.bits, apart)
             if parted is None:
                 return None, None
             current = parted

@@ -155,7 +155,7 @@ def _convert_pointer(c: Context, expr: Expr, target: CType, at: Position, explic
             ptr = run(t, m)
             if mixed(ptr):
                 return t.launch.addresses.number(ptr) != 0
-            return np.bool_(ptr.region is not None)
+            return np.bool_(True) if ptr.region is not None else np.not_equal(ptr.address(), 0)
 
         return value(c, BOOL, is_set, at, [expr])
     zero = expr.constant is not None and expr.constant == 0

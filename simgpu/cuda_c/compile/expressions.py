@@ -146,7 +146,7 @@ def _short_circuit(c: Context, node: ast.Binary) -> Expr:
         truth, piece.run = conversions.convert(c, left, types.BOOL, node.at), rest
         sides = (piece, None) if node.op == "&&" else (None, piece)
         return branched(c, truth, *sides, types.BOOL)
-    c.steps.append(form.ShortCircuit(left.node, piece))
+    c.steps.append(form.ShortCircuit(left.node, (piece,)))
     wants, point = node.op == "&&", piece.point
 
     def run(t: Team, m: Mask) -> Any:

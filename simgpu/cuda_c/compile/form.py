@@ -281,18 +281,15 @@ class Branch(Step):
     otherwise: list[Step] | None
 
 
-class ShortCircuit(Step):
-    """`&&` or `||`: a right side that some warps do without."""
-
-    test: Node
-    rest: Piece
-
-
 class Choice(Step):
     """`test ? yes : no`, or a call of one of several functions."""
 
     test: Node
     sides: tuple[Piece, ...]
+
+
+class ShortCircuit(Choice):
+    """`&&` or `||`: a right side that some warps do without."""
 
 
 class Selection(Step):
@@ -367,8 +364,6 @@ def inner(step: Step) -> list[list[Step]]:
             return [[step.head], *step.cases]
         case Loop():
             return [step.parts]
-        case ShortCircuit():
-            return [[step.rest]]
         case Choice():
             return [[*step.sides]]
         case Leave() if step.piece is not None:
@@ -379,13 +374,7 @@ def inner(step: Step) -> list[list[Step]]:
 
 def pieces_of(step: Step) -> list[Piece]:
     """The pieces that are part of a value."""
-    match step:
-        case ShortCircuit():
-            return [step.rest]
-        case Choice():
-            return [*step.sides]
-        case _:
-            return []
+    return [*step.sides] if isinstance(step, Choice) else []
 
 
 def below(steps: Iterable[Step], calls: bool = True) -> Iterator[Step]:
@@ -395,6 +384,11 @@ def below(steps: Iterable[Step], calls: bool = True) -> Iterator[Step]:
         if calls or not isinstance(step, Expansion):
             for part in inner(step):
                 yield from below(part, calls)
+
+
+def has(steps: Iterable[Step], *kinds: type[Step], calls: bool = True) -> bool:
+    """Tell whether there is a step of one of these kinds in a list, as `below` has it."""
+    return any(isinstance(step, kinds) for step in below(steps, calls))
 
 
 def nodes_of(*steps: Step) -> Iterator[Node]:

@@ -6,14 +6,14 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from simgpu.cuda_c.compile.braces import zeros
-from simgpu.cuda_c.compile.calls import call_with, expand
+from simgpu.cuda_c.compile.calls import call_best, expand
 from simgpu.cuda_c.compile.context import Context
 from simgpu.cuda_c.compile.conversions import value
 from simgpu.cuda_c.compile.form import Declare
 from simgpu.cuda_c.compile.overloads import choose, conversion
 from simgpu.cuda_c.compile.places import as_base
 from simgpu.cuda_c.compile.rooms import local_memory, own_variable, zero_of
-from simgpu.cuda_c.compile.storage import in_turn, put, read_variable, use
+from simgpu.cuda_c.compile.storage import in_turn, put, read_variable, use, writer
 from simgpu.cuda_c.compile.typed import THIS, Alias, Class, Expr, Scope
 from simgpu.cuda_c.syntax import ast
 from simgpu.cuda_c.text.source import Position
@@ -23,17 +23,15 @@ from simgpu.cuda_c.types import INT, Array, CType, spelled
 def overloaded(c: Context, name: str, operands: list[Expr], at: Position) -> Expr | None:
     """Call an operator of the file's own, such as "operator+"; None if none takes these operands."""
     node = ast.Call(at=at, name=name, arguments=[])
-    types = [o.type for o in operands]
     known = c.class_of(operands[0].type)
     owner = None if known is None else known.having(name)
     if owner is not None:
         methods, this = owner.methods[name], as_base(c, operands[0], owner.type)
-        if choose(c, node, methods, types[1:], owner, this) is not None:
-            return call_with(c, node, methods, operands[1:], owner, this)
+        found = call_best(c, node, methods, operands[1:], owner, this)
+        if found is not None:
+            return found
     functions = c.file.functions.get(name, [])
-    if functions and choose(c, node, functions, types) is not None:
-        return call_with(c, node, functions, operands)
-    return None
+    return call_best(c, node, functions, operands) if functions else None
 
 
 def become(c: Context, expr: Expr, target: CType | None, at: Position) -> Expr | None:
@@ -66,21 +64,14 @@ def construct(
 
 def _made(c: Context, known: Class, arguments: list[Expr], at: Position, target: Expr) -> Expr:
     node = ast.Call(at=at, name=known.name, arguments=[])
-    types = [a.type for a in arguments]
-    if len(arguments) == 1 and types[0] == known.type:
-        copying = ast.assigning(ast.Name(at=at, name=THIS), ast.Name(at=at, name="other"), at)
-        wanted = ast.TypeName(at=at, base=known.name, const=True, reference=True)
-        chosen: ast.Function = ast.Function(
-            at=at, name=known.name, returns=ast.TypeName(at=at, base="void"),
-            params=[ast.Param(at=at, name="other", type=wanted, dims=[])],
-            body=ast.Block(at=at, body=[copying]),
-        )  # fmt: skip
-        return expand(c, chosen, Scope(known.scope), node, arguments, known, target)
+    if len(arguments) == 1 and arguments[0].type == known.type:
+        write = writer(c, target, at, use(c, arguments[0]))
+        return value(c, known.type, write, at, [target, *arguments])
     names = Scope(known.scope)
     if known.constructors:
-        best = choose(c, node, known.constructors, types, known)
+        best = choose(c, node, known.constructors, arguments, known)
         if best is None:
-            listed = ", ".join(spelled(t) for t in types)
+            listed = ", ".join(spelled(a.type) for a in arguments)
             c.fail(at, f"'{known.type.name}' has no constructor that takes ({listed})")
         chosen, names = best
     else:

@@ -14,7 +14,7 @@ from simgpu.cuda_c.compile.places import index_value
 from simgpu.cuda_c.compile.typed import Evaluate, Expr
 from simgpu.cuda_c.lockstep.masks import Mask
 from simgpu.cuda_c.lockstep.team import Team
-from simgpu.cuda_c.lockstep.values import Binary, arithmetic, comparison, varies
+from simgpu.cuda_c.lockstep.values import COMPARISONS, Binary, arithmetic, varies
 from simgpu.cuda_c.memory.mixed_region import mixed
 from simgpu.cuda_c.memory.pointers import Ptr
 from simgpu.cuda_c.text.source import Position
@@ -36,7 +36,6 @@ from simgpu.cuda_c.types import (
 )
 from simgpu.errors import DivisionByZeroError, KernelFault
 
-_COMPARISONS = {"==", "!=", "<", ">", "<=", ">="}
 _INTEGER_ONLY = {"%", "&", "|", "^", "<<", ">>"}
 
 
@@ -69,7 +68,7 @@ def operate(c: Context, op: str, left: Expr, right: Expr, at: Position) -> Expr:
     y = convert(c, right, promoted(b) if op in ("<<", ">>") else kind, at)
     if op in ("<<", ">>"):
         return _shift(c, op, x, y, kind, at)
-    if op in _COMPARISONS:
+    if op in COMPARISONS:
         return _compare(c, op, x, y, kind, at)
     return _arithmetic(c, op, x, y, kind, at)
 
@@ -98,7 +97,7 @@ def _number(c: Context, op: str, side: Expr, at: Position) -> Scalar:
 
 
 def _compare(c: Context, op: str, x: Expr, y: Expr, kind: Scalar, at: Position) -> Expr:
-    run = _both(comparison(op), x, y)
+    run = _both(COMPARISONS[op], x, y)
     return fold(operation(c, op, kind, BOOL, run, at, [x, y]), [x, y])
 
 
@@ -191,7 +190,7 @@ def common_type(c: Context, a: Expr, b: Expr, at: Position) -> CType:
 
 
 def _pointer_operation(c: Context, op: str, left: Expr, right: Expr, at: Position) -> Expr:
-    if op in _COMPARISONS:
+    if op in COMPARISONS:
         return _compare_pointers(c, op, left, right, at)
     if op == "-" and isinstance(right.type, Pointer):
         if not isinstance(left.type, Pointer):
@@ -243,7 +242,7 @@ def _compare_pointers(c: Context, op: str, left: Expr, right: Expr, at: Position
     void = isinstance(left.type.target, Void) or isinstance(right.type.target, Void)
     if left.type.target != right.type.target and not void:
         c.fail(at, f"'{spelled(left.type)}' and '{spelled(right.type)}' cannot be compared")
-    function = comparison(op)
+    function = COMPARISONS[op]
     a, b = left.run, right.run
     c.work()
 

@@ -19,19 +19,18 @@ def choose(
     c: Context,
     node: ast.Call,
     functions: Sequence[ast.Function],
-    kinds: list[types.CType],
+    arguments: Sequence[Expr],
     known: Class | None = None,
     this: Expr | None = None,
-    fixed: Sequence[bool] = (),
 ) -> tuple[ast.Function, Scope] | None:
-    """The function nearest to arguments of these types, of which some cannot change; None if none fits."""
+    """The function whose parameters are nearest to these arguments; None if none fits."""
     bodies = [f for f in functions if f.body is not None]
     if any(f.template is not None and not f.template.params for f in bodies):
         # A template may be no more than declared, with a body for some arguments each.
         bodies += [f for f in functions if f.template is not None and f.body is None]
     if not bodies:
         c.fail(node.at, f"'{node.name}' is declared, but has no body in this file")
-    fitting = _fitting(c, node, bodies, kinds, known, this, fixed)
+    fitting = _fitting(c, node, bodies, arguments, known, this)
     if not fitting:
         refused = next((f.refusal for f in bodies if f.refusal is not None), None)
         if refused is not None:
@@ -55,12 +54,13 @@ def _fitting(
     c: Context,
     node: ast.Call,
     bodies: Sequence[ast.Function],
-    kinds: list[types.CType],
+    arguments: Sequence[Expr],
     known: Class | None,
     this: Expr | None,
-    fixed: Sequence[bool],
 ) -> list[tuple[tuple[int, bool, int], ast.Function, Scope]]:
-    """The functions that take arguments of these types: how near they are, and their templates' names."""
+    """The functions that take these arguments: how near they are, and their templates' names."""
+    kinds = [argument.type for argument in arguments]
+    fixed = [argument.place is None or argument.place.const for argument in arguments]
     outer = c.file.scope if known is None else known.scope
     constant = this is not None and this.place is not None and this.place.const
     fitting: list[tuple[tuple[int, bool, int], ast.Function, Scope]] = []

@@ -3,24 +3,19 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
-from functools import lru_cache
 from typing import Any, NoReturn, TypeAlias
 
 import numpy as np
 
 from simgpu.cuda_c.compile import type_names, typed
-from simgpu.cuda_c.compile.context import Context, File
-from simgpu.cuda_c.compile.rules import RULES
-from simgpu.cuda_c.compile.templates import specialised, template_defaults
+from simgpu.cuda_c.compile.context import Context
+from simgpu.cuda_c.compile.templates import specialised
 from simgpu.cuda_c.syntax import ast
 from simgpu.cuda_c.syntax.declarators import DeclaratorParser
-from simgpu.cuda_c.syntax.names import grown
-from simgpu.cuda_c.syntax.parser import parse
 from simgpu.cuda_c.text.lexer import tokenise
-from simgpu.cuda_c.text.preprocessor import preprocess
 from simgpu.cuda_c.text.source import Position, Source
 from simgpu.cuda_c.types import Array, CType, Pointer, Scalar, Struct, spelled
 from simgpu.errors import KernelCompileError, UnsupportedFeatureError
@@ -107,7 +102,7 @@ def record_dtype(ctype: CType) -> np.dtype[Any] | None:
 
 
 def signature_of(
-    source: Source, function: ast.Function, c: Context, name: str, variables: tuple[Global, ...]
+    c: Context, function: ast.Function, name: str, variables: tuple[Global, ...]
 ) -> Signature:
     """Signature of a kernel whose types mean something in the scope of `c`."""
     if function.refusal is not None:
@@ -134,23 +129,22 @@ def _dtype(ctype: CType) -> np.dtype[Any] | None:
     return None
 
 
-def instance_of(
-    source: Source, functions: Mapping[str, list[ast.Function]], c: Context, name: str
-) -> _Found:
+def instance_of(c: Context, name: str) -> _Found:
     """Find the kernel that a name expression means, the scope of its template, and its proper name."""
+    source = c.file.source
     head = _HEAD.match(name)
     assert head is not None  # it takes an empty name
     stem, rest, around = head[2], name[head.end() :], tuple(re.findall(r"\w+", head[1]))
     if rest[:1] not in ("", "<", "("):
-        _no_kernel(source, functions, name)
+        _no_kernel(c, name)
     kernels = [
-        f for f in functions.get(stem, [])
+        f for f in c.file.functions.get(stem, [])
         if f.kernel and f.namespace[len(f.namespace) - len(around) :] == around
     ]  # fmt: skip
     if not kernels:
-        _no_kernel(source, functions, "::".join((*around, stem)))
+        _no_kernel(c, "::".join((*around, stem)))
     text = Source(rest, f"name '{name}'")
-    given, params = _arguments(c, functions, text)
+    given, params = _arguments(c, text)
     plain = [f for f in kernels if f.template is None or f.template.params]
     fitting = [f for f in plain if (f.template is None) == (given is None)]
     if not fitting:
@@ -170,20 +164,18 @@ def instance_of(
     found = [b for b in bound if b[0].body is not None] or bound[:1]
     if params is None and len(found) == 1:
         return (*found[0][:2], "::".join((*around, stem)) + found[0][2])
-    return _told_apart(c, source, found, params)
+    return _told_apart(c, found, params)
 
 
-def _arguments(
-    c: Context, functions: Mapping[str, list[ast.Function]], text: Source
-) -> tuple[list[_Given] | None, list[ast.Param] | None]:
-    """What stands behind a kernel's name: the arguments of its template, and its parameters."""
+def _arguments(c: Context, text: Source) -> tuple[list[_Given] | None, list[ast.Param] | None]:
+    """Read the arguments of the template, and the parameters, behind a kernel's name."""
     parser = DeclaratorParser(text, tokenise(text), frozenset({"cuda_fp16.h"}))
     for word in c.file.scope.visible():
         meaning = c.file.scope.find(word)
         parser.type_names[0][word] = isinstance(meaning, typed.TypeBinding | typed.StructTemplate)
         if isinstance(meaning, typed.StructTemplate):
             parser.struct_templates.add(word)
-    every = [function for found in functions.values() for function in found]
+    every = [function for found in c.file.functions.values() for function in found]
     parser.function_templates |= {f.name for f in every if f.template is not None}
     parser.namespaces.update(*[function.namespace for function in every])
     given = parser.template_arguments() if parser.at("<") else None
@@ -206,9 +198,8 @@ def _bound(
     if len(given) > len(params):
         what = f"'{function.name}' has {len(params)} template parameters, {len(given)} given"
         text.fail(at, what)
-    for param, argument in zip(params, given, strict=False):
-        scope.names[param.name] = type_names.template_argument(c, param.type, argument, at, scope)
-    template_defaults(c, function, scope, at)
+    type_names.give_arguments(c, function.template, given, scope, at)
+    type_names.give_defaults(c, function.name, function.template, scope, at)
     c.file.source = source
     bound = map(scope.names.get, [p.name for p in params])
     arguments = [b for b in bound if isinstance(b, typed.Given)]
@@ -216,9 +207,7 @@ def _bound(
     return chosen, scope, f"<{type_names.spelled_arguments(c, arguments)}>"
 
 
-def _told_apart(
-    c: Context, source: Source, found: Sequence[_Found], params: Sequence[ast.Param] | None
-) -> _Found:
+def _told_apart(c: Context, found: Sequence[_Found], params: Sequence[ast.Param] | None) -> _Found:
     """The one of several kernels of a name with these parameters."""
     wanted = None if params is None else [type_names.param_type(c, p) for p in params]
     forms: dict[str, tuple[ast.Function, typed.Scope]] = {}
@@ -234,11 +223,12 @@ def _told_apart(
     lines = ", ".join(str(f.at.line) for f, *_ in found)
     which = f"say which, as in '{next(iter(forms))}'" if forms else "none takes these parameters"
     raise UnsupportedFeatureError(
-        f"{source.filename} has several kernels '{found[0][0].name}' (lines {lines}): {which}"
+        f"{c.file.source.filename} has several kernels '{found[0][0].name}' (lines {lines}): {which}"
     )
 
 
-def _no_kernel(source: Source, functions: Mapping[str, list[ast.Function]], name: str) -> NoReturn:
+def _no_kernel(c: Context, name: str) -> NoReturn:
+    functions = c.file.functions
     kernels = sorted(n for n, fs in functions.items() if any(f.kernel for f in fs))
     refused = [f.refusal for fs in functions.values() for f in fs if f.refusal is not None]
     if refused and not kernels:
@@ -249,82 +239,5 @@ def _no_kernel(source: Source, functions: Mapping[str, list[ast.Function]], name
     if name in functions:
         hint += " It is a __device__ function, which only kernels can call."
     raise KernelCompileError(
-        f"{source.filename} has no kernel '{name}'; its kernels: {have}.{hint}"
+        f"{c.file.source.filename} has no kernel '{name}'; its kernels: {have}.{hint}"
     )
-
-
-def _declare_types(unit: ast.Unit, c: Context, scope: typed.Scope) -> tuple[Global, ...]:
-    """Enter the types and plain constants of a file, as far as they can be understood; its variables."""
-    variables: list[Global | None] = []
-    for node in unit.order:
-        try:
-            if isinstance(node, ast.Refused):
-                scope.names[node.name] = typed.Refused(node.error)
-            elif isinstance(node, ast.StructDef):
-                type_names.declare_type(c, node)
-            given = node.variables if isinstance(node, ast.StructDef) else node
-            if isinstance(given, ast.Declaration):
-                for item in given.items:
-                    if "typedef" in given.storage:
-                        element = type_names.resolve(c, item.type)
-                        whole = type_names.array_type(c, element, item.dims)
-                        scope.names[item.name] = typed.TypeBinding(whole)
-                    elif given.storage & PLACED:
-                        variables.append(declared_variable(c, item, given.storage))
-                    elif item.init is not None and not item.dims:
-                        scope.names[item.name] = typed.Number(c.expression(item.init))
-        except KernelCompileError:
-            continue  # because a head that needs it will complain, and most do not
-    return tuple(v for v in variables if v is not None)
-
-
-def declared_variable(c: Context, item: ast.Declarator, storage: set[str]) -> Global | None:
-    """The variable that a declaration at the top level makes."""
-    ctype = type_names.declared_type(c, item, type_names.resolve(c, item.type))
-    return variable_of(item.name, ctype, "__constant__" in storage)
-
-
-@lru_cache(maxsize=256)
-def read_signature(source: str, name: str) -> Signature:
-    """Parameters of a kernel, from its head alone.
-
-    Works also where the body holds what the interpreter refuses. Reading the same head twice costs nothing.
-
-    `name` may be that of an instance of a template. Raises `KernelCompileError` if there is no such kernel,
-    or its head cannot be read.
-    """
-    text, c, function, canonical, variables = _find(source, name, heads_only=True)
-    return signature_of(text, function, c, canonical, variables)
-
-
-@lru_cache(maxsize=256)
-def is_cooperative(source: str, name: str) -> bool:
-    """Tell whether a kernel, or a function that it calls, has a barrier of the whole grid.
-
-    A driver has to launch such a kernel in a way of its own. Raises `KernelCompileError` as `read_signature`.
-    """
-    if "this_grid" not in source:
-        return False
-    _, c, function, *_ = _find(source, name, heads_only=False)
-
-    def called(names: set[str]) -> set[str]:
-        functions = [c.file.functions.get(name, []) for name in names]
-        return {item.name for item in ast.parts_of(functions) if isinstance(item, ast.Call)}
-
-    return "this_grid" in grown({function.name}, called)
-
-
-def _find(
-    source: str, name: str, *, heads_only: bool
-) -> tuple[Source, Context, ast.Function, str, tuple[Global, ...]]:
-    """The text, the scope of a kernel, the kernel, its proper name, and the variables of the file."""
-    text = Source(source)
-    unit = parse(text, preprocess(text), heads_only=heads_only)
-    functions: dict[str, list[ast.Function]] = {}
-    for function in unit.functions:
-        functions.setdefault(function.name, []).append(function)
-    scope = typed.Scope()
-    c = Context(File(text, functions, scope), RULES)
-    variables = _declare_types(unit, c, scope)
-    function, c.scope, canonical = instance_of(text, functions, c, name)
-    return text, c, function, canonical, variables

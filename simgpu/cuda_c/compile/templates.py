@@ -8,6 +8,8 @@ from simgpu.cuda_c.compile.context import Context
 from simgpu.cuda_c.compile.conversions import constant
 from simgpu.cuda_c.compile.type_names import (
     deduced,
+    give_arguments,
+    give_defaults,
     identity,
     param_type,
     resolve,
@@ -33,8 +35,7 @@ def bind_template(
         return None if given else scope
     if len(given or []) > len(function.template.params):
         return None
-    for param, argument in zip(function.template.params, given or [], strict=False):
-        scope.names[param.name] = template_argument(c, param.type, argument, at, scope)
+    give_arguments(c, function.template, given or [], scope, at)
     open_names = {p.name for p in function.template.params} - scope.names.keys()
     unknown = {p.name for p in function.template.params}
     for param, ctype in zip(function.params, types, strict=False):
@@ -42,7 +43,8 @@ def bind_template(
             fits = _deduce(c, param, ctype, unknown, scope)
         if not fits and param.type.base in open_names and param.type.base in scope.names:
             return None  # two arguments say different things of one parameter
-    return template_defaults(c, function, scope, at)
+    give_defaults(c, function.name, function.template, scope, at)
+    return scope
 
 
 def _deduce(c: Context, param: Param, ctype: CType, unknown: set[str], scope: Scope) -> bool:
@@ -57,20 +59,6 @@ def _deduce(c: Context, param: Param, ctype: CType, unknown: set[str], scope: Sc
     elif isinstance(ctype, Array) and not param.type.reference:
         ctype = Pointer(ctype.element, ctype.const)
     return bool(param.type.nested) or deduced(c, param.type, TypeBinding(ctype), unknown, scope)
-
-
-def template_defaults(c: Context, function: Function, scope: Scope, at: Position) -> Scope:
-    """Give the parameters that are not in `scope` yet their default values."""
-    assert function.template is not None
-    for param in function.template.params:
-        if param.name in scope.names:
-            continue
-        if param.default is None:
-            what = f"the template parameter '{param.name}' of '{function.name}'"
-            c.fail(at, f"{what} is not known: write {function.name}<...>(...)")
-        with c.seen_from(scope):
-            scope.names[param.name] = template_argument(c, param.type, param.default, at, scope)
-    return scope
 
 
 def specialised(

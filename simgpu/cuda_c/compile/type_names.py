@@ -294,6 +294,32 @@ def template_argument(
     return typed.Number(constant(ctype, integer_constant(c, given, "a template argument"), at))
 
 
+def give_arguments(
+    c: Context,
+    template: ast.Template,
+    given: Sequence[ast.TypeName | ast.Expression],
+    scope: typed.Scope,
+    at: Position,
+) -> None:
+    """Give the first parameters of a template these values, in `scope`."""
+    for param, argument in zip(template.params, given, strict=False):
+        scope.names[param.name] = template_argument(c, param.type, argument, at, scope)
+
+
+def give_defaults(
+    c: Context, name: str, template: ast.Template, scope: typed.Scope, at: Position
+) -> None:
+    """Give the parameters of a template that are not in `scope` yet their default values."""
+    for param in template.params:
+        if param.name in scope.names:
+            continue
+        if param.default is None:
+            what = f"the template parameter '{param.name}' of '{name}'"
+            c.fail(at, f"{what} is not known: write {name}<...>")
+        with c.seen_from(scope):
+            scope.names[param.name] = template_argument(c, param.type, param.default, at, scope)
+
+
 def identity(argument: typed.Given) -> object:
     """A key that tells a template argument from another one."""
     if isinstance(argument, typed.StructTemplate):
@@ -323,17 +349,9 @@ def _instance(c: Context, template: typed.StructTemplate, name: ast.TypeName) ->
     if len(given) > len(params):
         c.fail(name.at, f"'{name.base}' has {len(params)} template parameters, {len(given)} given")
     scope = typed.Scope(c.file.scope)
-    arguments: list[typed.Given] = []
-    for k, param in enumerate(params):
-        if k < len(given):
-            found = template_argument(c, param.type, given[k], name.at, scope)
-        elif param.default is not None:
-            with c.seen_from(scope):
-                found = template_argument(c, param.type, param.default, name.at, scope)
-        else:
-            c.fail(name.at, f"the template parameter '{param.name}' of '{name.base}' is missing")
-        arguments.append(found)
-        scope.names[param.name] = found
+    give_arguments(c, primary.template, given, scope, name.at)
+    give_defaults(c, primary.name, primary.template, scope, name.at)
+    arguments = [cast(typed.Given, scope.names[param.name]) for param in params]
     key = tuple(identity(argument) for argument in arguments)
     if key not in template.instances:
         chosen = primary

@@ -109,11 +109,8 @@ def waits_apart(steps: Sequence[Step]) -> bool:
 
 def _parts_at_barriers(branch: form.Branch) -> bool:
     """Tell whether some threads of a block may come to one barrier of the source, and others to another."""
-    sides = branch.then, branch.otherwise or []
-    return all(
-        any(isinstance(step, form.Meet) and step.by == "block" for step in form.below(side))
-        for side in sides
-    )
+    sides = [form.below(side) for side in (branch.then, branch.otherwise or [])]
+    return all(any(isinstance(s, form.Meet) and s.by == "block" for s in side) for side in sides)
 
 
 def _may_spin(loop: Loop) -> bool:
@@ -128,13 +125,7 @@ def waits(step: Step) -> bool:
 
 def _sleeps(loop: Loop) -> bool:
     """Tell whether a loop sleeps between looks at memory; otherwise it is a delay, and ends by itself."""
-    kinds = {type(step) for step in form.below(loop.parts)}
-    return form.Sleep in kinds and not kinds.isdisjoint((form.Load, form.Exchange))
-
-
-def _naps(loop: Loop) -> bool:
-    """Tell whether a loop sleeps."""
-    return any(isinstance(step, form.Sleep) for step in form.below(loop.parts))
+    return form.has(loop.parts, form.Sleep) and form.has(loop.parts, form.Load, form.Exchange)
 
 
 def _looks(loop: Loop, sites: Sequence[Site]) -> bool:
@@ -204,22 +195,20 @@ class _Pass:
         self._next += waits
         inside = self.steps(loop.body, waits) or tested
         self._piece(loop.step, False)  # because nobody can go on in the middle of it
-        meets = any(isinstance(s, form.Meet) for s in form.below([*loop.body, loop.step]))
+        meets = form.has([*loop.body, loop.step], form.Meet)
         spins = _may_spin(loop)
         spot = head if waits else NOWHERE if self._anywhere else ENDLESS
         often = 0 if not spins else 1 if waits else _SELDOM
         watched, patience = _watched(loop) if spins else ([], {})
         place = head if waits else NOWHERE
-        self.parks.spins[loop] = Spin(
-            place, spot, often, watched, patience, meets, waits and spins and _naps(loop)
-        )
+        naps = waits and spins and form.has(loop.parts, form.Sleep)
+        self.parks.spins[loop] = Spin(place, spot, often, watched, patience, meets, naps)
         return inside or (waits and spins)
 
 
 def _watched(loop: Loop) -> tuple[list[int], dict[int, int]]:
     """Slots of the variables that decide whether a loop spins, and of those that count its patience."""
-    exchanges = any(isinstance(step, form.Exchange) for step in form.below(loop.parts))
-    waits = exchanges or _sleeps(loop)
+    waits = form.has(loop.parts, form.Exchange) or _sleeps(loop)
     decide, counters = _decisive(loop), _patience(loop) if waits else dict[Variable, int]()
     watched = [v for v in loop.changed if v in decide]
     patience = {v.slot: counters[v] for v in watched if v in counters}
@@ -229,18 +218,15 @@ def _watched(loop: Loop) -> tuple[list[int], dict[int, int]]:
 def _decisive(loop: Loop) -> set[Variable]:
     """The variables on which it depends whether a loop goes on; their values decide together with memory."""
     steps = list(form.below(loop.parts))
-    if any(isinstance(step, form.Leave) for step in form.below(loop.body, calls=False)):
+    if form.has(loop.body, form.Leave, calls=False):
         return form.read_by(*steps) | set(loop.changed)
     given = [s for s in steps if isinstance(s, form.Assign | form.Bind)]
     reads = {step: form.read_by(step.value) for step in given}
     # Those of functions that are called decide as well, if one returns by them.
-    tests = [step.test for step in steps if isinstance(step, form.Branch) and _leaves(step)]
+    branches = [step for step in steps if isinstance(step, form.Branch)]
+    tests = [branch.test for branch in branches if form.has([branch], form.Leave)]
     found = form.read_by(*tests, *([] if loop.condition is None else [loop.condition]))
     return grown(found, lambda known: {v for s in given if s.variable in known for v in reads[s]})
-
-
-def _leaves(branch: form.Branch) -> bool:
-    return any(isinstance(step, form.Leave) for step in form.below([branch]))
 
 
 def _patience(loop: Loop) -> dict[Variable, int]:

@@ -152,7 +152,7 @@ class Path:
             self._carried = max(self._carried, when.carried)
 
     def sides(self) -> dict[Variable, When]:
-        """What is known where a selection begins."""
+        """When each variable can be used where a selection begins."""
         return dict(self._known)
 
     def other(self, before: dict[Variable, When]) -> dict[Variable, When]:

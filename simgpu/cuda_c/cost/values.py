@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from simgpu.cuda_c.compile import form
-from simgpu.cuda_c.compile.issued import ISSUED
+from simgpu.cuda_c.compile.builtins.mathematics import ISSUED
 from simgpu.cuda_c.compile.variables import Origin, Variable
 from simgpu.cuda_c.cost.state import (
     ANYWHERE,

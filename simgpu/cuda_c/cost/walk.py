@@ -134,15 +134,9 @@ def _work(s: State, step: form.Work) -> None:
 
 def _meet(s: State, step: form.Meet) -> None:
     """Lanes exchange something: what comes back takes longer."""
-    s.meets = 0.0
-    if step.by == "warp":
-        s.meets = (
-            path.EXCHANGE
-            if "shfl" in step.what
-            else path.REDUCE
-            if "reduce" in step.what
-            else path.VOTE
-        )
+    kinds = {"shfl": path.EXCHANGE, "reduce": path.REDUCE}
+    of_warp = next((clocks for kind, clocks in kinds.items() if kind in step.what), path.VOTE)
+    s.meets = of_warp if step.by == "warp" else 0.0
 
 
 def _store(s: State, step: form.Store) -> None:
@@ -317,7 +311,7 @@ def _short_circuit(s: State, step: form.ShortCircuit) -> None:
     base, test = s.path.base, s.of(step.test).when
     if test.loads + test.near > base.loads + base.near:
         s.path.store(test)
-    _piece(s, step.rest)
+    _steps(s, step.sides)
     s.path.base = base
     s.control.pop()
 
@@ -325,7 +319,7 @@ def _short_circuit(s: State, step: form.ShortCircuit) -> None:
 def _choice(s: State, step: form.Choice) -> None:
     s.control.append(s.of(step.test).reads)
     before, base = set(s.at_hand), s.path.base
-    if any(isinstance(part, form.Load) for part in form.below(step.sides)):
+    if form.has(step.sides, form.Load):
         s.path.store(s.of(step.test).when)
     for side in step.sides:
         s.at_hand = set(before)
@@ -443,7 +437,7 @@ def _leaves_early(body: Sequence[form.Step]) -> bool:
     """Tell whether a turn goes on behind a branch that leaves the loop."""
     while len(body) == 1 and isinstance(body[0], form.Scoped):
         body = body[0].steps
-    return any(isinstance(part, form.Leave) for part in form.below(body[:-1]))
+    return form.has(body[:-1], form.Leave)
 
 
 def _circle(body: Sequence[Charge], clocks: float) -> None:

@@ -70,9 +70,8 @@ class Launch:
     limits: Limits
     meter: Meter
     dynamic_shared: int
-    # Made when somebody asks for them: see `addresses` and `messages`.
-    made_addresses: Callable[[], Addresses]
-    made_messages: Callable[[], Messages]
+    addresses: Addresses  # pointers as numbers
+    messages: Messages  # the knowledge that threads have of each other
     printed: list[str] = field(default_factory=list[str])
     dropped_lines: int = 0
     clock: int = 1
@@ -114,16 +113,6 @@ class Launch:
             sys.stderr.write(f"{self.progress()}. Wait, or interrupt it (Ctrl-C, or Stop).\n")
 
     @cached_property
-    def addresses(self) -> Addresses:
-        """Pointers as numbers."""
-        return self.made_addresses()
-
-    @cached_property
-    def messages(self) -> Messages:
-        """The knowledge that threads have of each other (`memory.messages`)."""
-        return self.made_messages()
-
-    @cached_property
     def threads(self) -> int:
         """Threads of a block."""
         return self.block[0] * self.block[1] * self.block[2]
@@ -137,8 +126,8 @@ class Launch:
         return place_in(self.grid, number)
 
 
-def place_in(size: Dim, number: int) -> Dim:
-    """The place of one of so many, counted row by row."""
+def place_in(size: Dim, number: Any) -> tuple[Any, Any, Any]:
+    """The place of one of so many, counted row by row; or of each of several."""
     x, y, _ = size
     return number % x, number // x % y, number // (x * y)
 
@@ -190,10 +179,8 @@ class Team:
             (t // bx % by).astype(np.uint32) if by > 1 else np.uint32(0),
             (t // (bx * by)).astype(np.uint32) if bz > 1 else np.uint32(0),
         ]
-        x, y, _ = launch.grid
-        parts = (numbers % x, numbers // x % y, numbers // (x * y))
         self.block_index: list[Any] = []
-        for part in parts:
+        for part in place_in(launch.grid, numbers):
             one = layout.blocks == 1 or bool((part == part[0]).all())
             index = np.uint32(part[0]) if one else np.repeat(part.astype(np.uint32), layout.threads)
             self.block_index.append(index)
@@ -215,12 +202,19 @@ class Team:
         """Those of its lanes who wait."""
         return waiting_threads.Waiters(self.layout)
 
-    def part(
-        self, place: int, mask: Mask, at: Position, apart: waiting_threads.Apart
+    def park(
+        self,
+        place: int,
+        mask: Mask,
+        at: Position,
+        bits: NDArray[np.bool_],
+        meets: waiting_threads.Apart | None = None,
+        patient: bool = False,
     ) -> Mask | None:
-        """Set lanes of `mask` aside, to meet others at a place; the rest goes on."""
-        bits, self.apart = apart.bits & mask.bits, True
-        self.waiters.park(waiting_threads.Group(place, bits, at, apart, self.launch.changes))
+        """Set those lanes of `mask` aside that are in `bits`, as a `Group`; the rest goes on."""
+        bits, self.apart = bits & mask.bits, True
+        changes = self.launch.changes
+        self.waiters.park(waiting_threads.Group(place, bits, at, meets, changes, patient))
         return waiting_threads.some(self.layout, mask.bits & ~bits)
 
     def spun(
@@ -231,17 +225,7 @@ class Team:
             return mask
         if place in _STUCK:
             self.fault(RunawayKernelError, at, int(stuck.argmax()), _STUCK[place])
-        self.apart = True
-        self.waiters.park(
-            waiting_threads.Group(place, stuck, at, None, self.launch.changes, patient)
-        )
-        return waiting_threads.some(self.layout, mask.bits & ~stuck)
-
-    def nap(self, place: int, mask: Mask, at: Position) -> Mask | None:
-        """Set all lanes of `mask` aside until time has gone by, or memory has changed; nobody is left."""
-        self.apart = self.launch.naps = True
-        self.waiters.park(waiting_threads.Group(place, mask.bits, at, None, self.launch.changes))
-        return None
+        return self.park(place, mask, at, stuck, patient=patient)
 
     def array(self, value: Any) -> NDArray[Any]:
         """A value as an array over all lanes."""

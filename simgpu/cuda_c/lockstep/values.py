@@ -90,7 +90,7 @@ _ARITHMETIC: dict[str, Any] = {
     "|": np.bitwise_or, "^": np.bitwise_xor, "<<": np.left_shift, ">>": np.right_shift,
     "%": np.fmod,  # it gives the sign of the dividend, as C wants it, of integers too
 }  # fmt: skip
-_COMPARISONS: dict[str, Any] = {
+COMPARISONS: dict[str, Any] = {
     "==": np.equal, "!=": np.not_equal, "<": np.less, ">": np.greater, "<=": np.less_equal,
     ">=": np.greater_equal,
 }  # fmt: skip
@@ -127,11 +127,6 @@ def _divide(kind: Scalar) -> Binary:
         return quotient + short if np.any(short) else quotient
 
     return run
-
-
-def comparison(op: str) -> Binary:
-    """`== != < > <= >=` on two values of one type."""
-    return _COMPARISONS[op]
 
 
 def fused(kind: Scalar) -> Callable[[Value, Value, Value], Value]:

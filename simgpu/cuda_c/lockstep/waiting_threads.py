@@ -10,7 +10,7 @@ progress.
 Two things make threads wait. They meet others, at a barrier or in a function of a warp, and not all have
 come. Or they spin: a turn of a loop has changed no variable of theirs and no memory, so the next turn would
 be the same one, and whatever they wait for must come from somebody else. A spin is worth another look as
-soon as memory has changed, by other threads, by other kernels or by the host (`run.blocks`). If nobody is
+soon as memory has changed, by other threads, by other kernels or by the host (`run.execution`). If nobody is
 left who could change it, it never ends; unless it counts its turns, in order to give up: then it does.
 Nothing is polled, and nothing depends on time.
 """
@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias, cast
+from typing import Any, Literal, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,10 +29,10 @@ from simgpu.cuda_c.text.source import Position
 
 ENDLESS, NOWHERE = -1, -2  # instead of a place: nobody waits in this kernel, or not here
 
-Meeting: TypeAlias = Literal["warp", "block", "grid"]
 Bits = NDArray[np.bool_]
 
 
+@dataclass(eq=False)
 class Apart(Exception):
     """Raised within a statement that has had no effect yet: these lanes wait at it for others.
 
@@ -40,14 +40,10 @@ class Apart(Exception):
     block may be at another barrier of the source, unless it gathers something from all (`alone`).
     """
 
-    def __init__(
-        self, bits: Bits, by: Meeting, names: NDArray[np.uint32] | None = None, alone: bool = False
-    ) -> None:
-        super().__init__()
-        self.alone = alone
-        self.bits = bits
-        self.by: Meeting = by
-        self.names = names
+    bits: Bits
+    by: Literal["warp", "block", "grid"]
+    names: NDArray[np.uint32] | None = None
+    alone: bool = False
 
 
 @dataclass
@@ -121,7 +117,7 @@ class Waiters:
     def _complete(self, group: Group, meets: Apart, exited: Mask | None) -> Bits:
         layout = self.layout
         here = group.bits if exited is None else group.bits | exited.bits
-        if meets.by == "grid":  # see `run.blocks`
+        if meets.by == "grid":  # see `run.execution`
             return np.zeros_like(here)
         if meets.by == "block":
             here = here & ~self.met

@@ -17,7 +17,7 @@ from simgpu.cuda_c.lockstep.team import Team
 from simgpu.cuda_c.lockstep.values import choose
 from simgpu.cuda_c.memory.mixed_region import MixedRegion, region_of
 from simgpu.cuda_c.memory.names import report_misaligned
-from simgpu.cuda_c.memory.pointers import Ptr, Region
+from simgpu.cuda_c.memory.pointers import Access, Ptr, Region
 
 NULL = Ptr(None, 0, 1, 0, "nullptr")
 
@@ -54,7 +54,7 @@ def load(team: Team, mask: Mask, ptr: Ptr, ctype: types.CType, site: Site) -> An
         if team.launch.messages.active and not team.turns:
             team.launch.messages.look(team, mask.index, words_of(team, mask, ptr))
     if isinstance(ctype, types.Scalar):
-        return region.load(team, mask, ptr, ctype, site, ctype.size)
+        return region.load(Access(team, mask, ptr, ctype, site, ctype.size))
     if isinstance(ctype, types.Pointer):
         return _load_pointer(team, mask, ptr, ctype, site, 8)
     out: list[Any] = []
@@ -62,7 +62,7 @@ def load(team: Team, mask: Mask, ptr: Ptr, ctype: types.CType, site: Site) -> An
         if isinstance(leaf, types.Pointer):
             out.append(_load_pointer(team, mask, place, leaf, site, size))
         else:
-            out.append(region.load(team, mask, place, leaf, site, size))
+            out.append(region.load(Access(team, mask, place, leaf, site, size)))
     return out
 
 
@@ -70,7 +70,7 @@ def _load_pointer(
     team: Team, mask: Mask, ptr: Ptr, ctype: types.Pointer, site: Site, wide: int
 ) -> Ptr:
     region = region_of(team, mask, ptr, site)
-    number = region.load(team, mask, ptr, types.ULLONG, site, wide)
+    number = region.load(Access(team, mask, ptr, types.ULLONG, site, wide))
     return team.launch.addresses.pointer(team, mask, number, types.size_of(ctype.target), site.at)
 
 
@@ -82,17 +82,16 @@ def store(team: Team, mask: Mask, ptr: Ptr, ctype: types.CType, value: Any, site
     if site.volatile and team.launch.messages.active:
         team.launch.messages.write(team, mask.index, words_of(team, mask, ptr))
     if isinstance(ctype, types.Scalar):
-        region.store(team, mask, ptr, ctype, value, site, ctype.size)
+        region.store(Access(team, mask, ptr, ctype, site, ctype.size), value)
         return
     addresses = team.launch.addresses
     if isinstance(ctype, types.Pointer):
-        region.store(team, mask, ptr, types.ULLONG, addresses.number(value), site, 8)
+        region.store(Access(team, mask, ptr, types.ULLONG, site, 8), addresses.number(value))
         return
     for k, (leaf, place, size) in enumerate(_parts(team, mask, ptr, ctype, site)):
-        if isinstance(leaf, types.Pointer):
-            region.store(team, mask, place, types.ULLONG, addresses.number(value[k]), site, size)
-        else:
-            region.store(team, mask, place, leaf, value[k], site, size)
+        far = isinstance(leaf, types.Pointer)
+        part = Access(team, mask, place, types.ULLONG if far else leaf, site, size)
+        region.store(part, addresses.number(value[k]) if far else value[k])
 
 
 def _parts(

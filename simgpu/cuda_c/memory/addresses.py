@@ -7,7 +7,7 @@ another one is still known to be of it, and is checked as any other. Null is 0.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -17,7 +17,7 @@ from simgpu.cuda_c.lockstep.masks import Mask, varies
 from simgpu.cuda_c.lockstep.team import Team
 from simgpu.cuda_c.lockstep.values import choose
 from simgpu.cuda_c.memory.allocation import GlobalMemory
-from simgpu.cuda_c.memory.mixed_region import MixedRegion, Nowhere
+from simgpu.cuda_c.memory.mixed_region import MixedRegion
 from simgpu.cuda_c.memory.pointers import Ptr, Region
 from simgpu.cuda_c.text.source import Position
 from simgpu.errors import KernelFault
@@ -29,23 +29,17 @@ _OWN = 1 << 20  # the first part; devices give addresses far below
 
 
 class Addresses:
-    """The address space of one launch, which begins with the regions of its arguments, by name.
+    """The address space of one launch, in which the regions of its arguments are placed first.
 
     `others` finds the memory that has an address which is of none of the launch's own, as a region, or
     None.
     """
 
-    def __init__(
-        self,
-        others: Callable[[int], tuple[Region, GlobalMemory] | None],
-        named: Sequence[tuple[Region, str, GlobalMemory]],
-    ) -> None:
+    def __init__(self, others: Callable[[int], tuple[Region, GlobalMemory] | None]) -> None:
         self._others = others
         self._known: list[tuple[Region, str]] = []  # by part
         self._parts: dict[int, int] = {}  # by identity of the region
         self._placed: list[tuple[int, int, int]] = []  # address, bytes and part
-        for region, name, memory in named:
-            self.place(region, name, memory)
 
     def place(self, region: Region, name: str, memory: GlobalMemory | None = None) -> int:
         """The part that a region has; `memory` says where it is on the device, if it is there."""
@@ -69,7 +63,7 @@ class Addresses:
         return out.view(np.uint64)[()]
 
     def _number(self, region: Region | None, name: str, offset: Any) -> Any:
-        if region is None or isinstance(region, Nowhere):
+        if region is None:
             return offset
         part = self.place(region, name)
         out = offset + (((part + _OWN) << _BITS) + _MIDDLE)
@@ -128,7 +122,7 @@ class Addresses:
             return None, "nullptr", 0
         other = self._others(number)
         if other is None:
-            return Nowhere(), "", 0
+            return None, "", 0
         region, memory = other
         name = memory.name or "memory"
         return region, self._known[self.place(region, name, memory)][1], memory.address

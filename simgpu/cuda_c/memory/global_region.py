@@ -7,13 +7,12 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from simgpu.cuda_c.lockstep.masks import Mask, varies
-from simgpu.cuda_c.lockstep.meter import Site
+from simgpu.cuda_c.lockstep.masks import varies
 from simgpu.cuda_c.lockstep.team import Launch, Team
 from simgpu.cuda_c.memory.allocation import GlobalMemory
-from simgpu.cuda_c.memory.pointers import Ptr, Words
+from simgpu.cuda_c.memory.pointers import Access, Ptr, Words
 from simgpu.cuda_c.memory.regions import UNSIGNED, WRITTEN, ByteRegion
-from simgpu.cuda_c.types import CHAR, Array, Scalar
+from simgpu.cuda_c.types import CHAR, Array
 from simgpu.errors import RaceError, ReadOnlyError
 
 
@@ -37,28 +36,25 @@ class GlobalRegion(ByteRegion):
         memory = self.memory
         return None if memory.fully_initialised else memory.shadow
 
-    def store(
-        self, team: Team, mask: Mask, ptr: Ptr, scalar: Scalar, value: Any, site: Site, wide: int
-    ) -> None:
+    def store(self, a: Access, value: Any) -> None:
         if self.memory.readonly:
-            text = f"writes to '{ptr.name}', which may only be read"
-            team.fault(ReadOnlyError, site.at, int(mask.index[0]), text, array=ptr.name)
-        super().store(team, mask, ptr, scalar, value, site, wide)
+            text = f"writes to '{a.name}', which may only be read"
+            a.team.fault(ReadOnlyError, a.site.at, int(a.mask.index[0]), text, array=a.name)
+        super().store(a, value)
 
-    def cells(self, team: Team, mask: Mask, ptr: Ptr, scalar: Scalar, site: Site) -> Words:
-        view, index = super().cells(team, mask, ptr, scalar, site)
-        self._touch(0, mask, 0, index, scalar.size)
-        return view, index
+    def cells(self, a: Access) -> Words:
+        out = super().cells(a)
+        self._touch(0, a)
+        return out
 
-    def mark(self, shift: int, part: Any, size: int) -> None:
+    def mark(self, a: Access) -> None:
         trail = self.memory.trail
         if trail is not None:
-            trail.view(UNSIGNED[size])[shift:][part] = WRITTEN[size]
-        super().mark(shift, part, size)
+            trail.view(UNSIGNED[a.size])[a.shift :][a.part] = WRITTEN[a.size]
+        super().mark(a)
 
-    def place(self, team: Team, mask: Mask, shift: int, part: Any, size: int, write: bool) -> Any:
-        self._touch(int(write), mask, shift, part, size)
-        return part
+    def place(self, a: Access, write: bool) -> None:
+        self._touch(int(write), a)
 
     def touched(self) -> NDArray[np.bool_]:
         """The bytes that were loaded or stored; all between the first and the last one if they are many."""
@@ -79,18 +75,10 @@ class GlobalRegion(ByteRegion):
             return high - low + outside
         return 0 if touched is None else int(touched.sum())
 
-    def count(self, site: Site, mask: Mask, shift: int, part: Any, size: int, wide: int) -> None:
-        # An allocation begins on a sector, so a shift by whole sectors does not change their number.
-        if shift:
-            part = part + shift
-        if wide != size:
-            part = part // (wide // size)
-        self.meter.global_access(site, mask, part, wide)
-
-    def _touch(self, way: int, mask: Mask, shift: int, part: Any, size: int) -> None:
-        meter = self.meter
+    def _touch(self, way: int, a: Access) -> None:
+        meter, shift, part, size = self.meter, a.shift, a.part, a.size
         if meter.exact_left > 0:
-            meter.exact_left -= mask.n * (len(part) if np.ndim(part) == 2 else 1)
+            meter.exact_left -= a.mask.n * (len(part) if np.ndim(part) == 2 else 1)
             touched = self._touched[way]
             if touched is None:
                 room = -(-self.nbytes // 16) * 16
@@ -127,34 +115,31 @@ class MappedRegion(GlobalRegion):
         self._turns, self.heard = 0, dict[Team, NDArray[np.int64]]()
         launch.talk.append(self)
 
-    def load(self, team: Team, mask: Mask, ptr: Ptr, scalar: Scalar, site: Site, wide: int) -> Any:
-        value = super().load(team, mask, ptr, scalar, site, wide)
+    def load(self, a: Access) -> Any:
+        value, team, mask, site = super().load(a), a.team, a.mask, a.site
         if not self._turns or team.turns:
             return value
-        words = self.indices(team, mask, ptr, scalar, site) * scalar.size // self._word
+        words = a.index * a.size // self._word
         known = self.heard.setdefault(team, np.zeros(team.layout.lanes, np.int64))
         told, heard = self._told[words], known[mask.index]
         self._flag[words] |= site.polls
         bad = (told > 0) & (told <= heard) & ~self._flag[words]
         if bad.any():
             word, lane = int(words[bad][0]), int(mask.index[bad][0])
-            text = f"reads '{ptr.name}'[{word}], which the host wrote with a flag, and may get an old value: "
+            text = f"reads '{a.name}'[{word}], which the host wrote with a flag, and may get an old value: "
             text += "no `__threadfence_system()` between the last look at the flag and the answer"
-            team.fault(RaceError, site.at, lane, text, array=ptr.name, index=word)
+            team.fault(RaceError, site.at, lane, text, array=a.name, index=word)
         if site.polls:
             known[mask.index] = np.maximum(told, heard)
         return value
 
-    def store(
-        self, team: Team, mask: Mask, ptr: Ptr, scalar: Scalar, value: Any, site: Site, wide: int
-    ) -> None:
-        super().store(team, mask, ptr, scalar, value, site, wide)
-        words = self.indices(team, mask, ptr, scalar, site) * scalar.size // self._word
+    def store(self, a: Access, value: Any) -> None:
+        super().store(a, value)
+        team, lanes, words = a.team, a.mask.index, a.index * a.size // self._word
         first, last = self.stored.setdefault(team, np.full((2, team.layout.lanes), -1))
-        lanes = mask.index
         before, last[lanes] = first[lanes], words
         first[lanes] = np.where((before < 0) & ~self._signal[words], words, before)
-        self._before[words], self._at[words] = np.where(before == words, -1, before), site.at
+        self._before[words], self._at[words] = np.where(before == words, -1, before), a.site.at
         self._by[words], self._when[words], self._told[words] = team.thread_id[lanes], team.clock, 0
 
     def fenced(self, team: Team, lanes: NDArray[np.bool_]) -> None:

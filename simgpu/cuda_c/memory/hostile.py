@@ -23,16 +23,12 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from simgpu.cuda_c.lockstep.masks import Mask
-from simgpu.cuda_c.lockstep.meter import Site
-from simgpu.cuda_c.lockstep.team import Launch, Team
+from simgpu.cuda_c.lockstep.team import Launch
 from simgpu.cuda_c.memory.global_region import GlobalRegion
-from simgpu.cuda_c.memory.loads_in_summing_loops import one_by_one
-from simgpu.cuda_c.memory.pointers import Ptr
-from simgpu.cuda_c.memory.races import Access, Changes
+from simgpu.cuda_c.memory.pointers import Access, one_by_one
+from simgpu.cuda_c.memory.races import Changes
 from simgpu.cuda_c.memory.regions import UNSIGNED, ByteRegion
 from simgpu.cuda_c.memory.shared_region import SharedRegion
-from simgpu.cuda_c.types import Scalar
 
 MOST = 4096  # threads of a launch,
 MOST_BLOCKS = 32  # and its blocks, which are interpreted one by one
@@ -287,38 +283,30 @@ def _join(into: View, more: View) -> None:
 class _Late(ByteRegion):
     """Memory whose loads and stores go by `Launch.hostile`, and in which no race is looked for."""
 
-    def note_read(self, access: Access, within: Any) -> None:
+    def note_read(self, a: Access, within: Any) -> None:
         pass
 
-    def note_write(
-        self, access: Access, within: Any, changes: Changes, atomic: bool = False
-    ) -> None:
+    def note_write(self, a: Access, within: Any, changes: Changes, atomic: bool = False) -> None:
         pass
 
-    def load(self, team: Team, mask: Mask, ptr: Ptr, scalar: Scalar, site: Site, wide: int) -> Any:
-        if team.turns:
-            return one_by_one(self, team, mask, ptr, scalar, site, wide)
-        value = super().load(team, mask, ptr, scalar, site, wide)
-        cells, index = self._cells(team, mask, ptr, scalar, site)
-        numbers = team.thread_id[mask.index]
-        got = team.launch.hostile.read(numbers, cells, index, 2 * site.volatile)
-        return value if got is None else mask.spread(got.view(scalar.dtype))
+    def load(self, a: Access) -> Any:
+        if a.team.turns:
+            return one_by_one(self, a)
+        value, numbers = super().load(a), a.team.thread_id[a.mask.index]
+        got = a.team.launch.hostile.read(numbers, self._raw(a), a.index, 2 * a.site.volatile)
+        return value if got is None else a.mask.spread(got.view(a.scalar.dtype))
 
-    def store(
-        self, team: Team, mask: Mask, ptr: Ptr, scalar: Scalar, value: Any, site: Site, wide: int
-    ) -> None:
-        cells, index = self._cells(team, mask, ptr, scalar, site)
-        before = cells[index]
-        super().store(team, mask, ptr, scalar, value, site, wide)
-        numbers = team.thread_id[mask.index]
-        team.launch.hostile.wrote(numbers, cells, index, before, 2 * site.volatile)
+    def store(self, a: Access, value: Any) -> None:
+        self.locate(a)
+        cells, index = self._raw(a), a.index
+        before, numbers = cells[index], a.team.thread_id[a.mask.index]
+        super().store(a, value)
+        a.team.launch.hostile.wrote(numbers, cells, index, before, 2 * a.site.volatile)
 
-    def _cells(
-        self, team: Team, mask: Mask, ptr: Ptr, scalar: Scalar, site: Site
-    ) -> tuple[NDArray[Any], NDArray[np.int64]]:
-        index = self.indices(team, mask, ptr, scalar, site)
-        whole = self.data.size // scalar.size * scalar.size
-        return self.data[:whole].view(UNSIGNED[scalar.size]), index
+    def _raw(self, a: Access) -> NDArray[Any]:
+        """All of it as whole numbers of the size of an element."""
+        whole = self.data.size // a.size * a.size
+        return self.data[:whole].view(UNSIGNED[a.size])
 
 
 class LateGlobal(_Late, GlobalRegion):

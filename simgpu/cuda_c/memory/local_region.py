@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
@@ -9,11 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simgpu.cuda_c.lockstep.masks import Mask, varies
-from simgpu.cuda_c.lockstep.meter import Site
 from simgpu.cuda_c.lockstep.team import Team
-from simgpu.cuda_c.memory.loads_in_summing_loops import one_by_one
 from simgpu.cuda_c.memory.names import Named, report_bounds
-from simgpu.cuda_c.memory.pointers import Ptr, Words
+from simgpu.cuda_c.memory.pointers import Access, Words, one_by_one
 from simgpu.cuda_c.memory.regions import UNSIGNED, inside
 from simgpu.cuda_c.types import CType, Scalar, leaves, size_of
 from simgpu.errors import KernelFault, OutOfBoundsError, UninitialisedReadError
@@ -43,50 +42,49 @@ class LocalRegion(Named):
         self.matrix: NDArray[Any] = np.zeros((0, 0))
         self.written: NDArray[np.bool_] | None = None
 
-    def _word(self, team: Team, mask: Mask, ptr: Ptr, size: int, site: Site) -> Any:
-        """Row of an address, as an int or an array over the lanes of `mask`, within bounds."""
+    def _word(self, a: Access) -> Any:
+        """Row of an address, as an int or an array over the lanes of the mask, within bounds."""
+        ptr, size = a.ptr, a.size
         if ptr.stride == size and not ptr.base % size:
             shift = ptr.base // size
             word = ptr.offset + shift if shift else ptr.offset
         else:
             word = ptr.address() // size
-        word, count = mask.take(word), self.nbytes // size
+        word, count = a.mask.take(word), self.nbytes // size
         if not (inside(word, count) if varies(word) else 0 <= word < count):
-            report_bounds(self, team, mask, ptr, size, site)
+            report_bounds(self, a)
         if varies(word):
             self._to_matrix()
         return word
 
-    def load(self, team: Team, mask: Mask, ptr: Ptr, scalar: Scalar, site: Site, wide: int) -> Any:
-        size = scalar.size
-        if team.turns:
-            return one_by_one(self, team, mask, ptr, scalar, site, wide)
+    def load(self, a: Access) -> Any:
+        if a.team.turns:
+            return one_by_one(self, a)
         if self.ended is not None:
-            self._require_alive(team, mask, ptr, site)
-        if size != self.unit:
-            return self._load_other(team, mask, ptr, scalar, site)
-        word = self._word(team, mask, ptr, size, site)
+            self._require_alive(a)
+        if a.size != self.unit:
+            return self._load_other(a)
+        mask: Mask = a.mask
+        dtype, word = a.scalar.dtype, self._word(a)
         if not varies(word):
             if self.rows is not None:
-                self._require(team, mask, self.defined[word], ptr, word, site)
-                return _seen(self.rows[word], scalar.dtype)
-            self._require_matrix(team, mask, np.full(mask.n, word), ptr, site)
-            return self.matrix[word].view(scalar.dtype).copy()
-        self._require_matrix(team, mask, word, ptr, site)
+                self._require(a, self.defined[word], word)
+                return _seen(self.rows[word], dtype)
+            self._require_matrix(a, np.full(mask.n, word))
+            return self.matrix[word].view(dtype).copy()
+        self._require_matrix(a, word)
         flat = word.astype(np.int64) * self.lanes + mask.index
-        return mask.spread(self.matrix.reshape(-1).take(flat).view(scalar.dtype))
+        return mask.spread(self.matrix.reshape(-1).take(flat).view(dtype))
 
-    def store(
-        self, team: Team, mask: Mask, ptr: Ptr, scalar: Scalar, value: Any, site: Site, wide: int
-    ) -> None:
-        size = scalar.size
-        team.launch.changes += 1
+    def store(self, a: Access, value: Any) -> None:
+        mask = a.mask
+        a.team.launch.changes += 1
         if self.ended is not None:
-            self._require_alive(team, mask, ptr, site)
-        if size != self.unit:
-            self._store_other(team, mask, ptr, scalar, value, site)
+            self._require_alive(a)
+        if a.size != self.unit:
+            self._store_other(a, value)
             return
-        word, raw = self._word(team, mask, ptr, size, site), _seen(value)
+        word, raw = self._word(a), _seen(value)
         if self.rows is not None:
             self._replace_row(int(word), mask, raw)
             return
@@ -94,12 +92,9 @@ class LocalRegion(Named):
         if self.written is not None:
             self.written[word, mask.index] = True
 
-    def cells(self, team: Team, mask: Mask, ptr: Ptr, scalar: Scalar, site: Site) -> Words:
-        text = (
-            f"uses an atomic on the local variable '{ptr.name}': atomics work on global and "
-            "shared memory"
-        )
-        team.fault(KernelFault, site.at, int(mask.index[0]), text, array=ptr.name)
+    def cells(self, a: Access) -> Words:
+        text = f"uses an atomic on the local variable '{a.name}': atomics work on global and shared memory"
+        a.team.fault(KernelFault, a.site.at, int(a.mask.index[0]), text, array=a.name)
 
     def _replace_row(self, word: int, mask: Mask, raw: Any) -> None:
         assert self.rows is not None
@@ -113,14 +108,12 @@ class LocalRegion(Named):
             union = self.defined[word] | mask.bits
             self.defined[word] = True if union.all() else union
 
-    def _require(
-        self, team: Team, mask: Mask, defined: Any, ptr: Ptr, word: int, site: Site
-    ) -> None:
+    def _require(self, a: Access, defined: Any, word: int) -> None:
         if defined is True:
             return
-        missing = mask.bits if defined is None else mask.bits & ~defined
+        missing = a.mask.bits if defined is None else a.mask.bits & ~defined
         if missing.any():
-            self._unwritten(team, int(missing.argmax()), word, ptr, site)
+            self._unwritten(a, int(missing.argmax()), word)
 
     def _to_matrix(self) -> None:
         if self.rows is None:
@@ -135,34 +128,28 @@ class LocalRegion(Named):
         self.written = None if written.all() else written
         self.rows = None
 
-    def _require_matrix(
-        self, team: Team, mask: Mask, part: NDArray[Any], ptr: Ptr, site: Site
-    ) -> None:
+    def _require_matrix(self, a: Access, part: NDArray[Any]) -> None:
         if self.written is None:
             return
-        known = self.written[part, mask.index]
+        known = self.written[part, a.mask.index]
         if not known.all():
             k = int((~known).argmax())
-            self._unwritten(team, int(mask.index[k]), int(part[k]), ptr, site)
+            self._unwritten(a, int(a.mask.index[k]), int(part[k]))
 
-    def _load_other(self, team: Team, mask: Mask, ptr: Ptr, scalar: Scalar, site: Site) -> Any:
-        raw, ratio = self._split(scalar.size)
-        parts = [ptr.moved(k * self.unit) for k in range(ratio)]
-        words = [team.array(self.load(team, mask, part, raw, site, 0)) for part in parts]
-        return np.stack(words, axis=-1).reshape(-1).view(scalar.dtype)
+    def _load_other(self, a: Access) -> Any:
+        words = [a.team.array(self.load(word)) for word in self._split(a)]
+        return np.stack(words, axis=-1).reshape(-1).view(a.scalar.dtype)
 
-    def _store_other(
-        self, team: Team, mask: Mask, ptr: Ptr, scalar: Scalar, value: Any, site: Site
-    ) -> None:
-        raw, ratio = self._split(scalar.size)
-        whole = np.ascontiguousarray(team.array(value))
-        words = whole.view(raw.dtype).reshape(-1, ratio)
-        for k in range(ratio):
-            part = np.ascontiguousarray(words[:, k])
-            self.store(team, mask, ptr.moved(k * self.unit), raw, part, site, 0)
+    def _store_other(self, a: Access, value: Any) -> None:
+        parts = self._split(a)
+        whole = np.ascontiguousarray(a.team.array(value))
+        words = whole.view(parts[0].scalar.dtype).reshape(-1, len(parts))
+        for k, word in enumerate(parts):
+            self.store(word, np.ascontiguousarray(words[:, k]))
 
-    def _split(self, size: int) -> tuple[Scalar, int]:
-        """Go over to words that are no larger than an element; their type, and how many it has."""
+    def _split(self, a: Access) -> list[Access]:
+        """Go over to words that are no larger than an element; the accesses to those of one."""
+        size = a.size
         if size < self.unit:
             self._to_matrix()
             fine = np.ascontiguousarray(self.matrix.T).view(UNSIGNED[size])
@@ -170,7 +157,9 @@ class LocalRegion(Named):
             if self.written is not None:
                 self.written = np.repeat(self.written, self.unit // size, axis=0)
             self.unit = size
-        return Scalar("word", np.dtype(UNSIGNED[self.unit]), "uint", 0), size // self.unit
+        raw = Scalar("word", np.dtype(UNSIGNED[self.unit]), "uint", 0)
+        places = [a.ptr.moved(k) for k in range(0, size, self.unit)]
+        return [replace(a, ptr=place, scalar=raw, wide=0) for place in places]
 
     def end(self, mask: Mask) -> None:
         """The block that declares it is over for these lanes."""
@@ -181,22 +170,21 @@ class LocalRegion(Named):
         if self.ended is not None:
             self.ended = self.ended & ~mask.bits
 
-    def _require_alive(self, team: Team, mask: Mask, ptr: Ptr, site: Site) -> None:
+    def _require_alive(self, a: Access) -> None:
         assert self.ended is not None
-        gone = mask.bits & self.ended
+        gone = a.mask.bits & self.ended
         if gone.any():
             text = (
-                f"{'writes' if site.write else 'reads'} '{ptr.name}' by a pointer, and '{ptr.name}' "
-                "is no more: the block that declares it has ended. Declare it where the pointer is "
-                "declared"
+                f"{'writes' if a.site.write else 'reads'} '{a.name}' through a pointer, after the block that "
+                "declares it has ended: declare it where the pointer is declared"
             )
-            team.fault(OutOfBoundsError, site.at, int(gone.argmax()), text, array=ptr.name)
+            a.team.fault(OutOfBoundsError, a.site.at, int(gone.argmax()), text, array=a.name)
 
-    def _unwritten(self, team: Team, lane: int, index: int, ptr: Ptr, site: Site) -> None:
-        what = self.spelled(ptr.name, index * self.unit, self.unit)
+    def _unwritten(self, a: Access, lane: int, index: int) -> None:
+        what = self.spelled(a.name, index * self.unit, self.unit)
         text = f"reads {what}, a local variable that nothing has written"
-        more = {"array": ptr.name, "index": index, "bound": self.nbytes // self.unit}
-        team.fault(UninitialisedReadError, site.at, lane, text, **more)
+        more = {"array": a.name, "index": index, "bound": self.nbytes // self.unit}
+        a.team.fault(UninitialisedReadError, a.site.at, lane, text, **more)
 
 
 @lru_cache(maxsize=256)

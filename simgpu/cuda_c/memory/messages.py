@@ -35,7 +35,7 @@ class Known:
         self.row, self.later = row, later
 
     def join(self, other: Known | None) -> Known:
-        """What both know."""
+        """All that either of the two knows."""
         if other is None or other is self:
             return self
         if not self.later and not other.later:
@@ -57,7 +57,7 @@ class Known:
     def tells(
         self, threads: NDArray[np.int64] | None, when: NDArray[np.int64]
     ) -> NDArray[np.bool_]:
-        """Whether what these threads did at these times is known; or that of anybody."""
+        """Tell whether it knows of what these threads did at these times, or anybody did."""
         if threads is None:
             return max(int(self.row.max()), *self.later.values(), 0) >= when
         out = self.row[(threads >> 10) % len(self.row)] >= when
@@ -68,7 +68,7 @@ class Known:
 
 
 class Lanes:
-    """What each thread of a batch knows; has looked at since its last fence; and when that was.
+    """The knowledge of each thread of a batch, what it has seen since its last fence, and when that was.
 
     The latter two for fences of a block (0) and of the device (1).
     """
@@ -199,7 +199,7 @@ class Messages:
         self._words[word] = message
 
     def _releases(self, t: Team, lanes: Any) -> Callable[[int, int], Known | None]:
-        """What each thread published by a fence: what it did, and its siblings before a barrier; and knew.
+        """The news that each thread published by a fence: its own, its siblings', and what it had heard.
 
         Where many publish at once, what a thread did since the barrier is taken to be known of its block.
         """

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,9 +11,7 @@ from numpy.typing import NDArray
 from simgpu.cuda_c.lockstep.masks import Mask
 from simgpu.cuda_c.lockstep.meter import Site
 from simgpu.cuda_c.lockstep.team import Team
-from simgpu.cuda_c.memory.loads_in_summing_loops import one_by_one
-from simgpu.cuda_c.memory.pointers import Ptr, Region, Words
-from simgpu.cuda_c.types import Scalar
+from simgpu.cuda_c.memory.pointers import Access, Ptr, Region, Words, one_by_one
 from simgpu.errors import OutOfBoundsError
 
 
@@ -23,41 +21,38 @@ class MixedRegion:
     def __init__(self, choices: list[tuple[NDArray[np.bool_], Region | None, str]]) -> None:
         self.choices = choices
 
-    def _parts(self, mask: Mask, ptr: Ptr) -> list[tuple[Mask, Ptr]]:
-        out: list[tuple[Mask, Ptr]] = []
+    def _parts(self, a: Access) -> list[Access]:
+        out: list[Access] = []
         for bits, region, name in self.choices:
-            chosen = mask.bits & bits
+            chosen = a.mask.bits & bits
             n = int(np.count_nonzero(chosen))
             if n:
-                out.append((Mask(mask.layout, chosen, n), replace(ptr, region=region, name=name)))
+                ptr = replace(a.ptr, region=region, name=name)
+                out.append(replace(a, mask=Mask(a.mask.layout, chosen, n), ptr=ptr))
         return out
 
-    def load(self, team: Team, mask: Mask, ptr: Ptr, scalar: Scalar, site: Site, wide: int) -> Any:
-        if team.turns:
-            return one_by_one(self, team, mask, ptr, scalar, site, wide)
-        out = np.zeros(mask.layout.lanes, scalar.dtype)
-        for part, own in self._parts(mask, ptr):
-            region = region_of(team, part, own, site)
-            value = team.array(region.load(team, part, own, scalar, site, wide))
-            out[part.index] = value[part.index]
+    def load(self, a: Access) -> Any:
+        if a.team.turns:
+            return one_by_one(self, a)
+        out = np.zeros(a.mask.layout.lanes, a.scalar.dtype)
+        for part in self._parts(a):
+            value = a.team.array(region_of(a.team, part.mask, part.ptr, a.site).load(part))
+            out[part.mask.index] = value[part.mask.index]
         return out
 
-    def store(
-        self, team: Team, mask: Mask, ptr: Ptr, scalar: Scalar, value: Any, site: Site, wide: int
-    ) -> None:
-        for part, own in self._parts(mask, ptr):
-            region_of(team, part, own, site).store(team, part, own, scalar, value, site, wide)
+    def store(self, a: Access, value: Any) -> None:
+        for part in self._parts(a):
+            region_of(a.team, part.mask, part.ptr, a.site).store(part, value)
 
-    def cells(self, team: Team, mask: Mask, ptr: Ptr, scalar: Scalar, site: Site) -> Words:
-        parts = self._parts(mask, ptr)
-        if len(parts) > 1:
+    def cells(self, a: Access) -> Words:
+        part, *more = self._parts(a)
+        if more:
             text = (
                 "uses an atomic through a pointer that points into different arrays in different "
                 "threads, which the simulated device does not run: use an 'if'"
             )
-            team.fault(OutOfBoundsError, site.at, int(mask.index[0]), text)
-        part, own = parts[0]
-        return region_of(team, part, own, site).cells(team, part, own, scalar, site)
+            a.team.fault(OutOfBoundsError, a.site.at, int(a.mask.index[0]), text)
+        return region_of(a.team, part.mask, part.ptr, a.site).cells(part)
 
 
 def mixed(ptr: Ptr) -> bool:
@@ -66,32 +61,12 @@ def mixed(ptr: Ptr) -> bool:
 
 
 def region_of(team: Team, mask: Mask, ptr: Ptr, site: Site) -> Region:
-    """Return the memory that a pointer points into; `OutOfBoundsError` for the null pointer."""
+    """Return the memory that a pointer points into; `OutOfBoundsError` if it is null, or points nowhere."""
     if ptr.region is None:
-        verb = "writes through" if site.write else "reads through"
-        team.fault(OutOfBoundsError, site.at, int(mask.index[0]), f"{verb} a null pointer")
+        verb, lane = "writes" if site.write else "reads", int(mask.index[0])
+        where = "through a null pointer"
+        if not ptr.name:  # of a number
+            address = int(team.array(ptr.address())[lane])
+            where = f"at the address {address:#x}, which is in no memory that this launch knows of"
+        team.fault(OutOfBoundsError, site.at, lane, f"{verb} {where}")
     return ptr.region
-
-
-class Nowhere:
-    """The target of a number that is no address of the launch; every access to it fails."""
-
-    def load(self, team: Team, mask: Mask, ptr: Ptr, scalar: Scalar, site: Site, wide: int) -> Any:
-        self._fault(team, mask, ptr, site)
-
-    def store(
-        self, team: Team, mask: Mask, ptr: Ptr, scalar: Scalar, value: Any, site: Site, wide: int
-    ) -> None:
-        self._fault(team, mask, ptr, site)
-
-    def cells(self, team: Team, mask: Mask, ptr: Ptr, scalar: Scalar, site: Site) -> Words:
-        self._fault(team, mask, ptr, site)
-
-    def _fault(self, team: Team, mask: Mask, ptr: Ptr, site: Site) -> NoReturn:
-        lane = int(mask.index[0])
-        address = int(np.broadcast_to(np.asarray(ptr.address()), (mask.layout.lanes,))[lane])
-        text = (
-            f"{'writes' if site.write else 'reads'} at the address {address:#x}, where nothing is that this "
-            "launch knows of"
-        )
-        team.fault(OutOfBoundsError, site.at, lane, text)

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from simgpu.cuda_c.lockstep.masks import Mask
 from simgpu.cuda_c.lockstep.meter import Site
 from simgpu.cuda_c.lockstep.team import Team
-from simgpu.cuda_c.memory.pointers import Ptr
+from simgpu.cuda_c.memory.pointers import Access, Ptr
 from simgpu.cuda_c.text.source import Position
 from simgpu.cuda_c.types import Array, CType, Pointer, Scalar, Struct, size_of
 from simgpu.errors import KernelFault, MisalignedError, OutOfBoundsError
@@ -72,9 +72,9 @@ class Named:
         return f"it has {bound} element{'s' if bound != 1 else ''}, {valid}"
 
 
-def report_bounds(region: Named, team: Team, mask: Mask, ptr: Ptr, size: int, site: Site) -> None:
+def report_bounds(region: Named, a: Access) -> None:
     """The address is not within the region."""
-    nbytes = region.nbytes
+    nbytes, mask, ptr, size = region.nbytes, a.mask, a.ptr, a.size
     where = _by_lane(mask, mask.take(ptr.address()))
     bad = np.flatnonzero((where < 0) | (where + size > nbytes))
     if not len(bad):
@@ -82,13 +82,14 @@ def report_bounds(region: Named, team: Team, mask: Mask, ptr: Ptr, size: int, si
     lane = int(mask.index[bad[0]])
     index, bound = int(where[bad[0]]) // size, nbytes // size
     others = "does 1 more thread" if len(bad) == 2 else f"do {len(bad) - 1} more threads"
-    more = f" (and so {others})" if len(bad) > 1 else ""
-    verb = "writes" if site.write else "reads"
+    also = f" (and so {others})" if len(bad) > 1 else ""
+    verb = "writes" if a.site.write else "reads"
     text = (
         f"{verb} {region.spelled(ptr.name, int(where[bad[0]]), size)}, which is out of bounds: "
-        f"{region.extent(ptr.name, size)}{more}"
+        f"{region.extent(ptr.name, size)}{also}"
     )
-    team.fault(OutOfBoundsError, site.at, lane, text, array=ptr.name, index=index, bound=bound)
+    more = {"array": ptr.name, "index": index, "bound": bound}
+    a.team.fault(OutOfBoundsError, a.site.at, lane, text, **more)
 
 
 def report_row(

@@ -1,4 +1,4 @@
-"""Pointers, one for all threads or one each, and what every memory does for them."""
+"""Pointers, one for all threads or one each; accesses by them, and what every memory does for these."""
 
 from __future__ import annotations
 
@@ -21,30 +21,63 @@ Words: TypeAlias = tuple[NDArray[Any], NDArray[np.int64]]
 class Region(Protocol):
     """Memory that a pointer points into: global, shared, or of each thread."""
 
-    def load(self, team: Team, mask: Mask, ptr: Ptr, scalar: Scalar, site: Site, wide: int) -> Any:
-        """The values at an address; elsewhere than in `mask` they mean nothing.
-
-        `wide` is the number of bytes that one request of this access moves; 0 if it was counted
-        already, as part of a vector.
-        """
+    def load(self, a: Access) -> Any:
+        """The values at an address; elsewhere than in the mask they mean nothing."""
         ...
 
-    def store(
-        self, team: Team, mask: Mask, ptr: Ptr, scalar: Scalar, value: Any, site: Site, wide: int
-    ) -> None:
-        """Write the values of the lanes in `mask`; the highest lane wins where several meet."""
+    def store(self, a: Access, value: Any) -> None:
+        """Write the values of the lanes in the mask; the highest lane wins where several meet."""
         ...
 
-    def cells(self, team: Team, mask: Mask, ptr: Ptr, scalar: Scalar, site: Site) -> Words:
-        """A flat view, and the index into it of each lane of `mask`, for an atomic to work on."""
+    def cells(self, a: Access) -> Words:
+        """A flat view, and the index into it of each lane of the mask, for an atomic to work on."""
         ...
 
 
-def row_of(part: Any, turn: int) -> Any:
-    """Return the part of a value for a turn: its row, one number for all lanes, or that of all turns."""
-    if np.ndim(part) < 2:
-        return part
-    return part[turn] if part.shape[1] > 1 else int(part[turn, 0])
+@dataclass(slots=True)
+class Access:
+    """A load, a store or an atomic by the lanes of a mask."""
+
+    team: Team
+    mask: Any  # a `Mask`, or lanes in several turns of a loop at once
+    ptr: Ptr
+    scalar: Scalar  # the type of the values
+    site: Site
+    # Bytes that one request of it moves; 0 if it was counted already, as part of a vector.
+    wide: int
+    # Once it is located: each lane's element is `shift + part` of the memory.
+    shift: int = 0
+    part: Any = 0
+
+    @property
+    def name(self) -> str:
+        """By which the source calls the memory."""
+        return self.ptr.name
+
+    @property
+    def size(self) -> int:
+        """Of an element, in bytes."""
+        return self.scalar.size
+
+    @property
+    def index(self) -> NDArray[np.int64]:
+        """Each lane's element."""
+        return np.broadcast_to(np.asarray(self.part, np.int64), (self.mask.n,)) + self.shift
+
+    @property
+    def threads(self) -> NDArray[np.int64]:
+        """Numbers of the threads."""
+        return self.mask.take(self.team.thread_id)
+
+    @property
+    def after_block_barrier(self) -> Any:
+        """The time of each thread's last barrier of its block."""
+        return self.mask.take(self.team.block_time)
+
+    @property
+    def after_warp_barrier(self) -> Any:
+        """The time of each thread's last barrier of its warp."""
+        return self.mask.take(self.team.warp_time)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +88,7 @@ class Ptr:
     itself is the offset, and the element size the stride.
     """
 
-    region: Region | None  # None is the null pointer
+    region: Region | None  # None is the null pointer, or a number that is no address
     offset: Any  # the same for all threads, or one for each
     # `stride` and `base`: bytes.
     stride: int
@@ -93,3 +126,37 @@ class Ptr:
 
 def _wide(value: NDArray[Any]) -> NDArray[np.int64]:
     return value.astype(np.int64, copy=False)
+
+
+# -- loads in several turns of a loop at once, which `compile/summing` explains
+
+
+def row_of(part: Any, turn: int) -> Any:
+    """Return the part of a value for a turn: its row, one number for all lanes, or that of all turns."""
+    if np.ndim(part) < 2:
+        return part
+    return part[turn] if part.shape[1] > 1 else int(part[turn, 0])
+
+
+class Together:
+    """Lanes in several turns of a loop, as a mask of the race detector."""
+
+    def __init__(self, mask: Mask, turns: int) -> None:
+        self.index = np.tile(mask.index, turns)
+        self.n = len(self.index)
+
+    def take(self, value: Any) -> Any:
+        """A value of each lane, in each turn; a uniform value stays as it is."""
+        return value[self.index] if varies(value) else value
+
+
+def one_by_one(region: Region, a: Access) -> Any:
+    """A load in several turns of a loop, turn by turn; the rows of all."""
+    team, turns = a.team, a.team.turns
+    team.turns = 0
+    try:
+        places = [replace(a.ptr, offset=row_of(a.ptr.offset, k)) for k in range(turns)]
+        rows = [team.array(region.load(replace(a, ptr=place))) for place in places]
+    finally:
+        team.turns = turns
+    return np.stack(rows)

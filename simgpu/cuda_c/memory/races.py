@@ -11,13 +11,12 @@ Time is the number of the memory access (`Team.clock`). A thread's last barrier 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from simgpu.cuda_c.lockstep.meter import Site
+from simgpu.cuda_c.memory.pointers import Access
 from simgpu.errors import RaceError
 
 if TYPE_CHECKING:
@@ -32,40 +31,11 @@ _UNFENCED = "this thread has no __threadfence() between its look at the flag and
 _ONE, _WARP, _BLOCK, _MANY = 1, 2, 3, 4  # how many have read an element in this interval
 
 
-@dataclass(frozen=True, slots=True)
-class Access:
-    """An access by the lanes of a mask: each to the element `shift + part` of a memory."""
-
-    memory: ByteRegion
-    name: str  # by which the source calls the memory
-    team: Any  # a `Team`
-    mask: Any  # a `Mask`, or lanes in several turns of a loop at once
-    shift: int
-    part: Any
-    size: int  # of an element, in bytes
-    site: Site
-
-    @property
-    def threads(self) -> NDArray[np.int64]:
-        """Numbers of the threads."""
-        return self.mask.take(self.team.thread_id)
-
-    @property
-    def after_block_barrier(self) -> Any:
-        """The time of each thread's last barrier of its block."""
-        return self.mask.take(self.team.block_time)
-
-    @property
-    def after_warp_barrier(self) -> Any:
-        """The time of each thread's last barrier of its warp."""
-        return self.mask.take(self.team.warp_time)
-
-
 class Shadow:
     """The last write and the last reads of each cell of a region."""
 
-    def __init__(self, cells: int) -> None:
-        self.cells = cells
+    def __init__(self, memory: ByteRegion, cells: int) -> None:
+        self.memory, self.cells = memory, cells
         self._writer: NDArray[np.int64] | None = None
         self._reader: NDArray[np.int64] | None = None
 
@@ -134,7 +104,7 @@ class Shadow:
         bad = other & (writer == heard[0, lanes]) & (when < heard[1, lanes])
         bad &= ~_ordered(a, me, writer, when) & ~self._handed_over(a, bad, writer, when)
         if bad.any():
-            _report(a, bad, cells, writer, when, False, "writes")
+            _report(self.memory, a, bad, cells, writer, when, False, "writes")
 
     def write(self, a: Access, cells: Cells, changes: Changes, atomic: bool) -> None:
         """Check a write to these cells against earlier accesses, and remember it.
@@ -162,7 +132,7 @@ class Shadow:
             last = self._writer.take(cells)
             apart = last >> 10 != me >> 10
             if apart.any():
-                _report(a, apart, cells, last, last, True, "updates atomically")
+                _report(self.memory, a, apart, cells, last, last, True, "updates atomically")
         self._write_time[cells] = a.team.clock
         self._by_atomic[cells] = (
             1 if atomic and a.site.scope == 1 else 2 if atomic or _signals(a) else 0
@@ -197,7 +167,7 @@ class Shadow:
         if bad.any():
             k = int(bad.argmax())
             did = "updates atomically" if by_atomic[k] else _NARROW if scope[k] == 1 else "writes"
-            _report(a, bad, cells, other, when, writes, did)
+            _report(self.memory, a, bad, cells, other, when, writes, did)
 
     def _check_readers(self, a: Access, cells: Cells) -> None:
         assert self._reader is not None
@@ -213,13 +183,13 @@ class Shadow:
         bad = (other >= 0) & ~alone & ~ordered
         if bad.any():
             bad &= ~self._handed_over(a, bad, other, when)
-        if bad.any() and a.team.launch.watches and not a.memory.shared:
+        if bad.any() and a.team.launch.watches and not self.memory.shared:
             # Several blocks have read it. This thread has been told of one since, and the check trusts the
             # kernel that it has heard of all of them.
             bad &= ~self._handed_over(a, bad & (kinds == _MANY), None, when)
         if bad.any():
             by_warp = bool((kinds[bad] <= _WARP).all())
-            _report(a, bad, cells, other, when, True, "reads", by_warp)
+            _report(self.memory, a, bad, cells, other, when, True, "reads", by_warp)
 
     def _handed_over(
         self, a: Access, asked: NDArray[np.bool_], other: Any, when: Any
@@ -253,6 +223,7 @@ def _ordered(a: Access, me: Any, other: Any, when: Any) -> NDArray[np.bool_]:
 
 
 def _report(
+    memory: ByteRegion,
     a: Access,
     bad: NDArray[np.bool_],
     cells: Cells,
@@ -267,7 +238,7 @@ def _report(
     team, lane = a.team, int(a.mask.index[k])
     mine, theirs = int(team.thread_id[lane]), int(other[k])
     thread = team.launch.thread_name(theirs & 1023)
-    text, index, bound = a.memory.element(a.name, int(cells[k]), a.size)
+    text, index, bound = memory.element(a.name, int(cells[k]), a.size)
     if mine >> 10 == theirs >> 10:
         if mine == theirs:
             who = "other threads"
@@ -303,7 +274,7 @@ def _report(
         if a.site.scope == 1 or did == _NARROW:
             cure = "and an atomic for one block does not reach another: take one of the device"
     verb = "writes" if writes else "reads"
-    space = "shared memory" if a.memory.shared else "global memory"
+    space = "shared memory" if memory.shared else "global memory"
     text = f"{verb} {text} in {space}, which {who} {did}, {cure}"
     team.fault(RaceError, a.site.at, lane, text, array=a.name, index=index, bound=bound)
 

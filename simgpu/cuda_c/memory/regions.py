@@ -9,12 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simgpu.cuda_c.lockstep.masks import Mask, varies
-from simgpu.cuda_c.lockstep.meter import Meter, Site
-from simgpu.cuda_c.lockstep.team import Team
-from simgpu.cuda_c.memory.loads_in_summing_loops import Together, one_by_one
+from simgpu.cuda_c.lockstep.meter import Meter
 from simgpu.cuda_c.memory.names import Named, report_bounds, report_misaligned
-from simgpu.cuda_c.memory.pointers import Ptr, Words, row_of
-from simgpu.cuda_c.memory.races import Access, Changes, Shadow
+from simgpu.cuda_c.memory.pointers import Access, Together, Words, one_by_one, row_of
+from simgpu.cuda_c.memory.races import Changes, Shadow
 from simgpu.cuda_c.types import Scalar
 from simgpu.errors import RaceError, UninitialisedReadError
 
@@ -33,8 +31,8 @@ def inside(part: NDArray[Any], limit: int) -> bool:
 class ByteRegion(Named):
     """Bytes that are addressed element by element: the base of global and shared memory.
 
-    A region says how to `place` an element of the block in the whole, what it counts (`count`), where
-    nothing has been written (`unwritten`), and what it remembers of reads and writes.
+    A region says how to `place` an element of the block in the whole, where nothing has been written
+    (`unwritten`), and what it remembers of reads and writes.
     """
 
     shared = False
@@ -54,17 +52,21 @@ class ByteRegion(Named):
         """One byte for each byte, 1 where something was written; None if it was everywhere."""
         raise NotImplementedError
 
-    def count(self, site: Site, mask: Mask, shift: int, part: Any, size: int, wide: int) -> None:
-        """Report an access to the meter."""
+    def count(self, a: Access, part: Any) -> None:
+        """Report an access to the meter, or that of one turn."""
+        if a.shift and (not self.shared or a.shift * a.size % 128):  # else it is in the same banks
+            part = part + a.shift
+        if a.wide != a.size:
+            part = part // (a.wide // a.size)
+        tell = self.meter.shared_access if self.shared else self.meter.global_access
+        tell(a.site, a.mask, part, a.wide)
+
+    def place(self, a: Access, write: bool) -> None:
+        """Go from the elements of a block to those of the flat view, both behind `shift`."""
         raise NotImplementedError
 
-    def place(self, team: Team, mask: Mask, shift: int, part: Any, size: int, write: bool) -> Any:
-        """Element of the flat view, of an element of the block, both behind `shift`."""
-        raise NotImplementedError
-
-    def note_read(self, access: Access, within: Any) -> None:
+    def note_read(self, a: Access, within: Any) -> None:
         """Remember a read, for the race detector; `within` is its part in a block, before `place`."""
-        a = access
         if np.ndim(a.part) == 2:
             turns = len(a.part)
             part = np.broadcast_to(a.part, (turns, a.mask.n)).reshape(-1)
@@ -72,18 +74,16 @@ class ByteRegion(Named):
         for cells in self._race_cells(a):
             self._watch().read(a, cells)
 
-    def note_write(
-        self, access: Access, within: Any, changes: Changes, atomic: bool = False
-    ) -> None:
+    def note_write(self, a: Access, within: Any, changes: Changes, atomic: bool = False) -> None:
         """Remember a write, and hold it against what is remembered; `within` as of a read."""
-        for cells in self._race_cells(access):
-            self._watch().write(access, cells, changes, atomic)
+        for cells in self._race_cells(a):
+            self._watch().write(a, cells, changes, atomic)
 
-    def mark(self, shift: int, part: Any, size: int) -> None:
+    def mark(self, a: Access) -> None:
         """Note that elements have been written."""
         marks = self.unwritten
         if marks is not None:
-            marks.view(UNSIGNED[size])[shift:][part] = WRITTEN[size]
+            marks.view(UNSIGNED[a.size])[a.shift :][a.part] = WRITTEN[a.size]
 
     def flat(self, scalar: Scalar) -> NDArray[Any]:
         """All of it as elements of a type."""
@@ -93,54 +93,51 @@ class ByteRegion(Named):
             view = self.views[scalar.name] = self.data[:whole].view(scalar.dtype)
         return view
 
-    def load(self, team: Team, mask: Mask, ptr: Ptr, scalar: Scalar, site: Site, wide: int) -> Any:
-        size = scalar.size
-        if team.turns:
-            return self._load_turns(team, mask, ptr, scalar, site, wide)
-        shift, part = self.locate(team, mask, ptr, scalar, site)
-        if wide:
-            self.count(site, mask, shift, part, size, wide)
-        within, part = part, self.place(team, mask, shift, part, size, False)
-        access = Access(self, ptr.name, team, mask, shift, part, size, site)
-        self._require_written(access)
-        if site.volatile and team.launch.watches:
-            for cells in self._race_cells(access) if self._shadow is not None else ():
-                self._watch().look(access, cells)
-        elif self.watched and not site.relaxed:
-            team.clock += 1
-            self.note_read(access, within)
-        view = self.flat(scalar)[shift:]
+    def load(self, a: Access) -> Any:
+        if a.team.turns:
+            return self._load_turns(a)
+        self.locate(a)
+        if a.wide:
+            self.count(a, a.part)
+        within = a.part
+        self.place(a, False)
+        self._require_written(a)
+        if a.site.volatile and a.team.launch.watches:
+            for cells in self._race_cells(a) if self._shadow is not None else ():
+                self._watch().look(a, cells)
+        elif self.watched and not a.site.relaxed:
+            a.team.clock += 1
+            self.note_read(a, within)
+        view = self.flat(a.scalar)[a.shift :]
         # All indices are known to be inside; to clip them is faster than to look again.
-        return mask.spread(view.take(part, mode="clip")) if varies(part) else view[part]
+        return a.mask.spread(view.take(a.part, mode="clip")) if varies(a.part) else view[a.part]
 
-    def _load_turns(
-        self, team: Team, mask: Mask, ptr: Ptr, scalar: Scalar, site: Site, wide: int
-    ) -> Any:
+    def _load_turns(self, a: Access) -> Any:
         """As `load`, in several turns of a loop: with a row of addresses for each, or the same in all."""
-        size, turns = scalar.size, team.turns
-        where = self._all_turns(mask, ptr, size)
-        if where is None:
-            return one_by_one(self, team, mask, ptr, scalar, site, wide)
-        shift, part = where
-        if wide:
+        team, mask, site, turns = a.team, a.mask, a.site, a.team.turns
+        if not self._locate_turns(a):
+            return one_by_one(self, a)
+        within = a.part
+        if a.wide:
 
             def access(turn: int) -> None:
-                self.count(site, mask, shift, row_of(part, turn), size, wide)
+                self.count(a, row_of(within, turn))
 
-            team.meter.turns(site, mask, turns, wide, self.shared, access)
-        placed = self.place(team, mask, shift, part, size, False)
-        if not self._all_written(shift, placed, size):
-            return one_by_one(self, team, mask, ptr, scalar, site, wide)
+            team.meter.turns(site, mask, turns, a.wide, self.shared, access)
+        self.place(a, False)
+        if not self._all_written(a):
+            return one_by_one(self, a)
         if self.watched and not site.relaxed and not (site.volatile and team.launch.watches):
             team.clock += 1
-            self.note_read(Access(self, ptr.name, team, mask, shift, placed, size, site), part)
-        value: Any = self.flat(scalar)[shift:][placed]
+            self.note_read(a, within)
+        value: Any = self.flat(a.scalar)[a.shift :][a.part]
         if np.ndim(value) == 0 or value.shape[-1] != mask.n or np.shape(value) == (turns, 1):
             return value
         return _every_lane(mask, value)
 
-    def _all_turns(self, mask: Mask, ptr: Ptr, size: int) -> tuple[int, Any] | None:
-        """The elements of several turns of a loop as `shift + part`, if they can be had at once."""
+    def _locate_turns(self, a: Access) -> bool:
+        """Find the elements of several turns of a loop, if they can be had at once."""
+        ptr, mask, size = a.ptr, a.mask, a.size
         shift, factor = ptr.base // size, ptr.stride // size
         part: Any = np.asarray(ptr.offset, np.int64) * factor
         if not mask.full and part.shape[-1:] == (mask.layout.lanes,):
@@ -148,33 +145,32 @@ class ByteRegion(Named):
         limit = self.nbytes // size - shift
         even = not ptr.stride % size and not ptr.base % size and shift >= 0 and limit > 0
         if not even or not inside(part, limit):
-            return None
-        return shift, part if part.ndim else int(part)
+            return False
+        a.shift, a.part = shift, part if part.ndim else int(part)
+        return True
 
-    def _all_written(self, shift: int, part: Any, size: int) -> bool:
+    def _all_written(self, a: Access) -> bool:
         """Tell whether something was written to all of these elements."""
         written = self.unwritten
         if written is None:
             return True
-        return bool(np.all(written.view(UNSIGNED[size])[shift:][part] == WRITTEN[size]))
+        return bool(np.all(written.view(UNSIGNED[a.size])[a.shift :][a.part] == WRITTEN[a.size]))
 
-    def store(
-        self, team: Team, mask: Mask, ptr: Ptr, scalar: Scalar, value: Any, site: Site, wide: int
-    ) -> None:
-        size = scalar.size
-        shift, part = self.locate(team, mask, ptr, scalar, site)
-        if wide:
-            self.count(site, mask, shift, part, size, wide)
-        within, part = part, self.place(team, mask, shift, part, size, True)
-        view = self.flat(scalar)[shift:]
+    def store(self, a: Access, value: Any) -> None:
+        self.locate(a)
+        if a.wide:
+            self.count(a, a.part)
+        within = a.part
+        self.place(a, True)
+        team, mask, part = a.team, a.mask, a.part
+        view = self.flat(a.scalar)[a.shift :]
         value = mask.take(value)
         team.clock += 1
 
         def changes() -> NDArray[np.bool_]:
             return np.broadcast_to(np.asarray(differ(view[part], value)), (mask.n,))
 
-        access = Access(self, ptr.name, team, mask, shift, part, size, site)
-        self.note_write(access, within, changes)
+        self.note_write(a, within, changes)
         if team.launch.watches:
             team.launch.changes += int(np.any(differ(view[part], value)))
         if varies(part):
@@ -184,49 +180,38 @@ class ByteRegion(Named):
         if varies(value):
             lost = differ(view[part], value)
             if lost.any():
-                self._report_collision(access, lost)
-        self.mark(shift, part, size)
+                self._report_collision(a, lost)
+        self.mark(a)
 
-    def cells(self, team: Team, mask: Mask, ptr: Ptr, scalar: Scalar, site: Site) -> Words:
-        size = scalar.size
-        shift, part = self.locate(team, mask, ptr, scalar, site)
-        within, part = part, self.place(team, mask, shift, part, size, True)
-        index = np.broadcast_to(np.asarray(part, np.int64), (mask.n,)) + shift
-        access = Access(self, ptr.name, team, mask, 0, index, size, site)
-        self._require_written(access)
-        team.clock += 1
-        self.note_write(access, within + shift, None, True)
-        return self.flat(scalar), index
+    def cells(self, a: Access) -> Words:
+        self.locate(a)
+        within = a.part + a.shift
+        self.place(a, True)
+        a.part, a.shift = a.index, 0
+        self._require_written(a)
+        a.team.clock += 1
+        self.note_write(a, within, None, True)
+        return self.flat(a.scalar), a.part
 
-    def locate(
-        self, team: Team, mask: Mask, ptr: Ptr, scalar: Scalar, site: Site
-    ) -> tuple[int, Any]:
-        """Find each lane's element, as an index `shift + part`; fault at the first one that is not there."""
-        size = scalar.size
+    def locate(self, a: Access) -> None:
+        """Find each lane's element; fault at the first one that is not there."""
+        ptr, mask, size = a.ptr, a.mask, a.size
         offset = ptr.offset
         if not ptr.stride % size and not ptr.base % size:
-            shift, factor = ptr.base // size, ptr.stride // size
-            limit = self.nbytes // size - shift
+            a.shift, factor = ptr.base // size, ptr.stride // size
+            limit = self.nbytes // size - a.shift
             if varies(offset):
                 part = offset if mask.full else offset.take(mask.index)
-                if factor != 1:
-                    part = part.astype(np.int64) * factor
-                if shift >= 0 and limit > 0 and inside(part, limit):
-                    return shift, part
-            elif 0 <= shift + offset * factor < limit + shift:
-                return 0, shift + int(offset) * factor
+                a.part = part if factor == 1 else part.astype(np.int64) * factor
+                if a.shift >= 0 and limit > 0 and inside(a.part, limit):
+                    return
+            elif 0 <= a.shift + offset * factor < limit + a.shift:
+                a.shift, a.part = 0, a.shift + int(offset) * factor
+                return
         where = mask.take(ptr.address())
-        report_bounds(self, team, mask, ptr, size, site)
-        report_misaligned(team, mask, ptr, where, size, scalar.name, site)
-        part = where // size
-        return 0, part if varies(part) else int(part)
-
-    def indices(
-        self, team: Team, mask: Mask, ptr: Ptr, scalar: Scalar, site: Site
-    ) -> NDArray[np.int64]:
-        """Each lane's element, as an index."""
-        shift, part = self.locate(team, mask, ptr, scalar, site)
-        return np.broadcast_to(np.asarray(part, np.int64), (mask.n,)) + shift
+        report_bounds(self, a)
+        report_misaligned(a.team, mask, ptr, where, size, a.scalar.name, a.site)
+        a.shift, a.part = 0, where // size if varies(where) else int(where // size)
 
     def _race_cells(self, a: Access) -> list[NDArray[np.int64]]:
         """The cells that an access touches; one array for each cell of an element."""
@@ -241,7 +226,7 @@ class ByteRegion(Named):
     def _watch(self) -> Shadow:
         """The race detector's memory of this one."""
         if self._shadow is None:
-            self._shadow = Shadow(self.data.size // self.cell)
+            self._shadow = Shadow(self, self.data.size // self.cell)
         return self._shadow
 
     def element(self, name: str, cell: int, size: int) -> tuple[str, int, int]:

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from simgpu.cuda_c.lockstep.masks import Mask, varies
-from simgpu.cuda_c.lockstep.meter import Site
+from simgpu.cuda_c.lockstep.masks import varies
 from simgpu.cuda_c.lockstep.team import Team
-from simgpu.cuda_c.memory.races import Access, Changes
+from simgpu.cuda_c.memory.pointers import Access
+from simgpu.cuda_c.memory.races import Changes
 from simgpu.cuda_c.memory.regions import ByteRegion
 
 _READ_LOG = 1 << 20  # numbers
@@ -23,20 +23,14 @@ class _Read:
     """A read that the race detector does not know of yet, as it is within a block."""
 
     time: int
-    team: Team
-    mask: Mask
-    name: str
-    shift: int
-    part: Any
-    size: int
-    site: Site
+    access: Access
     parts: int = 0  # those of the memory that it may be in, once somebody has asked
 
 
-def _parts(read: _Read | Access, within: Any) -> int:
+def _parts(a: Access, within: Any) -> int:
     """The parts of a block's memory that an access may be in: a bit for each `_PART` bytes."""
     low, high = (within.min(), within.max()) if varies(within) else (within, within)
-    first, last = ((int(end) + read.shift) * read.size // _PART for end in (low, high))
+    first, last = ((int(end) + a.shift) * a.size // _PART for end in (low, high))
     return ((1 << last - first + 1) - 1) << first
 
 
@@ -65,8 +59,9 @@ class SharedRegion(ByteRegion):
     def unwritten(self) -> NDArray[np.uint8] | None:
         return self.written
 
-    def place(self, team: Team, mask: Mask, shift: int, part: Any, size: int, write: bool) -> Any:
-        return part if self.blocks == 1 else mask.take(team.block_base(self.room // size)) + part
+    def place(self, a: Access, write: bool) -> None:
+        if self.blocks > 1:
+            a.part = a.mask.take(a.team.block_base(self.room // a.size)) + a.part
 
     def synchronised(self) -> None:
         """Every thread of every block has passed a barrier: nothing of before can race."""
@@ -77,44 +72,33 @@ class SharedRegion(ByteRegion):
             if marks.all():
                 self.written = None
 
-    def count(self, site: Site, mask: Mask, shift: int, part: Any, size: int, wide: int) -> None:
-        if (shift * size) % 128:
-            part = part + shift
-        if wide != size:
-            part = part // (wide // size)
-        self.meter.shared_access(site, mask, part, wide)
-
-    def note_read(self, access: Access, within: Any) -> None:
-        a = access
+    def note_read(self, a: Access, within: Any) -> None:
         if self.dirty and self.dirty & _parts(a, within):
             super().note_read(a, within)
             return
-        read = _Read(a.team.clock, a.team, a.mask, a.name, a.shift, within, a.size, a.site)
-        self.log.append(read)
+        self.log.append(_Read(a.team.clock, replace(a, part=within)))
         self.logged += within.size if varies(within) else 1
         if self.logged > _READ_LOG:
             self._replay(a.team, -1)
 
-    def note_write(
-        self, access: Access, within: Any, changes: Changes, atomic: bool = False
-    ) -> None:
-        parts = _parts(access, within)
+    def note_write(self, a: Access, within: Any, changes: Changes, atomic: bool = False) -> None:
+        parts = _parts(a, within)
         self.dirty |= parts
-        self._replay(access.team, parts)
-        super().note_write(access, within, changes, atomic)
+        self._replay(a.team, parts)
+        super().note_write(a, within, changes, atomic)
 
     def _replay(self, team: Team, parts: int) -> None:
         """Tell the race detector of the logged reads in some parts, now that they matter."""
         now = team.clock
         log, self.log = self.log, []
-        for a in log:
-            a.parts = a.parts or _parts(a, a.part)
-            if not a.parts & parts:
-                self.log.append(a)
+        for read in log:
+            within = read.access.part
+            read.parts = read.parts or _parts(read.access, within)
+            if not read.parts & parts:
+                self.log.append(read)
                 continue
-            part = self.place(team, a.mask, a.shift, a.part, a.size, False)
-            team.clock = a.time
-            read = Access(self, a.name, team, a.mask, a.shift, part, a.size, a.site)
-            super().note_read(read, a.part)
+            self.place(read.access, False)
+            team.clock = read.time
+            super().note_read(read.access, within)
         self.logged = 0 if parts < 0 else self.logged
         team.clock = now

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any, NoReturn, TypeAlias
 
 import numpy as np
@@ -13,7 +12,6 @@ import numpy as np
 from simgpu.cuda_c.compile.kernels import Code
 from simgpu.cuda_c.compile.variables import Variable
 from simgpu.cuda_c.cost.charges import Costs
-from simgpu.cuda_c.cost.counts import Counts
 from simgpu.cuda_c.cost.tally import Tally
 from simgpu.cuda_c.lockstep.team import Dim, Launch, Limits
 from simgpu.cuda_c.memory.access import NULL
@@ -23,7 +21,7 @@ from simgpu.cuda_c.memory.global_region import GlobalRegion, MappedRegion
 from simgpu.cuda_c.memory.hostile import MOST, MOST_BLOCKS, Hostile, LateGlobal
 from simgpu.cuda_c.memory.messages import Messages
 from simgpu.cuda_c.memory.pointers import Ptr
-from simgpu.cuda_c.run.blocks import Blocks
+from simgpu.cuda_c.run.execution import Execution
 from simgpu.cuda_c.text.source import Source
 from simgpu.cuda_c.types import Pointer, Scalar, Struct, element_of, kinds, leaves, size_of, spelled
 from simgpu.errors import ArrayDTypeError, LaunchConfigError, UsageError
@@ -34,88 +32,6 @@ Argument: TypeAlias = GlobalMemory | np.generic | int | float | bool | None
 _MAX_BLOCK = (1024, 1024, 64)
 _MAX_THREADS = 1024
 _MAX_GRID = (2**31 - 1, 65535, 65535)
-
-
-@dataclass(frozen=True)
-class LaunchResult:
-    """The outcome of a launch, apart from what it wrote."""
-
-    counts: Counts  # what it did
-    printed: str  # what it printed, in the order of its threads
-
-
-@dataclass(eq=False)
-class Execution:
-    """A launch under way: it runs on until it has ended, or waits for somebody else to write to memory."""
-
-    _launch: Launch
-    _blocks: Blocks
-    _tally: Tally
-    regions: Mapping[int, GlobalRegion]  # by the `id` of their memories
-    _facts: dict[str, int]
-    _spent: float = 0.0  # seconds of interpreting
-
-    @property
-    def changes(self) -> int:
-        """How often it has changed memory, if its threads may wait for others."""
-        return self._launch.changes
-
-    def go_on(self, *, last: bool = False, host: bool = False) -> bool:
-        """Run on, since others (`host`: only the host) wrote, or with `last` never will; True if it ended."""
-        for region in self._launch.talk if host else ():
-            region.answered()
-        self._launch.since = time.monotonic() - self._spent
-        try:
-            with np.errstate(all="ignore"):
-                if last:
-                    return self._blocks.hurry()
-                self._launch.changes += 1
-                self._launch.naps = False
-                return self._blocks.run()
-        finally:
-            self._spent = time.monotonic() - self._launch.since
-            for region in self._launch.talk:
-                region.held = region.data.copy()
-
-    @property
-    def clock(self) -> int:
-        """The clocks that it has been at work."""
-        return self._tally.latest()
-
-    @property
-    def published(self) -> int:
-        """That clock when it last had a fence that reaches the host."""
-        return self._launch.published
-
-    @property
-    def naps(self) -> bool:
-        """Tell whether threads wait for a clock to go on."""
-        return self._launch.naps
-
-    def waited(self, clocks: int) -> None:
-        """So many clocks have gone by in which it waited for others."""
-        self._launch.waited = max(self._launch.waited, clocks)
-
-    def finish(self) -> LaunchResult:
-        """Run to the end, with nobody else there; what it wrote until a `KernelFault` stays written."""
-        ended = self.go_on()
-        while not ended:
-            ended = self.go_on(last=True)
-        return self.result()
-
-    def result(self) -> LaunchResult:
-        """The outcome so far."""
-        loaded = stored = 0
-        for region in self.regions.values():
-            if not region.memory.fully_initialised:
-                region.memory.settle()
-            loaded += region.needed(0)
-            stored += region.needed(1)
-        launch = self._launch
-        printed = "".join(launch.printed)
-        if launch.dropped_lines:
-            printed += f"... and {launch.dropped_lines} more calls of printf\n"
-        return LaunchResult(self._tally.counts(self._facts, (loaded, stored)), printed)
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,15 +105,13 @@ class CompiledKernel:
             region = regions[id(memory)] = make(memory, launch, 4, True)
             return region, memory
 
-        named: list[tuple[GlobalRegion, str, GlobalMemory]] = []
-        lazily = partial(Addresses, other, named), partial(Messages, blocks)
         given = (grid, block, limits, tally, dynamic_shared)
-        launch = Launch(self.name, self.source, *given, *lazily)
+        launch = Launch(self.name, self.source, *given, Addresses(other), Messages(blocks))
         launch.watches = self.code.watches
         few = blocks <= MOST_BLOCKS and blocks * launch.threads <= MOST
         if limits.hostile is not None and few:
             launch.hostile = Hostile(launch, limits.hostile)
-        values = self._bind(variables, args, launch, regions, named)
+        values = self._bind(variables, args, launch, regions)
         wanted = np.arange(blocks) if sample is None else np.asarray(sample, np.int64)
         facts = {
             "threads": len(wanted) * launch.threads,
@@ -208,8 +122,7 @@ class CompiledKernel:
         }
         if launch.hostile is not None and blocks <= (limits.resident_blocks or blocks):
             launch.hostile.random.shuffle(wanted)
-        blocks_of = Blocks(launch, self.code, tally, values, wanted)
-        return Execution(launch, blocks_of, tally, regions, facts)
+        return Execution(launch, self.code, tally, regions, facts, values, wanted)
 
     @cached_property
     def _targets(self) -> list[_Target | None]:
@@ -223,9 +136,8 @@ class CompiledKernel:
         args: Sequence[Argument],
         launch: Launch,
         regions: dict[int, GlobalRegion],
-        named: list[tuple[GlobalRegion, str, GlobalMemory]],
     ) -> dict[int, Any]:
-        """The values of the parameters, by slot; `named` gets the regions that they point into."""
+        """The values of the parameters, by slot; `regions` gets those that they point into."""
         parameters = self.code.parameters
         if len(args) != len(parameters):
             raise UsageError(
@@ -265,7 +177,7 @@ class CompiledKernel:
                 make = talks if launch.hostile is None else LateGlobal
                 regions[key] = make(memory, launch, cells[key], key in watched)
             regions[key].types[variable.name] = variable.type
-            named.append((regions[key], variable.name, memory))
+            launch.addresses.place(regions[key], variable.name, memory)
             values[variable.slot] = Ptr(regions[key], 0, target.step, 0, variable.name)
         for variable, given in records:
             values[variable.slot] = self._record(variable, given, launch)

@@ -33,7 +33,7 @@ from simgpu.cuda_c.lockstep.team import Dim
 from simgpu.cuda_c.memory.allocation import GlobalMemory
 from simgpu.cuda_c.run.kernel import Argument, CompiledKernel, Execution
 from simgpu.cuda_c.syntax import ast
-from simgpu.cuda_c.syntax.names import addressed_by_reference
+from simgpu.cuda_c.syntax.names import addressed_by_reference, grown
 from simgpu.cuda_c.syntax.parser import parse
 from simgpu.cuda_c.text.preprocessor import Preprocessed, preprocess
 from simgpu.cuda_c.text.source import Position, Source
@@ -67,11 +67,19 @@ STATIC_SHARED = 48 * 1024
 class Program:
     """A compiled source.
 
-    Kernels are compiled when the source is; instances of template kernels when first asked for.
+    Kernels are compiled when the source is; instances of template kernels when first asked for. With
+    `lenient` no kernel is compiled, and what cannot be understood is refused only to those who need it.
     """
 
-    def __init__(self, source: Source, unit: ast.Unit, text: Preprocessed, contract: bool) -> None:
-        self._file = File(source, {}, typed.Scope(), text, contract)
+    def __init__(
+        self,
+        source: Source,
+        unit: ast.Unit,
+        text: Preprocessed,
+        contract: bool,
+        lenient: bool = False,
+    ) -> None:
+        self._file, self._lenient = File(source, {}, typed.Scope(), text, contract), lenient
         self._spaces: dict[str, tuple[str, ...]] = {}  # the namespace of each type and variable
         self._globals: list[_Global] = []
         self._shared: list[tuple[ast.Declarator, set[str]]] = []
@@ -92,15 +100,17 @@ class Program:
         for node in unit.order:
             try:
                 self._define(node, unit.namespaces.get(id(node), ()))
-            except UnsupportedFeatureError as error:
-                for item in (
-                    [node] if isinstance(node, ast.StructDef) else getattr(node, "items", ())
-                ):
+            except KernelCompileError as error:
+                if not lenient and not isinstance(error, UnsupportedFeatureError):
+                    raise
+                for item in _items(node):
                     self._file.scope.names[item.name] = typed.Refused(error)
+        self._known = tuple(g.known for g in self._globals if g.known is not None)
+        if lenient:
+            return
         self._file.referred = addressed_by_reference(self._file.called)
         take_addresses(self._context(), named)
         self._memory = self._place_globals()
-        self._known = tuple(g.known for g in self._globals if g.known is not None)
         for function in unit.functions:
             known = self._file.functions[function.name]
             plain = [f for f in known if f.template is None and f.body is not None]
@@ -155,7 +165,7 @@ class Program:
     def _define(self, node: ast.Node, around: tuple[str, ...]) -> None:
         c = self._context()
         c.file.scope = c.scope = self._file.scope
-        for item in [node] if isinstance(node, ast.StructDef) else getattr(node, "items", ()):
+        for item in _items(node):
             if self._spaces.setdefault(item.name, around) != around:
                 self._twice(item)
                 return
@@ -201,18 +211,18 @@ class Program:
             self._file.scope.names[item.name] = typed.Number(value)
             return
         whole = type_names.declared_type(c, item, ctype, const)
-        readonly = "__constant__" in storage or const or not placed
         # To C++ a `__constant__` variable is no const one: who writes to it is told when the kernel runs.
         unchanging = const or not placed
         variable = Variable(item.name, whole, len(self._globals), memory=True, const=unchanging)
         variable.volatile = type_names.top_volatile(item.type)
         initial = None
-        if item.init is not None:
+        if item.init is not None and not self._lenient:
             initial = self._initial(initialise(c, item.init, whole), variable, item.at)
         self._file.scope.names[item.name] = variable
-        known = heads.declared_variable(c, item, storage) if placed else None
-        awaited = "__constant__" in storage and item.init is None
-        self._globals.append(_Global(variable, initial, readonly, known, awaited))
+        constant = "__constant__" in storage
+        known = heads.variable_of(item.name, whole, constant) if placed else None
+        awaited = constant and item.init is None
+        self._globals.append(_Global(variable, initial, constant or unchanging, known, awaited))
 
     def _initial(
         self, values: list[typed.Expr], variable: Variable, at: Position
@@ -245,7 +255,7 @@ class Program:
         """A kernel, or an instance of a template, which is compiled when first asked for."""
         kernel = self._compiled.get(name)
         if kernel is None:
-            function, _, canonical = self._instance(self._context(), name)
+            function, _, canonical = heads.instance_of(self._context(), name)
             kernel = self._compiled.get(canonical)
             if kernel is None:
                 try:
@@ -255,15 +265,30 @@ class Program:
             self._compiled[name] = kernel
         return kernel
 
-    def _instance(self, c: Context, name: str) -> tuple[ast.Function, typed.Scope, str]:
-        return heads.instance_of(self._file.source, self._file.functions, c, name)
+    def head(self, c: Context, name: str) -> tuple[ast.Function, typed.Scope, Signature]:
+        """A kernel, the scope of its template, and its signature."""
+        function, scope, canonical = heads.instance_of(c, name)
+        with c.seen_from(scope):
+            signature = heads.signature_of(c, function, canonical, self._known)
+        return function, scope, signature
+
+    def signature(self, name: str) -> Signature:
+        """The signature of a kernel that is not compiled."""
+        return self.head(self._context(), name)[2]
+
+    def calls(self, kernel: str) -> set[str]:
+        """The names of all functions that a kernel calls, or the functions that it calls."""
+
+        def called(names: set[str]) -> set[str]:
+            functions = [self._file.functions.get(name, []) for name in names]
+            return {item.name for item in ast.parts_of(functions) if isinstance(item, ast.Call)}
+
+        return grown({heads.instance_of(self._context(), kernel)[0].name}, called)
 
     def _lower(self, name: str, cuts: bool = False) -> tuple[Context, Form, Signature]:
         """Write the form of a kernel; with `cuts`, again, since threads wait within its expressions."""
         c = self._context(cuts)
-        function, scope, canonical = self._instance(c, name)
-        with c.seen_from(scope):
-            signature = heads.signature_of(self._file.source, function, c, canonical, self._known)
+        function, scope, signature = self.head(c, name)
         form = lower(c, function, scope, self._shared)
         return (c, form, signature) if cuts or not needs_cuts(form) else self._lower(name, True)
 
@@ -302,6 +327,11 @@ class Program:
         arguments. Raises `LaunchConfigError`, `UsageError` or `ArrayDTypeError`.
         """
         return self.kernel(name).begin(self._memory, grid, block, args, **more)
+
+
+def _items(node: ast.Node) -> Sequence[Any]:
+    """The types or variables that an item of the top level defines."""
+    return [node] if isinstance(node, ast.StructDef) else getattr(node, "items", ())
 
 
 def _told(form: Form, costs: Costs, source: Source) -> str:
@@ -378,3 +408,32 @@ def compile_source(source: str, *, contract: bool = False) -> Program:
     GPU would run.
     """
     return _compile_cached(source, contract).twin()
+
+
+@lru_cache(maxsize=256)
+def read_signature(source: str, name: str) -> Signature:
+    """Parameters of a kernel, from its head alone.
+
+    Works also where the body holds what the interpreter refuses. Reading the same head twice costs nothing.
+
+    `name` may be that of an instance of a template. Raises `KernelCompileError` if there is no such kernel,
+    or its head cannot be read.
+    """
+    return _read(source, heads_only=True).signature(name)
+
+
+@lru_cache(maxsize=256)
+def is_cooperative(source: str, name: str) -> bool:
+    """Tell whether a kernel, or a function that it calls, has a barrier of the whole grid.
+
+    A driver has to launch such a kernel in a way of its own. Raises `KernelCompileError` as `read_signature`.
+    """
+    return "this_grid" in source and "this_grid" in _read(source, heads_only=False).calls(name)
+
+
+def _read(source: str, *, heads_only: bool) -> Program:
+    text = Source(source)
+    prepared = preprocess(text)
+    return Program(
+        text, parse(text, prepared, heads_only=heads_only), prepared, False, lenient=True
+    )

@@ -25,13 +25,13 @@ _PRECEDENCE = {
 _ASSIGNMENTS = {"=", "+=", "-=", "*=", "/=", "%=", "&=", "|=", "^=", "<<=", ">>="}
 _CONSTANTS = {"true": (1, BOOL), "false": (0, BOOL), "nullptr": (0, None), "NULL": (0, None)}
 _CASTS = {"static_cast", "reinterpret_cast", "const_cast"}
-ASSEMBLY = (
+_ASSEMBLY = (
     "inline assembly (PTX) is not supported: write what it does in CUDA C, such as __shfl_sync(), __ldg() or "
     "__syncwarp()"
 )
 _REFUSED = {
-    "asm": ASSEMBLY,
-    "__asm__": ASSEMBLY,
+    "asm": _ASSEMBLY,
+    "__asm__": _ASSEMBLY,
     "new": "'new' is not supported: allocate from the host",
     "delete": "'delete' is not supported",
     "dynamic_cast": "'dynamic_cast' is not supported",

@@ -7,14 +7,11 @@ from collections.abc import Callable, Sequence
 
 from simgpu.cuda_c.syntax import ast
 from simgpu.cuda_c.syntax.declarators import DeclaratorParser
-from simgpu.cuda_c.syntax.expressions import ASSEMBLY
 from simgpu.cuda_c.text.lexer import Token
 from simgpu.cuda_c.text.source import Source
 
 _REFUSED = {
     "goto": "'goto' is not supported",
-    "asm": ASSEMBLY,
-    "__asm__": ASSEMBLY,
     "try": "exceptions are not supported",
     "template": "a template inside a function is not supported",
     "case": "a case label outside its switch's own block",

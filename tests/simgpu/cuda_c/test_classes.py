@@ -187,7 +187,7 @@ REFUSED = [
     (CLASSES, "const Vec a(1, 2); a.scale(2);", WRONG, "'scale' may change its object"),
     (CLASSES, "Vec a; x[i] = a.length();", WRONG, "'Vec' has no member function 'length'"),
     (CLASSES, "x[i] = pick(1, 2.0f, Less<int>());", WRONG, r"no 'pick' takes \(int, float, Less<int>\)"),
-    (CLASSES, "Box<> b;", WRONG, "'T' of 'Box' is missing"),
+    (CLASSES, "Box<> b;", WRONG, "'T' of 'Box' is not known"),
     (TWO_K, "o[i] = b::K;", UNSUPPORTED, "'K' in two namespaces"),
     (CLASSES, "Shape s; Square q = s;", WRONG, "no constructor that takes"),
     ("", "int k = 1; auto f = [k]() { k = 2; }; f();", WRONG, "const"),

@@ -30,7 +30,9 @@ def test_a_release_hands_over_what_was_written_before_it(scope: str, store: str)
     assert handed(scope, store) == 42
 
 
-@pytest.mark.parametrize(("scope", "store"), [("device", "relaxed"), ("block", "release")])
+@pytest.mark.parametrize(
+    ("scope", "store"), [("device", "relaxed"), ("block", "release"), ("thread", "release")]
+)
 def test_less_than_that_is_a_race(scope: str, store: str) -> None:
     with pytest.raises(errors.RaceError):
         handed(scope, store)
@@ -59,15 +61,3 @@ def test_members_of_both_classes_count_all_threads() -> None:
     assert list(n) == [64, 31, 1]
     assert swapped[0] == 1
     assert u[0] == 7 + 32
-
-
-def test_thread_scope_is_for_the_data_of_one_thread() -> None:
-    by = "cuda::atomic_ref<int, cuda::thread_scope_thread>(*(n + 1)).fetch_add(1);"
-    with pytest.raises(errors.RaceError):
-        launch(
-            f"#include <cuda/atomic>\n__global__ void k(int* n) {{ {by} }}",
-            "k",
-            1,
-            32,
-            np.zeros(2, np.int32),
-        )

@@ -27,15 +27,7 @@ COUNT = int(os.environ.get("CUDA_C_FUZZ", "10"))
 PER_FILE = 10
 BLOCKS = 3
 N = 96
-FLAGS = [
-    "-std=c++17",
-    "-O0",
-    "-w",
-    "-ffp-contract=off",
-    "-frounding-math",
-    "-fwrapv",
-    "-fno-strict-aliasing",
-]
+FLAGS = "-std=c++17 -O0 -w -ffp-contract=off -frounding-math -fwrapv -fno-strict-aliasing"
 SHIM = Path(__file__).with_name("shim.h")
 # Runs each of the kernels in turn: its arrays come from stdin, and go to stdout.
 MAIN = """
@@ -77,7 +69,7 @@ def compiled(source: str, given: list[list[Any]], folder: Path) -> None:
     table = f"static void (*kernels[])(const int*, const float*, int*, unsigned*, float*, int*, int) = {{{kernels}}};"
     (folder / "cases.cpp").write_text("\n".join([f'#include "{SHIM}"', text, sizes, table, MAIN]))
     binary = folder / "cases"
-    command = ["g++", *FLAGS, "-o", str(binary), str(folder / "cases.cpp")]
+    command = ["g++", *FLAGS.split(), "-o", str(binary), str(folder / "cases.cpp")]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[:4000]
     arrays = [array for args in given for array in args[:-1]]

@@ -24,11 +24,8 @@ TILE = "__shared__ float tile[4][8]; tile[i / 8][i % 8] = 0; __syncthreads(); "
 WORDS = "__shared__ double s[32]; int* p = reinterpret_cast<int*>(s); p[2 * i] = 0; __syncthreads(); s[i] = i; "
 NAN = "__int_as_float(0x7fffffff)"
 TURNS = "__shared__ int s[32]; for (int y = 0; y < 25; y++) { "
-BOUNDS, ALIGNED, UNSET = (
-    errors.OutOfBoundsError,
-    errors.MisalignedError,
-    errors.UninitialisedReadError,
-)
+BOUNDS, ALIGNED = errors.OutOfBoundsError, errors.MisalignedError
+UNSET = errors.UninitialisedReadError
 # The mistake, and what of its place and words is told.
 MISTAKES: list[tuple[type[errors.KernelFault], str, dict[str, object], str]] = [
     (BOUNDS, "x[i - 2] = 1;", {"thread": (0, 0, 0), "index": -2}, "so does 1 more thread)"),
@@ -42,13 +39,13 @@ MISTAKES: list[tuple[type[errors.KernelFault], str, dict[str, object], str]] = [
     (BOUNDS, TILE + "tile[i / 8][i % 8 - (i == 16)] = 1;", {}, "'tile'[2][-1]"),
     (BOUNDS, "int a[2][3] = {}; o[i] = a[0][n - 29];", {}, "'a'[0][3]"),
     (BOUNDS, "struct S { int a[2]; int b; }; S s; s.b = 1; o[i] = s.a[n - 30];", {}, "'s'.a[2]"),
-    (BOUNDS, "int* p; { int a = 3; p = &a; } o[i] = *p;", {}, "is no more"),
-    (BOUNDS, "int* p; for (int j = 0; j < 2; j++) { int a[2] = {j, j}; p = a; } o[i] = p[1];", {}, "is no more"),
-    (BOUNDS, "int* p = &o[i]; if (i == 7) { int a; p = &a; } *p = 1;", {}, "is no more"),
-    (BOUNDS, "o[i] = *escape(i);", {}, "is no more"),
+    (BOUNDS, "int* p; { int a = 3; p = &a; } o[i] = *p;", {}, "declares it has ended"),
+    (BOUNDS, "int* p; for (int j = 0; j < 2; j++) { int a[2] = {j, j}; p = a; } o[i] = p[1];", {}, "declares it has ended"),
+    (BOUNDS, "int* p = &o[i]; if (i == 7) { int a; p = &a; } *p = 1;", {}, "declares it has ended"),
+    (BOUNDS, "o[i] = *escape(i);", {}, "declares it has ended"),
     # The even lanes' is gone first, then that of the odd ones.
     *((BOUNDS, f"int* p; for (int j = 0; j < 2; j++) if (i % 2 == j) {{ int a = j; p = &a; }} if (i % 2 == {j}) o[i] = *p;",
-       {}, "is no more") for j in (0, 1)),
+       {}, "declares it has ended") for j in (0, 1)),
     # Elements are called as in the source.
     (UNSET, "__shared__ float t[4][8]; x[i] = t[i / 8][i % 8];", {}, "'t'[0][0]"),
     (errors.RaceError, "__shared__ float t[4][8]; t[i / 8][i % 8] = 1; x[i] = t[3 - i / 8][7];", {}, "'t'[3][7]"),

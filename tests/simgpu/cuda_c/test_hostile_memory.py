@@ -155,9 +155,7 @@ PATTERNS = {
     'grid sync': (
         3, 32, 96, 2, [603] * 32 + [606] * 32 + [600] * 32,
         "cg::grid_group g = cg::this_grid(); for (int r = 1; r < 4; r++) { x[b * 32 + t] = 100 * r + b; g.sync(); o[b * 32 + t] += x[(b + 1) % n * 32 + t]; g.sync(); } if (t > 40) atomicAdd(f, 1u);",
-        {
-
-        },
+        {},
     ),
     'tile': (
         1, 32, 1, 1, [(t + 1) % 32 + 2 * ((t + 5) % 32) for t in range(32)],
@@ -201,9 +199,7 @@ PATTERNS = {
     'cas stack': (
         5, 1, 16, 2, [5],
         "unsigned int me = b + 1; unsigned int old = atomicAdd(f, 0u); while (true) { x[me] = old; __threadfence(); unsigned int seen = atomicCAS(f, old, me); if (seen == old) break; old = seen; } __threadfence(); atomicAdd(f + 1, 1u); if (b == 0) { while (atomicAdd(f + 1, 0u) < gridDim.x); __threadfence(); unsigned int at = atomicAdd(f, 0u), n = 0; __threadfence(); while (at && n < 99) { n++; at = x[at]; } o[0] = n; }",
-        {
-
-        },
+        {},
     ),
 }  # fmt: skip
 

@@ -30,19 +30,19 @@ def test_the_form_is_printed_a_line_an_operation(
     command.main()
     lines = [" ".join(line.split()) for line in capsys.readouterr().out.splitlines()]
     assert lines[0] == "kernel rows(const float* a, float* out, int n)"
-    assert "loop @4 ; sums up sum over k" in lines
-    assert {"%0 = threadIdx.x", "set new row, %1"} <= set(lines)
-    start = lines.index("loop @4 ; sums up sum over k")
+    assert {"%0 = coordinate threadIdx, 0", "bind row, %1"} <= set(lines)
+    (start,) = [k for k, line in enumerate(lines) if line.startswith("loop k, %")]
+    assert lines[start].endswith("@4 ; sums up sum over k")
     assert lines[start + 1].startswith("piece ")
-    assert any("while %" in line or "= load %" in line for line in lines[start:])
+    assert any("= load %" in line for line in lines[start:])
 
 
 def test_where_threads_may_wait_is_noted_and_a_call_in_which_they_do_is_cut_out() -> None:
     lines = [" ".join(line.split()) for line in compile_source(LOCK).passes("count").splitlines()]
     (loop,) = [line for line in lines if line.startswith("loop")]
     assert all(words in loop for words in ("may wait at place", "may spin"))
-    call = next(k for k, line in enumerate(lines) if line == "call take")
-    product = next(k for k, line in enumerate(lines) if "= * 2, %" in line)
+    call = next(k for k, line in enumerate(lines) if line.startswith("expansion take"))
+    product = next(k for k, line in enumerate(lines) if "= operation 2, %" in line)
     assert call < product  # in a piece of its own, in front of the sum that it stands in
     assert any(line.startswith("piece ") for line in lines[call:product])
 

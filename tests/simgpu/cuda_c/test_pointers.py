@@ -89,6 +89,7 @@ VALUES: list[tuple[str, Any]] = [
     ("unsigned long long a = (unsigned long long)(x + i); o[i] = *(float*)(a + (i < 31) * sizeof(float));", [*range(1, 32), 31]),
     ("union { float* p; unsigned long long n; } u; u.p = x; u.n += 4 * i; o[i] = *u.p;", FIRST),
     ("void* two[2] = {x, o}; o[i] = ((float*)two[0])[i];", FIRST),
+    ("void* p = (void*)-1; o[i] = (p == (void*)-1) + 2 * (p == (void*)0x3039) + 4 * (p == nullptr);", 1),
     ("float* rows[2] = {x, x + 16}; float s = 0; for (int k = 0; k < 8; k++) s += rows[i / 16][k]; o[i] = s;", [28] * 16 + [156] * 16),
 ]  # fmt: skip
 
@@ -133,7 +134,7 @@ FAULTS = [
     ("float* rows[1] = {x + 4000}; o[i] = rows[0][i];", OutOfBoundsError, r"reads 'x'\[4000\]"),
     ("float* rows[1] = {x - 1}; o[i] = rows[0][i];", OutOfBoundsError, r"reads 'x'\[-1\]"),
     ("Node a{1, nullptr}; o[i] = a.next->v;", OutOfBoundsError, "reads through a null pointer"),
-    ("o[i] = *(float*)0x3039;", OutOfBoundsError, "at the address 0x3039, where nothing is"),
+    ("o[i] = *(float*)0x3039;", OutOfBoundsError, "at the address 0x3039, which is in no memory"),
     ("float* rows[1] = {x}; rows[0][i] = 1; o[i] = rows[0][31 - i];", RaceError, "reads 'x'"),
     ("__shared__ float* p; p = x + i; o[i] = *p;", RaceError, "'p'"),
     ("Matrix m{8, 4, x}; m.e[i] = 1; o[i] = x[31 - i];", RaceError, "'x'"),
@@ -240,7 +241,7 @@ def test_an_address_of_what_is_gone_is_found_out(sim: Device) -> None:
     table = agt.h2d(np.array([a.memory.ptr, b.memory.ptr], np.uint64)).sync()
     del b
     gc.collect()
-    with pytest.raises(agt.errors.OutOfBoundsError, match="nothing is that this launch knows of"):
+    with pytest.raises(agt.errors.OutOfBoundsError, match="in no memory that this launch knows of"):
         run("total", table.borrow(), 2, agt.zeros((8,)))
 
 

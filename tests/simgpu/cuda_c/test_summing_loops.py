@@ -104,9 +104,9 @@ def test_they_are_side_by_side(monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[int] = []
     load = ByteRegion.load
 
-    def watched(region: ByteRegion, team: Any, *rest: Any) -> Any:
-        seen.append(team.turns)
-        return load(region, team, *rest)
+    def watched(region: ByteRegion, access: Any) -> Any:
+        seen.append(access.team.turns)
+        return load(region, access)
 
     monkeypatch.setattr(ByteRegion, "load", watched)
     run(LOOPS["product"], 16384, monkeypatch, True)

@@ -26,6 +26,7 @@ from simgpu.cuda_c.lockstep.team import Team
 from simgpu.cuda_c.lockstep.values import choose
 from simgpu.cuda_c.memory.access import fetch, region_of, tell, words_of
 from simgpu.cuda_c.memory.global_region import GlobalRegion
+from simgpu.cuda_c.memory.pointers import Access
 from simgpu.cuda_c.memory.shared_region import SharedRegion
 from simgpu.cuda_c.syntax.ast import Call
 
@@ -126,7 +127,8 @@ def _changing(
         given = [operand(t, m) for operand in of]
         region = region_of(t, m, ptr, site)
         tell(t, m, ptr, kind.size, site)
-        view, index = region.cells(t, m, ptr, kind, site)
+        access = Access(t, m, ptr, kind, site, kind.size)
+        view, index = region.cells(access)
         t.meter.atomic(m, index, isinstance(region, SharedRegion), id(region))
         parts = [np.broadcast_to(np.asarray(m.take(value)), (m.n,)) for value in given]
         messages = t.launch.messages
@@ -145,7 +147,7 @@ def _changing(
             if messages.active:
                 messages.exchange(t, m.index, words_of(t, m, ptr), site.scope, changed, used)
         if isinstance(region, (GlobalRegion, SharedRegion)):
-            region.mark(0, index, kind.size)
+            region.mark(access)
         return None if out is None else m.spread(out)
 
     return run

@@ -57,14 +57,6 @@ def _mulhi(a: Any, b: Any) -> Any:
     return ((a.astype(wide) * b.astype(wide)) >> wide(32)).astype(a.dtype)
 
 
-def _mul24(a: Any, b: Any) -> Any:
-    if a.dtype.kind == "u":
-        mask = np.uint32(0xFFFFFF)
-        return (a & mask) * (b & mask)
-    eight = np.int32(8)
-    return ((a << eight) >> eight) * ((b << eight) >> eight)
-
-
 def _byte_perm(a: Any, b: Any, select: Any) -> Any:
     both = a.astype(np.uint64) | (b.astype(np.uint64) << np.uint64(32))
     out = np.uint32(0)
@@ -84,20 +76,6 @@ def _funnel_left(low: Any, high: Any, shift: Any) -> Any:
 def _funnel_right(low: Any, high: Any, shift: Any) -> Any:
     both = (high.astype(np.uint64) << np.uint64(32)) | low.astype(np.uint64)
     return (both >> (shift & np.uint32(31)).astype(np.uint64)).astype(np.uint32)
-
-
-def _of_halves(high: Any, low: Any) -> Any:
-    """A double of its upper and its lower 32 bits."""
-    whole = (high.astype(np.int64) << np.int64(32)) | low.view(np.uint32).astype(np.int64)
-    return whole.view(np.float64)
-
-
-def _upper(x: Any) -> Any:
-    return (x.view(np.int64) >> np.int64(32)).astype(np.int32)
-
-
-def _lower(x: Any) -> Any:
-    return x.view(np.uint64).astype(np.uint32).view(np.int32)
 
 
 def _dot_of_bytes(c: Context, node: Call, used: bool) -> Expr:
@@ -150,8 +128,6 @@ TABLE: dict[str, Handler] = {
     "__brevll": by_thread([ULLONG], ULLONG, _brev),
     "__mulhi": by_thread([INT, INT], INT, _mulhi),
     "__umulhi": by_thread([UINT, UINT], UINT, _mulhi),
-    "__mul24": by_thread([INT, INT], INT, _mul24),
-    "__umul24": by_thread([UINT, UINT], UINT, _mul24),
     "__byte_perm": by_thread([UINT, UINT, UINT], UINT, _byte_perm),
     "__funnelshift_l": by_thread([UINT, UINT, UINT], UINT, _funnel_left),
     "__funnelshift_r": by_thread([UINT, UINT, UINT], UINT, _funnel_right),
@@ -161,9 +137,6 @@ TABLE: dict[str, Handler] = {
     "__float_as_uint": by_thread([FLOAT], UINT, _bits_of(np.uint32, 0x7FFFFFFF), instructions=0),
     "__longlong_as_double": by_thread([LLONG], DOUBLE, _as(np.float64), instructions=0),
     "__double_as_longlong": by_thread([DOUBLE], LLONG, _as(np.int64), instructions=0),
-    "__hiloint2double": by_thread([INT, INT], DOUBLE, _of_halves, instructions=0),
-    "__double2hiint": by_thread([DOUBLE], INT, _upper, instructions=0),
-    "__double2loint": by_thread([DOUBLE], INT, _lower, instructions=0),
     "__dp4a": _dot_of_bytes,
     "__double2float_rn": by_thread([DOUBLE], FLOAT, _to(FLOAT)),
     **{

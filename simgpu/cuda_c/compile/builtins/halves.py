@@ -12,7 +12,7 @@ from simgpu.cuda_c.compile.builtins.common import Handler, by_thread, by_value
 from simgpu.cuda_c.compile.builtins.mathematics import greater, lesser
 from simgpu.cuda_c.compile.context import Context
 from simgpu.cuda_c.compile.typed import Expr
-from simgpu.cuda_c.lockstep.values import arithmetic, comparison, converter, fused
+from simgpu.cuda_c.lockstep.values import COMPARISONS, arithmetic, converter, fused
 from simgpu.cuda_c.syntax.ast import Call
 
 HALF2 = types.VECTORS["half2"]
@@ -111,7 +111,7 @@ def _build() -> dict[str, Handler]:
     table["__h2div"] = table["__hdiv2"]
     for word, op in (("eq", "=="), ("ne", "!="), ("lt", "<"), ("le", "<="), ("gt", ">"),
                      ("ge", ">=")):  # fmt: skip
-        table[f"__h{word}"] = _numbers(2, types.BOOL, comparison(op), 0)
+        table[f"__h{word}"] = _numbers(2, types.BOOL, COMPARISONS[op], 0)
     functions: tuple[tuple[str, Callable[[Any], Any]], ...] = (
         ("hexp", np.exp), ("hlog", np.log), ("hsqrt", np.sqrt), ("hsin", np.sin), ("hcos", np.cos),
         ("htanh", np.tanh), ("hfloor", np.floor), ("hceil", np.ceil), ("htrunc", np.trunc),

@@ -188,25 +188,6 @@ def _hint(c: Context, node: Call, used: bool) -> Expr:
     return value(c, types.VOID, lambda t, m: None, node.at)
 
 
-def _sincos(kind: types.Scalar, c: Context, node: Call, used: bool) -> Expr:
-    args = arguments(c, node, 3)
-    x = convert(c, args[0], kind, args[0].at).run
-    for pointer in args[1:]:
-        if pointer.type != types.Pointer(kind):
-            c.fail(pointer.at, f"{node.name}() needs a {kind.name}* here")
-        pointer.origin.note("written")
-    sine, cosine = args[1].run, args[2].run
-    c.work(16, flops=2, special=2)
-    site = c.new_site(node.at, write=True)
-
-    def run(t: Team, m: Mask) -> None:
-        value = x(t, m)
-        access.store(t, m, sine(t, m), kind, np.sin(value), site)
-        access.store(t, m, cosine(t, m), kind, np.cos(value), site)
-
-    return value(c, types.VOID, run, node.at, args)
-
-
 def _static_assert(c: Context, node: Call, used: bool) -> Expr:
     need_count(c, node, 1, 2)
     if not integer_constant(c, node.arguments[0], "the condition of static_assert"):
@@ -226,9 +207,6 @@ TABLE: dict[str, Handler] = {
     "__trap": _trap,
     "clock": partial(_clock, types.LONG),
     "clock64": partial(_clock, types.LLONG),
-    "sincosf": partial(_sincos, types.FLOAT),
-    "__sincosf": partial(_sincos, types.FLOAT),
-    "sincos": partial(_sincos, types.DOUBLE),
 }
 for _name in ("__ldg", "__ldcg", "__ldca", "__ldcs", "__ldlu", "__ldcv"):
     TABLE[_name] = _load

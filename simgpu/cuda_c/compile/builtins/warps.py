@@ -101,7 +101,7 @@ def _shuffle(way: str, structs: bool, c: Context, node: Call, used: bool) -> Exp
 
 
 def _unread(offered: Expr) -> tuple[Expr, Variable | None]:
-    """What is offered to a shuffle: a variable that only the lanes need to have set that are asked for it."""
+    """Offer a variable to a shuffle; only the lanes that are asked for it need to have set it."""
     place = offered.place
     if not isinstance(place, RegisterPlace) or place.count or not place.variable.unset:
         return offered, None

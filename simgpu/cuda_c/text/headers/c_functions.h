@@ -28,6 +28,15 @@ __device__ inline float modff(float x, float* whole) {
 __device__ inline double modf(double x, double* whole) {
     *whole = trunc(x);
     return copysign(isinf(x) ? 0.0 : x - *whole, x); }
+__device__ inline void sincosf(float x, float* sine, float* cosine) { *sine = sinf(x); *cosine = cosf(x); }
+__device__ inline void __sincosf(float x, float* sine, float* cosine) { *sine = __sinf(x); *cosine = __cosf(x); }
+__device__ inline void sincos(double x, double* sine, double* cosine) { *sine = sin(x); *cosine = cos(x); }
+__device__ inline int __mul24(int a, int b) { return (a << 8 >> 8) * (b << 8 >> 8); }
+__device__ inline unsigned __umul24(unsigned a, unsigned b) { return (a & 0xffffff) * (b & 0xffffff); }
+__device__ inline int __double2hiint(double x) { return (int)(__double_as_longlong(x) >> 32); }
+__device__ inline int __double2loint(double x) { return (int)__double_as_longlong(x); }
+__device__ inline double __hiloint2double(int high, int low) {
+    return __longlong_as_double((long long)high << 32 | (unsigned)low); }
 __device__ inline float scalbnf(float x, int by) { return ldexpf(x, by); }
 __device__ inline double scalbn(double x, int by) { return ldexp(x, by); }
 // The exponent of a number, 0 for one that has none; subnormal numbers are scaled first.

@@ -1,7 +1,8 @@
-"""Running the blocks of a launch: batch after batch, and those again who had to wait for others."""
+"""A launch under way: its blocks, batch after batch, and those again who had to wait for others."""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, NoReturn
@@ -10,64 +11,113 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simgpu.cuda_c.compile.kernels import Code
+from simgpu.cuda_c.cost.counts import Counts
 from simgpu.cuda_c.cost.tally import Tally
 from simgpu.cuda_c.lockstep.masks import Mask, join
 from simgpu.cuda_c.lockstep.team import Launch, Team
 from simgpu.cuda_c.lockstep.waiting_threads import Group
+from simgpu.cuda_c.memory.global_region import GlobalRegion
 from simgpu.errors import DeadlockError
 
 
-@dataclass(eq=False)
-class Blocks:
-    """The blocks of a launch, of which as many are under way as fit on the device."""
+@dataclass(frozen=True)
+class LaunchResult:
+    """The outcome of a launch, apart from what it wrote."""
 
-    _launch: Launch
+    counts: Counts  # what it did
+    printed: str  # what it printed, in the order of its threads
+
+
+@dataclass(eq=False)
+class Execution:
+    """A launch under way: it runs on until it has ended, or waits for somebody else to write to memory.
+
+    As many of its blocks are under way as fit on the device.
+    """
+
+    launch: Launch
     _code: Code
-    _tally: Tally
+    tally: Tally
+    regions: Mapping[int, GlobalRegion]  # by the `id` of their memories
+    _facts: dict[str, int]
     _values: Mapping[int, Any]  # what the slots of the parameters hold
     _wanted: NDArray[np.int64]  # numbers of the blocks, in the order in which they begin
     _waiting: list[Team] = field(default_factory=list[Team])
     _first: int = 0  # of those that have not begun
     _leapt: bool = False  # whether threads may leap no more
+    _spent: float = 0.0  # seconds of interpreting
 
-    def run(self) -> bool:
-        """Run on: to the end of all of them, or as far as they come without somebody else.
+    def go_on(self, *, last: bool = False, host: bool = False) -> bool:
+        """Run on, since others (`host`: only the host) wrote, or with `last` never will; True if it ended.
 
-        Returns whether all have ended; if not, they look at memory in vain until somebody else writes to it.
-        Raises `DeadlockError`, `BarrierError` or another `KernelFault`.
+        If not, its threads look at memory in vain until somebody else writes to it. Raises `DeadlockError`,
+        `BarrierError` or another `KernelFault`.
         """
+        launch = self.launch
+        for region in launch.talk if host else ():
+            region.answered()
+        launch.since = time.monotonic() - self._spent
         try:
-            ended = self._run()
-            if not ended and not self._spinning():
-                self.stuck()
+            with np.errstate(all="ignore"):
+                if last:
+                    self._hurry()
+                else:
+                    launch.changes += 1
+                    launch.naps = False
+                return self._run()
         except KeyboardInterrupt as interrupt:
-            interrupt.add_note(self._launch.progress())
+            interrupt.add_note(launch.progress())
             raise
-        return ended
+        finally:
+            self._spent = time.monotonic() - launch.since
+            for region in launch.talk:
+                region.held = region.data.copy()
 
-    def hurry(self) -> bool:
-        """Run on where nobody else will ever write: threads that count how long they wait give up."""
+    def finish(self) -> LaunchResult:
+        """Run to the end, with nobody else there; what it wrote until a `KernelFault` stays written."""
+        ended = self.go_on()
+        while not ended:
+            ended = self.go_on(last=True)
+        return self.result()
+
+    def result(self) -> LaunchResult:
+        """The outcome so far."""
+        loaded = stored = 0
+        for region in self.regions.values():
+            if not region.memory.fully_initialised:
+                region.memory.settle()
+            loaded += region.needed(0)
+            stored += region.needed(1)
+        printed = "".join(self.launch.printed)
+        if self.launch.dropped_lines:
+            printed += f"... and {self.launch.dropped_lines} more calls of printf\n"
+        return LaunchResult(self.tally.counts(self._facts, (loaded, stored)), printed)
+
+    def _hurry(self) -> None:
+        """Nobody else will ever write: have threads that count how long they wait give up."""
         for team, group in self._spinning():
             if group.patient and not self._leapt:
-                self._leapt = self._launch.limits.leap is not None
+                self._leapt = self.launch.limits.leap is not None
                 team.resume, team.hurried = group.place, True
                 self._enter(team, team.waiters.take(group, group.bits))
-                return self.run()
+                return
         self.stuck()
 
     def _run(self) -> bool:
-        limits = self._launch.limits
-        hostile = self._launch.hostile is not None
-        most = 1 if hostile else max(1, limits.batch_lanes // self._launch.threads)
+        limits = self.launch.limits
+        hostile = self.launch.hostile is not None
+        most = 1 if hostile else max(1, limits.batch_lanes // self.launch.threads)
         self._go_on()
         while self._first < len(self._wanted):
             first = self._first
             count = min(most, self._free(), len(self._wanted) - first)
             if count < 1:
-                return False
+                break
             self._first += count
             self._begin(self._wanted[first : first + count])
             self._go_on()
+        if self._waiting and not self._spinning():
+            self.stuck()
         return not self._waiting
 
     def _groups(self) -> list[tuple[Team, Group]]:
@@ -78,15 +128,15 @@ class Blocks:
 
     def _free(self) -> int:
         """Blocks that may begin now."""
-        resident = self._launch.limits.resident_blocks
+        resident = self.launch.limits.resident_blocks
         if resident is None or not self._code.watches:
             return len(self._wanted)
         return resident - sum(_alive(team) for team in self._waiting)
 
     def _begin(self, numbers: NDArray[np.int64]) -> None:
-        team = Team(self._launch, numbers, self._code.slots, self._code.exits)
-        self._launch.begun += len(numbers)
-        self._tally.begin_batch(team.layout)
+        team = Team(self.launch, numbers, self._code.slots, self._code.exits)
+        self.launch.begun += len(numbers)
+        self.tally.begin_batch(team.layout)
         for slot, value in self._values.items():
             team.slots[slot] = value
             team.born[slot] = team.full
@@ -96,19 +146,19 @@ class Blocks:
 
     def _enter(self, team: Team, mask: Mask) -> None:
         """Run lanes of a team until they end or wait."""
-        self._tally.enter(team.layout)
-        team.clock = self._launch.clock
+        self.tally.enter(team.layout)
+        team.clock = self.launch.clock
         team.exited = join(self._code.body(team, mask), team.exited)
-        self._launch.clock = team.clock
+        self.launch.clock = team.clock
         if not team.apart or not team.waiters.groups:
-            self._tally.end_batch(team.layout)
+            self.tally.end_batch(team.layout)
             self._waiting = [other for other in self._waiting if other is not team]
         elif team not in self._waiting:
             self._waiting.append(team)
 
     def _go_on(self) -> None:
         """Run whoever need not wait any more, until there is none."""
-        hostile = self._launch.hostile
+        hostile = self.launch.hostile
         more = self._first < len(self._wanted) and self._free() > 0
         if hostile is not None and more and hostile.random.random() < 0.5:
             return  # others begin first
@@ -116,7 +166,7 @@ class Blocks:
             if hostile is not None:
                 hostile.random.shuffle(self._waiting)
             for team in self._waiting:
-                found = team.waiters.ready(self._launch.changes, team.exited)
+                found = team.waiters.ready(self.launch.changes, team.exited)
                 if found is not None:
                     break
             else:
@@ -131,7 +181,7 @@ class Blocks:
         """Let all blocks pass the barrier of the grid, if all have come."""
         if not self._waiting:
             return False
-        launch = self._launch
+        launch = self.launch
         x, y, z = launch.grid
         waiting = [t.waiters.groups for t in self._waiting]
         here = [next(iter(groups.values())) for groups in waiting if len(groups) == 1]
@@ -168,7 +218,7 @@ class Blocks:
         others = f" (and {more} more threads wait)" if more else ""
         why = "whatever could change it, be it a thread or the host, has ended or waits itself"
         if left:
-            resident = self._launch.limits.resident_blocks
+            resident = self.launch.limits.resident_blocks
             others_begin = "other one begins" if left == 1 else f"{left} others begin"
             why = (
                 f"{resident} blocks fit on the device at once, all of them wait, and the {others_begin} "

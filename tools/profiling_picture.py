@@ -8,7 +8,6 @@ The last two are the recordings that come with the package.
 from __future__ import annotations
 
 import argparse
-from dataclasses import replace
 from pathlib import Path
 
 import matplotlib as mpl
@@ -37,7 +36,7 @@ def main() -> None:
     """Write the picture."""
     argparse.ArgumentParser(description="Draw docs/mlp_256.png.").parse_args()
     mpl.use("Agg")
-    replace(three().plot(), width=11).save(PICTURE, dpi=110)
+    three().plot().save(PICTURE, dpi=110)
     print(f"wrote {PICTURE.name}")
 
 

@@ -65,16 +65,6 @@ class Memory:
         self.share: Share | None = None  # once there are shared handles
 
 
-class NullMemory:
-    """The null pointer, as an argument of a kernel."""
-
-    nbytes = 0
-    ptr = 0
-
-
-NULL = NullMemory()
-
-
 class Function(Protocol):
     """A compiled kernel."""
 
@@ -84,7 +74,7 @@ class Function(Protocol):
         ...
 
 
-Argument = Memory | np.generic | bool | int | float
+Argument = Memory | np.generic | bool | int | float | None  # None is the null pointer
 
 
 class Event(Protocol):

@@ -9,13 +9,14 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from functools import wraps
-from typing import ParamSpec, TypeVar, overload
+from typing import Any, ParamSpec, TypeVar, overload
 
 from asyncgpu_tutor import errors
 from simgpu.errors import FaultSite, SimGpuError
 
 P = ParamSpec("P")
 R = TypeVar("R")
+C = TypeVar("C", bound=type)
 E = TypeVar("E", bound=BaseException)
 
 # What a message of simgpu advises, and what one does here.
@@ -71,3 +72,19 @@ def translated(function: Callable[P, R]) -> Callable[P, R]:
             del failure  # or this frame and the error would hold each other
 
     return call
+
+
+def translating(*names: str) -> Callable[[C], C]:
+    """A decorator for an adapter's class: these methods and properties are translated, inherited or not."""
+
+    def decorate(adapter: C) -> C:
+        for name in names:
+            member: Any = getattr(adapter, name)
+            if isinstance(member, property):
+                getter: Any = member.fget
+                setattr(adapter, name, property(translated(getter)))
+            else:
+                setattr(adapter, name, translated(member))
+        return adapter
+
+    return decorate

@@ -15,7 +15,7 @@ import numpy as np
 
 from asyncgpu_tutor.arrays.handles import DeviceArray, Partition, borrowed_in, handle
 from asyncgpu_tutor.devices.cuda_source import Signature, is_sized, read_signature
-from asyncgpu_tutor.devices.protocol import NULL, USUAL_LIMITS, Device, Function
+from asyncgpu_tutor.devices.protocol import USUAL_LIMITS, Device, Function
 from asyncgpu_tutor.errors import UsageError
 from asyncgpu_tutor.kernels import accepted_arguments
 from asyncgpu_tutor.kernels.constants import Constants
@@ -243,7 +243,7 @@ class Kernel:
         accept = accepted_arguments.scalar_acceptor, accepted_arguments.array_acceptor
         self._acceptors = [accept[p.pointer](name, p) for p in parameters]
         for place in nulls:
-            self._acceptors[place] = lambda _: NULL
+            self._acceptors[place] = lambda _: None
         shapes = self._facts.shapes
         if nulls:
             here = {parameters[place].name for place in self._places}

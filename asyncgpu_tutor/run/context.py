@@ -156,14 +156,17 @@ class ExecutionContext:
         memory = self._allocate(math.prod(shape) * kind.itemsize, name)
         return handle(memory, shape, kind)
 
-    def _allocate(self, nbytes: int, name: str) -> protocol.Memory:
-        """Allocate, and once more after a reclaim if memory is short."""
+    def _allocate(
+        self, nbytes: int, name: str, elsewhere: protocol.Device | None = None
+    ) -> protocol.Memory:
+        """Allocate, here or on another device, and once more after a reclaim if memory is short."""
+        work = self._work if elsewhere is None else elsewhere
         try:
-            memory = self._work.malloc(nbytes, name, self.stream)
+            memory = work.malloc(nbytes, name, self.stream)
         except errors.OutOfMemoryError:
             self._run.reclaim()
-            memory = self._work.malloc(nbytes, name, self.stream)
-        memory.stream = self._user
+            memory = work.malloc(nbytes, name, self.stream)
+        memory.stream = self._user if elsewhere is None else None
         self._keep.append(memory)
         return memory
 
@@ -273,13 +276,9 @@ class ExecutionContext:
                 f"array {array.name!r} goes from {origin.name} to {device.name}, and the operation runs on "
                 f"{self.device.name}: run it on one of the two, as in op.on({origin.name!r})"
             )
-        try:
-            target = device.malloc(source.nbytes, array.name, self.stream)
-        except errors.OutOfMemoryError:
-            self._run.reclaim()
-            target = device.malloc(source.nbytes, array.name, self.stream)
-        target.stream = self._user if self.device is device else None
-        self._keep += (array, source, target)
+        away = None if self.device is device else device
+        target = self._allocate(source.nbytes, array.name, away)
+        self._keep += (array, source)
         if array.nbytes:
             self.device.copy_to_peer_async(target, source, array.nbytes, self.stream)
         return handle(target, array.shape, array.dtype)

@@ -41,7 +41,7 @@ from asyncgpu_tutor.devices.cuda.cupti_records import (
     taken,
 )
 from asyncgpu_tutor.traces.spans import Draft, SpanKind, SpanLog
-from asyncgpu_tutor.traces.spans.cuda_calls import TOLD
+from asyncgpu_tutor.traces.spans.cuda_calls import ENQUEUE, TOLD
 from asyncgpu_tutor.traces.spans.intervals import union, within
 
 CLOCK = "CUPTI"
@@ -52,27 +52,6 @@ FLUSHES = (0, 0, 0, 0, 1)
 PAUSE = 2e-4  # s, for CUPTI's own thread to complete its records
 DRIVER = 13000  # what driverGetVersion returns from 580 on
 BUFFER = 4 * 2**20  # bytes: some twenty thousand records
-
-# Calls that enqueue: CUPTI keeps records of these, and of no others, such as the queries of a waiting task.
-CALLS = frozenset(
-    {
-        "cudaMemcpyAsync_v3020",
-        "cudaMemcpy3DAsync_v3020",
-        "cudaMemcpyPeerAsync_v4000",
-        "cuMemcpyPeerAsync",
-        "cudaMemsetAsync_v3020",
-        "cudaLaunchKernel_v7000",
-        "cudaGraphLaunch_v10000",
-        "cuLaunchKernel",
-        "cuLaunchKernelEx",
-        "cuGraphLaunch",
-        "cuMemcpyAsync",
-        "cuMemcpyHtoDAsync_v2",
-        "cuMemcpyDtoHAsync_v2",
-        "cuMemcpyDtoDAsync_v2",
-        "cuMemsetD8Async",
-    }
-)
 
 
 class CuptiRefusedError(Exception):
@@ -160,7 +139,8 @@ class _Session:
                 name = call.name.rpartition("__")[2]
                 if everything and name.startswith(TOLD):
                     self._names[int(api), int(call)] = name
-                elif call.name not in CALLS and call.name not in {"INVALID", "SIZE", "FORCE_INT"}:
+                # CUPTI keeps records of calls that enqueue, and not of a waiting task's queries, say.
+                elif not name.startswith((*ENQUEUE, "INVALID", "SIZE", "FORCE_INT")):
                     with suppress(Exception):  # one that this driver does not know makes no records
                         switch(call, 0)
 

@@ -26,7 +26,7 @@ from asyncgpu_tutor.devices.cuda.journal import Journal, open_recorder
 from asyncgpu_tutor.devices.cuda.packing import Packer
 from asyncgpu_tutor.devices.cuda.prepared_and_graphs import CupyReplay
 from asyncgpu_tutor.devices.cuda.stream import CupyEvent, CupyStream
-from asyncgpu_tutor.devices.cuda.transfers import D2D, D2H, H2D, TRANSFERS, address
+from asyncgpu_tutor.devices.cuda.transfers import address, transfer
 from asyncgpu_tutor.devices.cuda_source import Signature, is_cooperative, read_signature
 from asyncgpu_tutor.devices.event_loop import turn_given, turn_is_due
 from asyncgpu_tutor.devices.protocol import (
@@ -336,34 +336,21 @@ class CupyDevice:
 
     def memset_async(self, memory: Memory, value: int, nbytes: int, stream: Stream) -> None:
         """Set the first `nbytes` bytes to `value`."""
-        if self.journal is not None:
-            return self._recorded("memset_async", stream, memory, value, nbytes)
-        if type(stream) is not CupyStream or stream.device is not self:
-            raise self._not_mine(stream)
-        try:
-            runtime.memsetAsync(memory.ptr, value, nbytes, stream.ptr)
-        except CUDA_ERRORS as error:
-            raise translated(error, "memset") from error
+        self._transfer("memset_async", stream, memory, value, nbytes)
 
     def copy_from_host_async(self, memory: Memory, host: HostBuffer, stream: Stream) -> None:
         """Copy a C-contiguous host array to the start of `memory`."""
-        if self.journal is not None:
-            return self._recorded("copy_from_host_async", stream, memory, host)
-        self._copy("h2d", memory.ptr, address(host), host.nbytes, H2D, stream)
+        self._transfer("copy_from_host_async", stream, memory, host)
 
     def copy_to_host_async(self, host: HostBuffer, memory: Memory, stream: Stream) -> None:
         """Copy the start of `memory` to a C-contiguous host array."""
-        if self.journal is not None:
-            return self._recorded("copy_to_host_async", stream, host, memory)
-        self._copy("d2h", address(host), memory.ptr, host.nbytes, D2H, stream)
+        self._transfer("copy_to_host_async", stream, host, memory)
 
     def copy_from_device_async(
         self, target: Memory, source: Memory, nbytes: int, stream: Stream
     ) -> None:
         """Copy within the device."""
-        if self.journal is not None:
-            return self._recorded("copy_from_device_async", stream, target, source, nbytes)
-        self._copy("d2d", target.ptr, source.ptr, nbytes, D2D, stream)
+        self._transfer("copy_from_device_async", stream, target, source, nbytes)
 
     def copy_to_peer_async(
         self, target: Memory, source: Memory, nbytes: int, stream: Stream
@@ -372,13 +359,7 @@ class CupyDevice:
         for memory in (source, target):
             if memory.device is not self:
                 self._reach(memory)
-        if self.journal is not None:
-            return self._recorded("copy_to_peer_async", stream, target, source, nbytes)
-        call, given = TRANSFERS["copy_to_peer_async"](target, source, nbytes)
-        try:
-            call(*given, self.own(stream).ptr)
-        except CUDA_ERRORS as error:
-            raise translated(error, "peer copy") from error
+        self._transfer("copy_to_peer_async", stream, target, source, nbytes)
 
     def _reach(self, memory: Memory) -> None:
         """Have copies to and from a device take the direct way, where the hardware has one.
@@ -399,15 +380,16 @@ class CupyDevice:
                 with one.active(), suppress(runtime.CUDARuntimeError):  # it was enabled by others
                     runtime.deviceEnablePeerAccess(other.ordinal)
 
-    def _copy(
-        self, name: str, to: int, origin: int, nbytes: int, kind: int, stream: Stream
-    ) -> None:
-        if type(stream) is not CupyStream or stream.device is not self:
-            raise self._not_mine(stream)
+    def _transfer(self, verb: str, stream: Stream, *args: Any) -> None:
+        """Set bytes, or copy them."""
+        if self.journal is not None:
+            return self._recorded(verb, stream, *args)
+        own = self.own(stream)
+        call, given = transfer(verb, args)
         try:
-            runtime.memcpyAsync(to, origin, nbytes, kind, stream.ptr)
+            call(*given, own.ptr)
         except CUDA_ERRORS as error:
-            raise translated(error, name) from error
+            raise translated(error, verb.removesuffix("_async")) from error
 
     # ------------------------------------------------------------------ kernels
     def signature(self, source: str, name: str) -> Signature:
@@ -514,7 +496,7 @@ class CupyDevice:
         if verb == "launch":
             call, given = args[0].packer.launch, args[1:]
         else:
-            call, given = TRANSFERS[verb](*args)
+            call, given = transfer(verb, args)
         journal = self.journal
         try:
             if journal is None:  # another thread has just ended the recording

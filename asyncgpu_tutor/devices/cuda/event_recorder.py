@@ -29,7 +29,6 @@ class EventRecorder:
         # Spans are only written down when the recording settles: what is recorded should be slowed down
         # as little as possible.
         self._pairs: list[tuple[Draft, Any, Any, float]] = []
-        self._host: list[tuple[Draft, float, float]] = []
         self._free: list[Any] = [cupy.cuda.Event() for _ in range(EVENTS)]
         self._base: Any = cupy.cuda.Event()
         runtime.deviceSynchronize()
@@ -61,14 +60,11 @@ class EventRecorder:
 
     def add_host(self, draft: Draft, start: float, end: float) -> None:
         """A span of the host, in us of its clock."""
-        self._host.append((draft, start, end))
+        self.log.finish(draft, start, end)
 
     def settle(self) -> None:
         """Wait for the device and write down all spans."""
         runtime.deviceSynchronize()
-        host, self._host = self._host, []
-        for draft, start, end in host:
-            self.log.finish(draft, start, end)
         pairs, self._pairs = self._pairs, []
         for draft, before, after, called in pairs:
             end = self._us(after)

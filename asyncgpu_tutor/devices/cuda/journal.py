@@ -87,11 +87,12 @@ class Journal:
         name: str,
         start: float,
         behind: CupyEvent | CupyStream | None = None,
+        detail: Detail = None,
     ) -> None:
         """Note a call or a wait of the host since `start`, in s of `perf_counter`."""
         told = current_operation()
         ids, end = [next(self._numbers)], perf_counter()
-        self._entries.append((ids, self._hosted, kind, name, told, start, end, behind))
+        self._entries.append((ids, self._hosted, kind, name, told, start, end, behind, detail))
 
     def record(self, event: CupyEvent, stream: CupyStream) -> None:
         """Record an event: it lies behind all that the stream holds."""
@@ -112,9 +113,7 @@ class Journal:
     def _event_call(self, name: str, start: float, detail: Mapping[str, object]) -> None:
         # Those of a submission are no calls that the program has made.
         if current_tag() is None:
-            ids, end = [next(self._numbers)], perf_counter()
-            told = None, ""
-            self._entries.append((ids, self._hosted, "call", name, told, start, end, None, detail))
+            self.host("call", name, start, detail=detail)
 
     def own(self) -> AbstractContextManager[object]:
         """Around calls of ours that have no span."""
@@ -159,7 +158,7 @@ class Journal:
         start: float,
         end: float,
         behind: CupyEvent | CupyStream | None,
-        detail: Detail = None,
+        detail: Detail,
     ) -> None:
         log = self.recorder.log
         op, label = told

@@ -56,7 +56,8 @@ class Packer:
         if len(values) != self._count:
             raise UsageError(self.signature.miscounted(args))
         for place in self._pointers:
-            values[place] = values[place].ptr
+            memory = values[place]
+            values[place] = 0 if memory is None else memory.ptr
         for place in self._bytes:
             values[place] = _bytes_of(values[place])
         try:
@@ -104,4 +105,6 @@ def _letter(parameter: Parameter) -> str:
 
 def _bytes_of(arg: Any) -> bytes:
     """Return the bytes of a NumPy number or record, or those of an address."""
+    if arg is None:
+        return bytes(8)
     return arg.ptr.to_bytes(8, "little") if hasattr(arg, "ptr") else arg.tobytes()

@@ -16,7 +16,7 @@ from asyncgpu_tutor.devices.cuda.guard import CUDA_ERRORS, guarded, translated
 from asyncgpu_tutor.devices.cuda.journal import Journal
 from asyncgpu_tutor.devices.cuda.packing import Room
 from asyncgpu_tutor.devices.cuda.stream import CupyEvent, CupyStream
-from asyncgpu_tutor.devices.cuda.transfers import TRANSFERS, Bound
+from asyncgpu_tutor.devices.cuda.transfers import Bound, transfer
 from asyncgpu_tutor.devices.protocol import Call, Stream
 
 if TYPE_CHECKING:
@@ -119,7 +119,7 @@ class CupyReplay:
                 for side, part in zip(sides, parts, strict=True)
             ]
             return Decision(what, number.ptr, bodies), (stream,)
-        function, args = TRANSFERS[call.verb](*call.args)
+        function, args = transfer(call.verb, call.args)
         return function, (*args, stream)
 
     def instantiate(self, name: str) -> CupyGraph:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from cupy.cuda import PinnedMemoryPointer, runtime
 
-from asyncgpu_tutor.devices.protocol import HostBuffer, Memory
+from asyncgpu_tutor.devices.protocol import HostBuffer
 
 H2D, D2H, D2D = 1, 2, 3  # cudaMemcpyKind
 Bound = tuple[Callable[..., object], tuple[Any, ...]]
@@ -22,39 +22,19 @@ def address(host: HostBuffer) -> int:
     return int(host.__array_interface__["data"][0])  # `ctypes.data` takes thrice as long
 
 
-def _memset(memory: Memory, value: int, nbytes: int) -> Bound:
-    """Set bytes."""
-    return runtime.memsetAsync, (memory.ptr, value, nbytes)
-
-
-def _upload(memory: Memory, host: HostBuffer) -> Bound:
-    """From the host."""
-    return runtime.memcpyAsync, (memory.ptr, address(host), host.nbytes, H2D)
-
-
-def _download(host: HostBuffer, memory: Memory) -> Bound:
-    """To the host."""
-    return runtime.memcpyAsync, (address(host), memory.ptr, host.nbytes, D2H)
-
-
-def _device_copy(target: Memory, source: Memory, nbytes: int) -> Bound:
-    """Within the device."""
-    return runtime.memcpyAsync, (target.ptr, source.ptr, nbytes, D2D)
-
-
-def _peer_copy(target: Memory, source: Memory, nbytes: int) -> Bound:
-    """To another device, or from there."""
-    to: Any = target.device
-    origin: Any = source.device
-    ends = (target.ptr, to.ordinal, source.ptr, origin.ordinal, nbytes)
-    return runtime.memcpyPeerAsync, ends
-
-
-# By the names of the methods of `Device`. Each takes what the method takes but the stream.
-TRANSFERS: dict[str, Callable[..., Bound]] = {
-    "memset_async": _memset,
-    "copy_from_host_async": _upload,
-    "copy_to_host_async": _download,
-    "copy_from_device_async": _device_copy,
-    "copy_to_peer_async": _peer_copy,
-}
+def transfer(verb: str, args: Sequence[Any]) -> Bound:
+    """CUDA's function for a method of `Device` that takes `args`, and what it takes before the stream."""
+    if verb == "memset_async":
+        memory, value, nbytes = args
+        return runtime.memsetAsync, (memory.ptr, value, nbytes)
+    if verb == "copy_from_host_async":
+        memory, host = args
+        return runtime.memcpyAsync, (memory.ptr, address(host), host.nbytes, H2D)
+    if verb == "copy_to_host_async":
+        host, memory = args
+        return runtime.memcpyAsync, (address(host), memory.ptr, host.nbytes, D2H)
+    target, source, nbytes = args
+    if verb == "copy_from_device_async":
+        return runtime.memcpyAsync, (target.ptr, source.ptr, nbytes, D2D)
+    ends = target.ptr, target.device.ordinal, source.ptr, source.device.ordinal
+    return runtime.memcpyPeerAsync, (*ends, nbytes)

@@ -11,7 +11,6 @@ from asyncgpu_tutor.devices.simulated.sim_device import (
     Machine,
     SimDevice,
     SimEvent,
-    SimMemory,
     SimStream,
 )
 from simgpu import gpus
@@ -31,7 +30,6 @@ __all__ = [
     "SimCommunicator",
     "SimDevice",
     "SimEvent",
-    "SimMemory",
     "SimStream",
     "Wiring",
     "derived",

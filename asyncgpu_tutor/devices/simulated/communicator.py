@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import fields
 from typing import cast
 
 import simgpu
 from asyncgpu_tutor.devices.protocol import Collective, Stream
 from asyncgpu_tutor.devices.simgpu_errors import translated
 from asyncgpu_tutor.devices.simulated.sim_device import SimDevice, SimStream
+
+# Simgpu's call of a rank has the same words for the same things.
+_FIELDS = [field.name for field in fields(simgpu.Collective)]
 
 
 class SimCommunicator:
@@ -22,18 +26,7 @@ class SimCommunicator:
     def enqueue(self, parts: Sequence[tuple[Collective, Stream]], ranks: int) -> None:
         """Enqueue each part; a rank that comes first holds its SMs until the others are there."""
         for part, stream in parts:
-            call = simgpu.Collective(
-                part.what,
-                part.count,
-                part.dtype,
-                cast("simgpu.Memory | None", part.source),
-                cast("simgpu.Memory | None", part.target),
-                part.reduce,
-                part.root,
-                part.to,
-                part.origin,
-                part.where,
-            )
+            call = simgpu.Collective(**{name: getattr(part, name) for name in _FIELDS})
             self._inner.enqueue(part.rank, call, cast(SimStream, stream))
 
     @translated

@@ -9,7 +9,6 @@ import asyncio
 import weakref
 from collections.abc import Callable, Iterator, Sequence, Sized
 from contextlib import AbstractContextManager
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
@@ -20,7 +19,7 @@ import simgpu.machine
 from asyncgpu_tutor.devices import protocol
 from asyncgpu_tutor.devices.cuda_source import Signature, read_signature
 from asyncgpu_tutor.devices.event_loop import ready_in
-from asyncgpu_tutor.devices.simgpu_errors import translated, translation
+from asyncgpu_tutor.devices.simgpu_errors import translated, translating, translation
 from asyncgpu_tutor.errors import DeviceMismatchError
 from asyncgpu_tutor.traces.spans import SpanLog
 from asyncgpu_tutor.traces.spans.tag import CURRENT, forbid_nested_wait
@@ -152,51 +151,38 @@ class SimMemory(protocol.Memory, simgpu.Memory):
         simgpu.Memory.__init__(self, cells, ptr)
 
 
+@translating("synchronize", "done")
 class SimEvent(simgpu.Event):
     """A point in the work of a simulated stream."""
 
-    synchronize = translated(simgpu.Event.synchronize)
 
-    @property
-    @translated
-    def done(self) -> bool:
-        """True once the device has passed it. The query costs host time, so polling ends."""
-        return super().done
-
-
+@translating("record", "wait_event", "synchronize", "done")
 class SimStream(simgpu.Stream):
     """A queue of simulated work."""
 
     device: SimDevice  # pyright: ignore[reportIncompatibleVariableOverride] - who makes it is one
     event_type = SimEvent
-    record = translated(simgpu.Stream.record)
-    wait_event = translated(simgpu.Stream.wait_event)
-    synchronize = translated(simgpu.Stream.synchronize)
-
-    @property
-    @translated
-    def done(self) -> bool:
-        """True if it holds no unfinished work."""
-        return super().done
 
 
+@translating("launch")
 class SimGraph(simgpu.Graph):
     """Calls that cost the host one."""
 
-    launch = translated(simgpu.Graph.launch)
 
-
+@translating("enqueue", "instantiate")
 class SimReplay(simgpu.Replay):
     """Calls with all that they need but their streams."""
 
-    enqueue = translated(simgpu.Replay.enqueue)
-
-    @translated
     def instantiate(self, name: str) -> SimGraph:
         """All of them as one."""
         return SimGraph(self, name)
 
 
+@translating(
+    "__init__", "malloc", "pinned", "map_host", "memset_async", "copy_from_host_async", "copy_to_host_async",
+    "copy_from_device_async", "copy_to_peer_async", "signature", "get_function", "variable", "launch",
+    "prepare", "synchronize", "work", "settle_log",
+)  # fmt: skip
 class SimDevice(simgpu.Device):
     """A GPU that exists in the imagination, down to the microsecond.
 
@@ -220,7 +206,6 @@ class SimDevice(simgpu.Device):
     patience_us = 0.0  # to wait moves the clock to the end at once; to look would take time
     limits = protocol.USUAL_LIMITS
 
-    @translated
     def __init__(
         self,
         ordinal: int = 0,
@@ -242,15 +227,7 @@ class SimDevice(simgpu.Device):
             caller=_Submissions(),
         )
 
-    pinned = translated(simgpu.Device.pinned)
-    memset_async = translated(simgpu.Device.memset_async)
-    copy_from_host_async = translated(simgpu.Device.copy_from_host_async)
-    copy_to_host_async = translated(simgpu.Device.copy_to_host_async)
-    copy_from_device_async = translated(simgpu.Device.copy_from_device_async)
-    get_function = translated(simgpu.Device.get_function)
-    synchronize = translated(simgpu.Device.synchronize)
-    work = translated(simgpu.Device.work)
-    settle_log = translated(simgpu.Device.settle)
+    settle_log = simgpu.Device.settle
 
     # ------------------------------------------------------------------ streams
     def create_stream(self, urgent: bool = False) -> SimStream:
@@ -266,17 +243,14 @@ class SimDevice(simgpu.Device):
         """Bytes of the interpreter, as this device gives them out."""
         return SimMemory(self, cells, ptr)
 
-    @translated
     def malloc(self, nbytes: int, name: str, stream: object) -> SimMemory:
         """Allocate."""
         return cast(SimMemory, super().malloc(nbytes, name, stream))
 
-    @translated
     def map_host(self, host: protocol.HostBuffer, name: str) -> SimMemory:
         """The memory of a whole pinned array, as a kernel sees it."""
         return cast(SimMemory, super().map_host(host, name))
 
-    @translated
     def variable(self, function: object, name: str, nbytes: int) -> SimMemory:
         """The memory of a `__constant__` or `__device__` variable of a kernel's file."""
         return cast(SimMemory, super().variable(function, name, nbytes))
@@ -294,7 +268,6 @@ class SimDevice(simgpu.Device):
             "op.to_host() to get a NumPy array."
         )
 
-    @translated
     def copy_to_peer_async(
         self, target: protocol.Memory, source: protocol.Memory, nbytes: int, stream: object
     ) -> None:
@@ -317,28 +290,13 @@ class SimDevice(simgpu.Device):
     def restore(self, before: int) -> None:
         """See `activate`."""
 
-    @translated
     def signature(self, source: str, name: str) -> Signature:
         """Return a kernel's parameters, from its head alone."""
         return read_signature(source, name)
 
-    @translated
-    def launch(
-        self,
-        function: object,
-        grid: protocol.Dim3,
-        block: protocol.Dim3,
-        args: Sequence[object],
-        shared_mem: int,
-        stream: object,
-    ) -> None:
-        """Enqueue one launch."""
-        super().launch(function, grid, block, _without_null(args), shared_mem, stream)
-
-    @translated
     def prepare(self, calls: Sequence[simgpu.Call]) -> SimReplay:
         """Make these calls ready."""
-        return SimReplay(self, [_call_without_null(call) for call in calls])
+        return SimReplay(self, calls)
 
     # ------------------------------------------------------------------ awaiting
     def watch(self, event: object, wake: Wake) -> None:
@@ -374,15 +332,3 @@ class SimDevice(simgpu.Device):
     def stop_log(self) -> None:
         """Write no more spans."""
         self.log = self.recorder = None
-
-
-def _without_null(args: Sequence[object]) -> list[object]:
-    """The arguments of a launch, with None for the null pointer."""
-    return [None if arg is protocol.NULL else arg for arg in args]
-
-
-def _call_without_null(call: simgpu.Call) -> simgpu.Call:
-    if not isinstance(call, protocol.Call) or call.verb != "launch":
-        return call
-    function, grid, block, args, shared = call.args
-    return replace(call, args=(function, grid, block, _without_null(args), shared))

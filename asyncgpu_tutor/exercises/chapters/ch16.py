@@ -200,9 +200,7 @@ def _candidates(there: Any, _gpus: int, *scores: float) -> Any:
     arrays = [agt.full(500, i + 0.5).named(f"candidate {i}") for i in range(len(scores))]
     scored = [agt.full(1, score).to_host() for score in scores]
     recipes = [agt.zip(*both) for both in zip(arrays, scored, strict=True)]
-    agt.zip(
-        *recipes
-    )  # they are parts of something: nobody is told of those that an error leaves unrun
+    agt.zip(*recipes)  # parts of something: nobody is warned of those that an error leaves unrun
     return there[0], recipes
 
 

@@ -10,7 +10,8 @@ WAITS = ("cudaStreamSynchronize", "cudaEventSynchronize", "cudaDeviceSynchronize
 # These ask whether something is done, and return at once, although CUPTI lists them with the waits.
 QUERIES = ("cudaEventQuery", "cudaStreamQuery", "cuEventQuery", "cuStreamQuery")
 
-_ENQUEUE = ("cudaLaunch", "cudaMemcpy", "cudaMemset", "cudaGraphLaunch", "cuLaunch", "cuMemcpy", "cuMemset",
+# How the names of calls begin that enqueue work.
+ENQUEUE = ("cudaLaunch", "cudaMemcpy", "cudaMemset", "cudaGraphLaunch", "cuLaunch", "cuMemcpy", "cuMemset",
             "cuGraphLaunch")  # fmt: skip
 
 _OTHERS: Mapping[str, str] = {
@@ -22,7 +23,7 @@ _OTHERS: Mapping[str, str] = {
 
 # How the names begin of all calls that a trace tells of. The rest, such as the one that asks for the current
 # device, is left out unless it enqueued something.
-TOLD = (*_ENQUEUE, *WAITS, *_OTHERS)
+TOLD = (*ENQUEUE, *WAITS, *_OTHERS)
 
 
 def other_call(name: str) -> str:

@@ -34,7 +34,7 @@ device
 # %% [markdown] id=next-door
 # ## A GPU next door
 #
-# (All GPUs on this page are simulated, even if you have a real one. That way everybody has two.)
+# (All GPUs on this page are simulated, even if you have a real one. That way everybody has enough of them.)
 #
 # First, something to send. Here's the network of chapter 07, written out once more:
 
@@ -156,7 +156,7 @@ assert np.allclose(scores, np.maximum(digits.batches[0] @ digits.w0 @ digits.w1,
 # | call a worker that was started for you (Dask calls it an *actor*) | 1 ms |
 # | submit a *task*, for which a scheduler has to find a worker | 10 ms |
 #
-# [Dask](https://distributed.dask.org) carries our recipes to other machines. We measured the last two rows with it, in two processes of one machine (November 2026), and a real cable adds its own time. Data costs extra: 64 MB took 0.15 s, or 2.3 ms for each megabyte. What does your machine say?
+# [Dask](https://distributed.dask.org) carries our recipes to other machines. We measured the last two rows with it, in two processes of one machine (November 2026), and a real cable adds its own time. Data costs extra: 64 MB took 0.15 s, or 2.3 ms for each megabyte. What does your machine say? (The next cell only starts two processes and holds a stopwatch.)
 
 # %% id=two-processes tags=helpers
 @contextlib.asynccontextmanager
@@ -211,7 +211,7 @@ async with two_processes() as (gpus, local):
         print(f"`await gpu(op)` takes {call:.1f} ms, and a task {task / call:.1f} times as long.")
 
 # %% [markdown] id=prices-read
-# A task costs several calls, so `gpu(op)` is a call, and on our machine even that costs as much as sixty launches. If you want it to be a tenth of the bill, what you send at once has to keep the GPU busy for ten milliseconds. So don't send steps. Send the whole thing.
+# A task costs several calls, so `gpu(op)` is a call, and on our machine even that costs as much as sixty launches. If you want it to be less than a tenth of the bill, what you send at once has to keep the GPU busy for ten milliseconds. So don't send steps. Send the whole thing.
 
 # %% [markdown] id=exercise-recipe
 # ### Exercise: one call instead of many
@@ -266,7 +266,7 @@ assert sum(array.nbytes for array in (batches[0], w0, w1)) == 33_024
 # %% [markdown] id=travels
 # ## What travels along
 #
-# Eight times faster. But there's a warning: recipe 'zip' "takes 33,024 bytes along", and it does so "each time you send it".
+# Eight times as fast. But there's a warning: recipe 'zip' "takes 33,024 bytes along", and it does so "each time you send it".
 #
 # A recipe takes along whatever it refers to, and that includes arrays. This time it was a few kilobytes. Now let's take 4 MB of weights, and four small batches. `weights` is on the host, so it's a part of each recipe:
 
@@ -473,10 +473,10 @@ for n in (4, 8, 16, 32):
     print("{:2} batches: {:5.0f} µs at home, {:4.0f} next door".format(n, *took[n]))
 
 # %% id=reveal-worth
-worth.reveal(f"{took[32][0] / took[32][1]:.2f}", "The trip takes as long with 32 batches as with four.")
+worth.reveal(f"{took[32][0] / took[32][1]:.2f}", "All calls are on their way together, so the trip adds as much with 32 batches as with four.")
 
 # %% [markdown] id=worth-read
-# So it's worth the trip if you send enough. With four batches, two GPUs lose against the one that you have. With eight they begin to win. With thirty-two, each GPU works for more than eight milliseconds, the trip adds a little more than one, and two GPUs are 1.8 times as fast as one.
+# So it's worth the trip if you send enough. With four batches, two GPUs lose against the one that you have. With eight they begin to win. With thirty-two, each GPU works for more than eight milliseconds (not for sixteen times 700 µs, because batches overlap), the trip adds a little more than one, and two GPUs are 1.8 times as fast as one.
 
 # %% id=check-two tags=asserts
 assert 0.95 < times_two < 1.05
@@ -659,7 +659,7 @@ evening.plot(
 # %% [markdown] id=payoff-read
 # A process died in the middle of it, and all 256 pictures were read. It's a rescue and not a race, since one GPU at home is done with these eight batches before a single call comes back. (The picture has all three processes, in simulated time, which doesn't see how long we waited for the bad news.)
 #
-# So that's what you send: a lot of work at a time, described so that anybody can do it. The same lines would run on the machine under your colleague's desk. All they need is another address.
+# So that's what you send: enough work to pay for the trip (tonight's didn't), described so that anybody can do it. The same lines would run on the machine under your colleague's desk. All they need is another address.
 
 # %% id=check-payoff tags=asserts
 assert np.allclose(found, np.maximum(digits.batches @ digits.w0 @ digits.w1, 0).ravel(), atol=1e-3)
@@ -691,7 +691,7 @@ progress("16")
 #
 # *For a day when you have a GPU to buy.*
 #
-# This page works because our batches don't need each other. In training they do: after each step, the GPUs add up their gradients. Here two GPUs add up 64 MB, in one box with NVLink, and over a network that moves 3.9 GB in a second. (The shorter bar counts, because the GPU that comes first waits in its all-reduce.)
+# This page works because our batches don't need each other. In training they do: in each step, the GPUs add up their gradients before they change the weights. Here two GPUs add up 64 MB, in one box with NVLink, and over a network that moves 3.9 GB in a second. (The shorter bar counts, because the GPU that comes first waits in its all-reduce.)
 
 # %% id=run-network
 async def add_up(machines):

@@ -87,7 +87,7 @@ share.reveal(
     f"It works for {m.device_active:.0f} of {m.makespan:.0f} µs.")
 
 # %% [markdown] id=share-read
-# The lower lane is the GPU. In each step it gets the ten pieces of work that you see listed: four for `new`, a subtraction, an `abs`, two for `max`, a copy for `float`, and the assignment to `u`. Most take a microsecond or two, and then the GPU has nothing to do until the next one arrives. So infinitely fast kernels would make these steps a tenth shorter at most, and in truth by less, since the host hardly ever waits for them.
+# The lower lane is the GPU. In each step it gets the ten pieces of work that you see listed: four for `new`, a subtraction, an `abs`, two for `max`, a copy for `float`, and the assignment to `u`. Most take a microsecond or two, and then the GPU has nothing to do until the next one arrives. So infinitely fast kernels would make these steps at most a tenth shorter, and in fact less than that, since the host hardly ever waits for them.
 #
 # That's why we look before we touch anything, in a loop:
 #
@@ -147,7 +147,7 @@ a.plot(
 # 4. **What is the end waiting for?** Which chain of work has to get shorter?
 # 5. **What does the host do?** Does it make calls, wait, or do work of its own?
 #
-# For the second, `agt.analyse` gives each pause a cause. Here there are two: `host late`, because the host hadn't asked for the next piece of work yet, and `start-up`, the moment that any work takes to start.
+# For the second, `agt.analyse` names a cause for each pause. Here there are two: `host late`, because the host hadn't asked for the next piece of work yet, and `start-up`, the moment that any work takes to start.
 
 # %% id=analyse-a
 m = a.metrics()
@@ -315,14 +315,14 @@ show("D", "Four streams, four tasks, and they still take turns. The same as A, i
 bet("D", ...)
 
 # %% id=exhibit-g
-show("G", "Everything is on one stream, and waits for the piece before. How many streams does it need?",
+show("G", "Everything is on one stream, so each piece waits for the one before it. How many streams does it need?",
      "Four pieces of work on one stream.")
 
 # %% id=bet-g
 bet("G", ...)
 
 # %% id=exhibit-h
-show("H", "I took out every wait but the last, and it is a staircase still. So it must be the copies.",
+show("H", "I took out every wait but the last, and it's still a staircase. So it must be the copies.",
      "Four chunks on four streams. The first two leave long pauses.")
 
 # %% id=bet-h
@@ -408,7 +408,7 @@ print(f"mean of the last three {np.mean(first[1:]) / np.mean(then[1:]):.1f},", e
 print(f"quickest {min(first) / min(then):.1f} times as fast")
 
 # %% [markdown] id=worth-rounds-read
-# Slower, a little faster, or much faster: take your pick. The first round is a warm-up, so leave it out of a mean. Otherwise, what disturbs a run makes it longer. So the **quickest** round was disturbed least and tells you what the code *can* do, the **median** what's usual, and the **mean** what you pay in all. And four rounds are few: leave one out, and 1.6 may become 1.3. Record more before you tell anybody.
+# Slower, a little faster, or much faster: take your pick. The first round is a warm-up, so leave it out of a mean. Whatever disturbs a round makes it longer. So the **quickest** round was disturbed least and tells you what the code *can* do, the **median** what's usual, and the **mean** of the others what a round costs in the long run. And four rounds are few: leave one out, and 1.6 may become 1.3. Record more before you tell anybody.
 #
 # And G? Its repaired twin cuts the kernel into four parts, each on a stream of its own with its own copies, so that copies can run beside kernels.
 
@@ -436,7 +436,7 @@ evidence = f"Each takes {quarters[0].duration:.0f} µs, and they begin {apart:.0
 in_parts.reveal(round(after), evidence)
 
 # %% [markdown] id=parts-read
-# The repair made it *slower*. At this size, G should stay as it is, and nobody would know without step 5.
+# The repair made it *slower*. Four rounds are few here too, but this time we know the reason: a part runs for 35 µs, and the host asks for one only every 73. At this size, G should stay as it is, and without step 5 we'd have shipped the repair.
 
 # %% id=worth-check tags=asserts
 assert 0.75 < first[-1] / then[-1] < 0.85
@@ -545,7 +545,7 @@ assert sum(waited) / 2 < 15
 # %% [markdown] id=challenge
 # ## Challenge: a slow server
 #
-# Eight requests of 2 MB wait. `read_into(buffer)` writes one into an array of yours, as `socket.recv_into` does. It goes to the GPU, `score` works on it in a single block, and the scores come back.
+# Eight requests are waiting, 2 MB each. `read_into(buffer)` writes one into an array of yours, as `socket.recv_into` does. It goes to the GPU, `score` works on it in a single block, and the scores come back.
 #
 # On the simulated device, where the check tries it, this takes 4731 µs: get below 800. The cell below the check is your workbench. It profiles `serve` as it is, and names the suspects. Repair *one*, and run both cells again: the workbench says who's left, and one suspect shows only when others are gone. Three repairs are enough.
 #
@@ -640,6 +640,8 @@ assert all(np.all(scores == COLUMNS * (i + 1)) for i, scores in enumerate(answer
 # - A share of the time isn't a saving: ask what it's a share of, and what the end is waiting for.
 # - A suspect has a face, but only a number proves anything.
 # - A finding is a reason to look. Only more profiles, over several runs, tell you whether the repair pays.
+#
+# If you do only one encore, do *Thirty thousand bars*: a report too big to read, in which 85.5 percent means nothing. And for a program of your own, `asyncgpu-tutor profile -- python my.py` runs both commands of this page and tells you what it found.
 #
 # **Next:** [09_cuda_graphs.ipynb](09_cuda_graphs.ipynb), for programs whose host is busy with calls and can't make fewer.
 

@@ -315,7 +315,7 @@ show("D", "Four streams, four tasks, and they still take turns. The same as A, i
 bet("D", ...)
 
 # %% id=exhibit-g
-show("G", "Everything is on one stream, so each piece waits for the one before it. How many streams does it need?",
+show("G", "All is on one stream, so each piece waits for the one before it. How many streams does it need?",
      "Four pieces of work on one stream.")
 
 # %% id=bet-g

@@ -473,7 +473,10 @@ for n in (4, 8, 16, 32):
     print("{:2} batches: {:5.0f} µs at home, {:4.0f} next door".format(n, *took[n]))
 
 # %% id=reveal-worth
-worth.reveal(f"{took[32][0] / took[32][1]:.2f}", "All calls are on their way together, so the trip adds as much with 32 batches as with four.")
+worth.reveal(
+    f"{took[32][0] / took[32][1]:.2f}",
+    "All calls are on their way together, so the trip adds as much with 32 batches as with four.",
+)
 
 # %% [markdown] id=worth-read
 # So it's worth the trip if you send enough. With four batches, two GPUs lose against the one that you have. With eight they begin to win. With thirty-two, each GPU works for more than eight milliseconds (not for sixteen times 700 µs, because batches overlap), the trip adds a little more than one, and two GPUs are 1.8 times as fast as one.

@@ -343,7 +343,7 @@ if device.simulated:
 #
 # ### Exercise: how much of the time did Python wait?
 #
-# Return the part of the time for which Python was blocked, from 0 to 1, for any trace that has something in it. In `trace.metrics()`, `makespan` is the time from start to end, and `host` is a dictionary that says how many µs the host spent on what. Print it for `blocking` first.
+# Return the part of the time for which Python was blocked, from 0 to 1, for any trace that isn't empty. In `trace.metrics()`, `makespan` is the whole time, and `host` is a dictionary that says how many µs the host spent on what. Print it for `blocking` first.
 
 
 # %% id=00-waited starter

@@ -37,7 +37,9 @@ class _Mail(np.ndarray[Any, np.dtype[np.uint32]]):
     looks = since_answer = 0
     since = -1.0
     answered = False  # whether something was put into `mail[2]` since the flag was raised last
-    asked = False  # whether somebody looked at `mail[0]` since then, and found a 1
+    old: Any = (
+        77  # what `mail[1]` is until somebody has found a 1 in `mail[0]`, and None from then on
+    )
 
     def __getitem__(self, index: Any) -> Any:
         now = agt.current_device().now()
@@ -50,8 +52,8 @@ class _Mail(np.ndarray[Any, np.dtype[np.uint32]]):
         flag = np.asarray(self)[0]
         due = f"`mail[0]` was {flag} at the last {2 * LOOKS} looks: the kernel goes on when it is 2"
         must(_Mail.since_answer <= 2 * LOOKS, due)
-        _Mail.asked |= flag == 1 and index != 1
-        return 77 if index == 1 and not _Mail.asked else np.asarray(self)[index]  # or it may change
+        _Mail.old = None if flag == 1 and index != 1 else _Mail.old
+        return np.asarray(self)[index] if index != 1 or _Mail.old is None else _Mail.old
 
     def __setitem__(self, index: Any, value: Any) -> None:
         asked = np.asarray(self)[1].item()
@@ -64,7 +66,7 @@ class _Mail(np.ndarray[Any, np.dtype[np.uint32]]):
         if written[0] and flag == ANSWERED:
             # An answer that got there on a way that is not seen here, by a slice, can be told by its value.
             early = not _Mail.answered and (bool(written[2]) or answer != 2 * letter)
-            _Mail.answered, _Mail.asked, _Mail.since_answer = False, False, 0
+            _Mail.answered, _Mail.old, _Mail.since_answer = False, letter, 0
             due = "your function sets `mail[0]` to 2 before the answer is in `mail[2]`, so the kernel may "
             must(not early, due + "read an old number there: first the answer, then the flag")
         elif written[2]:
@@ -85,7 +87,7 @@ def _answer(mine: Any, _model: Any, rounds: int, first: int) -> None:
     """Each letter is answered, in its turn, and the kernel ends."""
     _impatient()
     plain, answers = _zeros(3), _zeros(rounds)
-    _Mail.looks, _Mail.since_answer, _Mail.answered, _Mail.asked = 0, 0, False, False
+    _Mail.looks, _Mail.since_answer, _Mail.answered, _Mail.old = 0, 0, False, 77
     waits, gate = list[bool](), _zeros(1)
 
     async def opened() -> None:

@@ -343,7 +343,7 @@ if device.simulated:
 #
 # ### Exercise: how much of the time did Python wait?
 #
-# Return the part of the time for which Python was blocked, from 0 to 1, for any trace. In `trace.metrics()`, `makespan` is the time from start to end, and `host` is a dictionary that says how many µs the host spent on what. Print it for `blocking` first.
+# Return the part of the time for which Python was blocked, from 0 to 1, for any trace that isn't empty. In `trace.metrics()`, `makespan` is the whole time, and `host` is a dictionary that says how many µs the host spent on what. Print it for `blocking` first.
 
 
 # %% id=00-waited starter
@@ -483,7 +483,7 @@ gain.reveal(
 # %% [markdown] id=real-read
 # The device isn't to blame: a copy to it takes 78 µs on the H200 and 75 in the model, and the kernel 4 in both. But a real Python takes longer to hand over the work. Its job began after 196 µs instead of 50, and by then two thirds of the device's work was over.
 #
-# So let the model tell you *what* overlaps and why, and measure *how much* you gain. And slow calls can be cured: in [chapter 09](09_cuda_graphs.ipynb), a whole pipeline becomes a single call.
+# Let the model tell you *what* overlaps, and measure *how much* you gain. And slow calls can be cured: in [chapter 09](09_cuda_graphs.ipynb), a whole pipeline becomes a single call.
 
 # %% id=real-check tags=asserts
 assert [round(trace.metrics().makespan) for trace in h200] == [558, 498]
@@ -531,7 +531,7 @@ async def everything(trips, job):
 # Spawn all three, then `await asyncio.sleep(0)`, then `job()`, and only then await the tasks.
 
 # %% id=00-challenge explanation
-# Start everything, do your own work, and wait as late as you can. That really is all there is to it. The other chapters are about doing it well.
+# Start everything, do your own work, and wait as late as you can. That's all there is to it. The other chapters are about doing it well.
 
 # %% id=00-challenge-check
 check("00-challenge", everything)
@@ -567,7 +567,7 @@ progress("00")
 #
 # These are four books, and you can stop after each:
 #
-# - *One GPU, driven from Python* (00 to 07): from one kernel to a small neural network whose batches share the GPU. [01](01_sync_kernels.ipynb) kernels, [02](02_streams_and_events.ipynb) streams, [02b](02b_copies_and_chunks.ipynb) copies, [03](03_lazy_operations.ipynb) operations, [04](04_combinators.ipynb) chains, [04b](04b_sharing_and_owning.ipynb) sharing, [05](05_scheduling.ipynb) scheduling, [06](06_await.ipynb) `await`, [07](07_async_mlp.ipynb) the network.
+# - *One GPU, driven from Python* (00 to 07): from one kernel to a small neural network whose batches share the GPU. [00](00_start_here.ipynb) here, [01](01_sync_kernels.ipynb) kernels, [02](02_streams_and_events.ipynb) streams, [02b](02b_copies_and_chunks.ipynb) copies, [03](03_lazy_operations.ipynb) operations, [04](04_combinators.ipynb) chains, [04b](04b_sharing_and_owning.ipynb) sharing, [05](05_scheduling.ipynb) scheduling, [06](06_await.ipynb) `await`, [07](07_async_mlp.ipynb) the network.
 # - *Where the time goes* (08 to 10): find out why a program is slow, and write the whole machine yourself, in a page of Python. [08](08_profiling.ipynb) [09](09_cuda_graphs.ipynb) [10](10_build_it_yourself.ipynb)
 # - *The GPU decides* (11 to 14): kernels that make their own decisions, and that can even call Python. [11](11_the_gpu_decides.ipynb) [12](12_async_inside_a_kernel.ipynb) [13](13_hostcalls.ipynb) [13b](13b_await_the_host.ipynb) [14](14_gallery.ipynb)
 # - *More than one GPU* (15 to 16): split the work, and survive the loss of a machine. [15](15_several_gpus.ipynb) [16](16_several_machines.ipynb)

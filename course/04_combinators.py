@@ -630,7 +630,7 @@ assert 140 < launches[1] - launches[0] < 155
 #
 # A picture of 1024 x 1024 numbers goes to the device, and four filters work on it. As it stands, this takes 657 µs. Get below 330.
 #
-# `picture` is a host array. `filters` is a list of four functions, each of which takes an operation that yields an array and returns an operation that yields another. `join(p, q)` adds two results. It takes results or operations, and returns an operation. Return *one* operation that yields `(f0 + f1) + (f2 + f3)` on the host.
+# `picture` is a host array. `filters` is a list of four functions, each of which turns an operation that yields an array into one that yields another. `join(p, q)` adds two results. It takes results or operations, and returns an operation. Return *one* operation that yields `(f0 + f1) + (f2 + f3)` on the host, added in this order.
 #
 # The cell below makes four filters to try it with. `watch(lambda: filtered(matrix, filters, total)).plot()` draws a timeline, using the larger matrix from above.
 

@@ -675,7 +675,7 @@ check("05-when-it-pays", best_possible)
 #
 # Twelve jobs again, and every fourth is long. With four streams that take turns, it takes 812 µs. Get below 430.
 #
-# `jobs` is a list of pairs: an operation, and how many µs it will take. Write `run_jobs(jobs)`, which runs each of them once. Everything else is up to you: how many streams you open, and in which order you go.
+# `jobs` is a list of pairs: an operation, and how many µs it will take. Write `run_jobs(jobs)`, which runs each of them once, whatever their lengths. The rest is up to you: how many streams you open, and in which order.
 
 # %% id=05-challenge starter
 def run_jobs(jobs):

@@ -35,7 +35,7 @@ def test_a_run_takes_a_line_or_two(trace: agt.Trace, of: Callable[[agt.Trace], o
 
     assert len(said) < LONGEST
     assert "Span(" not in said
-    assert "us" in said or "makespan" in said
+    assert "µs" in said or "makespan" in said
 
 
 def test_nothing_recorded_says_what_to_do() -> None:

@@ -65,6 +65,11 @@ class HostArray(np.lib.mixins.NDArrayOperatorsMixin):
             )
         return self._array
 
+    def reshape(self, *shape: Any) -> Any:
+        """The array with another shape; before its operation has completed, a handle to it."""
+        array = self._array.reshape(*shape)
+        return array if self._writer.completed() else HostArray(array, self._writer)
+
     def __reduce_ex__(self, protocol: Any) -> Any:
         # A copy of it, such as a pickled one, is the array.
         return self.numpy().__reduce_ex__(protocol)

@@ -145,13 +145,18 @@ def call(function: Callable[..., Any], *args: Any) -> Any:
 
 @contextmanager
 def left_whole(*args: Any) -> Generator[None]:
-    """Refuse to have things taken out of a list among these arguments, or a dictionary changed."""
+    """Refuse to have a list among these arguments sorted, or things taken out, or a dictionary changed."""
     given = [(cast(Any, a), cast(Any, a).copy()) for a in args if isinstance(a, list | dict)]
     yield
     due = "your function changes its caller's dict: look things up in it, and leave it as it is"
     must(all(isinstance(arg, list) or arg.keys() == was.keys() for arg, was in given), due)
     due = "your function takes things out of its caller's list: go through it with a `for` instead"
     must(all(len(arg) >= len(was) for arg, was in given), due)
+    due = (
+        "your function puts its caller's list into another order: `sorted` makes a new one instead"
+    )
+    ids = [([*map(id, arg)], [*map(id, was)]) for arg, was in given]
+    must(all(now == before or {*now} != {*before} for now, before in ids), due)
 
 
 def _nap(sleep: Callable[[float], None], home: int, seconds: float) -> None:

@@ -10,7 +10,7 @@ from typing import Any, TypeVar, cast
 
 from asyncgpu_tutor.arrays.handles import DeviceArray, Partition
 from asyncgpu_tutor.arrays.host import in_containers
-from asyncgpu_tutor.errors import CaptureError, UsageError, UseAfterMoveError
+from asyncgpu_tutor.errors import CaptureError, DeviceMismatchError, UsageError, UseAfterMoveError
 from asyncgpu_tutor.ops.operation import DeviceOp, evaluate
 from asyncgpu_tutor.run.capture_stream import CaptureStream
 from asyncgpu_tutor.run.context import ExecutionContext
@@ -77,8 +77,8 @@ class _Once(DeviceOp[T]):
         """The source ran on another stream: wait for it there."""
         stream = use.stream
         if stream.device is not context.device:
-            raise UsageError(
-                f"{self.label!r} ran on {stream.device.name}, and is used here on "
+            raise DeviceMismatchError(
+                f"{self.label!r} ran on {stream.device.name}, and is used here on another device, called "
                 f"{context.device.name}: an operation is shared within one device"
             )
         here = getattr(context.stream, "capture", None)

@@ -25,14 +25,13 @@ def in_order(first, second, one, two):
 def fork_join(prepare, branches, combine, main, streams):
     """Each stream waits for its neighbour, behind its own branch, and the last one tells `main`."""
     prepare.async_on(main)
-    fork, before = main.record(), None
+    fork, before = main.record(), main
     for stream in streams:
         stream.wait_event(fork)
     for branch, stream in zip(branches, streams, strict=True):
         branch.async_on(stream)
     for stream in streams:
-        if before is not None:
-            stream.wait_event(before.record())
+        stream.wait_event(before.record())
         before = stream
     main.wait_event(before.record())
     return combine.async_on(main)

@@ -115,3 +115,8 @@ def blank(shape, dtype):
         return agt.value(array.reshape(shape))
 
     return agt.with_context(enqueue)
+
+
+# %% id=03-challenge
+# - return launch.output().reshape(len(hosts), hosts[0].size).to_host()
+# + return launch.output().to_host().reshape(len(hosts), hosts[0].size)

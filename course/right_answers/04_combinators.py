@@ -45,16 +45,3 @@ def diamond(source, left, right, join):
     s = source.shared()
     sides = agt.overlap(right(s).named("mine"), left(s), agt.value(0))
     return sides.and_then(lambda found: join(found[1], found[0]))
-
-
-# %% id=04-challenge
-def filtered(picture, filters, join):
-    source = agt.h2d(picture).shared()
-
-    def added(arrays):
-        total, *others = arrays
-        for array in others:
-            total = join(total, array)
-        return total
-
-    return agt.overlap(*[f(source) for f in filters]).and_then(added).to_host()

@@ -10,7 +10,10 @@ class RoundRobin(agt.SchedulingPolicy):
         self.turns = None
 
     def _forever(self):
-        streams = [self.device.create_stream() for _ in range(self.size)]
+        streams = []
+        for _ in range(self.size):
+            streams.append(self.device.create_stream())
+            yield streams[-1]
         while True:
             yield from streams
 
@@ -23,7 +26,7 @@ class RoundRobin(agt.SchedulingPolicy):
 import numpy as np
 
 
-streams_needed = lambda length, pace, room: np.int64(min(-(-length // pace), room))
+streams_needed = lambda length, pace, room: np.int64(max(1, min(-(-length // pace), room)))
 
 
 # %% id=05-when-it-pays
@@ -37,16 +40,9 @@ best_possible = lambda trace: np.float32(solved("05-when-it-pays")(trace))
 # %% id=05-challenge
 def run_jobs(jobs):
     lanes = [agt.create_stream() for _ in range(3)]
-    for op, stream in zip([op for op, us in jobs if us > 100], lanes, strict=True):
+    for op, stream in zip([op for op, us in jobs if us > 100], lanes):
         op.named("long").async_on(stream)
     agt.zip(*[op for op, us in jobs if us <= 100]).async_on(agt.create_stream())
-
-
-# %% id=05-challenge
-def run_jobs(jobs):
-    jobs.sort(key=lambda job: -job[1])
-    for op, _ in jobs:
-        op.async_on(agt.create_stream())
 
 
 # %% id=05-least-loaded

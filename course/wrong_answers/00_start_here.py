@@ -200,3 +200,10 @@ async def everything(trips, job):
 async def both(first, second):
     a, b = await asyncio.gather(agt.spawn(first), agt.spawn(second))
     return (a, b) if a[0] >= b[0] else (b, a)
+
+
+# %% id=00-both cause="with results in the wrong order, it seems"
+async def both(first, second):
+    done, _ = await asyncio.wait([agt.spawn(first), agt.spawn(second)])
+    a, b = [task.result() for task in done]
+    return a, b

@@ -1,17 +1,17 @@
 """Plausible wrong answers to the exercises of course/01_sync_kernels.py; see tools/build_notebooks.py."""
 
 
-# %% id=01-grid cause="with n=1 and threads=32, 0 blocks make 0 threads: too few for 1 element"
+# %% id=01-grid cause="with n=1 and threads=32, that's only 0 threads in 0 blocks for 1 element"
 def blocks_needed(n, threads):
     return n // threads
 
 
-# %% id=01-grid cause="1 too many"
+# %% id=01-grid cause="that's 2 blocks, and 1 of them would have nothing to do"
 def blocks_needed(n, threads):
     return n // threads + 1
 
 
-# %% id=01-grid cause="too few for"
+# %% id=01-grid cause="that's only 0 threads in 0 blocks for 1 element"
 def blocks_needed(n, threads):
     return round(n / threads)
 
@@ -691,7 +691,7 @@ extern "C" __global__ void my_scale(unsigned int n, float a, float b, const floa
 """)
 
 
-# %% id=01-scale cause="and should be -17.8437"
+# %% id=01-scale cause="and should be -17.75"
 my_scale = agt.Kernel(r"""
 extern "C" __global__ void my_scale(unsigned int n, float a, float b, const float* x, float* y)
 {
@@ -763,7 +763,7 @@ async def forward(a, x):
     return agt.relu(m, y, agt.zeros(m).partition(128)).output().to_host()
 
 
-# %% id=01-scale cause="and should be -17.8437"
+# %% id=01-scale cause="and should be -17.75"
 my_scale = agt.Kernel(r"""
 extern "C" __global__ void my_scale(unsigned int n, float a, float b, const float* x, float* y)
 {
@@ -773,7 +773,7 @@ extern "C" __global__ void my_scale(unsigned int n, float a, float b, const floa
 """)
 
 
-# %% id=01-scale cause="and should be -17.8437"
+# %% id=01-scale cause="and should be -17.75"
 my_scale = agt.Kernel(r"""
 extern "C" __global__ void my_scale(unsigned int n, float a, float b, const float* x, float* y)
 {
@@ -793,7 +793,7 @@ extern "C" __global__ void my_scale(unsigned int n, float a, float b, const floa
 """)
 
 
-# %% id=01-scale cause="and should be -12.6563"
+# %% id=01-scale cause="and should be -12.75"
 my_scale = agt.Kernel(r"""
 extern "C" __global__ void my_scale(unsigned int n, float a, float b, const float* x, float* y)
 {
@@ -1031,3 +1031,34 @@ def layer(a, x, b):
 # %% id=01-challenge cause="`layer` should return an operation, and returned ndarray"
 def layer(a, x, b):
     return np.maximum(a @ x + b, 0)
+
+
+# %% id=01-grid cause="with n=0 and threads=1, that's 1 block, and 1 of them would have nothing to do"
+# - return (n + threads - 1) // threads
+# + return max(1, (n + threads - 1) // threads)
+
+
+# %% id=01-copy cause="no thread wrote element"
+# - y[i] = x[i];
+# + if (x[i] != 0.0f) y[i] = x[i];
+
+
+# %% id=01-copy cause="with n=256 and blocks of 128, element"
+# - y[i] = x[i];
+# + y[i] = (int)(x[i] * 100000.0f) / 100000.0f;
+
+
+# %% id=01-scale cause="is 0, and should be -15.25"
+# - y[i] = a * x[i] + b;
+# + y[i] = x[i] != 0.0f ? a * x[i] + b : 0.0f;
+
+
+# %% id=01-one-wait cause="this ran on the device: h2d, h2d, matvec_naive, relu, relu, d2h"
+# - return positive.to_host()
+# + return agt.relu(m, positive, agt.zeros(m).partition(128)).output().to_host()
+
+
+# %% id=01-one-wait cause="Two copies there, two kernels and one copy back are enough"
+# - product = agt.matvec_naive(m, n, agt.h2d(a), agt.h2d(x), agt.zeros(m).partition(128))
+# + both = agt.zip(agt.h2d(x), agt.h2d(x)).first()
+# + product = agt.matvec_naive(m, n, agt.h2d(a), both, agt.zeros(m).partition(128))

@@ -464,7 +464,7 @@ def fork_join(prepare, branches, combine, main, streams):
     return combine.async_on(main)
 
 
-# %% id=02-fork-join cause="`d2h` ran 4 times"
+# %% id=02-fork-join cause="`d2h` ran 6 times"
 def fork_join(prepare, branches, combine, main, streams):
     prepare.async_on(main)
     ready = main.record()
@@ -604,3 +604,25 @@ def fork_join(prepare, branches, combine, main, streams):
         branch.async_on(stream)
         main.wait_event(stream.record())
     return combine.async_on(main)
+
+
+# %% id=02-order-the-race cause="`write` (stream 1) is made to wait for `other_b` (stream 2), and needn't"
+# - first.async_on(one)
+# + one.wait_event(two.record())
+# + first.async_on(one)
+
+
+# %% id=02-order-the-race cause="`other_c` (stream 1) is made to wait for `d2h` (stream 2), and needn't"
+# - return second.async_on(two)
+# + handle = second.async_on(two)
+# + one.wait_event(two.record())
+# + return handle
+
+
+# %% id=02-fork-join cause="with a fork into 0, your code raised IndexError"
+# - for join in joins:
+# - main.wait_event(join)
+# + last = joins[-1]
+# + for join in joins[:-1]:
+# +     main.wait_event(join)
+# + main.wait_event(last)

@@ -848,3 +848,39 @@ def upload(host):
         return agt.value(array)
 
     return agt.with_context(enqueue)
+
+
+# %% id=03-h2d cause="with the caller's arrays, and an earlier result, looked at afterwards (write to neither)"
+# - context.copy_from_host(array, host)
+# + context.copy_from_host(array, host.copy())
+# + host[...] = 0
+
+
+# %% id=03-recipe-twice cause="with the caller's arrays, and an earlier result, looked at afterwards"
+# - launch = agt.relu(x.size, agt.h2d(x), agt.zeros(x.size).partition(256))
+# + launch = agt.relu(x.size, agt.h2d(agt.pin(x)), agt.zeros(x.size).partition(256))
+# + np.maximum(x, 0, out=x)
+
+
+# %% id=03-recipe-twice cause="with three runs in flight, each with numbers of its own, the pinned host array"
+def positive(x):
+    buffer = agt.pinned(x.shape, x.dtype)
+
+    def cook(context):
+        buffer[:] = x
+        launch = agt.relu(x.size, agt.h2d(buffer), agt.zeros(x.size).partition(256))
+        return launch.output().to_host()
+
+    return agt.with_context(cook)
+
+
+# %% id=03-largest cause="with an array of shape (1000, 400), your code raised ValueError"
+# - return numbers.max()
+# + return max(numbers)
+
+
+# %% id=03-challenge cause="with the caller's arrays, and an earlier result, looked at afterwards"
+# - n = together.size
+# + n = together.size
+# + for host in hosts:
+# +     np.maximum(host, 0, out=host)

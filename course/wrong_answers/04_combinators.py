@@ -293,7 +293,7 @@ def residual(x, add):
     return agt.h2d(x).and_then(agt.dup).and_then(both).to_host()
 
 
-# %% id=04-challenge cause="and should be 200"
+# %% id=04-challenge cause="and should be 768"
 def filtered(picture, filters, join):
     global kept
     try:
@@ -484,3 +484,31 @@ def filtered(picture, filters, join):
         return join(half, join(r[0].borrow(), r[1].borrow()))
 
     return arms.and_then(all_four).to_host()
+
+
+# %% id=04-challenge cause="(so it shows which were added first), element 0 is 1050, and should be 1024"
+# - return arms.and_then(lambda r: join(join(r[0], r[1]), join(r[2], r[3]))).to_host()
+# + return arms.and_then(lambda r: join(join(join(r[0], r[1]), r[2]), r[3])).to_host()
+
+
+# %% id=04-challenge cause="element 0 is 1066, and should be 1024"
+# - return arms.and_then(lambda r: join(join(r[0], r[1]), join(r[2], r[3]))).to_host()
+# + return arms.and_then(lambda r: join(join(r[0], r[2]), join(r[1], r[3]))).to_host()
+
+
+# %% id=04-challenge cause="with filters that multiply the sums of rows by [1, 100000000, 40, -100000000]"
+# - return arms.and_then(lambda r: join(join(r[0], r[1]), join(r[2], r[3]))).to_host()
+# + return arms.and_then(lambda r: join(r[0], join(r[1], join(r[2], r[3])))).to_host()
+
+
+# %% id=04-baton cause="is used here on another device, called sim:0"
+MADE = {}
+
+
+def residual(x, add):
+    n = x.size
+    if n not in MADE:
+        there = agt.h2d(x).shared()
+        positive = agt.relu(n, there, agt.zeros(n).partition(256)).output()
+        MADE[n] = add(n, there, positive, agt.zeros(n).partition(256)).output().to_host()
+    return MADE[n]

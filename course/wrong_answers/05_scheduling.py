@@ -88,17 +88,17 @@ class RoundRobin:
         self.size = size
 
 
-# %% id=05-pool-size cause="2 streams aren't enough: a job would wait for a stream"
+# %% id=05-pool-size cause="2 streams won't be enough: a job would wait for a stream"
 def streams_needed(length, pace, room):
     return max(1, min(int(length / pace), room))
 
 
-# %% id=05-pool-size cause="40 streams are more than you can use: 3 would do"
+# %% id=05-pool-size cause="40 streams would be more than you can use: 3 will do"
 def streams_needed(length, pace, room):
     return int(np.ceil(length / pace))
 
 
-# %% id=05-pool-size cause="16 streams are more than you can use: 3 would do"
+# %% id=05-pool-size cause="16 streams would be more than you can use: 3 will do"
 def streams_needed(length, pace, room):
     return room
 
@@ -108,17 +108,17 @@ def streams_needed(length, pace, room):
     return min(length / pace, room)
 
 
-# %% id=05-pool-size cause="4 streams are more than you can use: 3 would do"
+# %% id=05-pool-size cause="4 streams would be more than you can use: 3 will do"
 def streams_needed(length, pace, room):
     return min(length // pace + 1, room)
 
 
-# %% id=05-pool-size cause="2 streams aren't enough"
+# %% id=05-pool-size cause="2 streams won't be enough"
 def streams_needed(length, pace, room):
     return max(1, min(round(length / pace), room))
 
 
-# %% id=05-pool-size cause="12 streams are more than you can use"
+# %% id=05-pool-size cause="12 streams would be more than you can use"
 def streams_needed(length, pace, room):
     return min(int(np.ceil(length / pace)) * 4, room)
 
@@ -249,7 +249,7 @@ def best_possible(trace):
     return float("nan")
 
 
-# %% id=05-round-robin cause="with a policy that was made before its device was chosen"
+# %% id=05-round-robin cause="with a pool of 3, streams were made before they were needed"
 class RoundRobin(agt.SchedulingPolicy):
     def __init__(self, size):
         super().__init__()
@@ -355,7 +355,7 @@ def RoundRobin(size):
     return agt.StreamPoolRoundRobin(size)
 
 
-# %% id=05-pool-size cause="4 streams aren't enough"
+# %% id=05-pool-size cause="4 streams won't be enough"
 def streams_needed(length, pace, room):
     import math
 
@@ -521,13 +521,14 @@ class RoundRobin(agt.SchedulingPolicy):
 
     def __init__(self, size):
         super().__init__()
-        self.size, self.streams = size, []
+        self.size, self.streams = size, {}
 
     def next_stream(self):
-        if not self.streams:
-            self.streams = [self.device.create_stream() for _ in range(self.size)]
         RoundRobin.turn += 1
-        return self.streams[RoundRobin.turn % self.size]
+        turn = RoundRobin.turn % self.size
+        if turn not in self.streams:
+            self.streams[turn] = self.device.create_stream()
+        return self.streams[turn]
 
 
 # %% id=05-least-loaded cause="after another policy got a very long one (what a policy knows belongs in `self`)"
@@ -561,3 +562,46 @@ def best_possible(trace):
     for span in trace.device_spans:
         jobs[span.op] = jobs.get(span.op, 0.0) + span.duration
     return max(walls + list(jobs.values()))
+
+
+# %% id=05-round-robin cause="streams were made before they were needed"
+# - if turn == len(self.streams):
+# - self.streams.append(self.device.create_stream())
+# + self.streams = self.streams or [self.device.create_stream() for _ in range(self.size)]
+
+
+# %% id=05-round-robin cause="two pools share a stream, or a turn: make each stream by `create_stream()`"
+# - self.streams.append(self.device.create_stream())
+# + self.streams.append(self.device.create_stream() if turn else self.device.default_stream)
+
+
+# %% id=05-pool-size cause="with jobs of 0 µs, one every 40 µs, and room for 16, 0 streams won't be enough"
+# - return max(1, min(at_work, room))
+# + return min(at_work, room)
+
+
+# %% id=05-pool-size cause="64 streams won't be enough"
+# - return max(1, min(at_work, room))
+# + return max(1, min(at_work, room, 64))
+
+
+# %% id=05-challenge cause="your function puts its caller's list into another order"
+# - longest_first = sorted(jobs, key=lambda job: -job[1])
+# - for i, (op, _) in enumerate(longest_first):
+# + jobs.sort(key=lambda job: -job[1])
+# + for i, (op, _) in enumerate(jobs):
+
+
+# %% id=05-challenge cause="`job0` ran 0 times, and should run once"
+# - longest_first = sorted(jobs, key=lambda job: -job[1])
+# + longest_first = [job for job in jobs if job[1] > 100] + [job for job in jobs if job[1] < 100]
+
+
+# %% id=05-challenge cause="`job12` ran 0 times, and should run once"
+# - longest_first = sorted(jobs, key=lambda job: -job[1])
+# + longest_first = sorted(jobs[:12], key=lambda job: -job[1])
+
+
+# %% id=05-challenge cause="it's right, but it takes"
+# - longest_first = sorted(jobs, key=lambda job: -job[1])
+# + longest_first = jobs[::4] + [job for i, job in enumerate(jobs) if i % 4]

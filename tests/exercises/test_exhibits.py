@@ -69,7 +69,7 @@ def test_the_page_shows_programs_as_they_were_recorded() -> None:
     """Its blocks of code are lines of the programs beside the notebooks, in order."""
     page = (ROOT / "course/08_profiling.py").read_text(encoding="utf-8")
     shown = re.findall(r"# ```python\n(.*?)# ```", page, re.DOTALL)
-    programs = ["heat", "heat_annotated", "swarm", "heat_repaired"]
+    programs = ["heat", "heat_annotated", "heat_repaired", "swarm"]
 
     assert len(shown) == len(programs)
     for block, name in zip(shown, programs, strict=True):

@@ -142,7 +142,7 @@ def test_an_array_is_what_it_was_when_it_was_handed_over_and_new_memory_is_never
 
 def test_a_list_stays_the_callers() -> None:
     given = [3, 1, 2]
-    assert call(lambda found: found.sort() or found, given) == [1, 2, 3]
+    assert call(lambda found: found.append(0) or found, given) == [3, 1, 2, 0]
     with pytest.raises(Rejected, match="takes things out of its caller's list"):
         call(lambda found: found.pop(), given)
     assert given == [3, 1, 2]

@@ -29,13 +29,13 @@ def _grid(mine: Any, model: Any, threads: int, n: int) -> None:
     """There are enough blocks, and none too many."""
     got, right = call(mine, n, threads), model(n, threads)
     results.a_number(got, "a number of blocks", whole=True)
-    due = f"{count(got, 'block')} make {count(got * threads, 'thread')}: too few for {count(n, 'element')}"
+    due = f"that's only {count(got * threads, 'thread')} in {count(got, 'block')} for {count(n, 'element')}"
     must(got >= right, due)
-    due = f"{count(got, 'block')} are {got - right} too many: a whole block would have "
-    must(got <= right, due + "nothing to do")
+    due = f"that's {count(got, 'block')}, and {got - right} of them would have nothing to do"
+    must(got <= right, due)
 
 
-GRIDS = list(product((1, 32, 100, 128, 256, 1024), [*range(1, 600), 2**24 + 1]))
+GRIDS = list(product((1, 32, 100, 128, 256, 1024), [*range(1, 600), 2**24 + 1, 0]))
 LENGTHS = [((256,), (128,)), ((1000,), (256,)), ((1025,), (1024,)), ((1,), (32,))]
 SQUARES = [(16, 16), (4, 32)]
 SHAPES = [(16, 16), (20, 50), (50, 20), (1, 33), (33, 1), (3, 1030)]
@@ -74,10 +74,7 @@ def _thread_for_each(kernel: agt.Kernel, given: Given, block: Shape, right: int)
                 written.setdefault(thread, set()).add(element)
     thread, most = max(written.items(), key=lambda item: len(item[1]))
     due = f"the numbers are right, but thread {thread} of the grid writes {len(most)} elements: let each "
-    must(
-        len(most) <= right,
-        due + "thread write only its own, so that all of them work at once",
-    )
+    must(len(most) <= right, due + "thread write only its own, so that all of them work at once")
 
 
 def of_vectors(name: str, make: Make, each: int = 1) -> Check:
@@ -120,7 +117,7 @@ def _noisy(given: Callable[[Shape, Array, Array], Given]) -> Make:
     return lambda seed, shape: given(shape, noise(seed, *shape), noise(seed + 100, shape[-1]))
 
 
-COPY = _noisy(lambda shape, x, _: ([*shape, x], x))
+COPY = _noisy(lambda shape, x, _: ([*shape, x**15 * (abs(x) > 0.5)], x**15 * (abs(x) > 0.5)))
 ADD = _noisy(lambda shape, x, y: ([*shape, x, y], x + y))
 RELU = _noisy(lambda shape, x, _: ([*shape, 50 * x**3], np.maximum(50 * x**3, 0)))
 REVERSE = _noisy(lambda shape, x, _: ([*shape, x], x[::-1]))
@@ -130,7 +127,11 @@ MATVEC = _noisy(lambda shape, a, x: ([*shape, a, x], a @ x))
 
 def _scale(seed: int, shape: Shape) -> Given:
     n = shape[0]
-    x, a, b = noise(seed, n), np.float32(1.5 * ((n + seed) % 3 - 1)), np.float32(30 * seed - 45.25)
+    x, a, b = (
+        np.trunc(9 * noise(seed, n)) / 9,
+        np.float32(1.5 * ((n + seed) % 3 - 1)),
+        np.float32(30 * seed - 45.25),
+    )
     return [n, a, b, x], a * x + b
 
 
@@ -170,6 +171,9 @@ def _one_wait(mine: Any, model: Any, seed: int, m: int, n: int) -> None:
     cure = ": describe all the steps, with `to_host()` at the end, and don't run any of them"
     with run_of("forward", mine, model, a, x, cure=cure)() as run:
         equal(run.result, right)
+        ran = [s.name for s in run.trace.device_spans if s.kind in ("h2d", "d2h", "kernel")]
+        due = f"this ran on the device: {', '.join(ran)}. Two copies there, two kernels and one copy back "
+        must(len(ran) <= 5, due + "are enough")
 
 
 JOB = "job"
@@ -223,9 +227,8 @@ GOAL, SMALL = 80.0, (64, 64)
 
 def _layer(mine: Any, model: Any, seed: int, m: int, n: int) -> float | None:
     """Building runs nothing, the device computes, and the result is right; of a small matrix, it is quick."""
-    a, x, b = (
-        agt.pin(noise(seed + 100 * i, *shape)) for i, shape in enumerate([(m, n), (n,), (m,)])
-    )
+    shapes = enumerate([(m, n), (n,), (m,)])
+    a, x, b = (agt.pin(noise(seed + 100 * i, *shape)) for i, shape in shapes)
     right = np.maximum(a @ x + b, 0)
     cure = ": describe all the steps, with `to_host()` at the end, and don't run any of them"
     # Not `late`: whoever packs all three into one copy does so here, where nobody knows `with_context` yet.

@@ -40,9 +40,17 @@ def _read(handle: object, what: str) -> Array:
 @slow_memory(LOAD_US)
 def _two(answer: Any, n: int) -> Two:
     one, two = agt.create_stream(), agt.create_stream()
-    x = _zeros(n, "x")
+    x, *others = (_zeros(n, name) for name in "xabc")
     write, read = long_step("write", 0.0, 7.0, x, x), agt.d2h(x.borrow()).named("read")
-    return observe_events(answer, write, read, one, two), one, two
+    a, b, c = (long_step(f"other_{y.name}", 0.0, 1.0, y, y) for y in others)
+
+    def amid_others() -> Any:
+        _ = a.async_on(one), b.async_on(two)
+        return call(answer, write, read, one, two), c.async_on(one)
+
+    run = observe_events(amid_others)
+    run.result = run.result[0]
+    return run, one, two
 
 
 def _ordered(found: Two, n: int) -> None:
@@ -53,6 +61,8 @@ def _ordered(found: Two, n: int) -> None:
     schedule.on_stream(run.trace, "write", one.number, "one")
     schedule.on_stream(run.trace, "d2h", two.number, "two")
     schedule.ordered(run.trace, "write", "d2h")
+    schedule.unordered(run.trace, "other_b", "write")
+    schedule.unordered(run.trace, "other_c", "d2h")
     schedule.went_on(run.trace, run.returned, NO_WAIT, "write")
     call(agt.synchronize)
     equal(_read(run.result, "the result of `second`"), filled(n, 7))
@@ -61,13 +71,13 @@ def _ordered(found: Two, n: int) -> None:
 # ------------------------------------------------------------------ fork and join
 @slow_memory(LOAD_US)
 def _fork(answer: Any, number: int, n: int) -> Fork:
-    """Try an answer on x = 1 (prepare), y_i = (i + 2) * x (branch i), and copies of all y_i (combine)."""
+    """Try an answer on x = 1 (prepare), y_i = (i + 2) * x (branch i), and copies of x and y_i (combine)."""
     main, streams = agt.create_stream(), [agt.create_stream() for _ in range(number)]
     x = _zeros(n, "x")
     results = [_zeros(n, f"y{i}") for i in range(number)]
     prepare = long_step("prepare", 0.0, 1.0, x, x)
     branches = [long_step(f"branch{i}", i + 2.0, 0.0, x, y) for i, y in enumerate(results)]
-    combine = agt.zip(*[agt.d2h(y.borrow()) for y in results]).named("combine")
+    combine = agt.zip(*[agt.d2h(y.borrow()) for y in (x, *results)]).named("combine")
     return observe_events(answer, prepare, branches, combine, main, streams), main, streams
 
 
@@ -82,15 +92,15 @@ def _joined(found: Fork, number: int, n: int) -> None:
         schedule.on_stream(run.trace, f"branch{i}", stream.number, f"streams[{i}]")
         schedule.ordered(run.trace, "prepare", f"branch{i}", "d2h")
     schedule.each_once(run.trace, "prepare")
-    schedule.launches(run.trace, "d2h", number)
+    schedule.launches(run.trace, "d2h", number + 1)
     for i, j in combinations(range(number), 2):
         schedule.unordered(run.trace, f"branch{i}", f"branch{j}")
     if n == LONG:
         schedule.went_on(run.trace, run.returned, NO_WAIT, "prepare")
     call(agt.synchronize)
     due = "`fork_join` should return whatever `async_on` returns for `combine`, and returned "
-    for i, part in enumerate(tuple_of(run.result, number, due)):
-        equal(_read(part, f"result {i}"), filled(n, i + 2))
+    for i, part in enumerate(tuple_of(run.result, number + 1, due)):
+        equal(_read(part, f"result {i}"), filled(n, i + 1))
 
 
 # ------------------------------------------------------------------ pieces that need each other
@@ -150,7 +160,7 @@ EXERCISES = (
     Exercise("02-order-the-race", "Order the race", "in_order",
              runs(_two, _ordered, [(LONG,)], "")),
     Exercise("02-fork-join", "Fork and join", "fork_join",
-             runs(_fork, _joined, [(2, LONG), (5, SHORT), (1, SHORT)], "a fork into {}")),
+             runs(_fork, _joined, [(2, LONG), (5, SHORT), (1, SHORT), (0, SHORT)], "a fork into {}")),
     Exercise("02-minimum-events", "As few events as possible", "enqueue",
              runs(slow_memory(LOAD_US)(_pieces), _fewest, [(SIX,)], "")),
     Exercise("02-challenge", "Challenge: seven pieces, two streams", "arrange",

@@ -181,7 +181,7 @@ CHUNKS = [(5, 3, 256, 128), (7, 2, 256, 128), (2, 1, 256, 128), (2, 3, 256, 128)
 
 EXERCISES = (
     Exercise("02b-two-buffers", "Two buffers in turn", "upload_all",
-             runs(_refill, _two_buffers, BUFFERS, "{} chunks"),
+             runs(_refill, _two_buffers, BUFFERS, "{:chunk}"),
              runs(_refill, _uploaded, [(5, 100)], "")),
     Exercise("02b-chunked-overlap", "A pipeline of chunks", "pipeline",
              runs(_pipeline, _chunked, CHUNKS, "{:chunk} and {:stream}"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Awaitable, Callable, Generator
 from contextlib import contextmanager
 from functools import partial
@@ -12,7 +13,7 @@ import numpy as np
 
 import asyncgpu_tutor as agt
 from asyncgpu_tutor.exercises.checks import schedule
-from asyncgpu_tutor.exercises.checks.building import built, of_another, run_now, run_of
+from asyncgpu_tutor.exercises.checks.building import THEIRS, built, of_another, run_now, run_of
 from asyncgpu_tutor.exercises.checks.operations import noise
 from asyncgpu_tutor.exercises.checks.results import Array, equal, in_order, of_dtype
 from asyncgpu_tutor.exercises.checks.trials import cases, runs
@@ -84,6 +85,8 @@ def _upload(mine: Any, model: Any, shape: tuple[int, ...], dtype: str) -> None:
     arrays = _made_by_hand(mine, model, "upload", "h2d", lambda: (host,), more)
     contents = _contents(arrays)
     of_dtype(arrays[0], host.dtype)
+    with case(THEIRS):
+        equal(host, _host(shape, dtype) + RUNS)
     with case("a host array that changed before the operation was run"):
         for age, content in enumerate(contents[::-1]):
             equal(content, host - age)
@@ -125,6 +128,29 @@ def _twice(mine: Any, model: Any, seed: int, n: int) -> None:
             equal(*found[-1])
     with case("the result of run 1, looked at after the others"):
         equal(*found[0])
+    pageable = [noise(seed, n)]
+    _in_flight(call(mine, *pageable), pageable, lambda got, right: equal(got, right[0]))
+
+
+def _in_flight(op: Any, hosts: list[Array], judge: Callable[[Any, list[Array]], None]) -> None:
+    """Three runs at the same time are right, each with other numbers in the host arrays."""
+    runs = list[tuple[Any, list[Array]]]()
+    with case("three runs in flight, each with numbers of its own"), warnings.catch_warnings():
+        warnings.simplefilter("ignore", agt.errors.PageableCopyWarning)
+        for number in (3, 4, 5):
+            right = _refilled(hosts, number)
+            runs.append((call(op.async_on, agt.create_stream()), right))
+        call(agt.synchronize)
+        for handles, right in runs:
+            found = host_arrays(handles)
+            judge(found[0] if len(found) == 1 else found, right)
+
+
+def _refilled(hosts: list[Array], number: int) -> list[Array]:
+    """Fill the arrays with other numbers, and return what should come of these."""
+    for seed, host in enumerate(hosts):
+        host[:] = noise(seed + 100 * number, host.size)
+    return [np.maximum(host, 0) for host in hosts]
 
 
 JOB, TURNS = "job", 100
@@ -171,9 +197,9 @@ def _complete(found: Way, *_sizes: float) -> None:
 Turns = tuple[Observed, Array]
 
 
-def _with_neighbour(answer: Any, seed: int, n: int, middle: int) -> Turns:
+def _with_neighbour(answer: Any, seed: int, shape: tuple[int, ...], middle: int) -> Turns:
     """Try an answer on a round trip of numbers, and count the turns that another task had meanwhile."""
-    x = agt.pin(noise(seed, n) + np.float32(middle))
+    x = agt.pin(noise(seed, *shape) + np.float32(middle))
     op = agt.h2d(x).to_host()
 
     async def main() -> Any:
@@ -187,7 +213,7 @@ def _with_neighbour(answer: Any, seed: int, n: int, middle: int) -> Turns:
     return observe(main), x
 
 
-def _polite(found: Turns, *_sizes: int) -> None:
+def _polite(found: Turns, *_row: Any) -> None:
     """The largest number comes back, and other tasks have their turns meanwhile."""
     run = found[0]
     schedule.launches(run.trace, "d2h", 1)
@@ -197,7 +223,7 @@ def _polite(found: Turns, *_sizes: int) -> None:
     _is_largest(found)
 
 
-def _is_largest(found: Turns, *_sizes: int) -> None:
+def _is_largest(found: Turns, *_row: Any) -> None:
     (result, _), right = found[0].result, found[1].max()
     shown = type(result).__name__ if np.ndim(result) else repr(result)
     due = f"the largest number is {right:.6g}, and you returned {shown}"
@@ -206,13 +232,6 @@ def _is_largest(found: Turns, *_sizes: int) -> None:
 
 # ------------------------------------------------------------------ challenge
 SMALL_ARRAYS_US = 200.0
-
-
-def _refilled(hosts: list[Array], number: int) -> list[Array]:
-    """Fill the arrays with other numbers, and return what should come of these."""
-    for seed, host in enumerate(hosts):
-        host[:] = noise(seed + 100 * number, 1000)
-    return [np.maximum(host, 0) for host in hosts]
 
 
 def _rows(result: Any, right: list[Array]) -> None:
@@ -229,22 +248,14 @@ def check_small_arrays(mine: Any, model: Any) -> float:
             _rows(run.result, right)
     with run_it() as run:
         took = schedule.below(SMALL_ARRAYS_US, run.trace)
-    with case("three runs in flight, each with numbers of its own"):
-        op, runs = mine(hosts), list[tuple[Any, list[Array]]]()
-        for number in (3, 4, 5):
-            right = _refilled(hosts, number)
-            runs.append((call(op.async_on, agt.create_stream()), right))
-        call(agt.synchronize)
-        for handles, right in runs:
-            found = host_arrays(handles)
-            _rows(found[0] if len(found) == 1 else found, right)
+    _in_flight(call(mine, hosts), hosts, _rows)
     return took
 
 
 ARRAYS = [((1000,), "float32"), ((3, 4), "int32"), ((5, 7), "float64"), ((2, 3, 4), "int16")]
 OF = "shape {} and dtype {}"
 # Large enough that the copies outlast the calls: only then does anybody wait.
-LARGE = [(1, 100_000, 0), (2, 400_000, -10)]
+LARGE = [(1, (100_000,), 0), (2, (1000, 400), -10)]
 WAYS = [(1, 1_000_000, 60.0), (2, 500_000, 40.0)]
 
 EXERCISES = (
@@ -257,7 +268,7 @@ EXERCISES = (
              runs(_loaded_and_fetched, _which_way, WAYS, "{1} elements"),
              runs(_loaded_and_fetched, _complete, [(3, 1000, 10.0)], "")),
     Exercise("03-largest", "Look inside, without blocking", "largest",
-             runs(_with_neighbour, _polite, LARGE, "{1} elements"),
-             runs(no_pauses()(_with_neighbour), _is_largest, [(3, 1000, -10)], "")),
+             runs(_with_neighbour, _polite, LARGE, "an array of shape {1}"),
+             runs(no_pauses()(_with_neighbour), _is_largest, [(3, (1000,), -10)], "")),
     Exercise("03-challenge", "Challenge: sixteen small arrays", "small_arrays", check_small_arrays),
 )  # fmt: skip

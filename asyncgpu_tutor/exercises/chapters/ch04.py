@@ -90,9 +90,9 @@ def _integers(seed: int, n: int) -> Any:
     return agt.pin(np.random.default_rng(seed).integers(-4, 5, (n, n)).astype(np.float32))
 
 
-def _summed(name: str, factor: int, n: int) -> Callable[[Any], agt.DeviceOp[agt.DeviceArray]]:
+def _summed(name: str, factor: float, n: int) -> Callable[[Any], agt.DeviceOp[agt.DeviceArray]]:
     """A function that sums a matrix's rows, in few threads, so that two of its kernels fit side by side."""
-    kernel = agt.Kernel(ROW_SUMS.replace("NAME", name).replace("FACTOR", f"{factor}.0f"))
+    kernel = agt.Kernel(ROW_SUMS.replace("NAME", name).replace("FACTOR", f"{float(factor)}f"))
     return lambda op: kernel(n, operation(name, op), agt.zeros(n).partition(128)).output()
 
 
@@ -134,11 +134,12 @@ def _diamond(mine: Any, model: Any, seed: int, n: int) -> None:
 FILTERED_US = 330.0
 
 
-def _filtered(mine: Any, model: Any, seed: int, n: int) -> float:
+def _filtered(mine: Any, model: Any, seed: int, n: int, factors: list[int]) -> float:
     """The sum of the four is right, and takes less time than one thing after the other."""
     x = _integers(seed, n)
-    right = 10 * x.sum(axis=1)
-    filters = [_summed(f"filter{i}", i + 1, n) for i in range(4)]
+    f = [np.float32(factor) * x.sum(axis=1) for factor in factors]
+    right = (f[0] + f[1]) + (f[2] + f[3])
+    filters = [_summed(f"filter{i}", factor, n) for i, factor in enumerate(factors)]
     kernel = _pairwise("join", "x[i] + y[i]")
 
     def join(p: Any, q: Any) -> agt.DeviceOp[agt.DeviceArray]:
@@ -152,6 +153,11 @@ def _filtered(mine: Any, model: Any, seed: int, n: int) -> float:
 
 FACTORS = [(1, 1000, [3.0, 2.0, 2.0, 5.0]), (2, 300, [-1.0, 0.0, 0.5]), (3, 77, [0.25])]
 SAXPYS = [(1, 1000, 2.0), (2, 4096, -0.5), (3, 1000, 1.5)]
+FILTERS = [
+    (1, 1024, [100_000_000, 40, -100_000_000, 1]),
+    (2, 1024, [1, 100_000_000, 40, -100_000_000]),
+]
+BY = "filters that multiply the sums of rows by {2} (so it shows which were added first)"
 NUMBERS, SQUARE = "{1} elements", "{1} x {1} numbers"
 
 EXERCISES = (
@@ -165,5 +171,5 @@ EXERCISES = (
     Exercise("04-diamond", "A diamond", "diamond",
              cases(_diamond, [(1, 1536), (2, 300)], SQUARE), cases(_diamond, [(3, 100)], SQUARE)),
     Exercise("04-challenge", "Challenge: four filters", "filtered",
-             cases(_filtered, [(1, 1024), (2, 1024)], SQUARE)),
+             cases(_filtered, FILTERS, BY)),
 )  # fmt: skip

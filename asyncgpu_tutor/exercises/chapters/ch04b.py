@@ -13,7 +13,7 @@ from asyncgpu_tutor.exercises.chapters.ch04 import BLOCK, NUMBERS, SAXPY, SQUARE
 from asyncgpu_tutor.exercises.checks import schedule
 from asyncgpu_tutor.exercises.checks.building import THEIRS, run_of
 from asyncgpu_tutor.exercises.checks.operations import cuda, operation
-from asyncgpu_tutor.exercises.checks.results import brief, each_equal, equal, listed
+from asyncgpu_tutor.exercises.checks.results import each_equal, equal, listed
 from asyncgpu_tutor.exercises.checks.trials import cases
 from asyncgpu_tutor.exercises.device import host_arrays
 from asyncgpu_tutor.exercises.exercise import Exercise, case, compared, must
@@ -50,11 +50,13 @@ def _apply_all(mine: Any, model: Any, seed: int, n: int, number: int) -> None:
     m, xs = random(seed, n, n), [random(seed + i, n) for i in range(number)]
     right = [m @ x for x in xs]
     matrix = agt.h2d(m).sync()
-    with run_of("apply_all", mine, model, matrix, xs)() as run:
+    try:
+        with run_of("apply_all", mine, model, matrix, xs)() as run:
+            _products(run.trace, number)
+            each_equal(several(run.result, number, "products"), right, "vector")
+    finally:  # whatever came of it
         due = f"the caller's `matrix` was moved {matrix.gone}, and the caller still needs it: lend "
         must(not matrix.moved, due + "the operations a handle instead")
-        _products(run.trace, number)
-        each_equal(several(run.result, number, "products"), right, "vector")
     with case("the caller's `matrix`, looked at afterwards"):
         equal(agt.d2h(matrix.borrow()).sync(), m)
 
@@ -69,7 +71,7 @@ def _workers(mine: Any, model: Any, seed: int, n: int, number: int) -> None:
     with compared(building.trace, expected.trace):
         schedule.lazy(building.trace)
     ops = listed("jobs", building.result, number)
-    due = f"`jobs` should return operations, and the first is {brief(ops[0])}"
+    due = f"`jobs` should return operations, and the first is a {type(ops[0]).__name__}: its caller runs them"
     must(all(isinstance(op, agt.DeviceOp) for op in ops), due)
     run = _spawned(ops)
     with compared(run.trace, expected.trace):
@@ -109,6 +111,7 @@ def check_cooled(mine: Any, model: Any) -> float:
             run_of("cooled", mine, model, x, step, rounds)() as run,
         ):
             equal(run.result, _heated(x, rounds))
+            schedule.launches(run.trace, "heat", rounds)
             took = schedule.below(COOLED_US, run.trace)
     rods = [(x, 0), (random(1, x.size), 3), (random(2, x.size), 4)]
     with case("three rods at the same time, for 0, 3 and 4 steps"):

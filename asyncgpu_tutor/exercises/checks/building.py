@@ -80,10 +80,10 @@ def run_of(
             run = run_now(op)
         with compared(run.trace, expected), case(LATE * late):
             each_once(run.trace, *once)
+            with case(THEIRS):
+                each_equal(theirs, before, "array")
             yield run
             numbers.by_kernels(run.result, *args, *(part for up, part in given.copies if up))
-        with case(THEIRS):
-            each_equal(theirs, before, "array")
 
     return run_it
 

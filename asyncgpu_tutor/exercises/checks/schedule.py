@@ -11,12 +11,7 @@ from itertools import pairwise
 import asyncgpu_tutor as agt
 from asyncgpu_tutor.exercises.device import ASIDE
 from asyncgpu_tutor.exercises.exercise import Rejected, must
-from asyncgpu_tutor.exercises.internals import (
-    count,
-    happens_before,
-    lane_of,
-    overlap_between,
-)
+from asyncgpu_tutor.exercises.internals import count, happens_before, lane_of, overlap_between
 
 DUE = {0: "shouldn't {} at all", 1: "should {} once"}
 
@@ -28,11 +23,7 @@ def lazy(building: agt.Trace) -> None:
     also = f", and the host waited {count(len(waits), 'time')}" if waits else ""
     first = ran[0].name if ran else ""
     cause = f"building the operation already ran something (`{first}` came first){also}: only describe it, "
-    must(
-        not ran,
-        cause + "and leave it to the caller to run it",
-        *(waits or ran)[:1],
-    )
+    must(not ran, cause + "and leave it to the caller to run it", *(waits or ran)[:1])
 
 
 def launches(trace: agt.Trace, name: str, times: int) -> None:

@@ -37,14 +37,8 @@ Event = dict[str, Any]
 
 
 def kept(found: Event) -> Event | None:
-    """An event of a file, without what no span is made of, which is most of it; None if nothing is.
-
-    It is asked about each object as soon as that is decoded, because whole events need many times the memory.
-    An object that is no event stays.
-    """
-    if "ph" not in found:
-        return found
-    if found["ph"] not in ("X", "B", "E") or found.get("cat") in _NOISE:
+    """An event of a file, without what no span is made of, which is most of it; None if nothing is."""
+    if found.get("ph") not in ("X", "B", "E") or found.get("cat") in _NOISE:
         return None
     args = _object(found.get("args"))
     kept = {

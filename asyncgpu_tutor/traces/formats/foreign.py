@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gzip
+import json
+import re
 import stat
 import zlib
 from collections.abc import Callable
@@ -13,6 +15,11 @@ from asyncgpu_tutor.errors import UsageError
 from asyncgpu_tutor.traces.formats import own_json
 from asyncgpu_tutor.traces.formats.own_json import Parts
 from asyncgpu_tutor.traces.spans.uncollected import uncollected
+
+_EVENTS = re.compile(r'\A\s*\[|"traceEvents"\s*:\s*\[')  # they may stand alone
+_BETWEEN = re.compile(r"[\s,]*")
+_PIECE = 2**17  # characters that are read at once
+_DECODER = json.JSONDecoder(parse_constant=own_json.no_constant)
 
 
 @uncollected()
@@ -34,14 +41,14 @@ def read(path: Path) -> Parts:
     # Only now, because what an export of Nsight Systems is made of is what this is made of.
     from asyncgpu_tutor.traces.formats import _chrome_rows, nsys
 
-    body = _body(_text(path, head), _chrome_rows.kept)
-    found: object = body.get("traceEvents")
-    if not isinstance(found, list):
+    events: list[dict[str, Any]] = []
+    body = own_json.parsed(_without_events(path, head, _chrome_rows.kept, events))
+    if "traceEvents" not in body:
         return own_json.read(body)
     if "asyncgpu_tutor" in str(body.get("otherData"))[:100]:
         raise UsageError(f"{path} is for Perfetto and lacks some facts: load what `save` wrote")
-    events = [cast(dict[str, Any], e) for e in cast(list[object], found) if isinstance(e, dict)]
     export = _chrome_rows.collect(events, body.get("deviceProperties"))
+    events.clear()
     if not export.work and not export.ranges:
         raise UsageError(
             f"{path} holds neither GPU work nor ranges. PyTorch writes them with "
@@ -51,15 +58,16 @@ def read(path: Path) -> Parts:
     return nsys.built(export), str(about["source"]), export.gpu or "unknown GPU", about
 
 
-def _body(text: str, kept: Callable[[dict[str, Any]], object]) -> dict[str, Any]:
-    """The object in a text. Of Chrome's events, which may stand alone, there is what is `kept` of each."""
-    if text[:1000].lstrip().startswith("["):
-        text = f'{{"traceEvents": {text}}}'
-    return own_json.parsed(text, kept if '"traceEvents"' in text else None)
+def _without_events(
+    path: Path,
+    head: bytes,
+    kept: Callable[[dict[str, Any]], dict[str, Any] | None],
+    events: list[dict[str, Any]],
+) -> str:
+    """The text of a file, packed or not, without Chrome's events, of which those `kept` are added to a list.
 
-
-def _text(path: Path, head: bytes) -> str:
-    """The text of a file, packed or not, as far as a trace is read."""
+    They are decoded one by one, because all of them at once need many times the memory of what is kept.
+    """
     size = path.stat().st_size
     if size > own_json.MOST_BYTES:
         raise UsageError(
@@ -70,8 +78,33 @@ def _text(path: Path, head: bytes) -> str:
     errors = "replace" if packed else None
     try:
         with (gzip.open if packed else open)(path, "rt", encoding="utf-8", errors=errors) as file:
-            return file.read(own_json.MOST_BYTES + 1)
+            text, left = "", own_json.MOST_BYTES
+            while (begin := _EVENTS.search(text)) is None:
+                piece = file.read(_PIECE)
+                text, left = text + piece, left - len(piece)
+                if not piece or left < 0:
+                    return text
+            above, at, piece = text[: begin.end()], begin.end(), _PIECE
+            while True:
+                at = _BETWEEN.match(text, at).end()  # pyright: ignore[reportOptionalMemberAccess] - matches nothing, too
+                if text[at : at + 1] == "]":
+                    rest = text[at:] + file.read(left + 1)
+                    alone = "{" not in above
+                    return f'{{"traceEvents": {above}{rest}}}' if alone else above + rest
+                try:
+                    event, at = _DECODER.raw_decode(text, at)
+                except ValueError:  # it goes on in what is not read yet
+                    more = file.read(piece)
+                    if not more or left < 0:
+                        return above + text[at:]  # which is no JSON, and will be told so
+                    text, at, left, piece = text[at:] + more, 0, left - len(more), 2 * piece
+                    continue
+                piece = _PIECE
+                if isinstance(event, dict) and (small := kept(cast(dict[str, Any], event))):
+                    events.append(small)
     except UnicodeDecodeError as error:
         raise UsageError(f"this is not a trace: {path} is not text in UTF-8 ({error})") from None
+    except RecursionError:
+        raise UsageError("this is not a trace: its JSON nests too deeply") from None
     except (OSError, EOFError, zlib.error) as error:
         raise UsageError(f"{path} cannot be read: {error}") from None

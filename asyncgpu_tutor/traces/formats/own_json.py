@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from typing import Any, NoReturn, cast
 
@@ -53,14 +53,14 @@ def read(body: Mapping[str, Any]) -> Parts:
         raise UsageError(f"this trace is damaged: {error}") from None
 
 
-def parsed(text: str, hook: Callable[[dict[str, Any]], object] | None = None) -> dict[str, Any]:
-    """The object in a JSON text; a UsageError if there is none. A `hook` may replace each object in it."""
+def parsed(text: str) -> dict[str, Any]:
+    """The object in a JSON text; a UsageError if there is none."""
     if len(text) > MOST_BYTES:
         raise UsageError(
             f"this trace has {len(text):,} characters, and {MOST_BYTES:,} is the limit"
         )
     try:
-        body: Any = json.loads(text, parse_constant=_no_constant, object_hook=hook)
+        body: Any = json.loads(text, parse_constant=no_constant)
     except RecursionError:
         raise UsageError("this is not a trace: its JSON nests too deeply") from None
     except ValueError as error:
@@ -162,6 +162,6 @@ def _plain(value: object, what: str, depth: int) -> None:
         value.encode()  # as in `_text`
 
 
-def _no_constant(name: str) -> NoReturn:
+def no_constant(name: str) -> NoReturn:
     """Refuse what Python's JSON has and JSON has not: NaN and the infinities."""
     raise ValueError(f"{name} is not a number")

@@ -233,7 +233,8 @@ class Control:
         if found is not None:
             together = side_by_side(found, body, (test_point, step_point))
         spin = self._parks.spins.get(loop, Spin())
-        head, often, watched = spin.head, spin.often, spin.watched
+        head, often = spin.head, spin.often
+        kept = [*spin.watched, *spin.patience]
 
         def run(t: Team, entered: Mask) -> Mask | None:
             meter = t.meter
@@ -255,7 +256,7 @@ class Control:
                 # Nothing tells what a turn has changed that was begun before the threads waited; and a first
                 # turn that nobody has tested is no look in vain.
                 if often and turns > 0 and not turns % often and not first:
-                    known, before = t.launch.known, [t.slots[slot] for slot in watched]
+                    known, before = t.launch.known, [t.slots[slot] for slot in kept]
                 if test is not None and not first:
                     m, stop = _tested(t, m, test, test_point, head, at)
                     finished = join(finished, stop, entered)
@@ -292,9 +293,10 @@ def _spun(
         return t.park(spin.spot, m, at, m.bits) if spin.naps else m
     if changes != known[0]:
         return m
-    now = [t.slots[slot] for slot in spin.watched]
-    patient = bool(spin.patience) and _still_patient(t, m, spin.patience)
-    same = unchanged(m, before, now)
+    now, n = [t.slots[slot] for slot in (*spin.watched, *spin.patience)], len(spin.watched)
+    # Where not every turn counts, it may be that none will.
+    patient = not unchanged(m, before[n:], now[n:]).any() and _still_patient(t, m, spin.patience)
+    same = unchanged(m, before[:n], now[:n])
     same = in_whole_blocks(m, same) if spin.meets else same
     return t.spun(spin.spot, m, at, same, patient)
 

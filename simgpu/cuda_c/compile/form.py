@@ -128,6 +128,7 @@ class Load(Node, kw_only=True):
 
     origin: Origin
     site: int | None = None
+    volatile: bool = False
 
 
 class Exchange(Node, kw_only=True):

@@ -78,7 +78,7 @@ def lower(
 
 def needs_cuts(form: Form) -> bool:
     """Tell whether threads wait in a call within a larger expression, which has to be cut out (`cuts`)."""
-    return may_wait(form.steps, form.sites) and waits_apart(form.steps)
+    return may_wait(form.steps) and waits_apart(form.steps)
 
 
 def finish(c: Context, form: Form) -> Code:

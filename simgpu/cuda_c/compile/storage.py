@@ -13,6 +13,7 @@ from simgpu.cuda_c.compile.conversions import value
 from simgpu.cuda_c.compile.typed import Evaluate, Expr, MemoryPlace, Place, RegisterPlace
 from simgpu.cuda_c.compile.variables import Origin, Variable
 from simgpu.cuda_c.lockstep.masks import Mask
+from simgpu.cuda_c.lockstep.meter import Site
 from simgpu.cuda_c.lockstep.team import Team
 from simgpu.cuda_c.memory import access
 from simgpu.cuda_c.text.source import Position
@@ -101,15 +102,15 @@ def read_memory(c: Context, place: MemoryPlace, ctype: types.CType, at: Position
 def use(c: Context, expr: Expr) -> Expr:
     """Read an expression's value, if it is in memory; until then it is only a place."""
     if isinstance(expr.place, MemoryPlace) and not isinstance(expr.type, types.Array):
-        site = None if expr.site is None else expr.site.index
-        expr.node = load(c, expr, expr.place.origin, site)
+        expr.node = load(c, expr, expr.place.origin, expr.site)
     return expr
 
 
-def load(c: Context, address: Expr, origin: Origin, site: int | None = None) -> form.Load:
+def load(c: Context, address: Expr, origin: Origin, site: Site | None = None) -> form.Load:
     """Write into the form that a value is fetched."""
     address.rank = c.numbers.ranks.load()
-    return c.note(form.Load((address.node,), origin=origin, site=site))
+    index, volatile = (None, False) if site is None else (site.index, site.volatile)
+    return c.note(form.Load((address.node,), origin=origin, site=index, volatile=volatile))
 
 
 def _register_reader(

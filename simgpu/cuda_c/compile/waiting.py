@@ -9,7 +9,7 @@ Kernels without such a loop pay nothing for any of this.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from simgpu.cuda_c.compile import form
@@ -67,7 +67,7 @@ class Parks:
 
 def parks(steps: Sequence[Step], sites: Sequence[Site], source: Source) -> Parks:
     """Number the places of a kernel whose threads may wait for each other, or only find what may spin."""
-    waits = may_wait(steps, sites)
+    waits = may_wait(steps)
     found = _Pass(waits)
     found.steps(steps, waits)
     for step in form.below(steps):
@@ -83,13 +83,13 @@ def parks(steps: Sequence[Step], sites: Sequence[Site], source: Source) -> Parks
     return found.parks
 
 
-def may_wait(steps: Sequence[Step], sites: Sequence[Site]) -> bool:
+def may_wait(steps: Sequence[Step]) -> bool:
     """Tell whether threads of a kernel may wait for others."""
     # At a barrier of the grid; where some of a block come to one barrier and others to another; and in a loop
     # that may spin and looks at memory by an atomic or a volatile load.
     return any(
         (isinstance(step, form.Meet) and step.by == "grid")
-        or (isinstance(step, Loop) and _may_spin(step) and _looks(step, sites))
+        or (isinstance(step, Loop) and _may_spin(step) and _looks(step.parts))
         or (isinstance(step, form.Branch) and _parts_at_barriers(step))
         for step in form.below(steps)
     )
@@ -114,8 +114,18 @@ def _parts_at_barriers(branch: form.Branch) -> bool:
 
 
 def _may_spin(loop: Loop) -> bool:
-    """Tell whether a loop may never end, as it counts no turns, or only how long it sleeps."""
-    return loop.step.run is None or _sleeps(loop)
+    """Tell whether a loop may never end, as it counts no turns, or only how long it sleeps or looks."""
+    return loop.step.run is None or _sleeps(loop) or _only_looks(loop)
+
+
+def _only_looks(loop: Loop) -> bool:
+    """Tell whether the step of a loop only counts looks at memory that may end it."""
+    if not _looks(loop.parts) or form.has(loop.parts, form.Meet):
+        return False
+    asks = loop.condition is not None and _looks(form.nodes_of(loop.condition))
+    counted = form.counting(loop.step)
+    leaves = asks or form.has(loop.body, form.Leave, calls=False)
+    return leaves and counted is not None and counted[0] in _patience(loop, strict=True)
 
 
 def waits(step: Step) -> bool:
@@ -128,11 +138,10 @@ def _sleeps(loop: Loop) -> bool:
     return form.has(loop.parts, form.Sleep) and form.has(loop.parts, form.Load, form.Exchange)
 
 
-def _looks(loop: Loop, sites: Sequence[Site]) -> bool:
+def _looks(steps: Iterable[Step]) -> bool:
     return any(
-        isinstance(step, form.Exchange)
-        or (isinstance(step, form.Load) and step.site is not None and sites[step.site].volatile)
-        for step in form.below(loop.parts)
+        isinstance(step, form.Exchange) or (isinstance(step, form.Load) and step.volatile)
+        for step in form.below(steps)
     )
 
 
@@ -208,8 +217,12 @@ class _Pass:
 
 def _watched(loop: Loop) -> tuple[list[int], dict[int, int]]:
     """Slots of the variables that decide whether a loop spins, and of those that count its patience."""
-    waits = form.has(loop.parts, form.Exchange) or _sleeps(loop)
-    decide, counters = _decisive(loop), _patience(loop) if waits else dict[Variable, int]()
+    sure = _sleeps(loop) or (loop.step.run is None and form.has(loop.parts, form.Exchange))
+    waits = sure or _looks(loop.parts)
+    counters = _patience(loop, strict=not sure) if waits else dict[Variable, int]()
+    decide = _decisive(loop)
+    if decide & set(counters):  # a turn that is counted and does anything else is no look
+        decide |= set(loop.changed) - set(counters)
     watched = [v for v in loop.changed if v in decide]
     patience = {v.slot: counters[v] for v in watched if v in counters}
     return [v.slot for v in watched if v not in counters], patience
@@ -229,8 +242,11 @@ def _decisive(loop: Loop) -> set[Variable]:
     return grown(found, lambda known: {v for s in given if s.variable in known for v in reads[s]})
 
 
-def _patience(loop: Loop) -> dict[Variable, int]:
-    """The integers that only count a loop's turns, up to a bound, which is given, or down to 0 (-1)."""
+def _patience(loop: Loop, strict: bool) -> dict[Variable, int]:
+    """The integers that only count a loop's turns, up to a bound, which is given, or down to 0 (-1).
+
+    If `strict`, only those that are compared with one number and nothing else, and count up to it.
+    """
     # They are for giving up. A thread that only counts has not got on, so it waits, as one without a counter
     # would, and its counter leaps when nobody else can go on.
     steps = list(form.below(loop.parts))
@@ -238,6 +254,7 @@ def _patience(loop: Loop) -> dict[Variable, int]:
     falling = {variable for variable, way in counted.items() if way < 0}
     used: list[Node] = []  # for anything else
     bounds: dict[Variable | None, int] = {}
+    asked: dict[Variable | None, set[int]] = {}
     for node in form.nodes_of(*steps):
         if isinstance(node, form.Old | form.Result | form.Convert):
             continue
@@ -253,6 +270,7 @@ def _patience(loop: Loop) -> dict[Variable, int]:
         if numbers or op in ("<", "<=", ">", ">="):
             for v in map(_variable, node.parts):
                 bounds[v] = max([*numbers, bounds.get(v, 0)])
+                asked.setdefault(v, set()).update(numbers or [0])
         else:
             # One that counts down may also be compared with 0 itself.
             down = op in ("==", "!=", "!")
@@ -260,6 +278,8 @@ def _patience(loop: Loop) -> dict[Variable, int]:
     used += [s.value for s in steps if isinstance(s, form.Assign | form.Bind | form.Store)]
     other = {_variable(node) for node in used}
     ways = {v: min(bounds.get(v) or LONG, LONG) if way > 0 else way for v, way in counted.items()}
+    if strict:
+        ways = {v: way for v, way in ways.items() if asked.get(v) == {way}}
     return {variable: way for variable, way in ways.items() if variable not in other}
 
 

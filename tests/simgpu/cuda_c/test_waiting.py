@@ -247,6 +247,8 @@ PATIENCE = [
     "while (atomicAdd(flag, 0) == 0) { if (turns++ == 4000000) break; }",
     "while (atomicAdd(flag, 0) == 0) { if (++turns == 4000000) break; __nanosleep(100); }",
     "unsigned n = 4000000; while (n-- > 0 && !atomicAdd(flag, 0)) { __nanosleep(100); } turns = n >> 31 ? 2000 : 0;",
+    "for (; turns < 4000000; turns++) if (*(volatile int*)flag != 0) break;",
+    "volatile int* f = flag; while (true) { if (*f) break; if (++turns > 4000000) break; }",
 ]
 
 
@@ -263,6 +265,13 @@ def test_a_limited_leap_tells_how_patient_a_loop_is(loop: str) -> None:
     assert left(PATIENT % loop, "k", 1, 2, 1, 2, leap=4_000_010) == [-1, -1]
     with pytest.raises(errors.DeadlockError):
         left(PATIENT % loop, "k", 1, 2, 1, 2, leap=3_999_900)
+
+
+@pytest.mark.parametrize("end", ["if (k == -1) break;", "k += k == 3;"])
+def test_a_look_in_a_loop_that_runs_away_does_not_excuse_it(end: str) -> None:
+    loop = f"int k = 5; while (true) {{ k += 2; if (*(volatile int*)flag) break; {end} }}"
+    with pytest.raises(errors.RunawayKernelError):
+        left(PATIENT % loop, "k", 1, 2, 1, 2, step_budget=1000)
 
 
 def test_a_bound_that_is_never_reached_is_a_deadlock() -> None:
@@ -305,6 +314,11 @@ def waited(text: str, write: str = "f[0] = 5;") -> list[int]:
         ("int s = 0; for (int k = 0; k < last(f); k++) { if (k == 1) continue; s += k; } o[i] = s;", [9] * 4),
         ("int s = 0; for (;;) { s += 2; int r = last(f); if (s >= r) break; } o[i] = s;", [6] * 4),
         ("int s = 0; for (int k = 0; k < (k > 1 ? last(f) : 3); k++) s++; o[i] = s;", [5] * 4),
+        ("SPIN while (o[i] == 0) { if (*v) break; if (++s > 10000000) __trap(); } o[i] = *v;", [5] * 4),
+        ("SPIN while (true) { if (*v != 0) break; if (++s > 10000000) __trap(); } o[i] = *v;", [5] * 4),
+        ("SPIN for (; s < 10000000; s++) if (*v != 0) break; o[i] = *v;", [5] * 4),
+        ("SPIN for (s = 0; *v == 0; s++) if (s > 10000000) __trap(); o[i] = *v;", [5] * 4),
+        ("SPIN int k = 0; while (k < 1000) { k++; if (*v < 0) break; s += 2; } o[i] = s;", [2000] * 4),
         ("int a = 2, b = a + (i > 1 ? last(f) : a), *c = &b; o[i] = *c;", [4, 4, 7, 7]),
         ("through(f); o[i] = 1;", [1] * 4),
         ("last(f); o[i] = 2 * block_sum(i) + block_sum(1);", [16] * 4),
@@ -313,7 +327,7 @@ def waited(text: str, write: str = "f[0] = 5;") -> list[int]:
     ],
 )  # fmt: skip
 def test_calls_that_wait_in_larger_expressions(text: str, wanted: list[int]) -> None:
-    assert waited(text) == wanted
+    assert waited(text.replace("SPIN", "volatile int* v = f; int s = 0;")) == wanted
 
 
 def test_what_stands_left_of_the_call_is_computed_before_it() -> None:

@@ -260,8 +260,8 @@ def _last(mine: Any, _model: Any, blocks: int, threads: int, order: str) -> None
     """In each of two launches, all of one block are told, and may rely on what everybody has written."""
     arrived, none = np.zeros(1, np.uint32), np.zeros(1, np.int32)
     files = "11_turned" if "from" in order else "", "11_last"
-    device = cast(Any, agt.current_device())
     if order:
+        device = cast(Any, agt.current_device())
         device.spec = replace(device.spec, sms=1, blocks_per_sm=1)
     for launch in (1, 2):  # the second has a block less
         parts = np.zeros((blocks := blocks + 1 - launch) * threads, np.int32)

@@ -175,6 +175,7 @@ CALLS = ["poll", *SENDS[:3], "poll", SENDS[3], "poll", "poll", "poll"]
 ENDS = {1: [0, 41, 1, 0, 41, 44, 1, 44, 0], 2: [101 + 7 * k for k in range(9)]}
 ORDERS = ". Here the order of an atomic is the fence: which one does `leave` need, and which one `enter`?"
 RINGS = [(1, 0), (1, 2**32 - 1), (2, 0), (2, 2**32 - 4)]
+DOORS = [(2, 32, ""), (3, 32, ""), (3, 64, ""), (3, 32, ", with time behind each look")]
 
 
 def _ring(mine: Any, _model: Any, blocks: int, begun: int) -> None:
@@ -187,9 +188,6 @@ def _ring(mine: Any, _model: Any, blocks: int, begun: int) -> None:
         due = f"after {', '.join(CALLS[:k]) or 'nothing'}: `{CALLS[k]}` says {says[0]}, and {says[1]} "
         must(says[0] == says[1], due + "is right")
         must(got == right, f"message {int(got) - 1} came out, and {int(right) - 1} is right")
-
-
-DOORS = [(2, 32, ""), (3, 32, ""), (3, 64, ""), (3, 32, ", with time behind each look")]
 
 
 def check_door(mine: Any, model: Any) -> None:

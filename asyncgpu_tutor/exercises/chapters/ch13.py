@@ -37,9 +37,7 @@ class _Mail(np.ndarray[Any, np.dtype[np.uint32]]):
     looks = since_answer = 0
     since = -1.0
     answered = False  # whether something was put into `mail[2]` since the flag was raised last
-    old: Any = (
-        77  # what `mail[1]` is until somebody has found a 1 in `mail[0]`, and None from then on
-    )
+    old: Any = 77  # what `mail[1]` is until somebody finds a 1 in `mail[0]`; then None
 
     def __getitem__(self, index: Any) -> Any:
         now = agt.current_device().now()

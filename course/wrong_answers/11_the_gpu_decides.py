@@ -2031,3 +2031,22 @@ __device__ void meet(unsigned int* arrived, unsigned int goal)
 # %% id=11-again cause="another waits for ever"
 # - if (++looks > 10000000) __trap();
 # + __nanosleep(100);
+
+
+# %% id=11-last cause="from the last to the first, with launch 1, there is a place for one block at a time"
+# - is_last = atomicAdd(arrived, 1) == gridDim.x - 1;
+# + is_last = blockIdx.x == gridDim.x - 1;
+# + atomicAdd(arrived, 1);
+# + while (is_last && atomicAdd(arrived, 0) < gridDim.x) __nanosleep(100);
+
+
+# %% id=11-last cause="one by one, with launch 1, there is a place for one block at a time"
+# - if (is_last) atomicExch(arrived, 0);
+# + if (is_last) atomicExch(arrived, 0);
+# + while (blockIdx.x == 0 && atomicAdd(arrived, 0) != 0) __nanosleep(100);
+
+
+# %% id=11-meet cause="another waits for ever: give up by `__trap()`"
+# - if (++looks > 10000000) __trap();
+# + looks = 0;
+# + if (++looks > 10000000) __trap();

@@ -1623,3 +1623,17 @@ __device__ int pick(int n, const int* boil, const int* steep, const bool* begun)
 # + unsigned int seen = atomicAdd(&cell[0], 0u);
 # + if (seen == 0) return PENDING;
 # + x = seen / 2;
+
+
+# %% id=12-together cause="with 1 warp, `together` came back to thread 0, and the future of the lane"
+# - while (!all) {
+# + while (!all && rounds < 1000) {
+
+
+# %% id=12-door cause="with time behind each look, kernel 'trial'"
+# - unsigned int before = Word(*door).exchange(1u, cuda::memory_order_acquire);
+# - return before == 0 ? READY : PENDING;
+# + unsigned int open = 0;
+# + if (Word(*door).load(cuda::memory_order_acquire) == 1) return PENDING;
+# + bool in = Word(*door).compare_exchange_strong(open, 1u, cuda::memory_order_relaxed);
+# + return in ? READY : PENDING;

@@ -658,7 +658,7 @@ async def answer(mail, rounds):
         mail[0] = 2
 
 
-# %% id=13-answer cause="letter 1 asked for the double of 10"
+# %% id=13-answer cause="letter 0 asked for the double of 10"
 async def answer(mail, rounds):
     for _ in range(rounds):
         await agt.sleep(100)
@@ -2024,3 +2024,19 @@ async def answer(mail, rounds):
 # + if (p < 0) return;
 # + for (int piece = blockIdx.x; piece < pieces; piece += gridDim.x) {
 # - hostcall_end(host, p);
+
+
+# %% id=13-answer cause="letter 0 asked for the double of 10, and the kernel read 154"
+# - while mail[0] != 1:
+# -     await agt.sleep(1)
+# - mail[2] = 2 * mail[1]
+# + asked = mail[1]
+# + while mail[0] != 1:
+# +     await agt.sleep(1)
+# +     asked = mail[1]
+# + mail[2] = 2 * asked
+
+
+# %% id=13-pipeline cause="the new file has 192 bytes, and 807 is right"
+# - for (int piece = blockIdx.x; piece < pieces; piece += gridDim.x) {
+# + for (int piece = blockIdx.x; piece < 24; piece += gridDim.x) {

@@ -1708,3 +1708,15 @@ struct Retry {
 # %% id=13b-challenge cause="with an answer that does not come, kernel 'ahead'"
 # - block_on(mine);
 # + for (int looks = 0; looks < 200 && mine.poll() == PENDING; looks++) { }
+
+
+# %% id=13b-drop cause="step 1, the host was asked, and nobody wants the answer any more"
+# - if (step == 1) hostcall_end(host, packet);
+# - if (step == 2) hostcall_leave(host, packet);
+# + if (step == 1) hostcall_ask(host, packet, 16, 0, 0, 0);
+# + if (step == 1 || step == 2) hostcall_leave(host, packet);
+
+
+# %% id=13b-retry cause="packet"
+# - __device__ void drop() { once.drop(); }
+# + __device__ void drop() { if (once.winner == 0) hostcall_end(host, once.a.packet); }

@@ -52,7 +52,9 @@ HASTY = (
 )
 KEPT = (
     HEAD
-    + """for (int k = 0; k < 3; ++k) {
+    + """Ask zeroed = {};
+    zeroed.drop();
+    for (int k = 0; k < 3; ++k) {
         Ask one = ask_keeping(host, 16, 1, 0, 0);
         block_on(one);
         one.drop();

@@ -149,13 +149,13 @@ def _channel(mine: Any, _model: Any, senders: int) -> None:
 # ------------------------------------------------------------------ a warp waits together
 def check_together(mine: Any, model: Any) -> None:
     """All 32 lanes are named, and wait for each other."""
-    cases(_together, [(1, 6), (3, 4)], "{0:warp}")(mine, model)
+    cases(_together, [(1, 0, 6), (3, 0, 4), (1, 1990, 2040)], "{0:warp}")(mine, model)
     all_lanes(cuda_source.steps(GIVEN + mine, "together"))
 
 
-def _together(mine: Any, _model: Any, warps: int, longest: int) -> None:
+def _together(mine: Any, _model: Any, warps: int, shortest: int, longest: int) -> None:
     """All lanes of a warp come back in one round, the one in which its last future is ready."""
-    left = np.random.default_rng(warps).integers(0, longest, 32 * warps).astype(np.int32)
+    left = np.random.default_rng(warps).integers(shortest, longest, 32 * warps).astype(np.int32)
     left += 3 * (np.arange(left.size, dtype=np.int32) // 32)
     args, files = (left, 0 * left, 0 * left, 0 * left), ("12_given", "12_together")
     found = left_by("TOGETHER", mine, files, args, (1, 2, 3), 1, left.size)
@@ -175,6 +175,7 @@ CALLS = ["poll", *SENDS[:3], "poll", SENDS[3], "poll", "poll", "poll"]
 ENDS = {1: [0, 41, 1, 0, 41, 44, 1, 44, 0], 2: [101 + 7 * k for k in range(9)]}
 ORDERS = ". Here the order of an atomic is the fence: which one does `leave` need, and which one `enter`?"
 RINGS = [(1, 0), (1, 2**32 - 1), (2, 0), (2, 2**32 - 4)]
+DOORS = [(2, 32, ""), (3, 32, ""), (3, 64, ""), (3, 32, ", with time behind each look")]
 
 
 def _ring(mine: Any, _model: Any, blocks: int, begun: int) -> None:
@@ -198,14 +199,15 @@ def check_door(mine: Any, model: Any) -> None:
         due = f"somebody is in, and two more calls of `enter` leave the door at {found[2]}: it should stay "
         must(found[2] == 1, due + "at 1, or it opens after enough looks")
         must(found[3] == 1, "`leave` was called, and `enter` says PENDING")
-    cases(_door, [(2, 32), (3, 32), (3, 64)], "{0:block} of {1:thread}")(mine, model)
+    cases(_door, DOORS, "{0:block} of {1:thread}{2}")(mine, model)
 
 
-def _door(mine: Any, _model: Any, blocks: int, threads: int) -> None:
+def _door(mine: Any, _model: Any, blocks: int, threads: int, slow: str) -> None:
     """Require that each is alone with two numbers: one counts, and the other adds up the counts."""
     args: Any = np.zeros(1, np.uint32), blocks > 2, np.zeros(2, np.int32)
+    files = "12_door_slow" if slow else "12_given", "12_door"
     with about("'pair'", "", ORDERS):
-        found = _out("DOOR", mine, "door", *args, grid=blocks, block=threads)
+        (found,) = left_by("DOOR", mine, files, args, (-1,), blocks, threads)
     visits = 2 * blocks * threads // 32
     due = f"{visits} visits left a count of {found[0]}: two were in at the same time"
     must(found.tolist() == [visits, visits * (visits + 1) // 2], due)
@@ -252,7 +254,8 @@ EXERCISES = (
     Exercise("12-ring", "A ring of two", "RING",
              cases(_ring, RINGS, "{0:block}, and counters that begin with {1}"),
              in_late_memory(_ring, 2, 0)),
-    Exercise("12-door", "A door with an order", "DOOR", check_door, in_late_memory(_door, 3, 32)),
+    Exercise("12-door", "A door with an order", "DOOR", check_door,
+             in_late_memory(_door, 3, 32, "")),
     Exercise("12-challenge", "Challenge: one kettle", "PICK",
              of_numbers("PICK", "kettle", _kettle, KITCHENS, "{:cup}")),
 )  # fmt: skip

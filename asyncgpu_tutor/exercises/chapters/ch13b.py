@@ -128,9 +128,8 @@ def _drop(mine: Any, _model: Any, step: int, us: float) -> None:
         office.run(kernel, step, agt.mapped(_left(1)))
     due = "`dropped` waits for the host, and nobody wants the answer any more: leave the packet"
     must(step != 2 or us < 20 or office.most > 1, due)
-    must(
-        step != 1 or not office.asked[1], "the host was asked, and nobody wants the answer any more"
-    )
+    due = "the host was asked, and nobody wants the answer any more"
+    must(step != 1 or [*office.asked] == [2], due)
     all_back(office.left, office.packets)
 
 

@@ -76,7 +76,7 @@ struct Ask {
 
     // The packet may be somebody else's from here on.
     __device__ void end() {
-        if (packet >= 0) hostcall_end(host, packet);
+        if (step > 0 && packet >= 0) hostcall_end(host, packet);  // a zeroed one has no packet
         packet = -1;
     }
 

@@ -364,10 +364,12 @@ heard = agt.pin(np.zeros(1, np.uint64))
 
 
 async def two_questions(source, packets=1):
-    async with agt.hostcalls({16: slowly}, packets=packets) as office:
-        with agt.record() as trace:
-            await office.run(agt.Kernel(source)(*office.arrays, agt.mapped(heard), grid=1, block=1))
-            await agt.sleep(60)  # the kernel is done, and the host may not be
+    kernel = agt.Kernel(source)
+    for _ in range(1 if device.simulated else 2):  # a real GPU compiles it in the first run
+        async with agt.hostcalls({16: slowly}, packets=packets) as office:
+            with agt.record() as trace:
+                await office.run(kernel(*office.arrays, agt.mapped(heard), grid=1, block=1))
+                await agt.sleep(60)  # the kernel is done, and the host may not be
     return trace
 
 
@@ -454,7 +456,7 @@ two_packets = await two_questions(LEAVING, packets=2)
 agt.compare_timelines(
     [one_packet, two_packets],
     ["one packet", "two packets"],
-    lesson="Each `slowly` bar is a packet in the host's hands. In both runs the kernel hangs up after "
+    lesson="Each bar named slowly is a packet in the host's hands. In both runs the kernel hangs up after "
     "20 µs. Above, question 2 then waits for the only packet. Below, it takes the other one, and the kernel "
     f"is done after {kernel_us(two_packets):.0f} µs, while the host still works on question 1.",
 )
@@ -659,9 +661,11 @@ async def piece(call):
 
 async def six_pieces(source):
     result = agt.pin(np.zeros(1, np.float32))
-    async with agt.hostcalls({16: piece}) as office:
-        with agt.record() as trace:
-            await office.run(agt.Kernel(source)(*office.arrays, 6, agt.mapped(result), grid=1, block=1))
+    kernel = agt.Kernel(source)
+    for _ in range(1 if device.simulated else 2):  # as above
+        async with agt.hostcalls({16: piece}) as office:
+            with agt.record() as trace:
+                await office.run(kernel(*office.arrays, 6, agt.mapped(result), grid=1, block=1))
     return trace
 
 

@@ -76,7 +76,7 @@ class GlobalRegion(ByteRegion):
         return 0 if touched is None else int(touched.sum())
 
     def _touch(self, way: int, a: Access) -> None:
-        meter, shift, part, size = self.meter, a.shift, a.part, a.size
+        meter, shift, part, size = self.meter, a.shift, a.part, a.scalar.size
         if meter.exact_left > 0:
             meter.exact_left -= a.mask.n * (len(part) if np.ndim(part) == 2 else 1)
             touched = self._touched[way]

@@ -56,7 +56,7 @@ class ByteRegion(Named):
         """Report an access to the meter, or that of one turn."""
         if a.shift and (not self.shared or a.shift * a.size % 128):  # else it is in the same banks
             part = part + a.shift
-        if a.wide != a.size:
+        if a.wide != a.scalar.size:
             part = part // (a.wide // a.size)
         tell = self.meter.shared_access if self.shared else self.meter.global_access
         tell(a.site, a.mask, part, a.wide)
@@ -137,7 +137,7 @@ class ByteRegion(Named):
 
     def _locate_turns(self, a: Access) -> bool:
         """Find the elements of several turns of a loop, if they can be had at once."""
-        ptr, mask, size = a.ptr, a.mask, a.size
+        ptr, mask, size = a.ptr, a.mask, a.scalar.size
         shift, factor = ptr.base // size, ptr.stride // size
         part: Any = np.asarray(ptr.offset, np.int64) * factor
         if not mask.full and part.shape[-1:] == (mask.layout.lanes,):
@@ -195,7 +195,7 @@ class ByteRegion(Named):
 
     def locate(self, a: Access) -> None:
         """Find each lane's element; fault at the first one that is not there."""
-        ptr, mask, size = a.ptr, a.mask, a.size
+        ptr, mask, size = a.ptr, a.mask, a.scalar.size
         offset = ptr.offset
         if not ptr.stride % size and not ptr.base % size:
             a.shift, factor = ptr.base // size, ptr.stride // size

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, NoReturn, TypeAlias
 
 import numpy as np
@@ -106,7 +106,8 @@ class CompiledKernel:
             return region, memory
 
         given = (grid, block, limits, tally, dynamic_shared)
-        launch = Launch(self.name, self.source, *given, Addresses(other), Messages(blocks))
+        lazily = partial(Addresses, other), partial(Messages, blocks)
+        launch = Launch(self.name, self.source, *given, *lazily)
         launch.watches = self.code.watches
         few = blocks <= MOST_BLOCKS and blocks * launch.threads <= MOST
         if limits.hostile is not None and few:
@@ -177,7 +178,7 @@ class CompiledKernel:
                 make = talks if launch.hostile is None else LateGlobal
                 regions[key] = make(memory, launch, cells[key], key in watched)
             regions[key].types[variable.name] = variable.type
-            launch.addresses.place(regions[key], variable.name, memory)
+            launch.named.append((regions[key], variable.name, memory))
             values[variable.slot] = Ptr(regions[key], 0, target.step, 0, variable.name)
         for variable, given in records:
             values[variable.slot] = self._record(variable, given, launch)

@@ -257,7 +257,7 @@ def _trained(answer: Any, gpus: int, layers: int) -> Observed:
 
         reduces = [group.all_reduce([a.borrow() for a in arrays]) for arrays in sums]
         gradients = [gradient(i) for i in range(layers)]
-        agt.zip(*gradients, *reduces)  # parts of something: nobody is warned of those that stay unrun
+        agt.zip(*gradients, *reduces)  # so nobody is warned of those that stay unrun
         due = "`reduces[0]` begins before `gradients[0]` is over, and needs what that computes. That's a "
         with about("race on array 'gradient 0'", due):
             run = observe(built("overlapped", answer, agt.Trace(), gradients, reduces).sync)

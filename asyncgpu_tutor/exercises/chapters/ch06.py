@@ -447,7 +447,8 @@ def _fed(answer: Any, size: int, number: int) -> Observed:
     due = f"`use` was called for batches {used}, and each of the {number} once is right"
     must(sorted(used) == list(range(number)), due)
     agt.synchronize()
-    gc.collect()
+    if any(result() is not None for result in had):  # it takes long where a notebook holds much
+        gc.collect()
     due = "your function has returned, and somebody still keeps results: what is used can go"
     must(not any(result() is not None for result in had), due)
     return run

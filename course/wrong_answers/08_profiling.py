@@ -798,7 +798,7 @@ def costliest(trace, names):
     return max(names, key=cost)
 
 
-# %% id=08-costliest cause="with heat_looks_less, `costliest` should return one of the names, here 'stencil'"
+# %% id=08-costliest cause="here 'f', and returned 'is it still?'"
 def costliest(trace, names):
     return "is it still?"
 
@@ -812,7 +812,7 @@ def costliest(trace, names):
     return max(cost(name) for name in names)
 
 
-# %% id=08-suspects cause="3 of 23 are right. With exhibit A, it isn't 'host-bound': waits with calls after them last for 36%"
+# %% id=08-suspects cause="3 of 22 are right. With exhibit A, it isn't 'host-bound': waits with calls after them last for 36%"
 def accuse(trace):
     return "host-bound"
 
@@ -823,7 +823,7 @@ def accuse(trace):  # only what the starter knows, and not the table
     return "host-bound" if m.device_idle > m.device_active else "innocent"
 
 
-# %% id=08-suspects cause="With exhibit B, recorded once more, it isn't"
+# %% id=08-suspects cause="With exhibit A, repaired, recorded once more, it isn't"
 def accuse(trace):  # what the page shows, learnt by heart
     size = len(trace)
     learnt = {len(agt.Trace.load_recording("08_hidden_synchronisation")): "hidden synchronisation"}
@@ -838,7 +838,7 @@ def accuse(trace):  # what the page shows, learnt by heart
     return "pageable copy" if m.device_makespan > 1200 else "innocent"
 
 
-# %% id=08-suspects cause="With D on machines that are five times faster, it isn't 'innocent'"
+# %% id=08-suspects cause="With D on a quick machine, it isn't 'innocent'"
 # - if sum(copying) > run / 3:
 # + if sum(copying) > 900:
 
@@ -878,9 +878,9 @@ def accuse(trace):  # what the page shows, learnt by heart
 # + if copying and sum(copying) > sum(s.duration for s in trace.device_spans if s.kind == "h2d"):
 
 
-# %% id=08-suspects cause="With half of A on machines that are seven times slower, it isn't"
+# %% id=08-suspects cause="With half of A on a slow machine, it isn't"
 # - if sum(waits) > run / 5:
-# + if len(waits) >= 3:
+# + if len(waits) >= 3 and m.device_idle < run / 2:
 
 
 # %% id=08-suspects cause="With nine narrow kernels on three streams, it isn't 'innocent'"
@@ -888,7 +888,7 @@ def accuse(trace):  # what the page shows, learnt by heart
 # + return "too few streams" if len(streams) == 2 else "innocent"
 
 
-# %% id=08-suspects cause="should return a name from the table, and returned 'null stream'"
+# %% id=08-suspects cause="`accuse` returned 'null stream', and the table has no such name"
 def accuse(trace):
     return "null stream"
 
@@ -973,3 +973,8 @@ async def serve(requests, score):  # all requests, but the loop waits for each o
         read_into(x)
         futures.append(agt.h2d(x, "request").and_then(score).to_host().schedule(policy))
     return [await future for future in futures]
+
+
+# %% id=08-costliest cause="with heat_looks_less, `costliest` should return one of the names, here 'stencil'"
+def costliest(trace, names):
+    return "is it still?" if "is it still?" in names else "f"

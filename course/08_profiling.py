@@ -342,7 +342,7 @@ bet("G", ...)
 
 # %% id=exhibit-h
 show("H", "A staircase again, and longer pauses than in A. Which wait did I forget to take out?",
-     "Four chunks on four streams, with long pauses. The only wait is the sliver at the far right.")
+     "Four chunks on four streams, with long pauses. A wait is a dotted bar on the host's lane.")
 
 # %% id=bet-h
 bet("H", ...)
@@ -352,7 +352,7 @@ bet("H", ...)
 #
 # Return the name of the suspect, by the table's last column. The starter knows one. Your rule is tried on A, B, D, G and H, and then on rounds that you've never seen: other recordings, slower machines, larger grids, names that say nothing. So count, and take shares of the run. What is "much" is up to you.
 #
-# Calls that copy to the GPU are called `"enqueue h2d"`. A kernel has a `stream`, and the numbers in `span.detail["grid"]` multiply to its blocks. (`agt.diagnose` does this for a living. Leave it out.)
+# Calls that copy to the GPU are called `"enqueue h2d"`, and a kernel has a `stream`. (`agt.diagnose` does this for a living. Leave it out.)
 
 # %% id=08-suspects starter
 def accuse(trace):
@@ -360,6 +360,8 @@ def accuse(trace):
     run = m.device_makespan
     calls = [span for span in trace if span.kind == "call"]
     kernels = [span for span in trace.device_spans if span.kind == "kernel"]
+    longest = max(kernels, key=lambda span: span.duration)
+    blocks = np.prod(longest.detail["grid"])
     if m.device_idle > run / 2:
         return "host-bound"
     return "innocent"
@@ -370,17 +372,18 @@ def accuse(trace):
     run = m.device_makespan
     calls = [span for span in trace if span.kind == "call"]
     kernels = [span for span in trace.device_spans if span.kind == "kernel"]
+    longest = max(kernels, key=lambda span: span.duration)
+    blocks = np.prod(longest.detail["grid"])
     last = max(span.start for span in calls)
     waits = [span.duration for span in trace if span.kind == "wait" and span.start < last]
     copying = [span.duration for span in calls if span.name == "enqueue h2d"]
-    longest = max(kernels, key=lambda span: span.duration)
     if sum(waits) > run / 5:
         return "hidden synchronisation"
     if sum(copying) > run / 3:
         return "pageable copy"
     if m.device_idle > run / 2:
         return "host-bound"
-    if np.prod(longest.detail["grid"]) < 132:
+    if blocks < 132:
         streams = {span.stream for span in kernels}
         return "too few streams" if len(kernels) > len(streams) else "innocent"
     return "one big kernel" if longest.duration > m.device_active / 2 else "innocent"
@@ -390,7 +393,7 @@ def accuse(trace):
 #
 # A wait counts if the host makes a call after it: `span.start < last`, where `last` is the start of the last call. Divide the sum of those waits by `run`. It's a third in A, and next to nothing in a program that waits only at its end.
 #
-# Of the kernels you need the longest, `max(kernels, key=lambda span: span.duration)`: its blocks, and its part of `m.device_active`. And compare `len(kernels)` with the number of streams that they're on.
+# Of the longest kernel you need its blocks, and its part of `m.device_active`. And compare `len(kernels)` with the number of streams that they're on, `len({span.stream for span in kernels})`.
 
 # %% id=08-suspects explanation
 # A rule that only counts waits convicts the plate, where they cost 1 percent. One that only compares calls with copies convicts whoever makes small copies. Shares of the run can tell them apart, and they stay the same when a machine is five times as fast. `agt.diagnose` begins like this, too.

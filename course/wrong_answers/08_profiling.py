@@ -849,13 +849,13 @@ def accuse(trace):  # what the page shows, learnt by heart
 
 
 # %% id=08-suspects cause="With G with three quarters of the blocks, it isn't 'innocent'"
-# - if np.prod(longest.detail["grid"]) < 132:
-# + if np.prod(longest.detail["grid"]) < 1_000:
+# - if blocks < 132:
+# + if blocks < 1_000:
 
 
 # %% id=08-suspects cause="With B with twelve times the blocks, it isn't"
-# - if np.prod(longest.detail["grid"]) < 132:
-# + if np.prod(longest.detail["grid"]) < 2:
+# - if blocks < 132:
+# + if blocks < 2:
 
 
 # %% id=08-suspects cause="With three steps of the plate, it isn't 'hidden synchronisation'"

@@ -396,7 +396,7 @@ def accuse(trace):
 # Of the longest kernel you need its blocks, and its part of `m.device_active`. And compare `len(kernels)` with the number of streams that they're on, `len({span.stream for span in kernels})`.
 
 # %% id=08-suspects explanation
-# A rule that only counts waits convicts the plate, where they cost 1 percent. One that only compares calls with copies convicts whoever makes small copies. Shares of the run can tell them apart, and they stay the same when a machine is five times as fast. `agt.diagnose` begins like this, too.
+# A rule that only counts waits convicts the plate, where they cost 1 percent. One that only compares calls with copies convicts whoever makes small copies. Shares of the run can tell them apart, and they stay the same when a machine is five times as fast. `agt.diagnose` has such a rule for each of its suspects.
 
 # %% id=08-suspects-check
 check("08-suspects", accuse)
@@ -926,6 +926,9 @@ def saving(trace, name):
 # %% id=08-stats-check
 check("08-stats", saving)
 
+# %% id=stats-check tags=asserts
+assert [round(us) for us in solved("08-stats")(report("G"), "sgemm_naive")] == [100, 55]
+
 # %% [markdown] id=two-more
 # ### Two more suspects
 #
@@ -965,7 +968,7 @@ found = {x: next(found.name for found in agt.diagnose(report(x)) if not found.li
 print(*[f"{x}: {bets[x][-1].reveal(found[x])}" for x in "CE" if x in bets], sep="\n")
 
 # %% [markdown] id=two-more-read
-# Six of C's twelve pieces of work are on the null stream, stream 0. In E, 37.3 of the 38.6 ms before the first kernel pass before the host's first call. CuPy compiles the source then, but the report can't say so: it only shows that nobody called CUDA. Loading the code took 0.1 ms, and then the host made no call for 1.1. All of it happens once. So neither number is wrong: the benchmark timed the first calls, and production makes the others.
+# Six of C's twelve pieces of work are on the null stream, stream 0. In E, 37.3 of the 38.6 ms before the first kernel pass before the host's first call. CuPy compiles the source then, but the report can't say so: it only shows that nobody called CUDA. Loading the code took 0.1 ms, and then the host made no call for 1.2. All of it happens once. So neither number is wrong: the benchmark timed the first calls, and production makes the others.
 #
 # And F? *"Each round makes a new array. What does that cost?"* Its report can't tell you. The memory comes from a *pool*, which hands out again what was used before and makes no call into CUDA, and a profiler sees nothing but calls and work. `agt.record()` asks the pool as well, and its recording `08_allocation_in_the_loop` names the culprit.
 
@@ -975,7 +978,9 @@ assert len(report("C").device_spans) == 12
 assert report("E").metrics().host["call"] > 0
 assert 37_200 < min(span.start for span in report("E") if span.kind == "call") < 37_300
 assert 38_550 < min(span.start for span in report("E").device_spans) < 38_650
-assert 96 < report("E").find("load module")[0].duration < 97
+(load,) = report("E").find("load module")
+assert 96 < load.duration < 97
+assert 1_150 < report("E").find("launch doubled")[0].start - load.end < 1_180
 assert not [found for found in agt.diagnose(report("F")) if not found.limit]
 assert not [span for span in report("F") if "alloc" in span.name]
 inside = agt.Trace.load_recording("08_allocation_in_the_loop")

@@ -978,3 +978,8 @@ async def serve(requests, score):  # all requests, but the loop waits for each o
 # %% id=08-costliest cause="with heat_looks_less, `costliest` should return one of the names, here 'stencil'"
 def costliest(trace, names):
     return "is it still?" if "is it still?" in names else "f"
+
+
+# %% id=08-suspects cause="With half of H on a slow machine, it isn't 'pageable copy'"
+# - if sum(copying) > run / 3:
+# + if copying and m.overlap < 1 and longest.duration < run / 3 and m.device_idle < run / 2:

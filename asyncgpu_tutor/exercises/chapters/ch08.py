@@ -234,7 +234,7 @@ def line_up() -> list[tuple[str, Trace, str]]:
         ("B's twin with such blocks", _disguised(report("B", repaired=True), 1, 12), "innocent"),
         ("D on a quick machine", _disguised(report("D"), pace=0.2), NAMES["D"]),
         ("G with three quarters of the blocks", _disguised(report("G"), blocks=0.75), NAMES["G"]),
-        ("H on a slow machine", _disguised(report("H"), pace=3), "innocent"),
+        ("half of H on a slow machine", _disguised(report("H").between(0, 900), 3), "innocent"),
         ("small copies over a fast bus", _disguised(report("F"), copies=0.4), "host-bound"),
         ("nine narrow kernels on three streams", _disguised(_narrow(9, 3)), NAMES["B"]),
     ]

@@ -413,7 +413,7 @@ print(
 )
 
 # %% [markdown] id=suspects-read
-# Only B needs more streams: its kernels leave room beside them, with one block each, against G's 1296. And A, D and H are all staircases: A waits *after* its calls, D *inside* them, and H only once, at the very end. Taking out waits wouldn't help D, and pinned memory wouldn't help A.
+# Only B needs more streams: its kernels leave room beside them, with one block each, against G's 1296. And A, D and H are all staircases: A waits *after* its calls, D *inside* them, and H only once, in the sliver at its far right. Taking out waits wouldn't help D, and pinned memory wouldn't help A.
 #
 # H's face lies. Its GPU stands still for 38 percent of this round, and for a tenth of each of the two before it, which ran the same code. So something disturbed this round, and the report can't say what.
 

@@ -301,7 +301,7 @@ check("14-grep", GREP)
 watched(GREP)
 
 # %% id=grep-yours-check tags=asserts
-assert "3 threads write count" in watched(solved("14-grep")).step(1)
+assert "3 threads use an atomic on count" in watched(solved("14-grep")).step(1)
 
 # %% [markdown] id=grep-words-text
 # Now for the whole file. Your kernel looks for every *e* and every *z* (or ours does, as long as yours isn't accepted), and we count how many a warp has.

@@ -32,7 +32,7 @@ _SIZES = (28, 20, 16, 13, 11, 9, 7, 6, 5, 4, 3)  # of a cell
 _GAP, _LABEL = 8, 16
 _MOST_LINES = 64  # threads, or warps, or blocks, with an arrow each
 _NUMBERED = 16  # pixels: cells of this size have their numbers in them
-_STILLS = 3
+_STILLS = 4
 _MOST_THREADS = 4096
 _HEAD = 44  # what is said above
 _HALF = np.array([0.0, 0.5])  # of a cell, downwards
@@ -93,7 +93,7 @@ class Threads:
         step = self.steps[number]
         code = self.watched.source.splitlines()[step.line - 1].strip()
         idle = self.watched.threads - len(step.threads)
-        verb = ("write" if step.write else "read") + "s" * (len(step.threads) == 1)
+        verb = _verb(step, len(step.threads) == 1)
         bad = f", {beyond} of them out of bounds" if (beyond := self._beyond(number).sum()) else ""
         return (
             f"Step {number + 1} of {len(self.steps)}, line {step.line}: {code}\n"
@@ -141,7 +141,7 @@ class Threads:
                     "line": step.line,
                     "told": self.step(number),
                     "over": self._over(number),
-                    "verb": "writes" if step.write else "reads",
+                    "verb": _verb(step, True),
                     "threads": step.threads.tolist(),
                     "elements": step.elements.tolist(),
                     "links": self._ends(step).round(1).tolist(),
@@ -242,11 +242,13 @@ class Threads:
     def _legend(self, y: float) -> str:
         parts = [("agt-cell", "idle, or not touched")]
         parts += [("agt-reads", "reads"), ("agt-writes", "writes")]
+        if any(step.atomic for step in self.steps):
+            parts.append(("agt-atomics", "an atomic"))
         if self.watched.fault:
             parts.append(("agt-wrong", type(self.watched.fault).__name__))
         return "".join(
-            f'<rect class="{css}" x="{8 + 170 * i}" y="{y:.0f}" width="12" height="12"/>'
-            + _text("agt-words", 26 + 170 * i, y + 10, words)
+            f'<rect class="{css}" x="{8 + 150 * i}" y="{y:.0f}" width="12" height="12"/>'
+            + _text("agt-words", 26 + 150 * i, y + 10, words)
             for i, (css, words) in enumerate(parts)
         )
 
@@ -268,7 +270,7 @@ class Threads:
         if not self.steps:
             return ""
         step = self.steps[number]
-        css = "agt-writes" if step.write else "agt-reads"
+        css = "agt-atomics" if step.atomic else "agt-writes" if step.write else "agt-reads"
         grid, array = self._places[""], self._places[step.array]
         cells = np.unique(array.centres(step.elements), axis=0)
         parts = [_squares(css, grid.centres(step.threads), grid.size)]
@@ -309,6 +311,12 @@ class Threads:
         elif isinstance(self.watched.fault, OutOfBoundsError):
             what += " does not exist"
         yield _text("agt-bad", min(x - array.size / 2, _WIDTH - 260), y + array.size / 2 + 13, what)
+
+
+def _verb(step: Access, one: bool) -> str:
+    if step.atomic:
+        return f"use{'s' * one} an atomic on"
+    return ("write" if step.write else "read") + "s" * one
 
 
 def _text(css: str, x: float, y: float, said: str) -> str:

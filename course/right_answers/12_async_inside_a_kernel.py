@@ -300,25 +300,6 @@ __device__ void leave(unsigned int* door)
 
 
 # %% id=12-door
-# More than is needed.
-DOOR = r"""
-#include <cuda/atomic>
-using Word = cuda::atomic_ref<unsigned int, cuda::thread_scope_system>;
-
-__device__ Poll enter(unsigned int* door)
-{
-    unsigned int before = Word(*door).exchange(1u);
-    return before == 0 ? READY : PENDING;
-}
-
-__device__ void leave(unsigned int* door)
-{
-    Word(*door).store(0u);
-}
-"""
-
-
-# %% id=12-door
 # By fences, as before.
 DOOR = r"""
 __device__ Poll enter(unsigned int* door)
@@ -363,3 +344,217 @@ struct Ring {
     }
 };
 """
+
+
+# %% id=12-door
+# - unsigned int before = Word(*door).exchange(1u, cuda::memory_order_acquire);
+# - return before == 0 ? READY : PENDING;
+# + unsigned int open = 0;
+# + while (!Word(*door).compare_exchange_weak(open, 1u, cuda::memory_order_acquire, cuda::memory_order_relaxed)) {
+# +     if (open == 1) return PENDING;
+# + }
+# + return READY;
+
+
+# %% id=12-door
+# - unsigned int before = Word(*door).exchange(1u, cuda::memory_order_acquire);
+# - return before == 0 ? READY : PENDING;
+# + if (Word(*door).load(cuda::memory_order_relaxed) != 0) return PENDING;
+# + return Word(*door).fetch_or(1u, cuda::memory_order_acquire) ? PENDING : READY;
+
+
+# %% id=12-pot
+# - int cups, pour, step;
+# - Timer pouring;
+# + int cups, pour, step;                      // step k > 0: cup k is poured
+# + Timer pouring;
+# - pouring.left = pour;
+# - step = 1;
+# - }
+# - while (cups > 0) {
+# - if (pouring.poll() == PENDING) return PENDING;
+# - cups--;
+# - pouring.left = pour;
+# - }
+# + pouring = {pour};
+# + step = 1;
+# + }
+# + for (; step <= cups; step++, pouring = {pour}) {
+# +     if (pouring.poll() == PENDING) return PENDING;
+# + }
+
+
+# %% id=12-pot
+POT = r"""
+struct Pot {
+    Timer boil;
+    int cups, pour, step;
+    Timer pouring;
+    __device__ Poll next() { cups--; pouring.left = pour; step = 1; return cups < 0 ? READY : pouring.poll(); }
+    __device__ Poll poll()
+    {
+        Poll state = PENDING;
+        switch (step) {
+        case 0: state = boil.poll(); break;
+        case 1: state = pouring.poll(); break;
+        }
+        while (state == READY && cups >= 0) state = next();
+        return state;
+    }
+};
+"""
+
+
+# %% id=12-pot
+# - while (cups > 0) {
+# - if (pouring.poll() == PENDING) return PENDING;
+# - cups--;
+# - pouring.left = pour;
+# - }
+# + while (cups && pouring.poll() == READY) {
+# +     pouring = Timer{pour};
+# +     --cups;
+# + }
+# - return READY;
+# + return cups ? PENDING : READY;
+
+
+# %% id=12-executor
+RUN_ALL = r"""
+template <typename Future>
+__device__ int run_all(Future* futures, int n)
+{
+    bool done[32] = {};
+    int rounds = 0, left = n;
+    for (; left > 0; rounds++) {
+        for (int k = 0; k < n; k++) {
+            if (done[k]) continue;
+            done[k] = futures[k].poll() == READY;
+            left -= done[k];
+        }
+    }
+    return rounds;
+}
+"""
+
+
+# %% id=12-executor
+# - unsigned int open = (1u << n) - 1;
+# + int open = (1 << n) - 1;
+
+
+# %% id=12-executor
+RUN_ALL = r"""
+template <typename Future>
+__device__ int run_all(Future* futures, int n)
+{
+    int which[32], rounds = 0;
+    for (int k = 0; k < n; k++) which[k] = k;
+    while (n) {
+        int still = 0;
+        for (int i = 0; i < n; i++) {
+            int k = which[i];
+            if (futures[k].poll() == PENDING) which[still++] = k;
+        }
+        n = still;
+        rounds++;
+    }
+    return rounds;
+}
+"""
+
+
+# %% id=12-timeout
+# Guests without tables.
+SERVE = r"""
+__device__ int serve(int n, const int* boil, const int* steep, const int* limit, int* teas)
+{
+    Select<Tea, Timer> guests[16];
+    for (int k = 0; k < 2 * n; k++) guests[k] = {{{boil[k]}, {steep[k]}, 0}, {limit[k]}, -1};
+    int rounds = run_all(guests, 2 * n), count = 0;
+    for (int k = 0; k < 2 * n; k++) count += 1 - guests[k].winner;
+    *teas = count;
+    return rounds;
+}
+"""
+
+
+# %% id=12-timeout
+SERVE = r"""
+template <typename A, typename B>
+__device__ Select<A, B> either(A a, B b) { return {a, b, -1}; }
+template <typename A, typename B>
+__device__ Join<A, B> both(A a, B b) { return {a, b, false, false}; }
+
+__device__ int serve(int n, const int* boil, const int* steep, const int* limit, int* teas)
+{
+    auto guest = [&](int k) { return either(Tea{{boil[k]}, {steep[k]}, 0}, Timer{limit[k]}); };
+    Join<Select<Tea, Timer>, Select<Tea, Timer>> tables[8];
+    for (int k = 0; k < n; k++) tables[k] = both(guest(2 * k), guest(2 * k + 1));
+    int rounds = run_all(tables, n);
+    *teas = 0;
+    for (auto& table : tables) {
+        if (&table - tables < n) *teas += !table.a.winner + !table.b.winner;
+    }
+    return rounds;
+}
+"""
+
+
+# %% id=12-timeout
+# - Table tables[8];
+# + Table tables[8] = {};
+# - *teas += (tables[k].a.winner == 0) + (tables[k].b.winner == 0);
+# + *teas += tables[k].a.a.step / 2 + tables[k].b.a.step / 2;
+
+
+# %% id=12-challenge
+PICK = r"""
+__device__ int pick(int n, const int* boil, const int* steep, const bool* begun)
+{
+    int last = 0, k = -1;
+    for (int i = n - 1; i >= 0; i--) {
+        if (begun[i] || steep[i] < last) continue;
+        last = steep[i];
+        k = i;
+    }
+    return k;
+}
+"""
+
+
+# %% id=12-together
+# Each lane's rounds, and then the largest of them.
+TOGETHER = r"""
+template <typename Future>
+__device__ int together(Future& mine)
+{
+    int rounds = 1;
+    while (mine.poll() == PENDING) rounds++;
+    __syncwarp();
+    for (int step = 16; step > 0; step /= 2) rounds = max(rounds, __shfl_xor_sync(0xffffffffu, rounds, step));
+    return rounds;
+}
+"""
+
+
+# %% id=12-ring
+# - unsigned int sent = atomicAdd(tail, 0u);
+# - if (sent - atomicAdd(head, 0u) == 2) return PENDING;
+# - __threadfence();
+# - values[sent % 2] = x;
+# + unsigned int sent = atomicAdd(tail, 0u), seen = atomicCAS(head, 0u, 0u);
+# + if (int(sent - seen) >= 2) return PENDING;
+# + __threadfence();
+# + *(values + (sent & 1)) = x;
+
+
+# %% id=12-oneshot
+# - if (atomicAdd(&cell[0], 0u) == 0) return PENDING;
+# - __threadfence();
+# - x = cell[1];
+# - return READY;
+# + Poll state = atomicOr(cell, 0u) ? READY : PENDING;
+# + __threadfence();
+# + if (state == READY) x = cell[1];
+# + return state;

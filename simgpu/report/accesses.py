@@ -27,6 +27,7 @@ class Access:
     # Their numbers in the grid: the block's number times the threads of a block, plus the thread's own.
     threads: NDArray[np.int64]
     elements: NDArray[np.int64]  # for each of them, the element that it touches
+    atomic: bool = False
 
 
 @dataclass
@@ -41,8 +42,7 @@ class Watched:
     shapes: dict[str, tuple[int, ...]] = field(default_factory=dict[str, tuple[int, ...]])
     # Bytes of an element of each array.
     sizes: dict[str, int] = field(default_factory=dict[str, int])
-    # The first 80 at most, in the order in which they were made.
-    steps: list[Access] = field(default_factory=list[Access])
+    steps: list[Access] = field(default_factory=list[Access])  # the first 80 at most, in order
     left_out: int = 0  # how many more there were
     # What ended it, if that was a fault of the kernel, and where that was.
     fault: Exception | None = None
@@ -104,8 +104,15 @@ class Watched:
         self.shapes.setdefault(ptr.name, (ptr.region.nbytes // size,))
         touched = np.broadcast_to(np.asarray(mask.take(ptr.address())) // size, (mask.n,))
         threads = np.asarray(own + layout.linear[mask.index], np.int64)
-        elements = np.array(touched, np.int64)
-        self.steps.append(Access(site.at.line, ptr.name, site.write, threads, elements))
+        step = (
+            site.at.line,
+            ptr.name,
+            site.write,
+            threads,
+            np.array(touched, np.int64),
+            site.scope > 0,
+        )
+        self.steps.append(Access(*step))
 
 
 def memory_of(array: NDArray[Any], name: str) -> GlobalMemory:

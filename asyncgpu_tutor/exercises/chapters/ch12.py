@@ -23,19 +23,37 @@ GIVEN = cuda("12_given")
 MOST = 200  # polls
 
 
-def _out(name: str, mine: Any, kernel: str, *arrays: Array, grid: int = 1, block: int = 1) -> Array:
+def _out(
+    name: str,
+    mine: Any,
+    kernel: str,
+    *arrays: Array,
+    grid: int = 1,
+    block: int = 1,
+    on: str = "given",
+) -> Array:
     """Numbers that a kernel of the folder `cuda` leaves in its last array, with the answer before it."""
-    return left_by(name, mine, ("12_given", f"12_{kernel}"), arrays, (-1,), grid, block)[0]
+    return left_by(name, mine, (f"12_{on}", f"12_{kernel}"), arrays, (-1,), grid, block)[0]
+
+
+def _at_once(name: str, mine: Any, kernel: str, *arrays: Array, most: int, waits: str) -> Array:
+    """What `_out` returns, of calls that neither look again and again nor sleep: in so many turns."""
+    with agt.microscope() as seen:
+        left = _out(name, mine, kernel, *arrays, on="spy")
+    turns = sum(kernel.counts.loop_iterations for kernel in seen.kernels)
+    due = f"one call of {waits} looks again and again, or sleeps, and the answer is no: have it look once, "
+    must(turns <= most, due + "and leave the waiting to its caller")
+    return left
 
 
 def of_numbers(
-    name: str, kernel: str, judge: trials.Judge, rows: trials.Rows, words: str
+    name: str, kernel: str, judge: trials.Judge, rows: trials.Rows, words: str, on: str = "given"
 ) -> trials.Check:
     """A check of device code by a kernel that gets a row of numbers, and leaves three for the judge."""
 
     def tried(mine: Any, _model: Any, *row: int) -> float | None:
         try:
-            left = _out(name, mine, kernel, np.array(row, np.int32), np.zeros(3, np.int32))
+            left = _out(name, mine, kernel, np.array(row, np.int32), np.zeros(3, np.int32), on=on)
         except Rejected as rejected:
             must("++late > 1000" not in rejected.cause, LATE)  # a probe stops what polls on and on
             raise
@@ -44,12 +62,13 @@ def of_numbers(
     return cases(tried, rows, words)
 
 
-def _pot(row: tuple[int, ...], pending: int, *_: int) -> None:
+def _pot(row: tuple[int, ...], pending: int, late: int, _: int) -> None:
     """It is pending for as long as boiling and all cups take, and not for longer."""
     boil, cups, pour = row
     right = boil + cups * pour
     must(pending < MOST, f"the pot is still pending after {MOST} polls, and {right} are right")
     counted("the pot is pending for", pending, "poll", right)
+    must(not late, LATE)
 
 
 LATE = "a future was polled after it had said READY"
@@ -63,7 +82,7 @@ def _executor(row: tuple[int, ...], rounds: int, late: int, pending: int) -> Non
     counted("it took", rounds, "round", max(row[1:], default=-1) + 1, why)
 
 
-# ------------------------------------------------------------------ join and select
+# ------------------------------------------------------------------ futures of futures
 PAIRS = [(2, 5), (5, 2), (3, 3), (0, 4), (4, 0)]
 
 
@@ -74,14 +93,22 @@ def _join(row: tuple[int, ...], polls: int, late: int, pending: int) -> None:
     counted("the join was polled", polls, "time", max(row) + 1, "both get on in every poll")
 
 
-def _select(row: tuple[int, ...], polls: int, winner: int, most: int) -> None:
-    """It is ready with the earlier of the two, says which, and leaves the other alone."""
-    why = "the first that is ready ends it"
-    counted("the select was polled", polls, "time", min(row) + 1, why)
-    right = int(row[1] < row[0])
-    must(winner == right, f"`winner` is {winner}, and {right} is right")
-    due = f"{count(polls, 'poll')} of the select polled the other future {count(most, 'time')}: once one is "
-    must(most <= polls, due + "ready, the other is never polled again")
+def _serve(row: tuple[int, ...], teas: int, rounds: int, late: int) -> None:
+    """All guests wait at the same time, each until the tea is there or the limit is over."""
+    boil, steep, limit = np.array(row).reshape(3, -1)
+    waits = np.minimum(boil + steep, limit)
+    must(not late, LATE)
+    counted(
+        "`serve` returned",
+        rounds,
+        "round",
+        int(waits.max()) + 1,
+        "all guests wait at the same time",
+    )
+    right = int((boil + steep <= limit).sum())
+    must(
+        teas == right, f"`*teas` is {teas}, and {right} is right: a guest has tea if `winner` is 0"
+    )
 
 
 def check_warp(mine: Any, model: Any) -> None:
@@ -120,12 +147,9 @@ def _warp(mine: Any, _model: Any, warps: int) -> None:
 def check_oneshot(mine: Any, model: Any) -> None:
     """Messages arrive in every order of the blocks, and looking into an empty cell is no wait."""
     with case("a cell to which nobody has sent"):
-        with agt.microscope() as seen:
-            (ready,) = _out("ONESHOT", mine, "empty", np.zeros(2, np.uint32), np.zeros(1, np.int32))
+        args = np.zeros(2, np.uint32), np.zeros(1, np.int32)
+        (ready,) = _at_once("ONESHOT", mine, "empty", *args, most=1, waits="`poll`")
         must(not ready, "`poll` says READY")
-        due = "one call of `poll` looks again and again, and nothing is there: have it look once, and leave "
-        turns = sum(kernel.counts.loop_iterations for kernel in seen.kernels)
-        must(turns < 2, due + "the waiting to its caller")
     cases(_oneshot, [(1,), (3,)], "{:sender}")(mine, model)
 
 
@@ -181,8 +205,11 @@ DOORS = [(2, 32, ""), (3, 32, ""), (3, 64, ""), (3, 32, ", with time behind each
 def _ring(mine: Any, _model: Any, blocks: int, begun: int) -> None:
     """A thread sees when there is room; between two blocks, every message arrives once, in order."""
     begin, out = np.full(1, begun, np.uint32), np.zeros(9, np.uint32)
-    trial = "ring_alone" if blocks == 1 else "ring"
-    found = _out("RING", mine, trial, begin, begin, out[:2], out, grid=blocks)
+    args = begin, begin, out[:2], out
+    if blocks == 1:
+        found = _at_once("RING", mine, "ring_alone", *args, most=1, waits="a poll")
+    else:
+        found = _out("RING", mine, "ring", *args, grid=blocks)
     for k, (got, right) in enumerate(zip(found, ENDS[blocks], strict=True)):
         says = ["READY" if x else "PENDING" for x in (got, right)]
         due = f"after {', '.join(CALLS[:k]) or 'nothing'}: `{CALLS[k]}` says {says[0]}, and {says[1]} "
@@ -193,13 +220,22 @@ def _ring(mine: Any, _model: Any, blocks: int, begun: int) -> None:
 def check_door(mine: Any, model: Any) -> None:
     """Nobody gets in while somebody is, and a thread that is not let in is told so."""
     with case("one thread, which comes twice"):
-        found = _out("DOOR", mine, "door_alone", np.zeros(1, np.uint32), np.zeros(4, np.int32))
+        args = "DOOR", mine, "door_alone", np.zeros(1, np.uint32), np.zeros(6, np.int32)
+        found = _out(*args)
         must(found[0] == 1, "the door is open, and `enter` says PENDING")
         must(found[1] == 0, "somebody is in, and `enter` says READY")
         due = f"somebody is in, and two more calls of `enter` leave the door at {found[2]}: it should stay "
         must(found[2] == 1, due + "at 1, or it opens after enough looks")
         must(found[3] == 1, "`leave` was called, and `enter` says PENDING")
     cases(_door, DOORS, "{0:block} of {1:thread}{2}")(mine, model)
+    found = _at_once(*args, most=4, waits="`enter`").tolist()
+    for name, fences in zip(("enter", "leave"), found[4:], strict=True):
+        due = f"it works, but `{name}` orders more than it needs: "
+        must(fences < 64, due + "visitors come from one GPU, and its scope is the whole system")
+        must(
+            fences < 2,
+            due + "one order in one direction will do. If you name none, it is the strongest",
+        )
 
 
 def _door(mine: Any, _model: Any, blocks: int, threads: int, slow: str) -> None:
@@ -215,12 +251,13 @@ def _door(mine: Any, _model: Any, blocks: int, threads: int, slow: str) -> None:
 
 # ------------------------------------------------------------------ the challenge
 # The number of cups, how long each boils, and how long each steeps. The last one has the score: it is
-# the one before in another order, which nobody has learned by heart.
+# the one before in another order, which nobody has learned by heart. Any other rule than longest steep first
+# takes 82 or more: whose boil and steep are longest together, say.
 KITCHENS = [
     (1, 4, 2),
     (3, 1, 1, 1, 5, 0, 5),
-    (12, 3, 9, 4, 6, 8, 2, 7, 5, 9, 4, 6, 8, 12, 30, 8, 25, 10, 40, 15, 20, 35, 9, 28, 46),
-    (12, 4, 7, 5, 3, 9, 8, 4, 9, 2, 6, 6, 8, 9, 15, 20, 12, 35, 46, 8, 30, 40, 25, 28, 10),
+    (12, 3, 10, 11, 7, 6, 3, 8, 5, 3, 5, 3, 11, 4, 8, 7, 30, 47, 33, 43, 16, 10, 24, 43, 41),
+    (12, 8, 3, 3, 10, 5, 7, 3, 3, 11, 11, 6, 5, 43, 43, 10, 8, 16, 30, 33, 4, 7, 41, 47, 24),
 ]
 GOAL = 80
 
@@ -233,7 +270,14 @@ def _kettle(_: tuple[int, ...], ready: int, turn: int, cup: int) -> float:
     return float(ready)
 
 
-FUTURES = [(4, 2, 5, 0, 3), (1, 7), (32, *(k % 5 for k in range(32))), (0,), (2, 5000, 3)]
+FUTURES = [(4, 2, 5, 0, 3), (1, 7), (30, *(k % 5 for k in range(30))), (0,), (2, 5000, 3)]
+# Two at each table: how long the water boils, how long the tea steeps, and how long the guest waits.
+GUESTS = [
+    ([2, 5], [4, 2], [9, 9]),
+    ([3, 6], [3, 3], [6, 5]),
+    ([3, 8, 1, 4], [4, 2, 2, 9], [10, 6, 7, 9]),
+    ([*range(16)], [3, 5] * 8, [9, 14, 7, 20] * 4),
+]
 TWO = "futures that are ready after {} and {} polls"
 EXERCISES = (
     Exercise("12-pot", "A pot for many", "POT",
@@ -242,7 +286,9 @@ EXERCISES = (
     Exercise("12-executor", "An executor", "RUN_ALL",
              of_numbers("RUN_ALL", "run_all", _executor, FUTURES, "{:future}")),
     Exercise("12-join", "Join", "JOIN", of_numbers("JOIN", "join", _join, PAIRS, TWO)),
-    Exercise("12-select", "Select", "SELECT", of_numbers("SELECT", "select", _select, PAIRS, TWO)),
+    Exercise("12-timeout", "Guests with a limit", "SERVE",
+             of_numbers("SERVE", "timeout", _serve, GUESTS,
+                        "water that takes {}, tea that takes {}, and limits of {}", "pieces")),
     Exercise("12-warp", "The warp learns", "WARP_TAKE", check_warp,
              in_late_memory(_warp, 2)),
     Exercise("12-oneshot", "Oneshot", "ONESHOT", check_oneshot,

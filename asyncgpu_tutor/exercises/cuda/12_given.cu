@@ -1,7 +1,15 @@
 enum Poll { PENDING, READY };
+__device__ int _fences;  // counted by the file `12_spy` alone
+__device__ int _late;  // polls of a timer that had said READY, and was not set anew
 struct Timer {
     int left;
-    __device__ Poll poll() { if (left == 0) return READY; left--; return PENDING; }
+    bool said;
+    __device__ Poll poll() {
+        if (left == 0) { _late += said; said = true; return READY; }
+        said = false;
+        left--;
+        return PENDING;
+    }
 };
 // A timer that notes how often it was polled, and how often after it had said READY.
 struct Probe {

@@ -1,0 +1,63 @@
+enum Poll { PENDING, READY };
+__device__ int _late;  // polls of a timer that had said READY
+struct Timer {
+    int left;
+    bool said;
+    __device__ Poll poll() {
+        if (left == 0) { _late += said; said = true; return READY; }
+        left--;
+        return PENDING;
+    }
+};
+struct Tea {
+    Timer boil, steep;
+    int step;
+    __device__ Poll poll() {
+        if (step == 0) {
+            if (boil.poll() == PENDING) return PENDING;
+            step = 1;
+        }
+        if (step == 1) {
+            if (steep.poll() == PENDING) return PENDING;
+            step = 2;
+        }
+        return READY;
+    }
+};
+template <typename A, typename B>
+struct Join {
+    A a;
+    B b;
+    bool a_done, b_done;
+    __device__ Poll poll() {
+        if (!a_done) a_done = a.poll() == READY;
+        if (!b_done) b_done = b.poll() == READY;
+        return a_done && b_done ? READY : PENDING;
+    }
+};
+template <typename A, typename B>
+struct Select {
+    A a;
+    B b;
+    int winner;
+    __device__ Poll poll() {
+        if (a.poll() == READY) { winner = 0; return READY; }
+        if (b.poll() == READY) { winner = 1; return READY; }
+        return PENDING;
+    }
+};
+template <typename Future>
+__device__ int run_all(Future* futures, int n) {
+    unsigned int open = (1u << n) - 1;
+    int rounds = 0;
+    while (open != 0) {
+        for (int k = 0; k < n; k++) {
+            if (open >> k & 1) {
+                Poll state = futures[k].poll();
+                if (state == READY) open &= ~(1u << k);
+            }
+        }
+        rounds++;
+    }
+    return rounds;
+}

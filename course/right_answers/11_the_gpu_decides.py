@@ -488,3 +488,26 @@ __device__ void meet(unsigned int* gate)
     }
 }
 """
+
+
+# %% id=11-again
+# Without a word about order, all of these atomics are sequentially consistent.
+MEET_AGAIN = r"""
+#include <cuda/atomic>
+__device__ void meet(unsigned int* gate)
+{
+    __syncthreads();
+    if (threadIdx.x == 0) {
+        cuda::atomic_ref<unsigned int, cuda::thread_scope_device> count(gate[0]), generation(gate[1]);
+        unsigned int before = generation, looks = 0;
+        if (count++ == gridDim.x - 1) {
+            count = 0;
+            ++generation;
+        }
+        while (generation == before) {
+            if (++looks > 10000000) __trap();
+        }
+    }
+    __syncthreads();
+}
+"""

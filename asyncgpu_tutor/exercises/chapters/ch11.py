@@ -201,7 +201,7 @@ def _between_fences(mine: str) -> None:
     as that fence goes, it may have counted by then.
     """
     files, left = ("11_gate_fences", "11_gate_alone"), np.zeros(1, np.uint32)
-    for begun, due in ((0, LOOK), (7, RESET)):
+    for begun, due in UNORDERED.items():
         try:
             (apart,) = left_by("MEET_AGAIN", mine, files, (begun, left), (0,), 2, 1)
             must(not begun or apart[0] > 0, due)
@@ -264,12 +264,14 @@ def _queue(mine: Any, _model: Any, jobs: int, blocks: int, begun: int, held_up: 
 # ------------------------------------------------------------------ who is last, and a gate
 EARLY = "a thread went on from a meeting, and can't rely on what others wrote before it: "
 OVER = "a block waits for a meeting that is over: "
-LOOK = "no fence orders the look at the generation before the count, so a GPU may count first. By the time of "
-LOOK += "the look the others may have ended the meeting, and then the block waits for one that is over: put a "
-LOOK += "__threadfence() between the two"
-RESET = "no fence orders setting the counter back before raising the generation, so others may see the new one "
-RESET += "first. If a block comes to the next meeting by then, its count is lost when the counter goes back to "
-RESET += "0: put a __threadfence() between the two"
+BETWEEN = ": put a __threadfence() between the two"
+# What may go wrong in a meeting that begins with these generations, if no fence orders two steps.
+UNORDERED = {
+    0: "no fence orders the look at the generation before the count, so a GPU may count first. Until it "
+       "looks, the others may have ended the meeting, and then it waits for one that is over" + BETWEEN,
+    7: "no fence orders setting the counter back before raising the generation, so others may see the new "
+       "one first, come to the next meeting, and count. Then setting it back loses their count" + BETWEEN,
+}  # fmt: skip
 TOO_SOON = "`last` said true to a thread that can't rely on what others wrote: "
 WAITS = "there is a place for one block at a time, and `last` waits for another: "
 LASTS = [(4, 64, ""), (2, 32, ""), (7, 96, ""), (3, 32, ", one by one"),

@@ -161,12 +161,19 @@ assert h200_asking.metrics().makespan > 2 * h200_deciding.metrics().makespan
 # Newton's threads could stop one by one. Often they can't. Open a tap in the corner of a maze: in each round the water moves one step on, and the first round in which it moves nowhere is the last. No single thread can tell which round that is, because its own cell may stay dry for long and then get wet after all.
 
 # %% id=maze-tools tags=helpers
-from IPython.display import display
+from base64 import b64encode
+from html import escape
+from io import BytesIO
+
+from IPython.display import HTML, display
 
 
 def shown(figure, alt):
     """Show a figure, with a text for readers who can't see it."""
-    display(figure, metadata={"image/png": {"alt": alt}})
+    file = BytesIO()
+    figure.savefig(file, format="png", bbox_inches="tight")
+    data = b64encode(file.getvalue()).decode()
+    display(HTML(f'<img alt="{escape(alt)}" src="data:image/png;base64,{data}">'))
     plt.close(figure)
 
 

@@ -525,7 +525,7 @@ draw_steps(
 # %% [markdown] id=order-read
 # Each fence has a reach: `__threadfence()` the whole GPU, `__threadfence_block()` your own block.
 #
-# Otherwise compiler and hardware may swap what a thread does to two different words. They rarely do: when we sent that message without fences on an H200, the flag overtook the data in 1 of 1,048,576 runs. Such a program passes your tests and fails in front of a customer. (The simulated device reports it.)
+# Without a fence, compiler and hardware may swap what a thread does to two different words. They rarely do: when we sent that message without fences on an H200, the flag overtook the data in 1 of 1,048,576 runs. Such a program passes your tests and fails in front of a customer. (The simulated device reports it.)
 #
 # Strictly, our first kernel breaks these rules: hundreds of threads may write `*moved = 1` at once. But all write the same 1, and nobody reads it before the launch is over, so no GPU that we know minds.
 
@@ -650,7 +650,7 @@ print(f"They met {2 * (steps.max() + 1)} times.")
 assert (steps == flood_in_numpy(large).ravel()).all()
 
 # %% [markdown] id=places
-# (On an H200, a meeting of 132 blocks took 1.5 µs. At that price 250 take 375, which is more than the simulated device says, and still far from Python's 7 ms.)
+# (On an H200, a meeting of 132 blocks took 1.5 µs. At that price 250 take 375, more than the simulated device says, and still far from Python's 7 ms.)
 #
 # ## How many can meet?
 #

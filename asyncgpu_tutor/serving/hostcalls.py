@@ -217,8 +217,8 @@ class Hostcalls:
                 answered = self._answer()
                 if (number := answered - self._begun) > 0:
                     self._note("answer a call" if number == 1 else f"answer {number} calls", start)
-                self._begun = 0
-                if self._at_work:
+                begun, self._begun = self._begun, 0
+                if self._at_work and not begun:
                     await asyncio.sleep(0)  # since those need turns of the loop too
                 await self._device.until_waited_for(answered, self._look_for_ends)
         except Exception as failure:  # noqa: BLE001 - raised where the kernel's operation is awaited
@@ -247,11 +247,12 @@ class Hostcalls:
         while first >= 0 and len(few) < FEW:
             few.append(first // (8 * PER_STATE))
             first = looked.find(_ASKED, first + 1)
-        if first < 0 and (len(few) == 1 or not self._batched(few)):
+        if first < 0:
             few = [packet for packet in few if packet not in self._at_work]
-            for packet in few:
-                self._answer_alone(packet)
-            return len(few)
+            if len(few) < 2 or not self._batched(few):
+                for packet in few:
+                    self._answer_alone(packet)
+                return len(few)
         ready = (self._states == ASKED).nonzero()[0]
         if self._at_work:
             ready = np.array([p for p in ready.tolist() if p not in self._at_work], np.int64)

@@ -1733,9 +1733,10 @@ __device__ void put(Queue queue, int item)
 
 __device__ int take(Queue queue)
 {
-    unsigned int slot = atomicAdd(queue.head, 1);
+    unsigned int slot = atomicAdd(queue.head, 1), looks = 0;
     while (queue.items[slot] < 0) {
         if (atomicAdd(queue.open, 0) == 0) return -1;
+        if (++looks > 10000000) __trap();          // as every wait of a kernel, this one ends
         __nanosleep(100);
     }
     __threadfence();

@@ -56,9 +56,8 @@ struct Ask {
         if (step == 2) {
             volatile unsigned long long* state = hostcall_state(host, packet);
             unsigned long long found = state[0];
-            unsigned long long stopped = state[1];  // at once, so that one trip over the bus is enough for both
             if (found == HOSTCALL_ASKED) {
-                if (stopped != 0) return gone();
+                if (state[1] != 0) return gone();
                 if (waited()) return given_up();
                 __nanosleep(20);
                 return PENDING;

@@ -756,7 +756,7 @@ assert found.tolist() == [0, -2, -13, -13]
 # | `HOSTCALL_OPEN`, `HOSTCALL_CLOSE` | a file in `folder=`, by name |
 # | `HOSTCALL_READ`, `HOSTCALL_WRITE` | bytes of a file, by its number |
 # | `HOSTCALL_CONNECT`, `HOSTCALL_SEND`, `HOSTCALL_RECEIVE` | TCP, to one of `addresses=` |
-# | 16 and up | your Python |
+# | 16 and up | your Python. But don't let it call `input()`: a kernel waits for about four seconds, and people type more slowly |
 
 # %% [markdown] id=again-text
 # ## Encore: ask again

@@ -1,22 +1,6 @@
 """Right answers to exercises of course/07_async_mlp.py in other forms than the solution's."""
 
 
-# %% id=07-stages
-def stage(output):
-    blocks = output.partition(32)
-    return agt.relu(output.size, blocks, blocks).last().unpartition()
-
-
-def lines(hidden, w1, output):
-    rows, columns = hidden.shape
-    return (
-        agt.matvec_naive(rows, columns, hidden, w1, output, grid=rows, block=1).last().named("mine")
-    )
-
-
-stages = (lines, stage)
-
-
 # %% id=07-chain
 def chain(x, w0, w1, gemm, matvec, relu):
     """Room is made stage by stage, and not in advance."""
@@ -141,3 +125,47 @@ def capture(ops, stream):
     with agt.CudaGraph.scope(stream) as scope:
         scope.record(arms)
     return scope.graph
+
+
+# %% id=07-race
+def race(mlp, batches, w0, w1):
+    """The weights multiplied in advance; a graph with two kernels for each batch."""
+    known = agt.d2h(w0).sync() @ agt.d2h(w1).sync()
+    v = agt.h2d(agt.pin(known.astype(np.float32))).sync().share()
+
+    def one(x):
+        def score(arrays):
+            x, out = arrays
+            return agt.matvec_naive(*x.shape, x, v, out.partition(64)).output().and_then(positive)
+
+        return agt.zip(agt.h2d(x), agt.zeros(len(x))).and_then(score).to_host()
+
+    def positive(out):
+        blocks = out.partition(64)
+        return agt.relu(out.size, blocks, blocks).output()
+
+    arms = [one(x).prepare().launch() for x in batches]
+    graph = agt.overlap(*arms).graph_on(agt.create_stream())
+
+    async def go():
+        return await graph.launch()
+
+    return go
+
+
+# %% id=07-urgent
+async def urgent(ops):
+    first, *others = ops
+    done = [await agt.spawn(first)]
+    async with asyncio.TaskGroup() as group:
+        tasks = [group.create_task(wait_for(op)) for op in others]
+    return done + [task.result() for task in tasks]
+
+
+async def wait_for(op):
+    return await op
+
+
+# %% id=07-urgent
+async def urgent(ops):
+    return (await ops[0], *await agt.overlap(*ops[1:]))

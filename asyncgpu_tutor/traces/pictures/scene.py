@@ -199,12 +199,14 @@ class _Drawing:
             size, room = min(_NAME, 0.78 * bar.height * UNIT), (end - start) * us
             if room < 3 * size or size < 0.54 * _NAME:
                 continue
-            text = fitting(bar.text, room - 0.54 * _NAME, size)
+            room, text = room - 0.54 * _NAME, bar.text
+            if text_width(text, size) > room:  # what it is says more than the operation's name
+                text = fitting(text.rpartition(": ")[2], room, size)
             if not text:
                 continue
             kind = None if self.panel.state(bar) == "faded" else bar.span.kind
             x, y = self.x((start + end) / 2), self.y(bar.y + bar.height / 2)
-            wide = min(text_width(text, size) + 4, room - 2)
+            wide = min(text_width(text, size), room) + 4
             if kind is None or KIND_LOOKS[kind].hatch:
                 yield Box("agt-patch", x - wide / 2, y - 0.6 * size, wide, 1.2 * size, kind)
             yield Words("agt-name", x, y + 0.35 * size, text, size, kind)

@@ -30,7 +30,7 @@ device
 # %% [markdown] id=goal-text
 # ## The end of the story
 #
-# Let's peek at the last page first. This is the program that you'll have when you're done:
+# Let's peek at the last page first. This is what you'll have when you're done:
 
 # %% id=goal
 from asyncgpu_tutor.commands.mlp import traced
@@ -125,7 +125,7 @@ def relu(output):
 # %% [markdown] id=chain-text
 # ## One batch is one operation
 #
-# A batch needs its input, and room for the hidden values and the output. `agt.zip` makes all three arrays in one operation, and `and_then` hands them on.
+# A batch needs three arrays: its input, and empty ones for `hidden` and `output`. `agt.zip` makes them in one operation, and `and_then` hands them on.
 #
 # Why hand them on? Because an owned array that goes into a launch is gone, and comes out at the other end, filled. The next stage can't begin without it, like a runner in a relay race who waits for the baton, and that's what keeps the stages in order. Whatever else a stage needs, such as `w1`, it takes from the function around it.
 
@@ -417,15 +417,15 @@ for span in one_big.find("sgemm_naive") + one_big.find("matvec_naive"):
 print(f"length {sum(span.duration for span in one_big.device_spans):11.0f} µs")
 
 # %% [markdown] id=larger-read
-# That's many times the pace, so Python isn't in the way any more.
+# That's many times the pace, so Python is out of the way.
 
 # %% id=handles
 running = all_at_once(*big)
 await asyncio.sleep(0)  # each task has had its first turn
-in_flight = repr(big[1])  # x5: one handle is yours, and each batch holds one
+in_flight = repr(big[1])
 await running
-print("four batches in flight:", in_flight)
-print("all of them done:      ", big[1])
+print("in flight, four handles and yours:", in_flight)
+print("all of them done, and only yours: ", big[1])
 
 # %% id=predict-large
 large = Prediction(
@@ -489,7 +489,7 @@ part = ready(four_large)[0] / max(ready(four_large))
 first_ready.reveal(f"{100 * part:.0f}", "Look at the lowest lanes of the picture.")
 
 # %% [markdown] id=read-large
-# Python is done long before the device is, and still it's nowhere near four times as fast. Look at the long bars. They start about one GEMM apart, because 4096 blocks fill all 132 multiprocessors of an H200, and whatever comes next gets in only when the last of them are leaving. (Where a line is dotted, work waits for room. Even a fill needs some.) **They queue**, and overlap only at their ends. What we've gained is that copies, and `matvec`s with their four blocks, now run beside something else.
+# Python is done long before the device is, and still it's nowhere near four times as fast. The long bars start about one GEMM apart, because 4096 blocks fill all 132 multiprocessors of an H200, and whatever comes next gets in only when the last of them are leaving. (Where a line is dotted, work waits for room. Even a fill needs some.) **They queue**, and overlap only at their ends. What we've gained is that copies, and `matvec`s with their four blocks, now run beside something else.
 #
 # Now look at when each batch is *ready*. On four streams, nobody got anything until nearly the end, and then they all came at once, like buses. The last one came a quarter sooner than before, the third hardly so, the second later, and the first almost three times as late. After its GEMM, a batch still needs its `matvec`. But by then other GEMMs are waiting for room, and they were first.
 #
@@ -567,7 +567,7 @@ if device.simulated:
 #
 # | | |
 # |---|---|
-# | `op.prepare()` | allocates once, for all launches (a graph can't allocate) |
+# | `op.prepare()` | allocates once, so all launches use the same arrays (a graph can't allocate) |
 # | `.launch()` | what was prepared, as an operation |
 # | `op.graph_on(stream)` | writes down the calls of `op`, and runs none |
 #
@@ -576,7 +576,7 @@ if device.simulated:
 # %% [markdown] id=exercise-capture
 # ### Exercise: all of them in one graph
 #
-# Write `capture(ops, stream)`: one graph of all these operations, with an independent branch for each. The starter allocates, and even if it didn't, it would run them in turn. (Chapter 04 had a word for "side by side".)
+# Write `capture(ops, stream)`: one graph of all these operations, with an independent branch for each. The starter allocates, and even if it didn't, it would run them in turn.
 
 
 # %% id=07-capture starter
@@ -638,7 +638,7 @@ as_graph.plot(
 # %% [markdown] id=graph-read
 # There it is, the picture from the top of the page, and this time it's yours.
 #
-# Why does it work? A GEMM has only 16 blocks here, for 132 multiprocessors. So there was room for four batches the whole time. It only took somebody to hand them out fast enough.
+# Why does it work? A GEMM has only 16 blocks here, for 132 multiprocessors. So there was room for four batches the whole time. It only took somebody to hand them out fast enough. And nobody has to choose, since even the first batch is ready sooner than in the loop.
 #
 # The small print: with what Python does before the first call and after the last end, it's 453 and 106 µs. And writing the graph down took 722, so it pays from the third launch on.
 #
@@ -655,6 +655,7 @@ await graph.launch()
 as_tasks, as_one = middle - begin, device.now() - middle
 if device.simulated:
     assert won > 5
+    assert ready(as_graph)[0] < ready(loop.from_first())[0]
     assert [round(us) for us in (as_tasks, as_one, to_write)] == [453, 106, 722]
     assert 2 < to_write / (as_tasks - as_one) < 3
     assert as_graph.metrics().max_concurrency == 4
@@ -766,7 +767,7 @@ assert quality.accuracy > 0.95 > quality.baseline
 # | 45 µs | the check is content |
 # | 21 µs | thin air, but somebody has been there |
 #
-# At 50, Python is out of the way. What's left is the work itself: 56 pieces of it. Do you need them all?
+# At 50, Python is out of the way. What's left is 56 pieces of work. Do you need them all?
 #
 # `race(mlp, batches, w0, w1)` prepares whatever it likes and returns an `async def` function `go`. Only `go()` counts, from its first call to its last end (so what NumPy does before that is free), and it returns the eight results in order. Before each run, the batches get new numbers, in the same pinned arrays. `mlp(x, w0, w1)` is the operation of this page, but any kernel, stream and trick is allowed, as long as the device does the work.
 

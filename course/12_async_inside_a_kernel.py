@@ -41,7 +41,7 @@ device
 #
 # A thread on a GPU has to wait, too: for a message from another block, for data, for the host. But CUDA C has no `await`. Must the thread stand beside the kettle?
 #
-# Here are three cups and a single thread of a GPU. Time is counted in **ticks**, and a tick moves each cup that the thread looks at one step on. (Further down a real clock takes over.) This is a cup, and we'll take it apart below:
+# Here are three cups and a single thread of a GPU. Time is counted in **ticks**, and a tick moves each cup that the thread looks at one step on. This is a cup, and we'll take it apart below:
 
 # %% id=tea-kernels
 TEA = r"""
@@ -195,9 +195,9 @@ turns.reveal(
 # | `PENDING` | not yet; ask me again |
 # | `READY` | done. Do not ask me again |
 #
-# A struct with such a function is called a **future**. A `Timer` is the simplest one: it's `PENDING` so many times, and then `READY`. (It takes the part of whatever you really wait for.)
+# A struct with such a function is called a **future**. A `Timer` is the simplest one: it's `PENDING` so many times, and then `READY`.
 #
-# `Tea` consists of two timers and a number, `step`. Since `poll` returns in the middle of things, it has to remember where it was, and that's all that `step` is for. A function that is cut into pieces at its waits, with a number for the next piece, is a **state machine**:
+# `Tea` consists of two timers and a number, `step`. Since `poll` returns in the middle of things, it has to remember where it was, and that's all that `step` is for. A function that's cut into pieces at its waits, with a number for the next piece, is a **state machine**:
 #
 # ```text
 #              boil is READY                steep is READY
@@ -206,7 +206,7 @@ turns.reveal(
 #     └───┘ PENDING: return      └───┘ PENDING: return
 # ```
 #
-# Rust's compiler makes nearly this of an `async fn`. (Its `poll` also gets a *waker*, and we'll miss that soon.) Python keeps the whole frame of a paused function instead, and goes on in it when the wait is over. A kernel can't put a frame aside, so each `await` becomes a poll, an `if` and a number. All the words of [chapter 6](06_await.ipynb) have a twin:
+# Rust's compiler makes nearly this of an `async fn`. (Its `poll` also gets a *waker*, and we'll miss that soon.) Python keeps the frame of a paused function instead. A kernel can't put a frame aside, so each `await` becomes a poll, an `if` and a number. All the words of [chapter 6](06_await.ipynb) have a twin:
 #
 # | in Python | in a kernel |
 # |---|---|
@@ -217,7 +217,6 @@ turns.reveal(
 # | `gather`, and waiting for the first | join, select |
 # | a `Future` whose result somebody sets | a oneshot |
 # | `asyncio.Queue` | a channel |
-# | a blocking call in a coroutine | a spin in `poll` |
 
 # %% [markdown] id=exercise-pot
 # ### Exercise: a pot for many
@@ -297,7 +296,6 @@ check("12-pot", POT)
 # ### Exercise: an executor
 #
 # `run_all` polls `n` futures (30 at most) until all of them are `READY`, and returns the number of *rounds*, in each of which every open future is polled once. The version below stands beside each kettle. Remember that a future which has said `READY` must not be polled again.
-#
 # (`template` makes it a function for futures of any type.)
 
 # %% id=12-executor starter
@@ -466,8 +464,8 @@ loser.reveal(
 # > **Misconception: a future goes on by itself.**
 # >
 # > - *What you see:* the loser of a select is never ready; a message that has arrived is never read.
-# > - *Why:* `poll` is the only place where its code runs. Even a task of asyncio gets no further until the *loop* runs it.
-# > - *What helps:* keep polling what you still need: put the loser into the next join or select. If you drop it instead, you've cancelled it.
+# > - *Why:* `poll` is the only place where its code runs.
+# > - *What helps:* put a loser that you still need into the next join or select. If you drop it instead, you've cancelled it.
 
 # %% [markdown] id=exercise-timeout
 # ### Exercise: guests with a limit
@@ -564,7 +562,7 @@ print(f"{teas} guests of 4 had tea, after {rounds} rounds")
 #   receiver    sees the flag      fence     reads the box          acquire
 # ```
 #
-# The order is the whole point, because whoever sees the flag must be sure to see the value. And as in chapter 11, that's promised only if both sides touch the flag by an atomic or as `volatile`.
+# Whoever sees the flag must be sure to see the value, so the order is the whole point. And as in chapter 11, both sides have to touch the flag by an atomic or as `volatile`.
 
 # %% [markdown] id=exercise-oneshot
 # ### Exercise: oneshot
@@ -621,12 +619,12 @@ check("12-oneshot", ONESHOT)
 # %% [markdown] id=litmus-text
 # ## Memory on a bad day
 #
-# You may wonder whether those fences are superstition. Without them, an H200 got the letter wrong once in a million runs, and that one run is the trouble. So we asked the simulated device to make every day a bad one. There, other threads see a write as late as the rules let them, and a run that went wrong goes wrong again.
+# You may wonder whether those fences are superstition. Without them, an H200 got the letter wrong once in a million runs, and that one run is the trouble. So we asked the simulated device to make every day a bad one, on which others see a write as late as the rules let them.
 #
-# People who design memory models use tiny programs to find out what can happen, and they call them **litmus tests**. Ours is the letter itself: one thread writes `x`, then `y`; another reads `y`, then `x`. So there are four outcomes. `1 1` is a letter that has come, `0 0` is none yet, `0 1` is one that comes while we look, and `1 0` means that the flag arrived and the letter didn't.
+# Tiny programs that show what memory can do are called **litmus tests**. Ours is the letter itself: one thread writes `x`, then `y`; another reads `y`, then `x`. So there are four outcomes. `1 1` is a letter that has come, `0 0` is none yet, `0 1` is one that comes while we look, and `1 0` means that the flag arrived and the letter didn't.
 
 # %% [markdown] id=litmus-alone-text
-# Without any fence, 24 of 200 runs there are `1 0`. Now the sender gets its fence, so `x` is written before `y` for everybody. Only the reader still has none.
+# Without any fence, 24 of 200 runs there are `1 0`. Now the sender gets its fence, between `x` and `y`. Only the reader still has none.
 
 # %% id=predict-litmus
 late = Prediction(
@@ -664,7 +662,7 @@ def draw_litmus(test):
     top.set_xlabel(f"% of the runs. The flag y, then the letter x:\n{told}", fontsize=9)
     below.axis("off")
     if wrong:
-        below.set(xlim=(0, 10), ylim=(-0.5, 1.5))
+        below.set(xlim=(0, 10), ylim=(-0.7, 1.5))
         for lane, name in ((1, "sender"), (0, "reader")):
             below.plot([1.2, 10], [lane, lane], color="#d0d0d0", lw=8, solid_capstyle="butt", zorder=0)
             below.text(0, lane, name, va="center")
@@ -672,7 +670,7 @@ def draw_litmus(test):
             below.text(at, lane, words, ha="center", va="center", bbox={"facecolor": "white"})
         for begin, end, colour in ((3.6, 4.9, "#009e73"), (2, 9, "#d62728")):
             below.annotate("", (end, 0.15), (begin, 0.8), arrowprops={"arrowstyle": "->", "color": colour, "lw": 2})
-        below.text(9, -0.25, "x gets here, too late", ha="center", color="#d62728")
+        below.text(9, -0.45, "x gets here, too late", ha="center", color="#d62728")
     figure.tight_layout()
     for name, seen in runs.items():
         print(name, *(f"{y} {x}: {seen.get((y, x), 0):,}" for y, x in COLOURS), sep="   ")
@@ -727,17 +725,18 @@ draw_litmus(both)
 fenced.reveal(
     {(0, 0): "none_yet", (0, 1): "between", (1, 1): "letter"}[max(both.recorded, key=both.recorded.get)],
     "In all but 52 of 1,048,576 runs. A fence takes far longer than a look. While the sender's fence holds "
-    "back the flag, the reader looks and finds 0. And while the reader's fence takes its time, the letter comes.",
+    "back the flag, the reader looks and finds 0. And while the reader's fence takes its time, the letter comes. "
+    "(On an H100, the sender's fence by itself made `1 1` all but vanish, and the reader's by itself `0 0`.)",
 )
 
 # %% id=fenced-check tags=asserts
 assert sum(both.recorded.values()) - both.recorded[0, 1] == 52
 assert sum(both.recorded.values()) == 1_048_576
+assert test.recorded is None or test.recorded.get((1, 1), 0) < 2
+assert (0, 0) not in agt.litmus("message passing", fence="device, last thread only", runs=1).recorded
 
 # %% [markdown] id=litmus-read
-# Go back to `run-litmus`, the cell with the choices, and try others. A fence of the `"block"` does nothing between two blocks, and is enough with `blocks=False`, because then both threads are within its reach. And with `"plain"` accesses everything is allowed whatever the fence, because unordered plain accesses are a race, and CUDA promises nothing about a race.
-#
-# (The simulated device only makes *writes* late. In `"load buffering"` a read would have to come late, behind a write that follows it. CUDA allows that as well, but you won't see it here.)
+# Go back to the cell with the choices and try others. A fence of the `"block"` does nothing between two blocks, and is enough with `blocks=False`, where both threads are within its reach. With `"plain"` accesses no fence helps: they're a race, and CUDA promises nothing about a race. (CUDA also allows reads to come late, as in `"load buffering"`. The simulated device only makes *writes* late.)
 
 # %% [markdown] id=channel-text
 # ## Many letters
@@ -786,10 +785,10 @@ check("12-channel", SEND)
 # %% [markdown] id=clock-text
 # ## Tea by the clock
 #
-# So far a wait has been a number of looks. A real *wait* goes on while nobody looks; only the code behind it stands still until the next poll. So here are the three cups once more, with waits that end by the GPU's own clock. What you've written is in a small header that comes with the course. Its `block_on` stands beside one cup, and its `run_all` goes round.
+# So far a wait has been a number of looks. A real *wait* goes on while nobody looks; only the code behind it stands still until the next poll. So here are the three cups once more, with waits that end by the GPU's own clock. (`block_on` and `run_all` are in a small header that comes with the course.)
 
 # %% id=clock-kernels
-CLOCKED = r"""
+WAIT = r"""
 #include "device_async.cuh"
 
 struct Wait {                                 // READY so many ticks after its first poll
@@ -801,7 +800,10 @@ struct Wait {                                 // READY so many ticks after its f
         return clock64() < until ? PENDING : READY;
     }
 };
+"""
 
+# %% id=clock-draw tags=helpers
+CLOCKED = WAIT + r"""
 struct Tea {
     Wait boil, steep;
     int step;
@@ -837,7 +839,6 @@ extern "C" __global__ void in_turns(int n, const int* boil, const int* steep, lo
 """
 
 
-# %% id=clock-draw tags=helpers
 def brew_by_clock(kernel, tick):
     """The clocks at which each cup began to boil, to steep, and was ready."""
     brew = agt.Kernel(CLOCKED.replace("TICK", f"{tick}ll"), kernel)
@@ -863,10 +864,11 @@ def race_by_clock(tick):
     return one / turns
 
 
-# %% id=run-clock
-gain = race_by_clock(tick=4_000)
 recorded = [agt.Trace.load_recording(name) for name in ("12_tea_one_by_one", "12_tea")]
 alone, together = (trace.device_spans[0].duration for trace in recorded)
+
+# %% id=run-clock
+gain = race_by_clock(tick=4_000)
 print(f"{gain:.1f} times as fast. On an H200: {alone:.0f} µs and {together:.0f} µs, {alone / together:.1f} times")
 
 # %% id=clock-check tags=asserts
@@ -874,7 +876,7 @@ assert alone > 2 * together
 assert not device.simulated or gain > 2
 
 # %% [markdown] id=clock-read
-# One thread, the same three cups, the same waits: all that has changed is the order of the polls. A tick is 4,000 clocks here, which is very long beside a poll. Now make the waits short, with a tick of only 100 clocks.
+# The same waits: all that has changed is the order of the polls. A tick of 4,000 clocks is very long beside a poll. Now let it be 100 clocks.
 
 # %% id=predict-clock
 clock = Prediction(
@@ -903,18 +905,14 @@ clock.reveal(
 # %% [markdown] id=honest
 # ## What it costs
 #
-# An executor that has nothing to do goes on looking, and keeps its place on the GPU all the while. A look for a message has to go past the nearest cache, too: a load that went to L2 took 290 clocks on an H200. So this isn't how you add two vectors. It pays where a thread would otherwise stand and wait although it has more to do: in pipelines between blocks, for results that are wanted before the kernel ends, and in talks with the host while it runs.
-#
-# And one thread is the easy case. If a whole warp waits together, its 32 threads have to agree, and the first encore shows how.
+# An executor that has nothing to do goes on looking, and keeps its place on the GPU all the while. A look for a message has to go past the nearest cache, too: a load that went to L2 took 290 clocks on an H200. So it pays where a thread would otherwise stand and wait although it has more to do: in pipelines between blocks, and in talks with the host while the kernel runs.
 
 # %% [markdown] id=challenge
 # ## Challenge: one kettle
 #
-# Back to the kitchen. Twelve cups, and only **one kettle**: water for one cup at a time. Steeping needs no kettle, so cups can steep side by side. Whenever the kettle is free, the executor calls `pick` to learn whose water comes next.
+# Twelve cups, and only **one kettle**, with water for one cup at a time. Steeping needs no kettle, so cups can steep side by side. Whenever the kettle is free, the executor calls `pick` to learn whose water comes next.
 #
-# That is a scheduling policy, as in [chapter 5](05_scheduling.ipynb), for the inside of a kernel. The version below takes the cups as they come. The last one is then ready after 117 ticks (the score shows them as µs). Get below 80.
-#
-# `pick` returns a cup `k` for which `begun[k]` is false. Everything else is up to you.
+# That's a scheduling policy, as in [chapter 5](05_scheduling.ipynb). The version below takes the cups as they come, and the last one is ready after 117 ticks (the score shows them as µs). Get below 80. `pick` returns a cup `k` for which `begun[k]` is false. Everything else is up to you.
 
 # %% id=12-challenge starter
 PICK = r"""
@@ -1008,10 +1006,11 @@ check("12-challenge", PICK)
 # %% [markdown] id=key-points
 # ## Key points
 #
-# - A future is a struct that can be polled. `poll` goes on as far as it can and then returns. It never waits.
+# - A future is a struct whose `poll` goes on as far as it can and then returns. It never waits.
 # - In a kernel, `await` is a poll, an `if` and a number. Whatever you need after a wait has to live in the struct.
 # - An executor is a loop that polls. A future that nobody polls stands still.
-# - A join polls both of its futures until both are ready, and a select until one is. Both are futures themselves, so you can nest them.
+# - A join is ready when both of its futures are, and a select when one is. Both are futures themselves, so you can nest them.
+# - Taking turns pays if a wait is long beside a poll.
 # - A message is a value, a fence and a flag, and on the other side the flag, a fence and the value. The fence has to reach as far as the message.
 # - When there are many senders, each draws a number by an atomic, so that nobody else has its place.
 #
@@ -1260,8 +1259,8 @@ figure, axes = plt.subplots(figsize=(6, 2.6))
 places = ["place 0: turn 4,\nfree for message 4", "place 1: turn 2,\nmessage 1 to be read",
           "place 2: turn 3,\nmessage 2 to be read", "place 3: turn 3,\nfree for message 3"]  # fmt: skip
 edge = {"width": 0.5, "edgecolor": "black"}
-axes.pie([1] * 4, colors=["white", BROWN, BROWN, "white"], labels=places, startangle=135, counterclock=False,
-         wedgeprops=edge)  # fmt: skip
+axes.pie([1] * 4, colors=["white", BROWN, BROWN, "white"], labels=places, startangle=180, counterclock=False,
+         labeldistance=1.25, wedgeprops=edge)  # fmt: skip
 print("\n".join(place.replace("\n", " ") for place in places))
 
 # %% [markdown] id=ring-read

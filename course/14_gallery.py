@@ -244,7 +244,7 @@ watched(CROWD)
 # (The `mask` for all 32 lanes is `0xffffffffu`.) So one lane can ask the counter for as many places as its warp needs, and then they share them out. (Some compilers do that for you. But a vote is good for more than counting.)
 
 # %% id=grep-crowd-check tags=asserts
-assert "10 threads write count" in watched(CROWD).step(1)
+assert "10 threads use an atomic on count" in watched(CROWD).step(1)
 
 # %% [markdown] id=exercise-grep
 # ### Exercise: one atomic for a warp

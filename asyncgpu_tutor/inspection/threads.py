@@ -242,8 +242,7 @@ class Threads:
     def _legend(self, y: float) -> str:
         parts = [("agt-cell", "idle, or not touched")]
         parts += [("agt-reads", "reads"), ("agt-writes", "writes")]
-        if any(step.atomic for step in self.steps):
-            parts.append(("agt-atomics", "an atomic"))
+        parts += [("agt-atomics", "an atomic")] * any(step.atomic for step in self.steps)
         if self.watched.fault:
             parts.append(("agt-wrong", type(self.watched.fault).__name__))
         return "".join(
@@ -314,9 +313,8 @@ class Threads:
 
 
 def _verb(step: Access, one: bool) -> str:
-    if step.atomic:
-        return f"use{'s' * one} an atomic on"
-    return ("write" if step.write else "read") + "s" * one
+    plain = ("write" if step.write else "read") + "s" * one
+    return f"use{'s' * one} an atomic on" if step.atomic else plain
 
 
 def _text(css: str, x: float, y: float, said: str) -> str:

@@ -1603,17 +1603,17 @@ __device__ int pick(int n, const int* boil, const int* steep, const bool* begun)
 # + return PENDING;
 
 
-# %% id=12-door cause="`enter` orders more than it needs: one order in one"
+# %% id=12-door cause="`enter` orders more than it needs: one in one"
 # - unsigned int before = Word(*door).exchange(1u, cuda::memory_order_acquire);
 # + unsigned int before = Word(*door).exchange(1u);
 
 
-# %% id=12-door cause="`enter` orders more than it needs: one order in one"
+# %% id=12-door cause="`enter` orders more than it needs: one in one"
 # - unsigned int before = Word(*door).exchange(1u, cuda::memory_order_acquire);
 # + unsigned int before = Word(*door).exchange(1u, cuda::memory_order_acq_rel);
 
 
-# %% id=12-door cause="`leave` orders more than it needs: one order in one"
+# %% id=12-door cause="`leave` orders more than it needs: one in one"
 # - Word(*door).store(0u, cuda::memory_order_release);
 # + Word(*door).store(0u);
 
@@ -1629,7 +1629,7 @@ __device__ int pick(int n, const int* boil, const int* steep, const bool* begun)
 # + Word(*door).store(0u, cuda::memory_order_release);
 
 
-# %% id=12-door cause="`leave` orders more than it needs: one order in one"
+# %% id=12-door cause="`leave` orders more than it needs: one in one"
 # - Word(*door).store(0u, cuda::memory_order_release);
 # + __threadfence();
 # + Word(*door).store(0u, cuda::memory_order_release);

@@ -104,15 +104,8 @@ class Watched:
         self.shapes.setdefault(ptr.name, (ptr.region.nbytes // size,))
         touched = np.broadcast_to(np.asarray(mask.take(ptr.address())) // size, (mask.n,))
         threads = np.asarray(own + layout.linear[mask.index], np.int64)
-        step = (
-            site.at.line,
-            ptr.name,
-            site.write,
-            threads,
-            np.array(touched, np.int64),
-            site.scope > 0,
-        )
-        self.steps.append(Access(*step))
+        what = site.at.line, ptr.name, site.write, threads, np.array(touched, np.int64)
+        self.steps.append(Access(*what, atomic=site.scope > 0))
 
 
 def memory_of(array: NDArray[Any], name: str) -> GlobalMemory:

@@ -664,7 +664,7 @@ def draw_litmus(test):
     if wrong:
         below.set(xlim=(0, 10), ylim=(-0.7, 1.5))
         for lane, name in ((1, "sender"), (0, "reader")):
-            below.plot([1.2, 10], [lane, lane], color="#d0d0d0", lw=8, solid_capstyle="butt", zorder=0)
+            below.hlines(lane, 1.2, 10, color="#d0d0d0", lw=8, zorder=0)
             below.text(0, lane, name, va="center")
         for at, lane, words in ((2, 1, "x = 1"), (3.6, 1, "y = 1"), (5, 0, "y is 1"), (6.6, 0, "x is 0")):
             below.text(at, lane, words, ha="center", va="center", bbox={"facecolor": "white"})
@@ -947,8 +947,11 @@ __device__ int pick(int n, const int* boil, const int* steep, const bool* begun)
 # %% id=12-challenge explanation
 # The kettle is the bottleneck, and nothing is gained there. All that you can choose is what is left to do when it goes off, so the long waits start first. 79 ticks are the least there is here, and longest boil and steep *together* takes 82: what the kettle does is no part of what's left. The same holds for copies and kernels on streams.
 
+# %% id=12-challenge-check
+check("12-challenge", PICK)
+
 # %% [markdown] id=kettle-text
-# Here's your schedule beside theirs, in a smaller kitchen. Where does the last cup end?
+# Your schedule, solved or not, in a smaller kitchen. Where does the last cup end?
 
 # %% id=kettle-draw tags=helpers
 KITCHEN = np.array([[3, 6, 2, 5, 4, 7], [4, 9, 3, 20, 12, 26]], np.int32)
@@ -999,9 +1002,6 @@ def draw_kettle(**policies):
 
 # %% id=kettle
 draw_kettle(As_they_come=AS_THEY_COME, Yours=PICK)
-
-# %% id=12-challenge-check
-check("12-challenge", PICK)
 
 # %% [markdown] id=key-points
 # ## Key points

@@ -276,7 +276,7 @@ async def at_most(op, us):
     return None
 
 
-# %% id=06-cancel cause="you still waited until the time was up"
+# %% id=06-cancel cause="and you still waited for 501 µs"
 async def at_most(op, us):
     task = agt.spawn(op)
     await agt.sleep(us)

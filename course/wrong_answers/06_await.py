@@ -93,7 +93,7 @@ async def with_heartbeat(op, beat):
     return result
 
 
-# %% id=06-responsive cause="the heart went on beating"
+# %% id=06-responsive cause="the heart beats on after"
 async def with_heartbeat(op, beat):
     async def heart():
         while True:
@@ -104,7 +104,7 @@ async def with_heartbeat(op, beat):
     return await op
 
 
-# %% id=06-responsive cause="the heart went on beating"
+# %% id=06-responsive cause="the heart beats on after"
 async def with_heartbeat(op, beat):
     async def heart():
         while True:
@@ -742,7 +742,7 @@ async def with_heartbeat(op, beat):
     return await task
 
 
-# %% id=06-responsive cause="the heart went on beating after the operation was done"
+# %% id=06-responsive cause="the heart beats on after the operation was done"
 async def with_heartbeat(op, beat):
     task = agt.spawn(op)
     for _ in range(9):

@@ -72,9 +72,8 @@ def _shares(run: Observed, gpus: int, rows: int) -> None:
     results.each_equal(parts, right, "part")
     work = run.trace.find("sgemm_naive")
     idle = gpus - len({span.device for span in work})
-    must(
-        not idle, f"{count(idle, 'GPU')} did nothing: `op.on(device)` says where a part runs", *work
-    )
+    due = f"{count(idle, 'GPU')} did nothing: `op.on(device)` says where a part runs"
+    must(not idle, due, *work)
     for one, other in pairwise(work):
         _free(run.trace, one, other, "they should work at the same time")
 
@@ -169,11 +168,12 @@ def _around(run: Observed, ranks: int, size: int) -> None:
         for i, part in enumerate(parts):
             due = [f"part {i} of rank {r}" for r in every]
             _is_sum(part, f"in the end, part {i} on rank {rank}", due, known, also)
+    sends, most = [s for s in run.trace if s.name in ("exchange", "send")], 2 * (ranks - 1)
     for rank in every:
-        sends = [s for s in run.trace if s.name in ("exchange", "send") and s.device == f"sim:{rank}"]
-        parts, most = sum(int(str(s.detail["bytes"])) for s in sends) // (4 * size), 2 * (ranks - 1)
+        mine = [span for span in sends if span.detail["rank"] == rank]
+        parts = sum(int(str(span.detail["bytes"])) for span in mine) // (4 * size)
         due = f"rank {rank} sent {count(parts, 'part')}, and {most} are enough: in each step, send one part"
-        must(parts <= most, due, *sends[:1])
+        must(parts <= most, due, *mine[:1])
 
 
 # ------------------------------------------------------------------ order
@@ -241,9 +241,7 @@ def _gradient(name: str, ones: Any, state: Any, out: Any) -> agt.DeviceOp[Any]:
 def _trained(answer: Any, gpus: int, layers: int) -> Observed:
     with private_fleet(gpus) as fleet:
         group = agt.group(*fleet)
-        states = [
-            agt.full(N, (rank + 1) / N).on(device).sync() for rank, device in enumerate(fleet)
-        ]
+        states = [agt.full(N, k / N).on(device).sync() for k, device in enumerate(fleet, 1)]
         ones = [agt.ones((ROWS, N)).on(device).sync() for device in fleet]
         empty = [agt.h2d(agt.pin(filled(ROWS, 0)), f"gradient {i}") for i in range(layers)]
         sums = [[op.on(device).sync() for device in fleet] for op in empty]
@@ -281,9 +279,8 @@ def _hidden(run: Observed, gpus: int, layers: int) -> None:
         reduced = [span for span in trace.find("all_reduce") if span.device == device]
         for i, k in combinations(range(layers), 2):
             (after,) = [s for s in trace.find(f"gradient_{k}") if s.device == device]
-            _free(
-                trace, reduced[i], after, f"gradients[{k}] and reduces[{i}] don't need each other"
-            )
+            due = f"gradients[{k}] and reduces[{i}] don't need each other"
+            _free(trace, reduced[i], after, due)
 
 
 # ------------------------------------------------------------------ halo

@@ -14,18 +14,10 @@ import numpy as np
 import asyncgpu_tutor as agt
 from asyncgpu_tutor.exercises import sandbox
 from asyncgpu_tutor.exercises.answers import slips
-from asyncgpu_tutor.exercises.checks import operations, schedule
+from asyncgpu_tutor.exercises.checks import operations, results, schedule
 from asyncgpu_tutor.exercises.checks.building import built
 from asyncgpu_tutor.exercises.checks.operations import noise
-from asyncgpu_tutor.exercises.checks.results import (
-    Array,
-    a_number,
-    brief,
-    each_equal,
-    equal,
-    in_order,
-    listed,
-)
+from asyncgpu_tutor.exercises.checks.results import Array, brief, each_equal, equal, in_order
 from asyncgpu_tutor.exercises.checks.trials import cases, counted, runs
 from asyncgpu_tutor.exercises.device import moved
 from asyncgpu_tutor.exercises.exercise import Exercise, Rejected, case, must
@@ -157,7 +149,7 @@ def _break_even(mine: Any, model: Any, number: int, size: int, us: int, _words: 
     """The smallest number of runs comes out for which a graph takes less, however long the work is."""
     right = sandbox.on_fresh_device(_even, model, number, size, us)
     got = _even(mine, number, size, us)
-    a_number(got, "a number of runs", whole=True)
+    results.a_number(got, "a number of runs", whole=True)
     if abs(got - right) > right // 6:  # people measure a little differently
         raise Rejected(f"the answer is {right}, and not {got}. {_mistake(mine)}")
 
@@ -175,7 +167,7 @@ def _mistake(mine: Any) -> str:
 
 # ------------------------------------------------------------------ a graph for each shape
 SHAPES = [(4, 16), (2, 16), (4, 16), (4, 8), (64,), (2, 4, 8), (16, 4), (64, 1), (2, 2, 16), (3, 5)]
-SHAPES += [(n,) for n in range(1, 31)]  # more than somebody may think to keep
+SHAPES.extend((n,) for n in range(1, 31))  # more than somebody may think to keep
 SECOND = 2  # requests to a second server
 
 
@@ -207,16 +199,16 @@ def _serve(answer: Any) -> tuple[Observed, list[Array]]:
         first, second = [answer(_maker(*each), stream) for each in made]
         due = "`make_server` should return the function `answer`, and returned "
         must(callable(first), due + brief(first))
-        results: list[Any] = []
+        came: list[Any] = []
         servers = [first] * len(requests) + [second] * SECOND + [first]
         for server, x in zip(servers, [*requests, *requests[:SECOND], requests[0]], strict=True):
-            if len(results) == len(right) - 1:
+            if len(came) == len(right) - 1:
                 x[:] = refilled
             try:
-                results.append(server(x))
+                came.append(server(x))
             except (ValueError, IndexError) as error:
-                raise Rejected(f"at request {len(results)}, of shape {x.shape}, {error}") from error
-        return results
+                raise Rejected(f"at request {len(came)}, of shape {x.shape}, {error}") from error
+        return came
 
     run = observe(serve)
     schedule.only_on(run.trace, stream)
@@ -257,7 +249,7 @@ def _talked(answer: Any, tokens: int, number: int = MODELS) -> Observed:
         right.append(words[LAYERS::LAYERS])
     with moved() as numbers:
         run = observe(answer, models, prompts, tokens)
-    for i, words in enumerate(listed("talk", run.result, number)):
+    for i, words in enumerate(results.listed("talk", run.result, number)):
         in_order("talk", words, right[i], f"model {i}, token")
         with case(f"the prompt of model {i}, which belongs to the caller, after the call"):
             equal(prompts[i], given[i])

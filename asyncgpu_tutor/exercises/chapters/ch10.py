@@ -12,7 +12,7 @@ from dataclasses import replace
 from functools import cache
 from itertools import combinations, cycle
 from typing import Any, cast
-from unittest.mock import Mock
+from unittest.mock import patch
 
 import numpy as np
 
@@ -217,7 +217,7 @@ def _readers(answer: Any, size: int) -> Observed:
     for _ in range(2):
         with suppress(ZeroDivisionError):
             due = (
-                f"`op` raised an error, and a caller got {brief(broken(Mock()))}: let the error out"
+                f"`op` raised an error, and a caller got {brief(_submit(broken, one))}: let it out"
             )
             raise Rejected(due)
 
@@ -306,19 +306,26 @@ def _nobody_waited(run: Observed, _number: int) -> None:
     must(max(run.result) > FEW, due)
 
 
+async def _stepped(answer: Any) -> None:
+    """Step through waits for an event that is done after so many turns."""
+    event, over = agt.create_stream().record(), False
+    with patch.object(type(event), "done", property(lambda _: over)):
+        for late in (0, 3, 4, 200_000):
+            due = f"the event is done after {late:,} turns, and `await` should end then: look each time"
+            over = not late
+            for turn, other in enumerate(answer("result", event).__await__(), 1):
+                if other is not None:  # it waits for something else than its next turn
+                    return
+                must(turn <= late, due)
+                over = turn == late
+            must(over, due)
+
+
 def check_future(mine: Any, model: Any) -> None:
-    """Events of the device, beside a neighbour, and ones that are done after so many turns."""
-    runs(sandbox.no_pauses()(_awaited), _nobody_waited, [(1,), (3,)], "{:future}")(mine, model)
-    for late in (0, 3, 4, 200_000):
-        event = Mock(done=not late)
-        for turn, other in enumerate(mine("result", event).__await__(), 1):
-            if other is not None:  # it waits for something else than its next turn
-                return
-            due = "the event was done, and `await` gave others a turn: look before each `yield`"
-            must(turn <= late, due)
-            event.done = turn == late
-        due = f"`await` came back after {late:,} turns at most, and the event wasn't done: go on looking"
-        must(event.done, due)
+    """Events of the device, beside a neighbour, and others by hand."""
+    with sandbox.no_pauses():
+        runs(_awaited, _nobody_waited, [(1,), (3,)], "{:future}")(mine, model)
+        sandbox.call(_stepped, mine)
 
 
 # ------------------------------------------------------------------ overlap
@@ -350,9 +357,8 @@ def _overlapped(found: tuple[Observed, Observed], number: int, again: str) -> fl
         with case(words):
             for name in names:
                 schedule.launches(run.trace, name, names.count(name))
-            _tuple_of(run.result, number, "overlap")
-            for name in names:
                 schedule.ordered(run.trace, "before", name, "after")
+            _tuple_of(run.result, number, "overlap")
             for one, other in combinations(dict.fromkeys(names), 2):
                 schedule.unordered(run.trace, one, other)
     return found[0].trace.metrics().makespan

@@ -296,11 +296,11 @@ def _spread(before: Any, here: Any, after: Any, out: Any) -> agt.DeviceOp[Any]:
     return kernel(columns, above, n, *parts, grid=1, block=32).last()
 
 
-def _bands(ranks: int) -> tuple[Array, Array]:
-    """A sheet of a band for each rank between two rows of 0, and the same a step later, without these."""
+def _bands(ranks: int) -> tuple[Array, list[Array]]:
+    """A sheet of a band for each rank, between two rows of 0, and the bands a step later."""
     sheet = noise(ranks, ranks * (MIDDLE + 2), COLUMNS)
     wide = np.pad(sheet, ((1, 1), (0, 0)))
-    return wide, (wide[:-2] + sheet + wide[2:]) / np.float32(3)
+    return wide, np.split((wide[:-2] + sheet + wide[2:]) / np.float32(3), ranks)
 
 
 def _advanced(answer: Any, ranks: int) -> Observed:
@@ -325,15 +325,14 @@ def _advanced(answer: Any, ranks: int) -> Observed:
 
 def _seamless(run: Observed, ranks: int) -> None:
     """Heat spreads over the whole sheet, and no GPU's middle part waited for its neighbours."""
-    sheet, later = _bands(ranks)
-    right = np.split(later, ranks)
-    schedule.launches(run.trace, "middle", ranks)
-    schedule.launches(run.trace, "edge", 2 * ranks)
+    sheet, right = _bands(ranks)
     for rank, parts in enumerate(run.result):
         beyond = [sheet[[i]] for i in (rank * len(right[0]), (rank + 1) * len(right[0]) + 1)]
         with case(f"rank {rank}"):
             results.each_equal(parts[:3], np.split(right[rank], (1, 1 + MIDDLE)), "part")
             results.each_equal(parts[3:], beyond, "`halo`, from above and from below, row")
+    schedule.launches(run.trace, "middle", ranks)
+    schedule.launches(run.trace, "edge", 2 * ranks)
     for device in (f"sim:{rank}" for rank in range(ranks)):
         mine = [span for span in run.trace if span.device == device]
         (middle,) = [span for span in mine if span.name == "middle"]

@@ -476,7 +476,7 @@ def zip_ops(*ops):
     return lambda context: tuple(op(context) for op in dict.fromkeys(ops))
 
 
-# %% id=10-zip cause="`op0` ran 1 time, and should run 3 times"
+# %% id=10-zip cause="an operation that is there twice runs twice, with a result each"
 def zip_ops(*ops):
     def enqueue(context):
         results = {}
@@ -620,7 +620,7 @@ def overlap(*ops):
     return enqueue
 
 
-# %% id=10-shared cause="the error doesn't come out of your function"
+# %% id=10-shared cause="`op` raised an error, and a caller got None"
 def shared(op):
     memo = []
 

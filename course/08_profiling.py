@@ -483,7 +483,7 @@ evidence = f"Each takes {quarters[0].duration:.0f} µs, and they begin {apart:.0
 in_parts.reveal(round(after), evidence)
 
 # %% [markdown] id=parts-read
-# The repair made it *slower*. This time we know the reason. A part takes 35 µs, more than a quarter of the whole kernel's 105, because its 324 blocks fill only a third of the GPU: an SM has room for eight. That would do no harm if parts ran side by side, but the host asks for one only every 73. At this size, G should stay as it is, and without step 5 we'd have shipped the repair.
+# The repair made it *slower*. This time we know the reason. A part takes 35 µs, more than a quarter of the whole kernel's 105, because its 324 blocks fill only a third of the GPU: an SM has room for eight. That would do no harm if parts ran side by side, but the host asks for one only every 73. At this size G should stay, and without step 5 we'd have shipped the repair.
 
 # %% id=worth-check tags=asserts
 assert 0.75 < first[-1] / then[-1] < 0.85
@@ -517,7 +517,7 @@ print(f"`is it still?` {np.median(still):.0f} of them:", end=" ")
 print(f"{calls:.0f} in its five calls, {waits:.0f} waiting, and the rest in Python, between the calls")
 
 # %% [markdown] id=plate-repair
-# It's the host, which asks for the next kernel long after the GPU is done. And the other findings? The hidden synchronisation and the pageable copy are both in `float(...)`, which waits for a number from the GPU. The null stream, stream 0, does no harm while there's no other.
+# It's the host, which asks for the next kernel long after the GPU is done. And the other findings? The hidden synchronisation and the pageable copy are both in `float(...)`, which waits for a number. The null stream, stream 0, does no harm while there's no other.
 #
 # The host makes ten calls a step, five of them in the line with `float`, and most of the time passes between calls. So let's ask for less, with one kernel and a swap, and look less often:
 #

@@ -84,6 +84,23 @@ def test_it_comes_after_what_precedes_it_and_before_what_follows(ranks: Any) -> 
     assert all(set(values.tolist()) == {2.0} for values in found)
 
 
+def test_both_devices_record_what_goes_over_the_link(ranks: Any) -> None:
+    arrays = on_each(ranks, lambda rank: [rank])
+    ranks.all_reduce([array.borrow() for array in arrays]).sync()
+    with agt.record() as trace:
+        ranks.all_reduce([array.borrow() for array in arrays]).sync()
+        arrays[0].to(ranks.devices[1]).sync()
+    names = [device.name for device in ranks.devices]
+    link = [(span.device, span.name) for span in trace.device_spans if span.talks]
+    assert sorted(link) == [
+        (names[0], "all_reduce"),
+        (names[0], "peer copy"),
+        (names[1], "all_reduce"),
+    ]
+    assert sorted(trace.metrics().engine_busy) == [(name, "link") for name in names]
+    assert trace.metrics().hidden == 0
+
+
 def one_on_each(ranks: Any, recipe: Rank) -> list[Any]:
     """Run a recipe for each rank, each on a stream of its device, and wait for all."""
 

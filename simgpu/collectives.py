@@ -218,7 +218,7 @@ class _Waiting:
         communicator.waits(self.rank, meeting.calls[self.rank])
         device = communicator.devices[self.rank]
         sms = communicator.machine.wiring.inside.sms
-        return Work(math.inf, min(1.0, sms / device.spec.sms), _IDLE, paused=self)
+        return Work(math.inf, min(1.0, sms / device.spec.sms), _IDLE, urgent=True, paused=self)
 
 
 def _next(place: int, call: Collective, ranks: int) -> int:

@@ -102,5 +102,6 @@ def collective_works(
         rate = wiring.link(a, b).copy_gb_s * 1e3
         ports = wiring.ports(a, b) if a != b else ()
         load = min(1.0, moved / rate / us)
-        works.append(Work(us, places, places, ports=ports, load=load, together=together))
+        work = Work(us, places, places, urgent=True, ports=ports, load=load, together=together)
+        works.append(work)
     return works

@@ -145,6 +145,7 @@ class LinkSpec:
     # A copy by an engine: its fixed time in us, and 1e9 bytes a second. None where there is no such copy.
     copy_us: float | None
     copy_gb_s: float
+    event_us: float  # from an event of one GPU to what waits for it on the other
     # For collectives: for little data, which flags go with, for more, and for much. The quickest one runs.
     protocols: tuple[ProtocolSpec, ...]
     sms: int  # that a collective holds while it runs
@@ -220,6 +221,7 @@ NVLINK = LinkSpec(
     "NVLink",
     copy_us=5.0,
     copy_gb_s=398.0,
+    event_us=4.2,
     protocols=(
         ProtocolSpec(15.2, 0.6, 140.0),
         ProtocolSpec(16.1, 1.9, 275.0),
@@ -237,6 +239,7 @@ NETWORK = LinkSpec(
     "network",
     copy_us=None,
     copy_gb_s=3.93,
+    event_us=0.0,
     protocols=(ProtocolSpec(15.2, 14.4, 2.98), ProtocolSpec(33.5, 47.7, 3.93)),
     sms=4,
     sources=(

@@ -242,6 +242,7 @@ class Group:
         def act(
             context: ExecutionContext, arrays: tuple[DeviceArray, ...]
         ) -> tuple[DeviceArray, ...]:
+            _not_captured("exchange", context)
             given, got = arrays
             memory = context._touch(given), _written(got, context, "exchange")
             facts = "exchange", self.rank(context), given.size, given.dtype
@@ -274,6 +275,7 @@ class Group:
         def act(
             context: ExecutionContext, arrays: tuple[DeviceArray, ...]
         ) -> tuple[DeviceArray, ...]:
+            _not_captured(what, context)
             branches = self._branches(context) if several else [context]
             calls: list[tuple[Collective, ExecutionContext]] = []
             results: list[DeviceArray] = []
@@ -319,11 +321,6 @@ class Group:
         if communicator is None:  # `rank` has refused it before
             raise errors.UsageError(f"{self!r} has no rank in this process")
         for call, context in calls:
-            if context._run.captures:
-                raise errors.CaptureError(
-                    f"{call.what} is not captured: NCCL hangs where two ranks of one process are captured. "
-                    "Capture what comes before and after"
-                )
             if self._broken:
                 raise errors.CollectiveError(
                     f"{self._broken}. This group is of no more use: make one anew"
@@ -344,6 +341,14 @@ class Group:
 
 
 _Part = tuple[dict[str, Memory], int, DeviceArray]  # what a rank gives and gets, and what it yields
+
+
+def _not_captured(what: str, context: ExecutionContext) -> None:
+    if context._run.captures:
+        raise errors.CaptureError(
+            f"{what} is not captured: NCCL hangs where two ranks of one process are captured. "
+            "Capture what comes before and after"
+        )
 
 
 def _join(context: ExecutionContext, branches: Sequence[ExecutionContext]) -> None:

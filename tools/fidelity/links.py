@@ -16,15 +16,24 @@ from __future__ import annotations
 import asyncio
 import datetime as dt
 import json
+import math
 import platform
 import statistics
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+
+import asyncgpu_tutor as agt
+from asyncgpu_tutor.devices.simulated import Machine, SimDevice
+from simgpu.links import Wiring, collective_works, peer_copy
+from simgpu.pieces import Piece
+from simgpu.queues import Work
+from simgpu.spec import H200
 
 HERE = Path(__file__).parent
 FILE = HERE / "recordings" / "links.json"
@@ -57,13 +66,13 @@ class Measure:
     def __init__(self, kind: str, over: str) -> None:
         self.module = _two_gpus()
         self.bench = self.module.Bench(kind, ROUNDS)
-        self.spin = self.module.agt.Kernel(self.module.SPIN, "spin")
+        self.spin = agt.Kernel(self.module.SPIN, "spin")
         self.row = 10 if over == "links" else 4
         self.late: list[str] = []  # what the host had not enqueued in time
 
     def copies(self, nbytes: int) -> dict[str, float]:
         """Copies to the other GPU."""
-        agt, bench = self.module.agt, self.bench
+        bench = self.bench
         x, y = (agt.zeros(nbytes, np.uint8).on(name).sync() for name in bench.names)
         return self._held(
             {
@@ -75,7 +84,7 @@ class Measure:
 
     def all_reduces(self, nbytes: int) -> dict[str, float]:
         """In one call for both ranks; NCCL's alone, and with events around it."""
-        agt, bench = self.module.agt, self.bench
+        bench = self.bench
         arrays = [agt.zeros(nbytes // 4).on(name).sync() for name in bench.names]
         ways = self.module.Bare.of(bench, arrays)
         named = {f"all_reduce, {way}": act for way, act in ways.items()}
@@ -90,7 +99,7 @@ class Measure:
         """A send and its recv, and an all-reduce, by a recipe for each rank; and NCCL's alone."""
         from cupy.cuda import nccl
 
-        agt, bench, module = self.module.agt, self.bench, self.module
+        bench, module = self.bench, self.module
         arrays = [agt.zeros(nbytes // 4).on(name).sync() for name in bench.names]
         streams = module.Bare.streams(bench)
         comms = module.Bare._made[4]
@@ -124,7 +133,7 @@ class Measure:
         """Several in a row on both GPUs, the time of the slower one."""
         import cupy
 
-        agt, told = self.module.agt, dict[tuple[int, str], tuple[Any, float]]()
+        told = dict[tuple[int, str], tuple[Any, float]]()
 
         def mark(rank: int, word: str) -> Any:
             def note(context: Any) -> Any:
@@ -190,8 +199,6 @@ def machine() -> dict[str, str]:
 
 def record(path: Path, over: str) -> None:
     """Measure, and write it down."""
-    import asyncgpu_tutor as agt
-
     agt.use("cuda:0")
     measure = Measure("cuda", over)
     found: dict[str, Any] = json.loads(path.read_text()) if path.exists() else {}
@@ -213,8 +220,169 @@ def record(path: Path, over: str) -> None:
     print(path.read_text())
 
 
+# ---------------------------------------------------------------------- the model
+KINDS = {
+    "links": ("copy", "all_reduce", "all_reduce, each", "send"),
+    "sockets": ("all_reduce, each", "send"),
+}
+WIRING = {"links": Wiring(), "sockets": Wiring(gpus_per_node=1)}
+
+
+def modelled(kind: str, nbytes: int, wiring: Wiring) -> float:
+    """One of several in a row, in us."""
+    if kind == "copy":
+        return peer_copy(wiring, 0, 1, nbytes).us
+    what, _, each = kind.partition(", ")
+    pairs = [(0, 1), (1, 0) if what == "all_reduce" else (0, 1)]
+    us = collective_works(wiring, H200, what, pairs, nbytes)[0].us
+    # A call for both ranks waits for the other GPU's event before and behind it.
+    once = what == "all_reduce" and not each
+    return us + (2 * wiring.inside.event_us if once else H200.pause_us)
+
+
+class Case(NamedTuple):
+    """One size of one kind, in us."""
+
+    over: str
+    kind: str
+    nbytes: int
+    measured: float
+    said: float
+
+    @property
+    def name(self) -> str:
+        """For people."""
+        return self.kind if self.over == "links" else f"{self.kind}, over {self.over}"
+
+    @property
+    def error(self) -> float:
+        """Of the model, as a part of the measured time."""
+        return self.said / self.measured - 1
+
+
+def cases(wirings: Mapping[str, Wiring] = WIRING) -> Iterator[Case]:
+    """All sizes of all kinds."""
+    real = recording()
+    for over, kinds in KINDS.items():
+        for kind in kinds:
+            for size, us in real[over][kind].items():
+                said = modelled(kind, int(size), wirings[over])
+                yield Case(over, kind, int(size), us, said)
+
+
+def recording() -> dict[str, Any]:
+    """Load what `record` wrote."""
+    return json.loads(FILE.read_text())
+
+
+def steps() -> Iterator[tuple[int, str, float, float]]:
+    """Of each training step: its rows, how, and its time measured and modelled, in us."""
+    for rows, found in recording()["training"].items():
+        for way, us in trained(found["alone"]).items():
+            yield int(rows), way, found["step"][way], us
+
+
+def fitted() -> Mapping[str, Wiring]:
+    """The constants that fit best to the half that is for that, one at a time."""
+    wirings = {**WIRING}
+
+    def loss(wirings: Mapping[str, Wiring]) -> float:
+        mine = [case for case in cases(wirings) if calibrated(case.nbytes)]
+        return sum(abs(math.log(case.said / case.measured)) ** 1.5 for case in mine)
+
+    def changed(over: str, name: str, index: int, factor: float) -> dict[str, Wiring]:
+        part = "inside" if over == "links" else "between"
+        link = getattr(wirings[over], part)
+        if index < 0:
+            link = replace(link, **{name: getattr(link, name) * factor})
+        else:
+            protocols = list(link.protocols)
+            old = getattr(protocols[index], name)
+            protocols[index] = replace(protocols[index], **{name: old * factor})
+            link = replace(link, protocols=tuple(protocols))
+        return {**wirings, over: replace(wirings[over], **{part: link})}
+
+    names = [("links", name, -1) for name in ("copy_us", "copy_gb_s", "event_us")]
+    for over, link in (("links", Wiring().inside), ("sockets", Wiring().between)):
+        for index in range(len(link.protocols)):
+            names += [(over, "base_us", index), (over, "gb_s", index)]
+    best, step = loss(wirings), dict.fromkeys(names, 0.3)
+    for _ in range(80):
+        for name in names:
+            ways = (1 + step[name], 1 / (1 + step[name]))
+            found = min((changed(*name, factor) for factor in ways), key=loss)
+            if loss(found) < best:
+                best, wirings = loss(found), found
+            else:
+                step[name] /= 1.5
+    return wirings
+
+
+class Scaled:
+    """One GPU's copy of a network, of which only the times are right: arrays are 64 times too small."""
+
+    TIMES = 64
+
+    def __init__(self, device: Any, alone: dict[str, float]) -> None:
+        self.device, self.alone = device, alone
+        self.g = [agt.zeros(4096 * 4096 // self.TIMES).on(device).sync() for _ in range(4)]
+
+    def _works(self, *names: str) -> Any:
+        def run(context: Any) -> Any:
+            for name in names:
+                work = Work(self.alone[name], 1.0, 1.0)
+                cost = H200.call_launch_us
+                piece = Piece("kernel", name, cost, lambda _, work=work: work, [])
+                context.device.enqueue(piece, context.stream)
+            return agt.value(None)
+
+        return agt.with_context(run).map(lambda _: None).on(self.device)
+
+    def forward(self, _: int) -> Any:
+        return self._works("forward")
+
+    def backward(self, _: int) -> Any:
+        return self._works("gradient", "error")
+
+    def update(self) -> Any:
+        return self._works("update")
+
+
+def trained(alone: dict[str, float]) -> dict[str, float]:
+    """Steps of the simulated cluster, in us; what a product takes alone is taken from the measurement."""
+    machine, inside = Machine(), Wiring().inside
+    scaled = [replace(p, gb_s=p.gb_s / Scaled.TIMES) for p in inside.protocols]
+    machine.wiring = Wiring(replace(inside, protocols=tuple(scaled)))
+    devices = [SimDevice(number, machine=machine) for number in range(2)]
+    step, found = _two_gpus().step, dict[str, float]()
+    with agt.using(devices[0]):
+        group = agt.group(*devices)
+        nets = [Scaled(device, alone) for device in devices]
+        ways = {
+            "two, not reduced": (None, True),
+            "afterwards": (group, True),
+            "overlapped": (group, False),
+        }
+        for way, (among, late) in ways.items():
+            for _ in range(2):  # the first has the arrays made
+                start = devices[0].now()
+                step(nets, among, late=late).sync()
+                found[way] = devices[0].now() - start
+    return found
+
+
 def main() -> None:
     """Measure on two GPUs, or compare the model with what was measured."""
     if "record" in sys.argv:
         over = "sockets" if sys.argv[-1] == "sockets" else "links"
         record(Path(sys.argv[sys.argv.index("record") + 1]), over)
+        return
+    wirings = fitted() if "fit" in sys.argv else WIRING
+    if "fit" in sys.argv:
+        print(wirings["links"].inside, wirings["sockets"].between, sep="\n")
+    for case in cases(wirings):
+        half = "fit" if calibrated(case.nbytes) else "held out"
+        times = f"{case.measured:10.1f} {case.said:10.1f} {case.error:+6.0%}"
+        print(f"{case.name:30} {case.nbytes:13,} {half:8} {times}")
+    for rows, way, us, said in steps():
+        print(f"batch {rows}, {way:20} {us:10.1f} {said:10.1f} {said / us - 1:+6.1%}")

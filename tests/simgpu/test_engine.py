@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from simgpu.engine import Engine
 from simgpu.queues import Command, EngineEvent, Queue, Resource, Work
+from simgpu.spec import NVLINK
 
 Spans = dict[str, tuple[float, float]]
 Job = tuple[int, float, float, Resource, float, float]
@@ -33,13 +34,14 @@ class Bench:
         resource: Resource = "compute",
         ready: float = 0.0,
         drain: float = 0.0,
+        urgent: bool = False,
     ) -> None:
         def end(start: float, stop: float, waited: float) -> None:
             self.spans[name] = (start, stop)
             if waited:
                 self.waited[name] = waited
 
-        work = Work(us, demand, demand, drain)
+        work = Work(us, demand, demand, drain, urgent=urgent)
         self.engine.submit(queue, Command(resource, ready, begin=lambda: work, end=end))
 
     def event(self, queue: Queue) -> EngineEvent:
@@ -70,6 +72,13 @@ SCHEDULES: dict[str, tuple[list[tuple[Any, ...]], Spans, dict[str, float]]] = {
     # It finds 0.25 of the device: half its demand.
     "a kernel gets what earlier ones leave": (
         [(0, "a", 10.0, 0.75), (1, "b", 10.0, 0.5)], {"a": (0, 10), "b": (0, 15)}, {}),
+    # Blocks give way as they end; where all have their places, none does.
+    "what is urgent gets the next place": (
+        [(0, "a", 10.0, 1.0, "compute", 0.0, 2.0), (1, "b", 4.0, 0.25, "compute", 1.0, 0.0, True)],
+        {"a": (0, 11), "b": (1, 5)}, {}),
+    "what is urgent takes no place away": (
+        [(0, "a", 10.0, 1.0), (1, "b", 4.0, 0.25, "compute", 1.0, 0.0, True)],
+        {"a": (0, 10), "b": (10, 14)}, {"b": 9}),
     "one copy at a time in each direction": (
         [(0, "in", 3.0, 0.0, "h2d"), (1, "also in", 3.0, 0.0, "h2d"), (2, "out", 3.0, 0.0, "d2h")],
         {"in": (0, 3), "also in": (3, 6), "out": (0, 3)}, {}),
@@ -85,7 +94,8 @@ def test_from_when_to_when_each_runs(name: str) -> None:
     bench = Bench()
     queues = [bench.engine.queue(0) for _ in range(4)]
     for queue, job, us, *more in jobs:
-        options = dict(zip(("demand", "resource", "ready", "drain"), more, strict=False))
+        names = ("demand", "resource", "ready", "drain", "urgent")
+        options = dict(zip(names, more, strict=False))
         bench.run(queues[queue], job, us, **options)
     bench.engine.run_dry()
     assert {job: pytest.approx(when) for job, when in bench.spans.items()} == spans
@@ -113,6 +123,17 @@ def test_kernels_share_throughput(turns: tuple[float, float], expected: list[flo
         engine.submit(engine.queue(0), Command("compute", 0.0, begin=lambda w=work: w, end=note))
     engine.run_dry()
     assert ends == expected
+
+
+@pytest.mark.parametrize(("ready", "begin"), [(0.0, 10 + NVLINK.event_us), (30.0, 30.0)])
+def test_another_gpu_hears_of_an_event_later(ready: float, begin: float) -> None:
+    bench = Bench()
+    one, two = (bench.engine.queue(number) for number in range(2))
+    bench.run(one, "first", 10.0)
+    bench.wait(two, bench.event(one))
+    bench.run(two, "second", 10.0, ready=ready)
+    bench.engine.run_dry()
+    assert bench.spans["second"] == (begin, begin + 10)
 
 
 def test_waiting_for_what_never_comes_is_noticed() -> None:

@@ -96,7 +96,7 @@ class Measure:
         return self._held(named)
 
     def sends(self, nbytes: int) -> dict[str, float]:
-        """A send and its recv, and an all-reduce, by a recipe for each rank; and NCCL's alone."""
+        """What each rank calls by itself: a send and its recv, an all-reduce, an exchange; and NCCL's send."""
         from cupy.cuda import nccl
 
         bench, module = self.bench, self.module
@@ -120,17 +120,44 @@ class Measure:
         found["all_reduce, each"] = self._each(
             f"all_reduce {nbytes}", lambda rank: reduce(arrays[rank].borrow())
         )
+        rooms = [agt.zeros(nbytes // 4).on(name).sync() for name in bench.names]
+
+        def both(rank: int) -> Any:
+            there = 1 - rank
+            return bench.group.exchange(arrays[rank].borrow(), there, rooms[rank].borrow(), there)
+
+        found["exchange"] = self._each(f"exchange {nbytes}", both)
         return found
 
     def _held(self, ways: dict[str, Callable[[], object]]) -> dict[str, float]:
         row = self.row
         several = {way: (lambda act=act: [act() for _ in range(row)]) for way, act in ways.items()}
-        held = self.module.Bare.held
-        found = self.module.in_turns(several, ROUNDS, lambda calls: held(self.bench, calls))
+        found = self.module.in_turns(several, ROUNDS, self._after_both)
         return {way: us / row for way, us in found.items()}
 
+    def _after_both(self, calls: Callable[[], object]) -> float:
+        """The first GPU's time for calls that were all made while both were held."""
+        import cupy
+
+        here, there = self.module.Bare.streams(self.bench)
+        for ordinal, stream in enumerate((here, there)):
+            with cupy.cuda.Device(ordinal), stream:
+                self.module.Bare._spin((1,), (1,), (HOLD // 2,))
+        with cupy.cuda.Device(1):
+            free = cupy.cuda.Event(disable_timing=True)
+            free.record(there)
+        here.wait_event(free)
+        first, last = cupy.cuda.Event(), cupy.cuda.Event()
+        first.record(here)
+        calls()
+        last.record(here)
+        last.synchronize()
+        there.synchronize()
+        agt.synchronize()
+        return cupy.cuda.get_elapsed_time(first, last) * 1e3
+
     def _each(self, name: str, one: Callable[[int], Any]) -> float:
-        """Several in a row on both GPUs, the time of the slower one."""
+        """Several in a row on both GPUs: the time of the one that came later, so that it waits for nobody."""
         import cupy
 
         told = dict[tuple[int, str], tuple[Any, float]]()
@@ -159,7 +186,7 @@ class Measure:
                 took.append(cupy.cuda.get_elapsed_time(first, last) * 1e3)
                 if ended - begun > HOLD / 2e9:
                     self.late.append(f"{name}: {(ended - begun) * 1e3:.1f} ms to enqueue")
-            times.append(max(took) / self.row)
+            times.append(min(took) / self.row)
         return statistics.median(times[WARM:])
 
     # ------------------------------------------------------------------ a training step

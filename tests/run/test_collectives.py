@@ -85,11 +85,36 @@ def test_it_comes_after_what_precedes_it_and_before_what_follows(ranks: Any) -> 
 
 
 @pytest.mark.parametrize("capture", ["prepare", "graph_on"])
-def test_no_collective_is_captured_and_the_group_goes_on(ranks: Any, capture: str) -> None:
+def test_a_call_for_all_ranks_is_captured(ranks: Any, capture: str) -> None:
+    """Each launch comes after what ranks did before, and whatever they do next comes after it."""
+    x, y = arrays = on_each(ranks, lambda rank: [rank + 1])
+    fill = agt.Kernel("__global__ void fill(float* x) { *x = 1; }", "fill")
+    sums = ranks.all_reduce([x.borrow(), y.borrow()])
+    steps = agt.zip(
+        fill(x.borrow(), grid=1, block=1), sums, ranks.broadcast([x.borrow(), y.borrow()])
+    )
+    made = steps.prepare() if capture == "prepare" else steps.graph_on(agt.create_stream())
+    assert host([array.borrow() for array in arrays]) == [[1.0], [2.0]]  # nothing has run
+    assert made.kernels == ["fill", "all_reduce", "broadcast"]
+    for expected in (3.0, 4.0):
+        made.launch().sync()
+        assert host([array.borrow() for array in arrays]) == [[expected]] * 2
+    twice = agt.zip(made.launch(), made.launch(), ranks.all_reduce([x.borrow(), y.borrow()]))
+    twice.sync()
+    assert host([array.borrow() for array in arrays]) == [[12.0]] * 2
+
+
+@pytest.mark.parametrize("capture", ["prepare", "graph_on"])
+def test_a_rank_captures_nothing_by_itself_and_the_group_goes_on(ranks: Any, capture: str) -> None:
     x, y = on_each(ranks, lambda rank: [rank])
     room = agt.zeros(1).sync()
     both = ranks.all_reduce([x.borrow(), y.borrow()])
-    for op in (both, ranks.send(x.borrow(), 1), ranks.exchange(x.borrow(), 1, room.borrow(), None)):
+    alone = ranks.all_reduce(x.borrow()), ranks.all_gather([x.borrow(), y.borrow()])
+    for op in (
+        *alone,
+        ranks.send(x.borrow(), 1),
+        ranks.exchange(x.borrow(), 1, room.borrow(), None),
+    ):
         with pytest.raises(agt.errors.CaptureError, match="is not captured"):
             op.prepare() if capture == "prepare" else op.graph_on(agt.create_stream())
     assert host(both.sync()) == [[1.0], [1.0]]

@@ -96,7 +96,7 @@ class Measure:
         return self._held(named)
 
     def sends(self, nbytes: int) -> dict[str, float]:
-        """What each rank calls by itself: a send and its recv, an all-reduce, an exchange; and NCCL's send."""
+        """Calls of each rank by itself: a send and its recv, an all-reduce, an exchange; and NCCL's send."""
         from cupy.cuda import nccl
 
         bench, module = self.bench, self.module

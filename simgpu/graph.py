@@ -35,8 +35,7 @@ class Replay:
     def enqueue(self, streams: Sequence[object]) -> None:
         """Make all calls; each costs the host what a call with its arguments ready costs."""
         owned = [self.device.own(stream) for stream in streams]
-        work = lambda piece, stream: stream.device.enqueue(piece, stream)  # noqa: E731 - of any rank
-        _walk(self.steps, owned, work, Stream.record, Stream.wait_event)
+        _walk(self.steps, owned, _enqueue, Stream.record, Stream.wait_event)
 
     def instantiate(self, name: str) -> Graph:
         """All of them as one."""
@@ -76,6 +75,10 @@ class Graph:
             branch.device.enqueue(piece, branch, graph_call=call, in_graph=True)
 
         _walk(self._steps, [root, *self._branches], work, Stream.mark, Stream.follow)
+
+
+def _enqueue(piece: Piece, stream: Stream) -> None:
+    stream.device.enqueue(piece, stream)
 
 
 def _with(piece: Piece, **detail: object) -> Piece:

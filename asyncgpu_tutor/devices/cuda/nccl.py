@@ -180,9 +180,9 @@ class NcclCommunicator:
     def _side(self, part: Collective) -> tuple[CupyStream, CupyEvent]:
         """A stream and an event for what `together` does with a rank."""
         if part.rank not in self._sides:
-            device: Any = (part.source or part.target).device
-            with device.active():
-                side = device.create_stream(urgent=True)
+            memory: Any = part.source or part.target
+            with memory.device.active():
+                side = memory.device.create_stream(urgent=True)
                 self._sides[part.rank] = side, CupyEvent(side)
         return self._sides[part.rank]
 

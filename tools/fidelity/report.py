@@ -175,7 +175,9 @@ def _links() -> Iterator[str]:
     found = list(links.cases())
     for name in dict.fromkeys(case.name for case in found):
         for half, word in ((True, "calibrated on"), (False, "held out")):
-            of = [c for c in found if c.name == name and links.calibrated(c.nbytes) is half]
+            of = [case for case in found if case.name == name and case.calibrated is half]
+            if not of:
+                continue
             off = [abs(case.error) for case in of]
             yield f"| {name} | {word} | {len(of)} | {statistics.median(off):.1%} | {max(off):.1%} |"
     yield ""
@@ -184,18 +186,16 @@ def _links() -> Iterator[str]:
     for rows, way, us, said in links.steps():
         yield f"| batch {rows}, {way} | {us:.5g} | {said:.5g} | {said / us - 1:+.0%} |"
     yield ""
-    yield "| bytes | half |" + "".join(
-        f" {name} | error |" for name in dict.fromkeys(c.name for c in found)
-    )
-    yield "|---|---|" + "---|---|" * len({case.name for case in found})
+    names = list(dict.fromkeys(case.name for case in found))
+    yield "| bytes |" + "".join(f" {name} | error |" for name in names)
+    yield "|---|" + "---|---|" * len(names)
     for nbytes in links.sizes("links"):
         row = {case.name: case for case in found if case.nbytes == nbytes}
-        half = "calibrated on" if links.calibrated(nbytes) else "held out"
         cells = (
             f" {row[name].measured:.4g} | {row[name].error:+.0%} |" if name in row else " | |"
-            for name in dict.fromkeys(case.name for case in found)
+            for name in names
         )
-        yield f"| {nbytes:,} | {half} |" + "".join(cells)
+        yield f"| {nbytes:,} |" + "".join(cells)
 
 
 def _chains() -> Iterator[str]:

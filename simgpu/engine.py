@@ -384,7 +384,7 @@ class Engine:
                 kernels.setdefault(run.queue.device, []).append(run)
         for runs in kernels.values():
             room = 1.0
-            for run in sorted(runs, key=attrgetter("turn")):
+            for run in sorted(runs, key=attrgetter("turn")) if len(runs) > 1 else runs:
                 run.take(room)
                 room -= run.held
                 if room < _NO_ROOM:

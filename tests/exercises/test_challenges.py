@@ -68,12 +68,16 @@ def test_the_times_on_the_page_of_the_pipeline() -> None:
     assert f"{best:.0f}" == solution
 
 
-def test_the_page_says_how_long_its_own_overlap_takes() -> None:
-    own = model(EXERCISES["10-overlap"])
+@pytest.mark.parametrize(
+    ("name", "page", "said"),
+    [("10-overlap", "10_build_it_yourself", "own answer takes {:.0f} µs"),
+     ("07-race", "07_async_mlp", "a single large batch, in {:.0f} µs")],
+)  # fmt: skip
+def test_the_page_says_how_long_its_own_answer_takes(name: str, page: str, said: str) -> None:
+    own = model(EXERCISES[name])
     with private_device():
-        best = EXERCISES["10-overlap"].check(own, own)
-    page = (ROOT / "course/10_build_it_yourself.py").read_text(encoding="utf-8")
-    assert f"own answer takes {best:.0f} µs" in page
+        best = EXERCISES[name].check(own, own)
+    assert said.format(best) in (ROOT / f"course/{page}.py").read_text(encoding="utf-8")
 
 
 def test_the_times_on_the_page_of_feeding_the_device() -> None:

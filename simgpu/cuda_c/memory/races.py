@@ -295,7 +295,7 @@ def _missing(a: Access, lane: int, theirs: int, when: NDArray[np.int64]) -> str:
     if when[0] <= fence and signal < fence:
         return "the __threadfence() of the other block stands behind the flag"
     if when[0] > fence:
-        return "the __threadfence() of the other block stands before that access, not behind it"
+        return "the __threadfence() of the other block stands before that access, or no barrier between"
     return "this thread has seen no flag that the other block set behind a __threadfence() after it"
 
 

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 # What to enqueue and on which stream: a piece of work, or the number of an event to record or to wait for.
 Step = tuple[int, Piece | None, int | None, int | None]
+Work = Callable[[Piece, Stream], None]
 
 
 class Replay:
@@ -35,7 +36,8 @@ class Replay:
     def enqueue(self, streams: Sequence[object]) -> None:
         """Make all calls; each costs the host what a call with its arguments ready costs."""
         owned = [self.device.own(stream) for stream in streams]
-        _walk(self.steps, owned, _enqueue, Stream.record, Stream.wait_event)
+        work: Work = lambda piece, on: on.device.enqueue(piece, on)  # noqa: E731 - of any rank
+        _walk(self.steps, owned, work, Stream.record, Stream.wait_event)
 
     def instantiate(self, name: str) -> Graph:
         """All of them as one."""
@@ -77,10 +79,6 @@ class Graph:
         _walk(self._steps, [root, *self._branches], work, Stream.mark, Stream.follow)
 
 
-def _enqueue(piece: Piece, stream: Stream) -> None:
-    stream.device.enqueue(piece, stream)
-
-
 def _with(piece: Piece, **detail: object) -> Piece:
     others = [(stream, _with(part, **detail)) for stream, part in piece.others]
     return replace(piece, detail={**piece.detail, **detail}, others=others)
@@ -89,7 +87,7 @@ def _with(piece: Piece, **detail: object) -> Piece:
 def _walk(
     steps: Sequence[Step],
     streams: Sequence[Stream],
-    work: Callable[[Piece, Stream], None],
+    work: Work,
     record: Callable[[Stream], Event],
     follow: Callable[[Stream, Event], None],
 ) -> None:

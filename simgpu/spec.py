@@ -26,8 +26,7 @@ CALLS = (
     "fitted to one half of the runs of the MLP: what runs once is slower than a loop"
 )
 LINKS = (
-    "fitted to one half of the sizes in docs/fidelity.md: two H200 on NVLink, driver 580.159.04, CuPy 14.2, "
-    "NCCL 2.28.9, 2026-11-27"
+    "fitted to one half of the sizes in docs/fidelity.md: two H200, NVLink, NCCL 2.28.9, 2026-11-27"
 )
 SOCKETS = f"{LINKS}, NCCL over sockets of one host, which stand for a network"
 TUNING = "NCCL's own model of its latencies: NVIDIA/nccl, src/graph/tuning.cc"
@@ -228,11 +227,8 @@ NVLINK = LinkSpec(
     sends=(ProtocolSpec(4.84, 0.6, 182.4), ProtocolSpec(4.91, 3.4, 364.6)),
     sms=24,
     sources=(
-        ("copy_us", LINKS),
-        ("copy_gb_s", LINKS),
-        ("event_us", f"{LINKS}; alone, NCCL's calls with two such events took 8.5 more"),
-        ("protocols", f"{LINKS}; the steps: {TUNING}, ring on NVLink"),
-        ("sends", f"{LINKS}; the steps as above"),
+        *((name, LINKS) for name in ("copy_us", "copy_gb_s", "event_us", "sends")),
+        ("protocols", f"{LINKS}; the steps, as those of sends: {TUNING}, ring on NVLink"),
         ("sms", "NCCL's channels between two H200, a block each: NCCL_DEBUG=INFO, 2026-11-27"),
     ),
 )
@@ -246,10 +242,9 @@ NETWORK = LinkSpec(
     sms=4,
     sources=(
         ("copy_us", "no GPU copies to the memory of another machine's by itself"),
-        ("copy_gb_s", f"the rate of sends. {SOCKETS}"),
         ("event_us", "no GPU waits for an event of another machine's"),
+        *((name, SOCKETS) for name in ("copy_gb_s", "sends")),
         ("protocols", f"{SOCKETS}; the steps: {TUNING}, over a network"),
-        ("sends", SOCKETS),
         ("sms", "an estimate: NCCL's channels, a block each"),
     ),
 )

@@ -84,56 +84,46 @@ def test_it_comes_after_what_precedes_it_and_before_what_follows(ranks: Any) -> 
     assert all(set(values.tolist()) == {2.0} for values in found)
 
 
-@pytest.mark.parametrize("capture", ["prepare", "graph_on"])
-def test_a_call_for_all_ranks_is_captured(ranks: Any, capture: str) -> None:
+@pytest.mark.parametrize(
+    "capture", [lambda op: op.prepare(), lambda op: op.graph_on(agt.create_stream())]
+)
+def test_a_call_for_all_ranks_is_captured_and_no_other(
+    ranks: Any, capture: Callable[[Any], Any]
+) -> None:
     """Each launch comes after what ranks did before, and whatever they do next comes after it."""
-    x, y = arrays = on_each(ranks, lambda rank: [rank + 1])
-    fill = agt.Kernel("__global__ void fill(float* x) { *x = 1; }", "fill")
-    sums = ranks.all_reduce([x.borrow(), y.borrow()])
-    steps = agt.zip(
-        fill(x.borrow(), grid=1, block=1), sums, ranks.broadcast([x.borrow(), y.borrow()])
+    owners = on_each(ranks, lambda rank: [rank + 1])
+    lent = [array.borrow() for array in owners]
+    fill = agt.Kernel("__global__ void fill(float* x) { *x = 1; }", "fill")(
+        lent[0], grid=1, block=1
     )
-    made = steps.prepare() if capture == "prepare" else steps.graph_on(agt.create_stream())
-    assert host([array.borrow() for array in arrays]) == [[1.0], [2.0]]  # nothing has run
+    made = capture(agt.zip(fill, ranks.all_reduce(lent), ranks.broadcast(lent)))
+    assert host(lent) == [[1.0], [2.0]]  # nothing has run
     assert made.kernels == ["fill", "all_reduce", "broadcast"]
     for expected in (3.0, 4.0):
         made.launch().sync()
-        assert host([array.borrow() for array in arrays]) == [[expected]] * 2
-    twice = agt.zip(made.launch(), made.launch(), ranks.all_reduce([x.borrow(), y.borrow()]))
-    twice.sync()
-    assert host([array.borrow() for array in arrays]) == [[12.0]] * 2
-
-
-@pytest.mark.parametrize("capture", ["prepare", "graph_on"])
-def test_a_rank_captures_nothing_by_itself_and_the_group_goes_on(ranks: Any, capture: str) -> None:
-    x, y = on_each(ranks, lambda rank: [rank])
-    room = agt.zeros(1).sync()
-    both = ranks.all_reduce([x.borrow(), y.borrow()])
-    alone = ranks.all_reduce(x.borrow()), ranks.all_gather([x.borrow(), y.borrow()])
-    for op in (
-        *alone,
-        ranks.send(x.borrow(), 1),
-        ranks.exchange(x.borrow(), 1, room.borrow(), None),
-    ):
+        assert host(lent) == [[expected]] * 2
+    agt.zip(made.launch(), made.launch(), ranks.all_reduce(lent)).sync()
+    assert host(lent) == [[12.0]] * 2
+    alone = (
+        ranks.all_reduce(lent[0]),
+        ranks.send(lent[0], 1),
+        ranks.exchange(lent[0], 1, lent[0], None),
+    )
+    for op in (*alone, ranks.all_gather(lent)):
         with pytest.raises(agt.errors.CaptureError, match="is not captured"):
-            op.prepare() if capture == "prepare" else op.graph_on(agt.create_stream())
-    assert host(both.sync()) == [[1.0], [1.0]]
+            capture(op)
+    assert host(ranks.all_reduce(lent).sync()) == [[24.0]] * 2  # the group goes on
 
 
 def test_both_devices_record_what_goes_over_the_link(ranks: Any) -> None:
-    arrays = on_each(ranks, lambda rank: [rank])
-    ranks.all_reduce([array.borrow() for array in arrays]).sync()
+    x, y = on_each(ranks, lambda rank: [rank])
     with agt.record() as trace:
-        ranks.all_reduce([array.borrow() for array in arrays]).sync()
-        arrays[0].to(ranks.devices[1]).sync()
-    names = [device.name for device in ranks.devices]
-    link = [(span.device, span.name) for span in trace.device_spans if span.talks]
-    assert sorted(link) == [
-        (names[0], "all_reduce"),
-        (names[0], "peer copy"),
-        (names[1], "all_reduce"),
-    ]
-    assert sorted(trace.metrics().engine_busy) == [(name, "link") for name in names]
+        ranks.all_reduce([x.borrow(), y.borrow()]).sync()
+        x.to(ranks.devices[1]).sync()
+    one, other = (device.name for device in ranks.devices)
+    link = {(span.device, span.name) for span in trace.device_spans if span.talks}
+    assert link == {(one, "all_reduce"), (one, "peer copy"), (other, "all_reduce")}
+    assert sorted(trace.metrics().engine_busy) == [(one, "link"), (other, "link")]
     assert trace.metrics().hidden == 0
 
 

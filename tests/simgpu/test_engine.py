@@ -72,13 +72,11 @@ SCHEDULES: dict[str, tuple[list[tuple[Any, ...]], Spans, dict[str, float]]] = {
     # It finds 0.25 of the device: half its demand.
     "a kernel gets what earlier ones leave": (
         [(0, "a", 10.0, 0.75), (1, "b", 10.0, 0.5)], {"a": (0, 10), "b": (0, 15)}, {}),
-    # Blocks give way as they end; where all have their places, none does.
+    # Blocks of `a` give way as they end. Those of `c` are the last, and have their places.
     "what is urgent gets the next place": (
-        [(0, "a", 10.0, 1.0, "compute", 0.0, 2.0), (1, "b", 4.0, 0.25, "compute", 1.0, 0.0, True)],
-        {"a": (0, 11), "b": (1, 5)}, {}),
-    "what is urgent takes no place away": (
-        [(0, "a", 10.0, 1.0), (1, "b", 4.0, 0.25, "compute", 1.0, 0.0, True)],
-        {"a": (0, 10), "b": (10, 14)}, {"b": 9}),
+        [(0, "a", 10.0, 1.0, "compute", 0.0, 2.0), (1, "b", 4.0, 0.25, "compute", 1.0, 0.0, True),
+         (0, "c", 9.0, 1.0), (1, "d", 1.0, 0.25, "compute", 12.0, 0.0, True)],
+        {"a": (0, 11), "b": (1, 5), "c": (11, 20), "d": (20, 21)}, {"d": 8}),
     "one copy at a time in each direction": (
         [(0, "in", 3.0, 0.0, "h2d"), (1, "also in", 3.0, 0.0, "h2d"), (2, "out", 3.0, 0.0, "d2h")],
         {"in": (0, 3), "also in": (3, 6), "out": (0, 3)}, {}),
@@ -94,8 +92,7 @@ def test_from_when_to_when_each_runs(name: str) -> None:
     bench = Bench()
     queues = [bench.engine.queue(0) for _ in range(4)]
     for queue, job, us, *more in jobs:
-        names = ("demand", "resource", "ready", "drain", "urgent")
-        options = dict(zip(names, more, strict=False))
+        options = dict(zip(("demand", "resource", "ready", "drain", "urgent"), more, strict=False))
         bench.run(queues[queue], job, us, **options)
     bench.engine.run_dry()
     assert {job: pytest.approx(when) for job, when in bench.spans.items()} == spans

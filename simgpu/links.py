@@ -88,12 +88,11 @@ def collective_works(
     """
     links = {wiring.link(a, b) for a, b in pairs}
     slowest = min(links, key=lambda link: link.protocols[-1].gb_s)
-    alone = what in ("send", "recv")
     ways = [
         (protocol.base_us + steps * protocol.step_us + moved / (protocol.gb_s * 1e3), moved)
         for algorithm in ALGORITHMS
         for steps, moved in [steps_and_bytes(what, algorithm, len(pairs), nbytes)]
-        for protocol in (slowest.sends if alone else slowest.protocols)
+        for protocol in (slowest.sends if what in ("send", "recv") else slowest.protocols)
     ]
     us, moved = min(ways)
     places = min(1.0, slowest.sms / spec.sms)

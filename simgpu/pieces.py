@@ -54,8 +54,7 @@ class Piece:
     # Asked when it is done: what comes next on its stream, before all else, and whether it then comes again.
     decides: Callable[[], tuple[Sequence[Piece], bool]] | None = None
 
-    # Of a collective: the parts of other ranks, each with a stream there. They come after what its own stream
-    # holds, and what follows on that comes after them.
+    # Of a collective: the parts of other ranks and their streams, which fork from its own and join it again.
     others: Sequence[tuple[Any, Piece]] = ()
 
     def on_host(self) -> list[HostUse]:

@@ -25,9 +25,7 @@ CALLS = (
     "2026-11-22), times a factor "
     "fitted to one half of the runs of the MLP: what runs once is slower than a loop"
 )
-LINKS = (
-    "fitted to one half of the sizes in docs/fidelity.md: two H200, NVLink, NCCL 2.28.9, 2026-11-27"
-)
+LINKS = "fitted to half of the sizes in docs/fidelity.md: two H200, NCCL 2.28.9, 2026-11-27"
 SOCKETS = f"{LINKS}, NCCL over sockets of one host, which stand for a network"
 TUNING = "NCCL's own model of its latencies: NVIDIA/nccl, src/graph/tuning.cc"
 DECIDED = (

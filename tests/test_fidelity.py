@@ -33,17 +33,12 @@ PRESENT = {
     ("copies", True): (6.7, 112.0),
     ("copies", False): (6.4, 115.9),
 }
-# The same for two GPUs, of what is held out. (2 MB is where NCCL changes its protocol, and sockets are as far
-# apart from one recording to the next.)
+# The same for two GPUs, of what is held out. (NCCL changes its protocol at 2 MB.)
 PRESENT_LINKS = {
-    "copy": (1.8, 9.7),
-    "all_reduce": (2.1, 21.9),
-    "all_reduce, each": (2.0, 27.3),
-    "send": (1.3, 2.0),
-    "exchange": (10.3, 20.7),
-    "all_reduce, each, over sockets": (7.5, 38.3),
+    "copy": (1.8, 9.7), "all_reduce": (2.1, 21.9), "all_reduce, each": (2.0, 27.3), "send": (1.3, 2.0),
+    "exchange": (10.3, 20.7), "all_reduce, each, over sockets": (7.5, 38.3),
     "send, over sockets": (12.0, 32.6),
-}
+}  # fmt: skip
 PRESENT_STEPS = 4.7
 # The same for bars: median and worst of all programs, as parts of their makespan; and how far overlap is
 # off at most.

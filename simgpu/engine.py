@@ -7,8 +7,8 @@ or hashes: one program gives one sequence of events.
 
 Kernels share a device in two ways. Places for blocks are handed out in the order in which the kernels came: a
 later one gets its first place when all blocks of those before it have one, and there is room; an urgent one
-gets the next. (Amert et al., "GPU scheduling on the NVIDIA TX2: hidden details revealed", RTSS 2017.) What SMs
-and memory get done goes to the blocks that have places, in equal parts, as warps take turns.
+gets the next. (Amert et al., "GPU scheduling on the NVIDIA TX2: hidden details revealed", RTSS 2017.) What
+SMs and memory get done goes to the blocks that have places, in equal parts, as warps take turns.
 
 A kernel whose threads wait for the host, or for another kernel, is paused: it holds its places, takes another
 look when somebody may have written to memory, and has no end until then. What it has computed until a pause

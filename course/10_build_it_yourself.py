@@ -5,11 +5,11 @@
 #
 # For nine chapters you've written things like `agt.h2d(x).and_then(...)`, and streams filled up as if by themselves. **How does that work, and could you have written it?**
 #
-# You're about to: `and_then`, `zip`, `shared`, a scheduling policy and the future you `await`. (We give you three operations to begin with.) Then your machine runs the library's program, and you try to tell the two pictures apart. Afterwards you can say in one sentence what a lazy operation *is*.
+# You're about to. On top of three operations that we give you, you write `and_then`, `zip`, `shared`, a scheduling policy and the future you `await`. Then your machine runs the library's program, and you try to tell the two pictures apart. Afterwards you can say in one sentence what a lazy operation *is*.
 #
 # | | |
 # |---|---|
-# | Time | 60 minutes, and 5 more for the encore |
+# | Time | 65 minutes, and 5 more for the encores |
 # | You need | [04_combinators](04_combinators.ipynb), [05_scheduling](05_scheduling.ipynb) and [06_await](06_await.ipynb), but no GPU |
 
 # %% id=setup
@@ -470,7 +470,8 @@ trace.plot(
 # %% id=run-shared-check tags=asserts
 (h,), (a, b) = trace.find("hunt"), trace.find("d2h")
 assert a.stream == h.stream != b.stream
-assert h.id in b.after
+if device.simulated:
+    assert h.id in b.after
 
 # %% [markdown] id=misconception-memory
 # > **Misconception: to share a result, it's enough to remember it.**
@@ -531,7 +532,7 @@ check("10-round-robin", round_robin)
 #
 # `run` waits with `stream.synchronize()`, and while it waits, Python can do nothing else. We want `await`.
 #
-# What does `await thing` do? It calls `thing.__await__()`, which is a generator, a function with `yield` in it. Every bare `yield` tells the event loop "not yet, let the others have a turn and come back to me". Whatever the generator returns in the end is the answer. Here's one at work, with no GPU in sight:
+# What does `await thing` do? It calls `thing.__await__()`, which is a generator, a function with `yield` in it. Every bare `yield` tells the event loop "not yet, let the others have a turn and come back to me". Whatever the generator returns in the end is the answer. Here's one at work:
 
 
 # %% id=await-demo
@@ -620,7 +621,7 @@ def begin(op, next_stream):
 
 
 # %% [markdown] id=order-text
-# Let's run two jobs that way, and two of the library's. Neither of these programs has a `gather` in it.
+# Let's run two jobs that way, and two of the library's. Neither program has a `gather` in it.
 
 # %% id=order-programs
 p = round_robin(2)
@@ -662,7 +663,9 @@ with agt.record() as lazily:
 def with_awaits(trace, since):
     """Add a bar for each `await`, up to the end of its job."""
     first, second = [span.end for span in trace.find("d2h")]
-    return trace.with_lane("await", [(since, first, "1st"), (first, second, "2nd")])
+    return trace.with_lane(
+        "await", [(since, first, f"1st, to {first:.0f} µs"), (first, second, "2nd")]
+    )
 
 
 both_begun = max(span.end for span in eagerly if span.kind == "call")
@@ -688,8 +691,9 @@ order.reveal(names[overlapping(eagerly), overlapping(lazily)])
 # Both designs are sound, and each has a trap. With yours, work can start that nobody ever waits for. With theirs, work that you believe to be under way may not have begun.
 
 # %% id=order-check tags=asserts
-assert overlapping(eagerly)
 assert not overlapping(lazily)
+if device.simulated:
+    assert overlapping(eagerly)
 
 # %% [markdown] id=summit
 # ## Your machine
@@ -731,10 +735,11 @@ us = [trace.metrics().makespan for trace in (mine, theirs)]
 which.reveal("AB"[pair.index(mine)], f"Yours takes {us[0]:.0f} µs, and the library's {us[1]:.0f}.")
 
 # %% id=which-check tags=asserts
-records = [span for span in mine if span.name == "record"]
-assert len(records) == 4
-assert not theirs.find("record")
 if device.simulated:
+    records = mine.find("record")
+    assert (len(records), len(theirs.find("record"))) == (4, 0)
+    calls = [span for span in theirs if span.kind == "call"]
+    assert calls[4].start - calls[3].end > records[0].duration  # an event of the library's
     late = [trace.find("h2d")[-1].start for trace in (mine, theirs)]
     assert abs(late[0] - late[1] - 3 * records[0].duration) < 0.2
     assert abs(us[0] - us[1] - 3 * records[0].duration) < 0.2
@@ -762,7 +767,10 @@ def lines(*texts):
 
 machine = [value, and_then, chain, zip_ops, shared, round_robin, submit, run, begin]
 parts = [*machine, Future.__init__, Future.__await__, h2d, hunt, d2h]
+missing = ", ".join(part.__name__ for part in parts if not source_of(part))
 print("yours:      ", lines(*map(source_of, parts)) + 1, "lines")  # and one for `class Future:`
+if missing:
+    print("             (still open, and not counted:", missing + ")")
 
 library = Path(agt.__file__).parent
 files = [*library.glob("ops/*.py"), *library.glob("run/*.py")]
@@ -842,7 +850,7 @@ def overlap(*ops):
 #
 # Then run `op(arm)`, and record an event on the arm's stream. Keep the result in one list and the event in another.
 #
-# The join comes *after* the loop: `for end in ends: context.stream.wait_event(end)`. Then return the results as a tuple.
+# The join comes *after* the loop: `for end in ends: context.stream.wait_event(end)`. Then return the results as a tuple. (And for 229 µs, one of the arms may stay at home, on `context` itself.)
 
 # %% id=10-overlap explanation
 # Streams wait for each event, and Python never does. But every event is a call, and so is every wait for one. Python pays for each of them, so look for some that nobody needs.
@@ -896,7 +904,7 @@ progress("10")
 print([part.__name__ for part in parts if "agt" in source_of(part)])
 
 # %% [markdown] id=capture-text
-# Only the two at the edge do: `submit`, which gets hold of a context, and `round_robin`, which makes streams. All the others know that there *is* a context, but not which one.
+# Only the two at the edge do: `submit`, which gets hold of a context, and `round_robin`, which makes streams. (An open exercise isn't listed.) All the others know that there *is* a context, but not which one.
 #
 # ### A context that only takes notes
 #
@@ -959,7 +967,12 @@ def slow(line, work):
 
     def enqueue(context):
         array = np.zeros(3)
-        context.stream.todo.append(lambda: (print(line), work(array))[0])
+
+        def later():
+            print(line)
+            work(array)
+
+        context.stream.todo.append(later)
         return array
 
     return enqueue
@@ -985,7 +998,7 @@ for name in ("   a reader", "   another reader"):
     result = reader(name)(context)
     futures.append(Future(result, context.stream.record()))
 
-print("enqueued, and all is", futures[0].result)
+print("enqueued, and still", futures[0].result)
 
 
 async def result_of(future):

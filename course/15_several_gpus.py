@@ -374,7 +374,7 @@ def ring(group, rank, parts, room, add):
 # A second loop over `s`: send `parts[(rank + 1 - s) % n]`, and receive into `parts[(rank - s) % n]`.
 
 # %% id=15-ring explanation
-# Each rank sends 2(n - 1) parts, so less than twice its array, however many ranks there are. The first loop alone is called a *reduce-scatter*, and the second an *all-gather*.
+# No rank sends more than 2(n - 1) parts, so less than twice its array, however many ranks there are. In the course's answer, each rank sends only to its neighbour, and all of them do so at the same time. Its first loop alone is called a *reduce-scatter*, and the second an *all-gather*.
 
 # %% id=15-ring-check
 check("15-ring", ring)

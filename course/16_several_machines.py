@@ -216,7 +216,7 @@ async with two_processes() as (gpus, local):
 # %% [markdown] id=exercise-recipe
 # ### Exercise: one call instead of many
 #
-# `x` is a handle. Each of `stages` is a function that gets an array and returns an operation, as `relu` does. Run all of them on `x`, one after the other, and bring home the result. The version below pays for every stage.
+# `x` is a handle. Each of `stages` is a function that gets an array and returns an operation, as `relu` does. Run all of them on `x`, one after the other, on the worker that has it, and bring home the result. The version below pays for every stage.
 
 # %% id=16-recipe starter
 async def in_one(gpu, x, stages):

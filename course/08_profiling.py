@@ -460,7 +460,9 @@ print(f"quickest {min(first) / min(then):.1f} times as fast")
 # And G? Its repaired twin cuts the kernel into four parts, each on a stream of its own with its own copies, so that copies can run beside kernels.
 
 # %% id=predict-parts
-in_parts = Prediction("From its first work to its last, G's quickest round took 179 µs. How many in four parts?", within=0.1)
+in_parts = Prediction(
+    "From its first work to its last, G's quickest round took 179 µs. How many in four parts?", within=0.1
+)
 in_parts
 
 # %% id=predict-parts-commit
@@ -571,7 +573,8 @@ for name, us in zip(plates, runs):
 
 # %% id=line-reveal
 most = solved("08-costliest", costliest)(annotated, ["stencil", "is it still?"])
-first_line.reveal({"stencil": "new", "is it still?": "change"}[most], f"In the long run, `{most}` costs most.")
+line = {"stencil": "new", "is it still?": "change"}[most]
+first_line.reveal(line, f"In the long run, `{most}` costs most.")
 
 # %% [markdown] id=line-read
 # So tell your colleague to begin with the line with `float`. It takes nearly half of a step, and can be changed in a minute, without writing a kernel. Its number only says when to stop, so whoever looks in every twentieth step runs nineteen too many at most. If you pointed at `new`, you had a good line and a bad reason: one kernel instead of its calls gains nearly as much, but by saving calls, not arithmetic. And if it only ever runs sixty steps, have a coffee instead.
@@ -662,7 +665,7 @@ check("08-challenge", serve)
 # %% id=workbench tags=helpers
 ROWS, COLUMNS = 64, 8192
 weights = agt.h2d(agt.pin(np.ones(COLUMNS, np.float32)), "weights").share().sync()
-forecasts = []
+answers, forecasts = [], []
 
 
 def request(i):
@@ -680,12 +683,11 @@ requests = [request(i) for i in range(8)]
 
 
 async def workbench(serve, suspect, forecast):
-    global answers
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", agt.errors.PageableCopyWarning)  # a finding says it as well
         await serve(requests, score_of)  # the first time is special
         with agt.record() as served:
-            answers = await serve(requests, score_of)
+            answers[:] = await serve(requests, score_of)
     took = served.metrics().makespan
     changed = bool(forecasts) and abs(took - forecasts[-1][0]) > 1
     print(f"It takes {took:,.0f} µs.", f"You had forecast {forecasts[-1][1]:,}." if changed else "")

@@ -255,7 +255,7 @@ def and_then(op, f):
 check("10-and-then", and_then)
 
 # %% [markdown] id=chain-text
-# Now you can write a whole job as one expression. `chain` only saves us some brackets. (From here on, accepted answers are used, and the course's until then.)
+# Now you can write a whole job as one expression. `chain` only saves us some brackets. From here on, `solved` takes your answer if the check has accepted it, and otherwise the course's.
 
 
 # %% id=chain
@@ -305,14 +305,14 @@ def spy(places):
 
 
 spied = chain(h2d(start), lambda places: hunt(STEPS, places), spy, d2h)
-seen = ["described"] if seen else []
+described = len(seen)  # is there anything yet?
 answer = run(spied, stream)
 
 # %% id=reveal-when
-when.reveal(seen[0])
+when.reveal("described" if described else seen[0])
 
 # %% [markdown] id=when-read
-# Python calls `spy` while it's *enqueuing*, and it has enqueued everything long before the device has done it. So `spy` gets a handle. It can decide what comes next by the array's *size*, but not by its *numbers*, which don't exist yet. `agt` has the same rule and calls it "handles, not data". You didn't have to enforce it. It follows from three calls:
+# Python calls `spy` while it's *enqueuing*, and it has enqueued everything long before the device has done it. So `spy` gets a handle. It can decide what comes next by the array's *size*, but not by its *numbers*, which don't exist yet. `agt` has the same rule and calls it "handles, not data". You didn't have to enforce it. It follows from how three functions call each other:
 
 # %% id=nested tags=helpers
 from IPython.display import HTML
@@ -750,6 +750,9 @@ if device.simulated:
     assert 4 < records[0].duration < 4.5
     assert round(us[0] - us[1]) in (12, 13)
 
+# %% [markdown] id=which-read
+# Four bars gave it away. And the 12 µs that you lost, on the simulated H200? In each job, `begin` records an event for your `Future`. The library's `async_on`, which you submit with, has recorded one of its own already. So you pay twice: 4 µs more a job, and three jobs come before your last.
+
 # %% [markdown] id=count-text
 # Now for the guess you wrote down. We count all you've seen so far, down to `value` and the docstrings. Beside it stands what the library has for operations and their runs:
 
@@ -776,9 +779,6 @@ if missing:
 library = Path(agt.__file__).parent
 files = [*library.glob("ops/*.py"), *library.glob("run/*.py")]
 print("the library:", lines(*[file.read_text(encoding="utf-8") for file in files]), "lines")
-
-# %% [markdown] id=which-read
-# And the 12 µs that you lost to the library, on the simulated H200? In each job you make a fifth call: `begin` records an event for your `Future`. The library records one, too, in the gap after a job. But you submit with its `async_on`, so you pay for both. That's 4 µs more a job, and three jobs come before your last.
 
 # %% [markdown] id=adds
 # ## What we left out

@@ -19,6 +19,8 @@ from asyncgpu_tutor.exercises.internals import cuda_source, include_headers
 from asyncgpu_tutor.exercises.sandbox import call
 
 T = TypeVar("T")
+NO_PACKET = ". Is that packet -1? Where none is free its number is -1, and so it is before a call has one and "
+NO_PACKET += "after it has given it back: its bytes are read before that, and `ask_keeping` keeps them"
 Step = cuda_source.Step
 Mark = Callable[[Step], bool]
 # A line of the whole text, as messages of kernels and of the compiler name it.
@@ -79,11 +81,14 @@ def in_own_lines(check: Callable[[Any, Any], T]) -> Callable[[Any, Any], T]:
 
 @contextmanager
 def about(sign: str, begin: str, end: str = "") -> Generator[None]:
-    """Put whatever is rejected in the block, and has this sign in its cause, between these words."""
+    """Put whatever is rejected in the block, and has this sign in its cause, between these words.
+
+    A sign such as "this ... that" is two, and both have to be there.
+    """
     try:
         yield
     except Rejected as rejected:
-        if sign in rejected.cause:
+        if all(part in rejected.cause for part in sign.split(" ... ")):
             rejected.cause = begin + rejected.cause + end
         raise
 

@@ -109,9 +109,7 @@ class Messages:
         self.fences: dict[int, int] = {}
         self.signals: dict[int, int] = {}
 
-    def fence(
-        self, t: Team, lanes: NDArray[np.int64], scope: int, acquires: bool, releases: bool
-    ) -> None:
+    def fence(self, t: Team, lanes: Any, scope: int, acquires: bool, releases: bool) -> None:
         """These lanes execute a fence: of a block (1), or of the device (2)."""
         self.active = True
         mine = _of(t)

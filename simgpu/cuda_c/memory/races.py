@@ -28,9 +28,6 @@ Changes: TypeAlias = Callable[[], NDArray[np.bool_]] | None
 _NOBODY = -1
 _NARROW = "updates by an atomic for its block"
 _UNFENCED = "this thread has no {acquire} between its look at the flag and this access"
-# What releases and what acquires, in a kernel's own words: in CUDA C, and with the header cuda/atomic.
-_FENCES = {"release": "__threadfence()", "acquire": "__threadfence()"}
-_ORDERS = {"release": "memory_order_release", "acquire": "memory_order_acquire"}
 _ONE, _WARP, _BLOCK, _MANY = 1, 2, 3, 4  # how many have read an element in this interval
 
 
@@ -272,16 +269,17 @@ def _report(
             cure += f" but a message: {_missing(a, lane, theirs, when[k : k + 1])}: {flag}. First the data, "
             cure += "then {release}, then the flag; and who reads: the flag, {acquire}, the data"
         else:
-            cure += ": use an atomic for it, put a {release} between it and an atomic flag that the "
-            cure += "other block looks at, or use two launches"
+            cure += ": use an atomic for it, put a {release} between it and an atomic flag that "
+            cure += "the other block looks at, or use two launches"
         if did == "updates atomically" and not a.site.volatile:
             cure += ". If this counts or signals, use an atomic here, too"
         if a.site.scope == 1 or did == _NARROW:
             cure = "and an atomic for one block does not reach another: take one of the device"
     verb = "writes" if writes else "reads"
     space = "shared memory" if memory.shared else "global memory"
-    words = _ORDERS if "cuda::" in team.launch.source.text else _FENCES
-    text = f"{verb} {text} in {space}, which {who} {did}, {cure.format(**words)}"
+    word = "memory_order_{}" if "cuda::" in team.launch.source.text else "__threadfence()"
+    cure = cure.format(release=word.format("release"), acquire=word.format("acquire"))
+    text = f"{verb} {text} in {space}, which {who} {did}, {cure}"
     team.fault(RaceError, a.site.at, lane, text, array=a.name, index=index, bound=bound)
 
 

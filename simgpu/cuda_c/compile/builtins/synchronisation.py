@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
-from itertools import product
 from typing import Any
 
 import numpy as np
@@ -170,10 +168,8 @@ def _syncwarp(c: Context, node: Call, used: bool) -> Expr:
 
 def _ways(node: Call) -> list[tuple[bool, bool]]:
     """Tell whether a fence acquires, and whether it releases. One of order acq_rel does it one by one."""
-    order = re.search("(acquire|release|acq_rel)", node.name)
-    every = {"acquire": [(True, False)], "release": [(False, True)]}
-    every["acq_rel"] = every["acquire"] + every["release"]
-    return every[order[0]] if order else [(True, True)]
+    ways = [(True, False)] * ("acq" in node.name) + [(False, True)] * ("rel" in node.name)
+    return ways or [(True, True)]
 
 
 def _fence(c: Context, node: Call, used: bool) -> Expr:
@@ -232,6 +228,6 @@ TABLE: dict[str, Handler] = {
     "__threadfence_block": fenced(_fence),
 }
 # What the header cuda/atomic makes its fences of, by order and scope.
-for _order, _scope in product(("acquire", "release", "acq_rel", "seq_cst"), ("block", "device", "system")):
-    _maker = _system_fence if _scope == "system" else _fence
-    TABLE[f"__fence_{_order}_{_scope}"] = fenced(_maker)
+for _order in ("acquire", "release", "acq_rel", "seq_cst"):
+    TABLE[f"__fence_{_order}_block"] = TABLE[f"__fence_{_order}_device"] = fenced(_fence)
+    TABLE[f"__fence_{_order}_system"] = fenced(_system_fence)

@@ -1700,7 +1700,7 @@ __device__ void done(Queue queue)
 """
 
 
-# %% id=14-queue cause="others see behind a fence that `open` was raised"
+# %% id=14-queue cause="others see that `open` was raised only behind a fence"
 QUEUE = r"""
 __device__ void put(Queue queue, int item)
 {

@@ -150,7 +150,7 @@ def _fills(mine: Any, _model: Any, n: int, kind: str, blocks: int) -> None:
         except Rejected as rejected:
             due = "a block waits for ever in `take`: either nothing tells it that no more will come, or "
             due += "its item went to a block that had left"
-            due += "; others see behind a fence that `open` was raised" * (blocks == 4)
+            due += "; others see that `open` was raised only behind a fence" * (blocks == 4)
             must("waits for ever" not in rejected.cause, due)
             raise
     for item in range(n):

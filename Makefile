@@ -12,6 +12,8 @@ ARGS ?=
 PORT ?=
 # Test processes. More than a few cost more to start than they save.
 JOBS ?= 2
+# Where the shell asks for no bytecode, each kernel and each command of a test would compile the package anew.
+unexport PYTHONDONTWRITEBYTECODE
 
 # The stamps live inside the environment: who deletes .venv deletes them too.
 VENV_STAMP := $(VENV)/.stamp-venv

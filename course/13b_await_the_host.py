@@ -688,7 +688,7 @@ if device.simulated:
 #
 # A future is no faster than a call. What it saves is the time that you'd have spent standing there. If there's nothing else to do, or if every block asks a single question, `hostcall` is shorter and as quick. And each look at a packet crosses the bus, which takes a microsecond or two. So a thread that polls thirty futures comes back to the first one after 30 to 60 µs.
 #
-# The other limit is Python. While the kernel waits for two answers, somebody has to work on both, and that works here because the handlers sleep. On an H100, two joined calls took 1.1 times as long as one when the handlers slept for 200 µs, and 1.3 times when they slept for 50, because Python itself needs some 20 µs for the second coroutine. Handlers that compute never overlap, join or no join.
+# The other limit is Python. While the kernel waits for two answers, somebody has to work on both, and that works here because the handlers sleep. On an H200, two joined calls took 1.1 times as long as one when the handlers slept for 200 µs, and 1.2 times when they slept for 50, because Python is busy with the first coroutine for some 12 µs before it begins the second. Handlers that compute never overlap, join or no join.
 
 # %% [markdown] id=key-points
 # ## Key points
@@ -756,7 +756,7 @@ assert found.tolist() == [0, -2, -13, -13]
 # | `HOSTCALL_OPEN`, `HOSTCALL_CLOSE` | a file in `folder=`, by name |
 # | `HOSTCALL_READ`, `HOSTCALL_WRITE` | bytes of a file, by its number |
 # | `HOSTCALL_CONNECT`, `HOSTCALL_SEND`, `HOSTCALL_RECEIVE` | TCP, to one of `addresses=` |
-# | 16 and up | your Python |
+# | 16 and up | your Python. But don't let it call `input()`: a kernel waits for about four seconds, and people type more slowly |
 
 # %% [markdown] id=again-text
 # ## Encore: ask again

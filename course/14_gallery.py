@@ -1736,9 +1736,10 @@ __device__ void put(Queue queue, int item)
 
 __device__ int take(Queue queue)
 {
-    unsigned int slot = atomicAdd(queue.head, 1);
+    unsigned int slot = atomicAdd(queue.head, 1), looks = 0;
     while (queue.items[slot] < 0) {
         if (atomicAdd(queue.open, 0) == 0) return -1;
+        if (++looks > 10000000) __trap();          // as every wait of a kernel, this one ends
         __nanosleep(100);
     }
     __threadfence();
@@ -1759,7 +1760,7 @@ __device__ void done(Queue queue)
 # When does `put` have to count? Before anybody can see the item. Otherwise it might be taken and done before it was counted, and `open` would be 0 although its parent is still at work.
 
 # %% id=14-queue explanation
-# `open` comes to 0 only when the last item is done and has put nothing, and from then on nobody is left who could put anything. An empty queue proves nothing, and neither does a block that has waited for long.
+# `open` comes to 0 only when the last item is done and has put nothing, and from then on nobody is left who could put anything. An empty queue proves nothing, and neither does a block that has waited for long. (With thousands of blocks, they'd queue up for the one counter. Then each block gets a queue of its own, and *steals* from another when it's empty. Knowing when all of them are done is the same puzzle.)
 
 # %% id=14-queue-check
 check("14-queue", QUEUE)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import os
 from collections.abc import Callable, Iterator
 from functools import wraps
@@ -47,6 +48,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", f"{MARK}(*files): see tests/full_runs.py")
     config.pluginmanager.register(FullRuns(config))
+
+
+def pytest_collection_finish() -> None:
+    """Look for garbage in what is loaded by now never again, and seldom in the kernels that are kept."""
+    gc.freeze()
+    gc.set_threshold(700, 10, 50)
 
 
 def _in_a_loop(test: Callable[..., Any]) -> Callable[..., None]:

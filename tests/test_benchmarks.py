@@ -128,8 +128,9 @@ async def test_calls_that_a_kernel_awaits_are_answered_once(
 ) -> None:
     module = loaded("awaiting")
     made = module.kernels()
-    await module.storm(made, 2, 4, None)
+    for leaves_after in (None, 3):
+        await module.storm(made, 2, 4, leaves_after)
     await module.hasty(made, 6, 40_000, 2)
     told = capsys.readouterr().out.split("\n")
     assert told[0].startswith("8 requests from 2 blocks by futures: 8 answered right, 0 told")
-    assert told[1].endswith("2 of 2 packets in the end")
+    assert told[2].endswith("2 of 2 packets in the end")

@@ -30,7 +30,8 @@ def test_other(): pass
 
 
 @pytest.fixture
-def checkout(tmp_path: Path) -> Path:
+def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")  # most of what pytest takes to start
     tests = tmp_path / "tests"
     tests.mkdir()
     (tests / "full_runs.py").write_bytes(Path(full_runs.__file__).read_bytes())

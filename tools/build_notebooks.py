@@ -27,7 +27,7 @@ paragraph for each, and the explanation are Markdown, and in no notebook.
 notebook. A test holds the check against each, which has to reject it with the cause that is given ::
 
     # %% id=01-relu cause="no thread wrote element 32"
-    # %% id=08-typical slip cause="That's the mean, which one odd value decides"
+    # %% id=08-costliest slip cause="That's by the mean, and one odd value decides it"
 
 A wrong answer that differs from the solution in a few lines may consist of these, as in a diff: lines of the
 solution, each behind ``# - ``, and those that stand there instead, behind ``# + ``. A line is found whatever

@@ -77,10 +77,10 @@ def train(samples: Samples, digit: int, decay: float) -> Weights:
     w0, w1 = start
     v0, v1 = np.zeros_like(w0), np.zeros_like(w1)
     for _ in range(STEPS):
-        hidden = x @ w0
-        error = share * (1 / (1 + np.exp(THRESHOLD - hidden @ w1)) - truth)
-        slope0 = np.outer(x.T @ error, w1) + decay * (w0 - start[0])
-        slope1 = hidden.T @ error + decay * (w1 - start[1])
+        error = share * (1 / (1 + np.exp(THRESHOLD - x @ (w0 @ w1))) - truth)
+        slope = x.T @ error
+        slope0 = np.outer(slope, w1) + decay * (w0 - start[0])
+        slope1 = w0.T @ slope + decay * (w1 - start[1])
         v0, v1 = MOMENTUM * v0 - RATE * slope0, MOMENTUM * v1 - RATE * slope1
         w0, w1 = w0 + v0, w1 + v1
     return w0, w1

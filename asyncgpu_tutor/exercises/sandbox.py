@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import re
 import sys
 import threading
 import time
@@ -201,6 +202,10 @@ _CAUSES = (
     (asyncio.CancelledError, "your code asked a cancelled task for its result"),
     (asyncio.InvalidStateError, "a task was asked for its result before it was done: `await` it"),
 )
+_CURES = {
+    "'tuple' object has no attribute": "has to be taken apart first",
+    r"<lambda>\(\) missing \d+ required pos": "is the only argument of your function",
+}
 
 
 @contextmanager
@@ -214,7 +219,13 @@ def told(usual: str = "{}") -> Generator[None]:
         said = next((said for kind, said in _CAUSES if isinstance(error, kind)), usual)
         if said is _ELSEWHERE and len(getattr(agt.current_device(), "fleet", ())) > 1:
             said = usual  # more likely from another device of the check's
-        raise Rejected(said.format(one_line(error))) from error
+        text = one_line(error)
+        cures = [
+            f": `zip` and `overlap` yield one tuple, which {cure}"
+            for slip, cure in _CURES.items()
+            if re.search(slip, text)
+        ]
+        raise Rejected("".join([said.format(text), *cures])) from error
 
 
 @asynccontextmanager

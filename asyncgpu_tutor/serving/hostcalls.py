@@ -14,7 +14,8 @@ import asyncio
 import os
 import platform
 import sys
-from collections.abc import Awaitable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import partial
 from inspect import isawaitable, iscoroutine
 from typing import Any, TypeVar
 
@@ -101,6 +102,7 @@ class Hostcalls:
         self._arguments = [(row[1:2], row[2:3], row[3:4]) for row in of_packets]
         self._arrays: tuple[DeviceArray, DeviceArray] | None = None
         self._server: asyncio.Task[None] | None = None
+        self._create_task: Callable[[Any], asyncio.Task[None]] = asyncio.create_task
         # Handlers that await something, by packet.
         self._at_work: dict[int, tuple[asyncio.Task[None], Awaitable[Any]]] = {}
         self._running: set[Any] = set()  # futures of operations whose kernels call
@@ -158,6 +160,10 @@ class Hostcalls:
             which = packet % self._stacks
             links[packet], tops[which] = tops[which], packet + 1
         self._arrays = mapped(self._mail, "mail"), await h2d(pin(stack), name="stack")
+        # Beginning at once saves a turn of the loop; but virtual time must be the same in each Python.
+        if sys.version_info >= (3, 12) and self._device.clock != "simulated":
+            loop = asyncio.get_running_loop()
+            self._create_task = partial(asyncio.Task, loop=loop, eager_start=True)
         self._server = asyncio.create_task(self._serve(), name="hostcalls")
         return self
 
@@ -213,22 +219,20 @@ class Hostcalls:
     async def _serve(self) -> None:
         try:
             while True:
-                start = self._device.now()
+                start, at_work, self._begun = self._device.now(), len(self._at_work), 0
                 answered = self._answer()
-                if (number := answered - self._begun) > 0:
-                    self._note("answer a call" if number == 1 else f"answer {number} calls", start)
-                self._begun = 0
-                if self._at_work:
-                    await asyncio.sleep(0)  # since those need turns of the loop too
+                if (number := answered - self._begun) > 0 and self._device.log is not None:
+                    name = "answer a call" if number == 1 else f"answer {number} calls"
+                    self._device.note_answers(name, start)
+                # Handlers at work need turns of the loop too. But one that has just begun can wait until the
+                # next call has been looked for: a kernel that joins two of them asks for the other one now.
+                if self._at_work and len(self._at_work) <= at_work:
+                    await asyncio.sleep(0)
                 await self._device.until_waited_for(answered, self._look_for_ends)
         except Exception as failure:  # noqa: BLE001 - raised where the kernel's operation is awaited
             self._fail(failure)
         finally:
             self._stop()
-
-    def _note(self, name: str, start: float) -> None:
-        if self._device.log is not None:
-            self._device.note_answers(name, start)
 
     def _look_for_ends(self) -> None:
         # The thread that waits for the GPU, and would tell, may need seconds to get a word in, since this one
@@ -247,11 +251,12 @@ class Hostcalls:
         while first >= 0 and len(few) < FEW:
             few.append(first // (8 * PER_STATE))
             first = looked.find(_ASKED, first + 1)
-        if first < 0 and (len(few) == 1 or not self._batched(few)):
+        if first < 0:
             few = [packet for packet in few if packet not in self._at_work]
-            for packet in few:
-                self._answer_alone(packet)
-            return len(few)
+            if len(few) < 2 or not self._batched(few):
+                for packet in few:
+                    self._answer_alone(packet)
+                return len(few)
         ready = (self._states == ASKED).nonzero()[0]
         if self._at_work:
             ready = np.array([p for p in ready.tolist() if p not in self._at_work], np.int64)
@@ -297,10 +302,12 @@ class Hostcalls:
                     f"agt.hostcalls({{{service}: function}}) has it"
                 )
             answer = handler(services.Call(service, a, b, c, self._data[packet]))
-            if isawaitable(answer):
+            if isawaitable(answer):  # a task answers later
                 self._device.answering(1)
                 self._begun += 1
-                self._begin(packet, answer, f"{getattr(handler, '__name__', 'answer')} {a}")
+                task = self._create_task(self._later(packet, answer, handler, a))
+                if not task.done():
+                    self._at_work[packet] = task, answer
             else:
                 self._hand_over(packet, answer)
         except CallRefusedError as refusal:
@@ -309,18 +316,9 @@ class Hostcalls:
             failure.add_note(_CALLED.format(service))
             raise
 
-    def _begin(self, packet: int, answer: Awaitable[Any], name: str) -> None:
-        """Answer later, in a task of its own."""
-        later = self._later(packet, answer, name)
-        # Beginning at once saves a turn of the loop; but virtual time must be the same in each Python.
-        if sys.version_info >= (3, 12) and self._device.clock != "simulated":
-            task = asyncio.Task(later, loop=asyncio.get_running_loop(), eager_start=True)
-        else:
-            task = asyncio.create_task(later)
-        if not task.done():
-            self._at_work[packet] = task, answer
-
-    async def _later(self, packet: int, answer: Awaitable[Any], name: str) -> None:
+    async def _later(
+        self, packet: int, answer: Awaitable[Any], handler: services.Handler, a: int
+    ) -> None:
         # It hands over by itself, since a callback of the finished task would need one more turn of the loop.
         start = self._device.now()
         try:
@@ -330,7 +328,8 @@ class Hostcalls:
                 result, state = refusal.number, FAILED
             if not self._stopped[packet]:
                 self._hand_over(packet, result, state)
-            self._note(name, start)
+            if self._device.log is not None:
+                self._device.note_answers(f"{getattr(handler, '__name__', 'answer')} {a}", start)
         except Exception as failure:  # noqa: BLE001 - raised where the kernel's operation is awaited
             self._fail(failure)
         except asyncio.CancelledError:

@@ -1,22 +1,6 @@
 """Right answers to exercises of course/07_async_mlp.py in other forms than the solution's."""
 
 
-# %% id=07-stages
-def stage(output):
-    blocks = output.partition(32)
-    return agt.relu(output.size, blocks, blocks).last().unpartition()
-
-
-def lines(hidden, w1, output):
-    rows, columns = hidden.shape
-    return (
-        agt.matvec_naive(rows, columns, hidden, w1, output, grid=rows, block=1).last().named("mine")
-    )
-
-
-stages = (lines, stage)
-
-
 # %% id=07-chain
 def chain(x, w0, w1, gemm, matvec, relu):
     """Room is made stage by stage, and not in advance."""
@@ -141,3 +125,80 @@ def capture(ops, stream):
     with agt.CudaGraph.scope(stream) as scope:
         scope.record(arms)
     return scope.graph
+
+
+# %% id=07-race
+def race(mlp, batches, w0, w1):
+    """The weights multiplied in advance; a graph with two kernels for each batch."""
+    known = agt.d2h(w0).sync() @ agt.d2h(w1).sync()
+    v = agt.h2d(agt.pin(known.astype(np.float32))).sync().share()
+
+    def one(x):
+        def score(arrays):
+            x, out = arrays
+            return agt.matvec_naive(*x.shape, x, v, out.partition(64)).output().and_then(positive)
+
+        return agt.zip(agt.h2d(x), agt.zeros(len(x))).and_then(score).to_host()
+
+    def positive(out):
+        blocks = out.partition(64)
+        return agt.relu(out.size, blocks, blocks).output()
+
+    arms = [one(x).prepare().launch() for x in batches]
+    graph = agt.overlap(*arms).graph_on(agt.create_stream())
+
+    async def go():
+        return await graph.launch()
+
+    return go
+
+
+# %% id=07-urgent
+async def urgent(ops):
+    first, *others = ops
+    done = [await agt.spawn(first)]
+    async with asyncio.TaskGroup() as group:
+        tasks = [group.create_task(wait_for(op)) for op in others]
+    return done + [task.result() for task in tasks]
+
+
+async def wait_for(op):
+    return await op
+
+
+# %% id=07-urgent
+async def urgent(ops):
+    return (await ops[0], *await agt.overlap(*ops[1:]))
+
+
+# %% id=07-race
+def race(mlp, batches, w0, w1):
+    """One copy there, one kernel with a warp for each row, and one copy back: 21 µs."""
+    inputs, outputs = agt.pinned((8, 64, 64)), agt.pinned(512)
+    x, y = agt.zeros(inputs.shape).sync(), agt.zeros(512).sync()
+    known = agt.d2h(w0).sync() @ agt.d2h(w1).sync()
+    v = agt.h2d(agt.pin(known.astype(np.float32))).sync().share()
+    steps = agt.zip(
+        agt.memcpy(x.borrow(), inputs),
+        agt.Kernel(WARP_EACH)(x.borrow(), v, y.borrow(), grid=64, block=256),
+        agt.d2h(y.borrow(), out=outputs),
+    )
+    graph = steps.graph_on(agt.create_stream())
+
+    async def go():
+        inputs[:] = batches
+        await graph.launch()
+        return list(outputs.reshape(8, 64))
+
+    return go
+
+
+WARP_EACH = r"""
+extern "C" __global__ void warp_each(const float* x, const float* v, float* y)
+{
+    unsigned int lane = threadIdx.x % 32, row = (blockIdx.x * blockDim.x + threadIdx.x) / 32;
+    float sum = x[row * 64 + lane] * v[lane] + x[row * 64 + 32 + lane] * v[32 + lane];
+    for (int d = 16; d > 0; d /= 2) sum += __shfl_down_sync(0xffffffffu, sum, d);
+    if (lane == 0) y[row] = sum > 0.0f ? sum : 0.0f;
+}
+"""

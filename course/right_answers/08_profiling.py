@@ -28,22 +28,6 @@ async def handle(i, prepare, process):
         return await process(x).named("mine")
 
 
-# %% id=08-suspects
-suspects = {
-    "A": ("hidden synchronization", 3),
-    "B": ("too few streams", 1),
-    "D": ("pageable copy", 2_878.8),
-    "G": ("one big kernel", 1296.0),
-    "H": ("innocent", 85),
-}
-
-
-# %% id=08-stats
-def shares(trace, name):
-    (row,) = [row for row in agt.analyse(trace).sums.kernels if row.name == name]
-    return 100 * row.share, 100 * row.total / trace.metrics().device_makespan
-
-
 # %% id=08-creeping
 def creeping(trace):
     found = {}
@@ -51,13 +35,6 @@ def creeping(trace):
         us = [span.duration for span in trace.find(row.name) if span.kind == "range"]
         found[np.median(us[-10:]) / np.median(us[:10])] = row.name
     return found[max(found)]
-
-
-# %% id=08-stats
-def shares(trace, name):
-    """As the page prints them: rounded."""
-    (row,) = [row for row in agt.analyse(trace).sums.kernels if row.name == name]
-    return round(100 * row.share, 1), round(100 * row.total / trace.metrics().device_makespan, 1)
 
 
 # %% id=08-gain
@@ -81,3 +58,75 @@ async def serve(requests, score):
         read_into(x)
     arms = [agt.h2d(x).and_then(score).to_host() for x in buffer]
     return list(await agt.overlap(*arms).schedule(agt.StreamPoolRoundRobin(7)))
+
+
+# %% id=08-costliest
+def costliest(trace, names):
+    """By the times that are neither the shortest nor the longest."""
+    times = {name: sorted(s.duration for s in trace.find(name) if s.kind == "range") for name in names}
+    typical = {name: np.mean(us[1:-1]) * len(us) for name, us in times.items()}
+    return sorted(typical, key=typical.get)[-1]
+
+
+# %% id=08-suspects
+def accuse(trace):
+    """By other thresholds, and too few streams by what stands behind another kernel on its stream."""
+    m, work = trace.metrics(), sorted(trace.device_spans, key=lambda span: span.start)
+    run = m.device_makespan
+    last = max(span.end for span in trace if span.kind == "call")
+    if sum(s.duration for s in trace if s.kind == "wait" and s.end <= last) > 0.1 * run:
+        return "hidden synchronization"
+    if sum(s.duration for s in trace if s.kind == "call" and "h2d" in s.name) > 0.5 * run:
+        return "pageable copy"
+    if m.device_idle > 0.5 * run:
+        return "host-bound"
+    queued, ends = 0, {}
+    for span in (span for span in work if span.kind == "kernel"):
+        queued += np.prod(span.detail["grid"]) < 100 and span.start - ends.get(span.stream, -1e9) < 20
+        ends[span.stream] = span.end
+    if queued:
+        return "too few streams"
+    big = [s for s in work if s.kind == "kernel" and s.duration > 0.4 * m.device_active]
+    return "one big kernel" if any(np.prod(s.detail["grid"]) >= 264 for s in big) else "innocent"
+
+
+# %% id=08-suspects
+def accuse(trace):
+    """Waits as a share of the time in which the GPU stands still."""
+    m = trace.metrics()
+    calls = [span for span in trace if span.kind == "call"]
+    asked = max(span.start for span in calls)
+    kernels = [span for span in trace.device_spans if span.kind == "kernel"]
+    waits = sum(s.duration for s in trace if s.kind == "wait" and s.start < asked)
+    if waits > m.device_idle / 2:
+        return "hidden synchronisation"
+    if sum(s.duration for s in calls if s.name == "enqueue h2d") > m.device_makespan / 6:
+        return "pageable copy"
+    if m.device_idle > m.device_active:
+        return "host-bound"
+    blocks = [np.prod(span.detail["grid"]) for span in kernels]
+    if max(blocks) < 132 and len(kernels) > len({s.stream for s in kernels}):
+        return "too few streams"
+    main = max(span.duration for span in kernels) > 0.5 * m.device_active
+    return "one big kernel" if main and max(blocks) >= 132 else "innocent"
+
+
+# %% id=08-stats
+def saving(trace, name):
+    """As the page prints them: rounded."""
+    (row,) = [row for row in agt.analyse(trace).sums.kernels if row.name == name]
+    m = trace.metrics()
+    chain = sum(span.duration for span in m.critical_spans if span.on_device and span.name == name)
+    return round(100 * row.share, 1), round(100 * chain / m.makespan, 1)
+
+
+# %% id=08-challenge
+async def serve(requests, score):
+    """The second rung: all are asked for before the loop has another turn."""
+    policy = agt.StreamPoolRoundRobin(len(requests))
+    ops = []
+    for read_into in requests:
+        x = agt.pinned((64, 8192))
+        read_into(x)
+        ops.append(agt.h2d(x, "request").and_then(score).to_host().schedule(policy))
+    return await asyncio.gather(*ops)

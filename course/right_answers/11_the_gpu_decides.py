@@ -435,3 +435,79 @@ __device__ void meet(unsigned int* gate)
 # - if (++looks > 10000000) __trap();
 # + assert(++looks < 10000000);
 # + __nanosleep(100);
+
+
+# %% id=11-again
+# - unsigned int before = atomicAdd(&gate[1], 0);
+# + unsigned int before = *(volatile unsigned int*)&gate[1];
+# - while (atomicAdd(&gate[1], 0) == before) {
+# + while (((volatile unsigned int*)gate)[1] == before) {
+
+
+# %% id=11-again
+# The fence is in front of the look, and the orders of these atomics are enough for the rest.
+MEET_AGAIN = r"""
+#include <cuda/atomic>
+__device__ void meet(unsigned int* gate)
+{
+    __syncthreads();
+    if (threadIdx.x == 0) {
+        cuda::atomic_ref<unsigned int, cuda::thread_scope_device> count(gate[0]), generation(gate[1]);
+        __threadfence();
+        unsigned int before = generation.load(cuda::memory_order_acquire), looks = 0;
+        if (count.fetch_add(1, cuda::memory_order_relaxed) == gridDim.x - 1) {
+            cuda::atomic_thread_fence(cuda::memory_order_acquire, cuda::thread_scope_device);
+            count.store(0, cuda::memory_order_relaxed);
+            generation.store(before + 1, cuda::memory_order_release);
+        }
+        while (generation.load(cuda::memory_order_acquire) == before) {
+            if (++looks > 10000000) __trap();
+        }
+    }
+    __syncthreads();
+}
+"""
+
+
+# %% id=11-again
+# All threads look and fence, and the release of the count orders the look before it.
+MEET_AGAIN = r"""
+#include <cuda/atomic>
+__device__ void meet(unsigned int* gate)
+{
+    cuda::atomic_ref<unsigned int, cuda::thread_scope_device> count(gate[0]), generation(gate[1]);
+    __threadfence();
+    unsigned int before = generation.load(cuda::memory_order_relaxed), looks = 0;
+    __syncthreads();
+    if (threadIdx.x == 0 && count.fetch_add(1, cuda::memory_order_acq_rel) == gridDim.x - 1) {
+        count.store(0, cuda::memory_order_relaxed);
+        generation.fetch_add(1, cuda::memory_order_release);
+    }
+    while (generation.load(cuda::memory_order_acquire) == before) {
+        if (++looks > 10000000) __trap();
+    }
+}
+"""
+
+
+# %% id=11-again
+# Without a word about order, all of these atomics are sequentially consistent.
+MEET_AGAIN = r"""
+#include <cuda/atomic>
+__device__ void meet(unsigned int* gate)
+{
+    __syncthreads();
+    if (threadIdx.x == 0) {
+        cuda::atomic_ref<unsigned int, cuda::thread_scope_device> count(gate[0]), generation(gate[1]);
+        unsigned int before = generation, looks = 0;
+        if (count++ == gridDim.x - 1) {
+            count = 0;
+            ++generation;
+        }
+        while (generation == before) {
+            if (++looks > 10000000) __trap();
+        }
+    }
+    __syncthreads();
+}
+"""

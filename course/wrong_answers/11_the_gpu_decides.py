@@ -2050,3 +2050,56 @@ __device__ void meet(unsigned int* arrived, unsigned int goal)
 # - if (++looks > 10000000) __trap();
 # + looks = 0;
 # + if (++looks > 10000000) __trap();
+
+
+# %% id=11-again cause="no fence orders the look at the generation before the count"
+# - unsigned int before = atomicAdd(&gate[1], 0);
+# - __threadfence();
+# + __threadfence();
+# + unsigned int before = atomicAdd(&gate[1], 0);
+
+
+# %% id=11-again cause="no fence orders the look at the generation before the count"
+# - unsigned int before = atomicAdd(&gate[1], 0);
+# - __threadfence();
+# + __threadfence();
+# + unsigned int before = *(volatile unsigned int*)&gate[1];
+# + __threadfence_block();
+
+
+# %% id=11-again cause="no fence orders setting the counter back before raising the generation"
+# - atomicExch(&gate[0], 0);
+# - __threadfence();
+# + __threadfence();
+# + atomicExch(&gate[0], 0);
+
+
+# %% id=11-again cause="no fence orders setting the counter back before raising the generation"
+# - atomicExch(&gate[0], 0);
+# - __threadfence();
+# + __threadfence();
+# + atomicSub(&gate[0], gridDim.x);
+
+
+# %% id=11-again cause="no fence orders the look at the generation before the count"
+MEET_AGAIN = r"""
+#include <cuda/atomic>
+__device__ void meet(unsigned int* gate)
+{
+    __syncthreads();
+    if (threadIdx.x == 0) {
+        cuda::atomic_ref<unsigned int, cuda::thread_scope_device> count(gate[0]), generation(gate[1]);
+        cuda::atomic_thread_fence(cuda::memory_order_acq_rel, cuda::thread_scope_device);
+        unsigned int before = generation.load(cuda::memory_order_relaxed), looks = 0;
+        if (count.fetch_add(1, cuda::memory_order_relaxed) == gridDim.x - 1) {
+            cuda::atomic_thread_fence(cuda::memory_order_acq_rel, cuda::thread_scope_device);
+            count.store(0, cuda::memory_order_relaxed);
+            generation.fetch_add(1, cuda::memory_order_release);
+        }
+        while (generation.load(cuda::memory_order_acquire) == before) {
+            if (++looks > 10000000) __trap();
+        }
+    }
+    __syncthreads();
+}
+"""

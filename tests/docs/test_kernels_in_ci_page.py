@@ -33,6 +33,7 @@ def found(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
     monkeypatch.setenv("PYTHONUTF8", "1")
     monkeypatch.setenv("COLUMNS", "400")
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")  # it needs none, and starts sooner
 
 
 def test_the_project_passes(tmp_path: Path) -> None:

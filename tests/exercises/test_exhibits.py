@@ -11,7 +11,9 @@ import pytest
 import asyncgpu_tutor as agt
 from asyncgpu_tutor import Trace
 from asyncgpu_tutor.errors import UsageError
+from asyncgpu_tutor.exercises.chapters.ch08 import SUSPECTS, line_up
 from asyncgpu_tutor.exercises.exhibits import EXHIBITS, ROUNDS, report, rounds
+from asyncgpu_tutor.exercises.sandbox import private_device
 from tests.tools import tool
 
 _programs = tool("course_programs")
@@ -75,6 +77,14 @@ def test_the_page_shows_programs_as_they_were_recorded() -> None:
     for block, name in zip(shown, programs, strict=True):
         code = re.sub(r"(?m)^# ?", "", block)
         assert code in (ROOT / f"notebooks/nsight/{name}.py").read_text(encoding="utf-8")
+
+
+def test_the_detective_and_the_check_of_one_agree() -> None:
+    with private_device():
+        rounds_in_line = line_up()
+    for words, trace, right in rounds_in_line:
+        found = [finding.name for finding in agt.diagnose(trace) if finding.name in SUSPECTS]
+        assert [*found, "innocent"][0] == right, words
 
 
 def test_each_program_of_the_list_has_an_exhibit() -> None:

@@ -47,6 +47,19 @@ def test_run_all_polls_in_turns(device: Device, n: int) -> None:
     assert found == [max(3 * k % 7 for k in range(n)) + 1]
 
 
+@pytest.mark.parametrize("waits", ["block_on(slow)", "run_all(&slow, 1)", "warp_block_on(slow)"])
+@pytest.mark.parametrize("rounds", [49, 50])
+def test_an_executor_runs_out_of_patience(sim: Device, waits: str, rounds: int) -> None:
+    source = f"int* out) {{ Timer slow = {{{rounds}}}; out[threadIdx.x] = {waits}; }}"
+    patient = agt.Kernel("#define ASYNC_PATIENCE 50\n" + HEAD + source)
+    op = patient(agt.zeros(32, np.int32), grid=1, block=32).last().to_host()
+    if rounds < 50:
+        assert op.sync().tolist() == [50] * 32
+    else:
+        with pytest.raises(agt.errors.DeviceError, match="trap"):
+            op.sync()
+
+
 def test_a_warp_learns_what_its_first_lane_has_got(device: Device) -> None:
     source = """unsigned int* cell, unsigned int* out) {
         Oneshot letter = {cell, cell + 1, 0};

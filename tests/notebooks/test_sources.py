@@ -84,7 +84,7 @@ def _ends_in_a_verdict(code: str) -> bool:
 
 def _ends_in_a_timeline(code: str) -> bool:
     last = _last(code)
-    if isinstance(last, ast.FunctionDef):  # which a later cell calls
+    if isinstance(last, ast.FunctionDef | ast.AsyncFunctionDef):  # which a later cell calls
         last = last.body[-1]
     return isinstance(last, ast.Expr | ast.Return) and bool(TIMELINE.search(ast.unparse(last)))
 

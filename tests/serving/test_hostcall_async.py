@@ -17,57 +17,34 @@ __global__ void k(unsigned long long* mail, unsigned long long* stack, int n, in
                   unsigned long long* out) {
     Hostcalls host = hostcalls(mail, stack);
 """
-ONE = (
-    HEAD
-    + "Ask one = ask(host, 16, 1, 0, 0); block_on(one); out[0] = one.answer; out[1] = one.error; }"
-)
-JOINED = (
-    HEAD
-    + """auto both = join(ask(host, 16, 1, 0, 0), ask(host, 16, 2, 0, 0));
+ONE = "Ask one = ask(host, 16, 1, 0, 0); block_on(one); out[0] = one.answer; out[1] = one.error;"
+JOINED = """auto both = join(ask(host, 16, 1, 0, 0), ask(host, 16, 2, 0, 0));
     block_on(both);
     out[0] = both.a.answer;
-    out[1] = both.b.answer;
-}"""
-)
-LIMITED = (
-    HEAD
-    + """auto quick = within(ask(host, 16, 1, 0, 0), 1000LL * n);
+    out[1] = both.b.answer;"""
+LIMITED = """auto quick = within(ask(host, 16, 1, 0, 0), 1000LL * n);
     block_on(quick);
     out[0] = quick.winner;
-    out[1] = quick.a.answer;
-}"""
-)
+    out[1] = quick.a.answer;"""
 # Block b asks n times, each with a limit, and drops what is late; then all take packets until none is left.
-HASTY = (
-    HEAD
-    + """unsigned long long won = 0, wrong = 0;
+HASTY = """unsigned long long won = 0, wrong = 0;
     for (int k = 0; k < n; ++k) {
         auto quick = within(ask(host, 16, blockIdx.x, k, 0), 1000LL * m);
         block_on(quick);
         if (quick.winner == 0) { ++won; wrong += quick.a.answer != 100 * blockIdx.x + k; }
     }
     out[2 * blockIdx.x] = won;
-    out[2 * blockIdx.x + 1] = wrong;
-}"""
-)
-KEPT = (
-    HEAD
-    + """Ask zeroed = {};
+    out[2 * blockIdx.x + 1] = wrong;"""
+KEPT = """Ask zeroed = {};
     zeroed.drop();
     for (int k = 0; k < 3; ++k) {
         Ask one = ask_keeping(host, 16, 1, 0, 0);
         block_on(one);
         one.drop();
         out[0] += one.answer;
-    }
-}"""
-)
-TAKE_ALL = (
-    HEAD + "for (unsigned k = 0; k < host.packets; ++k) out[0] += hostcall_begin(host) >= 0; }"
-)
-PIECES = (
-    HEAD
-    + """float sum = 0.0f;
+    }"""
+TAKE_ALL = "for (unsigned k = 0; k < host.packets; ++k) out[0] += hostcall_begin(host) >= 0;"
+PIECES = """float sum = 0.0f;
     Ask next = ask_keeping(host, 16, 0, 0, 0);
     if (m) next.poll();
     for (int k = 0; k < n; k++) {
@@ -80,20 +57,19 @@ PIECES = (
         sum += x + mine.bytes()[0];
         mine.end();
     }
-    out[0] = (unsigned long long)(sum + 0.5f);
-}"""
-)
+    out[0] = (unsigned long long)(sum + 0.5f);"""
 
 
-async def run(
-    source: str, handler: Any, n: int = 0, m: int = 0, grid: int = 1, **office: Any
-) -> Any:
+def kernel(body: str) -> agt.Kernel:
+    return agt.Kernel(HEAD + body + "}")
+
+
+async def run(body: str, handler: Any, n: int = 0, m: int = 0, grid: int = 1, **office: Any) -> Any:
     """The kernel's results, and how long it took."""
     device, out = agt.current_device(), agt.pin(np.zeros(2 * grid, np.uint64))
-    kernel = agt.Kernel(source)
     async with agt.hostcalls({16: handler}, **office) as host:
         start = device.now()
-        await host.run(kernel(*host.arrays, n, m, agt.mapped(out), grid=grid, block=1))
+        await host.run(kernel(body)(*host.arrays, n, m, agt.mapped(out), grid=grid, block=1))
         took = device.now() - start
     return out.tolist(), took
 
@@ -127,15 +103,23 @@ async def test_a_refusal_and_a_host_that_has_gone_are_errors_of_the_future(devic
     assert (await run(ONE, refuses))[0] == [13, 13]
 
     out = agt.pin(np.zeros(2, np.uint64))
-    kernel = agt.Kernel(ONE)
 
     def fails(_: Any) -> int:
         raise LookupError("gone")
 
     with pytest.raises(LookupError, match="gone"):
         async with agt.hostcalls({16: fails}) as host:
-            await host.run(kernel(*host.arrays, 0, 0, agt.mapped(out), grid=1, block=1))
+            await host.run(kernel(ONE)(*host.arrays, 0, 0, agt.mapped(out), grid=1, block=1))
     assert out.tolist() == [0, 2**64 - 1]
+
+
+@pytest.mark.parametrize("taken", ["", "hostcall_begin(host);"])
+@pytest.mark.parametrize("wait", [ONE, "hostcall_begin(host); hostcall_begin(host);"])
+async def test_no_wait_for_the_host_is_endless(sim: Device, taken: str, wait: str) -> None:
+    out = agt.pin(np.zeros(2, np.uint64))
+    with pytest.raises(agt.errors.HostcallError, match="gave up"):
+        async with agt.hostcalls({16: after(0)}, packets=1) as host:
+            kernel(taken + wait)(*host.arrays, 0, 0, agt.mapped(out), grid=1, block=1).sync()
 
 
 async def test_a_call_that_keeps_its_packet_gives_it_back_when_it_is_dropped(sim: Device) -> None:
@@ -156,7 +140,7 @@ async def test_a_losers_packet_is_not_lost_and_nothing_is_answered_twice(seed: i
 
     with agt.using(agt.SimDevice(adversary=seed)):
         out, all_packets = (agt.pin(np.zeros(size, np.uint64)) for size in (2 * blocks, 2))
-        hasty, take = agt.Kernel(HASTY), agt.Kernel(TAKE_ALL)
+        hasty, take = kernel(HASTY), kernel(TAKE_ALL)
         async with agt.hostcalls({16: answer}, packets=packets) as host:
             limit = draw.choice([5, 40, 200])
             args = (times, limit, agt.mapped(out))
@@ -183,14 +167,10 @@ async def test_what_is_asked_for_ahead_hides_the_time_of_the_host(sim: Device) -
 
 
 async def test_a_warp_asks_with_all_its_lanes(device: Device) -> None:
-    source = (
-        HEAD
-        + """Ask mine = ask(host, 16, threadIdx.x, 0, 0);
+    asks = """Ask mine = ask(host, 16, threadIdx.x, 0, 0);
         warp_block_on(mine);
-        out[threadIdx.x] = mine.answer;
-    }"""
-    )
-    out, kernel = agt.pin(np.zeros(32, np.uint64)), agt.Kernel(source)
+        out[threadIdx.x] = mine.answer;"""
+    out = agt.pin(np.zeros(32, np.uint64))
     async with agt.hostcalls(batch_handlers={16: lambda a, b, c: 3 * a}, packets=7) as host:
-        await host.run(kernel(*host.arrays, 0, 0, agt.mapped(out), grid=1, block=32))
+        await host.run(kernel(asks)(*host.arrays, 0, 0, agt.mapped(out), grid=1, block=32))
     assert out.tolist() == [3 * lane for lane in range(32)]

@@ -22,48 +22,9 @@ from asyncgpu_tutor.exercises.internals import SimDevice, count, happens_before
 from asyncgpu_tutor.exercises.sandbox import Observed, observe, on_fresh_device
 
 
-# ------------------------------------------------------------------ the stages
-def _on_device(*hosts: Array) -> list[agt.DeviceArray]:
-    return [agt.h2d(agt.pin(host)).sync() for host in hosts]
-
-
+# ------------------------------------------------------------------ the chain
 def _shared(*hosts: Array) -> list[agt.DeviceArray]:
-    return [array.share() for array in _on_device(*hosts)]
-
-
-def _stage(
-    name: str, answer: Any, hosts: Sequence[Array], expected: agt.Trace | None = None
-) -> Observed:
-    """Describe a stage and run it, with a copy of what it yields to the host behind it."""
-    arrays = _on_device(*hosts)
-    place = arrays[-1].memory
-    if name == "matvec":
-        arrays[1] = arrays[1].share()
-
-    def checked(array: object) -> object:
-        due = f"`{name}` yields {brief(array)}, not its kernel's output: `.output()` picks that one"
-        must(isinstance(array, agt.DeviceArray), due)
-        due = f"`{name}` yields a new array: write into `output`, which is there for that"
-        must(cast(agt.DeviceArray, array).memory is place, due)
-        return agt.d2h(cast(agt.DeviceArray, array))
-
-    op = built(name, answer, expected or agt.Trace(), *arrays)
-    return observe(lambda: op.and_then(cast(Any, checked)).sync())
-
-
-def _stages(mine: Any, model: Any, rows: int, columns: int) -> None:
-    """Each is lazy, has one kernel, and yields its output, whatever the shape of the matrix."""
-    stages = tuple_of(mine, 2, "`stages` should be the pair `matvec, relu`, and is ")
-    matrix, vector, numbers = noise(1, rows, columns), noise(2, columns), noise(3, rows)
-    for name, kernel, i, hosts, right in (
-        ("matvec", "matvec_naive", 0, (matrix, vector, filled(rows, 7.0)), matrix @ vector),
-        ("relu", "relu", 1, (numbers,), np.maximum(numbers, 0)),
-    ):
-        with case(f"`{name}`"):
-            expected = on_fresh_device(_stage, name, model[i], hosts).trace
-            run = _stage(name, stages[i], hosts, expected)
-            schedule.launches(run.trace, kernel, 1)
-            equal(run.result, right)
+    return [agt.h2d(agt.pin(host)).sync().share() for host in hosts]
 
 
 def _gemm(x: Any, w0: Any, hidden: Any) -> agt.DeviceOp[Any]:
@@ -72,11 +33,11 @@ def _gemm(x: Any, w0: Any, hidden: Any) -> agt.DeviceOp[Any]:
 
 
 def _matvec(hidden: Any, w1: Any, output: Any) -> agt.DeviceOp[Any]:
-    return agt.matvec_naive(*hidden.shape, hidden, w1, output.partition(64)).output()
+    return agt.matvec_naive(*hidden.shape, hidden, w1, output.partition(256)).output()
 
 
 def _relu(output: Any) -> agt.DeviceOp[Any]:
-    part = output.partition(64)
+    part = output.partition(256)
     return agt.relu(output.size, part, part).output()
 
 
@@ -137,6 +98,53 @@ def _upload(mine: Any, model: Any, dim: int) -> None:
             shared = isinstance(array, agt.DeviceArray) and array.mode == "shared"
             must(shared, due + brief(array))
             equal(agt.d2h(array).sync(), host)
+
+
+# ------------------------------------------------------------------ somebody waits
+def _mlp(x: Any, w0: Any, w1: Any) -> agt.DeviceOp[Any]:
+    n = len(x)
+
+    def stages(arrays: Any) -> agt.DeviceOp[Any]:
+        x, hidden, output = arrays
+        chain = _gemm(x, w0, hidden).and_then(lambda hidden: _matvec(hidden, w1, output))
+        return chain.and_then(_relu)
+
+    room = agt.zip(agt.h2d(x, "x"), agt.zeros((n, w0.shape[1])), agt.zeros(n))
+    return room.and_then(stages).to_host()
+
+
+@sandbox.private_device(stand_in_above=1e4)  # NumPy computes what is large
+def _urgent(answer: Any, batches: list[Array], *weights: Array) -> Observed:
+    shared = _shared(*weights)
+    ops = [_mlp(agt.pin(x), *shared).named(f"batch {i}") for i, x in enumerate(batches)]
+    agt.zip(*ops)  # parts of something: nobody is warned of those that stay unrun
+    return observe(answer, ops)
+
+
+def _first_come(mine: Any, model: Any, number: int, first: int) -> None:
+    """The first is ready as soon as if it were alone, and the others take no longer than they must."""
+    inputs = agt.data.seed_inputs(1024)
+    given = inputs.w0, inputs.w1
+    batches = [inputs.batches[i % 4, : first + 8 * i] for i in range(number)]
+    run, expected = (_urgent(answer, batches, *given) for answer in (mine, model))
+    with compared(run.trace, expected.trace):
+        schedule.never_blocks(run.trace)
+        right = [_forward(x, *given) for x in batches]
+        results.in_order("urgent", run.result, right, "for operation")
+        (soon, last), (due, end) = (
+            (schedule.stretches(o.trace, [first])[0][1], max(s.end for s in o.trace.device_spans))
+            for o in (run, expected)
+        )
+        cause = f"the urgent one was ready after {soon:.0f} µs, and {due:.0f} are enough if nothing else "
+        must(soon < 1.05 * due, cause + "is on the device before it is done")
+        cause = f"all were ready after {last:.0f} µs, and {end:.0f} are enough: once the urgent one is done, "
+        must(last < 1.05 * end, cause + "nobody needs to wait for anybody else")
+    batches[-1] = batches[-1][:, :8].copy()  # a row too short for the weights
+    try:
+        _urgent(mine, batches, *given)
+    except Rejected:
+        return
+    raise Rejected("the last operation failed, and the error doesn't come out of your function")
 
 
 # ------------------------------------------------------------------ as a graph
@@ -228,19 +236,7 @@ def check_tiled(mine: Any, _model: Any) -> None:
 
 
 # ------------------------------------------------------------------ the race
-RUNNERS, PAR = 8, 100.0
-
-
-def _mlp(x: Any, w0: Any, w1: Any) -> agt.DeviceOp[Any]:
-    n = len(x)
-
-    def stages(arrays: Any) -> agt.DeviceOp[Any]:
-        x, hidden, output = arrays
-        chain = _gemm(x, w0, hidden).and_then(lambda hidden: _matvec(hidden, w1, output))
-        return chain.and_then(_relu)
-
-    room = agt.zip(agt.h2d(x, "x"), agt.zeros((n, n)), agt.zeros(n))
-    return room.and_then(stages).to_host()
+RUNNERS, PAR = 8, 45.0
 
 
 def _race(answer: Any) -> Observed:
@@ -337,12 +333,12 @@ def _took_turns(run: Observed, number: int, size: int) -> None:
 LONG, MORE = 1_300_000, 900_000  # elements: such copies go on while the host starts others
 BATCHES, SHAPES = [(4,), (2,), (7,)], [(64, 64, 64), (48, 32, 80)]
 EXERCISES = (
-    Exercise("07-stages", "Two stages", "stages",
-             cases(_stages, [(64, 64), (300, 70), (70, 300)], "{} rows of {}")),
     Exercise("07-chain", "The chain", "chain",
              cases(_chain, SHAPES, "a batch of {0} x {1} and weights of {1} x {2}")),
     Exercise("07-upload", "Weights for everybody", "upload",
              cases(_upload, [(64,), (48,)], "weights of {0} x {0}")),
+    Exercise("07-urgent", "One of them is urgent", "urgent",
+             cases(_first_come, [(4, 960), (2, 1000), (6, 900)], "{} operations")),
     Exercise("07-capture", "All of them in one graph", "capture",
              cases(_capture, BATCHES, "{} operations")),
     Exercise("07-tiled", "A kernel: GEMM with tiles", "sgemm_tiled", check_tiled),

@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import math
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any, cast
 
@@ -18,10 +19,11 @@ from asyncgpu_tutor.exercises.checks import schedule
 from asyncgpu_tutor.exercises.checks.operations import filled
 from asyncgpu_tutor.exercises.checks.reports import Case, reads
 from asyncgpu_tutor.exercises.checks.results import Array, brief, equal, in_order, is_number
-from asyncgpu_tutor.exercises.checks.trials import runs, tuple_of
+from asyncgpu_tutor.exercises.checks.trials import runs
 from asyncgpu_tutor.exercises.device import moved
 from asyncgpu_tutor.exercises.exercise import Exercise, Rejected, case, must
-from asyncgpu_tutor.exercises.exhibits import report
+from asyncgpu_tutor.exercises.exhibits import EXHIBITS, report
+from asyncgpu_tutor.exercises.internals import count
 from asyncgpu_tutor.exercises.recorded_ranges import RangeLog, watched
 from asyncgpu_tutor.exercises.sandbox import Observed, call, observe
 from asyncgpu_tutor.types import Span
@@ -119,7 +121,7 @@ def _made_up(*spans: tuple[str, float, float, int]) -> Trace:
     made: list[Span] = []
     for i, (what, start, end, size) in enumerate(spans):
         kind, _, name = what.partition(" ")
-        detail, row = {"bytes": size, "cuda_stream": 13 + i}, (name or "x", start, end, "cuda:0", i)
+        detail, row = {"bytes": size}, (name or "x", start, end, "cuda:0", i)
         made.append(Span(i + 1, cast(Any, kind), *row, label=name[:1], after=(i,), detail=detail))
     return Trace(made, "made up")
 
@@ -128,10 +130,10 @@ COPIES = ("h2d", 0, 100, 4), ("memset", 30, 40, 4), ("d2h", 110, 120, 4)
 LONG = ("kernel", 0, 100, 0), ("kernel", 105, 110, 0)
 KERNELS = ("kernel", 10, 20, 0), ("kernel", 80, 90, 0)
 CLOSE = [("kernel", 10 * i + i % 3 / 8, 10.0 * i + 10, 0) for i in range(4)]
-ALIKE = ("kernel relu", 0, 5, 0), ("kernel relu_all", 5, 25, 0), ("call launch relu", 0, 40, 0)
-NAMED = ("h2d", 0, 90, 4), *ALIKE[:2], ("range relu", 0, 40, 0)
-STEPS = [("range step", 10.0 * i, 10 * i + us, 0) for i, us in enumerate((3.75, 9, 0, 3.75, 8))]
-OTHERS = [(other, 0, 90, 0) for other in ("range step_all", "call step", "wait step")]
+NAMED = ("h2d", 0, 90, 4), ("kernel relu", 0, 5, 0), ("kernel relu_all", 5, 25, 0)
+# What costs most in the long run is `f`. By the sum it's `a`, by the mean `b`, by the median `c`, and so on.
+STEPS = {"a": [5] * 6 + [900] + [5] * 3, "b": [2, 2, 500], "c": [15] * 3, "d": [1] * 30, "e": [5] * 3,
+         "f": [7, 1, 7, 7, 8, 7, 7, 7, 8, 7]}  # fmt: skip
 BUSY = ("kernel", 8, 10, 0), ("kernel", 9, 20, 0), ("h2d", 20, 30, 4)
 UNSORTED = ("kernel", 50, 60, 0), ("kernel", 0, 10, 0), ("kernel", 20, 30, 0)
 IN_TURNS = (
@@ -164,60 +166,109 @@ ROUNDS = {
 }  # fmt: skip
 
 
+def _costs(name: str) -> tuple[Any, ...]:
+    """A trace, and the names of some of its ranges."""
+    if "odd" not in name:
+        return *_given(name), ["stencil", "is it still?"]
+    rows = [*((f"range {n}", us) for n, us in STEPS.items()), ("call e", [5] * 25)]
+    spans = [(n, 1e3 * i, 1e3 * i + us, 0) for n, found in rows for i, us in enumerate(found)]
+    return _made_up(*spans, ("range e_all", 0, 9e3, 0)), list(STEPS)
+
+
 def _growing() -> Trace:
     rounds = [(f"range {name}", enumerate(found)) for name, found in ROUNDS.items()]
     rounds += [(f"{kind} {kind}", enumerate([1] * 10 + [900] * 10)) for kind in ("kernel", "call")]
     return _made_up(*[(x, 1e4 * i, 1e4 * i + us, 0) for x, found in rounds for i, us in found])
 
 
-# How each suspect could be recognised, for who names the wrong one, and the number that proves it.
-_BLOCKS = "how many blocks the long kernels have"
-MARKS: Mapping[str, tuple[str, str]] = {
-    "null stream": ("work on stream 0", "how many pieces of work are on stream 0"),
-    "hidden synchronisation": (
-        "a wait of the host for work under way, and calls for more work later",
-        "how many of the host's waits have calls after them"),
-    "pageable copy": (
-        "calls for a copy that last about as long as the copy itself",
-        "how many µs the calls that copy *to* the GPU take in all"),
-    "lazy module loading": (
-        "a first kernel that comes late: its code is compiled and loaded",
-        "at how many µs the GPU's first work begins"),
-    "too few streams": ("one operation right behind another on a stream, and room on the device", _BLOCKS),
-    "one big kernel": ("one kernel with most of the device's time, and blocks enough to fill it", _BLOCKS),
-    "innocent": (
-        "nothing of the kind: no wait, no call and no queue holds anybody up",
-        "for how many µs two streams work at once"),
-}  # fmt: skip
-LINE_UP = "ABDGH"  # the others are in an encore
-NEAR: Mapping[str, tuple[float, str]] = {  # usual numbers that prove nothing yet
-    "A": (4, "After the last of its 4 waits nothing more is asked for, so it held nobody up"),
-    "D": (798.4, "That's the longest of them alone"),
-    "H": (671.6, "That's how long the GPU is busy, with one stream or more"),
-}
+# ------------------------------------------------------------------ the line-up
+NAMES = {x: EXHIBITS[x][3:].replace("_", " ") for x in "ABDG"}
+SUSPECTS = {*NAMES.values(), "host-bound", "innocent"}
 
 
-def check_suspects(mine: Any, model: Any) -> None:
-    """Each report has the defect that the detective finds in it, and the number that proves it is right."""
-    due = f"`suspects` should be a dict with the keys {', '.join(LINE_UP)}, and is {brief(mine)}"
-    must(isinstance(mine, dict) and set(cast(Any, mine)) == set(LINE_UP), due)
-    answers, named = cast(dict[str, Any], mine), dict[str, str]()
-    for letter in LINE_UP:
-        said, _ = tuple_of(answers[letter], 2, f"{letter} should be (name, number), and is ")
-        named[letter] = str(said).replace("ization", "isation")
-        due = f"{letter} should begin with one of {', '.join(map(repr, MARKS))}, and not {brief(said)}"
-        must(named[letter] in MARKS, due)
-    found = {x: [f.name for f in agt.diagnose(report(x)) if not f.limit] for x in LINE_UP}
-    wrong = [x for x in LINE_UP if named[x] not in (found[x] or ["innocent"])]
-    if wrong:
-        name, right = named[wrong[0]], len(LINE_UP) - len(wrong)
-        due = f"{right} of {len(LINE_UP)} names are right. {wrong[0]} isn't {name!r}, which you'd know by "
-        raise Rejected(due + MARKS[name][0])
-    for letter in LINE_UP:
-        got, (near, why) = answers[letter][1], NEAR.get(letter, (math.nan, ""))
-        due = f"the names are right, but {brief(got)} isn't {letter}'s number: {MARKS[named[letter]][1]}"
-        due += f". {why}" if is_number(got) and math.isclose(got, near, rel_tol=0.001) else ""
-        must(is_number(got) and math.isclose(got, model[letter][1], rel_tol=0.015), due)
+def _disguised(trace: Trace, pace: float = 1.0, blocks: float = 1.0, copies: float = 1.0) -> Trace:
+    """The same suspect elsewhere: slower machines, other grids, copies to the device that take other times.
+
+    Nothing says any more whose it is, and at the end the host waits until all is done.
+    """
+    made: list[Span] = []
+    for span in (span for span in trace if span.kind != "range"):
+        about = {k: v for k, v in span.detail.items() if k in {"bytes", "block", "pageable"}}
+        if span.kind == "kernel":
+            about["grid"] = (round(blocks * math.prod(cast(Any, span.detail["grid"]))), 1, 1)
+        name = span.name if span.name.startswith("enqueue") else span.kind
+        ends = span.start + span.duration * (copies if span.kind == "h2d" else 1)
+        times: Any = {"start": pace * span.start, "end": pace * ends, "label": "x", "detail": about}
+        made.append(replace(span, name=name, **times))
+    last = max((s for s in made if s.kind == "call"), key=lambda s: s.end)
+    end = max(s.end for s in made)
+    made.append(replace(last, id=-1, kind="wait", name="wait", start=last.end, end=end, after=()))
+    return Trace(sorted(made, key=lambda s: s.start), "made up")
+
+
+def _narrow(kernels: int, streams: int) -> Trace:
+    """Kernels of one block each, on a simulated device, taking turns on a few streams."""
+    x, own = agt.zeros((_ROWS, _COLUMNS)).sync(), [agt.create_stream() for _ in range(streams)]
+    score = _scoring()
+    with agt.record() as trace:
+        for i in range(kernels):
+            score(x.borrow()).async_on(own[i % streams])
+    agt.synchronize()
+    return trace
+
+
+def line_up() -> list[tuple[str, Trace, str]]:
+    """Exhibits, then rounds that nobody has seen, each with its suspect."""
+    found = [(f"exhibit {x}", report(x), NAMES.get(x, "innocent")) for x in "ABDGH"]
+    for x, name in NAMES.items():
+        for twin, right in (("", name), ("_repaired", "host-bound" if x == "G" else "innocent")):
+            trace = _disguised(Trace.load_recording(EXHIBITS[x] + twin))
+            found.append((f"exhibit {x}{twin and ', repaired'}, recorded once more", trace, right))
+    (plate,) = _given("heat_annotated")
+    steps = [span.start for span in plate.find("step") if span.kind == "range"]
+    return [
+        *found,
+        ("three steps of the plate", plate.between(steps[30], steps[33]), "host-bound"),
+        ("half of A on a slow machine", _disguised(report("A").between(0, 640), 7), NAMES["A"]),
+        ("B with twelve times the blocks", _disguised(report("B"), blocks=12), NAMES["B"]),
+        ("B's twin with such blocks", _disguised(report("B", repaired=True), 1, 12), "innocent"),
+        ("D on a quick machine", _disguised(report("D"), pace=0.2), NAMES["D"]),
+        ("G with three quarters of the blocks", _disguised(report("G"), blocks=0.75), NAMES["G"]),
+        ("half of H on a slow machine", _disguised(report("H").between(0, 900), 3), "innocent"),
+        ("small copies over a fast bus", _disguised(report("F"), copies=0.4), "host-bound"),
+        ("nine narrow kernels on three streams", _disguised(_narrow(9, 3)), NAMES["B"]),
+    ]
+
+
+def _numbers(trace: Trace) -> str:
+    """Measure what the page's table of suspects asks for."""
+    m, calls = trace.metrics(), [s for s in trace if s.kind == "call"]
+    last, run = max(s.start for s in calls), m.device_makespan
+    waits = math.fsum(s.duration for s in trace if s.kind == "wait" and s.start < last)
+    copies = math.fsum(s.duration for s in calls if s.name == "enqueue h2d")
+    kernels = [s for s in trace.device_spans if s.kind == "kernel"]
+    big, lanes = max(kernels, key=lambda s: s.duration), len({s.stream for s in kernels})
+    blocks = count(math.prod(cast(Any, big.detail["grid"])), "block")
+    return (
+        f"waits with calls after them last for {waits / run:.0%} of the run, and calls that copy to the GPU "
+        f"for {copies / run:.0%}; the GPU stands still for {m.device_idle / run:.0%}; its longest kernel has "
+        f"{blocks}, and {big.duration / m.device_active:.0%} of the busy time; "
+        f"{count(len(kernels), 'kernel')} ran on {count(lanes, 'stream')}"
+    )
+
+
+def check_accuse(mine: Any, _model: Any) -> None:
+    """The rule names the suspect in each exhibit, and in rounds that nobody has seen."""
+    must(callable(mine), f"`accuse` should be a function, and is {brief(mine)}")
+    wrong, rounds = list[tuple[str, str, Trace]](), line_up()
+    for words, trace, right in rounds:
+        with case(words):
+            said = str(call(mine, trace)).replace("ization", "isation")
+            must(said in SUSPECTS, f"`accuse` returned {said!r}, and the table has no such name")
+        wrong += [(words, said, trace)] if said != right else []
+    for words, said, trace in wrong[:1]:
+        due = f"{len(rounds) - len(wrong)} of {len(rounds)} are right. With {words}, it isn't {said!r}: "
+        raise Rejected(due + _numbers(trace))
 
 
 def _step(name: str) -> float:
@@ -235,10 +286,8 @@ def check_gain(mine: Any, model: Any) -> None:
             due = f"you predicted {brief(got)} times as fast, and it's {right:.2f} (within a tenth will do)"
             if not (is_number(got) and abs(got - right) < 0.1 * right):
                 found = slips("08-gain", "gain") if is_number(got) else ()
-                alike = [
-                    why for why, slip in found if math.isclose(got, slip(*make()), rel_tol=0.02)
-                ]
-                raise Rejected(". ".join([due, *alike[:1]]))
+                alike = (w for w, slip in found if math.isclose(got, slip(*make()), rel_tol=0.02))
+                raise Rejected(". ".join([due, *list(alike)[:1]]))
 
 
 # ------------------------------------------------------------------ challenge
@@ -247,15 +296,9 @@ GOAL_US = 800.0
 _ROW = np.arange(_ROWS, dtype=np.float32)
 
 
-def served(program: Callable[..., Any], number: int) -> tuple[Observed, list[bool]]:
-    """Try an answer on matrices that it has to read, each of which is for a kernel of a single block.
-
-    The warning of pageable copies is kept back, because it would say a part of what is wrong. Returns also of
-    each array that was read into whether it is pinned.
-    """
+def _scoring() -> Callable[[agt.DeviceArray], agt.DeviceOp[Any]]:
+    """A score of each row of a matrix, computed in a single block."""
     weights = agt.h2d(agt.pin(np.ones(_COLUMNS, np.float32)), "weights").share().sync()
-    requests = [np.repeat(_ROW[:, None] + (i + 1), _COLUMNS, 1) for i in range(number)]
-    read: list[bool] = []
 
     def score(x: agt.DeviceArray) -> agt.DeviceOp[Any]:
         def product(y: agt.DeviceArray) -> agt.DeviceOp[Any]:
@@ -263,10 +306,23 @@ def served(program: Callable[..., Any], number: int) -> tuple[Observed, list[boo
 
         return agt.zeros(_ROWS, name="scores").and_then(product)
 
+    return score
+
+
+def served(program: Callable[..., Any], number: int) -> tuple[Observed, list[bool]]:
+    """Try an answer on matrices that it has to read, each of which is for a kernel of a single block.
+
+    The warning of pageable copies is kept back, because it would say a part of what is wrong. Returns also of
+    each array that was read into whether it is pinned.
+    """
+    requests = [np.repeat(_ROW[:, None] + (i + 1), _COLUMNS, 1) for i in range(number)]
+    read: list[bool] = []
+
     def read_into(unread: list[Array], buffer: Array) -> None:
         buffer[...] = unread.pop()
         read.append(agt.current_device().is_pinned(buffer))
 
+    score = _scoring()
     with warnings.catch_warnings(), moved() as numbers:
         warnings.simplefilter("ignore", agt.errors.PageableCopyWarning)
         run = observe(program, [partial(read_into, [x]) for x in requests], score)
@@ -292,21 +348,21 @@ def _scored(found: tuple[Observed, list[bool]], number: int) -> None:
 
 
 EXERCISES = (
-    Exercise("08-typical", "A typical step", "typical", reads("08-typical", "typical", "µs", lambda: [
-                 *_named("heat_annotated and stencil", "heat_annotated and step",
-                         "heat_repaired and stencil"),
-                 ("two ranges whose names begin alike", lambda: (_made_up(*STEPS, *OTHERS), "step"))])),
-    Exercise("08-suspects", "The line-up", "suspects", check_suspects),
+    Exercise("08-costliest", "What costs most in a long run", "costliest",
+             reads("08-costliest", "costliest", "one of the names", lambda: [
+                 (name, partial(_costs, name)) for name in (
+                     "odd values and spans of other kinds", "heat_annotated", "heat_looks_less")])),
+    Exercise("08-suspects", "The line-up", "accuse", check_accuse),
     Exercise("08-challenge", "Challenge: a slow server", "serve", check_served,
              runs(served, _scored, [(9,)], "")),
     Exercise("08-creeping", "What grows", "creeping",
              reads("08-creeping", "creeping", "the name of a range", lambda: [
                  *_named("swarm"), ("ranges with odd values", lambda: (_growing(),))])),
-    Exercise("08-stats", "85.5 percent of what", "shares",
-             reads("08-stats", "shares", "(% of the kernels, % of the makespan)", lambda: [
-                 *_named("swarm and cupy_add__float32_float32_float32", "exhibit G and sgemm_naive",
-                         "heat and cupy_add__float32_float32_float32"),
-                 ("spans whose names are alike", lambda: (_made_up(*NAMED), "relu")),
+    Exercise("08-stats", "What 85.5 percent would save", "saving",
+             reads("08-stats", "saving", "(% of the kernels, % saved at most)", lambda: [
+                 *_named("exhibit G and sgemm_naive", "swarm and cupy_add__float32_float32_float32",
+                         "exhibit B and matvec_naive"),
+                 ("names that are alike", lambda: (_made_up(*NAMED, ("range relu", 0, 40, 0)), "relu")),
                  ("two GPUs", lambda: (_by_device(*IN_TURNS), "gemm"))])),
     Exercise("08-annotate", "Ranges around an `await`", "handle",
              runs(_handled, _annotated, [(3, None), (2, None), (3, 1)], "{} requests")),
@@ -330,10 +386,4 @@ EXERCISES = (
                  *_named("two_gpus", "two_gpus_even"),
                  ("each late once", lambda: (_by_device(*IN_TURNS),))])),
     Exercise("08-gain", "What an even share would gain", "gain", check_gain),
-    Exercise("08-kernel", "A kernel's stream", "longest",
-             reads("08-kernel", "longest", "(CUDA's stream, µs)", lambda: [
-                 *_named("exhibit A and relu", "exhibit C and relu", "exhibit B and matvec_naive",
-                         "exhibit G repaired and sgemm_naive",
-                         "heat_annotated and DeviceReduceSingleTileKernel"),
-                 ("two kernels whose names begin alike", lambda: (_made_up(*ALIKE), "relu"))])),
 )  # fmt: skip

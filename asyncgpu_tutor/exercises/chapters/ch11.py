@@ -186,11 +186,27 @@ def check_meet(mine: Any, model: Any) -> None:
 def check_again(mine: Any, model: Any) -> None:
     """Each block waits at one gate for the others, even for one that never comes."""
     cases(_again, GATES, "{0:block} of {1:thread}, and `gate[1]` at {2} before{3}")(mine, model)
+    _between_fences(mine)
     hasty(LOOKS)
     mine += "\n#define meet(gate, goal) meet(gate)\n"
     due = "a block never comes, and another leaves: end the kernel by `__trap()`"
     must(_alone(mine) is not True, due)
     _gives_up(mine)
+
+
+def _between_fences(mine: str) -> None:
+    """A block's look comes before its count, and its reset before the new generation, by a fence each.
+
+    It comes alone. If it isn't the last, the others end the meeting at each fence before its count: as far
+    as that fence goes, it may have counted by then.
+    """
+    files, left = ("11_gate_fences", "11_gate_alone"), np.zeros(1, np.uint32)
+    for begun, due in UNORDERED.items():
+        try:
+            (apart,) = left_by("MEET_AGAIN", mine, files, (begun, left), (0,), 2, 1)
+            must(not begun or apart[0] > 0, due)
+        except Rejected as rejected:  # CUDA's own barrier of the grid needs no gate
+            must(rejected.cause != due and "in this loop" not in rejected.cause, due)
 
 
 def _gives_up(mine: str) -> None:
@@ -248,6 +264,14 @@ def _queue(mine: Any, _model: Any, jobs: int, blocks: int, begun: int, held_up: 
 # ------------------------------------------------------------------ who is last, and a gate
 EARLY = "a thread went on from a meeting, and can't rely on what others wrote before it: "
 OVER = "a block waits for a meeting that is over: "
+BETWEEN = ": put a __threadfence() between the two"
+# What may go wrong in a meeting that begins with these generations, if no fence orders two steps.
+UNORDERED = {
+    0: "no fence orders the look at the generation before the count, so a GPU may count first. Until it "
+       "looks, the others may have ended the meeting, and then it waits for one that is over" + BETWEEN,
+    7: "no fence orders setting the counter back before raising the generation, so others may see the new "
+       "one first, come to the next meeting, and count. Then setting it back loses their count" + BETWEEN,
+}  # fmt: skip
 TOO_SOON = "`last` said true to a thread that can't rely on what others wrote: "
 WAITS = "there is a place for one block at a time, and `last` waits for another: "
 LASTS = [(4, 64, ""), (2, 32, ""), (7, 96, ""), (3, 32, ", one by one"),

@@ -78,7 +78,8 @@ def _reason(mine: Sequence[Any], parts: Sequence[Any], wanted: str) -> str:
     """Say what is wrong with numbers, as far as they tell by themselves; else nothing."""
     if len(parts) > 1 and _same(mine[::-1], parts):
         return "That's the right answer the wrong way round"
-    pairs = [(float(a), float(b)) for a, b in zip(mine, parts, strict=True) if is_number(a) and a]
+    both = [(a, b) for a, b in zip(mine, parts, strict=True) if is_number(a) and is_number(b) and a]
+    pairs = [(float(a), float(b)) for a, b in both]
     if len(pairs) == len(parts) and all(b for _, b in pairs):
         for power in _POWERS:
             if all(math.isclose(a, b * 10.0**power, rel_tol=5e-3) for a, b in pairs):

@@ -17,7 +17,9 @@
 
 enum Poll { PENDING, READY };
 
+#ifndef ASYNC_PATIENCE
 #define ASYNC_PATIENCE 10000000  // rounds, after which an executor ends the kernel with an error
+#endif
 
 // ---- futures
 

@@ -202,7 +202,8 @@ class Timeline {
       out += `<rect class="agt-bar ${css}${chosen ? " chosen" : ""}" data-bar="${number}.${i}" style="${style}" x="${from.toFixed(1)}" y="${(y * unit + tall - high).toFixed(1)}" width="${Math.max(to - from, 0.5).toFixed(1)}" height="${high.toFixed(1)}"/>`;
       const size = Math.min(11, 0.78 * tall), shown = [Math.max(from, 0), Math.min(to, this.inner)];
       if (shown[1] - shown[0] < 3 * size || size < 6) return;
-      const said = fitting(name, shown[1] - shown[0] - 6, size);
+      const space = shown[1] - shown[0] - 2;
+      const said = fitting(wide(name, size) > space ? name.split(": ").pop() : name, space, size);
       if (!said) return;
       const middle = (shown[0] + shown[1]) / 2, at = (y + height / 2) * unit, faded = css === "faded";
       const patch = faded ? "var(--agt-paper)" : paint.patch, room = Math.min(wide(said, size) + 4, shown[1] - shown[0] - 2);

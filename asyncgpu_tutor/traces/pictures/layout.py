@@ -51,8 +51,8 @@ class Bar:
 
     @property
     def waiting(self) -> tuple[float, float] | None:
-        """From when to when a kernel waited for its first place, where that is known; not on an engine."""
-        waited = self.number == 1 and self.lane.group == "streams" and self.span.waited_for_room
+        """From when to when it waited for its first place, where that is known; not on an engine."""
+        waited = self.lane.group == "streams" and self.span.waited_for_room
         return (self.span.start - waited, self.span.start) if waited else None
 
     @property

@@ -96,7 +96,8 @@ Mark = SpanKind | Literal["room", "event"]
 
 def legend_items(panels: Sequence[Panel]) -> Iterator[tuple[Mark, str]]:
     """Items of the legend of some panels, in words: no more than is in the picture."""
-    kinds = {bar.span.kind for panel in panels for bar in panel.layout.bars}
+    spans = [bar.span for panel in panels for bar in panel.layout.bars]
+    kinds = {span.kind for span in spans if "lane" not in span.detail}
     for kind, words in vocabulary.KIND_WORDS.items():
         if kind in kinds:
             yield kind, words

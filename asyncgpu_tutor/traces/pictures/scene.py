@@ -17,6 +17,7 @@ _ABOVE, _AXIS, _ROW = 48, 40, 20  # title and facts; ticks and the axis' name; a
 _RIGHT = 14
 _LEAST = 80  # of the time axis
 _NAME = 11.0  # the largest font of a name in a bar
+_PAD = 2.0  # beside it; its estimated width is rather too wide
 _DOT = "  \u00b7  "
 _TITLE = 17.0  # its font has 14, and is bold
 _MOST_TIPS = 600  # bars that a still says more of when one points at them
@@ -199,7 +200,9 @@ class _Drawing:
             size, room = min(_NAME, 0.78 * bar.height * UNIT), (end - start) * us
             if room < 3 * size or size < 0.54 * _NAME:
                 continue
-            text = fitting(bar.text, room - 0.54 * _NAME, size)
+            text, fits = bar.text, room - _PAD
+            if text_width(text, size) > fits:  # what it is says more than the operation's name
+                text = fitting(text.rpartition(": ")[2], fits, size)
             if not text:
                 continue
             kind = None if self.panel.state(bar) == "faded" else bar.span.kind

@@ -73,8 +73,11 @@ def lanes(trace: Iterable[Span], groups: Collection[Group] = GROUPS) -> list[Lan
     numbers = stream_numbers(spans)
     found: list[Lane] = []
     hosts: dict[str, list[Span]] = {"": []}
+    marks: dict[str, list[Span]] = {}  # of `Trace.with_lane`
     for span in spans:
-        if "host" in groups and not span.on_device:
+        if "lane" in span.detail:
+            marks.setdefault(str(span.detail["lane"]), []).append(span)
+        elif "host" in groups and not span.on_device:
             hosts.setdefault(span.host, []).append(span)
     found.append(Lane("host", "", "host", _ordered(hosts.pop(""))))
     device_spans = [span for span in spans if span.on_device]
@@ -95,6 +98,8 @@ def lanes(trace: Iterable[Span], groups: Collection[Group] = GROUPS) -> list[Lan
             for engine in ENGINES:
                 mine = _ordered(s for s in own if ENGINE_OF[s.kind] == engine)
                 found.append(Lane("engines", device, ENGINE_WORDS[engine], mine, None, shown))
+    by_start = attrgetter("start")
+    found += [Lane("host", "", name, tuple(sorted(marks[name], key=by_start))) for name in marks]
     return [lane for lane in found if lane.spans]
 
 

@@ -380,11 +380,12 @@ def pieces_of(step: Step) -> list[Piece]:
 
 def below(steps: Iterable[Step], calls: bool = True) -> Iterator[Step]:
     """All steps of a list, and those inside of them; those of functions that are called only with `calls`."""
-    for step in steps:
+    todo = [*steps][::-1]
+    while todo:
+        step = todo.pop()
         yield step
-        if calls or not isinstance(step, Expansion):
-            for part in inner(step):
-                yield from below(part, calls)
+        if not isinstance(step, Node) and (calls or not isinstance(step, Expansion)):
+            todo += [other for part in inner(step) for other in part][::-1]
 
 
 def has(steps: Iterable[Step], *kinds: type[Step], calls: bool = True) -> bool:

@@ -285,12 +285,11 @@ def _is_selection(step: form.Branch) -> bool:
 
 def _is_short(step: form.Branch) -> bool:
     """Tell whether both sides of a branch are few instructions, each of which can be done on a condition."""
-    steps = [part for side in (step.then, step.otherwise or []) for part in _flat(side)]
-    work = [part for part in steps if isinstance(part, form.Operation)]
-    found = {type(part) for part in steps}
-    few = len(work) <= FEW and not any(part.op in ("/", "%") for part in work)
-    return few and found.isdisjoint(
-        (form.Function, form.Loop, form.Branch, form.Leave, form.Expansion)
+    steps = _flat([*step.then, *(step.otherwise or [])])
+    work = (p for p in steps if isinstance(p, form.Operation | form.Function | form.Loop))
+    return all(
+        number < FEW and isinstance(part, form.Operation) and part.op not in ("/", "%")
+        for number, part in enumerate(work)
     )
 
 

@@ -299,7 +299,7 @@ def _missing(a: Access, lane: int, theirs: int, when: NDArray[np.int64]) -> str:
     if when[0] <= fence and signal < fence:
         return "the {release} of the other block stands behind the flag"
     if when[0] > fence:
-        return "the {release} of the other block stands before that access, not behind it"
+        return "the {release} of the other block stands before that access, or no barrier between"
     return "this thread has seen no flag that the other block set behind a {release} after it"
 
 

@@ -389,7 +389,7 @@ def _array_of(place: ast.Expression) -> str:
     return place.name if isinstance(place, ast.Name) else ""
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=64)  # a large one takes 10 MB
 def _compile_cached(source: str, contract: bool) -> Program:
     text = Source(source)
     prepared = preprocess(text)

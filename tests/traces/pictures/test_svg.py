@@ -139,4 +139,5 @@ def test_a_wait_for_room_is_thin_and_in_front_of_the_bar() -> None:
     assert "waits for room" in texts(svg, "agt-words")
     assert "waited 20.0 µs for room on the device" in svg
     assert picture.view()["panels"][0]["rooms"][0][:2] == [30, 50]
+    assert "own" in texts(Trace(spans).with_lane("own", [(0, 9, "")]).plot().svg(), "agt-lane")
     assert "waits for room" not in Trace(spans[:1]).plot().svg()

@@ -208,11 +208,8 @@ def _late_ask(mine: Any, _model: Any, n: int) -> None:
             due = f"for question {k} there is no `__threadfence_system()` between "
             flag = due + "the question and the flag, so the host read an old letter: "
             must(letter == 100 + k, flag + "first the question, then the fence, then the flag")
-            look = (
-                due
-                + "the last look (a `volatile` one) and the answer: the kernel read an old answer"
-            )
-            must(answer == 300 - k, look)
+            due += "the last look at the flag and the answer, or no `volatile` there: it is old"
+            must(answer == 300 - k, due)
 
 
 # ------------------------------------------------------------------ the free stack

@@ -440,7 +440,7 @@ class FreeStack:
                 return
 
 
-# %% id=13-pipeline cause="that may be what was read in the round before"
+# %% id=13-pipeline cause="that may be from the round before"
 PIPELINE = r"""
 #include "hostcall.cuh"
 __global__ void pipeline(unsigned long long* mail, unsigned long long* stack, int pieces, int size)

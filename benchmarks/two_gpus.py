@@ -71,8 +71,9 @@ class Bench:
         self.stream = agt.create_stream()
 
     # ------------------------------------------------------------------ a training step
-    def training(self, width: int, batches: tuple[int, ...]) -> None:
+    def training(self, width: int, batches: tuple[int, ...]) -> dict[int, dict[str, float]]:
         """A step with each of these numbers of rows, on one GPU and on two."""
+        found: dict[int, dict[str, float]] = {}
         for rows in batches:
             one = [Net(self.names[0], width, rows)]
             two = [Net(name, width, rows // 2) for name in self.names]
@@ -82,7 +83,9 @@ class Bench:
                 "afterwards": lambda two=two: step(two, self.group, late=True).sync(),
                 "overlapped": lambda two=two: step(two, self.group, late=False).sync(),
             }
-            told(f"training {width}, batch {rows}", in_turns(ways, self.rounds, self._took))
+            found[rows] = in_turns(ways, self.rounds, self._took)
+            told(f"training {width}, batch {rows}", found[rows])
+        return found
 
     # ------------------------------------------------------------------ the course's pipeline
     def mlp(self, dim: int) -> None:

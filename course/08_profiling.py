@@ -9,7 +9,7 @@
 #
 # | | |
 # |---|---|
-# | Time | 60 minutes, and the encores for another day |
+# | Time | 60 minutes, and 20 for the challenge, and the encores for another day |
 # | You need | [05_scheduling](05_scheduling.ipynb) and [06_await](06_await.ipynb). No GPU: the reports come with the course |
 
 # %% id=setup
@@ -265,7 +265,7 @@ def costliest(trace, names):
 # `len(us) * np.median(us)`, where `us` has the durations of the ranges of that name. Leave out other spans of the name: look at `kind`.
 
 # %% id=08-costliest explanation
-# It's the typical time, times how often it happens. By the sums, `stencil` costs three times as much as `is it still?`. In a typical step of 177 µs it takes 71, and `is it still?` takes 84: asking takes longer than computing! The mean would have told you that a step has 2,704 µs, which isn't the length of *any* step.
+# It's the typical time, times how often it happens. By the sums, `stencil` costs three times as much as `is it still?`. In a typical step of 177 µs it takes 71, and `is it still?` takes 84. The mean would have told you that a step has 2,704 µs, which isn't the length of *any* step.
 
 # %% id=08-costliest-check
 check("08-costliest", costliest)
@@ -281,8 +281,8 @@ check("08-costliest", costliest)
 # | `pageable copy` | the host's calls for a copy last about as long as the copy itself | calls that copy *to* the GPU have much of the run |
 # | `host-bound` | small pieces of work, far apart | the GPU stands still for more than half of the run, and those two aren't to blame |
 # | `one big kernel` | one long kernel | it has at least half of the GPU's busy time, and a block for each of an H200's 132 multiprocessors |
-# | `too few streams` | kernels right behind each other on a stream, while the GPU has room | even the longest kernel has fewer blocks than that, there are more kernels than streams, and the GPU hardly ever stands still |
-# | `innocent` | it may look like any of them | none of these numbers |
+# | `too few streams` | kernels right behind each other on a stream, while the GPU has room | even the longest kernel has fewer than 132 blocks, there are more kernels than streams, and the GPU hardly ever stands still |
+# | `innocent` | it may look like any | none of these |
 #
 # You've met A. Here are four more. Bet on each at first sight, and you get its list, with counts, and shortest and longest times. (`launch` and `enqueue` are calls by the host.) If the list changes your mind, put another name into the same cell: both bets count. Careful: a face can lie, and so can an author.
 
@@ -460,7 +460,9 @@ print(f"quickest {min(first) / min(then):.1f} times as fast")
 # And G? Its repaired twin cuts the kernel into four parts, each on a stream of its own with its own copies, so that copies can run beside kernels.
 
 # %% id=predict-parts
-in_parts = Prediction("From its first work to its last, G's quickest round took 179 µs. How many in four parts?", within=0.1)
+in_parts = Prediction(
+    "From its first work to its last, G's quickest round took 179 µs. How many in four parts?", within=0.1
+)
 in_parts
 
 # %% id=predict-parts-commit
@@ -483,7 +485,7 @@ evidence = f"Each takes {quarters[0].duration:.0f} µs, and they begin {apart:.0
 in_parts.reveal(round(after), evidence)
 
 # %% [markdown] id=parts-read
-# The repair made it *slower*. This time we know the reason. A part takes 35 µs, more than a quarter of the whole kernel's 105, because its 324 blocks fill a third of the GPU. That would do no harm if parts ran side by side, but the host asks for one only every 73. At this size, G should stay as it is, and without step 5 we'd have shipped the repair.
+# The repair made it *slower*. This time we know the reason. A part takes 35 µs, more than a quarter of the whole kernel's 105, because its 324 blocks fill only a third of the GPU: an SM has room for eight. That would do no harm if parts ran side by side, but the host asks for one only every 73. At this size G should stay, and without step 5 we'd have shipped the repair.
 
 # %% id=worth-check tags=asserts
 assert 0.75 < first[-1] / then[-1] < 0.85
@@ -501,7 +503,7 @@ assert 1.3 < min(first) / sorted(then)[1] < 1.35
 # %% [markdown] id=plate-again
 # ## Back to the plate
 #
-# Remember the question from the top? Your bet is still open.
+# Your first bet is open.
 
 # %% id=plate-diagnose
 print(f"`accuse` says: {solved('08-suspects', accuse)(two_steps)}. And `agt.diagnose`:")
@@ -517,9 +519,9 @@ print(f"`is it still?` {np.median(still):.0f} of them:", end=" ")
 print(f"{calls:.0f} in its five calls, {waits:.0f} waiting, and the rest in Python, between the calls")
 
 # %% [markdown] id=plate-repair
-# It's the host, which asks for the next kernel long after the GPU is done. And the other findings? The hidden synchronisation and the pageable copy are both in `float(...)`, which waits for a number from the GPU. And the null stream, stream 0, does no harm while there's no other.
+# It's the host, which asks for the next kernel long after the GPU is done. And the other findings? The hidden synchronisation and the pageable copy are both in `float(...)`, which waits for a number. The null stream, stream 0, does no harm while there's no other.
 #
-# The host makes ten calls a step, five of them in the line with `float`, and most of the time passes between calls. So let's ask for less, and look less often:
+# The host makes ten calls a step, five of them in the line with `float`, and most of the time passes between calls. So let's ask for less, with one kernel and a swap, and look less often:
 #
 # ```python
 #         with nvtx.annotate("step"):
@@ -544,7 +546,7 @@ print(f"a step took {pace(annotated):.0f} µs, and now takes {pace(fused):.0f}")
 
 # %% id=predict-whole
 whole = Prediction(
-    "So a step is six times as fast. The whole program has sixty of them. How many times as fast is it?",
+    "So a step is six times as fast. The program has sixty. How many times as fast is it?",
     within=0.1,
 )
 whole
@@ -557,7 +559,7 @@ old, new = annotated.metrics().makespan, fused.metrics().makespan
 whole.reveal(round(old / new, 2), f"{old / 1000:.0f} ms became {new / 1000:.0f}.")
 
 # %% [markdown] id=whole-why
-# Sixty steps are a hundredth of a second, and the rest is the start: CUDA wakes up, and kernels are loaded. But at least it's 4 percent, isn't it? Here are all four reports:
+# Sixty steps are a hundredth of a second, and the rest is the start: CUDA wakes up, and kernels are loaded. But it's 4 percent, isn't it? All reports:
 
 # %% id=whole-runs
 plates = ("heat", "heat_annotated", "heat_looks_less", "heat_repaired")
@@ -571,10 +573,11 @@ for name, us in zip(plates, runs):
 
 # %% id=line-reveal
 most = solved("08-costliest", costliest)(annotated, ["stencil", "is it still?"])
-first_line.reveal({"stencil": "new", "is it still?": "change"}[most], f"In the long run, `{most}` costs most.")
+line = {"stencil": "new", "is it still?": "change"}[most]
+first_line.reveal(line, f"In the long run, `{most}` costs most.")
 
 # %% [markdown] id=line-read
-# So tell your colleague to begin with the line with `float`. It takes nearly half of a step, and can be changed in a minute, without writing a kernel. Its number only says when to stop, so whoever looks in every twentieth step runs nineteen too many at most. If you pointed at `new`, you had a good line and a bad reason: one kernel instead of five gains nearly as much, but by saving calls, not arithmetic. And if it only ever runs sixty steps, have a coffee instead.
+# So tell your colleague to begin with the line with `float`. It takes nearly half of a step, and can be changed in a minute, without writing a kernel. Its number only says when to stop, so whoever looks in every twentieth step runs nineteen too many at most. If you pointed at `new`, you had a good line and a bad reason: one kernel instead of its calls gains nearly as much, but by saving calls, not arithmetic. And if it only ever runs sixty steps, have a coffee instead.
 
 # %% id=plate-check tags=asserts
 assert 5.5 < pace(annotated) / pace(fused) < 6.5
@@ -608,7 +611,7 @@ assert sum(waited) / 2 < 15
 #
 # And doubt the clock: it doesn't count Python's own work, such as copying an array.
 #
-# Below 800? Then there's a second rung: get below 700. What holds up *that* server?
+# Below 800? Then there's a second rung: get below 700. What holds up *that* server, you'll find in the last `hint`.
 
 # %% id=08-challenge starter
 def settle():
@@ -651,7 +654,7 @@ async def serve(requests, score):
 
 # %% id=08-challenge explanation
 # Four profiles: 4731 µs, 2628 without the waits, 832 with requests that are read into pinned memory, and 722 with a stream for each. `agt.pin(x)` of what was read would look as good on this clock and gain little on a GPU, since it makes the very copy that the driver
-# made before. Making pinned memory takes time there, too. So a server makes its buffers once, when it starts, and reads requests into them in turn. Still above 700? Who has a turn at each `sleep(0)`? (`hint` has a word on that, as its last.)
+# made before. Making pinned memory takes time there, too. So a server makes its buffers once, when it starts, and reads requests into them in turn. And if you want to get below 700: who has a turn at each `sleep(0)`?
 
 # %% id=08-challenge-check
 check("08-challenge", serve)
@@ -662,7 +665,7 @@ check("08-challenge", serve)
 # %% id=workbench tags=helpers
 ROWS, COLUMNS = 64, 8192
 weights = agt.h2d(agt.pin(np.ones(COLUMNS, np.float32)), "weights").share().sync()
-forecasts = []
+answers, forecasts = [], []
 
 
 def request(i):
@@ -680,12 +683,11 @@ requests = [request(i) for i in range(8)]
 
 
 async def workbench(serve, suspect, forecast):
-    global answers
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", agt.errors.PageableCopyWarning)  # a finding says it as well
         await serve(requests, score_of)  # the first time is special
         with agt.record() as served:
-            answers = await serve(requests, score_of)
+            answers[:] = await serve(requests, score_of)
     took = served.metrics().makespan
     changed = bool(forecasts) and abs(took - forecasts[-1][0]) > 1
     print(f"It takes {took:,.0f} µs.", f"You had forecast {forecasts[-1][1]:,}." if changed else "")
@@ -738,7 +740,7 @@ progress("08")
 # %% [markdown] id=encores
 # ## Encores
 #
-# The first three exercises of this list were the main part. The others are for another day, and each encore stands on its own.
+# The first three exercises of this list were the main part. The others are for another day, in any order. They use what the page has defined above.
 
 # %% [markdown] id=large
 # ### Thirty thousand bars
@@ -778,7 +780,7 @@ around = [s for s in swarm if s.kind == "range" and s.start <= gap.start and gap
 print("ranges around it:", *[s.name for s in around])
 
 # %% [markdown] id=large-stats
-# Step 100 centres the particles for the first time, and CuPy compiles a kernel for that. It's 29 percent of this run, but it happens once, so leave it.
+# Step 100 centres the particles for the first time, and CuPy compiles a kernel for that. (Our program says so, not the report.) It's 29 percent of this run, but it happens once, so leave it.
 #
 # **What costs most?** The profiler has sums of its own:
 #
@@ -811,7 +813,7 @@ print(f"and {len(awaited)} of them are work of the GPU")
 spared.reveal(round(100 * sum(span.duration for span in awaited) / m.makespan), "Nobody waits for it.")
 
 # %% [markdown] id=spared-read
-# `nsys stats` didn't lie. Its column is called "Time (%)", and we forgot to ask of *what*: of the time in which kernels run. Of the whole run, `cupy_add` has 3.2 percent, so that's *at most* what you'd save. And you don't even get that. The whole chain is calls and waits by the host, so faster kernels would only make the pauses longer. **A share is not a saving.** Does `agt.diagnose` do better?
+# `nsys stats` didn't lie. Its column is called "Time (%)", and we forgot to ask of *what*: of the time in which kernels run. Of the whole run, `cupy_add` has 3.2 percent, so that's *at most* what you'd save. And you don't even get that. The chain has no work of the GPU in it, only the host's calls, its waits and its Python, so faster kernels would only make the pauses longer. **A share is not a saving.** Does `agt.diagnose` do better?
 
 # %% id=large-diagnose
 found = agt.diagnose(swarm)[0]
@@ -854,8 +856,8 @@ check("08-creeping", creeping)
 steps = [span for span in swarm.find("step") if span.kind == "range"]
 asked = [span.start for span in swarm if span.kind == "call" and span.name.startswith("launch")]
 for number in (1, 2, 80, 160):
-    step = steps[number - 1]
-    print(f"step {number:3}: {sum(step.start <= us < step.end for us in asked):4} launches")
+    one = steps[number - 1]
+    print(f"step {number:3}: {sum(one.start <= us < one.end for us in asked):4} launches")
 
 # %% [markdown] id=large-cause
 # One launch more in each step! Here's `watch`:
@@ -886,7 +888,7 @@ assert len([span for span in swarm.device_spans if span.kind == "kernel"]) == 14
 assert 0.285 < gap.duration / swarm.metrics().makespan < 0.295
 assert 137_900 < gap.duration < 138_100
 assert gap.main.cause == "host late"
-counts = [sum(step.start <= us < step.end for us in asked) for step in steps]
+counts = [sum(one.start <= us < one.end for us in asked) for one in steps]
 assert counts[0] == 14
 assert counts[79] == 93
 assert counts[159] == 173
@@ -932,7 +934,7 @@ assert [round(us) for us in solved("08-stats")(report("G"), "sgemm_naive")] == [
 # %% [markdown] id=two-more
 # ### Two more suspects
 #
-# Here are C and E, which the line-up left out, and two more names: `null stream`, for work on stream 0 while other streams work too, and `lazy module loading`, for a first kernel that comes late, since its code has to be compiled and loaded. Bet as before.
+# Here are C and E, which the line-up left out, and two more names: `null stream`, for work on stream 0 in a program that has other streams, and `lazy module loading`, for a first kernel that comes late, since its code has to be compiled and loaded. Bet as before.
 
 # %% id=more-faces tags=helpers
 FACES |= {"null stream": "work on stream 0", "lazy module loading": "a late first kernel"}
@@ -968,7 +970,7 @@ found = {x: next(found.name for found in agt.diagnose(report(x)) if not found.li
 print(*[f"{x}: {bets[x][-1].reveal(found[x])}" for x in "CE" if x in bets], sep="\n")
 
 # %% [markdown] id=two-more-read
-# Six of C's twelve pieces of work are on the null stream, stream 0. In E, 37.3 of the 38.6 ms before the first kernel pass before the host's first call. CuPy compiles the source then, but the report can't say so: it only shows that nobody called CUDA. Loading the code took 0.1 ms, and then the host made no call for 1.2. All of it happens once. So neither number is wrong: the benchmark timed the first calls, and production makes the others.
+# Six of C's twelve pieces of work are on the null stream, stream 0, so two of its four chunks take turns. (An ordinary stream would even have waited for it. These are *non-blocking* ones, and you can see a copy of stream 1 beside one of stream 0.) In E, 37.3 of the 38.6 ms before the first kernel pass before the host's first call. CuPy compiles the source then, but the report can't say so: it only shows that nobody called CUDA. Loading the code took 0.1 ms, and then the host made no call for 1.2. All of it happens once. So neither number need be wrong: the benchmark timed the first calls, and production makes the others.
 #
 # And F? *"Each round makes a new array. What does that cost?"* Its report can't tell you. The memory comes from a *pool*, which hands out again what was used before and makes no call into CUDA, and a profiler sees nothing but calls and work. `agt.record()` asks the pool as well, and its recording `08_allocation_in_the_loop` names the culprit.
 
@@ -1209,8 +1211,10 @@ agt.compare_timelines(
 
 # %% id=busy-reveal
 took = [trace.metrics().device_makespan for trace in (report("B"), six)]
-less = f"{took[0]:.0f} µs became {took[1]:.0f}: a quarter less, with three times as many streams."
-room.reveal(round(took[1]), less)
+room.reveal(
+    round(took[1]),
+    f"{took[0]:.0f} µs became {took[1]:.0f}: a quarter less, with three times as many streams.",
+)
 
 # %% [markdown] id=busy-read
 # > **Misconception: the GPU is busy, so the program can't be made faster.**

@@ -415,7 +415,7 @@ quick.reveal(
 # %% [markdown] id=promises
 # ## What CUDA promises
 #
-# Inside a block, the vote did it all: it counted, it waited, and it showed each thread what the others had written. Between blocks you build that from parts, and each promises less than you'd think:
+# Inside a block, the vote did it all: it collected, it waited, and it showed each thread what the others had written. Between blocks you build that from parts, and each promises less than you'd think:
 #
 # | | it promises | it does not promise |
 # |---|---|---|
@@ -859,7 +859,8 @@ ways.reveal(
 # | it does not pay | because |
 # |---|---|
 # | when a round takes long | the question costs the same, so there's little left to save |
-# | when you know the number of rounds | you can enqueue them all and ask nothing: from C++, these nine took an H200 44 µs, and 35 with *programmatic dependent launch*, where a kernel's blocks get places before the one ahead has ended |
+# | when you know the number of rounds | you can enqueue them all and ask nothing (from C++, these nine took an H200 44 µs) |
+# | when others want the GPU, too | your kernel keeps its places until it ends |
 # | when the work needs more blocks than have a place | they can't meet, so each has to do several pieces in turn |
 # | when you still look for the bug | a loop in Python can be stopped, printed and stepped through |
 
@@ -953,7 +954,7 @@ def pagerank(sources, weight):
 # For the decision, a flag for each round: whoever still moves sets the flag of this round, then all meet, then all read it. With a single flag, somebody would have to set it back to zero, and just when would that be safe?
 
 # %% id=11-challenge explanation
-# In one way to do it, two arrays change places, so one barrier a round is enough, and each round has a flag of its own, so nobody has to tidy up while others still read. A single block needs no flag at all: it can vote. Above 75? Then it's no longer the rounds: look at all that runs before your kernel.
+# In one way to do it, two arrays change places, so one barrier a round is enough, and each round has a flag of its own, so nobody has to tidy up while others still read. A single block needs no flag at all: it can vote. Above 75? Then look at the rounds (how far is the memory that they read and write?), and at all that runs before your kernel.
 
 # %% id=11-challenge-check
 check("11-challenge", pagerank)
@@ -1088,7 +1089,7 @@ if device.simulated:
 # %% [markdown] id=ask-less-intro
 # ### Ask less often
 #
-# If you can't change the kernel, there's something to be had in Python. Nobody forces you to ask after *every* round. Enqueue four rounds, and look at the flag of the fourth. You may run a few rounds too many, and a root that has settled doesn't mind.
+# If you can't change the kernel, there's a little to be had in Python. Nobody forces you to ask after *every* round. Enqueue four rounds, and look at the flag of the fourth. You may run a few rounds too many, and a root that has settled doesn't mind.
 
 # %% [markdown] id=exercise-ask-less
 # ### Exercise: ask less often
@@ -1172,7 +1173,7 @@ if took[4][0] == 12:
 answer
 
 # %% [markdown] id=ask-less-read
-# On the simulated device, asking less hardly helps: it saves you six waits, and each of the twelve rounds still has to be described and launched from Python. What a look every few rounds can save is the *wait*, so it pays where a launch is cheap. On an H100, a launch from C++ took 3.5 µs in a row of launches, and 9 to 10 with a wait behind it. (The rest of the 14 to 20 µs in the key points is for clearing the flag and copying it.) A `while` node can decide less often, too: with four steps in each turn, the graph's 100 µs in the table above became 69.
+# On the simulated device, asking less hardly helps: it saves you six waits, and each of the twelve rounds still has to be described and launched from Python. What a look every few rounds can save is the *wait*, so it pays where a launch is cheap. On an H100, a launch from C++ took 3.5 µs in a row of launches, and 9 to 10 with a wait behind it. (The rest of the 14 to 20 µs in the key points is for clearing the flag and copying it.) A `while` node can decide less often, too: with four steps in each turn, the graph's 100 µs in the table above became 69. And if nobody has to ask, C++ can enqueue all nine rounds at once. That took an H200 44 to 51 µs, and 35 to 46 with *programmatic dependent launch*, where a kernel's blocks get their places before the kernel ahead has ended, and wait in the kernel for its results (`benchmarks/turns.cu`).
 #
 # In CUDA C++, a kernel can even launch a graph itself: `cudaGraphLaunch`, called with the graph that's running, starts it again once it has ended. That took an H100 5 µs a turn, no less than a `while` node's, so the course does without.
 

@@ -108,7 +108,7 @@ if device.simulated:
 # | `hostcall_answer(host, p)` | reads the answer |
 # | `hostcall_end(host, p)` | gives the packet back |
 #
-# Two fences matter here. The one in `hostcall_ask` publishes all that you've written into the packet by then, bytes included. The other one is up to you: `hostcall_done` is a bare look at the flag, so you need a `__threadfence_system()` before you read what the host has published.
+# Two fences matter here. The one in `hostcall_ask` publishes all that you've written into the packet by then, bytes included. The other one is up to you: `hostcall_done` is a bare look at the flag, so you need a `__threadfence_system()` before you read what the host has published, or hand the packet on.
 
 # %% [markdown] id=exercise-ask
 # ### Exercise: a call that does not wait

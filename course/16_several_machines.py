@@ -216,7 +216,7 @@ async with two_processes() as (gpus, local):
 # %% [markdown] id=exercise-recipe
 # ### Exercise: one call instead of many
 #
-# `x` is a handle. Each of `stages` is a function that gets an array and returns an operation, as `relu` does. Run all of them on `x`, one after the other, and bring home the result. The version below pays for every stage.
+# `x` is a handle. Each of `stages` is a function that gets an array and returns an operation, as `relu` does. Run all of them on `x`, one after the other, on the worker that has it, and bring home the result. The version below pays for every stage.
 
 # %% id=16-recipe starter
 async def in_one(gpu, x, stages):
@@ -694,7 +694,7 @@ progress("16")
 #
 # *For a day when you have a GPU to buy.*
 #
-# This page works because our batches don't need each other. In training they do: in each step, the GPUs add up their gradients before they change the weights. Here two GPUs add up 64 MB, in one box with NVLink, and over a network that moves 3.9 GB in a second. (The shorter bar counts, because the GPU that comes first waits in its all-reduce.)
+# This page works because our batches don't need each other. In training they do: in each step, the GPUs add up their gradients before they change the weights. Here two GPUs add up 64 MB, in one box with NVLink, and over a network that moves 3.6 GB in a second. (The shorter bar counts, because the GPU that comes first waits in its all-reduce.)
 
 # %% id=run-network
 async def add_up(machines):
@@ -715,12 +715,12 @@ agt.compare_timelines(
 )
 
 # %% [markdown] id=big-machine-read
-# We measured both on two real H200s (November 2026), with sockets on one host for a network: 257 µs and 17.2 ms, 67 times as long. In a training step of 17 ms, with four layers of 4096 x 4096, adding up the gradients took about a millisecond over NVLink. Over those sockets it would take about 70.
+# We measured both on two real H200s (November 2026), with sockets on one host for a network: 248 µs and 19.4 ms, 78 times as long. In a training step of 17 ms, with four layers of 4096 x 4096, adding up the gradients took about a millisecond over NVLink. Over those sockets it would take nearly 80.
 #
 # So if your GPUs have a lot to say to each other and your network is an ordinary one, buy the second GPU for the same box. (Large models are trained on networks made for it: a [DGX H100](https://docs.nvidia.com/dgx-basepod/reference-architecture-infrastructure-foundation-enterprise-ai/latest/core-components.html) has a card of 400 Gb/s for each of its eight GPUs.) Use a second machine when the work comes in pieces that don't need each other. [docs/cluster.md](../docs/cluster.md) says how to set one up in an evening.
 
 # %% id=check-network tags=asserts
-assert [round(box_took), round(network_took / 100), round(network_took / box_took)] == [257, 172, 67]
+assert [round(box_took), round(network_took / 100), round(network_took / box_took)] == [248, 188, 76]
 
 # %% [markdown] id=memory
 # ## Encore: let go

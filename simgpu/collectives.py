@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import reduce
 from typing import Any
 
@@ -22,6 +22,7 @@ from simgpu.links import collective_works
 from simgpu.memory import Memory
 from simgpu.pieces import Piece
 from simgpu.queues import Work
+from simgpu.stream import Stream
 
 PAIRS = ("send", "recv")
 REDUCTIONS: dict[str, Callable[[Any, Any], Any]] = {
@@ -98,6 +99,7 @@ class Communicator:
         self._joined: Counter[tuple[object, ...]] = Counter()
         self._meetings: dict[tuple[object, ...], _Meeting] = {}
         self._waiting: dict[int, Collective] = {}
+        self._sides: dict[Device, Stream] = {}  # where `together` has the other ranks' parts
 
     def fail(self, message: str) -> None:
         """Every rank that waits, and every later call, gets a `CollectiveError`."""
@@ -107,6 +109,17 @@ class Communicator:
 
     def enqueue(self, rank: int, call: Collective, stream: object) -> None:
         """Append the call of one rank to a stream of its device."""
+        self.devices[rank].enqueue(self._piece(rank, call), stream)
+
+    def together(self, parts: Mapping[int, Collective], home: Device) -> Piece:
+        """All ranks' calls as a piece of work for the device of one of them, to be done again and again."""
+        made = {self.devices[rank]: self._piece(rank, call) for rank, call in parts.items()}
+        mine = made.pop(home)
+        for device in made:
+            self._sides.setdefault(device, device.create_stream())
+        return replace(mine, others=[(self._sides[device], made[device]) for device in made])
+
+    def _piece(self, rank: int, call: Collective) -> Piece:
         device = self.devices[rank]
         if call.reduce not in REDUCTIONS:
             raise UsageError(f"reduce is one of {', '.join(REDUCTIONS)}, and not {call.reduce!r}")
@@ -127,8 +140,7 @@ class Communicator:
         reads = [] if call.source is None else [call.source]
         writes = [] if call.target is None else [call.target]
         cost = device.spec.call_launch_us
-        piece = Piece("kernel", call.what, cost, begin, writes, reads, detail, lost=lost)
-        device.enqueue(piece, stream)
+        return Piece("kernel", call.what, cost, begin, writes, reads, detail, lost=lost)
 
     def _join(self, rank: int, call: Collective) -> _Meeting:
         ends: tuple[int | None, ...] = ()
@@ -218,7 +230,7 @@ class _Waiting:
         communicator.waits(self.rank, meeting.calls[self.rank])
         device = communicator.devices[self.rank]
         sms = communicator.machine.wiring.inside.sms
-        return Work(math.inf, min(1.0, sms / device.spec.sms), _IDLE, paused=self)
+        return Work(math.inf, min(1.0, sms / device.spec.sms), _IDLE, urgent=True, paused=self)
 
 
 def _next(place: int, call: Collective, ranks: int) -> int:

@@ -6,9 +6,9 @@ Time is virtual, in us, and moves only when something asks for it. Nothing depen
 or hashes: one program gives one sequence of events.
 
 Kernels share a device in two ways. Places for blocks are handed out in the order in which the kernels came: a
-later one gets its first place when all blocks of those before it have one, and there is room. (Amert
-et al. found this queue: "GPU scheduling on the NVIDIA TX2: hidden details revealed", RTSS 2017.) What SMs and
-memory get done goes to the blocks that have places, in equal parts, as warps take turns.
+later one gets its first place when all blocks of those before it have one, and there is room; an urgent one
+gets the next. (Amert et al., "GPU scheduling on the NVIDIA TX2: hidden details revealed", RTSS 2017.) What
+SMs and memory get done goes to the blocks that have places, in equal parts, as warps take turns.
 
 A kernel whose threads wait for the host, or for another kernel, is paused: it holds its places, takes another
 look when somebody may have written to memory, and has no end until then. What it has computed until a pause
@@ -19,9 +19,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from operator import attrgetter
 
 from simgpu.errors import DeviceError, UpstreamError, given_up
 from simgpu.queues import Command, EngineEvent, Port, Queue, Resource, Work
+from simgpu.spec import NVLINK
 
 INFINITY = float("inf")
 _NO_ROOM = 1e-9  # what rounding leaves of a device that is full
@@ -46,6 +48,13 @@ class _Running:
         wants = self.work.places if self.goal or not self.work.drain else self.work.places / 2
         self.held = min(wants, room)
         self.speed = self.held / wants
+
+    @property
+    def turn(self) -> int:
+        """Who is first when places are handed out: blocks that have theirs, then what is urgent."""
+        if self.start is not None and not self.goal:
+            return 0  # it has no block left that could give way
+        return 1 if self.work.urgent else 2
 
     @property
     def share(self) -> float:
@@ -305,7 +314,7 @@ class Engine:
             event = command.records
             event.passed, event.at = True, self.now
             event.error, event.error_op = queue.error, queue.error_op
-            event.last, event.ended = queue.last, queue.ended
+            event.last, event.ended, event.device = queue.last, queue.ended, queue.device
             if command.op is None:
                 event.untold = next((error for of, error in self.failures if of is queue), None)
         elif queue.error is not None:
@@ -374,7 +383,7 @@ class Engine:
                 kernels.setdefault(run.queue.device, []).append(run)
         for runs in kernels.values():
             room = 1.0
-            for run in runs:
+            for run in sorted(runs, key=attrgetter("turn")) if len(runs) > 1 else runs:
                 run.take(room)
                 room -= run.held
                 if room < _NO_ROOM:
@@ -426,7 +435,9 @@ def _divide_links(runs: list[_Running]) -> None:
 def _earliest(queue: Queue) -> float:
     """When the head of a queue may start, for all that its stream and the host know."""
     command = queue.waiting[0]
-    resource, last, ready = command.resource, queue.last, command.ready
+    resource, last, ready, event = command.resource, queue.last, command.ready, command.awaits
+    if event is not None and event.passed and event.device != queue.device:
+        return max(ready, event.at + NVLINK.event_us)
     if resource == "none" or last == "none":
         return ready
     if resource != last:

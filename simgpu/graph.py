@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 # What to enqueue and on which stream: a piece of work, or the number of an event to record or to wait for.
 Step = tuple[int, Piece | None, int | None, int | None]
+Work = Callable[[Piece, Stream], None]
 
 
 class Replay:
@@ -35,7 +36,8 @@ class Replay:
     def enqueue(self, streams: Sequence[object]) -> None:
         """Make all calls; each costs the host what a call with its arguments ready costs."""
         owned = [self.device.own(stream) for stream in streams]
-        _walk(self.steps, owned, self.device.enqueue, Stream.record, Stream.wait_event)
+        work: Work = lambda piece, on: on.device.enqueue(piece, on)  # noqa: E731 - of any rank
+        _walk(self.steps, owned, work, Stream.record, Stream.wait_event)
 
     def instantiate(self, name: str) -> Graph:
         """All of them as one."""
@@ -72,19 +74,20 @@ class Graph:
             if handed_over and branch not in handed_over:
                 device.spend(spec.graph_branch_us)  # meanwhile the branches before are on their way
             handed_over.add(branch)
-            device.enqueue(piece, branch, graph_call=call, in_graph=True)
+            branch.device.enqueue(piece, branch, graph_call=call, in_graph=True)
 
         _walk(self._steps, [root, *self._branches], work, Stream.mark, Stream.follow)
 
 
 def _with(piece: Piece, **detail: object) -> Piece:
-    return replace(piece, detail={**piece.detail, **detail})
+    others = [(stream, _with(part, **detail)) for stream, part in piece.others]
+    return replace(piece, detail={**piece.detail, **detail}, others=others)
 
 
 def _walk(
     steps: Sequence[Step],
     streams: Sequence[Stream],
-    work: Callable[[Piece, Stream], None],
+    work: Work,
     record: Callable[[Stream], Event],
     follow: Callable[[Stream, Event], None],
 ) -> None:
@@ -93,7 +96,12 @@ def _walk(
     for index, piece, records, awaits in steps:
         stream = streams[index]
         if piece is not None:
+            for other, part in piece.others:
+                follow(other, record(stream))
+                work(part, other)
             work(piece, stream)
+            for other, _ in piece.others:
+                follow(stream, record(other))
         elif records is not None:
             events[records] = record(stream), stream
         elif awaits is not None:
@@ -124,6 +132,9 @@ def _piece(device: Device, call: Call) -> Piece:
             what, memory, bodies = args
             parts = [[_piece(device, part) for part in body] for body in bodies]
             piece = pieces.decision(spec, what, memory, parts)
+        case "collective":
+            communicator, parts = args
+            piece = communicator.together(parts, device)
         case "copy_from_host_async":
             piece = pieces.upload(spec, *args, pinned=True)
         case "copy_to_host_async":

@@ -92,7 +92,7 @@ def collective_works(
         (protocol.base_us + steps * protocol.step_us + moved / (protocol.gb_s * 1e3), moved)
         for algorithm in ALGORITHMS
         for steps, moved in [steps_and_bytes(what, algorithm, len(pairs), nbytes)]
-        for protocol in slowest.protocols
+        for protocol in (slowest.sends if what in ("send", "recv") else slowest.protocols)
     ]
     us, moved = min(ways)
     places = min(1.0, slowest.sms / spec.sms)
@@ -102,5 +102,6 @@ def collective_works(
         rate = wiring.link(a, b).copy_gb_s * 1e3
         ports = wiring.ports(a, b) if a != b else ()
         load = min(1.0, moved / rate / us)
-        works.append(Work(us, places, places, ports=ports, load=load, together=together))
+        work = Work(us, places, places, urgent=True, ports=ports, load=load, together=together)
+        works.append(work)
     return works

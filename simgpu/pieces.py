@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
@@ -53,6 +53,9 @@ class Piece:
     adds: Sequence[str] = ()
     # Asked when it is done: what comes next on its stream, before all else, and whether it then comes again.
     decides: Callable[[], tuple[Sequence[Piece], bool]] | None = None
+
+    # Of a collective: the parts of other ranks and their streams, which fork from its own and join it again.
+    others: Sequence[tuple[Any, Piece]] = ()
 
     def on_host(self) -> list[HostUse]:
         """The parts of the host's memory that it touches."""

@@ -53,6 +53,7 @@ class Work:
     load: float = 0.0
     # Work of several devices that goes as fast as the slowest of it has the same object here.
     together: object | None = None
+    urgent: bool = False  # gets a place as soon as a block of another kernel ends: a collective
     # Of a kernel that is paused, in us: when the host can see what it has done, and when it has done all that
     # it could and may look again. It naps if it does so by itself, and was quiet if it only looked.
     told: float = 0.0
@@ -77,6 +78,7 @@ class EngineEvent:
     # What the queue did last, and until when: who awaits the event starts no sooner than that queue could.
     last: Resource = "none"
     ended: float = 0.0
+    device: int | None = None  # where it was recorded: others hear of it later
 
 
 @dataclass(eq=False, slots=True)

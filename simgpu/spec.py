@@ -25,13 +25,8 @@ CALLS = (
     "2026-11-22), times a factor "
     "fitted to one half of the runs of the MLP: what runs once is slower than a loop"
 )
-PEERS = "measured: two H200 on NVLink, driver 580.159.04, CuPy 14.2, 2026-11-23"
-NCCL = f"{PEERS}, NCCL 2.28.9, all-reduce, one process for each GPU: 4 KB 16.4, 1 MB 23.9, 64 MB 257 us"
-SOCKETS = (
-    f"{PEERS}, NCCL 2.28.9 over sockets of one host, which stand for a network: 4 KB 44, 1 MB 396 us, 64 MB "
-    "17.2 ms"
-)
-H100S = "16 MB 77 to 80 us: two H100 on NVLink, on the GPU, 2026-11-27"
+LINKS = "fitted to half of the sizes in docs/fidelity.md: two H200, NCCL 2.28.9, 2026-11-27"
+SOCKETS = f"{LINKS}, NCCL over sockets of one host, which stand for a network"
 TUNING = "NCCL's own model of its latencies: NVIDIA/nccl, src/graph/tuning.cc"
 DECIDED = (
     "measured without a profiler: H100 80GB HBM3, driver 580.159, CuPy 14.2.0, 2026-11-27, medians"
@@ -145,8 +140,10 @@ class LinkSpec:
     # A copy by an engine: its fixed time in us, and 1e9 bytes a second. None where there is no such copy.
     copy_us: float | None
     copy_gb_s: float
+    event_us: float  # from an event of one GPU to what waits for it on the other
     # For collectives: for little data, which flags go with, for more, and for much. The quickest one runs.
     protocols: tuple[ProtocolSpec, ...]
+    sends: tuple[ProtocolSpec, ...]  # the same for a send and its recv
     sms: int  # that a collective holds while it runs
     sources: tuple[tuple[str, str], ...]
 
@@ -215,34 +212,37 @@ H200 = _with_sources(
     wake_us=(24.2, MLP),
 )
 
-_CHANNELS = "an estimate: NCCL's channels, a block each"
 NVLINK = LinkSpec(
     "NVLink",
-    copy_us=5.0,
-    copy_gb_s=398.0,
+    copy_us=3.01,
+    copy_gb_s=394.6,
+    event_us=5.2,
     protocols=(
-        ProtocolSpec(15.2, 0.6, 140.0),
-        ProtocolSpec(16.1, 1.9, 275.0),
-        ProtocolSpec(33.5, 3.4, 310.0),
+        ProtocolSpec(5.98, 0.6, 164.6),
+        ProtocolSpec(14.54, 1.9, 292.8),
+        ProtocolSpec(101.3, 3.4, 341.0),
     ),
-    sms=16,
+    sends=(ProtocolSpec(4.84, 0.6, 182.4), ProtocolSpec(4.91, 3.4, 364.6)),
+    sms=24,
     sources=(
-        ("copy_us", f"{PEERS}: memcpyPeerAsync, 4 KB 5.1 us, 1 MB 7.6 us"),
-        ("copy_gb_s", f"{PEERS}: 16 MB 48.5 us, 256 MB 682 us, 1 GB 397 GB/s"),
-        ("protocols", f"{NCCL}; {H100S}; the steps: {TUNING}, ring on NVLink"),
-        ("sms", _CHANNELS),
+        *((name, LINKS) for name in ("copy_us", "copy_gb_s", "event_us", "sends")),
+        ("protocols", f"{LINKS}; the steps, as those of sends: {TUNING}, ring on NVLink"),
+        ("sms", "NCCL's channels between two H200, a block each: NCCL_DEBUG=INFO, 2026-11-27"),
     ),
 )
 NETWORK = LinkSpec(
     "network",
     copy_us=None,
-    copy_gb_s=3.93,
-    protocols=(ProtocolSpec(15.2, 14.4, 2.98), ProtocolSpec(33.5, 47.7, 3.93)),
+    copy_gb_s=4.68,
+    event_us=0.0,
+    protocols=(ProtocolSpec(0.0, 14.4, 0.39), ProtocolSpec(11.2, 47.7, 3.581)),
+    sends=(ProtocolSpec(0.0, 14.4, 4.68),),
     sms=4,
     sources=(
         ("copy_us", "no GPU copies to the memory of another machine's by itself"),
-        ("copy_gb_s", SOCKETS),
-        ("protocols", f"{SOCKETS}; the starts are those of NVLink"),
-        ("sms", _CHANNELS),
+        ("event_us", "no GPU waits for an event of another machine's"),
+        *((name, SOCKETS) for name in ("copy_gb_s", "sends")),
+        ("protocols", f"{SOCKETS}; the steps: {TUNING}, over a network"),
+        ("sms", "an estimate: NCCL's channels, a block each"),
     ),
 )

@@ -12,8 +12,8 @@ from asyncgpu_tutor.devices.simulated import SPECS
 
 from .tools import tool
 
-NAMES = ("bars", "cases", "counting", "predict", "report")
-bars, cases, counting, predict, report = (tool(f"fidelity.{name}") for name in NAMES)
+NAMES = ("bars", "cases", "counting", "links", "predict", "report")
+bars, cases, counting, links, predict, report = (tool(f"fidelity.{name}") for name in NAMES)
 
 pytestmark = pytest.mark.rests_on("model", "recordings")
 Predicted = dict[str, dict[str, float]]
@@ -33,6 +33,13 @@ PRESENT = {
     ("copies", True): (6.7, 112.0),
     ("copies", False): (6.4, 115.9),
 }
+# The same for two GPUs, of what is held out. (NCCL changes its protocol at 2 MB.)
+PRESENT_LINKS = {
+    "copy": (1.8, 9.7), "all_reduce": (2.1, 21.9), "all_reduce, each": (2.0, 27.3), "send": (1.3, 2.0),
+    "exchange": (10.3, 20.7), "all_reduce, each, over sockets": (7.5, 38.3),
+    "send, over sockets": (12.0, 32.6),
+}  # fmt: skip
+PRESENT_STEPS = 4.7
 # The same for bars: median and worst of all programs, as parts of their makespan; and how far overlap is
 # off at most.
 PRESENT_BARS = {
@@ -58,6 +65,16 @@ def test_errors_do_not_rise(predicted: Predicted, group: str, half: bool) -> Non
     median, worst = PRESENT[group, half]
     assert 100 * now.median <= median
     assert 100 * now.worst <= worst
+
+
+def test_links_are_no_further_off() -> None:
+    held_out = [case for case in links.cases() if not case.calibrated]
+    off = {name: [100 * abs(c.error) for c in held_out if c.name == name] for name in PRESENT_LINKS}
+    assert sum(map(len, off.values())) == len(held_out)
+    for name, (median, worst) in PRESENT_LINKS.items():
+        assert statistics.median(off[name]) <= median, name
+        assert max(off[name]) <= worst, name
+    assert max(100 * abs(said / us - 1) for _, _, us, said in links.steps()) <= PRESENT_STEPS
 
 
 @pytest.mark.slow

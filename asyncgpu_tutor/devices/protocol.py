@@ -144,7 +144,7 @@ class Call:
     """A call that enqueues, written down so that it can be made again and again."""
 
     # A method of `Device`, or of `Stream` the last two. "decide" is none: it takes how, the memory of a whole
-    # number, and the calls of each body, on its own stream.
+    # number, and the calls of each body, on its own stream. "collective" takes a communicator and all parts.
     verb: Literal[
         "memset_async",
         "copy_from_host_async",
@@ -152,6 +152,7 @@ class Call:
         "copy_from_device_async",
         "launch",
         "decide",
+        "collective",
         "record",
         "wait_event",
     ]

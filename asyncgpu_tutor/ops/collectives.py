@@ -24,6 +24,7 @@ from asyncgpu_tutor.devices.opening import open_group
 from asyncgpu_tutor.devices.protocol import Collective, Communicator, Device, Memory, Stream
 from asyncgpu_tutor.ops.array_operations import Take, TakeOne
 from asyncgpu_tutor.ops.operation import DeviceOp, as_op, choose
+from asyncgpu_tutor.run.capture import CaptureContext
 from asyncgpu_tutor.run.context import ExecutionContext, check_same
 from asyncgpu_tutor.run.current import policy_for, resolve, using
 from asyncgpu_tutor.run.future import DeviceFuture
@@ -242,6 +243,7 @@ class Group:
         def act(
             context: ExecutionContext, arrays: tuple[DeviceArray, ...]
         ) -> tuple[DeviceArray, ...]:
+            _capturable("exchange", context, several=False)
             given, got = arrays
             memory = context._touch(given), _written(got, context, "exchange")
             facts = "exchange", self.rank(context), given.size, given.dtype
@@ -274,6 +276,7 @@ class Group:
         def act(
             context: ExecutionContext, arrays: tuple[DeviceArray, ...]
         ) -> tuple[DeviceArray, ...]:
+            _capturable(what, context, several)
             branches = self._branches(context) if several else [context]
             calls: list[tuple[Collective, ExecutionContext]] = []
             results: list[DeviceArray] = []
@@ -301,6 +304,8 @@ class Group:
 
         A rank does one collective after the other in any case, so more streams would only cost events.
         """
+        if isinstance(context, CaptureContext):  # what is written down forks by itself
+            return [context.at(device) for device in self.devices]
         fork = context.stream.record()
         branches: list[ExecutionContext] = []
         for device in self.devices:
@@ -318,12 +323,15 @@ class Group:
         communicator = self._communicator
         if communicator is None:  # `rank` has refused it before
             raise errors.UsageError(f"{self!r} has no rank in this process")
+        context = calls[0][1]
+        if isinstance(context, CaptureContext):
+            come_after(context.stream, list(self._last.values()), context._run)
+            context._run.kernels.append(calls[0][0].what)
+            home = self.rank(context._run.stream.device)
+            parts = sorted((call for call, _ in calls), key=lambda call: call.rank != home)
+            context.collective(communicator, parts)
+            return
         for call, context in calls:
-            if context._run.captures:
-                raise errors.CaptureError(
-                    f"{call.what} is not captured: NCCL hangs where two ranks of one process are captured. "
-                    "Capture what comes before and after"
-                )
             if self._broken:
                 raise errors.CollectiveError(
                     f"{self._broken}. This group is of no more use: make one anew"
@@ -346,8 +354,16 @@ class Group:
 _Part = tuple[dict[str, Memory], int, DeviceArray]  # what a rank gives and gets, and what it yields
 
 
+def _capturable(what: str, context: ExecutionContext, several: bool) -> None:
+    if context._run.captures and not (several and what in ("all_reduce", "broadcast")):
+        raise errors.CaptureError(
+            f"{what} is not captured: a capture is of one device, and takes the parts of all ranks in one "
+            "call that allocates nothing, as in group.all_reduce([x, y]) or group.broadcast([x, y])"
+        )
+
+
 def _join(context: ExecutionContext, branches: Sequence[ExecutionContext]) -> None:
-    for stream in [branch.stream for branch in branches if branch is not context]:
+    for stream in [b.stream for b in branches if b.stream is not context.stream]:
         join = stream.record()
         context.stream.wait_event(join)
         stream.reuse(join)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar, cast
 
 import numpy as np
 
@@ -280,6 +280,16 @@ class CaptureContext(ExecutionContext):
     def on(self, stream: protocol.Stream) -> ExecutionContext:
         """The same capture, on another of its streams."""
         return CaptureContext(self._capture.own(stream), self._capture)
+
+    def at(self, device: protocol.Device) -> CaptureContext:
+        """The same stream, for an array of another device that a collective works on from here."""
+        context = CaptureContext(cast(CaptureStream, self.stream), self._capture)
+        context.device = device
+        return context
+
+    def collective(self, communicator: protocol.Communicator, parts: Sequence[Any]) -> None:
+        """Write down a call with the parts of all ranks, of which the first is this device's."""
+        self._capture.add("collective", (communicator, parts), self.stream)
 
     def on_failed_capture(self, undo: Callable[[], None]) -> None:
         """Keep it for a capture that fails."""

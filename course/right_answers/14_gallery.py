@@ -133,6 +133,11 @@ extern "C" __global__ void search(
                 later.poll();
             }
             bytes = mine.error == 0 ? mine.bytes() : 0;
+            if (bytes == 0) {
+                mine.end();
+                if (k + 1 < pieces) next.drop();
+                if (k + 2 < pieces) later.drop();
+            }
         }
         __syncthreads();                             // the piece is there
         if (bytes == 0) return;
@@ -163,6 +168,7 @@ extern "C" __global__ void search(
             }
             block_on(calls[mine]);
             if (calls[mine].error != 0) {
+                calls[mine].end();
                 bytes = 0;
             } else {
                 bytes = calls[mine].bytes();
@@ -175,6 +181,7 @@ extern "C" __global__ void search(
         compare(here, asked, pictures, &apart[k * PIECE * asked]);
         __syncthreads();
     }
+    if (first) calls[(pieces + 1) % 2].end();        // the last piece
 }
 """
 
@@ -323,6 +330,10 @@ __device__ void done(Queue queue)
 
 
 # %% id=14-search
+# - if (bytes == 0) {
+# -     mine.end();                          // it was refused, and still has its packet
+# - } else if (k + 1 < pieces) {
+# + if (k + 1 < pieces) {
 # - if (bytes == 0) return;
 # + if (bytes == 0 && threadIdx.x == 0) mine.end();
 # + if (bytes == 0 && threadIdx.x == 0 && k + 1 < pieces) next.drop();

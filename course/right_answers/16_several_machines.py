@@ -108,21 +108,48 @@ import asyncio
 
 async def careful(gpus, recipe, batches):
     """In rounds: what was lost in one is dealt out in the next."""
-    alive, results, left = list(gpus), {}, list(range(len(batches)))
-    while left:
+    alive, results, lost = list(gpus), {}, {}
+
+    async def attempt(gpu, i):
+        try:
+            results[i] = await gpu(recipe(batches[i]))
+        except agt.errors.WorkerLostError as error:
+            lost[gpu] = error
+
+    while left := [i for i in range(len(batches)) if i not in results]:
         if not alive:
-            raise error
-        at = [alive[n % len(alive)] for n in range(len(left))]
-        calls = [gpu(recipe(batches[i])) for gpu, i in zip(at, left)]
-        for gpu, i, got in zip(at, left, await asyncio.gather(*calls, return_exceptions=True)):
-            if isinstance(got, agt.errors.WorkerLostError):
-                error = got
-                alive = [other for other in alive if other is not gpu]
-            elif isinstance(got, Exception):
-                raise got
-            else:
-                results[i] = got
-        left = [i for i in left if i not in results]
+            raise lost[gpus[0]]
+        await asyncio.gather(*[attempt(alive[n % len(alive)], i) for n, i in enumerate(left)])
+        alive = [gpu for gpu in gpus if gpu not in lost]
+    return [results[i] for i in range(len(batches))]
+
+
+# %% id=16-dies
+import asyncio
+
+
+async def careful(gpus, recipe, batches):
+    """In a TaskGroup, whose tasks put the results where they belong; a GPU works on one batch at a time."""
+    results, left, alive = {}, list(enumerate(batches)), set(gpus)
+
+    async def serve(gpu):
+        while len(results) < len(batches):
+            if not left:
+                await agt.sleep(200)
+                continue
+            i, x = left.pop(0)
+            try:
+                results[i] = await gpu(recipe(x))
+            except agt.errors.WorkerLostError:
+                left.insert(0, (i, x))
+                alive.remove(gpu)
+                if not alive:
+                    raise
+                return
+
+    async with asyncio.TaskGroup() as group:
+        for gpu in gpus:
+            group.create_task(serve(gpu))
     return [results[i] for i in range(len(batches))]
 
 

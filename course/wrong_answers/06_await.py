@@ -93,7 +93,7 @@ async def with_heartbeat(op, beat):
     return result
 
 
-# %% id=06-responsive cause="the heart went on beating"
+# %% id=06-responsive cause="the heart beats on after"
 async def with_heartbeat(op, beat):
     async def heart():
         while True:
@@ -104,7 +104,7 @@ async def with_heartbeat(op, beat):
     return await op
 
 
-# %% id=06-responsive cause="the heart went on beating"
+# %% id=06-responsive cause="the heart beats on after"
 async def with_heartbeat(op, beat):
     async def heart():
         while True:
@@ -276,7 +276,7 @@ async def at_most(op, us):
     return None
 
 
-# %% id=06-cancel cause="you still waited until the time was up"
+# %% id=06-cancel cause="and you still waited for 501 µs"
 async def at_most(op, us):
     task = agt.spawn(op)
     await agt.sleep(us)
@@ -434,7 +434,7 @@ async def run_limited(ops, limit):
     return [await op for op in ops]
 
 
-# %% id=06-limited cause="its place stayed empty"
+# %% id=06-limited cause="its place stays empty"
 async def run_limited(ops, limit):
     results = []
     for i in range(0, len(ops), limit):
@@ -742,7 +742,7 @@ async def with_heartbeat(op, beat):
     return await task
 
 
-# %% id=06-responsive cause="the heart went on beating after the operation was done"
+# %% id=06-responsive cause="the heart beats on after the operation was done"
 async def with_heartbeat(op, beat):
     task = agt.spawn(op)
     for _ in range(9):
@@ -1260,3 +1260,61 @@ async def feed(n, prepare, process, use):  # zeros are a result, too
             use(result)
         before = task
     use(await before)
+
+
+# %% id=06-cancel cause="the result was there, and you still waited for 24 µs"
+# - clock = asyncio.create_task(agt.sleep(us))
+# + waited = 0
+# - await asyncio.wait([task, clock], return_when=asyncio.FIRST_COMPLETED)
+# + while waited < us and not task.done():
+# +     await agt.sleep(50)
+# +     waited += 50
+# - clock.cancel()
+
+
+# %% id=06-cancel cause="the time was up, and you went on waiting for 50 µs"
+# - clock = asyncio.create_task(agt.sleep(us))
+# + clock = asyncio.create_task(agt.sleep(us + 50))
+
+
+# %% id=06-cancel cause="you gave up before the time was over"
+# - clock = asyncio.create_task(agt.sleep(us))
+# + clock = asyncio.create_task(agt.sleep(0.8 * us))
+
+
+# %% id=06-limited cause="one is done, and its place stays empty for 46 µs"
+async def run_limited(ops, limit):
+    tasks = []
+    for op in ops:
+        while sum(not task.done() for task in tasks) >= limit:
+            await agt.sleep(50)
+        tasks.append(agt.spawn(op))
+        await asyncio.sleep(0)
+    return [await task for task in tasks]
+
+
+# %% id=06-responsive cause="the heart beats on after the operation was done"
+# - return await task
+# + beat()
+# + return await task
+
+
+# %% id=06-responsive cause="the heart beats on after the operation was done: cancel it, or look before each beat"
+async def with_heartbeat(op, beat):
+    task = agt.spawn(op)
+    beat()
+    while True:
+        await agt.sleep(50)
+        beat()
+        if task.done():
+            return task.result()
+
+
+# %% id=06-responsive cause="beat 2 came 46 µs after the one before"
+# - await agt.sleep(50)
+# + await agt.sleep(45)
+
+
+# %% id=06-responsive cause="between beat 2 and what came next were 56 µs"
+# - await agt.sleep(50)
+# + await agt.sleep(55)

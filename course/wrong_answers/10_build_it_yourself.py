@@ -476,7 +476,7 @@ def zip_ops(*ops):
     return lambda context: tuple(op(context) for op in dict.fromkeys(ops))
 
 
-# %% id=10-zip cause="`op0` ran 1 time, and should run 3 times"
+# %% id=10-zip cause="an operation that is there twice runs twice, with a result each"
 def zip_ops(*ops):
     def enqueue(context):
         results = {}
@@ -517,7 +517,7 @@ def shared(op):
     return enqueue
 
 
-# %% id=10-future cause="gave others another turn all the same: look before you `yield`"
+# %% id=10-future cause="the event is done after 0 turns, and `await` should end then: look each time"
 class Future:
     def __init__(self, result, event):
         self.result = result
@@ -620,7 +620,7 @@ def overlap(*ops):
     return enqueue
 
 
-# %% id=10-shared cause="the error doesn't come out of your function"
+# %% id=10-shared cause="`op` raised an error, and a caller got None"
 def shared(op):
     memo = []
 
@@ -984,3 +984,49 @@ def overlap(*ops):  # as if there were never more than four streams
         return tuple(results)
 
     return enqueue
+
+
+# %% id=10-zip cause="two results are one and the same"
+# - return tuple(op(context) for op in ops)
+# + done = {op: op(context) for op in ops}
+# + return tuple(done[op] for op in ops)
+
+
+# %% id=10-overlap cause="with 7 arms, of which some are there again, `arm0` ran 1 time"
+# - results, ends = [], []
+# - for op in ops:
+# + results, ends = {}, []
+# + for op in dict.fromkeys(ops):
+# - results.append(op(arm))
+# + results[op] = op(arm)
+# - return tuple(results)
+# + return tuple(results[op] for op in ops)
+
+
+# %% id=10-shared cause="`op` raised an error, and a caller got None (NoneType)"
+def shared(op):
+    known = []
+
+    def enqueue(context):
+        if not known:
+            known.extend([None, None])
+            known[0] = op(context)
+            known[1] = context.stream.record()
+        if known[1]:
+            context.stream.wait_event(known[1])
+        return known[0]
+
+    return enqueue
+
+
+# %% id=10-future cause="the event is done after 200,000 turns, and `await` should end then"
+# - while not self.event.done:
+# + for _ in range(100_000):
+# +     if self.event.done:
+# +         break
+
+
+# %% id=10-future cause="the event is done after 3 turns, and `await` should end then: look each time"
+# - yield
+# + yield
+# + yield

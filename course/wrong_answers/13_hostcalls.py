@@ -440,7 +440,7 @@ class FreeStack:
                 return
 
 
-# %% id=13-pipeline cause="that may be what was read in the round before"
+# %% id=13-pipeline cause="that may be from the round before"
 PIPELINE = r"""
 #include "hostcall.cuh"
 __global__ void pipeline(unsigned long long* mail, unsigned long long* stack, int pieces, int size)
@@ -1439,7 +1439,7 @@ class FreeStack:
                 return
 
 
-# %% id=13-bill cause="element 0 is 1594679336, and should be 3240000020520"
+# %% id=13-bill cause="and should be 3240009740520061560"
 BILL = r"""
 #include "hostcall.cuh"
 __global__ void bill(unsigned long long* mail, unsigned long long* stack, int n,
@@ -2040,3 +2040,75 @@ async def answer(mail, rounds):
 # %% id=13-pipeline cause="the new file has 192 bytes, and 807 is right"
 # - for (int piece = blockIdx.x; piece < pieces; piece += gridDim.x) {
 # + for (int piece = blockIdx.x; piece < 24; piece += gridDim.x) {
+
+
+# %% id=13-ask cause="without a __threadfence_system() between"
+ASK = r"""
+#include <cuda/atomic>
+__global__ void ask(volatile unsigned* mail, int n, unsigned* out)
+{
+    for (int k = 0; k < n; ++k) {
+        mail[1] = 100 + k;
+        cuda::atomic_thread_fence(cuda::memory_order_acquire, cuda::thread_scope_system);
+        mail[0] = 1;
+        int turns = 0;
+        while (mail[0] != 2) {
+            if (++turns > 1000000) return;
+            __nanosleep(100);
+        }
+        __threadfence_system();
+        out[k] = mail[2];
+    }
+}
+"""
+
+
+# %% id=13-ask cause="no `__threadfence_system()` between the last look at the flag and the answer"
+ASK = r"""
+#include <cuda/atomic>
+__global__ void ask(volatile unsigned* mail, int n, unsigned* out)
+{
+    for (int k = 0; k < n; ++k) {
+        mail[1] = 100 + k;
+        __threadfence_system();
+        mail[0] = 1;
+        int turns = 0;
+        while (mail[0] != 2) {
+            if (++turns > 1000000) return;
+            __nanosleep(100);
+        }
+        cuda::atomic_thread_fence(cuda::memory_order_release, cuda::thread_scope_system);
+        out[k] = mail[2];
+    }
+}
+"""
+
+
+# %% id=13-bill cause="each block asks once"
+BILL = r"""
+#include "hostcall.cuh"
+__global__ void bill(unsigned long long* mail, unsigned long long* stack, int n,
+                     const int* items, const int* amounts, unsigned long long* costs)
+{
+    Hostcalls host = hostcalls(mail, stack);
+    unsigned long long price = 0;
+    bool ok = hostcall(host, 16, (unsigned char)items[blockIdx.x], 0, 0, price);
+    if (!ok) return;
+    costs[blockIdx.x] = price * amounts[blockIdx.x];
+}
+"""
+
+
+# %% id=13-bill cause="element 0 is 3240009740520061440"
+BILL = r"""
+#include "hostcall.cuh"
+__global__ void bill(unsigned long long* mail, unsigned long long* stack, int n,
+                     const int* items, const int* amounts, unsigned long long* costs)
+{
+    Hostcalls host = hostcalls(mail, stack);
+    unsigned long long price = 0;
+    bool ok = hostcall(host, 16, items[blockIdx.x], 0, 0, price);
+    if (!ok) return;
+    costs[blockIdx.x] = (double)price * amounts[blockIdx.x];
+}
+"""

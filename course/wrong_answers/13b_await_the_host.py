@@ -146,7 +146,7 @@ __global__ void both(unsigned long long* mail, unsigned long long* stack, int a,
 """
 
 
-# %% id=13b-both cause="and -1003 is right"
+# %% id=13b-both cause="and -70004 is right"
 BOTH = r"""
 #include "hostcall_async.cuh"
 __global__ void both(unsigned long long* mail, unsigned long long* stack, int a, int b, long long* out)
@@ -849,7 +849,7 @@ struct Ask {
 """
 
 
-# %% id=13b-ask cause="Where no packet is free, its number is -1"
+# %% id=13b-ask cause="asks by packet -1, which is none"
 ASK = r"""
 struct Ask {
     Hostcalls host;
@@ -986,7 +986,7 @@ struct Ask {
 """
 
 
-# %% id=13b-both cause="`out[0]` is -11, and -1003 is right"
+# %% id=13b-both cause="`out[0]` is -4, and -70004 is right"
 BOTH = r"""
 #include "hostcall_async.cuh"
 __global__ void both(unsigned long long* mail, unsigned long long* stack, int a, int b, long long* out)
@@ -1242,7 +1242,7 @@ __global__ void ahead(unsigned long long* mail, unsigned long long* stack, int p
 """
 
 
-# %% id=13b-both cause="`out[0]` is -2005, and -1003 or -1002 is right"
+# %% id=13b-both cause="`out[0]` is -70005, and -70004 or -1 is right"
 BOTH = r"""
 #include "hostcall_async.cuh"
 __global__ void both(unsigned long long* mail, unsigned long long* stack, int a, int b, long long* out)
@@ -1622,7 +1622,7 @@ __global__ void both(unsigned long long* mail, unsigned long long* stack, int a,
 """
 
 
-# %% id=13b-retry cause="a refusal, then a late answer, question 1 came to the host 2 times"
+# %% id=13b-retry cause="a refusal, then late answers, question 2 came to the host 2 times, and 3 is right"
 RETRY = r"""
 #define TOO_LATE -2
 
@@ -1657,7 +1657,7 @@ struct Retry {
 """
 
 
-# %% id=13b-retry cause="a refusal, then a late answer, question 1 came to the host 2 times"
+# %% id=13b-retry cause="a refusal, then late answers, question 2 came to the host 2 times, and 3 is right"
 RETRY = r"""
 #define TOO_LATE -2
 
@@ -1720,3 +1720,234 @@ struct Retry {
 # %% id=13b-retry cause="packet"
 # - __device__ void drop() { once.drop(); }
 # + __device__ void drop() { if (once.winner == 0) hostcall_end(host, once.a.packet); }
+
+
+# %% id=13b-ask cause="there is no `__threadfence_system()` between `hostcall_done` and `hostcall_answer`"
+ASK = r"""
+#include <cuda/atomic>
+struct Ask {
+    Hostcalls host;
+    unsigned long long a;
+    int step, packet;
+    unsigned long long answer;
+    __device__ Poll poll()
+    {
+        if (step == 0) {
+            packet = hostcall_try_begin(host);
+            if (packet < 0) return PENDING;
+            step = 1;
+        }
+        if (step == 1) {
+            hostcall_ask(host, packet, 16, a, 0, 0);
+            step = 2;
+        }
+        if (step == 2) {
+            if (!hostcall_done(host, packet)) return PENDING;
+            cuda::atomic_thread_fence(cuda::memory_order_release, cuda::thread_scope_system);
+            answer = hostcall_answer(host, packet);
+            hostcall_end(host, packet);
+            step = 3;
+        }
+        return READY;
+    }
+};
+"""
+
+
+# %% id=13b-ask cause="there is no `__threadfence_system()` between `hostcall_done` and `hostcall_answer`"
+ASK = r"""
+#include <cuda/atomic>
+struct Ask {
+    Hostcalls host;
+    unsigned long long a;
+    int step, packet;
+    unsigned long long answer;
+    __device__ Poll poll()
+    {
+        if (step == 0) {
+            packet = hostcall_try_begin(host);
+            if (packet < 0) return PENDING;
+            step = 1;
+        }
+        if (step == 1) {
+            hostcall_ask(host, packet, 16, a, 0, 0);
+            step = 2;
+        }
+        if (step == 2) {
+            if (!hostcall_done(host, packet)) return PENDING;
+            cuda::atomic_thread_fence(cuda::memory_order_acquire, cuda::thread_scope_device);
+            answer = hostcall_answer(host, packet);
+            hostcall_end(host, packet);
+            step = 3;
+        }
+        return READY;
+    }
+};
+"""
+
+
+# %% id=13b-both cause="one of which is 0, `out[0]` is 99, and 0 is right"
+BOTH = r"""
+#include "hostcall_async.cuh"
+__global__ void both(unsigned long long* mail, unsigned long long* stack, int a, int b, long long* out)
+{
+    Hostcalls host = hostcalls(mail, stack);
+    auto two = join(ask(host, 16, a, 0, 0), ask(host, 16, b, 0, 0));
+    block_on(two);
+    if (two.a.answer == 0) return;
+    if (two.a.error != 0) *out = -two.a.error;
+    else if (two.b.error != 0) *out = -two.b.error;
+    else *out = two.a.answer * two.b.answer;
+}
+"""
+
+
+# %% id=13b-both cause="with [2] refused"
+BOTH = r"""
+#include "hostcall_async.cuh"
+__global__ void both(unsigned long long* mail, unsigned long long* stack, int a, int b, long long* out)
+{
+    Hostcalls host = hostcalls(mail, stack);
+    auto two = join(ask(host, 16, a, 0, 0), ask(host, 16, b, 0, 0));
+    block_on(two);
+    if (two.a.error > 1) *out = -two.a.error;
+    else if (two.b.error > 1) *out = -two.b.error;
+    else *out = two.a.answer * two.b.answer;
+}
+"""
+
+
+# %% id=13b-both cause="is -4468, and -70004 is right"
+BOTH = r"""
+#include "hostcall_async.cuh"
+__global__ void both(unsigned long long* mail, unsigned long long* stack, int a, int b, long long* out)
+{
+    Hostcalls host = hostcalls(mail, stack);
+    auto two = join(ask(host, 16, a, 0, 0), ask(host, 16, b, 0, 0));
+    block_on(two);
+    short e = two.a.error ? two.a.error : two.b.error;
+    *out = e ? -e : (long long)(two.a.answer * two.b.answer);
+}
+"""
+
+
+# %% id=13b-first cause="`out[0]` is -1, and 0 is right: the answer to 0 came first"
+FIRST = r"""
+#include "hostcall_async.cuh"
+__global__ void first(unsigned long long* mail, unsigned long long* stack, int a, int b, long long* out)
+{
+    Hostcalls host = hostcalls(mail, stack);
+    auto race = within(select(ask(host, 16, a, 0, 0), ask(host, 16, b, 0, 0)), 200000);
+    block_on(race);
+    unsigned long long answer = race.a.winner == 0 ? race.a.a.answer : race.a.b.answer;
+    *out = race.winner == 0 && answer ? (long long)answer : -1;
+}
+"""
+
+
+# %% id=13b-retry cause="`Retry` of question 1 ended with 1, and 0 is right"
+RETRY = r"""
+#define TOO_LATE -2
+
+struct Retry {
+    Hostcalls host;
+    unsigned long long a;
+    long long clocks;
+    Select<Ask, Deadline> once;     // what `within` returns
+    int tries;
+    int error;
+    unsigned long long answer;
+    __device__ void begin()
+    {
+        once = within(ask(host, 16, a, 0, 0), clocks);
+        tries++;
+    }
+    __device__ Poll poll()
+    {
+        if (tries == 0) begin();
+        while (true) {
+            if (once.poll() == PENDING) return PENDING;
+            if (once.winner == 1) error = TOO_LATE;
+            else error = once.a.error != 0 || once.a.answer != 0 ? once.a.error : 1;
+            if (error == 0) answer = once.a.answer;
+            if (error == 0 || tries == 3) return READY;
+            begin();
+        }
+    }
+    __device__ void drop() { once.drop(); }
+};
+"""
+
+
+# %% id=13b-retry cause="`drop` waits for an answer that nobody wants any more"
+RETRY = r"""
+#define TOO_LATE -2
+
+struct Retry {
+    Hostcalls host;
+    unsigned long long a;
+    long long clocks;
+    Select<Ask, Deadline> once;     // what `within` returns
+    int tries;
+    int error;
+    unsigned long long answer;
+    __device__ void begin()
+    {
+        once = within(ask(host, 16, a, 0, 0), clocks);
+        tries++;
+    }
+    __device__ Poll poll()
+    {
+        if (tries == 0) begin();
+        while (true) {
+            if (once.poll() == PENDING) return PENDING;
+            if (once.winner == 1) error = TOO_LATE;
+            else error = once.a.error;
+            if (error == 0) answer = once.a.answer;
+            if (error == 0 || tries == 3) return READY;
+            begin();
+        }
+    }
+    __device__ void drop() { if (once.a.step == 2) hostcall_wait(host, once.a.packet); once.drop(); }
+};
+"""
+
+
+# %% id=13b-drop cause="there is no `__threadfence_system()` between `hostcall_done` and `hostcall_end`"
+DROPPED = r"""
+__device__ void dropped(const Hostcalls& host, int step, int packet)
+{
+    if (step == 1) hostcall_end(host, packet);
+    if (step == 2) {
+        if (hostcall_done(host, packet)) hostcall_end(host, packet);
+        else hostcall_leave(host, packet);
+    }
+}
+"""
+
+
+# %% id=13b-drop cause="there is no `__threadfence_system()` between `hostcall_done` and `hostcall_end`"
+DROPPED = r"""
+__device__ void dropped(const Hostcalls& host, int step, int packet)
+{
+    if (step == 1) hostcall_end(host, packet);
+    if (step == 2) {
+        if (hostcall_done(host, packet)) { __threadfence(); hostcall_end(host, packet); }
+        else hostcall_leave(host, packet);
+    }
+}
+"""
+
+
+# %% id=13b-drop cause="there is no `__threadfence_system()` between `hostcall_done` and `hostcall_end`"
+DROPPED = r"""
+__device__ void dropped(const Hostcalls& host, int step, int packet)
+{
+    if (step == 1) hostcall_end(host, packet);
+    if (step == 2) {
+        __threadfence_system();
+        if (hostcall_done(host, packet)) hostcall_end(host, packet);
+        else hostcall_leave(host, packet);
+    }
+}
+"""

@@ -574,3 +574,64 @@ def reduce_all(group, ready, shapes):  # a rank may lack more than one
     missing = [layer for layer in shapes if layer not in ready][:1]
     arrays = [agt.zeros(shapes[x]) if x in missing else ready[x] for x in shapes]
     return agt.zip(*[group.all_reduce(array) for array in arrays])
+
+
+# %% id=15-split cause="with 1 GPU and 7 rows, your code raised ValueError"
+def split(recipe, batch, weights):
+    first, *rest = weights
+    k = len(batch) // len(weights)
+    shares = [batch[:k], *np.array_split(batch[k:], len(rest))]
+    return agt.overlap(*[recipe(x, w).on(w.device) for x, w in zip(shares, weights)])
+
+
+# %% id=15-ring cause="rank 1 sent 8 parts, and 6 are enough"
+def ring(group, rank, parts, room, add):
+    n = group.size
+    steps = []
+    for i in range(n):
+        for s in range(n - 1):
+            if rank == s:
+                steps.append(group.send(parts[i], to=s + 1))
+            elif rank == s + 1:
+                steps += [group.recv(room, source=s), add(room, parts[i])]
+        for s in range(n - 1, 0, -1):
+            if rank == s:
+                steps.append(group.send(parts[i], to=s - 1))
+            elif rank == s - 1:
+                steps.append(group.recv(parts[i], source=s))
+    return agt.zip(*steps)
+
+
+# %% id=15-ring cause="rank 3 sent 12 parts, and 6 are enough"
+def ring(group, rank, parts, room, add):
+    n = group.size
+    steps = []
+    for i in range(n):
+        for s in range(n - 1):
+            if rank == s:
+                steps.append(group.send(parts[i], to=s + 1))
+            elif rank == s + 1:
+                steps += [group.recv(room, source=s), add(room, parts[i])]
+        for r in range(n - 1):
+            if rank == n - 1:
+                steps.append(group.send(parts[i], to=r))
+            elif rank == r:
+                steps.append(group.recv(parts[i], source=n - 1))
+    return agt.zip(*steps)
+
+
+# %% id=15-halo cause="`halo`, from above and from below, row 0, element (0, 0) is"
+# - above, below = halo
+# + below, above = halo
+
+
+# %% id=15-halo cause="`edge` ran 6 times, and should run 4 times"
+# - spread(middle, bottom, below, new[2]),
+# + spread(middle, bottom, below, new[2]),
+# + spread(middle, bottom, below, new[2]),
+
+
+# %% id=15-halo cause="`middle` ran 4 times, and should run 2 times"
+# - return agt.overlap(spread(top, middle, bottom, new[1]), edges)
+# + inner = agt.zip(spread(top, middle, bottom, new[1]), spread(top, middle, bottom, new[1]))
+# + return agt.overlap(inner, edges)

@@ -84,6 +84,42 @@ def test_it_comes_after_what_precedes_it_and_before_what_follows(ranks: Any) -> 
     assert all(set(values.tolist()) == {2.0} for values in found)
 
 
+@pytest.mark.parametrize("how", ["prepare", "graph_on"])
+def test_a_call_for_all_ranks_is_captured_and_no_other(ranks: Any, how: str) -> None:
+    """Each launch comes after what ranks did before, and whatever they do next comes after it."""
+
+    def capture(op: agt.DeviceOp[Any]) -> Any:
+        return op.prepare() if how == "prepare" else op.graph_on(agt.create_stream())
+
+    owners = on_each(ranks, lambda rank: [rank + 1])
+    lent = x, _ = [array.borrow() for array in owners]
+    fill = agt.Kernel("__global__ void fill(float* x) { *x = 1; }")(x, grid=1, block=1)
+    made = capture(agt.zip(fill, ranks.all_reduce(lent), ranks.broadcast(lent)))
+    assert host(lent) == [[1.0], [2.0]]  # nothing has run
+    assert made.kernels == ["fill", "all_reduce", "broadcast"]
+    for expected in (3.0, 4.0):
+        made.launch().sync()
+        assert host(lent) == [[expected]] * 2
+    agt.zip(made.launch(), made.launch(), ranks.all_reduce(lent)).sync()
+    assert host(lent) == [[12.0]] * 2
+    for op in (ranks.send(x, 1), ranks.exchange(x, 1, x, None), ranks.all_gather(lent)):
+        with pytest.raises(agt.errors.CaptureError, match="is not captured"):
+            capture(op)
+    assert host(ranks.all_reduce(lent).sync()) == [[24.0]] * 2  # the group goes on
+
+
+def test_both_devices_record_what_goes_over_the_link(ranks: Any) -> None:
+    x, y = on_each(ranks, lambda rank: [rank])
+    with agt.record() as trace:
+        ranks.all_reduce([x.borrow(), y.borrow()]).sync()
+        x.to(ranks.devices[1]).sync()
+    one, other = (device.name for device in ranks.devices)
+    link = {(span.device, span.name) for span in trace.device_spans if span.talks}
+    assert link == {(one, "all_reduce"), (one, "peer copy"), (other, "all_reduce")}
+    assert sorted(trace.metrics().engine_busy) == [(one, "link"), (other, "link")]
+    assert trace.metrics().hidden == 0
+
+
 def one_on_each(ranks: Any, recipe: Rank) -> list[Any]:
     """Run a recipe for each rank, each on a stream of its device, and wait for all."""
 
@@ -240,7 +276,6 @@ def test_a_call_that_no_rank_could_make_is_refused(four: Any) -> None:
         (lambda: four.reduce_scatter(array).sync(), "as many rows"),
         (lambda: four.all_reduce(array).sync(), "shared arrays are for reading"),
         (lambda: four.all_gather(agt.ones(2).on("sim:5")).on("sim:5").sync(), "is no rank"),
-        (lambda: four.send(array, 1).graph_on(agt.create_stream()), "not captured"),
     ):
         with pytest.raises((UsageError, agt.errors.CaptureError), match=message):
             call()

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from simgpu.engine import Engine
 from simgpu.queues import Command, EngineEvent, Queue, Resource, Work
+from simgpu.spec import NVLINK
 
 Spans = dict[str, tuple[float, float]]
 Job = tuple[int, float, float, Resource, float, float]
@@ -33,13 +34,14 @@ class Bench:
         resource: Resource = "compute",
         ready: float = 0.0,
         drain: float = 0.0,
+        urgent: bool = False,
     ) -> None:
         def end(start: float, stop: float, waited: float) -> None:
             self.spans[name] = (start, stop)
             if waited:
                 self.waited[name] = waited
 
-        work = Work(us, demand, demand, drain)
+        work = Work(us, demand, demand, drain, urgent=urgent)
         self.engine.submit(queue, Command(resource, ready, begin=lambda: work, end=end))
 
     def event(self, queue: Queue) -> EngineEvent:
@@ -70,6 +72,11 @@ SCHEDULES: dict[str, tuple[list[tuple[Any, ...]], Spans, dict[str, float]]] = {
     # It finds 0.25 of the device: half its demand.
     "a kernel gets what earlier ones leave": (
         [(0, "a", 10.0, 0.75), (1, "b", 10.0, 0.5)], {"a": (0, 10), "b": (0, 15)}, {}),
+    # Blocks of `a` give way as they end. Those of `c` are the last, and have their places.
+    "what is urgent gets the next place": (
+        [(0, "a", 10.0, 1.0, "compute", 0.0, 2.0), (1, "b", 4.0, 0.25, "compute", 1.0, 0.0, True),
+         (0, "c", 9.0, 1.0), (1, "d", 1.0, 0.25, "compute", 12.0, 0.0, True)],
+        {"a": (0, 11), "b": (1, 5), "c": (11, 20), "d": (20, 21)}, {"d": 8}),
     "one copy at a time in each direction": (
         [(0, "in", 3.0, 0.0, "h2d"), (1, "also in", 3.0, 0.0, "h2d"), (2, "out", 3.0, 0.0, "d2h")],
         {"in": (0, 3), "also in": (3, 6), "out": (0, 3)}, {}),
@@ -85,7 +92,7 @@ def test_from_when_to_when_each_runs(name: str) -> None:
     bench = Bench()
     queues = [bench.engine.queue(0) for _ in range(4)]
     for queue, job, us, *more in jobs:
-        options = dict(zip(("demand", "resource", "ready", "drain"), more, strict=False))
+        options = dict(zip(("demand", "resource", "ready", "drain", "urgent"), more, strict=False))
         bench.run(queues[queue], job, us, **options)
     bench.engine.run_dry()
     assert {job: pytest.approx(when) for job, when in bench.spans.items()} == spans
@@ -123,15 +130,17 @@ def test_waiting_for_what_never_comes_is_noticed() -> None:
 
 
 @pytest.mark.parametrize(
-    ("first", "ready", "begin"), [("compute", 0, 11), ("h2d", 0, 14), ("compute", 30, 30)]
-)
-def test_an_event_is_no_short_cut(first: Resource, ready: float, begin: float) -> None:
+    ("first", "ready", "begin", "device"),
+    [("compute", 0, 11, 0), ("h2d", 0, 14, 0), ("compute", 30, 30, 0),
+     ("compute", 0, 10 + NVLINK.event_us, 1), ("compute", 30, 30, 1)],
+)  # fmt: skip
+def test_an_event_is_no_short_cut(first: Resource, ready: float, begin: float, device: int) -> None:
     """In the recording of chapter 04 a fill starts 0.86 us after a kernel of another stream, as on one.
 
-    The last command is enqueued when the first has long ended.
+    The last command is enqueued when the first has long ended. Another GPU hears of an event later.
     """
     bench = Bench()
-    one, two = (bench.engine.queue(0, pause=1.0, switch=4.0) for _ in range(2))
+    one, two = (bench.engine.queue(number, pause=1.0, switch=4.0) for number in (0, device))
     bench.run(one, "first", 10.0, 0.1, first)
     bench.wait(two, bench.event(one))
     bench.run(two, "second", 10.0, 0.1, ready=ready)

@@ -20,7 +20,6 @@ from .programs import Body, on_page, recorded
 
 # ------------------------------------------------------------------ 11: who decides that it is over
 LOOPS = "11_the_gpu_decides"  # the page
-WORK = ("float work(", "The sum of 1/k^2")  # the function alone, which an exercise has as well
 
 
 def _numbers() -> tuple[DeviceArray, Stream]:
@@ -73,7 +72,7 @@ def _jobs() -> tuple[DeviceArray, Stream]:
 async def queue_by_launches() -> Body:
     """It takes the host longer to describe a job than the device to do it."""
     lengths, stream = _jobs()
-    one_job = agt.Kernel(on_page(LOOPS, *WORK) + on_page(LOOPS, "void one_job("))
+    one_job = agt.Kernel(on_page(LOOPS, "void one_job("))
 
     async def body() -> None:
         results = agt.zeros(JOBS).sync_on(stream)
@@ -88,12 +87,12 @@ async def queue_by_launches() -> Body:
 async def queue_by_worker() -> Body:
     """A kernel that stays."""
     lengths, stream = _jobs()
-    worker = agt.Kernel(on_page(LOOPS, *WORK) + on_page(LOOPS, "void worker("))
+    queue = agt.Kernel(on_page(LOOPS, "void queue(", "atomicAdd(next"))
 
     async def body() -> None:
-        given = agt.zip(agt.zeros(1, np.uint32), agt.zeros(JOBS), agt.zeros(JOBS, np.int32))
-        done = given.and_then(lambda g: worker(JOBS, lengths, *g, grid=16, block=64))
-        done.and_then(lambda g: agt.zip(agt.d2h(g[2]), agt.d2h(g[3]))).sync_on(stream)
+        given = agt.zip(agt.zeros(1, np.uint32), agt.zeros(JOBS))
+        done = given.and_then(lambda g: queue(JOBS, lengths, *g, grid=16, block=64))
+        done.and_then(lambda g: agt.d2h(g[2])).sync_on(stream)
 
     return body
 

@@ -1,6 +1,6 @@
 """Hold the model of time against a GPU:  python tools/fidelity STEP ...
 
-Steps: record, bars, counting, fit, report, refresh. The first lines of each module say what it does,
+Steps: record, bars, links, counting, fit, report, refresh. The first lines of each module say what it does,
 and with which arguments.
 """
 
@@ -10,7 +10,7 @@ import importlib
 import sys
 from pathlib import Path
 
-STEPS = ("record", "chains", "bars", "counting", "fit", "report", "refresh")
+STEPS = ("record", "chains", "bars", "links", "counting", "fit", "report", "refresh")
 
 if __name__ == "__main__":
     if len(sys.argv) < 2 or sys.argv[1] not in STEPS:

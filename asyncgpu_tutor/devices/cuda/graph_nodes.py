@@ -54,6 +54,10 @@ def span_facts(verb: str, args: Sequence[Any]) -> Facts:
         return "kernel", function.name, {"grid": list(grid), "block": list(block)}
     if verb == "decide":
         return "kernel", args[0], {}
+    if verb == "collective":
+        first, ranks = args[1][0], len(args[1])
+        nbytes = first.count * first.dtype.itemsize
+        return "kernel", first.what, {"bytes": nbytes, "rank": first.rank, "ranks": ranks}
     if verb == "memset_async":
         return "memset", "memset", {"bytes": args[2]}
     if verb == "copy_from_host_async":

@@ -22,6 +22,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from cupy.cuda import runtime
+
 from asyncgpu_tutor.devices.cuda.device import CupyDevice
 from asyncgpu_tutor.devices.cuda.journal import call_together
 from asyncgpu_tutor.devices.cuda.stream import CupyEvent, CupyStream
@@ -73,6 +75,7 @@ class NcclCommunicator:
         self._watched: list[tuple[CupyEvent, Collective, float]] = []
         self._watcher: threading.Thread | None = None
         self._urgent: dict[int, CupyStream] = {}  # by rank
+        self._sides: dict[int, tuple[CupyStream, CupyEvent]] = {}
 
     def enqueue(self, parts: Sequence[Part], ranks: int) -> None:
         """Enqueue the parts of these ranks; where others of this process are missing, when they are there."""
@@ -142,15 +145,9 @@ class NcclCommunicator:
             self._group(parts)
 
     def _group(self, parts: Sequence[Part]) -> None:
-        nccl = self._nccl
         lanes = [self._lane(call.rank, stream) for call, stream in parts]
         try:
-            nccl.groupStart()
-            for (call, _), lane in zip(parts, lanes, strict=True):
-                self._one(call, lane)
-            nccl.groupEnd()
-        except nccl.NcclError as error:
-            raise DeviceError(f"NCCL refuses {parts[0][0]}: {error}") from error
+            self._issue([(call, lane.ptr) for (call, _), lane in zip(parts, lanes, strict=True)])
         finally:
             for (_, stream), lane in zip(parts, lanes, strict=True):
                 _follow(stream, lane)
@@ -166,12 +163,46 @@ class NcclCommunicator:
         _follow(self._urgent[rank], stream)
         return self._urgent[rank]
 
-    def _one(self, call: Collective, stream: Any) -> None:
+    def together(self, parts: Sequence[Collective], stream: int) -> None:
+        """All parts in one call, for a replay: the first on the stream with this address, others beside it.
+
+        Where that stream is captured, the work of all GPUs gets into one graph.
+        """
+        first, *others = [self._side(part) for part in parts]
+        runtime.eventRecord(first[1].ptr, stream)
+        for side, _ in others:
+            runtime.streamWaitEvent(side.ptr, first[1].ptr)
+        self._issue([(parts[0], stream), *zip(parts[1:], [s.ptr for s, _ in others], strict=True)])
+        for side, event in others:
+            runtime.eventRecord(event.ptr, side.ptr)
+            runtime.streamWaitEvent(stream, event.ptr)
+
+    def _side(self, part: Collective) -> tuple[CupyStream, CupyEvent]:
+        """A stream and an event for what `together` does with a rank."""
+        if part.rank not in self._sides:
+            memory: Any = part.source or part.target
+            with memory.device.active():
+                side = memory.device.create_stream(urgent=True)
+                self._sides[part.rank] = side, CupyEvent(side)
+        return self._sides[part.rank]
+
+    def _issue(self, parts: Sequence[tuple[Collective, int]]) -> None:
+        """Make one call of NCCL's, with the parts of ranks and the addresses of their streams."""
+        nccl = self._nccl
+        try:
+            nccl.groupStart()
+            for part, stream in parts:
+                self._one(part, stream)
+            nccl.groupEnd()
+        except nccl.NcclError as error:
+            raise DeviceError(f"NCCL refuses {parts[0][0]}: {error}") from error
+
+    def _one(self, call: Collective, where: int) -> None:
         communicator, nccl = self._ranks[call.rank], self._nccl
         kind = getattr(nccl, f"NCCL_{_name(call.dtype)}")
         how = getattr(nccl, f"NCCL_{call.reduce.upper()}")
         give, take = _address(call.source), _address(call.target)
-        count, where = call.count, stream.ptr
+        count = call.count
         if call.what == "all_reduce":
             communicator.allReduce(give, take, count, kind, how, where)
         elif call.what == "all_gather":

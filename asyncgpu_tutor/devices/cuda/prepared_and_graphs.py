@@ -119,6 +119,9 @@ class CupyReplay:
                 for side, part in zip(sides, parts, strict=True)
             ]
             return Decision(what, number.ptr, bodies), (stream,)
+        if call.verb == "collective":
+            communicator, parts = call.args
+            return communicator.together, (parts, stream)
         function, args = transfer(call.verb, call.args)
         return function, (*args, stream)
 

@@ -14,9 +14,10 @@ from simgpu.cuda_c.memory.global_region import GlobalRegion
 from simgpu.cuda_c.memory.pointers import Access
 from simgpu.cuda_c.syntax.ast import Call
 from simgpu.cuda_c.types import ULLONG, VOID
-from simgpu.errors import RaceError
+from simgpu.errors import OutOfBoundsError, RaceError
 
 _AWAY = "the host has, and has not answered yet: wait for its answer first"
+_NONE = "packet -1, which is none: none was free, or the call has none yet, or not any more"
 _GIVEN = "was given back before, and may be somebody else's by now: give it back last, and once"
 _DOES = ("takes", "asks by", "reads the answer of", "gives back", "leaves")
 _TAKE, _USE, _BACK, _LEAVE = 0, 2, 3, 4
@@ -39,7 +40,10 @@ def _packet(c: Context, node: Call, used: bool) -> Expr:
         if not isinstance(region, GlobalRegion):
             return
         access = Access(t, m, state, ULLONG, site, 0)
-        region.locate(access)
+        try:
+            region.locate(access)
+        except OutOfBoundsError:
+            t.fault(OutOfBoundsError, at, int(m.index[0]), f"{does} {_NONE}", array=state.name)
         index, words = access.index, region.flat(ULLONG)
         away = (words[index] == host) & (number not in (_TAKE, _LEAVE))
         free = (words[index + _OWNED] == _FREE) & (number != _TAKE)

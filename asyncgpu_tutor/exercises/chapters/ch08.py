@@ -283,7 +283,10 @@ def check_gain(mine: Any, model: Any) -> None:
     for words, make, right in (("two_gpus", lambda: _given("two_gpus"), recorded), made_up):
         with case(words):
             got = call(mine, *make())
-            due = f"you predicted {brief(got)} times as fast, and it's {right:.2f} (within a tenth will do)"
+            said = f"{got:.2f}" if is_number(got) else brief(got)
+            due = (
+                f"you predicted {said} times as fast, and it's {right:.2f} (within a tenth will do)"
+            )
             if not (is_number(got) and abs(got - right) < 0.1 * right):
                 found = slips("08-gain", "gain") if is_number(got) else ()
                 alike = (w for w, slip in found if math.isclose(got, slip(*make()), rel_tol=0.02))

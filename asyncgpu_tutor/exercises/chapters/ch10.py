@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from functools import cache
 from itertools import combinations, cycle
 from typing import Any, cast
+from unittest.mock import patch
 
 import numpy as np
 
@@ -20,7 +22,7 @@ from asyncgpu_tutor.exercises.checks import schedule
 from asyncgpu_tutor.exercises.checks.operations import BLOCK, filled, step_kernel
 from asyncgpu_tutor.exercises.checks.results import Array, brief, equal
 from asyncgpu_tutor.exercises.checks.trials import cases, runs, tuple_of
-from asyncgpu_tutor.exercises.exercise import Exercise, case, must
+from asyncgpu_tutor.exercises.exercise import Exercise, Rejected, case, must
 from asyncgpu_tutor.exercises.internals import count, find_spec, happens_before
 from asyncgpu_tutor.exercises.sandbox import Observed, observe
 
@@ -131,6 +133,9 @@ def _tuple_of(results: object, number: int, name: str) -> None:
     due = f"an operation of `{name}` should yield a tuple of {number}, and it yielded "
     got = tuple_of(results, number, due)
     pair = "the operation yields a pair, and this is "
+    apart = [result for result in got if result is not None]
+    due = "two results are one and the same: an operation that is there twice runs twice, with a result each"
+    must(len({*map(id, apart)}) == len(apart), due)
     for i, result in enumerate(got):
         with case(f"result {i}"):
             if i % DISTINCT == 1:
@@ -208,6 +213,14 @@ def _readers(answer: Any, size: int) -> Observed:
             _step("reader", 1.0, 0.0, array)(context)
         return result
 
+    broken = _described("shared", answer, lambda _: 1 // 0)
+    for _ in range(2):
+        with suppress(ZeroDivisionError):
+            due = (
+                f"`op` raised an error, and a caller got {brief(_submit(broken, one))}: let it out"
+            )
+            raise Rejected(due)
+
     def both() -> Any:
         ops = [_read(source), _read(source), other, reader, _read(source)]
         readers = zip(ops, (one, two, two, one, three), strict=True)
@@ -275,15 +288,12 @@ def _awaited(answer: Any, number: int) -> Observed:
         first.numpy()  # refused if it is too early
         due = "a second `await` of the same future gave something else"
         must(await future is result, due)
-        due = "the event was done, and `await` gave others another turn all the same: look before you `yield`"
-        must(meanwhile <= FEW or not list(future.__await__()), due)
         return meanwhile
 
     async def main() -> list[int]:
         async with sandbox.neighbour(TURNS) as turns:
-            return await asyncio.gather(
-                *[wait(agt.create_stream(), i, turns) for i in range(number)]
-            )
+            waits = [wait(agt.create_stream(), i, turns) for i in range(number)]
+            return await asyncio.gather(*waits)
 
     with sandbox.private_device(spec=replace(find_spec("h200"), d2h_gb_s=D2H_GB_S)):
         return observe(main)
@@ -296,11 +306,33 @@ def _nobody_waited(run: Observed, _number: int) -> None:
     must(max(run.result) > FEW, due)
 
 
+async def _stepped(answer: Any) -> None:
+    """Step through waits for an event that is done after so many turns."""
+    event, over = agt.create_stream().record(), False
+    with patch.object(type(event), "done", property(lambda _: over)):
+        for late in (0, 3, 4, 200_000):
+            due = f"the event is done after {late:,} turns, and `await` should end then: look each time"
+            over = not late
+            for turn, other in enumerate(answer("result", event).__await__(), 1):
+                if other is not None:  # it waits for something else than its next turn
+                    return
+                must(turn <= late, due)
+                over = turn == late
+            must(over, due)
+
+
+def check_future(mine: Any, model: Any) -> None:
+    """Events of the device, beside a neighbour, and others by hand."""
+    with sandbox.no_pauses():
+        runs(_awaited, _nobody_waited, [(1,), (3,)], "{:future}")(mine, model)
+        sandbox.call(_stepped, mine)
+
+
 # ------------------------------------------------------------------ overlap
-def _forked(answer: Any, number: int) -> tuple[Observed, Observed]:
+def _forked(answer: Any, number: int, again: str) -> tuple[Observed, Observed]:
     """Something before, the arms, and something after, all in one operation, which is run twice."""
     x = agt.zeros(500, name="x").sync()
-    op = _described("overlap", answer, *_arms(number, "arm", number))
+    op = _described("overlap", answer, *_arms(number, "arm", DISTINCT if again else number))
 
     def enqueue(context: Context) -> Any:
         _step("before", 1.0, 1.0, x)(context)
@@ -315,23 +347,25 @@ def _forked(answer: Any, number: int) -> tuple[Observed, Observed]:
         return run, _observed(lambda context: (agt.work(1, "again"), enqueue(context))[1], other)
 
 
-def _overlapped(found: tuple[Observed, Observed], number: int) -> float:
+def _overlapped(found: tuple[Observed, Observed], number: int, again: str) -> float:
     """Each arm comes after what is before it and ahead of what is after it, and none waits for another.
 
     The score is the time of the last row's arms, which grows with what the answer has the host do.
     """
+    names = [f"arm{i % DISTINCT if again else i}" for i in range(number)]
     for run, words in zip(found, ("", AGAIN), strict=True):
         with case(words):
-            schedule.each_once(run.trace, *[f"arm{i}" for i in range(number)])
+            for name in names:
+                schedule.launches(run.trace, name, names.count(name))
+                schedule.ordered(run.trace, "before", name, "after")
             _tuple_of(run.result, number, "overlap")
-            for i in range(number):
-                schedule.ordered(run.trace, "before", f"arm{i}", "after")
-            for one, other in combinations(range(number), 2):
-                schedule.unordered(run.trace, f"arm{one}", f"arm{other}")
+            for one, other in combinations(dict.fromkeys(names), 2):
+                schedule.unordered(run.trace, one, other)
     return found[0].trace.metrics().makespan
 
 
-ZIPPED = [(3, ""), (1, ""), (0, ""), (12, ", of which some are there again")]
+ZIPPED = [(3, ""), (1, ""), (0, ""), (12, again := ", of which some are there again")]
+ARMS = [(2, ""), (3, ""), (0, ""), (1, ""), (12, ""), (7, again), (4, "")]
 EXERCISES = (
     Exercise("10-and-then", "and_then", "and_then", runs(_chained, _chain_ran, [(1000,), (64,)],
                   "three operations in a chain, {} elements")),
@@ -341,8 +375,7 @@ EXERCISES = (
                   "three readers on three streams")),
     Exercise("10-round-robin", "Round robin", "round_robin",
              cases(_round_robin, [(3,), (1,), (4,), (30,)], "a pool of {}")),
-    Exercise("10-future", "A future", "Future",
-             runs(sandbox.no_pauses()(_awaited), _nobody_waited, [(1,), (3,)], "{:future}")),
+    Exercise("10-future", "A future", "Future", check_future),
     Exercise("10-overlap", "overlap", "overlap",
-             runs(_forked, _overlapped, [(2,), (3,), (0,), (1,), (12,), (4,)], "{:arm}")),
+             runs(_forked, _overlapped, ARMS, "{:arm}{}")),
 )  # fmt: skip

@@ -15,7 +15,7 @@ from asyncgpu_tutor.exercises.checks.results import Array, as_kernel, equal, lef
 from asyncgpu_tutor.exercises.checks.trials import cases, returned, runs
 from asyncgpu_tutor.exercises.device import moved
 from asyncgpu_tutor.exercises.exercise import Exercise, must
-from asyncgpu_tutor.exercises.internals import count, cuda_source
+from asyncgpu_tutor.exercises.internals import count, cuda_source, happens_before
 from asyncgpu_tutor.exercises.sandbox import Observed, observe
 
 # As many hits from each thread, after a while, so that two launches can be seen to overlap.
@@ -23,7 +23,7 @@ THROW = cuda("14_throw")
 HITS = 100_000_007  # more digits than a `float` has, and 43 of it more than 32 bits hold
 # The fall of a small galaxy: one step of all bodies, from one pair of arrays to another.
 STEP = cuda("14_step")
-GOAL_US = 300
+GOAL_US = 200  # below what one block takes in which each thread divides for each pull
 
 
 # ------------------------------------------------------------------ darts
@@ -46,6 +46,9 @@ def _darts(run: Observed, *threads: int) -> None:
     if len(threads) > 1:
         due = "`agt.overlap` deals them out to several streams, if you run it by `sync` and name no stream"
         schedule.side_by_side(run.trace, due)
+    throws = run.trace.find("throw_darts") if len(threads) <= 4 else []  # a stream for each
+    behind = [late for one in throws for late in throws if happens_before(run.trace, one, late)]
+    must(not behind, "a player waits for another: put all of them into one `overlap`", *behind)
 
 
 # ------------------------------------------------------------------ grep
@@ -103,7 +106,8 @@ def _flown(answer: Any, n: int, steps: int) -> Observed:
 
 
 def _fell(run: Observed, *_: int) -> float:
-    return schedule.below(GOAL_US, run.trace)
+    due = "Most of it is in the kernel by now: what does a thread compute for each of 64 pulls?"
+    return schedule.below(GOAL_US, run.trace, due * (run.trace.metrics().makespan < 3 * GOAL_US))
 
 
 TEXTS = [(b"banana", "a"), (b"a" * 40, "a"), (b"xyz" * 30, "a"), (b"-" * 31 + b"a", "a"),

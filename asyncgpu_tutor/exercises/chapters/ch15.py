@@ -72,9 +72,8 @@ def _shares(run: Observed, gpus: int, rows: int) -> None:
     results.each_equal(parts, right, "part")
     work = run.trace.find("sgemm_naive")
     idle = gpus - len({span.device for span in work})
-    must(
-        not idle, f"{count(idle, 'GPU')} did nothing: `op.on(device)` says where a part runs", *work
-    )
+    due = f"{count(idle, 'GPU')} did nothing: `op.on(device)` says where a part runs"
+    must(not idle, due, *work)
     for one, other in pairwise(work):
         _free(run.trace, one, other, "they should work at the same time")
 
@@ -169,10 +168,12 @@ def _around(run: Observed, ranks: int, size: int) -> None:
         for i, part in enumerate(parts):
             due = [f"part {i} of rank {r}" for r in every]
             _is_sum(part, f"in the end, part {i} on rank {rank}", due, known, also)
-    sent = [s for s in run.trace if s.name in ("exchange", "send") and s.device == "sim:0"]
-    parts = sum(int(str(span.detail["bytes"])) for span in sent) // (4 * size)
-    due = f"rank 0 sent {count(parts, 'part')}, and {2 * (ranks - 1)} are enough: in each step, send one part"
-    must(parts <= 2 * (ranks - 1), due, *sent[:1])
+    sends, most = [s for s in run.trace if s.name in ("exchange", "send")], 2 * (ranks - 1)
+    for rank in every:
+        mine = [span for span in sends if span.detail["rank"] == rank]
+        parts = sum(int(str(span.detail["bytes"])) for span in mine) // (4 * size)
+        due = f"rank {rank} sent {count(parts, 'part')}, and {most} are enough: in each step, send one part"
+        must(parts <= most, due, *mine[:1])
 
 
 # ------------------------------------------------------------------ order
@@ -240,9 +241,7 @@ def _gradient(name: str, ones: Any, state: Any, out: Any) -> agt.DeviceOp[Any]:
 def _trained(answer: Any, gpus: int, layers: int) -> Observed:
     with private_fleet(gpus) as fleet:
         group = agt.group(*fleet)
-        states = [
-            agt.full(N, (rank + 1) / N).on(device).sync() for rank, device in enumerate(fleet)
-        ]
+        states = [agt.full(N, k / N).on(device).sync() for k, device in enumerate(fleet, 1)]
         ones = [agt.ones((ROWS, N)).on(device).sync() for device in fleet]
         empty = [agt.h2d(agt.pin(filled(ROWS, 0)), f"gradient {i}") for i in range(layers)]
         sums = [[op.on(device).sync() for device in fleet] for op in empty]
@@ -280,9 +279,8 @@ def _hidden(run: Observed, gpus: int, layers: int) -> None:
         reduced = [span for span in trace.find("all_reduce") if span.device == device]
         for i, k in combinations(range(layers), 2):
             (after,) = [s for s in trace.find(f"gradient_{k}") if s.device == device]
-            _free(
-                trace, reduced[i], after, f"gradients[{k}] and reduces[{i}] don't need each other"
-            )
+            due = f"gradients[{k}] and reduces[{i}] don't need each other"
+            _free(trace, reduced[i], after, due)
 
 
 # ------------------------------------------------------------------ halo
@@ -298,16 +296,16 @@ def _spread(before: Any, here: Any, after: Any, out: Any) -> agt.DeviceOp[Any]:
     return kernel(columns, above, n, *parts, grid=1, block=32).last()
 
 
-def _bands(ranks: int) -> tuple[Array, Array]:
-    """A sheet of as many bands as there are ranks, and the same a step later; beyond its edges all is 0."""
+def _bands(ranks: int) -> tuple[Array, list[Array]]:
+    """A sheet of a band for each rank, between two rows of 0, and the bands a step later."""
     sheet = noise(ranks, ranks * (MIDDLE + 2), COLUMNS)
     wide = np.pad(sheet, ((1, 1), (0, 0)))
-    return sheet, (wide[:-2] + sheet + wide[2:]) / np.float32(3)
+    return wide, np.split((wide[:-2] + sheet + wide[2:]) / np.float32(3), ranks)
 
 
 def _advanced(answer: Any, ranks: int) -> Observed:
     with private_fleet(ranks) as fleet:
-        group, (sheet, _) = agt.group(*fleet), _bands(ranks)
+        group, sheet = agt.group(*fleet), _bands(ranks)[0][1:-1]
         cuts = 1, 1 + MIDDLE
         olds, halos, news = _Arrays(), _Arrays(), _Arrays()  # of all ranks
         for device, band in zip(fleet, np.split(sheet, ranks), strict=True):
@@ -319,17 +317,22 @@ def _advanced(answer: Any, ranks: int) -> Observed:
         def recipe(rank: int) -> agt.DeviceOp[Any]:
             mine = ([a.borrow() for a in arrays[rank]] for arrays in (olds, halos, news))
             op = _operation("advance", answer(group, rank, *mine, _spread))
-            return op.and_then(lambda _: agt.zip(*[agt.d2h(a.borrow()) for a in news[rank]]))
+            left = *news[rank], *halos[rank]
+            return op.and_then(lambda _: agt.zip(*[agt.d2h(a.borrow()) for a in left]))
 
         return observe(group.on_each, recipe)
 
 
 def _seamless(run: Observed, ranks: int) -> None:
     """Heat spreads over the whole sheet, and no GPU's middle part waited for its neighbours."""
-    right = np.split(_bands(ranks)[1], ranks)
+    sheet, right = _bands(ranks)
     for rank, parts in enumerate(run.result):
+        beyond = [sheet[[i]] for i in (rank * len(right[0]), (rank + 1) * len(right[0]) + 1)]
         with case(f"rank {rank}"):
-            results.each_equal(parts, np.split(right[rank], (1, 1 + MIDDLE)), "part")
+            results.each_equal(parts[:3], np.split(right[rank], (1, 1 + MIDDLE)), "part")
+            results.each_equal(parts[3:], beyond, "`halo`, from above and from below, row")
+    schedule.launches(run.trace, "middle", ranks)
+    schedule.launches(run.trace, "edge", 2 * ranks)
     for device in (f"sim:{rank}" for rank in range(ranks)):
         mine = [span for span in run.trace if span.device == device]
         (middle,) = [span for span in mine if span.name == "middle"]
@@ -343,7 +346,7 @@ def _seamless(run: Observed, ranks: int) -> None:
 
 EXERCISES = (
     Exercise("15-split", "A share for each GPU", "split",
-             runs(_split, _shares, [(2, 64), (3, 50), (4, 10)], "{:GPU} and {} rows")),
+             runs(_split, _shares, [(2, 64), (3, 50), (4, 10), (1, 7)], "{:GPU} and {} rows")),
     Exercise("15-ring", "A better ring", "ring",
              runs(_ringed, _around, [(4, 500), (3, 64), (2, 64)], "{:rank}")),
     Exercise("15-order", "One order for all", "reduce_all",

@@ -142,7 +142,8 @@ def all_in_flight(trace: agt.Trace, sizes: Sequence[int], most: int) -> None:
 def below(goal: float, trace: agt.Trace, hint: str = "") -> float:
     """The score of an answer to a challenge: the makespan, in us, which has to be below `goal`."""
     took = trace.metrics().makespan
-    cause = f"it's right, but it takes {took:.0f} µs: get below {goal:.0f} µs"
+    shown = f"{took:.0f}" if took > goal + 1 else f"{took:.2f}"
+    cause = f"it's right, but it takes {shown} µs: get below {goal:.0f} µs"
     must(took < goal, f"{cause}. {hint}" if hint else cause)
     return took
 

@@ -207,12 +207,12 @@ def _filled(kernel: Span, seen: Evidence) -> float:
 
 def _exposed(seen: Evidence) -> Iterable[Finding]:
     """Copies, or the collectives of NCCL, run for long while nothing computes."""
-    talk = [s for s in seen.device if _collective(s)]
+    talk = [s for s in seen.device if s.talks and s.kind == "kernel"]
     moves = (s for s in seen.device if s.kind in {"h2d", "d2h", "peer"})
     copies = [s for s in moves if s.stream != UNIFIED_MEMORY]
     if not talk and not copies:
         return
-    computing = (s for s in seen.device if s.kind in {"kernel", "graph"} and not _collective(s))
+    computing = (s for s in seen.device if s.kind in {"kernel", "graph"} and not s.talks)
     others = union((s.start, s.end) for s in computing)
     late = {last.device for _, last in seen.waited}
     waited = union((s.start, min(s.end, last.start)) for s, last in seen.waited)
@@ -236,10 +236,6 @@ def _exposed(seen: Evidence) -> Iterable[Finding]:
             )
 
 
-def _collective(span: Span) -> bool:
-    return span.kind == "kernel" and (span.name[:4] == "nccl" or "ranks" in span.detail)
-
-
 def ranks(trace: Trace) -> dict[str, list[tuple[Span, Span]]]:
     """For each device its collectives that began before the last device had come, with that one's.
 
@@ -247,7 +243,8 @@ def ranks(trace: Trace) -> dict[str, list[tuple[Span, Span]]]:
     differ, or two that belong together did not run together, nobody knows which belong together.
     """
     by_name: dict[str, dict[str, list[Span]]] = {}
-    for span in sorted((s for s in trace.device_spans if _collective(s)), key=attrgetter("start")):
+    talk = (s for s in trace.device_spans if s.talks and s.kind == "kernel")
+    for span in sorted(talk, key=attrgetter("start")):
         by_name.setdefault(span.name, {}).setdefault(span.device, []).append(span)
     found: dict[str, list[tuple[Span, Span]]] = {}
     for lines in by_name.values():
@@ -282,7 +279,7 @@ def _start_of_cuda(seen: Evidence) -> Iterable[Finding]:
 
 def kernel_bound(seen: Evidence, most: float) -> Iterable[Finding]:
     """Kernels take longer than `most`, which is what anything else costs at most."""
-    kernels = [s for s in seen.line if s.kind == "kernel" and not _collective(s)]
+    kernels = [s for s in seen.line if s.kind == "kernel" and not s.talks]
     alone = len(kernels) == len(seen.line)
     ran = length(seen.busy if alone else union((s.start, s.end) for s in kernels))
     if ran <= most or ran < 0.5 * seen.metrics.device_makespan:

@@ -9,7 +9,7 @@ from operator import attrgetter
 from typing import Literal
 
 from asyncgpu_tutor.traces.spans.span import UNIFIED_MEMORY, Span
-from asyncgpu_tutor.traces.spans.vocabulary import ENGINE_OF, ENGINE_WORDS, ENGINES
+from asyncgpu_tutor.traces.spans.vocabulary import ENGINE_WORDS, ENGINES, engine_of
 
 StreamKey = tuple[str, int]  # a device, and the number that it gave to the stream
 
@@ -96,7 +96,7 @@ def lanes(trace: Iterable[Span], groups: Collection[Group] = GROUPS) -> list[Lan
                     found.append(Lane("streams", device, lane_name(number), mine, stream))
         if "engines" in groups:
             for engine in ENGINES:
-                mine = _ordered(s for s in own if ENGINE_OF[s.kind] == engine)
+                mine = _ordered(s for s in own if engine_of(s) == engine)
                 found.append(Lane("engines", device, ENGINE_WORDS[engine], mine, None, shown))
     by_start = attrgetter("start")
     found += [Lane("host", "", name, tuple(sorted(marks[name], key=by_start))) for name in marks]

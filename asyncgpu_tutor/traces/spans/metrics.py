@@ -12,7 +12,7 @@ from asyncgpu_tutor.traces.spans.intervals import Interval, common, gaps, histog
 from asyncgpu_tutor.traces.spans.lanes import StreamKey
 from asyncgpu_tutor.traces.spans.path import Step, critical_path
 from asyncgpu_tutor.traces.spans.span import DEVICE_KINDS, Span, SpanKind
-from asyncgpu_tutor.traces.spans.vocabulary import ENGINE_OF, ENGINES, Engine
+from asyncgpu_tutor.traces.spans.vocabulary import ENGINES, Engine, engine_of
 
 # Ranges are left out, because calls, waits and work happen within them and would count twice.
 _HOST_KINDS: tuple[SpanKind, ...] = ("call", "wait", "work")
@@ -35,8 +35,8 @@ class Metrics:
     stream_busy : mapping of (device, stream) to float
         Busy time of each stream, in us.
     engine_busy : mapping of (device, engine) to float
-        Busy time of each engine that was used, in us: ``"h2d"`` and ``"d2h"`` (the copy directions)
-        and ``"compute"`` (kernels; also fills and copies within the device).
+        Busy time of each engine that was used, in us: ``"h2d"`` and ``"d2h"`` (the copy directions),
+        ``"compute"`` (kernels; also fills and copies within the device) and ``"link"`` (to other GPUs).
     host : mapping of kind to float
         Time the host spent in ``"call"``, ``"wait"`` and ``"work"`` spans, in us.
     gaps : mapping of (device, stream) to tuple of (start, end)
@@ -94,9 +94,8 @@ class Metrics:
         for name in {span.device for span in self._spans}:
             own: dict[bool, list[Interval]] = {True: [], False: []}
             for span in self._spans:
-                talks = span.kind == "peer" or "ranks" in span.detail
-                if span.device == name and (talks or span.kind == "kernel"):
-                    own[talks].append((span.start, span.end))
+                if span.device == name and (span.talks or span.kind == "kernel"):
+                    own[span.talks].append((span.start, span.end))
             talk, work = union(own[True]), union(own[False])
             spoken, beside = spoken + length(talk), beside + length(common(talk, work))
         return beside / spoken if spoken else 0.0
@@ -130,7 +129,7 @@ def measure(trace: Iterable[Span], windows: Sequence[Interval] = ()) -> Metrics:
         if kind in DEVICE_KINDS:
             if span.stream is not None:
                 streams.setdefault((span.device, span.stream), []).append(interval)
-            engines.setdefault((span.device, ENGINE_OF[kind]), []).append(interval)
+            engines.setdefault((span.device, engine_of(span)), []).append(interval)
             work.setdefault(span.device, []).append(interval)
         elif kind in host:
             host[kind].append(interval)

@@ -84,6 +84,13 @@ class Span:
         return self.kind in DEVICE_KINDS
 
     @property
+    def talks(self) -> bool:
+        """True for what goes over a link between GPUs: copies to a peer, and collectives, ours or NCCL's."""
+        if self.kind != "kernel":
+            return self.kind == "peer"
+        return "ranks" in self.detail or self.name.startswith("nccl")
+
+    @property
     def host(self) -> str:
         """Whose host did it, where that is a worker in another process; else empty."""
         return str(self.detail.get("host", ""))

@@ -142,11 +142,11 @@ class MappedRegion(GlobalRegion):
         self._before[words], self._at[words] = np.where(before == words, -1, before), a.site.at
         self._by[words], self._when[words], self._told[words] = team.thread_id[lanes], team.clock, 0
 
-    def fenced(self, team: Team, lanes: NDArray[np.bool_]) -> None:
+    def fenced(self, team: Team, lanes: NDArray[np.bool_], acquires: bool, releases: bool) -> None:
         """These lanes have executed a fence that the host can see."""
-        if team in self.stored:
+        if team in self.stored and releases:
             self.stored[team][0, lanes] = -1
-        if team in self.heard:
+        if team in self.heard and acquires:
             self.heard[team][lanes] = 0
 
     def answered(self) -> None:

@@ -96,21 +96,23 @@ class Hostile:
 
     # -- what threads do
 
-    def fence(self, numbers: Numbers, scope: int) -> None:
-        """Threads fence, for their block (1) or the device (2)."""
+    def fence(self, numbers: Numbers, scope: int, acquires: bool, releases: bool) -> None:
+        """Threads fence, for their block (1) or the device (2). Those that do both have an order."""
         for number in numbers.tolist() if self._left >= 0 else ():
             me, wide = self._threads[number], scope > 1
-            for found in (me.near, me.far)[: 1 + wide]:
+            for found in (me.near, me.far)[: (1 + wide) * acquires]:
                 for view in found.values():
                     self._see(me, view)
                 found.clear()
-            orders = [self._fenced[k] for k in (number >> 10, -1)[: 1 + wide]]
+            both = acquires and releases
+            orders = [self._fenced[k] for k in (number >> 10, -1)[: (1 + wide) * both]]
             for order in orders:
                 self._see(me, order)
             for order in orders:
                 self._left -= len(self._signals)
                 _join(order, {word: me.view[word] for word in self._signals if word in me.view})
-            me.lent, me.released = True, (me.view, me.view if wide else me.released[1])
+            if releases:
+                me.lent, me.released = True, (me.view, me.view if wide else me.released[1])
 
     def meet(self, numbers: Numbers) -> None:
         """Threads pass a barrier together: each knows, and has released, what any of them had."""

@@ -75,6 +75,7 @@ class Lanes:
 
     def __init__(self, lanes: int) -> None:
         self.known = np.full(lanes, None, object)
+        self.ready = np.full(lanes, None, object)  # of that, what it had when it last released
         self.seen = np.full((2, lanes), None, object)
         self.fenced = np.zeros((2, lanes), np.int64)
         self.learnt: set[int] = set()  # blocks of the batch of which not all threads know the same
@@ -108,18 +109,19 @@ class Messages:
         self.fences: dict[int, int] = {}
         self.signals: dict[int, int] = {}
 
-    def fence(self, t: Team, lanes: NDArray[np.int64], scope: int) -> None:
+    def fence(self, t: Team, lanes: Any, scope: int, acquires: bool, releases: bool) -> None:
         """These lanes execute a fence: of a block (1), or of the device (2)."""
         self.active = True
         mine = _of(t)
         for way in range(scope):
-            mine.fenced[way, lanes] = t.clock
             news = lanes[mine.seen[way, lanes].astype(bool)]
-            if len(news):
+            if acquires and len(news):
                 Lanes.add(mine.known, news.tolist(), mine.seen[way])
                 mine.seen[way, news] = None
                 mine.learnt.update(t.layout.block[news].tolist())
-        if scope > 1:
+        if releases:
+            mine.fenced[:scope, lanes], mine.ready[lanes] = t.clock, mine.known[lanes]
+        if scope > 1 and releases:
             for block in np.unique(t.layout.block[lanes]).tolist():
                 self.fences[int(t.layout.numbers[block])] = t.clock
 
@@ -133,7 +135,7 @@ class Messages:
             groups = t.layout.warp[here] if warps else np.zeros(len(here), np.int64)
             for group in np.unique(groups):
                 same = here[groups == group]
-                for kept in (mine.known, *mine.seen):
+                for kept in (mine.known, mine.ready, *mine.seen):
                     all_of_it: Known | None = None
                     for one in {id(one): one for one in kept[same] if one is not None}.values():
                         all_of_it = one.join(all_of_it)
@@ -145,7 +147,8 @@ class Messages:
         """All blocks pass a barrier of the grid."""
         self.active = True
         for team in teams:
-            _of(team).known[:] = Known(np.full(self._columns, clock), {})
+            mine = _of(team)
+            mine.known[:] = mine.ready[:] = Known(np.full(self._columns, clock), {})
 
     def exchange(
         self, t: Team, lanes: Any, words: Any, scope: int, changed: Any, looks: bool
@@ -210,7 +213,7 @@ class Messages:
         made: dict[tuple[int, ...], Known] = {}
 
         def release(lane: int, way: int) -> Known | None:
-            fence, known, block = int(mine.fenced[way, lane]), mine.known[lane], lane // threads
+            fence, known, block = int(mine.fenced[way, lane]), mine.ready[lane], lane // threads
             if not fence:
                 return None
             alone = not many and fence > met[lane]

@@ -27,7 +27,7 @@ Threads = NDArray[np.int64]
 Changes: TypeAlias = Callable[[], NDArray[np.bool_]] | None
 _NOBODY = -1
 _NARROW = "updates by an atomic for its block"
-_UNFENCED = "this thread has no __threadfence() between its look at the flag and this access"
+_UNFENCED = "this thread has no {acquire} between its look at the flag and this access"
 _ONE, _WARP, _BLOCK, _MANY = 1, 2, 3, 4  # how many have read an element in this interval
 
 
@@ -267,14 +267,18 @@ def _report(
         if team.launch.watches or team.launch.messages.active:
             flag = f"a reader who sees the flag need not see {text}"
             cure += f" but a message: {_missing(a, lane, theirs, when[k : k + 1])}: {flag}. First the data, "
-            cure += "then __threadfence(), then the flag; and who reads: the flag, __threadfence(), the data"
+            cure += "then {release}, then the flag; and who reads: the flag, {acquire}, the data"
         else:
-            cure += ": use an atomic for it, put a __threadfence() between it and an atomic flag that the "
-            cure += "other block looks at, or use two launches"
+            cure += ": use an atomic for it, put a {release} between it and an atomic flag that "
+            cure += "the other block looks at, or use two launches"
+        if did == "updates atomically" and not a.site.volatile:
+            cure += ". If this counts or signals, use an atomic here, too"
         if a.site.scope == 1 or did == _NARROW:
             cure = "and an atomic for one block does not reach another: take one of the device"
     verb = "writes" if writes else "reads"
     space = "shared memory" if memory.shared else "global memory"
+    word = "memory_order_{}" if "cuda::" in team.launch.source.text else "__threadfence()"
+    cure = cure.format(release=word.format("release"), acquire=word.format("acquire"))
     text = f"{verb} {text} in {space}, which {who} {did}, {cure}"
     team.fault(RaceError, a.site.at, lane, text, array=a.name, index=index, bound=bound)
 
@@ -291,12 +295,12 @@ def _missing(a: Access, lane: int, theirs: int, when: NDArray[np.int64]) -> str:
     if messages.told(team, whole, other, when).any():
         return "another thread of its block has been told, and no barrier stands between that and this access"
     if not fence:
-        return "the other block has no __threadfence() between that access and a flag"
+        return "the other block has no {release} between that access and a flag"
     if when[0] <= fence and signal < fence:
-        return "the __threadfence() of the other block stands behind the flag"
+        return "the {release} of the other block stands behind the flag"
     if when[0] > fence:
-        return "the __threadfence() of the other block stands before that access, or no barrier between"
-    return "this thread has seen no flag that the other block set behind a __threadfence() after it"
+        return "the {release} of the other block stands before that access, or no barrier between"
+    return "this thread has seen no flag that the other block set behind a {release} after it"
 
 
 def _relation(me: NDArray[np.int64], other: NDArray[np.int64]) -> NDArray[np.uint8]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
+
 import numpy as np
 import pytest
 
@@ -36,6 +38,17 @@ def test_a_release_hands_over_what_was_written_before_it(scope: str, store: str)
 def test_less_than_that_is_a_race(scope: str, store: str) -> None:
     with pytest.raises(errors.RaceError):
         handed(scope, store)
+
+
+@pytest.mark.parametrize("orders", ["release acquire", "acq_rel acq_rel", "acquire acquire"])
+def test_a_fence_does_what_its_order_says(orders: str) -> None:
+    source = HAND_OVER.replace("SCOPE", "device").replace("_STORE", "_relaxed")
+    fence = "cuda::atomic_thread_fence(cuda::memory_order_{}, cuda::thread_scope_device); "
+    writer, reader = (fence.format(order) for order in orders.split())
+    source = source.replace("ready.store", writer + "ready.store")
+    source = source.replace("_acquire) == 0) { }", "_relaxed) == 0) { } " + reader)
+    with pytest.raises(errors.RaceError) if "acquire a" in orders else nullcontext():
+        launch(source, "k", 2, 1, *(np.zeros(1, np.int32) for _ in range(3)))
 
 
 def test_members_of_both_classes_count_all_threads() -> None:

@@ -147,6 +147,8 @@ PATTERNS = {
         {
             'no release': ('__threadfence(); atomicAdd', 'atomicAdd'),
             'no acquire': ('n); __threadfence();', 'n);'),
+            'acquires where it should release': ('__threadfence(); atomicAdd', '__fence_acquire_device(); atomicAdd'),
+            'releases where it should acquire': ('n); __threadfence();', 'n); __fence_release_device();'),
             'wrong side': ('__threadfence(); atomicAdd(f, 1u);', 'atomicAdd(f, 1u); __threadfence();', '__threadfence(); atomicAdd(f + 1, 1u);', 'atomicAdd(f + 1, 1u); __threadfence();'),
             'wrong side, one fence': ('__threadfence(); atomicAdd(f, 1u); while (atomicAdd(f, 0u) < r * n); __threadfence();', 'atomicAdd(f, 1u); __threadfence(); while (atomicAdd(f, 0u) < r * n);'),
             'block scope': ('__threadfence()', '__threadfence_block()'),

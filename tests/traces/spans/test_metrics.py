@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from asyncgpu_tutor.errors import UsageError
 from asyncgpu_tutor.traces.spans import Span, SpanKind, SpanLog, measure
+from asyncgpu_tutor.traces.spans.lanes import lanes
 from asyncgpu_tutor.traces.trace import Trace
 
 DEVICE: tuple[SpanKind, ...] = ("kernel", "h2d", "d2h", "d2d", "memset")
@@ -173,6 +174,18 @@ def test_where_each_span_starts_as_soon_as_it_can_the_path_is_never_idle(trace: 
     assert not any(step.idle for step in metrics.critical_path)
     first = metrics.critical_path[0].span
     assert first.start == min(span.start for span in trace)
+
+
+def test_talk_is_in_the_lane_of_the_link_and_hidden_where_that_gpu_computes() -> None:
+    trace = Trace([
+        Span(0, "kernel", "product", 0, 20, "cuda:0", 1),
+        Span(1, "kernel", "all_reduce", 10, 30, "cuda:0", 2, detail={"ranks": 2}),
+        Span(2, "kernel", "ncclDevKernel_AllReduce", 10, 30, "cuda:1", 2),  # as a profiler calls it
+        Span(3, "peer", "peer copy", 40, 50, "cuda:1", 1),
+    ])  # fmt: skip
+    assert list(trace.metrics().engine_busy.values()) == [20, 20, 30]
+    assert trace.metrics().hidden == 10 / 50
+    assert [len(lane.spans) for lane in lanes(trace) if lane.name == "link"] == [1, 2]
 
 
 # ------------------------------------------------------------------ identities

@@ -166,31 +166,38 @@ def _syncwarp(c: Context, node: Call, used: bool) -> Expr:
     return value(c, VOID, run, node.at, args)
 
 
+def _ways(node: Call) -> list[tuple[bool, bool]]:
+    """Tell whether a fence acquires, and whether it releases. One of order acq_rel does it one by one."""
+    ways = [(True, False)] * ("acq" in node.name) + [(False, True)] * ("rel" in node.name)
+    return ways or [(True, True)]
+
+
 def _fence(c: Context, node: Call, used: bool) -> Expr:
     need_count(c, node, 0)
     c.work()
     c.aims.fences = True
 
-    scope = 1 if node.name.endswith("_block") else 2
+    scope, ways = 1 if node.name.endswith("_block") else 2, _ways(node)
 
     def run(t: Team, m: Mask) -> None:
-        t.launch.messages.fence(t, m.index, scope)
-        if t.launch.hostile is not None:
-            t.launch.hostile.fence(t.thread_id[m.index], scope)
+        for acquires, releases in ways:
+            t.launch.messages.fence(t, m.index, scope, acquires, releases)
+            if t.launch.hostile is not None:
+                t.launch.hostile.fence(t.thread_id[m.index], scope, acquires, releases)
 
     return value(c, VOID, run, node.at)
 
 
 def _system_fence(c: Context, node: Call, used: bool) -> Expr:
     """The host sees what was written before; how late that is counts where the kernel waits for it."""
-    fence = _fence(c, node, used).run
+    fence, (acquires, releases) = _fence(c, node, used).run, np.any(_ways(node), axis=0)
 
     def run(t: Team, m: Mask) -> None:
         fence(t, m)
-        if t.launch.watches:
+        if t.launch.watches and releases:
             t.launch.published = int(t.meter.clocks()[t.layout.warp[m.index]].max())
         for region in t.launch.talk:  # whoever meets this thread at a barrier has fenced, too
-            region.fenced(t, np.isin(t.layout.block, t.layout.block[m.index]))
+            region.fenced(t, np.isin(t.layout.block, t.layout.block[m.index]), acquires, releases)
 
     return value(c, VOID, run, node.at)
 
@@ -220,3 +227,7 @@ TABLE: dict[str, Handler] = {
     "__threadfence_system": fenced(_system_fence),
     "__threadfence_block": fenced(_fence),
 }
+# What the header cuda/atomic makes its fences of, by order and scope.
+for _order in ("acquire", "release", "acq_rel", "seq_cst"):
+    TABLE[f"__fence_{_order}_block"] = TABLE[f"__fence_{_order}_device"] = fenced(_fence)
+    TABLE[f"__fence_{_order}_system"] = fenced(_system_fence)

@@ -11,16 +11,22 @@ const memory_order memory_order_acquire = memory_order::acquire, memory_order_re
 const memory_order memory_order_acq_rel = memory_order::acq_rel, memory_order_seq_cst = memory_order::seq_cst;
 enum thread_scope { thread_scope_system, thread_scope_device, thread_scope_block, thread_scope_thread };
 
+// A fence that only acquires publishes nothing, and one that only releases learns nothing.
+#define CUDA_FENCE(order) \
+    if (scope == thread_scope_block) { __fence_##order##_block(); } \
+    else if (scope == thread_scope_device) { __fence_##order##_device(); } else { __fence_##order##_system(); }
 __device__ inline void atomic_thread_fence(memory_order order, thread_scope scope = thread_scope_system) {
     if (order == memory_order_relaxed || scope == thread_scope_thread) return;
-    if (scope == thread_scope_block) { __threadfence_block(); }
-    else if (scope == thread_scope_device) { __threadfence(); } else { __threadfence_system(); } }
+    if (order == memory_order_release) { CUDA_FENCE(release) }
+    else if (order == memory_order_acq_rel) { CUDA_FENCE(acq_rel) }
+    else if (order == memory_order_seq_cst) { CUDA_FENCE(seq_cst) } else { CUDA_FENCE(acquire) } }
 // The fence in front of a write that releases, and the one behind a read that acquires.
 template <thread_scope S> __device__ inline void _releasing(memory_order order) {
     if (order == memory_order_release || order == memory_order_acq_rel || order == memory_order_seq_cst)
-        atomic_thread_fence(order, S); }
+        atomic_thread_fence(order == memory_order_acq_rel ? memory_order_release : order, S); }
 template <thread_scope S> __device__ inline void _acquiring(memory_order order) {
-    if (order != memory_order_relaxed && order != memory_order_release) atomic_thread_fence(order, S); }
+    if (order != memory_order_relaxed && order != memory_order_release)
+        atomic_thread_fence(order == memory_order_acq_rel ? memory_order_acquire : order, S); }
 
 #define CUDA_ATOMIC_FETCH(name, function, T, becomes) \
     __device__ T name(T by, memory_order order = memory_order_seq_cst) const { \

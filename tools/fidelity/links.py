@@ -1,0 +1,425 @@
+"""Copies, collectives and training steps of two GPUs, and what the simulated cluster makes of them.
+
+On two GPUs:  python tools/fidelity links record FILE
+              NCCL_P2P_DISABLE=1 NCCL_SHM_DISABLE=1 NCCL_SOCKET_IFNAME=lo \
+                  python tools/fidelity links record FILE sockets
+Anywhere:     python tools/fidelity links [fit]           (compares, or fits the constants)
+
+Prints JSON as well. The second command adds to the file what NCCL takes over the sockets of one host, which
+stand for a network. A time is that of one of several in a row, all enqueued while a kernel holds both GPUs,
+so the host's costs are in none of them. The even powers of two are for the fit, the odd ones are held out,
+and so are all training steps.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import datetime as dt
+import json
+import math
+import platform
+import statistics
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+import asyncgpu_tutor as agt
+from asyncgpu_tutor.devices.simulated import Machine, SimDevice
+from simgpu.links import Wiring, collective_works, peer_copy
+from simgpu.pieces import Piece
+from simgpu.queues import Work
+from simgpu.spec import H200
+
+HERE = Path(__file__).parent
+FILE = HERE / "recordings" / "links.json"
+LARGEST = {"links": 30, "sockets": 28}
+ROUNDS, WARM = 7, 2
+HOLD = 14_000_000  # clocks for which a kernel holds a GPU, about 7 ms
+
+
+def sizes(over: str) -> list[int]:
+    """4 KB and more, each twice the one before, in bytes."""
+    return [1 << power for power in range(12, LARGEST[over] + 1)]
+
+
+def calibrated(kind: str, nbytes: int) -> bool:
+    """Tell if constants may be fitted to this size: an even power of two."""
+    return nbytes.bit_length() % 2 == 1 and kind not in IN_NO_FIT
+
+
+def _two_gpus() -> Any:
+    sys.path.insert(0, str(HERE.parents[1] / "benchmarks"))
+    import two_gpus
+
+    return two_gpus
+
+
+# ---------------------------------------------------------------------- measuring
+class Measure:
+    """Two GPUs, and what is measured on them."""
+
+    def __init__(self, kind: str, over: str) -> None:
+        self.module = _two_gpus()
+        self.bench = self.module.Bench(kind, ROUNDS)
+        self.spin = agt.Kernel(self.module.SPIN, "spin")
+        self.row = 10 if over == "links" else 4
+        self.late: list[str] = []  # what the host had not enqueued in time
+
+    def copies(self, nbytes: int) -> dict[str, float]:
+        """Copies to the other GPU."""
+        bench = self.bench
+        x, y = (agt.zeros(nbytes, np.uint8).on(name).sync() for name in bench.names)
+        return self._held(
+            {
+                "copy": lambda: bench.device.copy_to_peer_async(
+                    y.memory, x.memory, nbytes, bench.stream
+                )
+            }
+        )
+
+    def all_reduces(self, nbytes: int) -> dict[str, float]:
+        """In one call for both ranks; NCCL's alone, and with events around it."""
+        bench = self.bench
+        arrays = [agt.zeros(nbytes // 4).on(name).sync() for name in bench.names]
+        ways = self.module.Bare.of(bench, arrays)
+        named = {f"all_reduce, {way}": act for way, act in ways.items()}
+
+        def ours() -> Any:
+            return bench.group.all_reduce([array.borrow() for array in arrays])
+
+        named["all_reduce"] = lambda: ours().async_on(bench.stream)
+        return self._held(named)
+
+    def sends(self, nbytes: int) -> dict[str, float]:
+        """Calls of each rank by itself: a send and its recv, an all-reduce, an exchange; and NCCL's send."""
+        from cupy.cuda import nccl
+
+        bench, module = self.bench, self.module
+        arrays = [agt.zeros(nbytes // 4).on(name).sync() for name in bench.names]
+        streams = module.Bare.streams(bench)
+        comms = module.Bare._made[4]
+
+        def bare() -> None:
+            nccl.groupStart()
+            comms[0].send(arrays[0].memory.ptr, nbytes // 4, nccl.NCCL_FLOAT32, 1, streams[0].ptr)
+            comms[1].recv(arrays[1].memory.ptr, nbytes // 4, nccl.NCCL_FLOAT32, 0, streams[1].ptr)
+            nccl.groupEnd()
+
+        def one(rank: int) -> Any:
+            x = arrays[rank].borrow()
+            return bench.group.recv(x, source=0) if rank else bench.group.send(x, to=1)
+
+        found = self._held({"send, bare": bare})
+        found["send"] = self._each(f"send {nbytes}", one)
+        reduce = bench.group.all_reduce
+        found["all_reduce, each"] = self._each(
+            f"all_reduce {nbytes}", lambda rank: reduce(arrays[rank].borrow())
+        )
+        rooms = [agt.zeros(nbytes // 4).on(name).sync() for name in bench.names]
+
+        def both(rank: int) -> Any:
+            there = 1 - rank
+            return bench.group.exchange(arrays[rank].borrow(), there, rooms[rank].borrow(), there)
+
+        found["exchange"] = self._each(f"exchange {nbytes}", both)
+        return found
+
+    def _held(self, ways: dict[str, Callable[[], object]]) -> dict[str, float]:
+        row = self.row
+        several = {way: (lambda act=act: [act() for _ in range(row)]) for way, act in ways.items()}
+        found = self.module.in_turns(several, ROUNDS, self._after_both)
+        return {way: us / row for way, us in found.items()}
+
+    def _after_both(self, calls: Callable[[], object]) -> float:
+        """The first GPU's time for calls that were all made while both were held."""
+        import cupy
+
+        here, there = self.module.Bare.streams(self.bench)
+        for ordinal, stream in enumerate((here, there)):
+            with cupy.cuda.Device(ordinal), stream:
+                self.module.Bare._spin((1,), (1,), (HOLD // 2,))
+        with cupy.cuda.Device(1):
+            free = cupy.cuda.Event(disable_timing=True)
+            free.record(there)
+        here.wait_event(free)
+        first, last = cupy.cuda.Event(), cupy.cuda.Event()
+        first.record(here)
+        calls()
+        last.record(here)
+        last.synchronize()
+        there.synchronize()
+        agt.synchronize()
+        return cupy.cuda.get_elapsed_time(first, last) * 1e3
+
+    def _each(self, name: str, one: Callable[[int], Any]) -> float:
+        """Several in a row on both GPUs: the time of the one that came later, so that it waits for nobody."""
+        import cupy
+
+        told = dict[tuple[int, str], tuple[Any, float]]()
+
+        def mark(rank: int, word: str) -> Any:
+            def note(context: Any) -> Any:
+                with cupy.cuda.Device(context.device.ordinal):
+                    event = cupy.cuda.Event()
+                    event.record(context.stream.cupy)
+                told[rank, word] = event, time.perf_counter()
+                return agt.value(None)
+
+            return agt.with_context(note)
+
+        def recipe(rank: int) -> Any:
+            hold = self.spin(np.int64(HOLD), grid=1, block=1)
+            many = [one(rank) for _ in range(self.row)]
+            return agt.zip(hold, mark(rank, "first"), *many, mark(rank, "last")).map(lambda _: None)
+
+        times: list[float] = []
+        for _ in range(ROUNDS + WARM):
+            asyncio.run(self.bench.group.on_each(recipe))
+            took: list[float] = []
+            for rank in range(2):
+                (first, begun), (last, ended) = told[rank, "first"], told[rank, "last"]
+                took.append(cupy.cuda.get_elapsed_time(first, last) * 1e3)
+                if ended - begun > HOLD / 2e9:
+                    self.late.append(f"{name}: {(ended - begun) * 1e3:.1f} ms to enqueue")
+            times.append(min(took) / self.row)
+        return statistics.median(times[WARM:])
+
+    # ------------------------------------------------------------------ a training step
+    def training(self, width: int, rows: int) -> dict[str, Any]:
+        """A step, and what its products take alone on one GPU with half the rows, in us."""
+        bench, net = self.bench, self.module.Net(self.bench.names[0], width, rows // 2)
+        x, e, w, g = net.x, net.e, net.w, net.g
+        ways = {
+            "forward": lambda: net.forward(0),
+            "gradient": lambda: net._products((x[0], e[1], g[0], "first")),
+            "error": lambda: net._products((e[1], w[0], e[0], "second")),
+            "update": net.update,
+        }
+        alone = {
+            name: (lambda make=make: make().async_on(bench.stream)) for name, make in ways.items()
+        }
+        return {"alone": self._held(alone), "step": bench.training(width, (rows,))[rows]}
+
+
+def machine() -> dict[str, str]:
+    """Whatever the numbers depend on."""
+    import cupy
+    from cupy.cuda import nccl, runtime
+
+    name = runtime.getDeviceProperties(0)["name"].decode()
+    version = nccl.get_version()
+    return {
+        "gpus": f"2 x {name}",
+        "cuda driver": str(runtime.driverGetVersion()),
+        "cupy": cupy.__version__,
+        "nccl": f"{version // 10000}.{version // 100 % 100}.{version % 100}",
+        "python": platform.python_version(),
+        "date": dt.datetime.now(dt.UTC).date().isoformat(),
+        "unit": f"us, medians of {ROUNDS}",
+    }
+
+
+def record(path: Path, over: str) -> None:
+    """Measure, and write it down."""
+    agt.use("cuda:0")
+    measure = Measure("cuda", over)
+    found: dict[str, Any] = json.loads(path.read_text()) if path.exists() else {}
+    found["machine"] = machine()
+    kinds = [measure.all_reduces, measure.sends]
+    if over == "links":
+        kinds.insert(0, measure.copies)
+    table: dict[str, dict[str, float]] = {}
+    for kind in kinds:
+        for nbytes in sizes(over):
+            for name, us in kind(nbytes).items():
+                table.setdefault(name, {})[str(nbytes)] = round(us, 3)
+    found[over] = table
+    found[f"late, {over}"] = measure.late
+    path.write_text(json.dumps(found, indent=1) + "\n")
+    if over == "links":
+        found["training"] = {str(rows): measure.training(4096, rows) for rows in (4096, 1024)}
+    path.write_text(json.dumps(found, indent=1) + "\n")
+    print(path.read_text())
+
+
+# ---------------------------------------------------------------------- the model
+# Of sends, those are compared that one call of NCCL's makes for both ranks. Where each rank has a call of its
+# own, the one that comes first fills the other's buffers, and a row of sends takes less than the link needs.
+KINDS = {
+    "links": ("copy", "all_reduce", "all_reduce, each", "send, bare", "exchange"),
+    "sockets": ("all_reduce, each", "send, bare"),
+}
+IN_NO_FIT = ("exchange",)
+WIRING = {"links": Wiring(), "sockets": Wiring(gpus_per_node=1)}
+
+
+def modelled(kind: str, nbytes: int, wiring: Wiring) -> float:
+    """One of several in a row, in us."""
+    if kind == "copy":
+        return peer_copy(wiring, 0, 1, nbytes).us
+    what, _, each = kind.partition(", ")
+    pairs = [(0, 1), (0, 1) if what == "send" else (1, 0)]
+    us = collective_works(wiring, H200, what, pairs, nbytes)[0].us
+    # A call for both ranks waits for the other GPU's event before and behind it.
+    once = what == "all_reduce" and not each
+    return us + (2 * wiring.inside.event_us if once else H200.pause_us)
+
+
+class Case(NamedTuple):
+    """One size of one kind, in us."""
+
+    over: str
+    kind: str
+    nbytes: int
+    measured: float
+    said: float
+
+    @property
+    def name(self) -> str:
+        """For people."""
+        kind = self.kind.replace("send, bare", "send")
+        return kind if self.over == "links" else f"{kind}, over {self.over}"
+
+    @property
+    def calibrated(self) -> bool:
+        """True if it may be in the fit."""
+        return calibrated(self.kind, self.nbytes)
+
+    @property
+    def error(self) -> float:
+        """Of the model, as a part of the measured time."""
+        return self.said / self.measured - 1
+
+
+def cases(wirings: Mapping[str, Wiring] = WIRING) -> Iterator[Case]:
+    """All sizes of all kinds."""
+    real = recording()
+    for over, kinds in KINDS.items():
+        for kind in kinds:
+            for size, us in real[over][kind].items():
+                said = modelled(kind, int(size), wirings[over])
+                yield Case(over, kind, int(size), us, said)
+
+
+def recording() -> dict[str, Any]:
+    """Load what `record` wrote."""
+    return json.loads(FILE.read_text())
+
+
+def steps() -> Iterator[tuple[int, str, float, float]]:
+    """Of each training step: its rows, how, and its time measured and modelled, in us."""
+    for rows, found in recording()["training"].items():
+        for way, us in trained(found["alone"]).items():
+            yield int(rows), way, found["step"][way], us
+
+
+def fitted() -> Mapping[str, Wiring]:
+    """The constants that fit best to the half that is for that, one at a time."""
+    wirings = {**WIRING}
+
+    def loss(wirings: Mapping[str, Wiring]) -> float:
+        mine = [case for case in cases(wirings) if case.calibrated]
+        return sum(abs(math.log(case.said / case.measured)) ** 1.5 for case in mine)
+
+    def changed(over: str, group: str, index: int, name: str, factor: float) -> dict[str, Wiring]:
+        part = "inside" if over == "links" else "between"
+        link = getattr(wirings[over], part)
+        if not group:
+            link = replace(link, **{name: getattr(link, name) * factor})
+        else:
+            protocols = list(getattr(link, group))
+            old = getattr(protocols[index], name)
+            protocols[index] = replace(protocols[index], **{name: old * factor})
+            link = replace(link, **{group: tuple(protocols)})
+        return {**wirings, over: replace(wirings[over], **{part: link})}
+
+    names = [("links", "", 0, name) for name in ("copy_us", "copy_gb_s", "event_us")]
+    for over, link in (("links", Wiring().inside), ("sockets", Wiring().between)):
+        for group in ("protocols", "sends"):
+            for index in range(len(getattr(link, group))):
+                names += [(over, group, index, "base_us"), (over, group, index, "gb_s")]
+    best, step = loss(wirings), dict.fromkeys(names, 0.3)
+    for _ in range(80):
+        for name in names:
+            ways = (1 + step[name], 1 / (1 + step[name]))
+            found = min((changed(*name, factor) for factor in ways), key=loss)
+            if loss(found) < best:
+                best, wirings = loss(found), found
+            else:
+                step[name] /= 1.5
+    return wirings
+
+
+class Scaled:
+    """One GPU's copy of a network, of which only the times are right: arrays are 64 times too small."""
+
+    TIMES = 64
+
+    def __init__(self, device: Any, alone: dict[str, float]) -> None:
+        self.device, self.alone = device, alone
+        self.g = [agt.zeros(4096 * 4096 // self.TIMES).on(device).sync() for _ in range(4)]
+
+    def _works(self, *names: str) -> Any:
+        def run(context: Any) -> Any:
+            for name in names:
+                work = Work(self.alone[name], 1.0, 1.0)
+                cost = H200.call_launch_us
+                piece = Piece("kernel", name, cost, lambda _, work=work: work, [])
+                context.device.enqueue(piece, context.stream)
+            return agt.value(None)
+
+        return agt.with_context(run).map(lambda _: None).on(self.device)
+
+    def forward(self, _: int) -> Any:
+        return self._works("forward")
+
+    def backward(self, _: int) -> Any:
+        return self._works("gradient", "error")
+
+    def update(self) -> Any:
+        return self._works("update")
+
+
+def trained(alone: dict[str, float]) -> dict[str, float]:
+    """Steps of the simulated cluster, in us; what a product takes alone is taken from the measurement."""
+    machine, inside = Machine(), Wiring().inside
+    scaled = [replace(p, gb_s=p.gb_s / Scaled.TIMES) for p in inside.protocols]
+    machine.wiring = Wiring(replace(inside, protocols=tuple(scaled)))
+    devices = [SimDevice(number, machine=machine) for number in range(2)]
+    step, found = _two_gpus().step, dict[str, float]()
+    with agt.using(devices[0]):
+        group = agt.group(*devices)
+        nets = [Scaled(device, alone) for device in devices]
+        ways = {
+            "two, not reduced": (None, True),
+            "afterwards": (group, True),
+            "overlapped": (group, False),
+        }
+        for way, (among, late) in ways.items():
+            for _ in range(2):  # the first has the arrays made
+                start = devices[0].now()
+                step(nets, among, late=late).sync()
+                found[way] = devices[0].now() - start
+    return found
+
+
+def main() -> None:
+    """Measure on two GPUs, or compare the model with what was measured."""
+    if "record" in sys.argv:
+        over = "sockets" if sys.argv[-1] == "sockets" else "links"
+        record(Path(sys.argv[sys.argv.index("record") + 1]), over)
+        return
+    wirings = fitted() if "fit" in sys.argv else WIRING
+    if "fit" in sys.argv:
+        print(wirings["links"].inside, wirings["sockets"].between, sep="\n")
+    for case in cases(wirings):
+        half = "fit" if case.calibrated else "held out"
+        times = f"{case.measured:10.1f} {case.said:10.1f} {case.error:+6.0%}"
+        print(f"{case.name:30} {case.nbytes:13,} {half:8} {times}")
+    for rows, way, us, said in steps():
+        print(f"batch {rows}, {way:20} {us:10.1f} {said:10.1f} {said / us - 1:+6.1%}")

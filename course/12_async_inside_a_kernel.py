@@ -9,7 +9,7 @@
 #
 # | | |
 # |---|---|
-# | Time | 60 minutes, and 50 for the encores |
+# | Time | 60 minutes, and 35 to 55 for the encores |
 # | You need | [06_await](06_await.ipynb) and [11_the_gpu_decides](11_the_gpu_decides.ipynb). You do not need a GPU |
 
 # %% id=setup
@@ -404,7 +404,7 @@ struct Join {
 check("12-join", JOIN)
 
 # %% [markdown] id=select-text
-# The select is yours for nothing. `winner` says which one it was:
+# You get the select for free. `winner` says which one it was:
 
 # %% id=select
 SELECT = r"""
@@ -704,7 +704,7 @@ late.reveal(
 )
 
 # %% [markdown] id=litmus-both-text
-# So both get their fences, and `1 0` is gone for good. On the real GPU, both threads start a run at the same moment, a million times.
+# So both get their fences, and `1 0` is gone for good. On a real GPU, both threads start a run at the same moment, a million times.
 
 # %% id=predict-fenced
 fenced = Prediction(
@@ -853,12 +853,13 @@ def race_by_clock(tick):
     figure, rows = plt.subplots(2, 1, figsize=(8, 3), sharex=True)
     for axes, (title, when) in zip(rows, runs.items(), strict=True):
         for cup, (boils, steeps, ready) in enumerate(when):
-            bars(axes, cup, [(boils, steeps - boils)], BLUE, "b")
-            bars(axes, cup, [(steeps, ready - steeps)], BROWN, "s")
+            bars(axes, cup, [(boils, ready - boils)], "#d0d0d0")
+            bars(axes, cup, [(boils, min(tick * BOIL[cup], steeps - boils))], BLUE, "b")
+            bars(axes, cup, [(steeps, min(tick * STEEP[cup], ready - steeps))], BROWN, "s")
         axes.set(yticks=range(3), yticklabels=[f"cup {cup}" for cup in range(3)], ylim=(2.6, -0.6))
         axes.set_title(f"{title}, a tick of {tick:,} clocks: {when.max():,} clocks", loc="left")
         print(f"{title}, a tick of {tick:,} clocks: {when.max():,} clocks")
-    rows[-1].set_xlabel("clocks of the GPU (b: the water boils, s: the leaves steep)")
+    rows[-1].set_xlabel("clocks (b: boils, s: steeps, grey: that wait is over, and nobody has looked yet)")
     figure.tight_layout()
     one, turns = (int(when.max()) for when in runs.values())
     return one / turns
@@ -898,7 +899,7 @@ print(f"{short_gain:.1f} times as fast")
 clock.reveal(
     "nothing" if short_gain < 1.25 else "half" if short_gain < 1.9 else "as_before",
     "The thread has its hands full with polling. A wait that's over has to stand in line until its cup's turn "
-    "comes round, and the bars grow by that. Waits overlap, polls don't, so taking turns pays if a wait is "
+    "comes round, which is the grey part. Waits overlap, polls don't, so taking turns pays if a wait is "
     "long beside a poll.",
 )
 

@@ -181,8 +181,8 @@ draw_cups(waited, turned, titles=["One cup after the other", "In turns"])
 # %% id=reveal-turns
 turns.reveal(
     ticks(turned),
-    "As many as the longest cup alone. The thread still polls one cup at a time, as its lane shows. But waiting "
-    "needs no work, so several waits can go on at once.",
+    "As many as the longest cup alone. The thread still polls one cup at a time, as its lane shows. But "
+    "waiting needs no work, so several waits can go on at once.",
 )
 
 # %% [markdown] id=poll-text
@@ -640,11 +640,11 @@ late.commit(...)
 
 # %% id=litmus-draw tags=helpers
 COLOURS = {(0, 0): "#d0d0d0", (0, 1): BLUE, (1, 1): "#009e73", (1, 0): "#d62728"}
-SAYS = {(0, 0): "none yet", (0, 1): "came while we looked", (1, 1): "a letter", (1, 0): "a flag, and no letter"}
+SAYS = {(0, 0): "none yet", (0, 1): "came while we looked", (1, 1): "a letter", (1, 0): "a flag, no letter"}
 
 
 def draw_litmus(test):
-    """Each outcome's part of the runs as bars. Below, what happens in a run that went wrong, if there was one."""
+    """Each outcome's part of the runs as bars. Below, what happens in a run that went wrong."""
     wrong = (1, 0) in test.seen
     tall = [2.3, 1.7] if wrong else [2.3, 0.01]
     figure, (top, below) = plt.subplots(2, 1, figsize=(8, sum(tall)), height_ratios=tall)
@@ -669,7 +669,8 @@ def draw_litmus(test):
         for at, lane, words in ((2, 1, "x = 1"), (3.6, 1, "y = 1"), (5, 0, "y is 1"), (6.6, 0, "x is 0")):
             below.text(at, lane, words, ha="center", va="center", bbox={"facecolor": "white"})
         for begin, end, colour in ((3.6, 4.9, "#009e73"), (2, 9, "#d62728")):
-            below.annotate("", (end, 0.15), (begin, 0.8), arrowprops={"arrowstyle": "->", "color": colour, "lw": 2})
+            arrow = {"arrowstyle": "->", "color": colour, "lw": 2}
+            below.annotate("", (end, 0.15), (begin, 0.8), arrowprops=arrow)
         below.text(9, -0.45, "x gets here, too late", ha="center", color="#d62728")
     figure.tight_layout()
     for name, seen in runs.items():
@@ -698,9 +699,9 @@ assert (1, 0) not in agt.litmus("message passing", fence="block", blocks=False, 
 seen = test.seen.get((1, 0), 0)
 late.reveal(
     "none" if seen == 0 else "fewer" if seen < 24 else "same",
-    "The sender's fence is a promise to readers who keep their part of it. A reader without a fence hasn't asked "
-    "for any order, so for this reader nothing has changed. (The H100 never did it in its million runs, which "
-    "is luck, and not a promise.)",
+    "The sender's fence is a promise to readers who keep their part of it. A reader without a fence hasn't "
+    "asked for any order, so for this reader nothing has changed. (The H100 never did it in its million "
+    "runs, which is luck, and not a promise.)",
 )
 
 # %% [markdown] id=litmus-both-text
@@ -725,8 +726,9 @@ draw_litmus(both)
 fenced.reveal(
     {(0, 0): "none_yet", (0, 1): "between", (1, 1): "letter"}[max(both.recorded, key=both.recorded.get)],
     "In all but 52 of 1,048,576 runs. A fence takes far longer than a look. While the sender's fence holds "
-    "back the flag, the reader looks and finds 0. And while the reader's fence takes its time, the letter comes. "
-    "(On an H100, the sender's fence by itself made `1 1` all but vanish, and the reader's by itself `0 0`.)",
+    "back the flag, the reader looks and finds 0. And while the reader's fence takes its time, the letter "
+    "comes. (On an H100, the sender's fence by itself made `1 1` all but vanish, and the reader's by itself "
+    "`0 0`.)",
 )
 
 # %% id=fenced-check tags=asserts
@@ -870,7 +872,7 @@ alone, together = (trace.device_spans[0].duration for trace in recorded)
 
 # %% id=run-clock
 gain = race_by_clock(tick=4_000)
-print(f"{gain:.1f} times as fast. On an H200: {alone:.0f} µs and {together:.0f} µs, {alone / together:.1f} times")
+print(f"{gain:.1f} times as fast. H200: {alone:.0f} µs and {together:.0f} µs, {alone / together:.1f} times")
 
 # %% id=clock-check tags=asserts
 assert alone > 2 * together
@@ -898,8 +900,8 @@ print(f"{short_gain:.1f} times as fast")
 # %% id=reveal-clock
 clock.reveal(
     "nothing" if short_gain < 1.25 else "half" if short_gain < 1.9 else "as_before",
-    "The thread has its hands full with polling. A wait that's over has to stand in line until its cup's turn "
-    "comes round, which is the grey part. Waits overlap, polls don't, so taking turns pays if a wait is "
+    "The thread has its hands full with polling. A wait that's over has to stand in line until its cup's "
+    "turn comes round, which is the grey part. Waits overlap, polls don't, so taking turns pays if a wait is "
     "long beside a poll.",
 )
 
@@ -982,7 +984,8 @@ extern "C" __global__ void kitchen(int n, const int* cups, int* order)
 
 
 def draw_kettle(**policies):
-    figure, rows = plt.subplots(len(policies), 1, figsize=(8, 2.6 * len(policies)), sharex=True, squeeze=False)
+    size = (8, 2.6 * len(policies))
+    figure, rows = plt.subplots(len(policies), 1, figsize=size, sharex=True, squeeze=False)
     for axes, (name, text) in zip(rows[:, 0], policies.items(), strict=True):
         now, last, order = 0, 0, picked(text)
         for place, cup in enumerate(order, 1):
@@ -994,7 +997,8 @@ def draw_kettle(**policies):
         axes.axvline(last, color="black", ls=":")
         axes.set(yticks=range(len(order) + 1), ylim=(len(order) + 0.6, -0.6))
         axes.set_yticklabels(["kettle", *(f"cup {cup}" for cup in order)])
-        title = f"{name.replace('_', ' ')}: cups {', '.join(map(str, order))}; the last is ready after {last} ticks"
+        cups = ", ".join(map(str, order))
+        title = f"{name.replace('_', ' ')}: cups {cups}; the last is ready after {last} ticks"
         axes.set_title(title, loc="left")
         print(title)
     rows[-1, 0].set_xlabel("tick")
@@ -1372,8 +1376,8 @@ by_block = [[steps for block, steps in messages if block == b][:-1] for b in ran
 order.reveal(
     "each" if all(found == sorted(found) for found in by_block) else "nothing",
     "A block draws its numbers one after the other, and the receiver goes by number. Between two blocks "
-    "nothing is promised: one may find its journey first, and draw its number second. (The neat 1, 2, 3, 4 is the "
-    "simulated device, which lets blocks on in turns.)",
+    "nothing is promised: one may find its journey first, and draw its number second. (The neat 1, 2, 3, 4 "
+    "is the simulated device, which lets blocks on in turns.)",
 )
 
 # %% [markdown] id=exercise-ring

@@ -662,7 +662,7 @@ extern "C" __global__ void queue(int jobs, const unsigned int* length, unsigned 
 """
 
 
-# %% id=11-challenge cause="memory that shows other threads each write late"
+# %% id=11-challenge cause="memory that shows others each write late"
 WHOLE = r"""
 __device__ void meet(unsigned int* arrived, unsigned int goal)
 {

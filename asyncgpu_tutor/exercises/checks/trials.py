@@ -83,7 +83,7 @@ def in_late_memory(judge: Judge, *row: Any, turns: int = 0) -> Check:
     """
 
     def check(mine: Any, model: Any) -> float | None:
-        late = "memory that shows other threads each write late (so a fence is missing, too narrow, or on the wrong "
+        late = "memory that shows others each write late (so a fence is missing, too narrow, or on the wrong "
         if turns:
             hasty(turns)
         try:

@@ -5,7 +5,7 @@
 #
 # For nine chapters you've written things like `agt.h2d(x).and_then(...)`, and streams filled up as if by themselves. **How does that work, and could you have written it?**
 #
-# You're about to. On top of three operations that we give you, you write `and_then`, `zip`, `shared`, a scheduling policy and the future you `await`. Then your machine runs the library's program, and you try to tell the two pictures apart. Afterwards you can say in one sentence what a lazy operation *is*.
+# You're about to. On top of three operations and a few helpers, you write `and_then`, `zip`, `shared`, a scheduling policy and the future you `await`. Then your machine runs the library's program, and you try to tell the two pictures apart. Afterwards you can say in one sentence what a lazy operation *is*.
 #
 # | | |
 # |---|---|
@@ -332,7 +332,7 @@ returns the array, from which another function makes d2h, and that returns a hos
 <g marker-end="url(#down)"><path d="M148 157h165"/><path d="M418 157h137"/><path d="M660 157h52"/></g></g>
 <g text-anchor="middle"><g fill="#222"><text x="96" y="162">h2d(start)</text><text x="366" y="162">hunt(…)</text>
 <text x="608" y="162">d2h(array)</text></g><g fill="currentColor"><text x="230" y="150">array</text><text x="486" y="150">array</text>
-<text x="230" y="174" font-size="11">f(array) is the hunt</text><text x="496" y="174" font-size="11">f(array) is d2h</text>
+<text x="230" y="174" font-size="11">f makes the hunt</text><text x="496" y="174" font-size="11">f makes d2h</text>
 <text x="698" y="134">host</text><text x="698" y="148">array</text></g></g>
 <g fill="currentColor"><text x="308" y="20">the context, and with it the stream</text>
 <text x="22" y="60">and_then</text><text x="38" y="204">and_then</text></g></svg>""")
@@ -447,7 +447,7 @@ def shared(op):
 # `if not known: known.append((op(context), context.stream.record()))`. Then `result, event = known[0]`, `context.stream.wait_event(event)`, `return result`.
 
 # %% id=10-shared explanation
-# The first caller waits for its own event as well. That costs the device no time, because by the time it gets there, it has passed the mark. It costs Python one call, and it saves you an `if` to get right.
+# In the course's answer, the first caller waits for its own event as well. That costs the device no time, because by the time it gets there, it has passed the mark. It costs Python one call, and saves an `if`.
 
 # %% id=10-shared-check
 check("10-shared", shared)
@@ -754,7 +754,7 @@ if device.simulated:
 # Four bars gave it away. And the 12 µs that you lost, on the simulated H200? In each job, `begin` records an event for your `Future`. The library's `async_on`, which you submit with, has recorded one of its own already. So you pay twice: 4 µs more a job, and three jobs come before your last.
 
 # %% [markdown] id=count-text
-# Now for the guess you wrote down. We count all you've seen so far, down to `value` and the docstrings. Beside it stands what the library has for operations and their runs:
+# Now for the guess you wrote down. We count the machine, from `h2d` to `Future`, with `value` and the docstrings. Beside it stands what the library has for operations and their runs:
 
 
 # %% id=count
@@ -857,7 +857,7 @@ def overlap(*ops):
 # The join comes *after* the loop: `for end in ends: context.stream.wait_event(end)`. Then return the results as a tuple. (And for 229 µs, one of the arms may stay at home, on `context` itself.)
 
 # %% id=10-overlap explanation
-# Streams wait for each event, and Python never does. But every event is a call, and so is every wait for one. Python pays for each of them, so look for some that nobody needs.
+# Streams wait for each event, and Python never does. But every event is a call, and so is every wait for one. Python pays for each of them. One arm may stay at home, and then nobody has to tell it when to begin.
 
 # %% id=10-overlap-check
 check("10-overlap", overlap)
@@ -908,7 +908,7 @@ progress("10")
 print([part.__name__ for part in parts if "agt" in source_of(part)])
 
 # %% [markdown] id=capture-text
-# Only the two at the edge do: `submit`, which gets hold of a context, and `round_robin`, which makes streams. (An open exercise isn't listed.) All the others know that there *is* a context, but not which one.
+# Only the two at the edge do: `submit`, which gets hold of a context, and `round_robin`, which makes streams. (An open exercise isn't listed.) The other operations are handed a context, and don't ask which one.
 #
 # ### A context that only takes notes
 #
@@ -921,7 +921,7 @@ graph = agt.with_context(lambda context: agt.value(twice_around(context))).graph
 print(graph)
 
 # %% [markdown] id=capture-read
-# That's two nodes, for two hunts. You haven't written a line for CUDA graphs, and yet a graph can capture these operations. You left the place blank, so whoever fills it in decides what "run" means. Your `h2d` can't be captured, though, because it allocates its array and a graph allocates nothing.
+# That's two nodes, for two hunts. You haven't written a line for CUDA graphs, and yet a graph can capture these operations. You left the place blank, so whoever fills it in decides what "run" means. Your `h2d` can't be captured, though, because it allocates its array, and our graphs allocate nothing.
 
 # %% [markdown] id=toy-how
 # ### A device in a list

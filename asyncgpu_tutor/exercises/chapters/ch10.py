@@ -120,7 +120,7 @@ def _described(name: str, answer: Any, *args: Callable[[Any], Any]) -> Op:
 
 
 def _called(got: object) -> None:
-    due = "an operation came out where its result should be: call that with the context, too"
+    due = "an operation came out where its result should be: nobody has run it yet"
     must(not callable(got), due)
 
 

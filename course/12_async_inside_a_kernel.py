@@ -699,9 +699,8 @@ assert (1, 0) not in agt.litmus("message passing", fence="block", blocks=False, 
 seen = test.seen.get((1, 0), 0)
 late.reveal(
     "none" if seen == 0 else "fewer" if seen < 24 else "same",
-    "The sender's fence is a promise to readers who keep their part of it. A reader without a fence hasn't "
-    "asked for any order, so for this reader nothing has changed. (The H100 never did it in its million "
-    "runs, which is luck, and not a promise.)",
+    "The sender's fence is a promise to readers who keep their part of it. Without a fence, this one hasn't "
+    "asked for any order. (The H100 never did it in a million runs, which is luck, and not a promise.)",
 )
 
 # %% [markdown] id=litmus-both-text
@@ -725,10 +724,9 @@ draw_litmus(both)
 # %% id=reveal-fenced
 fenced.reveal(
     {(0, 0): "none_yet", (0, 1): "between", (1, 1): "letter"}[max(both.recorded, key=both.recorded.get)],
-    "In all but 52 of 1,048,576 runs. A fence takes far longer than a look. While the sender's fence holds "
-    "back the flag, the reader looks and finds 0. And while the reader's fence takes its time, the letter "
-    "comes. (On an H100, the sender's fence by itself made `1 1` all but vanish, and the reader's by itself "
-    "`0 0`.)",
+    "In all but 52 of 1,048,576 runs. A fence takes far longer than a look. While the sender's holds back the "
+    "flag, the reader finds 0, and while the reader's takes its time, the letter comes. (On an H100, the "
+    "sender's fence by itself made `1 1` all but vanish, and the reader's `0 0`.)",
 )
 
 # %% id=fenced-check tags=asserts

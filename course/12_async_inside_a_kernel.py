@@ -724,8 +724,8 @@ draw_litmus(both)
 # %% id=reveal-fenced
 fenced.reveal(
     {(0, 0): "none_yet", (0, 1): "between", (1, 1): "letter"}[max(both.recorded, key=both.recorded.get)],
-    "In all but 52 of 1,048,576 runs. A fence takes far longer than a look. While the sender's holds back the "
-    "flag, the reader finds 0, and while the reader's takes its time, the letter comes. (On an H100, the "
+    "In all but 52 of 1,048,576 runs. A fence takes far longer than a look: while the sender's holds back "
+    "the flag, the reader finds 0, and while the reader's takes its time, the letter comes. (On an H100, the "
     "sender's fence by itself made `1 1` all but vanish, and the reader's `0 0`.)",
 )
 

@@ -318,21 +318,27 @@ when.reveal("described" if described else seen[0])
 from IPython.display import HTML
 
 HTML("""<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 720 236" width="720" role="img" fill="none"
-stroke-width="1.6" style="max-width:100%;font:13px sans-serif" aria-label="A job as nested functions. The outer
-and_then holds the inner one and d2h, and the inner one holds h2d and hunt. The context comes in at the top and
+stroke-width="1.6" style="max-width:100%;font:13px sans-serif" aria-label="A job as nested functions. The
+outer
+and_then holds the inner one and d2h, and the inner one holds h2d and hunt. The context comes in at the top
+and
 goes down to all three, from left to right. h2d returns an array, from which a function makes the hunt; that
 returns the array, from which another function makes d2h, and that returns a host array.">
 <defs><marker id="down" markerWidth="8" markerHeight="8" refX="7" refY="4" orient="auto">
 <path d="M0 0L8 4L0 8z" fill="currentColor"/></marker></defs>
-<g stroke="currentColor"><rect x="10" y="42" width="664" height="186" rx="8"/><rect x="26" y="78" width="410" height="134" rx="8"/></g>
+<g stroke="currentColor"><rect x="10" y="42" width="664" height="186" rx="8"/>
+<rect x="26" y="78" width="410" height="134" rx="8"/></g>
 <path fill="#9AD5F7" d="M46 138h100v38h-100z"/><path fill="#E69F00" d="M316 138h100v38h-100z"/>
 <path fill="#0BA47A" d="M558 138h100v38h-100z"/>
 <g stroke="currentColor"><g stroke-dasharray="5 3"><path d="M300 4v58M231 62h377M231 62v36M96 98h270"/>
 <g marker-end="url(#down)"><path d="M96 98v38"/><path d="M366 98v38"/><path d="M608 62v74"/></g></g>
 <g marker-end="url(#down)"><path d="M148 157h165"/><path d="M418 157h137"/><path d="M660 157h52"/></g></g>
-<g text-anchor="middle"><g fill="#222"><text x="96" y="162">h2d(start)</text><text x="366" y="162">hunt(…)</text>
-<text x="608" y="162">d2h(array)</text></g><g fill="currentColor"><text x="230" y="150">array</text><text x="486" y="150">array</text>
-<text x="230" y="174" font-size="11">f makes the hunt</text><text x="496" y="174" font-size="11">f makes d2h</text>
+<g text-anchor="middle"><g fill="#222"><text x="96" y="162">h2d(start)</text>
+<text x="366" y="162">hunt(…)</text>
+<text x="608" y="162">d2h(array)</text></g><g fill="currentColor"><text x="230" y="150">array</text>
+<text x="486" y="150">array</text>
+<text x="230" y="174" font-size="11">f makes the hunt</text>
+<text x="496" y="174" font-size="11">f makes d2h</text>
 <text x="698" y="134">host</text><text x="698" y="148">array</text></g></g>
 <g fill="currentColor"><text x="308" y="20">the context, and with it the stream</text>
 <text x="22" y="60">and_then</text><text x="38" y="204">and_then</text></g></svg>""")

@@ -643,7 +643,7 @@ COLOURS = {(0, 0): "#d0d0d0", (0, 1): BLUE, (1, 1): "#009e73", (1, 0): "#d62728"
 SAYS = {(0, 0): "none yet", (0, 1): "came while we looked", (1, 1): "a letter", (1, 0): "a flag, no letter"}
 
 
-def draw_litmus(test):
+def draw_litmus(test, fence):
     """Each outcome's part of the runs as bars. Below, what happens in a run that went wrong."""
     wrong = (1, 0) in test.seen
     tall = [2.3, 1.7] if wrong else [2.3, 0.01]
@@ -666,9 +666,13 @@ def draw_litmus(test):
         for lane, name in ((1, "sender"), (0, "reader")):
             below.hlines(lane, 1.2, 10, color="#d0d0d0", lw=8, zorder=0)
             below.text(0, lane, name, va="center")
-        for at, lane, words in ((2, 1, "x = 1"), (3.6, 1, "y = 1"), (5, 0, "y is 1"), (6.6, 0, "x is 0")):
-            below.text(at, lane, words, ha="center", va="center", bbox={"facecolor": "white"})
-        for begin, end, colour in ((3.6, 4.9, "#009e73"), (2, 9, "#d62728")):
+        did = [(2, 1, "x = 1"), (3.9, 1, "y = 1"), (5.3, 0, "y is 1"), (6.9, 0, "x is 0")]
+        if fence == "device, first thread only":
+            did.append((2.95, 1, "fence"))
+        for at, lane, words in did:
+            colour = "#d0d0d0" if words == "fence" else "white"
+            below.text(at, lane, words, ha="center", va="center", bbox={"facecolor": colour})
+        for begin, end, colour in ((3.9, 5.2, "#009e73"), (2, 9, "#d62728")):
             arrow = {"arrowstyle": "->", "color": colour, "lw": 2}
             below.annotate("", (end, 0.15), (begin, 0.8), arrowprops=arrow)
         below.text(9, -0.45, "the reader gets x, too late", ha="center", color="#d62728")
@@ -678,13 +682,14 @@ def draw_litmus(test):
 
 
 # %% id=run-litmus
+fence = "device, first thread only"  # or "none", "block", "device"
 test = agt.litmus(
     "message passing",
-    fence="device, first thread only",  # or "none", "block", "device"
+    fence=fence,
     kind="volatile",  # how memory is accessed; or "plain", "atomic"
     blocks=True,  # two threads in two blocks; False: in two warps of one block
 )
-draw_litmus(test)
+draw_litmus(test, fence)
 
 # %% id=litmus-check tags=asserts
 none = agt.litmus("message passing", fence="none")
@@ -721,7 +726,7 @@ fenced
 fenced.commit(...)
 
 # %% id=run-fenced
-draw_litmus(both)
+draw_litmus(both, "device")
 
 # %% id=reveal-fenced
 fenced.reveal(

@@ -106,7 +106,7 @@ def accuse(trace):
         return "host-bound"
     blocks = [np.prod(span.detail["grid"]) for span in kernels]
     if max(blocks) < 132 and len(kernels) > len({s.stream for s in kernels}):
-        return "too few streams"
+        return "too few streams" if m.device_idle < 0.1 * m.device_makespan else "innocent"
     main = max(span.duration for span in kernels) > 0.5 * m.device_active
     return "one big kernel" if main and max(blocks) >= 132 else "innocent"
 

@@ -812,7 +812,7 @@ def costliest(trace, names):
     return max(cost(name) for name in names)
 
 
-# %% id=08-suspects cause="3 of 22 are right. With exhibit A, it isn't 'host-bound': waits with calls after them last for 36%"
+# %% id=08-suspects cause="3 of 29 are right. With exhibit A, it isn't 'host-bound': waits with calls after them last for 36%"
 def accuse(trace):
     return "host-bound"
 
@@ -844,8 +844,8 @@ def accuse(trace):  # what the page shows, learnt by heart
 
 
 # %% id=08-suspects cause="With exhibit B, repaired, recorded once more, it isn't 'too few streams'"
-# - return "too few streams" if len(kernels) > len(streams) else "innocent"
-# + return "too few streams"
+# - return "too few streams" if queued and m.device_idle < run / 5 else "innocent"
+# + return "too few streams" if m.device_idle < run / 5 else "innocent"
 
 
 # %% id=08-suspects cause="With G with three quarters of the blocks, it isn't 'innocent'"
@@ -878,14 +878,72 @@ def accuse(trace):  # what the page shows, learnt by heart
 # + if copying and sum(copying) > sum(s.duration for s in trace.device_spans if s.kind == "h2d"):
 
 
-# %% id=08-suspects cause="With half of A on a slow machine, it isn't"
+# %% id=08-suspects cause="With A over a fast bus, it isn't"
 # - if sum(waits) > run / 5:
 # + if len(waits) >= 3 and m.device_idle < run / 2:
 
 
 # %% id=08-suspects cause="With nine narrow kernels on three streams, it isn't 'innocent'"
-# - return "too few streams" if len(kernels) > len(streams) else "innocent"
-# + return "too few streams" if len(streams) == 2 else "innocent"
+# - queued = len(kernels) > len({span.stream for span in kernels})
+# + queued = len({span.stream for span in kernels}) == 2
+
+
+# %% id=08-suspects cause="With exhibit D, recorded once more, it isn't 'innocent'"
+# - if sum(copying) > run / 3:
+# + if max(copying, default=0) > run / 5:
+
+
+# %% id=08-suspects cause="With A over a fast bus, it isn't 'host-bound'"
+# - if sum(waits) > run / 5:
+# + if m.device_idle > run / 2:
+# +     return "host-bound"
+# + if sum(waits) > run / 5:
+
+
+# %% id=08-suspects cause="With D over a fast bus, it isn't 'host-bound'"
+# - if sum(copying) > run / 3:
+# + if sum(copying) > run / 3 and m.device_idle < run / 2:
+
+
+# %% id=08-suspects cause="With A over a fast bus, it isn't 'host-bound'"
+# - if sum(waits) > run / 5:
+# + if max(waits, default=0) > run / 12:
+
+
+# %% id=08-suspects cause="With G's twin with slow calls, it isn't 'pageable copy'"
+# - copying = [span.duration for span in calls if span.name == "enqueue h2d"]
+# + copying = [span.duration for span in calls]
+
+
+# %% id=08-suspects cause="With G's twin with slow calls, it isn't 'pageable copy'"
+# - copying = [span.duration for span in calls if span.name == "enqueue h2d"]
+# + copying = [span.duration for span in calls if span.name.startswith("enqueue")]
+
+
+# %% id=08-suspects cause="With B with all but one kernel large, it isn't 'one big kernel'"
+# - return "one big kernel" if longest.duration > m.device_active / 2 else "innocent"
+# + every = sum(span.duration for span in kernels)
+# + return "one big kernel" if every > m.device_active / 2 else "innocent"
+
+
+# %% id=08-suspects cause="With G and a kernel that fills, it isn't 'innocent'"
+# - return "one big kernel" if longest.duration > m.device_active / 2 else "innocent"
+# + return "one big kernel" if len(kernels) == 1 else "innocent"
+
+
+# %% id=08-suspects cause="With a quarter of H, it isn't 'one big kernel'"
+# - return "one big kernel" if longest.duration > m.device_active / 2 else "innocent"
+# + return "one big kernel" if len(trace.streams) == 1 else "innocent"
+
+
+# %% id=08-suspects cause="With G's twin with few blocks, it isn't 'too few streams'"
+# - return "too few streams" if queued and m.device_idle < run / 5 else "innocent"
+# + return "too few streams" if queued else "innocent"
+
+
+# %% id=08-suspects cause="With B with all but one kernel large, it isn't 'too few streams'"
+# - blocks = np.prod(longest.detail["grid"])
+# + blocks = min(np.prod(span.detail["grid"]) for span in kernels)
 
 
 # %% id=08-suspects cause="`accuse` returned 'null stream', and the table has no such name"
@@ -980,6 +1038,6 @@ def costliest(trace, names):
     return "is it still?" if "is it still?" in names else "f"
 
 
-# %% id=08-suspects cause="With half of H on a slow machine, it isn't 'pageable copy'"
+# %% id=08-suspects cause="24 of 29 are right. With D over a fast bus, it isn't 'host-bound'"
 # - if sum(copying) > run / 3:
 # + if copying and m.overlap < 1 and longest.duration < run / 3 and m.device_idle < run / 2:

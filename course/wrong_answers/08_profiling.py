@@ -812,7 +812,7 @@ def costliest(trace, names):
     return max(cost(name) for name in names)
 
 
-# %% id=08-suspects cause="3 of 29 are right. With exhibit A, it isn't 'host-bound': waits with calls after them last for 36%"
+# %% id=08-suspects cause="3 of 25 are right. With exhibit A, it isn't 'host-bound': waits with calls after them last for 36%"
 def accuse(trace):
     return "host-bound"
 
@@ -838,7 +838,7 @@ def accuse(trace):  # what the page shows, learnt by heart
     return "pageable copy" if m.device_makespan > 1200 else "innocent"
 
 
-# %% id=08-suspects cause="With D on a quick machine, it isn't 'innocent'"
+# %% id=08-suspects cause="With D on a quick machine, it isn't"
 # - if sum(copying) > run / 3:
 # + if sum(copying) > 900:
 
@@ -848,7 +848,7 @@ def accuse(trace):  # what the page shows, learnt by heart
 # + return "too few streams" if m.device_idle < run / 5 else "innocent"
 
 
-# %% id=08-suspects cause="With G with three quarters of the blocks, it isn't 'innocent'"
+# %% id=08-suspects cause="With G with three quarters of the blocks, it isn't 'too few streams'"
 # - if blocks < 132:
 # + if blocks < 1_000:
 
@@ -878,7 +878,7 @@ def accuse(trace):  # what the page shows, learnt by heart
 # + if copying and sum(copying) > sum(s.duration for s in trace.device_spans if s.kind == "h2d"):
 
 
-# %% id=08-suspects cause="With A over a fast bus, it isn't"
+# %% id=08-suspects cause="With half of A on a slow machine, it isn't"
 # - if sum(waits) > run / 5:
 # + if len(waits) >= 3 and m.device_idle < run / 2:
 
@@ -893,19 +893,19 @@ def accuse(trace):  # what the page shows, learnt by heart
 # + if max(copying, default=0) > run / 5:
 
 
-# %% id=08-suspects cause="With A over a fast bus, it isn't 'host-bound'"
+# %% id=08-suspects cause="With half of A on a slow machine, it isn't 'host-bound'"
 # - if sum(waits) > run / 5:
 # + if m.device_idle > run / 2:
 # +     return "host-bound"
 # + if sum(waits) > run / 5:
 
 
-# %% id=08-suspects cause="With D over a fast bus, it isn't 'host-bound'"
+# %% id=08-suspects cause="With D on a quick machine, it isn't 'host-bound'"
 # - if sum(copying) > run / 3:
 # + if sum(copying) > run / 3 and m.device_idle < run / 2:
 
 
-# %% id=08-suspects cause="With A over a fast bus, it isn't 'host-bound'"
+# %% id=08-suspects cause="With half of A on a slow machine, it isn't 'host-bound'"
 # - if sum(waits) > run / 5:
 # + if max(waits, default=0) > run / 12:
 
@@ -926,12 +926,12 @@ def accuse(trace):  # what the page shows, learnt by heart
 # + return "one big kernel" if every > m.device_active / 2 else "innocent"
 
 
-# %% id=08-suspects cause="With G and a kernel that fills, it isn't 'innocent'"
+# %% id=08-suspects cause="With G with three quarters of the blocks, it isn't 'innocent'"
 # - return "one big kernel" if longest.duration > m.device_active / 2 else "innocent"
 # + return "one big kernel" if len(kernels) == 1 else "innocent"
 
 
-# %% id=08-suspects cause="With a quarter of H, it isn't 'one big kernel'"
+# %% id=08-suspects cause="With a quarter of H on a slow machine, it isn't 'one big kernel'"
 # - return "one big kernel" if longest.duration > m.device_active / 2 else "innocent"
 # + return "one big kernel" if len(trace.streams) == 1 else "innocent"
 
@@ -1038,6 +1038,6 @@ def costliest(trace, names):
     return "is it still?" if "is it still?" in names else "f"
 
 
-# %% id=08-suspects cause="24 of 29 are right. With D over a fast bus, it isn't 'host-bound'"
+# %% id=08-suspects cause="With D on a quick machine, it isn't 'host-bound'"
 # - if sum(copying) > run / 3:
 # + if copying and m.overlap < 1 and longest.duration < run / 3 and m.device_idle < run / 2:

@@ -187,13 +187,8 @@ SUSPECTS = {*NAMES.values(), "host-bound", "innocent"}
 
 
 def _disguised(
-    trace: Trace,
-    pace: float = 1,
-    blocks: float = 1,
-    fills: int = 0,
-    waits: int = 1,
-    **longer: float,
-) -> Trace:
+    trace: Trace, pace: float = 1, blocks: float = 1, fills: int = 0, waits: int = 1, **longer: float
+) -> Trace:  # fmt: skip
     """The same suspect elsewhere: slower machines, other grids, work and calls that are `longer` by name.
 
     Kernels of a few blocks may fill arrays, and the host may wait in several steps. Nothing says any more
@@ -240,24 +235,21 @@ def line_up() -> list[tuple[str, Trace, str]]:
             found.append((f"exhibit {x}{twin and ', repaired'}, recorded once more", trace, right))
     (plate,) = _given("heat_annotated")
     steps = [span.start for span in plate.find("step") if span.kind == "range"]
-    a, b, d, g, h = map(report, "ABDGH")
+    b, fast = report("B"), partial(_disguised, h2d=0.3, d2h=0.3)
     four = Trace.load_recording(EXHIBITS["G"] + "_repaired")
     return [
         *found,
         ("three steps of the plate", plate.between(steps[30], steps[33]), "host-bound"),
-        ("half of A on a slow machine", _disguised(a.between(100, 730), 7), NAMES["A"]),
-        ("A over a fast bus", _disguised(a.between(100, 730), waits=8, h2d=0.3, d2h=0.3), NAMES["A"]),
+        ("half of A on a slow machine", fast(report("A").between(100, 730), 7, waits=8), NAMES["A"]),
         ("B with twelve times the blocks", _disguised(b, blocks=12), NAMES["B"]),
         ("B's twin with such blocks", _disguised(report("B", repaired=True), 1, 12), "innocent"),
         ("B with all but one kernel large", _disguised(b, blocks=1000, fills=1), "innocent"),
-        ("D on a quick machine", _disguised(d, pace=0.2), NAMES["D"]),
-        ("D over a fast bus", _disguised(d, h2d=0.3, d2h=0.3), NAMES["D"]),
-        ("G with three quarters of the blocks", _disguised(g, blocks=0.75), NAMES["G"]),
-        ("G and a kernel that fills", _disguised(g, fills=1), NAMES["G"]),
+        ("D on a quick machine", fast(report("D"), pace=0.2), NAMES["D"]),
+        ("G with three quarters of the blocks", _disguised(report("G"), blocks=0.75, fills=1), NAMES["G"]),
         ("G's twin with few blocks", _disguised(four, 1, 0.1, fills=1, kernel=1.8), "innocent"),
         ("G's twin with slow calls", _disguised(four, kernel=2, enqueue_memset=4, enqueue_d2h=5), "innocent"),
-        ("half of H on a slow machine", _disguised(h.between(0, 900), 3, enqueue_h2d=0.8), "innocent"),
-        ("a quarter of H", _disguised(h.between(0, 500), enqueue_h2d=0.6), "innocent"),
+        ("a quarter of H on a slow machine",
+         _disguised(report("H").between(0, 500), 3, enqueue_h2d=0.7), "innocent"),
         ("small copies over a fast bus", _disguised(report("F"), h2d=0.4), "host-bound"),
         ("nine narrow kernels on three streams", _disguised(_narrow(9, 3)), NAMES["B"]),
     ]  # fmt: skip

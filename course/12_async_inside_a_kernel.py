@@ -9,7 +9,7 @@
 #
 # | | |
 # |---|---|
-# | Time | 60 minutes, and 35 to 55 for the encores |
+# | Time | 75 minutes, and 45 to 65 for the encores |
 # | You need | [06_await](06_await.ipynb) and [11_the_gpu_decides](11_the_gpu_decides.ipynb). You do not need a GPU |
 
 # %% id=setup
@@ -619,7 +619,7 @@ check("12-oneshot", ONESHOT)
 # %% [markdown] id=litmus-text
 # ## Memory on a bad day
 #
-# You may wonder whether those fences are superstition. Without them, an H200 got the letter wrong once in a million runs, and that one run is the trouble. So we asked the simulated device to make every day a bad one, on which others see a write as late as the rules let them.
+# You may wonder whether those fences are superstition. Without them, an H200 got the letter wrong once in a million runs, and that one run is the trouble. So we asked the simulated device for a bad day, on which others often see a write as late as the rules let them.
 #
 # Tiny programs that show what memory can do are called **litmus tests**. Ours is the letter itself: one thread writes `x`, then `y`; another reads `y`, then `x`. So there are four outcomes. `1 1` is a letter that has come, `0 0` is none yet, `0 1` is one that comes while we look, and `1 0` means that the flag arrived and the letter didn't.
 
@@ -643,7 +643,7 @@ COLOURS = {(0, 0): "#d0d0d0", (0, 1): BLUE, (1, 1): "#009e73", (1, 0): "#d62728"
 SAYS = {(0, 0): "none yet", (0, 1): "came while we looked", (1, 1): "a letter", (1, 0): "a flag, no letter"}
 
 
-def draw_litmus(test):
+def draw_litmus(test, fence):
     """Each outcome's part of the runs as bars. Below, what happens in a run that went wrong."""
     wrong = (1, 0) in test.seen
     tall = [2.3, 1.7] if wrong else [2.3, 0.01]
@@ -666,25 +666,30 @@ def draw_litmus(test):
         for lane, name in ((1, "sender"), (0, "reader")):
             below.hlines(lane, 1.2, 10, color="#d0d0d0", lw=8, zorder=0)
             below.text(0, lane, name, va="center")
-        for at, lane, words in ((2, 1, "x = 1"), (3.6, 1, "y = 1"), (5, 0, "y is 1"), (6.6, 0, "x is 0")):
-            below.text(at, lane, words, ha="center", va="center", bbox={"facecolor": "white"})
-        for begin, end, colour in ((3.6, 4.9, "#009e73"), (2, 9, "#d62728")):
+        did = [(2, 1, "x = 1"), (3.9, 1, "y = 1"), (5.3, 0, "y is 1"), (6.9, 0, "x is 0")]
+        if fence == "device, first thread only":
+            did.append((2.95, 1, "fence"))
+        for at, lane, words in did:
+            colour = "#d0d0d0" if words == "fence" else "white"
+            below.text(at, lane, words, ha="center", va="center", bbox={"facecolor": colour})
+        for begin, end, colour in ((3.9, 5.2, "#009e73"), (2, 9, "#d62728")):
             arrow = {"arrowstyle": "->", "color": colour, "lw": 2}
             below.annotate("", (end, 0.15), (begin, 0.8), arrowprops=arrow)
-        below.text(9, -0.45, "x gets to the reader, too late", ha="center", color="#d62728")
+        below.text(9, -0.45, "the reader gets x, too late", ha="center", color="#d62728")
     figure.tight_layout()
     for name, seen in runs.items():
         print(name, *(f"{y} {x}: {seen.get((y, x), 0):,}" for y, x in COLOURS), sep="   ")
 
 
 # %% id=run-litmus
+fence = "device, first thread only"  # or "none", "block", "device"
 test = agt.litmus(
-    "message passing",  # or "store buffering", "load buffering", "independent reads"
-    fence="device, first thread only",  # or "none", "block", "device"
+    "message passing",
+    fence=fence,
     kind="volatile",  # how memory is accessed; or "plain", "atomic"
     blocks=True,  # two threads in two blocks; False: in two warps of one block
 )
-draw_litmus(test)
+draw_litmus(test, fence)
 
 # %% id=litmus-check tags=asserts
 none = agt.litmus("message passing", fence="none")
@@ -721,7 +726,7 @@ fenced
 fenced.commit(...)
 
 # %% id=run-fenced
-draw_litmus(both)
+draw_litmus(both, "device")
 
 # %% id=reveal-fenced
 fenced.reveal(
@@ -738,7 +743,7 @@ assert test.recorded is None or test.recorded.get((1, 1), 0) < 2
 assert (0, 0) not in agt.litmus("message passing", fence="device, last thread only", runs=1).recorded
 
 # %% [markdown] id=litmus-read
-# Go back to the cell with the choices and try others. A fence of the `"block"` does nothing between two blocks, and is enough with `blocks=False`, where both threads are within its reach. With `"plain"` accesses no fence helps: they're a race, and CUDA promises nothing about a race. (CUDA also allows reads to come late, as in `"load buffering"`. The simulated device only makes *writes* late.)
+# Go back to the cell with the choices and try others. (`agt.litmus("store buffering")`, `"load buffering"` and `"independent reads"` have a table each.) A fence of the `"block"` does nothing between two blocks, and is enough with `blocks=False`, where both threads are within its reach. With a `"plain"` flag no fence helps: CUDA promises nothing about a race. (CUDA also lets writes overtake reads, as in `"load buffering"`, which the simulated device never does.)
 
 # %% [markdown] id=channel-text
 # ## Many letters
@@ -884,9 +889,9 @@ assert not device.simulated or gain > 2
 # %% id=predict-clock
 clock = Prediction(
     "How many times as fast is taking turns, on this device, with a tick of 100 clocks?",
-    as_before="2.2 or more: the waits overlap as before",
-    half="about 1.5: some of it is lost",
-    nothing="1 or less: there's nothing left to gain",
+    as_before="1.9 or more: the waits overlap nearly as before",
+    half="between 1.25 and 1.9: some of it is lost",
+    nothing="less than 1.25: there's hardly anything left to gain",
 )
 clock
 
@@ -901,14 +906,14 @@ print(f"{short_gain:.1f} times as fast")
 clock.reveal(
     "nothing" if short_gain < 1.25 else "half" if short_gain < 1.9 else "as_before",
     "The thread has its hands full with polling. A wait that's over has to stand in line until its cup's "
-    "turn comes round, which is the grey part. Waits overlap, polls don't, so taking turns pays if a wait is "
-    "long beside a poll.",
+    "turn comes round, which is the grey part, and so it can even be slower. Waits overlap, polls don't, so "
+    "taking turns pays if a wait is long beside a poll.",
 )
 
 # %% [markdown] id=honest
 # ## What it costs
 #
-# An executor that has nothing to do goes on looking, and keeps its place on the GPU all the while. A look for a message has to go past the nearest cache, too: a load that went to L2 took 290 clocks on an H200. So it pays where a thread would otherwise stand and wait although it has more to do: in pipelines between blocks, and in talks with the host while the kernel runs.
+# An executor that has nothing to do goes on looking, and keeps its place on the GPU all the while. A look for a message has to go past the nearest cache, too: a load that went to L2 took 290 clocks on an H200. Polling pays where a thread would otherwise stand and wait although it has more to do: in pipelines between blocks, and in talks with the host while the kernel runs.
 
 # %% [markdown] id=challenge
 # ## Challenge: one kettle
@@ -948,7 +953,7 @@ __device__ int pick(int n, const int* boil, const int* steep, const bool* begun)
 # Whoever steeps longest goes first: of those that have not begun, the one with the largest `steep`.
 
 # %% id=12-challenge explanation
-# The kettle is the bottleneck, and nothing is gained there. All that you can choose is what is left to do when it goes off, so the long waits start first. 79 ticks are the least there is here, and longest boil and steep *together* takes 82: what the kettle does is no part of what's left. The same holds for copies and kernels on streams.
+# The kettle is the bottleneck, and nothing is gained there. All that you can choose is what is left to do when it goes off, so the long waits start first. 79 ticks are the least there is here. Longest boil and steep *together* takes 82, because by the time a cup begins to steep, its boiling is over. The same holds for copies and kernels on streams, as long as the kernels run side by side.
 
 # %% id=12-challenge-check
 check("12-challenge", PICK)
@@ -1182,7 +1187,7 @@ __device__ Poll warp_take(unsigned int* mail, unsigned int& message)
 check("12-warp", WARP_TAKE)
 
 # %% [markdown] id=warp-threads-text
-# And yours? In the first step, a single thread should touch the box. (The shuffles aren't drawn, because they touch no memory. What they did is in the last step.)
+# And yours? In the first step, a single thread should touch the box. (The shuffles aren't drawn, because they touch no memory.)
 
 # %% id=warp-threads
 watched(agt.Kernel(TAKE + WARP_TAKE + r"""
@@ -1271,9 +1276,9 @@ print("\n".join(place.replace("\n", " ") for place in places))
 # %% [markdown] id=ring-read
 # So *sending* may have to wait as well. `poll_send` says `PENDING` while there is no room, which is the back-pressure of chapter 6. Receiving is a new wait each time: after its `READY`, you may poll a channel again, for the next message. (The numbers have 64 bits. With 32, they'd begin at 0 again after four billion messages, and in a ring of three, say, the places would no longer follow each other, because four billion, 2³², can't be divided by three.)
 #
-# The loop in `poll_send` draws the number, and `ahead` compares the turn of a place with it. Below 0, an older message still lies there, so there's no room. At 0 the place is free, and the compare-and-swap draws the number, unless another sender was faster. Then it returns the number that is up now, and the loop goes on with that one.
+# The loop in `poll_send` draws the number, and `ahead` compares the turn of a place with it. Below 0, an older message still lies there, so there's no room. At 0 the place is free, and the compare-and-swap draws the number, unless another sender was faster, as it was if `ahead` is above 0. Then it returns the number that is up now, and the loop goes on with that one.
 #
-# Here's a program. Block 0 receives. Eight other blocks look for long journeys (take a number; halve it if it's even, else triple it and add one; how many steps until it is 1?), each among forty numbers, and report whenever they find a longer one. A message is 10,000 times the block, plus the steps, and a block that's done sends zero steps. Block 0 reads results while the others go on searching. Nine blocks that wait for each other all need a place at the same time, so the launch is cooperative, which is what `this_grid` is for.
+# Here's a program. Block 0 receives. Eight other blocks look for long journeys (take a number; halve it if it's even, else triple it and add one; how many steps until it is 1?), each among forty numbers, and report whenever they find a longer one. A message is 10,000 times the block, plus the steps, and a block that's done sends zero steps. Block 0 reads results while the others go on searching. Nine blocks that wait for each other all need a place at the same time, so the launch is cooperative. (`agt` makes it one for a kernel that calls `this_grid`.)
 
 # %% [markdown] id=words-text
 # `words` holds the whole channel: the numbers of the next message to be sent and the next to be read, then the four turns, then the four values. At first place `k` is free for message `k`, so the turns begin as 0, 1, 2, 3.
@@ -1383,7 +1388,7 @@ order.reveal(
 # %% [markdown] id=exercise-ring
 # ### Exercise: a ring of two
 #
-# A channel with one sender and one receiver needs no turns. Two counters will do, `tail` for what was sent and `head` for what was received, because only one side writes each. Message `k` lies in place `k % 2`.
+# A channel with one sender and one receiver needs no turns. Two counters will do, `tail` for what was sent and `head` for what was received, because only one side writes each, with whatever a message between blocks needs. Message `k` lies in place `k % 2`.
 #
 # Complete the two polls. `poll_send` is `PENDING` while there's no room, and `poll` while there's nothing to read. Neither waits. Both counters begin with the same number, which may be any: like every `unsigned int`, they go on with 0 when they're full.
 #
@@ -1465,7 +1470,7 @@ check("12-ring", RING)
 # | `cuda::memory_order_relaxed` | nothing |
 # | `cuda::memory_order_acquire` | what stands behind a read stays behind it |
 # | `cuda::memory_order_release` | what stands before a write stays before it |
-# | `cuda::memory_order_seq_cst` | both, and more; you get it if you say nothing, and it's the slowest |
+# | `cuda::memory_order_seq_cst` | an acquire if it reads, a release if it writes, and one order of all such accesses. You get it if you say nothing, and it's the slowest |
 #
 # The **scope** is a part of the type, and says for whom: `cuda::thread_scope_block`, `thread_scope_device` or `thread_scope_system`. It's the reach of a fence.
 

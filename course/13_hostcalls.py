@@ -462,7 +462,7 @@ class FreeStack:
 # There are two swaps. In each, the second value is the new pair.
 
 # %% id=13-stack explanation
-# Two `+ 1`, and a bug is gone that could have cost you a week. (Either one alone would do: before an old top comes back, somebody has to take it *and* put it back. With both, the tag simply counts every change. It has 32 bits, so the old 0 looks like the new one again only after exactly four billion changes.) In CUDA C the pair is one 64-bit word: the packet's number in the lower half, the tag in the upper one.
+# Two `+ 1`, and a bug is gone that could have cost you a week. (Either one alone would do: before an old top comes back, somebody has to take it *and* put it back. With both, the tag simply counts every change. It has 32 bits, so the old 0 looks like the new one again only after 2³² changes.) In CUDA C the pair is one 64-bit word: the packet's number in the lower half, the tag in the upper one.
 
 # %% id=13-stack-check
 check("13-stack", FreeStack)
@@ -470,7 +470,7 @@ check("13-stack", FreeStack)
 # %% [markdown] id=hostcall
 # ## The whole post office
 #
-# You've seen all the parts. Together they're under two hundred lines of CUDA C, in a header that is meant to be read. (An encore below reads its `pop`.) On the host, `agt.hostcalls` opens the office for as long as a block lasts. A kernel includes the header, takes the office's two arrays as its first parameters, and asks for a service by its number. Numbers from 16 on are yours:
+# You've seen all the parts. Together they're under two hundred lines of CUDA C, in a header that is meant to be read. (An encore reads its `pop`.) On the host, `agt.hostcalls` opens the office for as long as a block lasts. A kernel includes the header, takes the office's two arrays as its first parameters, and asks for a service by its number. Numbers from 16 on are yours:
 
 # %% id=first-call
 dice = agt.Kernel(r"""
@@ -657,7 +657,7 @@ crowded
 crowded.commit(...)
 
 # %% id=crowd
-calls = 8 if device.simulated else 2000
+calls = 40 if device.simulated else 2000
 await ask_often(132, 1, 256)  # warm-up
 crowd, _ = await ask_often(132, calls, 256)
 crowd /= calls
@@ -679,7 +679,7 @@ crowded.reveal(
 )
 
 # %% [markdown] id=pays-read
-# So the crowd changes everything. Each block waits longer, but it asks whenever it likes, and nobody else has to stop for that.
+# In a crowd each block waits longer, but it asks whenever it likes, and nobody else has to stop for that.
 #
 # A call pays, then, when many blocks ask, each at its own time. It also pays when a kernel has much in its registers and shared memory, which it would have to save and load again if it ended. If all ask at once or at the end, a launch is as good. If many bytes go to and fro, that's a job for a copy. And there's a hidden price: while an office is open, a core of the CPU does nothing but look at flags, and other tasks of your event loop get a turn about five times in a millisecond.
 
@@ -821,7 +821,7 @@ real
 real.commit(...)
 
 # %% id=reveal-real
-real.reveal(round(made[1]), "It saves only a tenth. The picture shows where the time went.")
+real.reveal(round(made[1]), "It saves only a tenth. Where does the time go?")
 
 # %% id=h200-picture
 agt.compare_timelines(
@@ -855,7 +855,7 @@ assert [len(h200[0].find("shout")), len(h200[1].find("pipeline"))] == [6, 1]
 # - A packet has one owner at a time. If there are too few packets, callers wait, and nothing is lost.
 # - A single call costs nearly as much as a launch. Calls pay when many blocks ask and a batch handler answers them together, or when ending would cost the kernel its state.
 #
-# **Next:** in [13b_await_the_host](13b_await_the_host.ipynb) a kernel has several calls under way, and goes on working meanwhile. Below are three encores.
+# **Next:** in [13b_await_the_host](13b_await_the_host.ipynb) a kernel has several calls under way, and goes on working meanwhile. Three encores follow.
 
 # %% id=score
 score(aba, crowded, real)

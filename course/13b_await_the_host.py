@@ -319,7 +319,7 @@ check("13b-both", BOTH)
 # %% [markdown] id=limit-text
 # ## Hanging up
 #
-# Suppose that one colleague is asleep. You don't want to wait all day, so you set a limit. `within(future, clocks)` is a `select` between a future and a `Deadline`, which is ready when the SM's clock has got that far. It drops the loser for you, by calling its `drop()`. Every future has one, and you can call it yourself:
+# Suppose that one colleague is asleep. You don't want to wait all day, so you set a limit. `within(future, clocks)` is a `select` between a future and a `Deadline`, which is ready when the SM's clock has got that far. It drops the loser for you, by calling its `drop()`, and you can call that of an `Ask` yourself:
 #
 # ```c
 # auto quick = within(ask(host, 16, 7, 0, 0), 100000);      // about 50 µs
@@ -567,14 +567,14 @@ check("13b-first", FIRST)
 #                      | read 1 | read 2 |
 # ```
 #
-# It takes two packets: one that you're working on, and one with the host. `ask_keeping` makes a call whose packet stays yours after `READY`, because you want its bytes. You give it back with `end()`, even if the call was refused. If you've asked and don't want the answer any more, `drop()` it. And a single `poll()` sends a question without waiting for the answer.
+# It takes two packets: one that you're working on, and one with the host. `ask_keeping` makes a call whose packet stays yours after `READY`, because you want its bytes. You give it back with `end()`, even if the call was refused. If you've asked and don't want the answer any more, `drop()` it. And a single `poll()` sends a question, if there's a packet for it, and doesn't wait for the answer.
 #
 # An `Ask` that has a packet is its owner. If you copy one, forget the original, or two of them will give the same packet back.
 
 # %% [markdown] id=exercise-challenge
 # ### Challenge: read ahead
 #
-# `ahead` works through a file, piece by piece. For each, it asks service 16 by the piece's number, and works on the first byte that comes back. If a piece is refused, nothing is stored. The host needs 50 µs for a piece, and the work takes about 55. Leave `work` as it is. The version below reads and works in turn. For 12 pieces it takes 1379 µs: get below 1000.
+# `ahead` works through a file, piece by piece. For each, it asks service 16 by the piece's number, and works on the first byte that comes back. If a piece is refused, nothing is stored. The host needs 50 µs for a piece, and the work takes about 55. Leave `work` as it is. The version below reads and works in turn. For 12 pieces it takes 1379 µs: get below 1050.
 
 # %% id=13b-challenge starter
 AHEAD = r"""

@@ -948,7 +948,7 @@ extern "C" __global__ void search(
 check("14-search", SEARCH)
 
 # %% [markdown] id=search-run-text
-# Now 16 digits that aren't in the file. What's nearest to each? (`IN_TURN`, folded away, is the kernel as it stood in the exercise.)
+# Now 16 digits that aren't in the file. What's nearest to each? (`IN_TURN`, folded away, reads and compares in turn, as the starter did.)
 
 # %% id=search-in-turn tags=helpers
 IN_TURN = r"""
@@ -1515,7 +1515,7 @@ outside = np.abs(4 * np.cumsum(inside, axis=1) / thrown - np.pi)[:, 99:] > 3.3 /
 assert outside.any(axis=1).sum() == PLAYERS // 2
 
 # %% [markdown] id=darts-read
-# At any number of darts, chance keeps about 19 of 20 such curves inside the grey funnel, though half of ours leave it somewhere on their way. To make the funnel half as wide you have to throw four times as many darts, so this method wants a machine that throws thousands at once.
+# At any number of darts, chance keeps about 19 of 20 such curves inside the grey funnel, though a curve may leave it on its way. To make the funnel half as wide you have to throw four times as many darts, so this method wants a machine that throws thousands at once.
 #
 # And on the clock? We start with a wait for each player:
 
@@ -1831,7 +1831,7 @@ if device.simulated:
     assert speedup["street"] > 50
 
 # %% [markdown] id=walk-read
-# A long thin graph wants a queue, because its rounds are many and nearly empty. A short wide one wants rounds, because they're few and full. (How blocks of one kernel wait for each other is what the simulated device models worst. An H200 took 36,600 µs by rounds and 690 by queue in the street, and 690 and 730 in the town.)
+# A long thin graph wants a queue, because its rounds are many and nearly empty. In a short wide one, rounds are few and full, so they cost little. (How blocks of one kernel wait for each other is what the simulated device models worst. An H200 took 36,600 µs by rounds and 690 by queue in the street, and 690 and 730 in the town.)
 
 # %% id=score-encores
 score()

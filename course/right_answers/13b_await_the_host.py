@@ -255,6 +255,40 @@ __device__ float work(float x)
     return root + x;
 }
 
+// Asks for the next one before it waits.
+__global__ void ahead(unsigned long long* mail, unsigned long long* stack, int pieces, float* out)
+{
+    Hostcalls host = hostcalls(mail, stack);
+    float sum = 0.0f;
+    Ask mine = ask_keeping(host, 16, 0, 0, 0);
+    for (int k = 0; k < pieces; k++) {
+        Ask next = ask_keeping(host, 16, k + 1, 0, 0);
+        if (k + 1 < pieces) next.poll();
+        block_on(mine);
+        if (mine.error != 0) {
+            mine.end();
+            next.drop();
+            return;
+        }
+        sum += work(mine.bytes()[0]);
+        mine.end();
+        mine = next;
+    }
+    *out = sum;
+}
+"""
+
+
+# %% id=13b-challenge
+AHEAD = r"""
+#include "hostcall_async.cuh"
+__device__ float work(float x)
+{
+    float root = 1.0f + x;
+    for (int k = 0; k < 1500; k++) root = 0.5f * (root + 3.0f / root);
+    return root + x;
+}
+
 __global__ void ahead(unsigned long long* mail, unsigned long long* stack, int pieces, float* out)
 {
     Hostcalls host = hostcalls(mail, stack);

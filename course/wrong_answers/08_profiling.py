@@ -695,7 +695,7 @@ def rate(trace):  # all that has bytes and does not come back
     return sum(s.detail["bytes"] for s in copies) / sum(s.duration for s in copies) / 1000
 
 
-# %% id=08-gain cause="with GPUs that wait for each other, you predicted 1.8"
+# %% id=08-gain cause="with GPUs that wait for each other, you predicted 1.83"
 def gain(trace):  # as long as both work on average
     work = [trace.of(name).device_spans for name in trace.devices]
     talks = [[s.duration for s in w if s.name.startswith("nccl")] for w in work]

@@ -98,13 +98,18 @@ async def queue_by_worker() -> Body:
 
 
 # ------------------------------------------------------------------ 12: one thread, three cups of tea
+CUPS = "12_async_inside_a_kernel"  # the page
+
+
 async def _tea(kernel: str) -> Body:
-    source = on_page("12_async_inside_a_kernel", "void one_by_one(", "clock64")
+    parts = on_page(CUPS, "struct Wait"), on_page(CUPS, "void one_by_one(", "clock64")
+    source = "".join(parts).replace("TICK", "4000ll")
     brew, stream = agt.Kernel(source, kernel), agt.create_stream()
     boil, steep = (agt.h2d(np.array(t, np.int32)).sync() for t in ((2, 5, 3), (4, 2, 1)))
+    when = agt.zeros(9, np.int64).sync()
 
     async def body() -> None:
-        brew(3, boil.borrow(), steep.borrow(), grid=1, block=1).sync_on(stream)
+        brew(3, boil.borrow(), steep.borrow(), when.borrow(), grid=1, block=1).sync_on(stream)
 
     return body
 

@@ -384,8 +384,8 @@ def accuse(trace):
     if m.device_idle > run / 2:
         return "host-bound"
     if blocks < 132:
-        streams = {span.stream for span in kernels}
-        return "too few streams" if len(kernels) > len(streams) else "innocent"
+        queued = len(kernels) > len({span.stream for span in kernels})
+        return "too few streams" if queued and m.device_idle < run / 5 else "innocent"
     return "one big kernel" if longest.duration > m.device_active / 2 else "innocent"
 
 # %% id=08-suspects hints

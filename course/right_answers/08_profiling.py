@@ -106,9 +106,19 @@ def accuse(trace):
         return "host-bound"
     blocks = [np.prod(span.detail["grid"]) for span in kernels]
     if max(blocks) < 132 and len(kernels) > len({s.stream for s in kernels}):
-        return "too few streams"
+        return "too few streams" if m.device_idle < 0.1 * m.device_makespan else "innocent"
     main = max(span.duration for span in kernels) > 0.5 * m.device_active
     return "one big kernel" if main and max(blocks) >= 132 else "innocent"
+
+
+# %% id=08-stats
+def saving(trace, name):
+    """Of arrays, and as one."""
+    m = trace.metrics()
+    work = [span for span in trace.device_spans if span.kind == "kernel"]
+    awaited = [span for span in m.critical_spans if span.kind == "kernel" and span.name == name]
+    us, own = np.array([(s.duration, s.duration * (s.name == name)) for s in work]).sum(0)
+    return 100 * np.array([own / us, sum(s.duration for s in awaited) / m.makespan])
 
 
 # %% id=08-stats

@@ -1995,6 +1995,16 @@ __device__ void meet(unsigned int* arrived, unsigned int goal)
 # + for (unsigned int k = 0; k <= jobs / gridDim.x; k++) {
 
 
+# %% id=11-queue cause="all threads of a block work on it"
+# - float sum = work(lengths[mine]);
+# - if (threadIdx.x == 0) results[mine] = sum;
+# + if (threadIdx.x == 0) {
+# +     float sum = 0.0f;
+# +     for (unsigned int k = lengths[mine]; k > 0; k--) sum += 1.0f / ((float)k * (float)k);
+# +     results[mine] = sum;
+# + }
+
+
 # %% id=11-queue cause="the counter is at 0 in the end, with 20 jobs"
 # - if (mine >= jobs) return;
 # + if (mine == jobs + gridDim.x - 1 && threadIdx.x == 0) atomicExch(next, 0);

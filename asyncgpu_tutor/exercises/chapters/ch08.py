@@ -131,9 +131,10 @@ LONG = ("kernel", 0, 100, 0), ("kernel", 105, 110, 0)
 KERNELS = ("kernel", 10, 20, 0), ("kernel", 80, 90, 0)
 CLOSE = [("kernel", 10 * i + i % 3 / 8, 10.0 * i + 10, 0) for i in range(4)]
 NAMED = ("h2d", 0, 90, 4), ("kernel relu", 0, 5, 0), ("kernel relu_all", 5, 25, 0)
+CHAIN = ("kernel add", 40, 70, 0), ("kernel relu", 70, 100, 0)
 # What costs most in the long run is `f`. By the sum it's `a`, by the mean `b`, by the median `c`, and so on.
-STEPS = {"a": [5] * 6 + [900] + [5] * 3, "b": [2, 2, 500], "c": [15] * 3, "d": [1] * 30, "e": [5] * 3,
-         "f": [7, 1, 7, 7, 8, 7, 7, 7, 8, 7]}  # fmt: skip
+STEPS = {"a": [4, *[5] * 5, 900, 5, 5, 4], "b": [9, 892, 9], "c": [11, 16, 16, 11], "d": [1.5] * 30,
+         "e": [5] * 3, "f": [1, 7, 7, 8, 7, 7, 2, 7, 8, 7, 1], "g": [12] * 4, "h": [1, 901, 1]}  # fmt: skip
 BUSY = ("kernel", 8, 10, 0), ("kernel", 9, 20, 0), ("h2d", 20, 30, 4)
 UNSORTED = ("kernel", 50, 60, 0), ("kernel", 0, 10, 0), ("kernel", 20, 30, 0)
 IN_TURNS = (
@@ -160,9 +161,10 @@ def _by_device(*spans: tuple[int, str, float, float]) -> Trace:
 
 # Durations by name, of which the first and last ten of `early` differ most. `rare` has too few to tell.
 ROUNDS = {
-    "early": [1] * 6 + [2] * 8 + [20] * 6, "late": [200] * 10 + [250] * 19 + [50_000],
+    "early": [1] * 6 + [2] * 8 + [20] * 6, "late": [200] * 10 + [250] * 18 + [40_000, 250],
     "halves": [10] * 10 + [1] * 11 + [90] * 11 + [10] * 10, "fives": [0.1] * 5 + [1] * 20 + [20.5] * 5,
-    "dip": [1] * 5 + [9] * 5 + [1] * 31 + [27] * 10, "rare": [1] * 10 + [50] * 9, "low": [90] * 10 + [1] * 10,
+    "dip": [1] * 5 + [9] * 5 + [1] * 31 + [27] * 10, "rare": [1] * 10 + [50] * 9, "low": [95] * 10 + [1] * 10,
+    "more": [1] * 10 + [5] * 5 + [19.7] * 10, "long": [1_000] * 15 + [1_200] * 15,
 }  # fmt: skip
 
 
@@ -186,20 +188,27 @@ NAMES = {x: EXHIBITS[x][3:].replace("_", " ") for x in "ABDG"}
 SUSPECTS = {*NAMES.values(), "host-bound", "innocent"}
 
 
-def _disguised(trace: Trace, pace: float = 1.0, blocks: float = 1.0, copies: float = 1.0) -> Trace:
-    """The same suspect elsewhere: slower machines, other grids, copies to the device that take other times.
+def _disguised(
+    trace: Trace, pace: float = 1, blocks: float = 1, fills: int = 0, waits: int = 1, **longer: float
+) -> Trace:  # fmt: skip
+    """The same suspect elsewhere: slower machines, other grids, work and calls that are `longer` by name.
 
-    Nothing says any more whose it is, and at the end the host waits until all is done.
+    Kernels may fill arrays, and waits be in several steps. The host waits for all at the end.
     """
     made: list[Span] = []
     for span in (span for span in trace if span.kind != "range"):
         about = {k: v for k, v in span.detail.items() if k in {"bytes", "block", "pageable"}}
-        if span.kind == "kernel":
-            about["grid"] = (round(blocks * math.prod(cast(Any, span.detail["grid"]))), 1, 1)
-        name = span.name if span.name.startswith("enqueue") else span.kind
-        ends = span.start + span.duration * (copies if span.kind == "h2d" else 1)
-        times: Any = {"start": pace * span.start, "end": pace * ends, "label": "x", "detail": about}
-        made.append(replace(span, name=name, **times))
+        kind = "kernel" if fills and span.kind == "memset" else span.kind
+        if kind == "kernel":  # the first of them may be one that fills
+            small = fills and (span.kind == "memset" or all(s.kind != "kernel" for s in made))
+            size = fills if small else round(blocks * math.prod(cast(Any, span.detail["grid"])))
+            about["grid"] = (size, 1, 1)
+        name = span.name if span.name.startswith("enqueue") else kind
+        steps = waits if kind == "wait" else 1
+        took = pace * span.duration * longer.get(name.replace(" ", "_"), 1) / steps
+        for start in (pace * span.start + i * took for i in range(steps)):
+            times: Any = {"start": start, "end": start + took, "label": "x", "detail": about}
+            made.append(replace(span, kind=cast(Any, kind), name=name, **times))
     last = max((s for s in made if s.kind == "call"), key=lambda s: s.end)
     end = max(s.end for s in made)
     made.append(replace(last, id=-1, kind="wait", name="wait", start=last.end, end=end, after=()))
@@ -222,22 +231,27 @@ def line_up() -> list[tuple[str, Trace, str]]:
     found = [(f"exhibit {x}", report(x), NAMES.get(x, "innocent")) for x in "ABDGH"]
     for x, name in NAMES.items():
         for twin, right in (("", name), ("_repaired", "host-bound" if x == "G" else "innocent")):
-            trace = _disguised(Trace.load_recording(EXHIBITS[x] + twin))
+            again = Trace.load_recording(EXHIBITS[x] + twin)
+            trace = _disguised(again, enqueue_h2d=1.25 if x == "D" else 1)  # is D's 61 % much?
             found.append((f"exhibit {x}{twin and ', repaired'}, recorded once more", trace, right))
     (plate,) = _given("heat_annotated")
     steps = [span.start for span in plate.find("step") if span.kind == "range"]
+    b, fast = report("B"), partial(_disguised, h2d=0.3, d2h=0.3)
+    four = Trace.load_recording(EXHIBITS["G"] + "_repaired")
     return [
         *found,
         ("three steps of the plate", plate.between(steps[30], steps[33]), "host-bound"),
-        ("half of A on a slow machine", _disguised(report("A").between(0, 640), 7), NAMES["A"]),
-        ("B with twelve times the blocks", _disguised(report("B"), blocks=12), NAMES["B"]),
-        ("B's twin with such blocks", _disguised(report("B", repaired=True), 1, 12), "innocent"),
-        ("D on a quick machine", _disguised(report("D"), pace=0.2), NAMES["D"]),
-        ("G with three quarters of the blocks", _disguised(report("G"), blocks=0.75), NAMES["G"]),
-        ("half of H on a slow machine", _disguised(report("H").between(0, 900), 3), "innocent"),
-        ("small copies over a fast bus", _disguised(report("F"), copies=0.4), "host-bound"),
+        ("half of A on a slow machine", fast(report("A").between(100, 730), 7, waits=8), NAMES["A"]),
+        ("B with twelve times the blocks", _disguised(b, blocks=12), NAMES["B"]),
+        ("B with all but one kernel large", _disguised(b, blocks=1000, fills=1), "innocent"),
+        ("D on a quick machine", fast(report("D"), pace=0.2), NAMES["D"]),
+        ("G with three quarters of the blocks", _disguised(report("G"), blocks=0.75, fills=1), NAMES["G"]),
+        ("G's twin with few blocks", _disguised(four, 1, 0.1, fills=1, kernel=1.8), "innocent"),
+        ("G's twin with slow calls", _disguised(four, kernel=2, enqueue_memset=4, enqueue_d2h=5), "innocent"),
+        ("a quarter of H, slower", _disguised(report("H").between(0, 500), 3, enqueue_h2d=0.7), "innocent"),
+        ("small copies over a fast bus", _disguised(report("F"), h2d=0.4), "host-bound"),
         ("nine narrow kernels on three streams", _disguised(_narrow(9, 3)), NAMES["B"]),
-    ]
+    ]  # fmt: skip
 
 
 def _numbers(trace: Trace) -> str:
@@ -360,12 +374,13 @@ EXERCISES = (
              runs(served, _scored, [(9,)], "")),
     Exercise("08-creeping", "What grows", "creeping",
              reads("08-creeping", "creeping", "the name of a range", lambda: [
-                 *_named("swarm"), ("ranges with odd values", lambda: (_growing(),))])),
+                 ("ranges with odd values", lambda: (_growing(),)), *_named("swarm")])),
     Exercise("08-stats", "What 85.5 percent would save", "saving",
              reads("08-stats", "saving", "(% of the kernels, % saved at most)", lambda: [
                  *_named("exhibit G and sgemm_naive", "swarm and cupy_add__float32_float32_float32",
                          "exhibit B and matvec_naive"),
                  ("names that are alike", lambda: (_made_up(*NAMED, ("range relu", 0, 40, 0)), "relu")),
+                 ("a host that begins early", lambda: (_made_up(("call", 0, 40, 0), *CHAIN), "relu")),
                  ("two GPUs", lambda: (_by_device(*IN_TURNS), "gemm"))])),
     Exercise("08-annotate", "Ranges around an `await`", "handle",
              runs(_handled, _annotated, [(3, None), (2, None), (3, 1)], "{} requests")),

@@ -255,8 +255,12 @@ def _queue(mine: Any, _model: Any, jobs: int, blocks: int, begun: int, held_up: 
     right[:begun] = results.UNWRITTEN  # another launch has taken these
     full = np.full(jobs, results.UNWRITTEN, np.float32)
     args = (jobs, lengths, np.full(1, begun, np.uint32), full)
-    taken, found = left_in((1, 2), kernel, args, grid=blocks, block=64)
+    with agt.microscope() as seen:
+        taken, found = left_in((1, 2), kernel, args, grid=blocks, block=64)
     equal(found, right.astype(np.float32))
+    each = seen.kernels[0].counts.warp_instructions / jobs
+    due = f"a job takes {each:,.0f} instructions, and 230 are enough: all threads of a block work on it"
+    must(jobs < 300 or each < 1_000, due)
     due = f"the counter is at {taken[0]} in the end, with {jobs} jobs: each is to be taken from it once"
     must(jobs <= taken[0] <= jobs + blocks, due)
 

@@ -53,7 +53,8 @@ def same(name: str, got: object, expected: Any, wanted: str, why: Iterable[str] 
 
 
 def _parts(value: Any) -> Sequence[Any]:
-    return cast(Sequence[Any], value if isinstance(value, tuple | list) else (value,))
+    given = value.tolist() if hasattr(value, "tolist") else value  # an array may come out, too
+    return cast(Sequence[Any], given if isinstance(given, tuple | list) else (given,))
 
 
 def _same(got: Any, expected: Any) -> bool:

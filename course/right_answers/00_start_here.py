@@ -18,17 +18,3 @@ async def everything(trips, job):
 
     *results, _ = await asyncio.gather(*[agt.spawn(trip) for trip in trips], work())
     return results
-
-
-# %% id=00-both
-import asyncio
-from concurrent.futures import ThreadPoolExecutor
-from contextvars import copy_context
-
-
-async def both(first, second):
-    """As by `asyncio.to_thread`, with threads that end here."""
-    loop = asyncio.get_running_loop()
-    with ThreadPoolExecutor(2) as pool:
-        found = [loop.run_in_executor(pool, copy_context().run, op.sync) for op in (first, second)]
-        return [await task for task in found]

@@ -131,7 +131,7 @@ class Gpu(StaysHere, ABC):
         """Nobody has a handle to this array any more."""
 
 
-class Cluster(StaysHere):
+class Cluster(StaysHere, ABC):
     """The GPUs of a cluster, by rank; made by `cluster`, in whose block they can be used."""
 
     def __init__(self, name: str) -> None:
@@ -153,9 +153,9 @@ class Cluster(StaysHere):
     def __repr__(self) -> str:
         return f"<cluster of {len(self)}: {', '.join(gpu.name for gpu in self._gpus)}>"
 
+    @abstractmethod
     async def group(self) -> Group:
         """A new group of all its GPUs, with their ranks, for collectives in recipes."""
-        raise NotImplementedError
 
     async def __aenter__(self) -> Self:
         return self

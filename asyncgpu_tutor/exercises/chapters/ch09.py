@@ -155,7 +155,7 @@ def _break_even(mine: Any, model: Any, number: int, size: int, us: int, _words: 
 
 
 def _mistake(mine: Any) -> str:
-    """What is said of a usual mistake that gives the same as this for all of the work, or else a question."""
+    """Say why of a usual mistake that gives the same as this for all of the work, or else ask a question."""
     with suppress(Rejected):
         rows = [(row[:3], sandbox.on_fresh_device(_even, mine, *row[:3])) for row in WORK[1:]]
         for why, slip in slips("09-break-even", "break_even"):

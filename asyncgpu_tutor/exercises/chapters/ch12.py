@@ -32,7 +32,7 @@ def _out(
 
 
 def _at_once(name: str, mine: Any, kernel: str, *arrays: Array, most: int, waits: str) -> Array:
-    """What `_out` returns, of calls that neither look again and again nor sleep: in so many turns."""
+    """Do as `_out`, with calls that neither look again and again nor sleep: in so many turns."""
     with agt.microscope() as seen:
         left = _out(name, mine, kernel, *arrays, on="spy")
     turns = sum(kernel.counts.loop_iterations for kernel in seen.kernels)

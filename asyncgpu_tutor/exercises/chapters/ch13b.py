@@ -108,7 +108,7 @@ def _ask(mine: Any, _model: Any, calls: int, packets: int) -> None:
 
 
 def _late(mine: Any, _model: Any, name: str, trial: str, then: str) -> None:
-    """What the host wrote is read, or its packet given back, behind the look that found it."""
+    """The host's words are read, or their packet given back, behind the look that found them."""
     args = np.zeros(4, np.uint64), np.zeros(4, np.uint64), 4
     try:
         with _trial(name, mine, "13b_ask_late_given", trial) as kernel:

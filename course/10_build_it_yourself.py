@@ -191,7 +191,7 @@ print(op)
 assert [span.name for span in trace.device_spans] == ["h2d"]
 
 # %% [markdown] id=submit-read
-# Look at the last line. Your operation isn't an instance of anything. It's a plain Python function.
+# Look at the last line. No class, no registry, no magic: your operation is a plain Python function.
 
 # %% [markdown] id=value
 # ## The smallest one, and the most important one
@@ -249,15 +249,15 @@ def and_then(op, f):
 # `result = op(context)`, then `follow = f(result)`, then `return follow(context)`.
 
 # %% id=10-and-then explanation
-# It's three calls. The context goes in twice, and it's the same one both times. That's why a chain stays on one stream: it has never heard of another.
+# It's three calls: `f(op(context))(context)`. The context goes in twice, and it's the same one both times. That's why a chain stays on one stream: it has never heard of another.
 
 # %% id=10-and-then-check
 check("10-and-then", and_then)
 
 # %% [markdown] id=chain-text
-# A pair like `value` and `and_then` has a name with a fearsome reputation, *monad*. Now you know: it's three calls.
+# By the way, a pair like `value` and `and_then` is called a *monad*. The word has scared people for decades, and it's three calls.
 #
-# With it, a whole job is one expression. `chain` only saves us some brackets. From here on, `solved` takes your answer if the check has accepted it, and otherwise the course's.
+# Now a whole job is one expression. `chain` only saves us some brackets. From here on, `solved` takes your answer if the check has accepted it, and otherwise the course's.
 
 
 # %% id=chain
@@ -343,7 +343,8 @@ an array on the host.">
 <text x="366" y="162">hunt(…)</text>
 <text x="608" y="162">d2h(array)</text></g><g fill="currentColor"><text x="230" y="150">array</text>
 <text x="486" y="150">array</text><text x="698" y="134">host</text><text x="698" y="148">array</text>
-<g font-size="12"><text x="230" y="174">② f makes the hunt</text><text x="496" y="174">② f makes d2h</text></g></g></g>
+<g font-size="12"><text x="230" y="174">② f makes the hunt</text>
+<text x="496" y="174">② f makes d2h</text></g></g></g>
 <g fill="currentColor"><text x="308" y="20">the context, and with it the stream</text>
 <text x="22" y="60">and_then</text><text x="38" y="204">and_then</text><g font-size="12">
 <text x="104" y="122">① op(context)</text><text x="256" y="122">③ with the context</text>
@@ -478,7 +479,7 @@ asked = max(span.end for span in trace if span.kind == "call")
 trace.with_lane("the event", [(min(asked, copy.start), copy.start, "holds stream 2 back")]).plot(
     title="One source, two callers",
     lanes=("streams",),
-    lesson="One hunt for both. Stream 2 is asked for its copy in the middle of the hunt, and the event holds it back.",
+    lesson="One hunt for both. Stream 2 is asked for its copy during the hunt, and the event holds it back.",
 )
 
 # %% id=run-shared-check tags=asserts
@@ -784,7 +785,7 @@ def kinds(text):
     """The kind of each line: "words" of a docstring or comment, a "raise", or other "code"."""
     found = ["words" if line.lstrip().startswith("#") else "code" for line in text.splitlines()]
     for node in ast.walk(ast.parse(text)):
-        string = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+        string = isinstance(node, ast.Expr) and isinstance(getattr(node.value, "value", 0), str)
         if string or isinstance(node, ast.Raise):
             for number in range(node.lineno - 1, node.end_lineno):
                 found[number] = "words" if string else "raise"
@@ -817,8 +818,9 @@ def code_map(mine, theirs):
     }
     legend = "".join(
         f'<path stroke="{LOOKS[kind]}" stroke-width="5" d="M{x} 284h16"/>'
-        f'<text fill="currentColor" x="{x + 22}" y="288">{text}</text>'
-        for x, (kind, text) in zip((0, 140, 310, 470), words.items(), strict=True)
+        f'<text fill="currentColor" x="{x + 22}" y="288">{text}: {number}</text>'
+        for x, (kind, text) in zip((0, 150, 325, 495), words.items(), strict=True)
+        for number in [sum(kind == k for k, _ in (*mine, *theirs))]
     )
     columns = -(-len(theirs) // 160)
     told = (
@@ -867,7 +869,7 @@ assert counts["raise"] > 250
 # %% [markdown] id=adds
 # ## What we left out
 #
-# Why so many more? A fifth of it is explanation, and it does things that your machine can't: graphs, several GPUs. But you'd miss the red lines first. They catch people's mistakes. For example, describe a job and forget to run it. Or use an array twice: here two hunts get the same explorers, and each expects them at the start.
+# Why so many more? A fifth is explanation, drawn faintly, and much of the rest does what your machine can't: graphs, several GPUs. But what you'd miss first is what catches people's mistakes, like the red lines. Describe a job and forget to run it. Or use an array twice: here two hunts get the same explorers, and each expects them at the start.
 
 # %% id=moved
 with warnings.catch_warnings(record=True) as heard:
@@ -1032,12 +1034,13 @@ print(graph)
 
 
 # %% id=toy
-class ListStream:
-    all_streams = []
+streams = []
 
+
+class ListStream:
     def __init__(self):
         self.todo = []
-        self.all_streams.append(self)
+        streams.append(self)
 
     def record(self):
         event = ListEvent()
@@ -1060,8 +1063,8 @@ class ListEvent:
 
     @property
     def done(self):
-        for stream in ListStream.all_streams:
-            stream.step()
+        for one in streams:
+            one.step()
         return self.reached
 
 

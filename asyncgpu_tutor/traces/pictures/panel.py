@@ -91,7 +91,7 @@ class Panel:
         return f"{name} ({unit})", factor
 
 
-Mark = SpanKind | Literal["room", "event"]
+Mark = SpanKind | Literal["room", "hole", "event"]
 
 
 def legend_items(panels: Sequence[Panel]) -> Iterator[tuple[Mark, str]]:
@@ -103,6 +103,8 @@ def legend_items(panels: Sequence[Panel]) -> Iterator[tuple[Mark, str]]:
             yield kind, words
     if any(bar.waiting for panel in panels for bar in panel.layout.bars):
         yield "room", "waits for room"
+    if any(bar.waits for panel in panels for bar in panel.layout.bars):
+        yield "hole", "kernel waits"
     if any(panel.arrows for panel in panels):
         yield "event", "waits for an event"
 
@@ -133,6 +135,8 @@ def tips(panel: Panel) -> Callable[[Bar], str]:
         lines = [f"{span.name}: {vocabulary.KIND_WORDS[span.kind]}{stream}", when, *_more(span)]
         if span.waited_for_room:
             lines.append(f"waited {duration(span.waited_for_room)} for room on the device")
+        if span.waits:
+            lines.append(f"only waits for {duration(sum(b - a for a, b in span.waits))} of that")
         if span.op is not None:
             part = span.detail.get("named")
             inside = f", in it {part}" if part and part != span.label else ""

@@ -793,44 +793,33 @@ def kinds(text):
 
 
 LOOKS = {
-    "you": "#E69F00",
-    "given": "#56B4E9",
-    "raise": "#D0103A",
-    "code": "#808080",
-    "words": "#80808066",
+    "you": ("#E69F00", "you wrote"),
+    "given": ("#56B4E9", "you were given"),
+    "raise": ("#D0103A", "raises an error"),
+    "words": ("#80808066", "explains"),
+    "code": ("#808080", "other code"),
 }
 
 
-def code_map(mine, theirs):
+def code_map(own, library):
     """Draw each line, given as its kind and its text, as a stroke in columns of 160."""
-    paths = dict.fromkeys(LOOKS, "")
-    for left, found in ((0, mine), (56, theirs)):
-        for number, (kind, line) in enumerate(found):
-            x, y = left + number // 160 * 26, 30 + number % 160 * 1.5
-            begin, end = [0.22 * min(n, 100) for n in (len(line) - len(line.lstrip()), len(line))]
-            paths[kind] += f"M{x + begin:.1f} {y}h{end - begin:.1f}"
-    strokes = "".join(f'<path stroke="{LOOKS[k]}" d="{path}"/>' for k, path in paths.items())
-    words = {
-        "you": "you wrote it",
-        "given": "you were given it",
-        "raise": "an error is raised",
-        "words": "docstrings, comments",
-    }
-    legend = "".join(
-        f'<path stroke="{LOOKS[kind]}" stroke-width="5" d="M{x} 284h16"/>'
-        f'<text fill="currentColor" x="{x + 22}" y="288">{text}: {number}</text>'
-        for x, (kind, text) in zip((0, 150, 325, 495), words.items(), strict=True)
-        for number in [sum(kind == k for k, _ in (*mine, *theirs))]
-    )
-    columns = -(-len(theirs) // 160)
-    told = (
-        f"{len(mine)} lines, a short column, beside {len(theirs):,}, which fill {columns} columns."
-    )
+    svg = '<text y="16">yours</text><text x="56" y="16">the library</text>'
+    for i, (kind, (colour, words)) in enumerate(LOOKS.items()):
+        strokes = [
+            f"M{left + n // 160 * 26 + 0.2 * (len(line) - len(line.lstrip())):.1f} "
+            f"{30 + n % 160 * 1.5}h{0.2 * len(line.strip()):.1f}"
+            for left, found in ((0, own), (56, library))
+            for n, (its, line) in enumerate(found)
+            if its == kind
+        ]
+        svg += f'<path stroke="{colour}" d="' + "".join(strokes) + '"/>'
+        svg += f'<path stroke="{colour}" stroke-width="5" d="M{144 * i} 284h16"/>'
+        svg += f'<text x="{144 * i + 22}" y="288">{words}: {len(strokes):,}</text>'
+    told = f"{len(own)} lines, a short column, beside {len(library):,}, in many long ones"
     return HTML(
         '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 720 296" width="720" role="img" '
-        f'aria-label="{told}" style="max-width:100%;font:13px sans-serif" fill="none">{strokes}'
-        f'{legend}<g fill="currentColor"><text y="16">yours</text>'
-        f'<text x="56" y="16">the library</text></g></svg>'
+        f'fill="currentColor" style="max-width:100%;font:12px sans-serif" aria-label="{told}">'
+        f"{svg}</svg>"
     )
 
 

@@ -39,7 +39,7 @@ def _flash(mine: Any, _model: Any, words: int, scale: float, _how: str) -> None:
     rng = np.random.default_rng(words)
     q, k, v = rng.standard_normal((3, words, SIZE), np.float32)
     q[:, 0], k[:, 0] = 1, scale * np.arange(words)  # later words count for more, or for less
-    k[:, 0] -= 300 * (scale < 0)  # and all scores may be far below zero
+    k[:, 0] -= 3000 * (scale < 0)  # and all scores may be far below zero
     q *= (np.arange(SIZE) == 0) / 16 if scale == LITTLE else 1
     for part in q, k:
         part[:] = np.rint(part * 16) / 16  # so a `float` holds each score as it is
@@ -126,11 +126,11 @@ def _tree(n: int, kind: str) -> tuple[Array, Array]:
 def check_queue(mine: Any, model: Any) -> None:
     """All items are done; and a block waits for one that is open, however long nobody puts it."""
     cases(_fills, TREES, "a {1} of {0:item} and {2:block}")(mine, model)
-    cast(SimDevice, agt.current_device()).leap = 100_000
     args = 1, *[np.full(2, -1, np.int32)] * 7, np.array([0, 1, 1], np.uint32)
     kernel = call(agt.Kernel, cuda("14_queue_given") + mine + cuda("14_queue"), "trial")
     due = "`take` gives up although an item is open: whoever works on it for long may still put something"
-    must(stays(lambda: left_in((7,), kernel, args, grid=1, block=1)), due)
+    for cast(SimDevice, agt.current_device()).leap in (100_000, None):
+        must(stays(lambda: left_in((7,), kernel, args, grid=1, block=1)), due)
 
 
 def _fills(mine: Any, _model: Any, n: int, kind: str, blocks: int) -> None:

@@ -510,7 +510,7 @@ each = [h200.between(a, b).from_first() for a, b in zip(begins, [*begins[1:], 1e
 agt.compare_timelines(
     each,
     [f"{way}, on an H200" for way in ways_there],
-    lesson="First Python waits, and then does its job. In the last two, it does the job while the copies run.",
+    lesson="First, Python waits and then does its job. In the last two, it does it while the copies run.",
 )
 
 # %% [markdown] id=on-a-gpu-read

@@ -402,7 +402,7 @@ def ascending(x):
 # Move both lines into `def cook(context):`, unchanged, and `return agt.with_context(cook)`.
 
 # %% id=03-recipe-twice explanation
-# `with_context` calls your function at each run, so the sorting, the pinned copy and the launch all happen afresh. It's also why three runs can be under way at once: each has a `in_order` of its own.
+# `with_context` calls your function at each run, so the sorting, the pinned copy and the launch all happen afresh. It's also why three runs can be under way at once: each has an `in_order` of its own.
 
 # %% id=03-recipe-twice-check
 check("03-recipe-twice", ascending)
@@ -476,7 +476,7 @@ watch(with_async_on, 200).plot(
 # %% [markdown] id=await-text
 # ### And `await`?
 #
-# `await` pauses one function, and the event loop goes on with the others. A function written with `async def` is called a **coroutine**, and `asyncio.gather` hands the loop several of them, or operations, and pauses until all are done.
+# `await` pauses one function, and the event loop goes on with the others. A function written with `async def` is called a **coroutine**, and `asyncio.gather` hands the loop several coroutines or operations and pauses until all are done.
 
 
 # %% id=await-run

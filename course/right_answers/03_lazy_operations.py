@@ -59,7 +59,7 @@ ascending = lambda x: (
 def load_and_fetch(load, fetch, job, stream):
     _, numbers = agt.zip(load, fetch).async_on(stream)
     job()
-    agt.synchronize()
+    stream.record().synchronize()
     return numbers
 
 

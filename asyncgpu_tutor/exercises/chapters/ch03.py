@@ -186,7 +186,7 @@ def _which_way(found: Way, *_sizes: float) -> None:
     schedule.each_once(run.trace, "h2d", "d2h", JOB)
     schedule.overlapping(run.trace, JOB, "start both, do the job, and only then wait")
     job = run.trace.find(JOB)[0]
-    late = [span for span in run.trace if span.kind == "call" and span.start > job.start]
+    late = [span for span in run.trace.find("enqueue d2h") if span.start > job.start]
     due = "`fetch` was handed over only after the job, and the device had nothing to do when `load` was done"
     must(not late, due, job, *late[:1])
     early = [span for span in run.trace if span.kind == "wait" and span.start < job.start]

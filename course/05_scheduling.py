@@ -676,7 +676,7 @@ twist.reveal(
 agt.compare_timelines(
     runs["tiny"],
     ["tiny: one stream", "tiny: four streams"],
-    lesson="The host makes one call after another. The device is idle most of the time, as it was before.",
+    lesson="The host makes one call after another. The device is mostly idle, on one stream as on four.",
 )
 
 # %% id=cannot-check tags=asserts

@@ -295,21 +295,22 @@ def draw_torn(trace, old, new, row=128):
     right.plot(torn(trace, old, new)[row], color="#b00040", linewidth=1.2, label="came home")
     right.axvline(done[row], color="k", linewidth=0.8, linestyle=":")
     right.set(title=f"Row {row} of them", xlabel="reading", ylabel="level", ylim=(-1.3, 1.9))
-    right.legend(loc="upper center", ncols=2, frameon=False)
+    right.legend(loc="upper right", ncols=2, frameon=False)
     file = BytesIO()
     figure.savefig(file, format="png")
     plt.close(figure)
     alt = f"In each row today's numbers end where the kernel was, {done[0] / n:.0%} of the way in the first "
     alt += f"row and {done[-1] / n:.0%} in the last; then come yesterday's. Row {row} jumps there."
-    return HTML(f'<img alt="{escape(alt)}" src="data:image/png;base64,{b64encode(file.getvalue()).decode()}">')
+    data = b64encode(file.getvalue()).decode()
+    return HTML(f'<img alt="{escape(alt)}" src="data:image/png;base64,{data}">')
 
 # %% id=predict-race
 how_wrong = Prediction(
     "Had the copy read `y` in this very run, how many of its 358,400 numbers would be wrong?",
-    all="all",
+    all="all of them",
     two="about two thirds",
     third="about a third",
-    none="none",
+    none="none of them",
 )
 how_wrong
 

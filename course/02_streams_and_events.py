@@ -330,7 +330,7 @@ how_wrong.reveal(
 )
 
 # %% [markdown] id=race-luck
-# So the race would have been there, and you wouldn't have noticed. Ahead of the kernel, `y` still had the numbers from last time, and with the same readings those are right. Test such a program with the same data all week, and it's right all week. Then comes the day of the demo, with new readings:
+# You wouldn't have noticed anything. Ahead of the kernel, `y` still had the numbers from last time, and with the same readings those are right. Test such a program with the same data all week, and it's right all week. Then comes the day of the demo, with new readings:
 
 # %% id=race-torn
 today = agt.pin((np.cos(3 * wave) + rng.normal(0, 0.3, (rows, n))).astype(np.float32))
@@ -435,7 +435,7 @@ if device.simulated:
 # %% [markdown] id=exercise-order
 # ### Exercise: order the race
 #
-# Now write this for any two operations. (The checks run your code on a simulated H200 with slow memory, so that short work takes long enough to be seen.) `first` goes on stream `one`, and `second` goes on stream `two` but starts only when `first` has ended. Python doesn't wait. Return whatever `async_on` returns for `second`.
+# Now write this for any two operations. (Most checks run your code on a simulated H200 with slow memory, so that short work takes long enough to be seen.) `first` goes on stream `one`, and `second` goes on stream `two` but starts only when `first` has ended. Python doesn't wait. Return whatever `async_on` returns for `second`.
 
 # %% id=02-order-the-race starter
 def in_order(first, second, one, two):
@@ -574,9 +574,8 @@ relay.reveal(
 
 # %% id=relay-check tags=asserts
 assert relayed.happens_before(kernel, copy)
-marks = relayed.find("record")
-assert passed(relayed, marks[0]) == passed(relayed, marks[1]) == kernel.end
 if device.simulated:
+    assert {passed(relayed, mark) for mark in relayed.find("record")} == {kernel.end}
     assert copy.start >= kernel.end
 
 # %% [markdown] id=who-waits

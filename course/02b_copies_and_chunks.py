@@ -11,7 +11,7 @@
 #
 # | | |
 # |---|---|
-# | Time | 45 minutes |
+# | Time | 50 minutes |
 # | You need | [02_streams_and_events](02_streams_and_events.ipynb) |
 
 # %% id=setup

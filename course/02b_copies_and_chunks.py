@@ -15,8 +15,6 @@
 # | You need | [02_streams_and_events](02_streams_and_events.ipynb) |
 
 # %% id=setup
-import warnings
-
 import numpy as np
 
 import asyncgpu_tutor as agt
@@ -105,6 +103,17 @@ held_up
 # %% id=predict-pinned-commit
 held_up.commit(...)
 
+# %% id=with-warnings tags=helpers
+import warnings
+
+
+def with_warnings(program, *args):
+    """The trace of a program, and the warnings that came."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        trace, _ = recorded(program, *args)
+    return trace, caught
+
 # %% id=pinned-run
 one, two = agt.create_stream(), agt.create_stream()
 pinned = agt.pin(readings[:1_000_000])
@@ -112,15 +121,12 @@ ordinary = np.array(pinned)  # a copy, in ordinary memory
 
 
 def upload(host):
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        agt.h2d(host, "x").async_on(one)
+    agt.h2d(host, "x").async_on(one)
     one.synchronize()
-    return caught
 
 
-from_pinned, quiet = recorded(upload, pinned)
-from_pageable, warned = recorded(upload, ordinary)
+from_pinned, quiet = with_warnings(upload, pinned)
+from_pageable, warned = with_warnings(upload, ordinary)
 print(warned[0].message)
 agt.compare_timelines(
     [from_pinned, from_pageable],

@@ -69,7 +69,7 @@ class Outcome:
             display.display(picture)  # pyright: ignore[reportUnknownMemberType] - as above
 
     def plot(self) -> Timeline | None:
-        """Both timelines on one scale, with the first wrong edge marked in the first; None if neither is given."""
+        """Both timelines on one scale, with the first wrong edge marked in the first; None without them."""
         if not self.got or not self.expected:
             return None
         n = 1 if self.alone else 2

@@ -22,6 +22,7 @@ _BETWEEN = 0.25  # between two groups of lanes
 _LEAD = 0.05  # of the device's work, before it
 _SHORTEST = 1e-6  # us, of the axis: no clock tells less, and floats end
 _MARGIN = 0.13  # above and below a bar, as a part of its row
+_HEADS = 5.0  # pixels, from the middle of the heads of two arrows to each
 _CROWDED = 3  # columns: thin bars that are less far apart are drawn as high as they are busy
 
 
@@ -89,17 +90,27 @@ class Arrow:
 
     before: Bar
     after: Bar
+    # Where several lead to one bar: how far its head is moved, in pixels; and whether the lanes are free, so
+    # that it can run along its own lane, and be told from the others.
+    moved: float = 0.0
+    free: bool = False
 
     @property
-    def points(self) -> list[tuple[float, float]]:
-        """Corners of the line, which runs in the gap beside the lane that it enters."""
-        down = self.before.y < self.after.y
-        start = self.before.bottom if down else self.before.y
-        end = self.after.y if down else self.after.bottom
+    def down(self) -> bool:
+        """True if it leads downwards."""
+        return self.before.y < self.after.y
+
+    @property
+    def points(self) -> list[tuple[float, float, float]]:
+        """Corners of the line, each moved by some pixels; it mostly runs in the gap beside its last lane."""
+        start = self.before.bottom if self.down else self.before.y
+        end = self.after.y if self.down else self.after.bottom
         gap = self.after.height * _MARGIN / (1 - 2 * _MARGIN)
-        turn = end - gap if down else end + gap
-        left, right = self.before.span.end, self.after.span.start
-        return [(left, start), (left, turn), (right, turn), (right, end)]
+        turn = end - gap if self.down else end + gap
+        left, right, moved = self.before.span.end, self.after.span.start, self.moved
+        if self.free:
+            start = turn = self.before.y + self.before.height / 2
+        return [(left, start, 0.0), (left, turn, 0.0), (right, turn, moved), (right, end, moved)]
 
 
 @dataclass
@@ -220,3 +231,29 @@ def _arrows(bars: list[Bar]) -> list[Arrow]:
                 waited[lanes_of] = number
                 found.append(Arrow(drawn[number], bar))
     return found
+
+
+def apart(arrows: Sequence[Arrow], bars: Sequence[Bar]) -> list[Arrow]:
+    """The same arrows; those that lead to one bar from one side get heads of their own."""
+    into: dict[tuple[int, bool], list[Arrow]] = {}
+    for arrow in sorted(arrows, key=lambda arrow: abs(arrow.after.y - arrow.before.y)):
+        into.setdefault((arrow.after.span.id, arrow.down), []).append(arrow)
+    placed: dict[tuple[int, int], Arrow] = {}
+    for several in into.values():
+        for i, arrow in enumerate(several):
+            moved, joins = _HEADS * (2 * i - len(several) + 1), len(several) > 1
+            key = arrow.before.span.id, arrow.after.span.id
+            placed[key] = replace(arrow, moved=moved, free=joins and _is_free(arrow, bars))
+    return [placed[arrow.before.span.id, arrow.after.span.id] for arrow in arrows]
+
+
+def _is_free(arrow: Arrow, bars: Sequence[Bar]) -> bool:
+    """Nothing is in the way along the lane that it leaves, nor across those between."""
+    one, other = arrow.before, arrow.after
+    left, right = one.span.end, other.span.start
+    top, bottom = min(one.y, other.y), max(one.y, other.y)
+    return not any(
+        (bar.y == one.y and bar.span.start < right and bar.span.end > left)
+        or (top < bar.y < bottom and bar.span.start < right < bar.span.end)
+        for bar in bars
+    )

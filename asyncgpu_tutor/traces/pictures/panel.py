@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Literal, cast
 
 from asyncgpu_tutor.traces.pictures.alternative_text import duration
-from asyncgpu_tutor.traces.pictures.layout import Arrow, Bar, Layout, arrange
+from asyncgpu_tutor.traces.pictures.layout import Arrow, Bar, Layout, apart, arrange
 from asyncgpu_tutor.traces.spans import Metrics, Span, SpanKind, vocabulary
 from asyncgpu_tutor.traces.spans.lanes import Group, lane_name, stream_numbers
 from asyncgpu_tutor.traces.spans.notebook_output import NOTHING
@@ -50,7 +50,7 @@ class Panel:
         found, out = self.layout.arrows, self.highlight
         if out is not None:
             found = [a for a in found if {a.before.span.id, a.after.span.id} <= out]
-        return found[:MOST_ARROWS]
+        return apart(found[:MOST_ARROWS], self.layout.bars)
 
     @property
     def said(self) -> str:

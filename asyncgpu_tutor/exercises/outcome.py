@@ -73,7 +73,7 @@ class Outcome:
         if not self.got or not self.expected:
             return None
         n = 1 if self.alone else 2
-        marked = [self.edge or None, None][:n]  # so that the expected one keeps its arrows
+        marked = [self.edge or None, None][:n]  # the expected one keeps its colours
         return compare([self.got, self.expected][:n], ["Yours", "Expected"][:n], highlight=marked)
 
 

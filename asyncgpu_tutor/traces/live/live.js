@@ -254,19 +254,20 @@ class Timeline {
   arrows(panel, number) {
     const { unit } = this.data;
     let lines = "", halos = "";
-    const add = points => {
+    const add = ([points, fades]) => {
       if (Math.max(points[0][0], points.at(-1)[0]) < this.a || Math.min(points[0][0], points.at(-1)[0]) > this.b) return;
       const at = ([time, , px = 0]) => Math.max(this.x(time) + px, this.x(points[0][0])).toFixed(1);
       const path = "M" + points.map(point => `${at(point)} ${(point[1] * unit).toFixed(1)}`).join("L");
       const y = points.at(-1)[1], back = points.at(-2)[1] <= y ? -8 : 8;
       halos += `<path class="agt-halo" d="${path}"/>`;
-      lines += `<path class="agt-arrow" d="${path}"/><path class="agt-tip" d="M${at(points.at(-1))} ${y * unit}l-5 ${back}h10z"/>`;
+      const css = fades ? " pale" : "";
+      lines += `<path class="agt-arrow${css}" d="${path}"/><path class="agt-tip${css}" d="M${at(points.at(-1))} ${y * unit}l-5 ${back}h10z"/>`;
     };
     panel.arrows.forEach(add);
     if (this.chain?.panel === number)
       for (const [before, after] of this.chain.links) {
         const b = panel.bars[before], a = panel.bars[after], down = b[3] < a[3];
-        if (b[3] !== a[3]) add([[b[2], b[3] + b[4] / 2], [Math.max(a[1], b[2]), b[3] + b[4] / 2], [Math.max(a[1], b[2]), down ? a[3] : a[3] + a[4]]]);
+        if (b[3] !== a[3]) add([[[b[2], b[3] + b[4] / 2], [Math.max(a[1], b[2]), b[3] + b[4] / 2], [Math.max(a[1], b[2]), down ? a[3] : a[3] + a[4]]]]);
       }
     return halos + lines;
   }

@@ -46,11 +46,13 @@ class Panel:
 
     @cached_property
     def arrows(self) -> list[Arrow]:
-        """Arrows from a stream to one that waits for it; if something stands out, those that join it."""
-        found, out = self.layout.arrows, self.highlight
-        if out is not None:
-            found = [a for a in found if {a.before.span.id, a.after.span.id} <= out]
-        return apart(found[:MOST_ARROWS], self.layout.bars)
+        """Arrows from a stream to one that waits for it, first of all those that join what stands out."""
+        return apart(sorted(self.layout.arrows, key=self.fades)[:MOST_ARROWS], self.layout.bars)
+
+    def fades(self, arrow: Arrow) -> bool:
+        """Tell whether others stand out, and not what this one joins."""
+        ends = {arrow.before.span.id, arrow.after.span.id}
+        return self.highlight is not None and not ends <= self.highlight
 
     @property
     def said(self) -> str:

@@ -206,8 +206,11 @@ class _Drawing:
         for arrow, path in zip(arrows, paths, strict=True):
             x, y = path[-1]
             back = y + (-1.6 if arrow.down else 1.6) * _HEAD
-            yield Line("agt-arrow", path)
-            yield Line("agt-tip", ((x, y), (x - _HEAD, back), (x + _HEAD, back)), closed=True)
+            pale = " pale" if self.panel.fades(arrow) else ""
+            yield Line(f"agt-arrow{pale}", path)
+            yield Line(
+                f"agt-tip{pale}", ((x, y), (x - _HEAD, back), (x + _HEAD, back)), closed=True
+            )
 
     def _names(self) -> Iterator[Shape]:
         """Names that fit into their bars."""

@@ -179,5 +179,5 @@ def _panel_data(panel: Panel, paints: _Paints) -> dict[str, Any]:
         "waits": [
             [i, since, until] for i, bar in enumerate(layout.bars) for since, until in bar.waits
         ],
-        "arrows": [arrow.points for arrow in panel.arrows],
+        "arrows": [[arrow.points, panel.fades(arrow)] for arrow in panel.arrows],
     }

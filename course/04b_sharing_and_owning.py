@@ -11,7 +11,7 @@
 #
 # | | |
 # |---|---|
-# | Time | 40 minutes |
+# | Time | 45 minutes |
 # | You need | [04_combinators](04_combinators.ipynb) |
 
 # %% id=setup
@@ -162,7 +162,7 @@ agt.compare_timelines(
 # %% [markdown] id=first-read
 # Python submits arm A first. When it gets to the table, nobody has run that yet, so A runs it, on A's own stream and therefore *behind the product*. Then comes B, finds that somebody is already on the way to the printer, and waits for A's event. So B is late for no good reason. **The reader that is submitted first runs the shared source.**
 #
-# If B is in a hurry, put B first. That has its price, because now A is submitted after B, and everything takes longer. Or let nobody run an errand for the other, and copy the table before both: then B only waits until Python has submitted A.
+# If B is in a hurry, put B first. That has its price, because now A is submitted after B, and everything takes longer. Or copy the table in front of both, as in the third picture. Then B only waits until Python has submitted A.
 
 # %% id=first-check tags=asserts
 assert a_first.runs_before("matvec_naive", "h2d")
@@ -305,7 +305,12 @@ weights = agt.ones(4).sync().share()
 refused(agt.UsageError, lambda: scaled(weights, 2))
 
 # %% [markdown] id=ownership-when
-# So which of the three should you use? Use *owned* arrays along a chain, where each stage hands on to the next. Use *shared* ones for data that many read and nobody changes, such as weights. And *lend* an array out when you'll need it yourself afterwards. A loan mustn't outlive its owner. That's why a borrowed array can't go to `agt.spawn`, whose task may still be running when your function has long returned.
+# So which of the three should you use? Use *owned* arrays along a chain, where each stage hands on to the next. Use *shared* ones for data that many read and nobody changes, such as weights. And *lend* an array out when you'll need it yourself afterwards. A loan mustn't outlive its owner. That's why a borrowed array can't go to `agt.spawn`, whose task may still be running when your function has long returned:
+
+# %% id=lent-spawn
+lent = agt.d2h(mine.borrow())
+refused(agt.errors.BorrowedSpawnError, lambda: agt.spawn(lent))
+lent.sync()  # this is fine, because we wait for it
 
 # %% [markdown] id=exercise-lend
 # ### Exercise: lend it

@@ -90,8 +90,7 @@ class Arrow:
 
     before: Bar
     after: Bar
-    # Where several lead to one bar: how far its head is moved, in pixels; and whether the lanes are free, so
-    # that it can run along its own lane, and be told from the others.
+    # Where several lead to one bar: how far its head is moved, in pixels; whether it can run along its lane.
     moved: float = 0.0
     free: bool = False
 
@@ -234,24 +233,22 @@ def _arrows(bars: list[Bar]) -> list[Arrow]:
 
 
 def apart(arrows: Sequence[Arrow], bars: Sequence[Bar]) -> list[Arrow]:
-    """The same arrows; those that lead to one bar from one side get heads of their own."""
+    """The same arrows; those that lead to one bar from one side get heads of their own, the nearest first."""
     into: dict[tuple[int, bool], list[Arrow]] = {}
     for arrow in sorted(arrows, key=lambda arrow: abs(arrow.after.y - arrow.before.y)):
         into.setdefault((arrow.after.span.id, arrow.down), []).append(arrow)
-    placed: dict[tuple[int, int], Arrow] = {}
-    for several in into.values():
-        for i, arrow in enumerate(several):
-            moved, joins = _HEADS * (2 * i - len(several) + 1), len(several) > 1
-            key = arrow.before.span.id, arrow.after.span.id
-            placed[key] = replace(arrow, moved=moved, free=joins and _is_free(arrow, bars))
-    return [placed[arrow.before.span.id, arrow.after.span.id] for arrow in arrows]
+    return [
+        replace(arrow, moved=_HEADS * (2 * i - last), free=last > 0 and _is_free(arrow, bars))
+        for several in into.values()
+        for last in (len(several) - 1,)
+        for i, arrow in enumerate(several)
+    ]
 
 
 def _is_free(arrow: Arrow, bars: Sequence[Bar]) -> bool:
     """Nothing is in the way along the lane that it leaves, nor across those between."""
-    one, other = arrow.before, arrow.after
-    left, right = one.span.end, other.span.start
-    top, bottom = min(one.y, other.y), max(one.y, other.y)
+    one, left, right = arrow.before, arrow.before.span.end, arrow.after.span.start
+    top, bottom = sorted((one.y, arrow.after.y))
     return not any(
         (bar.y == one.y and bar.span.start < right and bar.span.end > left)
         or (top < bar.y < bottom and bar.span.start < right < bar.span.end)

@@ -455,7 +455,7 @@ def three_ways(see, say):
     given, shared, lent = [
         see(agt.ones((N, N)).sync(), name, "yours") for name in ("given away", "shared", "lent")
     ]
-    agt.work(100, "all made")
+    agt.work(70, "made")
     shared = shared.share()
     ops = [product(given, 1), product(shared, 2), product(lent.borrow(), 3)]
     say("given away", "the operation's")
@@ -463,13 +463,13 @@ def three_ways(see, say):
     say("lent", "yours, and lent to the operation")
     for op in ops:
         op.sync()
-    agt.work(150, "all have run")
+    agt.work(100, "have run")
     del given, shared, lent, op
     say("shared", "the operation's")
     say("lent", "still lent")
-    agt.work(150, "names deleted")
+    agt.work(180, "names deleted")
     ops.clear()
-    agt.work(150, "ops deleted")
+    agt.work(140, "ops deleted")
 
 
 ways = lives(three_ways)
@@ -588,7 +588,7 @@ agt.compare_timelines(
     [stairs, yours],
     [f"first try: {arrays(stairs)} arrays", f"yours: {arrays(yours)} arrays"],
     lanes=("host",),
-    lesson="With two arrays that take turns, the memory stays flat, however many steps there are.",
+    lesson="Once two arrays take turns, the memory stays flat, however many steps there are.",
 )
 
 # %% [markdown] id=rod-reward

@@ -514,7 +514,7 @@ def residual(x, add):
     return MADE[n]
 
 
-# %% id=04-baton cause="`output` belongs to a launch: ask what `kernel(...)` returns for it"
+# %% id=04-baton cause="`output` belongs to a launch: write `.output()` right behind the call"
 def residual(x, add):
     n = x.size
     launch = agt.relu(n, agt.h2d(x), agt.zeros(n).partition(256))

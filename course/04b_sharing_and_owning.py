@@ -82,8 +82,6 @@ with agt.using(small):
 # %% [markdown] id=two-readers
 # ## Two readers
 #
-# Two colleagues need the same printout. One of them has to walk to the printer, and if it's the one who is going to lunch first, the other has a long wait.
-#
 # In chapter 04, `shared()` let two arms use the result of one operation. The operation ran once, and the other arm waited for it. But which arm runs it? Here are two readers of a small table. Arm A first computes a large product, and only then takes the table. Arm B copies the table back right away.
 
 # %% id=first-code
@@ -121,7 +119,7 @@ def a_then_b():
 # %% id=predict-first
 first = Prediction(
     "Three pieces of work: `p`, the large product of arm A; `t`, the copy of the table to the device; "
-    "`b`, the copy back in arm B. In which order do they *end*? Type the three letters."
+    "`b`, the copy back in arm B. In which order do they *end*, in `a_then_b()`? Type the three letters."
 )
 first
 
@@ -160,7 +158,7 @@ agt.compare_timelines(
 )
 
 # %% [markdown] id=first-read
-# Python submits arm A first. When it gets to the table, nobody has run that yet, so A runs it, on A's own stream and therefore *behind the product*. Then comes B, finds that somebody is already on the way to the printer, and waits for A's event. So B is late for no good reason. **The reader that is submitted first runs the shared source.**
+# It's like two colleagues who need the same printout, where the one who walks to the printer goes to lunch first. Python submits arm A first. When it gets to the table, nobody has run that yet, so A runs it, on A's own stream and therefore *behind the product*. Then comes B, finds that somebody is already on the way to the printer, and waits for A's event. So B is late for no good reason. **The reader that is submitted first runs the shared source.**
 #
 # If B is in a hurry, put B first. That has its price, because now A is submitted after B, and everything takes longer. Or copy the table in front of both, as in the third picture. Then B only waits until Python has submitted A.
 
@@ -480,7 +478,7 @@ ways.plot(
 )
 
 # %% [markdown] id=lives-read
-# The three ways say who may *use* an array. How long its memory stays is another question, with one answer for all three: **until nobody refers to the array any more, neither a name nor an operation nor a run that's under way.** In this picture, 50 MB were kept by a forgotten list of operations, all of which had run. In a notebook that happens easily, because its names live until you delete them. (Even one whose array was given away counts.)
+# The three ways say who may *use* an array. How long its memory stays is another question, with one answer for all three: **until nobody refers to the array any more, neither a name nor an operation.** (Nor a third party, whom you'll meet in a moment.) In this picture, 50 MB were kept by a forgotten list of operations, all of which had run. In a notebook that happens easily, because its names live until you delete them. (Even one whose array was given away counts.)
 #
 # Now for the rod. In `first_try`, no name and no list holds an old array.
 

@@ -22,7 +22,9 @@ _BETWEEN = 0.25  # between two groups of lanes
 _LEAD = 0.05  # of the device's work, before it
 _SHORTEST = 1e-6  # us, of the axis: no clock tells less, and floats end
 _MARGIN = 0.13  # above and below a bar, as a part of its row
-_HEADS = 5.0  # pixels, from the middle of the heads of two arrows to each
+_HEADS = (
+    10.0  # pixels to either side, for the heads of arrows to one bar; half of it if there are two
+)
 _CROWDED = 3  # columns: thin bars that are less far apart are drawn as high as they are busy
 
 
@@ -238,7 +240,11 @@ def apart(arrows: Sequence[Arrow], bars: Sequence[Bar]) -> list[Arrow]:
     for arrow in sorted(arrows, key=lambda arrow: abs(arrow.after.y - arrow.before.y)):
         into.setdefault((arrow.after.span.id, arrow.down), []).append(arrow)
     return [
-        replace(arrow, moved=_HEADS * (2 * i - last), free=last > 0 and _is_free(arrow, bars))
+        replace(
+            arrow,
+            moved=(2 * i - last) * _HEADS / max(2, last),
+            free=last > 0 and _is_free(arrow, bars),
+        )
         for several in into.values()
         for last in (len(several) - 1,)
         for i, arrow in enumerate(several)

@@ -256,11 +256,12 @@ class Timeline {
     let lines = "", halos = "";
     const add = ([points, fades]) => {
       if (Math.max(points[0][0], points.at(-1)[0]) < this.a || Math.min(points[0][0], points.at(-1)[0]) > this.b) return;
-      const path = "M" + points.map(([time, y]) => `${this.x(time).toFixed(1)} ${(y * unit).toFixed(1)}`).join("L");
-      const [time, y] = points.at(-1), back = points.at(-2)[1] <= y ? -8 : 8;
+      const at = ([time, , px = 0]) => Math.max(this.x(time) + px, this.x(points[0][0])).toFixed(1);
+      const path = "M" + points.map(point => `${at(point)} ${(point[1] * unit).toFixed(1)}`).join("L");
+      const y = points.at(-1)[1], back = points.at(-2)[1] <= y ? -8 : 8;
       halos += `<path class="agt-halo" d="${path}"/>`;
       const css = fades ? " pale" : "";
-      lines += `<path class="agt-arrow${css}" d="${path}"/><path class="agt-tip${css}" d="M${this.x(time)} ${y * unit}l-5 ${back}h10z"/>`;
+      lines += `<path class="agt-arrow${css}" d="${path}"/><path class="agt-tip${css}" d="M${at(points.at(-1))} ${y * unit}l-5 ${back}h10z"/>`;
     };
     panel.arrows.forEach(add);
     if (this.chain?.panel === number)

@@ -94,7 +94,8 @@ def rejection(title: str, rejected: Rejected, note: str = "", first: bool = Fals
     """The outcome of a wrong answer; a `note` stands below its cause."""
     lines = [f"**Not yet.** *{title}*: {rejected.cause}"]
     if rejected.got is not None and rejected.expected is not None:
-        marked = " → ".join(dict.fromkeys(f"`{span.name}`" for span in rejected.edge))
+        names = ("wait" if span.kind == "wait" else span.name for span in rejected.edge)
+        marked = " → ".join(dict.fromkeys(f"`{name}`" for name in names))
         if marked:
             lines.append(f"Marked in the picture is where it first goes wrong: {marked}.")
         lines += ["Miss once more, and you'll see the expected timeline below yours."] * first

@@ -202,7 +202,9 @@ class _Drawing:
             back = y + (-1.6 if arrow.before.y < arrow.after.y else 1.6) * _HEAD
             pale = " pale" if self.panel.fades(arrow) else ""
             yield Line(f"agt-arrow{pale}", path)
-            yield Line(f"agt-tip{pale}", ((x, y), (x - _HEAD, back), (x + _HEAD, back)), closed=True)
+            yield Line(
+                f"agt-tip{pale}", ((x, y), (x - _HEAD, back), (x + _HEAD, back)), closed=True
+            )
 
     def _names(self) -> Iterator[Shape]:
         """Names that fit into their bars."""

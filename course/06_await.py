@@ -288,27 +288,45 @@ if device.simulated:
 #                                    └── something went wrong ─> failed
 # ```
 #
-# Let's play event loop, and do an `await` by hand. `await` calls `future.__await__()`, which gives it an iterator, and then it calls `next` on that. Each `next` is a **poll**: go on as far as you can. (We ask a real GPU again and again for the first two milliseconds, in case it's done soon. Until then a poll returns `None`, which is what the `while` is for.)
+# Let's play event loop, and do an `await` by hand. `await` calls `future.__await__()`, which gives it an iterator, and then it calls `next` on that. Each `next` is a **poll**: go on as far as you can.
+
+# %% id=predict-poll
+polled = Prediction(
+    "`next(future.__await__())` is the first poll. The copies will take some milliseconds. What does it give us?",
+    results="the results, as soon as the copies are over",
+    none="`None`, because there are no results yet",
+    error="a `StopIteration`, because there are no results yet",
+    promise="an object that promises to tell when it's worth asking again",
+)
+polled
+
+# %% id=commit-poll
+polled.commit(...)
 
 # %% id=poll-first
 future = long_one().into_future()
 steps = future.__await__()
 print("before the first poll:", future.state.value)
 
-token = next(steps)
+token = first = next(steps)
+print("after it:             ", future.state.value)
 while token is None:  # a real GPU, in its first two milliseconds
     await asyncio.sleep(0)
     token = next(steps)
-print("after it:             ", future.state.value)
-print("what the poll gave us:", "an asyncio." + type(token).__name__)
 
 woken = asyncio.Event()  # we poll by hand, so no loop will resume us; this event does
 token.add_done_callback(lambda token: woken.set())
 await woken.wait()  # anybody else could run now
 print("after the wake:       ", future.state.value)
 
+# %% id=reveal-poll
+when = "It's" if first is token else "After two milliseconds it's"
+polled.reveal(
+    "none" if first is None else "promise", f"{when} an `asyncio.{type(token).__name__}`."
+)
+
 # %% [markdown] id=poll-read
-# The first poll submitted the work and came back without a result. What it returned isn't our future. It's one of asyncio's own, a token, which says: don't poll me again until I'm done. So the loop attaches a **callback** to the token, which will put the task back on the list, and turns to somebody else. And who tells the loop?
+# The first poll submitted the work and came back without a result. What it returned isn't our future. It's one of asyncio's own, a token, which says: don't poll me again until I'm done. (On a real GPU we ask again and again for two milliseconds, in case it's done soon. Until then a poll returns `None`, which is what the `while` is for.) So the loop attaches a **callback** to the token, which will put the task back on the list, and turns to somebody else. And who tells the loop?
 #
 # ```text
 #   the task               the event loop            the helper           the device
@@ -321,7 +339,7 @@ print("after the wake:       ", future.state.value)
 #   goes on     <─ turn ──        ·
 # ```
 #
-# The helper is a second thread that belongs to the package. It sleeps in the driver until the GPU is done. Work that's over within two milliseconds never gets that far. And the simulated device needs no helper, because it can move its clock forward.
+# The helper is a second thread that belongs to the package. It sleeps in the driver until the GPU is done. Work that's over within those two milliseconds never gets that far. And the simulated device needs no helper, because it can move its clock forward.
 
 # %% id=poll-check tags=asserts
 import threading
@@ -1002,7 +1020,7 @@ if device.simulated:
 # **Next:** [07_async_mlp.ipynb](07_async_mlp.ipynb), where all of this comes together.
 
 # %% id=score
-score(turns, answers, begins, quicker, beats, survivors, stopped)
+score(turns, answers, polled, begins, quicker, beats, survivors, stopped)
 
 # %% id=progress
 progress("06")

@@ -202,7 +202,7 @@ class Timeline {
       const style = share < 1 ? `fill:${paint.low};stroke:none` : `fill:${paint.paint};stroke:${paint.line}`;
       out += `<rect class="agt-bar ${css}${chosen ? " chosen" : ""}" data-bar="${number}.${i}" style="${style}" x="${from.toFixed(1)}" y="${(y * unit + tall - high).toFixed(1)}" width="${Math.max(to - from, 0.5).toFixed(1)}" height="${high.toFixed(1)}"/>`;
       const size = Math.min(11, 0.78 * tall), shown = [Math.max(from, 0), Math.min(to, this.inner)];
-      if (shown[1] - shown[0] < 3 * size || size < 6) return;
+      if (shown[1] - shown[0] < 2.5 * size || size < 6) return;
       const space = shown[1] - shown[0] - 2;
       const said = fitting(wide(name, size) > space ? name.split(": ").pop() : name, space, size);
       if (!said) return;

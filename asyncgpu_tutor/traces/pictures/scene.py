@@ -212,7 +212,7 @@ class _Drawing:
         for bar in layout.bars:
             start, end = max(bar.span.start, layout.begin), min(bar.span.end, layout.end)
             size, room = min(_NAME, 0.78 * bar.height * UNIT), (end - start) * us
-            if room < 3 * size or size < 0.54 * _NAME:
+            if room < 2.5 * size or size < 0.54 * _NAME:
                 continue
             text, fits = bar.text, room - _PAD
             if text_width(text, size) > fits:  # what it is says more than the operation's name

@@ -260,17 +260,19 @@ class Engine:
                 shared = shared or run.work.places > 0 or bool(run.work.ports)
                 if not run.goal:
                     done.append(run)
-                    self._show(run, INFINITY)
                     continue
                 run.left, run.goal = run.goal, 0.0
             else:
                 run.left = max(run.goal, run.left - step * speed)
             going.append(run)
-            self._show(run, moment)
+            if run.work.shows:
+                self._show(run, moment)
         self._running = going
         if shared:
             self._share()
         for run in done:
+            if run.work.shows:
+                self._show(run, INFINITY)
             run.queue.running = False
             run.queue.last, run.queue.ended = run.command.resource, self.now
             if run.command.end is not None:

@@ -334,10 +334,7 @@ class Device(Enqueuer, Protocol):
         ...
 
     def adopt_array(self, foreign: object) -> tuple[Memory, tuple[int, ...], np.dtype[Any]] | None:
-        """Memory, shape and dtype of another library's array, which is kept alive.
-
-        None if it is not on this device.
-        """
+        """Memory, shape and dtype of another library's array, kept alive; None if it is not this device's."""
         ...
 
     def map_host(self, host: HostBuffer, name: str) -> Memory:

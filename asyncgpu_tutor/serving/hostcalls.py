@@ -239,8 +239,7 @@ class Hostcalls:
         return int(np.count_nonzero(self._states == ASKED)) > len(self._at_work)
 
     def _look_for_ends(self) -> None:
-        # The thread that waits for the GPU, and would tell, may need seconds to get a word in, since this one
-        # hardly ever lets go of the interpreter.
+        # The thread that waits for the GPU may need seconds to get a word in: this one hardly ever pauses.
         for future in tuple(self._running):
             future.poll()
 

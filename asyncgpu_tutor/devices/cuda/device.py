@@ -38,7 +38,6 @@ from asyncgpu_tutor.devices.protocol import (
     Function,
     HostBuffer,
     Limits,
-    Look,
     Memory,
     Stream,
 )
@@ -314,7 +313,7 @@ class CupyDevice:
         place = cupy.cuda.UnownedMemory(address(host), max(host.nbytes, 1), host, self.ordinal)
         return _memory(self, name, host.nbytes, cupy.cuda.MemoryPointer(place, 0))
 
-    async def until_waited_for(self, answered: int, look: Look, asked: Look) -> None:
+    async def until_waited_for(self, answered: int, look: Callable[[], object], asked: Any) -> None:
         """Give the event loop a turn when one is due; see `Device.until_waited_for`."""
         if turn_is_due():
             look()

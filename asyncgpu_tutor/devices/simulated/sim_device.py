@@ -308,9 +308,7 @@ class SimDevice(simgpu.Device):
         """Let other tasks run for `us` microseconds."""
         await self.machine.sleep(us)
 
-    async def until_waited_for(
-        self, answered: int, look: protocol.Look, asked: protocol.Look
-    ) -> None:
+    async def until_waited_for(self, answered: int, look: object, asked: protocol.Look) -> None:
         """Wait until a kernel asks, and as long as a round takes; see `Device.until_waited_for`."""
         while not asked():
             await self.machine.until(self.machine.engine.when_shown())

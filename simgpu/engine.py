@@ -12,7 +12,8 @@ SMs and memory get done goes to the blocks that have places, in equal parts, as 
 
 A kernel whose threads wait for the host, or for another kernel, is paused: it holds its places, takes another
 look when somebody may have written to memory, and has no end until then. What it has computed until a pause
-counts as time from when it went on: it looks again no sooner than that.
+counts as time from when it went on: it looks again no sooner than that, and the host sees each of its writes
+no sooner than the kernel has worked up to it.
 """
 
 from __future__ import annotations

@@ -18,12 +18,13 @@ no sooner than the kernel has worked up to it.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
-from operator import attrgetter
+from operator import attrgetter, itemgetter
 
 from simgpu.errors import DeviceError, UpstreamError, given_up
-from simgpu.queues import Command, EngineEvent, Port, Queue, Resource, Work
+from simgpu.queues import Command, EngineEvent, Port, Queue, Resource, Shows, Work
 from simgpu.spec import NVLINK
 
 INFINITY = float("inf")
@@ -148,6 +149,12 @@ class Engine:
         event = EngineEvent()
         self._until_shown.append(event)
         return event
+
+    @property
+    def unseen(self) -> Shows:
+        """What kernels have written to memory of the host that it is yet to see, in order."""
+        shows = [show for run in self._running for show in run.work.shows or ()]
+        return deque(sorted(shows, key=itemgetter(0)))
 
     def give_up(self) -> bool:
         """Nobody will write any more: the oldest paused kernel fails, or gives up; False if there is none."""

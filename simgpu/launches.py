@@ -246,7 +246,7 @@ class Waiting:
     engine asks again is what the host does meanwhile. The clock of its furthest warp tells how long it was
     at work until then: it looks at memory no sooner than it has done all of it (`ready`). Its writes to
     memory of the host are taken back, and made again when the clocks of their warps say (`shows`), but none
-    before one that was interpreted earlier, which may be its cause.
+    before one that was interpreted earlier, be it another kernel's, which may be its cause.
     """
 
     _launch: KernelLaunch
@@ -311,8 +311,14 @@ class Waiting:
             self._began = now
         state.waited = max(state.waited, int((now - self._began - self._worked) * mhz))
         changes = state.changes
-        self._known, self._left = ([data.copy() for data in self._mapped] for _ in range(2))
+        self._known = [data.copy() for data in self._mapped]
         self._shows, self._first, self._last = Shows(), now, now
+        for at, write in engine.unseen if self._mapped else ():  # other kernels see it by now
+            self._last = max(self._last, math.nextafter(at, math.inf))
+            for data, _, where, values in write.args[0]:
+                if any(np.may_share_memory(data, mine) for mine in self._mapped):
+                    data[where] = values
+        self._left = [data.copy() for data in self._mapped]
         self._zero = now - self._worked
         state.writes = self._writes if self._mapped else None
         with interruptible():
@@ -322,10 +328,11 @@ class Waiting:
             data[:] = known
         self._steps = engine.begun + engine.looks
         before, self._worked = self._worked, execution.tally.latest() / mhz
+        shown = self._shows[-1][0] if self._shows else now
         if ended:
             done = self._launch.finish(self._found, execution.result())
-            return replace(done, us=max(done.us - before, 0.0), shows=self._shows)
-        naps, ready = state.naps, max(now + self._worked - before, self._last)
+            return replace(done, us=max(done.us - before, shown - now), shows=self._shows)
+        naps, ready = state.naps, max(now + self._worked - before, shown)
         quiet = naps and state.changes == changes + 1  # to look counts as one
         if naps:  # the longer it has waited, the longer it sleeps: looks are dear to simulate
             self._napped = self._napped if quiet else 0.0

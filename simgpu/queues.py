@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Literal, Protocol
 
 from simgpu.errors import DeviceError
@@ -12,7 +13,8 @@ from simgpu.errors import DeviceError
 Resource = Literal["compute", "h2d", "d2h", "peer", "none"]
 # One direction of a link between GPUs, from the side of one of them: "out" or "in", and its number.
 Port = tuple[str, int]
-Shows = deque[tuple[float, Callable[[], None]]]
+# Writes to memory that the host sees: when, in order, and what makes each, with what it is told.
+Shows = deque[tuple[float, "partial[None]"]]
 
 
 class Paused(Protocol):
@@ -59,8 +61,7 @@ class Work:
     # does so by itself.
     ready: float = 0.0
     naps: bool = False
-    # Writes to memory that the host sees: when, in order, and what makes each.
-    shows: Shows | None = None
+    shows: Shows | None = None  # what it writes to memory of the host
 
 
 @dataclass(eq=False, slots=True)

@@ -199,8 +199,10 @@ class TestKernelsThatWaitForEachOther:
         agt.synchronize()
         assert agt.d2h(total).sync().tolist() == [sum(k * k for k in range(12))]
 
-    def test_both_wait(self, device: Device) -> None:
+    @pytest.mark.parametrize("on_host", [False, True])
+    def test_both_wait(self, device: Device, on_host: bool) -> None:
         turn, total = (agt.zeros((1,), np.int32).sync() for _ in range(2))
+        total = agt.mapped(agt.pin(np.zeros(1, np.int32))) if on_host else total
         agt.synchronize()
         for mine in (1, 0):
             op = agt.Kernel(TURNS)(9, mine, turn.borrow(), total.borrow(), grid=1, block=1)

@@ -16,7 +16,7 @@ from collections.abc import Callable, Generator, Hashable, Iterable, Mapping, Se
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property, partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -263,6 +263,9 @@ class Waiting:
     _began: float | None = None
     _worked: float = 0.0  # us until now
     _napped: float = 0.0  # us since others have last written to memory
+    _idle: float | None = (
+        None  # us after its start, since when no thread has found what it waits for
+    )
 
     @property
     def changes(self) -> int:
@@ -329,11 +332,17 @@ class Waiting:
         self._steps = engine.begun + engine.looks
         before, self._worked = self._worked, execution.tally.latest() / mhz
         shown = self._shows[-1][0] if self._shows else now
+        quiet = not ended and state.naps and state.changes == changes + 1  # to look counts as one
+        if not quiet:
+            at = now - self._began
+            if self._idle is not None and at > self._idle:
+                waits = self._found.setdefault("waits", list[tuple[float, float]]())
+                cast("list[tuple[float, float]]", waits).append((self._idle, at))
+            self._idle = at + self._worked - before
         if ended:
             done = self._launch.finish(self._found, execution.result())
             return replace(done, us=max(done.us - before, shown - now), shows=self._shows)
         naps, ready = state.naps, max(now + self._worked - before, shown)
-        quiet = naps and state.changes == changes + 1  # to look counts as one
         if naps:  # the longer it has waited, the longer it sleeps: looks are dear to simulate
             self._napped = self._napped if quiet else 0.0
             nap = max(_TRIP, self._napped / 20)

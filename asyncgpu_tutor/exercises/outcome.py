@@ -73,7 +73,7 @@ class Outcome:
         """Both timelines on one scale, with the first wrong edge marked; None if there is nothing to see."""
         if not self.got or not self.expected:
             return None
-        counterparts = _counterparts(self.edge, self.got, self.expected)
+        counterparts = _counterparts(self.edge, self.got, self.expected) or None
         n = 1 if self.alone else 2
         marked = [self.edge, counterparts][:n] if self.edge else None
         return compare([self.got, self.expected][:n], ["Yours", "Expected"][:n], highlight=marked)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from math import inf
@@ -54,6 +54,11 @@ class Bar:
         """From when to when it waited for its first place, where that is known; not on an engine."""
         waited = self.lane.group == "streams" and self.span.waited_for_room
         return (self.span.start - waited, self.span.start) if waited else None
+
+    @property
+    def waits(self) -> Sequence[tuple[float, float]]:
+        """When its kernel only waited; not on an engine."""
+        return self.span.waits if self.lane.group == "streams" and self.number == 1 else ()
 
     @property
     def text(self) -> str:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, get_args
+from typing import Literal, cast, get_args
 
 SpanKind = Literal[
     "kernel",  # a kernel runs
@@ -100,6 +100,12 @@ class Span:
         """Time before `start`, in us, for which a kernel was ready and had no place; 0 where nobody knows."""
         waited = self.detail.get("waited_for_room", 0.0)
         return float(waited) if isinstance(waited, int | float) else 0.0
+
+    @property
+    def waits(self) -> Sequence[tuple[float, float]]:
+        """From when to when a kernel did nothing but wait, in us; empty where nobody knows."""
+        waits = cast("Iterable[tuple[float, float]]", self.detail.get("waits", ()))
+        return [(self.start + since, self.start + until) for since, until in waits]
 
     @property
     def title(self) -> str:

@@ -135,6 +135,11 @@ def test_what_stands_out_does_so_and_the_rest_is_faded(mlp: Trace, highlight: st
     picture = plot(mlp, highlight=highlight, lanes=("host", "streams"))
     assert len(drawn(picture, "out")) == len(expected)
     assert len(drawn(picture, "faded")) == len(mlp) - len(expected)
+    # Arrows that join others are there, too, and pale.
+    assert len(picture.panels[0].arrows) == len(plot(mlp).panels[0].arrows)
+    out = {span.id for span in expected}
+    others = [a for a in picture.panels[0].arrows if not {a.before.span.id, a.after.span.id} <= out]
+    assert len(drawn(picture, "pale")) == 2 * len(others)  # each has a head
 
 
 def test_what_stands_out_does_so_among_neighbours_that_are_one_bar_with_it() -> None:

@@ -360,8 +360,9 @@ def _ranked(answer: Any, n: int, kind: str) -> Observed:
         due = f"the rank of page {page} is {mine:.3f}/n, and {other:.3f}/n is right"
         must(abs(mine - other) < 0.01, due)  # nan is wrong, too
     numbers.by_kernels(got, *links)
-    again = 0.15 + 0.85 * (links[1] * n * got.astype(float))[links[0].reshape(n, 8)].sum(axis=1)
-    page = int(np.argmax(moves := abs(again - n * got)))
+    shares, sources = links[1] * n * got.astype(float), links[0].reshape(n, 8)
+    moves = np.abs(0.15 + 0.85 * shares[sources].sum(axis=1) - n * got)
+    page = int(moves.argmax())
     due = f"it ends too soon: another round would move page {page} by {moves[page]:.5f}/n"
     must(kind != LONE or moves[page] < 0.00105, due)
     rounds = sum(kernel.counts.flops for kernel in seen.kernels) // (16 * n)

@@ -217,7 +217,7 @@ def _late_ask(mine: Any, _model: Any, n: int) -> None:
 PACKETS = 3
 LINKS = {("next", p): p + 1 if p + 1 < PACKETS else None for p in range(PACKETS)}
 MANY = 2**31
-INTERRUPTIONS = 4  # of threads that could go on; a packet gets two owners by one
+INTERRUPTIONS = 4  # of a thread that could go on; a single one can give a packet two owners
 
 
 def _taking(stack: Any, number: int, back: tuple[int, ...] = ()) -> orders.Thread:
@@ -304,13 +304,17 @@ def check_bill(mine: Any, model: Any) -> None:
     cases(_billed, [(40, 0, True)], "a host that refuses some")(kernel, model)
     text, spy, spied, services = _spying(mine, "16")
     with own_lines(text, spy), case(UNLUCKY):
-        call(partial(_unlucky, spied, {16: lambda _: 3, **services}))
+        call(partial(_unlucky, spied, services))
 
 
 async def _unlucky(kernel: agt.Kernel, services: dict[int, Any]) -> None:
     """Of nine blocks one gets no packet, and one no answer."""
+
+    def price(_: Any) -> int:
+        return 3
+
     ones, costs = np.ones(9, np.int32), agt.pin(np.full(9, 7, np.uint64))
-    async with agt.hostcalls(services, packets=16) as host:
+    async with agt.hostcalls({16: price, **services}, packets=16) as host:
         given = await agt.zip(agt.h2d(agt.pin(ones)), agt.h2d(agt.pin(ones)))
         await host.run(kernel(*host.arrays, 9, *given, agt.mapped(costs), grid=9, block=1))
 

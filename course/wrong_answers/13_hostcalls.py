@@ -2147,3 +2147,8 @@ __global__ void bill(unsigned long long* mail, unsigned long long* stack, int n,
 # + below = yield "load", ("next", packet)
 # + tag = (yield "load", "top")[1]
 # + if (yield "cas", "top", (packet, tag), (below, tag + 1)):
+
+
+# %% id=13-ask cause="with a host that never answers, element 0 is 77, and should be 0"
+# - if (++turns > 1000000) return;
+# + if (++turns > 1000000) break;

@@ -1765,3 +1765,7 @@ def fly(step, at, speed, steps):
 # %% id=14-challenge cause="with 9 bodies and 130 steps, element 0 is"
 # - for (int step = 0; step < steps; step++) {
 # + for (int step = 0; step < min(steps, 100); step++) {
+
+
+# %% id=14-queue cause="nothing tells it that no more will come (`open` is counted"
+# - atomicSub(queue.open, 1);

@@ -107,8 +107,8 @@ def _flood(mine: Any, _model: Any, width: int, seed: int) -> None:
     seen = agt.show_threads(kernel, 2, free[:2, :2].ravel(), depth[:4], taken, grid=1, block=4)
     name = [*seen.watched.shapes][2]
     writers = {*chain(*(s.threads.tolist() for s in seen.steps if s.write and s.array == name))}
-    due = f"{count(len(writers), 'thread')} of 4 write `rounds[0]`: one is enough, and `if (i == 0)` leaves "
-    must(len(writers) == 1, due + "it to that one")
+    due = f"in its corner of 2 by 2 {count(len(writers), 'thread')} of 4 write `rounds[0]`: one is enough, "
+    must(len(writers) == 1, due + "and `if (i == 0)` leaves it to that one")
 
 
 # ------------------------------------------------------------------ a graph decides

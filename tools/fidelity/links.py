@@ -397,13 +397,13 @@ def trained(alone: dict[str, float]) -> dict[str, float]:
         nets = [Scaled(device, alone) for device in devices]
         ways = {
             "two, not reduced": (None, True),
-            "afterwards": (group, True),
-            "overlapped": (group, False),
+            "afterwards": (group.all_reduce, True),
+            "overlapped": (group.all_reduce, False),
         }
-        for way, (among, late) in ways.items():
+        for way, (reduce, late) in ways.items():
             for _ in range(2):  # the first has the arrays made
                 start = devices[0].now()
-                step(nets, among, late=late).sync()
+                step(nets, reduce, late=late).sync()
                 found[way] = devices[0].now() - start
     return found
 

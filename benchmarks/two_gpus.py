@@ -4,10 +4,10 @@
 
 A training step of four square layers, on one GPU and on two: not reduced at all, the gradients summed
 afterwards, and each layer's summed while the next is computed, by NCCL and by copies. Four batches of the
-MLP. Copies and all-reduces of 1 KB to 256 MB: ten in a row, enqueued while a kernel holds the GPUs, so that only their time
-is left; and one that is waited for, with the host's time in it. "In order" is NCCL with the two events that
-put both GPUs behind one stream and that stream behind both. Ways are measured in turns; medians. On the
-simulated device the times are the model's, and NCCL isn't there to compare with.
+MLP. Copies and all-reduces of 1 KB to 256 MB: ten in a row, enqueued while a kernel holds the GPUs, so that
+only their time is left; and one that is waited for, with the host's time in it. "In order" is NCCL with the
+two events that put both GPUs behind one stream and that stream behind both. Ways are measured in turns;
+medians. On the simulated device the times are the model's, and NCCL isn't there to compare with.
 """
 
 from __future__ import annotations

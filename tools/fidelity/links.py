@@ -5,10 +5,11 @@ On two GPUs:  python tools/fidelity links record FILE
                   python tools/fidelity links record FILE sockets
 Anywhere:     python tools/fidelity links [fit]           (compares, or fits the constants)
 
-Prints JSON as well. The second command adds to the file what NCCL takes over the sockets of one host, which
-stand for a network. A time is that of one of several in a row, all enqueued while a kernel holds both GPUs,
-so the host's costs are in none of them. The even powers of two are for the fit, the odd ones are held out,
-and so are all training steps.
+Each of the first two adds a run to the file; of several runs, the model is compared with the median. The
+second measures what NCCL takes over the sockets of one host, which stand for a network. A time is that of one
+of several in a row, all enqueued while a kernel holds both GPUs, so the host's costs are in none of them. The
+even powers of two are for the fit, and what lies between one and the next power. The others are held out, and
+so are all training steps.
 """
 
 from __future__ import annotations
@@ -39,16 +40,18 @@ HERE = Path(__file__).parent
 FILE = HERE / "recordings" / "links.json"
 LARGEST = {"links": 30, "sockets": 28}
 ROUNDS, WARM = 7, 2
+NEAR = [quarters << 18 for quarters in (5, 6, 7, 10, 12)]  # NCCL changes its protocol there
 HOLD = 14_000_000  # clocks for which a kernel holds a GPU, about 7 ms
 
 
 def sizes(over: str) -> list[int]:
-    """4 KB and more, each twice the one before, in bytes."""
-    return [1 << power for power in range(12, LARGEST[over] + 1)]
+    """4 KB and more, each twice the one before, and some between 1 and 4 MB, in bytes."""
+    powers = [1 << power for power in range(12, LARGEST[over] + 1)]
+    return sorted(powers + NEAR) if over == "links" else powers
 
 
 def calibrated(kind: str, nbytes: int) -> bool:
-    """Tell if constants may be fitted to this size: an even power of two."""
+    """Tell if constants may be fitted to this size: from an even power of two on, below the next one."""
     return nbytes.bit_length() % 2 == 1 and kind not in IN_NO_FIT
 
 
@@ -70,64 +73,43 @@ class Measure:
         self.row = 10 if over == "links" else 4
         self.late: list[str] = []  # what the host had not enqueued in time
 
-    def copies(self, nbytes: int) -> dict[str, float]:
-        """Copies to the other GPU."""
-        bench = self.bench
-        x, y = (agt.zeros(nbytes, np.uint8).on(name).sync() for name in bench.names)
-        return self._held(
-            {
-                "copy": lambda: bench.device.copy_to_peer_async(
-                    y.memory, x.memory, nbytes, bench.stream
-                )
-            }
-        )
-
-    def all_reduces(self, nbytes: int) -> dict[str, float]:
-        """In one call for both ranks; NCCL's alone, and with events around it."""
-        bench = self.bench
-        arrays = [agt.zeros(nbytes // 4).on(name).sync() for name in bench.names]
-        ways = self.module.Bare.of(bench, arrays)
-        named = {f"all_reduce, {way}": act for way, act in ways.items()}
-
-        def ours() -> Any:
-            return bench.group.all_reduce([array.borrow() for array in arrays])
-
-        named["all_reduce"] = lambda: ours().async_on(bench.stream)
-        return self._held(named)
-
-    def sends(self, nbytes: int) -> dict[str, float]:
-        """Calls of each rank by itself: a send and its recv, an all-reduce, an exchange; and NCCL's send."""
+    def ways(self, nbytes: int) -> dict[str, Callable[[], float]]:
+        """What is measured with so many bytes, by kind; "each" has a call by each rank."""
         from cupy.cuda import nccl
 
-        bench, module = self.bench, self.module
-        arrays = [agt.zeros(nbytes // 4).on(name).sync() for name in bench.names]
-        streams = module.Bare.streams(bench)
-        comms = module.Bare._made[4]
+        bench, group = self.bench, self.bench.group
+        arrays, rooms = (
+            [agt.zeros(nbytes // 4).on(name).sync() for name in bench.names] for _ in range(2)
+        )
+        x, y = (array.memory for array in arrays)
+        here, there = self.module.Bare.streams(bench)
+        comms = self.module.Bare._made[4]
 
-        def bare() -> None:
+        def copy() -> None:
+            bench.device.copy_to_peer_async(y, x, nbytes, bench.stream)
+
+        def reduce() -> None:
+            group.all_reduce([array.borrow() for array in arrays]).async_on(bench.stream)
+
+        def send() -> None:
             nccl.groupStart()
-            comms[0].send(arrays[0].memory.ptr, nbytes // 4, nccl.NCCL_FLOAT32, 1, streams[0].ptr)
-            comms[1].recv(arrays[1].memory.ptr, nbytes // 4, nccl.NCCL_FLOAT32, 0, streams[1].ptr)
+            comms[0].send(x.ptr, nbytes // 4, nccl.NCCL_FLOAT32, 1, here.ptr)
+            comms[1].recv(y.ptr, nbytes // 4, nccl.NCCL_FLOAT32, 0, there.ptr)
             nccl.groupEnd()
 
-        def one(rank: int) -> Any:
-            x = arrays[rank].borrow()
-            return bench.group.recv(x, source=0) if rank else bench.group.send(x, to=1)
+        def reduce_each(rank: int) -> Any:
+            return group.all_reduce(arrays[rank].borrow())
 
-        found = self._held({"send, bare": bare})
-        found["send"] = self._each(f"send {nbytes}", one)
-        reduce = bench.group.all_reduce
-        found["all_reduce, each"] = self._each(
-            f"all_reduce {nbytes}", lambda rank: reduce(arrays[rank].borrow())
-        )
-        rooms = [agt.zeros(nbytes // 4).on(name).sync() for name in bench.names]
+        def exchange(rank: int) -> Any:
+            return group.exchange(arrays[rank].borrow(), 1 - rank, rooms[rank].borrow(), 1 - rank)
 
-        def both(rank: int) -> Any:
-            there = 1 - rank
-            return bench.group.exchange(arrays[rank].borrow(), there, rooms[rank].borrow(), there)
-
-        found["exchange"] = self._each(f"exchange {nbytes}", both)
-        return found
+        return {
+            "copy": lambda: self._held({"": copy})[""],
+            "all_reduce": lambda: self._held({"": reduce})[""],
+            "all_reduce, each": lambda: self._each(f"all_reduce {nbytes}", reduce_each),
+            "send, bare": lambda: self._held({"": send})[""],
+            "exchange": lambda: self._each(f"exchange {nbytes}", exchange),
+        }
 
     def _held(self, ways: dict[str, Callable[[], object]]) -> dict[str, float]:
         row = self.row
@@ -225,30 +207,26 @@ def machine() -> dict[str, str]:
 
 
 def record(path: Path, over: str) -> None:
-    """Measure, and write it down."""
+    """Measure once more, and write it down."""
     agt.use("cuda:0")
     measure = Measure("cuda", over)
     found: dict[str, Any] = json.loads(path.read_text()) if path.exists() else {}
     found["machine"] = machine()
-    kinds = [measure.all_reduces, measure.sends]
+    run: dict[str, dict[str, float]] = {kind: {} for kind in KINDS[over]}
+    for nbytes in sizes(over):
+        ways = measure.ways(nbytes)
+        for kind, times in run.items():
+            times[str(nbytes)] = round(ways[kind](), 3)
+    found.setdefault(over, []).append(run)
+    found.setdefault(f"late, {over}", []).extend(measure.late)
     if over == "links":
-        kinds.insert(0, measure.copies)
-    table: dict[str, dict[str, float]] = {}
-    for kind in kinds:
-        for nbytes in sizes(over):
-            for name, us in kind(nbytes).items():
-                table.setdefault(name, {})[str(nbytes)] = round(us, 3)
-    found[over] = table
-    found[f"late, {over}"] = measure.late
+        steps = {str(rows): measure.training(4096, rows) for rows in (4096, 1024)}
+        found.setdefault("training", []).append(steps)
     path.write_text(json.dumps(found, indent=1) + "\n")
-    if over == "links":
-        found["training"] = {str(rows): measure.training(4096, rows) for rows in (4096, 1024)}
-    path.write_text(json.dumps(found, indent=1) + "\n")
-    print(path.read_text())
 
 
 # ---------------------------------------------------------------------- the model
-# Of sends, those are compared that one call of NCCL's makes for both ranks. Where each rank has a call of its
+# A send is one call of NCCL's for both ranks. Where each rank has a call of its
 # own, the one that comes first fills the other's buffers, and a row of sends takes less than the link needs.
 KINDS = {
     "links": ("copy", "all_reduce", "all_reduce, each", "send, bare", "exchange"),
@@ -278,6 +256,7 @@ class Case(NamedTuple):
     nbytes: int
     measured: float
     said: float
+    runs: list[float]
 
     @property
     def name(self) -> str:
@@ -298,12 +277,13 @@ class Case(NamedTuple):
 
 def cases(wirings: Mapping[str, Wiring] = WIRING) -> Iterator[Case]:
     """All sizes of all kinds."""
-    real = recording()
+    runs = recording()
     for over, kinds in KINDS.items():
         for kind in kinds:
-            for size, us in real[over][kind].items():
+            for size in runs[over][0][kind]:
+                times = [run[kind][size] for run in runs[over]]
                 said = modelled(kind, int(size), wirings[over])
-                yield Case(over, kind, int(size), us, said)
+                yield Case(over, kind, int(size), statistics.median(times), said, times)
 
 
 def recording() -> dict[str, Any]:
@@ -313,9 +293,14 @@ def recording() -> dict[str, Any]:
 
 def steps() -> Iterator[tuple[int, str, float, float]]:
     """Of each training step: its rows, how, and its time measured and modelled, in us."""
-    for rows, found in recording()["training"].items():
-        for way, us in trained(found["alone"]).items():
-            yield int(rows), way, found["step"][way], us
+    runs = recording()["training"]
+    for rows, parts in runs[0].items():
+        alone, step = (
+            {name: statistics.median(run[rows][part][name] for run in runs) for name in parts[part]}
+            for part in ("alone", "step")
+        )
+        for way, us in trained(alone).items():
+            yield int(rows), way, step[way], us
 
 
 def fitted() -> Mapping[str, Wiring]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -130,6 +131,7 @@ class ProtocolSpec:
     base_us: float  # before the first step
     step_us: float  # of each step, besides its bytes
     gb_s: float  # in one direction, 1e9 bytes a second
+    largest: float = math.inf  # bytes that a rank sends: with more, NCCL takes another protocol
 
 
 @dataclass(frozen=True)
@@ -141,7 +143,8 @@ class LinkSpec:
     copy_us: float | None
     copy_gb_s: float
     event_us: float  # from an event of one GPU to what waits for it on the other
-    # For collectives: for little data, which flags go with, for more, and for much. The quickest one runs.
+    # For collectives: for little data, which flags go with, for more, and for much. Of those that NCCL would
+    # take for so many bytes, the quickest one runs.
     protocols: tuple[ProtocolSpec, ...]
     sends: tuple[ProtocolSpec, ...]  # the same for a send and its recv
     sms: int  # that a collective holds while it runs
@@ -218,7 +221,7 @@ NVLINK = LinkSpec(
     copy_gb_s=394.6,
     event_us=5.2,
     protocols=(
-        ProtocolSpec(5.98, 0.6, 164.6),
+        ProtocolSpec(5.98, 0.6, 164.6, largest=1.5 * 2**20),
         ProtocolSpec(14.54, 1.9, 292.8),
         ProtocolSpec(101.3, 3.4, 341.0),
     ),

@@ -181,6 +181,17 @@ def _links() -> Iterator[str]:
             off = [abs(case.error) for case in of]
             yield f"| {name} | {word} | {len(of)} | {statistics.median(off):.1%} | {max(off):.1%} |"
     yield ""
+    yield (
+        "| kind | runs | half of the runs lie within: median of the sizes | worst "
+        "| the furthest run is off: median | worst |"
+    )
+    yield "|---|---|---|---|---|---|"
+    for name in dict.fromkeys(case.name for case in found):
+        of = [case.runs for case in found if case.name == name]
+        middle, furthest = zip(*map(_spread, of), strict=True)
+        cells = (f"{act(of):.1%}" for of in (middle, furthest) for act in (statistics.median, max))
+        yield f"| {name} | {len(of[0])} | " + " | ".join(cells) + " |"
+    yield ""
     yield "| training step of four layers of 4096 x 4096 | measured, us | predicted, us | error |"
     yield "|---|---|---|---|"
     for rows, way, us, said in links.steps():
@@ -196,6 +207,12 @@ def _links() -> Iterator[str]:
             for name in names
         )
         yield f"| {nbytes:,} |" + "".join(cells)
+
+
+def _spread(runs: list[float]) -> tuple[float, float]:
+    """The width of the middle half of some runs, and how far off the furthest is: parts of the median."""
+    first, middle, third = statistics.quantiles(runs, n=4, method="inclusive")
+    return (third - first) / middle, max(abs(us / middle - 1) for us in runs)
 
 
 def _chains() -> Iterator[str]:

@@ -70,6 +70,7 @@ class Bench:
         self.simulated = self.device.simulated
         self.rounds = 1 if self.simulated else rounds
         self.stream = agt.create_stream()
+        self.wide = agt.StreamPoolRoundRobin(8)  # of four, a product gets one on which an add waits
 
     # ------------------------------------------------------------------ a training step
     def training(self, width: int, batches: tuple[int, ...]) -> dict[int, dict[str, float]]:
@@ -85,7 +86,8 @@ class Bench:
                 "overlapped": lambda two=two: step(two, self.group.all_reduce).sync(),
                 "overlapped, by copies": lambda two=two: step(two, by_copies).sync(),
             }
-            found[rows] = in_turns(ways, self.rounds, self._took)
+            with agt.using(policy=self.wide):
+                found[rows] = in_turns(ways, self.rounds, self._took)
             told(f"training {width}, batch {rows}", found[rows])
         return found
 

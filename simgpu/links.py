@@ -94,7 +94,7 @@ def collective_works(
         for algorithm in ALGORITHMS
         for steps, moved in [steps_and_bytes(what, algorithm, len(pairs), nbytes)]
         for protocol in (slowest.sends if what in ("send", "recv") else slowest.protocols)
-        if alone or moved <= protocol.largest
+        if alone or moved <= protocol.largest + steps * protocol.largest_step
     ]
     us, moved = min(ways)
     places = min(1.0, slowest.sms / spec.sms)

@@ -29,6 +29,10 @@ CALLS = (
 LINKS = "fitted to half of the sizes in docs/fidelity.md: two H200, NCCL 2.28.9, 2026-11-27"
 SOCKETS = f"{LINKS}, NCCL over sockets of one host, which stand for a network"
 TUNING = "NCCL's own model of its latencies: NVIDIA/nccl, src/graph/tuning.cc"
+TABLE = (
+    "the largest are where NCCL 2.28.9 expects its last protocol (8.4 us, 3.4 a step, 360 GB/s) to overtake "
+    "its first (6.6, 0.6, 141): NCCL_DEBUG_SUBSYS=TUNING, two H100, 2026-11-27"
+)
 DECIDED = (
     "measured without a profiler: H100 80GB HBM3, driver 580.159, CuPy 14.2.0, 2026-11-27, medians"
 )
@@ -131,7 +135,9 @@ class ProtocolSpec:
     base_us: float  # before the first step
     step_us: float  # of each step, besides its bytes
     gb_s: float  # in one direction, 1e9 bytes a second
-    largest: float = math.inf  # bytes that a rank sends: with more, NCCL takes another protocol
+    # NCCL takes it for so many bytes that a rank sends at most, and so many more for each step.
+    largest: float = math.inf
+    largest_step: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -221,7 +227,7 @@ NVLINK = LinkSpec(
     copy_gb_s=394.6,
     event_us=5.2,
     protocols=(
-        ProtocolSpec(5.98, 0.6, 164.6, largest=1.5 * 2**20),
+        ProtocolSpec(5.98, 0.6, 164.6, largest=417e3, largest_step=649e3),
         ProtocolSpec(14.54, 1.9, 292.8),
         ProtocolSpec(101.3, 3.4, 341.0),
     ),
@@ -229,7 +235,7 @@ NVLINK = LinkSpec(
     sms=24,
     sources=(
         *((name, LINKS) for name in ("copy_us", "copy_gb_s", "event_us", "sends")),
-        ("protocols", f"{LINKS}; the steps, as those of sends: {TUNING}, ring on NVLink"),
+        ("protocols", f"{LINKS}; the steps, as those of sends: {TUNING}, ring on NVLink; {TABLE}"),
         ("sms", "NCCL's channels between two H200, a block each: NCCL_DEBUG=INFO, 2026-11-27"),
     ),
 )

@@ -8,8 +8,7 @@ Anywhere:     python tools/fidelity links [fit]           (compares, or fits the
 Each of the first two adds a run to the file; of several runs, the model is compared with the median. The
 second measures what NCCL takes over the sockets of one host, which stand for a network. A time is that of one
 of several in a row, all enqueued while a kernel holds both GPUs, so the host's costs are in none of them. The
-even powers of two are for the fit, and what lies between one and the next power. The others are held out, and
-so are all training steps.
+even powers of two are for the fit, the others are held out, and so are all training steps, and H100s.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ from asyncgpu_tutor.devices.simulated import Machine, SimDevice
 from simgpu.links import Wiring, collective_works, peer_copy
 from simgpu.pieces import Piece
 from simgpu.queues import Work
-from simgpu.spec import H200
+from simgpu.spec import H200, NETWORK, ProtocolSpec
 
 HERE = Path(__file__).parent
 FILE = HERE / "recordings" / "links.json"
@@ -48,11 +47,6 @@ def sizes(over: str) -> list[int]:
     """4 KB and more, each twice the one before, and some between 1 and 4 MB, in bytes."""
     powers = [1 << power for power in range(12, LARGEST[over] + 1)]
     return sorted(powers + NEAR) if over == "links" else powers
-
-
-def calibrated(kind: str, nbytes: int) -> bool:
-    """Tell if constants may be fitted to this size: from an even power of two on, below the next one."""
-    return nbytes.bit_length() % 2 == 1 and kind not in IN_NO_FIT
 
 
 def _two_gpus() -> Any:
@@ -211,17 +205,19 @@ def record(path: Path, over: str) -> None:
     agt.use("cuda:0")
     measure = Measure("cuda", over)
     found: dict[str, Any] = json.loads(path.read_text()) if path.exists() else {}
-    found["machine"] = machine()
+    card = machine()["gpus"].split()[3]
+    others = "" if card == "H200" else f", {card}"  # and not the GPU that the model is of
+    found[f"machine{others}"] = machine()
     run: dict[str, dict[str, float]] = {kind: {} for kind in KINDS[over]}
     for nbytes in sizes(over):
         ways = measure.ways(nbytes)
         for kind, times in run.items():
             times[str(nbytes)] = round(ways[kind](), 3)
-    found.setdefault(over, []).append(run)
-    found.setdefault(f"late, {over}", []).extend(measure.late)
+    found.setdefault(over + others, []).append(run)
+    found.setdefault(f"late, {over}{others}", []).extend(measure.late)
     if over == "links":
         steps = {str(rows): measure.training(4096, rows) for rows in (4096, 1024)}
-        found.setdefault("training", []).append(steps)
+        found.setdefault(f"training{others}", []).append(steps)
     path.write_text(json.dumps(found, indent=1) + "\n")
 
 
@@ -232,8 +228,20 @@ KINDS = {
     "links": ("copy", "all_reduce", "all_reduce, each", "send, bare", "exchange"),
     "sockets": ("all_reduce, each", "send, bare"),
 }
+KINDS |= {f"{over}, H100": kinds for over, kinds in KINDS.items()}
 IN_NO_FIT = ("exchange",)
-WIRING = {"links": Wiring(), "sockets": Wiring(gpus_per_node=1)}
+# What sockets take depends on the host's CPU, so that of the H100s has constants of its own.
+SOCKETS = replace(
+    NETWORK,
+    protocols=(ProtocolSpec(12.07, 14.4, 0.2887), ProtocolSpec(52.8, 47.7, 2.498)),
+    sends=(ProtocolSpec(6.525, 14.4, 3.343),),
+)
+WIRING = {
+    "links": Wiring(),
+    "sockets": Wiring(gpus_per_node=1),
+    "links, H100": Wiring(),
+    "sockets, H100": Wiring(between=SOCKETS, gpus_per_node=1),
+}
 
 
 def modelled(kind: str, nbytes: int, wiring: Wiring) -> float:
@@ -261,13 +269,15 @@ class Case(NamedTuple):
     @property
     def name(self) -> str:
         """For people."""
-        kind = self.kind.replace("send, bare", "send")
-        return kind if self.over == "links" else f"{kind}, over {self.over}"
+        over, _, card = self.over.partition(", ")
+        kind = self.kind.replace("send, bare", "send") + ", over sockets" * (over == "sockets")
+        return f"{kind}, {card}" if card else kind
 
     @property
     def calibrated(self) -> bool:
         """True if it may be in the fit."""
-        return calibrated(self.kind, self.nbytes)
+        even = self.nbytes.bit_length() % 2 == 1
+        return even and self.kind not in IN_NO_FIT and self.over != "links, H100"
 
     @property
     def error(self) -> float:
@@ -293,14 +303,16 @@ def recording() -> dict[str, Any]:
 
 def steps() -> Iterator[tuple[int, str, float, float]]:
     """Of each training step: its rows, how, and its time measured and modelled, in us."""
-    runs = recording()["training"]
-    for rows, parts in runs[0].items():
-        alone, step = (
-            {name: statistics.median(run[rows][part][name] for run in runs) for name in parts[part]}
-            for part in ("alone", "step")
-        )
-        for way, us in trained(alone).items():
-            yield int(rows), way, step[way], us
+    real = recording()
+    for where in ("", ", H100"):
+        runs = real[f"training{where}"]
+        for rows, parts in runs[0].items():
+            alone, step = (
+                {name: statistics.median(run[rows][part][name] for run in runs) for name in names}
+                for part, names in parts.items()
+            )
+            for way, us in trained(alone).items():
+                yield int(rows), way + where, step[way], us
 
 
 def fitted() -> Mapping[str, Wiring]:
@@ -311,8 +323,10 @@ def fitted() -> Mapping[str, Wiring]:
         mine = [case for case in cases(wirings) if case.calibrated]
         return sum(abs(math.log(case.said / case.measured)) ** 1.5 for case in mine)
 
+    parts = {"links": "inside", "sockets": "between", "sockets, H100": "between"}
+
     def changed(over: str, group: str, index: int, name: str, factor: float) -> dict[str, Wiring]:
-        part = "inside" if over == "links" else "between"
+        part = parts[over]
         link = getattr(wirings[over], part)
         if not group:
             link = replace(link, **{name: getattr(link, name) * factor})
@@ -324,7 +338,8 @@ def fitted() -> Mapping[str, Wiring]:
         return {**wirings, over: replace(wirings[over], **{part: link})}
 
     names = [("links", "", 0, name) for name in ("copy_us", "copy_gb_s", "event_us")]
-    for over, link in (("links", Wiring().inside), ("sockets", Wiring().between)):
+    for over, part in parts.items():
+        link = getattr(WIRING[over], part)
         for group in ("protocols", "sends"):
             for index in range(len(getattr(link, group))):
                 names += [(over, group, index, "base_us"), (over, group, index, "gb_s")]
@@ -401,7 +416,7 @@ def main() -> None:
         return
     wirings = fitted() if "fit" in sys.argv else WIRING
     if "fit" in sys.argv:
-        print(wirings["links"].inside, wirings["sockets"].between, sep="\n")
+        print(wirings["links"].inside, *(wirings[o].between for o in wirings), sep="\n")
     for case in cases(wirings):
         half = "fit" if case.calibrated else "held out"
         times = f"{case.measured:10.1f} {case.said:10.1f} {case.error:+6.0%}"

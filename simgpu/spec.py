@@ -244,14 +244,23 @@ NETWORK = LinkSpec(
     copy_us=None,
     copy_gb_s=4.68,
     event_us=0.0,
-    protocols=(ProtocolSpec(0.0, 14.4, 0.39), ProtocolSpec(11.2, 47.7, 3.581)),
+    # With flags on one channel, then on two, and without: flags take half of the link.
+    protocols=(
+        ProtocolSpec(4.79, 14.4, 1.79, largest=16 * 1024 - 1),
+        ProtocolSpec(34.1, 14.4, 1.79, largest=32 * 1024),
+        ProtocolSpec(11.2, 47.7, 3.581),
+    ),
     sends=(ProtocolSpec(0.0, 14.4, 4.68),),
     sms=4,
     sources=(
         ("copy_us", "no GPU copies to the memory of another machine's by itself"),
         ("event_us", "no GPU waits for an event of another machine's"),
         *((name, SOCKETS) for name in ("copy_gb_s", "sends")),
-        ("protocols", f"{SOCKETS}; the steps: {TUNING}, over a network"),
+        (
+            "protocols",
+            f"{SOCKETS}; the steps: {TUNING}, over a network; a second channel from 16 KB on: "
+            "NCCL_DEBUG_SUBSYS=TUNING, two H100, 2026-11-27",
+        ),
         ("sms", "an estimate: NCCL's channels, a block each"),
     ),
 )

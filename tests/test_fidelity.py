@@ -36,10 +36,10 @@ PRESENT = {
 # The same for two GPUs, of what is held out, and for steps of training on two H200 and two H100.
 PRESENT_LINKS = {
     "copy": (1.8, 9.7), "all_reduce": (2.1, 7.4), "all_reduce, each": (2.0, 7.7), "send": (1.3, 2.0),
-    "exchange": (10.3, 20.7), "all_reduce, each, over sockets": (7.5, 38.3),
+    "exchange": (10.3, 20.7), "all_reduce, each, over sockets": (3.7, 12.0),
     "send, over sockets": (12.0, 32.6), "copy, H100": (1.0, 6.6), "all_reduce, H100": (3.4, 12.5),
     "all_reduce, each, H100": (5.8, 17.7), "send, H100": (3.4, 6.4), "exchange, H100": (11.6, 23.9),
-    "all_reduce, each, over sockets, H100": (2.6, 34.9), "send, over sockets, H100": (7.0, 21.0),
+    "all_reduce, each, over sockets, H100": (2.6, 5.7), "send, over sockets, H100": (7.0, 21.0),
 }  # fmt: skip
 PRESENT_STEPS = {False: 4.7, True: 10.9}
 # The same for bars: median and worst of all programs, as parts of their makespan; and how far overlap is

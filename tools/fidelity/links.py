@@ -233,7 +233,11 @@ IN_NO_FIT = ("exchange",)
 # What sockets take depends on the host's CPU, so that of the H100s has constants of its own.
 SOCKETS = replace(
     NETWORK,
-    protocols=(ProtocolSpec(12.07, 14.4, 0.2887), ProtocolSpec(52.8, 47.7, 2.498)),
+    protocols=(
+        replace(NETWORK.protocols[0], base_us=23.0, gb_s=1.25),
+        replace(NETWORK.protocols[1], base_us=55.7, gb_s=1.25),
+        ProtocolSpec(52.8, 47.7, 2.498),
+    ),
     sends=(ProtocolSpec(6.525, 14.4, 3.343),),
 )
 WIRING = {
@@ -342,7 +346,11 @@ def fitted() -> Mapping[str, Wiring]:
         link = getattr(WIRING[over], part)
         for group in ("protocols", "sends"):
             for index in range(len(getattr(link, group))):
-                names += [(over, group, index, "base_us"), (over, group, index, "gb_s")]
+                names.append((over, group, index, "base_us"))
+                if (
+                    over == "links" or index == len(getattr(link, group)) - 1
+                ):  # or half of the last one's
+                    names.append((over, group, index, "gb_s"))
     best, step = loss(wirings), dict.fromkeys(names, 0.3)
     for _ in range(80):
         for name in names:

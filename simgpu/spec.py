@@ -33,6 +33,7 @@ TABLE = (
     "the largest are where NCCL 2.28.9 expects its last protocol (8.4 us, 3.4 a step, 360 GB/s) to overtake "
     "its first (6.6, 0.6, 141): NCCL_DEBUG_SUBSYS=TUNING, two H100, 2026-11-27"
 )
+CHANNEL = "a second channel from 16 KB on: NCCL_DEBUG_SUBSYS=TUNING, two H100, 2026-11-27"
 DECIDED = (
     "measured without a profiler: H100 80GB HBM3, driver 580.159, CuPy 14.2.0, 2026-11-27, medians"
 )
@@ -256,11 +257,7 @@ NETWORK = LinkSpec(
         ("copy_us", "no GPU copies to the memory of another machine's by itself"),
         ("event_us", "no GPU waits for an event of another machine's"),
         *((name, SOCKETS) for name in ("copy_gb_s", "sends")),
-        (
-            "protocols",
-            f"{SOCKETS}; the steps: {TUNING}, over a network; a second channel from 16 KB on: "
-            "NCCL_DEBUG_SUBSYS=TUNING, two H100, 2026-11-27",
-        ),
+        ("protocols", f"{SOCKETS}; the steps: {TUNING}, over a network; {CHANNEL}"),
         ("sms", "an estimate: NCCL's channels, a block each"),
     ),
 )

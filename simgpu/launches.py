@@ -16,7 +16,7 @@ from collections.abc import Callable, Generator, Hashable, Iterable, Mapping, Se
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 from zlib import crc32
 
 import numpy as np
@@ -254,6 +254,9 @@ class Waiting:
     _began: float | None = None
     _worked: float = 0.0  # us until now
     _napped: float = 0.0  # us since others have last written to memory
+    _idle: float | None = (
+        None  # us after its start, since when no thread has found what it waits for
+    )
 
     @property
     def changes(self) -> int:
@@ -284,13 +287,19 @@ class Waiting:
             ended = execution.go_on(last=last, host=host)
         self._steps = engine.begun + engine.looks
         before, self._worked = self._worked, execution.tally.latest() / mhz
+        quiet = not ended and state.naps and state.changes == changes + 1  # to look counts as one
+        if not quiet:
+            at = now - self._began
+            if self._idle is not None and at > self._idle:
+                waits = self._found.setdefault("waits", list[tuple[float, float]]())
+                cast("list[tuple[float, float]]", waits).append((self._idle, at))
+            self._idle = at + self._worked - before
         if ended:
             done = self._launch.finish(self._found, execution.result())
             return replace(done, us=max(done.us - before, 0.0))
         self._seen = self._sum()
         told = now + max(state.published / mhz - before, 0.0)
         naps, ready = state.naps, now + self._worked - before
-        quiet = naps and state.changes == changes + 1  # to look counts as one
         if naps:  # the longer it has waited, the longer it sleeps: looks are dear to simulate
             self._napped = self._napped if quiet else 0.0
             nap = max(_SHORTEST_NAP, self._napped / 20)

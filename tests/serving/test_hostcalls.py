@@ -391,6 +391,12 @@ async def test_a_recording_shows_how_long_a_coroutine_is_at_work(device: Device)
     one, other = (span for span in trace if span.kind == "work")
     assert {one.name, other.name} == {"look_up 0", "look_up 1"}
     assert max(one.start, other.start) + 90 < min(one.end, other.end)
+    if trace.clock == "simulated":  # a GPU does not tell
+        (kernel,) = trace.device_spans
+        ((since, until),) = kernel.waits
+        assert kernel.start < since < one.start + 5
+        assert max(one.end, other.end) - 5 < until < kernel.end
+        assert "only waits for 1" in trace.plot().words
 
 
 STEPS = """#include "hostcall.cuh"

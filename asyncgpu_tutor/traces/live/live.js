@@ -186,7 +186,8 @@ class Timeline {
 
   bars(panel, number) {
     const { unit, looks } = this.data;
-    let out = "", names = "";
+    let out = "", names = "", holes = "";
+    const waits = new Set(panel.waits.map(([i]) => i));
     for (const [y, height] of panel.bands)
       out += `<rect class="agt-band" y="${y * unit}" width="100%" height="${height * unit}"/>`;
     for (const tick of ticks(this.a / panel.factor, this.b / panel.factor, this.inner / 70))
@@ -201,15 +202,21 @@ class Timeline {
       const style = share < 1 ? `fill:${paint.low};stroke:none` : `fill:${paint.paint};stroke:${paint.line}`;
       out += `<rect class="agt-bar ${css}${chosen ? " chosen" : ""}" data-bar="${number}.${i}" style="${style}" x="${from.toFixed(1)}" y="${(y * unit + tall - high).toFixed(1)}" width="${Math.max(to - from, 0.5).toFixed(1)}" height="${high.toFixed(1)}"/>`;
       const size = Math.min(11, 0.78 * tall), shown = [Math.max(from, 0), Math.min(to, this.inner)];
-      if (shown[1] - shown[0] < 3 * size || size < 6) return;
+      if (shown[1] - shown[0] < 2.5 * size || size < 6) return;
       const space = shown[1] - shown[0] - 2;
       const said = fitting(wide(name, size) > space ? name.split(": ").pop() : name, space, size);
       if (!said) return;
-      const middle = (shown[0] + shown[1]) / 2, at = (y + height / 2) * unit, faded = css === "faded";
+      const middle = (shown[0] + shown[1]) / 2, at = (y + height / 2) * unit, faded = css === "faded" || waits.has(i);
       const patch = faded ? "var(--agt-paper)" : paint.patch, room = Math.min(wide(said, size) + 4, shown[1] - shown[0] - 2);
       if (patch) names += `<rect class="agt-patch" x="${middle - room / 2}" y="${at - 0.6 * size}" width="${room}" height="${1.2 * size}" style="fill:${patch}"/>`;
       names += `<text class="agt-name" x="${middle}" y="${at + 0.35 * size}" style="fill:${faded ? "var(--agt-ink)" : paint.ink};font-size:${size}px">${escaped(said)}</text>`;
     });
+    for (const [i, since, until] of panel.waits) {
+      if (until < this.a || since > this.b) continue;
+      const [, , , y, height] = panel.bars[i], from = this.x(since), to = this.x(until);
+      holes += `<rect class="agt-paper agt-hole" x="${from}" y="${y * unit + 1}" width="${to - from}" height="${height * unit - 2}"/><path class="agt-room agt-hole" d="M${from} ${(y + height / 2) * unit}H${to}"/>`;
+    }
+    names = holes + names;
     if (this.range) {
       const [from, to] = this.range.map(time => this.x(time));
       names += `<rect class="agt-range" x="${Math.min(from, to)}" width="${Math.abs(to - from)}" y="0" height="100%"/>`;
@@ -247,18 +254,20 @@ class Timeline {
   arrows(panel, number) {
     const { unit } = this.data;
     let lines = "", halos = "";
-    const add = points => {
+    const add = ([points, fades]) => {
       if (Math.max(points[0][0], points.at(-1)[0]) < this.a || Math.min(points[0][0], points.at(-1)[0]) > this.b) return;
-      const path = "M" + points.map(([time, y]) => `${this.x(time).toFixed(1)} ${(y * unit).toFixed(1)}`).join("L");
-      const [time, y] = points.at(-1), back = points.at(-2)[1] <= y ? -8 : 8;
+      const at = ([time, , px = 0]) => Math.max(this.x(time) + px, this.x(points[0][0])).toFixed(1);
+      const path = "M" + points.map(point => `${at(point)} ${(point[1] * unit).toFixed(1)}`).join("L");
+      const y = points.at(-1)[1], back = points.at(-2)[1] <= y ? -8 : 8;
       halos += `<path class="agt-halo" d="${path}"/>`;
-      lines += `<path class="agt-arrow" d="${path}"/><path class="agt-tip" d="M${this.x(time)} ${y * unit}l-5 ${back}h10z"/>`;
+      const css = fades ? " pale" : "";
+      lines += `<path class="agt-arrow${css}" d="${path}"/><path class="agt-tip${css}" d="M${at(points.at(-1))} ${y * unit}l-5 ${back}h10z"/>`;
     };
     panel.arrows.forEach(add);
     if (this.chain?.panel === number)
       for (const [before, after] of this.chain.links) {
         const b = panel.bars[before], a = panel.bars[after], down = b[3] < a[3];
-        if (b[3] !== a[3]) add([[b[2], b[3] + b[4] / 2], [Math.max(a[1], b[2]), b[3] + b[4] / 2], [Math.max(a[1], b[2]), down ? a[3] : a[3] + a[4]]]);
+        if (b[3] !== a[3]) add([[[b[2], b[3] + b[4] / 2], [Math.max(a[1], b[2]), b[3] + b[4] / 2], [Math.max(a[1], b[2]), down ? a[3] : a[3] + a[4]]]]);
       }
     return halos + lines;
   }

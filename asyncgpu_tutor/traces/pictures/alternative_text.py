@@ -60,7 +60,9 @@ def _together(work: Sequence[Span], metrics: Metrics) -> str:
             f"{metrics.overlap_fraction:.0%} of that, at most {metrics.max_concurrency} at once"
         )
     if len(work) == 1:
-        return f"{_name(work[0])} is all that runs"
+        idle = sum(until - since for since, until in work[0].waits)
+        waits = f", and only waits for {duration(idle)} of that" if idle else ""
+        return f"{_name(work[0])} is all that runs{waits}"
     if streams > 1:
         return f"nothing on its {streams} streams runs at the same time"
     return f"{count(len(work), 'piece')} of work run one after the other on one stream"

@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Literal, cast
 
 from asyncgpu_tutor.traces.pictures.alternative_text import duration
-from asyncgpu_tutor.traces.pictures.layout import Arrow, Bar, Layout, arrange
+from asyncgpu_tutor.traces.pictures.layout import Arrow, Bar, Layout, apart, arrange
 from asyncgpu_tutor.traces.spans import Metrics, Span, SpanKind, vocabulary
 from asyncgpu_tutor.traces.spans.lanes import Group, lane_name, stream_numbers
 from asyncgpu_tutor.traces.spans.notebook_output import NOTHING
@@ -46,11 +46,13 @@ class Panel:
 
     @cached_property
     def arrows(self) -> list[Arrow]:
-        """Arrows from a stream to one that waits for it; if something stands out, those that join it."""
-        found, out = self.layout.arrows, self.highlight
-        if out is not None:
-            found = [a for a in found if {a.before.span.id, a.after.span.id} <= out]
-        return found[:MOST_ARROWS]
+        """Arrows from a stream to one that waits for it, first of all those that join what stands out."""
+        return apart(sorted(self.layout.arrows, key=self.fades)[:MOST_ARROWS], self.layout.bars)
+
+    def fades(self, arrow: Arrow) -> bool:
+        """Tell whether others stand out, and not what this one joins."""
+        ends = {arrow.before.span.id, arrow.after.span.id}
+        return self.highlight is not None and not ends <= self.highlight
 
     @property
     def said(self) -> str:
@@ -91,7 +93,7 @@ class Panel:
         return f"{name} ({unit})", factor
 
 
-Mark = SpanKind | Literal["room", "event"]
+Mark = SpanKind | Literal["room", "hole", "event"]
 
 
 def legend_items(panels: Sequence[Panel]) -> Iterator[tuple[Mark, str]]:
@@ -103,6 +105,8 @@ def legend_items(panels: Sequence[Panel]) -> Iterator[tuple[Mark, str]]:
             yield kind, words
     if any(bar.waiting for panel in panels for bar in panel.layout.bars):
         yield "room", "waits for room"
+    if any(bar.waits for panel in panels for bar in panel.layout.bars):
+        yield "hole", "kernel waits"
     if any(panel.arrows for panel in panels):
         yield "event", "waits for an event"
 
@@ -133,6 +137,8 @@ def tips(panel: Panel) -> Callable[[Bar], str]:
         lines = [f"{span.name}: {vocabulary.KIND_WORDS[span.kind]}{stream}", when, *_more(span)]
         if span.waited_for_room:
             lines.append(f"waited {duration(span.waited_for_room)} for room on the device")
+        if span.waits:
+            lines.append(f"only waits for {duration(sum(b - a for a, b in span.waits))} of that")
         if span.op is not None:
             part = span.detail.get("named")
             inside = f", in it {part}" if part and part != span.label else ""

@@ -21,7 +21,8 @@ _PAD = 2.0  # beside it; its estimated width is rather too wide
 _DOT = "  \u00b7  "
 _TITLE = 17.0  # its font has 14, and is bold
 _MOST_TIPS = 600  # bars that a still says more of when one points at them
-LINES = {"room": "agt-room", "event": "agt-arrow"}  # how the lines of a legend look
+# How the lines of a legend look.
+LINES = {"room": "agt-room", "hole": "agt-room", "event": "agt-arrow"}
 _LOWEST = 1.2  # pixels, of a bar that is hardly busy
 _BORDERED = 6.0  # pixels: a bar that stands out by its border is as wide as this
 _HEAD = 5.0  # half the width of an arrow's head
@@ -128,6 +129,7 @@ class _Drawing:
                 middle = self.y(bar.y + bar.height / 2)
                 yield Line("agt-room", ((self.x(since), middle), (self.x(until), middle)))
         yield from self._bars()
+        yield from self._waits()
         yield from self._arrows(self.panel.arrows)
         yield from self._names()
 
@@ -182,15 +184,33 @@ class _Drawing:
                 wide, tall = max(end - start, 0.5), max(bar.share * bar.height * UNIT, _LOWEST)
                 yield Box(css, start, self.y(bar.bottom) - tall, wide, tall, kind, told(bar))
 
+    def _waits(self) -> Iterator[Shape]:
+        """Dotted holes in bars of kernels that only waited then."""
+        for bar in self.panel.layout.bars:
+            top, tall = self.y(bar.y) + 1, bar.height * UNIT - 2
+            for since, until in bar.waits:
+                start, end = self.x(since), self.x(until)
+                yield Box("agt-paper", start, top, end - start, tall)
+                yield Line("agt-room", ((start, top + tall / 2), (end, top + tall / 2)))
+
     def _arrows(self, arrows: Sequence[Arrow]) -> Iterator[Line]:
         # All halos are drawn before all lines, because the halo of one arrow would cut the line of another.
-        paths = [[(self.x(time), self.y(y)) for time, y in arrow.points] for arrow in arrows]
+        paths = [
+            [
+                (max(self.x(time) + px, self.x(arrow.before.span.end)), self.y(y))
+                for time, y, px in arrow.points
+            ]
+            for arrow in arrows
+        ]
         yield from (Line("agt-halo", path) for path in paths)
         for arrow, path in zip(arrows, paths, strict=True):
             x, y = path[-1]
-            back = y + (-1.6 if arrow.before.y < arrow.after.y else 1.6) * _HEAD
-            yield Line("agt-arrow", path)
-            yield Line("agt-tip", ((x, y), (x - _HEAD, back), (x + _HEAD, back)), closed=True)
+            back = y + (-1.6 if arrow.down else 1.6) * _HEAD
+            pale = " pale" if self.panel.fades(arrow) else ""
+            yield Line(f"agt-arrow{pale}", path)
+            yield Line(
+                f"agt-tip{pale}", ((x, y), (x - _HEAD, back), (x + _HEAD, back)), closed=True
+            )
 
     def _names(self) -> Iterator[Shape]:
         """Names that fit into their bars."""
@@ -198,14 +218,14 @@ class _Drawing:
         for bar in layout.bars:
             start, end = max(bar.span.start, layout.begin), min(bar.span.end, layout.end)
             size, room = min(_NAME, 0.78 * bar.height * UNIT), (end - start) * us
-            if room < 3 * size or size < 0.54 * _NAME:
+            if room < 2.5 * size or size < 0.54 * _NAME:
                 continue
             text, fits = bar.text, room - _PAD
             if text_width(text, size) > fits:  # what it is says more than the operation's name
                 text = fitting(text.rpartition(": ")[2], fits, size)
             if not text:
                 continue
-            kind = None if self.panel.state(bar) == "faded" else bar.span.kind
+            kind = None if bar.waits or self.panel.state(bar) == "faded" else bar.span.kind
             x, y = self.x((start + end) / 2), self.y(bar.y + bar.height / 2)
             wide = min(text_width(text, size) + 4, room - 2)
             if kind is None or KIND_LOOKS[kind].hatch:
@@ -251,7 +271,7 @@ def _legend(panels: Sequence[Panel], left: int, y: float, width: int) -> tuple[l
         if x > left and x + wide > width:
             x, y = float(left), y + _ROW
         match mark:
-            case "room" | "event":
+            case "room" | "hole" | "event":
                 shapes.append(Line(LINES[mark], ((x, y + 6), (x + 24, y + 6))))
             case _:
                 shapes.append(Box("agt-bar", x, y, 24, 12, mark))

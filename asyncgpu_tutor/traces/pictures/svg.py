@@ -141,7 +141,7 @@ def data(panels: Sequence[Panel], words: str) -> dict[str, Any]:
         # The class of a line, or else paint and outline of a box; and words.
         "legend": [
             [scenes.LINES[mark], "", "", said]
-            if mark in ("room", "event")
+            if mark in ("room", "hole", "event")
             else ["", paints[mark]["paint"], paints[mark]["line"], said]
             for mark, said in legend_items(panels)
         ],
@@ -176,5 +176,8 @@ def _panel_data(panel: Panel, paints: _Paints) -> dict[str, Any]:
         "rooms": [
             [*bar.waiting, bar.y + bar.height / 2] for bar in layout.bars if bar.waiting is not None
         ],
-        "arrows": [arrow.points for arrow in panel.arrows],
+        "waits": [
+            [i, since, until] for i, bar in enumerate(layout.bars) for since, until in bar.waits
+        ],
+        "arrows": [[arrow.points, panel.fades(arrow)] for arrow in panel.arrows],
     }

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, get_args
+from typing import Literal, cast, get_args
 
 SpanKind = Literal[
     "kernel",  # a kernel runs
@@ -102,6 +102,12 @@ class Span:
         return float(waited) if isinstance(waited, int | float) else 0.0
 
     @property
+    def waits(self) -> Sequence[tuple[float, float]]:
+        """From when to when a kernel did nothing but wait, in us; empty where nobody knows."""
+        waits = cast("Iterable[tuple[float, float]]", self.detail.get("waits", ()))
+        return [(self.start + since, self.start + until) for since, until in waits]
+
+    @property
     def title(self) -> str:
         """The writing on its bar: the name that the program gave, or in one word what the host called."""
         if self.kind == "wait":
@@ -109,7 +115,7 @@ class Span:
         if self.kind == "call":
             return self.name.removeprefix("enqueue ").partition(" ")[0]
         given = self.detail.get("named")
-        return f"{given}: {self.name}" if given else self.name
+        return f"{given}: {self.name}" if given and given != self.name else self.name
 
 
 def call_name(kind: SpanKind, name: str) -> str:

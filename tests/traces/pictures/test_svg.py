@@ -141,3 +141,19 @@ def test_a_wait_for_room_is_thin_and_in_front_of_the_bar() -> None:
     assert picture.view()["panels"][0]["rooms"][0][:2] == [30, 50]
     assert "own" in texts(Trace(spans).with_lane("own", [(0, 9, "")]).plot().svg(), "agt-lane")
     assert "waits for room" not in Trace(spans[:1]).plot().svg()
+
+
+def test_a_kernel_that_only_waits_has_dotted_holes_in_its_bar_on_its_stream() -> None:
+    spans = [Span(0, "kernel", "ask", 20, 60, "sim:0", 1, detail={"waits": [[10, 30], [35, 39]]})]
+    picture = Trace(spans).plot(lanes=("streams", "engines"))
+    svg = picture.svg()
+
+    holes = [e for e in ET.fromstring(svg).iter() if e.get("class") == "agt-paper"][1:]
+    (bar, _) = boxes(svg)
+    long, short = (float(hole.get("width", 0)) for hole in holes)
+    assert [long, short] == pytest.approx(
+        [float(bar.get("width", 0)) * part for part in (0.5, 0.1)], rel=0.02
+    )
+    assert "kernel waits" in texts(svg, "agt-words")
+    assert "only waits for 24.0 µs of that" in svg
+    assert picture.view()["panels"][0]["waits"] == [[0, 30, 50], [0, 55, 59]]

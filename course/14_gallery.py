@@ -235,7 +235,7 @@ watched(CROWD)
 #
 # | | what every lane gets |
 # |---|---|
-# | `votes = __ballot_sync(mask, yes)` | 32 bits, one for each lane: bit 5 is set if lane 5 said yes. Every lane in `mask` has to call it |
+# | `votes = __ballot_sync(mask, yes)` | 32 bits, one for each lane: bit 5 is set if lane 5 said yes. Every lane in `mask` that hasn't ended has to call it |
 # | `__popc(votes)` | how many bits are set |
 # | `__ffs(votes) - 1` | the first lane that said yes |
 # | `__shfl_sync(mask, x, lane)` | the `x` of that lane |

@@ -274,10 +274,13 @@ def test_races_between_blocks(text: str, limits: Limits) -> None:
 @pytest.mark.parametrize(
     ("text", "amiss"),
     [
-        ("atomicAdd(&o[0], 1); if (blockIdx.x) o[i + 1] = o[0];", "only one of the two is atomic"),
+        ("if (blockIdx.x) atomicAdd(o, 1); else if (i == 0) o[1] = o[0];", "only one of the two is atomic"),
         ("if (i % 32 == 0) o[0] = o[0] + 1;", "make both atomic"),
-        ("o[i % 32] = i;", "a place of its own"),
-        ("__shared__ int s; if (i % 64 == 0) { s = 1; __syncthreads(); } o[i] = s;", "at a barrier to which"),
+        ("if (i < 32) o[i] = 1; else o[i - 32] = 2;", "a place of its own"),
+        (
+            "__shared__ int s; while (atomicAdd(o + 199, 0)); if (i == 0) { s = 1; __syncthreads(); } o[i] = s;",
+            "at a barrier to which",
+        ),
     ],
 )
 def test_a_race_tells_what_else_may_be_amiss(text: str, amiss: str) -> None:

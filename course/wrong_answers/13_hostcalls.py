@@ -684,7 +684,7 @@ async def answer(mail, rounds):
         mail[0] = 2
 
 
-# %% id=13-ask cause="nor going on with the next question"
+# %% id=13-ask cause="with a host that never answers, element 0 is 77, and should be 0"
 ASK = r"""
 __global__ void ask(volatile unsigned* mail, int n, unsigned* out)
 {
@@ -2147,8 +2147,3 @@ __global__ void bill(unsigned long long* mail, unsigned long long* stack, int n,
 # + below = yield "load", ("next", packet)
 # + tag = (yield "load", "top")[1]
 # + if (yield "cas", "top", (packet, tag), (below, tag + 1)):
-
-
-# %% id=13-ask cause="with a host that never answers, element 0 is 77, and should be 0"
-# - if (++turns > 1000000) return;
-# + if (++turns > 1000000) break;

@@ -199,9 +199,7 @@ turns.reveal(
 #
 # A struct with such a function is called a **future**. A `Timer` is the simplest one: it's `PENDING` so many times, and then `READY`.
 #
-# `Tea` consists of two timers and a number, `step`. Since `poll` returns in the middle of things, it has to remember where it was, and that's all that `step` is for. A function that's cut into pieces at its waits, with a number for the next piece, is a **state machine**:
-#
-# Here are cup 0's seven polls:
+# `Tea` consists of two timers and a number, `step`. Since `poll` returns in the middle of things, it has to remember where it was, and that's all that `step` is for. A function that's cut into pieces at its waits, with a number for the next piece, is a **state machine**. Here it is, with cup 0's seven polls:
 
 # %% id=machine-drawn tags=helpers
 def draw_machine(found):
@@ -767,8 +765,8 @@ clock.reveal(
     "nothing" if short_gain < 1.25 else "half" if short_gain < 1.9 else "as_before",
     "Waits overlap, and polls don't. The water of cup 1 boils for 500 clocks, but in turns its poll comes "
     f"only once in a round, here every {round_of_three:,.0f} clocks. So each wait is rounded up to whole "
-    f"rounds, which is the grey part. One by one, it's rounded up to polls of {poll:,.0f}. (In turns, a poll is "
-    "dearer, too: a thread keeps a single cup in registers, and an array of cups in memory.) Taking turns "
+    f"rounds, which is the grey part. One by one, it's rounded up to polls of {poll:,.0f}. (In turns, a poll "
+    "is dearer, too: a thread keeps a single cup in registers, and an array of cups in memory.) Taking turns "
     "pays if a wait is long beside a round.",
 )
 
@@ -905,7 +903,7 @@ progress("12")
 # %% [markdown] id=encores
 # ## Encores
 #
-# *The chapter is done. Some things are left for another day: what changes when a whole warp waits, why a letter needs two fences, channels for many letters, and a door that lets one thread in at a time. Each stands by itself, and a ring comes after a channel.*
+# *The chapter is done. Some things are left for another day: what changes when a whole warp waits, why a letter needs two fences, channels for many letters, and a door that lets one thread in at a time. Take them in any order, but the ring after the channel.*
 #
 # ### Thirty-two at once
 #
@@ -1002,11 +1000,17 @@ takers.reveal(
 # %% [markdown] id=take-threads-text
 # Here's the same again, by lanes. All 32 try the compare-and-swap, and 31 of them change nothing. Only the one that came through reads the message.
 
+# %% id=take-threads-watch tags=helpers
+def watched(kernel, mail):
+    """What a warp does with a mailbox, step by step."""
+    return agt.show_threads(kernel, mail, np.zeros(32, np.int32), grid=1, block=32)
+
+
 # %% id=take-threads-draw tags=helpers
 def draw_warp(kernel, title):
     """Draw which lanes of a warp try to take a message and which read it, and what each has in the end."""
     start = np.array([1, 42], np.uint32)
-    seen = agt.show_threads(kernel, start, np.zeros(32, np.int32), grid=1, block=32).steps
+    seen = watched(kernel, start).steps
     tries = next(step.threads for step in seen if step.atomic)
     reads = next(step.threads for step in seen if step.array == "mail" and not step.atomic)
     op = kernel(agt.h2d(start), agt.zeros(32, np.int32), grid=1, block=32)
@@ -1235,8 +1239,8 @@ seen = test.seen.get((1, 0), 0)
 late.reveal(
     "none" if seen == 0 else "fewer" if seen < 24 else "same",
     "The sender's fence puts the two writes in order, but a reader without a fence hasn't asked for any "
-    "order. It may look at `x` early, or at an old copy, as in the picture. The same dice decide which copies "
-    "are old, so it's the same runs as before. (An H100 never did it in a million runs, which is luck, and "
+    "order. It may look at `x` early, or at an old copy, as in the picture. The same dice decide which "
+    "copies are old, so it's the same runs as before. (An H100 never did it in a million runs, which is luck, and "
     "not a promise.)",
 )
 
@@ -1281,7 +1285,7 @@ assert test.recorded is None or test.recorded.get((1, 1), 0) < 2
 assert (0, 0) not in agt.litmus("message passing", fence="device, last thread only", runs=1).recorded
 
 # %% [markdown] id=litmus-read
-# Go back to the cell with the choices and try others. (`agt.litmus("store buffering")`, `"load buffering"` and `"independent reads"` have a table each.) A fence of the `"block"` does nothing between two blocks, and is enough with `blocks=False`, where both threads are within its reach. With a `"plain"` flag no fence helps: CUDA promises nothing about a race. (An H200 still never showed `1 0`.) CUDA also lets writes overtake reads, as in `"load buffering"`, which the simulated device never does.
+# Go back to the cell with the choices and try others. (`agt.litmus("store buffering")`, `"load buffering"` and `"independent reads"` have a table each.) A fence of the `"block"` does nothing between two blocks, and is enough with `blocks=False`, where both threads are within its reach. With a `"plain"` flag no fence is enough: CUDA promises nothing about a race, even if an H200 never showed `1 0` with any fence. CUDA also lets writes overtake reads, as in `"load buffering"`, which the simulated device never does.
 
 # %% [markdown] id=channel-text
 # ### Many letters
@@ -1626,3 +1630,6 @@ __device__ void leave(unsigned int* door)
 
 # %% id=12-door-check
 check("12-door", DOOR)
+
+# %% id=score-encores
+score(takers, late, fenced, order)

@@ -1240,8 +1240,8 @@ late.reveal(
     "none" if seen == 0 else "fewer" if seen < 24 else "same",
     "The sender's fence puts the two writes in order, but a reader without a fence hasn't asked for any "
     "order. It may look at `x` early, or at an old copy, as in the picture. The same dice decide which "
-    "copies are old, so it's the same runs as before. (An H100 never did it in a million runs, which is luck, and "
-    "not a promise.)",
+    "copies are old, so it's the same runs as before. (An H100 never did it in a million runs, which is luck, "
+    "and not a promise.)",
 )
 
 # %% [markdown] id=litmus-both-text

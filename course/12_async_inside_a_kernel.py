@@ -1000,32 +1000,29 @@ takers.reveal(
 # %% [markdown] id=take-threads-text
 # Here's the same again, by lanes. All 32 try the compare-and-swap, and 31 of them change nothing. Only the one that came through reads the message.
 
-# %% id=take-threads-watch tags=helpers
-def watched(kernel, mail):
-    """What a warp does with a mailbox, step by step."""
-    return agt.show_threads(kernel, mail, np.zeros(32, np.int32), grid=1, block=32)
-
-
 # %% id=take-threads-draw tags=helpers
 def draw_warp(kernel, title):
     """Draw which lanes of a warp try to take a message and which read it, and what each has in the end."""
     start = np.array([1, 42], np.uint32)
-    seen = watched(kernel, start).steps
+    seen = agt.show_threads(kernel, start, np.zeros(32, np.int32), grid=1, block=32).steps
     tries = next(step.threads for step in seen if step.atomic)
     reads = next(step.threads for step in seen if step.array == "mail" and not step.atomic)
     op = kernel(agt.h2d(start), agt.zeros(32, np.int32), grid=1, block=32)
     got = op.last().to_host().sync_on(stream)
     figure, axes = plt.subplots(figsize=(9, 2.4))
-    places, has = (0, 1, 2.8), np.flatnonzero(got)
+    has = np.flatnonzero(got)
+    low = 2.8 if len(has) > len(reads) else 2
+    places = (0, 1, low)
     for row, lanes, colour in zip(places, (tries, reads, has), (BLUE, "#009e73", BROWN), strict=True):
         for lane in range(32):
             bars(axes, row, [(lane, 1)], colour if lane in lanes else "#eeeeee")
     for lane in range(32):
-        axes.text(lane + 0.5, 2.8, got[lane] or "–", ha="center", va="center", fontsize=8)
+        axes.text(lane + 0.5, low, got[lane] or "–", ha="center", va="center", fontsize=8)
         if got[lane] and lane not in reads:
-            axes.plot([reads[0] + 0.5, lane + 0.5], [1.4, 2.4], color="black", lw=0.6)
+            line = {"arrowstyle": "-", "lw": 0.6, "shrinkA": 0, "shrinkB": 0}
+            axes.annotate("", (lane + 0.5, low - 0.4), (reads[0] + 0.5, 1.4), arrowprops=line)
     rows = ["try the swap", "read mail[1]", "have in the end"]
-    axes.set(yticks=places, yticklabels=rows, ylim=(3.3, -0.5), xlim=(0, 32))
+    axes.set(yticks=places, yticklabels=rows, ylim=(low + 0.5, -0.5), xlim=(0, 32))
     axes.set_xticks(np.arange(0.5, 32, 3), range(0, 32, 3))
     axes.set_xlabel("lane")
     told = f"{title}. Lanes that try: {len(tries)}, that read: {len(reads)}, that have the 42: {len(has)}"
@@ -1240,7 +1237,7 @@ late.reveal(
     "none" if seen == 0 else "fewer" if seen < 24 else "same",
     "The sender's fence puts the two writes in order, but a reader without a fence hasn't asked for any "
     "order. It may look at `x` early, or at an old copy, as in the picture. The same dice decide which "
-    "copies are old, so it's the same runs as before. (An H100 never did it in a million runs, which is luck, "
+    "copies are old, so it's the same runs as before. (An H100 never did it in a million runs. That is luck, "
     "and not a promise.)",
 )
 

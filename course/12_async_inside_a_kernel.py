@@ -850,29 +850,30 @@ extern "C" __global__ void kitchen(int n, const int* cups, int* order)
 
 def kettle(order):
     """When each of these cups begins to steep, and is ready."""
-    begin = np.cumsum(KITCHEN[0, order])
-    return begin, begin + KITCHEN[1, order]
+    boil, steep = KITCHEN[:, np.array(order, int)]
+    return np.cumsum(boil), np.cumsum(boil) + steep
 
 
 def draw_kettle(**policies):
     """Draw the schedule of each policy; one that is like an earlier one isn't drawn again."""
-    best = min(kettle(list(order))[1].max() for order in permutations(range(6)))
+    best = min(kettle(order)[1].max() for order in permutations(range(6)))
     orders = {}
     for name, text in policies.items():
         orders.setdefault(tuple(picked(text)), name.replace("_", " "))
     size = (8, 0.4 + 2.4 * len(orders))
     figure, rows = plt.subplots(len(orders), 1, figsize=size, sharex=True, squeeze=False)
     for axes, (order, name) in zip(rows[:, 0], orders.items(), strict=True):
-        steeps, ready = kettle(list(order))
+        steeps, ready = kettle(order)
+        end = ready.max(initial=0)
         for place, cup in enumerate(order):
             boil, steep = KITCHEN[:, cup]
             bars(axes, 0, [(steeps[place] - boil, boil)], BLUE, str(cup))
             bars(axes, place + 1, [(steeps[place], steep)], BROWN, str(cup))
         axes.axvline(best, color="#009e73", lw=2)
-        axes.axvline(ready.max(), color="black", ls=":")
+        axes.axvline(end, color="black", ls=":")
         axes.set(yticks=range(len(order) + 1), ylim=(len(order) + 0.6, -0.6), xlim=(-1, 58))
         axes.set_yticklabels(["kettle", *(f"cup {cup}" for cup in order)])
-        title = f"{name}: the last cup is ready after {ready.max()} ticks, and {best} are possible"
+        title = f"{name}: the last cup is ready after {end} ticks, and {best} are possible"
         axes.set_title(title, loc="left")
         print(title, "  order:", *order)
     rows[-1, 0].set_xlabel("tick (blue: the kettle boils that cup's water, brown: the leaves steep)")
@@ -1005,8 +1006,9 @@ def draw_warp(kernel, title):
     """Draw which lanes of a warp try to take a message and which read it, and what each has in the end."""
     start = np.array([1, 42], np.uint32)
     seen = agt.show_threads(kernel, start, np.zeros(32, np.int32), grid=1, block=32).steps
-    tries = next(step.threads for step in seen if step.atomic)
-    reads = next(step.threads for step in seen if step.array == "mail" and not step.atomic)
+    nobody = np.zeros(0, np.int64)
+    tries = next((step.threads for step in seen if step.atomic), nobody)
+    reads = next((step.threads for step in seen if step.array == "mail" and not step.atomic), nobody)
     op = kernel(agt.h2d(start), agt.zeros(32, np.int32), grid=1, block=32)
     got = op.last().to_host().sync_on(stream)
     figure, axes = plt.subplots(figsize=(9, 2.4))
@@ -1018,7 +1020,7 @@ def draw_warp(kernel, title):
             bars(axes, row, [(lane, 1)], colour if lane in lanes else "#eeeeee")
     for lane in range(32):
         axes.text(lane + 0.5, low, got[lane] or "–", ha="center", va="center", fontsize=8)
-        if got[lane] and lane not in reads:
+        if got[lane] and len(reads) and lane not in reads:
             line = {"arrowstyle": "-", "lw": 0.6, "shrinkA": 0, "shrinkB": 0}
             axes.annotate("", (lane + 0.5, low - 0.4), (reads[0] + 0.5, 1.4), arrowprops=line)
     rows = ["try the swap", "read mail[1]", "have in the end"]

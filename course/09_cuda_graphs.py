@@ -476,7 +476,7 @@ whole.reveal(
 )
 
 # %% [markdown] id=whole-read
-# When you've made one thing fast, look again at what is slow now: the pauses. In each of them, below, the result has to reach the host, the event loop has to wake the task, and Python has to submit two things: an update and a launch. No graph can wake Python. But why is the update a call of its own? It can go onto the list as well, as a copy from an input slot:
+# When you've made one thing fast, look again at what is slow now: the pauses. In each one below the result has to reach the host, the event loop has to wake the task, and Python has to submit two things: an update and a launch. No graph can wake Python. But why is the update a call of its own? It can go onto the list as well, as a copy from an input slot:
 
 # %% id=slot-loop
 slot = agt.pinned(64)
@@ -1170,7 +1170,7 @@ served.plot(
 )
 
 # %% [markdown] id=server-gap
-# After the first four there's a gap: the first result is back early, but waking the task that waits for it takes some 25 µs on the simulated device. From then on, the host keeps up.
+# After the first four there's a gap: the first result is back early, but waking the task that waits for it takes some 25 µs on the simulated device. Then the host keeps up.
 
 # %% id=server-check tags=asserts
 calls = [span.name for span in served if span.kind == "call"]

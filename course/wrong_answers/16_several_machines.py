@@ -480,7 +480,7 @@ async def careful(gpus, recipe, batches):
     return await asyncio.gather(*[one(i, x) for i, x in enumerate(batches)])
 
 
-# %% id=16-dies cause="`OutOfBoundsError` itself should come out, and RuntimeError('no luck') (RuntimeError) did"
+# %% id=16-dies cause="`OutOfBoundsError` should come out, and RuntimeError('no luck') (RuntimeError) did"
 async def careful(gpus, recipe, batches):
     async def one(i, x):
         for k in range(len(gpus)):
@@ -846,14 +846,7 @@ async def careful(gpus, recipe, batches):
 # + return results
 
 
-# %% id=16-dies cause="`OutOfBoundsError` itself should come out, and ExceptionGroup("
-# - return await asyncio.gather(*[one(i, x) for i, x in enumerate(batches)])
-# + async with asyncio.TaskGroup() as tasks:
-# +     made = [tasks.create_task(one(i, x)) for i, x in enumerate(batches)]
-# + return [task.result() for task in made]
-
-
-# %% id=16-dies cause="with no GPU that is left, `WorkerLostError` itself should come out, and ExceptionGroup("
+# %% id=16-dies cause="with no GPU that is left, `WorkerLostError` should come out, and ExceptionGroup("
 # - return await asyncio.gather(*[one(i, x) for i, x in enumerate(batches)])
 # + try:
 # +     async with asyncio.TaskGroup() as tasks:

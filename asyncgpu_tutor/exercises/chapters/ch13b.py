@@ -162,8 +162,7 @@ def check_first(mine: Any, model: Any) -> None:
 
 def _race(kernel: agt.Kernel) -> None:
     # When the answers to two questions come, in us, and which is the first; the limit is 101 us.
-    races = [(20.0, 95.0, 3), (95.0, 20.0, 4), (85.0, 95.0, 3), (95.0, 85.0, 4), (92.0, 108.0, 3),
-             (108.0, 115.0, -1)]  # fmt: skip
+    races = [(20.0, 95.0, 3), (95.0, 20.0, 4), (85.0, 95.0, 3), (95.0, 85.0, 4), (108.0, 115.0, -1)]
     for a, b, first in [*races, (20.0, 95.0, 0)]:
         with case(f"answers after {a:.0f} and {b:.0f} µs"):
             one = 3 if first else 0

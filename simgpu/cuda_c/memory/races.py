@@ -20,6 +20,7 @@ from simgpu.cuda_c.memory.pointers import Access
 from simgpu.errors import RaceError
 
 if TYPE_CHECKING:
+    from simgpu.cuda_c.lockstep.team import Team
     from simgpu.cuda_c.memory.regions import ByteRegion
 
 Cells = NDArray[np.int64]
@@ -253,17 +254,12 @@ def _report(
         near = team.thread_id[a.mask.index[bad]] >> 5 == other[bad] >> 5
         # In a block of several warps others may race as well: the first who do so end the run.
         if not by_warp or not near.all():
-            cure = "without a __syncthreads() between them"
-            held = [g.bits for g in team.waiters.groups.values() if g.meets is not None]
-            if any(bits[team.thread_id == theirs].any() for bits in held):
-                cure += " (that one waits at a barrier to which this one did not come)"
+            cure = "without a __syncthreads() between them" + _apart(team, theirs)
         elif team.launch.threads <= 32:
             cure = "without a __syncwarp() between them"
         else:
-            cure = (
-                "without a __syncthreads() between them (these two are in one warp, for which "
-                "__syncwarp() is enough)"
-            )
+            cure = "without a __syncthreads() between them (these two are in one warp, for which "
+            cure += "__syncwarp() is enough)"
         if (
             team.lanes is not None
             and (why := _missing(a, lane, theirs, when[k : k + 1])) == _UNFENCED
@@ -280,16 +276,20 @@ def _report(
         else:
             cure += ": use an atomic for it, put a {release} between it and an atomic flag that "
             cure += "the other block looks at, or use two launches"
-        if not any(one):
-            cure += ". If this counts or signals, make both atomic"
+        cure += ". If this counts or signals, make both atomic" * (not any(one))
         if a.site.scope == 1 or did == _NARROW:
             cure = "and an atomic for one block does not reach another: take one of the device"
-    verb = "writes" if writes else "reads"
-    space = "shared memory" if memory.shared else "global memory"
+    verb, space = "writes" if writes else "reads", "shared" if memory.shared else "global"
     word = "memory_order_{}" if "cuda::" in team.launch.source.text else "__threadfence()"
     cure = cure.format(release=word.format("release"), acquire=word.format("acquire"))
-    text = f"{verb} {text} in {space}, which {who} {did}, {cure}{places}"
+    text = f"{verb} {text} in {space} memory, which {who} {did}, {cure}{places}"
     team.fault(RaceError, a.site.at, lane, text, array=a.name, index=index, bound=bound)
+
+
+def _apart(team: Team, theirs: int) -> str:
+    held = [group.bits for group in team.waiters.groups.values() if group.meets is not None]
+    waits = any(bits[team.thread_id == theirs].any() for bits in held)
+    return " (that one waits at a barrier to which this one did not come)" * waits
 
 
 def _missing(a: Access, lane: int, theirs: int, when: NDArray[np.int64]) -> str:

@@ -252,8 +252,7 @@ def _report(
         else:
             who = f"thread {thread}"
         near = team.thread_id[a.mask.index[bad]] >> 5 == other[bad] >> 5
-        # In a block of several warps others may race as well: the first who do so end the run.
-        if not by_warp or not near.all():
+        if not by_warp or not near.all():  # of several warps that race, the first end the run
             cure = "without a __syncthreads() between them" + _apart(team, theirs)
         elif team.launch.threads <= 32:
             cure = "without a __syncwarp() between them"

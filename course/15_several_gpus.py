@@ -418,7 +418,8 @@ agt.compare_timelines(
 took = min(span.duration for span in totals.find("all_reduce"))
 calls = [sum(span.kind == "call" for span in trace) for trace in (by_hand, totals)]
 library.reveal(
-    f"{took:.0f}", f"{hands / took:.1f} times as fast, and Python has {calls[1]} launches instead of {calls[0]}."
+    f"{took:.0f}",
+    f"{hands / took:.1f} times as fast, and Python has {calls[1]} launches instead of {calls[0]}.",
 )
 
 # %% id=check-ring tags=asserts
@@ -556,9 +557,10 @@ def draw_network(n=3):
         array(3 * i + 3, 1, f"error {i + 1}", "#dce9f5")
     array(3 * n, 2, "output")
     arrow((3 * n, 1.86), (3 * n, 1.15), "")
-    ax.text(3 * n + 0.1, 1.5, f"{n + 1}. minus target,\n   in its own place", size=9, va="center", color="0.3")
+    ax.text(3 * n + 0.1, 1.5, f"{n + 1}. minus target,\n   in its own place", size=9, va="center")
     ax.plot([0.7, 3 * n - 0.7], [-0.78, -0.78], color="tab:red")
-    ax.text(1.5 * n - 0.5, -1, "all-reduces with the other GPU, then updates", ha="center", size=9, color="tab:red")
+    words = "all-reduces with the other GPU, then updates"
+    ax.text(1.5 * n, -1, words, ha="center", size=9, color="tab:red")
     ax.set(xlim=(-0.8, 3 * n + 1.9), ylim=(-1.15, 2.4))
     ax.axis("off")
     figure.tight_layout()
@@ -827,11 +829,11 @@ plt.legend()
 shown = zip(axes.values(), pictures[3::21], read(readers[1])[3::21], truth[3::21], strict=False)
 for ax, picture, number, right in shown:
     ax.imshow(picture.reshape(8, 8), cmap="gray_r")
-    good = number == right
-    ax.set_title(f"{number}" if good else f"not {number}: {right}", size=10, color="black" if good else "tab:red")
+    words, color = (f"{number}", "black") if number == right else (f"not {number}: {right}", "tab:red")
+    ax.set_title(words, size=10, color=color)
     ax.axis("off")
 plt.show()
-print(f"From {marks[0][0]:.0%} to {marks[25][0]:.0%}. Above the pictures is what GPU 1 reads in them, misses in red.")
+print(f"From {marks[0][0]:.0%} to {marks[25][0]:.0%}. Above the pictures is what GPU 1 reads, misses in red.")
 drawers = [[agt.d2h(w.borrow()).on(net.gpu).sync() for w in net.w] for net in readers]
 print("All weights are the same on both GPUs, to the last bit:", np.array_equal(*drawers))
 single = [network(pair[0], np.vstack([blank] * 2), np.vstack([blank] * 2), plain)]

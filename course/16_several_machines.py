@@ -489,7 +489,7 @@ worth.reveal(
 )
 
 # %% [markdown] id=worth-read
-# So it's worth the trip if you send enough. With four batches, two GPUs lose against the one that you have. With eight they begin to win. With thirty-two, each GPU works for more than eight milliseconds (540 µs a batch and not 717, because batches overlap), the trip adds a little more than one, and two GPUs are 1.8 times as fast as one.
+# So it's worth the trip if you send enough. With four batches, two GPUs lose against the one that you have. With eight they begin to win. With thirty-two, each GPU works for more than eight milliseconds (520 µs a batch and not 717, because batches overlap), the trip adds a little more than one, and two GPUs are 1.8 times as fast as one.
 #
 # But calls aren't free, even if all are under way. In the picture, the batches begin some 150 µs apart, because Python takes that long for each call. You don't notice while a GPU has more to do than that. If batches are small, you do.
 
@@ -512,7 +512,7 @@ assert [here > there for here, there in took.values()] == [False, True, True, Tr
 assert 1.7 < took[32][0] / took[32][1] < 1.9
 at_work = away.metrics().device_active / 2
 assert 8000 < at_work < 9000
-assert [round(at_work / 16, -1), round(one_gpu.metrics().device_active / 4)] == [540, 717]
+assert [round(at_work / 16, -1), round(one_gpu.metrics().device_active / 4)] == [520, 717]
 assert 1000 < took[32][1] - at_work < 1500
 assert abs(took[32][1] - at_work - (took[4][1] - two_read.metrics().device_active / 2)) < 100
 

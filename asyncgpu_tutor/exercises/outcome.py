@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -70,24 +69,12 @@ class Outcome:
             display.display(picture)  # pyright: ignore[reportUnknownMemberType] - as above
 
     def plot(self) -> Timeline | None:
-        """Both timelines on one scale, with the first wrong edge marked; None if there is nothing to see."""
+        """Both timelines on one scale, with the first wrong edge marked in the first; None without them."""
         if not self.got or not self.expected:
             return None
-        counterparts = _counterparts(self.edge, self.got, self.expected) or None
         n = 1 if self.alone else 2
-        marked = [self.edge, counterparts][:n] if self.edge else None
+        marked = [self.edge or None, None][:n]  # the expected one keeps its colours
         return compare([self.got, self.expected][:n], ["Yours", "Expected"][:n], highlight=marked)
-
-
-def _counterparts(
-    edge: Sequence[agt.types.Span], got: agt.Trace, expected: agt.Trace
-) -> list[agt.types.Span]:
-    """The spans of `expected` that have the same names, and are the same one of that name."""
-    found: list[agt.types.Span] = []
-    for span in edge:
-        number = got.find(span.name).index(span)
-        found += expected.find(span.name)[number : number + 1]
-    return found
 
 
 def rejection(title: str, rejected: Rejected, note: str = "", first: bool = False) -> Outcome:

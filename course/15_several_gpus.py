@@ -308,7 +308,7 @@ by_hand.plot(
 )
 
 # %% [markdown] id=ring-read
-# Don't be fooled by the long bars at the beginning. The GPU that comes first waits *inside* its exchange until its neighbours are there. Our simulated GPUs draw that dotted, but a profiler shows it as work. (Two H200s got 162 GB/s each way from an exchange of 8 MB, and 334 from a copy. With 256 MB it was 306 and 395.)
+# Don't be fooled by the long bars at the beginning. The GPU that comes first waits *inside* its exchange until its neighbours are there. Our simulated GPUs draw that dotted, but a profiler shows it as work.
 #
 # Our ring is right, but wasteful: with four GPUs, each sends its whole array three times. So cut the array into as many parts as there are ranks, and send only *one part* in each step:
 
@@ -346,7 +346,7 @@ print("After step 4, all ranks have all sums.")
 # %% [markdown] id=ring-picture
 # The numbers say whose arrays a part adds up, and the arrows what has just moved. In step 1, rank 0 sends its part 0 to rank 1, rank 1 its part 1 to rank 2, and rank 2 its part 2 to rank 0. Each adds what comes to its own copy of that part, so rank 0 now has 0+2 in part 2. In step 2, each sends on the part that it has just added to. Now every rank has one complete sum, and in the last two steps these go around and replace what's there.
 #
-# So each of n ranks sends 2(n - 1) parts, and a part is 1/n of its array. That's less than twice the array, however many they are.
+# So each of n ranks sends 2(n - 1) parts of 1/n of its array. That's less than twice the array.
 
 # %% [markdown] id=exercise-ring
 # ### Exercise: a better ring
@@ -522,7 +522,7 @@ assert "all_reduce of 4" in refused
 #
 # Now we train a network of three layers, each a matrix of weights. (As in chapter 07, there's no ReLU between them, and we still aren't telling anybody.) In a step of training, each GPU goes
 #
-# 1. **forward**: it sends pictures of its own through the layers, and what comes out minus what should is the error;
+# 1. **forward**: it sends pictures of its own through the layers, and what comes out, minus what should, is the error;
 # 2. **backward**: from the last layer to the first, it works out the layer's **gradient**, which says how to correct its weights, and passes the error on to the layer before;
 # 3. through an **all-reduce**, so that both have the sum of their gradients;
 # 4. and to the **update**. Both correct their weights alike, so the copies stay alike.

@@ -558,7 +558,7 @@ def draw_network(n=3):
     array(3 * n, 2, "output")
     arrow((3 * n, 1.86), (3 * n, 1.15), "")
     ax.text(3 * n + 0.1, 1.5, f"{n + 1}. minus target,\n   in its own place", size=9, va="center")
-    ax.plot([0.7, 3 * n - 0.7], [-0.78, -0.78], color="tab:red")
+    ax.hlines(-0.78, 0.7, 3 * n - 0.7, color="tab:red")
     words = "all-reduces with the other GPU, then updates"
     ax.text(1.5 * n, -1, words, ha="center", size=9, color="tab:red")
     ax.set(xlim=(-0.8, 3 * n + 1.9), ylim=(-1.15, 2.4))

@@ -124,7 +124,7 @@ busy.commit(...)
 slow.plot(
     title="One batch, a step at a time",
     lanes=("host", "streams"),
-    lesson="Nine calls (ranges) side by side. Below the middle of each is a tick, where the worker's Python "
+    lesson="Nine calls side by side. Below the middle of each is a tick, where the worker's Python "
     "launches something, and below that one sliver of work.",
 )
 

@@ -527,7 +527,7 @@ assert "all_reduce of 4" in refused
 # 3. through an **all-reduce**, so that both have the sum of their gradients;
 # 4. and to the **update**. Both correct their weights alike, so the copies stay alike.
 #
-# Boxes are arrays, and the numbers say what runs when. (Folded away are the kernel for all products, and `network`, which makes the arrays.)
+# Below, boxes are arrays, and the numbers say what runs when. (Folded away are the kernel for all products, and `network`, which makes the arrays.)
 
 # %% id=network-drawing tags=helpers
 def draw_network(n=3):

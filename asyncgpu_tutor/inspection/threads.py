@@ -62,6 +62,7 @@ class Threads:
     """A launch seen by `show_threads`. As the last line of a cell it shows the kernel step by step."""
 
     watched: Watched
+    lesson: str = ""
     _places: dict[str, _Cells] = field(default_factory=dict[str, _Cells], repr=False)
     _ground: list[str] = field(default_factory=list[str], repr=False)
 
@@ -86,7 +87,8 @@ class Threads:
         )
         if seen.left_out:
             text += f" The first are shown: there were {seen.left_out} more steps."
-        return f"{text} {' '.join(str(seen.fault).split())}" if seen.fault else text
+        parts = [self.lesson, text, *str(seen.fault or "").split()]
+        return " ".join(part for part in parts if part)
 
     def step(self, number: int) -> str:
         """One step in words; the first is 0."""
@@ -108,7 +110,8 @@ class Threads:
 
     def _repr_html_(self) -> str:
         fold = f"<details><summary>In words</summary>{escape(self.words)}</details>"
-        return "".join(map(self.svg, self._telling())) + fold
+        told = f"<p><em>{escape(self.lesson)}</em></p>" if self.lesson else ""
+        return "".join(map(self.svg, self._telling())) + told + fold
 
     def _repr_mimebundle_(self, **_: object) -> dict[str, Any]:
         return show(self._view, html=self._repr_html_(), text=repr(self))
@@ -129,6 +132,7 @@ class Threads:
         return {
             "view": "threads",
             "words": self.words,
+            "lesson": self.lesson,
             "svg": self._framed(f'{ground}<g class="agt-over"></g>{self._numbers()}', height, ""),
             "source": seen.source.splitlines(),
             "fault": str(seen.fault or ""),
@@ -240,9 +244,10 @@ class Threads:
         return "".join(said)
 
     def _legend(self, y: float) -> str:
+        seen = {"atomics" if s.atomic else "writes" if s.write else "reads" for s in self.steps}
+        looks = {"reads": "reads", "writes": "writes", "atomics": "an atomic"}
         parts = [("agt-cell", "idle, or not touched")]
-        parts += [("agt-reads", "reads"), ("agt-writes", "writes")]
-        parts += [("agt-atomics", "an atomic")] * any(step.atomic for step in self.steps)
+        parts += [(f"agt-{kind}", told) for kind, told in looks.items() if kind in seen]
         if self.watched.fault:
             parts.append(("agt-wrong", type(self.watched.fault).__name__))
         return "".join(
@@ -348,6 +353,7 @@ def show_threads(
     grid: int | tuple[int, ...] | None = None,
     block: int | tuple[int, ...] | None = None,
     shared_mem: int = 0,
+    lesson: str = "",
 ) -> Threads:
     """Run one launch and see its threads: which take part in each step, and what they read and write.
 
@@ -365,6 +371,8 @@ def show_threads(
         As for a call of the kernel; at most 4096 threads. May be left out if an argument is a partition.
     shared_mem : int
         Bytes of `extern __shared__` memory.
+    lesson : str
+        What is to be seen, in a sentence or two, as for `plot`.
 
     Returns
     -------
@@ -385,7 +393,7 @@ def show_threads(
     >>> print(seen.step(0).splitlines()[1])
     40 threads read input, 24 idle
     """
-    return Threads(_watch(kernel, args, grid, block, shared_mem))
+    return Threads(_watch(kernel, args, grid, block, shared_mem), lesson)
 
 
 def _watch(kernel: Kernel, args: Sequence[Any], grid: Size, block: Size, shared: int) -> Watched:

@@ -278,7 +278,7 @@ def smoothed(readings):
 def draw_torn(trace, old, new, row=128):
     """Which of the numbers are new, and one row of them beside the right one."""
     done = columns_done(trace)
-    figure, (left, right) = plt.subplots(1, 2, figsize=(9, 2.6), layout="constrained")
+    _, (left, right) = plt.subplots(1, 2, figsize=(9, 2.6), layout="constrained")
     left.imshow(np.arange(n) < done[:, None], aspect="auto", cmap="RdYlBu_r", vmin=-0.3, vmax=1.3)
     left.text(0.04 * n, 0.8 * rows, "today's", ha="left")
     left.text(0.7 * n, 0.25 * rows, "yesterday's", ha="center")

@@ -7,7 +7,7 @@
 #
 # **So where did the time go?**
 #
-# In two minutes you'll bet on an answer, and before the page is over you'll have written such a program yourself. The whole course goes like that: you guess what GPU code will do, and then a timeline tells you, without any tact, whether you were right. **You don't need a GPU for this.** If you haven't got one, a simulated one stands in for it.
+# In two minutes you'll bet on an answer, and before the page is over you'll have written such a program yourself. The whole course goes like that: you guess what GPU code will do, and then a timeline tells you, without any tact, whether you were right. **You don't need a GPU for this.**
 #
 # After this page you can start work on a GPU from Python, read a timeline, and get other work done while you'd otherwise be waiting.
 #
@@ -109,7 +109,7 @@ twice
 # %% [markdown] id=describe
 # ## There and back
 #
-# The device can't see NumPy's memory. So the numbers have to travel there, and the result has to travel back:
+# The device can't see NumPy's memory. So the numbers travel there, and the result travels back:
 
 # %% id=first-operation
 x = agt.pin(np.arange(2_000_000, dtype=np.float32))
@@ -306,7 +306,8 @@ plt.xlabel("the job takes (µs)")
 plt.ylabel("all of it takes (µs)")
 plt.ylim(0)
 plt.show()
-print({f"{us} µs": f"{took[lengths.index(us)]:.0f} in all" for us in (50, 275, 300, 600)})
+for us in (50, 275, 300, 600):
+    print(f"With a job of {us} µs, all of it takes {took[lengths.index(us)]:.0f} µs.")
 
 # %% id=free-job-check tags=asserts
 if device.simulated:
@@ -522,7 +523,7 @@ gain.reveal(
 # %% [markdown] id=real-read
 # The device isn't to blame: a copy to it takes 78 µs on the H200 and 75 in the model, and the kernel 4 in both. But a real Python takes longer to hand over the work. See the hole in the H200's stream? There the device waits for 43 µs until Python asks for the copy back. The job begins after 196 µs instead of 50, when two thirds of the device's work is over.
 #
-# Let the model tell you *what* overlaps, and measure *how much* you gain. And slow calls can be cured: in [chapter 09](09_cuda_graphs.ipynb), a whole pipeline becomes a single call.
+# Let the model tell you *what* overlaps, and measure *how much* you gain. And slow calls can be cured: in [chapter 09](09_cuda_graphs.ipynb), a pipeline becomes a single call.
 
 # %% id=real-check tags=asserts
 assert [round(trace.metrics().makespan) for trace in h200] == [558, 498]

@@ -87,7 +87,9 @@ def rejection(title: str, rejected: Rejected, note: str = "", first: bool = Fals
         marked = " → ".join(dict.fromkeys(f"`{name}`" for name in names))
         if marked:
             lines.append(f"Marked in the picture is where it first goes wrong: {marked}.")
-        lines += ["Miss once more, and you'll see the expected timeline below yours."] * (first and not same)
+        lines += ["Miss once more, and you'll see the expected timeline below yours."] * (
+            first and not same
+        )
     if note:
         lines.append(note)
     return Outcome(

@@ -75,7 +75,9 @@ def test_the_solutions_timeline_is_kept_back_at_the_first_miss_and_shown_at_the_
         assert [panel.title for panel in getattr(picture, "panels", ())] == titles
 
 
-def test_what_was_run_too_early_is_drawn_as_on_an_idle_device_and_not_again_if_it_looks_the_same() -> None:
+def test_what_was_run_too_early_is_drawn_as_on_an_idle_device_and_not_again_if_it_looks_the_same() -> (
+    None
+):
     for _ in range(2):
         outcome = check("01-one-wait", lambda a, x: solved("01-one-wait")(a, x).sync())
     assert [panel.title for panel in getattr(outcome.plot(), "panels", ())] == ["Yours"]

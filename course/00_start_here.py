@@ -7,7 +7,7 @@
 #
 # **So where did the time go?**
 #
-# In two minutes you'll bet on an answer, and before the page is over you'll have written such a program yourself. The whole course goes like that: you guess what GPU code will do, and then a timeline tells you, without any tact, whether you were right. **You don't need a GPU for this.**
+# In two minutes you'll bet on an answer, and before the page is over you'll have written one yourself. The whole course goes like that: you guess what GPU code will do, and then a timeline tells you, without any tact, whether you were right. **You don't need a GPU for this.**
 #
 # After this page you can start work on a GPU from Python, read a timeline, and get other work done while you'd otherwise be waiting.
 #
@@ -104,7 +104,7 @@ extern "C" __global__ void twice(unsigned int n, const float* x, float* y)
 twice
 
 # %% [markdown] id=kernel-explained
-# In NumPy this would be `y = 2 * x`. For now, notice what isn't there: a loop. The first line of the body asks *which element is mine?*, and the rest deals with that one element.
+# In NumPy this would be `y = 2 * x`. Notice what isn't there: a loop. The first line of the body asks *which element is mine?*, and the rest deals with that one element.
 
 # %% [markdown] id=describe
 # ## There and back
@@ -164,7 +164,7 @@ assert len(so_far) == 0
 # %% [markdown] id=where
 # ## Where the time goes
 #
-# Now we run it. The kernel reads two million numbers and writes two million. Each of the two copies moves only two million.
+# Now we run it. The kernel reads two million numbers and writes two million. Each of the copies moves only two million.
 
 # %% id=predict-share
 share = Prediction(
@@ -285,7 +285,7 @@ before, after = (trace.metrics().makespan for trace in (blocking, overlapped))  
 meanwhile.reveal(f"{after:.0f}", f"It was {before:.0f} µs before.")
 
 # %% [markdown] id=timeline-read
-# The device does exactly what it did before. Before, the job came *after* the device's work, and now the two run at the same time. No piece of work got any faster. What's gone is the waiting, and what's left is the job, and the calls before it.
+# The device does exactly what it did before. Only the job no longer comes *after* its work: the two run at the same time. No piece of work got any faster. What's gone is the waiting, and what's left is the job, and the calls before it.
 #
 # **Now play with it.** Change the 300 above to 100, run the cell again, and then try 600. Up to what length is the job free? Put the 300 back, and we'll try them all:
 
@@ -316,7 +316,7 @@ if device.simulated:
     assert abs(took[-1] - took[-5] - 100) < 1  # behind the knee, each µs counts
 
 # %% [markdown] id=free-job-read
-# As long as it fits into the wait, some 275 µs. After that, each µs of it counts.
+# It's free as long as it fits into the wait: up to 275 µs in the model. After that, each µs of it counts.
 
 # %% id=predict-forgotten
 forgotten = Prediction(
@@ -431,7 +431,8 @@ check("00-both", both)
 
 # %% id=both-picture
 with agt.using("sim"), agt.record() as pair:
-    await both(doubled(x), doubled(x))
+    there = agt.pin(x)
+    await both(doubled(there), doubled(there))
 
 pair.plot(
     title="Your two at a time",
@@ -481,7 +482,7 @@ assert [round(us) for us in longest] == [87, 78]
 # %% [markdown] id=real
 # ## Can you trust the model?
 #
-# That was a real H200. The simulated device follows a model of one, so we ran your two programs, with `sync` and with a task, on an H200 as well, with half as many numbers. The model promises about 480 µs with `sync`, and with the task again 350, because the job still ends last: a gain of about 130.
+# That was a real H200. The simulated device follows a model of one, so we ran your two programs, with `sync` and with a task, on an H200, too, with half as many numbers. The model promises about 480 µs with `sync`, and with the task again 350, because the job still ends last: a gain of about 130.
 
 # %% id=predict-gain
 gain = Prediction(

@@ -495,13 +495,7 @@ h200.plot(
 (relu_there,) = h200.find("relu")
 ago = last_wait.start - relu_there.end
 waiting.reveal(
-    "queued"
-    if last_wait.start < relu_there.start
-    else "running"
-    if ago < 0
-    else "just"
-    if ago < 1
-    else "long",
+    "running" if ago < 0 else "just" if ago < 1 else "long",
     f"It finished {ago:.0f} µs before that. And Python still waits for {last_wait.duration:.0f} µs!",
 )
 
@@ -539,7 +533,7 @@ with agt.using(policy=agt.SingleStream()), agt.record() as stepwise:  # all on o
 stepwise.plot(
     title="A sync after each step",
     lanes=("host", "streams"),
-    lesson="Five times, Python waits for the device, and then the device for Python.",
+    lesson="Five times, the device waits for Python, and then Python for the device.",
 )
 
 # %% [markdown] id=steps-read

@@ -728,7 +728,7 @@ if device.simulated:
 # %% [markdown] id=challenge
 # ## Challenge: nowhere to hide
 #
-# `layer` computes a layer of a neural network, `np.maximum(a @ x + b, 0)`, with three kernels. This time the matrix has only 64 rows and columns. The device is done with that in no time, so nearly all of the time goes into calls, and each one counts. Return an operation, as in `forward`. As it stands, it takes 114 µs: get below 80. The course's own answer takes 70 µs.
+# `layer` computes a layer of a neural network, `np.maximum(a @ x + b, 0)`, with three kernels. This time the matrix has only 64 rows and columns. The device is done with that in no time, so nearly all of the time goes into calls, and each one counts. Return an operation, as in `forward`. As it stands, it takes 114 µs: get below 80. The course's own answer takes 70 µs. (A second rung is at 55. NumPy may do some packing for you.)
 
 # %% id=01-challenge starter
 add = agt.Kernel(r"""
@@ -778,7 +778,7 @@ def layer(a, x, b):
 # Start with `float sum = b[row];`, and end with `y[row] = sum > 0.0f ? sum : 0.0f;`. One launch then takes `agt.h2d(a)`, `agt.h2d(x)`, `agt.h2d(b)` and one `agt.zeros(m).partition(128)`.
 
 # %% id=01-challenge explanation
-# One way is to begin the sum with `b[row]` and to clip it at the end. Two launches and two fills are gone, and a number doesn't leave its thread between the steps any more. This is called **fusing** kernels. Could you also do with fewer copies?
+# One way is to begin the sum with `b[row]` and to clip it at the end. Two launches and two fills are gone, and a number doesn't leave its thread between the steps any more. This is called **fusing** kernels. For the second rung, let `np.concatenate` put all three arrays into one pinned array, so that one copy is enough.
 
 # %% id=01-challenge-check
 check("01-challenge", layer)

@@ -500,9 +500,9 @@ waiting.reveal(
 )
 
 # %% [markdown] id=steps-on-a-gpu-read
-# When Python gets round to asking, `relu` has been over for almost ten times as long as it took. And the question itself takes time, even if the answer is yes. Meanwhile, the device has nothing to do. (Each kernel has its own stream, which changes nothing here.)
+# When Python gets round to asking, `relu` has been over for almost ten times as long as it took. And the question itself takes time, even if the answer is yes. Meanwhile, the device is idle. (Each kernel has its own stream, which changes nothing here.)
 #
-# Let's see that from close by, in five steps: copy a matrix to the device, copy a vector, multiply the two, apply ReLU, and fetch the result. A first version often looks like this, with a `sync` after each step. (`agt.matvec_naive` and `agt.relu` are the course's versions of your kernels.)
+# Let's look closer, in five steps: copy a matrix to the device, copy a vector, multiply the two, apply ReLU, and fetch the result. A first version often looks like this, with a `sync` after each step. (`agt.matvec_naive` and `agt.relu` are the course's versions of your kernels.)
 
 # %% id=steps
 rng = np.random.default_rng(0)
@@ -728,7 +728,7 @@ if device.simulated:
 # %% [markdown] id=challenge
 # ## Challenge: nowhere to hide
 #
-# `layer` computes a layer of a neural network, `np.maximum(a @ x + b, 0)`, with three kernels. This time the matrix has only 64 rows and columns. The device is done with that in no time, so nearly all of the time goes into calls, and each one counts. Return an operation, as in `forward`. As it stands, it takes 114 µs: get below 80. The course's own answer takes 70 µs. (A second rung is at 55. NumPy may do some packing for you.)
+# `layer` computes a layer of a neural network, `np.maximum(a @ x + b, 0)`, with three kernels. This time the matrix has only 64 rows and columns. The device is done with that in no time, so nearly all of the time goes into calls, and each counts. Return an operation, as in `forward`. As it stands, it takes 114 µs: get below 80. The course's own answer takes 70 µs. (A second rung is at 55: NumPy may do some packing.)
 
 # %% id=01-challenge starter
 add = agt.Kernel(r"""

@@ -292,7 +292,7 @@ if device.simulated:
 
 # %% id=predict-poll
 polled = Prediction(
-    "`next(future.__await__())` is the first poll. The copies will take some milliseconds. What does it give us?",
+    "`next(future.__await__())` is the first poll. The copies take some milliseconds. What does it give us?",
     results="the results, as soon as the copies are over",
     none="`None`, because there are no results yet",
     error="a `StopIteration`, because there are no results yet",

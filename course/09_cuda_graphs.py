@@ -1162,7 +1162,7 @@ async with agt.Server(lambda slot: forward(slot, w0, w1), (64, 64), lanes=4) as 
 served.plot(
     title=f"{len(requests)} requests on four lanes",
     lanes=("host", "streams"),
-    lesson="One short call for each request. A stream gets its next one when the host has heard that it's free.",
+    lesson="One short call for each request. A stream gets its next when the host has heard that it's free.",
 )
 
 # %% id=server-check tags=asserts

@@ -77,6 +77,10 @@ class Threads:
     @property
     def words(self) -> str:
         """The picture in words, for those who cannot see it."""
+        return f"{self.lesson} {self._facts}".strip()
+
+    @property
+    def _facts(self) -> str:
         seen = self.watched
         blocks = seen.threads // seen.block_threads
         busy = {int(thread) for step in seen.steps for thread in np.unique(step.threads)}
@@ -87,8 +91,7 @@ class Threads:
         )
         if seen.left_out:
             text += f" The first are shown: there were {seen.left_out} more steps."
-        parts = [self.lesson, text, *str(seen.fault or "").split()]
-        return " ".join(part for part in parts if part)
+        return f"{text} {' '.join(str(seen.fault).split())}" if seen.fault else text
 
     def step(self, number: int) -> str:
         """One step in words; the first is 0."""
@@ -105,7 +108,7 @@ class Threads:
     def svg(self, number: int) -> str:
         """The still picture of one step, from 0."""
         ground, height = self._drawn()
-        told = self.step(number) if self.steps else self.words
+        told = self.step(number) if self.steps else self._facts
         return self._framed(ground + self._over(number) + self._numbers(), height, told)
 
     def _repr_html_(self) -> str:

@@ -247,7 +247,7 @@ check("01-relu", my_relu)
 # %% [markdown] id=paint-text
 # ### A picture of your own
 #
-# Now for something to look at: 256 rows of 256 pixels, with a thread for each. C drops the remainder when it divides whole numbers, so `i / 256` is a pixel's row, and `i % 256` is its column. As in Python, `^` keeps the bits in which two numbers differ.
+# Something to look at: 256 rows of 256 pixels, with a thread for each. C drops the remainder when it divides whole numbers, so `i / 256` is a pixel's row, and `i % 256` is its column. As in Python, `^` keeps the bits in which two numbers differ.
 
 # %% id=paint
 paint = agt.Kernel(r"""
@@ -701,9 +701,9 @@ buys.reveal(
 )
 
 # %% [markdown] id=one-wait-why
-# No kernel got faster, and no call either. What's gone is 59 µs of waiting, and 20 of stopping and starting. Python makes most of its calls *while the device is busy* with the work before. (The holes that are left are the device's own: from a copy to a kernel it needs 4 µs.) And `relu` needn't ask whether the product is ready: it's behind it in the queue, and a stream finishes one thing before the next.
+# No kernel got faster, and no call either. What's gone, in the model, is nearly 60 µs of waiting, and nearly 20 of stopping and starting. Python makes most of its calls *while the device is busy* with the work before. (The holes that are left are the device's own: from a copy to a kernel it needs 4 µs.) And `relu` needn't ask whether the product is ready: it's behind it in the queue, and a stream finishes one thing before the next.
 #
-# That answers our second question: in the meantime, Python can make the next call, or do a job of its own. **A call costs you time only when the device has nothing else to do.** To be quicker still, you'd have to make fewer calls.
+# That answers our second question: in the meantime, Python can make the next call, or do a job of its own. **A call costs you time only when the device has nothing else to do.** To be quicker still, make fewer calls.
 
 # %% id=one-wait-claims tags=asserts
 assert len([span for span in together if span.kind == "wait"]) == 1
@@ -712,7 +712,7 @@ if device.simulated:
     assert [round(m_together.host["call"], 1), round(m_stepwise.host["call"], 1)] == [76.4, 76.4]
     assert [round(m.makespan, 1) for m in (m_stepwise, m_together)] == [169.0, 90.7]
     assert m_together.device_idle < m_stepwise.device_idle
-    saved = m_stepwise.host["wait"] - m_together.host["wait"]
+    saved = m_stepwise.host["wait"] - m_together.host["wait"]  # what's left is stopping and starting
     assert [round(us) for us in (saved, m_stepwise.makespan - m_together.makespan - saved)] == [
         59,
         20,

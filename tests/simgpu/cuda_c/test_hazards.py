@@ -274,7 +274,10 @@ def test_races_between_blocks(text: str, limits: Limits) -> None:
 @pytest.mark.parametrize(
     ("text", "amiss"),
     [
-        ("if (blockIdx.x) atomicAdd(o, 1); else if (i == 0) o[1] = o[0];", "only one of the two is atomic"),
+        (
+            "if (blockIdx.x) atomicAdd(o, 1); else if (i == 0) o[1] = o[0];",
+            "only one of the two is atomic",
+        ),
         ("if (i % 32 == 0) o[0] = o[0] + 1;", "make both atomic"),
         ("if (i < 32) o[i] = 1; else o[i - 32] = 2;", "a place of its own"),
         (

@@ -1154,7 +1154,7 @@ OUTCOMES = {(0, 0): ("#d0d0d0", "none yet"), (0, 1): (BLUE, "came while we looke
 
 def draw_litmus(runs, device="the simulated device"):
     """Each outcome's part of the runs, with a bar for each choice of fences."""
-    _, axes = plt.subplots(figsize=(8, 1 + 0.5 * len(runs)))
+    figure, axes = plt.subplots(figsize=(8, 1 + 0.5 * len(runs)))
     for row, (name, seen) in enumerate(runs.items()):
         begin, total = 0, sum(seen.values())
         for (y, x), (colour, _) in OUTCOMES.items():
@@ -1170,7 +1170,7 @@ def draw_litmus(runs, device="the simulated device"):
 
 def draw_bad_run(fence):
     """Draw a run that ends with `1 0`: when memory has which value, and which of them the reader sees."""
-    figure, axes = plt.subplots(figsize=(8, 2.7))
+    _, axes = plt.subplots(figsize=(8, 2.7))
     axes.axis("off")
     axes.set(xlim=(0, 10), ylim=(-1.2, 3.4))
     in_order = fence == "device, first thread only"

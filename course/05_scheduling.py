@@ -324,7 +324,7 @@ pool.reveal(enough, f"With {enough} streams it takes at most 5 % longer than wit
 agt.compare_timelines(
     [by_size[2], by_size[4], by_size[8]],
     ["2 streams", "4 streams", "8 streams"],
-    lesson="On two streams, jobs wait for each other. On four they form a staircase, and eight give the same staircase.",
+    lesson="On two streams, jobs wait for each other. On four they form a staircase, which eight don't change.",
 )
 
 # %% [markdown] id=pool-read
@@ -635,7 +635,7 @@ who_gains.reveal(
 agt.compare_timelines(
     [runs[name][1] for name in ("hunts", "full", "uploads")],
     ["hunts: four streams", "full: four streams", "uploads: four streams"],
-    lesson="Narrow kernels run side by side. Full ones run one after the other, and so do copies in the same direction.",
+    lesson="Narrow kernels run side by side. Full ones run in a row, and so do copies in one direction.",
 )
 
 # %% [markdown] id=full-text

@@ -474,7 +474,7 @@ for us in (50, 100, 150, 200):
 longer.plot(
     title=f"async_on, with a job of {us} µs",
     lanes=("host", "streams"),
-    lesson="This job ends after the copies do. As long as it ends before them, it costs nothing.",
+    lesson="A job that ends before the copies costs nothing.",
 )
 
 # %% [markdown] id=await-text

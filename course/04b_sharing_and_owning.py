@@ -287,7 +287,7 @@ scaled(mine.borrow(), 2).sync()
 agt.d2h(mine.borrow()).sync()
 
 # %% [markdown] id=lent-read
-# A loan ends when you give the array away. If an operation still holds it, that operation can't run any more:
+# A loan ends when you give the array away. If an operation still holds the loan, it can't run any more:
 
 # %% id=lent-over
 reader = agt.d2h(mine.borrow())

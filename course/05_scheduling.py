@@ -324,7 +324,7 @@ pool.reveal(enough, f"With {enough} streams it takes at most 5 % longer than wit
 agt.compare_timelines(
     [by_size[2], by_size[4], by_size[8]],
     ["2 streams", "4 streams", "8 streams"],
-    lesson="On two streams, jobs wait for each other. On four they form a staircase, which eight don't change.",
+    lesson="On two streams, jobs wait for each other. Four form a staircase, and eight the same staircase.",
 )
 
 # %% [markdown] id=pool-read

@@ -57,7 +57,7 @@ agt.compare_timelines(
 )
 
 # %% [markdown] id=question-read
-# What is in that list? It can't be the results of the copies, because then running it wouldn't copy anything. And by now it has run twice on one stream and twice on three, so it can't be tied to a stream either. Let's see what *else* it leaves open.
+# What is in that list? It can't be the results of the copies, because then running it wouldn't copy anything. And by now it has run twice on one stream and twice on three, so it can't be tied to a stream either. What *else* does it leave open?
 
 # %% id=question-check tags=asserts
 assert len(one.streams) == 1

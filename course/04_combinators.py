@@ -411,7 +411,7 @@ agt.compare_timelines(
 )
 
 # %% [markdown] id=fork-text
-# This `overlap` drew no arrows, because nothing comes before its arms or after them. So let's put a copy in front of it, and another one behind it:
+# This `overlap` drew no arrows, because nothing comes before its arms or after them. Let's put a copy in front of it, and another one behind it:
 
 # %% id=fork-picture
 def in_the_middle():

@@ -158,7 +158,7 @@ agt.compare_timelines(
 )
 
 # %% [markdown] id=first-read
-# Two colleagues need the same printout. One of them says she'll fetch it, but she goes to lunch first, and the other one waits. Here it's the same. Python submits arm A first. When it gets to the table, nobody has run that yet, so A runs it, on A's own stream and therefore *behind the product*. Then comes B, finds that A is already fetching the table, and waits for A's event. So B is late for no good reason. **The reader that is submitted first runs the shared source.**
+# Two colleagues need the same printout. One of them says she'll fetch it, but she goes to lunch first, and the other one waits. Python submits arm A first. When it gets to the table, nobody has run that yet, so A runs it, on A's own stream and therefore *behind the product*. Then comes B, finds that A is already fetching the table, and waits for A's event. So B is late for no good reason. **The reader that is submitted first runs the shared source.**
 #
 # If B is in a hurry, put B first. That has its price, because now A is submitted after B, and everything takes longer. Or copy the table in front of both, as in the third picture. Then B only waits until Python has submitted A.
 
@@ -295,7 +295,7 @@ mine = scaled(mine, 2).sync()  # given away, and got back
 refused(agt.errors.UseAfterMoveError, reader.sync)
 
 # %% [markdown] id=lent-order
-# And a loan doesn't put anything in order, because it records no event. If one arm of an `overlap` writes to the array and another one reads it, that's a race:
+# And a loan puts nothing in order, because it records no event. If one arm of an `overlap` writes to the array and another one reads it, that's a race:
 
 # %% id=lent-race
 with agt.using("sim"):
@@ -304,7 +304,7 @@ with agt.using("sim"):
     refused(agt.errors.StreamRaceError, reads_and_writes.sync)
 
 # %% [markdown] id=shared-text
-# Nobody may write to a shared array at all, since that would surprise everybody else who reads it:
+# Nobody may write to a shared array at all, since that would surprise everybody who reads it:
 
 # %% id=shared-write
 weights = agt.ones(4).sync().share()
@@ -531,7 +531,7 @@ stairs.plot(
 # %% [markdown] id=peak-read
 # There's the culprit: **the run itself**. Python submits all twenty steps as one run, and never asks how far the device has got. So it can't know which kernels are done, and in this course a run keeps every array that it touches until all of its work is done. CuPy and PyTorch free sooner: the next array on the *same stream* may get the memory at once, because whatever writes to it queues behind the kernel that still reads the old array.
 #
-# With a hundred million points, `first_try` fills the 141 GB of an H200 in step 352. But there's a cure that needs no clever pool: use the same two arrays again and again.
+# With a hundred million points, `first_try` fills the 141 GB of an H200 in step 352. The cure needs no clever pool: use the same two arrays again and again.
 
 # %% id=memory-check tags=asserts
 assert (built, ran, matrix_of_ones.share_count) == (4, 4, 1)
@@ -620,7 +620,7 @@ print(f"A thousand steps, from above: at first 0 to 80 degrees, at last {row.min
 #
 # - If several readers share an operation, the one that is submitted first runs it, on its own stream and behind its own work. The others wait for an event.
 # - `unzip()` takes a tuple apart and still runs its source once. With `first()` and `last()`, each pick is a run of its own.
-# - When you pass an array to an operation, you give it away, and the result hands it back. Share an array that many read and nobody writes. Lend one out if you need it yourself afterwards, but remember that a loan puts nothing in order, and ends when you give the array away.
+# - When you pass an array to an operation, you give it away, and the result hands it back. Share an array that many read and nobody writes. Lend one out if you need it yourself afterwards, but a loan puts nothing in order, and ends when you give the array away.
 # - Here, memory goes back when no name, no operation and no run refers to the array. A run keeps what it touches until all of it is done, so let long chains use their arrays again.
 #
 # If a word is new, look in the [glossary](../docs/glossary.md). If something seems wrong, the [misconceptions](../docs/misconceptions.md) page probably has it.

@@ -878,7 +878,7 @@ progress("15")
 #
 # ### Exercise: move it once
 #
-# `parts[i]` is to go through `steps` rounds of `work` on `gpus[i]`, all parts at the same time. They start on GPU 0 and have to end there. `work(x)` changes an array in place and yields it. The version below is right, and spends its life on the road.
+# `parts[i]` is to go through `steps` rounds of `work`, one or more, on `gpus[i]`, all parts at the same time. They start on GPU 0 and have to end there. `work(x)` changes an array in place and yields it. The version below is right, and spends its life on the road.
 
 # %% id=15-place starter
 def both(parts, gpus, work, steps):

@@ -762,7 +762,7 @@ __global__ void opening(unsigned long long* mail, unsigned long long* stack, con
 {
     Hostcalls host = hostcalls(mail, stack);
     Ask open = ask_keeping(host, HOSTCALL_OPEN, size, 0, 0);       // 0: to read
-    while (open.begin() == PENDING) { }                            // a packet for the name; it gives up in the end
+    while (open.begin() == PENDING) { }                            // a packet; it gives up in the end
     for (int i = 0; i < size; i++) open.bytes()[i] = names[blockIdx.x * size + i];
     block_on(open);                                                // sends it: fence, then flag
     open.end();

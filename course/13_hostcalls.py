@@ -946,8 +946,8 @@ assert all(right.values())
 pressure.reveal(
     "lost" if not all(right.values()) else "slow" if times[2] > 2 * times[16] else "same",
     f"With 2 packets it takes {times[2] / times[16]:.1f} times as long as with 16, the start included. A "
-    "block that finds no packet waits for one, so nothing overflows: the back-pressure of chapter 6. And a batch is never larger "
-    "than the pile, so each of Python's rounds answers 2 calls at most.",
+    "block that finds no packet waits for one, so nothing overflows: the back-pressure of chapter 6. And a "
+    "batch is never larger than the pile, so each of Python's rounds answers 2 calls at most.",
 )
 
 # %% [markdown] id=header-text

@@ -334,7 +334,7 @@ check("13b-both", BOTH)
 # %% [markdown] id=limit-text
 # ## Hanging up
 #
-# Suppose that one colleague is asleep. You don't want to wait all day, so you set a limit. `within(future, clocks)` is a `select` between a future and a `Deadline`, which is ready when the SM's clock has got that far. A select drops its loser for you, by calling its `drop()`. Every future in our headers has one, and one of your own needs it before it can take part in a select. You can also call it yourself.
+# Suppose that one colleague is asleep. You don't want to wait all day, so you set a limit. `within(future, clocks)` is a `select` between a future and a `Deadline`, which is ready when the SM's clock has got that far. A select drops its loser for you, by calling its `drop()`. Every future in our headers has one, and you can also call it yourself.
 #
 # ```c
 # auto quick = within(ask(host, 16, 7, 0, 0), 100000);      // about 50 µs
@@ -343,7 +343,7 @@ check("13b-both", BOTH)
 # else if (quick.a.error == 0) use(quick.a.answer);         // `a` is the call, and `b` the limit
 # ```
 #
-# For a cup of tea, `drop` has nothing to do: nobody polls it any more, and that's enough. What does a call need? Here's a kernel that gets tired of waiting, gives the packet back, and asks something else. There is only one packet in this office.
+# A future of your own needs a `drop` before it can be in a select. For the cup of tea of chapter 12, `void drop() { }` would do, because it holds nothing. But a call holds a packet. Here's a kernel that gets tired of waiting, gives the packet back, and asks something else. There is only one packet in this office.
 
 # %% id=impatient
 IMPATIENT = r"""
@@ -787,7 +787,7 @@ for name, number in zip(names, found.tolist()):
 assert found.tolist() == [0, -2, -13, -13]
 
 # %% [markdown] id=error-read
-# Error 2 is a file that isn't there, and 13 is one that you're not allowed to open. The kernel tried to leave the folder with `..`, and the office said no, whether there is such a file (`notes`) or not (`wines`). That's worth a thought before you open an office for code you did not write: a kernel gets whatever you allow, and nothing else.
+# The menu is open, and with `HOSTCALL_READ` and its number the kernel could read it. Error 2 is a file that isn't there, and 13 is one that you're not allowed to open. The kernel tried to leave the folder with `..`, and the office said no, whether there is such a file (`notes`) or not (`wines`). That's worth a thought before you open an office for code you did not write: a kernel gets whatever you allow, and nothing else.
 #
 # | service | what it does |
 # |---|---|

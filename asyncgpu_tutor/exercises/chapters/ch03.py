@@ -14,7 +14,7 @@ import numpy as np
 import asyncgpu_tutor as agt
 from asyncgpu_tutor.exercises.checks import schedule
 from asyncgpu_tutor.exercises.checks.building import THEIRS, built, of_another, run_now, run_of
-from asyncgpu_tutor.exercises.checks.operations import noise
+from asyncgpu_tutor.exercises.checks.operations import JOB, job, noise
 from asyncgpu_tutor.exercises.checks.results import Array, equal, in_order, of_dtype
 from asyncgpu_tutor.exercises.checks.trials import cases, runs
 from asyncgpu_tutor.exercises.device import host_arrays
@@ -153,7 +153,7 @@ def _refilled(hosts: list[Array], number: int) -> list[Array]:
     return [np.maximum(host, 0) for host in hosts]
 
 
-JOB, TURNS = "job", 100
+TURNS = 100
 Way = tuple[Observed, agt.types.Stream, Array]
 
 
@@ -169,7 +169,7 @@ def _loaded_and_fetched(answer: Any, seed: int, n: int, us: float) -> Way:
     fetch = agt.d2h(array.borrow()).named("fetch")
 
     def run() -> Any:
-        got = call(answer, load, fetch, lambda: agt.work(us, JOB), stream)
+        got = call(answer, load, fetch, job(us), stream)
         return np.asarray(got)  # raises if the copy has not arrived
 
     return observe(run), stream, host
@@ -259,7 +259,8 @@ LARGE = [(1, (100_000,), 0), (2, (1000, 400), -10)]
 WAYS = [(1, 1_000_000, 60.0), (2, 500_000, 40.0)]
 
 EXERCISES = (
-    Exercise("03-h2d", "By hand: a copy to the device", "upload", cases(_upload, ARRAYS, OF)),
+    Exercise("03-h2d", "By hand: a copy to the device", "upload",
+             cases(_upload, [*ARRAYS, ((), "float32")], OF)),
     Exercise("03-zeros", "By hand: an array of zeros", "blank", cases(_blank, ARRAYS, OF)),
     Exercise("03-d2h", "By hand: a copy to the host", "download", cases(_download, ARRAYS, OF)),
     Exercise("03-recipe-twice", "Good for any number of runs", "positive",

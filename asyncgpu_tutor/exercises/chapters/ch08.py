@@ -66,6 +66,15 @@ def _handled(
             if i != failing or task.exception() is None:
                 must(i != failing, "`process` fails, and its error should come out")
                 equal(call(task.result), filled(_SIZE + i, i + 1))
+
+    async def cancelled() -> None:
+        task = asyncio.ensure_future(answer(0, prepare, process))
+        asyncio.get_running_loop().call_soon(task.cancel)
+        await asyncio.wait([task])
+
+    with watched(left := RangeLog()):
+        call(cancelled)
+    must(not left.open, "somebody cancelled a request, and its range was never closed: use `with`")
     return trace, log
 
 
@@ -351,6 +360,7 @@ def check_served(mine: Any, _model: Any) -> float:
     """All requests get their scores, in order; no picture of the solution gives away how to be quick."""
     found = served(mine, 8)
     _scored(found, 8)
+    schedule.never_blocks(found[0].trace)
     took = schedule.below(GOAL_US, found[0].trace)
     due = f"{took:.0f} µs, but this clock leaves something out: {found[1].count(False)} requests were read "
     due += "into ordinary memory and copied to pinned memory afterwards. The driver did that before, and "

@@ -30,8 +30,6 @@ class Exercise:
     hostile: Callable[[Any, Any], float | None] | None = None
     # False where an answer has to catch errors; elsewhere one that happens on the way has to come out of it.
     lets_errors_out: bool = True
-    # The places of arguments that are functions whose errors may stay in a task of the answer's.
-    may_hide: tuple[int, ...] = ()
 
 
 class Rejected(Exception):

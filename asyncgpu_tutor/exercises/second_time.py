@@ -32,11 +32,8 @@ def ask_again(exercise: Exercise, answer: Callable[..., Any], model: object) -> 
         raise
     numbers = range(0, min(len(pieces), 5) if exercise.lets_errors_out else 0, 2)
     tries = [(n, -1, f"the device refuses to run `{pieces[n]}`") for n in numbers]
-    names = [*inspect.signature(answer).parameters]
-    tries += [
-        (-1, place, f"`{names[min(place, len(names) - 1)]}` raises an error")
-        for place in {*called} - {*exercise.may_hide}
-    ]
+    names = [*inspect.signature(answer).parameters] * 99  # since one may have a star
+    tries += [(-1, place, f"`{names[place]}` raises an error") for place in {*called}]
     for number, place, happens in tries:
         came_out = False
         try:

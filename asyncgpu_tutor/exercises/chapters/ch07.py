@@ -90,8 +90,7 @@ def _upload(mine: Any, model: Any, dim: int) -> None:
     expected = on_fresh_device(observe, lambda: model(*map(agt.pin, hosts)).sync())
     late = [agt.pinned(host.shape) for host in hosts]
     op = built("upload", mine, expected.trace, *late)
-    for there, host in zip(late, hosts, strict=True):
-        there[:] = host
+    list(map(np.copyto, late, hosts))
     run = observe(op.sync)
     due = "`upload` should yield both weights, W0 and then W1, and it yielded "
     found = tuple_of(run.result, 2, due)
@@ -183,8 +182,7 @@ def _capture(mine: Any, model: Any, number: int) -> None:
             results.in_order("graph.launch()", run.result, right)
             with compared(run.trace, expected):
                 ends = schedule.results(run.trace, [host.size for host in hosts])
-                due = "the graph runs two of them in a row: `zip` keeps an order, and `overlap` makes a "
-                due += "branch of each"
+                due = "the graph runs two of them in a row: `overlap` makes a branch of each"
                 for one, two in combinations(sorted(ends, key=lambda span: span.id), 2):
                     free = one.stream != two.stream and not happens_before(run.trace, one, two)
                     must(free, due, one, two)

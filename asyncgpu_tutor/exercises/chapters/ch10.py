@@ -280,7 +280,6 @@ def _round_robin(mine: Any, _model: Any, size: int) -> None:
 
 # ------------------------------------------------------------------ future
 TURNS, FEW = 1000, 3  # turns of the neighbour: at most, and too few for a polite wait
-SOON = 20.0  # us
 D2H_GB_S = 0.5  # so slow that an answer has to ask thousands of times
 LONG = 1_000_000  # elements: the copy of so many goes on long after the host has asked for it
 
@@ -317,7 +316,7 @@ def _nobody_waited(run: Observed, _number: int) -> None:
     must(max(run.result) > FEW, due)
     late = run.returned - max(span.end for span in run.trace.device_spans)
     due = f"the event was done, and `await` ended {late:.0f} µs later: look in each turn, and only `yield`"
-    must(late < SOON, due)
+    must(late < 20, due)
 
 
 async def _stepped(answer: Any) -> None:

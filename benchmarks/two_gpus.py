@@ -3,11 +3,11 @@
     python benchmarks/two_gpus.py [--device sim] [training] [mlp] [copies] [reduce]
 
 A training step of four square layers, on one GPU and on two: not reduced at all, the gradients summed
-afterwards, and each layer's summed while the next is computed. Four batches of the MLP. Copies and
-all-reduces of 1 KB to 256 MB: ten in a row, enqueued while a kernel holds the GPUs, so that only their time
-is left; and one that is waited for, with the host's time in it. "In order" is NCCL with the two events that
-put both GPUs behind one stream and that stream behind both. Ways are measured in turns; medians. On the
-simulated device the times are the model's, and NCCL isn't there to compare with.
+afterwards, and each layer's summed while the next is computed, by NCCL and by copies. Four batches of the
+MLP. Copies and all-reduces of 1 KB to 256 MB: ten in a row, enqueued while a kernel holds the GPUs, so that
+only their time is left; and one that is waited for, with the host's time in it. "In order" is NCCL with the
+two events that put both GPUs behind one stream and that stream behind both. Ways are measured in turns;
+medians. On the simulated device the times are the model's, and NCCL isn't there to compare with.
 """
 
 from __future__ import annotations
@@ -28,14 +28,15 @@ SIZES = [1 << 10, 1 << 14, 1 << 17, 1 << 20, 1 << 22, 1 << 24, 1 << 26, 1 << 28]
 SPIN = r"""
 extern "C" __global__ void spin(long long n) { long long t = clock64(); while (clock64() - t < n) {} }
 """
-UPDATE = r"""
-extern "C" __global__ void update(unsigned int n, const float* g, float* w)
+ADD = r"""
+extern "C" __global__ void add(unsigned int n, float times, const float* x, float* y)
 {
     for (unsigned int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x)
-        w[i] -= g[i];
+        y[i] += times * x[i];
 }
 """
-update = agt.Kernel(UPDATE, "update")
+add_kernel = agt.Kernel(ADD, "add")
+Reduce = Callable[[list[Any]], agt.DeviceOp[Any]]  # of the arrays of both GPUs, in place
 Ways = Mapping[str, Callable[[], object]]
 
 
@@ -69,6 +70,7 @@ class Bench:
         self.simulated = self.device.simulated
         self.rounds = 1 if self.simulated else rounds
         self.stream = agt.create_stream()
+        self.wide = agt.StreamPoolRoundRobin(8)  # of four, a product gets one on which an add waits
 
     # ------------------------------------------------------------------ a training step
     def training(self, width: int, batches: tuple[int, ...]) -> dict[int, dict[str, float]]:
@@ -80,10 +82,12 @@ class Bench:
             ways = {
                 "one GPU": lambda one=one: step(one, None, late=True).sync(),
                 "two, not reduced": lambda two=two: step(two, None, late=True).sync(),
-                "afterwards": lambda two=two: step(two, self.group, late=True).sync(),
-                "overlapped": lambda two=two: step(two, self.group, late=False).sync(),
+                "afterwards": lambda two=two: step(two, self.group.all_reduce, late=True).sync(),
+                "overlapped": lambda two=two: step(two, self.group.all_reduce).sync(),
+                "overlapped, by copies": lambda two=two: step(two, by_copies).sync(),
             }
-            found[rows] = in_turns(ways, self.rounds, self._took)
+            with agt.using(policy=self.wide):
+                found[rows] = in_turns(ways, self.rounds, self._took)
             told(f"training {width}, batch {rows}", found[rows])
         return found
 
@@ -204,8 +208,7 @@ class Net:
     def update(self) -> agt.DeviceOp[Any]:
         """Correct the weights."""
         pairs = zip(self.g, self.w, strict=True)
-        calls = (update(g.size, g.borrow(), w.borrow(), grid=1056, block=256) for g, w in pairs)
-        return agt.zip(*calls).map(lambda _: None).on(self.where)
+        return agt.zip(*(add(g, w, -1.0) for g, w in pairs)).map(lambda _: None).on(self.where)
 
     def _products(self, *calls: tuple[Any, Any, Any, str]) -> agt.DeviceOp[Any]:
         """Matrix products: a, b, the result, and which of the two is transposed. CuPy's own on a GPU."""
@@ -233,21 +236,36 @@ def _product(a: Any, b: Any, out: Any, turned: str) -> agt.DeviceOp[Any]:
     return agt.sgemm_naive(m, n, k, 1.0, x, y, 0.0, blocks).output()
 
 
-def step(nets: list[Net], group: Any, *, late: bool) -> agt.DeviceOp[Any]:
-    """A training step; `late` has all gradients summed at its end, if there is a group."""
+def add(x: Any, y: Any, times: float = 1.0) -> agt.DeviceOp[Any]:
+    """Add `times` x to y."""
+    return add_kernel(y.size, times, x.borrow(), y.borrow(), grid=1056, block=256)
+
+
+def by_copies(arrays: list[Any]) -> agt.DeviceOp[Any]:
+    """An all-reduce of two: each GPU's copy engine sends the other what it has, and both add what came."""
+
+    def added(came: tuple[Any, Any]) -> agt.DeviceOp[Any]:
+        ways = zip(came, arrays, strict=True)
+        return agt.overlap(*(add(x, y).on(y.device) for x, y in ways))
+
+    sent = (x.borrow().to(y.device).on(x.device) for x, y in zip(arrays[::-1], arrays, strict=True))
+    return agt.overlap(*sent).and_then(added)
+
+
+def step(nets: list[Net], reduce: Reduce | None, *, late: bool = False) -> agt.DeviceOp[Any]:
+    """A training step; `late` has all gradients summed at its end, if they're summed at all."""
 
     def each(act: Callable[[Net], agt.DeviceOp[Any]]) -> agt.DeviceOp[Any]:
         return agt.overlap(*(act(net) for net in nets)).map(lambda _: None)
 
     def summed(i: int) -> agt.DeviceOp[Any]:
-        return group.all_reduce([net.g[i].borrow() for net in nets])
+        return reduce([net.g[i].borrow() for net in nets]) if reduce else agt.value(None)
 
     op: agt.DeviceOp[Any] = agt.value(None)
     if late:
         ways = [lambda net, i=i: net.backward(i) for i in reversed(range(LAYERS))]
         op = each(lambda net: agt.zip(*(way(net) for way in ways)))
-        if group is not None:
-            op = agt.zip(op, *(summed(i) for i in reversed(range(LAYERS))))
+        op = agt.zip(op, *(summed(i) for i in reversed(range(LAYERS))))
     else:
         for i in range(LAYERS):
             op = each(lambda net, i=i: net.backward(i)).and_then(

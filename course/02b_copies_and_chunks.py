@@ -11,16 +11,14 @@
 #
 # | | |
 # |---|---|
-# | Time | 45 minutes |
+# | Time | 50 minutes |
 # | You need | [02_streams_and_events](02_streams_and_events.ipynb) |
 
 # %% id=setup
-import warnings
-
 import numpy as np
 
 import asyncgpu_tutor as agt
-from asyncgpu_tutor.exercises import Prediction, check, hint, progress, score, solution
+from asyncgpu_tutor.exercises import Prediction, check, hint, progress, score, solution, solved
 
 device = agt.use("auto")
 device
@@ -105,6 +103,17 @@ held_up
 # %% id=predict-pinned-commit
 held_up.commit(...)
 
+# %% id=with-warnings tags=helpers
+import warnings
+
+
+def with_warnings(program, *args):
+    """The trace of a program, and the warnings that came."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        trace, _ = recorded(program, *args)
+    return trace, caught
+
 # %% id=pinned-run
 one, two = agt.create_stream(), agt.create_stream()
 pinned = agt.pin(readings[:1_000_000])
@@ -112,21 +121,18 @@ ordinary = np.array(pinned)  # a copy, in ordinary memory
 
 
 def upload(host):
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        agt.h2d(host, "x").async_on(one)
+    agt.h2d(host, "x").async_on(one)
     one.synchronize()
-    return caught
 
 
-from_pinned, quiet = recorded(upload, pinned)
-from_pageable, warned = recorded(upload, ordinary)
+from_pinned, quiet = with_warnings(upload, pinned)
+from_pageable, warned = with_warnings(upload, ordinary)
 print(warned[0].message)
 agt.compare_timelines(
     [from_pinned, from_pageable],
     ["From pinned memory", "From an ordinary array"],
     lanes=("host", "streams"),
-    lesson="From an ordinary array it's the call that takes the time, because Python copies first.",
+    lesson="From an ordinary array it's the call that takes the time, because Python is busy copying.",
 )
 
 # %% id=reveal-pinned
@@ -141,7 +147,7 @@ held_up.reveal(
 )
 
 # %% [markdown] id=pinned-read
-# The second call is asynchronous in name only. It returns when the data have been copied, and Python is stuck in it until then. The course warns you when that happens.
+# The second call is asynchronous in name only. It returns when the driver has made a copy of its own, and Python is stuck in it until then. The course warns you when that happens.
 #
 # The cure is `agt.pin(array)`, which makes a pinned copy, or `agt.pinned(shape)`, which gives you an empty array to fill. But don't pin everything you own. The system can't use pinned memory for anything else, so it's scarce, and people pin a few buffers and use them again and again.
 #
@@ -163,7 +169,9 @@ agt.compare_timelines(
 )
 
 # %% [markdown] id=pinned-on-a-gpu-read
-# That was an expensive thing to forget: 1707 µs instead of 538. In the upper picture, each upload keeps Python busy for some 240 µs. By the time Python gets to the next chunk, the one before is already back, so the two directions never overlap. The uploads themselves are slower, too: 186 µs each instead of about 80.
+# That was an expensive thing to forget: 1707 µs instead of 538. In the upper picture, each upload keeps Python busy for some 240 µs. So by the time the next chunk sets out, the one before is already back, and the two directions never overlap. The uploads themselves are slower, too: 186 µs each instead of about 80.
+#
+# And here our model is wrong. The real driver copies piece by piece, so an upload begins while Python is still in the call, and both together take about 265 µs. The simulated device does one after the other, which takes it 500.
 
 # %% id=pinned-on-a-gpu-check tags=asserts
 pair = pageable_h200, pinned_h200
@@ -173,6 +181,12 @@ assert pinned_h200.overlap_between("h2d", "d2h") > 190
 assert all(180 < span.duration < 190 for span in pageable_h200.find("h2d"))
 assert all(230 < span.duration < 250 for span in pageable_h200.find("enqueue h2d"))
 assert all(77 < span.duration < 83 for span in pinned_h200.find("h2d"))
+trips = zip(pageable_h200.find("enqueue h2d"), pageable_h200.find("h2d"), strict=True)
+assert all(call.start < copy.start < call.end and 260 < copy.end - call.start < 276 for call, copy in trips)
+if device.simulated:
+    (call,), (copy,) = from_pageable.find("enqueue h2d"), from_pageable.find("h2d")
+    assert copy.start > call.end
+    assert 490 < copy.end - call.start < 510
 
 # %% [markdown] id=pinned-mind
 # Pinned memory has a catch, though, and it follows from the very thing that makes it good. **The device reads the array later, on its own.** If you change the array too early, you change the data that the device is about to copy. On a GPU that's another silent race, this time against Python itself. The simulated device notices:
@@ -236,6 +250,39 @@ def upload_all(fill, count, buffers, stream):
 # %% id=02b-two-buffers-check
 check("02b-two-buffers", upload_all)
 
+# %% [markdown] id=buffers-text
+# Here's your function at work, on a device that takes about as long for a copy as Python takes to fill a buffer. (It's ours, as long as yours isn't accepted.)
+
+# %% id=with-buffers tags=helpers
+def with_buffers(trace):
+    """The same trace, with a lane for each of the two buffers."""
+    copies = trace.find("h2d")
+    for k in range(2):
+        lane = []
+        for i in range(k, len(copies), 2):
+            (fill,) = trace.find(f"fill {i}")
+            lane += [(fill.start, fill.end, f"fill {i}"), (copies[i].start, copies[i].end, f"copy {i}")]
+        trace = trace.with_lane(f"buffer {k}", lane)
+    return trace
+
+# %% id=buffers-picture
+def fill(buffer, i):
+    agt.work(60, f"fill {i}")
+    buffer[:] = i
+
+
+buffers = [agt.pinned(1_000_000) for _ in range(2)]
+in_turn, _ = recorded(solved("02b-two-buffers", upload_all), fill, 6, buffers, one)
+with_buffers(in_turn).plot(
+    title="Two buffers in turn",
+    lanes=("host", "streams"),
+    lesson="While the device copies from one buffer, Python fills the other.",
+)
+
+# %% id=buffers-check tags=asserts
+if device.simulated:
+    assert all(in_turn.overlap_between(f"fill {i}", "h2d") > 40 for i in range(1, 6))
+
 # %% [markdown] id=engines
 # ## Copy engines
 #
@@ -289,7 +336,7 @@ engines.reveal(
 )
 
 # %% [markdown] id=engines-read
-# There are two copy engines, like a road with one lane in each direction. In the lower lanes you see which engine does what, and `s1` means that the work came from stream 1. In A there are two streams, but both copies go the same way, so one has to wait behind the other. In B each copy has a lane to itself. (On a real GPU a copy's bar begins when the copy gets to the head of its queue, even if it still has to wait for the engine. So there, the two bars of A may overlap.)
+# There are two copy engines, like a road with one lane in each direction. In the lower lanes you see which engine does what, and `s1` means that the work came from stream 1. In A there are two streams, but both copies go the same way, so one has to wait behind the other. In B each copy has a lane to itself. (On a real GPU a copy's bar begins when the copy gets to the head of its queue, even if it still has to wait for the engine. So there, the two bars of A may overlap. And traffic in both directions slows copies down a little: from 78 to as much as 87 µs on that H200. Our model leaves this out.)
 #
 # Now think of our first picture. While all the data were on their way in, the lane out was empty, and then the other way round. That's the waste we were looking for.
 
@@ -343,7 +390,7 @@ pays.reveal(f"{four_chunks.metrics().makespan:.0f}", f"That's {part:.0%} of the 
 # %% [markdown] id=chunks-read
 # Look at the two engines. Neither copies any faster, but in the lower picture both are busy at the same time, and most of the idle time is gone.
 #
-# So why isn't it a quarter of the time, or at least a half? Because all the data still have to come in through one engine, one chunk after the other. **The busiest engine sets a limit that no cutting can beat.** Here each direction has half of the copying, so the limit is one half. And we don't quite get there, because at the start there's nothing to take back yet, and at the end there's nothing left to bring in.
+# So why isn't it a quarter of the time, or at least a half? Because all the data still have to come in through one engine, one chunk after the other. **The busiest engine sets a limit that no cutting can beat.** Here each direction has half of the copying, so the limit is one half. And we don't quite get there, because at the start there's nothing to take back yet, and at the end there's nothing left to bring in. (One `synchronize` shows as several waits, one for each stream that isn't done yet.)
 
 # %% id=chunks-check tags=asserts
 assert np.array_equal(np.concatenate(chunked), result)
@@ -356,10 +403,74 @@ if device.simulated:
     in_busy, out_busy = (four_chunks.metrics().engine_busy[device.name, d] for d in ("h2d", "d2h"))
     assert abs(in_busy - out_busy) < 0.1 * in_busy
 
+# %% [markdown] id=chunks-on-a-gpu
+# ## And a real one?
+#
+# The H200's pinned run, further up, was nearly this program: four chunks of a million numbers there and back, on four streams, with a `relu` for a kernel. On the simulated device our four chunks take 401 µs. The H200 took 538.
+
+# %% id=predict-real
+slower = Prediction(
+    "What costs the H200 most of those 137 µs?",
+    copies="its copies, which take longer if both directions are busy",
+    order="the two directions, which hardly overlap on a real GPU",
+    kernel="its kernels, which hold up the copies back",
+    python="Python: the copy engines wait for it",
+)
+slower
+
+# %% id=predict-real-commit
+slower.commit(...)
+
+# %% id=chunks-real
+agt.compare_timelines(
+    [four_chunks.from_first(), pinned_h200.from_first()],
+    ["Four chunks, here", "Four chunks, H200"],
+    lanes=("host", "engines"),
+    lesson="On the H200, each upload begins right after its call, so the engine has been waiting for Python.",
+)
+
+# %% id=reveal-real
+ups = pinned_h200.find("h2d")
+busy = [span.duration for span in ups]
+idle = ups[-1].end - ups[0].start - sum(busy)
+slower.reveal(
+    "python" if idle > 2 * (sum(busy) - len(busy) * min(busy)) else "copies",
+    f"Between the first upload and the last, the engine stands idle for {idle:.0f} µs.",
+)
+
+# %% [markdown] id=chunks-real-read
+# Python hands in a chunk every 100 to 130 µs there, while a copy takes about 80. The model's Python needs only 45 µs for a chunk, and so its engine never waits. (The H200's program hands in its chunks through `asyncio`, as chapter 06 does, so part of the difference may come from that.) With four chunks, then, Python can already be the limit. That's why you measure a gain before you believe in it.
+
+# %% id=chunks-real-check tags=asserts
+from itertools import pairwise
+
+entered = pinned_h200.find("enqueue h2d")
+assert all(0 <= up.start - call.end < 5 for call, up in zip(entered, ups, strict=True))
+assert 90 < idle < 100
+assert all(95 < late.start - early.start < 130 for early, late in pairwise(entered))
+if device.simulated:
+    entered = four_chunks.find("enqueue h2d")
+    assert all(40 < late.start - early.start < 50 for early, late in pairwise(entered))
+    assert round(four_chunks.metrics().makespan) == 401
+
 # %% [markdown] id=explore-text
 # ## How many?
 #
-# With smaller chunks, those two ends get shorter. So should we cut finer and finer, until the data travel as dust? Below is the same program with different numbers of chunks and streams, on a simulated device. If there are sliders, move them, and keep an eye on the ends and on the host's lane. Which number of chunks is best, and what goes wrong beyond it? (To save time, this uses only half of the readings.)
+# With smaller chunks, the two ends get shorter. So should we cut finer and finer, until the data travel as dust? Let's try 1, 2, 3, 4, 6 and 8 chunks on a simulated device. (To save time, with only half of the readings. All at once, those take 324 µs.)
+
+# %% id=predict-best
+finer = Prediction(
+    "Half of the readings, three streams. Which number of chunks is best?",
+    eight="8",
+    six="6",
+    four="4",
+    three="3",
+    two="2",
+)
+finer
+
+# %% id=predict-best-commit
+finer.commit(...)
 
 # %% id=explore
 fewer = 2_000_000
@@ -369,19 +480,24 @@ def program(chunks, streams):
     in_chunks(agt.pin(readings[:fewer]), chunks, streams)
 
 
-found = agt.explore(program, chunks=(1, 2, 3, 4, 6, 8), streams=(1, 2, 4))
+found = agt.explore(program, chunks=(1, 2, 3, 4, 6, 8), streams=(1, 3))
 found
 
+# %% id=reveal-best
+words = {2: "two", 3: "three", 4: "four", 6: "six", 8: "eight"}
+times = ", ".join(f"{found.makespans[n, 3]:.0f} µs with {n}" for n in words)
+finer.reveal(words[found.best["chunks"]], f"It takes {times}.")
+
 # %% id=explore-check tags=asserts
-assert 1 < found.best["chunks"] < 8
-assert found.best["streams"] > 1
-assert found.makespans[8, 4] > found.makespans[found.best["chunks"], 4]
-eight = found[8, 4]
+assert round(found.makespans[1, 1]) == round(found.makespans[1, 3]) == 324
+assert found.best == {"chunks": 3, "streams": 3}
+assert found.makespans[8, 3] > found.makespans[1, 3]
+eight = found[8, 3]
 calls = [span for span in eight if span.kind == "call"]
 assert max(s.end for s in calls) - min(s.start for s in calls) > max(eight.metrics().engine_busy.values())
 
 # %% [markdown] id=explore-read
-# With one stream there's nothing to win, because a queue does one thing at a time. With two streams or more, a few chunks help. But after that it gets *worse*. Every chunk costs Python the same calls, no matter how small it is, so with eight chunks the host's lane is full from start to end, and now the engines wait for Python. **Cut until the ends are short, and then stop.** A chunk is large enough if copying it takes clearly longer than submitting it.
+# With one stream there's nothing to win, because a queue does one thing at a time. With three, two or three chunks help a lot. But after that it gets *worse*, and eight chunks take longer than one. Every chunk costs Python the same calls, no matter how small it is, so with eight the host's lane is full from start to end, and now the engines wait for Python. **Cut until the ends are short, and then stop.** A chunk is large enough if copying it takes longer than submitting it. So three is no magic number: with more readings, or a quicker Python, it's another. If you have sliders, move them, and keep an eye on the ends and on the host's lane.
 
 # %% [markdown] id=exercise-chunks
 # ### Exercise: a pipeline of chunks
@@ -393,7 +509,7 @@ assert max(s.end for s in calls) - min(s.start for s in calls) > max(eight.metri
 # - Return the results as NumPy arrays, in the order of the chunks.
 # - Python shouldn't wait before everything is on its way.
 #
-# The check also runs your code on a device that picks the unluckiest order it's allowed to.
+# The check uses chunks of 2.5 MB, so you can see what you gain: as it stands, this takes 768 µs, and it can be done in about half. It also runs your code on a device that picks the unluckiest order it's allowed to.
 
 # %% id=02b-chunked-overlap starter
 def pipeline(prepare, process, chunks, streams):
@@ -422,7 +538,7 @@ def pipeline(prepare, process, chunks, streams):
 # After the last chunk, call `stream.synchronize()` for each stream, and return `[result.numpy() for result in results]`.
 
 # %% id=02b-chunked-overlap explanation
-# While one stream computes, another one copies. Each stream is in order by itself, and the only thing that they share is the table. The host waits once everything is on its way, and not earlier.
+# While one stream computes, another one uploads and a third brings its results back. Each stream is in order by itself, and the only thing that they share is the table. The host waits once everything is on its way, and not earlier.
 
 # %% id=02b-chunked-overlap-check
 check("02b-chunked-overlap", pipeline)
@@ -430,7 +546,7 @@ check("02b-chunked-overlap", pipeline)
 # %% [markdown] id=challenge
 # ## Challenge: there and back
 #
-# Back to the question from the top, and this time you're the one who answers it. `data` are four million readings in pinned memory. `process(part)` is an operation that takes some of them to the device, works on them and brings them back. Return the results of all parts in a list, in order, as arrays or as handles that are ready. As it stands, this takes 620 µs. Get below 410.
+# Back to the question from the top. You've seen one answer, four chunks in 401 µs, and now you'll beat it. `data` are four million readings in pinned memory. `process(part)` is an operation that takes some of them to the device, works on them and brings them back. Return the results of all parts in a list, in order, as arrays or as handles that are ready. As it stands, this takes 620 µs. Get below 385. (With parts of different sizes, 376 is possible.)
 
 # %% id=02b-challenge starter
 def there_and_back(process, data):
@@ -440,7 +556,7 @@ def there_and_back(process, data):
 # %% id=02b-challenge solution
 def there_and_back(process, data):
     streams = [agt.create_stream() for _ in range(3)]
-    parts = np.array_split(data, 5)
+    parts = np.array_split(data, 6)
     results = [process(part).async_on(streams[i % 3]) for i, part in enumerate(parts)]
     agt.synchronize()
     return results
@@ -450,16 +566,16 @@ def there_and_back(process, data):
 #
 # `in_chunks`, further up, does nearly all of it. You only have to find out how many parts you want, and on how many streams.
 #
-# These parts are twice as large as those under the sliders, so Python has more time to submit each. Try four to six parts on three streams.
+# There are twice as many readings here as under the sliders, so you can have twice as many parts before Python is too slow for them: try six on three streams.
 
 # %% id=02b-challenge explanation
-# The limit is about 300 µs, because that's how long the engine of each direction is busy. What's left above it are the two ends and Python's calls. By the way, nobody said that the parts must have the same size.
+# The limit is about 300 µs, because that's how long the engine of each direction is busy. What's left above it are the two ends. Smaller parts would make them shorter, but Python needs about 45 µs to submit a part, and a sixth of the data is copied in 50. Only towards the end, when Python is ahead, may the parts get a little smaller.
 
 # %% id=02b-challenge-check
 check("02b-challenge", there_and_back)
 
 # %% id=score
-score(held_up, engines, pays)
+score(held_up, engines, pays, slower, finer)
 
 # %% id=progress
 progress("02b")
@@ -467,10 +583,10 @@ progress("02b")
 # %% [markdown] id=key-points
 # ## Key points
 #
-# - The device copies from **pinned** memory on its own while Python goes on, so you have to leave the array alone in the meantime. With **pageable** memory, Python is stuck until the data are copied.
+# - The device copies from **pinned** memory on its own while Python goes on, so you have to leave the array alone in the meantime. With **pageable** memory, Python is stuck until the driver has made a copy of its own.
 # - With two buffers you can fill one while the device copies from the other.
 # - There's one copy engine for each direction. If you cut the work into **chunks**, both can be busy at the same time.
-# - The busiest engine sets a limit, and with many small chunks it's Python that is busiest. So cut until the ends are short, and then stop.
+# - The busiest engine sets a limit, and with many small chunks it's Python that is busiest. So cut until the ends are short, and then stop. Where that is, you have to measure.
 #
 # If a word is new, look in the [glossary](../docs/glossary.md). If something seems wrong, the [misconceptions](../docs/misconceptions.md) page probably has it.
 #

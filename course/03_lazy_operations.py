@@ -31,7 +31,7 @@ device
 
 # %% id=question-run
 x = agt.pin(np.random.default_rng(0).standard_normal(1_000_000, dtype=np.float32))
-trips = [agt.h2d(x).to_host() for _ in range(3)]
+trips = [agt.h2d(x).to_host().named(f"trip {i}") for i in range(3)]
 
 
 def run_on(streams):
@@ -57,7 +57,7 @@ agt.compare_timelines(
 )
 
 # %% [markdown] id=question-read
-# What is in that list? It can't be the results of the copies, because then running it wouldn't copy anything. And by now it has run twice on one stream and twice on three, so it can't be tied to a stream either. Before I tell you, let's find out what *else* it leaves open.
+# What is in that list? It can't be the results of the copies, because then running it wouldn't copy anything. And by now it has run twice on one stream and twice on three, so it can't be tied to a stream either. Before I tell you, let's see what *else* it leaves open.
 
 # %% id=question-check tags=asserts
 assert len(one.streams) == 1
@@ -83,17 +83,38 @@ batches
 batches.commit(...)
 
 # %% id=buffer-run
-buffer = agt.pinned(4)
+buffer = agt.pinned(500_000)
 ops = []
-for number in (10, 20, 30):
-    buffer[:] = number
-    ops.append(agt.h2d(buffer).to_host())
+with agt.record() as story:
+    for number in (10, 20, 30):
+        agt.work(40, f"read {number}")  # stands for reading a batch
+        buffer[:] = number
+        ops.append(agt.h2d(buffer).to_host().named(f"trip {len(ops)}"))
 
-came_out = [round(float(op.sync()[0])) for op in ops]
+    came_out = [round(float(op.sync()[0])) for op in ops]
+
 came_out
 
 # %% id=reveal-buffer
 batches.reveal(" ".join(map(str, came_out)), "The numbers are read when the copy runs.")
+
+# %% [markdown] id=buffer-picture-text
+# Here's that run, with a lane for what is in the buffer:
+
+# %% id=buffer-picture
+filled = [span.end for span in story if span.kind == "work"]
+ends = [*filled, max(span.end for span in story)]
+contents = [(ends[i], ends[i + 1], str(number)) for i, number in enumerate((10, 20, 30))]
+story.with_lane("buffer", contents).plot(
+    title="One buffer, three batches",
+    lanes=("host", "streams"),
+    lesson="When the first trip begins, the 10 and the 20 are long gone.",
+)
+
+# %% id=buffer-check tags=asserts
+assert came_out == [30, 30, 30]
+if device.simulated:
+    assert min(span.start for span in story.device_spans) > filled[-1]
 
 # %% [markdown] id=recipes
 # So a trip in the list names no stream, waits for nothing, and doesn't even look into the buffer. It's an **operation**, a recipe like those on page 00, and its type is `DeviceOp`. A recipe does nothing until somebody runs it. The word for that is **lazy**, and it's meant as a compliment.
@@ -126,7 +147,7 @@ print(heard[0].message)
 assert [w.category for w in heard] == [agt.errors.NeverRunWarning]
 
 # %% [markdown] id=proofread
-# A mistake in the recipe itself comes up as you write it, because nothing has to run for us to notice. (Errors that depend on the data or the device come up when the operation runs.) Here a kernel gets too few arguments:
+# A mistake in the recipe itself comes up as you write it, because nothing has to run for us to notice. Here a kernel gets too few arguments:
 
 # %% id=proofread-run
 try:
@@ -139,9 +160,7 @@ else:
 # %% [markdown] id=by-hand
 # ## Write your own
 #
-# There's no magic in `h2d`. In ten minutes you'll have written it yourself, from two small parts.
-#
-# The first is `agt.value(thing)`, an operation that does no work and just yields `thing`:
+# There's no magic in `h2d`. You can write it yourself, from two small parts. The first is `agt.value(thing)`, an operation that does no work and just yields `thing`:
 
 # %% id=value-run
 agt.value(42).sync()
@@ -151,6 +170,7 @@ agt.value(42).sync()
 #
 # Let's ask a context for its stream:
 
+
 # %% id=with-context-run
 def ask(context):
     print("  I am called, and my stream is number", context.stream.number)
@@ -159,11 +179,11 @@ def ask(context):
 
 where = agt.with_context(ask)
 print("it is built")
-where.sync()
-where.sync()
+for _ in range(5):
+    where.sync()
 
 # %% [markdown] id=context-table
-# We built it once, and our function was called twice, on two streams. We didn't choose them: `sync` lets a *policy* do that, and the usual policy takes turns among four streams.
+# We built it once, and our function was called at each run. Who chose the streams? `sync` leaves that to a *policy*, and the usual one has four streams that take turns, so the fifth run is back on the stream of the first.
 #
 # The context has a verb for each kind of work. Each verb puts work into the queue of its stream and returns right away:
 #
@@ -245,6 +265,7 @@ early
 # %% [markdown] id=handles-name
 # We got a **handle**: a name for numbers that are still on their way. It already has a shape and a dtype. But what if you can't wait, and ask it for its largest number in the middle of the copy?
 
+
 # %% id=handle-ask
 def answer_to(question):
     busy = [trip.async_on(stream) for trip in trips * 4]  # enough to be asked in the middle of it
@@ -264,7 +285,7 @@ print(largest)
 # %% [markdown] id=handle-read
 # Why an error? Plain CUDA would hand you the buffer with whatever happened to be in it. And if we quietly waited for the copy, your program would stand still and you'd never find out. So you get an error, on every device, every time.
 #
-# `answer_to` synchronized the stream on its way out, so by now our first handle shows its numbers:
+# By now the copies are done, and our first handle shows its numbers:
 
 # %% id=handle-later
 handle.max()
@@ -312,66 +333,84 @@ check("03-d2h", download)
 # %% [markdown] id=twice-text
 # ## Run it again?
 #
-# You've run the trips on this page a dozen times each, and they never complained. Here's an operation that does:
+# The buffer was read too late. Can numbers be read too early, too? Here's a recipe that sorts the numbers before they go to the device, and lets `relu` cut off the negative ones:
 
 
 # %% id=twice-show
-def rectified(x):
-    launch = agt.relu(x.size, agt.h2d(x), agt.zeros(x.size).partition(256))
-    return launch.last().unpartition().to_host()
+def ascending(x):
+    in_order = agt.pin(np.sort(x))
+    return agt.relu(x.size, agt.h2d(in_order), agt.zeros(x.size).partition(256)).output().to_host()
 
 
-op = rectified(agt.pin(np.array([-1, 2, -3, 4], np.float32)))
-print("first run: ", op.sync())
-try:
-    op.sync()
-except agt.errors.UseAfterMoveError as error:
-    print("second run:", error)
-else:
-    raise AssertionError("the second run should have been refused")
+points = np.array([3, -5, 2, -1], np.float32)
+op = ascending(points)
+first = op.sync()
+first
+
+# %% id=predict-again
+again = Prediction(
+    "Now `points *= 10`, and then the *same* `op.sync()` once more. "
+    "What is the largest number that comes back?"
+)
+again
+
+# %% id=predict-again-commit
+again.commit(...)
+
+# %% id=again-run
+points *= 10
+second = op.sync()
+second
+
+# %% id=reveal-again
+again.reveal(f"{second.max():.0f}", "It's the first run's result once more.")
 
 # %% [markdown] id=twice-read
-# What went wrong? A launch yields all the arrays that you gave it, and `.last()` picks the last of them. To have something to pick from, `.last()` runs the launch *once* and keeps what came out. The first run took the array away, so the second finds nothing. (`.output()` keeps nothing, so each run is a launch of its own.)
+# The copy did run again, but from `in_order`, and nobody has touched that. `np.sort(x)` is ordinary Python, so Python sorted on the spot, while you were writing the recipe. **Only operations are lazy. The Python around them isn't.**
 #
-# You could build the operation again for each run. But you already know how to make *one* operation that builds everything afresh each time.
+# So how do you get Python code into a recipe, to be run each time?
+
+# %% id=again-check tags=asserts
+assert list(first) == list(second) == [0, 0, 2, 3]
 
 # %% [markdown] id=exercise-twice
 # ### Exercise: good for any number of runs
 #
-# Change `positive` so that the *one* operation it returns can run again and again. Each run takes the numbers that `x` holds by then.
+# Change `ascending` so that the *one* operation it returns can run again and again. Each run takes the numbers that `x` holds by then.
 
 
 # %% id=03-recipe-twice starter
-def positive(x):
-    launch = agt.relu(x.size, agt.h2d(x), agt.zeros(x.size).partition(256))
-    return launch.last().unpartition().to_host()
+def ascending(x):
+    in_order = agt.pin(np.sort(x))
+    return agt.relu(x.size, agt.h2d(in_order), agt.zeros(x.size).partition(256)).output().to_host()
 
 
 # %% id=03-recipe-twice solution
-def positive(x):
+def ascending(x):
     def cook(context):
-        launch = agt.relu(x.size, agt.h2d(x), agt.zeros(x.size).partition(256))
-        return launch.last().unpartition().to_host()
+        in_order = agt.pin(np.sort(x))
+        launch = agt.relu(x.size, agt.h2d(in_order), agt.zeros(x.size).partition(256))
+        return launch.output().to_host()
 
     return agt.with_context(cook)
 
 # %% id=03-recipe-twice hints
-# The two lines are right. The trouble is *when* they run: once, so there's only one launch.
+# The two lines are right. The trouble is *when* they run.
 #
 # Who calls a function again each time an operation runs? You've written functions like that on this page.
 #
 # Move both lines into `def cook(context):`, unchanged, and `return agt.with_context(cook)`.
 
 # %% id=03-recipe-twice explanation
-# Now one operation is good for many runs, because `with_context` calls its function each time and everything inside is built afresh. For this launch there's another way: `.output()` instead of `.last().unpartition()`, because it doesn't pick from a result that would have to be kept.
+# `with_context` calls your function at each run, so the sorting, the pinned copy and the launch all happen afresh. It's also why three runs can be under way at once: each has an `in_order` of its own.
 
 # %% id=03-recipe-twice-check
-check("03-recipe-twice", positive)
+check("03-recipe-twice", ascending)
 
 # %% [markdown] id=four-ways
 # ## Four ways to say *now*
 #
-# Sooner or later somebody has to cook. There are four ways, and two questions tell them apart: *who picks the stream*, and *who waits*?
+# Somebody has to cook, and there are four ways. Two questions tell them apart: *who picks the stream*, and *who waits*?
 #
 # | | picks the stream | waits | you get |
 # |---|---|---|---|
@@ -392,9 +431,9 @@ def with_sync():
     agt.work(100, JOB)
 
 
-def with_async_on():
+def with_async_on(us=100):
     trip.async_on(stream)
-    agt.work(100, JOB)
+    agt.work(us, JOB)
     stream.synchronize()
 
 
@@ -424,10 +463,20 @@ agt.compare_timelines(
 saved = blocking.metrics().makespan - freed.metrics().makespan
 ways.reveal(f"{freed.metrics().makespan:.0f}", f"That's {saved:.0f} µs less.")
 
+# %% [markdown] id=play-text
+# How long may the job be before it costs anything? Change the 200, run the cell, and find out:
+
+# %% id=play
+watch(with_async_on, 200).plot(
+    title="async_on, with a longer job",
+    lanes=("host", "streams"),
+    lesson="The job is free as long as the copies outlast it.",
+)
+
 # %% [markdown] id=await-text
 # ### And `await`?
 #
-# `await` pauses one function, and the event loop goes on with the others. A function written with `async def` is called a **coroutine**, and `asyncio.gather` hands the loop several coroutines or operations at once and pauses until all are done.
+# `await` pauses one function, and the event loop goes on with the others. A function written with `async def` is called a **coroutine**, and `asyncio.gather` hands the loop several coroutines or operations and pauses until all are done.
 
 
 # %% id=await-run
@@ -452,20 +501,23 @@ awaited.plot(
 # %% [markdown] id=await-read
 # That was as quick as `async_on`. But look at the host's lane: there's no bar for a wait, only a gap behind the job. If the loop had anything else to do, it would do it in that gap.
 #
-# Here are all four ways on an H200, one after the other: `sync`, `sync_on`, `async_on` and `await`, with the same trip and a job of 100 µs each time.
+# Here are all four ways on an H200, with the same trip and a job of 100 µs each time.
 
 # %% id=on-a-gpu
 h200 = agt.Trace.load_recording("03_lazy_operations")
-h200.plot(
-    title="Four ways to run one recipe, on an H200",
-    lanes=("host", "streams"),
-    lesson="Twice Python waits and then does its job. Twice it does the job while the copies run.",
+ways_there = ["sync", "sync_on", "async_on", "await"]
+begins = [min(span.start for span in h200 if span.label == way) for way in ways_there]
+each = [h200.between(a, b).from_first() for a, b in zip(begins, [*begins[1:], 1e6])]
+agt.compare_timelines(
+    each,
+    [f"{way}, on an H200" for way in ways_there],
+    lesson="First, Python waits and then does its job. In the last two, the job is done during the copies.",
 )
 
 # %% [markdown] id=on-a-gpu-read
-# The first two times, Python waits for more than 100 µs before it begins its job. The third time it waits for 17 µs, at the very end, and the fourth time not at all.
+# With `sync` and `sync_on`, Python waits for more than 100 µs before its job. With `async_on` it waits for 17 µs, at the very end, and with `await` not at all.
 #
-# So which one do you take? `sync` is for trying things out. `async_on` and `sync_on` are for when the *stream* matters, for example beside a library that has streams of its own. Then the order between streams is your business. `await` is for programs that do several things at a time.
+# So which one do you take? `sync` is for trying things out. `async_on` and `sync_on` are for when the *stream* matters, such as beside a library with streams of its own. Then the order between streams is your business. `await` is for programs that do several things at a time.
 
 # %% id=on-a-gpu-check tags=asserts
 waits = [span.duration for span in h200 if span.kind == "wait"]
@@ -485,7 +537,7 @@ if device.simulated:  # on a GPU, host and device have clocks of their own, a fe
 # %% [markdown] id=exercise-which-way
 # ### Exercise: which way to run?
 #
-# You get two operations, a job, and a stream. `load` copies numbers into an array on the device, and `fetch` copies that very array back. Write `load_and_fetch`: both operations run on `stream`, the job is done while the device works, and Python waits *once*. Return the result of `fetch`, with its numbers in it.
+# You get two operations, a job, and a stream. `load` copies numbers into an array on the device, and `fetch` copies that very array back. Write `load_and_fetch`: both operations run on `stream`, one right behind the other, the job is done while the device works, and Python waits *once*, at the end. Return the result of `fetch`, with its numbers in it.
 
 
 # %% id=03-which-way starter
@@ -511,18 +563,18 @@ def load_and_fetch(load, fetch, job, stream):
 # `load.async_on(stream)`, `numbers = fetch.async_on(stream)`, `job()`, `stream.synchronize()`, `return numbers`.
 
 # %% id=03-which-way explanation
-# The stream keeps `fetch` behind `load`, so you needn't wait between them. You only have to wait for the numbers at the end.
+# The stream keeps `fetch` behind `load`, so you needn't wait between them. And because both were in the queue before the job began, the device went from one to the other by itself, while Python was busy.
 
 # %% id=03-which-way-check
 check("03-which-way", load_and_fetch)
 
 # %% [markdown] id=future-text
-# ## Three ways to begin
+# ## Four ways to begin
 #
-# `await` has two relatives. With `op.schedule(policy)`, a policy of your choice picks the stream, and you get back a **future** to `await` whenever you like. And `agt.spawn(op)` turns the operation into a task. Here are three little programs, each with Python's job in the middle.
+# `await` has two relatives. `agt.spawn(op)` turns the operation into a task. `op.schedule(policy)` has the policy choose a stream right away, and gives you a **future**. Await it as often as you like, from as many tasks as you like: unlike an operation, it does its work only *once*. Here are four little programs, each with Python's job in the middle.
 
 # %% id=three-begin
-single = agt.SingleStream()  # a policy: everything on one stream
+single = agt.SingleStream()  # a policy with one stream, so that each picture has a single lane
 
 
 async def a_future():
@@ -537,6 +589,16 @@ async def a_task():
     await task
 
 
+async def nothing(): ...
+
+
+async def a_task_and_nothing():
+    task = agt.spawn(trip, single)
+    await nothing()
+    agt.work(100, JOB)
+    await task
+
+
 async def a_task_and_a_turn():
     task = agt.spawn(trip, single)
     await asyncio.sleep(0)  # one turn for everybody else
@@ -547,9 +609,9 @@ async def a_task_and_a_turn():
 # %% id=predict-future
 starting = Prediction(
     "In which of them is the device at work *during* Python's job?",
-    all="in all three: the operation was handed over before the job",
-    tasks="in `a_task` and `a_task_and_a_turn`",
-    turn="in `a_future` and `a_task_and_a_turn`",
+    all="in all four: the operation was handed over before the job",
+    tasks="in the three with a task",
+    awaits="in `a_task_and_nothing` and `a_task_and_a_turn`, because both await something before the job",
     last="only in `a_task_and_a_turn`",
     none="in none: the job blocks the event loop",
 )
@@ -560,14 +622,14 @@ starting.commit(...)
 
 # %% id=future-run
 begun = {}
-for program in (a_future, a_task, a_task_and_a_turn):
+for program in (a_future, a_task, a_task_and_nothing, a_task_and_a_turn):
     with agt.record() as begun[program.__name__]:
         await program()
 
 agt.compare_timelines(
     list(begun.values()),
     list(begun),
-    lesson="Only with a turn of the loop before the job do the copies lie beside it; else they come after.",
+    lesson="Only with a turn of the loop before the job do the copies lie beside it. Else they come after.",
 )
 
 # %% id=reveal-future
@@ -577,7 +639,7 @@ early = [
     if trace.find("enqueue h2d")[0].start < trace.find(JOB)[0].start
 ]
 starting.reveal(
-    {0: "none", 1: "last", 2: "tasks" if "a_task" in early else "turn", 3: "all"}[len(early)],
+    {0: "none", 1: "last", 2: "awaits", 3: "tasks", 4: "all"}[len(early)],
     f"Enqueued before the job: {', '.join(early) or 'nothing'}.",
 )
 
@@ -585,7 +647,7 @@ starting.reveal(
 # > **Misconception: `schedule` and `spawn` start the work.**
 # >
 # > - *What you see:* you made a future or a task early in the program, and the device does nothing during the job.
-# > - *Why:* a future has a stream and nothing else, and its work is enqueued when somebody awaits it. A task needs a turn of the event loop, and the loop takes over when the code that spawned the task pauses. Not every `await` is a pause: if you await a coroutine that never has to wait, your code carries on. Until you pause, Python is yours alone.
+# > - *Why:* a future has a stream and nothing else, and its work is enqueued when somebody awaits it. A task needs a turn of the event loop, and the loop takes over when your code pauses. Not every `await` is a pause: `nothing()` never has to wait, so your code carries straight on, and the loop doesn't get its turn.
 # > - *What helps:* spawn a task and pause before the long job, if only with `await asyncio.sleep(0)`. For several operations, `await asyncio.gather(...)` starts all of them before it waits.
 
 # %% id=future-check tags=asserts
@@ -629,6 +691,7 @@ check("03-largest", largest)
 # Now you can answer the question at the top. A recipe settles *what* to do and in which order. Everything else is settled by whoever runs it: when and where it happens, with which numbers, and who waits. That's why the same list could run on one stream and on three.
 #
 # Here's the list once more, handed to the event loop under two policies:
+
 
 # %% id=answer-run
 async def all_trips():
@@ -690,15 +753,15 @@ check("03-challenge", small_arrays)
 # - `with_context` calls your function at each run, with a context that knows the stream and has verbs to put work on it.
 # - While work is under way you have a **handle**. If you look inside too early, you get an error, and after a wait you get the numbers.
 # - `sync`, `sync_on`, `async_on` and `await` all run an operation. They differ in who picks the stream and who waits.
-# - A future starts nothing until somebody awaits it. A task starts when the code that spawned it pauses, and not every `await` is a pause.
-# - An operation that takes its array out of another result, as `.last()` does, can run only once. Build it again, or build it inside `with_context`.
+# - A future does its work once, and starts nothing until somebody awaits it. A task starts when the code that spawned it pauses, and not every `await` is a pause.
+# - Only operations are lazy. Python code around them runs when you write the recipe, unless you put it into a function for `with_context`.
 #
 # The [glossary](../docs/glossary.md) has other people's words for all this, and [misconceptions](../docs/misconceptions.md) has their mistakes.
 #
 # **Next:** [04_combinators.ipynb](04_combinators.ipynb), where we make large operations out of small ones.
 
 # %% id=score
-score(batches, ways, starting)
+score(batches, again, ways, starting)
 
 # %% id=progress
 progress("03")

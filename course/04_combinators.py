@@ -75,7 +75,7 @@ def watch(make):
     op = make()
     with agt.record() as trace:
         op.sync()
-    return trace
+    return trace.from_first()
 
 
 def finished():
@@ -83,8 +83,8 @@ def finished():
     return hidden(agt.h2d(matrix), lambda m: product(m, 2.0), lambda m: half(product(m, 6.0)), total)
 
 
-diamond = watch(finished)
-diamond.plot(
+riddle = watch(finished)
+riddle.plot(
     title="One copy, two products, one sum",
     lanes=("host", "streams"),
     lesson="One copy, then two products at the same time on two streams, and at the very end their sum.",
@@ -94,30 +94,30 @@ diamond.plot(
 # The end is hard to see, so here are its last microseconds under a magnifying glass:
 
 # %% id=question-join
-(join,) = diamond.find("add")
-diamond.between(join.start - 15, join.end + 2).plot(
+(join,) = riddle.find("add")
+riddle.between(join.start - 15, join.end + 2).plot(
     title="The end, enlarged",
     lanes=("streams",),
-    lesson="One arrow leads from each of the two sides to the third stream, where the sum is computed.",
+    lesson="Two arrows, one from each side, lead to the third stream, where the sum is computed.",
 )
 
 # %% [markdown] id=question-read
-# First there's one copy. Then two products run at the same time, on two streams. Then comes the sum, and an arrow to it from either side. The arrows are events: at the end of each, a stream had to wait for another.
+# First there's one copy. Then two products run at the same time, on two streams. Then comes the sum, which begins with a `memset` of its output, and an arrow to it from either side. The arrows are events: at the end of each, a stream had to wait for another.
 #
-# Now for the strange part. **The author of this program created no stream, recorded no event and waited for nothing.** So who chose the streams and drew the arrows? And how can we be sure that none is missing?
+# Now for the strange part. **The author of this program created no stream, recorded no event and, up to the end, waited for nothing.** So who chose the streams and drew the arrows?
 #
 # The author used **combinators**: functions that make one operation out of several. Before this page is over, you'll have written the hidden part yourself.
 
 # %% id=question-check tags=asserts
-(source_copy,) = diamond.find("h2d")
-left, right = diamond.find("matvec_naive")
-(join,) = diamond.find("add")
+(source_copy,) = riddle.find("h2d")
+left, right = riddle.find("matvec_naive")
+(join,) = riddle.find("add")
 assert left.stream != right.stream
 for early, late in [(source_copy, left), (source_copy, right), (left, join), (right, join)]:
-    assert diamond.happens_before(early, late)
-assert not diamond.happens_before(left, right)
+    assert riddle.happens_before(early, late)
+assert not riddle.happens_before(left, right)
 if device.simulated:
-    assert diamond.overlap_between(left, right) > 0
+    assert riddle.overlap_between(left, right) > 0
 
 # %% [markdown] id=and-then
 # ## And then?
@@ -143,7 +143,7 @@ times_six(agt.pin(np.arange(6, dtype=np.float32))).sync()
 # %% [markdown] id=and-then-read
 # It copies the array to the device, doubles it, triples it, and copies it back. (`agt.d2h` takes an array and returns an operation, so we can pass it as it is. `op.to_host()` is short for `op.and_then(agt.d2h)`.)
 #
-# When do these functions run? To find out, here's such a chain with four megabytes of data. Two of its functions say their names, and the program says how far it has got.
+# When do these functions run? Here's such a chain with four megabytes of data. Two of its functions say their names, and the program says how far it has got.
 
 # %% id=when-code
 large = agt.pin(np.ones(1_000_000, np.float32))
@@ -198,7 +198,7 @@ chain.plot(
 when.reveal(" ".join(said), f"`g` ran after {g.start:.0f} µs, and the copy ended after {copy.end:.0f} µs.")
 
 # %% [markdown] id=when-read
-# Nobody says anything while we build the chain, because building only describes. When it runs, Python calls `f` and `g` right away, and neither waits for the device. They get a **handle**, the name of an array that nothing may have been written to yet. That's enough to describe what comes next, so the whole chain is in the queue early on, and behind a long copy like this one the device never has to wait for Python. (If each stage takes the device less time than Python needs for a call, the device does wait, because then the queue never fills up.)
+# Nobody says anything while we build the chain, because building only describes. When it runs, Python calls `f` and `g` right away, and neither waits for the device. They get a **handle**, the name of an array that nothing may have been written to yet. That's enough to describe what comes next, so the whole chain is in the queue early on, and behind a long copy like this one the device never has to wait for Python.
 #
 # So why doesn't the first kernel start too early? Because all stages of a chain are on *one* stream, and a stream keeps its order. There's no arrow in this picture, because none is needed.
 
@@ -225,7 +225,7 @@ x, y, z = launch.sync()
 print(x, y, z, sep="\n")
 
 # %% [markdown] id=baton-launch-read
-# Three arrays went in, so three come out, in the order of the parameters and in the form they came in. The last one is still cut into blocks. It's a `Partition`, and `z.unpartition()` gives you the array. (As you see, a kernel accepts operations instead of arrays. They're submitted first, on the same stream.)
+# Three arrays went in, so three come out, in the order of the parameters and in the form they came in. The last one is still cut into blocks. It's a `Partition`, and `z.unpartition()` gives you the array. (A kernel accepts operations instead of arrays. They're submitted first, on the same stream.)
 #
 # Most of the time you only want the array that the kernel writes, the one without `const`. `launch.output()` yields just that one, in one piece again, and drops the others.
 
@@ -410,8 +410,25 @@ agt.compare_timelines(
     lesson="In the zip, four copies stand in a row. In the overlap, a copy back runs beside a copy in.",
 )
 
+# %% [markdown] id=fork-text
+# There's no arrow here, because nothing comes before the arms or after them. Let's put a copy in front of the same `overlap`, and another one behind it:
+
+# %% id=fork-picture
+def in_the_middle():
+    before, after = agt.h2d(large).named("before"), agt.h2d(large).named("after")
+    arms = agt.overlap(there_and_back(), there_and_back())
+    return before.and_then(lambda _: arms).and_then(lambda _: after)
+
+
+forked = watch(in_the_middle)
+forked.plot(
+    title="before, overlap, after",
+    lanes=("streams",),
+    lesson="Two arrows lead from the first copy to the arms, and two from the arms to the last copy.",
+)
+
 # %% [markdown] id=zip-overlap-read
-# So it's `overlap` that draws arrows. It forks: no arm starts before the work in front of it is done. And it joins: whatever comes next waits for all the arms, on the device, by events.
+# So it's `overlap` that draws these arrows. It **forks**: no arm starts before the work in front of it is done. And it **joins**: whatever comes next waits for all the arms, on the device, by events.
 
 # %% id=zip-overlap-check tags=asserts
 assert len(zipped.streams) == 1
@@ -422,6 +439,11 @@ if device.simulated:
     assert overlapped.overlap_between(overlapped.find("d2h")[0], overlapped.find("h2d")[1]) > 0
     assert took(overlapped) < 0.85 * took(zipped)
     assert 1.8 < took(zipped) / took(alone) < 2.1
+early, *arms, late = sorted(forked.find("h2d"), key=lambda span: span.start)
+assert len({span.stream for span in (early, *arms)}) == 3
+for arm in (*arms, *forked.find("d2h")):
+    assert forked.happens_before(early, arm)
+    assert forked.happens_before(arm, late)
 
 # %% [markdown] id=drawing-text
 # You can mix the two. Here are three trips with 16 megabytes each, whose copies all take the same time:
@@ -430,12 +452,12 @@ if device.simulated:
 huge = agt.pin(np.ones(4_000_000, np.float32))
 
 
-def trip():
-    return agt.h2d(huge).to_host()
+def trip(name):
+    return agt.h2d(huge).to_host().named(name)
 
 
 def mixed():
-    a, b, c = trip(), trip(), trip()
+    a, b, c = trip("a"), trip("b"), trip("c")
     return agt.overlap(agt.zip(a, b), c)
 
 
@@ -455,17 +477,10 @@ drawing.commit(...)
 mix = watch(mixed)
 
 
-def lane(name):
-    there = mix.find("h2d")
-    arm = [span.stream for span in there]
-    first, length = there[0].start, min(span.duration for span in there)
-    # a and b are on the stream with two copies in each direction, and c is on the other.
-    slots = ["."] * 4
-    seen = []
-    for span in mix.find(name):
-        letter = "c" if arm.count(span.stream) == 1 else "ab"[seen.count(span.stream)]
-        seen.append(span.stream)
-        slots[min(round((span.start - first) / length), 3)] = letter
+def lane(direction):
+    length, slots = min(span.duration for span in mix.find("h2d")), ["."] * 4
+    for span in mix.find(direction):
+        slots[min(round(span.start / length), 3)] = span.detail["named"]
     return "".join(slots)
 
 
@@ -474,14 +489,22 @@ drawing.reveal(f"{lane('h2d')} {lane('d2h')}", "The picture is below.")
 # %% id=drawing-picture
 mix.plot(
     title="overlap(zip(a, b), c)",
-    lanes=("streams", "engines"),
-    lesson="On one stream, a and b run in a row. On the other, c travels there while a comes back.",
+    lanes=("engines",),
+    lesson="c travels there while a comes back, and so b, which waits for a, is the last.",
 )
 
 # %% [markdown] id=drawing-read
 # `a` and `b` are one arm, on one stream, so `b` has to wait until `a` is back. `c` has a stream of its own, and takes the slot in which `b` could have travelled.
 #
-# That's about the device. Python goes through the first arm to its end before it begins with the second, so the order of the arms is the order in which they get submitted. And forks and joins are calls that Python has to make, so for small arrays `zip` is the quicker one. Use `overlap` when the arms keep the device busy for long.
+# Python goes through the first arm to its end before it begins with the second, so the order of the arms is the order in which they get submitted. And forks and joins are calls that Python has to make. What do they cost when there's hardly any work?
+
+# %% id=small-run
+small = agt.ones(100), agt.zeros(100), agt.arange(100)
+zip_us, overlap_us = took(watch(lambda: agt.zip(*small))), took(watch(lambda: agt.overlap(*small)))
+print(f"three tiny arrays: zip {zip_us:.0f} µs, overlap {overlap_us:.0f} µs")
+
+# %% [markdown] id=small-read
+# So use `overlap` when the arms keep the device busy for long.
 
 # %% id=drawing-check tags=asserts
 said.clear()
@@ -496,8 +519,7 @@ assert first_back.end <= second_there.start
 if device.simulated:
     assert other_there.start < second_there.start
     assert (lane("h2d"), lane("d2h")) == ("acb.", ".acb")
-    small = agt.ones(100), agt.zeros(100), agt.arange(100)
-    assert took(watch(lambda: agt.zip(*small))) < took(watch(lambda: agt.overlap(*small)))
+    assert zip_us < overlap_us
 
 # %% [markdown] id=exercise-overlap
 # ### Exercise: `zip` or `overlap`?
@@ -567,8 +589,6 @@ assert len(again.find("h2d")) == 2
 # %% [markdown] id=exercise-diamond
 # ## The middle part
 #
-# Now for the hidden part.
-#
 # ```text
 #           source
 #          /      \
@@ -579,7 +599,7 @@ assert len(again.find("h2d")) == 2
 #
 # ### Exercise: a diamond
 #
-# `source` is an operation that yields an array. `left` and `right` are functions that take an operation and return an operation. `join(p, q)` takes two results and returns an operation. Write `diamond(source, left, right, join)`: one operation in which the source runs once, neither side waits for the other, and the join gets both results. The check also uses devices that pick the unluckiest order they're allowed to.
+# `source` is an operation that yields an array. `left` and `right` are functions that take an operation and return an operation. `join(p, q)` takes two results and returns an operation. Write `diamond(source, left, right, join)`: one operation in which the source runs once, neither side waits for the other, and the join gets both results.
 
 # %% id=04-diamond starter
 def diamond(source, left, right, join):
@@ -604,19 +624,38 @@ def diamond(source, left, right, join):
 # %% id=04-diamond-check
 check("04-diamond", diamond)
 
+# %% [markdown] id=mine-text
+# Now run the program from the top with *your* middle part. Can you tell the two pictures apart?
+
+# %% id=mine-run
+mine = watch(
+    lambda: diamond(agt.h2d(matrix), lambda m: product(m, 2.0), lambda m: half(product(m, 6.0)), total)
+)
+agt.compare_timelines(
+    [riddle, mine],
+    ["from the top", "with your diamond"],
+    lanes=("streams",),
+    lesson="Once your diamond is right, the two look the same, down to the arrows.",
+)
+
 # %% [markdown] id=on-a-gpu
-# So who drew the arrows? `shared` and `overlap` did, because you told them whose result each step needs. Is it like this on a real GPU? Here is a diamond on an H200.
+# So who drew the arrows? `shared` and `overlap` did, because you told them whose result each step needs. Here is a diamond on a real H200, with what Python was busy submitting.
 
 # %% id=on-a-gpu-picture
-h200 = agt.Trace.load_recording("04_combinators")
-h200.plot(
+h200 = agt.Trace.load_recording("04_combinators").from_first()
+calls = [h200.find(call)[-1].end for call in ("enqueue h2d", "launch add")]
+first, second = [span.end for span in h200.find("launch matvec_naive")]
+h200.with_lane(
+    "Python",
+    [(0, calls[0], "copy"), (calls[0], first, "left"), (first, second, "right"), (second, calls[1], "sum")],
+).plot(
     title="A diamond on an H200",
     lanes=("host", "streams"),
     lesson="The order is right, but the first product is over before the second has been submitted.",
 )
 
 # %% [markdown] id=on-a-gpu-read
-# The order is right, but the two products don't overlap. Python needed about 150 µs to submit an arm, and both the copy and a product take only about 80 here, so the left product was over before the right one had been submitted. No combinator can mend that. [Chapter 05](05_scheduling.ipynb) shows how to recognise it, and [chapter 09](09_cuda_graphs.ipynb) what helps.
+# The order is right, but the two products don't overlap. Python needed about 150 µs to submit the right arm, and both the copy and a product take only about 80 here, so the left product was over before the right one had been submitted. No combinator can mend that. [Chapter 05](05_scheduling.ipynb) shows how to recognise it, and [chapter 09](09_cuda_graphs.ipynb) what helps.
 
 # %% id=on-a-gpu-check tags=asserts
 on_left, on_right = h200.find("matvec_naive")
@@ -624,6 +663,7 @@ assert on_left.end < on_right.start
 assert (round(on_left.duration), round(on_right.duration)) == (81, 76)
 launches = [span.start for span in h200.find("launch matvec_naive")]
 assert 140 < launches[1] - launches[0] < 155
+assert 140 < second - first < 155
 
 # %% [markdown] id=challenge
 # ## Challenge: four filters
@@ -632,7 +672,7 @@ assert 140 < launches[1] - launches[0] < 155
 #
 # `picture` is a host array. `filters` is a list of four functions, each of which turns an operation that yields an array into one that yields another. `join(p, q)` adds two results. It takes results or operations, and returns an operation. Return *one* operation that yields `(f0 + f1) + (f2 + f3)` on the host, added in this order.
 #
-# The cell below makes four filters to try it with. `watch(lambda: filtered(matrix, filters, total)).plot()` draws a timeline, using the larger matrix from above.
+# The cell below makes four filters to try it with: `watch(lambda: filtered(matrix, filters, total)).plot()` draws a timeline, with the larger matrix from above.
 
 # %% id=challenge-inputs
 filters = [lambda picture, k=k: product(picture, k) for k in (1.0, 2.0, 3.0, 4.0)]
@@ -658,7 +698,7 @@ def filtered(picture, filters, join):
 # `arms = agt.overlap(*[f(source) for f in filters])`, then `.and_then(lambda r: join(join(r[0], r[1]), join(r[2], r[3])))`, then `.to_host()`.
 
 # %% id=04-challenge explanation
-# The course's answer makes one copy, overlaps the filters, and then adds up and copies back. Print the table of its trace, and you'll see that three quarters of the critical path are calls that Python makes. So now it's the device that waits for Python. Chapter 05 is about walls like that one.
+# The course's answer makes one copy, overlaps the filters, and then adds up and copies back. It takes 236 µs, and Python needs 135 of them to get to the last filter, and 229 to get to the copy back. So now it's the device that waits for Python. Chapter 05 is about walls like that one.
 
 # %% id=04-challenge-check
 check("04-challenge", filtered)

@@ -3,18 +3,22 @@
 # %% [markdown] id=title
 # # Sharing and owning
 #
-# Two colleagues need the same printout. One of them has to walk to the printer, and if it's the one who is going to lunch first, the other has a long wait. And when both have read it, somebody should throw it away, but not while the other is still reading.
+# A rod is hot in some places and cold in others, and we let it cool down. In each step, every point moves towards the mean of its neighbours. A kernel reads the old temperatures from one array and writes the new ones to another, and the next step reads those.
 #
-# On a GPU the printout is an array. **If two want the same one, who fetches it? And whose is it afterwards?**
+# So a step needs two arrays. With 100,000 points, that's 0.8 MB. A GPU with four megabytes should do for twenty steps, and for a thousand. But look below: the program dies. **Who's holding all that memory?**
 #
-# After this page you can say which of two readers runs what they share, take a tuple apart without running its source twice, and choose whether to give an array away, to share it, or to lend it.
+# After this page you can say which of two readers runs what they share, take a tuple apart without running its source twice, give an array away, share it or lend it, and say when its memory is given back.
 #
 # | | |
 # |---|---|
-# | Time | 40 minutes |
+# | Time | 45 minutes |
 # | You need | [04_combinators](04_combinators.ipynb) |
 
 # %% id=setup
+import weakref
+from dataclasses import replace
+
+import matplotlib.pyplot as plt
 import numpy as np
 
 import asyncgpu_tutor as agt
@@ -23,14 +27,68 @@ from asyncgpu_tutor.exercises import Prediction, check, hint, progress, score, s
 device = agt.use("auto")
 device
 
+# %% id=heat
+heat = agt.Kernel(r"""
+extern "C" __global__ void heat(unsigned int n, const float* src, float* dst)
+{
+    unsigned int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) {
+        float left = i > 0 ? src[i - 1] : src[i];
+        float right = i < n - 1 ? src[i + 1] : src[i];
+        dst[i] = 0.5f * src[i] + 0.25f * (left + right);
+    }
+}
+""")
+rod = agt.pin(np.repeat([0, 80, 20, 50], 25_000).astype(np.float32))
+
+
+def stepper(n):
+    def step(src, dst):
+        """Read `src`, write `dst`, and yield both."""
+        launch = heat(n, src, dst.partition(256))
+        return launch.map(lambda used: (used[0], used[1].unpartition()))
+
+    return step
+
+
+def first_try(x, step, rounds):
+    op = agt.h2d(x)
+    for _ in range(rounds):
+        op = op.and_then(lambda old: step(old, agt.zeros(x.size)).last())  # keep only the new one
+    return op.to_host()
+
+# %% id=full
+def refused(error, run):
+    """Run something that should fail with this error, and print what it says."""
+    try:
+        run()
+    except error as caught:
+        print(caught)
+    else:
+        raise AssertionError("this should have been refused")
+
+
+with agt.using("sim") as sim:
+    small = agt.SimDevice(spec=replace(sim.spec, memory_bytes=4_000_000))
+
+with agt.using(small):
+    refused(agt.errors.OutOfMemoryError, lambda: first_try(rod, stepper(rod.size), 20).sync())
+
+# %% [markdown] id=full-read
+# In each step we keep the new array and drop the old one, and still the memory fills up. A real GPU has more of it, but people have longer rods, too, and take more steps.
+#
+# To find the culprit, we need to know who has an array, from when, and until when. Let's begin with two who want the same one.
+
 # %% [markdown] id=two-readers
 # ## Two readers
 #
-# On the last page, `shared()` let two arms use the result of one operation. The operation ran once, and the other arm waited for it. But which arm runs it, and does that matter?
-#
-# Here are two readers of a small table. Arm A first computes a large product, and only then takes the table. Arm B copies the table back right away.
+# In chapter 04, `shared()` let two arms use the result of one operation. The operation ran once, and the other arm waited for it. But which arm runs it? Here are two readers of a small table. Arm A first computes a large product, and only then takes the table. Arm B copies the table back right away.
 
 # %% id=first-code
+N = 2048
+numbers = agt.pin(np.arange(1000, dtype=np.float32))
+
+
 def product(matrix, number):
     """The matrix times a vector that is full of `number`."""
     vector, out = agt.full(N, number), agt.zeros(N).partition(128)
@@ -43,24 +101,25 @@ def watch(make):
     op = make()
     with agt.record() as trace:
         op.sync()
-    return trace
+    return trace.from_first()
 
 
-N = 2048
-matrix_there = agt.h2d(agt.pin(np.eye(N, dtype=np.float32))).sync().share()  # see below
-numbers = agt.pin(np.arange(1000, dtype=np.float32))
+def readers():
+    table = agt.h2d(numbers).named("t").shared()
+    large = product(agt.ones((N, N)), 2.0).named("p")
+    a = large.and_then(lambda _: table)  # first the errand, then the table
+    b = table.to_host().named("b")
+    return table, a, b
 
 
-def two_readers(swapped=False):
-    table = agt.h2d(numbers).shared()
-    a = product(matrix_there, 2.0).and_then(lambda _: table)
-    b = table.to_host()
-    return agt.overlap(b, a) if swapped else agt.overlap(a, b)
+def a_then_b():
+    _, a, b = readers()
+    return agt.overlap(a, b)
 
 # %% id=predict-first
 first = Prediction(
     "Three pieces of work: `p`, the large product of arm A; `t`, the copy of the table to the device; "
-    "`b`, the copy back in arm B. In which order do they *end*? Type the three letters."
+    "`b`, the copy back in arm B. In which order do they *end*, in `a_then_b()`? Type the three letters."
 )
 first
 
@@ -68,39 +127,57 @@ first
 first.commit(...)
 
 # %% id=first-run
-a_first, b_first = watch(two_readers), watch(lambda: two_readers(swapped=True))
-letter = {"matvec_naive": "p", "h2d": "t", "d2h": "b"}
-ends = sorted((span for span in a_first.device_spans if span.name in letter), key=lambda span: span.end)
-first.reveal(" ".join(letter[span.name] for span in ends), "Look at the upper picture.")
+def b_then_a():
+    _, a, b = readers()
+    return agt.overlap(b, a)
+
+
+def table_first():
+    table, a, b = readers()
+    return table.and_then(lambda _: agt.overlap(a, b))
+
+
+orders = {"overlap(a, b)": watch(a_then_b), "overlap(b, a)": watch(b_then_a)}
+orders["the table, then overlap(a, b)"] = watch(table_first)
+a_first, b_first, t_first = orders.values()
+
+letters = {"matvec_naive": "p", "h2d": "t", "d2h": "b"}
+ends = sorted((span for span in a_first.device_spans if span.name in letters), key=lambda s: s.end)
+first.reveal(" ".join(letters[span.name] for span in ends), "Look at the uppermost picture.")
 
 # %% id=first-picture
-for name, trace in [("overlap(a, b)", a_first), ("overlap(b, a)", b_first)]:
+for name, trace in orders.items():
     (back,) = trace.find("d2h")
-    whole, b_done = trace.metrics().makespan, back.end - trace.spans[0].start
-    print(f"{name}: B is done after {b_done:.0f} µs, and everything after {whole:.0f} µs")
+    print(f"{name}: B is done at {back.end:.0f} µs, everything at {trace.metrics().makespan:.0f} µs")
 
 agt.compare_timelines(
-    [a_first, b_first],
-    ["overlap(a, b)", "overlap(b, a)"],
+    list(orders.values()),
+    list(orders),
     lanes=("host", "streams"),
-    lesson="Above, the table is copied only after the product, so B waits. Below, B comes first.",
+    lesson="The table (blue) is copied behind the product, or before it. B's copy (green) follows.",
 )
 
 # %% [markdown] id=first-read
-# Python submits arm A first. When it gets to the table, nobody has run that yet, so A runs it, on A's own stream and therefore *behind the product*. Then comes B, finds that somebody is already on the way to the printer, and waits for A's event. So B is late for no good reason. **The reader that is submitted first runs the shared source.** If B is in a hurry, put B first, as in the lower picture. That has its price, because now A is submitted after B, and everything together takes a little longer.
+# It's like two colleagues who need the same printout, where the one who walks to the printer goes to lunch first. Python submits arm A first. When it gets to the table, nobody has run that yet, so A runs it, on A's own stream and therefore *behind the product*. Then comes B, finds that somebody is already on the way to the printer, and waits for A's event. So B is late for no good reason. **The reader that is submitted first runs the shared source.**
+#
+# If B is in a hurry, put B first. That has its price, because now A is submitted after B, and everything takes longer. Or copy the table in front of both, as in the third picture. Then B only waits until Python has submitted A.
 
 # %% id=first-check tags=asserts
 assert a_first.runs_before("matvec_naive", "h2d")
 assert a_first.runs_before("h2d", "d2h")
 assert b_first.runs_before("h2d", "d2h")
 assert not b_first.runs_before("matvec_naive", "h2d")
+assert t_first.runs_before("h2d", "matvec_naive")
 if device.simulated:
-    assert b_first.find("d2h")[0].end < b_first.find("matvec_naive")[0].end
+    b_at = [trace.find("d2h")[0].end for trace in (b_first, t_first, a_first)]
+    assert b_at == sorted(b_at)
+    all_at = [trace.metrics().makespan for trace in (a_first, t_first, b_first)]
+    assert all_at == sorted(all_at)
 
 # %% [markdown] id=unzip
 # ## Taking a tuple apart
 #
-# Many operations yield a tuple, and often you want its entries to go different ways. `first()` and `last()` pick one entry. But each pick has a source of its own, so two picks are two runs. `unzip` is `shared` for tuples: it makes one operation for each entry, and they all share one run of the source. Here we use it on `agt.dup`, which yields an array and a copy of it:
+# Many operations yield a tuple, and often you want its entries to go different ways. `first()` and `last()` pick one entry. But each pick runs the source once *for itself*, so two picks are two runs. `unzip` is `shared` for tuples: it makes one operation for each entry, and they all share one run of the source. Here we use it on `agt.dup`, which yields an array and a copy of it:
 
 # %% id=unzip-run
 original, copied = agt.arange(4).and_then(agt.dup).unzip(2)
@@ -136,7 +213,7 @@ check("04b-unzip", halves)
 # %% [markdown] id=ownership
 # ## Whose array is it?
 #
-# So much for operations. An array is a different matter, because it has memory on the device. That memory has to stay until the last kernel that uses it is done, and after that it should be given back. Here `scaled` gets an array of ones, and works on it in place:
+# So much for operations. An array is a different matter, because it has memory on the device. Here `scaled` gets an array of ones, and works on it in place:
 
 # %% id=owned-make
 scale = agt.Kernel(r"""
@@ -184,15 +261,21 @@ except agt.errors.UseAfterMoveError as error:
 owner.reveal(found, "You gave `mine` away to `scaled`, and got `doubled` back.")
 
 # %% [markdown] id=ownership-table
-# The rule is this: **an array has one owner, and when you pass it to an operation, you give it away.** In return you own whatever the operation yields. It's the baton again, which is in one hand at a time. The error says where the array went: into `partition()`, which `scaled` calls. And because ownership is checked while you *build*, the error comes from the very line that uses the array once too often, before anything has run.
-#
+# The rule is this: **an array has one owner, and when you pass it to an operation, you give it away.** In return you own whatever the operation yields. It's the baton again, which is in one hand at a time. The error says where the array went: into `partition()`, which `scaled` calls. And because ownership is checked while you *build*, the error comes from the very line that uses the array once too often, before anything has run. An operation that owns an array can run only once, because it has given the array on:
+
+# %% id=once-run
+op = agt.d2h(doubled)
+op.sync()
+refused(agt.errors.UseAfterMoveError, op.sync)
+
+# %% [markdown] id=three-ways
 # If you need an array again, there are two other ways to pass it:
 #
 # | | you write | the operation gets | and you? |
 # |---|---|---|---|
 # | **owned** | `x` | the array | it's gone, but the result hands it back |
-# | **shared** | `x = x.share()`, once, and then `x` | a handle to it, *for reading* | you have a handle, too, and the array lives until the last one is gone |
-# | **borrowed** | `x.borrow()` | the right to use it | you keep it, but you can't give it away in the meantime |
+# | **shared** | `x = x.share()`, once, and then `x` | a handle to it, *for reading* | you have a handle, too |
+# | **borrowed** | `x.borrow()` | the right to use it | you keep it, and when you give it away, the loan is over |
 #
 # None of the three copies anything. Two names are easy to mix up: `op.shared()` makes an *operation* run only once, and `x.share()` lets many read one *array*.
 #
@@ -204,69 +287,28 @@ scaled(mine.borrow(), 2).sync()
 agt.d2h(mine.borrow()).sync()
 
 # %% [markdown] id=lent-read
-# A loan doesn't put anything in order, because it records no event. If two arms of an `overlap` borrow the same array and one of them writes to it, that's a race, and the simulated device refuses it.
-#
+# A loan doesn't put anything in order, because it records no event. If one arm of an `overlap` writes to the array and another one reads it, that's a race:
+
+# %% id=lent-race
+with agt.using("sim"):
+    lender = agt.ones(4).sync()
+    reads_and_writes = agt.overlap(scaled(lender.borrow(), 2), agt.d2h(lender.borrow()))
+    refused(agt.errors.StreamRaceError, reads_and_writes.sync)
+
+# %% [markdown] id=shared-text
 # Nobody may write to a shared array at all, since that would surprise its other readers:
 
 # %% id=shared-write
 weights = agt.ones(4).sync().share()
-try:
-    scaled(weights, 2)
-except agt.UsageError as error:
-    print(error)
-else:
-    raise AssertionError("writing to a shared array should have been refused")
-
-# %% [markdown] id=handles-text
-# A shared array counts its handles, in `x.share_count`. Here's a matrix with one handle, ours, and three operations that read it. You can run them again, as you can with most operations.
-
-# %% id=handles-code
-matrix_of_ones = agt.ones((4, 4)).sync().share()
-
-
-def row_sums(matrix):
-    return agt.matvec_naive(4, 4, matrix, agt.ones(4), agt.zeros(4).partition(32)).output().to_host()
-
-
-readers = [row_sums(matrix_of_ones) for _ in range(3)]
-
-# %% id=predict-handles
-handles = Prediction(
-    "`results = [op.sync() for op in readers]`. How many handles does `matrix_of_ones` have afterwards?"
-)
-handles
-
-# %% id=predict-handles-commit
-handles.commit(...)
-
-# %% id=handles-run
-built = matrix_of_ones.share_count
-results = [op.sync() for op in readers]
-ran = matrix_of_ones.share_count
-readers.clear()
-handles.reveal(
-    ran,
-    f"After building: {built}. After running: {ran}. With an empty list: {matrix_of_ones.share_count}.",
-)
-
-# %% [markdown] id=handles-read
-# Each operation keeps its handle before it runs and afterwards, and lets go only when the operation itself goes away. So if you keep a list of old operations, you keep their arrays in memory as well. With an *owned* array it's different, because it goes into one run. An operation that was given one can't run again, and says so.
-
-# %% id=loan-check tags=asserts
-with agt.using("sim"):
-    lender = agt.ones(4).sync()
-    try:
-        agt.overlap(scaled(lender.borrow(), 2), agt.d2h(lender.borrow())).sync()
-    except agt.errors.StreamRaceError:
-        pass
-    else:
-        raise AssertionError("one of two borrowers wrote: this should have been refused")
-
-# %% id=handles-check tags=asserts
-assert (built, ran, matrix_of_ones.share_count) == (4, 4, 1)
+refused(agt.UsageError, lambda: scaled(weights, 2))
 
 # %% [markdown] id=ownership-when
-# So which of the three should you use? Use *owned* arrays along a chain, where each stage hands on to the next. Use *shared* ones for data that many read and nobody changes, such as weights. And *lend* an array out when you'll need it yourself afterwards. A loan has one catch: it mustn't outlive its owner. That's why a borrowed array can't go to `agt.spawn`, whose task may still be running when your function has long returned.
+# So which of the three should you use? Use *owned* arrays along a chain, where each stage hands on to the next. Use *shared* ones for data that many read and nobody changes, such as weights. And *lend* an array out when you'll need it yourself afterwards. A loan mustn't outlive its owner. That's why a borrowed array can't go to `agt.spawn`, whose task may still be running when your function has long returned:
+
+# %% id=lent-spawn
+lent = agt.d2h(mine.borrow())
+refused(agt.errors.BorrowedSpawnError, lambda: agt.spawn(lent))
+lent.sync()  # this is fine, because we wait for it
 
 # %% [markdown] id=exercise-lend
 # ### Exercise: lend it
@@ -330,46 +372,174 @@ def jobs(matrix, xs):
 # Share the matrix once, before the list, and pass `weights` to each launch.
 
 # %% id=04b-workers explanation
-# Each operation has a handle of its own to the one array. The array goes away when the last of them is done, whichever that is.
+# Each operation has a handle of its own to the one array. Its memory goes back when the last of them is gone, whichever that is.
 
 # %% id=04b-workers-check
 check("04b-workers", jobs)
 
 
-# %% [markdown] id=answer
-# ## The printout once more
+# %% [markdown] id=memory
+# ## When does the memory go back?
 #
-# So who walks to the printer? Whoever is submitted first, and if that's somebody with a long errand on the way, everybody else waits. And who throws the printout away? Nobody has to remember it. If one owner has it, it goes when the owner is done with it. If many share it, it goes with the last handle. And if you lent it out, it's still yours, and so is the cleaning up.
+# Nobody calls `free` on this page. So when is an array's memory given back? A shared array counts its handles, in `x.share_count`. Here's a matrix with one handle, ours, and three operations that read it.
+
+# %% id=handles-code
+matrix_of_ones = agt.ones((4, 4)).sync().share()
+
+
+def row_sums(matrix):
+    return agt.matvec_naive(4, 4, matrix, agt.ones(4), agt.zeros(4).partition(32)).output().to_host()
+
+
+sums = [row_sums(matrix_of_ones) for _ in range(3)]
+
+# %% id=predict-handles
+handles = Prediction(
+    "`results = [op.sync() for op in sums]`. How many handles does `matrix_of_ones` have afterwards?"
+)
+handles
+
+# %% id=predict-handles-commit
+handles.commit(...)
+
+# %% id=handles-run
+built = matrix_of_ones.share_count
+results = [op.sync() for op in sums]
+ran = matrix_of_ones.share_count
+sums.clear()
+handles.reveal(
+    ran,
+    f"After building: {built}. After running: {ran}. With an empty list: {matrix_of_ones.share_count}.",
+)
+
+# %% [markdown] id=handles-read
+# An operation keeps its handle before it runs and afterwards, and lets go only when the operation itself goes away. What does that mean for memory? Here are three large matrices, each passed in another way. We run the operations, then delete our names for the matrices, and then the operations. The lower lanes show who has each matrix, for as long as it has memory.
+
+# %% id=lives-code tags=helpers
+def lives(program):
+    """Record a program, with lanes that show from when to when arrays have memory.
+
+    `see(array, lane, text)` begins a stretch, which ends when the memory is given back; `say(lane, text)`
+    ends it, and begins another one.
+    """
+    lanes, known = {}, weakref.WeakSet()
+
+    def now():
+        return sim.now() - begun
+
+    def see(array, lane="memory", text=""):
+        if array.memory not in known:
+            known.add(array.memory)
+            stretches = [[now(), None, text]]
+            lanes.setdefault(lane, []).append(stretches)
+            weakref.finalize(array.memory, lambda: stretches[-1].__setitem__(1, now()))
+        return array
+
+    def say(lane, text):
+        (stretches,) = lanes[lane]
+        stretches[-1][1] = now()
+        stretches.append([now(), None, text])
+
+    with agt.using("sim", policy=agt.SingleStream()), agt.record() as trace:
+        begun = sim.now()
+        program(see, say)
+    for lane, arrays in lanes.items():
+        trace = trace.with_lane(lane, [stretch for stretches in arrays for stretch in stretches])
+    return trace.from_first()
+
+
+# %% id=lives-run
+def three_ways(see, say):
+    given, shared, lent = [
+        see(agt.ones((N, N)).sync(), name, "yours") for name in ("given away", "shared", "lent")
+    ]
+    agt.work(70, "made")
+    shared = shared.share()
+    ops = [product(given, 1), product(shared, 2), product(lent.borrow(), 3)]
+    say("given away", "the operation's")
+    say("shared", "yours and the operation's")
+    say("lent", "yours, and lent to the operation")
+    for op in ops:
+        op.sync()
+    agt.work(100, "have run")
+    del given, shared, lent, op
+    say("shared", "the operation's")
+    say("lent", "still lent")
+    agt.work(180, "names deleted")
+    ops.clear()
+    agt.work(140, "ops deleted")
+
+
+ways = lives(three_ways)
+ways.plot(
+    title="Three matrices and their memory",
+    lanes=("host", "streams"),
+    lesson="Deleting the names frees nothing: each operation still holds its matrix, until it goes as well.",
+)
+
+# %% [markdown] id=lives-read
+# The three ways say who may *use* an array. How long its memory stays is another question, with one answer for all three: **until nobody refers to the array any more, neither a name nor an operation.** (Nor a third party, whom you'll meet in a moment.) In this picture, 50 MB were kept by a forgotten list of operations, all of which had run. In a notebook that happens easily, because its names live until you delete them. (Even one whose array was given away counts.)
 #
-# One question is left, and it's about using the same two sheets of paper again and again.
+# Now for the rod. In `first_try`, no name and no list holds an old array.
+
+# %% id=predict-peak
+peak = Prediction(
+    "`first_try(rod, step, 20)` runs on a GPU with plenty of memory. At most how many arrays of the rod "
+    "are there at the same time?"
+)
+peak
+
+# %% id=predict-peak-commit
+peak.commit(...)
+
+# %% id=peak-run
+def with_memory(cooled):
+    """A recording of twenty steps, with a lane for the memory of the rod's arrays."""
+
+    def program(see, say):
+        def step(src, dst):
+            pair = [x.map(see) if isinstance(x, agt.DeviceOp) else see(x) for x in (src, dst)]
+            return stepper(rod.size)(*pair)
+
+        cooled(rod, step, 20).sync()
+
+    return lives(program)
+
+
+def arrays(trace):
+    return len([span for span in trace if span.kind == "range"])
+
+
+stairs = with_memory(first_try)
+peak.reveal(arrays(stairs), "That's one for the upload and one for each step.")
+
+# %% id=peak-picture
+stairs.plot(
+    title=f"Twenty steps: {arrays(stairs)} arrays, {arrays(stairs) * rod.nbytes / 1e6:.1f} MB",
+    lanes=("host", "streams"),
+    lesson="Each step adds an array, and all of them are given back together, when the run is over.",
+)
+
+# %% [markdown] id=peak-read
+# There's the culprit: **the run itself**. Python submits all twenty steps as one run, and never asks how far the device has got. So it can't know which kernels are done, and the run keeps every array that it touches until all of its work is done. If a step's array went back as soon as the step was submitted, the kernel that reads it might not have begun, and would read whatever somebody else had put there.
+#
+# With a hundred million points, an H200 runs out of its 141 GB in step 352. The cure isn't to free sooner. It's to use the same two arrays again and again.
+
+# %% id=memory-check tags=asserts
+assert (built, ran, matrix_of_ones.share_count) == (4, 4, 1)
+(deleted,) = ways.find("ops deleted")
+for lane in ("given away", "shared", "lent"):
+    end = max(span.end for span in ways if span.detail.get("lane") == lane)
+    assert abs(end - deleted.start) < 1
+stretches = [span for span in stairs if span.kind == "range"]
+assert len(stretches) == 21
+assert max(span.start for span in stretches) < min(span.end for span in stretches)
+assert 352 * 4e8 <= sim.spec.memory_bytes < 353 * 4e8
 
 # %% [markdown] id=challenge
 # ## Challenge: two arrays are enough
 #
-# A rod is hot in some places and cold in others. In each step, every point moves towards the mean of its two neighbours. `step(src, dst)` is an operation that reads the old temperatures from `src`, writes the new ones to `dst`, and yields both arrays, in this order.
-#
-# Write `cooled(x, step, rounds)`: one operation that uploads the host array `x`, does `rounds` steps, and yields the temperatures at the end, on the host. As it stands, each step makes a new array for its result, and twenty steps take 481 µs. Get below 390.
-#
-# Here's a step to try it with.
-
-# %% id=challenge-inputs
-heat = agt.Kernel(r"""
-extern "C" __global__ void heat(unsigned int n, const float* src, float* dst)
-{
-    unsigned int i = blockIdx.x * blockDim.x + threadIdx.x;
-    if (i < n) {
-        float left = i > 0 ? src[i - 1] : src[i];
-        float right = i < n - 1 ? src[i + 1] : src[i];
-        dst[i] = 0.5f * src[i] + 0.25f * (left + right);
-    }
-}
-""")
-rod = agt.pin(np.repeat([0, 80, 20, 50], 25_000).astype(np.float32))
-
-
-def step(src, dst):
-    launch = heat(rod.size, src, dst.partition(256))
-    return launch.map(lambda used: (used[0], used[1].unpartition()))
+# `step(src, dst)` is an operation that reads the old temperatures from `src`, writes the new ones to `dst`, and yields both arrays, in this order. Write `cooled(x, step, rounds)`: one operation that uploads the host array `x`, does `rounds` steps, and yields the temperatures at the end, on the host. As it stands, it's our first try, and twenty steps take 481 µs. Get below 390. To see yours, draw `watch(lambda: cooled(rod, stepper(rod.size), 20)).plot()`.
 
 
 # %% id=04b-challenge starter
@@ -400,20 +570,56 @@ def cooled(x, step, rounds):
 # %% id=04b-challenge-check
 check("04b-challenge", cooled)
 
+# %% [markdown] id=rod-text
+# Does it fit into the small GPU now?
+
+# %% id=rod-memory
+with agt.using(small):
+    try:
+        cooled(rod, stepper(rod.size), 20).sync()
+        print("It fits.")
+    except agt.errors.OutOfMemoryError:
+        print("Not yet: the memory of the small GPU is full.")
+
+yours = with_memory(cooled)
+agt.compare_timelines(
+    [stairs, yours],
+    [f"first try: {arrays(stairs)} arrays", f"yours: {arrays(yours)} arrays"],
+    lanes=("host",),
+    lesson="Once two arrays take turns, the memory stays flat, however many steps there are.",
+)
+
+# %% [markdown] id=rod-reward
+# And here's the reward, a short rod that's cooled by your function, a thousand steps from top to bottom.
+
+# %% id=rod-picture
+row, rows = np.repeat([0, 80, 20, 50], 25).astype(np.float32), []
+for _ in range(40):
+    rows.append(row)
+    row = cooled(agt.pin(row), stepper(100), 25).sync()
+
+plt.figure(figsize=(7, 3))
+plt.imshow(rows, aspect="auto", cmap="inferno", extent=(0, 100, 1000, 0))
+plt.xlabel("point of the rod")
+plt.ylabel("steps")
+plt.colorbar(label="degrees")
+plt.show()
+print(f"A thousand steps, from above: at first 0 to 80 degrees, at last {row.min():.0f} to {row.max():.0f}.")
+
 # %% [markdown] id=key-points
 # ## Key points
 #
 # - If several readers share an operation, the one that is submitted first runs it, on its own stream and behind its own work. The others wait for an event.
-# - `unzip()` takes a tuple apart and still runs its source once. `first()` and `last()` each run it again.
-# - When you pass an array to an operation, you give it away, and the result hands it back. That's how the course knows when memory can be freed.
-# - Share an array that many read and nobody writes. Lend an array out if you need it yourself afterwards, but remember that a loan puts nothing in order and mustn't outlive its owner.
+# - `unzip()` takes a tuple apart and still runs its source once. With `first()` and `last()`, each pick is a run of its own.
+# - When you pass an array to an operation, you give it away, and the result hands it back. Share an array that many read and nobody writes. Lend one out if you need it yourself afterwards, but remember that a loan puts nothing in order and mustn't outlive its owner.
+# - Memory goes back when no name, no operation and no run refers to the array. A run keeps what it touches until all of it is done, so let long chains use their arrays again.
 #
 # If a word is new, look in the [glossary](../docs/glossary.md). If something seems wrong, the [misconceptions](../docs/misconceptions.md) page probably has it.
 #
-# **Next:** [05_scheduling.ipynb](05_scheduling.ipynb). On the last page, `overlap` got its streams from somewhere. Who hands them out, and does it choose well?
+# **Next:** [05_scheduling.ipynb](05_scheduling.ipynb). In chapter 04, `overlap` got its streams from somewhere. Who hands them out, and does it choose well?
 
 # %% id=score
-score(first, handles)
+score(first, owner, handles, peak)
 
 # %% id=progress
 progress("04b")

@@ -15,6 +15,7 @@
 # | You need | [02_streams_and_events](02_streams_and_events.ipynb) and [04_combinators](04_combinators.ipynb) |
 
 # %% id=setup
+import matplotlib.pyplot as plt
 import numpy as np
 
 import asyncgpu_tutor as agt
@@ -30,7 +31,7 @@ device
 
 # %% id=pool-on-a-gpu
 recordings = ("05_scheduling_single", "05_scheduling")
-h200 = [agt.Trace.load_recording(name) for name in recordings]
+h200 = [agt.Trace.load_recording(name).from_first() for name in recordings]
 agt.compare_timelines(
     h200,
     ["One stream, H200", "Four streams, H200"],
@@ -41,12 +42,12 @@ agt.compare_timelines(
 # %% [markdown] id=question
 # ## Four checkouts
 #
-# That was easy, because all four are alike. Most of our twelve jobs are customers with a bottle of milk, but every fourth has a full trolley. With *one* checkout, which means one stream, it takes as long as you'd fear. Now we open four. **How much sooner is everybody done?**
+# That was easy, because all four are alike. Most of our twelve jobs are customers with a bottle of milk, but every fourth has a full trolley. With *one* checkout, or stream, it takes as long as you'd fear. Now we open four. **How much sooner is everybody done?**
 #
-# For this we need jobs of any length we like, and narrow ones, so that the device has room for many at once. Ours are treasure hunts. At each place lies a slip of paper with the number of the *next* place, so nobody can take a step before finishing the one before. A block of 32 threads follows 32 trails.
+# We need jobs of any length, and narrow ones, so that the device has room for many at once. Ours are treasure hunts. At each place lies a slip of paper with the number of the *next* place, so nobody can take a step before finishing the one before. A job is one block of 32 threads on 32 trails.
 
 # %% id=hunt-kernel
-hunt = agt.Kernel(r"""
+HUNT = r"""
 extern "C" __global__ void hunt(unsigned int steps, const unsigned int* next, unsigned int* place)
 {
     unsigned int here = place[threadIdx.x];
@@ -55,27 +56,35 @@ extern "C" __global__ void hunt(unsigned int steps, const unsigned int* next, un
     }
     place[threadIdx.x] = here;
 }
-""")
+"""
 
+# %% [markdown] id=run-all
+# Two tools are folded away. `hunts(lengths)` makes a job for each length in µs. `run_all(ops, policy)` asks somebody for a stream, puts the job there, goes on to the next, and returns the trace.
+#
+# First we measure how long a step takes, and the **pace** of the host: the time that Python needs from one job to the next.
+
+# %% id=run-all-code tags=helpers
 slips = np.random.default_rng(0).permutation(1 << 15).astype(np.uint32)
 slips_there = agt.h2d(slips, "next").sync().share()
 places = [agt.arange(32, np.uint32, name=f"place {i}").sync() for i in range(16)]
+kernels = [agt.Kernel(HUNT.replace("hunt", f"job{i}")) for i in range(16)]  # so each bar has its name
 
 
 def hunting(i, steps):
-    return hunt(int(steps), slips_there, places[i].borrow(), grid=1, block=32).named(f"job {i}")
+    return kernels[i](int(steps), slips_there, places[i].borrow(), grid=1, block=32)
 
 
-# %% [markdown] id=run-all
-# This function runs a list of jobs as `sync`, `await` and `spawn` do: it asks somebody for a stream, puts the job there, and goes on to the next.
+def hunts(lengths):
+    """Jobs of these lengths, in µs."""
+    return [hunting(i, us / step_us) for i, us in enumerate(lengths)]
 
-# %% id=run-all-code
+
 def run_all(ops, policy, lengths=()):
     """Run each operation on the stream that the policy chooses, and return the trace."""
 
     def program():
         for i, op in enumerate(ops):
-            if hasattr(policy, "expect"):  # some of our policies want to know the length
+            if hasattr(policy, "expect"):  # some policies want to know the length
                 policy.expect(lengths[i])
             op.async_on(policy.next_stream())
         agt.synchronize()
@@ -88,18 +97,9 @@ def run_all(ops, policy, lengths=()):
     return trace
 
 
-# %% [markdown] id=pace-text
-# After two measurements we can make jobs to order. How long does a step take? And what is the **pace** of the host, which is the time that Python needs from one job to the next?
-
 # %% id=pace-run
 one_job = run_all([hunting(0, 2000)], agt.SingleStream())
 step_us = one_job.device_spans[0].duration / 2000
-
-
-def hunts(lengths):
-    """Jobs of these lengths, in µs."""
-    return [hunting(i, us / step_us) for i, us in enumerate(lengths)]
-
 
 starts = [span.start for span in run_all(hunts([1] * 12), agt.SingleStream()).device_spans]
 pace = (max(starts) - min(starts)) / 11
@@ -108,7 +108,7 @@ mixed = [LONG if i % 4 == 0 else SHORT for i in range(12)]  # every fourth is lo
 
 alone = run_all(hunts(mixed), agt.SingleStream()).metrics().makespan
 print(f"a step takes {1000 * step_us:.0f} ns, and the pace is {pace:.0f} µs")
-print(f"all twelve on one stream: {alone:.0f} µs")
+print(f"a long job takes {LONG:.0f} µs, a short one {SHORT:.0f}, and all twelve on one stream {alone:.0f}")
 
 # %% id=predict-mixed
 opening = Prediction(
@@ -138,7 +138,7 @@ opening.reveal(
 # > **Misconception: if the streams take turns, they share the work evenly.**
 # >
 # > - *What you see:* one stream with nearly all of the work, while the others are idle.
-# > - *Why:* taking turns shares out *jobs*, and doesn't care how long they are. And programs like to repeat themselves. Here the program counts to four, and so does the pool, so every full trolley ends up in the same queue.
+# > - *Why:* taking turns shares out *jobs*, and doesn't care how long they are. Here the program counts to four, and so does the pool, so every full trolley ends up in the same queue.
 # > - *What helps:* the rest of this page. The same jobs can be done in about half the time.
 
 # %% id=mixed-check tags=asserts
@@ -261,17 +261,17 @@ of_five.plot(
 )
 
 # %% [markdown] id=five-read
-# That's much better. But look at the streams that have a long job. A short one stands right *behind* it. Its own work takes half a pace, and it waits for several, although other streams have nothing to do. This is called **head-of-line blocking**. You know it as *but I only have a bottle of milk*.
+# That's much better. But look at streams 1 and 5. A short job stands right *behind* a long one. Its own work takes half a pace, and it waits for several, although other streams have nothing to do. This is called **head-of-line blocking**. You know it as *but I only have a bottle of milk*.
 #
-# How long do the short jobs wait? (`span.after` has what came before a span, such as the call that launched it.)
+# How long do the short jobs wait?
 
 # %% id=waited
 def waits_of_short_jobs(trace):
     """Return for how long each short job lay in its queue, in µs."""
     handed_over = {span.id: span.end for span in trace if span.kind == "call"}
     waits = []
-    for span in trace.device_spans:
-        (call,) = [i for i in span.after if i in handed_over]  # the call that launched it
+    for span in trace.device_spans:  # span.after: what came before, such as the call for it
+        (call,) = [i for i in span.after if i in handed_over]
         waits.append(max(0.0, span.start - handed_over[call]))
     return [wait for wait, us in zip(waits, mixed) if us == SHORT]
 
@@ -297,7 +297,7 @@ if device.simulated:
 # %% [markdown] id=how-many
 # ## How many streams?
 #
-# Now eight jobs that are all alike, of three and a half paces each.
+# Now eight jobs that are all alike.
 
 # %% id=predict-pool
 pool = Prediction(
@@ -328,15 +328,33 @@ agt.compare_timelines(
 )
 
 # %% [markdown] id=pool-read
-# While one job runs, Python hands out three and a half more. So with two streams, both are still busy whenever a new job arrives. With four, one has always just become free. With eight you get the same staircase again, drawn on more lanes, because **Python can't keep more streams busy than a job's length divided by the pace.**
+# While one job runs, Python hands out three and a half more. So with two streams, both are still busy whenever a new job arrives. With four, one has always just become free. With eight you get the same staircase again, because **Python can't keep more streams busy than a job's length divided by the pace**, rounded up.
 #
-# On the H200 at the top, a kernel takes 139 µs and the pace was about 30. So a kernel lasts for more than four paces, and all four could be under way at once.
+# On the H200 at the top, a kernel takes 139 µs and the pace was about 26. So a kernel lasts for more than five paces, and all four could be under way at once.
+
+# %% [markdown] id=curves-text
+# Does the rule hold for other lengths? Each line is a program of eight jobs. Look where it goes flat:
+
+# %% id=curves tags=helpers
+sizes = range(1, 7)
+for paces in (4.5, 2.5, 1.5):
+    ops = hunts([paces * pace] * 8)
+    times = [run_all(ops, agt.StreamPoolRoundRobin(n)).metrics().makespan for n in sizes]
+    flat = next(n for n, us in zip(sizes, times) if us < 1.02 * times[-1])
+    print(f"jobs of {paces} paces: {times[0]:4.0f} µs on one stream, flat from {flat} streams on")
+    plt.plot(sizes, times, "o-", label=f"{paces} paces")
+    plt.plot(flat, times[flat - 1], "o", ms=14, mfc="none", mec="black")
+plt.xlabel("streams")
+plt.ylabel("µs")
+plt.ylim(0)
+plt.legend(title="eight jobs of")
+plt.show()
 
 # %% id=pool-check tags=asserts
 assert [round(trace.metrics().makespan) for trace in h200] == [571, 230]
 assert [round(span.duration) for trace in h200 for span in trace.device_spans] == [139, 138, 138, 138] * 2
 begun = [span.start for span in h200[1].device_spans]
-assert 25 < (begun[-1] - begun[0]) / 3 < 35
+assert round((begun[-1] - begun[0]) / 3) == 26
 for size, trace in by_size.items():
     assert trace.metrics().max_concurrency <= size
 if device.simulated:
@@ -345,7 +363,7 @@ if device.simulated:
     assert abs(by_size[8].metrics().makespan - by_size[4].metrics().makespan) < 0.02 * least
 
 # %% [markdown] id=room
-# There's a second limit: *room*. The parts of a GPU that compute are its **SMs**, short for *streaming multiprocessors*, and each of them holds only so many blocks at once. A hunt is a single block, so there's room for all of ours. But a job that fills a third of the device leaves room for only two more like it, and a fourth stream would gain you nothing.
+# There's a second limit: *room*. The parts of a GPU that compute are its **SMs**, or *streaming multiprocessors*, and each of them holds only so many blocks at once. A hunt is a single block, so there's room for all of ours. But a job that fills a third of the device leaves room for only two more like it.
 
 # %% [markdown] id=exercise-pool
 # ### Exercise: how many streams?
@@ -386,41 +404,50 @@ check("05-pool-size", streams_needed)
 # The larger of the two is a **lower bound**. A schedule's **score** is that bound divided by the time it took. A score of 1 can't be beaten, and 0.5 means that it took twice as long as it might have.
 
 # %% id=score-function
+def lower_bound(lengths, size):
+    return max(*lengths, sum(lengths) / size)
+
+
 def scored(trace, lengths, size):
-    bound = max(*lengths, sum(lengths) / size)
-    return bound / trace.metrics().device_makespan  # from the first start to the last end
+    return lower_bound(lengths, size) / trace.metrics().device_makespan  # first start to last end
+
+
+def with_bound(trace, lengths, size):
+    """The trace, with the bound on a lane of its own."""
+    us, first = lower_bound(lengths, size), trace.device_spans[0].start
+    return trace.with_lane("bound", [(first, first + us, f"lower bound: {us:.0f} µs")])
 
 
 # %% [markdown] id=busy-text
-# Let's take three streams, with enough work for all. Every third job takes ten paces, and the others take two.
+# Let's take three streams. Every third job takes ten paces, and the others take two.
 
 # %% id=busy-run
 heavy = [10 * pace if i % 3 == 0 else 2 * pace for i in range(9)]
 worst = run_all(hunts(heavy), agt.StreamPoolRoundRobin(3))
 print(f"round robin scores {scored(worst, heavy, 3):.2f}")
-worst.plot(
+with_bound(worst, heavy, 3).plot(
     title="Round robin: what the end had to wait for",
     lanes=("host", "streams"),
     highlight="critical path",
-    lesson="The path to the end goes through three long jobs in a row on one stream.",
+    lesson="The path to the end goes through three long jobs on one stream, far beyond the lower bound.",
 )
 
 # %% [markdown] id=busy-read
-# The picture highlights the **critical path**, the chain of things that the end of *this run* had to wait for. It's three long jobs in a row. In the last chapters, such chains consisted of steps that need each other. These jobs don't, so it was the policy that made a chain of them. **If two jobs are on the critical path only because they share a queue, another schedule may do better.** If each really needs the one before it, none can.
+# The picture highlights the **critical path**, the chain of things that the end of *this run* had to wait for. It's three long jobs in a row. They don't need each other, so it was the policy that made a chain of them. **If two jobs are on the critical path only because they share a queue, another schedule may do better.** If each really needs the one before it, none can.
 #
 # To choose among busy queues, a policy would have to know how *full* the trolleys are.
 
 # %% id=busy-check tags=asserts
 assert len({span.stream for span in worst.device_spans[::3]}) == 1
 if device.simulated:
-    path = [step.span.label for step in worst.metrics().critical_path if step.span.on_device]
-    assert path == ["job 0", "job 3", "job 6"]
+    path = [step.span.name for step in worst.metrics().critical_path if step.span.on_device]
+    assert path == ["job0", "job3", "job6"]
     assert scored(worst, heavy, 3) < 0.5
 
 # %% [markdown] id=exercise-least
 # ### Exercise: least loaded
 #
-# So let's tell it. Before each job, somebody calls `policy.expect(us)`: the next job will take about that long. Send each job to the stream that has been given the least work so far. The check tries several mixes of jobs, and wants at least nine tenths of the score that this idea can reach.
+# So let's tell it. If a policy has a method `expect`, `run_all` calls `policy.expect(us)` before each job, with its length. Send each job to the stream that has been given the least work so far. The check tries several mixes of jobs, and wants at least nine tenths of the score that this idea can reach.
 
 # %% id=05-least-loaded starter
 class LeastLoaded(agt.SchedulingPolicy):
@@ -477,15 +504,19 @@ check("05-least-loaded", LeastLoaded)
 # How does yours do on the jobs above? (Until you've written it, "yours" is the starter.)
 
 # %% id=board
+def race(runs):
+    for name, trace in runs.items():
+        points = scored(trace, heavy, 3)
+        print(f"{name:13} {'#' * round(40 * points):40}| {points:.2f}")
+
+
 yours = run_all(hunts(heavy), LeastLoaded(3), heavy)
-for name, trace in [("round robin", worst), ("yours", yours)]:
-    points = scored(trace, heavy, 3)
-    print(f"{name:12} {points:5.2f} {'#' * round(40 * points)}")
+race({"round robin": worst, "yours": yours})
 
 # %% [markdown] id=order-text
 # ## A decision that no policy makes
 #
-# No policy decides in which *order* the jobs arrive. Your program does. Here are the same nine jobs on the same three streams, with plain round robin, but the three long ones come first.
+# No policy decides in which *order* the jobs arrive. Your program does. Here are the same nine jobs, with plain round robin again, but the long ones come first.
 
 # %% id=predict-order
 order = Prediction(
@@ -498,11 +529,14 @@ order
 order.commit(...)
 
 # %% id=order-run
-longest_first = run_all(hunts(sorted(heavy, reverse=True)), agt.StreamPoolRoundRobin(3))
-longest_first.plot(
+by_length = sorted(range(9), key=lambda i: -heavy[i])  # 0, 3 and 6, and then the others
+ops = hunts(heavy)
+sorted_ops = [ops[i] for i in by_length]
+longest_first = run_all(sorted_ops, agt.StreamPoolRoundRobin(3))
+with_bound(longest_first, heavy, 3).plot(
     title="The same jobs, the longest first",
     lanes=("host", "streams"),
-    lesson="Each stream has one long job, and the short ones fill up what is left behind them.",
+    lesson="Each stream has one long job, and the short ones come behind. The end is near the bound.",
 )
 
 # %% id=reveal-order
@@ -510,7 +544,14 @@ after = scored(longest_first, heavy, 3)
 order.reveal(f"{after:.2f}", f"That's {longest_first.metrics().makespan:.0f} µs in all.")
 
 # %% [markdown] id=order-read
-# Each stream gets one long job, and the short ones fill up the ends. So if you know all your jobs in advance, sort them. With the longest first, even the greedy rule of the last exercise never takes more than a third longer than the best possible schedule (Graham, 1969).
+# What's still missing to 1 is Python's doing: the third stream gets its first job two paces late. Can your policy do better with the jobs in this order?
+
+# %% id=race
+both = run_all(sorted_ops, LeastLoaded(3), [heavy[i] for i in by_length])
+race({"round robin": worst, "yours": yours, "longest first": longest_first, "both": both})
+
+# %% [markdown] id=race-read
+# So if you know your jobs in advance, sort them. With the longest first, even your greedy rule never takes more than a third longer than the best possible schedule (Graham, 1969).
 #
 # But now the short jobs come last. If each of them is a user who waits, open an express lane, as the supermarket does.
 
@@ -527,7 +568,7 @@ if device.simulated:
 # | program | its jobs |
 # |---|---|
 # | hunts | our narrow jobs, three paces each |
-# | full | `relu` on 80,000 numbers, in blocks of a single thread, which is silly but fills the whole device |
+# | full | `relu` on 80,000 numbers, in blocks of a single thread, which fills the whole device |
 # | uploads | 4 MB each, from pinned memory, and there's one copy engine for each direction |
 # | tiny | `relu` on 64 numbers |
 
@@ -585,24 +626,57 @@ who_gains.reveal(
 # > **Misconception: on several streams, kernels run at the same time.**
 # >
 # > - *What you see:* bars on four lanes that still come one after the other, with only their ends overlapping.
-# > - *Why:* a full device has no room for another kernel's blocks. So that kernel waits for room, and begins when the last blocks of the one before are running.
-# > - *What helps:* nothing, and nothing is wrong. The whole device is busy, which is what you paid for.
+# > - *Why:* a full device has no room for another kernel's blocks. So that kernel waits, and begins when the last blocks of the one before are running.
+# > - *What helps:* no policy can, because nothing is idle.
 
 # %% id=full-picture
 agt.compare_timelines(
-    [*runs["full"], runs["uploads"][1]],
-    ["full: one stream", "full: four streams", "uploads: four streams"],
-    lesson="On four streams full kernels still run one after the other, and so do copies in one direction.",
+    [runs[name][1] for name in ("hunts", "full", "uploads")],
+    ["hunts: four streams", "full: four streams", "uploads: four streams"],
+    lesson="Narrow kernels run side by side. Full ones run one after the other, and so do copies one way.",
+)
+
+# %% [markdown] id=full-text
+# The uploads have four streams, but only one engine. And `full`? The whole device is busy, so you might think you get what you paid for. But each of its blocks has a single thread.
+
+# %% id=predict-twist
+twist = Prediction(
+    "The same `relu` on the same 80,000 numbers, but in blocks of 256 threads. How long does it take?",
+    same="as long as before, because the device was full already",
+    few="a half or a third of the time",
+    thirty="about a thirtieth",
+    all="1/256 of the time",
+)
+twist
+
+# %% id=predict-twist-commit
+twist.commit(...)
+
+# %% id=twist-run
+took = {}
+for threads in (1, 256):
+    (span,) = run_all([relu_on(larges[0], threads)], agt.SingleStream()).device_spans
+    took[threads] = span.duration
+    fills = f", and fills {span.detail['fills']:.0%} of the device" if device.simulated else ""
+    print(f"blocks of {threads:3}: {span.duration:5.1f} µs{fills}")
+
+# %% id=reveal-twist
+times = took[1] / took[256]
+twist.reveal(
+    "same" if times < 1.5 else "few" if times < 8 else "thirty" if times < 100 else "all",
+    f"That's {times:.0f} times faster.",
 )
 
 # %% [markdown] id=tiny-text
-# The uploads have four streams, but only one engine. And the tiny ones? Look at the host:
+# An SM works in warps of 32 threads, and a block of one thread takes a whole warp, with 31 places empty. **A full device isn't a well-used one.**
+#
+# And the tiny ones? Look at the host:
 
 # %% id=tiny-picture
 agt.compare_timelines(
     runs["tiny"],
     ["tiny: one stream", "tiny: four streams"],
-    lesson="The host is always busy, and the device is idle most of the time, on one stream as on four.",
+    lesson="The host makes one call after another. The device is mostly idle, on one stream as on four.",
 )
 
 # %% id=cannot-check tags=asserts
@@ -621,23 +695,34 @@ if device.simulated:
 # %% [markdown] id=walls
 # ### Walls
 #
-# So there are five walls, and more streams won't get you through any of them. That's how you'd know: measure all five in a trace of *one* stream, before you change anything.
+# So there are four kinds of wall, and more streams won't get you through any of them. Before you change anything, measure them in a trace of *one* stream:
 #
 # | wall | in the trace |
 # |---|---|
-# | the host | `m.host["call"]`, because Python has to make all its calls |
+# | the host | `m.host["call"]`, because Python has to make all its calls (and needs time between them, so in truth this wall is a bit higher) |
 # | each of the two copy engines | `m.engine_busy`, a dict with a time for each engine, such as `("sim:0", "h2d")` |
 # | the SMs | for each kernel, its duration times the part of the device that it fills (`span.detail["fills"]`), all added up |
 # | the longest job | for each operation (`span.op` is its number), all its work added up, and the largest of these sums |
 #
-# (`m` is `trace.metrics()`. The engine `"compute"` isn't a wall, because it counts as busy as soon as one small kernel runs. Only the simulated device notes what a kernel fills.)
+# Here are the raw numbers for `hunts`:
+
+# %% id=walls-by-hand
+trace = runs["hunts"][0]
+m = trace.metrics()
+print(f"the host's calls: {m.host['call']:.0f} µs")
+print("engines:", {engine: round(us) for engine, us in m.engine_busy.items()})
+for span in trace.device_spans[:2]:
+    print(f"{span.name}, operation {span.op}: {span.duration:.0f} µs, fills {span.detail.get('fills')}")
+
+# %% [markdown] id=walls-read
+# The engine `"compute"` isn't a wall, because it counts as busy as soon as one small kernel runs. (Only the simulated device notes what a kernel fills.)
 #
 # Something helps against each of them, but it's never a policy. If the **host** is the wall, use fewer and larger operations, or a graph ([chapter 09](09_cuda_graphs.ipynb)). If it's an **engine**, copy less, or in both directions at once. If it's the **SMs**, you need a better kernel, and if it's the **longest job**, cut it into pieces. Only if none of them is near do more streams help.
 
 # %% [markdown] id=exercise-pays
 # ### Exercise: how far down can it go?
 #
-# You're given the trace of a program on one stream. Return the time, in µs, below which no number of streams could bring it: the highest of the walls. (The check uses a simulated device even if you have a GPU, so take the names of the engines from the trace.)
+# You're given the trace of a program on one stream. Return the time, in µs, below which no number of streams could bring it: the highest of the walls. (Take the names of the engines from the trace.)
 
 # %% id=05-when-it-pays starter
 def best_possible(trace):
@@ -658,7 +743,7 @@ def best_possible(trace):
     return max(walls + list(jobs.values()))
 
 # %% id=05-when-it-pays hints
-# You're looking for five numbers, each a time that more streams can't shorten. The largest of them wins.
+# You're looking for five numbers (two of them for copy engines), each a time that more streams can't shorten. The largest of them wins.
 #
 # `m = trace.metrics()` has `m.host['call']` and `m.engine_busy`. Kernels that run side by side share the SMs, and each needs `span.duration * span.detail['fills']` of them.
 #
@@ -673,7 +758,7 @@ check("05-when-it-pays", best_possible)
 # %% [markdown] id=challenge
 # ## Challenge: close the shop early
 #
-# Twelve jobs again, and every fourth is long. With four streams that take turns, it takes 812 µs. Get below 430.
+# Twelve jobs again, and every fourth is long. With four streams that take turns, it takes 812 µs. Get below 340.
 #
 # `jobs` is a list of pairs: an operation, and how many µs it will take. Write `run_jobs(jobs)`, which runs each of them once, whatever their lengths. The rest is up to you: how many streams you open, and in which order.
 
@@ -687,19 +772,22 @@ def run_jobs(jobs):
 # %% id=05-challenge solution
 def run_jobs(jobs):
     streams = [agt.create_stream() for _ in range(4)]
+    load = [0.0] * 4
     longest_first = sorted(jobs, key=lambda job: -job[1])
-    for i, (op, _) in enumerate(longest_first):
-        op.async_on(streams[i % 4])
+    for op, us in longest_first:
+        i = load.index(min(load))
+        load[i] += us
+        op.async_on(streams[i])
 
 # %% id=05-challenge hints
-# Which wall is the highest? Three long jobs on three streams would be over after 258 µs, and Python needs 21 µs for each of the twelve.
-#
 # As long as the last long job comes ninth, no policy can help. But you decide on the order.
 #
-# `sorted(jobs, key=lambda job: -job[1])` puts the longest first. Then let the streams take turns.
+# `sorted(jobs, key=lambda job: -job[1])` puts the longest first. If the streams then take turns, you're at 362 µs, and in the picture short jobs stand behind long ones, while another stream is idle.
+#
+# So sort, and then send each job to the stream that has been given the least work so far, as in `LeastLoaded`.
 
 # %% id=05-challenge explanation
-# In the course's answer, the longest jobs are the wall. The third of them starts when Python has made three calls, and it's over 258 µs later. To get much lower, you'd have to cut it into pieces.
+# In the course's answer, the longest jobs are the wall. Python has made three calls before the third of them starts, after 61 µs, and it takes 264. That makes 325. Meanwhile all the short ones find their place on the fourth stream. To get lower, you'd have to cut a long job into pieces, or hand over all three at once.
 
 # %% id=05-challenge-check
 check("05-challenge", run_jobs)
@@ -707,19 +795,19 @@ check("05-challenge", run_jobs)
 # %% [markdown] id=key-points
 # ## Key points
 #
-# - A **policy** answers one question: which stream is next? It's asked once for each operation, and once more for each arm of an `overlap`. Nobody tells it what the operation is.
+# - A **policy** answers one question: which stream is next? It's asked once for each operation, and once more for each arm of an `overlap`.
 # - You have **enough streams** when there are as many as a job's length divided by the pace, or as many as the device has room for, whichever is less.
 # - Streams that take turns share out jobs, not work. If jobs differ in length, short ones get stuck behind long ones (**head-of-line blocking**).
-# - Score a schedule against a **lower bound**. If jobs are on the critical path only because they share a queue, there's something to gain.
+# - Score a schedule against a **lower bound**, and you know what there is to gain.
 # - The order of the jobs is yours. The longest first is good for the whole, and bad for the small ones that wait.
-# - Streams fill idle time. If the **host**, an **engine** or the **SMs** are busy all the time, there's nothing to fill.
+# - Streams fill idle time. If the **host**, an **engine** or the **SMs** are busy all the time, or one job takes nearly all of it, there's nothing to fill. And a full device may still be badly used.
 #
-# If a word is new, look in the [glossary](../docs/glossary.md). If something seems wrong, the [misconceptions](../docs/misconceptions.md) page probably has it.
+# The [glossary](../docs/glossary.md) has the words, and [misconceptions](../docs/misconceptions.md) the mistakes.
 #
 # **Next:** [06_await.ipynb](06_await.ipynb). So far Python has called `agt.synchronize()` and stood still. There it gets something better to do.
 
 # %% id=score
-score(opening, decisions, pool, order, who_gains)
+score(opening, decisions, pool, order, who_gains, twist)
 
 # %% id=progress
 progress("05")
@@ -764,11 +852,6 @@ looking = run_all(hunts(mixed), IdleFirst(4))
 report("pool of four", in_turn)
 report("pool of five", of_five)
 report("idle first", looking)
-looking.plot(
-    title="An idle stream first",
-    lanes=("host", "streams"),
-    lesson="No job waits behind a long one, but the host takes longer from job to job.",
-)
 
 # %% id=reveal-looking
 change = looking.metrics().makespan - of_five.metrics().makespan
@@ -778,7 +861,7 @@ sooner.reveal(
 )
 
 # %% [markdown] id=idle-first-read
-# No short job has to wait any more, and with only four streams. But the whole takes a little *longer* than with the pool of five. Why? Look at the host. `stream.done` is a question to the device, and a question takes time. This policy asks up to four of them before each job, so each job arrives a little later. When did job 8 arrive, the last of the long ones?
+# No short job has to wait any more, with only four streams. But the whole takes *longer* than with the pool of five. Why? `stream.done` is a question to the device, and a question takes time. This policy asks up to four before each job, so the calls stand further apart. A lane shows when job 8 was handed over, the last of the long ones:
 
 # %% id=job-8
 def handed_over(trace, number):
@@ -786,11 +869,19 @@ def handed_over(trace, number):
     return call.end - trace.spans[0].start
 
 
-for name, trace in [("pool of five", of_five), ("idle first", looking)]:
-    print(f"{name:12} job 8 comes at {handed_over(trace, 8):.0f} µs, and takes {LONG:.0f} µs")
+def with_hand_over(trace):
+    trace, us = trace.from_first(), handed_over(trace, 8)
+    return trace.with_lane("job 8", [(0, us, f"handed over after {us:.0f} µs")])
+
+
+agt.compare_timelines(
+    [with_hand_over(of_five), with_hand_over(looking)],
+    ["Five streams in turn", "Four streams, an idle one first"],
+    lesson="If the policy looks, no short job waits, but each call comes later, and so does job 8.",
+)
 
 # %% [markdown] id=job-8-read
-# The program can't end before that job has come and gone. So in this order, the pool of five is already as quick as the program can be. Round robin on five avoided the long job by luck. The policy that looks avoids it always, but it pays for looking.
+# The program can't end before that job has come and gone. So in this order, the pool of five is already as quick as the program can be: by luck, job 8 found its stream idle. The policy that looks needs no luck, but it pays for looking.
 
 # %% id=idle-first-check tags=asserts
 if device.simulated:

@@ -711,7 +711,7 @@ hidden.reveal(
 # | two, reduced while computing | 17.8 ms | 5.41 ms |
 # | two that don't talk at all | 16.7 ms | 4.84 ms |
 #
-# The smaller the batch, the more of the step is talk: gradients are as large as the weights, however few the pictures. On the left, hiding gained nothing! NCCL took 24 multiprocessors. With 16 (`NCCL_MAX_CTAS=16`) it's 17.3 ms.
+# The smaller the batch, the more of the step is talk: gradients are as large as the weights, however few the pictures. On the left, hiding gained nothing! NCCL took 24 multiprocessors. With 16 (`NCCL_MAX_CTAS=16`) it's 17.3 ms. And with none? `x.to(gpu)` needs no multiprocessor, because a GPU has engines for copies. Two H100s took 18.1 ms with NCCL, and 17.3 when each sent its gradients to the other and both added.
 
 # %% id=check-train tags=asserts
 reduced = [during.of(gpu.name).find("all_reduce") for gpu in pair]

@@ -26,7 +26,7 @@ async def all_together():
 async def heart():
     while True:
         agt.work(10, "beat")
-        await agt.sleep(100)
+        await agt.sleep(150)
 
 
 async def main():

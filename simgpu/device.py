@@ -455,8 +455,9 @@ class Device:
 
         resource = kind if kind in ("h2d", "d2h", "peer") else "compute"
         gap = self.spec.graph_node_us if cause.in_graph else None
+        show = partial(self.machine.fill, access, before, fills) if fills else None
         return Command(
-            resource, cause.ready + delay, cause.op, start, end, skipped, in_vain, gap=gap
+            resource, cause.ready + delay, cause.op, start, end, skipped, in_vain, show, gap=gap
         )
 
     def _touch(self, piece: Piece, shared: Sequence[HostUse], access: Access, now: Clock) -> None:

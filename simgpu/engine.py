@@ -12,17 +12,19 @@ SMs and memory get done goes to the blocks that have places, in equal parts, as 
 
 A kernel whose threads wait for the host, or for another kernel, is paused: it holds its places, takes another
 look when somebody may have written to memory, and has no end until then. What it has computed until a pause
-counts as time from when it went on: it looks again no sooner than that.
+counts as time from when it went on: it looks again no sooner than that, and the host sees each of its writes
+no sooner than the kernel has worked up to it.
 """
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
-from operator import attrgetter
+from operator import attrgetter, itemgetter
 
 from simgpu.errors import DeviceError, UpstreamError, given_up
-from simgpu.queues import Command, EngineEvent, Port, Queue, Resource, Work
+from simgpu.queues import Command, EngineEvent, Port, Queue, Resource, Shows, Work
 from simgpu.spec import NVLINK
 
 INFINITY = float("inf")
@@ -41,7 +43,6 @@ class _Running:
     held: float = 0.0  # places
     speed: float = 1.0
     look: bool = False  # whether somebody may have written to memory since it was paused
-    told: bool = True  # whether the host has learnt of that pause
 
     def take(self, room: float) -> None:
         """Hold as many of these places as it could use now; its speed where these get all they demand."""
@@ -72,9 +73,9 @@ class Engine:
         self._queues: list[Queue] = []
         self._running: list[_Running] = []
         self._serial = 0
-        self.looks = 0  # how often a paused kernel has gone on
+        self.looks = 0  # how often a paused kernel went on, or the host saw what one wrote
         self.begun = 0  # commands
-        self._until_paused: list[EngineEvent] = []
+        self._until_shown: list[EngineEvent] = []
 
     def queue(self, device: int, pause: float = 0.0, switch: float = 0.0) -> Queue:
         """A new, empty queue on a device; see `Queue`."""
@@ -143,11 +144,17 @@ class Engine:
         """Kernels that wait for somebody to write to memory, oldest first."""
         return [run for run in self._running if run.work.paused is not None]
 
-    def when_paused(self) -> EngineEvent:
-        """An event that passes when a kernel is paused next, or work of a device is done."""
+    def when_shown(self) -> EngineEvent:
+        """An event that passes when the host sees what a kernel wrote next, or work of a device is done."""
         event = EngineEvent()
-        self._until_paused.append(event)
+        self._until_shown.append(event)
         return event
+
+    @property
+    def unseen(self) -> Shows:
+        """What kernels have written to memory of the host that it is yet to see, in order."""
+        shows = [show for run in self._running for show in run.work.shows or ()]
+        return deque(sorted(shows, key=itemgetter(0)))
 
     def give_up(self) -> bool:
         """Nobody will write any more: the oldest paused kernel fails, or gives up; False if there is none."""
@@ -161,10 +168,10 @@ class Engine:
             if run.work.paused is not None:
                 run.look = run.look or run.work.paused.stirred()
 
-    def stir(self) -> None:
+    def stir(self, by: _Running | None = None) -> None:
         """The device's memory may have changed."""
         for run in self._running:
-            run.look = run.work.paused is not None
+            run.look = run.look if run is by else run.work.paused is not None
 
     def _look_again(self) -> bool:
         """Let one paused kernel go on that has something to look at."""
@@ -196,14 +203,7 @@ class Engine:
             self.stir()
             self._share()
         else:
-            run.work = work
-            self._paused(run)
-
-    def _paused(self, run: _Running) -> None:
-        work = run.work
-        run.look, run.told = work.naps, work.quiet or work.told <= self.now
-        if run.told and not work.quiet:
-            self._note_pause()
+            run.work, run.look = work, work.naps
 
     def _drop(self, run: _Running) -> None:
         self._running = [other for other in self._running if other is not run]
@@ -211,8 +211,17 @@ class Engine:
         self.stir()
         self._share()
 
-    def _note_pause(self) -> None:
-        events, self._until_paused = self._until_paused, []
+    def _show(self, run: _Running, moment: float) -> None:
+        """Let the host see what a kernel had written by then."""
+        while (shows := run.work.shows) and shows[0][0] <= moment:
+            write = shows.popleft()[1]
+            write() if run.command.fills is None else run.command.fills(write)
+            self.looks += 1
+            self.stir(by=run)
+            self._note_shown()
+
+    def _note_shown(self) -> None:
+        events, self._until_shown = self._until_shown, []
         for event in events:
             event.passed, event.at = True, self.now
 
@@ -225,11 +234,11 @@ class Engine:
         """When something happens next, in us; None if nothing ever will."""
         now, soonest = self.now, INFINITY
         for run in self._running:
+            if run.work.shows:
+                soonest = min(soonest, max(run.work.shows[0][0], now))
             if run.work.paused is not None:
                 if run.look:
                     soonest = min(soonest, max(run.work.ready, now))
-                if not run.told:
-                    soonest = min(soonest, max(run.work.told, now))
             elif run.speed > 0 and (then := now + (run.left - run.goal) / run.speed) < soonest:
                 soonest = then
         for queue in self._queues:
@@ -248,7 +257,7 @@ class Engine:
         return True
 
     def _progress(self, moment: float) -> None:
-        now, step = self.now, moment - self.now
+        now, step, self.now = self.now, moment - self.now, moment
         done: list[_Running] = []
         going: list[_Running] = []
         shared = False
@@ -264,23 +273,22 @@ class Engine:
             else:
                 run.left = max(run.goal, run.left - step * speed)
             going.append(run)
-        self.now = moment
+            if run.work.shows:
+                self._show(run, moment)
         self._running = going
         if shared:
             self._share()
         for run in done:
+            if run.work.shows:
+                self._show(run, INFINITY)
             run.queue.running = False
             run.queue.last, run.queue.ended = run.command.resource, self.now
             if run.command.end is not None:
                 start = run.came if run.start is None else run.start
                 run.command.end(start, self.now, start - run.came)
-        for run in going:
-            if not run.told and run.work.told <= moment:
-                run.told = True
-                self._note_pause()
         if done:
             self.stir()
-            self._note_pause()  # since it may have asked for something, and not waited
+            self._note_shown()  # since it may have asked for something, and not waited
 
     def _start_all(self) -> bool:
         """Start every command that can start now, oldest first. True if one of them took no time."""
@@ -348,8 +356,7 @@ class Engine:
         self._running.append(run)
         if work.places or work.ports:
             self._share()
-        if work.paused is not None:
-            self._paused(run)
+        run.look = work.naps
 
     def _attempt(self, queue: Queue, command: Command, act: Callable[[], Work]) -> Work | None:
         """The work that a command asks for, or None if it has failed."""

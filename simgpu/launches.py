@@ -15,21 +15,20 @@ from collections import OrderedDict
 from collections.abc import Callable, Generator, Hashable, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from functools import cache, cached_property
+from functools import cache, cached_property, partial
 from typing import TYPE_CHECKING, cast
-from zlib import crc32
 
 import numpy as np
 from numpy.typing import NDArray
 
 from simgpu import cuda_c
-from simgpu.common import Dim3
+from simgpu.common import Dim3, HostBuffer
 from simgpu.cuda_c import GlobalMemory, LaunchResult, MemoryState
 from simgpu.errors import DeviceError, UsageError, given_up
 from simgpu.memory import Memory
 from simgpu.order import Tells
 from simgpu.pieces import Piece
-from simgpu.queues import Work
+from simgpu.queues import Shows, Work
 from simgpu.sampled_reference import SMALLEST, StandIn, Values, work
 from simgpu.times import KernelTime, kernel_time, resident_blocks
 
@@ -37,6 +36,8 @@ if TYPE_CHECKING:
     from simgpu.device import Device
 
 Done = tuple[LaunchResult, str | None]  # how its values were computed, if in no usual way
+# Bytes that a kernel wrote to memory of the host: the memory, what the host knows of it, where, and what.
+_News = tuple[HostBuffer, HostBuffer, NDArray[np.int64], HostBuffer]
 
 ROOM = 128 << 20  # bytes of launches that are kept in all
 LARGEST = 32 << 20  # bytes of the memory that one launch is given
@@ -47,7 +48,7 @@ EACH = 8  # launches of one kind that are kept: each is compared with
 KINDS = 4096  # kinds of launches whose work is kept in mind
 # What a kernel that spins takes from others besides its places: next to nothing, as one that sleeps does.
 _IDLE = 1e-9
-_SHORTEST_NAP = 1.0  # us between two looks of a kernel that waits with a limit: a trip over the bus
+_TRIP = 1.0  # us over the bus: between two looks of a kernel that naps, or two writes that do not come as one
 
 
 @dataclass(frozen=True)
@@ -108,6 +109,7 @@ class KernelLaunch:
     block: Dim3
     shared_mem: int
     values: list[GlobalMemory | np.generic | None] = field(init=False)  # of its parameters
+    tells: bool = False  # the host, as it goes
 
     def piece(self, args: Sequence[object]) -> Piece:
         """The launch with these arguments."""
@@ -132,6 +134,7 @@ class KernelLaunch:
                 written.append(arg)
             if by:
                 told.add(arg.place)
+                self.tells |= arg.cells.mapped
         if kernel.code.cooperative:  # refused by the call, as by CUDA's, and not by the run
             kernel.check_room(math.prod(self.grid), self._room())
         read = [memory for memory in ways if memory not in written]
@@ -202,8 +205,8 @@ class KernelLaunch:
 
     def _begin(self, found: dict[str, object]) -> Work:
         function, code = self.function, self.function.kernel.code
-        if code.watches:
-            # What it does depends on what others do meanwhile, so it is neither sampled nor kept.
+        if code.watches or self.tells:
+            # What it does depends on what others do meanwhile, or tells them: it is neither sampled nor kept.
             return Waiting(self, self._started(), found).go_on(last=False)
         late = self.device.adversary is not None and code.talks
         if function.remembered is None or code.follows or late:
@@ -240,15 +243,21 @@ class Waiting:
     """A launch whose threads wait for the host, or for another kernel, until these write to memory.
 
     Nothing runs beside Python. The launch is interpreted as far as it comes, and what Python does until the
-    engine asks again is what the host does meanwhile. The clock of its furthest warp tells how long it was at
-    work until then: the host sees its last fence that late (`told`), and it looks at memory no sooner than it
-    has done all of it (`ready`).
+    engine asks again is what the host does meanwhile. The clock of its furthest warp tells how long it was
+    at work until then: it looks at memory no sooner than it has done all of it (`ready`). Its writes to
+    memory of the host are taken back, and made again when the clocks of their warps say (`shows`), but none
+    before one that was interpreted earlier, be it another kernel's, which may be its cause.
     """
 
     _launch: KernelLaunch
     _execution: cuda_c.Execution
     _found: dict[str, object]
-    _seen: int = 0
+    _known: list[HostBuffer] = field(default_factory=list[HostBuffer])  # what the host saw last
+    _left: list[HostBuffer] = field(default_factory=list[HostBuffer])  # after its own writes so far
+    _shows: Shows = field(default_factory=Shows)
+    _first: float = 0.0  # when, in us, the first write was made that is in none of these
+    _last: float = 0.0  # and the last one
+    _zero: float = 0.0  # when its clock was at 0, without what it waited
     _steps: int = 0  # of the engine until now
     _places: float | None = None
     _began: float | None = None
@@ -265,14 +274,36 @@ class Waiting:
 
     def stirred(self) -> bool:
         """True if the host has written to memory that it can see since it last looked."""
-        return self._seen != self._sum()
+        return not all(map(np.array_equal, self._mapped, self._known))
 
-    def _sum(self) -> int:
-        total = 0
-        for memory in self._launch.values:
-            if isinstance(memory, GlobalMemory) and memory.mapped:
-                total = crc32(memory.data.data, total)
-        return total
+    @cached_property
+    def _mapped(self) -> list[HostBuffer]:
+        values = self._launch.values
+        return [v.data for v in values if isinstance(v, GlobalMemory) and v.mapped]
+
+    def _writes(self, clock: int) -> None:
+        """It is about to write to memory of the host, where all that it wrote before is there."""
+        at = self._zero + clock / self._launch.device.spec.clock_mhz
+        if at > self._first + _TRIP:
+            self._note()
+            self._first = at
+        self._last = max(self._last, at)
+
+    def _note(self) -> None:
+        """Note what it has written since the last time."""
+        news = list[_News]()
+        for data, known, left in zip(self._mapped, self._known, self._left, strict=True):
+            where = np.flatnonzero(data != left)
+            left[where] = data[where]
+            news.append((data, known, where, left[where]))
+        if any(len(where) for _, _, where, _ in news):
+            self._shows.append((self._last, partial(self._show, news)))
+
+    def _show(self, news: list[_News]) -> None:
+        """Write again, since the host has come to that; it is not the host's own write."""
+        self._steps += 1
+        for data, known, where, values in news:
+            data[where] = known[where] = values
 
     def go_on(self, *, last: bool) -> Work:
         """Run on. With `last`, nobody else can write to memory any more: `DeviceError` if it cannot end."""
@@ -283,10 +314,24 @@ class Waiting:
             self._began = now
         state.waited = max(state.waited, int((now - self._began - self._worked) * mhz))
         changes = state.changes
+        self._known = [data.copy() for data in self._mapped]
+        self._shows, self._first, self._last = Shows(), now, now
+        for at, write in engine.unseen if self._mapped else ():  # other kernels see it by now
+            self._last = max(self._last, math.nextafter(at, math.inf))
+            for data, _, where, values in write.args[0]:
+                if any(np.may_share_memory(data, mine) for mine in self._mapped):
+                    data[where] = values
+        self._left = [data.copy() for data in self._mapped]
+        self._zero = now - self._worked
+        state.writes = self._writes if self._mapped else None
         with interruptible():
             ended = execution.go_on(last=last, host=host)
+        self._note()
+        for data, known in zip(self._mapped, self._known, strict=True):
+            data[:] = known
         self._steps = engine.begun + engine.looks
         before, self._worked = self._worked, execution.tally.latest() / mhz
+        shown = self._shows[-1][0] if self._shows else now
         quiet = not ended and state.naps and state.changes == changes + 1  # to look counts as one
         if not quiet:
             at = now - self._began
@@ -296,13 +341,11 @@ class Waiting:
             self._idle = at + self._worked - before
         if ended:
             done = self._launch.finish(self._found, execution.result())
-            return replace(done, us=max(done.us - before, 0.0))
-        self._seen = self._sum()
-        told = now + max(state.published / mhz - before, 0.0)
-        naps, ready = state.naps, now + self._worked - before
+            return replace(done, us=max(done.us - before, shown - now), shows=self._shows)
+        naps, ready = state.naps, max(now + self._worked - before, shown)
         if naps:  # the longer it has waited, the longer it sleeps: looks are dear to simulate
             self._napped = self._napped if quiet else 0.0
-            nap = max(_SHORTEST_NAP, self._napped / 20)
+            nap = max(_TRIP, self._napped / 20)
             self._napped += nap
             ready += nap
         if self._places is None:
@@ -312,10 +355,9 @@ class Waiting:
             self._places,
             _IDLE,
             paused=self,
-            told=told,
             ready=ready,
             naps=naps,
-            quiet=quiet,
+            shows=self._shows,
         )
 
 

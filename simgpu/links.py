@@ -82,17 +82,19 @@ def steps_and_bytes(what: str, algorithm: str, ranks: int, nbytes: int) -> tuple
 def collective_works(
     wiring: Wiring, spec: DeviceSpec, what: str, pairs: Sequence[tuple[int, int]], nbytes: int
 ) -> list[Work]:
-    """The work of each rank, by the quickest of all algorithms and protocols.
+    """The work of each rank, by the quickest of all algorithms and of the protocols for so many bytes.
 
     `pairs` says for each rank from which device to which it sends.
     """
     links = {wiring.link(a, b) for a, b in pairs}
     slowest = min(links, key=lambda link: link.protocols[-1].gb_s)
+    alone = what in ("send", "recv", "exchange")
     ways = [
         (protocol.base_us + steps * protocol.step_us + moved / (protocol.gb_s * 1e3), moved)
         for algorithm in ALGORITHMS
         for steps, moved in [steps_and_bytes(what, algorithm, len(pairs), nbytes)]
         for protocol in (slowest.sends if what in ("send", "recv") else slowest.protocols)
+        if alone or moved <= protocol.largest + steps * protocol.largest_step
     ]
     us, moved = min(ways)
     places = min(1.0, slowest.sms / spec.sms)

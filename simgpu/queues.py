@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Literal, Protocol
 
 from simgpu.errors import DeviceError
@@ -12,6 +13,8 @@ from simgpu.errors import DeviceError
 Resource = Literal["compute", "h2d", "d2h", "peer", "none"]
 # One direction of a link between GPUs, from the side of one of them: "out" or "in", and its number.
 Port = tuple[str, int]
+# Writes to memory that the host sees: when, in order, and what makes each, with what it is told.
+Shows = deque[tuple[float, "partial[None]"]]
 
 
 class Paused(Protocol):
@@ -54,12 +57,11 @@ class Work:
     # Work of several devices that goes as fast as the slowest of it has the same object here.
     together: object | None = None
     urgent: bool = False  # gets a place as soon as a block of another kernel ends: a collective
-    # Of a kernel that is paused, in us: when the host can see what it has done, and when it has done all that
-    # it could and may look again. It naps if it does so by itself, and was quiet if it only looked.
-    told: float = 0.0
+    # Of a kernel that is paused: when, in us, it has done all that it could and may look again; it naps if it
+    # does so by itself.
     ready: float = 0.0
     naps: bool = False
-    quiet: bool = False
+    shows: Shows | None = None  # what it writes to memory of the host
 
 
 @dataclass(eq=False, slots=True)
@@ -98,6 +100,8 @@ class Command:
     skipped: Callable[[DeviceError], None] | None = None
     # Called with start and end where it waited for something, in vain.
     in_vain: Callable[[float, float], None] | None = None
+    # Called with what is to write to the host's memory, and calls that.
+    fills: Callable[[Callable[[], None]], None] | None = None
     records: EngineEvent | None = None
     awaits: EngineEvent | None = None
     serial: int = 0

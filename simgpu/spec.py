@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -28,6 +29,11 @@ CALLS = (
 LINKS = "fitted to half of the sizes in docs/fidelity.md: two H200, NCCL 2.28.9, 2026-11-27"
 SOCKETS = f"{LINKS}, NCCL over sockets of one host, which stand for a network"
 TUNING = "NCCL's own model of its latencies: NVIDIA/nccl, src/graph/tuning.cc"
+TABLE = (
+    "the largest are where NCCL 2.28.9 expects its last protocol (8.4 us, 3.4 a step, 360 GB/s) to overtake "
+    "its first (6.6, 0.6, 141): NCCL_DEBUG_SUBSYS=TUNING, two H100, 2026-11-27"
+)
+CHANNEL = "a second channel from 16 KB on: NCCL_DEBUG_SUBSYS=TUNING, two H100, 2026-11-27"
 DECIDED = (
     "measured without a profiler: H100 80GB HBM3, driver 580.159, CuPy 14.2.0, 2026-11-27, medians"
 )
@@ -130,6 +136,9 @@ class ProtocolSpec:
     base_us: float  # before the first step
     step_us: float  # of each step, besides its bytes
     gb_s: float  # in one direction, 1e9 bytes a second
+    # NCCL takes it for so many bytes that a rank sends at most, and so many more for each step.
+    largest: float = math.inf
+    largest_step: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -141,7 +150,8 @@ class LinkSpec:
     copy_us: float | None
     copy_gb_s: float
     event_us: float  # from an event of one GPU to what waits for it on the other
-    # For collectives: for little data, which flags go with, for more, and for much. The quickest one runs.
+    # For collectives: for little data, which flags go with, for more, and for much. Of those that NCCL would
+    # take for so many bytes, the quickest one runs.
     protocols: tuple[ProtocolSpec, ...]
     sends: tuple[ProtocolSpec, ...]  # the same for a send and its recv
     sms: int  # that a collective holds while it runs
@@ -218,7 +228,7 @@ NVLINK = LinkSpec(
     copy_gb_s=394.6,
     event_us=5.2,
     protocols=(
-        ProtocolSpec(5.98, 0.6, 164.6),
+        ProtocolSpec(5.98, 0.6, 164.6, largest=417e3, largest_step=649e3),
         ProtocolSpec(14.54, 1.9, 292.8),
         ProtocolSpec(101.3, 3.4, 341.0),
     ),
@@ -226,7 +236,7 @@ NVLINK = LinkSpec(
     sms=24,
     sources=(
         *((name, LINKS) for name in ("copy_us", "copy_gb_s", "event_us", "sends")),
-        ("protocols", f"{LINKS}; the steps, as those of sends: {TUNING}, ring on NVLink"),
+        ("protocols", f"{LINKS}; the steps, as those of sends: {TUNING}, ring on NVLink; {TABLE}"),
         ("sms", "NCCL's channels between two H200, a block each: NCCL_DEBUG=INFO, 2026-11-27"),
     ),
 )
@@ -235,14 +245,19 @@ NETWORK = LinkSpec(
     copy_us=None,
     copy_gb_s=4.68,
     event_us=0.0,
-    protocols=(ProtocolSpec(0.0, 14.4, 0.39), ProtocolSpec(11.2, 47.7, 3.581)),
+    # With flags on one channel, then on two, and without: flags take half of the link.
+    protocols=(
+        ProtocolSpec(4.79, 14.4, 1.79, largest=16 * 1024 - 1),
+        ProtocolSpec(34.1, 14.4, 1.79, largest=32 * 1024),
+        ProtocolSpec(11.2, 47.7, 3.581),
+    ),
     sends=(ProtocolSpec(0.0, 14.4, 4.68),),
     sms=4,
     sources=(
         ("copy_us", "no GPU copies to the memory of another machine's by itself"),
         ("event_us", "no GPU waits for an event of another machine's"),
         *((name, SOCKETS) for name in ("copy_gb_s", "sends")),
-        ("protocols", f"{SOCKETS}; the steps: {TUNING}, over a network"),
+        ("protocols", f"{SOCKETS}; the steps: {TUNING}, over a network; {CHANNEL}"),
         ("sms", "an estimate: NCCL's channels, a block each"),
     ),
 )

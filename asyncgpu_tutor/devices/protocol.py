@@ -18,6 +18,7 @@ from asyncgpu_tutor.devices.cuda_source import Signature
 from asyncgpu_tutor.traces.spans import SpanLog
 
 HostBuffer = npt.NDArray[Any]
+Look = Callable[[], object]
 T = TypeVar("T")
 Dim3 = tuple[int, int, int]
 
@@ -333,10 +334,7 @@ class Device(Enqueuer, Protocol):
         ...
 
     def adopt_array(self, foreign: object) -> tuple[Memory, tuple[int, ...], np.dtype[Any]] | None:
-        """Memory, shape and dtype of another library's array, which is kept alive.
-
-        None if it is not on this device.
-        """
+        """Memory, shape and dtype of another library's array, kept alive; None if it is not this device's."""
         ...
 
     def map_host(self, host: HostBuffer, name: str) -> Memory:
@@ -346,12 +344,11 @@ class Device(Enqueuer, Protocol):
         """
         ...
 
-    async def until_waited_for(self, answered: int, look: Callable[[], object]) -> None:
-        """For who answers kernels that wait for the host: return when it is worth to look again.
+    async def until_waited_for(self, answered: int, look: Look, asked: Look) -> None:
+        """Return when it is worth to look for calls of kernels again; so many were `answered` the last time.
 
-        `answered` is how many were answered since the last time. A simulated device lets its clock move until
-        a kernel waits; a GPU tells nobody, so there it is a turn of the event loop, when one is due, and
-        before it a call of `look`, which looks whether kernels have ended.
+        A simulated device lets its clock move until `asked` says that there is one. A GPU tells nobody: there
+        it is a turn of the event loop, when one is due, behind a `look` at whether kernels have ended.
         """
 
     def note_answers(self, name: str, start: float) -> None:

@@ -94,7 +94,7 @@ def compared(got: agt.Trace, expected: agt.Trace | Callable[[], agt.Trace]) -> G
         rejected.got = got
         rejected.edge = tuple(span for span in rejected.edge if span in got.spans)
         right = rejected.expected = expected() if callable(expected) else expected
-        looks = [[(s.name, s.device, s.start, s.end) for s in t.spans] for t in (got, right)]
+        looks = [[(s.name, f"{s.start:.3f}-{s.end:.3f}") for s in t.spans] for t in (got, right)]
         if not rejected.edge and looks[0] == looks[1]:
             rejected.got = rejected.expected = None
         raise

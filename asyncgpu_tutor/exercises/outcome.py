@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -70,31 +69,20 @@ class Outcome:
             display.display(picture)  # pyright: ignore[reportUnknownMemberType] - as above
 
     def plot(self) -> Timeline | None:
-        """Both timelines on one scale, with the first wrong edge marked; None if there is nothing to see."""
+        """Both timelines on one scale, with the first wrong edge marked in the first; None without them."""
         if not self.got or not self.expected:
             return None
-        counterparts = _counterparts(self.edge, self.got, self.expected) or None
         n = 1 if self.alone else 2
-        marked = [self.edge, counterparts][:n] if self.edge else None
+        marked = [self.edge or None, None][:n]  # the expected one keeps its colours
         return compare([self.got, self.expected][:n], ["Yours", "Expected"][:n], highlight=marked)
-
-
-def _counterparts(
-    edge: Sequence[agt.types.Span], got: agt.Trace, expected: agt.Trace
-) -> list[agt.types.Span]:
-    """The spans of `expected` that have the same names, and are the same one of that name."""
-    found: list[agt.types.Span] = []
-    for span in edge:
-        number = got.find(span.name).index(span)
-        found += expected.find(span.name)[number : number + 1]
-    return found
 
 
 def rejection(title: str, rejected: Rejected, note: str = "", first: bool = False) -> Outcome:
     """The outcome of a wrong answer; a `note` stands below its cause."""
     lines = [f"**Not yet.** *{title}*: {rejected.cause}"]
     if rejected.got is not None and rejected.expected is not None:
-        marked = " → ".join(dict.fromkeys(f"`{span.name}`" for span in rejected.edge))
+        names = ("wait" if span.kind == "wait" else span.name for span in rejected.edge)
+        marked = " → ".join(dict.fromkeys(f"`{name}`" for name in names))
         if marked:
             lines.append(f"Marked in the picture is where it first goes wrong: {marked}.")
         lines += ["Miss once more, and you'll see the expected timeline below yours."] * first

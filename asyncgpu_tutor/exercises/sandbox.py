@@ -269,6 +269,8 @@ def one_line(error: BaseException) -> str:
     if isinstance(error, AttributeError) and isinstance(asked, agt.DeviceOp | agt.DeviceFuture):
         if isinstance(asked, agt.DeviceFuture):
             return f"a future has no `{error.name}`: `await` it, and ask what comes out"
+        if error.name == "output":
+            return "`output` belongs to a launch: write `.output()` right behind the call of the kernel"
         return f"an operation has no `{error.name}`: run it first, and ask what comes out"
     line = getattr(getattr(error, "site", None), "line", None)
     where = f" (line {line} of the kernel)" if line is not None else ""

@@ -217,8 +217,10 @@ class Hostcalls:
 
     # ------------------------------------------------------------------ answering
     async def _serve(self) -> None:
+        answered = 0
         try:
             while True:
+                await self._device.until_waited_for(answered, self._look_for_ends, self._asked)
                 start, at_work, self._begun = self._device.now(), len(self._at_work), 0
                 answered = self._answer()
                 if (number := answered - self._begun) > 0 and self._device.log is not None:
@@ -228,15 +230,16 @@ class Hostcalls:
                 # next call has been looked for: a kernel that joins two of them asks for the other one now.
                 if self._at_work and len(self._at_work) <= at_work:
                     await asyncio.sleep(0)
-                await self._device.until_waited_for(answered, self._look_for_ends)
         except Exception as failure:  # noqa: BLE001 - raised where the kernel's operation is awaited
             self._fail(failure)
         finally:
             self._stop()
 
+    def _asked(self) -> bool:
+        return int(np.count_nonzero(self._states == ASKED)) > len(self._at_work)
+
     def _look_for_ends(self) -> None:
-        # The thread that waits for the GPU, and would tell, may need seconds to get a word in, since this one
-        # hardly ever lets go of the interpreter.
+        # The thread that waits for the GPU may need seconds to get a word in: this one hardly ever pauses.
         for future in tuple(self._running):
             future.poll()
 

@@ -47,16 +47,20 @@ def download(array):
 
 
 # %% id=03-recipe-twice
-positive = lambda x: (
-    agt.relu(x.size, agt.h2d(x), agt.zeros(x.size).partition(256)).output().to_host()
+ascending = lambda x: (
+    agt.value(x)
+    .and_then(lambda now: agt.h2d(agt.pin(np.sort(now))))
+    .and_then(lambda there: agt.relu(x.size, there, agt.zeros(x.size).partition(256)).output())
+    .to_host()
 )
 
 
 # %% id=03-which-way
 def load_and_fetch(load, fetch, job, stream):
-    load.async_on(stream)
+    _, numbers = agt.zip(load, fetch).async_on(stream)
     job()
-    return fetch.sync_on(stream)
+    stream.record().synchronize()
+    return numbers
 
 
 # %% id=03-largest

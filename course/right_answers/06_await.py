@@ -284,3 +284,18 @@ async def as_they_come(ops, use):
     async with asyncio.TaskGroup() as group:
         for op in ops:
             group.create_task(one(op))
+
+
+# %% id=06-feed
+async def feed(n, prepare, process, use):
+    """The next batch is submitted before the result is used: below 1300."""
+    flying = []
+    for i in range(n):
+        x = prepare(i)
+        result = await flying.pop(0) if len(flying) == 2 else None
+        flying.append(agt.spawn(process(x)))
+        await asyncio.sleep(0)
+        if result is not None:
+            use(result)
+    for task in flying:
+        use(await task)

@@ -227,7 +227,7 @@ def pipeline(prepare, process, chunks, streams):
     return [result.numpy() for result in results]
 
 
-# %% id=02b-challenge cause="get below 410"
+# %% id=02b-challenge cause="get below 385"
 def there_and_back(process, data):
     stream = agt.create_stream()
     results = [process(part).async_on(stream) for part in np.array_split(data, 4)]
@@ -238,7 +238,7 @@ def there_and_back(process, data):
 # %% id=02b-challenge cause="should return the results of all pieces, in a list"
 def there_and_back(process, data):
     streams = [agt.create_stream() for _ in range(3)]
-    parts = np.array_split(data, 5)
+    parts = np.array_split(data, 6)
     results = [process(part).async_on(streams[i % 3]) for i, part in enumerate(parts)]
     agt.synchronize()
     return np.concatenate([result.numpy() for result in results])
@@ -247,7 +247,7 @@ def there_and_back(process, data):
 # %% id=02b-challenge cause="a result was read before the device was done with it"
 def there_and_back(process, data):
     streams = [agt.create_stream() for _ in range(3)]
-    parts = np.array_split(data, 5)
+    parts = np.array_split(data, 6)
     results = [process(part).async_on(streams[i % 3]) for i, part in enumerate(parts)]
     streams[0].synchronize()
     return results
@@ -256,7 +256,7 @@ def there_and_back(process, data):
 # %% id=02b-challenge cause="and should be"
 def there_and_back(process, data):
     streams = [agt.create_stream() for _ in range(3)]
-    parts = np.array_split(data, 5)
+    parts = np.array_split(data, 6)
     results = [process(part).async_on(streams[i % 3]) for i, part in enumerate(parts)]
     agt.synchronize()
     return results[::-1]
@@ -360,9 +360,9 @@ def pipeline(prepare, process, chunks, streams):
 # %% id=02b-challenge cause="a result was read before the device was done with it"
 def there_and_back(process, data):
     streams = [agt.create_stream() for _ in range(3)]
-    parts = np.array_split(data, 5)
+    parts = np.array_split(data, 6)
     results = [process(part).async_on(streams[i % 3]) for i, part in enumerate(parts)]
-    streams[1].synchronize()  # which has the last part
+    streams[2].synchronize()  # which has the last part
     return results
 
 
@@ -426,8 +426,8 @@ async def pipeline(prepare, process, chunks, streams):
 # %% id=02b-challenge cause="of the result was not there yet"
 def there_and_back(process, data):
     streams = [agt.create_stream() for _ in range(4)]
-    h = [process(p).async_on(streams[i % 4]) for i, p in enumerate(np.array_split(data, 5))]
-    for s in streams[:1]:
+    h = [process(p).async_on(streams[i % 4]) for i, p in enumerate(np.array_split(data, 6))]
+    for s in streams[1:2]:
         s.synchronize()
     return [x.buffer for x in h]
 

@@ -186,25 +186,28 @@ def download(array):
     return agt.value(host)
 
 
-# %% id=03-recipe-twice cause="with run 2 of one operation, the source of 'relu' runs at most once"
-def positive(x):
-    launch = agt.relu(x.size, agt.h2d(x), agt.zeros(x.size).partition(256))
+# % id=03-recipe-twice cause="with run 2 of one operation, the source of 'relu' runs at most once"
+def ascending(x):
+    there = agt.value(x).and_then(lambda now: agt.h2d(agt.pin(np.sort(now))))
+    launch = agt.relu(x.size, there, agt.zeros(x.size).partition(256))
     result = launch.last().unpartition().to_host()
     return agt.with_context(lambda context: result)
 
 
 # %% id=03-recipe-twice cause="with run 1 of one operation, `h2d` ran 2 times"
-def positive(x):
+def ascending(x):
     def cook(context):
-        launch = agt.relu(x.size, agt.h2d(x), agt.h2d(x).partition(256))
+        launch = agt.relu(
+            x.size, agt.h2d(agt.pin(np.sort(x))), agt.h2d(agt.pin(np.sort(x))).partition(256)
+        )
         return launch.last().unpartition().to_host()
 
     return agt.with_context(cook)
 
 
-# %% id=03-recipe-twice cause="element 0 is"
-def positive(x):
-    now = agt.pin(x)
+# %% id=03-recipe-twice cause="these are the numbers that `x` held when the operation was built"
+def ascending(x):
+    now = agt.pin(np.sort(x))
 
     def cook(context):
         launch = agt.relu(now.size, agt.h2d(now), agt.zeros(now.size).partition(256))
@@ -214,15 +217,15 @@ def positive(x):
 
 
 # %% id=03-recipe-twice cause="building the operation already ran something"
-def positive(x):
-    launch = agt.relu(x.size, agt.h2d(x), agt.zeros(x.size).partition(256))
+def ascending(x):
+    launch = agt.relu(x.size, agt.h2d(agt.pin(np.sort(x))), agt.zeros(x.size).partition(256))
     result = launch.last().unpartition().to_host().sync()
     return agt.value(result)
 
 
 # %% id=03-recipe-twice cause="with run 2 of one operation, `h2d` ran 0 times"
-def positive(x):
-    there = agt.h2d(x).shared()
+def ascending(x):
+    there = agt.value(x).and_then(lambda now: agt.h2d(agt.pin(np.sort(now)))).shared()
 
     def cook(context):
         launch = agt.relu(x.size, there, agt.zeros(x.size).partition(256))
@@ -232,12 +235,19 @@ def positive(x):
 
 
 # %% id=03-recipe-twice cause="should return an operation, and returned function"
-def positive(x):
+def ascending(x):
     def again():
-        launch = agt.relu(x.size, agt.h2d(x), agt.zeros(x.size).partition(256))
+        launch = agt.relu(x.size, agt.h2d(agt.pin(np.sort(x))), agt.zeros(x.size).partition(256))
         return launch.last().unpartition().to_host()
 
     return again
+
+
+# %% id=03-which-way cause="`fetch` was handed over only after the job"
+def load_and_fetch(load, fetch, job, stream):
+    load.async_on(stream)
+    job()
+    return fetch.sync_on(stream)
 
 
 # %% id=03-which-way cause="nothing orders"
@@ -264,9 +274,23 @@ def load_and_fetch(load, fetch, job, stream):
 # %% id=03-which-way cause="the host waited 2 times"
 def load_and_fetch(load, fetch, job, stream):
     load.async_on(stream)
+    loaded = stream.record()
+    numbers = fetch.async_on(stream)
+    job()
+    loaded.synchronize()
+    stream.synchronize()
+    return numbers
+
+
+# %% id=03-which-way cause="Python waited before the job"
+def load_and_fetch(load, fetch, job, stream):
+    load.async_on(stream)
+    loaded = stream.record()
+    numbers = fetch.async_on(stream)
+    loaded.synchronize()
     job()
     stream.synchronize()
-    return fetch.sync_on(stream)
+    return numbers
 
 
 # %% id=03-which-way cause="which isn't one of the streams that you were given"
@@ -374,8 +398,8 @@ async def largest(op):
 
 
 # %% id=03-recipe-twice cause="`relu` ran 0 times, and should run once"
-def positive(x):
-    return agt.h2d(x).to_host().map(lambda y: agt.pin(np.maximum(x, 0)))
+def ascending(x):
+    return agt.h2d(agt.pin(np.sort(x))).to_host().map(lambda y: agt.pin(np.maximum(np.sort(x), 0)))
 
 
 # %% id=03-largest cause="no other task had a turn while this one waited"
@@ -485,11 +509,11 @@ def small_arrays(hosts):
 
 
 # %% id=03-recipe-twice cause="is in no copy from memory that a kernel has written"
-def positive(x):
+def ascending(x):
     def cook(context):
-        there = agt.h2d(x)
+        there = agt.h2d(agt.pin(np.sort(x)))
         launch = agt.relu(x.size, there, agt.zeros(x.size).partition(256)).last()
-        return agt.zip(launch, agt.value(None)).map(lambda _: np.maximum(x, 0))
+        return agt.zip(launch, agt.value(None)).map(lambda _: np.maximum(np.sort(x), 0))
 
     return agt.with_context(cook)
 
@@ -526,15 +550,6 @@ def load_and_fetch(load, fetch, job, stream):
     while not stream.done:
         agt.work(1)
     return numbers
-
-
-# %% id=03-recipe-twice cause="your code raised IndexError: pop from empty list"
-def positive(x):
-    def launch():
-        return agt.relu(x.size, agt.h2d(x), agt.zeros(x.size).partition(256)).output().to_host()
-
-    ops = [launch() for _ in range(3)]
-    return agt.with_context(lambda context: ops.pop())
 
 
 # %% id=03-which-way cause="`d2h` ran 2 times, and should run once"
@@ -615,16 +630,14 @@ def download(array):
     return agt.with_context(enqueue)
 
 
-# %% id=03-recipe-twice cause="pop from empty list"
-def positive(x):
-    ops = [
-        agt.relu(x.size, agt.h2d(x), agt.zeros(x.size).partition(256))
-        .last()
-        .unpartition()
-        .to_host()
-        for _ in range(10)
-    ]
-    return agt.with_context(lambda c: ops.pop(0))
+# % id=03-recipe-twice cause="pop from empty list"
+def ascending(x):
+    def launch():
+        there = agt.value(x).and_then(lambda now: agt.h2d(agt.pin(np.sort(now))))
+        return agt.relu(x.size, there, agt.zeros(x.size).partition(256)).output().to_host()
+
+    ops = [launch() for _ in range(10)]
+    return agt.with_context(lambda context: ops.pop())
 
 
 # %% id=03-largest cause="a task was asked for its result before it was done"
@@ -697,18 +710,6 @@ def blank(shape, dtype):
     return agt.with_context(enqueue)
 
 
-# %% id=03-recipe-twice cause="pop from empty list"
-def positive(x):
-    ops = [
-        agt.relu(x.size, agt.h2d(x), agt.zeros(x.size).partition(256))
-        .last()
-        .unpartition()
-        .to_host()
-        for _ in range(5)
-    ]
-    return agt.with_context(lambda c: ops.pop(0))
-
-
 # %% id=03-zeros cause="and should be 0"
 def blank(shape, dtype):
     def enqueue(context):
@@ -722,9 +723,9 @@ def blank(shape, dtype):
 
 
 # %% id=03-recipe-twice cause="of the result was not there yet"
-def positive(x):
+def ascending(x):
     return (
-        agt.relu(x.size, agt.h2d(x), agt.zeros(x.size).partition(256))
+        agt.relu(x.size, agt.h2d(agt.pin(np.sort(x))), agt.zeros(x.size).partition(256))
         .output()
         .to_host()
         .map(lambda h: h.buffer)
@@ -732,13 +733,15 @@ def positive(x):
 
 
 # %% id=03-recipe-twice cause="looked at after the others"
-def positive(x):
+def ascending(x):
     out = agt.pinned(x.size)
-    return (
-        agt.relu(x.size, agt.h2d(x), agt.zeros(x.size).partition(256))
-        .output()
-        .and_then(lambda d: agt.d2h(d, out))
-    )
+
+    def cook(context):
+        there = agt.h2d(agt.pin(np.sort(x)))
+        launch = agt.relu(x.size, there, agt.zeros(x.size).partition(256))
+        return launch.output().and_then(lambda d: agt.d2h(d, out))
+
+    return agt.with_context(cook)
 
 
 # %% id=03-h2d cause="nothing of it ran: an `async def`"
@@ -795,22 +798,24 @@ def download(array):
 
 
 # %% id=03-recipe-twice cause="and an earlier result, looked at afterwards (write to neither), with array 0, element"
-def positive(x):
+def ascending(x):
     def cook(context):
         np.maximum(x, 0, out=x)
-        launch = agt.relu(x.size, agt.h2d(x), agt.zeros(x.size).partition(256))
+        launch = agt.relu(x.size, agt.h2d(agt.pin(np.sort(x))), agt.zeros(x.size).partition(256))
         return launch.last().unpartition().to_host()
 
     return agt.with_context(cook)
 
 
 # %% id=03-recipe-twice cause="after your function has returned, and another of its operations run first"
-def positive(x):
+def ascending(x):
     global source
     source = x
 
     def cook(context):
-        launch = agt.relu(source.size, agt.h2d(source), agt.zeros(source.size).partition(256))
+        launch = agt.relu(
+            source.size, agt.h2d(agt.pin(np.sort(source))), agt.zeros(source.size).partition(256)
+        )
         return launch.last().unpartition().to_host()
 
     return agt.with_context(cook)
@@ -857,17 +862,17 @@ def upload(host):
 
 
 # %% id=03-recipe-twice cause="with the caller's arrays, and an earlier result, looked at afterwards"
-# - launch = agt.relu(x.size, agt.h2d(x), agt.zeros(x.size).partition(256))
-# + launch = agt.relu(x.size, agt.h2d(agt.pin(x)), agt.zeros(x.size).partition(256))
-# + np.maximum(x, 0, out=x)
+# - in_order = agt.pin(np.sort(x))
+# + x.sort()
+# + in_order = agt.pin(x)
 
 
 # %% id=03-recipe-twice cause="with three runs in flight, each with numbers of its own, the pinned host array"
-def positive(x):
+def ascending(x):
     buffer = agt.pinned(x.shape, x.dtype)
 
     def cook(context):
-        buffer[:] = x
+        buffer[:] = np.sort(x)
         launch = agt.relu(x.size, agt.h2d(buffer), agt.zeros(x.size).partition(256))
         return launch.output().to_host()
 

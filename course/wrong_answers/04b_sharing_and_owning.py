@@ -211,7 +211,7 @@ def cooled(x, step, rounds):
     return op.to_host()
 
 
-# %% id=04b-challenge cause="element"
+# %% id=04b-challenge cause="the rod is as after one step: each step read the same array again"
 def cooled(x, step, rounds):
     pair = agt.zip(agt.h2d(x), agt.zeros(x.size))
     for _ in range(rounds):

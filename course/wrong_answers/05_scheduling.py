@@ -284,6 +284,13 @@ def best_possible(trace):
     return max(*walls, *[span.duration for span in trace.device_spans])  # pieces, not jobs
 
 
+# %% id=05-challenge cause="it's right, but it takes 362"
+def run_jobs(jobs):
+    streams = [agt.create_stream() for _ in range(4)]
+    for i, (op, us) in enumerate(sorted(jobs, key=lambda job: -job[1])):
+        op.async_on(streams[i % 4])
+
+
 # %% id=05-challenge cause="it's right, but it takes"
 def run_jobs(jobs):
     streams = [agt.create_stream() for _ in range(5)]
@@ -587,9 +594,9 @@ def best_possible(trace):
 
 # %% id=05-challenge cause="your function puts its caller's list into another order"
 # - longest_first = sorted(jobs, key=lambda job: -job[1])
-# - for i, (op, _) in enumerate(longest_first):
+# - for op, us in longest_first:
 # + jobs.sort(key=lambda job: -job[1])
-# + for i, (op, _) in enumerate(jobs):
+# + for op, us in jobs:
 
 
 # %% id=05-challenge cause="`job0` ran 0 times, and should run once"

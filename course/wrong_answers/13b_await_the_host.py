@@ -240,7 +240,7 @@ __global__ void first(unsigned long long* mail, unsigned long long* stack, int a
 """
 
 
-# %% id=13b-challenge cause="get below 1050"
+# %% id=13b-challenge cause="get below 1000"
 AHEAD = r"""
 #include "hostcall_async.cuh"
 __device__ float work(float x)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -198,8 +199,10 @@ class TestKernelsThatWaitForEachOther:
         agt.synchronize()
         assert agt.d2h(total).sync().tolist() == [sum(k * k for k in range(12))]
 
-    def test_both_wait(self, device: Device) -> None:
+    @pytest.mark.parametrize("on_host", [False, True])
+    def test_both_wait(self, device: Device, on_host: bool) -> None:
         turn, total = (agt.zeros((1,), np.int32).sync() for _ in range(2))
+        total = agt.mapped(agt.pin(np.zeros(1, np.int32))) if on_host else total
         agt.synchronize()
         for mine in (1, 0):
             op = agt.Kernel(TURNS)(9, mine, turn.borrow(), total.borrow(), grid=1, block=1)
@@ -309,6 +312,38 @@ async def test_a_word_behind_the_flag_need_not_be_a_letter(sim: Device, watched:
         if mail[0] % 2:
             mail[2], mail[0] = mail[1], mail[0] + 1
     await task
+
+
+STEPS = """__global__ void steps(volatile int* mail, float* out) {
+    float x = 1.0f;
+    for (int k = 1; k <= 4; ++k) {
+        for (int i = 0; i < 2000; ++i) x = 0.5f * (x + 3.0f / x);
+        mail[0] = k;
+    }
+    WAITS
+    out[0] = x;
+}"""
+
+
+@pytest.mark.parametrize("waits", ["", "while (mail[1] == 0) __nanosleep(100);"])
+async def test_the_host_sees_a_write_when_the_kernel_has_come_to_it(
+    sim: Device, waits: str
+) -> None:
+    """And what the host has written meanwhile stays."""
+    mail, seen = agt.pin(np.zeros(2, np.int32)), dict[int, float]()
+    op = agt.Kernel(STEPS.replace("WAITS", waits))(agt.mapped(mail), agt.zeros(1), grid=1, block=1)
+    with agt.record() as trace:
+        task = agt.spawn(op)
+        while not task.done():
+            await agt.sleep(1)
+            seen.setdefault(int(mail[0]), sim.now())
+            mail[1] = mail[0]
+        await task
+    (kernel,) = trace.find("steps")
+    times = [kernel.start, *(seen[k] for k in (1, 2, 3, 4))]
+    assert all(60 < after - before < 80 for before, after in pairwise(times))
+    assert times[-1] < kernel.end + 3
+    assert mail.tolist() == [4, 4]
 
 
 @pytest.mark.parametrize("look", [np.sum, np.negative, str, list, max])

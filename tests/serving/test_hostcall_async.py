@@ -22,6 +22,14 @@ JOINED = """auto both = join(ask(host, 16, 1, 0, 0), ask(host, 16, 2, 0, 0));
     block_on(both);
     out[0] = both.a.answer;
     out[1] = both.b.answer;"""
+APART = """float x = 1.0f;
+    Ask calls[2] = {ask(host, 16, 1, 0, 0), ask(host, 16, 2, 0, 0)};
+    for (int c = 0; c < 2; ++c) {
+        for (int i = 0; i < 2000; ++i) x = 0.5f * (x + 3.0f / x);
+        calls[c].poll();
+    }
+    for (int c = 0; c < 2; ++c) block_on(calls[c]);
+    for (int c = 0; c < 2; ++c) out[c] = calls[c].answer + (x < 0);"""
 LIMITED = """auto quick = within(ask(host, 16, 1, 0, 0), 1000LL * n);
     block_on(quick);
     out[0] = quick.winner;
@@ -87,6 +95,16 @@ async def test_two_joined_calls_take_as_long_as_one(sim: Device) -> None:
     assert one == [10, 0]
     assert both == [10, 20]
     assert together < 1.25 * took
+
+
+@pytest.mark.parametrize("handler", [after(200), lambda call: 10 * call.a])
+async def test_two_questions_between_waits_come_each_at_its_time(sim: Device, handler: Any) -> None:
+    with agt.record() as trace:
+        found, _ = await run(APART, handler)
+    (k,) = trace.find("k")
+    one, two = sorted(span.start for span in trace if span.kind == "work")
+    assert found == [10, 20]
+    assert k.start + 60 < one < two - 60 < k.start + 90
 
 
 @pytest.mark.parametrize(("limit", "answers"), [(300, True), (20, False)])

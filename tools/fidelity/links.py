@@ -5,10 +5,10 @@ On two GPUs:  python tools/fidelity links record FILE
                   python tools/fidelity links record FILE sockets
 Anywhere:     python tools/fidelity links [fit]           (compares, or fits the constants)
 
-Prints JSON as well. The second command adds to the file what NCCL takes over the sockets of one host, which
-stand for a network. A time is that of one of several in a row, all enqueued while a kernel holds both GPUs,
-so the host's costs are in none of them. The even powers of two are for the fit, the odd ones are held out,
-and so are all training steps.
+Each of the first two adds a run to the file; of several runs, the model is compared with the median. The
+second measures what NCCL takes over the sockets of one host, which stand for a network. A time is that of one
+of several in a row, all enqueued while a kernel holds both GPUs, so the host's costs are in none of them. The
+even powers of two are for the fit, the others are held out, and so are all training steps, and H100s.
 """
 
 from __future__ import annotations
@@ -33,23 +33,20 @@ from asyncgpu_tutor.devices.simulated import Machine, SimDevice
 from simgpu.links import Wiring, collective_works, peer_copy
 from simgpu.pieces import Piece
 from simgpu.queues import Work
-from simgpu.spec import H200
+from simgpu.spec import H200, NETWORK, ProtocolSpec
 
 HERE = Path(__file__).parent
 FILE = HERE / "recordings" / "links.json"
 LARGEST = {"links": 30, "sockets": 28}
 ROUNDS, WARM = 7, 2
+NEAR = [quarters << 18 for quarters in (5, 6, 7, 10, 12)]  # NCCL changes its protocol there
 HOLD = 14_000_000  # clocks for which a kernel holds a GPU, about 7 ms
 
 
 def sizes(over: str) -> list[int]:
-    """4 KB and more, each twice the one before, in bytes."""
-    return [1 << power for power in range(12, LARGEST[over] + 1)]
-
-
-def calibrated(kind: str, nbytes: int) -> bool:
-    """Tell if constants may be fitted to this size: an even power of two."""
-    return nbytes.bit_length() % 2 == 1 and kind not in IN_NO_FIT
+    """4 KB and more, each twice the one before, and some between 1 and 4 MB, in bytes."""
+    powers = [1 << power for power in range(12, LARGEST[over] + 1)]
+    return sorted(powers + NEAR) if over == "links" else powers
 
 
 def _two_gpus() -> Any:
@@ -70,64 +67,43 @@ class Measure:
         self.row = 10 if over == "links" else 4
         self.late: list[str] = []  # what the host had not enqueued in time
 
-    def copies(self, nbytes: int) -> dict[str, float]:
-        """Copies to the other GPU."""
-        bench = self.bench
-        x, y = (agt.zeros(nbytes, np.uint8).on(name).sync() for name in bench.names)
-        return self._held(
-            {
-                "copy": lambda: bench.device.copy_to_peer_async(
-                    y.memory, x.memory, nbytes, bench.stream
-                )
-            }
-        )
-
-    def all_reduces(self, nbytes: int) -> dict[str, float]:
-        """In one call for both ranks; NCCL's alone, and with events around it."""
-        bench = self.bench
-        arrays = [agt.zeros(nbytes // 4).on(name).sync() for name in bench.names]
-        ways = self.module.Bare.of(bench, arrays)
-        named = {f"all_reduce, {way}": act for way, act in ways.items()}
-
-        def ours() -> Any:
-            return bench.group.all_reduce([array.borrow() for array in arrays])
-
-        named["all_reduce"] = lambda: ours().async_on(bench.stream)
-        return self._held(named)
-
-    def sends(self, nbytes: int) -> dict[str, float]:
-        """Calls of each rank by itself: a send and its recv, an all-reduce, an exchange; and NCCL's send."""
+    def ways(self, nbytes: int) -> dict[str, Callable[[], float]]:
+        """What is measured with so many bytes, by kind; "each" has a call by each rank."""
         from cupy.cuda import nccl
 
-        bench, module = self.bench, self.module
-        arrays = [agt.zeros(nbytes // 4).on(name).sync() for name in bench.names]
-        streams = module.Bare.streams(bench)
-        comms = module.Bare._made[4]
+        bench, group = self.bench, self.bench.group
+        arrays, rooms = (
+            [agt.zeros(nbytes // 4).on(name).sync() for name in bench.names] for _ in range(2)
+        )
+        x, y = (array.memory for array in arrays)
+        here, there = self.module.Bare.streams(bench)
+        comms = self.module.Bare._made[4]
 
-        def bare() -> None:
+        def copy() -> None:
+            bench.device.copy_to_peer_async(y, x, nbytes, bench.stream)
+
+        def reduce() -> None:
+            group.all_reduce([array.borrow() for array in arrays]).async_on(bench.stream)
+
+        def send() -> None:
             nccl.groupStart()
-            comms[0].send(arrays[0].memory.ptr, nbytes // 4, nccl.NCCL_FLOAT32, 1, streams[0].ptr)
-            comms[1].recv(arrays[1].memory.ptr, nbytes // 4, nccl.NCCL_FLOAT32, 0, streams[1].ptr)
+            comms[0].send(x.ptr, nbytes // 4, nccl.NCCL_FLOAT32, 1, here.ptr)
+            comms[1].recv(y.ptr, nbytes // 4, nccl.NCCL_FLOAT32, 0, there.ptr)
             nccl.groupEnd()
 
-        def one(rank: int) -> Any:
-            x = arrays[rank].borrow()
-            return bench.group.recv(x, source=0) if rank else bench.group.send(x, to=1)
+        def reduce_each(rank: int) -> Any:
+            return group.all_reduce(arrays[rank].borrow())
 
-        found = self._held({"send, bare": bare})
-        found["send"] = self._each(f"send {nbytes}", one)
-        reduce = bench.group.all_reduce
-        found["all_reduce, each"] = self._each(
-            f"all_reduce {nbytes}", lambda rank: reduce(arrays[rank].borrow())
-        )
-        rooms = [agt.zeros(nbytes // 4).on(name).sync() for name in bench.names]
+        def exchange(rank: int) -> Any:
+            return group.exchange(arrays[rank].borrow(), 1 - rank, rooms[rank].borrow(), 1 - rank)
 
-        def both(rank: int) -> Any:
-            there = 1 - rank
-            return bench.group.exchange(arrays[rank].borrow(), there, rooms[rank].borrow(), there)
-
-        found["exchange"] = self._each(f"exchange {nbytes}", both)
-        return found
+        return {
+            "copy": lambda: self._held({"": copy})[""],
+            "all_reduce": lambda: self._held({"": reduce})[""],
+            "all_reduce, each": lambda: self._each(f"all_reduce {nbytes}", reduce_each),
+            "send, bare": lambda: self._held({"": send})[""],
+            "exchange": lambda: self._each(f"exchange {nbytes}", exchange),
+        }
 
     def _held(self, ways: dict[str, Callable[[], object]]) -> dict[str, float]:
         row = self.row
@@ -225,37 +201,51 @@ def machine() -> dict[str, str]:
 
 
 def record(path: Path, over: str) -> None:
-    """Measure, and write it down."""
+    """Measure once more, and write it down."""
     agt.use("cuda:0")
     measure = Measure("cuda", over)
     found: dict[str, Any] = json.loads(path.read_text()) if path.exists() else {}
-    found["machine"] = machine()
-    kinds = [measure.all_reduces, measure.sends]
+    card = machine()["gpus"].split()[3]
+    others = "" if card == "H200" else f", {card}"  # and not the GPU that the model is of
+    found[f"machine{others}"] = machine()
+    run: dict[str, dict[str, float]] = {kind: {} for kind in KINDS[over]}
+    for nbytes in sizes(over):
+        ways = measure.ways(nbytes)
+        for kind, times in run.items():
+            times[str(nbytes)] = round(ways[kind](), 3)
+    found.setdefault(over + others, []).append(run)
+    found.setdefault(f"late, {over}{others}", []).extend(measure.late)
     if over == "links":
-        kinds.insert(0, measure.copies)
-    table: dict[str, dict[str, float]] = {}
-    for kind in kinds:
-        for nbytes in sizes(over):
-            for name, us in kind(nbytes).items():
-                table.setdefault(name, {})[str(nbytes)] = round(us, 3)
-    found[over] = table
-    found[f"late, {over}"] = measure.late
+        steps = {str(rows): measure.training(4096, rows) for rows in (4096, 1024)}
+        found.setdefault(f"training{others}", []).append(steps)
     path.write_text(json.dumps(found, indent=1) + "\n")
-    if over == "links":
-        found["training"] = {str(rows): measure.training(4096, rows) for rows in (4096, 1024)}
-    path.write_text(json.dumps(found, indent=1) + "\n")
-    print(path.read_text())
 
 
 # ---------------------------------------------------------------------- the model
-# Of sends, those are compared that one call of NCCL's makes for both ranks. Where each rank has a call of its
+# A send is one call of NCCL's for both ranks. Where each rank has a call of its
 # own, the one that comes first fills the other's buffers, and a row of sends takes less than the link needs.
 KINDS = {
     "links": ("copy", "all_reduce", "all_reduce, each", "send, bare", "exchange"),
     "sockets": ("all_reduce, each", "send, bare"),
 }
+KINDS |= {f"{over}, H100": kinds for over, kinds in KINDS.items()}
 IN_NO_FIT = ("exchange",)
-WIRING = {"links": Wiring(), "sockets": Wiring(gpus_per_node=1)}
+# What sockets take depends on the host's CPU, so that of the H100s has constants of its own.
+SOCKETS = replace(
+    NETWORK,
+    protocols=(
+        replace(NETWORK.protocols[0], base_us=23.0, gb_s=1.25),
+        replace(NETWORK.protocols[1], base_us=55.7, gb_s=1.25),
+        ProtocolSpec(52.8, 47.7, 2.498),
+    ),
+    sends=(ProtocolSpec(6.525, 14.4, 3.343),),
+)
+WIRING = {
+    "links": Wiring(),
+    "sockets": Wiring(gpus_per_node=1),
+    "links, H100": Wiring(),
+    "sockets, H100": Wiring(between=SOCKETS, gpus_per_node=1),
+}
 
 
 def modelled(kind: str, nbytes: int, wiring: Wiring) -> float:
@@ -278,17 +268,20 @@ class Case(NamedTuple):
     nbytes: int
     measured: float
     said: float
+    runs: list[float]
 
     @property
     def name(self) -> str:
         """For people."""
-        kind = self.kind.replace("send, bare", "send")
-        return kind if self.over == "links" else f"{kind}, over {self.over}"
+        over, _, card = self.over.partition(", ")
+        kind = self.kind.replace("send, bare", "send") + ", over sockets" * (over == "sockets")
+        return f"{kind}, {card}" if card else kind
 
     @property
     def calibrated(self) -> bool:
         """True if it may be in the fit."""
-        return calibrated(self.kind, self.nbytes)
+        even = self.nbytes.bit_length() % 2 == 1
+        return even and self.kind not in IN_NO_FIT and self.over != "links, H100"
 
     @property
     def error(self) -> float:
@@ -298,12 +291,13 @@ class Case(NamedTuple):
 
 def cases(wirings: Mapping[str, Wiring] = WIRING) -> Iterator[Case]:
     """All sizes of all kinds."""
-    real = recording()
+    runs = recording()
     for over, kinds in KINDS.items():
         for kind in kinds:
-            for size, us in real[over][kind].items():
+            for size in runs[over][0][kind]:
+                times = [run[kind][size] for run in runs[over]]
                 said = modelled(kind, int(size), wirings[over])
-                yield Case(over, kind, int(size), us, said)
+                yield Case(over, kind, int(size), statistics.median(times), said, times)
 
 
 def recording() -> dict[str, Any]:
@@ -313,9 +307,16 @@ def recording() -> dict[str, Any]:
 
 def steps() -> Iterator[tuple[int, str, float, float]]:
     """Of each training step: its rows, how, and its time measured and modelled, in us."""
-    for rows, found in recording()["training"].items():
-        for way, us in trained(found["alone"]).items():
-            yield int(rows), way, found["step"][way], us
+    real = recording()
+    for where in ("", ", H100"):
+        runs = real[f"training{where}"]
+        for rows, parts in runs[0].items():
+            alone, step = (
+                {name: statistics.median(run[rows][part][name] for run in runs) for name in names}
+                for part, names in parts.items()
+            )
+            for way, us in trained(alone).items():
+                yield int(rows), way + where, step[way], us
 
 
 def fitted() -> Mapping[str, Wiring]:
@@ -326,8 +327,10 @@ def fitted() -> Mapping[str, Wiring]:
         mine = [case for case in cases(wirings) if case.calibrated]
         return sum(abs(math.log(case.said / case.measured)) ** 1.5 for case in mine)
 
+    parts = {"links": "inside", "sockets": "between", "sockets, H100": "between"}
+
     def changed(over: str, group: str, index: int, name: str, factor: float) -> dict[str, Wiring]:
-        part = "inside" if over == "links" else "between"
+        part = parts[over]
         link = getattr(wirings[over], part)
         if not group:
             link = replace(link, **{name: getattr(link, name) * factor})
@@ -339,10 +342,15 @@ def fitted() -> Mapping[str, Wiring]:
         return {**wirings, over: replace(wirings[over], **{part: link})}
 
     names = [("links", "", 0, name) for name in ("copy_us", "copy_gb_s", "event_us")]
-    for over, link in (("links", Wiring().inside), ("sockets", Wiring().between)):
+    for over, part in parts.items():
+        link = getattr(WIRING[over], part)
         for group in ("protocols", "sends"):
             for index in range(len(getattr(link, group))):
-                names += [(over, group, index, "base_us"), (over, group, index, "gb_s")]
+                names.append((over, group, index, "base_us"))
+                if (
+                    over == "links" or index == len(getattr(link, group)) - 1
+                ):  # or half of the last one's
+                    names.append((over, group, index, "gb_s"))
     best, step = loss(wirings), dict.fromkeys(names, 0.3)
     for _ in range(80):
         for name in names:
@@ -397,13 +405,13 @@ def trained(alone: dict[str, float]) -> dict[str, float]:
         nets = [Scaled(device, alone) for device in devices]
         ways = {
             "two, not reduced": (None, True),
-            "afterwards": (group, True),
-            "overlapped": (group, False),
+            "afterwards": (group.all_reduce, True),
+            "overlapped": (group.all_reduce, False),
         }
-        for way, (among, late) in ways.items():
+        for way, (reduce, late) in ways.items():
             for _ in range(2):  # the first has the arrays made
                 start = devices[0].now()
-                step(nets, among, late=late).sync()
+                step(nets, reduce, late=late).sync()
                 found[way] = devices[0].now() - start
     return found
 
@@ -416,7 +424,7 @@ def main() -> None:
         return
     wirings = fitted() if "fit" in sys.argv else WIRING
     if "fit" in sys.argv:
-        print(wirings["links"].inside, wirings["sockets"].between, sep="\n")
+        print(wirings["links"].inside, *(wirings[o].between for o in wirings), sep="\n")
     for case in cases(wirings):
         half = "fit" if case.calibrated else "held out"
         times = f"{case.measured:10.1f} {case.said:10.1f} {case.error:+6.0%}"

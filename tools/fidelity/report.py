@@ -168,6 +168,7 @@ def _links() -> Iterator[str]:
     yield "## Links between two GPUs"
     yield ""
     yield from (f"- {key}: {value}" for key, value in links.recording()["machine"].items())
+    yield f"- where it says H100: {links.recording()['machine, H100']['gpus']}, and all else the same"
     yield "- command: python tools/fidelity links record FILE"
     yield ""
     yield "| kind | half | cases | median error | worst error |"
@@ -181,21 +182,41 @@ def _links() -> Iterator[str]:
             off = [abs(case.error) for case in of]
             yield f"| {name} | {word} | {len(of)} | {statistics.median(off):.1%} | {max(off):.1%} |"
     yield ""
+    yield (
+        "| kind | runs | half of the runs lie within: median of the sizes | worst "
+        "| the furthest run is off: median | worst |"
+    )
+    yield "|---|---|---|---|---|---|"
+    for name in dict.fromkeys(case.name for case in found):
+        of = [case.runs for case in found if case.name == name]
+        if len(of[0]) == 1:
+            continue
+        middle, furthest = zip(*map(_spread, of), strict=True)
+        cells = (f"{act(of):.1%}" for of in (middle, furthest) for act in (statistics.median, max))
+        yield f"| {name} | {len(of[0])} | " + " | ".join(cells) + " |"
+    yield ""
     yield "| training step of four layers of 4096 x 4096 | measured, us | predicted, us | error |"
     yield "|---|---|---|---|"
     for rows, way, us, said in links.steps():
         yield f"| batch {rows}, {way} | {us:.5g} | {said:.5g} | {said / us - 1:+.0%} |"
     yield ""
+    found = [case for case in found if case.over != "links, H100"]
     names = list(dict.fromkeys(case.name for case in found))
     yield "| bytes |" + "".join(f" {name} | error |" for name in names)
     yield "|---|" + "---|---|" * len(names)
-    for nbytes in links.sizes("links"):
+    for nbytes in sorted({case.nbytes for case in found}):
         row = {case.name: case for case in found if case.nbytes == nbytes}
         cells = (
             f" {row[name].measured:.4g} | {row[name].error:+.0%} |" if name in row else " | |"
             for name in names
         )
         yield f"| {nbytes:,} |" + "".join(cells)
+
+
+def _spread(runs: list[float]) -> tuple[float, float]:
+    """The width of the middle half of some runs, and how far off the furthest is: parts of the median."""
+    first, middle, third = statistics.quantiles(runs, n=4, method="inclusive")
+    return (third - first) / middle, max(abs(us / middle - 1) for us in runs)
 
 
 def _chains() -> Iterator[str]:

@@ -313,7 +313,7 @@ class CupyDevice:
         place = cupy.cuda.UnownedMemory(address(host), max(host.nbytes, 1), host, self.ordinal)
         return _memory(self, name, host.nbytes, cupy.cuda.MemoryPointer(place, 0))
 
-    async def until_waited_for(self, answered: int, look: Callable[[], object]) -> None:
+    async def until_waited_for(self, answered: int, look: Callable[[], object], asked: Any) -> None:
         """Give the event loop a turn when one is due; see `Device.until_waited_for`."""
         if turn_is_due():
             look()

@@ -81,15 +81,12 @@ class Machine(simgpu.machine.Machine):
         """Let other tasks run for `us` microseconds of the host's clock."""
         event, queue = self.timer(us)
         try:
-            await self._until(event, 0.0)
+            await self.until(event)
         finally:
             queue.waiting.clear()  # where the task was cancelled, time need not go there
 
-    async def until_paused(self, delay: float) -> None:
-        """Let other tasks run until a kernel waits for the host, which needs `delay` us to notice."""
-        await self._until(self.engine.when_paused(), delay)
-
-    async def _until(self, event: EngineEvent, delay: float) -> None:
+    async def until(self, event: EngineEvent) -> None:
+        """Let other tasks run until an event has passed."""
         loop = asyncio.get_running_loop()
         woken = loop.create_future()
 
@@ -101,7 +98,7 @@ class Machine(simgpu.machine.Machine):
             if not loop.is_closed():
                 loop.call_soon_threadsafe(release)
 
-        self.watch(event, Clock(), wake, delay)
+        self.watch(event, Clock(), wake, 0.0)
         try:
             await woken
         except BaseException:
@@ -311,9 +308,11 @@ class SimDevice(simgpu.Device):
         """Let other tasks run for `us` microseconds."""
         await self.machine.sleep(us)
 
-    async def until_waited_for(self, answered: int, look: Callable[[], object]) -> None:
-        """Wait until a kernel is waiting for the host; see `Device.until_waited_for`."""
-        await self.machine.until_paused(ROUND_US + answered * ANSWER_US)
+    async def until_waited_for(self, answered: int, look: object, asked: protocol.Look) -> None:
+        """Wait until a kernel asks, and as long as a round takes; see `Device.until_waited_for`."""
+        while not asked():
+            await self.machine.until(self.machine.engine.when_shown())
+        self.spend(ROUND_US + answered * ANSWER_US)
 
     def note_answers(self, name: str, start: float) -> None:
         """At least the last part of a round was the host's; see `Device.note_answers`."""

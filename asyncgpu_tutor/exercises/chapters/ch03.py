@@ -120,16 +120,17 @@ def _download(mine: Any, model: Any, shape: tuple[int, ...], dtype: str) -> None
 def _twice(mine: Any, model: Any, seed: int, n: int) -> None:
     """Each run of one operation uploads what the array holds by then, and computes anew."""
     x = agt.pin(noise(seed, n))
-    run_it, found = run_of("positive", mine, model, x), list[tuple[Any, Array]]()
+    due, old = "these are the numbers that `x` held when the operation was built", np.sort(x)
+    run_it, found = run_of("ascending", mine, model, x), list[tuple[Any, Array]]()
     for number in range(1, 12):
         x[:] = noise(seed + 10 * number, n)
         with case(f"run {number} of one operation"), run_it("h2d", "relu") as run:
-            found.append((run.result, np.maximum(x, 0)))
+            found.append((run.result, np.maximum(np.sort(x), 0)))
+            must(not np.array_equal(run.result, np.maximum(old, 0)), due)
             equal(*found[-1])
     with case("the result of run 1, looked at after the others"):
         equal(*found[0])
-    pageable = [noise(seed, n)]
-    _in_flight(call(mine, *pageable), pageable, lambda got, right: equal(got, right[0]))
+    _in_flight(call(mine, x), [x], lambda got, right: equal(got, np.sort(right[0])))
 
 
 def _in_flight(op: Any, hosts: list[Array], judge: Callable[[Any, list[Array]], None]) -> None:
@@ -181,6 +182,12 @@ def _which_way(found: Way, *_sizes: float) -> None:
     schedule.only_on(run.trace, given)
     schedule.each_once(run.trace, "h2d", "d2h", JOB)
     schedule.overlapping(run.trace, JOB, "start both, do the job, and only then wait")
+    job = run.trace.find(JOB)[0]
+    late = [span for span in run.trace.find("enqueue d2h") if span.start > job.start]
+    due = "`fetch` was handed over only after the job, and the device had nothing to do when `load` was done"
+    must(not late, due, job, *late[:1])
+    early = [span for span in run.trace if span.kind == "wait" and span.start < job.start]
+    must(not early, "Python waited before the job: do the job meanwhile", *early[:1], job)
     why = "the stream keeps `fetch` behind `load`, so wait once, at the end"
     schedule.waits(run.trace, 1, why)
     _complete(found)
@@ -256,13 +263,13 @@ ARRAYS = [((1000,), "float32"), ((3, 4), "int32"), ((), "float64"), ((2, 3, 4), 
 OF = "shape {} and dtype {}"
 # Large enough that the copies outlast the calls: only then does anybody wait.
 LARGE = [(1, (100_000,), 0), (2, (1000, 400), -10)]
-WAYS = [(1, 1_000_000, 60.0), (2, 500_000, 40.0)]
+WAYS = [(1, 1_000_000, 100.0), (2, 1_000_000, 30.0)]
 
 EXERCISES = (
     Exercise("03-h2d", "By hand: a copy to the device", "upload", cases(_upload, ARRAYS, OF)),
     Exercise("03-zeros", "By hand: an array of zeros", "blank", cases(_blank, ARRAYS, OF)),
     Exercise("03-d2h", "By hand: a copy to the host", "download", cases(_download, ARRAYS, OF)),
-    Exercise("03-recipe-twice", "Good for any number of runs", "positive",
+    Exercise("03-recipe-twice", "Good for any number of runs", "ascending",
              cases(_twice, [(1, 1000), (2, 333)], "{1} elements")),
     Exercise("03-which-way", "Which way to run?", "load_and_fetch",
              runs(_loaded_and_fetched, _which_way, WAYS, "{1} elements"),

@@ -110,6 +110,9 @@ def check_cooled(mine: Any, model: Any) -> float:
             case(f"{n} points and {rounds} steps"),
             run_of("cooled", mine, model, x, step, rounds)() as run,
         ):
+            due = "the rod is as after one step: each step read the same array again, so swap the pair"
+            alike = getattr(run.result, "shape", None) == x.shape
+            must(not (alike and np.allclose(run.result, _heated(x, 1), 1e-4, 1e-5)), due)
             equal(run.result, _heated(x, rounds))
             schedule.launches(run.trace, "heat", rounds)
             took = schedule.below(COOLED_US, run.trace)

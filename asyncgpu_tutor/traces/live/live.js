@@ -202,7 +202,7 @@ class Timeline {
       const style = share < 1 ? `fill:${paint.low};stroke:none` : `fill:${paint.paint};stroke:${paint.line}`;
       out += `<rect class="agt-bar ${css}${chosen ? " chosen" : ""}" data-bar="${number}.${i}" style="${style}" x="${from.toFixed(1)}" y="${(y * unit + tall - high).toFixed(1)}" width="${Math.max(to - from, 0.5).toFixed(1)}" height="${high.toFixed(1)}"/>`;
       const size = Math.min(11, 0.78 * tall), shown = [Math.max(from, 0), Math.min(to, this.inner)];
-      if (shown[1] - shown[0] < 3 * size || size < 6) return;
+      if (shown[1] - shown[0] < 2.5 * size || size < 6) return;
       const space = shown[1] - shown[0] - 2;
       const said = fitting(wide(name, size) > space ? name.split(": ").pop() : name, space, size);
       if (!said) return;
@@ -256,11 +256,12 @@ class Timeline {
     let lines = "", halos = "";
     const add = ([points, fades]) => {
       if (Math.max(points[0][0], points.at(-1)[0]) < this.a || Math.min(points[0][0], points.at(-1)[0]) > this.b) return;
-      const path = "M" + points.map(([time, y]) => `${this.x(time).toFixed(1)} ${(y * unit).toFixed(1)}`).join("L");
-      const [time, y] = points.at(-1), back = points.at(-2)[1] <= y ? -8 : 8;
+      const at = ([time, , px = 0]) => Math.max(this.x(time) + px, this.x(points[0][0])).toFixed(1);
+      const path = "M" + points.map(point => `${at(point)} ${(point[1] * unit).toFixed(1)}`).join("L");
+      const y = points.at(-1)[1], back = points.at(-2)[1] <= y ? -8 : 8;
       halos += `<path class="agt-halo" d="${path}"/>`;
       const css = fades ? " pale" : "";
-      lines += `<path class="agt-arrow${css}" d="${path}"/><path class="agt-tip${css}" d="M${this.x(time)} ${y * unit}l-5 ${back}h10z"/>`;
+      lines += `<path class="agt-arrow${css}" d="${path}"/><path class="agt-tip${css}" d="M${at(points.at(-1))} ${y * unit}l-5 ${back}h10z"/>`;
     };
     panel.arrows.forEach(add);
     if (this.chain?.panel === number)

@@ -22,6 +22,9 @@ _BETWEEN = 0.25  # between two groups of lanes
 _LEAD = 0.05  # of the device's work, before it
 _SHORTEST = 1e-6  # us, of the axis: no clock tells less, and floats end
 _MARGIN = 0.13  # above and below a bar, as a part of its row
+_HEADS = (
+    10.0  # pixels to either side, for the heads of arrows to one bar; half of it if there are two
+)
 _CROWDED = 3  # columns: thin bars that are less far apart are drawn as high as they are busy
 
 
@@ -89,17 +92,26 @@ class Arrow:
 
     before: Bar
     after: Bar
+    # Where several lead to one bar: how far its head is moved, in pixels; whether it can run along its lane.
+    moved: float = 0.0
+    free: bool = False
 
     @property
-    def points(self) -> list[tuple[float, float]]:
-        """Corners of the line, which runs in the gap beside the lane that it enters."""
-        down = self.before.y < self.after.y
-        start = self.before.bottom if down else self.before.y
-        end = self.after.y if down else self.after.bottom
+    def down(self) -> bool:
+        """True if it leads downwards."""
+        return self.before.y < self.after.y
+
+    @property
+    def points(self) -> list[tuple[float, float, float]]:
+        """Corners of the line, each moved by some pixels; it mostly runs in the gap beside its last lane."""
+        start = self.before.bottom if self.down else self.before.y
+        end = self.after.y if self.down else self.after.bottom
         gap = self.after.height * _MARGIN / (1 - 2 * _MARGIN)
-        turn = end - gap if down else end + gap
-        left, right = self.before.span.end, self.after.span.start
-        return [(left, start), (left, turn), (right, turn), (right, end)]
+        turn = end - gap if self.down else end + gap
+        left, right, moved = self.before.span.end, self.after.span.start, self.moved
+        if self.free:
+            start = turn = self.before.y + self.before.height / 2
+        return [(left, start, 0.0), (left, turn, 0.0), (right, turn, moved), (right, end, moved)]
 
 
 @dataclass
@@ -220,3 +232,31 @@ def _arrows(bars: list[Bar]) -> list[Arrow]:
                 waited[lanes_of] = number
                 found.append(Arrow(drawn[number], bar))
     return found
+
+
+def apart(arrows: Sequence[Arrow], bars: Sequence[Bar]) -> list[Arrow]:
+    """The same arrows; those that lead to one bar from one side get heads of their own, the nearest first."""
+    into: dict[tuple[int, bool], list[Arrow]] = {}
+    for arrow in sorted(arrows, key=lambda arrow: abs(arrow.after.y - arrow.before.y)):
+        into.setdefault((arrow.after.span.id, arrow.down), []).append(arrow)
+    return [
+        replace(
+            arrow,
+            moved=(2 * i - last) * _HEADS / max(2, last),
+            free=last > 0 and _is_free(arrow, bars),
+        )
+        for several in into.values()
+        for last in (len(several) - 1,)
+        for i, arrow in enumerate(several)
+    ]
+
+
+def _is_free(arrow: Arrow, bars: Sequence[Bar]) -> bool:
+    """Nothing is in the way along the lane that it leaves, nor across those between."""
+    one, left, right = arrow.before, arrow.before.span.end, arrow.after.span.start
+    top, bottom = sorted((one.y, arrow.after.y))
+    return not any(
+        (bar.y == one.y and bar.span.start < right and bar.span.end > left)
+        or (top < bar.y < bottom and bar.span.start < right < bar.span.end)
+        for bar in bars
+    )

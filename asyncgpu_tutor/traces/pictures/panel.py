@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Literal, cast
 
 from asyncgpu_tutor.traces.pictures.alternative_text import duration
-from asyncgpu_tutor.traces.pictures.layout import Arrow, Bar, Layout, arrange
+from asyncgpu_tutor.traces.pictures.layout import Arrow, Bar, Layout, apart, arrange
 from asyncgpu_tutor.traces.spans import Metrics, Span, SpanKind, vocabulary
 from asyncgpu_tutor.traces.spans.lanes import Group, lane_name, stream_numbers
 from asyncgpu_tutor.traces.spans.notebook_output import NOTHING
@@ -47,7 +47,7 @@ class Panel:
     @cached_property
     def arrows(self) -> list[Arrow]:
         """Arrows from a stream to one that waits for it, first of all those that join what stands out."""
-        return sorted(self.layout.arrows, key=self.fades)[:MOST_ARROWS]
+        return apart(sorted(self.layout.arrows, key=self.fades)[:MOST_ARROWS], self.layout.bars)
 
     def fades(self, arrow: Arrow) -> bool:
         """Tell whether others stand out, and not what this one joins."""

@@ -195,14 +195,22 @@ class _Drawing:
 
     def _arrows(self, arrows: Sequence[Arrow]) -> Iterator[Line]:
         # All halos are drawn before all lines, because the halo of one arrow would cut the line of another.
-        paths = [[(self.x(time), self.y(y)) for time, y in arrow.points] for arrow in arrows]
+        paths = [
+            [
+                (max(self.x(time) + px, self.x(arrow.before.span.end)), self.y(y))
+                for time, y, px in arrow.points
+            ]
+            for arrow in arrows
+        ]
         yield from (Line("agt-halo", path) for path in paths)
         for arrow, path in zip(arrows, paths, strict=True):
             x, y = path[-1]
-            back = y + (-1.6 if arrow.before.y < arrow.after.y else 1.6) * _HEAD
+            back = y + (-1.6 if arrow.down else 1.6) * _HEAD
             pale = " pale" if self.panel.fades(arrow) else ""
             yield Line(f"agt-arrow{pale}", path)
-            yield Line(f"agt-tip{pale}", ((x, y), (x - _HEAD, back), (x + _HEAD, back)), closed=True)
+            yield Line(
+                f"agt-tip{pale}", ((x, y), (x - _HEAD, back), (x + _HEAD, back)), closed=True
+            )
 
     def _names(self) -> Iterator[Shape]:
         """Names that fit into their bars."""
@@ -210,7 +218,7 @@ class _Drawing:
         for bar in layout.bars:
             start, end = max(bar.span.start, layout.begin), min(bar.span.end, layout.end)
             size, room = min(_NAME, 0.78 * bar.height * UNIT), (end - start) * us
-            if room < 3 * size or size < 0.54 * _NAME:
+            if room < 2.5 * size or size < 0.54 * _NAME:
                 continue
             text, fits = bar.text, room - _PAD
             if text_width(text, size) > fits:  # what it is says more than the operation's name

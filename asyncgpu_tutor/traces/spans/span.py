@@ -115,7 +115,7 @@ class Span:
         if self.kind == "call":
             return self.name.removeprefix("enqueue ").partition(" ")[0]
         given = self.detail.get("named")
-        return f"{given}: {self.name}" if given else self.name
+        return f"{given}: {self.name}" if given and given != self.name else self.name
 
 
 def call_name(kind: SpanKind, name: str) -> str:

@@ -80,12 +80,13 @@ class Launch:
     # Counts what changes memory, in kernels whose loops may spin (`watches`).
     changes: int = 0
     watches: bool = False
-    # In such kernels: how often a clock was read, how many clocks it waited for the host until now, whether
-    # threads sleep until a clock has gone on, and the clock when it last had a fence that the host can see.
+    # In such kernels: how often a clock was read, how many clocks it waited for the host until now, and
+    # whether threads sleep until a clock has gone on.
     clock_reads: int = 0
     waited: int = 0
     naps: bool = False
-    published: int = 0
+    # Told of each write to memory that the host sees, before it is made: by which clock.
+    writes: Callable[[int], None] | None = None
     hostile: Any = None  # the memory, if it is a hostile one (`memory.hostile`)
     talk: list[Any] = field(default_factory=list[Any])  # memories by which it talks with the host
     begun: int = 0  # blocks

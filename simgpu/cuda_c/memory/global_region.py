@@ -115,6 +115,11 @@ class MappedRegion(GlobalRegion):
         self._turns, self.heard = 0, dict[Team, NDArray[np.int64]]()
         launch.talk.append(self)
 
+    def place(self, a: Access, write: bool) -> None:
+        super().place(a, write)
+        if write and a.team.launch.writes is not None:
+            a.team.launch.writes(int(a.team.meter.clocks()[a.team.layout.warp[a.mask.index]].max()))
+
     def load(self, a: Access) -> Any:
         value, team, mask, site = super().load(a), a.team, a.mask, a.site
         if not self._turns or team.turns:

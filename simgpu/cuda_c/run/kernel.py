@@ -174,7 +174,8 @@ class CompiledKernel:
         for variable, target, memory in pointers:
             key = id(memory)
             if key not in regions:
-                talks = MappedRegion if memory.mapped and launch.watches else GlobalRegion
+                told = memory.mapped and (launch.watches or variable.origin.has("signals"))
+                talks = MappedRegion if told else GlobalRegion
                 make = talks if launch.hostile is None else LateGlobal
                 regions[key] = make(memory, launch, cells[key], key in watched)
             regions[key].types[variable.name] = variable.type

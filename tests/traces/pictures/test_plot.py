@@ -129,6 +129,18 @@ def test_an_event_that_adds_nothing_is_not_drawn_and_no_arrow_crosses_a_bar(mlp:
         assert not any(bar.y < turn < bar.bottom for bar in bars(picture, "kernel"))
 
 
+def test_arrows_into_one_bar_have_heads_of_their_own() -> None:
+    arms = [one(end=9, id=1), one(end=8, id=2, stream=2), one(start=8.5, end=9, id=4, stream=2)]
+    join = one(start=10, end=20, id=3, stream=3, after=(1, 2))
+    far, near = sorted(
+        plot(Trace([*arms, join])).panels[0].arrows, key=lambda arrow: arrow.before.y
+    )
+
+    assert near.points[-1][:2] == far.points[-1][:2]
+    assert near.points[-1][2] < 0 < far.points[-1][2]
+    assert (near.free, far.free) == (False, True)  # because of work that comes after `near`
+
+
 @pytest.mark.parametrize("highlight", ["sgemm_naive", "critical path"])
 def test_what_stands_out_does_so_and_the_rest_is_faded(mlp: Trace, highlight: str) -> None:
     expected = measure(mlp).critical_spans if highlight == "critical path" else mlp.find(highlight)

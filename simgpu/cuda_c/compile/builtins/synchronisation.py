@@ -189,13 +189,11 @@ def _fence(c: Context, node: Call, used: bool) -> Expr:
 
 
 def _system_fence(c: Context, node: Call, used: bool) -> Expr:
-    """The host sees what was written before; how late that is counts where the kernel waits for it."""
+    """The host sees what was written before."""
     fence, (acquires, releases) = _fence(c, node, used).run, np.any(_ways(node), axis=0)
 
     def run(t: Team, m: Mask) -> None:
         fence(t, m)
-        if t.launch.watches and releases:
-            t.launch.published = int(t.meter.clocks()[t.layout.warp[m.index]].max())
         for region in t.launch.talk:  # whoever meets this thread at a barrier has fenced, too
             region.fenced(t, np.isin(t.layout.block, t.layout.block[m.index]), acquires, releases)
 

@@ -14,7 +14,7 @@ import asyncgpu_tutor as agt
 from asyncgpu_tutor.exercises.checks import operations
 from asyncgpu_tutor.exercises.checks.building import LATE
 from asyncgpu_tutor.exercises.device import CheckDevice
-from asyncgpu_tutor.exercises.exercise import Exercise, Rejected, must
+from asyncgpu_tutor.exercises.exercise import Exercise, case, must
 from asyncgpu_tutor.exercises.patience import not_for_ever
 from asyncgpu_tutor.exercises.sandbox import private_device, told
 
@@ -24,12 +24,8 @@ ANEW = "everything asked once more, about other numbers (keep nothing from one c
 def ask_again(exercise: Exercise, answer: Callable[..., Any], model: object) -> None:
     """Reject a function that is wrong the second time, or keeps an error to itself."""
     again = partial(_pieces, exercise.check, answer, model)
-    try:
-        with told(), patch.object(operations, "asked_before", 1):
-            pieces, called = again()
-    except Rejected as rejected:
-        rejected.cause = f"{'' if LATE in rejected.cause else f'with {ANEW}, '}{rejected.cause}"
-        raise
+    with case(ANEW, LATE), told(), patch.object(operations, "asked_before", 1):
+        pieces, called = again()
     numbers = range(0, min(len(pieces), 5) if exercise.lets_errors_out else 0, 2)
     tries = [(n, -1, f"the device refuses to run `{pieces[n]}`") for n in numbers]
     names = [*inspect.signature(answer).parameters] * 99  # since one may have a star
@@ -50,9 +46,9 @@ def ask_again(exercise: Exercise, answer: Callable[..., Any], model: object) -> 
 def _pieces(
     check: Any, answer: Any, model: object, failing: int = -1, raising: int = -1
 ) -> tuple[list[str], list[int]]:
-    """The names of all pieces of work from the answer's first call on, of which one may fail.
+    """The names of all pieces of work from the first call on, and the places of functions that were called.
 
-    And the places of the functions among its arguments that it called, of which one may raise an error.
+    One of each may fail.
     """
     names, called, asked, plain = list[str](), list[int](), list[object](), CheckDevice.enqueue
 

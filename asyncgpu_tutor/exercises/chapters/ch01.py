@@ -223,16 +223,14 @@ PRODUCTS = [(s, m, n) for s, (m, n) in product(SEEDS, [(64, 64), (200, 30), (30,
 LAYERS = [(1, 200, 30), (2, 30, 200), (3, *SMALL)]
 
 EXERCISES = (
-    Exercise("01-grid", "How many blocks?", "blocks_needed",
-             cases(_grid, GRIDS, "n={1} and threads={0}")),
+    Exercise("01-grid", "How many blocks?", "blocks_needed", cases(_grid, GRIDS, "n={1} and threads={0}")),
     Exercise("01-copy", "Puzzle 1: copy", "my_copy", of_vectors("my_copy", COPY)),
     Exercise("01-add", "Puzzle 2: add", "my_add", of_vectors("my_add", ADD)),
     Exercise("01-relu", "Puzzle 3: ReLU", "my_relu", check_relu),
     Exercise("01-scale", "Puzzle 4: scale and shift", "my_scale", of_vectors("my_scale", _scale)),
     Exercise("01-reverse", "Puzzle 5: reverse", "my_reverse",
              of_vectors("my_reverse", REVERSE, each=2)),  # who swaps writes a pair
-    Exercise("01-stride", "Puzzle 6: every so often", "my_stride",
-             of_vectors("my_stride", _stride)),
+    Exercise("01-stride", "Puzzle 6: every so often", "my_stride", of_vectors("my_stride", _stride)),
     Exercise("01-broadcast", "Puzzle 7: broadcast", "my_broadcast",
              of_matrices("my_broadcast", _broadcast, SQUARES, (4, 2))),
     Exercise("01-transpose", "Puzzle 8: transpose", "my_transpose",

@@ -97,7 +97,7 @@ def _upload(mine: Any, model: Any, dim: int) -> None:
     schedule.launches(run.trace, "h2d", 2)
     due = "`upload` should yield shared arrays, for any number of batches, and it yielded "
     for i, (array, host) in enumerate(zip(found, hosts, strict=True)):
-        with case(f"W{i}, in a host array that was filled after `upload` had returned"):
+        with case(f"W{i} (whose host array was filled after `upload` had returned)"):
             shared = isinstance(array, agt.DeviceArray) and array.mode == "shared"
             must(shared, due + brief(array))
             equal(agt.d2h(array).sync(), host)
@@ -182,7 +182,7 @@ def _capture(mine: Any, model: Any, number: int) -> None:
             results.in_order("graph.launch()", run.result, right)
             with compared(run.trace, expected):
                 ends = schedule.results(run.trace, [host.size for host in hosts])
-                due = "the graph runs two of them in a row: `overlap` makes a branch of each"
+                due = "the graph runs two in a row: `zip` keeps an order, and `overlap` makes a branch of each"
                 for one, two in combinations(sorted(ends, key=lambda span: span.id), 2):
                     free = one.stream != two.stream and not happens_before(run.trace, one, two)
                     must(free, due, one, two)
@@ -228,9 +228,8 @@ def check_tiled(mine: Any, _model: Any) -> None:
         a, b = noise(seed, m, k), noise(seed + 2, k, n)
         with case(f"m={m}, n={n}, k={k}"):
             equal(launched(kernel, [m, n, k, a, b], (m, n), (TILE, TILE)), a @ b)
-    given = [17, 18, 3, noise(1, 17, 3), noise(2, 3, 18)]
-    results.one_writer(kernel, given, (17, 18), (TILE, TILE))
     n, block = 64, (TILE, TILE)
+    results.one_writer(kernel, [17, 18, 1, noise(1, 17), noise(2, 18)], (17, 18), block)
     ones = np.ones((n, n), np.float32)
     asked = _counts(kernel, [n, n, n, ones, ones], (n, n), block).global_load_requests
     args = [n, n, n, 1.0, ones, ones, 0.0]
@@ -344,8 +343,7 @@ EXERCISES = (
              cases(_upload, [(64,), (48,)], "weights of {0} x {0}")),
     Exercise("07-urgent", "One of them is urgent", "urgent",
              cases(_first_come, [(6, 300), (4, 960)], "{} operations")),
-    Exercise("07-capture", "All of them in one graph", "capture",
-             cases(_capture, BATCHES, "{} operations")),
+    Exercise("07-capture", "All of them in one graph", "capture", cases(_capture, BATCHES, "{} operations")),
     Exercise("07-tiled", "A kernel: GEMM with tiles", "sgemm_tiled", check_tiled),
     Exercise("07-race", "The race: eight batches", "race", runs(_race, _won, [()], "")),
     Exercise("07-softmax", "A kernel: softmax", "softmax", check_softmax),

@@ -40,8 +40,8 @@ def _look_up(_handle: object) -> object:
 
 def _handled(
     answer: Callable[..., Any], number: int, failing: int | None
-) -> tuple[Trace, RangeLog]:
-    """Try an answer on requests that are handled together, of which one may fail."""
+) -> tuple[Trace, RangeLog, RangeLog]:
+    """Try an answer on requests that are handled together, of which one may fail, and on a cancelled one."""
     log = RangeLog()
 
     def prepare(i: int) -> Array:
@@ -74,13 +74,12 @@ def _handled(
 
     with watched(left := RangeLog()):
         call(cancelled)
-    must(not left.open, "somebody cancelled a request, and its range was never closed: use `with`")
-    return trace, log
+    return trace, log, left
 
 
-def _annotated(run: tuple[Trace, RangeLog], number: int, failing: int | None) -> None:
+def _annotated(run: tuple[Trace, RangeLog, RangeLog], number: int, failing: int | None) -> None:
     """Each request and each preparation has a range, however tasks take turns, and none is left open."""
-    trace, log = run
+    trace, log, left = run
     schedule.waits(trace, 0, "`sync` blocks the event loop, and with it every other request")
     for name in log.open[:1]:
         due = f"`process` failed for one request, and its range `{name}` was never closed"
@@ -109,6 +108,7 @@ def _annotated(run: tuple[Trace, RangeLog], number: int, failing: int | None) ->
     for job, one in zip(sorted(jobs, key=lambda s: s.start), prepared, strict=True):
         held = one.start <= job.start and job.end <= one.end <= job.end + 1
         must(held, f"the range `prepare` should hold `{job.name}`, and nothing else", one, job)
+    must(not left.open, "somebody cancelled a request, and its range was never closed: use `with`")
 
 
 # ------------------------------------------------------------------ reports

@@ -289,7 +289,7 @@ def rate(trace):
     return 1000 * sum(s.detail["bytes"] for s in copies) / sum(s.duration for s in copies)
 
 
-# %% id=08-blame slip cause="That's the longest gap only. Add up all that a label is late"
+# %% id=08-blame slip cause="That's in the longest gap alone. Add up all that a label is late"
 def blame(trace):
     gap = agt.analyse(trace).gaps[0]
     return gap.main.span.label, gap.main.duration
@@ -770,7 +770,7 @@ async def serve(requests, score):
     return [np.full_like(await task, (await task)[0]) for task in tasks]
 
 
-# %% id=08-costliest slip cause="That's by the sum, and one odd value decides it"
+# %% id=08-costliest slip cause="A sum says so, too, and one odd value decides a sum"
 def costliest(trace, names):
     def cost(name):
         return sum(span.duration for span in trace.find(name) if span.kind == "range")
@@ -1073,7 +1073,7 @@ def costliest(trace, names):
 # + if copying and m.overlap < 1 and longest.duration < run / 3 and m.device_idle < run / 2:
 
 
-# %% id=08-annotate cause="somebody cancelled a request"
+# %% id=08-annotate cause="a cancelled request left its range open"
 async def handle(i, prepare, process):
     r = agt.ranges.across("request")
     r.__enter__()

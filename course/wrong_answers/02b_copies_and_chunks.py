@@ -510,7 +510,7 @@ def upload_all(fill, count, buffers, stream):
     return [array.borrow() for array in arrays]
 
 
-# %% id=02b-chunked-overlap cause="with chunk 1, the result has shape"
+# %% id=02b-chunked-overlap cause="it seems: chunk 1, the result has shape"
 def pipeline(prepare, process, chunks, streams):
     table = prepare.async_on(streams[0])
     ready = streams[0].record()

@@ -612,11 +612,3 @@ def best_possible(trace):
 # %% id=05-challenge cause="it's right, but it takes"
 # - longest_first = sorted(jobs, key=lambda job: -job[1])
 # + longest_first = jobs[::4] + [job for i, job in enumerate(jobs) if i % 4]
-
-
-# %% id=05-challenge cause="max() arg is an empty sequence"
-def run_jobs(jobs):
-    longest = max(us for _, us in jobs)
-    streams = [agt.create_stream() for _ in range(6)]
-    for i, (op, us) in enumerate(sorted(jobs, key=lambda j: longest - j[1])):
-        op.async_on(streams[i % 6])

@@ -1145,15 +1145,6 @@ def make_server(make, stream):  # never more than eight graphs
 # +         known.clear()
 
 
-# %% id=09-first-graph cause="with times=0"
-def replay(op, stream, times):
-    graph = op.graph_on(stream)
-    for _ in range(times - 1):
-        graph.launch().async_on(stream)
-    graph.launch().sync_on(stream)
-    return graph
-
-
 # %% id=09-token-loop cause="`h2d` ran 4 times"
 async def run_tokens(graph, x, tokens):
     seen = {}

@@ -273,7 +273,7 @@ WORK = [
 ]
 EXERCISES = (
     Exercise("09-first-graph", "Your first graph", "replay",
-             runs(_replay, _replayed, [(5,), (11,), (1,), (0,)], "times={}")),
+             runs(_replay, _replayed, [(5,), (11,), (1,)], "times={}")),
     Exercise("09-token-loop", "A token loop", "run_tokens",
              runs(_token_loop, _looped, [(5,), (9,)], "{} tokens"),
              runs(_token_loop, _tokens, [(4,)], "")),

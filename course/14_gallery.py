@@ -235,7 +235,7 @@ watched(CROWD)
 #
 # | | what every lane gets |
 # |---|---|
-# | `votes = __ballot_sync(mask, yes)` | 32 bits, one for each lane: bit 5 is set if lane 5 said yes. Every lane in `mask` has to call it |
+# | `votes = __ballot_sync(mask, yes)` | 32 bits, one for each lane: bit 5 is set if lane 5 said yes. Every lane in `mask` that hasn't ended has to call it |
 # | `__popc(votes)` | how many bits are set |
 # | `__ffs(votes) - 1` | the first lane that said yes |
 # | `__shfl_sync(mask, x, lane)` | the `x` of that lane |
@@ -876,7 +876,7 @@ extern "C" __global__ void all_at_once(
 # %% [markdown] id=exercise-search
 # ### Exercise: read while you compare
 #
-# Who waits for whom in `search`? While Python reads, all threads wait, and while they compare, Python waits. Have it read the next piece meanwhile. There are four packets, so a second question can be under way, and `compare` is there already.
+# Who waits for whom in `search`? While Python reads, all threads wait, and while they compare, Python waits. Have it read the next piece meanwhile. There are four packets, so a second question can be under way, and `compare` is there already. There's at least one piece.
 #
 # For 16 pictures it takes 868 µs in the check. Get below 800. (Ours takes 742 µs.)
 
@@ -1312,7 +1312,7 @@ extern "C" __global__ void fall(
 # %% [markdown] id=exercise-challenge
 # ### Exercise: forty steps
 #
-# `fly` gets this kernel as `step`, and the arrays `at` and `speed`, with two numbers for each star. Return, as a NumPy array of `2 * n` numbers, where the stars are after this many steps. There are at most 64 stars, and the number of steps may be odd. You may overwrite `at` and `speed`, and you may write a kernel of your own.
+# `fly` gets this kernel as `step`, and the arrays `at` and `speed`, with two numbers for each star. Return, as a NumPy array of `2 * n` numbers, where the stars are after this many steps. There are at most 64 stars. The number of steps may be odd or large, and there's at least one. You may overwrite `at` and `speed`, and you may write a kernel of your own.
 #
 # The version below gets it right, and for 64 stars and 40 steps it takes 1273 µs: get below 200. (The course's own answer takes 79 µs.) With Python out of the way you'll be at 300 or so, and the rest is up to your kernel. Copies and allocations in `fly` count, but compiling your kernel doesn't. Before you change anything, ask who waits for whom.
 
@@ -1446,7 +1446,7 @@ def player(k):
 # %% [markdown] id=exercise-darts
 # ### Exercise: ask for all, wait once
 #
-# `players` is a list of operations like the one above: each yields an array of numbers. Return the sum of all numbers of all players, as a Python `int`. They should be free to play side by side, and Python should wait only once.
+# `players` is a list of one operation or more, like the one above: each yields an array of numbers. Return the sum of all numbers of all players, as a Python `int`. They should be free to play side by side, and Python should wait only once.
 
 
 # %% id=14-darts starter

@@ -117,7 +117,7 @@ EXERCISES = (
     Exercise("14-grep", "One atomic for a warp", "GREP", cases(_grep, TEXTS, "a text of {:letter}")),
     MIX, SEARCH,
     Exercise("14-challenge", "Challenge: forty steps", "fly",
-             runs(_flown, _fell, [(41, 3), (64, 40)], "{} bodies and {} steps")),
+             runs(_flown, _fell, [(41, 3), (9, 130), (64, 40)], "{} bodies and {} steps")),
     Exercise("14-darts", "Ask for all, wait once", "total",
              runs(_thrown, _darts, [(32, 64, 1, 7), (100,), (5,) * 21], "{n:player}")),
     QUEUE,

@@ -55,12 +55,13 @@ def must(right: bool, cause: str, *edge: agt.types.Span) -> None:
 
 
 @contextmanager
-def case(words: str) -> Generator[None]:
-    """Say in which case, such as ``"n=1000"``, whatever is rejected in the block was wrong."""
+def case(words: str, unless: str = "\n") -> Generator[None]:
+    """Say in which case, such as ``"n=1000"``, it was wrong, `unless` the cause has words of its own."""
     try:
         yield
     except Rejected as rejected:
-        rejected.cause = f"with {words}, {rejected.cause}" if words else rejected.cause
+        if words and unless not in rejected.cause:
+            rejected.cause = f"with {words}, {rejected.cause}"
         raise
 
 

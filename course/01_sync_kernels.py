@@ -930,7 +930,7 @@ agt.show_threads(
     np.zeros_like(x),
     grid=3,
     block=4,
-    lesson="Arrows cross where a thread turns the order round. (No arrows? Then your kernel touches nothing.)",
+    lesson="Arrows cross where a thread turns the order round. (No arrows? Your kernel touches nothing.)",
 )
 
 # %% [markdown] id=puzzle-stride

@@ -647,7 +647,7 @@ agt.compare_timelines(
     [asleep(one_piece), asleep(pieces)],
     ["sums in one piece", "sums in pieces"],
     lanes=("host",),
-    lesson="Above, the heart is due and waits for the whole piece. Below, it beats after every third, still late.",
+    lesson="Above, the heart waits for the whole piece. Below, it beats after every third, and still late.",
 )
 
 # %% id=reveal-beats

@@ -491,7 +491,7 @@ worth.reveal(
 # %% [markdown] id=worth-read
 # So it's worth the trip if you send enough. With four batches, two GPUs lose against the one that you have. With eight they begin to win. With thirty-two, each GPU works for more than eight milliseconds (520 µs a batch and not 717, because batches overlap), the trip adds a little more than one, and two GPUs are 1.8 times as fast as one.
 #
-# But calls aren't free, even if all are under way. In the picture above, the batches begin some 150 µs apart, because Python takes that long for each call. You don't notice while a GPU has more to do than that. If batches are small, you do.
+# But calls aren't free, even if all are under way. In the picture above, the batches begin some 150 µs apart, and half of that is your own Python. (The other half is the workers', who share it with you here. Real ones launch side by side.) You don't notice while a GPU has more to do than that. If batches are small, you do.
 
 # %% id=check-two tags=asserts
 assert 0.95 < times_two < 1.05
@@ -581,8 +581,8 @@ async def vacuum(gpus, at):
 
 answers, unplugged = await on_cluster(vacuum, 1200)
 for i, answer in enumerate(answers):
-    told = answer[:3] if isinstance(answer, np.ndarray) else f"{type(answer).__name__}: {answer}"
-    print(f"batch {i}:", told)
+    here = isinstance(answer, np.ndarray)
+    print(f"batch {i}:", f"{answer.size} numbers" if here else f"{type(answer).__name__}: {answer}")
 plug = [(0, 1200, "GPU 1 is there"), (1200, unplugged.metrics().makespan, "gone")]
 unplugged.from_first().with_lane("the plug", plug).plot(
     title="GPU 1 is lost",
@@ -596,7 +596,7 @@ arrived = sum(isinstance(answer, np.ndarray) for answer in answers)
 survivors.reveal(arrived, "All four were computed in time, but a result counts when it's here.")
 
 # %% [markdown] id=plug-read
-# Computed isn't delivered. Whoever waits for GPU 1 gets a `WorkerLostError`, at the very `await` that needs it, and everybody else goes on. (You see both because of `return_exceptions=True`. Without it, as in chapter 06, the first error comes out of the `gather`, and you get no results at all.)
+# Computed isn't delivered. Whoever waits for GPU 1 gets a `WorkerLostError`, at the very `await` that needs it, and everybody else goes on. (You see all four because of `return_exceptions=True`. Without it, as in chapter 06, the first error comes out of the `gather`, and you get no results at all.)
 #
 # When would you have to pull the plug to get three of the four? Try other times:
 
@@ -691,11 +691,12 @@ evening.with_lane("the kill", [(killed, evening.metrics().makespan, "GPU 1 is go
     title="The evening, in simulated time",
     lanes=("host", "streams"),
     lesson="Framed are the calls. Those to GPU 1 get no answer, and what it may have done isn't drawn, "
-    "because its record died with it. GPU 0 does those batches again, from recipe 8 on.",
+    "because its record died with it: where those frames end means nothing. GPU 0 does those batches "
+    "again, from recipe 8 on.",
 )
 
 # %% [markdown] id=payoff-read
-# A process died in the middle of it, and all 256 pictures were read. It's a rescue and not a race, since one GPU at home is done with these eight batches before a single call comes back. (The picture has all three processes, in simulated time, which doesn't see how long we waited for the bad news.)
+# A process died while it had work, and all 256 pictures were read. It's a rescue and not a race, since one GPU at home is done with these eight batches before a single call comes back. (The picture has all three processes, in simulated time, which doesn't see how long we waited for the bad news.)
 #
 # So that's what you send: enough work to pay for the trip (tonight's didn't), described so that anybody can do it. The same lines would run on the machine under your colleague's desk. All they need is another address.
 
@@ -731,7 +732,7 @@ progress("16")
 #
 # *For a day when you have a GPU to buy.*
 #
-# This page works because our batches don't need each other. In training they do: in each step, the GPUs add up their gradients before they change the weights. Here two GPUs add up 64 MB, in one box with NVLink, and over a network that moves 3.6 GB in a second. (The GPU that comes first waits in its all-reduce, which is dotted. So the shorter bar counts.)
+# This page works because our batches don't need each other. In training they do: in each step, the GPUs add up their gradients before they change the weights. Here two GPUs add up 64 MB, in one box with NVLink, and over a network that moves 3.6 GB in a second. (The GPU that comes first waits in its all-reduce, so we print the shorter time. That wait is too short to be seen in the picture.)
 
 # %% id=run-network
 async def add_up(machines):

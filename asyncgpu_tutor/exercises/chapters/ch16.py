@@ -159,8 +159,11 @@ def _sent_once(run: Observed, gpus: int, number: int) -> None:
 def _at_once(run: Observed, gpus: int, number: int) -> float:
     """All GPUs are at work at the same time, and it is quick."""
     _dealt("spread", run, gpus, number)
+    sent, enough = _sum(run.trace, "sent"), gpus * W.nbytes + number * BATCHES[0].nbytes
     why = "Every call has its millisecond. Have them all under way before you await the first"
-    if run.trace.metrics().makespan < 3000:
+    if sent > enough:
+        why = f"{sent:,} bytes were sent, and {enough:,} are enough: let each recipe refer to its own batches"
+    elif run.trace.metrics().makespan < 3000:
         why = "All calls are under way, but each costs something here: a recipe can hold several batches"
     return schedule.below(2600, run.trace, why)
 

@@ -12,43 +12,15 @@ from asyncgpu_tutor.exercises.checks import schedule
 from asyncgpu_tutor.exercises.checks.device_code import all_lanes
 from asyncgpu_tutor.exercises.checks.operations import cuda
 from asyncgpu_tutor.exercises.checks.results import Array, as_kernel, equal, left_in
-from asyncgpu_tutor.exercises.checks.trials import cases, returned, runs
+from asyncgpu_tutor.exercises.checks.trials import cases, runs
 from asyncgpu_tutor.exercises.device import moved
 from asyncgpu_tutor.exercises.exercise import Exercise, must
-from asyncgpu_tutor.exercises.internals import count, cuda_source, happens_before
+from asyncgpu_tutor.exercises.internals import count, cuda_source
 from asyncgpu_tutor.exercises.sandbox import Observed, observe
 
-# As many hits from each thread, after a while, so that two launches can be seen to overlap.
-THROW = cuda("14_throw")
-HITS = 100_000_007  # more digits than a `float` has, and 43 of it more than 32 bits hold
 # The fall of a small galaxy: one step of all bodies, from one pair of arrays to another.
 STEP = cuda("14_step")
 GOAL_US = 200  # below what one block takes in which each thread divides for each pull
-
-
-# ------------------------------------------------------------------ darts
-def _thrown(answer: Any, *threads: int) -> Observed:
-    """The sum that the answer finds, for players of whom all threads hit but the second of every four."""
-    throw = agt.Kernel(THROW)
-
-    def player(n: int) -> agt.DeviceOp[Any]:
-        hits = agt.zeros(n, np.uint32)
-        return hits.and_then(lambda hits: throw(6000, HITS, hits, grid=1, block=n).output())
-
-    return observe(answer, [player(n) for n in threads])
-
-
-def _darts(run: Observed, *threads: int) -> None:
-    """All hits are counted; the players play side by side, and Python waits once."""
-    returned("total", run.result, HITS * sum(n - (n + 2) // 4 for n in threads))
-    must(isinstance(run.result, int), "`total` should return a Python int: `int(...)` makes one")
-    schedule.waits(run.trace, 1, "make one operation of all players, and run that")
-    if len(threads) > 1:
-        due = "`agt.overlap` deals them out to several streams, if you run it by `sync` and name no stream"
-        schedule.side_by_side(run.trace, due)
-    throws = run.trace.find("throw_darts") if len(threads) <= 4 else []  # a stream for each
-    behind = [late for one in throws for late in throws if happens_before(run.trace, one, late)]
-    must(not behind, "a player waits for another: put all of them into one `overlap`", *behind)
 
 
 # ------------------------------------------------------------------ grep
@@ -118,7 +90,5 @@ EXERCISES = (
     MIX, SEARCH,
     Exercise("14-challenge", "Challenge: forty steps", "fly",
              runs(_flown, _fell, [(41, 3), (64, 40)], "{} bodies and {} steps")),
-    Exercise("14-darts", "Ask for all, wait once", "total",
-             runs(_thrown, _darts, [(32, 64, 1, 7), (100,), (5,) * 21], "{n:player}")),
     QUEUE,
 )  # fmt: skip

@@ -189,7 +189,7 @@ assert set(logs) == {"a0 b0 b1 b2 c0 a1 c1 a2 c2"}
 # %% [markdown] id=watchdog
 # ## Whom does it hurt?
 #
-# A **watchdog** is a second process, which listens for the heart. When it has heard nothing for 1 ms, it takes the server for dead and starts it again. (Kubernetes does that, with more patience, and calls it a *liveness probe*.) Three guests come to our server. Two have manners, one is in a hurry:
+# A **watchdog** is a second process that starts a server again when it hasn't heard the heart for a while. (Kubernetes asks its servers instead.) Let's pretend that ours has one. Three guests come. Two have manners, one is in a hurry:
 
 
 # %% id=guests
@@ -243,8 +243,8 @@ def from_outside(trace):
 
 # %% id=predict-answers
 answers = Prediction(
-    "`serve(hasty)`: batch 0 is back on the host after 600 µs, and batch 1 after 900. "
-    f"The watchdog strikes after {PATIENCE} µs of silence. "
+    "`serve(hasty)`: the heart falls silent as soon as the hasty guest waits. Soon after that the results of "
+    f"both others are back on the host, and after {PATIENCE} µs of silence the watchdog strikes. "
     "How many of these two guests have their answer by then?"
 )
 answers
@@ -292,7 +292,7 @@ if device.simulated:
 
 # %% id=predict-poll
 polled = Prediction(
-    "`next(future.__await__())` is the first poll. The copies will take some milliseconds. What does it give us?",
+    "`next(future.__await__())` is the first poll. The copies take some milliseconds. What does it give us?",
     results="the results, as soon as the copies are over",
     none="`None`, because there are no results yet",
     error="a `StopIteration`, because there are no results yet",
@@ -601,7 +601,7 @@ if device.simulated:
 # %% [markdown] id=responsive
 # ## Who stops the heart?
 #
-# Here are two programs without any `sync`. Both compute for 2 ms, the first in one piece and the second in ten. You'll need to know how the loop takes its **rounds**. First it looks which sleepers are due, and puts them at the end of the *next* round's list. Then each task on this round's list has a turn.
+# Here are two programs without any `sync`. Both compute for 2 ms, the first in one piece and the second in ten. You'll need to know how the loop takes its **rounds**. At the beginning of each round it wakes the sleepers whose time has come, but a task that is woken has its turn in the *next* round. Then every task on this round's list has a turn.
 
 
 # %% id=one-piece
@@ -1010,7 +1010,7 @@ if device.simulated:
 # ## Key points
 #
 # - One task runs at a time, until it gets to an `await` at which it has to wait. If a task doesn't let go, everybody waits.
-# - An `await` is poll, callback, wake, poll. While a task is put aside, it costs nothing.
+# - An `await` is poll, callback, wake, poll. While a task is put aside, others have their turns.
 # - A spawned task starts at its first turn, and not right away.
 # - To gain time, start everything first and wait later. If you await one thing after the other, you gain nothing.
 # - An error goes to whoever awaits *that* operation. Cancelling a task stops the waiting, but not the GPU.

@@ -121,7 +121,7 @@ print(first_answer[:3])
 # %% [markdown] id=memcpy-text
 # `agt.memcpy(target, source)` copies *into* an array that exists already, where `h2d` would make a new one.
 #
-# You can skim the next cell, which only has helpers for measuring. (`took` says a bit more than a picture, which begins with the first call.)
+# You can skim the next cell, which only has helpers for measuring. (`took` gives a slightly longer time than a picture, which begins with the first call.)
 
 
 # %% id=helpers
@@ -476,7 +476,7 @@ whole.reveal(
 )
 
 # %% [markdown] id=whole-read
-# Inside a token there's nothing left to gain, but look at the lane below. In each pause the result has to reach the host, the event loop has to wake the task, and Python has to submit two things: an update and a launch. No graph can wake Python. But why is the update a call of its own? That egg can go onto the list, if the token comes by a slot:
+# When you've made one thing fast, look again at what is slow now: the pauses. In each one below the result has to reach the host, the event loop has to wake the task, and Python has to submit two things: an update and a launch. No graph can wake Python. But why is the update a call of its own? It can go onto the list as well, as a copy from an input slot:
 
 # %% id=slot-loop
 slot = agt.pinned(64)
@@ -505,6 +505,10 @@ agt.compare_timelines(
     lanes=("host", "streams"),
     lesson="Below, the copy to the device is a part of the launch, and the pauses are shorter.",
 )
+
+# %% id=slot-gain
+for title, loop in (("update and launch", looped), ("slot and launch", slotted)):
+    print(f"{title}: {sum(end - begin for begin, end in pauses(loop)):.0f} µs of pauses")
 
 # %% id=whole-check tags=asserts
 assert 700 < h200_calls.metrics().makespan < 708
@@ -624,7 +628,7 @@ agt.compare_timelines(
     [recorded(agt.overlap(*models)), recorded(four), recorded(branched)],
     ["overlap, by calls", "zip, as a graph", "overlap, as a graph"],
     lanes=("host", "streams"),
-    lesson="A staircase, then one line, and at last four streams that begin almost at once.",
+    lesson="A staircase, then one line, and then four streams that begin almost at once.",
 )
 
 # %% [markdown] id=overlap-read
@@ -968,7 +972,7 @@ explored
 agt.compare_timelines(
     [explored[2, "calls"], explored[2, "graph"]],
     ["two tokens, by calls", "two tokens, by a graph"],
-    lesson="The graph is ahead, although nothing runs while it is captured, which is the long bar.",
+    lesson="The long bar is the capture, during which nothing runs. The graph is ahead all the same.",
 )
 
 # %% [markdown] id=explore-read
@@ -1150,7 +1154,7 @@ check("09-shapes", make_server)
 # %% [markdown] id=server
 # ### And many at a time
 #
-# Your server answers one request after the other. For two at a time you need two graphs, each with a slot and arrays of its own, and `agt.Server` is just that: a few **lanes**, each of them a stream with a slot and a graph. (It prepares the pipeline for each lane, so `forward` may allocate.) A request takes a free lane or waits for one, and gets a copy of its answer. (Look at the gap after the first four. The first one is back on the host early, but waking the task that waits for it takes some 25 µs on the simulated device. After that, the host keeps up.)
+# Your server answers one request after the other. For two at a time you need two graphs, each with a slot and arrays of its own, and `agt.Server` is just that: a few **lanes**, each of them a stream with a slot and a graph. (It prepares the pipeline for each lane, so `forward` may allocate.) A request takes a free lane or waits for one, and gets a copy of its answer.
 
 # %% id=server-run
 requests = [batch for _ in range(3) for batch in inputs.batches]
@@ -1162,8 +1166,11 @@ async with agt.Server(lambda slot: forward(slot, w0, w1), (64, 64), lanes=4) as 
 served.plot(
     title=f"{len(requests)} requests on four lanes",
     lanes=("host", "streams"),
-    lesson="One short call for each request. A stream gets its next one when the host has heard that it's free.",
+    lesson="One short call for each request. A stream gets its next when the host has heard that it's free.",
 )
+
+# %% [markdown] id=server-gap
+# After the first four there's a gap: the first result is back early, but waking the task that waits for it takes some 25 µs on the simulated device. Then the host keeps up.
 
 # %% id=server-check tags=asserts
 calls = [span.name for span in served if span.kind == "call"]

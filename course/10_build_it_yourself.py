@@ -191,7 +191,7 @@ print(op)
 assert [span.name for span in trace.device_spans] == ["h2d"]
 
 # %% [markdown] id=submit-read
-# Look at the last line. No class, no registry, no magic: your operation is a plain Python function.
+# Look at the last line: your operation is a plain Python function, and nothing else.
 
 # %% [markdown] id=value
 # ## The smallest one, and the most important one
@@ -255,8 +255,6 @@ def and_then(op, f):
 check("10-and-then", and_then)
 
 # %% [markdown] id=chain-text
-# By the way, a pair like `value` and `and_then` is called a *monad*. The word has scared people for decades, and it's three calls.
-#
 # Now a whole job is one expression. `chain` only saves us some brackets. From here on, `solved` takes your answer if the check has accepted it, and otherwise the course's.
 
 
@@ -858,7 +856,7 @@ assert counts["raise"] > 250
 # %% [markdown] id=adds
 # ## What we left out
 #
-# Why so many more? A fifth is explanation, drawn faintly, and much of the rest does what your machine can't: graphs, several GPUs. But what you'd miss first is what catches people's mistakes, like the red lines. Describe a job and forget to run it. Or use an array twice: here two hunts get the same explorers, and each expects them at the start.
+# Why so many more? A fifth is explanation, drawn faintly. Some of the rest does what your machine can't, such as graphs or several GPUs. But the first thing you'd miss are the red lines, which catch mistakes. Say you describe a job and forget to run it. Or you use an array twice: here two hunts get the same explorers, and each expects them at the start.
 
 # %% id=moved
 with warnings.catch_warnings(record=True) as heard:
@@ -979,7 +977,7 @@ if device.simulated:
 # - A function in a chain runs while the work is being enqueued. So it gets handles instead of numbers.
 # - To share a result, remember it together with an event, because the next reader may be on another stream.
 # - A policy is a function that names a stream, and a future is a loop with a `yield` in it.
-# - The part of a library that you'd miss first isn't what it does, but the mistakes that it won't let you make.
+# - What you'd miss first in a small library is somebody who notices your mistakes.
 #
 # You could have built this. In fact, you just did. The [glossary](../docs/glossary.md) tells you what others call these things.
 #
@@ -1019,7 +1017,7 @@ print(graph)
 # %% [markdown] id=toy-how
 # ### A device in a list
 #
-# Now take the library away altogether. What does your machine need of a stream? That it takes work, and has `record` and `wait_event`. And of an event? That it has `done`. So here's a device whose streams are lists of functions. It has no clock. Time passes only while somebody looks at an event: then each stream does the piece of work at its front, and if that's to wait for an event that hasn't come, it stays where it is.
+# Now take the library away altogether. What does your machine need of a stream? That it takes work, and has `record` and `wait_event`. And of an event? That it has `done`. So here's a device whose streams are lists of functions. It has no clock. Time passes only while somebody looks at an event: then each stream does the piece of work at its front. If that piece is a wait for an event that hasn't come, the stream does nothing and tries again at the next look.
 
 
 # %% id=toy

@@ -3,7 +3,7 @@
 # %% [markdown] id=title
 # # A gallery
 #
-# A fractal, a page of text, a network that learns to read digits, the attention of a language model, and a file of pictures. They seem to have nothing in common. And yet, if you want to know how long any of them takes, you end up asking the same question: **who waits for whom?**
+# A fractal, a page of text, a network that learns to read digits, the attention of a language model, and a file of pictures. If you want to know how long any of them takes, you end up asking the same question: **who waits for whom?**
 #
 # After this page you can say how long a kernel takes whose threads have unequal work, let a warp agree on who writes where, watch and stop a network while a single launch trains it, correct an answer instead of waiting for it, and let a kernel read its database while it computes.
 #
@@ -44,7 +44,7 @@ device
 # Behind the key points there are two encores: two galaxies (with a challenge), and a walk through a city.
 
 # %% [markdown] id=recorded-text
-# On a real GPU, Python's first calls after a pause are several times slower. So the helper below runs everything twice, and records the second run. The digits are for rooms 3 and 5.
+# On a real GPU, Python's first calls after a pause are several times slower. So the helper below runs everything twice, and records the second run.
 
 
 # %% id=recorded
@@ -401,7 +401,7 @@ assert in_warps["z"].max() == 1
 #
 # *Can you watch a launch learn, and tell it to stop?*
 #
-# Training is a loop, and after chapter 11 you'd want that loop inside a kernel. But then who watches it, and stops it when the network only learns its examples by heart? After the launch it's too late.
+# Training is a loop, and after chapter 11 you'd want that loop inside a kernel. But then who watches it, and stops it when the network only learns its examples by heart?
 #
 # Here a network of a single layer learns to read the digits of chapter 7, in one block. There's a weight for each of 64 pixels and each of ten digits, so 640, and a thread for each weight. It learns from 192 pictures, and 64 are set aside. The arithmetic is folded away: `learn_a_step` scores every picture, works out how wrong the scores are, and corrects all weights.
 
@@ -598,7 +598,8 @@ agt.compare_timelines(
     ["a report at every step", "a report every four steps", "a report every ten steps"],
     lanes=("host", "streams"),
     lesson="The first 450 µs of each; a bar is dotted where the kernel only waits. Four steps fill more of the "
-    "bar than one, and yet the drawings follow each other almost as fast. With ten steps nobody waits for Python.",
+    "bar than one, and yet the drawings follow each other almost as fast. With ten steps nobody waits for Python. (The drawings come up to a tenth of the bar too "
+    "early: until a kernel ends, the simulator times it by the clock of a single warp.)",
 )
 
 # %% id=reveal-reports
@@ -827,7 +828,7 @@ extern "C" __global__ void flash(int words, const float* q, const float* k, cons
 check("14-mix", FLASH)
 
 # %% [markdown] id=mix-text
-# The table is gone. What else? Let the microscope count the bytes that the threads ask the memory for, with a text of 256 words. A block of `flash` has 32 threads, and fetches each tile once for all of them.
+# The table is gone. Let the microscope count the bytes that the threads ask the memory for, with a text of 256 words. A block of `flash` has 32 threads, and fetches each tile once for all of them.
 
 # %% id=predict-heads
 fewer = Prediction(
@@ -1118,7 +1119,7 @@ if device.simulated:
     assert makespan > 0.95 * ahead.metrics().makespan
 
 # %% [markdown] id=search-read
-# **The longer of the two hides the shorter.** If reading takes longer, a faster kernel gains you nothing. A faster disk would.
+# **The longer of the two hides the shorter.** If reading takes longer, a faster kernel gains you nothing.
 #
 # An H200 took 1,130 µs in turn and 885 ahead.
 #
@@ -1217,7 +1218,7 @@ for axes, frame in zip(shown, (0, 15, 30, 50)):
         x, y = recent[:, galaxy].transpose(2, 0, 1)
         plt.plot(x, y, color=color, alpha=0.35, linewidth=0.8)
         axes.scatter(x[-1], y[-1], s=3, color=color)
-    axes.set(xlim=(-2.5, 2.9), ylim=(-2.6, 2.6), aspect="equal", title=f"after {2 * frame} steps")
+    axes.set(xlim=(-2.9, 2.9), ylim=(-2.8, 3.0), aspect="equal", title=f"after {2 * frame} steps")
     axes.axis("off")
 plt.show()
 print(
@@ -1313,7 +1314,7 @@ if device.simulated:
     assert ten.metrics().device_active > 0.9 * ten.metrics().makespan
 
 # %% [markdown] id=galaxies-read
-# But somebody has to describe a graph first. For one of twenty steps Python makes twenty calls, and for one of two steps it makes two. So **capture enough that the device has work for as long as the next launch takes, and no more.** How much that is depends on the device. The H200 above finished two steps before the next launch came, so there a graph of four or ten would still gain.
+# But somebody has to describe a graph first. For one of twenty steps Python makes twenty calls, and for one of two steps it makes two. So **capture enough that the device has work for as long as the next launch takes, and no more.** The H200 above finished two steps before the next launch came, so there a graph of four or ten would still gain.
 
 # %% [markdown] id=challenge
 # ### The challenge: forty steps
@@ -1516,10 +1517,13 @@ rings = (away + 0.25 * np.random.default_rng(2).random(away.size) * (away > 0))[
 rings = rings * np.stack([np.cos(angle), np.sin(angle)], axis=1)
 for (axes, fronts), (name, where), at in zip(shown.T, cities.items(), (snake, rings)):
     away, from_house = walks_by_round[name][0], np.repeat(np.arange(len(at)), np.diff(where[0]))
-    ways = np.stack([at[from_house], at[where[1]]])
     small = len(at) < 300
+    middle = (at[from_house] + at[where[1]]) / 2
+    middle[:, 1] += 0.4 * small * (np.abs(where[1] - from_house) == 2)  # a short cut is bent
+    ways = np.stack([at[from_house], middle, at[where[1]]])
     plt.sca(axes)
-    plt.plot(*ways.transpose(2, 0, 1), color="0.6", linewidth=0.8 if small else 0.03, zorder=0)
+    look = {"linewidth": 0.8} if small else {"linewidth": 0.3, "alpha": 0.05}
+    plt.plot(*ways.transpose(2, 0, 1), color="0.5", zorder=0, **look)
     plt.scatter(*at.T, c=away, cmap="viridis", s=22 if small else 6)
     ticks = None if small else range(away.max() + 1)
     plt.colorbar(label="steps from the first house (red)", shrink=0.7, ticks=ticks)

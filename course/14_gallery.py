@@ -597,17 +597,18 @@ agt.compare_timelines(
     [beginning(trace, 450) for trace in (at_each, at_fours, at_tens)],
     ["a report at every step", "a report every four steps", "a report every ten steps"],
     lanes=("host", "streams"),
-    lesson="The first 450 µs of each; a bar is dotted where the kernel only waits. Four steps fill more of the "
-    "bar than one, and yet the drawings follow each other almost as fast. With ten steps nobody waits for Python. (The drawings come up to a tenth of the bar too "
-    "early: until a kernel ends, the simulator times it by the clock of a single warp.)",
+    lesson="The first 450 µs of each; a bar is dotted where the kernel only waits. Four steps fill more of "
+    "the bar than one, and yet the drawings follow each other almost as fast. With ten steps nobody waits for "
+    "Python. (The drawings come a little too early: until a kernel ends, the simulator has only the clock of "
+    "one warp.)",
 )
 
 # %% id=reveal-reports
 more = (4 * crowded - each) / (3 * alone)
 longer.reveal(
     "hardly" if more < 0.35 else "half" if more < 0.7 else "ontop",
-    "The block computes the three steps while Python draws, and it would have waited that long anyway. (A report is "
-    "more than Python's 60 µs: there's the way there and back, and thread 0 adds up 256 losses on its own.)",
+    "The block computes the three steps while Python draws, and it would have waited that long anyway. (A "
+    "report is more than Python's 60 µs: there's the way there and back, and thread 0 adds up 256 losses on its own.)",
 )
 
 # %% id=reports-check tags=asserts

@@ -3,24 +3,25 @@
 # %% [markdown] id=title
 # # Start here
 #
-# Two programs did the same work on the same GPU. One took 729 microseconds, and the other took 501. Nobody wrote faster GPU code. In fact, if you add up everything that the GPU did, it worked a little *longer* for the quick program than for the slow one.
+# Two programs did the same work on the same GPU. One took 729 microseconds, and the other took 501. Nobody wrote faster GPU code. In fact, if you add up how long each piece of the GPU's work took, the sum is a little *larger* for the quick program.
 #
 # **So where did the time go?**
 #
-# In two minutes you'll bet on an answer, and before the page is over you'll have written such a program yourself. The whole course goes like that: you guess what GPU code will do, and then a timeline tells you, without any tact, whether you were right. **You don't need a GPU for this.** If you haven't got one, a simulated one stands in for it.
+# In two minutes you'll bet on an answer, and before the page is over you'll have written one yourself. The whole course goes like that: you guess what GPU code will do, and then a timeline tells you, without any tact, whether you were right. **You don't need a GPU for this.**
 #
 # After this page you can start work on a GPU from Python, read a timeline, and get other work done while you'd otherwise be waiting.
 #
 # | | |
 # |---|---|
-# | Time | 40 minutes |
+# | Time | 45 minutes |
 # | You need | Python and a little NumPy. No GPU, and no CUDA |
 #
-# Run the cells from top to bottom with <kbd>Shift</kbd>+<kbd>Enter</kbd>. If you come back later and get a `NameError`, choose *Run*, then *Run All Above Selected Cell*. A cell that looks like a thin bar only checks the page's own claims.
+# Run the cells from top to bottom with <kbd>Shift</kbd>+<kbd>Enter</kbd>. If you come back later and get a `NameError`, choose *Run*, then *Run All Above Selected Cell*. A cell that looks like a thin bar only checks the page's claims.
 
 # %% id=setup
 import asyncio
 
+import matplotlib.pyplot as plt
 import numpy as np
 
 import asyncgpu_tutor as agt
@@ -39,10 +40,10 @@ slow = agt.Trace.load_recording("02_one_stream")
 quick = agt.Trace.load_recording("02_streams_and_events")
 
 agt.compare_timelines(
-    [slow, quick],
+    [slow.from_first(), quick.from_first()],
     ["729 µs", "501 µs"],
     lanes=("host", "streams"),
-    lesson="The same twelve pieces of work for the GPU, twice: on one stream, and on four.",
+    lesson="The same twelve pieces of work for the GPU, twice, and on one scale.",
 )
 
 # %% id=two-runs-check tags=asserts
@@ -54,7 +55,7 @@ assert [s.name for s in quick.device_spans].count("relu") == 4
 assert (len(slow.streams), len(quick.streams)) == (1, 4)
 
 # %% [markdown] id=two-runs-read
-# (A µs, or microsecond, is a millionth of a second. *CUPTI* is NVIDIA's stopwatch, and both times count from the first call.)
+# (A µs, or microsecond, is a millionth of a second. *CUPTI* is NVIDIA's stopwatch.)
 
 # %% id=predict-riddle
 riddle = Prediction(
@@ -103,12 +104,12 @@ extern "C" __global__ void twice(unsigned int n, const float* x, float* y)
 twice
 
 # %% [markdown] id=kernel-explained
-# In NumPy this would be `y = 2 * x`. For now, notice what isn't there: a loop. The first line of the body asks *which element is mine?*, and the rest deals with that one element.
+# In NumPy this would be `y = 2 * x`. Notice what isn't there: a loop. The first line of the body asks *which element is mine?*, and the rest deals with that one element.
 
 # %% [markdown] id=describe
 # ## There and back
 #
-# The device can't see NumPy's memory. So the numbers have to travel there, and the result has to travel back:
+# The device can't see NumPy's memory. So the numbers travel there, and the result travels back:
 
 # %% id=first-operation
 x = agt.pin(np.arange(2_000_000, dtype=np.float32))
@@ -123,8 +124,6 @@ with agt.record() as so_far:
     op = doubled(x)
 
 # %% [markdown] id=describe-explained
-# Let's take these lines apart:
-#
 # - `agt.pin` copies `x` to a place where the device can fetch it without Python's help.
 # - `agt.h2d(x)`, short for *host to device*, copies `x` to the device.
 # - `agt.zeros(x.size)` makes room for the result and fills it with zeros. `.partition(256)` says that threads work in groups of 256, called **blocks**.
@@ -165,7 +164,7 @@ assert len(so_far) == 0
 # %% [markdown] id=where
 # ## Where the time goes
 #
-# Now we run it. The kernel reads two million numbers and writes two million. Each of the two copies moves only two million.
+# Now we run it. The kernel reads two million numbers and writes two million. Each of the copies moves only two million.
 
 # %% id=predict-share
 share = Prediction(
@@ -209,9 +208,9 @@ assert not [span for span in paused if span.kind == "wait"]  # paused, and not b
 assert max(s.end for s in paused.device_spans) > max(s.end for s in paused if s.kind == "call")
 
 # %% [markdown] id=where-read
-# The kernel is the orange sliver between the two long bars (the yellow one beside it is the fill). It touches twice as many numbers as a copy does, and still each copy takes over twenty times as long, because the road between the two computers is narrow. The road carries about 55 GB a second, and inside the device this kernel moved its numbers more than forty times as fast.
+# The kernel is the orange sliver between the two long bars (the yellow one beside it is the fill). It touches twice as many numbers as a copy does, and still each copy takes over twenty times as long, because the road between the two computers is narrow. It carries about 55 GB a second, and inside the device numbers move forty times as fast.
 #
-# The lower lane is a **stream**, a queue that the device works through piece by piece. The upper lane is the host, and look how empty it is: a few short calls, and then Python could have done something else.
+# The lower lane is a **stream**, a queue that the device works through piece by piece. (From a copy to a kernel it takes a few µs: hence the gaps.) The upper lane is the host, and look how empty it is: a few short calls, and then Python could have done something else.
 
 # %% id=where-check tags=asserts
 if device.simulated:
@@ -286,9 +285,38 @@ before, after = (trace.metrics().makespan for trace in (blocking, overlapped))  
 meanwhile.reveal(f"{after:.0f}", f"It was {before:.0f} µs before.")
 
 # %% [markdown] id=timeline-read
-# The device does exactly what it did before. Before, the job came *after* the device's work, and now the two run at the same time. No piece of work got any faster. What's gone is the waiting, and what's left is the job, and the calls before it.
+# The device does exactly what it did before. Only the job no longer comes *after* its work: the two run at the same time. No piece of work got any faster. What's gone is the waiting, and what's left is the job, and the calls before it.
 #
-# **Now play with it.** Change the 300 above to 100, run the cell again, and then try 600. (The upper timeline keeps its 300.) Up to what length is the job free? Then put the 300 back.
+# **Now play with it.** Change the 300 above to 100, run the cell again, and then try 600. Up to what length is the job free? Put the 300 back, and we'll try them all:
+
+# %% id=free-job
+lengths = range(50, 601, 25)
+took = []
+for us in lengths:
+    with agt.record() as trace:
+        task = agt.spawn(doubled(x))
+        await asyncio.sleep(0)
+        agt.work(us)
+        await task
+    took.append(trace.metrics().makespan)
+
+plt.figure(figsize=(6, 3))
+plt.plot(lengths, took, "o-")
+plt.xlabel("the job takes (µs)")
+plt.ylabel("all of it takes (µs)")
+plt.ylim(0)
+plt.show()
+for us in (50, 275, 300, 600):
+    print(f"With a job of {us} µs, all of it takes {took[lengths.index(us)]:.0f} µs.")
+
+# %% id=free-job-check tags=asserts
+if device.simulated:
+    free = [us for us, all_of_it in zip(lengths, took, strict=True) if all_of_it - min(took) < 2]
+    assert (min(free), max(free)) == (50, 275)
+    assert abs(took[-1] - took[-5] - 100) < 1  # behind the knee, each µs counts
+
+# %% [markdown] id=free-job-read
+# It's free as long as it fits into the wait: up to 275 µs in the model. After that, each µs of it counts.
 
 # %% id=predict-forgotten
 forgotten = Prediction(
@@ -339,7 +367,7 @@ if device.simulated:
 #
 # Change the first cell of an exercise, run it, and then the `check` below it, as often as you like.
 #
-# Stuck? Type `hint("00-waited")` into a cell of your own. Each time, it helps a little more. Once you've tried, `solution("00-waited")` shows you one way to do it.
+# Stuck? Type `hint("00-waited")` into a cell of your own. Each time, it helps a little more. Once you've tried, `solution("00-waited")` shows you one way.
 #
 # ### Exercise: how much of the time did Python wait?
 #
@@ -371,7 +399,7 @@ check("00-waited", waited)
 # %% [markdown] id=exercise-both
 # ### Exercise: two at a time
 #
-# `first` and `second` are operations, and the cell below runs one after the other. Change it so that both are under way at the same time, and return both results, in this order.
+# `first` and `second` are operations, and the cell below runs one after the other. Change it so that both are under way at the same time, and return both results, in this order. (Each task gets a stream of its own.)
 
 
 # %% id=00-both starter
@@ -401,14 +429,25 @@ async def both(first, second):
 # %% id=00-both-check
 check("00-both", both)
 
+# %% id=both-picture
+with agt.using("sim"), agt.record() as pair:
+    there = agt.pin(x)
+    await both(doubled(there), doubled(there))
+
+pair.plot(
+    title="Your two at a time",
+    lanes=("host", "streams"),
+    lesson="Is there a time at which numbers travel both ways?",
+)
+
 # %% [markdown] id=answer
 # ## The first picture once more
 #
-# Time to settle the bet. (If you've changed your mind, commit again up there.) Here are the two runs, but now each lane is a *part of the device*: one copies in, one copies out, and one computes.
+# Time to settle the bet. Here are the two runs, but now each lane is a *part of the device*: one copies in, one copies out, and one computes.
 
 # %% id=answer-picture
 agt.compare_timelines(
-    [slow, quick],
+    [slow.from_first(), quick.from_first()],
     ["729 µs: one queue", "501 µs: four queues"],
     lanes=("engines",),
     lesson="With one queue, copies there and back take turns. With four they run at the same time.",
@@ -422,13 +461,16 @@ riddle.reveal(
 )
 
 # %% [markdown] id=answer-read
-# And you've done it yourself, in `both`! The slow program has one queue. So it copies in, computes, copies out, four times over, and at least two of the three parts always stand idle. The quick program has four queues, so while one result comes back, the next numbers are already on their way in, and kernels run meanwhile. That's where nearly 230 of the 729 microseconds went.
+# With one queue, the slow program copies in, computes, copies out, four times over, and at least two of the three parts always stand idle. The quick program has four queues, so while one result comes back, the next numbers are already on their way in, just as in `both`. That's where nearly 230 of the 729 microseconds went.
 #
-# Why did the GPU work 39 µs longer for it? With traffic both ways, the copies slow each other down a little, from 78 µs to as much as 87.
+# And why do its pieces of work add up to 39 µs more? With traffic both ways, copies slow each other down a little, from 78 µs to as much as 87.
 
 # %% id=answer-check tags=asserts
 assert (round(at_once), in_turn) == (232, 0)
-assert quick.overlap_between(quick.find("relu")[:1], quick.find("relu")[1:]) == 0
+first_relu, *relus = quick.find("relu")
+rest = [span for span in quick.device_spans if span.name != "relu"]
+assert quick.overlap_between([first_relu], relus) == 0
+assert quick.overlap_between("relu", rest) == 0  # each kernel stands in a hole
 calls = [sum(span.kind == "call" for span in trace) for trace in (slow, quick)]
 assert calls[0] == calls[1]
 assert round(slow.metrics().makespan - quick.metrics().makespan) == 229
@@ -440,7 +482,7 @@ assert [round(us) for us in longest] == [87, 78]
 # %% [markdown] id=real
 # ## Can you trust the model?
 #
-# That was a real H200. The simulated device follows a model of one, so we ran your two programs, with `sync` and with a task, on an H200 as well. They had half as many numbers. For these, the model promises about 480 µs with `sync`, and with the task again 350, because the job still ends last. That's a gain of about 130.
+# That was a real H200. The simulated device follows a model of one, so we ran your two programs, with `sync` and with a task, on an H200, too, with half as many numbers. The model promises about 480 µs with `sync`, and with the task again 350, because the job still ends last: a gain of about 130.
 
 # %% id=predict-gain
 gain = Prediction(
@@ -464,12 +506,11 @@ with agt.using("sim"), agt.record() as model:
     await task
 
 agt.compare_timelines(
-    [h200[1], model],
+    [h200[1].from_first(), model.from_first()],
     ["H200: start, the job, then await", "The model: start, the job, then await"],
     lanes=("host", "streams"),
-    together=True,  # the device's first work is at 0
-    lesson="The device's bars are as long in both. The real Python makes its calls later, and so begins "
-    "its job later.",
+    lesson="The device's bars are as long in both. The real Python takes four times as long to make its "
+    "calls, and the device stands idle until the last one, for d2h, arrives.",
 )
 
 # %% id=reveal-gain
@@ -481,9 +522,9 @@ gain.reveal(
 )
 
 # %% [markdown] id=real-read
-# The device isn't to blame: a copy to it takes 78 µs on the H200 and 75 in the model, and the kernel 4 in both. But a real Python takes longer to hand over the work. Its job began after 196 µs instead of 50, and by then two thirds of the device's work was over.
+# The device isn't to blame: a copy to it takes 78 µs on the H200 and 75 in the model, and the kernel 4 in both. But a real Python takes longer to hand over the work. See the hole in the H200's stream? There the device waits for 43 µs until Python asks for the copy back. The job begins after 196 µs instead of 50, when two thirds of the device's work is over.
 #
-# Let the model tell you *what* overlaps, and measure *how much* you gain. And slow calls can be cured: in [chapter 09](09_cuda_graphs.ipynb), a whole pipeline becomes a single call.
+# Let the model tell you *what* overlaps, and measure *how much* you gain. And slow calls can be cured: in [chapter 09](09_cuda_graphs.ipynb), a pipeline becomes a single call.
 
 # %% id=real-check tags=asserts
 assert [round(trace.metrics().makespan) for trace in h200] == [558, 498]
@@ -499,13 +540,16 @@ assert round(model.find("h2d")[0].duration) == 75
 assert [round(t.find("twice")[0].duration) for t in (model, h200[1])] == [4, 4]
 before_it = [t.find(job)[0].start - t.spans[0].start for t in (h200[1], model)]
 assert [round(us) for us in before_it] == [196, 50]
+calling = [max(s.end for s in t if s.kind == "call") - t.spans[0].start for t in (h200[1], model)]
+assert round(calling[0] / calling[1]) == 4
+assert round(h200[1].find("d2h")[0].start - h200[1].find("twice")[0].end) == 43
 
 # %% [markdown] id=challenge
 # ## Challenge: three trips and a job
 #
 # Every page ends with a challenge and a time to beat. `progress` keeps your best.
 #
-# `trips` are three operations, and `job()` keeps Python busy for 200 µs. Do everything, and return the three results in order. As it stands, this takes 682 µs: get below 320. The course's own answer takes 284 µs. The cell after the check draws your program.
+# `trips` are three operations, and `job()` keeps Python busy for 200 µs. Do everything, and return the three results in order. As it stands, this takes 682 µs: get below 320. The course's own answer takes 284 µs. The cell after the check draws your program. Too easy? Then do it without `sleep`.
 
 
 # %% id=00-challenge starter
@@ -531,7 +575,7 @@ async def everything(trips, job):
 # Spawn all three, then `await asyncio.sleep(0)`, then `job()`, and only then await the tasks.
 
 # %% id=00-challenge explanation
-# Start everything, do your own work, and wait as late as you can. That's all there is to it. The other chapters are about doing it well.
+# Start everything, do your own work, and wait as late as you can. That's all there is to it. And without a `sleep`? Put `job()` into an `async def`, too, and await all four with `asyncio.gather`, the job last. The other chapters are about doing it well.
 
 # %% id=00-challenge-check
 check("00-challenge", everything)
@@ -560,7 +604,7 @@ progress("00")
 # - You write a **kernel** for one element, and the device runs it in one **thread** for each element.
 # - An **operation** is a recipe. Nothing happens when you build one. It runs when you `sync`, `await` or `spawn` it.
 # - `sync` blocks all of Python. `await` pauses only the code that says it. A **task** starts when the code that spawned it pauses, and then a job that fits into the wait costs no time.
-# - A **timeline** shows you what happened when. To make a program faster, look for the places where somebody waits.
+# - A **timeline** shows you what happened when. To make a program faster, look for waits.
 
 # %% [markdown] id=contents
 # ## The course

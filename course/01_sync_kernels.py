@@ -11,7 +11,7 @@
 #
 # | | |
 # |---|---|
-# | Time | 60 minutes, with a good place for a break; and 25 for the encore |
+# | Time | 60 minutes, with a good place for a break; and 30 for the encore |
 # | You need | [00_start_here](00_start_here.ipynb), and NumPy. No C: three lines below are enough to begin with |
 
 # %% id=setup
@@ -48,7 +48,14 @@ extern "C" __global__ void who(unsigned int n, unsigned int* out)
 }
 """)
 
-agt.show_threads(who, 12, np.zeros(12, np.uint32), grid=3, block=4)
+agt.show_threads(
+    who,
+    12,
+    np.zeros(12, np.uint32),
+    grid=3,
+    block=4,
+    lesson="Each thread writes one element, and no two write the same one.",
+)
 
 # %% [markdown] id=who
 # There are twelve **threads** and twelve elements, with one arrow for each. The threads come in groups of four. Such a group is called a **block**, and all the blocks together are the **grid**.
@@ -155,7 +162,7 @@ def blocks_needed(n, threads):
 check("01-grid", blocks_needed)
 
 # %% [markdown] id=puzzles
-# ## Three small kernels
+# ## Two small kernels
 #
 # Now it's your turn. The check runs your kernel on arrays of several lengths and compares every element with NumPy's. It always uses a simulated device, so the worst that can happen to you is a message.
 #
@@ -198,48 +205,10 @@ extern "C" __global__ void my_copy(unsigned int n, const float* x, float* y)
 # %% id=01-copy-check
 check("01-copy", my_copy)
 
-# %% [markdown] id=puzzle-add
-# ### Puzzle 2: add
-#
-# In NumPy, this is `z = x + y`. From here on you write the bounds check, too.
-
-# %% id=01-add starter
-my_add = agt.Kernel(r"""
-extern "C" __global__ void my_add(unsigned int n, const float* x, const float* y, float* z)
-{
-    unsigned int i = blockIdx.x * blockDim.x + threadIdx.x;
-    // your lines
-}
-""")
-
-# %% id=01-add solution
-my_add = agt.Kernel(r"""
-extern "C" __global__ void my_add(unsigned int n, const float* x, const float* y, float* z)
-{
-    unsigned int i = blockIdx.x * blockDim.x + threadIdx.x;
-    if (i < n) {
-        z[i] = x[i] + y[i];
-    }
-}
-""")
-
-# %% id=01-add hints
-# Two arrays come in, one goes out, and all three have the same length.
-#
-# You need `if (i < n) {`, then your line, then `}`.
-#
-# `if (i < n) { z[i] = x[i] + y[i]; }`
-
-# %% id=01-add explanation
-# Each thread reads two numbers and writes one. No thread needs another's result, so they can all run at once.
-
-# %% id=01-add-check
-check("01-add", my_add)
-
 # %% [markdown] id=exercise-relu
-# ### Puzzle 3: ReLU
+# ### Puzzle 2: ReLU
 #
-# In NumPy, this is `y = np.maximum(x, 0)`: negative numbers become zero, and the others stay. Neural networks are full of this function. It's called **ReLU**, for *rectified linear unit*. And now the first line is yours as well.
+# In NumPy, this is `y = np.maximum(x, 0)`: negative numbers become zero, and the others stay. Neural networks are full of this function. It's called **ReLU**, for *rectified linear unit*. And now the first line and the bounds check are yours as well.
 #
 # In C, Python's `a if condition else b` is `condition ? a : b`, and a `float` constant looks like `0.0f`. One warning: the check also passes the same array as input *and* output, so read your element before you write it.
 
@@ -278,7 +247,7 @@ check("01-relu", my_relu)
 # %% [markdown] id=paint-text
 # ### A picture of your own
 #
-# Now for something to look at: 256 rows of 256 pixels, with a thread for each. C drops the remainder when it divides whole numbers, so `i / 256` is a pixel's row, and `i % 256` is its column. As in Python, `^` keeps the bits in which two numbers differ.
+# Something to look at: 256 rows of 256 pixels, with a thread for each. C drops the remainder when it divides whole numbers, so `i / 256` is a pixel's row, and `i % 256` is its column. As in Python, `^` keeps the bits in which two numbers differ.
 
 # %% id=paint
 paint = agt.Kernel(r"""
@@ -360,7 +329,15 @@ falls.reveal(
 
 # %% id=bounds-picture
 ten = np.ones(10, np.float32)
-agt.show_threads(agt.Kernel(CARELESS), 10, ten, np.zeros_like(ten), grid=3, block=4)
+agt.show_threads(
+    agt.Kernel(CARELESS),
+    10,
+    ten,
+    np.zeros_like(ten),
+    grid=3,
+    block=4,
+    lesson="Two threads read behind the end of x. There the run stops, so nobody gets to write y.",
+)
 
 # %% id=bounds-message-check tags=asserts
 assert (site.block[0], site.thread[0]) == (3, 100)
@@ -380,7 +357,8 @@ for n in (1023, 1025):
     try:
         run_careless(n)
     except agt.errors.OutOfBoundsError as error:
-        print(f"{n} elements: element {error.site.index} of {error.site.bound} does not exist")
+        site = error.site
+        print(f"{n} elements: there's no element {site.index}, the last one is {site.bound - 1}")
 
 # %% id=misconception-bounds-check tags=asserts
 assert (run_careless(1024) == 2).all()  # a multiple of 256
@@ -407,7 +385,37 @@ print("a[2, 1] is", a[2, 1], "and flat[2 * 4 + 1] is", flat[2 * 4 + 1])
 assert all(a[i, j] == flat[i * 4 + j] for i in range(3) for j in range(4))
 
 # %% [markdown] id=row-major-read
-# So `a[row, col]` becomes `a[row * n + col]`, where `n` is the length of a *row*, which is the number of columns. But C takes `a[row, col]` too, at best with a warning, and reads `a[col]`.
+# So `a[row, col]` becomes `a[row * n + col]`, where `n` is the length of a *row*, which is the number of columns. And what if you forget?
+
+# %% id=predict-comma
+comma = Prediction(
+    "A kernel reads `a[2, 1]` of the matrix above, which is 9 in NumPy. What does it get?",
+    nine="9: C knows what you mean",
+    refused="nothing: the kernel doesn't compile",
+    two="2",
+    one="1",
+)
+comma
+
+# %% id=predict-comma-commit
+comma.commit(...)
+
+# %% id=comma-run
+forgetful = agt.Kernel(r"""
+extern "C" __global__ void forgetful(const float* a, float* out)
+{
+    out[0] = a[2, 1];
+}
+""")
+
+with agt.using("sim"):
+    (got,) = forgetful(agt.h2d(agt.pin(a)), agt.zeros(1).partition(1)).output().to_host().sync()
+
+# %% id=reveal-comma
+comma.reveal(
+    {9: "nine", 2: "two", 1: "one"}[int(got)],
+    "A comma in C drops what stands before it, so `a[2, 1]` is `a[1]`. At best, a compiler warns you.",
+)
 
 # %% [markdown] id=exercise-matvec
 # ### Exercise: matrix times vector
@@ -458,7 +466,43 @@ check("01-matvec", my_matvec)
 #
 # You can write kernels now, so this is a good place for a break.
 #
-# So far we've asked *what* the device computes. Now we ask *when*. Here are five steps: copy a matrix to the device, copy a vector, multiply the two, apply ReLU, and fetch the result. A first version often looks like this, with a `sync` after each step. (`agt.matvec_naive` and `agt.relu` are the course's versions of your kernels.)
+# So far we've asked *what* the device computes. Now we ask *when*. On an H200, we ran three kernels, each with `sync`: `sgemm_naive`, which multiplies two matrices, `matvec_naive`, and `relu` on 256 numbers. Each time, Python launches the kernel and then waits for it. `relu` is a matter of 0.8 µs.
+
+# %% id=predict-waiting
+waiting = Prediction(
+    "When Python begins to wait for `relu`, what is `relu` doing?",
+    queued="it's still in the queue",
+    running="it's at work",
+    just="it has just finished, less than 1 µs ago",
+    long="it has been finished for several µs",
+)
+waiting
+
+# %% id=predict-waiting-commit
+waiting.commit(...)
+
+# %% id=steps-on-a-gpu
+h200 = agt.Trace.load_recording("01_sync_kernels").from_first()
+h200.plot(
+    title="Three kernels on an H200, with a sync after each",
+    lanes=("host", "streams"),
+    lesson="The last wait is for relu, that hairline, which is over by then. The device works for 52 µs, and "
+    "in between it's idle for 86.",
+)
+
+# %% id=reveal-waiting
+*_, last_wait = [span for span in h200 if span.kind == "wait"]
+(relu_there,) = h200.find("relu")
+ago = last_wait.start - relu_there.end
+waiting.reveal(
+    "running" if ago < 0 else "just" if ago < 1 else "long",
+    f"It finished {ago:.0f} µs before that. And Python still waits for {last_wait.duration:.0f} µs!",
+)
+
+# %% [markdown] id=steps-on-a-gpu-read
+# When Python gets round to asking, `relu` has been over for almost ten times as long as it took. And the question itself takes time, even if the answer is yes. Meanwhile, the device is idle. (Each kernel has its own stream, which changes nothing here.)
+#
+# Let's look closer, in five steps: copy a matrix to the device, copy a vector, multiply the two, apply ReLU, and fetch the result. A first version often looks like this, with a `sync` after each step. (`agt.matvec_naive` and `agt.relu` are the course's versions of your kernels.)
 
 # %% id=steps
 rng = np.random.default_rng(0)
@@ -477,19 +521,6 @@ def step_by_step(a, x):
 
 result = step_by_step(a, x)
 
-# %% id=predict-waiting
-waiting = Prediction(
-    "Over all five steps, how much of the time does Python spend waiting?",
-    little="less than 20 %: most of it goes into the calls",
-    less="20 to 50 %",
-    more="50 to 80 %",
-    most="more than 80 %",
-)
-waiting
-
-# %% id=predict-waiting-commit
-waiting.commit(...)
-
 # %% id=steps-warm tags=asserts
 assert np.allclose(result, np.maximum(a @ x, 0), atol=1e-3)
 for _ in range(4):
@@ -502,41 +533,23 @@ with agt.using(policy=agt.SingleStream()), agt.record() as stepwise:  # all on o
 stepwise.plot(
     title="A sync after each step",
     lanes=("host", "streams"),
-    lesson="Host and device take turns: while one works, the other is idle.",
+    lesson="Five times, the device waits for Python, and then Python for the device.",
 )
-
-# %% id=reveal-waiting
-m_stepwise = stepwise.metrics()
-share = m_stepwise.host["wait"] / m_stepwise.makespan
-truth = "little" if share < 0.2 else "less" if share < 0.5 else "more" if share < 0.8 else "most"
-waiting.reveal(truth, f"Python waited for {share:.0%} of the time, in five waits.")
 
 # %% [markdown] id=steps-read
-# Each step tells the same story. Python makes one to three calls and then waits for the device. As soon as the device is done, it's the device that waits, until Python comes back with the next call. **They take turns, and while one works, the other is idle.** It's like moving a piano with somebody who only pushes while you rest. Of 169 modelled µs, 69 are waits, 76 are calls, and in the other 24 Python gets from one to the next.
-#
-# Is it like that on a real GPU? Here are three kernels on an H200, again with a `sync` after each. (`sgemm` multiplies two matrices. Each kernel has its own stream, which changes nothing here.)
-
-# %% id=steps-on-a-gpu
-h200 = agt.Trace.load_recording("01_sync_kernels")
-h200.plot(
-    title="Three kernels on an H200, with a sync after each",
-    lanes=("host", "streams"),
-    lesson="From its first kernel to the end of its last, the device works for 52 µs and is idle for 86.",
-)
-
-# %% [markdown] id=steps-on-a-gpu-read
-# It's the same story: the device was idle for longer than it worked. And look at the end: when Python began to wait for `relu`, that hairline, `relu` had been finished for 7 µs.
+# Python makes one to three calls and then waits for the device. As soon as the device is done, it's the device that waits, until Python comes back with the next call. **They take turns.** It's like moving a piano with somebody who only pushes while you rest.
 
 # %% id=steps-check tags=asserts
 on_gpu = h200.metrics()
 assert (round(on_gpu.device_active), round(on_gpu.device_idle, 1)) == (52, 85.5)
-*_, last_wait = [span for span in h200 if span.kind == "wait"]
 assert len([span for span in h200 if span.kind == "wait"]) == 3
-assert round(last_wait.start - h200.find("relu")[0].end) == 7
+assert (round(ago), round(last_wait.duration)) == (7, 5)
+assert 9.5 < ago / relu_there.duration < 10
 queued = [span for span in h200 if span.kind == "call"]
 assert [round(span.duration, 1) for span in queued] == [8.9, 9.8, 8.6]
 assert [round(span.duration, 1) for span in h200.device_spans] == [15.5, 35.3, 0.8]
 waits = [span for span in stepwise if span.kind == "wait"]
+m_stepwise = stepwise.metrics()
 assert len(waits) == 5
 assert m_stepwise.overlap < 1
 assert m_stepwise.device_idle > 0
@@ -654,10 +667,12 @@ check("01-one-wait", forward)
 # What did that buy us? (`solved` fetches the course's own answer without showing it.)
 
 # %% id=predict-together
+m_stepwise = stepwise.metrics()
 buys = Prediction(
-    f"With five waits it took {m_stepwise.makespan:.0f} µs, of which {m_stepwise.host['call']:.0f} were "
-    "calls. How many µs does it take with the same calls and one wait?",
-    within=0.1,
+    f"With five waits it took {m_stepwise.makespan:.0f} µs. The calls stay as they are, "
+    f"{m_stepwise.host['call']:.0f} µs in all, but now Python makes them in one go, and waits once. The device "
+    f"works for {m_stepwise.device_active:.0f} µs in all, as before. How many µs does it take now?",
+    within=0.2,
 )
 buys
 
@@ -674,20 +689,21 @@ with agt.record() as together:
 agt.compare_timelines(
     [stepwise, together],
     ["A sync after each step", "One sync"],
-    lesson="With one wait at the end, the next piece of work is in the queue before the device needs it.",
+    lesson="Below, Python makes most of its calls while the device works, and waits once.",
 )
 
 # %% id=reveal-together
 m_together = together.metrics()
 buys.reveal(
     f"{m_together.makespan:.0f}",
-    f"Python waits for {m_together.host['wait']:.0f} µs instead of {m_stepwise.host['wait']:.0f}.",
+    f"The calls set the pace, and at the end Python waits for {m_together.host['wait']:.0f} µs, "
+    f"instead of {m_stepwise.host['wait']:.0f}.",
 )
 
 # %% [markdown] id=one-wait-why
-# No kernel got faster, and no call either: on the simulated device, they still take 76 µs. But now Python makes most of them *while the device is busy* with the work before. And `relu` needn't ask whether the product is ready: it's behind it in the queue, and a stream finishes one thing before the next.
+# No kernel got faster, and no call either. What's gone, in the model, is nearly 60 µs of waiting, and nearly 20 of stopping and starting. Python makes most of its calls *while the device is busy* with the work before. (The holes that are left are the device's own: from a copy to a kernel it needs 4 µs.) And `relu` needn't ask whether the product is ready: it's behind it in the queue, and a stream finishes one thing before the next.
 #
-# That answers our second question: in the meantime, Python can make the next call, or do a job of its own. **A call costs you time only when the device has nothing else to do.** To be quicker still, you'd have to make fewer calls.
+# That answers our second question: in the meantime, Python can make the next call, or do a job of its own. **A call costs you time only when the device has nothing else to do.** To be quicker still, make fewer calls.
 
 # %% id=one-wait-claims tags=asserts
 assert len([span for span in together if span.kind == "wait"]) == 1
@@ -695,12 +711,24 @@ assert len(together.streams) == 1
 if device.simulated:
     assert [round(m_together.host["call"], 1), round(m_stepwise.host["call"], 1)] == [76.4, 76.4]
     assert [round(m.makespan, 1) for m in (m_stepwise, m_together)] == [169.0, 90.7]
-    assert together.metrics().device_idle < stepwise.metrics().device_idle
+    assert m_together.device_idle < m_stepwise.device_idle
+    saved = m_stepwise.host["wait"] - m_together.host["wait"]  # what's left is stopping and starting
+    assert [round(us) for us in (saved, m_stepwise.makespan - m_together.makespan - saved)] == [
+        59,
+        20,
+    ]
+    late_calls = [span for span in together if span.kind == "call"]
+    assert (
+        together.overlap_between(late_calls, together.device_spans) > 0.5 * m_together.host["call"]
+    )
+    fill = next(s for s in together.device_spans if s.kind == "memset")
+    copies = [s.end for s in together.device_spans if s.kind == "h2d"]
+    assert round(fill.start - max(copies)) == 4
 
 # %% [markdown] id=challenge
 # ## Challenge: nowhere to hide
 #
-# `layer` computes a layer of a neural network, `np.maximum(a @ x + b, 0)`, with three kernels. This time the matrix has only 64 rows and columns. The device is done with that in no time, so nearly all of the time goes into calls, and each one counts. Return an operation, as in `forward`. As it stands, it takes 114 µs: get below 80. The course's own answer takes 70 µs.
+# `layer` computes a layer of a neural network, `np.maximum(a @ x + b, 0)`, with three kernels. This time the matrix has only 64 rows and columns. The device is done with that in no time, so nearly all of the time goes into calls, and each counts. Return an operation, as in `forward`. As it stands, it takes 114 µs: get below 80. The course's own answer takes 70 µs. (A second rung is at 55: NumPy may do some packing.)
 
 # %% id=01-challenge starter
 add = agt.Kernel(r"""
@@ -750,13 +778,13 @@ def layer(a, x, b):
 # Start with `float sum = b[row];`, and end with `y[row] = sum > 0.0f ? sum : 0.0f;`. One launch then takes `agt.h2d(a)`, `agt.h2d(x)`, `agt.h2d(b)` and one `agt.zeros(m).partition(128)`.
 
 # %% id=01-challenge explanation
-# One way is to begin the sum with `b[row]` and to clip it at the end. Two launches and two fills are gone, and a number doesn't leave its thread between the steps any more. This is called **fusing** kernels. Could you also do with fewer copies?
+# One way is to begin the sum with `b[row]` and to clip it at the end. Two launches and two fills are gone, and a number doesn't leave its thread between the steps any more. This is called **fusing** kernels. For the second rung, let `np.concatenate` put all three arrays into one pinned array, so that one copy is enough.
 
 # %% id=01-challenge-check
 check("01-challenge", layer)
 
 # %% id=score
-score(mine, threads_started, falls, waiting, length, buys)
+score(mine, threads_started, falls, comma, waiting, length, buys)
 
 # %% id=progress
 progress("01")
@@ -767,15 +795,53 @@ progress("01")
 # - All threads run the same code with the same arguments. They tell themselves apart by `blockIdx.x * blockDim.x + threadIdx.x`.
 # - All blocks have the same size, so there are often more threads than elements. Without its **bounds check**, a kernel can give right results for months and still be wrong.
 # - A matrix is stored row after row, so with `n` columns `a[row, col]` is `a[row * n + col]`.
-# - A launch only puts work into a queue and returns. If Python waits, it's because of `sync`.
+# - A launch only puts work into a queue and returns. Python waits when you ask it to, with `sync` or `synchronize`.
 # - If you wait after each step, host and device take turns being idle. No need: a stream keeps its work in order anyway.
 # - Where kernels are short, the calls are what takes the time, so it pays to make fewer of them.
 #
 # **Next:** in [02_streams_and_events](02_streams_and_events.ipynb), one queue becomes two, and for the first time two kernels can get into each other's way.
 
-# %% [markdown] id=puzzle-scale
+# %% [markdown] id=puzzle-add
 # ## Encore: more puzzles
 #
+# ### Puzzle 3: add
+#
+# In NumPy, this is `z = x + y`.
+
+# %% id=01-add starter
+my_add = agt.Kernel(r"""
+extern "C" __global__ void my_add(unsigned int n, const float* x, const float* y, float* z)
+{
+    unsigned int i = blockIdx.x * blockDim.x + threadIdx.x;
+    // your lines
+}
+""")
+
+# %% id=01-add solution
+my_add = agt.Kernel(r"""
+extern "C" __global__ void my_add(unsigned int n, const float* x, const float* y, float* z)
+{
+    unsigned int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) {
+        z[i] = x[i] + y[i];
+    }
+}
+""")
+
+# %% id=01-add hints
+# Two arrays come in, one goes out, and all three have the same length.
+#
+# You need `if (i < n) {`, then your line, then `}`.
+#
+# `if (i < n) { z[i] = x[i] + y[i]; }`
+
+# %% id=01-add explanation
+# Each thread reads two numbers and writes one. No thread needs another's result, so they can all run at once.
+
+# %% id=01-add-check
+check("01-add", my_add)
+
+# %% [markdown] id=puzzle-scale
 # ### Puzzle 4: scale and shift
 #
 # In NumPy, this is `y = a * x + b`, where `a` and `b` are numbers.
@@ -857,7 +923,15 @@ check("01-reverse", my_reverse)
 
 # %% id=reverse-picture
 x = np.arange(10, dtype=np.float32)
-agt.show_threads(my_reverse, 10, x, np.zeros_like(x), grid=3, block=4)
+agt.show_threads(
+    my_reverse,
+    10,
+    x,
+    np.zeros_like(x),
+    grid=3,
+    block=4,
+    lesson="Arrows cross where a thread reads. (No arrows? Then your kernel doesn't touch anything yet.)",
+)
 
 # %% [markdown] id=puzzle-stride
 # ### Puzzle 6: every so often
@@ -937,10 +1011,32 @@ assert (wide, tall) == (4, 3)
 assert filled[39, 49] == 3949
 
 # %% [markdown] id=puzzle-broadcast
-# Here they all are, with one arrow for each block. Some blocks stick out on the right, some at the bottom, and the one in the corner does both. So a kernel in two dimensions has to check both numbers.
+# Here are the blocks, laid over the matrix. Some stick out on the right, some at the bottom, and the one in the corner does both. So a kernel in two dimensions has to check both numbers.
 
-# %% id=plane-picture
-agt.show_threads(plane_kernel, 40, 50, np.zeros((40, 50), np.float32), grid=(4, 3), block=(16, 16))
+# %% id=plane-picture tags=helpers
+has_element = np.zeros((tall * 16, wide * 16))
+has_element[: filled.shape[0], : filled.shape[1]] = 1
+
+plt.figure(figsize=(6.4, 4.8))
+plt.imshow(has_element, cmap="Oranges", vmin=0, vmax=2.2)
+plt.vlines([15.5, 31.5, 47.5], -0.5, 47.5, color="0.4", linewidth=1)
+plt.hlines([15.5, 31.5], -0.5, 63.5, color="0.4", linewidth=1)
+plt.plot(
+    [-0.5, 49.5, 49.5, -0.5, -0.5], [-0.5, -0.5, 39.5, 39.5, -0.5], color="black", linewidth=2.5
+)
+for block_x in range(wide):
+    for block_y in range(tall):
+        told = f"blockIdx.x = {block_x}\nblockIdx.y = {block_y}"
+        plt.text(16 * block_x + 7.5, 16 * block_y + 3.5, told, ha="center", va="center", fontsize=8)
+plt.xticks([0, 15, 31, 49, 63])
+plt.yticks([0, 15, 31, 39, 47])
+plt.xlabel("col")
+plt.ylabel("row")
+plt.show()
+print(
+    f"Orange: {has_element.sum():,.0f} threads with an element, inside the matrix (the thick line)."
+)
+print(f"Pale: {(has_element == 0).sum():,} threads that the bounds check sends home.")
 
 # %% [markdown] id=puzzle-broadcast-text
 # ### Puzzle 7: broadcast

@@ -5,16 +5,17 @@
 #
 # In chapter 6 a single thread of Python waited for many things at once. It had an event loop, tasks and `await`. **What if you have none of these, because you are inside a kernel?** Then you build them, and find out what they are made of.
 #
-# After this page you can write a future for the GPU, turn a function with several waits into a state machine, as Rust's compiler does with `async fn`, write an executor in CUDA C, build futures out of futures, and send messages between blocks.
+# After this page you can write a future for the GPU, turn a function with several waits into a state machine, as Rust's compiler does with `async fn`, write an executor in CUDA C, build futures out of futures, and send a message from one block to another.
 #
 # | | |
 # |---|---|
-# | Time | 75 minutes, and 45 to 65 for the encores |
+# | Time | 65 minutes, and 60 to 85 for the encores |
 # | You need | [06_await](06_await.ipynb) and [11_the_gpu_decides](11_the_gpu_decides.ipynb). You do not need a GPU |
 
 # %% id=setup
 import asyncio
 from importlib.resources import files
+from itertools import permutations
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -132,7 +133,7 @@ def bars(axes, row, spans, colour, words=""):
 
 
 def draw_cups(*logs, titles):
-    figure, rows = plt.subplots(len(logs), 1, figsize=(8, 2 * len(logs)), sharex=True, squeeze=False)
+    figure, rows = plt.subplots(len(logs), 1, figsize=(9.5, 2 * len(logs)), sharex=True, squeeze=False)
     for axes, log, title in zip(rows[:, 0], logs, titles, strict=True):
         for (cup, tick), found in np.ndenumerate(log):
             if found in (1, 2):
@@ -143,14 +144,15 @@ def draw_cups(*logs, titles):
                 look = {"facecolor": "black" if column[cup] == 3 else "white", "edgecolor": "black"}
                 colour = "white" if column[cup] == 3 else "black"
                 at = tick + (place + 0.5) / len(polled)
-                axes.text(at, 3, cup, ha="center", va="center", fontsize=6, color=colour,
+                axes.text(at, 3, cup, ha="center", va="center", fontsize=7, color=colour,
                           bbox={"boxstyle": "circle,pad=0.1", **look})  # fmt: skip
         axes.set_yticks(range(4), ["cup 0", "cup 1", "cup 2", "thread"])
-        axes.set(xlim=(0, max(map(ticks, logs)) + 1), ylim=(3.6, -0.6))
+        axes.set(xlim=(-0.2, max(map(ticks, logs)) + 1), ylim=(3.7, -0.6))
         axes.set_title(f"{title}: {ticks(log)} ticks", loc="left")
         print(f"{title}: {ticks(log)} ticks")
         for cup, row in enumerate(log):
             print(f"   cup {cup}  {''.join('.bsR'[found] for found in row)}")
+    rows[-1, 0].set_xticks(range(0, 19, 2))
     rows[-1, 0].set_xlabel("tick (b: the water boils, s: the leaves steep, black: that poll said READY)")
     figure.tight_layout()
 
@@ -197,14 +199,38 @@ turns.reveal(
 #
 # A struct with such a function is called a **future**. A `Timer` is the simplest one: it's `PENDING` so many times, and then `READY`.
 #
-# `Tea` consists of two timers and a number, `step`. Since `poll` returns in the middle of things, it has to remember where it was, and that's all that `step` is for. A function that's cut into pieces at its waits, with a number for the next piece, is a **state machine**:
-#
-# ```text
-#              boil is READY                steep is READY
-#    step 0 ──────────────────▶ step 1 ──────────────────────▶ READY
-#     │   ▲                      │   ▲
-#     └───┘ PENDING: return      └───┘ PENDING: return
-# ```
+# `Tea` consists of two timers and a number, `step`. Since `poll` returns in the middle of things, it has to remember where it was, and that's all that `step` is for. A function that's cut into pieces at its waits, with a number for the next piece, is a **state machine**. Here it is, with cup 0's seven polls:
+
+# %% id=machine-drawn tags=helpers
+def draw_machine(found):
+    """Draw the steps of a cup, and which of its polls went on from one to the next or ended there."""
+    figure, axes = plt.subplots(figsize=(8, 2))
+    axes.set(xlim=(0, 10), ylim=(-1.2, 1.2))
+    axes.axis("off")
+    middle = {"ha": "center", "va": "center"}
+    steps = [("step 0\nthe water boils", BLUE), ("step 1\nthe leaves steep", BROWN), ("READY", "black")]
+    for place, (name, colour) in enumerate(steps):
+        x, look = (1.1, 5.1, 8.9)[place], {"boxstyle": "round,pad=0.6", "facecolor": colour}
+        axes.text(x, 0.5, name, color="white" if place == 2 else "black", bbox=look, **middle)
+        polls = ", ".join(str(poll) for poll in np.flatnonzero(found == place + 1) + 1)
+        print(name.replace("\n", ", ") + ": polls " + polls)
+        if place == 2:
+            break
+        turn = {"arrowstyle": "->", "lw": 1.5}
+        around = {**turn, "connectionstyle": "arc3,rad=-1"}
+        axes.annotate("", (x - 0.45, -0.05), (x + 0.45, -0.05), arrowprops=around)
+        axes.text(x, -0.95, f"polls {polls}:\nPENDING, return", fontsize=9, **middle)
+        begin, end = ((2.35, 3.85), (6.35, 8.2))[place]
+        axes.annotate("", (end, 0.5), (begin, 0.5), arrowprops=turn)
+        words = f"poll {np.flatnonzero(found > place + 1)[0] + 1}:\n{('boil', 'steep')[place]} is READY"
+        axes.text((begin + end) / 2, 0.9, words, fontsize=9, **middle)
+    figure.tight_layout()
+
+
+draw_machine(turned[0])
+
+# %% [markdown] id=machine-read
+# Poll 3 goes on from step 0 to step 1 in a single call, and only returns when it has to wait for the leaves.
 #
 # Rust's compiler makes nearly this of an `async fn`. (Its `poll` also gets a *waker*, and we'll miss that soon.) Python keeps the frame of a paused function instead. A kernel can't put a frame aside, so each `await` becomes a poll, an `if` and a number. All the words of [chapter 6](06_await.ipynb) have a twin:
 #
@@ -343,7 +369,7 @@ __device__ int run_all(Future* futures, int n)
 # In the inner loop: if `k` is open, poll it; if it says `READY`, it is no longer open. After the inner loop, `rounds++`.
 
 # %% id=12-executor explanation
-# Ten lines, and they are an event loop. It polls everybody in each round, which is called *busy polling*. CUDA can't put you to sleep until a word of global memory changes, so that's how blocks wait for each other. (A wait at a barrier can sleep: at `__syncthreads()`, and since Hopper by `mbarrier.try_wait` on a barrier in shared memory. The blocks of one *cluster* may signal each other's.) A bit for each future has one trap: for 32 of them, `1u << n` would be undefined in C++.
+# Ten lines, and they are an event loop. It polls everybody in each round, which is called *busy polling*. CUDA can't put a thread to sleep until a word of global memory changes, so that's how blocks wait for each other. (A thread can only sleep at a barrier: at `__syncthreads()` or, since Hopper, at an `mbarrier` in shared memory.)
 
 # %% id=12-executor-check
 check("12-executor", RUN_ALL)
@@ -430,7 +456,7 @@ loser = Prediction(
     "What does cup 1, which lost, look like in the end?",
     finished="it is ready: there was plenty of time",
     stuck="it still steeps, where it was when the other one won",
-    error="the select has thrown it away, so there is nothing to look at",
+    gone="the select has thrown it away, so there is nothing to look at",
 )
 loser
 
@@ -454,7 +480,7 @@ print("steps:", steps, " (0 boils, 1 steeps, 2 is ready)")
 
 # %% id=reveal-loser
 loser.reveal(
-    {2: "finished", 1: "stuck", 0: "error"}[int(steps[1])],
+    {2: "finished", 1: "stuck", 0: "gone"}[int(steps[1])],
     "Nobody polled it, and a future that is not polled stands still. It is a description, as in chapter 3, "
     "and not an activity. (Real tea would have gone on steeping, but nobody would have taken the "
     "leaves out.)",
@@ -611,183 +637,10 @@ __device__ Poll poll(unsigned int* cell, unsigned int& x)
 # `send`: box, `__threadfence()`, flag. `poll`: look, and if it is raised, `__threadfence()`, box.
 
 # %% id=12-oneshot explanation
-# That is a release in `send` and an acquire in `poll`. A flag that is `volatile` on both sides would do as well. The check also ran your text in a memory whose writes come late, which is what comes next. You will find this pair below nearly everything that is lock-free.
+# That is a release in `send` and an acquire in `poll`. A flag that is `volatile` on both sides would do as well. The check also ran your text in a memory whose writes come late, and an encore shows what that does. You will find this pair below nearly everything that is lock-free.
 
 # %% id=12-oneshot-check
 check("12-oneshot", ONESHOT)
-
-# %% [markdown] id=litmus-text
-# ## Memory on a bad day
-#
-# You may wonder whether those fences are superstition. Without them, an H200 got the letter wrong once in a million runs, and that one run is the trouble. So we asked the simulated device for a bad day, on which others often see a write as late as the rules let them.
-#
-# Tiny programs that show what memory can do are called **litmus tests**. Ours is the letter itself: one thread writes `x`, then `y`; another reads `y`, then `x`. So there are four outcomes. `1 1` is a letter that has come, `0 0` is none yet, `0 1` is one that comes while we look, and `1 0` means that the flag arrived and the letter didn't.
-
-# %% [markdown] id=litmus-alone-text
-# Without any fence, 24 of 200 runs there are `1 0`. Now the sender gets its fence, between `x` and `y`. Only the reader still has none.
-
-# %% id=predict-litmus
-late = Prediction(
-    "How many of the 200 runs are `1 0` now?",
-    none="none: nobody can see the flag before the letter",
-    fewer="fewer than 24, but some: half of the cause is gone",
-    same="still 24: one fence is as good as none",
-)
-late
-
-# %% id=commit-litmus
-late.commit(...)
-
-# %% id=litmus-draw tags=helpers
-COLOURS = {(0, 0): "#d0d0d0", (0, 1): BLUE, (1, 1): "#009e73", (1, 0): "#d62728"}
-SAYS = {(0, 0): "none yet", (0, 1): "came while we looked", (1, 1): "a letter", (1, 0): "a flag, no letter"}
-
-
-def draw_litmus(test, fence):
-    """Each outcome's part of the runs as bars. Below, what happens in a run that went wrong."""
-    wrong = (1, 0) in test.seen
-    tall = [2.3, 1.7] if wrong else [2.3, 0.01]
-    figure, (top, below) = plt.subplots(2, 1, figsize=(8, sum(tall)), height_ratios=tall)
-    runs = {"simulated": test.seen}
-    if test.recorded:
-        runs[test.where.split()[1]] = test.recorded  # an H200, or an H100
-    for row, seen in enumerate(runs.values()):
-        begin, total = 0, sum(seen.values())
-        for outcome, colour in COLOURS.items():
-            part = 100 * seen.get(outcome, 0) / total
-            bars(top, row, [(begin, part)], colour, f"{outcome[0]} {outcome[1]}" if part > 4 else "")
-            begin += part
-    top.set(yticks=range(len(runs)), yticklabels=runs, ylim=(1.6, -0.6), xlim=(0, 100))
-    told = ",  ".join(f"{y} {x} {words}" for (y, x), words in SAYS.items())
-    top.set_xlabel(f"% of the runs. The flag y, then the letter x:\n{told}", fontsize=9)
-    below.axis("off")
-    if wrong:
-        below.set(xlim=(0, 10), ylim=(-0.7, 1.5))
-        for lane, name in ((1, "sender"), (0, "reader")):
-            below.hlines(lane, 1.2, 10, color="#d0d0d0", lw=8, zorder=0)
-            below.text(0, lane, name, va="center")
-        did = [(2, 1, "x = 1"), (3.9, 1, "y = 1"), (5.3, 0, "y is 1"), (6.9, 0, "x is 0")]
-        if fence == "device, first thread only":
-            did.append((2.95, 1, "fence"))
-        for at, lane, words in did:
-            colour = "#d0d0d0" if words == "fence" else "white"
-            below.text(at, lane, words, ha="center", va="center", bbox={"facecolor": colour})
-        for begin, end, colour in ((3.9, 5.2, "#009e73"), (2, 9, "#d62728")):
-            arrow = {"arrowstyle": "->", "color": colour, "lw": 2}
-            below.annotate("", (end, 0.15), (begin, 0.8), arrowprops=arrow)
-        below.text(9, -0.45, "the reader gets x, too late", ha="center", color="#d62728")
-    figure.tight_layout()
-    for name, seen in runs.items():
-        print(name, *(f"{y} {x}: {seen.get((y, x), 0):,}" for y, x in COLOURS), sep="   ")
-
-
-# %% id=run-litmus
-fence = "device, first thread only"  # or "none", "block", "device"
-test = agt.litmus(
-    "message passing",
-    fence=fence,
-    kind="volatile",  # how memory is accessed; or "plain", "atomic"
-    blocks=True,  # two threads in two blocks; False: in two warps of one block
-)
-draw_litmus(test, fence)
-
-# %% id=litmus-check tags=asserts
-none = agt.litmus("message passing", fence="none")
-both = agt.litmus("message passing", fence="device")
-assert none.seen[1, 0] == 24
-assert none.recorded[1, 0] == 1
-assert set(test.seen) <= set(test.allowed)
-assert (1, 0) not in both.seen
-assert (1, 0) not in agt.litmus("message passing", fence="block", blocks=False, runs=50).seen
-
-# %% id=reveal-litmus
-seen = test.seen.get((1, 0), 0)
-late.reveal(
-    "none" if seen == 0 else "fewer" if seen < 24 else "same",
-    "On its way to a reader, each write may be late by itself. The sender's fence puts the two in order, but "
-    "only for readers that have a fence, too. Without one, this reader may get `y` first, and as the same "
-    "dice decide how late a write is, it does so in the same runs as before. (An H100 never did it in a "
-    "million runs, which is luck, and not a promise.)",
-)
-
-# %% [markdown] id=litmus-both-text
-# So both get their fences, and `1 0` is gone for good. On a real GPU, both threads start a run at the same moment, a million times.
-
-# %% id=predict-fenced
-fenced = Prediction(
-    "With both fences, which outcome has an H200 most often?",
-    none_yet="`0 0`: the reader is too early for both",
-    between="`0 1`: the flag isn't up yet, and then the letter is there",
-    letter="`1 1`: flag and letter are there",
-)
-fenced
-
-# %% id=commit-fenced
-fenced.commit(...)
-
-# %% id=run-fenced
-draw_litmus(both, "device")
-
-# %% id=reveal-fenced
-fenced.reveal(
-    {(0, 0): "none_yet", (0, 1): "between", (1, 1): "letter"}[max(both.recorded, key=both.recorded.get)],
-    "In all but 52 of 1,048,576 runs. Most likely it's because a fence takes far longer than a look: while "
-    "the sender's holds back the flag, the reader finds 0, and while the reader's takes its time, the letter "
-    "comes.",
-)
-
-# %% id=fenced-check tags=asserts
-assert sum(both.recorded.values()) - both.recorded[0, 1] == 52
-assert sum(both.recorded.values()) == 1_048_576
-assert test.recorded is None or test.recorded.get((1, 1), 0) < 2
-assert (0, 0) not in agt.litmus("message passing", fence="device, last thread only", runs=1).recorded
-
-# %% [markdown] id=litmus-read
-# Go back to the cell with the choices and try others. (`agt.litmus("store buffering")`, `"load buffering"` and `"independent reads"` have a table each.) A fence of the `"block"` does nothing between two blocks, and is enough with `blocks=False`, where both threads are within its reach. With a `"plain"` flag no fence helps: CUDA promises nothing about a race. (CUDA also lets writes overtake reads, as in `"load buffering"`, which the simulated device never does.)
-
-# %% [markdown] id=channel-text
-# ## Many letters
-#
-# If many senders have many things to say to one receiver, a flag isn't enough, because two may send at the same time. The trick is to *draw a number*, as in a bakery: whoever draws it owns the place of that number, so there's no hurry any more. The receiver goes through the places in order, and waits for each to be full. This is a **channel** for many producers and a single consumer, or MPSC.
-
-# %% [markdown] id=exercise-channel
-# ### Exercise: send to a channel
-#
-# Write `send`. `*tail` is the next number, 0 at first. There's a place for every message: `values[place]` for the letter, and `full[place]` for its flag. The version below works if one thread sends, and the receiver comes tomorrow.
-
-# %% id=12-channel starter
-SEND = r"""
-__device__ void send(unsigned int* tail, unsigned int* full, unsigned int* values, unsigned int x)
-{
-    values[*tail] = x;
-    full[*tail] = 1;
-    *tail = *tail + 1;
-}
-"""
-
-# %% id=12-channel solution
-SEND = r"""
-__device__ void send(unsigned int* tail, unsigned int* full, unsigned int* values, unsigned int x)
-{
-    unsigned int place = atomicAdd(tail, 1u);
-    values[place] = x;
-    __threadfence();
-    atomicExch(&full[place], 1u);
-}
-"""
-
-# %% id=12-channel hints
-# Two senders that read `*tail` at the same time get the same place. What reads and counts in one go?
-#
-# `atomicAdd(tail, 1u)` returns the number that was there before, and nobody else gets it. Keep it in a variable.
-#
-# Each place is a oneshot of its own: the value, then a fence, then `atomicExch(&full[place], 1u)`.
-
-# %% id=12-channel explanation
-# One atomic, and the senders never meet again: each writes to its own place, in its own time. A slow one holds up the receiver, but no other sender.
-
-# %% id=12-channel-check
-check("12-channel", SEND)
 
 # %% [markdown] id=clock-text
 # ## Tea by the clock
@@ -833,7 +686,7 @@ extern "C" __global__ void one_by_one(int n, const int* boil, const int* steep, 
 {
     for (int k = 0; k < n; k++) {
         Tea tea = {{boil[k], 0}, {steep[k], 0}, 0, when + 3 * k};
-        block_on(tea);
+        when[3 * n] += block_on(tea);         // so many polls
     }
 }
 
@@ -841,42 +694,47 @@ extern "C" __global__ void in_turns(int n, const int* boil, const int* steep, lo
 {
     Tea teas[8];
     for (int k = 0; k < n; k++) teas[k] = {{boil[k], 0}, {steep[k], 0}, 0, when + 3 * k};
-    run_all(teas, n);
+    when[3 * n] = run_all(teas, n);           // so many rounds
 }
 """
 
 
 def brew_by_clock(kernel, tick):
-    """The clocks at which each cup began to boil, to steep, and was ready."""
+    """The clocks at which each cup began to boil, to steep, and was ready; and the polls, or rounds."""
     brew = agt.Kernel(CLOCKED.replace("TICK", f"{tick}ll"), kernel)
-    op = brew(3, agt.h2d(BOIL), agt.h2d(STEEP), agt.zeros((3, 3), np.int64), grid=1, block=1)
-    when = op.last().to_host().sync_on(stream)
-    return when - when.min()
+    op = brew(3, agt.h2d(BOIL), agt.h2d(STEEP), agt.zeros(10, np.int64), grid=1, block=1)
+    *when, looks = op.last().to_host().sync_on(stream)
+    return np.reshape(when, (3, 3)) - min(when), looks
 
 
 def race_by_clock(tick):
-    """Draw both ways, and return how many times as fast taking turns is."""
+    """Draw both ways. Return how many times as fast taking turns is, and the clocks of a poll and a round."""
     runs = {"One by one": brew_by_clock("one_by_one", tick), "In turns": brew_by_clock("in_turns", tick)}
-    figure, rows = plt.subplots(2, 1, figsize=(8, 3), sharex=True)
-    for axes, (title, when) in zip(rows, runs.items(), strict=True):
+    figure, rows = plt.subplots(2, 1, figsize=(8, 3.2), sharex=True)
+    each = []
+    for axes, (title, (when, looks)) in zip(rows, runs.items(), strict=True):
         for cup, (boils, steeps, ready) in enumerate(when):
             bars(axes, cup, [(boils, ready - boils)], "#d0d0d0")
             bars(axes, cup, [(boils, min(tick * BOIL[cup], steeps - boils))], BLUE, "b")
             bars(axes, cup, [(steeps, min(tick * STEEP[cup], ready - steeps))], BROWN, "s")
         axes.set(yticks=range(3), yticklabels=[f"cup {cup}" for cup in range(3)], ylim=(2.6, -0.6))
-        axes.set_title(f"{title}, a tick of {tick:,} clocks: {when.max():,} clocks", loc="left")
-        print(f"{title}, a tick of {tick:,} clocks: {when.max():,} clocks")
-    rows[-1].set_xlabel("clocks (b: boils, s: steeps, grey: that wait is over, and nobody has looked yet)")
+        each.append(when.max() / looks)
+        what = "polls" if title == "One by one" else "rounds"
+        told = f"{title}: {when.max():,} clocks, which is {looks} {what} of {each[-1]:,.0f}"
+        axes.set_title(told, loc="left")
+        print(told)
+    told = "b: boils, s: steeps, grey: that wait is over, and nobody has looked yet"
+    rows[-1].set_xlabel(f"clocks; a tick is {tick:,} ({told})")
     figure.tight_layout()
-    one, turns = (int(when.max()) for when in runs.values())
-    return one / turns
+    one, turns = (int(when.max()) for when, _ in runs.values())
+    return one / turns, *each
 
 
 recorded = [agt.Trace.load_recording(name) for name in ("12_tea_one_by_one", "12_tea")]
 alone, together = (trace.device_spans[0].duration for trace in recorded)
 
 # %% id=run-clock
-gain = race_by_clock(tick=4_000)
+gain, *_ = race_by_clock(tick=4_000)
 print(f"{gain:.1f} times as fast. H200: {alone:.0f} µs and {together:.0f} µs, {alone / together:.1f} times")
 
 # %% id=clock-check tags=asserts
@@ -884,7 +742,7 @@ assert alone > 2 * together
 assert not device.simulated or gain > 2
 
 # %% [markdown] id=clock-read
-# The same waits: all that has changed is the order of the polls. A tick of 4,000 clocks is very long beside a poll. Now let it be 100 clocks.
+# The same waits: all that has changed is the order of the polls. A tick of 4,000 clocks is long beside a poll. Now let it be 100 clocks.
 
 # %% id=predict-clock
 clock = Prediction(
@@ -899,15 +757,17 @@ clock
 clock.commit(...)
 
 # %% id=run-short
-short_gain = race_by_clock(tick=100)
+short_gain, poll, round_of_three = race_by_clock(tick=100)
 print(f"{short_gain:.1f} times as fast")
 
 # %% id=reveal-clock
 clock.reveal(
     "nothing" if short_gain < 1.25 else "half" if short_gain < 1.9 else "as_before",
-    "The thread has its hands full with polling. A wait that's over has to stand in line until its cup's "
-    "turn comes round, which is the grey part, and so it can even be slower. Waits overlap, polls don't, so "
-    "taking turns pays if a wait is long beside a poll.",
+    "Waits overlap, and polls don't. The water of cup 1 boils for 500 clocks, but in turns its poll comes "
+    f"only once in a round, here every {round_of_three:,.0f} clocks. So each wait is rounded up to whole "
+    f"rounds, which is the grey part. One by one, it's rounded up to polls of {poll:,.0f}. (In turns, a poll "
+    "is dearer, too: a thread keeps a single cup in registers, and an array of cups in memory.) Taking turns "
+    "pays if a wait is long beside a round.",
 )
 
 # %% [markdown] id=honest
@@ -959,7 +819,7 @@ __device__ int pick(int n, const int* boil, const int* steep, const bool* begun)
 check("12-challenge", PICK)
 
 # %% [markdown] id=kettle-text
-# Your schedule, solved or not, in a smaller kitchen. Where does the last cup end?
+# Your schedule, solved or not, in a smaller kitchen of six cups. The green line is the earliest end that any order has.
 
 # %% id=kettle-draw tags=helpers
 KITCHEN = np.array([[3, 6, 2, 5, 4, 7], [4, 9, 3, 20, 12, 26]], np.int32)
@@ -988,25 +848,35 @@ extern "C" __global__ void kitchen(int n, const int* cups, int* order)
     return [int(cup) for cup in order.sync_on(stream) if 0 <= cup < 6]
 
 
+def kettle(order):
+    """When each of these cups begins to steep, and is ready."""
+    boil, steep = KITCHEN[:, np.array(order, int)]
+    return np.cumsum(boil), np.cumsum(boil) + steep
+
+
 def draw_kettle(**policies):
-    size = (8, 2.6 * len(policies))
-    figure, rows = plt.subplots(len(policies), 1, figsize=size, sharex=True, squeeze=False)
-    for axes, (name, text) in zip(rows[:, 0], policies.items(), strict=True):
-        now, last, order = 0, 0, picked(text)
-        for place, cup in enumerate(order, 1):
-            boil, steep = map(int, KITCHEN[:, cup])
-            bars(axes, 0, [(now, boil)], BLUE, str(cup))
-            now += boil
-            bars(axes, place, [(now, steep)], BROWN, str(cup))
-            last = max(last, now + steep)
-        axes.axvline(last, color="black", ls=":")
-        axes.set(yticks=range(len(order) + 1), ylim=(len(order) + 0.6, -0.6))
+    """Draw the schedule of each policy; one that is like an earlier one isn't drawn again."""
+    best = min(kettle(order)[1].max() for order in permutations(range(6)))
+    orders = {}
+    for name, text in policies.items():
+        orders.setdefault(tuple(picked(text)), name.replace("_", " "))
+    size = (8, 0.4 + 2.4 * len(orders))
+    figure, rows = plt.subplots(len(orders), 1, figsize=size, sharex=True, squeeze=False)
+    for axes, (order, name) in zip(rows[:, 0], orders.items(), strict=True):
+        steeps, ready = kettle(order)
+        end = ready.max(initial=0)
+        for place, cup in enumerate(order):
+            boil, steep = KITCHEN[:, cup]
+            bars(axes, 0, [(steeps[place] - boil, boil)], BLUE, str(cup))
+            bars(axes, place + 1, [(steeps[place], steep)], BROWN, str(cup))
+        axes.axvline(best, color="#009e73", lw=2)
+        axes.axvline(end, color="black", ls=":")
+        axes.set(yticks=range(len(order) + 1), ylim=(len(order) + 0.6, -0.6), xlim=(-1, 58))
         axes.set_yticklabels(["kettle", *(f"cup {cup}" for cup in order)])
-        cups = ", ".join(map(str, order))
-        title = f"{name.replace('_', ' ')}: cups {cups}; the last is ready after {last} ticks"
+        title = f"{name}: the last cup is ready after {end} ticks, and {best} are possible"
         axes.set_title(title, loc="left")
-        print(title)
-    rows[-1, 0].set_xlabel("tick")
+        print(title, "  order:", *order)
+    rows[-1, 0].set_xlabel("tick (blue: the kettle boils that cup's water, brown: the leaves steep)")
     figure.tight_layout()
 
 
@@ -1020,14 +890,13 @@ draw_kettle(As_they_come=AS_THEY_COME, Yours=PICK)
 # - In a kernel, `await` is a poll, an `if` and a number. Whatever you need after a wait has to live in the struct.
 # - An executor is a loop that polls. A future that nobody polls stands still.
 # - A join is ready when both of its futures are, and a select when one is. Both are futures themselves, so you can nest them.
-# - Taking turns pays if a wait is long beside a poll.
+# - Waits overlap and polls don't, so taking turns pays if a wait is long beside a round of polls.
 # - A message is a value, a fence and a flag, and on the other side the flag, a fence and the value. The fence has to reach as far as the message.
-# - When there are many senders, each draws a number by an atomic, so that nobody else has its place.
 #
 # The words are in the [glossary](../docs/glossary.md). **Next:** in [13_hostcalls](13_hostcalls.ipynb) you write to somebody outside the GPU: Python.
 
 # %% id=score
-score(turns, loser, late, fenced, clock)
+score(turns, loser, clock)
 
 # %% id=progress
 progress("12")
@@ -1035,7 +904,7 @@ progress("12")
 # %% [markdown] id=encores
 # ## Encores
 #
-# *The chapter is done. Three things are left for another day: what changes when a whole warp waits, a channel that reuses its places, and a door that lets one thread in at a time.*
+# *The chapter is done. Some things are left for another day: what changes when a whole warp waits, why a letter needs two fences, channels for many letters, and a door that lets one thread in at a time. Take them in any order, but the ring after the channel.*
 #
 # ### Thirty-two at once
 #
@@ -1099,14 +968,14 @@ extern "C" __global__ void everybody_takes(unsigned int* mail, int* got)
 {
     unsigned int message = 0;
     Poll state = take(mail, message);
-    got[threadIdx.x] = state == READY;
+    got[threadIdx.x] = state == READY ? message : 0;
 }
 """)
 
 # %% id=predict-take
 takers = Prediction(
-    "There is one message in the box. All 32 lanes of a warp call `take` at the same time. How many get "
-    "`READY`?",
+    "There is one message in the box, a 42. All 32 lanes of a warp call `take` at the same time. How many "
+    "get `READY`?",
     all="32: they go in step, so all of them see the 1 and swap it",
     one="1: one lane swaps, and the others see that it has",
     some="any number from 1 to 32, because nobody promises that lanes go in step",
@@ -1123,29 +992,48 @@ print(got)
 
 # %% id=reveal-take
 takers.reveal(
-    {1: "one", 32: "all"}.get(int(got.sum()), "some"),
+    {1: "one", 32: "all"}.get(np.count_nonzero(got == 42), "some"),
     "A compare-and-swap can't be split, even where lanes go in step. So it lets one lane through, and nobody "
     "promises which. The other 31 would wait for a message that never comes, and a vote of all 32 would "
     "never end. So let one lane look, and tell the others.",
 )
 
 # %% [markdown] id=take-threads-text
-# Step by step: 32 lanes try the compare-and-swap, and 31 of them change nothing. The one that came through reads, and empties the box. Then each writes what it got.
+# Here's the same again, by lanes. All 32 try the compare-and-swap, and 31 of them change nothing. Only the one that came through reads the message.
+
+# %% id=take-threads-draw tags=helpers
+def draw_warp(kernel, title):
+    """Draw which lanes of a warp try to take a message and which read it, and what each has in the end."""
+    start = np.array([1, 42], np.uint32)
+    seen = agt.show_threads(kernel, start, np.zeros(32, np.int32), grid=1, block=32).steps
+    nobody = np.zeros(0, np.int64)
+    tries = next((step.threads for step in seen if step.atomic), nobody)
+    reads = next((step.threads for step in seen if step.array == "mail" and not step.atomic), nobody)
+    op = kernel(agt.h2d(start), agt.zeros(32, np.int32), grid=1, block=32)
+    got = op.last().to_host().sync_on(stream)
+    figure, axes = plt.subplots(figsize=(9, 2.4))
+    has = np.flatnonzero(got)
+    low = 2.8 if len(has) > len(reads) else 2
+    places = (0, 1, low)
+    for row, lanes, colour in zip(places, (tries, reads, has), (BLUE, "#009e73", BROWN), strict=True):
+        for lane in range(32):
+            bars(axes, row, [(lane, 1)], colour if lane in lanes else "#eeeeee")
+    for lane in range(32):
+        axes.text(lane + 0.5, low, got[lane] or "–", ha="center", va="center", fontsize=8)
+        if got[lane] and len(reads) and lane not in reads:
+            line = {"arrowstyle": "-", "lw": 0.6, "shrinkA": 0, "shrinkB": 0}
+            axes.annotate("", (lane + 0.5, low - 0.4), (reads[0] + 0.5, 1.4), arrowprops=line)
+    rows = ["try the swap", "read mail[1]", "have in the end"]
+    axes.set(yticks=places, yticklabels=rows, ylim=(low + 0.5, -0.5), xlim=(0, 32))
+    axes.set_xticks(np.arange(0.5, 32, 3), range(0, 32, 3))
+    axes.set_xlabel("lane")
+    told = f"{title}. Lanes that try: {len(tries)}, that read: {len(reads)}, that have the 42: {len(has)}"
+    axes.set_title(told, loc="left")
+    print(told, "  ", *got)
 
 
 # %% id=take-threads
-def watched(kernel):
-    """What a warp does with a mailbox in which there is one message."""
-    mail = np.array([1, 42], np.uint32)
-    return agt.show_threads(kernel, mail, np.zeros(32, np.int32), grid=1, block=32)
-
-
-watched(everybody_takes)
-
-# %% id=take-threads-check tags=asserts
-told = [watched(everybody_takes).step(k) for k in (0, 1)]
-assert "32 threads use an atomic on mail" in told[0]
-assert "1 thread reads mail" in told[1]
+draw_warp(everybody_takes, "Everybody takes")
 
 # %% [markdown] id=exercise-warp
 # ### Exercise: the warp learns
@@ -1187,22 +1075,23 @@ __device__ Poll warp_take(unsigned int* mail, unsigned int& message)
 check("12-warp", WARP_TAKE)
 
 # %% [markdown] id=warp-threads-text
-# And yours? In the first step, a single thread should touch the box. (The shuffles aren't drawn, because they touch no memory.)
+# Your `warp_take`, solved or not. If it's right, a single lane tries, and all have the 42 in the end. The black lines are for lanes that got it without reading memory, by the shuffle.
 
 # %% id=warp-threads
-watched(agt.Kernel(TAKE + WARP_TAKE + r"""
+the_warp_takes = agt.Kernel(TAKE + WARP_TAKE + r"""
 extern "C" __global__ void the_warp_takes(unsigned int* mail, int* got)
 {
     unsigned int message = 0;
     Poll state = warp_take(mail, message);
     got[threadIdx.x] = state == READY ? message : 0;
 }
-"""))
+""")
+draw_warp(the_warp_takes, "Yours")
 
 # %% [markdown] id=exercise-together
 # ### Exercise: a warp waits together
 #
-# That was *ask one*. Now *vote*: each lane brings a future of its own. `together` polls until the futures of all 32 lanes are ready, and returns the number of rounds, which is the same for all lanes. They come back together. A lane whose future is ready doesn't poll it any more. The warps of a block don't wait for each other.
+# That was *ask one*. Now *vote*: each lane brings a future of its own. `together` polls until the futures of all 32 lanes are ready, and returns the number of rounds, which is the same for all lanes. They come back together. A lane whose future is ready doesn't poll it any more. And no warp may have to wait for another warp of its block.
 #
 # The version below lets each lane go as soon as its own future is ready.
 
@@ -1251,32 +1140,243 @@ __device__ int together(Future& mine)
 # %% id=12-together-check
 check("12-together", TOGETHER)
 
+# %% [markdown] id=litmus-text
+# ### Memory on a bad day
+#
+# You may wonder whether the two fences of the letter are superstition. Without them, an H200 got it wrong once in a million runs, and that one run is the trouble. So we asked the simulated device for a bad day, on which others often see a write as late as the rules let them.
+#
+# Tiny programs that show what memory can do are called **litmus tests**. Ours is the letter itself: one thread writes `x`, the letter, and then `y`, the flag. Another reads `y`, and then `x`. So there are four outcomes, and `1 0` is the bad one: the flag is up, and the letter isn't there. This is how often each comes without any fence:
+
+# %% id=litmus-draw tags=helpers
+OUTCOMES = {(0, 0): ("#d0d0d0", "none yet"), (0, 1): (BLUE, "came while we looked"),
+            (1, 1): ("#009e73", "a letter"), (1, 0): ("#d62728", "a flag, no letter")}  # fmt: skip
+
+
+def draw_litmus(runs, device="the simulated device"):
+    """Each outcome's part of the runs, with a bar for each choice of fences."""
+    figure, axes = plt.subplots(figsize=(8, 1 + 0.5 * len(runs)))
+    for row, (name, seen) in enumerate(runs.items()):
+        begin, total = 0, sum(seen.values())
+        for (y, x), (colour, _) in OUTCOMES.items():
+            part = 100 * seen.get((y, x), 0) / total
+            bars(axes, row, [(begin, part)], colour, f"{y} {x}" if part > 4 else "")
+            begin += part
+        print(f"{name:20}", *(f"{y} {x}: {seen.get((y, x), 0):,}" for y, x in OUTCOMES), sep="   ")
+    axes.set(yticks=range(len(runs)), yticklabels=runs, ylim=(len(runs) - 0.5, -0.5), xlim=(0, 100))
+    told = ",  ".join(f"{y} {x} {words}" for (y, x), (_, words) in OUTCOMES.items())
+    axes.set_xlabel(f"% of {total:,} runs of {device}. The flag, then the letter:\n{told}", fontsize=9)
+    figure.tight_layout()
+
+
+def draw_bad_run(fence):
+    """Draw a run that ends with `1 0`: when memory has which value, and which of them the reader sees."""
+    figure, axes = plt.subplots(figsize=(8, 2.7))
+    axes.axis("off")
+    axes.set(xlim=(0, 10), ylim=(-1.2, 3.4))
+    in_order = fence == "device, first thread only"
+    for lane, name in ((3, "sender"), (2, "y in memory"), (1, "x in memory"), (-0.4, "reader")):
+        axes.text(0, lane, name, va="center")
+    for lane, since in ((2, 5), (1, 2.6 if in_order else 9.2)):
+        bars(axes, lane, [(1.6, since - 1.6)], "#d0d0d0", "0")
+        bars(axes, lane, [(since, 10 - since)], "#66c2a5", "1")
+    for lane in (3, -0.4):
+        axes.hlines(lane, 1.6, 10, color="#d0d0d0", lw=2, zorder=0)
+    did = [(2.1, 3, "x = 1"), (4.4, 3, "y = 1"), (6, -0.4, "y is 1"), (8.3, -0.4, "x is 0")]
+    sides = {"none": [], "device, first thread only": [(3.25, 3)], "device, last thread only": [(7.15, -0.4)]}
+    did += [(*place, "fence") for place in sides.get(fence, [(3.25, 3), (7.15, -0.4)])]
+    for at, lane, words in did:
+        look = {"facecolor": "#f0e442" if words == "fence" else "white"}
+        axes.text(at, lane, words, ha="center", va="center", bbox=look)
+    old = (2.2, 0.6) if in_order else (8.3, 0.6)
+    looks = [((6, 1.6), (6, -0.1), "black"), (old, (7.9 if in_order else 8.3, -0.1), "#d62728")]
+    for begin, end, colour in looks:
+        axes.annotate("", end, begin, arrowprops={"arrowstyle": "->", "color": colour, "lw": 2})
+    why = "an x from before: read early, or an old copy" if in_order else "x isn't there yet"
+    axes.text(8.3, -1.1, why, ha="center", color="#d62728", fontsize=9)
+    print(f"A run with 1 0: the reader sees y = 1, and then x = 0: {why}.")
+
+
+# %% id=run-litmus-none
+none = agt.litmus("message passing", fence="none")
+draw_litmus({"no fence": none.seen})
+
+# %% [markdown] id=litmus-alone-text
+# So 24 of 200 runs are `1 0`. Now the sender gets its fence, between `x` and `y`. Only the reader still has none.
+
+# %% id=predict-litmus
+late = Prediction(
+    "How many of the 200 runs are `1 0` now?",
+    none="none: nobody can see the flag before the letter",
+    fewer="fewer than 24, but some: half of the cause is gone",
+    same="still 24: one fence is as good as none",
+)
+late
+
+# %% id=commit-litmus
+late.commit(...)
+
+# %% id=run-litmus
+fence = "device, first thread only"  # the sender's; or "none", "block", "device", "device, last thread only"
+test = agt.litmus(
+    "message passing",
+    fence=fence,
+    kind="volatile",  # how memory is accessed; or "plain", "atomic"
+    blocks=True,  # two threads in two blocks; False: in two warps of one block
+)
+draw_litmus({"no fence": none.seen, "with this fence": test.seen})
+if (1, 0) in test.seen:
+    draw_bad_run(fence)
+
+# %% id=litmus-check tags=asserts
+assert none.seen[1, 0] == 24
+assert none.recorded[1, 0] == 1
+assert set(test.seen) <= set(test.allowed)
+assert (1, 0) not in agt.litmus("message passing", fence="block", blocks=False, runs=50).seen
+
+# %% id=reveal-litmus
+seen = test.seen.get((1, 0), 0)
+late.reveal(
+    "none" if seen == 0 else "fewer" if seen < 24 else "same",
+    "The sender's fence puts the two writes in order, but a reader without a fence hasn't asked for any "
+    "order. It may look at `x` early, or at an old copy, as in the picture. The same dice decide which "
+    "copies are old, so it's the same runs as before. (An H100 never did it in a million runs. That is luck, "
+    "and not a promise.)",
+)
+
+# %% [markdown] id=litmus-both-text
+# So both get their fences:
+
+# %% id=run-both
+both = agt.litmus("message passing", fence="device")
+draw_litmus({"no fence": none.seen, "with one fence": test.seen, "both": both.seen})
+
+# %% [markdown] id=litmus-gpu-text
+# `1 0` is gone for good. And on a real GPU? There, both threads start a run at the same moment, a million times.
+
+# %% id=predict-fenced
+fenced = Prediction(
+    "With both fences, which outcome has an H200 most often?",
+    none_yet="`0 0`: the reader is too early for both",
+    between="`0 1`: the flag isn't up yet, and then the letter is there",
+    letter="`1 1`: flag and letter are there",
+)
+fenced
+
+# %% id=commit-fenced
+fenced.commit(...)
+
+# %% id=run-fenced
+draw_litmus({"no fence": none.recorded, "both": both.recorded}, "an H200")
+
+# %% id=reveal-fenced
+fenced.reveal(
+    {(0, 0): "none_yet", (0, 1): "between", (1, 1): "letter"}[max(both.recorded, key=both.recorded.get)],
+    "In all but 52 of 1,048,576 runs. Most likely it's because a fence takes far longer than a look: while "
+    "the sender's holds back the flag, the reader finds 0, and while the reader's takes its time, the letter "
+    "comes.",
+)
+
+# %% id=fenced-check tags=asserts
+assert sum(both.recorded.values()) - both.recorded[0, 1] == 52
+assert sum(both.recorded.values()) == 1_048_576
+assert (1, 0) not in both.seen and (1, 0) not in both.recorded
+assert test.recorded is None or test.recorded.get((1, 1), 0) < 2
+assert (0, 0) not in agt.litmus("message passing", fence="device, last thread only", runs=1).recorded
+
+# %% [markdown] id=litmus-read
+# Go back to the cell with the choices and try others. (`agt.litmus("store buffering")`, `"load buffering"` and `"independent reads"` have a table each.) A fence of the `"block"` does nothing between two blocks, and is enough with `blocks=False`, where both threads are within its reach. With a `"plain"` flag no fence is enough: CUDA promises nothing about a race, even if an H200 never showed `1 0` with any fence. CUDA also lets writes overtake reads, as in `"load buffering"`, which the simulated device never does.
+
+# %% [markdown] id=channel-text
+# ### Many letters
+#
+# If many senders have many things to say to one receiver, a flag isn't enough, because two may send at the same time. The trick is to *draw a number*, as in a bakery: whoever draws it owns the place of that number, so there's no hurry any more. The receiver goes through the places in order, and waits for each to be full. This is a **channel** for many producers and a single consumer, or MPSC.
+
+# %% [markdown] id=exercise-channel
+# ### Exercise: send to a channel
+#
+# Write `send`. `*tail` is the next number, 0 at first. There's a place for every message: `values[place]` for the letter, and `full[place]` for its flag. The version below works if one thread sends, and the receiver comes tomorrow.
+
+# %% id=12-channel starter
+SEND = r"""
+__device__ void send(unsigned int* tail, unsigned int* full, unsigned int* values, unsigned int x)
+{
+    values[*tail] = x;
+    full[*tail] = 1;
+    *tail = *tail + 1;
+}
+"""
+
+# %% id=12-channel solution
+SEND = r"""
+__device__ void send(unsigned int* tail, unsigned int* full, unsigned int* values, unsigned int x)
+{
+    unsigned int place = atomicAdd(tail, 1u);
+    values[place] = x;
+    __threadfence();
+    atomicExch(&full[place], 1u);
+}
+"""
+
+# %% id=12-channel hints
+# Two senders that read `*tail` at the same time get the same place. What reads and counts in one go?
+#
+# `atomicAdd(tail, 1u)` returns the number that was there before, and nobody else gets it. Keep it in a variable.
+#
+# Each place is a oneshot of its own: the value, then a fence, then `atomicExch(&full[place], 1u)`.
+
+# %% id=12-channel explanation
+# One atomic, and the senders never meet again: each writes to its own place, in its own time. A slow one holds up the receiver, but no other sender.
+
+# %% id=12-channel-check
+check("12-channel", SEND)
+
 # %% [markdown] id=header-text
 # ### A ring
 #
-# Your channel needs a place for every message, so a program that keeps talking runs out of them. The channel in the header reuses its places. It's a ring:
+# Your channel needs a place for every message, so a program that keeps talking runs out of them. The channel in the header reuses its places. It's a ring, and a ring of four can carry any number of messages. Each place has a *turn*, a number that says whose it is, and there's one rule: **turn k means that the place is free for message k, and turn k + 1 that message k lies there to be read.** After reading message k, the receiver sets the turn to k + 4, so the place is free for the message that comes round to it next:
+
+# %% id=ring-drawn tags=helpers
+def draw_ring(**steps):
+    """Draw the turns of a ring of four after each of these steps; red is the turn that it changed."""
+    figure, row = plt.subplots(1, len(steps), figsize=(9.5, 3.2))
+    before = None
+    for axes, (title, turns) in zip(row, steps.items(), strict=True):
+        full = [(turn - place) % 4 == 1 for place, turn in enumerate(turns)]
+        words = {True: "message {1}", False: "free for\nmessage {0}"}
+        says = [words[has].format(k, k - 1) for k, has in zip(turns, full, strict=True)]
+        small = {"ha": "center", "va": "center", "fontsize": 8}
+        colours, edge = [BROWN if has else "white" for has in full], {"edgecolor": "black"}
+        axes.pie([1] * 4, colors=colours, labels=says, labeldistance=0.6, startangle=180, counterclock=False,
+                 textprops=small, wedgeprops=edge)  # fmt: skip
+        for place, turn in enumerate(turns):
+            angle = np.pi * (0.75 - place / 2)
+            look = {"color": "#d62728", "weight": "bold"} if before and before[place] != turn else {}
+            at = 1.5 * np.cos(angle), 1.3 * np.sin(angle)
+            axes.text(*at, f"turn {turn}", ha="center", va="center", **look)
+        title, before = title.replace("_", " "), turns
+        axes.set_title(title, fontsize=10, pad=12)
+        told = [f"turn {k}, {words}".replace("\n", " ") for k, words in zip(turns, says, strict=True)]
+        print(f"{title:26}", *told, sep=" | ")
+
+
+draw_ring(
+    Messages_1_and_2_lie_there=[4, 2, 3, 3],
+    A_sender_brings_message_3=[4, 2, 3, 4],
+    The_receiver_has_read_message_1=[4, 5, 3, 4],
+)
+
+# %% [markdown] id=header-read
+# And this is its code:
 
 # %% id=header
 header = files("asyncgpu_tutor") / "kernels" / "headers" / "device_async.cuh"
 text = header.read_text(encoding="utf-8")
 print(text[text.index("// Many senders, one receiver") : text.rindex("#endif")].rstrip())
 
-# %% [markdown] id=header-read
-# A channel of four can carry any number of messages. Each place has a *turn*, a number that says whose it is. There's one rule: **turn k means that the place is free for message k, and turn k + 1 that message k lies there to be read.** After reading message k, the receiver sets the turn to k + 4, so the place is free for the message that comes round to it next. Here message 0 has been read, and 1 and 2 lie there:
-
-# %% id=ring-drawn tags=helpers
-figure, axes = plt.subplots(figsize=(6, 2.6))
-places = ["place 0: turn 4,\nfree for message 4", "place 1: turn 2,\nmessage 1 to be read",
-          "place 2: turn 3,\nmessage 2 to be read", "place 3: turn 3,\nfree for message 3"]  # fmt: skip
-edge = {"width": 0.5, "edgecolor": "black"}
-axes.pie([1] * 4, colors=["white", BROWN, BROWN, "white"], labels=places, startangle=180, counterclock=False,
-         labeldistance=1.25, wedgeprops=edge)  # fmt: skip
-print("\n".join(place.replace("\n", " ") for place in places))
-
 # %% [markdown] id=ring-read
-# So *sending* may have to wait as well. `poll_send` says `PENDING` while there is no room, which is the back-pressure of chapter 6. Receiving is a new wait each time: after its `READY`, you may poll a channel again, for the next message. (The numbers have 64 bits. With 32, they'd begin at 0 again after four billion messages, and in a ring of three, say, the places would no longer follow each other, because four billion, 2³², can't be divided by three.)
+# *Sending* may have to wait as well. `poll_send` says `PENDING` while there is no room, which is the back-pressure of chapter 6. Receiving is a new wait each time: after its `READY`, you may poll a channel again, for the next message. (The numbers have 64 bits. With 32, they'd begin at 0 again after four billion messages, and in a ring of three, say, the places would no longer follow each other, because four billion, 2³², can't be divided by three.)
 #
-# The loop in `poll_send` draws the number, and `ahead` compares the turn of a place with it. Below 0, an older message still lies there, so there's no room. At 0 the place is free, and the compare-and-swap draws the number, unless another sender was faster, as it was if `ahead` is above 0. Then it returns the number that is up now, and the loop goes on with that one.
+# The loop in `poll_send` draws the number, and `ahead` compares the turn of a place with it. Below 0, an older message still lies there, so there's no room. At 0 the place is free, and the compare-and-swap draws the number, unless another sender was faster, as it was if `ahead` is above 0. Then it returns the number that is up now, and the loop goes on with that one. (`drop` is what a select calls on its loser. A channel has nothing to give back.)
 #
 # Here's a program. Block 0 receives. Eight other blocks look for long journeys (take a number; halve it if it's even, else triple it and add one; how many steps until it is 1?), each among forty numbers, and report whenever they find a longer one. A message is 10,000 times the block, plus the steps, and a block that's done sends zero steps. Block 0 reads results while the others go on searching. Nine blocks that wait for each other all need a place at the same time, so the launch is cooperative. (`agt` makes it one for a kernel that calls `this_grid`.)
 
@@ -1470,6 +1570,7 @@ check("12-ring", RING)
 # | `cuda::memory_order_relaxed` | nothing |
 # | `cuda::memory_order_acquire` | what stands behind a read stays behind it |
 # | `cuda::memory_order_release` | what stands before a write stays before it |
+# | `cuda::memory_order_acq_rel` | both, for an access that reads *and* writes |
 # | `cuda::memory_order_seq_cst` | an acquire if it reads, a release if it writes, and one order of all such accesses. You get it if you say nothing, and it's the slowest |
 #
 # The **scope** is a part of the type, and says for whom: `cuda::thread_scope_block`, `thread_scope_device` or `thread_scope_system`. It's the reach of a fence.
@@ -1528,3 +1629,6 @@ __device__ void leave(unsigned int* door)
 
 # %% id=12-door-check
 check("12-door", DOOR)
+
+# %% id=score-encores
+score(takers, late, fenced, order)

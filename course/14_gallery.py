@@ -619,7 +619,7 @@ if device.simulated:
     assert 80 < each < 90
 
 # %% [markdown] id=training-read
-# That's much of this course in one kernel: the GPU decides, it talks to the host while it runs, and nobody waits if there's enough work between two reports. Here that's some 90 µs of it, or seven steps.
+# That's much of this course in one kernel: the GPU decides, it talks to the host while it runs, and nobody waits if there's enough work between two reports. On the simulated H200 that's some 90 µs of it, or seven steps.
 
 # %% [markdown] id=attention-door
 # ## Room 4: What a word looks at

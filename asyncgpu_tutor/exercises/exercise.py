@@ -81,6 +81,12 @@ def meant_to_fail(*kinds: type[Exception]) -> Generator[None]:
         raise
 
 
+def alike(*traces: agt.Trace) -> bool:
+    """Tell whether traces are the same picture."""
+    looks = [[(s.name, f"{s.start:.3f}-{s.end:.3f}") for s in t.spans] for t in traces]
+    return all(look == looks[0] for look in looks)
+
+
 @contextmanager
 def compared(got: agt.Trace, expected: agt.Trace | Callable[[], agt.Trace]) -> Generator[None]:
     """Give both timelines to whatever is rejected in the block, whose edge loses spans of other traces.
@@ -94,7 +100,6 @@ def compared(got: agt.Trace, expected: agt.Trace | Callable[[], agt.Trace]) -> G
         rejected.got = got
         rejected.edge = tuple(span for span in rejected.edge if span in got.spans)
         right = rejected.expected = expected() if callable(expected) else expected
-        looks = [[(s.name, f"{s.start:.3f}-{s.end:.3f}") for s in t.spans] for t in (got, right)]
-        if not rejected.edge and looks[0] == looks[1]:
+        if not rejected.edge and alike(got, right):
             rejected.got = rejected.expected = None
         raise

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 import asyncgpu_tutor as agt
-from asyncgpu_tutor.exercises.exercise import Rejected
+from asyncgpu_tutor.exercises.exercise import Rejected, alike
 from asyncgpu_tutor.exercises.internals import Timeline, compare
 
 Status = Literal["not attempted", "rejected", "accepted"]
@@ -47,7 +47,8 @@ class Outcome:
     got: agt.Trace | None = None
     expected: agt.Trace | None = None
     edge: tuple[agt.types.Span, ...] = ()
-    alone: bool = False  # at the first miss `plot` keeps the solution's timeline to itself
+    # `plot` keeps the solution's timeline to itself at the first miss, and where it looks the same.
+    alone: bool = False
 
     @property
     def accepted(self) -> bool:
@@ -79,13 +80,16 @@ class Outcome:
 
 def rejection(title: str, rejected: Rejected, note: str = "", first: bool = False) -> Outcome:
     """The outcome of a wrong answer; a `note` stands below its cause."""
-    lines = [f"**Not yet.** *{title}*: {rejected.cause}"]
+    lines, same = [f"**Not yet.** *{title}*: {rejected.cause}"], False
     if rejected.got is not None and rejected.expected is not None:
+        same = alike(rejected.got, rejected.expected)
         names = ("wait" if span.kind == "wait" else span.name for span in rejected.edge)
         marked = " → ".join(dict.fromkeys(f"`{name}`" for name in names))
         if marked:
             lines.append(f"Marked in the picture is where it first goes wrong: {marked}.")
-        lines += ["Miss once more, and you'll see the expected timeline below yours."] * first
+        lines += ["Miss once more, and you'll see the expected timeline below yours."] * (
+            first and not same
+        )
     if note:
         lines.append(note)
     return Outcome(
@@ -95,5 +99,5 @@ def rejection(title: str, rejected: Rejected, note: str = "", first: bool = Fals
         rejected.got,
         rejected.expected,
         rejected.edge,
-        first,
+        first or same,
     )

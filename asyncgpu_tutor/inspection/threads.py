@@ -62,6 +62,7 @@ class Threads:
     """A launch seen by `show_threads`. As the last line of a cell it shows the kernel step by step."""
 
     watched: Watched
+    lesson: str = ""
     _places: dict[str, _Cells] = field(default_factory=dict[str, _Cells], repr=False)
     _ground: list[str] = field(default_factory=list[str], repr=False)
 
@@ -76,6 +77,10 @@ class Threads:
     @property
     def words(self) -> str:
         """The picture in words, for those who cannot see it."""
+        return f"{self.lesson} {self._facts}".strip()
+
+    @property
+    def _facts(self) -> str:
         seen = self.watched
         blocks = seen.threads // seen.block_threads
         busy = {int(thread) for step in seen.steps for thread in np.unique(step.threads)}
@@ -103,12 +108,13 @@ class Threads:
     def svg(self, number: int) -> str:
         """The still picture of one step, from 0."""
         ground, height = self._drawn()
-        told = self.step(number) if self.steps else self.words
+        told = self.step(number) if self.steps else self._facts
         return self._framed(ground + self._over(number) + self._numbers(), height, told)
 
     def _repr_html_(self) -> str:
         fold = f"<details><summary>In words</summary>{escape(self.words)}</details>"
-        return "".join(map(self.svg, self._telling())) + fold
+        told = f"<p><em>{escape(self.lesson)}</em></p>" if self.lesson else ""
+        return "".join(map(self.svg, self._telling())) + told + fold
 
     def _repr_mimebundle_(self, **_: object) -> dict[str, Any]:
         return show(self._view, html=self._repr_html_(), text=repr(self))
@@ -129,6 +135,7 @@ class Threads:
         return {
             "view": "threads",
             "words": self.words,
+            "lesson": self.lesson,
             "svg": self._framed(f'{ground}<g class="agt-over"></g>{self._numbers()}', height, ""),
             "source": seen.source.splitlines(),
             "fault": str(seen.fault or ""),
@@ -240,9 +247,10 @@ class Threads:
         return "".join(said)
 
     def _legend(self, y: float) -> str:
+        seen = {"atomics" if s.atomic else "writes" if s.write else "reads" for s in self.steps}
+        looks = {"reads": "reads", "writes": "writes", "atomics": "an atomic"}
         parts = [("agt-cell", "idle, or not touched")]
-        parts += [("agt-reads", "reads"), ("agt-writes", "writes")]
-        parts += [("agt-atomics", "an atomic")] * any(step.atomic for step in self.steps)
+        parts += [(f"agt-{kind}", told) for kind, told in looks.items() if kind in seen]
         if self.watched.fault:
             parts.append(("agt-wrong", type(self.watched.fault).__name__))
         return "".join(
@@ -348,6 +356,7 @@ def show_threads(
     grid: int | tuple[int, ...] | None = None,
     block: int | tuple[int, ...] | None = None,
     shared_mem: int = 0,
+    lesson: str = "",
 ) -> Threads:
     """Run one launch and see its threads: which take part in each step, and what they read and write.
 
@@ -365,6 +374,8 @@ def show_threads(
         As for a call of the kernel; at most 4096 threads. May be left out if an argument is a partition.
     shared_mem : int
         Bytes of `extern __shared__` memory.
+    lesson : str
+        What is to be seen, in a sentence or two, as for `plot`.
 
     Returns
     -------
@@ -385,7 +396,7 @@ def show_threads(
     >>> print(seen.step(0).splitlines()[1])
     40 threads read input, 24 idle
     """
-    return Threads(_watch(kernel, args, grid, block, shared_mem))
+    return Threads(_watch(kernel, args, grid, block, shared_mem), lesson)
 
 
 def _watch(kernel: Kernel, args: Sequence[Any], grid: Size, block: Size, shared: int) -> Watched:

@@ -75,8 +75,12 @@ def test_the_solutions_timeline_is_kept_back_at_the_first_miss_and_shown_at_the_
         assert [panel.title for panel in getattr(picture, "panels", ())] == titles
 
 
-def test_what_was_run_too_early_is_drawn_as_on_an_idle_device() -> None:
-    outcome = check("01-one-wait", lambda a, x: solved("01-one-wait")(a, x).sync())
+def test_what_was_run_too_early_is_drawn_as_on_an_idle_device_and_not_again_if_it_looks_the_same() -> (
+    None
+):
+    for _ in range(2):
+        outcome = check("01-one-wait", lambda a, x: solved("01-one-wait")(a, x).sync())
+    assert [panel.title for panel in getattr(outcome.plot(), "panels", ())] == ["Yours"]
     assert 0 < min(s.start for s in getattr(outcome.got, "device_spans", ())) < 20
 
 

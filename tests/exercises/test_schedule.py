@@ -45,7 +45,7 @@ RUN = Trace([CALL, A, B, JOB, WAIT])
 APART = Trace([A, span(2, "kernel", "b", (3, 5), stream=2)])
 LATE = span(3, "work", "job", (5, 7))
 REJECTED: list[tuple[Callable[[], None], str, tuple[Span, ...]]] = [
-    (lambda: lazy(RUN), r"`launch a` came first\), and the host waited 1 time", (WAIT,)),
+    (lambda: lazy(RUN), r"`launch a` came first\), and the host waited 1 time", (CALL, WAIT)),
     (lambda: lazy(Trace([A])), "already ran something", (A,)),
     (lambda: launches(RUN, "a", 2), "`a` ran 1 time, and should run 2 times", (A,)),
     (lambda: one_stream(RUN), "`b` ran on stream 2, and `a` on stream 1", (A, B)),

@@ -96,7 +96,9 @@ def test_atomics_are_seen_too() -> None:
 
 
 def test_stills_and_the_live_view_say_what_they_show() -> None:
-    found = seen(TWICE, 40, grid=2, block=32)
+    found = agt.show_threads(
+        agt.Kernel(TWICE), 40, X, np.zeros_like(X), grid=2, block=32, lesson="Look!"
+    )
     for number in range(2):
         root = ET.fromstring(found.svg(number))
         assert root.get("role") == "img"
@@ -105,6 +107,11 @@ def test_stills_and_the_live_view_say_what_they_show() -> None:
     view = json.loads(json.dumps(found._view()))
     assert [step["line"] for step in view["steps"]] == [3, 3]
     assert view["steps"][0]["verb"] == "reads"
+    assert (view["lesson"], found.words[:5], "an atomic" in view["svg"]) == (
+        "Look!",
+        "Look!",
+        False,
+    )
     assert (len(view["steps"][0]["links"]), len(view["at"])) == (40, 64)
 
 

@@ -106,7 +106,7 @@ async def _tea(kernel: str) -> Body:
     source = "".join(parts).replace("TICK", "4000ll")
     brew, stream = agt.Kernel(source, kernel), agt.create_stream()
     boil, steep = (agt.h2d(np.array(t, np.int32)).sync() for t in ((2, 5, 3), (4, 2, 1)))
-    when = agt.zeros(9, np.int64).sync()
+    when = agt.zeros(10, np.int64).sync()
 
     async def body() -> None:
         brew(3, boil.borrow(), steep.borrow(), when.borrow(), grid=1, block=1).sync_on(stream)

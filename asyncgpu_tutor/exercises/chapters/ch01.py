@@ -246,8 +246,8 @@ EXERCISES = (
     Exercise("01-grid", "How many blocks?", "blocks_needed",
              cases(_grid, GRIDS, "n={1} and threads={0}")),
     Exercise("01-copy", "Puzzle 1: copy", "my_copy", of_vectors("my_copy", COPY)),
-    Exercise("01-add", "Puzzle 2: add", "my_add", of_vectors("my_add", ADD)),
-    Exercise("01-relu", "Puzzle 3: ReLU", "my_relu", check_relu),
+    Exercise("01-relu", "Puzzle 2: ReLU", "my_relu", check_relu),
+    Exercise("01-add", "Puzzle 3: add", "my_add", of_vectors("my_add", ADD)),
     Exercise("01-scale", "Puzzle 4: scale and shift", "my_scale", of_vectors("my_scale", _scale)),
     Exercise("01-reverse", "Puzzle 5: reverse", "my_reverse",
              of_vectors("my_reverse", REVERSE, each=2)),  # who swaps writes a pair

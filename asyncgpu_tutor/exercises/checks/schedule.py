@@ -23,7 +23,7 @@ def lazy(building: agt.Trace) -> None:
     also = f", and the host waited {count(len(waits), 'time')}" if waits else ""
     first = ran[0].name if ran else ""
     cause = f"building the operation already ran something (`{first}` came first){also}: only describe it, "
-    must(not ran, cause + "and leave it to the caller to run it", *(waits or ran)[:1])
+    must(not ran, cause + "and leave it to the caller to run it", *ran[:1], *waits[:1])
 
 
 def launches(trace: agt.Trace, name: str, times: int) -> None:

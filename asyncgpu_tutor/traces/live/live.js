@@ -593,6 +593,7 @@ const VIEWS = {
     made(bar, "label", {}, "thread ");
     const field = made(bar, "input", { type: "text", value: "", "aria-label": "thread, by number", placeholder: "all" });
     const said = made(root, "div", { class: "agt-status", "aria-live": "polite" });
+    if (data.lesson) made(root, "p", { class: "agt-lesson" }, data.lesson);
     const code = made(root, "pre", { class: "agt-source", tabindex: 0 });
     const lines = data.source.map((line, i) => made(code, "div", {}, `${String(i + 1).padStart(3)} ${line}`));
     let now = 0, picked = null, timer = null;

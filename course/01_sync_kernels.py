@@ -670,7 +670,7 @@ check("01-one-wait", forward)
 m_stepwise = stepwise.metrics()
 buys = Prediction(
     f"With five waits it took {m_stepwise.makespan:.0f} µs. The calls stay as they are, "
-    f"{m_stepwise.host['call']:.0f} µs in all, but now Python makes them in one go, and waits once. The device "
+    f"{m_stepwise.host['call']:.0f} µs in all, but Python makes them in one go and waits once. The device "
     f"works for {m_stepwise.device_active:.0f} µs in all, as before. How many µs does it take now?",
     within=0.2,
 )

@@ -27,13 +27,14 @@ device
 # %% [markdown] id=four-queues
 # ## One queue, four queues
 #
-# Here an H200 takes an array in, runs a kernel and copies the result back, four times over, on four streams.
+# Here an H200 takes an array in, runs a kernel and copies the result back, four times over, first on one stream and then on four.
 
 # %% id=on-a-gpu
 recordings = ("02_one_stream", "02_streams_and_events")
-h200 = [agt.Trace.load_recording(name) for name in recordings]
-h200[1].from_first().plot(
-    title="Four streams, H200",
+h200 = [agt.Trace.load_recording(name).from_first() for name in recordings]
+agt.compare_timelines(
+    h200,
+    ["One stream, H200", "Four streams, H200"],
     lanes=("streams",),
     lesson="Copies in opposite directions overlap, on whichever streams they are.",
 )
@@ -44,7 +45,7 @@ assert h200[1].overlap_between("h2d", "d2h") > 200
 assert [trace.metrics().max_concurrency > 1 for trace in h200] == [False, True]
 
 # %% [markdown] id=four-queues-read
-# On one stream the same work took 729 µs, and here it takes 501, because copies in opposite directions overlap. But which of these pieces were *bound* to come before which others, and which just happened to? With one queue you never have to ask. With four, your program is right only if you know.
+# On one stream it takes 729 µs, and on four 501, because copies in opposite directions overlap. But which of these pieces were *bound* to come before which others, and which just happened to? With one queue you never have to ask. With four, your program is right only if you know.
 
 # %% [markdown] id=what
 # ## Something to do
@@ -206,7 +207,7 @@ truth = "after" if short.start >= long.end else "together" if abs(short.end - lo
 who_is_first.reveal(truth, f"The short one ends at {short.end:.0f} µs, the long one at {long.end:.0f}.")
 
 # %% [markdown] id=between-read
-# **Between two streams there's no order.** It doesn't matter which call came first. The device looks at the head of each queue and takes whatever it has room for. Both kernels are narrow, so there was room for both. (`agt.synchronize()` waits for all streams.)
+# **Between two streams there's no order.** It doesn't matter which call came first. The device looks at the head of each queue and takes whatever it has room for. Both kernels are narrow, so there was room for both. (`agt.synchronize()` waits for all streams, one after the other.)
 #
 # So that's what you give up with a second stream: the order.
 
@@ -227,7 +228,7 @@ if device.simulated:
 # there = agt.d2h(y.borrow()).async_on(two)
 # ```
 #
-# Let's have a rehearsal first. We make the same two calls, but the copy takes some `other` array, which nobody writes, so that it can do no harm.
+# Let's have a rehearsal first. We make the same two calls, but the copy takes some `other` array, which nobody writes, so it can do no harm.
 
 # %% id=race-twin
 other = agt.zeros((rows, n), name="other").sync()
@@ -252,7 +253,7 @@ if device.simulated:
     assert twin.overlap_between("smooth", "d2h") > 20
 
 # %% [markdown] id=race-read
-# Now imagine that the copy had read `y`. We can even work out what it would have brought home. Say that the kernel gets through all rows at an even pace, from left to right, and that the copy takes one row after the other. Then the two bars tell how far the kernel was when the copy came to a row. Up to there, the copy finds a new number, and beyond it whatever was in `y` before. That's what `torn` computes, in the folded cell.
+# Now imagine that the copy had read `y`. We can work out from the two bars roughly what it would have brought home. Let's assume that all threads walk along their rows at the same pace, which real ones don't quite, and that the copy takes one row after the other. When it comes to a row, the kernel has reached some reading there. Left of it the copy finds new numbers, and right of it whatever was in `y` before. The folded cell computes that.
 
 # %% id=torn tags=helpers
 def columns_done(trace):
@@ -294,7 +295,8 @@ def draw_torn(trace, old, new, row=128):
 
 # %% id=predict-race
 how_wrong = Prediction(
-    "Had the copy read `y` in this very run, how many of its 358,400 numbers would be wrong?",
+    "Had the copy read `y` in this very run, how many of its 358,400 numbers would be wrong? "
+    "(Think of what was in `y` before.)",
     all="all of them",
     two="about two thirds",
     third="about a third",
@@ -331,7 +333,7 @@ if device.simulated:
     assert 0.55 < np.mean(torn(twin, after, smoothed(today)) != smoothed(today)) < 0.72
 
 # %% [markdown] id=race-named
-# Nobody ever measured that red curve. This is a **race**: two pieces of work use the same array, at least one of them writes it, and nothing puts them in order. A real GPU doesn't complain. It copies whatever is there.
+# The red curve is neither today's result nor yesterday's. This is a **race**: two pieces of work use the same array, at least one of them writes it, and nothing puts them in order. A real GPU doesn't complain. It copies whatever is there.
 #
 # The simulated device keeps a record of what is ordered before what. So it notices a race and refuses to run it, every time:
 
@@ -354,7 +356,7 @@ with agt.using("sim"):
         raise AssertionError("this race should have been refused")
 
 # %% [markdown] id=race-refused
-# That's why this page uses it for every race, even if you have a GPU. (`shared` and `overlap` come in chapter 04. We'll do without them here.)
+# That's why this page uses it for every race, even if you have a GPU. (The error suggests `shared` and `overlap`. They come in chapter 04, and we'll do without them here.)
 
 # %% [markdown] id=event
 # ## A mark in a queue
@@ -370,7 +372,7 @@ with agt.using("sim"):
 
 # %% id=marks tags=helpers
 def passed(trace, record):
-    """When the device passed a mark: all that stood before it in its queue was over, waits for marks too."""
+    """When the device passed a mark, that is, when everything ahead of it in its queue was over."""
     stream = record.detail["stream"]
     times = [s.end for s in trace.device_spans if s.stream == stream and s.id < record.id]
     for wait in trace.find("wait_event"):
@@ -405,6 +407,11 @@ agt.compare_timelines(
     lesson="With the event, the copy on stream two starts when the kernel on stream one has ended.",
 )
 
+# %% [markdown] id=event-read
+# The arrow is the event. It leads from the end of the kernel to the start of the copy, and it will be there in every run. You can ask a trace about it: `ordered.happens_before(kernel, copy)` tells you what was *guaranteed*, whatever happened this time. So that's how you get the order back, and only where you want it.
+#
+# The two slim boxes in Python's lane are the calls of `record` and `wait_event`. The lane `mark.done` shows what the mark would answer: has the device passed it?
+
 # %% id=event-check tags=asserts
 assert np.allclose(result, in_numpy(readings), atol=1e-4)
 (kernel,), (copy,) = ordered.find("smooth"), ordered.find("d2h")
@@ -414,11 +421,6 @@ if device.simulated:
     waits = [s for s in ordered if s.kind == "wait"]
     assert min(s.start for s in waits) < kernel.end  # all calls were made before that
     assert copy.start >= kernel.end
-
-# %% [markdown] id=event-read
-# The arrow is the event. It leads from the end of the kernel to the start of the copy, and it will be there in every run. You can ask a trace about it: `ordered.happens_before(kernel, copy)` tells you what was *guaranteed*, whatever happened this time. So that's how you get the order back, and only where you want it.
-#
-# The two slim boxes in Python's lane are the calls of `record` and `wait_event`. And a mark can be asked whether the device has passed it. The lane `mark.done` shows what it would have said. (Python waits twice, because `agt.synchronize()` waits for one stream after the other.)
 
 # %% [markdown] id=exercise-order
 # ### Exercise: order the race
@@ -462,7 +464,7 @@ check("02-order-the-race", in_order)
 # agt.d2h(y.borrow()).async_on(two)
 # ```
 #
-# Here's a rehearsal of that:
+# What does the copy wait for now? Guess before you run this rehearsal:
 
 # %% id=early-run
 def tidy():
@@ -759,7 +761,7 @@ check("02-fork-join", fork_join)
 # | `e` | one | `b`, `c` |
 # | `f` | two | `a`, `c`, `d` |
 #
-# `ops["a"].async_on(one)` puts a piece where it belongs. (The cell below uses `sync_on`, which also makes Python wait for it.) Put things in order where the table demands it and nowhere else, with as few calls of `wait_event` as you can. With too few you have a race. Each wait too many costs Python a call, and may hold up work for no reason.
+# `ops["a"].async_on(one)` puts a piece where it belongs. (The cell below uses `sync_on`, which also makes Python wait for it.) Put things in order where the table demands it and nowhere else, with as few calls of `wait_event` as you can. With too few you have a race. With too many, Python makes calls for nothing, and work may wait for nothing.
 
 # %% id=02-minimum-events starter
 def enqueue(ops, one, two):

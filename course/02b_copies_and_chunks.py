@@ -15,6 +15,9 @@
 # | You need | [02_streams_and_events](02_streams_and_events.ipynb) |
 
 # %% id=setup
+import warnings
+from itertools import pairwise
+
 import numpy as np
 
 import asyncgpu_tutor as agt
@@ -104,9 +107,6 @@ held_up
 held_up.commit(...)
 
 # %% id=with-warnings tags=helpers
-import warnings
-
-
 def with_warnings(program, *args):
     """The trace of a program, and the warnings that came."""
     with warnings.catch_warnings(record=True) as caught:
@@ -171,7 +171,7 @@ agt.compare_timelines(
 # %% [markdown] id=pinned-on-a-gpu-read
 # That was an expensive thing to forget: 1707 µs instead of 538. In the upper picture, each upload keeps Python busy for some 240 µs. So by the time the next chunk sets out, the one before is already back, and the two directions never overlap. The uploads themselves are slower, too: 186 µs each instead of about 80.
 #
-# And here our model is wrong. The real driver copies piece by piece, so an upload begins while Python is still in the call, and both together take about 265 µs. The simulated device does one after the other, which takes it 500.
+# And here our model is wrong. The real driver copies piece by piece, and each piece may travel to the device while the driver copies the next. So an upload begins while Python is still in the call, and the call and the upload together take about 265 µs. In our model the upload begins only after the call, and together they take 500.
 
 # %% id=pinned-on-a-gpu-check tags=asserts
 pair = pageable_h200, pinned_h200
@@ -251,7 +251,7 @@ def upload_all(fill, count, buffers, stream):
 check("02b-two-buffers", upload_all)
 
 # %% [markdown] id=buffers-text
-# Here's your function at work, on a device that takes about as long for a copy as Python takes to fill a buffer. (It's ours, as long as yours isn't accepted.)
+# Here's your function at work. (Until yours is accepted, it's ours.) Python takes 60 µs to fill a buffer, and the device takes about 75 to copy one.
 
 # %% id=with-buffers tags=helpers
 def with_buffers(trace):
@@ -282,6 +282,7 @@ with_buffers(in_turn).plot(
 # %% id=buffers-check tags=asserts
 if device.simulated:
     assert all(in_turn.overlap_between(f"fill {i}", "h2d") > 40 for i in range(1, 6))
+    assert all(70 < span.duration < 80 for span in in_turn.find("h2d"))
 
 # %% [markdown] id=engines
 # ## Copy engines
@@ -336,7 +337,7 @@ engines.reveal(
 )
 
 # %% [markdown] id=engines-read
-# There are two copy engines, like a road with one lane in each direction. In the lower lanes you see which engine does what, and `s1` means that the work came from stream 1. In A there are two streams, but both copies go the same way, so one has to wait behind the other. In B each copy has a lane to itself. (On a real GPU a copy's bar begins when the copy gets to the head of its queue, even if it still has to wait for the engine. So there, the two bars of A may overlap. And traffic in both directions slows copies down a little: from 78 to as much as 87 µs on that H200. Our model leaves this out.)
+# There are two copy engines, like a road with one lane in each direction. In the lower lanes you see which engine does what, and `s1` means that the work came from stream 1. In A there are two streams, but both copies go the same way, so one has to wait behind the other. In B each copy has a lane to itself. (On a real GPU, the two bars of A may overlap, because there a bar may begin while its copy still waits for the engine.)
 #
 # Now think of our first picture. While all the data were on their way in, the lane out was empty, and then the other way round. That's the waste we were looking for.
 
@@ -390,7 +391,7 @@ pays.reveal(f"{four_chunks.metrics().makespan:.0f}", f"That's {part:.0%} of the 
 # %% [markdown] id=chunks-read
 # Look at the two engines. Neither copies any faster, but in the lower picture both are busy at the same time, and most of the idle time is gone.
 #
-# So why isn't it a quarter of the time, or at least a half? Because all the data still have to come in through one engine, one chunk after the other. **The busiest engine sets a limit that no cutting can beat.** Here each direction has half of the copying, so the limit is one half. And we don't quite get there, because at the start there's nothing to take back yet, and at the end there's nothing left to bring in. (One `synchronize` shows as several waits, one for each stream that isn't done yet.)
+# So why isn't it a quarter of the time, or at least a half? Because all the data still have to come in through one engine, one chunk after the other. **The busiest engine sets a limit that no cutting can beat.** Here each direction has half of the copying, so the limit is one half. And we don't quite get there, because at the start there's nothing to take back yet, and at the end there's nothing left to bring in.
 
 # %% id=chunks-check tags=asserts
 assert np.array_equal(np.concatenate(chunked), result)
@@ -406,7 +407,7 @@ if device.simulated:
 # %% [markdown] id=chunks-on-a-gpu
 # ## And a real one?
 #
-# The H200's pinned run, further up, was nearly this program: four chunks of a million numbers there and back, on four streams, with a `relu` for a kernel. On the simulated device our four chunks take 401 µs. The H200 took 538.
+# The H200's pinned run, further up, was nearly this program: four chunks of a million numbers there and back, on four streams, with a `relu` for a kernel. It handed them in through `asyncio`, as we'll do in chapter 06. On the simulated device our four chunks take 401 µs. The H200 took 538.
 
 # %% id=predict-real
 slower = Prediction(
@@ -424,7 +425,7 @@ slower.commit(...)
 # %% id=chunks-real
 agt.compare_timelines(
     [four_chunks.from_first(), pinned_h200.from_first()],
-    ["Four chunks, here", "Four chunks, H200"],
+    ["Four chunks on your device", "Four chunks, H200"],
     lanes=("host", "engines"),
     lesson="On the H200, each upload begins right after its call, so the engine has been waiting for Python.",
 )
@@ -439,11 +440,9 @@ slower.reveal(
 )
 
 # %% [markdown] id=chunks-real-read
-# Python hands in a chunk every 100 to 130 µs there, while a copy takes about 80. The model's Python needs only 45 µs for a chunk, and so its engine never waits. (The H200's program hands in its chunks through `asyncio`, as chapter 06 does, so part of the difference may come from that.) With four chunks, then, Python can already be the limit. That's why you measure a gain before you believe in it.
+# Python hands in a chunk every 100 to 130 µs there, while a copy takes about 80. Our model's Python needs only 45 µs for a chunk, so its engine never waits. With four large chunks, then, Python can already be the limit. That's why you measure a gain before you believe in it.
 
 # %% id=chunks-real-check tags=asserts
-from itertools import pairwise
-
 entered = pinned_h200.find("enqueue h2d")
 assert all(0 <= up.start - call.end < 5 for call, up in zip(entered, ups, strict=True))
 assert 90 < idle < 100
@@ -497,7 +496,7 @@ calls = [span for span in eight if span.kind == "call"]
 assert max(s.end for s in calls) - min(s.start for s in calls) > max(eight.metrics().engine_busy.values())
 
 # %% [markdown] id=explore-read
-# With one stream there's nothing to win, because a queue does one thing at a time. With three, two or three chunks help a lot. But after that it gets *worse*, and eight chunks take longer than one. Every chunk costs Python the same calls, no matter how small it is, so with eight the host's lane is full from start to end, and now the engines wait for Python. **Cut until the ends are short, and then stop.** A chunk is large enough if copying it takes longer than submitting it. So three is no magic number: with more readings, or a quicker Python, it's another. If you have sliders, move them, and keep an eye on the ends and on the host's lane.
+# With one stream there's nothing to win, because a queue does one thing at a time. On three streams, two or three chunks help a lot. But after that it gets *worse*, and eight chunks take longer than one. That has two reasons. A fourth chunk has to queue behind the first, on the same stream. And every chunk costs Python the same calls, no matter how small it is. With eight, the host's lane is full from start to end, and the engines wait for Python. **Cut until the ends are short, and then stop.** A chunk is large enough if copying it takes longer than submitting it. So three is no magic number: with more readings, or a quicker Python, it's another. If you have sliders, move them, and keep an eye on the ends and on the host's lane.
 
 # %% [markdown] id=exercise-chunks
 # ### Exercise: a pipeline of chunks
@@ -586,7 +585,7 @@ progress("02b")
 # - The device copies from **pinned** memory on its own while Python goes on, so you have to leave the array alone in the meantime. With **pageable** memory, Python is stuck until the driver has made a copy of its own.
 # - With two buffers you can fill one while the device copies from the other.
 # - There's one copy engine for each direction. If you cut the work into **chunks**, both can be busy at the same time.
-# - The busiest engine sets a limit, and with many small chunks it's Python that is busiest. So cut until the ends are short, and then stop. Where that is, you have to measure.
+# - The busiest engine sets a limit. But with many small chunks it's Python that sets it, and on the H200 four large ones were enough for that. So cut until the ends are short, and then stop. Where that is, you have to measure.
 #
 # If a word is new, look in the [glossary](../docs/glossary.md). If something seems wrong, the [misconceptions](../docs/misconceptions.md) page probably has it.
 #

@@ -57,7 +57,7 @@ agt.compare_timelines(
 )
 
 # %% [markdown] id=question-read
-# What is in that list? It can't be the results of the copies, because then running it wouldn't copy anything. And by now it has run twice on one stream and twice on three, so it can't be tied to a stream either. Before I tell you, let's see what *else* it leaves open.
+# What is in that list? It can't be the results of the copies, because then running it wouldn't copy anything. And by now it has run twice on one stream and twice on three, so it can't be tied to a stream either. What *else* does it leave open?
 
 # %% id=question-check tags=asserts
 assert len(one.streams) == 1
@@ -147,7 +147,7 @@ print(heard[0].message)
 assert [w.category for w in heard] == [agt.errors.NeverRunWarning]
 
 # %% [markdown] id=proofread
-# A mistake in the recipe itself comes up as you write it, because nothing has to run for us to notice. Here a kernel gets too few arguments:
+# Some mistakes in a recipe come up as you write it, because nothing has to run for us to notice. Here a kernel gets too few arguments:
 
 # %% id=proofread-run
 try:
@@ -252,7 +252,7 @@ check("03-h2d", upload)
 # %% [markdown] id=handles
 # ## What `async_on` returns
 #
-# The way back has a catch. `async_on` starts an operation on your stream and returns right away, when the copy may have hardly begun. So what can it return? Let's queue up some trips, so that the device has plenty to do, and look.
+# Copying back has a catch. `async_on` starts an operation on your stream and returns right away, when the copy may have hardly begun. So what can it return? Let's queue up some trips and look.
 
 # %% id=handles-make
 stream = agt.create_stream()
@@ -285,7 +285,7 @@ print(largest)
 # %% [markdown] id=handle-read
 # Why an error? Plain CUDA would hand you the buffer with whatever happened to be in it. And if we quietly waited for the copy, your program would stand still and you'd never find out. So you get an error, on every device, every time.
 #
-# By now the copies are done, and our first handle shows its numbers:
+# `answer_to` waits for the copies on its way out, so by now our first handle has its numbers:
 
 # %% id=handle-later
 handle.max()
@@ -333,7 +333,7 @@ check("03-d2h", download)
 # %% [markdown] id=twice-text
 # ## Run it again?
 #
-# The buffer was read too late. Can numbers be read too early, too? Here's a recipe that sorts the numbers before they go to the device, and lets `relu` cut off the negative ones:
+# The buffer with the three batches was read too late. Can numbers be read too early, too? Here's a recipe that sorts the numbers before they go to the device, and lets `relu` cut off the negative ones:
 
 
 # %% id=twice-show
@@ -363,12 +363,12 @@ second = op.sync()
 second
 
 # %% id=reveal-again
-again.reveal(f"{second.max():.0f}", "It's the first run's result once more.")
+again.reveal(f"{second.max():.0f}", "Python sorted the numbers when you wrote the recipe, and never again.")
 
 # %% [markdown] id=twice-read
 # The copy did run again, but from `in_order`, and nobody has touched that. `np.sort(x)` is ordinary Python, so Python sorted on the spot, while you were writing the recipe. **Only operations are lazy. The Python around them isn't.**
 #
-# So how do you get Python code into a recipe, to be run each time?
+# So how do you get Python code into a recipe, to be run each time? You already know how.
 
 # %% id=again-check tags=asserts
 assert list(first) == list(second) == [0, 0, 2, 3]
@@ -376,7 +376,7 @@ assert list(first) == list(second) == [0, 0, 2, 3]
 # %% [markdown] id=exercise-twice
 # ### Exercise: good for any number of runs
 #
-# Change `ascending` so that the *one* operation it returns can run again and again. Each run takes the numbers that `x` holds by then.
+# Change `ascending` so that you call it once and run its operation again and again. Each run takes the numbers that `x` holds at that moment.
 
 
 # %% id=03-recipe-twice starter
@@ -464,13 +464,17 @@ saved = blocking.metrics().makespan - freed.metrics().makespan
 ways.reveal(f"{freed.metrics().makespan:.0f}", f"That's {saved:.0f} µs less.")
 
 # %% [markdown] id=play-text
-# How long may the job be before it costs anything? Change the 200, run the cell, and find out:
+# How long may the job be before it costs anything? Change these numbers and find out:
 
 # %% id=play
-watch(with_async_on, 200).plot(
-    title="async_on, with a longer job",
+for us in (50, 100, 150, 200):
+    longer = watch(with_async_on, us)
+    print(f"with a job of {us:3} µs: {longer.metrics().makespan:3.0f} µs in all")
+
+longer.plot(
+    title=f"async_on, with a job of {us} µs",
     lanes=("host", "streams"),
-    lesson="The job is free as long as the copies outlast it.",
+    lesson="A job that ends before the copies costs nothing.",
 )
 
 # %% [markdown] id=await-text
@@ -511,13 +515,13 @@ each = [h200.between(a, b).from_first() for a, b in zip(begins, [*begins[1:], 1e
 agt.compare_timelines(
     each,
     [f"{way}, on an H200" for way in ways_there],
-    lesson="First, Python waits and then does its job. In the last two, the job is done during the copies.",
+    lesson="Twice Python waits and then does its job. Twice it does the job while the copies run.",
 )
 
 # %% [markdown] id=on-a-gpu-read
 # With `sync` and `sync_on`, Python waits for more than 100 µs before its job. With `async_on` it waits for 17 µs, at the very end, and with `await` not at all.
 #
-# So which one do you take? `sync` is for trying things out. `async_on` and `sync_on` are for when the *stream* matters, such as beside a library with streams of its own. Then the order between streams is your business. `await` is for programs that do several things at a time.
+# So which one do you take? `sync` is for trying things out. `async_on` and `sync_on` are for when the *stream* matters, for example beside a library that has streams of its own. Then the order between streams is your business. `await` is for programs that do several things at a time.
 
 # %% id=on-a-gpu-check tags=asserts
 waits = [span.duration for span in h200 if span.kind == "wait"]
@@ -569,9 +573,9 @@ def load_and_fetch(load, fetch, job, stream):
 check("03-which-way", load_and_fetch)
 
 # %% [markdown] id=future-text
-# ## Four ways to begin
+# ## When does the work begin?
 #
-# `await` has two relatives. `agt.spawn(op)` turns the operation into a task. `op.schedule(policy)` has the policy choose a stream right away, and gives you a **future**. Await it as often as you like, from as many tasks as you like: unlike an operation, it does its work only *once*. Here are four little programs, each with Python's job in the middle.
+# `await` has two relatives. `agt.spawn(op)` turns the operation into a task. `op.schedule(policy)` has the policy choose a stream right away, and gives you a **future**. Here are four little programs, each with Python's job in the middle.
 
 # %% id=three-begin
 single = agt.SingleStream()  # a policy with one stream, so that each picture has a single lane
@@ -650,7 +654,19 @@ starting.reveal(
 # > - *Why:* a future has a stream and nothing else, and its work is enqueued when somebody awaits it. A task needs a turn of the event loop, and the loop takes over when your code pauses. Not every `await` is a pause: `nothing()` never has to wait, so your code carries straight on, and the loop doesn't get its turn.
 # > - *What helps:* spawn a task and pause before the long job, if only with `await asyncio.sleep(0)`. For several operations, `await asyncio.gather(...)` starts all of them before it waits.
 
+# %% [markdown] id=once-text
+# What's a future for, then? You can await it as often as you like, and unlike an operation, it does its work only *once*:
+
+# %% id=once-run
+with agt.record() as awaited_twice:
+    future = trip.schedule(single)
+    first, second = await future, await future
+
+print([span.name for span in awaited_twice.device_spans], first is second)
+
 # %% id=future-check tags=asserts
+assert len(awaited_twice.find("h2d")) == 1
+assert first is second
 assert early == ["a_task_and_a_turn"]
 idle = trip.schedule(single)
 await asyncio.sleep(0)

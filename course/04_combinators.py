@@ -66,7 +66,7 @@ def total(p, q):
 
 
 # %% [markdown] id=question-text
-# And here's the finished program at work, with its middle part hidden.
+# Here's the finished program at work, with its middle part hidden.
 
 # %% id=question-run
 def watch(make):
@@ -91,7 +91,7 @@ riddle.plot(
 )
 
 # %% [markdown] id=question-join-text
-# The end is hard to see, so here are its last microseconds under a magnifying glass:
+# Here are its last microseconds, under a magnifying glass:
 
 # %% id=question-join
 (join,) = riddle.find("add")
@@ -102,9 +102,9 @@ riddle.between(join.start - 15, join.end + 2).plot(
 )
 
 # %% [markdown] id=question-read
-# First there's one copy. Then two products run at the same time, on two streams. Then comes the sum, which begins with a `memset` of its output, and an arrow to it from either side. The arrows are events: at the end of each, a stream had to wait for another.
+# The sum begins with a `memset` of its output, and an arrow leads to that from either side. The arrows are events: at the end of each, a stream had to wait for another.
 #
-# Now for the strange part. **The author of this program created no stream, recorded no event and, up to the end, waited for nothing.** So who chose the streams and drew the arrows?
+# Now for the strange part. **The author of this program created no stream and recorded no event.** So who chose the streams and drew the arrows?
 #
 # The author used **combinators**: functions that make one operation out of several. Before this page is over, you'll have written the hidden part yourself.
 
@@ -143,7 +143,7 @@ times_six(agt.pin(np.arange(6, dtype=np.float32))).sync()
 # %% [markdown] id=and-then-read
 # It copies the array to the device, doubles it, triples it, and copies it back. (`agt.d2h` takes an array and returns an operation, so we can pass it as it is. `op.to_host()` is short for `op.and_then(agt.d2h)`.)
 #
-# When do these functions run? Here's such a chain with four megabytes of data. Two of its functions say their names, and the program says how far it has got.
+# When do these functions run? Here's such a chain with four megabytes. Two of its functions say their names, and the program says how far it has got.
 
 # %% id=when-code
 large = agt.pin(np.ones(1_000_000, np.float32))
@@ -198,9 +198,9 @@ chain.plot(
 when.reveal(" ".join(said), f"`g` ran after {g.start:.0f} µs, and the copy ended after {copy.end:.0f} µs.")
 
 # %% [markdown] id=when-read
-# Nobody says anything while we build the chain, because building only describes. When it runs, Python calls `f` and `g` right away, and neither waits for the device. They get a **handle**, the name of an array that nothing may have been written to yet. That's enough to describe what comes next, so the whole chain is in the queue early on, and behind a long copy like this one the device never has to wait for Python.
+# Nobody says anything while we build the chain, because building only describes. When it runs, Python calls `f` and `g` right away, and neither waits for the device. They get a **handle**, the name of an array that nothing may have been written to yet. That's enough to describe what comes next, so Python can put the whole chain into the queue. Behind a long copy like this one, the device never has to wait for Python.
 #
-# So why doesn't the first kernel start too early? Because all stages of a chain are on *one* stream, and a stream keeps its order. There's no arrow in this picture, because none is needed.
+# So why doesn't the first kernel start too early? Because all stages of a chain are on *one* stream, and a stream keeps its order, so no arrow is needed.
 
 # %% id=when-check tags=asserts
 assert said == ["built", "f", "g", "submitted", "done"]
@@ -411,7 +411,7 @@ agt.compare_timelines(
 )
 
 # %% [markdown] id=fork-text
-# There's no arrow here, because nothing comes before the arms or after them. Let's put a copy in front of the same `overlap`, and another one behind it:
+# This `overlap` drew no arrows, because nothing comes before its arms or after them. Let's put a copy in front of it, and another one behind it:
 
 # %% id=fork-picture
 def in_the_middle():
@@ -490,21 +490,22 @@ drawing.reveal(f"{lane('h2d')} {lane('d2h')}", "The picture is below.")
 mix.plot(
     title="overlap(zip(a, b), c)",
     lanes=("engines",),
-    lesson="c travels there while a comes back, and so b, which waits for a, is the last.",
+    lesson="c travels there while a comes back, and comes back while b travels there.",
 )
 
 # %% [markdown] id=drawing-read
-# `a` and `b` are one arm, on one stream, so `b` has to wait until `a` is back. `c` has a stream of its own, and takes the slot in which `b` could have travelled.
+# `a` and `b` are one arm, on one stream, so `b` has to wait until `a` is back. Meanwhile the way there is free, and `c`, on a stream of its own, takes it. So three trips fit into the four slots that `zip(a, b)` takes for two.
 #
-# Python goes through the first arm to its end before it begins with the second, so the order of the arms is the order in which they get submitted. And forks and joins are calls that Python has to make. What do they cost when there's hardly any work?
+# Forks and joins are calls that Python has to make. And it submits one arm to the end before it starts on the next. What does that cost when there's hardly any work?
 
 # %% id=small-run
 small = agt.ones(100), agt.zeros(100), agt.arange(100)
 zip_us, overlap_us = took(watch(lambda: agt.zip(*small))), took(watch(lambda: agt.overlap(*small)))
-print(f"three tiny arrays: zip {zip_us:.0f} µs, overlap {overlap_us:.0f} µs")
+print(f"three tiny arrays: zip {zip_us:.0f} µs, overlap {overlap_us:.0f}")
+print(f"with overlap it takes {overlap_us / zip_us:.1f} times as long")
 
 # %% [markdown] id=small-read
-# So use `overlap` when the arms keep the device busy for long.
+# So for tiny arrays the forks only cost. `overlap` pays when an arm keeps the device busy for longer than Python takes to submit the next one.
 
 # %% id=drawing-check tags=asserts
 said.clear()
@@ -519,6 +520,7 @@ assert first_back.end <= second_there.start
 if device.simulated:
     assert other_there.start < second_there.start
     assert (lane("h2d"), lane("d2h")) == ("acb.", ".acb")
+    assert second_there.start - first_back.end < 10  # c costs b nothing
     assert zip_us < overlap_us
 
 # %% [markdown] id=exercise-overlap
@@ -586,9 +588,19 @@ assert a.mode == b.mode == "shared"
 again = watch(lambda: agt.zip(source.shared(), source.shared()))
 assert len(again.find("h2d")) == 2
 
-# %% [markdown] id=exercise-diamond
+# %% [markdown] id=middle
 # ## The middle part
 #
+# Now for the hidden part. It did this:
+
+# %% id=riddle-again
+riddle.plot(
+    title="Who drew the arrows?",
+    lanes=("streams",),
+    lesson="One copy, two products side by side, and their sum.",
+)
+
+# %% [markdown] id=exercise-diamond
 # ```text
 #           source
 #          /      \
@@ -625,7 +637,7 @@ def diamond(source, left, right, join):
 check("04-diamond", diamond)
 
 # %% [markdown] id=mine-text
-# Now run the program from the top with *your* middle part. Can you tell the two pictures apart?
+# Now run the program from the top with *your* middle part. If your diamond is right, you can't tell the two pictures apart.
 
 # %% id=mine-run
 mine = watch(
@@ -635,11 +647,11 @@ agt.compare_timelines(
     [riddle, mine],
     ["from the top", "with your diamond"],
     lanes=("streams",),
-    lesson="Once your diamond is right, the two look the same, down to the arrows.",
+    lesson="With the right diamond, the two look the same, down to the arrows.",
 )
 
 # %% [markdown] id=on-a-gpu
-# So who drew the arrows? `shared` and `overlap` did, because you told them whose result each step needs. Here is a diamond on a real H200, with what Python was busy submitting.
+# So who drew the arrows? `shared` and `overlap` did, because you told them whose result each step needs. Could one be missing? The check of your diamond looks for that, on devices that pick the unluckiest order. Here is a diamond on a real H200, with what Python was busy submitting.
 
 # %% id=on-a-gpu-picture
 h200 = agt.Trace.load_recording("04_combinators").from_first()
@@ -655,7 +667,7 @@ h200.with_lane(
 )
 
 # %% [markdown] id=on-a-gpu-read
-# The order is right, but the two products don't overlap. Python needed about 150 µs to submit the right arm, and both the copy and a product take only about 80 here, so the left product was over before the right one had been submitted. No combinator can mend that. [Chapter 05](05_scheduling.ipynb) shows how to recognise it, and [chapter 09](09_cuda_graphs.ipynb) what helps.
+# The two products don't overlap. Python needed about 150 µs to submit the right arm, and both the copy and a product take only about 80 here, so the left product was over before the right one had been submitted. No combinator can mend that. [Chapter 05](05_scheduling.ipynb) shows how to recognise it, and [chapter 09](09_cuda_graphs.ipynb) what helps.
 
 # %% id=on-a-gpu-check tags=asserts
 on_left, on_right = h200.find("matvec_naive")
@@ -672,7 +684,7 @@ assert 140 < second - first < 155
 #
 # `picture` is a host array. `filters` is a list of four functions, each of which turns an operation that yields an array into one that yields another. `join(p, q)` adds two results. It takes results or operations, and returns an operation. Return *one* operation that yields `(f0 + f1) + (f2 + f3)` on the host, added in this order.
 #
-# The cell below makes four filters to try it with: `watch(lambda: filtered(matrix, filters, total)).plot()` draws a timeline, with the larger matrix from above.
+# The cell below makes four filters to try it with: `watch(lambda: filtered(matrix, filters, total)).plot()` draws a timeline for our matrix of 2048 x 2048.
 
 # %% id=challenge-inputs
 filters = [lambda picture, k=k: product(picture, k) for k in (1.0, 2.0, 3.0, 4.0)]

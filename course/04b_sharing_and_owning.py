@@ -11,7 +11,7 @@
 #
 # | | |
 # |---|---|
-# | Time | 45 minutes |
+# | Time | 45 to 60 minutes |
 # | You need | [04_combinators](04_combinators.ipynb) |
 
 # %% id=setup
@@ -75,7 +75,7 @@ with agt.using(small):
     refused(agt.errors.OutOfMemoryError, lambda: first_try(rod, stepper(rod.size), 20).sync())
 
 # %% [markdown] id=full-read
-# In each step we keep the new array and drop the old one, and still the memory fills up. A real GPU has more of it, but people have longer rods, too, and take more steps.
+# In each step we keep the new array and drop the old one, and still the memory fills up. A real GPU has more memory, so there it only takes longer.
 #
 # To find the culprit, we need to know who has an array, from when, and until when. Let's begin with two who want the same one.
 
@@ -104,7 +104,7 @@ def watch(make):
     return trace.from_first()
 
 
-def readers():
+def table_and_arms():
     table = agt.h2d(numbers).named("t").shared()
     large = product(agt.ones((N, N)), 2.0).named("p")
     a = large.and_then(lambda _: table)  # first the errand, then the table
@@ -113,7 +113,7 @@ def readers():
 
 
 def a_then_b():
-    _, a, b = readers()
+    _, a, b = table_and_arms()
     return agt.overlap(a, b)
 
 # %% id=predict-first
@@ -128,12 +128,12 @@ first.commit(...)
 
 # %% id=first-run
 def b_then_a():
-    _, a, b = readers()
+    _, a, b = table_and_arms()
     return agt.overlap(b, a)
 
 
 def table_first():
-    table, a, b = readers()
+    table, a, b = table_and_arms()
     return table.and_then(lambda _: agt.overlap(a, b))
 
 
@@ -158,7 +158,7 @@ agt.compare_timelines(
 )
 
 # %% [markdown] id=first-read
-# It's like two colleagues who need the same printout, where the one who walks to the printer goes to lunch first. Python submits arm A first. When it gets to the table, nobody has run that yet, so A runs it, on A's own stream and therefore *behind the product*. Then comes B, finds that somebody is already on the way to the printer, and waits for A's event. So B is late for no good reason. **The reader that is submitted first runs the shared source.**
+# Two colleagues need the same printout. One of them says she'll fetch it, but she goes to lunch first, and the other one waits. Python submits arm A first. When it gets to the table, nobody has run that yet, so A runs it, on A's own stream and therefore *behind the product*. Then comes B, finds that A is already fetching the table, and waits for A's event. So B is late for no good reason. **The reader that is submitted first runs the shared source.**
 #
 # If B is in a hurry, put B first. That has its price, because now A is submitted after B, and everything takes longer. Or copy the table in front of both, as in the third picture. Then B only waits until Python has submitted A.
 
@@ -275,7 +275,7 @@ refused(agt.errors.UseAfterMoveError, op.sync)
 # |---|---|---|---|
 # | **owned** | `x` | the array | it's gone, but the result hands it back |
 # | **shared** | `x = x.share()`, once, and then `x` | a handle to it, *for reading* | you have a handle, too |
-# | **borrowed** | `x.borrow()` | the right to use it | you keep it, and when you give it away, the loan is over |
+# | **borrowed** | `x.borrow()` | the right to use it | you keep it |
 #
 # None of the three copies anything. Two names are easy to mix up: `op.shared()` makes an *operation* run only once, and `x.share()` lets many read one *array*.
 #
@@ -287,7 +287,15 @@ scaled(mine.borrow(), 2).sync()
 agt.d2h(mine.borrow()).sync()
 
 # %% [markdown] id=lent-read
-# A loan doesn't put anything in order, because it records no event. If one arm of an `overlap` writes to the array and another one reads it, that's a race:
+# A loan ends when you give the array away. If an operation still holds the loan, it can't run any more:
+
+# %% id=lent-over
+reader = agt.d2h(mine.borrow())
+mine = scaled(mine, 2).sync()  # given away, and got back
+refused(agt.errors.UseAfterMoveError, reader.sync)
+
+# %% [markdown] id=lent-order
+# And a loan puts nothing in order, because it records no event. If one arm of an `overlap` writes to the array and another one reads it, that's a race:
 
 # %% id=lent-race
 with agt.using("sim"):
@@ -296,14 +304,14 @@ with agt.using("sim"):
     refused(agt.errors.StreamRaceError, reads_and_writes.sync)
 
 # %% [markdown] id=shared-text
-# Nobody may write to a shared array at all, since that would surprise its other readers:
+# Nobody may write to a shared array at all, since that would surprise everybody who reads it:
 
 # %% id=shared-write
 weights = agt.ones(4).sync().share()
 refused(agt.UsageError, lambda: scaled(weights, 2))
 
 # %% [markdown] id=ownership-when
-# So which of the three should you use? Use *owned* arrays along a chain, where each stage hands on to the next. Use *shared* ones for data that many read and nobody changes, such as weights. And *lend* an array out when you'll need it yourself afterwards. A loan mustn't outlive its owner. That's why a borrowed array can't go to `agt.spawn`, whose task may still be running when your function has long returned:
+# So which of the three should you use? Use *owned* arrays along a chain, where each stage hands on to the next. Use *shared* ones for data that many read and nobody changes, such as weights. And *lend* an array out when you'll need it yourself afterwards. A borrowed array can't go to `agt.spawn`, because its task may still be running when you give the array away:
 
 # %% id=lent-spawn
 lent = agt.d2h(mine.borrow())
@@ -365,7 +373,7 @@ def jobs(matrix, xs):
     return [launch.output().to_host() for launch in products]
 
 # %% id=04b-workers hints
-# A loan mustn't outlive its owner, and a task may outlive you. Which of the three ways suits an array that has many readers and no single owner?
+# A loan ends when its owner gives the array away, and a task may still be running then. Which of the three ways suits an array that has many readers and no single owner?
 #
 # `weights = matrix.share()` makes a handle that many operations may hold at the same time.
 #
@@ -413,7 +421,7 @@ handles.reveal(
 )
 
 # %% [markdown] id=handles-read
-# An operation keeps its handle before it runs and afterwards, and lets go only when the operation itself goes away. What does that mean for memory? Here are three large matrices, each passed in another way. We run the operations, then delete our names for the matrices, and then the operations. The lower lanes show who has each matrix, for as long as it has memory.
+# An operation keeps its handle before it runs and afterwards, and lets go only when the operation itself goes away. What does that mean for memory? Here are three large matrices, each passed in another way. We run the operations, then delete our names for the matrices, and then the operations. The lower lanes show who has each matrix, for as long as it has memory. (You needn't read the folded cell, which draws them.)
 
 # %% id=lives-code tags=helpers
 def lives(program):
@@ -478,7 +486,7 @@ ways.plot(
 )
 
 # %% [markdown] id=lives-read
-# The three ways say who may *use* an array. How long its memory stays is another question, with one answer for all three: **until nobody refers to the array any more, neither a name nor an operation.** (Nor a third party, whom you'll meet in a moment.) In this picture, 50 MB were kept by a forgotten list of operations, all of which had run. In a notebook that happens easily, because its names live until you delete them. (Even one whose array was given away counts.)
+# The three ways say who may *use* an array. How long its memory stays is another question, with one answer for all three: **at least until the last name and the last operation that refer to it are gone.** In this picture, 50 MB were kept by a forgotten list of operations, all of which had run. In a notebook that happens easily, because its names live until you delete them.
 #
 # Now for the rod. In `first_try`, no name and no list holds an old array.
 
@@ -521,9 +529,9 @@ stairs.plot(
 )
 
 # %% [markdown] id=peak-read
-# There's the culprit: **the run itself**. Python submits all twenty steps as one run, and never asks how far the device has got. So it can't know which kernels are done, and the run keeps every array that it touches until all of its work is done. If a step's array went back as soon as the step was submitted, the kernel that reads it might not have begun, and would read whatever somebody else had put there.
+# There's the culprit: **the run itself**. Python submits all twenty steps as one run, and never asks how far the device has got. So it can't know which kernels are done, and in this course a run keeps every array that it touches until all of its work is done. CuPy and PyTorch free sooner: the next array on the *same stream* may get the memory at once, because whatever writes to it queues behind the kernel that still reads the old array.
 #
-# With a hundred million points, an H200 runs out of its 141 GB in step 352. The cure isn't to free sooner. It's to use the same two arrays again and again.
+# With a hundred million points, `first_try` fills the 141 GB of an H200 in step 352. The cure needs no clever pool: use the same two arrays again and again.
 
 # %% id=memory-check tags=asserts
 assert (built, ran, matrix_of_ones.share_count) == (4, 4, 1)
@@ -593,13 +601,14 @@ agt.compare_timelines(
 # And here's the reward, a short rod that's cooled by your function, a thousand steps from top to bottom.
 
 # %% id=rod-picture
-row, rows = np.repeat([0, 80, 20, 50], 25).astype(np.float32), []
+row = np.repeat([0, 80, 20, 50], 25).astype(np.float32)
+rows = [row]
 for _ in range(40):
-    rows.append(row)
     row = cooled(agt.pin(row), stepper(100), 25).sync()
+    rows.append(row)
 
 plt.figure(figsize=(7, 3))
-plt.imshow(rows, aspect="auto", cmap="inferno", extent=(0, 100, 1000, 0))
+plt.imshow(rows, aspect="auto", cmap="inferno", extent=(0, 100, 1012.5, -12.5))
 plt.xlabel("point of the rod")
 plt.ylabel("steps")
 plt.colorbar(label="degrees")
@@ -611,8 +620,8 @@ print(f"A thousand steps, from above: at first 0 to 80 degrees, at last {row.min
 #
 # - If several readers share an operation, the one that is submitted first runs it, on its own stream and behind its own work. The others wait for an event.
 # - `unzip()` takes a tuple apart and still runs its source once. With `first()` and `last()`, each pick is a run of its own.
-# - When you pass an array to an operation, you give it away, and the result hands it back. Share an array that many read and nobody writes. Lend one out if you need it yourself afterwards, but remember that a loan puts nothing in order and mustn't outlive its owner.
-# - Memory goes back when no name, no operation and no run refers to the array. A run keeps what it touches until all of it is done, so let long chains use their arrays again.
+# - When you pass an array to an operation, you give it away, and the result hands it back. Share an array that many read and nobody writes. Lend one out if you need it yourself afterwards, but a loan puts nothing in order, and ends when you give the array away.
+# - Here, memory goes back when no name, no operation and no run refers to the array. A run keeps what it touches until all of it is done, so let long chains use their arrays again.
 #
 # If a word is new, look in the [glossary](../docs/glossary.md). If something seems wrong, the [misconceptions](../docs/misconceptions.md) page probably has it.
 #

@@ -11,7 +11,7 @@
 #
 # | | |
 # |---|---|
-# | Time | 60 minutes, and 5 for the encore |
+# | Time | 60 to 75 minutes, and 5 for the encore |
 # | You need | [02_streams_and_events](02_streams_and_events.ipynb) and [04_combinators](04_combinators.ipynb) |
 
 # %% id=setup
@@ -19,7 +19,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 import asyncgpu_tutor as agt
-from asyncgpu_tutor.exercises import Prediction, check, hint, progress, score, solution
+from asyncgpu_tutor.exercises import Prediction, check, hint, progress, score, solution, solved
 
 device = agt.use("auto")
 device
@@ -27,7 +27,7 @@ device
 # %% [markdown] id=easy
 # ## Four alike
 #
-# Four kernels take 571 µs on one stream of an H200. If four streams take turns, they take 230:
+# Four kernels take 571 µs on one stream of an H200. If four streams take turns, they take 230. There's room for all four at once, but Python starts only one every 26 µs:
 
 # %% id=pool-on-a-gpu
 recordings = ("05_scheduling_single", "05_scheduling")
@@ -42,7 +42,7 @@ agt.compare_timelines(
 # %% [markdown] id=question
 # ## Four checkouts
 #
-# That was easy, because all four are alike. Most of our twelve jobs are customers with a bottle of milk, but every fourth has a full trolley. With *one* checkout, or stream, it takes as long as you'd fear. Now we open four. **How much sooner is everybody done?**
+# That was easy, because all four are alike. Most of our twelve jobs are customers with a bottle of milk, but every fourth has a full trolley. A checkout is a stream, and we open four. **How much sooner is everybody done?**
 #
 # We need jobs of any length, and narrow ones, so that the device has room for many at once. Ours are treasure hunts. At each place lies a slip of paper with the number of the *next* place, so nobody can take a step before finishing the one before. A job is one block of 32 threads on 32 trails.
 
@@ -261,7 +261,7 @@ of_five.plot(
 )
 
 # %% [markdown] id=five-read
-# That's much better. But look at streams 1 and 5. A short job stands right *behind* a long one. Its own work takes half a pace, and it waits for several, although other streams have nothing to do. This is called **head-of-line blocking**. You know it as *but I only have a bottle of milk*.
+# That's much better. But look right *behind* `job0` and `job4`: a short job stands there. Its own work takes half a pace, but it waits for several, although other streams have nothing to do. This is called **head-of-line blocking**. You know it as *but I only have a bottle of milk*.
 #
 # How long do the short jobs wait?
 
@@ -324,13 +324,13 @@ pool.reveal(enough, f"With {enough} streams it takes at most 5 % longer than wit
 agt.compare_timelines(
     [by_size[2], by_size[4], by_size[8]],
     ["2 streams", "4 streams", "8 streams"],
-    lesson="On two streams, jobs wait for each other. On four they form a staircase, on eight the same one.",
+    lesson="On two streams, jobs wait for each other. Four form a staircase, and eight the same staircase.",
 )
 
 # %% [markdown] id=pool-read
-# While one job runs, Python hands out three and a half more. So with two streams, both are still busy whenever a new job arrives. With four, one has always just become free. With eight you get the same staircase again, because **Python can't keep more streams busy than a job's length divided by the pace**, rounded up.
+# While one job runs, Python hands out three and a half more. So with two streams, both are still busy whenever a new job arrives. With four, a stream has always just become free. With eight you get the same staircase again, because **Python can't keep more streams busy than a job's length divided by the pace**, rounded up.
 #
-# On the H200 at the top, a kernel takes 139 µs and the pace was about 26. So a kernel lasts for more than five paces, and all four could be under way at once.
+# At the top, the H200's kernels take 139 µs, more than five paces.
 
 # %% [markdown] id=curves-text
 # Does the rule hold for other lengths? Each line is a program of eight jobs. Look where it goes flat:
@@ -495,7 +495,7 @@ class LeastLoaded(agt.SchedulingPolicy):
 # `i = self.load.index(min(self.load))`, `self.load[i] += self.us`, and return stream `i`.
 
 # %% id=05-least-loaded explanation
-# With this rule, no job queues behind more work than it has to. It never takes more than twice the best possible time, whatever the jobs are, as Ronald Graham proved in 1966. But somebody has to tell it how long they take.
+# With this rule, no job queues behind more work than it has to. If it took no time to hand jobs over, you'd never need more than twice the best possible time, whatever the jobs are, as Ronald Graham proved in 1966. But somebody has to tell it how long they take.
 
 # %% id=05-least-loaded-check
 check("05-least-loaded", LeastLoaded)
@@ -544,14 +544,14 @@ after = scored(longest_first, heavy, 3)
 order.reveal(f"{after:.2f}", f"That's {longest_first.metrics().makespan:.0f} µs in all.")
 
 # %% [markdown] id=order-read
-# What's still missing to 1 is Python's doing: the third stream gets its first job two paces late. Can your policy do better with the jobs in this order?
+# Python is to blame for the rest: the third stream gets its first job two paces late. Can your policy do better with the jobs in this order?
 
 # %% id=race
 both = run_all(sorted_ops, LeastLoaded(3), [heavy[i] for i in by_length])
 race({"round robin": worst, "yours": yours, "longest first": longest_first, "both": both})
 
 # %% [markdown] id=race-read
-# So if you know your jobs in advance, sort them. With the longest first, even your greedy rule never takes more than a third longer than the best possible schedule (Graham, 1969).
+# It can't. With either policy, each stream gets one long job and two short ones. So if you know your jobs in advance, sort them.
 #
 # But now the short jobs come last. If each of them is a user who waits, open an express lane, as the supermarket does.
 
@@ -559,6 +559,8 @@ race({"round robin": worst, "yours": yours, "longest first": longest_first, "bot
 assert len({span.stream for span in longest_first.device_spans[:3]}) == 3
 if device.simulated:
     assert 0.7 < after < 0.95
+    greedy = run_all(sorted_ops, solved("05-least-loaded")(3), [heavy[i] for i in by_length])
+    assert abs(scored(greedy, heavy, 3) - after) < 0.02
 
 # %% [markdown] id=cannot
 # ## Four programs
@@ -627,13 +629,13 @@ who_gains.reveal(
 # >
 # > - *What you see:* bars on four lanes that still come one after the other, with only their ends overlapping.
 # > - *Why:* a full device has no room for another kernel's blocks. So that kernel waits, and begins when the last blocks of the one before are running.
-# > - *What helps:* no policy can, because nothing is idle.
+# > - *What helps:* no policy. You'd have to make room, as we do below.
 
 # %% id=full-picture
 agt.compare_timelines(
     [runs[name][1] for name in ("hunts", "full", "uploads")],
     ["hunts: four streams", "full: four streams", "uploads: four streams"],
-    lesson="Narrow kernels run side by side. Full ones run one after the other, and so do copies one way.",
+    lesson="Narrow kernels run side by side. Full ones run in a row, and so do copies in one direction.",
 )
 
 # %% [markdown] id=full-text
@@ -668,7 +670,7 @@ twist.reveal(
 )
 
 # %% [markdown] id=tiny-text
-# An SM works in warps of 32 threads, and a block of one thread takes a whole warp, with 31 places empty. **A full device isn't a well-used one.**
+# An SM has room for 32 blocks at most, however small they are. And it works in groups of 32 threads, called **warps**, so a block of one thread leaves 31 places of its warp empty. The blocks of 256 fill less than a third of the device, and are done far sooner. **A full device isn't a well-used one.**
 #
 # And the tiny ones? Look at the host:
 
@@ -695,11 +697,11 @@ if device.simulated:
 # %% [markdown] id=walls
 # ### Walls
 #
-# So there are four kinds of wall, and more streams won't get you through any of them. Before you change anything, measure them in a trace of *one* stream:
+# So there are four kinds of wall, and more streams won't get you through any of them. Before you change anything, measure them in a trace of *one* stream, with `m = trace.metrics()`:
 #
 # | wall | in the trace |
 # |---|---|
-# | the host | `m.host["call"]`, because Python has to make all its calls (and needs time between them, so in truth this wall is a bit higher) |
+# | the host | `m.host["call"]`, because Python has to make all its calls |
 # | each of the two copy engines | `m.engine_busy`, a dict with a time for each engine, such as `("sim:0", "h2d")` |
 # | the SMs | for each kernel, its duration times the part of the device that it fills (`span.detail["fills"]`), all added up |
 # | the longest job | for each operation (`span.op` is its number), all its work added up, and the largest of these sums |
@@ -717,7 +719,7 @@ for span in trace.device_spans[:2]:
 # %% [markdown] id=walls-read
 # The engine `"compute"` isn't a wall, because it counts as busy as soon as one small kernel runs. (Only the simulated device notes what a kernel fills.)
 #
-# Something helps against each of them, but it's never a policy. If the **host** is the wall, use fewer and larger operations, or a graph ([chapter 09](09_cuda_graphs.ipynb)). If it's an **engine**, copy less, or in both directions at once. If it's the **SMs**, you need a better kernel, and if it's the **longest job**, cut it into pieces. Only if none of them is near do more streams help.
+# What helps is never a policy. If the **host** is the wall, use fewer and larger operations, or a graph ([chapter 09](09_cuda_graphs.ipynb)). If it's an **engine**, copy less, or in both directions at once. If it's the **SMs**, you need a better kernel, and if it's the **longest job**, cut it into pieces. Only if none of them is near do more streams help.
 
 # %% [markdown] id=exercise-pays
 # ### Exercise: how far down can it go?
@@ -796,7 +798,7 @@ check("05-challenge", run_jobs)
 # ## Key points
 #
 # - A **policy** answers one question: which stream is next? It's asked once for each operation, and once more for each arm of an `overlap`.
-# - You have **enough streams** when there are as many as a job's length divided by the pace, or as many as the device has room for, whichever is less.
+# - You have **enough streams** when there are as many as a job's length divided by the pace, rounded up, or as many as the device has room for, whichever is less.
 # - Streams that take turns share out jobs, not work. If jobs differ in length, short ones get stuck behind long ones (**head-of-line blocking**).
 # - Score a schedule against a **lower bound**, and you know what there is to gain.
 # - The order of the jobs is yours. The longest first is good for the whole, and bad for the small ones that wait.

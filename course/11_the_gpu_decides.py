@@ -551,7 +551,7 @@ draw_steps("Three blocks work, add 1 to a counter, and look until it is 3.", MEE
 # %% [markdown] id=exercise-meet
 # ### Exercise: a barrier for the grid
 #
-# Complete `meet`, a function for kernels, so without `__global__`. It gives up as our spins do, not sooner.
+# Complete `meet`, a function for kernels, so without `__global__`. It gives up as our spins do, after a bound of your choice from 100,000 to 100 million looks.
 
 # %% id=11-meet starter
 MEET = r"""
@@ -873,7 +873,7 @@ ways.reveal(
 #
 # Start with $1/n$ for all, and repeat until no rank changes by more than $10^{-3}/n$. (This is PageRank. It made a company.)
 #
-# The version below has Python in charge. On the simulated device, where the check measures 600 pages, it takes 1156 µs: get below 200. (A second rung is at 75. Nobody makes you climb it.) The check tries 2,048 pages as well, which is more than one block has threads, 700 pages whose ranks take their time to settle, and 600 that are right from the start, where the first round should be nearly the last. With those, the time doesn't count. Change anything but the name, the arguments and the result.
+# The version below has Python in charge. On the simulated device, where the check measures 600 pages, it takes 1156 µs: get below 200. (A second rung is at 75. Nobody makes you climb it.) The check tries 2,048 pages as well, which is more than one block has threads, 700 pages whose ranks take their time to settle, 701 of which only one moves at a time, and 600 that are right from the start, where the first round should be nearly the last. With those, the time doesn't count. Change anything but the name, the arguments and the result.
 
 # %% id=11-challenge starter
 STEP = r"""
@@ -1275,7 +1275,7 @@ early.reveal(
 # %% [markdown] id=exercise-queue
 # ### Exercise: write the queue
 #
-# A job is a sum of `length` terms, and all threads of a block work on it. The version below gives every block a fixed share, job 0 to block 0, job 1 to block 1, and so on. That's fine until one block gets all the long jobs. Have the blocks take their jobs from `next` instead.
+# A job is a sum of `length` terms, and all threads of a block, 64 or 32, work on it. The version below gives every block a fixed share, job 0 to block 0, job 1 to block 1, and so on. That's fine until one block gets all the long jobs. Have the blocks take their jobs from `next` instead.
 
 # %% id=11-queue starter
 QUEUE = r"""
@@ -1676,7 +1676,7 @@ check("11-last", LAST)
 # %% [markdown] id=exercise-again
 # ### Exercise: a barrier without a goal
 #
-# Complete this `meet`. `gate[0]` counts the blocks that have arrived, and is 0 at first. `gate[1]` is the generation, which may begin with any number. (Like every `unsigned int`, it goes on with 0 when it's full.) The version below works once, and everybody walks through the second meeting.
+# Complete this `meet`. `gate[0]` counts the blocks that have arrived, and is 0 at first. `gate[1]` is the generation, which may begin with any number. (Like every `unsigned int`, it goes on with 0 when it's full.) The version below works once, and everybody walks through the second meeting. It gives up as the first `meet` does.
 #
 # Two orders matter. Do you look at the generation before you count or after? And which of its two jobs does the last block do first: setting the counter back, or raising the generation?
 

@@ -1011,7 +1011,7 @@ def draw_warp(kernel, title):
     reads = next((step.threads for step in seen if step.array == "mail" and not step.atomic), nobody)
     op = kernel(agt.h2d(start), agt.zeros(32, np.int32), grid=1, block=32)
     got = op.last().to_host().sync_on(stream)
-    figure, axes = plt.subplots(figsize=(9, 2.4))
+    _, axes = plt.subplots(figsize=(9, 2.4))
     has = np.flatnonzero(got)
     low = 2.8 if len(has) > len(reads) else 2
     places = (0, 1, low)
@@ -1019,7 +1019,7 @@ def draw_warp(kernel, title):
         for lane in range(32):
             bars(axes, row, [(lane, 1)], colour if lane in lanes else "#eeeeee")
     for lane in range(32):
-        axes.text(lane + 0.5, low, got[lane] or "–", ha="center", va="center", fontsize=8)
+        axes.text(lane + 0.5, low, got[lane] or "-", ha="center", va="center", fontsize=8)
         if got[lane] and len(reads) and lane not in reads:
             line = {"arrowstyle": "-", "lw": 0.6, "shrinkA": 0, "shrinkB": 0}
             axes.annotate("", (lane + 0.5, low - 0.4), (reads[0] + 0.5, 1.4), arrowprops=line)
@@ -1170,7 +1170,7 @@ def draw_litmus(runs, device="the simulated device"):
 
 def draw_bad_run(fence):
     """Draw a run that ends with `1 0`: when memory has which value, and which of them the reader sees."""
-    figure, axes = plt.subplots(figsize=(8, 2.7))
+    _, axes = plt.subplots(figsize=(8, 2.7))
     axes.axis("off")
     axes.set(xlim=(0, 10), ylim=(-1.2, 3.4))
     in_order = fence == "device, first thread only"
@@ -1279,7 +1279,8 @@ fenced.reveal(
 # %% id=fenced-check tags=asserts
 assert sum(both.recorded.values()) - both.recorded[0, 1] == 52
 assert sum(both.recorded.values()) == 1_048_576
-assert (1, 0) not in both.seen and (1, 0) not in both.recorded
+assert (1, 0) not in both.seen
+assert (1, 0) not in both.recorded
 assert test.recorded is None or test.recorded.get((1, 1), 0) < 2
 assert (0, 0) not in agt.litmus("message passing", fence="device, last thread only", runs=1).recorded
 
@@ -1338,7 +1339,7 @@ check("12-channel", SEND)
 # %% id=ring-drawn tags=helpers
 def draw_ring(**steps):
     """Draw the turns of a ring of four after each of these steps; red is the turn that it changed."""
-    figure, row = plt.subplots(1, len(steps), figsize=(9.5, 3.2))
+    _, row = plt.subplots(1, len(steps), figsize=(9.5, 3.2))
     before = None
     for axes, (title, turns) in zip(row, steps.items(), strict=True):
         full = [(turn - place) % 4 == 1 for place, turn in enumerate(turns)]
@@ -1353,10 +1354,10 @@ def draw_ring(**steps):
             look = {"color": "#d62728", "weight": "bold"} if before and before[place] != turn else {}
             at = 1.5 * np.cos(angle), 1.3 * np.sin(angle)
             axes.text(*at, f"turn {turn}", ha="center", va="center", **look)
-        title, before = title.replace("_", " "), turns
-        axes.set_title(title, fontsize=10, pad=12)
+        said, before = title.replace("_", " "), turns
+        axes.set_title(said, fontsize=10, pad=12)
         told = [f"turn {k}, {words}".replace("\n", " ") for k, words in zip(turns, says, strict=True)]
-        print(f"{title:26}", *told, sep=" | ")
+        print(f"{said:26}", *told, sep=" | ")
 
 
 draw_ring(

@@ -254,7 +254,7 @@ watched(CROWD)
 #
 # | | what every lane gets |
 # |---|---|
-# | `votes = __ballot_sync(mask, yes)` | 32 bits, one for each lane: bit 5 is set if lane 5 said yes. Every lane in `mask` has to call it |
+# | `votes = __ballot_sync(mask, yes)` | 32 bits, one for each lane: bit 5 is set if lane 5 said yes. Every lane in `mask` that hasn't ended has to call it |
 # | `__popc(votes)` | how many bits are set |
 # | `__ffs(votes) - 1` | the first lane that said yes |
 # | `__shfl_sync(mask, x, lane)` | the `x` of that lane |
@@ -929,7 +929,7 @@ __device__ void compare(const char* bytes, int asked, const unsigned char* pictu
 # %% [markdown] id=exercise-search
 # ### Exercise: read while you compare
 #
-# Who waits for whom in `search`? While Python reads, all threads wait, and while they compare, Python waits. Have it read the next piece meanwhile. There are four packets, so a second question can be under way. (`ask_keeping` only writes a question down. Its first `poll()` sends it.)
+# Who waits for whom in `search`? While Python reads, all threads wait, and while they compare, Python waits. Have it read the next piece meanwhile. There are four packets, so a second question can be under way. (`ask_keeping` only writes a question down. Its first `poll()` sends it.) There's at least one piece.
 #
 # For 16 pictures it takes 868 µs in the check. Get below 800. (Ours takes 742 µs. The page's clock, below, stops with the kernel, some 25 µs earlier.)
 
@@ -1348,7 +1348,7 @@ extern "C" __global__ void fall(
 # %% [markdown] id=exercise-challenge
 # ### Exercise: forty steps
 #
-# `fly` gets this kernel as `step`, and the arrays `at` and `speed`, with two numbers for each star. Return, as a NumPy array of `2 * n` numbers, where the stars are after this many steps. There are at most 64 stars, and the number of steps may be odd. You may overwrite `at` and `speed`, and you may write a kernel of your own.
+# `fly` gets this kernel as `step`, and the arrays `at` and `speed`, with two numbers for each star. Return, as a NumPy array of `2 * n` numbers, where the stars are after this many steps. There are at most 64 stars. The number of steps may be odd or large, and there's at least one. You may overwrite `at` and `speed`, and you may write a kernel of your own.
 #
 # The version below gets it right, and for 64 stars and 40 steps it takes 1273 µs: get below 200. (The course's own answer takes 79 µs, and you can beat it.) With Python out of the way you'll be at 300 or so, and the rest is up to your kernel. Copies and allocations in `fly` count, but compiling your kernel doesn't.
 

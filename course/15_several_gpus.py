@@ -7,7 +7,7 @@
 #
 # **What does a second GPU cost, and who pays for it?**
 #
-# After this page you can split work over several GPUs, tell when a copy costs more than it saves, write an all-reduce by hand, find out why GPUs wait for each other for ever, and train a network on two of them while they talk.
+# After this page you can split work over several GPUs, tell when a copy costs more than it saves, write an all-reduce by hand, find out why GPUs wait for each other for ever, and train a network on two of them.
 #
 # | | |
 # |---|---|
@@ -41,9 +41,9 @@ gpus
 # %% [markdown] id=half-text
 # ## Half each
 #
-# Let's begin with the obvious plan. A batch of pictures goes through a layer of a network, so we give half of the pictures to each GPU. Besides its half, all a GPU needs is the weights, and since it has a memory of its own, it gets a copy of them.
+# Let's begin with the obvious plan. A batch of pictures goes through a layer of a network, so each GPU gets half of the pictures, and, since it has a memory of its own, a copy of the weights.
 #
-# Here's the layer, and the one new word of this section. **`op.on(gpu)`** is the same operation, but it runs on that GPU. If it's a part of a larger one, events keep the order between the GPUs, and Python doesn't wait.
+# Here's the layer, and one new word: **`op.on(gpu)`** is the same operation, but it runs on that GPU. If it's a part of a larger one, events keep the order between the GPUs, and Python doesn't wait.
 
 # %% id=layer
 def layer(x, w):
@@ -137,7 +137,7 @@ agt.compare_timelines(
 half.reveal(f"{two_small.metrics().makespan:.0f}", "Look at the host's lane: that's who pays.")
 
 # %% [markdown] id=small-read
-# It got *slower*. Each GPU has less to do, but Python has twice as much to say, one thing after the other, and the second GPU stands idle until Python is done with the first. That's the *pace* of chapter 07, and now two GPUs have to share it.
+# It got *slower*. Look at the kernels: each takes as long with half the rows as with all of them! One GPU had room for all 64 blocks at once, so there was nothing to gain. And Python has twice as much to say, one thing after the other, so the second GPU stands idle until Python is done with the first. That's the *pace* of chapter 07, and now two GPUs have to share it.
 #
 # So a second GPU pays only if its share keeps it busy for longer than Python needs to describe it. Like this one:
 
@@ -201,7 +201,8 @@ print(f"GPU 0 alone: {here.metrics().makespan:.0f} µs")
 # %% id=predict-road
 road = Prediction(
     f"GPU 0 takes {here.metrics().makespan:.0f} µs for both halves. Now the second half is copied to GPU 1, "
-    "doubled there and copied back, while GPU 0 doubles the first. How many µs does that take?",
+    "doubled there and copied back, while GPU 0 doubles the first. How many µs does that take? (Python "
+    "begins with GPU 0.)",
     within=0.2,
 )
 road
@@ -222,7 +223,13 @@ agt.compare_timelines(
 )
 
 # %% id=reveal-road
-road.reveal(f"{helped.metrics().makespan:.0f}", "Two copies, and a little work in between.")
+errand = helped.of(other.name).device_spans
+errand_us = max(span.end for span in errand) - errand[0].start
+road.reveal(
+    f"{helped.metrics().makespan:.0f}",
+    f"Two copies and a little work in between take GPU 1 {errand_us:.0f} µs. The other "
+    f"{helped.metrics().makespan - errand_us:.0f} are over before it can begin: Python serves GPU 0 first.",
+)
 
 # %% [markdown] id=road-read
 # With friends like that... The road is fast, but a GPU's own memory is much faster: a copy of 16 MB takes 46 µs in the picture, and the kernel that reads all of it and writes it again takes 8.
@@ -234,6 +241,7 @@ if device.simulated:
     copied = helped.find("peer copy")
     assert [round(span.duration) for span in copied] == [46, 46]
     assert [round(span.duration) for span in helped.find("add")] == [8, 8]
+    assert [round(errand_us), round(helped.metrics().makespan - errand_us)] == [107, 53]
     assert sum(span.duration for span in copied) > 4 * max(span.duration for span in helped.find("add"))
     assert helped.metrics().makespan > 2.5 * here.metrics().makespan
 
@@ -242,7 +250,7 @@ if device.simulated:
 #
 # Sometimes GPUs *have* to talk. When two of them learn from different pictures, each finds corrections of its own, and both need the sum. Everybody contributes an array, and everybody gets the sum of all: that's an **all-reduce**.
 #
-# GPUs that do something together are a **group**, and the number of each is its **rank**. `group.on_each(recipe)` runs `recipe(rank)` on all of them at the same time. In a recipe, a rank can `send` an array to another one, which has to `recv` it. Let's have two simulated GPUs swap their arrays:
+# GPUs that do something together are a **group**, and the number of each is its **rank**. `group.on_each(recipe)` runs `recipe(rank)` on all of them at the same time. In a recipe, a rank can `send` an array to another one, which has to `recv` it. Let's have two GPUs swap their arrays (simulated ones, because this goes wrong):
 
 # %% id=deadlock
 partners = agt.group("sim:0", "sim:1")
@@ -263,7 +271,7 @@ with agt.using("sim:0"), agt.record() as stuck:
 stuck.plot(
     title="After you. No, after you!",
     lanes=("host", "streams"),
-    lesson="Both GPUs are in a send that never ends, and nobody gets as far as the receive. "
+    lesson="Both GPUs are in a send that only waits (dotted), and nobody gets as far as the receive. "
     "The bars stop where the plug is pulled.",
 )
 
@@ -295,12 +303,12 @@ with agt.record() as by_hand:
 by_hand.plot(
     title="A ring by hand",
     lanes=("host", "streams"),
-    lesson="Each GPU comes later than the one before, and they wait for each other. Then they go in "
+    lesson="Each GPU comes later than the one before, and waits for the others (dotted). Then they go in "
     "step, and the slivers between the exchanges are the adds.",
 )
 
 # %% [markdown] id=ring-read
-# Don't be fooled by the long bars at the beginning. The GPU that comes first waits *inside* its exchange until its neighbours are there, and the picture shows that as work. (An exchange goes both ways at once, and got 186 GB/s each way, where the plain copy above got 369.)
+# Don't be fooled by the long bars at the beginning. The GPU that comes first waits *inside* its exchange until its neighbours are there. Our simulated GPUs draw that dotted, but a profiler shows it as work.
 #
 # Our ring is right, but wasteful: with four GPUs, each sends its whole array three times. So cut the array into as many parts as there are ranks, and send only *one part* in each step:
 
@@ -325,7 +333,7 @@ def draw_ring(n=3):
             curve = "arc3,rad=0.3" if rank == 0 else "arc3"  # from the last rank back to the first
             style = {"arrowstyle": "-|>", "color": "tab:red", "lw": 1.5, "connectionstyle": curve}
             ax.annotate("", (i + 0.35, rank), (i + 0.35, (rank - 1) % n), arrowprops=style)
-        ax.set_title(f"step {s}" if s else "at first", size=10)
+        ax.set_title(f"step {s}: {'add' if s < n else 'replace'}" if s else "at first", size=10)
         ax.set_xticks(range(n), [f"part {i}" for i in range(n)], size=7)
         ax.set_yticks(range(n), [f"rank {rank}" for rank in range(n)] if s == 0 else [""] * n, size=9)
     figure.tight_layout()
@@ -336,7 +344,9 @@ print("After step 2, rank 0 has the sum of part 1, rank 1 that of part 2, and ra
 print("After step 4, all ranks have all sums.")
 
 # %% [markdown] id=ring-picture
-# The numbers say whose arrays a part adds up, and the arrows what has just moved. In step 1, rank 0 sends its part 0 to rank 1, rank 1 its part 1 to rank 2, and rank 2 its part 2 to rank 0. Each adds what comes to its own copy of that part, so rank 0 now has 0+2 in part 2. In step 2, each rank sends on the part that it has just added to. Now every rank has one complete sum, and in the last two steps these go around and replace what's there.
+# The numbers say whose arrays a part adds up, and the arrows what has just moved. In step 1, rank 0 sends its part 0 to rank 1, rank 1 its part 1 to rank 2, and rank 2 its part 2 to rank 0. Each adds what comes to its own copy of that part, so rank 0 now has 0+2 in part 2. In step 2, each sends on the part that it has just added to. Now every rank has one complete sum, and in the last two steps these go around and replace what's there.
+#
+# So each of n ranks sends 2(n - 1) parts of 1/n of its array. That's less than twice the array.
 
 # %% [markdown] id=exercise-ring
 # ### Exercise: a better ring
@@ -374,7 +384,7 @@ def ring(group, rank, parts, room, add):
 # A second loop over `s`: send `parts[(rank + 1 - s) % n]`, and receive into `parts[(rank - s) % n]`.
 
 # %% id=15-ring explanation
-# No rank sends more than 2(n - 1) parts, so less than twice its array, however many ranks there are. In the course's answer, each rank sends only to its neighbour, and all of them do so at the same time. Its first loop alone is called a *reduce-scatter*, and the second an *all-gather*.
+# In the course's answer, each rank sends only to its neighbour, and all of them do so at the same time. Its first loop alone is called a *reduce-scatter*, and the second an *all-gather*.
 
 # %% id=15-ring-check
 check("15-ring", ring)
@@ -397,16 +407,20 @@ library.commit(...)
 # %% id=library
 totals = timed(lambda: ranks.all_reduce([arrays[0].borrow() for arrays in shelf]))
 agt.compare_timelines(
-    [by_hand, totals],
+    [by_hand.from_first(), totals.from_first()],
     ["a ring by hand", "the library"],
     lanes=("host", "streams"),
-    lesson="Above, three exchanges and three adds on each GPU. Below, one bar, which is less than half as "
-    "long from the moment when all four are there.",
+    lesson="Above, three exchanges and three adds on each GPU. Below, one bar, whose solid part is less than "
+    "half as long. And Python was done much sooner.",
 )
 
 # %% id=reveal-library
 took = min(span.duration for span in totals.find("all_reduce"))
-library.reveal(f"{took:.0f}", f"{hands / took:.1f} times as fast, in one call.")
+calls = [sum(span.kind == "call" for span in trace) for trace in (by_hand, totals)]
+library.reveal(
+    f"{took:.0f}",
+    f"{hands / took:.1f} times as fast, and Python has {calls[1]} launches instead of {calls[0]}.",
+)
 
 # %% id=check-ring tags=asserts
 sends = stuck.find("send")
@@ -417,9 +431,11 @@ if device.simulated:
     assert firsts == sorted(firsts)
     assert len({span.end for span in totals.find("all_reduce")}) == 1
     assert hands > 2 * took
-    exchanged = [span.duration for span in by_hand.of(gpus[0].name).find("exchange")[1:]]
-    assert [round(4 * SIZE / us / 1e3) for us in exchanged] == [186, 186]
-    assert round(4 * (1 << 22) / helped.find("peer copy")[0].duration / 1e3) == 369
+    assert calls == [24, 4]
+    assert [span.waits for span in sends] == [[(span.start, span.end)] for span in sends]
+    waited = [by_hand.of(gpu.name).find("exchange")[0].waits for gpu in gpus]
+    assert [until for ((_, until),) in waited[:-1]] == [firsts[-1]] * 3
+    assert waited[-1] == []
 
 # %% [markdown] id=order-text
 # ## Out of step
@@ -460,7 +476,7 @@ print("the sum of a, on GPU 0 and on GPU 1:", sums[0][0], sums[1][0])
 order.reveal("three" if sums[0][0] == 3 else "other", "That's 1 + 20: an `a` and a `b`.")
 
 # %% [markdown] id=order-read
-# A rank's *first* all-reduce meets the other's first, whatever you call your arrays. If their sizes fit, you get a wrong number, and a network that won't learn and won't say why. If they don't, this package raises an error that names both lines, and bare NCCL hangs or gives you garbage.
+# A rank's *first* all-reduce meets the other's first, whatever you call your arrays. If their sizes fit, you get a wrong number, and a network that learns badly and won't say why. If they don't, this package raises an error that names both lines, and bare NCCL hangs or gives you garbage.
 #
 # So **all ranks have to call the same collectives, of the same size, in the same order**. "Whatever is ready first" isn't an order.
 
@@ -506,12 +522,52 @@ assert "all_reduce of 4" in refused
 #
 # Now we train a network of three layers, each a matrix of weights. (As in chapter 07, there's no ReLU between them, and we still aren't telling anybody.) In a step of training, each GPU goes
 #
-# 1. **forward**: it sends pictures of its own through the layers, and finds out how wrong the results are;
+# 1. **forward**: it sends pictures of its own through the layers, and what comes out, minus what should, is the error;
 # 2. **backward**: from the last layer to the first, it works out the layer's **gradient**, which says how to correct its weights, and passes the error on to the layer before;
 # 3. through an **all-reduce**, so that both have the sum of their gradients;
 # 4. and to the **update**. Both correct their weights alike, so the copies stay alike.
 #
-# Two cells are folded away. One has the kernel for all the products. The other makes a network, a handful of arrays on a GPU: what goes `through` the layers, the `errors` that come back, and the weights `w` and `gradients` of each layer.
+# Below, boxes are arrays, and the numbers say what runs when. (Folded away are the kernel for all products, and `network`, which makes the arrays.)
+
+# %% id=network-drawing tags=helpers
+def draw_network(n=3):
+    """Draw the arrays of one GPU, and what makes one from another, in order."""
+    figure, ax = plt.subplots(figsize=(9.6, 3.4))
+
+    def array(x, y, name, color="white"):
+        style = {"boxstyle": "round,pad=0.35", "fc": color, "ec": "0.3"}
+        ax.text(x, y, name, ha="center", va="center", size=9, bbox=style)
+
+    def arrow(start, end, label, color="0.3", up=0.17):
+        ax.annotate("", end, start, arrowprops={"arrowstyle": "-|>", "color": color, "lw": 1.5})
+        x, y = (start[0] + end[0]) / 2, (start[1] + end[1]) / 2 + up
+        ax.text(x, y, label, ha="center", va="center", size=9, color=color)
+
+    for i in range(n):
+        arrow((3 * i + 0.5, 2), (3 * i + 2.5, 2), f"{i + 1}. fw {i}")
+        ax.text(3 * i + 1.5, 1.83, f"times w{i}", ha="center", va="center", size=8, color="0.4")
+        step = n + 2 + 2 * (n - 1 - i)
+        if i:
+            arrow((3 * i + 2.6, 1), (3 * i + 0.4, 1), f"{step + 1}. back {i}")
+        arrow((3 * i + 2.75, 0.86), (3 * i + 1.8, 0.17), "")
+        ax.text(3 * i + 2.45, 0.42, f"{step}. grad {i}", size=9, color="0.3")
+        array(3 * i + 1.5, 0, f"gradient {i}", "#fbe3b5")
+        arrow((3 * i + 1.5, -0.15), (3 * i + 1.5, -0.72), "", "tab:red")
+        array(3 * i, 2, "pictures" if i == 0 else f"through {i}")
+        array(3 * i + 3, 1, f"error {i + 1}", "#dce9f5")
+    array(3 * n, 2, "output")
+    arrow((3 * n, 1.86), (3 * n, 1.15), "")
+    ax.text(3 * n + 0.1, 1.5, f"{n + 1}. minus target,\n   in its own place", size=9, va="center")
+    ax.hlines(-0.78, 0.7, 3 * n - 0.7, color="tab:red")
+    words = "all-reduces with the other GPU, then updates"
+    ax.text(1.5 * n, -1, words, ha="center", size=9, color="tab:red")
+    ax.set(xlim=(-0.8, 3 * n + 1.9), ylim=(-1.15, 2.4))
+    ax.axis("off")
+    figure.tight_layout()
+
+
+draw_network()
+print("Forward goes along the top, the errors come back below it, and each makes a gradient on its way.")
 
 # %% id=product tags=helpers
 product_kernel = agt.Kernel(
@@ -561,6 +617,7 @@ def network(gpu, x, target, weights):
         return agt.h2d(array).on(gpu).sync()
 
     through = [there(x), *[there(np.zeros_like(x)) for _ in weights]]
+    # the last error is the output minus the target, in the output's own array
     errors = [*[there(np.zeros_like(x)) for _ in weights], through[-1]]
     w, gradients = [there(w) for w in weights], [there(np.zeros_like(w)) for w in weights]
     return SimpleNamespace(
@@ -568,11 +625,12 @@ def network(gpu, x, target, weights):
     )
 
 # %% [markdown] id=network-text
-# Look at the first line of `backward`: a layer's gradient is the product of what went in, transposed, and the error that came back.
+# A layer's gradient is the product of what went in, transposed, and the error that came back:
 
 # %% id=passes
 def forward(net):
     layers = [product(net.through[i], net.w[i], net.through[i + 1]).named(f"fw {i}") for i in range(LAYERS)]
+    # errors[-1] is the output's array: what should come out is taken off, and the error stays
     return agt.zip(*layers, add(net.target.borrow(), net.errors[-1].borrow(), -1.0))
 
 
@@ -588,7 +646,7 @@ def update(net, rate):
     return agt.zip(*[add(g.borrow(), w.borrow(), -rate) for g, w in zip(net.gradients, net.w)])
 
 # %% [markdown] id=step-text
-# `each` runs the same thing on every GPU. `combine` gets two lists of operations, from the last layer to the first: the gradients, and the all-reduces that belong to them. The plain way is one after the other:
+# `each` runs the same thing on every GPU. `combine` gets two lists of operations, from the last layer to the first: the gradients and their all-reduces. The plain way is one after the other:
 
 # %% id=step
 def each(nets, act):
@@ -632,9 +690,7 @@ agt.compare_timelines(
 )
 
 # %% [markdown] id=step-read
-# See the three all-reduces near the end? While they talk, nobody works. And yet the last layer's gradient was ready long before.
-#
-# (The gap in GPU 0's lane is another wait. It was launched first, so it's through the forward pass first, and `each` waits for both, because an `overlap` ends with its last arm.)
+# See the three all-reduces near the end? While they talk, nobody works. And yet the last layer's gradient was ready long before. (The gap in GPU 0's lane is another wait: it was launched first, and an `overlap` ends with its last arm, so `each` waits for both.)
 
 # %% [markdown] id=exercise-overlapped
 # ### Exercise: talk while you work
@@ -686,7 +742,7 @@ agt.compare_timelines(
     ["reduced afterwards", "reduced while the next gradient is computed"],
     lanes=("host", "engines"),
     highlight=["all_reduce", "all_reduce"],
-    lesson="The first two all-reduces may lie below products now. The last one stands alone, as it must.",
+    lesson="The first two all-reduces lie below products now. The last one stands alone, as it must.",
 )
 
 # %% id=reveal-hidden
@@ -736,7 +792,8 @@ if device.simulated:
 pixels, labels = agt.data.training_digits()
 answers = np.eye(64, dtype=np.float32)[labels]  # a 1 in the place of the digit
 blank = np.zeros((32, 64), np.float32)
-readers = [network(gpu, blank, blank, [np.eye(64, dtype=np.float32)] * LAYERS) for gpu in pair]
+plain = [np.eye(64, dtype=np.float32)] * LAYERS
+readers = [network(gpu, blank, blank, plain) for gpu in pair]
 
 
 def study(i):
@@ -769,31 +826,32 @@ for gpu, style, mark in zip(pair, ("o-", "x"), np.transpose(marks)):
     plt.plot(100 * mark, style, label=gpu.name)
 plt.gca().set(title="% of 256 pictures read right", xlabel="steps", ylim=(0, 100))
 plt.legend()
-shown = zip(axes.values(), pictures[::21], read(readers[1])[::21], truth[::21], strict=False)
+shown = zip(axes.values(), pictures[3::21], read(readers[1])[3::21], truth[3::21], strict=False)
 for ax, picture, number, right in shown:
     ax.imshow(picture.reshape(8, 8), cmap="gray_r")
-    ax.set_title(f"{number}" if number == right else f"{number}? No, {right}", size=8)
+    words, color = (f"{number}", "black") if number == right else (f"not {number}: {right}", "tab:red")
+    ax.set_title(words, size=10, color=color)
     ax.axis("off")
 plt.show()
-print(f"From {marks[0][0]:.0%} to {marks[25][0]:.0%}, and both GPUs have the same marks after each step.")
-print("Above the twelve pictures is what GPU 1 reads in them.")
+print(f"From {marks[0][0]:.0%} to {marks[25][0]:.0%}. Above the pictures is what GPU 1 reads, misses in red.")
+drawers = [[agt.d2h(w.borrow()).on(net.gpu).sync() for w in net.w] for net in readers]
+print("All weights are the same on both GPUs, to the last bit:", np.array_equal(*drawers))
+single = [network(pair[0], np.vstack([blank] * 2), np.vstack([blank] * 2), plain)]
+costs = timed(lambda: step(single, afterwards)), timed(lambda: step(readers, overlapped, duo))
+print("A step takes {:.0f} µs on one GPU, and {:.0f} on two.".format(*[t.metrics().makespan for t in costs]))
 
 # %% [markdown] id=payoff-read
-# Each GPU has seen only half of the pictures, and both have learned from all of them. They never disagree, not in a single bit, because both make the same correction with the same sum.
+# Each GPU has seen only half of the pictures, and both have learned from all of them. They agree in every bit, because both make the same correction with the same sum.
 #
-# Is it faster than on one GPU? Of course not, at 64 x 64! But you know the prices now: describing work costs the host's time, moving data costs time on the road, and talk costs whatever you can't hide.
+# Faster than one GPU? Not at 64 x 64! But you know the prices now: describing work costs the host's time, moving data costs time, and talk costs whatever you can't hide.
 
 # %% id=check-payoff tags=asserts
 assert marks[0][0] < 0.2
 assert marks[25][0] > 0.75
 assert all(a == b for a, b in marks)
-for a, b in zip(*(net.w for net in readers)):
-    first, second = (agt.d2h(w.borrow()).on(w.device).sync() for w in (a, b))
-    assert np.array_equal(first, second)
+assert np.array_equal(*drawers)
 if device.simulated:
-    single = [network(pair[0], *np.zeros((2, 64, 64), np.float32), [np.eye(64, dtype=np.float32)] * LAYERS)]
-    steps = timed(lambda: step(single, afterwards)), timed(lambda: step(readers, overlapped, duo))
-    assert steps[0].metrics().makespan < steps[1].metrics().makespan
+    assert costs[0].metrics().makespan < costs[1].metrics().makespan
 
 # %% [markdown] id=key-points
 # ## Key points
@@ -820,7 +878,7 @@ progress("15")
 #
 # ### Exercise: move it once
 #
-# `parts[i]` is to go through `steps` rounds of `work` on `gpus[i]`, all parts at the same time. They start on GPU 0 and have to end there. `work(x)` changes an array in place and yields it. The version below is right, and spends its life on the road.
+# `parts[i]` is to go through `steps` rounds of `work`, one or more, on `gpus[i]`, all parts at the same time. They start on GPU 0 and have to end there. `work(x)` changes an array in place and yields it. The version below is right, and spends its life on the road.
 
 # %% id=15-place starter
 def both(parts, gpus, work, steps):
@@ -930,7 +988,7 @@ def advance(group, rank, old, halo, new, spread):
 check("15-halo", advance)
 
 # %% [markdown] id=halo-text
-# A step on two GPUs, with 1000 rows each. Python gets GPU 0 going long before GPU 1, so the picture begins when both have begun, and of GPU 0's first bar you see only the rest:
+# A step on two GPUs, with 1000 rows each:
 
 # %% id=halo-run
 advance = solved("15-halo", advance)
@@ -960,38 +1018,26 @@ async def heated(how):
         await duo.on_each(recipe)
     with agt.record() as trace:
         await duo.on_each(recipe)
-    return trace
-
-
-def together(trace):
-    begun = max(trace.of(gpu.name).device_spans[0].start for gpu in pair)
-    return trace.between(begun, max(span.end for span in trace.device_spans))
+    return trace.from_first()
 
 
 first, meanwhile = await heated(talk_first), await heated(advance)
 agt.compare_timelines(
-    [together(first), together(meanwhile)],
+    [first, meanwhile],
     ["talk first", "talk while you work on the middle"],
-    lanes=("streams",),
     lesson="Above, both GPUs talk before they work on the middle. Below, they talk beside it.",
 )
 
-# %% id=halo-took
-for trace, how in ((first, "talk first"), (meanwhile, "talk beside it")):
-    start, end = trace.spans[0].start, max(span.end for span in trace.device_spans)
-    begun = end - together(trace).metrics().makespan
-    print(f"{how}: {begun - start:.0f} µs until both have begun, and {end - begun:.0f} from there to the end")
-
 # %% [markdown] id=halo-read
-# The talk is hidden completely, and that was 33 µs on GPU 1: two exchanges of 7 µs, and Python, which launches one thing after the other. But Python has one more `overlap` to describe for each GPU, so both begin later, and half of the gain goes to Python. It's the price of the first section again. With wider rows there's more talk to hide, and Python's part stays the same.
+# The talk is hidden completely. Above, it held up GPU 1 for 33 µs: two exchanges of 7, and Python, which launches one thing after the other. But Python has one more `overlap` to describe for each GPU, so GPU 1 begins 21 µs later, and the step takes 330 µs instead of 346. It's the price of the first section again. With wider rows there's more talk to hide, and Python's part stays the same.
 
 # %% id=check-halo tags=asserts
 if device.simulated:
     assert first.overlap_between("exchange", "spread") == 0
     assert meanwhile.of(pair[0].name).overlap_between("exchange", "spread") > 10
-    assert together(meanwhile).metrics().makespan < 0.95 * together(first).metrics().makespan
-    exchanges, spreads = (first.of(pair[1].name).find(name) for name in ("exchange", "spread"))
-    talk = spreads[0].start - exchanges[0].start
-    assert [round(talk), round(exchanges[0].duration)] == [33, 7]
     took = [max(s.end for s in trace.device_spans) - trace.spans[0].start for trace in (first, meanwhile)]
-    assert 0.4 < (took[0] - took[1]) / talk < 0.6
+    assert [round(us) for us in took] == [346, 330]
+    exchanges, spreads = (first.of(pair[1].name).find(name) for name in ("exchange", "spread"))
+    assert [round(spreads[0].start - exchanges[0].start), round(exchanges[0].duration)] == [33, 7]
+    begun = [trace.of(pair[1].name).device_spans[0].start for trace in (first, meanwhile)]
+    assert round(begun[1] - begun[0]) == 21

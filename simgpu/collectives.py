@@ -124,11 +124,11 @@ class Communicator:
         if call.reduce not in REDUCTIONS:
             raise UsageError(f"reduce is one of {', '.join(REDUCTIONS)}, and not {call.reduce!r}")
 
-        def begin(_: dict[str, object]) -> Work:
+        def begin(found: dict[str, object]) -> Work:
             meeting = self._join(rank, call)
             if not meeting.error and len(meeting.calls) == len(meeting.ranks):
                 self._together(meeting)
-            return _Waiting(self, meeting, rank).go_on(last=False)
+            return _Waiting(self, meeting, rank, found, self.machine.engine.now).go_on(last=False)
 
         def lost(error: DeviceError) -> None:
             meeting = self._join(rank, call)
@@ -137,8 +137,7 @@ class Communicator:
 
         nbytes = call.count * call.dtype.itemsize
         detail: dict[str, object] = {"bytes": nbytes, "rank": rank, "ranks": len(self.devices)}
-        reads = [] if call.source is None else [call.source]
-        writes = [] if call.target is None else [call.target]
+        reads, writes = ([] if a is None else [a] for a in (call.source, call.target))
         cost = device.spec.call_launch_us
         return Piece("kernel", call.what, cost, begin, writes, reads, detail, lost=lost)
 
@@ -190,12 +189,10 @@ class Communicator:
 
     def missing(self, meeting: _Meeting, rank: int) -> str:
         """Say who does not come, and where those are."""
-        words: list[str] = []
-        for other in meeting.ranks:
-            if other not in meeting.calls:
-                busy = self._waiting.get(other)
-                where = f"it waits in {busy}" if busy else "it has called nothing that fits"
-                words.append(f"rank {other} does not come: {where}")
+        busy = {other: f"it waits in {call}" for other, call in self._waiting.items()}
+        absent = [other for other in meeting.ranks if other not in meeting.calls]
+        free = "it has called nothing that fits"
+        words = [f"rank {other} does not come: {busy.get(other, free)}" for other in absent]
         return f"rank {rank} waits in {meeting.calls[rank]}, and {'; '.join(words)}"
 
 
@@ -206,6 +203,8 @@ class _Waiting:
     communicator: Communicator
     meeting: _Meeting
     rank: int
+    found: dict[str, object]
+    began: float
 
     @property
     def changes(self) -> int:
@@ -218,6 +217,8 @@ class _Waiting:
 
     def go_on(self, *, last: bool) -> Work:
         communicator, meeting = self.communicator, self.meeting
+        if (waited := communicator.machine.engine.now - self.began) > 0:
+            self.found["waits"] = [(0.0, waited)]
         communicator.waits(self.rank, None)
         meeting.raise_error()
         if communicator.broken:
@@ -228,9 +229,8 @@ class _Waiting:
             communicator.broken = communicator.missing(meeting, self.rank)
             raise CollectiveError(communicator.broken)
         communicator.waits(self.rank, meeting.calls[self.rank])
-        device = communicator.devices[self.rank]
-        sms = communicator.machine.wiring.inside.sms
-        return Work(math.inf, min(1.0, sms / device.spec.sms), _IDLE, urgent=True, paused=self)
+        sms = communicator.machine.wiring.inside.sms / communicator.devices[self.rank].spec.sms
+        return Work(math.inf, min(1.0, sms), _IDLE, urgent=True, paused=self)
 
 
 def _next(place: int, call: Collective, ranks: int) -> int:

@@ -444,7 +444,7 @@ class Device:
 
         def in_vain(started: float, ended: float) -> None:
             if log is not None and draft is not None:
-                log.finish(draft, started, ended, failed=True)
+                log.finish(draft, started, ended, failed=True, **found)
 
         def skipped(error: DeviceError) -> None:
             self.machine.over(access)

@@ -107,7 +107,9 @@ class Submission(Run, Generic[T]):
             told = error
             note = f"in {self.describe()}"
         else:
-            told = type(error)(f"{self.describe()} failed: {error} (its kernels: {names})")
+            told = type(error)(
+                f"{self.describe()} failed: {error} (its kernels, in order: {names})"
+            )
             told.__cause__ = error
             note = f"kernels that it launched: {names}"
         if note not in getattr(told, "__notes__", ()):

@@ -511,3 +511,8 @@ __device__ void meet(unsigned int* gate)
     __syncthreads();
 }
 """
+
+
+# %% id=11-meet
+# - if (++looks > 10000000) __trap();
+# + if (++looks > 5000000) __trap();

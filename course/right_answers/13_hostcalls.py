@@ -432,3 +432,52 @@ async def answer(mail, rounds):
 # - }
 # + }
 # + if (p >= 0) hostcall_end(host, p);
+
+
+# %% id=13-stack
+# - below = yield "load", ("next", packet)
+# + below = yield "load", ("next", packet)
+# + if (yield "load", "top") != top:
+# +     continue
+# - yield "store", ("next", packet), top[0]
+# + yield "store", ("next", packet), top[0]
+# + if (yield "load", "top") != top:
+# +     continue
+
+
+# %% id=13-pipeline
+# - int p = hostcall_begin(host);
+# - if (p < 0) return;
+# + int p = -1;
+# + for (int look = 0; p < 0; look++) {
+# +     p = hostcall_try_begin(host);
+# +     if (look > 1000000) return;
+# +     if (p < 0) __nanosleep(500);
+# + }
+
+
+# %% id=13-pipeline
+# - #include "hostcall.cuh"
+# + #include "hostcall_async.cuh"
+# - int p = hostcall_begin(host);
+# - if (p < 0) return;
+# - char* bytes = hostcall_bytes(host, p);
+# - hostcall_ask(host, p, HOSTCALL_READ, 0, piece * size, size);
+# - bool ok = hostcall_wait(host, p);
+# - if (!ok) return;
+# - int n = (int)hostcall_answer(host, p);
+# + Ask call = ask_keeping(host, HOSTCALL_READ, 0, (unsigned long long)piece * size, size);
+# + block_on(call);
+# + if (call.error != 0) {
+# +     call.end();
+# +     return;
+# + }
+# + char* bytes = call.bytes();
+# + int n = (int)call.answer;
+# - hostcall_ask(host, p, HOSTCALL_WRITE, 1, piece * size, n);
+# - ok = hostcall_wait(host, p);
+# - if (!ok) return;
+# - hostcall_end(host, p);
+# + hostcall_ask(host, call.packet, HOSTCALL_WRITE, 1, (unsigned long long)piece * size, n);
+# + if (!hostcall_wait(host, call.packet)) return;
+# + call.end();

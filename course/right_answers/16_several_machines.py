@@ -129,35 +129,6 @@ import asyncio
 
 
 async def careful(gpus, recipe, batches):
-    """In a TaskGroup, whose tasks put the results where they belong; a GPU works on one batch at a time."""
-    results, left, alive = {}, list(enumerate(batches)), set(gpus)
-
-    async def serve(gpu):
-        while len(results) < len(batches):
-            if not left:
-                await agt.sleep(200)
-                continue
-            i, x = left.pop(0)
-            try:
-                results[i] = await gpu(recipe(x))
-            except agt.errors.WorkerLostError:
-                left.insert(0, (i, x))
-                alive.remove(gpu)
-                if not alive:
-                    raise
-                return
-
-    async with asyncio.TaskGroup() as group:
-        for gpu in gpus:
-            group.create_task(serve(gpu))
-    return [results[i] for i in range(len(batches))]
-
-
-# %% id=16-dies
-import asyncio
-
-
-async def careful(gpus, recipe, batches):
     """A queue: whoever is free takes the next batch, and puts it back when it dies."""
     todo, results = list(enumerate(batches)), {}
 

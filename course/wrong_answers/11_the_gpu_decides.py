@@ -1226,7 +1226,7 @@ __device__ bool last(unsigned int* arrived)
 """
 
 
-# %% id=11-last cause="with launch 2, `last` said true to 0 threads"
+# %% id=11-last cause="with launch 2, of a block less, `last` said true to 0 threads"
 LAST = r"""
 __device__ bool last(unsigned int* arrived)
 {
@@ -2011,7 +2011,7 @@ __device__ void meet(unsigned int* arrived, unsigned int goal)
 # + if (mine >= jobs) return;
 
 
-# %% id=11-last cause="with launch 2, `last` said true to a thread that can't rely on what others wrote"
+# %% id=11-last cause="with launch 2, of a block less, `last` said true to a thread that can't rely on what others wrote"
 # - is_last = atomicAdd(arrived, 1) == gridDim.x - 1;
 # - if (is_last) atomicExch(arrived, 0);
 # + is_last = atomicAdd(arrived, 1) % gridDim.x == gridDim.x - 1;
@@ -2113,3 +2113,47 @@ __device__ void meet(unsigned int* gate)
     __syncthreads();
 }
 """
+
+
+# %% id=11-queue cause="in blocks of 32 threads"
+# - if (threadIdx.x == 0) job = atomicAdd(next, 1);
+# + if (threadIdx.x == 63) job = atomicAdd(next, 1);
+
+
+# %% id=11-meet cause="another waits for ever: give up by `__trap()`"
+# - unsigned int looks = 0;
+# + unsigned short looks = 0;
+
+
+# %% id=11-meet cause="another waits for ever: give up by `__trap()`"
+# - unsigned int looks = 0;
+# + float looks = 0.0f;
+# - if (++looks > 10000000) __trap();
+# + if ((looks += 1.0f) > 1e8f) __trap();
+
+
+# %% id=11-meet cause="another waits for ever: give up by `__trap()`"
+# - if (++looks > 10000000) __trap();
+# + if (blockIdx.x == 0 && ++looks > 10000000) __trap();
+
+
+# %% id=11-again cause="another waits for ever: give up by `__trap()`"
+# - unsigned int looks = 0;
+# + signed char looks = 0;
+
+
+# %% id=11-challenge cause="of which one moves at a time, the rank of page"
+# - if (fabsf(after[i] - rank[i]) > 1e-3f / n) atomicExch(&moving[round], 1);
+# + if (i > 0 && fabsf(after[i] - rank[i]) > 1e-3f / n) atomicExch(&moving[round], 1);
+
+
+# %% id=11-challenge cause="of which one moves at a time, the rank of page"
+# - if (fabsf(after[i] - rank[i]) > 1e-3f / n) atomicExch(&moving[round], 1);
+# + if (fabsf(after[i] - rank[i]) > 1e-3f / n) atomicAdd(&moving[round], 1);
+# - if (atomicAdd(&moving[round], 0) == 0) break;
+# + if (atomicAdd(&moving[round], 0) < 2) break;
+
+
+# %% id=11-challenge cause="it ends too soon: another round would move page"
+# - if (fabsf(after[i] - rank[i]) > 1e-3f / n) atomicExch(&moving[round], 1);
+# + if (fabsf(after[i] - rank[i]) > 2e-3f / n) atomicExch(&moving[round], 1);

@@ -1664,3 +1664,7 @@ __device__ int pick(int n, const int* boil, const int* steep, const bool* begun)
 # %% id=12-timeout cause="a guest has tea if `winner` is 0"
 # - *teas += (tables[k].a.winner == 0) + (tables[k].b.winner == 0);
 # + *teas += tables[k].a.winner == 0;
+
+
+# %% id=12-timeout cause="`*teas` is 10"
+# - *teas = 0;

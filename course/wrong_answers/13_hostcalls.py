@@ -684,7 +684,7 @@ async def answer(mail, rounds):
         mail[0] = 2
 
 
-# %% id=13-ask cause="nor going on with the next question"
+# %% id=13-ask cause="with a host that never answers, element 0 is 77, and should be 0"
 ASK = r"""
 __global__ void ask(volatile unsigned* mail, int n, unsigned* out)
 {
@@ -1471,7 +1471,7 @@ def price_all(prices):
     return handler
 
 
-# %% id=13-pipeline cause="with no answer to one call, kernel 'pipeline'"
+# %% id=13-pipeline cause="no answer to another, kernel 'pipeline'"
 PIPELINE = r"""
 #include "hostcall.cuh"
 __global__ void pipeline(unsigned long long* mail, unsigned long long* stack, int pieces, int size)
@@ -2112,3 +2112,38 @@ __global__ void bill(unsigned long long* mail, unsigned long long* stack, int n,
     costs[blockIdx.x] = (double)price * amounts[blockIdx.x];
 }
 """
+
+
+# %% id=13-bill cause="there was no answer, and a packet is used"
+# - unsigned long long price = 0;
+# - bool ok = hostcall(host, 16, items[blockIdx.x], 0, 0, price);
+# - if (!ok) return;
+# - costs[blockIdx.x] = price * amounts[blockIdx.x];
+# + int p = hostcall_begin(host);
+# + if (p < 0) return;
+# + hostcall_ask(host, p, 16, items[blockIdx.x], 0, 0);
+# + bool fine = hostcall_wait(host, p) && hostcall_error(host, p) == 0;
+# + if (fine) costs[blockIdx.x] = hostcall_answer(host, p) * amounts[blockIdx.x];
+# + hostcall_end(host, p);
+
+
+# %% id=13-bill cause="`hostcall_begin` gives -1 where the host has stopped"
+# - unsigned long long price = 0;
+# - bool ok = hostcall(host, 16, items[blockIdx.x], 0, 0, price);
+# - if (!ok) return;
+# - costs[blockIdx.x] = price * amounts[blockIdx.x];
+# + int p = hostcall_begin(host);
+# + hostcall_ask(host, p, 16, items[blockIdx.x], 0, 0);
+# + if (!hostcall_wait(host, p)) return;
+# + if (hostcall_error(host, p) == 0) costs[blockIdx.x] = hostcall_answer(host, p) * amounts[blockIdx.x];
+# + hostcall_end(host, p);
+
+
+# %% id=13-stack cause="a packet got two owners, or was lost"
+# - packet, tag = top
+# + packet = top[0]
+# - below = yield "load", ("next", packet)
+# - if (yield "cas", "top", top, (below, tag + 1)):
+# + below = yield "load", ("next", packet)
+# + tag = (yield "load", "top")[1]
+# + if (yield "cas", "top", (packet, tag), (below, tag + 1)):

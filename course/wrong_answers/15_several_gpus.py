@@ -635,3 +635,10 @@ def ring(group, rank, parts, room, add):
 # - return agt.overlap(spread(top, middle, bottom, new[1]), edges)
 # + inner = agt.zip(spread(top, middle, bottom, new[1]), spread(top, middle, bottom, new[1]))
 # + return agt.overlap(inner, edges)
+
+
+# %% id=15-overlapped cause="with 2 GPUs and 1 layer, your code raised"
+# - op = agt.value(None)
+# - for gradient, reduce in zip(reversed(gradients), reversed(reduces)):
+# + op = gradients[-2].and_then(lambda _: agt.overlap(reduces[-2], gradients[-1].and_then(lambda _: reduces[-1])))
+# + for gradient, reduce in zip(gradients[-3::-1], reduces[-3::-1]):

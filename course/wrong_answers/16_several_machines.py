@@ -844,3 +844,18 @@ async def careful(gpus, recipe, batches):
 # +     if isinstance(result, BaseException):
 # +         raise result
 # + return results
+
+
+# %% id=16-dies cause="with no GPU that is left, `WorkerLostError` should come out, and ExceptionGroup("
+# - return await asyncio.gather(*[one(i, x) for i, x in enumerate(batches)])
+# + try:
+# +     async with asyncio.TaskGroup() as tasks:
+# +         made = [tasks.create_task(one(i, x)) for i, x in enumerate(batches)]
+# + except* agt.errors.OutOfBoundsError as group:
+# +     raise group.exceptions[0] from None
+# + return [task.result() for task in made]
+
+
+# %% id=16-dies cause="with 5 GPUs, number 0 lost after 0 µs"
+# - for k in range(len(gpus)):
+# + for k in range(min(len(gpus), 3)):

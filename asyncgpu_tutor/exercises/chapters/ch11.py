@@ -6,6 +6,7 @@ simulated device, which sees a race or a wait for ever for what it is.
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from functools import partial
 from itertools import chain
@@ -33,9 +34,10 @@ STENCIL = cuda("11_stencil")
 PILE = cuda("11_pile")
 # Before each draw from the queue, block 0 is held up for longer than the others need for all jobs.
 BUSY, LATE = cuda("11_busy"), (200, 3, 0, ", where block 0 comes late")
-QUEUES = [(20, 3, 0, ""), (7, 7, 0, ""), (2, 5, 0, ""), (20, 3, 4, ""), (300, 9, 0, ""), LATE]
+QUEUES = [(20, 3, 0, ""), (7, 7, 0, ", in blocks of 32 threads"), (2, 5, 0, ""), (20, 3, 4, ""),
+          (300, 9, 0, ""), LATE]  # fmt: skip
 TIMED, STILL = (600, ""), (600, " whose ranks are right from the start")
-GOAL_US, CHAIN = 200, " and a chain of links"
+GOAL_US, CHAIN, LONE = 200, " and a chain of links", " of which one moves at a time"
 
 
 # ------------------------------------------------------------------ fewer questions
@@ -105,8 +107,8 @@ def _flood(mine: Any, _model: Any, width: int, seed: int) -> None:
     seen = agt.show_threads(kernel, 2, free[:2, :2].ravel(), depth[:4], taken, grid=1, block=4)
     name = [*seen.watched.shapes][2]
     writers = {*chain(*(s.threads.tolist() for s in seen.steps if s.write and s.array == name))}
-    due = f"{count(len(writers), 'thread')} of 4 write `rounds[0]`: one is enough, and `if (i == 0)` leaves "
-    must(len(writers) == 1, due + "it to that one")
+    due = f"in its corner of 2 by 2 {count(len(writers), 'thread')} of 4 write `rounds[0]`: one is enough, "
+    must(len(writers) == 1, due + "and `if (i == 0)` leaves it to that one")
 
 
 # ------------------------------------------------------------------ a graph decides
@@ -168,6 +170,7 @@ def _lies_still(run: Observed, width: int) -> None:
 # The last has more threads than are interpreted side by side: some begin when others have long waited.
 MEETINGS = [(4, 64), (7, 32), (1, 96), (20, 1024)]
 LOOKS = 500  # of one thread; right answers need 50 until others have come
+LONG = re.compile(r"\b[1-9]\d{5,8}")  # a bound of looks
 
 
 def check_meet(mine: Any, model: Any) -> None:
@@ -212,13 +215,15 @@ def _between_fences(mine: str) -> None:
 def _gives_up(mine: str) -> None:
     """A thread ends the kernel when it has waited for long, and not before."""
     back = "#define __trap() return\n#define assert(fine) if (!(fine)) return\n" + mine
-    due = "a block never comes, and another waits for ever: give up by `__trap()` after 10,000,000 looks"
-    end, short = str(_alone(back.replace("10000000", "100"))), "10000000" in mine
-    must("waits for ever in this loop" not in end and not (short and "still running" in end), due)
+    due = "a block never comes, and another waits for ever: give up by `__trap()` after so many looks, which "
+    due += "each thread counts in an `unsigned int` of its own"
+    end = str(_alone(back))
+    if "still running" in end:  # a count that can't leap, such as one that falls
+        end = str(_alone(LONG.sub("100", back)))
+    must("waits for ever in this loop" not in end and "still running" not in end, due)
     cast(Any, agt.current_device()).leap = 100_000
     early = _alone(back)
-    due = "`meet` gives up after fewer than 100,000 looks, and a block may be later than that: take as "
-    due += "many as the version above, 10,000,000"
+    due = "`meet` gives up after fewer than 100,000 looks, and a block may be later than that"
     must(early is not True and not isinstance(early, agt.errors.BarrierError), due)
 
 
@@ -246,7 +251,7 @@ def _meet(mine: Any, _model: Any, blocks: int, threads: int) -> None:
 def _queue(mine: Any, _model: Any, jobs: int, blocks: int, begun: int, held_up: str) -> None:
     """Every job is done, and was taken from the counter; with more blocks than jobs, too."""
     kernel = as_kernel(mine, "QUEUE")
-    if held_up:
+    if held_up == LATE[-1]:
         with own_lines(mine, BUSY):
             kernel = call(agt.Kernel, BUSY + kernel.source, kernel.name)
     lengths = np.random.default_rng(jobs).integers(1, 300, jobs).astype(np.uint32)
@@ -256,7 +261,7 @@ def _queue(mine: Any, _model: Any, jobs: int, blocks: int, begun: int, held_up: 
     full = np.full(jobs, results.UNWRITTEN, np.float32)
     args = (jobs, lengths, np.full(1, begun, np.uint32), full)
     with agt.microscope() as seen:
-        taken, found = left_in((1, 2), kernel, args, grid=blocks, block=64)
+        taken, found = left_in((1, 2), kernel, args, grid=blocks, block=32 if jobs == 7 else 64)
     equal(found, right.astype(np.float32))
     each = seen.kernels[0].counts.warp_instructions / jobs
     due = f"a job takes {each:,.0f} instructions, and 230 are enough: all threads of a block work on it"
@@ -293,7 +298,11 @@ def _last(mine: Any, _model: Any, blocks: int, threads: int, order: str) -> None
         device.spec = replace(device.spec, sms=1, blocks_per_sm=1)
     for launch in (1, 2):  # the second has a block less
         parts = np.zeros((blocks := blocks + 1 - launch) * threads, np.int32)
-        with case(f"launch {launch}"), about("'parts'", TOO_SOON), about("for ever", WAITS):
+        with (
+            case(f"launch {launch}" + ", of a block less" * (launch > 1)),
+            about("'parts'", TOO_SOON),
+            about("for ever", WAITS),
+        ):
             args = parts.size, parts, arrived, none
             arrived, told = left_by("LAST", mine, files, args, (1, 2), blocks, threads)
             why = "all of the block that came last, and nobody else"
@@ -322,6 +331,12 @@ def _links(n: int, kind: str) -> tuple[Array, Array, Array]:
         sources, chain = 681 + sources * (n - 681) // n, np.r_[585:681:2, 586:681:2]
         sources[:73] = np.arange(1, 585).reshape(73, 8)
         sources[chain] = np.append(0, chain[:-1])[:, None]
+    elif (
+        kind == LONE
+    ):  # along a ring, whose last page has half of its weight since another needs it
+        order = np.arange(-37, 37 * (n - 2), 37) % (n - 1)  # page 0 moves in the second round
+        sources = np.empty((n, 8), np.uint32)
+        sources[order], sources[-1] = np.roll(order, 1)[:, None], order[-1]
     elif kind:
         sources = np.add.outer(np.arange(n), np.arange(1, 9)).astype(np.uint32) % n
     weight = 1 / np.maximum(np.bincount(sources.ravel(), minlength=n), 1)
@@ -345,6 +360,11 @@ def _ranked(answer: Any, n: int, kind: str) -> Observed:
         due = f"the rank of page {page} is {mine:.3f}/n, and {other:.3f}/n is right"
         must(abs(mine - other) < 0.01, due)  # nan is wrong, too
     numbers.by_kernels(got, *links)
+    shares, sources = links[1] * n * got.astype(float), links[0].reshape(n, 8)
+    moves = np.abs(0.15 + 0.85 * shares[sources].sum(axis=1) - n * got)
+    page = int(moves.argmax())
+    due = f"it ends too soon: another round would move page {page} by {moves[page]:.5f}/n"
+    must(kind != LONE or moves[page] < 0.00105, due)
     rounds = sum(kernel.counts.flops for kernel in seen.kernels) // (16 * n)
     due = f"as much was computed as in about {rounds} rounds, and the first finds that no rank changes: end "
     must((n, kind) != STILL or rounds < 20, due + "with the round in which nobody has moved")
@@ -378,6 +398,6 @@ EXERCISES = (
     Exercise("11-again", "A barrier without a goal", "MEET_AGAIN", check_again,
              in_late_memory(_again, 3, 32, 0, "", turns=LOOKS)),
     Exercise("11-challenge", "Challenge: who is important?", "pagerank",
-             runs(_ranked, _ranks, [(700, CHAIN), (2048, ""), STILL, TIMED], "{} pages{}"),
+             runs(_ranked, _ranks, [(700, CHAIN), (701, LONE), (2048, ""), STILL, TIMED], "{} pages{}"),
              in_late_memory(_late_ranks, 260)),
 )  # fmt: skip

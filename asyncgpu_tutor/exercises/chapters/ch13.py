@@ -7,6 +7,7 @@ import sys
 import tempfile
 from collections.abc import Generator
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
@@ -137,18 +138,18 @@ def check_ask(mine: Any, model: Any) -> None:
     with case("a host that never answers"):
         due = "the kernel does not come back: after a million turns it should `return`, which neither a "
         due += "wait without a count does nor `__trap()`, nor going on with the next question"
-        must(_gives_up(kernel, 1_100_000), due)
+        must(_gives_up(kernel, 1_100_000, 1) and _gives_up(kernel, 1_100_000), due)
         due = "the kernel gives up too early: a host may take its time, up to a million turns"
         must(not _gives_up(kernel, 900_000), due)
 
 
-def _gives_up(kernel: agt.Kernel, turns: int) -> bool:
+def _gives_up(kernel: agt.Kernel, turns: int, n: int = 2) -> bool:
     """True if it returns after so many turns without an answer, and has written nothing."""
     cast(SimDevice, agt.current_device()).leap = turns
     mail, out = _zeros(3), _zeros(2)
     mail[2] = 77  # from an earlier question
     try:
-        call(kernel(agt.mapped(mail), 2, agt.mapped(out), grid=1, block=1).sync)
+        call(kernel(agt.mapped(mail), n, agt.mapped(out), grid=1, block=1).sync)
     except Rejected as rejected:
         if not isinstance(rejected.__cause__, agt.errors.KernelFault):
             raise
@@ -216,6 +217,7 @@ def _late_ask(mine: Any, _model: Any, n: int) -> None:
 PACKETS = 3
 LINKS = {("next", p): p + 1 if p + 1 < PACKETS else None for p in range(PACKETS)}
 MANY = 2**31
+INTERRUPTIONS = 4  # of a thread that could go on; a single one can give a packet two owners
 
 
 def _taking(stack: Any, number: int, back: tuple[int, ...] = ()) -> orders.Thread:
@@ -260,7 +262,7 @@ def check_stack(mine: Any, model: Any) -> None:
 
 
 def _stack(mine: Any, _model: Any, number: int, back: Any, _: str, first: Any = ()) -> None:
-    """In every order, each packet has one owner, or is on the stack."""
+    """In every order of few interruptions, each packet has one owner, or is on the stack."""
     memory = {"top": getattr(mine, "start", None), **LINKS}
     threads = [_taking(mine, 1, first), _taking(mine, number, back)]
 
@@ -276,8 +278,7 @@ def _stack(mine: Any, _model: Any, number: int, back: Any, _: str, first: Any = 
         due = 'a pair was stored in ("next", packet): it is the number of the packet below, or None'
         must(not any(isinstance(used.memory[link], tuple) for link in LINKS), due)
         begun = used.memory if back else memory
-        most = 2 if first or number == PACKETS else orders.MOST_STEPS
-        return [packets(o) for o in orders.interleavings(threads, begun, most)]
+        return [packets(o) for o in orders.interleavings(threads, begun, INTERRUPTIONS)]
 
     found = call(all_orders)
     wrong = [(order, owned) for order, owned in found if owned != [str(p) for p in range(PACKETS)]]
@@ -301,6 +302,21 @@ def check_bill(mine: Any, model: Any) -> None:
         cases(_billed, [(9, 0), (40, 0)], "{} blocks")(kernel, model)
     cases(_billed, [(40, 2)], "a host that stops")(kernel, model)
     cases(_billed, [(40, 0, True)], "a host that refuses some")(kernel, model)
+    text, spy, spied, services = _spying(mine, "16")
+    with own_lines(text, spy), case(UNLUCKY):
+        call(partial(_unlucky, spied, services))
+
+
+async def _unlucky(kernel: agt.Kernel, services: dict[int, Any]) -> None:
+    """Of nine blocks one gets no packet, and one no answer."""
+
+    def price(_: Any) -> int:
+        return 3
+
+    ones, costs = np.ones(9, np.int32), agt.pin(np.full(9, 7, np.uint64))
+    async with agt.hostcalls({16: price, **services}, packets=16) as host:
+        given = await agt.zip(agt.h2d(agt.pin(ones)), agt.h2d(agt.pin(ones)))
+        await host.run(kernel(*host.arrays, 9, *given, agt.mapped(costs), grid=9, block=1))
 
 
 def _billed(kernel: agt.Kernel, _: Any, blocks: int, stop_at: int, refuses: bool = False) -> None:
@@ -396,7 +412,7 @@ def check_pipeline(mine: Any, model: Any) -> float:
         )
         rejected.cause += ROUNDS if shared else ""
         raise
-    for service in ("HOSTCALL_READ", "HOSTCALL_WRITE", NO_PACKET, ALL_ANSWERED):
+    for service in ("HOSTCALL_READ", "HOSTCALL_WRITE", ALL_ANSWERED):
         _spied(mine, service)
     due = f"the file is right, and takes {took:.0f} µs: get below {GOAL_US:.0f}"
     must(took < GOAL_US, due)
@@ -407,24 +423,30 @@ LATE = "a packet is used after `hostcall_end`, and may be somebody else's then: 
 ALONE = "there was no answer, and a packet is used: look at what `hostcall_wait` returns, each time"
 TURNS = "the file was right by luck: is there a barrier between those who change bytes and the one who asks?"
 ROUNDS = ". In a loop that may be from the round before: does a `__syncthreads()` follow the last read of it?"
-NO_PACKET, ALL_ANSWERED = "0", "99"
+ALL_ANSWERED, UNLUCKY = "99", "no packet for one call, and no answer to another"
 NONE = "`hostcall_begin` gives -1 where the host has stopped, and that is no packet: return then"
+
+
+def _spying(mine: object, service: str) -> tuple[str, str, agt.Kernel, dict[int, Any]]:
+    """The text, what comes before it to notice how it uses packets, both together, and whom they tell."""
+    text = mine.source if isinstance(mine, agt.Kernel) else str(mine)
+    spy = cuda("13_spy").replace("SERVICE", service)
+
+    def told(cause: str) -> Any:
+        return lambda _: must(False, cause)  # pyright: ignore
+
+    services = {100: told(LATE), 102: told(ALONE), 103: told(NONE)}
+    return text, spy, as_kernel(spy + text, "the kernel"), services
 
 
 def _spied(mine: object, service: str) -> None:
     """Packets are used while they are one's own, also where one call for this service has no answer."""
-    text = mine.source if isinstance(mine, agt.Kernel) else str(mine)
-    spy = cuda("13_spy").replace("SERVICE", service)
-    spied = as_kernel(spy + text, "PIPELINE")
-
-    def told(cause: str) -> Any:
-        return lambda _: must(False, cause)  # pyright: ignore
+    text, spy, spied, services = _spying(mine, service)
 
     async def main() -> None:
         with tempfile.TemporaryDirectory() as folder:
             files = [Path(folder) / name for name in ("old", "new")]
             files[0].write_bytes(b"a" * 500)
-            services = {100: told(LATE), 102: told(ALONE), 103: told(NONE)}
             async with agt.hostcalls(services, files=files, nbytes=PIECE, packets=16) as host:
                 args = (*host.arrays, 8, PIECE)
                 with suppress(*forgiven):
@@ -434,7 +456,7 @@ def _spied(mine: object, service: str) -> None:
             must(got == b"A" * 500, TURNS)
 
     forgiven = (agt.errors.AsyncGpuError,) if service == ALL_ANSWERED else ()  # the file tells it
-    words = "an answer to each call" if forgiven else "no answer to one call"
+    words = "an answer to each call" if forgiven else UNLUCKY
     with own_lines(text, spy), case(words):
         call(main)
 

@@ -18,7 +18,7 @@ from asyncgpu_tutor.exercises.exercise import Exercise, must
 from asyncgpu_tutor.exercises.internals import count, cuda_source
 from asyncgpu_tutor.exercises.sandbox import Observed, observe
 
-# The fall of a small galaxy: one step of all bodies, from one pair of arrays to another.
+# The fall of a small galaxy: one step of all stars, from one pair of arrays to another.
 STEP = cuda("14_step")
 GOAL_US = 200  # below what one block takes in which each thread divides for each pull
 
@@ -57,7 +57,7 @@ def _galaxy(n: int) -> tuple[Array, Array]:
 
 
 def _fallen(at: Array, speed: Array, steps: int) -> Array:
-    """Positions of the bodies, in double precision."""
+    """Positions of the stars, in double precision."""
     at, speed = at.astype(float), speed.astype(float)
     for _ in range(steps):
         d = at[None] - at[:, None]
@@ -68,7 +68,7 @@ def _fallen(at: Array, speed: Array, steps: int) -> Array:
 
 
 def _flown(answer: Any, n: int, steps: int) -> Observed:
-    """A run after which the bodies are where they belong, after an odd or even number of steps."""
+    """A run after which the stars are where they belong, after an odd or even number of steps."""
     given = [agt.h2d(agt.pin(part.ravel())).sync() for part in _galaxy(n)]
     with moved() as numbers:
         run = observe(answer, agt.Kernel(STEP), *given, steps)
@@ -89,6 +89,6 @@ EXERCISES = (
     Exercise("14-grep", "One atomic for a warp", "GREP", cases(_grep, TEXTS, "a text of {:letter}")),
     MIX, SEARCH,
     Exercise("14-challenge", "Challenge: forty steps", "fly",
-             runs(_flown, _fell, [(41, 3), (64, 40)], "{} bodies and {} steps")),
+             runs(_flown, _fell, [(41, 3), (9, 130), (64, 40)], "{} stars and {} steps")),
     QUEUE,
 )  # fmt: skip

@@ -353,7 +353,7 @@ EXERCISES = (
              runs(_agreed, _one_order,
                   [(2, ((64,),) * 3), (3, ((64,), (4, 8), (48,)))], "{:rank} and layers of {}")),
     Exercise("15-overlapped", "Talk while you work", "overlapped",
-             runs(_trained, _hidden, [(2, 3), (2, 4), (3, 2)], "{:GPU} and {:layer}")),
+             runs(_trained, _hidden, [(2, 3), (2, 4), (3, 2), (2, 1)], "{:GPU} and {:layer}")),
     Exercise("15-place", "Move it once", "both",
              runs(_placed, _moved_once, [(2, 3), (3, 5), (4, 1)], "{:GPU} and {:step}")),
     Exercise("15-halo", "Talk to the neighbours", "advance",

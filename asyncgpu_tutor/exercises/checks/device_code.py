@@ -28,7 +28,8 @@ _PLACE = re.compile(r"\(line (?P<at>\d+) of the kernel\)|kernel\.cu:(?P<line>\d+
 
 def all_lanes(steps: Sequence[Step]) -> None:
     """The lanes of a warp are named, and not asked for."""
-    due = "`__activemask()` names the lanes that happen to be here, and a GPU may have split the warp: "
+    due = "`__activemask()`, or `coalesced_threads()`, names the lanes that happen to be here, and a GPU may "
+    due += "have split the warp: "
     must(all(step.name != "__activemask" for step in steps), due + "name all 32 by `0xffffffff`")
 
 

@@ -1,9 +1,9 @@
 #include "hostcall.cuh"
 // Calls of the host that notice who uses a packet that is not his. They tell so by a call for a service of the
 // check: 100 where it was given back, 102 where there was no answer, 103 where there was no packet. The first
-// answer to SERVICE is kept back; if that is 0, the first packet is.
+// answer to SERVICE is kept back, and so is the first packet, unless that is 99.
 __device__ unsigned spied_state[64];  // of each packet: 1 while somebody has it, 2 if there was no answer
-__device__ unsigned spied_refused[1];
+__device__ unsigned spied_refused[2];
 
 __device__ inline bool spied(const Hostcalls& h, int p) {
     unsigned state = p < 0 ? 3 : atomicAdd(&spied_state[p], 0u);
@@ -14,12 +14,17 @@ __device__ inline bool spied(const Hostcalls& h, int p) {
     return false;
 }
 
-__device__ inline int spied_begin(const Hostcalls& h) {
-    if (SERVICE == 0 && atomicExch(&spied_refused[0], 1u) == 0) return -1;
-    int p = hostcall_begin(h);
+__device__ inline int spied_packet(int p) {
     if (p >= 0) atomicExch(&spied_state[p], 1u);
     return p;
 }
+
+__device__ inline int spied_begin(const Hostcalls& h) {
+    if (SERVICE != 99 && atomicExch(&spied_refused[1], 1u) == 0) return -1;
+    return spied_packet(hostcall_begin(h));
+}
+
+__device__ inline int spied_try_begin(const Hostcalls& h) { return spied_packet(hostcall_try_begin(h)); }
 
 __device__ inline void spied_ask(const Hostcalls& h, int p, int service, unsigned long long a,
                                  unsigned long long b, unsigned long long c) {
@@ -46,6 +51,7 @@ __device__ inline void spied_end(const Hostcalls& h, int p) {
 }
 
 #define hostcall_begin spied_begin
+#define hostcall_try_begin spied_try_begin
 #define hostcall_ask spied_ask
 #define hostcall_wait spied_wait
 #define hostcall_answer spied_answer

@@ -98,23 +98,21 @@ Mark = SpanKind | Literal["room", "hole", "event"]
 
 def legend_items(panels: Sequence[Panel]) -> Iterator[tuple[Mark, str]]:
     """Items of the legend of some panels, in words: no more than is in the picture."""
-    spans = [bar.span for panel in panels for bar in panel.layout.bars]
-    kinds = {span.kind for span in spans if "lane" not in span.detail}
+    bars = [bar for panel in panels for bar in panel.layout.bars]
+    spans = [bar.span for bar in bars if "lane" not in bar.span.detail]
+    calls = all("sent" in span.detail for span in spans if span.kind == "range")
     for kind, words in vocabulary.KIND_WORDS.items():
-        if kind in kinds:
-            yield kind, words
-    if any(bar.waiting for panel in panels for bar in panel.layout.bars):
+        if any(span.kind == kind for span in spans):
+            yield kind, "call of a worker" if kind == "range" and calls else words
+    if any(bar.waiting for bar in bars):
         yield "room", "waits for room"
-    if any(bar.waits for panel in panels for bar in panel.layout.bars):
+    if any(bar.waits for bar in bars):
         yield "hole", "kernel waits"
     if any(panel.arrows for panel in panels):
         yield "event", "waits for an event"
 
 
 # ------------------------------------------------------------------ what appears when one points at a span
-_MOST_NAMES = 4
-
-
 def tips(panel: Panel) -> Callable[[Bar], str]:
     """A function from a bar to lines: its name, when, how much, and what it waited for."""
     by_id = {span.id: span for span in panel.trace}
@@ -145,7 +143,7 @@ def tips(panel: Panel) -> Callable[[Bar], str]:
             lines.append(f"operation #{span.op} {span.label}".rstrip() + inside)
         waited = [name(i) for i in span.after if i in by_id]
         if waited:
-            lines.append(f"after {vocabulary.some(waited, _MOST_NAMES)}")
+            lines.append(f"after {vocabulary.some(waited, 4)}")
         return "\n".join(lines)
 
     return tip

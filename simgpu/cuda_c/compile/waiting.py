@@ -280,6 +280,10 @@ def _patience(loop: Loop, strict: bool) -> dict[Variable, int]:
     ways = {v: min(bounds.get(v) or LONG, LONG) if way > 0 else way for v, way in counted.items()}
     if strict:
         ways = {v: way for v, way in ways.items() if asked.get(v) == {way}}
+    # One whose type doesn't hold its bound never gives up, and has nowhere to leap to.
+    for v in ways:
+        if isinstance(v.type, Scalar) and bounds.get(v, 0) > v.type.highest:
+            ways[v] = 1
     return {variable: way for variable, way in ways.items() if variable not in other}
 
 

@@ -20,6 +20,7 @@ from simgpu.cuda_c.memory.pointers import Access
 from simgpu.errors import RaceError
 
 if TYPE_CHECKING:
+    from simgpu.cuda_c.lockstep.team import Team
     from simgpu.cuda_c.memory.regions import ByteRegion
 
 Cells = NDArray[np.int64]
@@ -124,7 +125,7 @@ class Shadow:
         if self._reader is not None:
             reader = self._reader.take(cells)
             if ((reader >= 0) & ((reader != me) | (self._readers.take(cells) > _ONE))).any():
-                self._check_readers(a, cells)
+                self._check_readers(a, cells, atomic)
             if a.team.launch.watches and not atomic and not a.site.volatile:
                 self._reader[cells] = _NOBODY  # who comes after this write comes after those reads
         self._writer[cells] = me
@@ -167,9 +168,9 @@ class Shadow:
         if bad.any():
             k = int(bad.argmax())
             did = "updates atomically" if by_atomic[k] else _NARROW if scope[k] == 1 else "writes"
-            _report(self.memory, a, bad, cells, other, when, writes, did)
+            _report(self.memory, a, bad, cells, other, when, writes, did, atomic=atomic)
 
-    def _check_readers(self, a: Access, cells: Cells) -> None:
+    def _check_readers(self, a: Access, cells: Cells, atomic: bool) -> None:
         assert self._reader is not None
         me = a.threads
         other = self._reader.take(cells)
@@ -189,7 +190,7 @@ class Shadow:
             bad &= ~self._handed_over(a, bad & (kinds == _MANY), None, when)
         if bad.any():
             by_warp = bool((kinds[bad] <= _WARP).all())
-            _report(self.memory, a, bad, cells, other, when, True, "reads", by_warp)
+            _report(self.memory, a, bad, cells, other, when, True, "reads", by_warp, atomic)
 
     def _handed_over(
         self, a: Access, asked: NDArray[np.bool_], other: Any, when: Any
@@ -232,11 +233,16 @@ def _report(
     writes: bool,
     did: str,
     by_warp: bool = True,
+    atomic: bool = False,
 ) -> None:
     """Raise `RaceError` for the first of the lanes that are `bad`."""
     k = int(bad.argmax())
     team, lane = a.team, int(a.mask.index[k])
     mine, theirs = int(team.thread_id[lane]), int(other[k])
+    one = atomic or a.site.volatile, did == "updates atomically"  # of which a flag needs both
+    places = ". Or each of the two needs a place of its own" * (
+        writes and did == "writes" and not any(one)
+    )
     thread = team.launch.thread_name(theirs & 1023)
     text, index, bound = memory.element(a.name, int(cells[k]), a.size)
     if mine >> 10 == theirs >> 10:
@@ -246,16 +252,13 @@ def _report(
         else:
             who = f"thread {thread}"
         near = team.thread_id[a.mask.index[bad]] >> 5 == other[bad] >> 5
-        # In a block of several warps others may race as well: the first who do so end the run.
-        if not by_warp or not near.all():
-            cure = "without a __syncthreads() between them"
+        if not by_warp or not near.all():  # of several warps that race, the first end the run
+            cure = "without a __syncthreads() between them" + _apart(team, theirs)
         elif team.launch.threads <= 32:
             cure = "without a __syncwarp() between them"
         else:
-            cure = (
-                "without a __syncthreads() between them (these two are in one warp, for which "
-                "__syncwarp() is enough)"
-            )
+            cure = "without a __syncthreads() between them (these two are in one warp, for which "
+            cure += "__syncwarp() is enough)"
         if (
             team.lanes is not None
             and (why := _missing(a, lane, theirs, when[k : k + 1])) == _UNFENCED
@@ -263,7 +266,8 @@ def _report(
             cure = f"and {why}"
     else:
         who = f"thread {thread} of block {team.launch.block_name(theirs >> 10)}"
-        cure = "and nothing orders two blocks of one launch"
+        mixed = "only one of the two is atomic: if this counts or signals, make both so. If it is data, "
+        cure = f"and {mixed * (one[0] != one[1])}nothing orders two blocks of one launch"
         if team.launch.watches or team.launch.messages.active:
             flag = f"a reader who sees the flag need not see {text}"
             cure += f" but a message: {_missing(a, lane, theirs, when[k : k + 1])}: {flag}. First the data, "
@@ -271,16 +275,20 @@ def _report(
         else:
             cure += ": use an atomic for it, put a {release} between it and an atomic flag that "
             cure += "the other block looks at, or use two launches"
-        if did == "updates atomically" and not a.site.volatile:
-            cure += ". If this counts or signals, use an atomic here, too"
+        cure += ". If this counts or signals, make both atomic" * (not any(one))
         if a.site.scope == 1 or did == _NARROW:
             cure = "and an atomic for one block does not reach another: take one of the device"
-    verb = "writes" if writes else "reads"
-    space = "shared memory" if memory.shared else "global memory"
+    verb, space = "writes" if writes else "reads", "shared" if memory.shared else "global"
     word = "memory_order_{}" if "cuda::" in team.launch.source.text else "__threadfence()"
     cure = cure.format(release=word.format("release"), acquire=word.format("acquire"))
-    text = f"{verb} {text} in {space}, which {who} {did}, {cure}"
+    text = f"{verb} {text} in {space} memory, which {who} {did}, {cure}{places}"
     team.fault(RaceError, a.site.at, lane, text, array=a.name, index=index, bound=bound)
+
+
+def _apart(team: Team, theirs: int) -> str:
+    held = [group.bits for group in team.waiters.groups.values() if group.meets is not None]
+    waits = any(bits[team.thread_id == theirs].any() for bits in held)
+    return " (that one waits at a barrier to which this one did not come)" * waits
 
 
 def _missing(a: Access, lane: int, theirs: int, when: NDArray[np.int64]) -> str:
@@ -300,7 +308,7 @@ def _missing(a: Access, lane: int, theirs: int, when: NDArray[np.int64]) -> str:
         return "the {release} of the other block stands behind the flag"
     if when[0] > fence:
         return "the {release} of the other block stands before that access, or no barrier between"
-    return "this thread has seen no flag that the other block set behind a {release} after it"
+    return "this thread saw no atomic or volatile flag that the other block set behind a {release} after it"
 
 
 def _relation(me: NDArray[np.int64], other: NDArray[np.int64]) -> NDArray[np.uint8]:

@@ -271,6 +271,26 @@ def test_races_between_blocks(text: str, limits: Limits) -> None:
     assert caught.value.site.kernel == "k"
 
 
+@pytest.mark.parametrize(
+    ("text", "amiss"),
+    [
+        (
+            "if (blockIdx.x) atomicAdd(o, 1); else if (i == 0) o[1] = o[0];",
+            "only one of the two is atomic",
+        ),
+        ("if (i % 32 == 0) o[0] = o[0] + 1;", "make both atomic"),
+        ("if (i < 32) o[i] = 1; else o[i - 32] = 2;", "a place of its own"),
+        (
+            "__shared__ int s; while (atomicAdd(o + 199, 0)); if (i == 0) { s = 1; __syncthreads(); } o[i] = s;",
+            "at a barrier to which",
+        ),
+    ],
+)
+def test_a_race_tells_what_else_may_be_amiss(text: str, amiss: str) -> None:
+    with pytest.raises(errors.RaceError, match=amiss):
+        launch(f"{HEAD}{text} }}", "k", 2, 64, FLOATS.copy(), np.zeros(200, np.int32), 1)
+
+
 @SIDES
 def test_the_last_block_looks_without_a_fence(limits: Limits) -> None:
     """As in NVIDIA's threadFenceReduction: it has the fence that releases, and none that acquires."""

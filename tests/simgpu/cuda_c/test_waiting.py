@@ -267,6 +267,13 @@ def test_a_limited_leap_tells_how_patient_a_loop_is(loop: str) -> None:
         left(PATIENT % loop, "k", 1, 2, 1, 2, leap=3_999_900)
 
 
+@pytest.mark.parametrize("narrow", ["unsigned short", "signed char"])
+def test_a_counter_that_cannot_hold_its_bound_never_gives_up(narrow: str) -> None:
+    loop = f"{narrow} u = 0; while (atomicAdd(flag, 0) == 0) {{ if (++u > 4000000) break; }} turns = 2000;"
+    with pytest.raises(errors.DeadlockError, match="for ever"):
+        left(PATIENT % loop, "k", 1, 2, 1, 2)
+
+
 @pytest.mark.parametrize("end", ["if (k == -1) break;", "k += k == 3;"])
 def test_a_look_in_a_loop_that_runs_away_does_not_excuse_it(end: str) -> None:
     loop = f"int k = 5; while (true) {{ k += 2; if (*(volatile int*)flag) break; {end} }}"

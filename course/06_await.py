@@ -111,7 +111,7 @@ agt.compare_timelines(
 )
 
 # %% [markdown] id=heart-read
-# The device takes equally long, and all of our Python runs in one thread. How can one thread wait and beat at the same time?
+# The device takes equally long, and all that you write runs in one thread. How can one thread wait and beat at the same time?
 
 
 # %% id=check-heart tags=asserts
@@ -482,15 +482,16 @@ agt.compare_timelines(
     [with_sync, with_await, together],
     titles,
     lanes=("host", "streams"),
-    lesson="Only in the third do copies overlap, in pairs. The second pauses after each batch.",
+    lesson="The first two pause after each batch, the second for longer. Only in the third do copies overlap, in pairs.",
 )
 
 # %% id=reveal-difference
 a, b, c = (trace.metrics().makespan for trace in (with_sync, with_await, together))
+longer = (b - a) / 3  # the fourth wait is over when the device is
 quicker.reveal(
     f"{100 * c / a:.0f}",
     f"sync: {a:.0f} µs, one await after the other: {b:.0f} µs, together: {c:.0f} µs. "
-    f"Waking a task takes time, so each await costs {(b - a) / 4:.0f} µs more than a sync.",
+    f"Waking a task takes time, so each of the three pauses is {longer:.0f} µs longer with await.",
 )
 
 # %% [markdown] id=read-difference
@@ -646,7 +647,7 @@ agt.compare_timelines(
     [asleep(one_piece), asleep(pieces)],
     ["sums in one piece", "sums in pieces"],
     lanes=("host",),
-    lesson="Above, the heart is due and has to wait for the whole piece. Below, it beats after every third.",
+    lesson="Above, the heart is due and has to wait for the whole piece. Below, it beats after every third, and still late.",
 )
 
 # %% id=reveal-beats
@@ -668,7 +669,7 @@ beats.reveal(some, f"In the one long piece it is {none}.")
 # >
 # > - *What you see:* a program that doesn't react to anything, although it's `async` through and through.
 # > - *Why:* between two `await`s that really wait, a task has the thread to itself, whether it computes or waits for the device with `sync`.
-# > - *What helps:* use `await` instead of `sync`. Cut long host work into pieces with `await asyncio.sleep(0)` between them, or give it a thread of its own (`asyncio.to_thread`).
+# > - *What helps:* use `await` instead of `sync`. Cut long host work into pieces, short beside the sleeps, with `await asyncio.sleep(0)` between them, or give it a thread of its own (`asyncio.to_thread`).
 
 # %% id=misconception-async-run tags=asserts
 assert none == 0

@@ -476,7 +476,7 @@ whole.reveal(
 )
 
 # %% [markdown] id=whole-read
-# When you've made one thing fast, look again at what is slow now: the pauses. In each one below the result has to reach the host, the event loop has to wake the task, and Python has to submit two things: an update and a launch. No graph can wake Python. But why is the update a call of its own? It can go onto the list as well, as a copy from an input slot:
+# When you've made one thing fast, look again at what is slow now: the pauses. In the two long ones of the graph the result has to reach the host, the event loop has to wake the task, and Python has to submit two things: an update and a launch. No graph can wake Python. But why is the update a call of its own? It can go onto the list as well, as a copy from an input slot:
 
 # %% id=slot-loop
 slot = agt.pinned(64)
@@ -718,13 +718,13 @@ if device.simulated:
 #
 # This is a good place for a pause. The eggs will keep.
 #
-# Three things are refused, each for a reason of its own.
+# We refuse three things, each for a reason of its own.
 #
 # - **Making an array.** The list needs addresses, and an array that's made anew for each run has none to write down. (CUDA does have nodes that allocate, from a pool you don't see. We'd rather you saw it.)
-# - **Reading pageable memory.** During a call, the driver first copies pageable numbers into a buffer of its own. At a launch, nobody is there to do that.
+# - **Reading pageable memory.** CUDA would write the address down, but nothing would keep such an array alive and in its place until the last launch.
 # - **Waiting.** Nothing runs during a capture, so you'd wait for a long time.
 #
-# What's left is kernels, copies and fills.
+# What's left, here, is kernels, copies and fills.
 
 
 # %% id=refused-allocation
@@ -972,7 +972,7 @@ explored
 agt.compare_timelines(
     [explored[2, "calls"], explored[2, "graph"]],
     ["two tokens, by calls", "two tokens, by a graph"],
-    lesson="The long bar is the capture, during which nothing runs. The graph is ahead all the same.",
+    lesson="During the capture (`prepare`) nothing runs on the device. The graph is ahead all the same.",
 )
 
 # %% [markdown] id=explore-read
@@ -1170,7 +1170,7 @@ served.plot(
 )
 
 # %% [markdown] id=server-gap
-# After the first four there's a gap: the first result is back early, but waking the task that waits for it takes some 25 µs on the simulated device. Then the host keeps up.
+# After the first four there's a gap: results are back, but the host has to hear of them, wake the tasks and hand the next requests out. Then it keeps up.
 
 # %% id=server-check tags=asserts
 calls = [span.name for span in served if span.kind == "call"]

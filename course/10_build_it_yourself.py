@@ -768,7 +768,7 @@ if device.simulated:
 # Four bars gave it away. And the 12 µs that you lost, on the simulated H200? In each job, `begin` records an event for your `Future`. The library's `async_on`, which you submit with, has already recorded one of its own, in the gap before that bar. So you pay twice: 4 µs more a job, and three jobs come before your last.
 
 # %% [markdown] id=count-text
-# Now for the guess you wrote down. Here's your machine, from `h2d` to `Future`, and beside it what the library has for operations and their runs. Each line of code is a stroke:
+# Now for the guess you wrote down. Here's your machine, from `h2d` to `Future`, and beside it what the library has for operations and their runs. Each line is a stroke:
 
 
 # %% id=code-map tags=helpers
@@ -945,9 +945,9 @@ check("10-overlap", overlap)
 
 # %% id=challenge-score
 overlap = solved("10-overlap", overlap)
-before, *arms, after = [run(h2d(start), stream) for _ in range(6)]
 traces = []
 for together in (zip_ops, overlap):
+    before, *arms, after = [run(h2d(start), stream) for _ in range(6)]
     last = hunt(STEPS // 4, after)
     middle = together(*[hunt(n * STEPS // 4, places) for n, places in enumerate(arms, 1)])
     with agt.record() as trace:
@@ -999,7 +999,7 @@ progress("10")
 print([part.__name__ for part in parts if "agt" in source_of(part)])
 
 # %% [markdown] id=capture-text
-# Only the two at the edge do: `submit`, which gets hold of a context, and `round_robin`, which makes streams. (An open exercise isn't listed.) The other operations are handed a context, and don't ask which one.
+# Only the two at the edge name it: `submit`, which gets hold of a context, and `round_robin`, which makes streams. (An open exercise isn't listed.) The three operations use what the context offers, and the rest doesn't even do that.
 #
 # ### A context that only takes notes
 #

@@ -183,8 +183,8 @@ draw_cups(waited, turned, titles=["One cup after the other", "In turns"])
 # %% id=reveal-turns
 turns.reveal(
     ticks(turned),
-    "As many as the longest cup alone. The thread still polls one cup at a time, as its lane shows. But "
-    "waiting needs no work, so several waits can go on at once.",
+    "As many as the longest cup alone. The thread still polls one cup at a time, and just as often: "
+    "its lane has as many dots. But now a tick has room for a poll of each cup.",
 )
 
 # %% [markdown] id=poll-text
@@ -749,7 +749,7 @@ clock = Prediction(
     "How many times as fast is taking turns, on this device, with a tick of 100 clocks?",
     as_before="1.9 or more: the waits overlap nearly as before",
     half="between 1.25 and 1.9: some of it is lost",
-    nothing="less than 1.25: there's hardly anything left to gain",
+    nothing="less than 1.25: there's hardly anything left to gain, or it even loses",
 )
 clock
 
@@ -765,7 +765,7 @@ clock.reveal(
     "nothing" if short_gain < 1.25 else "half" if short_gain < 1.9 else "as_before",
     "Waits overlap, and polls don't. The water of cup 1 boils for 500 clocks, but in turns its poll comes "
     f"only once in a round, here every {round_of_three:,.0f} clocks. So each wait is rounded up to whole "
-    f"rounds, which is the grey part. One by one, it's rounded up to polls of {poll:,.0f}. (In turns, a poll "
+    f"rounds, which is the grey part. One by one, it's rounded up to polls of some {poll:,.0f}. (In turns, a poll "
     "is dearer, too: a thread keeps a single cup in registers, and an array of cups in memory.) Taking turns "
     "pays if a wait is long beside a round.",
 )
@@ -773,7 +773,7 @@ clock.reveal(
 # %% [markdown] id=honest
 # ## What it costs
 #
-# An executor that has nothing to do goes on looking, and keeps its place on the GPU all the while. A look for a message has to go past the nearest cache, too: a load that went to L2 took 290 clocks on an H200. Polling pays where a thread would otherwise stand and wait although it has more to do: in pipelines between blocks, and in talks with the host while the kernel runs.
+# An executor that has nothing to do goes on looking, and keeps its place on the GPU all the while. A look for a message has to go past the nearest cache, too, as far as L2. Polling pays where a thread would otherwise stand and wait although it has more to do: in pipelines between blocks, and in talks with the host while the kernel runs.
 
 # %% [markdown] id=challenge
 # ## Challenge: one kettle
@@ -819,7 +819,7 @@ __device__ int pick(int n, const int* boil, const int* steep, const bool* begun)
 check("12-challenge", PICK)
 
 # %% [markdown] id=kettle-text
-# Your schedule, solved or not, in a smaller kitchen of six cups. The green line is the earliest end that any order has.
+# Your schedule (or, until you have one, the cups as they come) in a smaller kitchen of six cups. The green line is the earliest end that any order has.
 
 # %% id=kettle-draw tags=helpers
 KITCHEN = np.array([[3, 6, 2, 5, 4, 7], [4, 9, 3, 20, 12, 26]], np.int32)
@@ -1193,7 +1193,7 @@ def draw_bad_run(fence):
         axes.annotate("", end, begin, arrowprops={"arrowstyle": "->", "color": colour, "lw": 2})
     why = "an x from before: read early, or an old copy" if in_order else "x isn't there yet"
     axes.text(8.3, -1.1, why, ha="center", color="#d62728", fontsize=9)
-    print(f"A run with 1 0: the reader sees y = 1, and then x = 0: {why}.")
+    print(f"How a run ends with 1 0: the reader sees y = 1, and then x = 0: {why}.")
 
 
 # %% id=run-litmus-none
@@ -1238,7 +1238,7 @@ seen = test.seen.get((1, 0), 0)
 late.reveal(
     "none" if seen == 0 else "fewer" if seen < 24 else "same",
     "The sender's fence puts the two writes in order, but a reader without a fence hasn't asked for any "
-    "order. It may look at `x` early, or at an old copy, as in the picture. The same dice decide which "
+    "order. It may look at `x` early, or at an old copy, as in the sketch. The same dice decide which "
     "copies are old, so it's the same runs as before. (An H100 never did it in a million runs. That is luck, "
     "and not a promise.)",
 )
@@ -1353,7 +1353,7 @@ def draw_ring(**steps):
             angle = np.pi * (0.75 - place / 2)
             look = {"color": "#d62728", "weight": "bold"} if before and before[place] != turn else {}
             at = 1.5 * np.cos(angle), 1.3 * np.sin(angle)
-            axes.text(*at, f"turn {turn}", ha="center", va="center", **look)
+            axes.text(*at, f"place {place}:\nturn {turn}", ha="center", va="center", **look)
         said, before = title.replace("_", " "), turns
         axes.set_title(said, fontsize=10, pad=12)
         told = [f"turn {k}, {words}".replace("\n", " ") for k, words in zip(turns, says, strict=True)]

@@ -81,6 +81,20 @@ assert cost == 42
 if device.simulated:
     assert 110 < kernel_us(in_turn) < 140
 
+
+# %% id=waiting tags=helpers
+def waiting_for(trace, *words):
+    """The trace with a lane that says what its kernel waits for, where the device knows when it waits."""
+    (kernel,) = trace.device_spans
+    if not kernel.waits:
+        return trace
+    first, *between, last = kernel.waits
+    stretches = [first, last]
+    if between:  # many short ones: they are of one kind
+        stretches.insert(1, (between[0][0], between[-1][1]))
+    return trace.with_lane("waits for", [(*when, word) for when, word in zip(stretches, words)])
+
+
 # %% [markdown] id=states-text
 # ## A call is two waits
 #
@@ -113,7 +127,7 @@ if device.simulated:
 # %% [markdown] id=exercise-ask
 # ### Exercise: a call that does not wait
 #
-# Write `poll`. The struct asks service 16 about `a`. It starts with `step` at 0 and `packet` at -1, and puts the host's answer into `answer`. The version below is right, but it waits. (`Poll`, the executors and `hostcall.cuh` are there already. Don't worry about a host that has gone. The header's version does.)
+# Write `poll`. The struct asks service 16 about `a`. It starts with `step` at 0 and `packet` at -1, and puts the host's answer into `answer`. The version below is right, but it waits. (`Poll`, the executors and `hostcall.cuh` are there already. You needn't look for a host that has gone; the header's version does that.)
 
 # %% id=13b-ask starter
 ASK = r"""
@@ -205,12 +219,13 @@ cost, at_once = await ask_for(bill_joined)
 print(f"it costs {cost}")
 
 agt.compare_timelines(
-    [in_turn, at_once],
+    [waiting_for(in_turn, "the price", "the rate"), waiting_for(at_once, "price and rate", "the rate")],
     ["one call after the other", "both calls joined"],
     lanes=("host", "streams"),
     lesson="Each coroutine has a bar while it searches, with the number of the item. Above, the rate is "
     "asked for only when the price is there. Below, both searches are under way together, and the kernel's "
-    f"bar takes {kernel_us(at_once):.0f} µs instead of {kernel_us(in_turn):.0f}.",
+    f"bar takes {kernel_us(at_once):.0f} µs instead of {kernel_us(in_turn):.0f}. Nearly all of it is dotted: "
+    "the kernel only waits. (A GPU doesn't tell when a kernel waits, so there the bar is solid.)",
 )
 
 # %% id=reveal-joined
@@ -231,7 +246,7 @@ if device.simulated:
 # %% [markdown] id=error-text
 # ## When the answer is no
 #
-# So far the host has known everything. But a price list may lack an item, and then what? If a handler raises an exception, all calls end, and for a bug that's right. A missing item isn't a bug. So a handler can raise `agt.errors.CallRefusedError(number)` instead, and then only this one call fails. Its `error` becomes that number, and the kernel goes on.
+# So far the host has known everything. But a price list may lack an item, and then what? If a handler raises an exception, all calls end, and for a bug that's right. A missing item isn't a bug. So a handler can raise `agt.errors.CallRefusedError(number)` instead, and then only this one call fails. Its `error` becomes that number, and the kernel goes on. The number travels in the word of the packet where an answer would be.
 
 # %% id=refused
 async def sold_out(call):
@@ -268,8 +283,8 @@ assert cost == 14
 # %% id=reveal-careless
 careless.reveal(
     cost,
-    "The answer of a refused call is the number of its error. That's 2, and 2 times the rate is 14. "
-    "It looks just like a price, and that's the trouble.",
+    "The error travels where an answer would, so `answer` is 2, and 2 times the rate is 14. It looks just "
+    "like a price, and that's the trouble: only `error` tells the two apart.",
 )
 
 # %% [markdown] id=exercise-both
@@ -319,7 +334,7 @@ check("13b-both", BOTH)
 # %% [markdown] id=limit-text
 # ## Hanging up
 #
-# Suppose that one colleague is asleep. You don't want to wait all day, so you set a limit. `within(future, clocks)` is a `select` between a future and a `Deadline`, which is ready when the SM's clock has got that far. It drops the loser for you, by calling its `drop()`, and you can call that of an `Ask` yourself:
+# Suppose that one colleague is asleep. You don't want to wait all day, so you set a limit. `within(future, clocks)` is a `select` between a future and a `Deadline`, which is ready when the SM's clock has got that far. A select drops its loser for you, by calling its `drop()`. Every future in our headers has one, and you can also call it yourself.
 #
 # ```c
 # auto quick = within(ask(host, 16, 7, 0, 0), 100000);      // about 50 µs
@@ -328,7 +343,7 @@ check("13b-both", BOTH)
 # else if (quick.a.error == 0) use(quick.a.answer);         // `a` is the call, and `b` the limit
 # ```
 #
-# In chapter 12 there was nothing more to dropping a future than not polling it any more, and for a cup of tea that's enough. What does a call need? Here's a kernel that gets tired of waiting, gives the packet back, and asks something else. There is only one packet in this office.
+# A future of your own needs a `drop` before it can be in a select. For the cup of tea of chapter 12, `void drop() { }` would do, because it holds nothing. But a call holds a packet. Here's a kernel that gets tired of waiting, gives the packet back, and asks something else. There is only one packet in this office.
 
 # %% id=impatient
 IMPATIENT = r"""
@@ -395,18 +410,26 @@ packet.reveal(
 )
 
 # %% id=packet-picture
-worked = [span.name for span in given_back if span.kind == "work"]
-given_back.plot(
+(ran,) = given_back.device_spans
+at_work = next(span for span in given_back if span.kind == "work")
+hung_up = ran.waits[0][1] if ran.waits else ran.start + 20
+belongs = [
+    (ran.start, hung_up, "the host's"),
+    (hung_up, at_work.end, "given back, and still the host's"),
+    (at_work.end, ran.end, str(heard[0])),
+]
+waiting_for(given_back, "answer 1", "answer 2").with_lane("the packet", belongs).plot(
     title="A packet that was given back too early",
     lanes=("host", "streams"),
-    lesson="While the bar of slowly lasts, the packet belongs to the host. The kernel gives it back "
-    f"20 µs after asking, and asks again. Python worked on nothing but: {', '.join(worked)}.",
+    lesson="Some 20 µs after asking, the kernel hangs up, gives the packet back, takes it again and writes "
+    "question 2 into it. But the host is still at work on what it read there before, and the kernel takes "
+    f"{heard[0]} for the answer to question 2.",
 )
 
 # %% [markdown] id=owner-text
 # The host did nothing wrong. The packet was its own, and the kernel gave it away. This is the bug behind the words **cancellation safety**, and Python has it, too: if you give up on `asyncio.to_thread(file.readinto, buffer)` and put something else into the buffer, the thread may still write over it. So before you stop waiting, ask *who else still holds a piece of this*. A packet has one owner at a time, and from the question to the answer that's the host.
 #
-# On a GPU nothing tells you. The simulated device does, because it keeps track of who owns which packet. We had switched that check off with the `#define`, so that you could see the wrong answer. Here it is again, switched on (line numbers count the headers, too):
+# On a GPU nothing tells you. The simulated device does, because it keeps track of who owns which packet. We had switched that check off with the `#define`, so that you could see the wrong answer. Here it is again, switched on. (Its line number counts the headers, too.)
 
 # %% id=run-checked
 if device.simulated:
@@ -418,7 +441,7 @@ if device.simulated:
         raise AssertionError("a packet that the host has should not be given back")
 
 # %% [markdown] id=left-text
-# So the packet of a dropped call isn't given back. It is **left**. `hostcall_leave(host, p)` puts it on a pile of its own, and when the other piles are empty, `hostcall_try_begin` looks there for a packet that the host has finished with. Nothing is lost, and nobody reads another caller's answer. Let's put `hostcall_leave` where the kernel had `hostcall_end`.
+# So the packet of a dropped call isn't given back. It is **left**. `hostcall_leave(host, p)` puts it on a pile of its own, and when no other packet is to be had, `hostcall_try_begin` looks there for a packet that the host has finished with. Nothing is lost, and nobody reads another caller's answer. Let's put `hostcall_leave` where the kernel had `hostcall_end`.
 
 # %% id=predict-left
 left = Prediction(
@@ -454,11 +477,16 @@ left.reveal(
 # %% id=left-picture
 two_packets = await two_questions(LEAVING, packets=2)
 agt.compare_timelines(
-    [one_packet, two_packets],
+    [
+        waiting_for(one_packet, "answer 1", "a packet", "answer 2"),
+        waiting_for(two_packets, "answer 1", "answer 2"),
+    ],
     ["one packet", "two packets"],
+    lanes=("host", "streams"),
     lesson="Each bar named slowly is a packet in the host's hands. In both runs the kernel hangs up after "
-    "20 µs. Above, question 2 then waits for the only packet. Below, it takes the other one, and the kernel "
-    f"is done after {kernel_us(two_packets):.0f} µs, while the host still works on question 1.",
+    "20 µs. Above, question 2 then waits for the only packet, and each stripe is a look for it. Below, it "
+    f"takes the other one, and the kernel is done after {kernel_us(two_packets):.0f} µs, while the host "
+    "still works on question 1.",
 )
 
 # %% id=left-picture-check tags=asserts
@@ -517,7 +545,7 @@ check("13b-drop", DROPPED)
 # %% [markdown] id=exercise-first
 # ### Exercise: the quicker of two
 #
-# Two colleagues know the answer, and you never know which of them is awake. `first` asks service 16 about `a` and about `b`, and stores the answer that comes first. Neither of them ever refuses. If no answer has come within 200,000 clocks (about 100 µs), it stores -1. Futures are made of futures, so the race and its limit are one expression.
+# Two colleagues know the answer, and you never know which of them is awake. `first` asks service 16 about `a` and about `b`, and stores the answer that comes first. Neither of them ever refuses. If no answer has come within 200,000 clocks (about 100 µs), it stores -1. Futures are made of futures, so the race and its limit are one expression, and the parts of a part have names like `race.a.b`.
 
 # %% id=13b-first starter
 FIRST = r"""
@@ -567,9 +595,18 @@ check("13b-first", FIRST)
 #                      | read 1 | read 2 |
 # ```
 #
-# It takes two packets: one that you're working on, and one with the host. `ask_keeping` makes a call whose packet stays yours after `READY`, because you want its bytes. You give it back with `end()`, even if the call was refused. If you've asked and don't want the answer any more, `drop()` it. And a single `poll()` sends a question, if there's a packet for it, and doesn't wait for the answer.
+# It takes two packets: one that you're working on, and one with the host. `ask_keeping` makes a call whose packet stays yours after `READY`, because you want its bytes:
 #
-# An `Ask` that has a packet is its owner. If you copy one, forget the original, or two of them will give the same packet back.
+# ```c
+# Ask next = ask_keeping(host, 16, 3, 0, 0);   // about piece 3; nothing is sent yet
+# next.poll();                                 // sends it, if a packet is free, and doesn't wait
+# ...                                          // work on something else
+# block_on(next);                              // now wait, if it isn't there already
+# float first = next.bytes()[0];
+# next.end();                                  // the packet goes back, even if the call was refused
+# ```
+#
+# If you've asked and don't want the answer any more, `drop()` the call instead. You may copy an `Ask` (`mine = next`), but then use only the copy, or the packet is given back twice.
 
 # %% [markdown] id=exercise-challenge
 # ### Challenge: read ahead
@@ -675,8 +712,11 @@ early = await six_pieces(solved("13b-challenge", AHEAD))
 agt.compare_timelines(
     [late, early],
     ["read and work in turn", "read ahead"],
-    lesson="Above, the kernel works in each gap between two reads, and nobody reads. Below, it works while "
-    f"the next piece is read, and is done after {kernel_us(early):.0f} µs instead of {kernel_us(late):.0f}.",
+    lanes=("host", "streams"),
+    lesson="Where the kernel's bar is solid, it works, and where it's dotted, it waits. Above, nobody reads "
+    "while it works. Below, the next piece is read meanwhile, and the kernel is done after "
+    f"{kernel_us(early):.0f} µs instead of {kernel_us(late):.0f}. The short waits that are left are the trips "
+    "to the host and back.",
 )
 
 # %% id=ahead-picture-check tags=asserts
@@ -686,9 +726,9 @@ if device.simulated:
 # %% [markdown] id=costs
 # ## What it costs
 #
-# A future is no faster than a call. What it saves is the time that you'd have spent standing there. If there's nothing else to do, or if every block asks a single question, `hostcall` is shorter and as quick. And each look at a packet crosses the bus, which takes a microsecond or two. So a thread that polls thirty futures comes back to the first one after 30 to 60 µs.
+# A future is no faster than a call. What it saves is the time that you'd have spent standing there. If there's nothing else to do, or if every block asks a single question, `hostcall` is shorter and as quick. And each look at a packet crosses the bus, which takes a GPU a microsecond or two. So reckon with 30 to 60 µs until a thread that polls thirty futures comes back to the first one.
 #
-# The other limit is Python. While the kernel waits for two answers, somebody has to work on both, and that works here because the handlers sleep. On an H200, two joined calls took 1.1 times as long as one when the handlers slept for 200 µs, and 1.2 times when they slept for 50, because Python is busy with the first coroutine for some 12 µs before it begins the second. Handlers that compute never overlap, join or no join.
+# The other limit is Python. While the kernel waits for two answers, somebody has to work on both, and that works here because the handlers sleep. When we [measured it on an H200](../benchmarks/README.md), two joined calls took 1.1 times as long as one with handlers that slept for 200 µs, and 1.2 times with 50, because Python begins the coroutines one after the other. Handlers that compute never overlap, join or no join.
 
 # %% [markdown] id=key-points
 # ## Key points
@@ -696,7 +736,7 @@ if device.simulated:
 # - A call to the host is a state machine with two waits, one for a packet and one for the answer. As a future, it can be joined, raced and limited like any other.
 # - A refusal is a number in `error`, and the kernel has to look at it. An exception that isn't a refusal ends all calls.
 # - If you drop a call while the host has its packet, you must not give the packet back. Leave it, and it is used again when the host is done.
-# - Dropping a call ends your waiting. The host may still do what it was asked to do.
+# - A dropped call may still be carried out, so hanging up undoes nothing.
 # - Ask early and wait late: then the host's time hides behind your own.
 #
 # Below are two encores, for the day when a kernel has to open a file, and for the day when a colleague is in a bad mood. **Next:** [14_gallery](14_gallery.ipynb), where the ideas of this course hang on a wall.
@@ -722,7 +762,7 @@ __global__ void opening(unsigned long long* mail, unsigned long long* stack, con
 {
     Hostcalls host = hostcalls(mail, stack);
     Ask open = ask_keeping(host, HOSTCALL_OPEN, size, 0, 0);       // 0: to read
-    while (open.begin() == PENDING) { }                            // step 1: a packet for the name
+    while (open.begin() == PENDING) { }                            // a packet; it gives up in the end
     for (int i = 0; i < size; i++) open.bytes()[i] = names[blockIdx.x * size + i];
     block_on(open);                                                // sends it: fence, then flag
     open.end();
@@ -747,7 +787,7 @@ for name, number in zip(names, found.tolist()):
 assert found.tolist() == [0, -2, -13, -13]
 
 # %% [markdown] id=error-read
-# Error 2 is a file that isn't there, and 13 is one that you're not allowed to open. The kernel tried to leave the folder with `..`, and the office said no, whether there is such a file (`notes`) or not (`wines`). That's worth a thought before you open an office for code you did not write: a kernel gets whatever you allow, and nothing else.
+# The menu is open, and with `HOSTCALL_READ` and its number the kernel could read it. Error 2 is a file that isn't there, and 13 is one that you're not allowed to open. The kernel tried to leave the folder with `..`, and the office said no, whether there is such a file (`notes`) or not (`wines`). That's worth a thought before you open an office for code you did not write: a kernel gets whatever you allow, and nothing else.
 #
 # | service | what it does |
 # |---|---|
@@ -768,7 +808,7 @@ assert found.tolist() == [0, -2, -13, -13]
 # %% [markdown] id=exercise-retry
 # ### Exercise: up to three times
 #
-# Write `Retry`, a future that asks service 16 about `a`. If it's refused, or if the answer isn't there within `clocks`, it asks again, but no more than three times in all. In the end `error` is 0 and `answer` is the host's answer, or `error` says why the last try failed: the host's number, or `TOO_LATE`. It never waits for two tries at once, so one that's late is given up before the next begins. And whoever uses a `Retry` may give up on it, so it needs a `drop`.
+# Write `Retry`, a future that asks service 16 about `a`. If it's refused, or if the answer isn't there within `clocks`, it asks again, but no more than three times in all. In the end `error` is 0 and `answer` is the host's answer, or `error` says why the last try failed: the host's number, which is positive, or `TOO_LATE`, which isn't. It never waits for two tries at once, so one that's late is given up before the next begins. And whoever uses a `Retry` may give up on it, so it needs a `drop`.
 #
 # A `Retry` starts with `host`, `a` and `clocks` filled in, and with 0 in everything behind them. (A zeroed `once` may be dropped: its call is at step 0, and has no packet.) `hostcall_async.cuh` is included. The version below asks once, and takes whatever it gets.
 

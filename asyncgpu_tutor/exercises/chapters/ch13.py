@@ -254,10 +254,10 @@ def check_stack(mine: Any, model: Any) -> None:
     for back in ((), (2,), (2, 1, 0)):
         alone = call(next, orders.interleavings([_taking(mine, 3, back)], begun))
         tag, pushes = alone.memory["top"][1], len(back)
-        due = f"3 swaps in `pop` and {pushes} in `push` take the tag from {MANY} to {tag}, and "
+        due = f"no packet is lost, but 3 swaps in `pop` and {pushes} in `push` take the tag from {MANY} "
         must(
             tag == MANY + 3 + pushes,
-            f"{due}{MANY + 3 + pushes} is right: each of them raises it by one",
+            f"{due}to {tag}, and the task is that each raises it by one: {MANY + 3 + pushes}",
         )
 
 

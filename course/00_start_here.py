@@ -7,7 +7,7 @@
 #
 # **So where did the time go?**
 #
-# In two minutes you'll bet on an answer, and before the page is over you'll have written one yourself. The whole course goes like that: you guess what GPU code will do, and then a timeline tells you, without any tact, whether you were right. **You don't need a GPU for this.**
+# In two minutes you'll bet on why, and before the page is over you'll have written such a program yourself. The whole course goes like that: you guess what GPU code will do, and then a timeline tells you, without any tact, whether you were right. **You don't need a GPU for this.**
 #
 # After this page you can start work on a GPU from Python, read a timeline, and get other work done while you'd otherwise be waiting.
 #
@@ -208,9 +208,9 @@ assert not [span for span in paused if span.kind == "wait"]  # paused, and not b
 assert max(s.end for s in paused.device_spans) > max(s.end for s in paused if s.kind == "call")
 
 # %% [markdown] id=where-read
-# The kernel is the orange sliver between the two long bars (the yellow one beside it is the fill). It touches twice as many numbers as a copy does, and still each copy takes over twenty times as long, because the road between the two computers is narrow. It carries about 55 GB a second, and inside the device numbers move forty times as fast.
+# The kernel is the orange sliver between the two long bars (the yellow one beside it is the fill). It touches twice as many numbers as a copy does, and still each copy takes over twenty times as long, because the road between the two computers is narrow. It carries about 55 GB a second, and this kernel moved its numbers forty times as fast.
 #
-# The lower lane is a **stream**, a queue that the device works through piece by piece. (From a copy to a kernel it takes a few µs: hence the gaps.) The upper lane is the host, and look how empty it is: a few short calls, and then Python could have done something else.
+# The lower lane is a **stream**, a queue that the device works through piece by piece. (After a copy and before one, the device needs about 4 µs: hence the gaps.) The upper lane is the host, and look how empty it is: a few short calls, and then Python could have done something else.
 
 # %% id=where-check tags=asserts
 if device.simulated:
@@ -336,7 +336,7 @@ with agt.record() as too_late:
 too_late.plot(
     title="Without the sleep(0)",
     lanes=("host", "streams"),
-    lesson="The device gets its work only after the job, so nothing overlaps.",
+    lesson="The device gets its work only after the job, so nothing overlaps with it.",
 )
 
 # %% id=reveal-forgotten
@@ -461,7 +461,7 @@ riddle.reveal(
 )
 
 # %% [markdown] id=answer-read
-# With one queue, the slow program copies in, computes, copies out, four times over, and at least two of the three parts always stand idle. The quick program has four queues, so while one result comes back, the next numbers are already on their way in, just as in `both`. That's where nearly 230 of the 729 microseconds went.
+# With one queue, the slow program copies in, computes, copies out, four times over, and at least two of the three parts always stand idle. The quick program has four queues, so while one result comes back, the next numbers are already on their way in, as in `both` once it's solved. That's where nearly 230 of the 729 microseconds went.
 #
 # And why do its pieces of work add up to 39 µs more? With traffic both ways, copies slow each other down a little, from 78 µs to as much as 87.
 
@@ -509,8 +509,8 @@ agt.compare_timelines(
     [h200[1].from_first(), model.from_first()],
     ["H200: start, the job, then await", "The model: start, the job, then await"],
     lanes=("host", "streams"),
-    lesson="The device's bars are as long in both. The real Python takes four times as long to make its "
-    "calls, and the device stands idle until the last one, for d2h, arrives.",
+    lesson="The device's bars are as long in both. The real Python takes its time between its calls, "
+    "and the device stands idle until the last one, for d2h, arrives.",
 )
 
 # %% id=reveal-gain
@@ -522,9 +522,9 @@ gain.reveal(
 )
 
 # %% [markdown] id=real-read
-# The device isn't to blame: a copy to it takes 78 µs on the H200 and 75 in the model, and the kernel 4 in both. But a real Python takes longer to hand over the work. See the hole in the H200's stream? There the device waits for 43 µs until Python asks for the copy back. The job begins after 196 µs instead of 50, when two thirds of the device's work is over.
+# The device isn't to blame: a copy to it takes 78 µs on the H200 and 75 in the model, and the kernel 4 in both. But a real Python takes longer to hand over the work. In the hole of its stream the device waits 43 µs for Python to ask for the copy back, and the job begins after 196 µs instead of 50.
 #
-# Let the model tell you *what* overlaps, and measure *how much* you gain. And slow calls can be cured: in [chapter 09](09_cuda_graphs.ipynb), a pipeline becomes a single call.
+# Let the model tell you *what* overlaps, and measure *how much* you gain. And a slow hand-over can be cured: in [chapter 09](09_cuda_graphs.ipynb), a pipeline becomes a single call.
 
 # %% id=real-check tags=asserts
 assert [round(trace.metrics().makespan) for trace in h200] == [558, 498]
@@ -547,7 +547,7 @@ assert round(h200[1].find("d2h")[0].start - h200[1].find("twice")[0].end) == 43
 # %% [markdown] id=challenge
 # ## Challenge: three trips and a job
 #
-# Every page ends with a challenge and a time to beat. `progress` keeps your best.
+# Every page ends with a challenge. `progress` keeps your best time.
 #
 # `trips` are three operations, and `job()` keeps Python busy for 200 µs. Do everything, and return the three results in order. As it stands, this takes 682 µs: get below 320. The course's own answer takes 284 µs. The cell after the check draws your program. Too easy? Then do it without `sleep`.
 

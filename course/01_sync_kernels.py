@@ -466,7 +466,7 @@ check("01-matvec", my_matvec)
 #
 # You can write kernels now, so this is a good place for a break.
 #
-# So far we've asked *what* the device computes. Now we ask *when*. On an H200, we ran three kernels, each with `sync`: `sgemm_naive`, which multiplies two matrices, `matvec_naive`, and `relu` on 256 numbers. Each time, Python launches the kernel and then waits for it. `relu` is a matter of 0.8 µs.
+# So far we've asked *what* the device computes. Now we ask *when*. On an H200, we ran three kernels, each with `sync`: `sgemm_naive`, which multiplies two matrices, `matvec_naive`, and `relu` on 256 numbers. Each time, Python launches the kernel (that means it starts it) and then waits. Where its lane is white, Python looks up arguments and gets round to the next line. `relu` is a matter of 0.8 µs.
 
 # %% id=predict-waiting
 waiting = Prediction(
@@ -696,14 +696,14 @@ agt.compare_timelines(
 m_together = together.metrics()
 buys.reveal(
     f"{m_together.makespan:.0f}",
-    f"The calls set the pace, and at the end Python waits for {m_together.host['wait']:.0f} µs, "
-    f"instead of {m_stepwise.host['wait']:.0f}.",
+    "From the first copy on, the device hardly ever waits for Python. At the end Python waits for "
+    f"{m_together.host['wait']:.0f} µs, instead of {m_stepwise.host['wait']:.0f} in five pieces.",
 )
 
 # %% [markdown] id=one-wait-why
-# No kernel got faster, and no call either. What's gone, in the model, is nearly 60 µs of waiting, and nearly 20 of stopping and starting. Python makes most of its calls *while the device is busy* with the work before. (The holes that are left are the device's own: from a copy to a kernel it needs 4 µs.) And `relu` needn't ask whether the product is ready: it's behind it in the queue, and a stream finishes one thing before the next.
+# No kernel got faster, and no call either. What's gone is the stopping and starting: Python makes most of its calls *while the device is busy* with the work before. (The holes that are left are the device's own: from a copy to a kernel it needs 4 µs.) And `relu` needn't ask whether the product is ready: it's behind it in the queue, and a stream finishes one thing before the next.
 #
-# That answers our second question: in the meantime, Python can make the next call, or do a job of its own. **A call costs you time only when the device has nothing else to do.** To be quicker still, make fewer calls.
+# That answers our second question: in the meantime, Python can make the next call, or do a job of its own. **A call delays the result only when the device has nothing else to do.** With a smaller matrix, the device would be done before the next call comes. Then fewer calls help.
 
 # %% id=one-wait-claims tags=asserts
 assert len([span for span in together if span.kind == "wait"]) == 1
@@ -930,7 +930,7 @@ agt.show_threads(
     np.zeros_like(x),
     grid=3,
     block=4,
-    lesson="Arrows cross where a thread reads. (No arrows? Then your kernel doesn't touch anything yet.)",
+    lesson="Arrows cross where a thread turns the order round. (No arrows? Your kernel touches nothing.)",
 )
 
 # %% [markdown] id=puzzle-stride

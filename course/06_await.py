@@ -482,7 +482,7 @@ agt.compare_timelines(
     [with_sync, with_await, together],
     titles,
     lanes=("host", "streams"),
-    lesson="The first two pause after each batch, the second for longer. Only in the third do copies overlap, in pairs.",
+    lesson="The first two pause after each batch. Only in the third do copies overlap, in pairs.",
 )
 
 # %% id=reveal-difference
@@ -647,7 +647,7 @@ agt.compare_timelines(
     [asleep(one_piece), asleep(pieces)],
     ["sums in one piece", "sums in pieces"],
     lanes=("host",),
-    lesson="Above, the heart is due and has to wait for the whole piece. Below, it beats after every third, and still late.",
+    lesson="Above, the heart waits for the whole piece. Below, it beats after every third, and still late.",
 )
 
 # %% id=reveal-beats

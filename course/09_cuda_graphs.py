@@ -718,13 +718,13 @@ if device.simulated:
 #
 # This is a good place for a pause. The eggs will keep.
 #
-# We refuse three things, each for a reason of its own.
+# We refuse three things.
 #
 # - **Making an array.** The list needs addresses, and an array that's made anew for each run has none to write down. (CUDA does have nodes that allocate, from a pool you don't see. We'd rather you saw it.)
 # - **Reading pageable memory.** CUDA would write the address down, but nothing would keep such an array alive and in its place until the last launch.
 # - **Waiting.** Nothing runs during a capture, so you'd wait for a long time.
 #
-# What's left, here, is kernels, copies and fills.
+# Here that leaves kernels, copies and fills.
 
 
 # %% id=refused-allocation
@@ -1170,7 +1170,7 @@ served.plot(
 )
 
 # %% [markdown] id=server-gap
-# After the first four there's a gap: results are back, but the host has to hear of them, wake the tasks and hand the next requests out. Then it keeps up.
+# After the first four there's a gap: results are back, but the host must hear of them and wake the tasks. Then it keeps up.
 
 # %% id=server-check tags=asserts
 calls = [span.name for span in served if span.kind == "call"]

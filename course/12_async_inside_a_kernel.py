@@ -765,9 +765,9 @@ clock.reveal(
     "nothing" if short_gain < 1.25 else "half" if short_gain < 1.9 else "as_before",
     "Waits overlap, and polls don't. The water of cup 1 boils for 500 clocks, but in turns its poll comes "
     f"only once in a round, here every {round_of_three:,.0f} clocks. So each wait is rounded up to whole "
-    f"rounds, which is the grey part. One by one, it's rounded up to polls of some {poll:,.0f}. (In turns, a poll "
-    "is dearer, too: a thread keeps a single cup in registers, and an array of cups in memory.) Taking turns "
-    "pays if a wait is long beside a round.",
+    f"rounds, which is the grey part. One by one, it's rounded up to polls of about {poll:,.0f}. (In turns "
+    "a poll is dearer, too: a thread keeps a single cup in registers, and an array of cups in memory.) Taking "
+    "turns pays if a wait is long beside a round.",
 )
 
 # %% [markdown] id=honest

@@ -840,7 +840,7 @@ agt.compare_timelines(
     titles,
     lanes=("host", "streams"),
     lesson="Above, six rounds of copies and calls. Below, the office opens, and then one kernel stays until "
-    f"the file is done. At each mark above it Python answers: {', '.join(rounds)}. The last lane adds them up.",
+    f"the file is done. At each mark above it Python answers: {', '.join(rounds)}. The last lane counts.",
 )
 
 # %% id=final-check tags=asserts

@@ -715,7 +715,7 @@ agt.compare_timelines(
     lanes=("host", "streams"),
     lesson="Where the kernel's bar is solid, it works, and where it's dotted, it waits. Above, nobody reads "
     "while it works. Below, the next piece is read meanwhile, and the kernel is done after "
-    f"{kernel_us(early):.0f} µs instead of {kernel_us(late):.0f}. The short waits that are left are the trips "
+    f"{kernel_us(early):.0f} µs instead of {kernel_us(late):.0f}. The short waits left are the trips "
     "to the host and back.",
 )
 

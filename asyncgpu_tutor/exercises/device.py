@@ -16,7 +16,7 @@ from asyncgpu_tutor.exercises.exercise import must
 from asyncgpu_tutor.exercises.internals import Machine, SimDevice
 
 Array = npt.NDArray[Any]
-ASIDE = "aside"  # in the detail of a wait for which another thread than the check's waited
+ASIDE = "aside"  # in the detail of what another thread than the check's did, or waited for
 ELSEWHERE_S = 0.02  # for which other threads may go on before one waits
 CURE = "Have kernels do all of the work"
 STEPS = 20_000  # loop iterations; right answers need 6,000, and an endless loop is told in seconds
@@ -40,7 +40,7 @@ class Moved:
         every = SAMPLE if total.size > 1e6 else 1
         numbers = total[::every]
         due = "what came out, or a part of it, is in no copy from memory that a kernel has written: the host "
-        due += f"has computed it. {CURE}"
+        due += f"has computed it, or kept it from an earlier call. {CURE}"
         must(bool(_among(numbers, _sorted([a for up, a in self.copies if not up])).all()), due)
         known, down = [np.zeros(1, np.float32), *host_arrays(given)], list[Array]()
         made, uploads, theirs = set[int](), set[bytes](), _sorted(known)
@@ -53,7 +53,7 @@ class Moved:
             uploads |= ({array.tobytes()} if up else set()) - whole
         copied = any(part.tobytes() in uploads for part in parts)
         due = "the results, or what they are made of, were on the host first, and were copied to the device "
-        due += f"from there: the host has computed them. {CURE}"
+        due += f"from there: the host has computed them, or copied them before their time. {CURE}"
         must(2 * len(made) <= len(np.unique(numbers)) and not copied, due)
 
 
@@ -95,7 +95,7 @@ class CheckDevice(SimDevice):
         super().__init__(ordinal, **options)
 
     def _host_span(self, kind: Any, *what: Any, **more: Any) -> int | None:
-        if kind == "wait" and threading.get_ident() != self._home:
+        if kind in ("wait", "work") and threading.get_ident() != self._home:
             more["detail"] = {**(more.get("detail") or {}), ASIDE: True}
         return super()._host_span(kind, *what, **more)
 

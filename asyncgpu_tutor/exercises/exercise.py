@@ -55,12 +55,13 @@ def must(right: bool, cause: str, *edge: agt.types.Span) -> None:
 
 
 @contextmanager
-def case(words: str) -> Generator[None]:
-    """Say in which case, such as ``"n=1000"``, whatever is rejected in the block was wrong."""
+def case(words: str, unless: str = "\n") -> Generator[None]:
+    """Say in which case, such as ``"n=1000"``, it was wrong, `unless` the cause has words of its own."""
     try:
         yield
     except Rejected as rejected:
-        rejected.cause = f"with {words}, {rejected.cause}" if words else rejected.cause
+        if words and unless not in rejected.cause:
+            rejected.cause = f"with {words}, {rejected.cause}"
         raise
 
 
@@ -82,9 +83,13 @@ def meant_to_fail(*kinds: type[Exception]) -> Generator[None]:
 
 
 def alike(*traces: agt.Trace) -> bool:
-    """Tell whether traces are the same picture."""
-    looks = [[(s.name, f"{s.start:.3f}-{s.end:.3f}") for s in t.spans] for t in traces]
-    return all(look == looks[0] for look in looks)
+    """Tell whether traces are the same picture, to a hundredth of its width."""
+    first, finest = traces[0], traces[0].metrics().makespan / 100
+
+    def close(a: agt.types.Span, b: agt.types.Span) -> bool:
+        return a.name == b.name and max(abs(a.start - b.start), abs(a.end - b.end)) <= finest
+
+    return all(len(t) == len(first) and all(map(close, t, first)) for t in traces)
 
 
 @contextmanager

@@ -131,7 +131,7 @@ def call(function: Callable[..., Any], *args: Any) -> Any:
             "with `def`, and hand it over without calling it"
         )
     given = [cast(Any, arg).copy() if isinstance(arg, list) else arg for arg in args]
-    with told(), left_whole(*given):
+    with told(), left_whole(*given, *(arg.spans for arg in given if isinstance(arg, agt.Trace))):
         result = function(*given)
         if inspect.iscoroutine(result):
             sleep, nap = time.sleep, partial(_nap, time.sleep, threading.get_ident())
@@ -202,9 +202,11 @@ _CAUSES = (
     (asyncio.CancelledError, "your code asked a cancelled task for its result"),
     (asyncio.InvalidStateError, "a task was asked for its result before it was done: `await` it"),
 )
+_TUPLE = "`zip` and `overlap` yield one tuple, which "
 _CURES = {
-    "'tuple' object has no attribute": "has to be taken apart first",
-    r"<lambda>\(\) missing \d+ required pos": "is the only argument of your function",
+    "'tuple' object has no attribute": _TUPLE + "has to be taken apart first",
+    r"<lambda>\(\) missing \d+ required pos": _TUPLE + "is the only argument of your function",
+    "different event loop": "somebody else's loop has used it before, so make it anew in each call",
 }
 
 
@@ -220,11 +222,7 @@ def told(usual: str = "{}") -> Generator[None]:
         if said is _ELSEWHERE and len(getattr(agt.current_device(), "fleet", ())) > 1:
             said = usual  # more likely from another device of the check's
         text = one_line(error)
-        cures = [
-            f": `zip` and `overlap` yield one tuple, which {cure}"
-            for slip, cure in _CURES.items()
-            if re.search(slip, text)
-        ]
+        cures = [f": {cure}" for slip, cure in _CURES.items() if re.search(slip, text)]
         raise Rejected("".join([said.format(text), *cures])) from error
 
 

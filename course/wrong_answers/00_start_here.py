@@ -16,7 +16,7 @@ def waited(trace):
     return trace.metrics().host["wait"] > 0
 
 
-# %% id=00-waited cause="0.0000 came out, but"
+# %% id=00-waited cause="takes things out of its caller's list"
 def waited(trace):
     whole = trace.metrics().makespan
     trace.spans.clear()
@@ -207,3 +207,20 @@ async def both(first, second):
     done, _ = await asyncio.wait([agt.spawn(first), agt.spawn(second)])
     a, b = [task.result() for task in done]
     return a, b
+
+
+# %% id=00-challenge cause="the host waited"
+async def everything(trips, job):
+    tasks = [agt.spawn(t) for t in trips]
+    await asyncio.sleep(0)
+    job()
+    agt.synchronize()
+    return [await t for t in tasks]
+
+
+# %% id=00-challenge cause="when `job` raises an error, the error doesn't come out"
+async def everything(trips, job):
+    tasks = [agt.spawn(t) for t in trips]
+    await asyncio.sleep(0)
+    asyncio.get_running_loop().call_soon(job)
+    return [await t for t in tasks]

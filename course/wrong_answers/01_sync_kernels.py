@@ -1062,3 +1062,75 @@ def layer(a, x, b):
 # - product = agt.matvec_naive(m, n, agt.h2d(a), agt.h2d(x), agt.zeros(m).partition(128))
 # + both = agt.zip(agt.h2d(x), agt.h2d(x)).first()
 # + product = agt.matvec_naive(m, n, agt.h2d(a), both, agt.zeros(m).partition(128))
+
+
+# %% id=01-add cause="5 threads write element 19"
+my_add = agt.Kernel(r"""
+extern "C" __global__ void my_add(unsigned int n, const float* x, const float* y, float* z)
+{
+    unsigned int i = blockIdx.x * blockDim.x + threadIdx.x;
+    i = min(i, n - 1);
+    z[i] = x[i] + y[i];
+}
+""")
+
+
+# %% id=01-scale cause="5 threads write element 19"
+my_scale = agt.Kernel(r"""
+extern "C" __global__ void my_scale(unsigned int n, float a, float b, const float* x, float* y)
+{
+    unsigned int i = min(blockIdx.x * blockDim.x + threadIdx.x, n - 1);
+    y[i] = a * x[i] + b;
+}
+""")
+
+
+# %% id=01-matvec cause="threads write element 5"
+my_matvec = agt.Kernel(r"""
+extern "C" __global__ void my_matvec(unsigned int m, unsigned int n,
+                                     const float* a, const float* x, float* y)
+{
+    unsigned int row = min(blockIdx.x * blockDim.x + threadIdx.x, m - 1);
+    float sum = 0.0f;
+    for (unsigned int j = 0; j < n; j++) sum += a[row * n + j] * x[j];
+    y[row] = sum;
+}
+""")
+
+
+# %% id=01-broadcast cause="2 threads write element 15"
+my_broadcast = agt.Kernel(r"""
+extern "C" __global__ void my_broadcast(unsigned int m, unsigned int n,
+                                        const float* tall, const float* wide, float* out)
+{
+    unsigned int row = blockIdx.y * blockDim.y + threadIdx.y;
+    unsigned int col = blockIdx.x * blockDim.x + threadIdx.x;
+    unsigned int k = row * n + col;
+    if (k < m * n) out[k] = tall[k / n] + wide[k % n];
+}
+""")
+
+
+# %% id=01-reverse cause="2 threads write element"
+my_reverse = agt.Kernel(r"""
+extern "C" __global__ void my_reverse(unsigned int n, const float* x, float* y)
+{
+    unsigned int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) {
+        y[i] = x[n - 1 - i];
+        y[n - 1 - i] = x[i];
+    }
+}
+""")
+
+
+# %% id=01-meanwhile cause="when `job` raises an error, the error doesn't come out"
+def with_a_job(op, job):
+    stream = agt.create_stream()
+    result = op.async_on(stream)
+    try:
+        job()
+    except Exception:
+        pass
+    stream.synchronize()
+    return result

@@ -510,7 +510,7 @@ def upload_all(fill, count, buffers, stream):
     return [array.borrow() for array in arrays]
 
 
-# %% id=02b-chunked-overlap cause="with chunk 1, the result has shape"
+# %% id=02b-chunked-overlap cause="it seems: chunk 1, the result has shape"
 def pipeline(prepare, process, chunks, streams):
     table = prepare.async_on(streams[0])
     ready = streams[0].record()
@@ -519,3 +519,20 @@ def pipeline(prepare, process, chunks, streams):
     results = [process(x, table).async_on(streams[i % len(streams)]) for i, x in enumerate(chunks)]
     agt.synchronize()
     return sorted([result.numpy() for result in results], key=len)
+
+
+# %% id=02b-two-buffers cause="when `fill` raises an error, the error doesn't come out"
+def upload_all(fill, count, buffers, stream):
+    arrays, marks = [], [None, None]
+    for i in range(count):
+        k = i % 2
+        if marks[k] is not None:
+            marks[k].synchronize()
+        try:
+            fill(buffers[k], i)
+        except Exception:
+            break
+        arrays.append(agt.h2d(buffers[k]).async_on(stream))
+        marks[k] = stream.record()
+    stream.synchronize()
+    return arrays

@@ -889,3 +889,25 @@ def ascending(x):
 # + n = together.size
 # + for host in hosts:
 # +     np.maximum(host, 0, out=host)
+
+
+# %% id=03-h2d cause="len() of unsized object"
+def upload(host):
+    def enqueue(context):
+        array = context.empty((len(host), *host.shape[1:]), host.dtype)
+        context.copy_from_host(array, host)
+        return agt.value(array)
+
+    return agt.with_context(enqueue)
+
+
+# %% id=03-which-way cause="when `job` raises an error, the error doesn't come out"
+def load_and_fetch(load, fetch, job, stream):
+    load.async_on(stream)
+    handle = fetch.async_on(stream)
+    try:
+        job()
+    except Exception:
+        pass
+    stream.synchronize()
+    return handle.numpy()

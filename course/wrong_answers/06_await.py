@@ -458,7 +458,7 @@ async def run_limited(ops, limit):
     return [op.sync() for op in ops]
 
 
-# %% id=06-limited cause="with result 0, the result has shape"
+# %% id=06-limited cause="results in the wrong order, it seems: result 0"
 async def run_limited(ops, limit):
     gate = asyncio.Semaphore(limit)
     results = []
@@ -969,7 +969,7 @@ async def pipeline(n, prepare, process):
     return results
 
 
-# %% id=06-feed cause="`use` raised an error, and it didn't come out"
+# %% id=06-feed cause="the error doesn't come out of your function"
 async def feed(n, prepare, process, use):
     waiting = []
     for i in range(n):
@@ -1017,7 +1017,7 @@ async def as_they_come(ops, use):
         await agt.sleep(100)
 
 
-# %% id=06-as-completed cause="it didn't come out of your function"
+# %% id=06-as-completed cause="when `use` raises an error"
 async def as_they_come(ops, use):
     tasks = [agt.spawn(op) for op in ops]
     for task in tasks:
@@ -1078,7 +1078,7 @@ async def at_most(op, us):
         clock.cancel()
 
 
-# %% id=06-feed cause="`use` raised an error, and it didn't come out of your function"
+# %% id=06-feed cause="the error doesn't come out of your function"
 async def feed(n, prepare, process, use):
     flying = []
     for i in range(n):
@@ -1318,3 +1318,130 @@ async def with_heartbeat(op, beat):
 # %% id=06-responsive cause="between beat 2 and what came next were 56 µs"
 # - await agt.sleep(50)
 # + await agt.sleep(55)
+
+
+# %% id=06-prepare cause="results in the wrong order, it seems"
+async def pipeline(n, prepare, process):
+    results = []
+
+    async def one(i):
+        results.append(await process(prepare(i)))
+
+    await asyncio.gather(*[one(i) for i in range(n)])
+    return results
+
+
+# %% id=06-responsive cause="the heart still beats"
+async def with_heartbeat(op, beat):
+    async def heart():
+        while True:
+            beat()
+            await agt.sleep(50)
+
+    task = asyncio.create_task(heart())
+    try:
+        result = await op
+    except (agt.DeviceError, asyncio.CancelledError):
+        task.cancel()
+        raise
+    task.cancel()
+    return result
+
+
+# %% id=06-three-arms cause="the host waited"
+async def reports(ops):
+    tasks = [agt.spawn(op) for op in ops]
+    await asyncio.sleep(0)
+    try:
+        agt.synchronize()
+    except agt.DeviceError:
+        pass
+    found = await asyncio.gather(*tasks, return_exceptions=True)
+    return [
+        (
+            "device"
+            if isinstance(x, agt.DeviceError)
+            else "program"
+            if isinstance(x, Exception)
+            else "done",
+            x,
+        )
+        for x in found
+    ]
+
+
+# %% id=06-prepare cause="when `prepare` raises an error, the error doesn't come out"
+async def pipeline(n, prepare, process):
+    tasks = []
+    for i in range(n):
+        try:
+            x = prepare(i)
+        except Exception:
+            break
+        tasks.append(agt.spawn(process(x)))
+        await asyncio.sleep(0)
+    return [await t for t in tasks]
+
+
+# %% id=06-feed cause="when `prepare` raises an error, the error doesn't come out"
+async def feed(n, prepare, process, use):
+    from collections import deque
+
+    flight = deque()
+    for i in range(n):
+        try:
+            x = prepare(i)
+        except Exception:
+            break
+        if len(flight) == 2:
+            use(await flight.popleft())
+        flight.append(agt.spawn(process(x)))
+        await asyncio.sleep(0)
+    while flight:
+        use(await flight.popleft())
+
+
+# %% id=06-three-arms cause="Set of Tasks/Futures is empty"
+async def reports(ops):
+    async def one(op):
+        try:
+            return "done", await op
+        except agt.DeviceError as e:
+            return "device", e
+        except Exception as e:
+            return "program", e
+
+    tasks = [asyncio.create_task(one(op)) for op in ops]
+    await asyncio.wait(tasks)
+    return [t.result() for t in tasks]
+
+
+# %% id=06-as-completed cause="with no operations"
+async def as_they_come(ops, use):
+    left = {agt.spawn(op) for op in ops}
+    while True:
+        done, left = await asyncio.wait(left, return_when=asyncio.FIRST_COMPLETED)
+        for t in done:
+            use(t.result())
+        if not left:
+            return
+
+
+# %% id=06-as-completed cause="some results are missing"
+async def as_they_come(ops, use):
+    async def one(op):
+        use(await op)
+
+    await asyncio.gather(*[one(op) for op in set(ops)])
+
+
+# %% id=06-limited cause="different event loop"
+GATE = asyncio.Semaphore(2)
+
+
+async def run_limited(ops, limit):
+    async def one(op):
+        async with GATE:
+            return await op
+
+    return list(await asyncio.gather(*[one(op) for op in ops]))

@@ -450,7 +450,7 @@ def upload(w0, w1):
     return agt.zip(first, agt.h2d(w0).share(), agt.h2d(w1).share()).map(lambda all: all[1:])
 
 
-# %% id=07-upload cause="with W0, the result has shape"
+# %% id=07-upload cause="had returned), the result has shape"
 def upload(w0, w1):
     return agt.zip(agt.h2d(w1, "W1").share(), agt.h2d(w0, "W0").share())
 
@@ -946,13 +946,13 @@ async def urgent(ops):
     return [first, *await asyncio.gather(*ops[1:])]
 
 
-# %% id=07-urgent cause="for operation 0, the result has shape"
+# %% id=07-urgent cause="with operation 0, the result has shape"
 async def urgent(ops):
     first = await ops[0]
     return [*await asyncio.gather(*ops[1:]), first]
 
 
-# %% id=07-urgent cause="should return a list of 4"
+# %% id=07-urgent cause="should return a list of 6"
 async def urgent(ops):
     await ops[0]
     return await asyncio.gather(*ops[1:])
@@ -1043,3 +1043,55 @@ async def urgent(ops):
 async def urgent(ops):
     first = await ops[0]
     return [first, *await agt.overlap(*ops[1:]).share()]
+
+
+# %% id=07-urgent cause="with operation 3, the result has shape"
+async def urgent(ops):
+    results = [await ops[0]]
+
+    async def one(op):
+        results.append(await op)
+
+    await asyncio.gather(*[one(op) for op in ops[1:]])
+    return results
+
+
+# %% id=07-upload cause="was not there yet"
+def upload(w0, w1):
+    a, b = agt.pin(w0), agt.pin(w1)
+    return agt.zip(agt.h2d(a, "W0").share(), agt.h2d(b, "W1").share())
+
+
+# %% id=07-softmax cause="5 threads write element 19"
+softmax = agt.Kernel(r"""
+extern "C" __global__ void softmax(unsigned int n, const float* x, float* y)
+{
+    unsigned int i = min(blockIdx.x * blockDim.x + threadIdx.x, n - 1);
+    float top = x[0], sum = 0.0f;
+    for (unsigned int j = 0; j < n; j++) top = fmaxf(top, x[j]);
+    for (unsigned int j = 0; j < n; j++) sum += expf(x[j] - top);
+    y[i] = expf(x[i] - top) / sum;
+}
+""")
+
+
+# %% id=07-tiled cause="240 threads write element"
+sgemm_tiled = agt.Kernel(r"""
+extern "C" __global__ void sgemm_tiled(unsigned int m, unsigned int n, unsigned int k,
+                                       const float* a, const float* b, float* c)
+{
+    __shared__ float tile_a[16][16];
+    __shared__ float tile_b[16][16];
+    unsigned int x = threadIdx.x, y = threadIdx.y;
+    unsigned int row = min(blockIdx.y * 16 + y, m - 1), col = min(blockIdx.x * 16 + x, n - 1);
+    float sum = 0.0f;
+    for (unsigned int t = 0; t < k; t += 16) {
+        tile_a[y][x] = t + x < k ? a[row * k + t + x] : 0.0f;
+        tile_b[y][x] = t + y < k ? b[(t + y) * n + col] : 0.0f;
+        __syncthreads();
+        for (unsigned int j = 0; j < 16; j++) sum += tile_a[y][j] * tile_b[j][x];
+        __syncthreads();
+    }
+    c[row * n + col] = sum;
+}
+""")

@@ -289,7 +289,7 @@ def rate(trace):
     return 1000 * sum(s.detail["bytes"] for s in copies) / sum(s.duration for s in copies)
 
 
-# %% id=08-blame slip cause="That's the longest gap only. Add up all that a label is late"
+# %% id=08-blame slip cause="That's in the longest gap alone. Add up all that a label is late"
 def blame(trace):
     gap = agt.analyse(trace).gaps[0]
     return gap.main.span.label, gap.main.duration
@@ -770,7 +770,7 @@ async def serve(requests, score):
     return [np.full_like(await task, (await task)[0]) for task in tasks]
 
 
-# %% id=08-costliest slip cause="That's by the sum, and one odd value decides it"
+# %% id=08-costliest slip cause="A sum says so, too, and one odd value decides a sum"
 def costliest(trace, names):
     def cost(name):
         return sum(span.duration for span in trace.find(name) if span.kind == "range")
@@ -1071,3 +1071,77 @@ def costliest(trace, names):
 # %% id=08-suspects cause="With D on a quick machine, it isn't 'host-bound'"
 # - if sum(copying) > run / 3:
 # + if copying and m.overlap < 1 and longest.duration < run / 3 and m.device_idle < run / 2:
+
+
+# %% id=08-annotate cause="a cancelled request left its range open"
+async def handle(i, prepare, process):
+    r = agt.ranges.across("request")
+    r.__enter__()
+    try:
+        with agt.ranges.span("prepare"):
+            x = prepare(i)
+        result = await process(x)
+    except Exception:
+        r.__exit__(None, None, None)
+        raise
+    r.__exit__(None, None, None)
+    return result
+
+
+# %% id=08-challenge cause="the host waited"
+async def serve(requests, score):
+    policy = agt.StreamPoolRoundRobin(8)
+    tasks = []
+    for read_into in requests:
+        x = agt.pinned((64, 8192))
+        read_into(x)
+        tasks.append(agt.spawn(agt.h2d(x, "request").and_then(score).to_host(), policy))
+        await asyncio.sleep(0)
+    agt.synchronize()
+    return [await t for t in tasks]
+
+
+# %% id=08-annotate cause="when `prepare` raises an error, the error doesn't come out"
+async def handle(i, prepare, process):
+    with agt.ranges.across("request"):
+        x = None
+        with agt.ranges.span("prepare"):
+            try:
+                x = prepare(i)
+            except Exception:
+                pass
+        return await process(x)
+
+
+# %% id=08-challenge cause="when `requests` raises an error, the error doesn't come out"
+async def serve(requests, score):
+    policy = agt.StreamPoolRoundRobin(8)
+    tasks = []
+    for read_into in requests:
+        x = agt.pinned((64, 8192))
+        try:
+            read_into(x)
+        except Exception:
+            x[:] = 0
+        tasks.append(agt.spawn(agt.h2d(x, "request").and_then(score).to_host(), policy))
+        await asyncio.sleep(0)
+    return [await t for t in tasks]
+
+
+# %% id=08-gap cause="into another order"
+def largest_gap(trace):
+    trace.spans.sort(key=lambda s: s.start)
+    end, best = None, (0.0, 0.0)
+    for s in trace.spans:
+        if s.kind != "kernel":
+            continue
+        if end is not None and s.start - end > best[1] - best[0]:
+            best = (end, s.start)
+        end = s.end if end is None else max(end, s.end)
+    return best
+
+
+# %% id=08-rate cause="takes things out of its caller's list"
+def rate(trace):
+    trace.spans[:] = [s for s in trace.spans if s.kind == "h2d" and s.on_device]
+    return sum(s.detail["bytes"] for s in trace.spans) / sum(s.duration for s in trace.spans) / 1e3

@@ -1030,3 +1030,82 @@ def shared(op):
 # - yield
 # + yield
 # + yield
+
+
+# %% id=10-and-then cause="already called what it was given"
+def and_then(op, f):
+    try:
+        f(None)
+    except Exception:
+        pass
+    return lambda context: f(op(context))(context)
+
+
+# %% id=10-shared cause="what another one's stream did before it read"
+def shared(op):
+    kept = []
+
+    def enqueue(context):
+        if not kept:
+            kept.extend([op(context), None])
+        else:
+            context.stream.wait_event(kept[1])
+        kept[1] = context.stream.record()
+        return kept[0]
+
+    return enqueue
+
+
+# %% id=10-overlap cause="the second run put work on a stream of the first"
+def overlap(*ops):
+    arms = []
+
+    def enqueue(context):
+        if not arms:
+            arms.extend(context.fork() for _ in ops)
+        before = context.stream.record()
+        results = []
+        for op, arm in zip(ops, arms):
+            arm.stream.wait_event(before)
+            results.append(op(arm))
+        for arm in arms:
+            context.stream.wait_event(arm.stream.record())
+        return tuple(results)
+
+    return enqueue
+
+
+# %% id=10-future cause="`await` ended"
+class Future:
+    def __init__(self, result, event):
+        self.result, self.event = result, event
+
+    def __await__(self):
+        while not self.event.done:
+            yield from agt.sleep(100).__await__()
+        return self.result
+
+
+# %% id=10-shared cause="a KeyError"
+def shared(op):
+    state = {"ran": False, "result": None}
+
+    def enqueue(context):
+        if not state["ran"]:
+            state["ran"] = True
+            state["result"] = op(context)
+            state["event"] = context.stream.record()
+        else:
+            context.stream.wait_event(state["event"])
+        return state["result"]
+
+    return enqueue
+
+
+# %% id=10-and-then cause="`op` was called 6 times"
+def and_then(op, f):
+    def enqueue(context):
+        op(context)
+        return f(op(context))(context)
+
+    return enqueue

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Callable, Sequence
-from functools import partial
 from itertools import product
 from typing import Any
 
@@ -14,7 +13,7 @@ import numpy as np
 import asyncgpu_tutor as agt
 from asyncgpu_tutor.exercises.checks import results, schedule
 from asyncgpu_tutor.exercises.checks.building import run_of
-from asyncgpu_tutor.exercises.checks.operations import noise
+from asyncgpu_tutor.exercises.checks.operations import JOB, job, noise
 from asyncgpu_tutor.exercises.checks.results import UNWRITTEN, Array, as_kernel, equal, launched
 from asyncgpu_tutor.exercises.checks.trials import Check, cases, runs
 from asyncgpu_tutor.exercises.exercise import Exercise, Rejected, case, must
@@ -60,23 +59,6 @@ def _launches(kernel: agt.Kernel, given: Given, block: Shape, full: float = UNWR
         raise
 
 
-def _thread_for_each(kernel: agt.Kernel, given: Given, block: Shape, right: int) -> None:
-    """No thread writes more elements of the output than it should."""
-    args, result = given
-    out = np.zeros_like(result)
-    grid = tuple(-(-n // b) for n, b in zip(result.shape, block, strict=True))[::-1]
-    seen = call(partial(agt.show_threads, kernel, *args, out, grid=grid, block=block[::-1]))
-    output = cuda_source.read_signature(kernel.source, kernel.name).parameters[-1].name
-    written: dict[int, set[int]] = {}
-    for step in seen.steps:
-        if step.write and step.array == output:
-            for thread, element in zip(step.threads.tolist(), step.elements.tolist(), strict=True):
-                written.setdefault(thread, set()).add(element)
-    thread, most = max(written.items(), key=lambda item: len(item[1]))
-    due = f"the numbers are right, but thread {thread} of the grid writes {len(most)} elements: let each "
-    must(len(most) <= right, due + "thread write only its own, so that all of them work at once")
-
-
 def of_vectors(name: str, make: Make, each: int = 1) -> Check:
     """A check of a kernel with a thread for each element of a vector, or for so many."""
     return _of_kernels(name, make, LENGTHS, "n={} and blocks of {}", ((20,), (8,)), each)
@@ -102,7 +84,8 @@ def _of_kernels(
             n = shape if len(shape) > 1 else math.prod(shape)
             with case(words.format(n, " by ".join(map(str, block)))):
                 _launches(kernel, make(seed, shape), block)
-        _thread_for_each(kernel, make(3, few[0]), few[1], each)
+        args, right = make(3, few[0])
+        results.one_writer(kernel, args, right.shape, few[1], each)
         with case("an output that is full of nan before the launch"):
             _launches(kernel, make(3, few[0]), few[1], math.nan)
         large = (300, 300) if len(few[0]) > 1 else (70_000,)  # more than 16 bits can count
@@ -176,16 +159,13 @@ def _one_wait(mine: Any, model: Any, seed: int, m: int, n: int) -> None:
         must(len(ran) <= 5, due + "are enough")
 
 
-JOB = "job"
-
-
 def _positive(x: Any) -> agt.DeviceOp[Any]:
     out = agt.zeros(x.size).partition(256)
     return agt.relu(x.size, agt.h2d(x), out).output().to_host()
 
 
 def _with_a_job(answer: Callable[..., Any], x: Any, us: float) -> Any:
-    return np.asarray(call(answer, _positive(x), lambda: agt.work(us, JOB)))
+    return np.asarray(call(answer, _positive(x), job(us)))
 
 
 def _observed_here(answer: Callable[..., Any], *args: Any) -> Observed:
@@ -243,16 +223,14 @@ PRODUCTS = [(s, m, n) for s, (m, n) in product(SEEDS, [(64, 64), (200, 30), (30,
 LAYERS = [(1, 200, 30), (2, 30, 200), (3, *SMALL)]
 
 EXERCISES = (
-    Exercise("01-grid", "How many blocks?", "blocks_needed",
-             cases(_grid, GRIDS, "n={1} and threads={0}")),
+    Exercise("01-grid", "How many blocks?", "blocks_needed", cases(_grid, GRIDS, "n={1} and threads={0}")),
     Exercise("01-copy", "Puzzle 1: copy", "my_copy", of_vectors("my_copy", COPY)),
     Exercise("01-relu", "Puzzle 2: ReLU", "my_relu", check_relu),
     Exercise("01-add", "Puzzle 3: add", "my_add", of_vectors("my_add", ADD)),
     Exercise("01-scale", "Puzzle 4: scale and shift", "my_scale", of_vectors("my_scale", _scale)),
     Exercise("01-reverse", "Puzzle 5: reverse", "my_reverse",
              of_vectors("my_reverse", REVERSE, each=2)),  # who swaps writes a pair
-    Exercise("01-stride", "Puzzle 6: every so often", "my_stride",
-             of_vectors("my_stride", _stride)),
+    Exercise("01-stride", "Puzzle 6: every so often", "my_stride", of_vectors("my_stride", _stride)),
     Exercise("01-broadcast", "Puzzle 7: broadcast", "my_broadcast",
              of_matrices("my_broadcast", _broadcast, SQUARES, (4, 2))),
     Exercise("01-transpose", "Puzzle 8: transpose", "my_transpose",

@@ -14,7 +14,7 @@ import numpy as np
 import asyncgpu_tutor as agt
 from asyncgpu_tutor.exercises.checks import schedule
 from asyncgpu_tutor.exercises.checks.building import THEIRS, built, of_another, run_now, run_of
-from asyncgpu_tutor.exercises.checks.operations import noise
+from asyncgpu_tutor.exercises.checks.operations import JOB, job, noise
 from asyncgpu_tutor.exercises.checks.results import Array, equal, in_order, of_dtype
 from asyncgpu_tutor.exercises.checks.trials import cases, runs
 from asyncgpu_tutor.exercises.device import host_arrays
@@ -154,7 +154,7 @@ def _refilled(hosts: list[Array], number: int) -> list[Array]:
     return [np.maximum(host, 0) for host in hosts]
 
 
-JOB, TURNS = "job", 100
+TURNS = 100
 Way = tuple[Observed, agt.types.Stream, Array]
 
 
@@ -170,7 +170,7 @@ def _loaded_and_fetched(answer: Any, seed: int, n: int, us: float) -> Way:
     fetch = agt.d2h(array.borrow()).named("fetch")
 
     def run() -> Any:
-        got = call(answer, load, fetch, lambda: agt.work(us, JOB), stream)
+        got = call(answer, load, fetch, job(us), stream)
         return np.asarray(got)  # raises if the copy has not arrived
 
     return observe(run), stream, host
@@ -259,7 +259,7 @@ def check_small_arrays(mine: Any, model: Any) -> float:
     return took
 
 
-ARRAYS = [((1000,), "float32"), ((3, 4), "int32"), ((5, 7), "float64"), ((2, 3, 4), "int16")]
+ARRAYS = [((1000,), "float32"), ((3, 4), "int32"), ((), "float64"), ((2, 3, 4), "int16")]
 OF = "shape {} and dtype {}"
 # Large enough that the copies outlast the calls: only then does anybody wait.
 LARGE = [(1, (100_000,), 0), (2, (1000, 400), -10)]

@@ -40,8 +40,8 @@ def _look_up(_handle: object) -> object:
 
 def _handled(
     answer: Callable[..., Any], number: int, failing: int | None
-) -> tuple[Trace, RangeLog]:
-    """Try an answer on requests that are handled together, of which one may fail."""
+) -> tuple[Trace, RangeLog, RangeLog]:
+    """Try an answer on requests that are handled together, of which one may fail, and on a cancelled one."""
     log = RangeLog()
 
     def prepare(i: int) -> Array:
@@ -66,12 +66,20 @@ def _handled(
             if i != failing or task.exception() is None:
                 must(i != failing, "`process` fails, and its error should come out")
                 equal(call(task.result), filled(_SIZE + i, i + 1))
-    return trace, log
+
+    async def cancelled() -> None:
+        task = asyncio.ensure_future(answer(0, prepare, process))
+        asyncio.get_running_loop().call_soon(task.cancel)
+        await asyncio.wait([task])
+
+    with watched(left := RangeLog()):
+        call(cancelled)
+    return trace, log, left
 
 
-def _annotated(run: tuple[Trace, RangeLog], number: int, failing: int | None) -> None:
+def _annotated(run: tuple[Trace, RangeLog, RangeLog], number: int, failing: int | None) -> None:
     """Each request and each preparation has a range, however tasks take turns, and none is left open."""
-    trace, log = run
+    trace, log, left = run
     schedule.waits(trace, 0, "`sync` blocks the event loop, and with it every other request")
     for name in log.open[:1]:
         due = f"`process` failed for one request, and its range `{name}` was never closed"
@@ -100,6 +108,7 @@ def _annotated(run: tuple[Trace, RangeLog], number: int, failing: int | None) ->
     for job, one in zip(sorted(jobs, key=lambda s: s.start), prepared, strict=True):
         held = one.start <= job.start and job.end <= one.end <= job.end + 1
         must(held, f"the range `prepare` should hold `{job.name}`, and nothing else", one, job)
+    must("request" not in left.open or failing is None, "a cancelled request left its range open")
 
 
 # ------------------------------------------------------------------ reports
@@ -351,6 +360,7 @@ def check_served(mine: Any, _model: Any) -> float:
     """All requests get their scores, in order; no picture of the solution gives away how to be quick."""
     found = served(mine, 8)
     _scored(found, 8)
+    schedule.never_blocks(found[0].trace)
     took = schedule.below(GOAL_US, found[0].trace)
     due = f"{took:.0f} µs, but this clock leaves something out: {found[1].count(False)} requests were read "
     due += "into ordinary memory and copied to pinned memory afterwards. The driver did that before, and "

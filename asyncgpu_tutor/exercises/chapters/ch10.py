@@ -101,18 +101,21 @@ def _twice(op: Op) -> Twice:
 
 def _described(name: str, answer: Any, *args: Callable[[Any], Any]) -> Op:
     """The operation that an answer describes; the ops among `args` are watched for being called too early."""
-    early = True
+    early, called = True, list[object]()
 
     @cache  # an operation that is there twice is so for the answer, too
     def watched(thing: Any) -> Any:
         def enqueue(given: Any) -> Any:
-            due = f"`{name}` already called what it was given, when it should only describe: "
-            must(not early, due + "move the calls into a function of the context, and return that")
+            called.append(given)
+            must(not early, due)
             return thing(given)
 
         return enqueue
 
+    due = f"`{name}` already called what it was given, when it should only describe: "
+    due += "move the calls into a function of the context, and return that"
     op = sandbox.call(answer, *map(watched, args))
+    must(not called, due)  # whatever it made of the error
     early = False
     due = f"`{name}` should return an operation, a function that takes a context, and returned "
     must(callable(op), due + brief(op))
@@ -149,6 +152,7 @@ def _tuple_of(results: object, number: int, name: str) -> None:
 def _chained(answer: Any, size: int) -> Twice:
     """A chain of three, run on two streams; and one whose first part yields things that count as False."""
     first, things, seen = _source(3.0, size, "first"), cycle((None, 0, ())), list[object]()
+    made = list[object]()
 
     def second(x: agt.DeviceArray) -> Op:
         return _step("second", 2.0, 1.0, x)
@@ -157,9 +161,10 @@ def _chained(answer: Any, size: int) -> Twice:
         seen.append(thing)
         return first
 
-    chain = _described("and_then", answer, lambda _: next(things), noted)
+    chain = _described("and_then", answer, lambda _: (made.append(0), next(things))[1], noted)
     for _ in range(3):
         _called(_observed(chain, agt.create_stream()).result)
+    must(len(made) <= 3, f"in three runs, `op` was called {len(made)} times: call it once in each")
     due = "`op` yielded None, 0 and () in three runs. Those are results like any other, so `f` should be "
     must(seen == [None, 0, ()], f"{due}called once with each, and it was called with {brief(seen)}")
     two = _described("and_then", answer, first, second)
@@ -216,14 +221,16 @@ def _readers(answer: Any, size: int) -> Observed:
     broken = _described("shared", answer, lambda _: 1 // 0)
     for _ in range(2):
         with suppress(ZeroDivisionError):
-            due = (
-                f"`op` raised an error, and a caller got {brief(_submit(broken, one))}: let it out"
-            )
-            raise Rejected(due)
+            try:
+                came = brief(_submit(broken, one))
+            except KeyError as error:
+                came = f"a KeyError, {error}, instead"
+            raise Rejected(f"`op` raised an error, and a caller got {came}: let it out")
 
     def both() -> Any:
         ops = [_read(source), _read(source), other, reader, _read(source)]
         readers = zip(ops, (one, two, two, one, three), strict=True)
+        _submit(_source(1.0, size, "own"), two)
         results = [_submit(op, stream) for op, stream in readers]
         agt.synchronize()
         return results
@@ -242,6 +249,9 @@ def _source_ran(run: Observed, size: int) -> None:
     due = "a reader waits for what another one did after the source: record the event right "
     for early, late in combinations(sorted(run.trace.find("d2h"), key=lambda span: span.id), 2):
         must(not happens_before(run.trace, early, late), due + "behind the source", early, late)
+    (own,), last = run.trace.find("own"), max(run.trace.find("d2h"), key=lambda span: span.id)
+    due = "a reader waits for what another one's stream did before it read: wait for the event of the source"
+    must(not happens_before(run.trace, own, last), due, own, last)
 
 
 LAPS = 12  # around the pool
@@ -304,6 +314,9 @@ def _nobody_waited(run: Observed, _number: int) -> None:
     schedule.never_blocks(run.trace)
     due = "other tasks got hardly a turn while this one waited: `yield` as long as the event isn't done"
     must(max(run.result) > FEW, due)
+    late = run.returned - max(span.end for span in run.trace.device_spans)
+    due = f"the event was done, and `await` ended {late:.0f} µs later: look in each turn, and only `yield`"
+    must(late < 20, due)
 
 
 async def _stepped(answer: Any) -> None:
@@ -340,8 +353,10 @@ def _forked(answer: Any, number: int, again: str) -> tuple[Observed, Observed]:
         _step("after", 1.0, 1.0, x)(context)
         return results
 
-    with agt.using(policy=agt.StreamPoolRoundRobin(max(number, 4))):
+    one, two = (agt.StreamPoolRoundRobin(max(number, 4)) for _ in range(2))
+    with agt.using(policy=one):
         run = _observed(enqueue, agt.create_stream())
+    with agt.using(policy=two):
         # The work comes first so that no span has the number that the same one had before.
         other = agt.create_stream()
         return run, _observed(lambda context: (agt.work(1, "again"), enqueue(context))[1], other)
@@ -361,6 +376,9 @@ def _overlapped(found: tuple[Observed, Observed], number: int, again: str) -> fl
             _tuple_of(run.result, number, "overlap")
             for one, other in combinations(dict.fromkeys(names), 2):
                 schedule.unordered(run.trace, one, other)
+    before = [span for span in found[1].trace.device_spans if span.stream in found[0].trace.streams]
+    due = "the second run put work on a stream of the first: fork the context anew in each run"
+    must(not before, due, *before[:1])
     return found[0].trace.metrics().makespan
 
 
@@ -369,13 +387,11 @@ ARMS = [(2, ""), (3, ""), (0, ""), (1, ""), (12, ""), (7, again), (4, "")]
 EXERCISES = (
     Exercise("10-and-then", "and_then", "and_then", runs(_chained, _chain_ran, [(1000,), (64,)],
                   "three operations in a chain, {} elements")),
-    Exercise("10-zip", "zip", "zip_ops",
-             runs(_zipped, _zip_ran, ZIPPED, "{:operation}{}")),
+    Exercise("10-zip", "zip", "zip_ops", runs(_zipped, _zip_ran, ZIPPED, "{:operation}{}")),
     Exercise("10-shared", "shared", "shared", runs(_readers, _source_ran, [(100_000,), (500,)],
                   "three readers on three streams")),
     Exercise("10-round-robin", "Round robin", "round_robin",
              cases(_round_robin, [(3,), (1,), (4,), (30,)], "a pool of {}")),
     Exercise("10-future", "A future", "Future", check_future),
-    Exercise("10-overlap", "overlap", "overlap",
-             runs(_forked, _overlapped, ARMS, "{:arm}{}")),
+    Exercise("10-overlap", "overlap", "overlap", runs(_forked, _overlapped, ARMS, "{:arm}{}")),
 )  # fmt: skip

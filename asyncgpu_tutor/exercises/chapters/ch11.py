@@ -382,8 +382,7 @@ def _late_ranks(mine: Any, _model: Any, n: int) -> None:
 EXERCISES = (
     Exercise("11-ask-less", "Ask less often", "settle",
              runs(_settled, _ask_less, [(100.0, 4, 2), (2.0**120, 1, 120), (3.0, 3, 1), (2.0**120, 8, 15)],
-                  "every={1}"),
-             runs(_settled, _rounds, [(100.0, 4, 2)], "")),
+                  "every={1}"), runs(_settled, _rounds, [(100.0, 4, 2)], "")),
     Exercise("11-flood", "Let the block decide", "FLOOD",
              cases(_flood, [(16, 1), (32, 2), (8, 3), (32, 0)], "a maze of {0} by {0}")),
     Exercise("11-meet", "A barrier for the grid", "MEET", check_meet,

@@ -491,7 +491,6 @@ EXERCISES = (
     Exercise("13-ask", "The kernel's side", "ASK", check_ask, in_late_memory(_late_ask, 4)),
     Exercise("13-stack", "A stack for many", "FreeStack", check_stack),
     Exercise("13-bill", "A kernel that calls", "BILL", check_bill),
-    Exercise("13-batch", "Many answers at once", "price_all",
-             cases(_batch, [(1,), (1000,)], "{:call}")),
+    Exercise("13-batch", "Many answers at once", "price_all", cases(_batch, [(1,), (1000,)], "{:call}")),
     Exercise("13-pipeline", "One launch for a file", "PIPELINE", check_pipeline),
 )  # fmt: skip

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextvars import copy_context
+from functools import partial
 from importlib.resources import files
 from typing import Any
 
@@ -20,7 +22,7 @@ def cuda(name: str) -> str:
     return "\n" + file.read_text(encoding="utf-8")
 
 
-BLOCK = 128
+BLOCK, JOB = 128, "job"
 STEP = cuda("any_step")
 WARP = 32
 LONG = cuda("any_long")
@@ -56,6 +58,11 @@ def busy() -> None:
         1, 3000, agt.ones((1, 3000)), agt.ones(3000), agt.zeros(1).partition(32)
     )
     long.async_on(agt.create_stream())
+
+
+def job(us: float) -> Any:
+    """A function that keeps the host busy, on the device of the check's, whatever thread calls it."""
+    return partial(copy_context().run, agt.work, us, JOB)
 
 
 def operation(name: str, given: Any) -> Any:

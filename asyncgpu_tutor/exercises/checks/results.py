@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Sequence
+from functools import partial
 from math import isfinite
 from typing import Any, cast
 
@@ -13,6 +15,7 @@ import numpy.typing as npt
 import asyncgpu_tutor as agt
 from asyncgpu_tutor.exercises.device import STALE
 from asyncgpu_tutor.exercises.exercise import Rejected, case, must
+from asyncgpu_tutor.exercises.internals import cuda_source
 from asyncgpu_tutor.exercises.sandbox import call
 
 Array = npt.NDArray[Any]
@@ -48,6 +51,26 @@ def launched(
         return kernel(*given, out).last().unpartition().to_host().sync()
 
     return call(run)
+
+
+def one_writer(
+    kernel: agt.Kernel, args: Sequence[Any], shape: Shape, block: Shape, most: int | None = None
+) -> None:
+    """Each element of the output, the last argument, has one thread that writes it; none writes too many."""
+    grid = tuple(-(-n // b) for n, b in zip(shape, block, strict=True))[::-1]
+    given = [*args, np.zeros(shape, np.float32)]
+    seen = call(partial(agt.show_threads, kernel, *given, grid=grid, block=block[::-1]))
+    output = cuda_source.read_signature(kernel.source, kernel.name).parameters[-1].name
+    pairs = set[tuple[int, int]]()
+    for step in seen.steps:
+        if step.write and step.array == output:
+            pairs |= {*zip(step.threads.tolist(), step.elements.tolist(), strict=True)}
+    found, wrote = Counter(thread for thread, _ in pairs).most_common(1)[0]
+    due = f"the numbers are right, but thread {found} of the grid writes {wrote} elements: let "
+    must(wrote <= (most or wrote), due + "each thread write only its own, so that all work at once")
+    found, wrote = Counter(element for _, element in pairs).most_common(1)[0]
+    due = f"the numbers are right, but {wrote} threads write element {found}, and one is enough: let a "
+    must(wrote == 1, due + "thread that has no element of its own write nothing")
 
 
 def left_in(
@@ -138,7 +161,8 @@ def in_order(
 ) -> None:
     """The answer of this name returned a list of the right results; see `each_equal` for `words`."""
     found = listed(answer, results, len(expected))
-    turned = len(found) > 1 and all(map(np.array_equal, found, expected[::-1]))
+    known = all(any(np.array_equal(x, right) for x in found) for right in expected)
+    turned = known and not all(map(np.array_equal, found, expected))
     each_equal(found, expected, "results in the wrong order, it seems: " * turned + words)
 
 

@@ -13,6 +13,7 @@ from asyncgpu_tutor.exercises.device import ASIDE
 from asyncgpu_tutor.exercises.exercise import Rejected, must
 from asyncgpu_tutor.exercises.internals import count, happens_before, lane_of, overlap_between
 
+ASIDE_WHY = "another thread ran it, which begins when it likes: call it yourself, in between"
 DUE = {0: "shouldn't {} at all", 1: "should {} once"}
 
 
@@ -92,6 +93,7 @@ def unordered(trace: agt.Trace, one: str, other: str) -> None:
 def overlapping(trace: agt.Trace, name: str, why: str) -> None:
     """The device was at work during the spans of this name; `why` says what they should not wait for."""
     mine = _first(trace, name)
+    why = ASIDE_WHY if ASIDE in mine.detail else why
     if not overlap_between(trace, name, trace.device_spans):
         neighbours = sorted(trace.device_spans, key=lambda s: abs(s.start - mine.end))
         raise Rejected(f"the device did nothing during `{name}`: {why}", mine, *neighbours[:1])

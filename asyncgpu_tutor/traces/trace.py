@@ -123,7 +123,7 @@ class Trace:
                 f"between(start, end) takes two times in us, the earlier one first, and got {start} and {end}"
             )
         inside = [s for s in self.spans if s.start < end and (s.end > start or s.start >= start)]
-        cut = [replace(s, start=max(s.start, start), end=min(s.end, end)) for s in inside]
+        cut = [_part(s, max(s.start, start), min(s.end, end)) for s in inside]
         about = {key: value for key, value in self.about.items() if key != "windows"}
         return replace(self, spans=_closed(cut), about=about)
 
@@ -269,6 +269,13 @@ class Trace:
         from asyncgpu_tutor.traces.formats import nsys
 
         return cls(*nsys.read(path, within=within, limit=limit))
+
+
+def _part(span: Span, start: float, end: float) -> Span:
+    """A part of a span, with what it waits within it."""
+    inside = [(max(a, start), min(b, end)) for a, b in span.waits if a < end and b > start]
+    waits = {"waits": [(a - start, b - start) for a, b in inside]} if span.waits else {}
+    return replace(span, start=start, end=end, detail={**span.detail, **waits})
 
 
 def _closed(spans: list[Span]) -> list[Span]:

@@ -1,32 +1,6 @@
 """Plausible wrong answers to the exercises of course/14_gallery.py; see tools/build_notebooks.py."""
 
 
-# %% id=14-darts cause="no two operations were at work at the same time"
-def total(players):
-    counts = agt.zip(*[player.to_host() for player in players]).sync()
-    return sum(int(count.sum()) for count in counts)
-
-
-# %% id=14-darts cause="the host waited 4 times, and should wait once"
-def total(players):
-    agt.overlap(*players).async_on(agt.create_stream())
-    return sum(int(player.to_host().sync().sum()) for player in players)
-
-
-# %% id=14-darts cause="`total` should return 78"
-def total(players):
-    counts = agt.overlap(*[player.to_host() for player in players]).sync()
-    return counts
-
-
-# %% id=14-darts cause="`total` should return 7800000546, and returned 500000035"
-def total(players):
-    counts = agt.overlap(*[player.to_host() for player in players]).sync()
-    for count in counts:
-        hits = int(count.sum())
-    return hits
-
-
 # %% id=14-grep cause="2 atomics for 1 warp with a match"
 GREP = r"""
 extern "C" __global__ void grep(
@@ -153,18 +127,6 @@ def fly(step, at, speed, steps):
     return at.ravel()
 
 
-# %% id=14-darts cause="should return 7800000546, and returned 104"
-def total(players):
-    counts = agt.overlap(*[player.to_host() for player in players]).sync()
-    return sum(len(count) for count in counts)
-
-
-# %% id=14-darts cause="should return a Python int"
-def total(players):
-    counts = agt.overlap(*[player.to_host() for player in players]).sync()
-    return sum(count.sum() for count in counts)
-
-
 # %% id=14-challenge cause="is in no copy from memory that a kernel has written"
 def fly(step, at, speed, steps):
     n = at.size // 2
@@ -230,18 +192,6 @@ extern "C" __global__ void grep(
     if (yes) places[slot + __popc(votes & ((1u << lane) - 1))] = i;
 }
 """
-
-
-# %% id=14-darts cause="with 21 players, `total` should return"
-def total(players):
-    counts = agt.overlap(*[player.to_host() for player in players[:8]]).sync()
-    return sum(int(count.sum()) for count in counts)
-
-
-# %% id=14-darts cause="with 4 players, `total` should return"
-def total(players):
-    counts = agt.overlap(*[player.to_host() for player in players]).sync()
-    return sum(int(count.sum(dtype=np.uint32)) for count in counts)
 
 
 # %% id=14-grep cause="with a text of 224 letters"
@@ -1342,30 +1292,6 @@ def fly(step, at, speed, steps):
     return SEEN[n]
 
 
-# %% id=14-darts cause="keep nothing from one call to the next"
-SEEN = {}
-def total(players):
-    if len(players) in SEEN: return SEEN[len(players)]
-    counts = agt.overlap(*[player.to_host() for player in players]).sync()
-    SEEN[len(players)] = sum(int(count.sum()) for count in counts)
-    return SEEN[len(players)]
-
-
-# %% id=14-darts cause="the error doesn't come out of your function"
-def total(players):
-    try:
-        counts = agt.overlap(*[player.to_host() for player in players]).sync()
-    except Exception:
-        return 0
-    return sum(int(count.sum()) for count in counts)
-
-
-# %% id=14-darts cause="if you run it by `sync` and name no stream"
-def total(players):
-    counts = agt.overlap(*[player.to_host() for player in players]).sync_on(agt.create_stream())
-    return sum(int(count.sum()) for count in counts)
-
-
 # %% id=14-grep cause="with a text of 336 letters, the counter is at 37, and 24 is right"
 GREP = r"""
 extern "C" __global__ void grep(
@@ -1556,14 +1482,6 @@ extern "C" __global__ void search(
 # %% id=14-queue cause="`take` gives up although an item is open"
 # - if (atomicAdd(queue.open, 0) == 0) return -1;
 # + if (atomicAdd(queue.open, 0) == 0 || looks > 1000) return -1;
-
-
-# %% id=14-darts cause="a player waits for another"
-def total(players):
-    half = len(players) // 2
-    groups = [players[:half], players[half:]]
-    boards = agt.zip(*[agt.overlap(*[p.to_host() for p in group]) for group in groups if group]).sync()
-    return int(sum(int(b.sum()) for group in boards for b in group))
 
 
 # %% id=14-search cause="of 4 packets 3 can be had in the end"
@@ -1762,7 +1680,7 @@ def fly(step, at, speed, steps):
 # + float mine[SIZE], mix[SIZE], most = -1000.0f, sum = 0.0f;
 
 
-# %% id=14-challenge cause="with 9 bodies and 130 steps, element 0 is"
+# %% id=14-challenge cause="with 9 stars and 130 steps, element 0 is"
 # - for (int step = 0; step < steps; step++) {
 # + for (int step = 0; step < min(steps, 100); step++) {
 

@@ -102,7 +102,8 @@ def _search(mine: Any, _model: Any, pieces: int, asked: int, refused: int, how: 
     due = "the host refused a piece, and the kernel worked on it all the same: it should end there"
     must(bool((apart[last:] == -1).all()), due)
     all_back(left, 4)
-    due = f"all distances are right, and the search takes {took:.0f} µs: get below {GOAL_US}"
+    due = f"all distances are right, and the search takes {took:.0f} µs: get below {GOAL_US} (a question "
+    due += "leaves at its first `poll()`, or when somebody waits for it)"
     must(refused >= 0 or pieces < 9 or took < GOAL_US, due)
     return took
 

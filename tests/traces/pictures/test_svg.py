@@ -157,3 +157,4 @@ def test_a_kernel_that_only_waits_has_dotted_holes_in_its_bar_on_its_stream() ->
     assert "kernel waits" in texts(svg, "agt-words")
     assert "only waits for 24.0 µs of that" in svg
     assert picture.view()["panels"][0]["waits"] == [[0, 30, 50], [0, 55, 59]]
+    assert [span.waits for span in Trace(spans).between(35, 56)] == [[(35, 50), (55, 56)]]

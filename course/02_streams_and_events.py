@@ -246,7 +246,7 @@ twin, _ = recorded(harmless_twin)
 twin.plot(
     title="The rehearsal: a kernel on one stream, a copy on the other",
     lanes=("host", "streams"),
-    lesson="The copy runs in the middle of the kernel. From y it would have read while the kernel was writing.",
+    lesson="The copy runs in the middle of the kernel. It would have read y while the kernel was writing.",
 )
 
 # %% id=race-twin-check tags=asserts

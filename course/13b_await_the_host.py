@@ -284,8 +284,8 @@ assert cost == 14
 careless.reveal(
     cost,
     "The error travels where an answer would, so `answer` is 2, and 2 times the rate is 14. It looks just "
-    "like a price, and that's the trouble: only `error` tells the two apart. (`hostcall` leaves your variable "
-    "alone when it returns false. An `Ask` stores whatever it finds.)",
+    "like a price, and that's the trouble: only `error` tells the two apart. (`hostcall` leaves your "
+    "variable alone when it returns false. An `Ask` stores whatever is in the packet.)",
 )
 
 # %% [markdown] id=exercise-both

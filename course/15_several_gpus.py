@@ -1029,7 +1029,7 @@ agt.compare_timelines(
 )
 
 # %% [markdown] id=halo-read
-# The talk is hidden completely. Above, it held up GPU 1 for 33 µs: two exchanges of 7, and Python, which launches one thing after the other. But Python has one more `overlap` to describe for each GPU, so GPU 1 begins 21 µs later, and of 346 µs only 16 are gained. That's the price of the first section. With wider rows there's more talk to hide, and Python's part stays the same.
+# The talk is hidden completely. Above, it held up GPU 1 for 33 µs: two exchanges of 7, and Python, which launches one thing after the other. But Python has one more `overlap` to describe for each GPU, so GPU 1 begins 21 µs later, and of 346 µs only 16 are gained. That's the price of the first section. With wider rows there's more talk to hide, and no more of Python.
 
 # %% id=check-halo tags=asserts
 if device.simulated:

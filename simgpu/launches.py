@@ -329,15 +329,18 @@ class Waiting:
         for data, known in zip(self._mapped, self._known, strict=True):
             data[:] = known
         self._steps = engine.begun + engine.looks
-        time = self._launch.time(execution.result().counts)
-        before, self._worked = self._worked, max(time.us, self._worked)
+        # Warps share the device, so work takes longer than one's clock says: by as much as all work so far.
+        time, least = (
+            self._launch.time(execution.result().counts),
+            self._launch.device.spec.launch_us,
+        )
         by_clock, self._clock = self._clock, execution.tally.latest() / mhz
-        if (
-            self._clock > by_clock
-        ):  # since warps share the device, it took longer than its clock says
-            took = self._worked - max(before, self._launch.device.spec.launch_us)
-            slower = max(took / (self._clock - by_clock), 1.0)
-            self._shows = Shows((now + (at - now) * slower, show) for at, show in self._shows)
+        slower = max((time.us - least) / max(self._clock, 1e-3), 1.0)
+        before, self._worked = (
+            self._worked,
+            max(self._worked, least) + (self._clock - by_clock) * slower,
+        )
+        self._shows = Shows((now + (at - now) * slower, show) for at, show in self._shows)
         shown = self._shows[-1][0] if self._shows else now
         quiet = not ended and state.naps and state.changes == changes + 1  # to look counts as one
         if not quiet:
@@ -348,7 +351,7 @@ class Waiting:
             self._idle = at + self._worked - before
         if ended:
             done = self._launch.finish(self._found, execution.result())
-            return replace(done, us=max(done.us - before, shown - now), shows=self._shows)
+            return replace(done, us=max(self._worked - before, shown - now), shows=self._shows)
         naps, ready = state.naps, max(now + self._worked - before, shown)
         if naps:  # the longer it has waited, the longer it sleeps: looks are dear to simulate
             self._napped = self._napped if quiet else 0.0

@@ -64,6 +64,12 @@ class Bar:
         return self.span.waits if self.lane.group == "streams" and self.number == 1 else ()
 
     @property
+    def room(self) -> tuple[float, float]:
+        """From when to when a name has room: the longest time for which its kernel works, or waits."""
+        edges = [self.span.start, *(time for wait in self.waits for time in wait), self.span.end]
+        return max(pairwise(edges), key=lambda pair: pair[1] - pair[0])
+
+    @property
     def text(self) -> str:
         """The writing in it. An engine's bars say whose they are, unless no names stand above."""
         if self.number > 1:

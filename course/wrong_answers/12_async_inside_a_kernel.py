@@ -1668,3 +1668,10 @@ __device__ int pick(int n, const int* boil, const int* steep, const bool* begun)
 
 # %% id=12-timeout cause="`*teas` is 10"
 # - *teas = 0;
+
+
+# %% id=12-timeout cause="guests `2 * k` and `2 * k + 1` sit at table `k`"
+# - Guest left = guest(boil[2 * k], steep[2 * k], limit[2 * k]);
+# - Guest right = guest(boil[2 * k + 1], steep[2 * k + 1], limit[2 * k + 1]);
+# + Guest left = guest(boil[k], steep[k], limit[k]);
+# + Guest right = guest(boil[n + k], steep[n + k], limit[n + k]);

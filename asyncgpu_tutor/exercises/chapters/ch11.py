@@ -397,6 +397,6 @@ EXERCISES = (
     Exercise("11-again", "A barrier without a goal", "MEET_AGAIN", check_again,
              in_late_memory(_again, 3, 32, 0, "", turns=LOOKS)),
     Exercise("11-challenge", "Challenge: who is important?", "pagerank",
-             runs(_ranked, _ranks, [(700, CHAIN), (701, LONE), (2048, ""), STILL, TIMED], "{} pages{}"),
+             runs(_ranked, _ranks, [(700, CHAIN), (1501, LONE), (2048, ""), STILL, TIMED], "{} pages{}"),
              in_late_memory(_late_ranks, 260)),
 )  # fmt: skip

@@ -166,8 +166,10 @@ def common_type(c: Context, a: Expr, b: Expr, at: Position) -> CType:
     """The type of `test ? a : b`."""
     if a.type == b.type:
         return a.type
-    for side, other in ((a, b), (b, a)):
+    for side, other in ((a, b), (b, a)):  # 0 is a null pointer
         if isinstance(side.type, FunctionPointer) and other.constant == 0:
+            return side.type
+        if isinstance(side.type, Pointer) and isinstance(other.type, Scalar) and other.constant == 0:
             return side.type
     if isinstance(a.type, Scalar) and isinstance(b.type, Scalar):
         return common(a.type, b.type)
@@ -179,8 +181,6 @@ def common_type(c: Context, a: Expr, b: Expr, at: Position) -> CType:
             return a.type
         if isinstance(a.type.target, Void):
             return b.type
-    if isinstance(a.type, Pointer) and b.constant is not None and b.constant == 0:
-        return a.type
     if isinstance(a.type, Void) or isinstance(b.type, Void):
         return VOID
     c.fail(at, f"the sides of ':' do not fit: '{spelled(a.type)}' and '{spelled(b.type)}'")

@@ -2195,3 +2195,72 @@ def pagerank(sources, weight):
         lambda given: ranks(n, sources, weight, *given, grid=1, block=min(1024, -(-n // 32) * 32))
     )
     return op.and_then(lambda given: agt.d2h(given[3])).sync()
+
+
+# %% id=11-queue cause="a shuffle tells no warp but its own"
+QUEUE = r"""
+__device__ float work(unsigned int length)
+{
+    __shared__ float part[64];
+    float sum = 0.0f;
+    for (unsigned int k = threadIdx.x + 1; k <= length; k += blockDim.x) {
+        sum += 1.0f / ((float)k * (float)k);
+    }
+    part[threadIdx.x] = sum;
+    __syncthreads();
+    for (unsigned int half = blockDim.x / 2; half > 0; half /= 2) {
+        if (threadIdx.x < half) part[threadIdx.x] += part[threadIdx.x + half];
+        __syncthreads();
+    }
+    return part[0];
+}
+
+extern "C" __global__ void queue(
+    unsigned int jobs, const unsigned int* lengths, unsigned int* next, float* results)
+{
+    while (true) {
+        unsigned int job = 0;
+        if (threadIdx.x == 0) job = atomicAdd(next, 1);
+        job = __shfl_sync(0xffffffff, job, 0);
+        if (job >= jobs) break;
+        float sum = work(lengths[job]);
+        if (threadIdx.x == 0) results[job] = sum;
+        __syncthreads();
+    }
+}
+"""
+
+
+# %% id=11-queue cause="by one `atomicAdd`"
+QUEUE = r"""
+__device__ float work(unsigned int length)
+{
+    __shared__ float part[64];
+    float sum = 0.0f;
+    for (unsigned int k = threadIdx.x + 1; k <= length; k += blockDim.x) {
+        sum += 1.0f / ((float)k * (float)k);
+    }
+    part[threadIdx.x] = sum;
+    __syncthreads();
+    for (unsigned int half = blockDim.x / 2; half > 0; half /= 2) {
+        if (threadIdx.x < half) part[threadIdx.x] += part[threadIdx.x + half];
+        __syncthreads();
+    }
+    return part[0];
+}
+
+extern "C" __global__ void queue(
+    unsigned int jobs, const unsigned int* lengths, unsigned int* next, float* results)
+{
+    __shared__ unsigned int mine;
+    while (true) {
+        if (threadIdx.x == 0) { mine = *next; *next = mine + 1; }
+        __syncthreads();
+        unsigned int job = mine;
+        if (job >= jobs) break;
+        float sum = work(lengths[job]);
+        if (threadIdx.x == 0) results[job] = sum;
+        __syncthreads();
+    }
+}
+"""

@@ -92,7 +92,8 @@ def _serve(row: tuple[int, ...], teas: int, rounds: int, looks: int) -> None:
     """All guests wait at the same time, each until the tea is there or the limit is over."""
     boil, steep, limit = np.array(row).reshape(3, -1)
     stay, right = 1 + np.minimum(boil + steep, limit), int((boil + steep <= limit).sum())
-    counted("`serve` returned", rounds, "round", int(stay.max()), "all guests wait at the same time")
+    due = "all guests wait at the same time"
+    counted("`serve` returned", rounds, "round", int(stay.max()), due)
     due = f"`*teas` is {teas}, and {right} is right: a guest has tea if `winner` is 0"
     must(teas == right, due)
     due = "each is polled until both of its guests leave, and guests `2 * k` and `2 * k + 1` sit at table `k`"
@@ -125,6 +126,8 @@ def _warp(mine: Any, _model: Any, warps: int) -> None:
         must("atomicAdd(turn" not in rejected.cause, due)
         if warps > 1 and isinstance(rejected.__cause__, agt.errors.DeadlockError):
             rejected.cause += ". One warp did well: which lane of warp 1 looks? Its message is 0"
+        if warps > 1 and "in shared memory" in rejected.cause:
+            rejected.cause += ". Warps share that memory, and don't meet in `warp_take`: shuffle instead"
         if isinstance(rejected.__cause__, agt.errors.WarpError):
             rejected.cause += ". Or only some lanes are told `READY`, and the others look again"
         raise

@@ -166,10 +166,8 @@ def common_type(c: Context, a: Expr, b: Expr, at: Position) -> CType:
     """The type of `test ? a : b`."""
     if a.type == b.type:
         return a.type
-    for side, other in ((a, b), (b, a)):  # 0 is a null pointer
+    for side, other in ((a, b), (b, a)):
         if isinstance(side.type, FunctionPointer) and other.constant == 0:
-            return side.type
-        if isinstance(side.type, Pointer) and isinstance(other.type, Scalar) and other.constant == 0:
             return side.type
     if isinstance(a.type, Scalar) and isinstance(b.type, Scalar):
         return common(a.type, b.type)
@@ -181,6 +179,9 @@ def common_type(c: Context, a: Expr, b: Expr, at: Position) -> CType:
             return a.type
         if isinstance(a.type.target, Void):
             return b.type
+    for side, other in ((a, b), (b, a)):
+        if isinstance(side.type, Pointer) and other.constant == 0:
+            return side.type
     if isinstance(a.type, Void) or isinstance(b.type, Void):
         return VOID
     c.fail(at, f"the sides of ':' do not fit: '{spelled(a.type)}' and '{spelled(b.type)}'")

@@ -127,7 +127,7 @@ def _warp(mine: Any, _model: Any, warps: int) -> None:
         if warps > 1 and isinstance(rejected.__cause__, agt.errors.DeadlockError):
             rejected.cause += ". One warp did well: which lane of warp 1 looks? Its message is 0"
         if warps > 1 and "in shared memory" in rejected.cause:
-            rejected.cause += ". Warps share that memory, and don't meet in `warp_take`: shuffle instead"
+            rejected.cause += ". Warps share it, and don't meet in `warp_take`: shuffle instead"
         if isinstance(rejected.__cause__, agt.errors.WarpError):
             rejected.cause += ". Or only some lanes are told `READY`, and the others look again"
         raise

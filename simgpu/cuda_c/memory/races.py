@@ -266,9 +266,9 @@ def _report(
             cure = f"and {why}"
     else:
         who = f"thread {thread} of block {team.launch.block_name(theirs >> 10)}"
-        mixed = "only one of the two is atomic: " * (one[0] != one[1])
-        mixed += "if this counts or signals, make both atomic. If it is data, " * (not all(one))
-        cure = f"and {mixed}nothing orders two blocks of one launch"
+        plain = f"{'only one' if any(one) else 'neither'} of the two is atomic: if this counts or signals, "
+        plain += "make both atomic. If it is data, "
+        cure = f"and {plain * (not all(one))}nothing orders two blocks of one launch"
         if team.launch.watches or team.launch.messages.active:
             flag = f"a reader who sees the flag need not see {text}"
             cure += f" but a message: {_missing(a, lane, theirs, when[k : k + 1])}: {flag}. First the data, "

@@ -695,7 +695,7 @@ agt.compare_timelines(
 # %% [markdown] id=exercise-overlapped
 # ### Exercise: talk while you work
 #
-# Write another `combine`. The `gradients` have to run in the given order, and `reduces[i]` needs `gradients[i]` to be over. But that's all: no gradient should have to wait for an all-reduce, and no all-reduce for a later gradient.
+# Write another `combine`. The `gradients` have to run in the given order, and `reduces[i]` needs `gradients[i]` to be over. But that's all: no gradient should have to wait for an all-reduce, and no all-reduce for a later gradient. (A group does its calls in the order in which they're launched, and the arms of an `overlap` are launched in order. So it matters which arm comes first.)
 
 # %% id=15-overlapped starter
 def overlapped(gradients, reduces):

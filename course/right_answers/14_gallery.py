@@ -338,3 +338,41 @@ __device__ void done(Queue queue)
 # + if (bytes == 0 && threadIdx.x == 0) mine.end();
 # + if (bytes == 0 && threadIdx.x == 0 && k + 1 < pieces) next.drop();
 # + if (bytes == 0) return;
+
+
+# %% id=14-search
+SEARCH = r"""
+extern "C" __global__ void search(
+    unsigned long long* mail, unsigned long long* stack, int pieces, int asked,
+    const unsigned char* pictures, int* apart)
+{
+    __shared__ char* bytes[2];
+    Hostcalls host = hostcalls(mail, stack);
+    Ask calls[2];
+    const bool reader = threadIdx.x == 0;
+    if (reader) {
+        calls[0] = ask_keeping(host, 16, 0, 0, 0);
+        calls[0].poll();
+    }
+    for (int k = 0; k < pieces; ++k) {
+        const int now = k & 1, then = now ^ 1;
+        if (reader) {
+            if (k + 1 < pieces) {
+                calls[then] = ask_keeping(host, 16, k + 1, 0, 0);
+                calls[then].poll();
+            }
+            block_on(calls[now]);
+            bytes[now] = calls[now].error ? 0 : calls[now].bytes();
+            if (calls[now].error) {
+                calls[now].end();
+                if (k + 1 < pieces) calls[then].drop();
+            }
+        }
+        __syncthreads();
+        if (!bytes[now]) return;
+        compare(bytes[now], asked, pictures, apart + k * PIECE * asked);
+        __syncthreads();
+        if (reader) calls[now].end();
+    }
+}
+"""

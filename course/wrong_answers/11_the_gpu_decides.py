@@ -2157,3 +2157,110 @@ __device__ void meet(unsigned int* gate)
 # %% id=11-challenge cause="it ends too soon: another round would move page"
 # - if (fabsf(after[i] - rank[i]) > 1e-3f / n) atomicExch(&moving[round], 1);
 # + if (fabsf(after[i] - rank[i]) > 2e-3f / n) atomicExch(&moving[round], 1);
+
+
+# %% id=11-challenge cause="with 1501 pages of which one moves at a time, the rank of page"
+ranks = agt.Kernel(r"""
+extern "C" __global__ void ranks(unsigned int n, const unsigned int* sources, const float* weight,
+                                 float* rank, float* spare)
+{
+    float *from = rank, *to = spare;
+    for (int round = 0; round < 100000; round++) {
+        bool moved = false;
+        for (unsigned int i = threadIdx.x; i < n; i += blockDim.x) {
+            float sum = 0.0f;
+            for (int k = 0; k < 8; k++) {
+                unsigned int j = sources[8 * i + k];
+                sum += weight[j] * from[j];
+            }
+            to[i] = 0.15f / n + 0.85f * sum;
+            moved = fabsf(to[i] - from[i]) > 1e-3f / n;
+        }
+        bool more = __syncthreads_or(moved);
+        float* old = from;
+        from = to;
+        to = old;
+        if (!more) break;
+    }
+    if (from != rank) {
+        for (unsigned int i = threadIdx.x; i < n; i += blockDim.x) rank[i] = from[i];
+    }
+}
+""", "ranks")
+
+
+def pagerank(sources, weight):
+    n = weight.size
+    op = agt.zip(agt.full(n, 1 / n), agt.zeros(n)).and_then(
+        lambda given: ranks(n, sources, weight, *given, grid=1, block=min(1024, -(-n // 32) * 32))
+    )
+    return op.and_then(lambda given: agt.d2h(given[3])).sync()
+
+
+# %% id=11-queue cause="a shuffle tells no warp but its own"
+QUEUE = r"""
+__device__ float work(unsigned int length)
+{
+    __shared__ float part[64];
+    float sum = 0.0f;
+    for (unsigned int k = threadIdx.x + 1; k <= length; k += blockDim.x) {
+        sum += 1.0f / ((float)k * (float)k);
+    }
+    part[threadIdx.x] = sum;
+    __syncthreads();
+    for (unsigned int half = blockDim.x / 2; half > 0; half /= 2) {
+        if (threadIdx.x < half) part[threadIdx.x] += part[threadIdx.x + half];
+        __syncthreads();
+    }
+    return part[0];
+}
+
+extern "C" __global__ void queue(
+    unsigned int jobs, const unsigned int* lengths, unsigned int* next, float* results)
+{
+    while (true) {
+        unsigned int job = 0;
+        if (threadIdx.x == 0) job = atomicAdd(next, 1);
+        job = __shfl_sync(0xffffffff, job, 0);
+        if (job >= jobs) break;
+        float sum = work(lengths[job]);
+        if (threadIdx.x == 0) results[job] = sum;
+        __syncthreads();
+    }
+}
+"""
+
+
+# %% id=11-queue cause="by one `atomicAdd`"
+QUEUE = r"""
+__device__ float work(unsigned int length)
+{
+    __shared__ float part[64];
+    float sum = 0.0f;
+    for (unsigned int k = threadIdx.x + 1; k <= length; k += blockDim.x) {
+        sum += 1.0f / ((float)k * (float)k);
+    }
+    part[threadIdx.x] = sum;
+    __syncthreads();
+    for (unsigned int half = blockDim.x / 2; half > 0; half /= 2) {
+        if (threadIdx.x < half) part[threadIdx.x] += part[threadIdx.x + half];
+        __syncthreads();
+    }
+    return part[0];
+}
+
+extern "C" __global__ void queue(
+    unsigned int jobs, const unsigned int* lengths, unsigned int* next, float* results)
+{
+    __shared__ unsigned int mine;
+    while (true) {
+        if (threadIdx.x == 0) { mine = *next; *next = mine + 1; }
+        __syncthreads();
+        unsigned int job = mine;
+        if (job >= jobs) break;
+        float sum = work(lengths[job]);
+        if (threadIdx.x == 0) results[job] = sum;
+        __syncthreads();
+    }
+}
+"""

@@ -1668,3 +1668,58 @@ __device__ int pick(int n, const int* boil, const int* steep, const bool* begun)
 
 # %% id=12-timeout cause="`*teas` is 10"
 # - *teas = 0;
+
+
+# %% id=12-timeout cause="guests `2 * k` and `2 * k + 1` sit at table `k`"
+# - Guest left = guest(boil[2 * k], steep[2 * k], limit[2 * k]);
+# - Guest right = guest(boil[2 * k + 1], steep[2 * k + 1], limit[2 * k + 1]);
+# + Guest left = guest(boil[k], steep[k], limit[k]);
+# + Guest right = guest(boil[n + k], steep[n + k], limit[n + k]);
+
+
+# %% id=12-warp cause="don't meet in `warp_take`"
+WARP_TAKE = r"""
+__device__ Poll warp_take(unsigned int* mail, unsigned int& message)
+{
+    __shared__ unsigned int got;
+    __shared__ int state;
+    if (threadIdx.x % 32 == 0) {
+        unsigned int x = 0;
+        state = take(mail, x);
+        got = x;
+    }
+    __syncwarp();
+    if (state == READY) message = got;
+    return (Poll)state;
+}
+"""
+
+
+# %% id=12-ring cause="if this counts or signals, make both atomic"
+RING = r"""
+struct Ring {
+    unsigned int* head;                        // how many were received
+    unsigned int* tail;                        // how many were sent
+    unsigned int* values;                      // two places
+    __device__ Poll poll_send(unsigned int x)
+    {
+        unsigned int sent = atomicAdd(tail, 0u);
+        if (sent - atomicAdd(head, 0u) == 2) return PENDING;
+        __threadfence();
+        values[sent % 2] = x;
+        __threadfence();
+        *tail = sent + 1;
+        return READY;
+    }
+    __device__ Poll poll(unsigned int& x)
+    {
+        unsigned int received = atomicAdd(head, 0u);
+        if (atomicAdd(tail, 0u) == received) return PENDING;
+        __threadfence();
+        x = values[received % 2];
+        __threadfence();
+        *head = received + 1;
+        return READY;
+    }
+};
+"""

@@ -1951,3 +1951,12 @@ __device__ void dropped(const Hostcalls& host, int step, int packet)
     }
 }
 """
+
+
+# %% id=13b-drop cause="leave it (`hostcall_leave`)"
+DROPPED = r"""
+__device__ void dropped(const Hostcalls& host, int step, int packet)
+{
+    if (step == 1 || step == 2) hostcall_end(host, packet);
+}
+"""

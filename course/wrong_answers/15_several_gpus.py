@@ -642,3 +642,12 @@ def ring(group, rank, parts, room, add):
 # - for gradient, reduce in zip(reversed(gradients), reversed(reduces)):
 # + op = gradients[-2].and_then(lambda _: agt.overlap(reduces[-2], gradients[-1].and_then(lambda _: reduces[-1])))
 # + for gradient, reduce in zip(gradients[-3::-1], reduces[-3::-1]):
+
+
+# %% id=15-overlapped cause="launch their arms in order"
+def overlapped(gradients, reduces):
+    gradient, *later = gradients
+    reduce, *others = reduces
+    if not later:
+        return agt.zip(gradient, reduce)
+    return agt.zip(gradient, agt.overlap(overlapped(later, others), reduce))

@@ -36,6 +36,8 @@ PILE = cuda("11_pile")
 BUSY, LATE = cuda("11_busy"), (200, 3, 0, ", where block 0 comes late")
 QUEUES = [(20, 3, 0, ""), (7, 7, 0, ", in blocks of 32 threads"), (2, 5, 0, ""), (20, 3, 4, ""),
           (300, 9, 0, ""), LATE]  # fmt: skip
+ENDLESS = "a thread never hears that all jobs are taken (a shuffle tells no warp but its own): "
+DRAW = "each block draws its job from the counter by one `atomicAdd`: "
 TIMED, STILL = (600, ""), (600, " whose ranks are right from the start")
 GOAL_US, CHAIN, LONE = 200, " and a chain of links", " of which one moves at a time"
 
@@ -260,7 +262,7 @@ def _queue(mine: Any, _model: Any, jobs: int, blocks: int, begun: int, held_up: 
     right[:begun] = results.UNWRITTEN  # another launch has taken these
     full = np.full(jobs, results.UNWRITTEN, np.float32)
     args = (jobs, lengths, np.full(1, begun, np.uint32), full)
-    with agt.microscope() as seen:
+    with agt.microscope() as seen, about("in this loop", ENDLESS), about("'next'", DRAW):
         taken, found = left_in((1, 2), kernel, args, grid=blocks, block=32 if jobs == 7 else 64)
     equal(found, right.astype(np.float32))
     each = seen.kernels[0].counts.warp_instructions / jobs
@@ -397,6 +399,6 @@ EXERCISES = (
     Exercise("11-again", "A barrier without a goal", "MEET_AGAIN", check_again,
              in_late_memory(_again, 3, 32, 0, "", turns=LOOKS)),
     Exercise("11-challenge", "Challenge: who is important?", "pagerank",
-             runs(_ranked, _ranks, [(700, CHAIN), (701, LONE), (2048, ""), STILL, TIMED], "{} pages{}"),
+             runs(_ranked, _ranks, [(700, CHAIN), (1501, LONE), (2048, ""), STILL, TIMED], "{} pages{}"),
              in_late_memory(_late_ranks, 260)),
 )  # fmt: skip

@@ -88,13 +88,17 @@ def _join(row: tuple[int, ...], polls: int, late: int, pending: int) -> None:
     counted("the join was polled", polls, "time", max(row) + 1, "both get on in every poll")
 
 
-def _serve(row: tuple[int, ...], teas: int, rounds: int, _: int) -> None:
+def _serve(row: tuple[int, ...], teas: int, rounds: int, looks: int) -> None:
     """All guests wait at the same time, each until the tea is there or the limit is over."""
     boil, steep, limit = np.array(row).reshape(3, -1)
-    longest, right = int(np.minimum(boil + steep, limit).max()), int((boil + steep <= limit).sum())
-    counted("`serve` returned", rounds, "round", longest + 1, "all guests wait at the same time")
+    stay, right = 1 + np.minimum(boil + steep, limit), int((boil + steep <= limit).sum())
+    due = "all guests wait at the same time"
+    counted("`serve` returned", rounds, "round", int(stay.max()), due)
     due = f"`*teas` is {teas}, and {right} is right: a guest has tea if `winner` is 0"
     must(teas == right, due)
+    due = "each is polled until both of its guests leave, and guests `2 * k` and `2 * k + 1` sit at table `k`"
+    if looks:  # one can do without tables
+        counted("the tables were polled", looks, "time", int(stay.reshape(-1, 2).max(1).sum()), due)
 
 
 def check_warp(mine: Any, model: Any) -> None:
@@ -122,6 +126,8 @@ def _warp(mine: Any, _model: Any, warps: int) -> None:
         must("atomicAdd(turn" not in rejected.cause, due)
         if warps > 1 and isinstance(rejected.__cause__, agt.errors.DeadlockError):
             rejected.cause += ". One warp did well: which lane of warp 1 looks? Its message is 0"
+        if warps > 1 and "in shared memory" in rejected.cause:
+            rejected.cause += ". Warps share it, and don't meet in `warp_take`: shuffle instead"
         if isinstance(rejected.__cause__, agt.errors.WarpError):
             rejected.cause += ". Or only some lanes are told `READY`, and the others look again"
         raise
@@ -254,7 +260,7 @@ def _kettle(_: tuple[int, ...], ready: int, turn: int, cup: int) -> float:
 
 FUTURES = [(4, 2, 5, 0, 3), (1, 7), (30, *(k % 5 for k in range(30))), (0,), (2, 5000, 3)]
 # Two at each table: how long the water boils, how long the tea steeps, and how long the guest waits.
-GUESTS = [([2, 5], [4, 2], [9, 9]), ([*range(16)], [3, 5] * 8, [9, 14] * 8)]
+GUESTS = [([2, 5], [4, 2], [9, 9]), ([*range(16)], [3, 5] * 8, [9] * 8 + [14] * 8)]
 TWO = "futures that are ready after {} and {} polls"
 EXERCISES = (
     Exercise("12-pot", "A pot for many", "POT",

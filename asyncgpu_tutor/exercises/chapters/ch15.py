@@ -279,7 +279,8 @@ def _hidden(run: Observed, gpus: int, layers: int) -> None:
         reduced = [span for span in trace.find("all_reduce") if span.device == device]
         for i, k in combinations(range(layers), 2):
             (after,) = [s for s in trace.find(f"gradient_{k}") if s.device == device]
-            due = f"gradients[{k}] and reduces[{i}] don't need each other"
+            due = f"gradients[{k}] and reduces[{i}] don't need each other. (A group does its calls in the "
+            due += "order in which they are launched, and `overlap` and `zip` launch their arms in order)"
             _free(trace, reduced[i], after, due)
 
 

@@ -18,12 +18,14 @@ struct Tea {
         return READY;
     }
 };
+__device__ int looks_of_joins;
 template <typename A, typename B>
 struct Join {
     A a;
     B b;
     bool a_done, b_done;
     __device__ Poll poll() {
+        looks_of_joins++;
         if (!a_done) a_done = a.poll() == READY;
         if (!b_done) b_done = b.poll() == READY;
         return a_done && b_done ? READY : PENDING;

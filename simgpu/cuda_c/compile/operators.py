@@ -179,8 +179,9 @@ def common_type(c: Context, a: Expr, b: Expr, at: Position) -> CType:
             return a.type
         if isinstance(a.type.target, Void):
             return b.type
-    if isinstance(a.type, Pointer) and b.constant is not None and b.constant == 0:
-        return a.type
+    for side, other in ((a, b), (b, a)):
+        if isinstance(side.type, Pointer) and other.constant == 0:
+            return side.type
     if isinstance(a.type, Void) or isinstance(b.type, Void):
         return VOID
     c.fail(at, f"the sides of ':' do not fit: '{spelled(a.type)}' and '{spelled(b.type)}'")

@@ -240,7 +240,7 @@ def _report(
     team, lane = a.team, int(a.mask.index[k])
     mine, theirs = int(team.thread_id[lane]), int(other[k])
     one = atomic or a.site.volatile, did == "updates atomically"  # of which a flag needs both
-    places = ". Or each of the two needs a place of its own" * (
+    places = " (each of the two may need a place of its own)" * (
         writes and did == "writes" and not any(one)
     )
     thread = team.launch.thread_name(theirs & 1023)
@@ -258,7 +258,7 @@ def _report(
             cure = "without a __syncwarp() between them"
         else:
             cure = "without a __syncthreads() between them (these two are in one warp, for which "
-            cure += "__syncwarp() is enough)"
+            cure += "__syncwarp() is enough: are all such pairs?)"
         if (
             team.lanes is not None
             and (why := _missing(a, lane, theirs, when[k : k + 1])) == _UNFENCED
@@ -266,8 +266,9 @@ def _report(
             cure = f"and {why}"
     else:
         who = f"thread {thread} of block {team.launch.block_name(theirs >> 10)}"
-        mixed = "only one of the two is atomic: if this counts or signals, make both so. If it is data, "
-        cure = f"and {mixed * (one[0] != one[1])}nothing orders two blocks of one launch"
+        plain = f"{'only one' if any(one) else 'neither'} of the two is atomic: if this counts or signals, "
+        plain += "make both atomic. If it is data, "
+        cure = f"and {plain * (not all(one))}nothing orders two blocks of one launch"
         if team.launch.watches or team.launch.messages.active:
             flag = f"a reader who sees the flag need not see {text}"
             cure += f" but a message: {_missing(a, lane, theirs, when[k : k + 1])}: {flag}. First the data, "
@@ -275,13 +276,12 @@ def _report(
         else:
             cure += ": use an atomic for it, put a {release} between it and an atomic flag that "
             cure += "the other block looks at, or use two launches"
-        cure += ". If this counts or signals, make both atomic" * (not any(one))
         if a.site.scope == 1 or did == _NARROW:
             cure = "and an atomic for one block does not reach another: take one of the device"
     verb, space = "writes" if writes else "reads", "shared" if memory.shared else "global"
     word = "memory_order_{}" if "cuda::" in team.launch.source.text else "__threadfence()"
     cure = cure.format(release=word.format("release"), acquire=word.format("acquire"))
-    text = f"{verb} {text} in {space} memory, which {who} {did}, {cure}{places}"
+    text = f"{verb} {text} in {space} memory, which {who} {did}{places}, {cure}"
     team.fault(RaceError, a.site.at, lane, text, array=a.name, index=index, bound=bound)
 
 
@@ -305,7 +305,7 @@ def _missing(a: Access, lane: int, theirs: int, when: NDArray[np.int64]) -> str:
     if not fence:
         return "the other block has no {release} between that access and a flag"
     if when[0] <= fence and signal < fence:
-        return "the {release} of the other block stands behind the flag"
+        return "the other block sets no atomic or volatile flag behind its {release}"
     if when[0] > fence:
         return "the {release} of the other block stands before that access, or no barrier between"
     return "this thread saw no atomic or volatile flag that the other block set behind a {release} after it"

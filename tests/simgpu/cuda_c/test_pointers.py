@@ -65,6 +65,7 @@ VALUES: list[tuple[str, Any]] = [
         "float (*f)(float, float) = several; if (i % 2) f = mul; o[i] = f(i, 3);",
     )),
     # Data.
+    ("float *p = i < 4 ? 0 : x, *q = i < 8 ? x : 0; o[i] = (p == x) + 2 * (q == x);", [2] * 4 + [3] * 4 + [1] * 24),
     ("float* p = i < 4 ? x : nullptr; o[i] = (p != nullptr) + 2 * !p; if (p) o[i] += 10;", [11] * 4 + [2] * 28),
     ("__shared__ float s[32]; s[i] = 0; float* p = i < 4 ? x : s; o[i] = (p == x) + 2 * (p == s);", [1] * 4 + [2] * 28),
     ("float* rows[4] = {x, x + 8, x + 16, x + 24}; o[i] = rows[i / 8][i % 8];", FIRST),

@@ -340,7 +340,7 @@ def load_and_fetch(load, fetch, job, stream):
     return result
 
 
-# %% id=03-largest cause="`sync` blocks the event loop"
+# %% id=03-largest cause="`sync` or `synchronize` blocks the event loop"
 async def largest(op):
     stream = agt.create_stream()
     numbers = op.async_on(stream)

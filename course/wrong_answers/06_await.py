@@ -453,7 +453,7 @@ async def run_limited(ops, limit):
     return await asyncio.gather(*[run(op) for op in ops])
 
 
-# %% id=06-limited cause="`sync` blocks the event loop"
+# %% id=06-limited cause="`sync` or `synchronize` blocks the event loop"
 async def run_limited(ops, limit):
     return [op.sync() for op in ops]
 
@@ -616,7 +616,7 @@ async def feed(n, prepare, process, use):
         use(process(prepare(i)))
 
 
-# %% id=06-feed cause="`sync` blocks the event loop"
+# %% id=06-feed cause="`sync` or `synchronize` blocks the event loop"
 async def feed(n, prepare, process, use):
     for i in range(n):
         use(process(prepare(i)).sync())

@@ -306,7 +306,7 @@ async def on_both(recipe, batches, weights, devices):
     return await asyncio.gather(*results)
 
 
-# %% id=07-two-devices cause="`sync` blocks the event loop"
+# %% id=07-two-devices cause="`sync` or `synchronize` blocks the event loop"
 async def on_both(recipe, batches, weights, devices):
     copies = []
     for device in devices:
@@ -511,7 +511,7 @@ def race(mlp, batches, w0, w1):
     return go
 
 
-# %% id=07-race cause="`sync` blocks the event loop"
+# %% id=07-race cause="`sync` or `synchronize` blocks the event loop"
 def race(mlp, batches, w0, w1):
     arms = [mlp(x, w0, w1).prepare().launch() for x in batches]
     graph = agt.overlap(*arms).graph_on(agt.create_stream())
@@ -940,7 +940,7 @@ async def urgent(ops):
     return [await first, *rest]
 
 
-# %% id=07-urgent cause="`sync` blocks the event loop"
+# %% id=07-urgent cause="`sync` or `synchronize` blocks the event loop"
 async def urgent(ops):
     first = ops[0].sync()
     return [first, *await asyncio.gather(*ops[1:])]

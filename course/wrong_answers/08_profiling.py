@@ -43,7 +43,7 @@ async def handle(i, prepare, process):
         return await process(x)
 
 
-# %% id=08-annotate cause="`sync` blocks the event loop"
+# %% id=08-annotate cause="`sync` or `synchronize` blocks the event loop"
 async def handle(i, prepare, process):
     with agt.ranges.span("request"):
         with agt.ranges.span("prepare"):

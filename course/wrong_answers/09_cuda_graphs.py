@@ -89,7 +89,7 @@ async def run_tokens(graph, x, tokens):
     return results
 
 
-# %% id=09-token-loop cause="`sync` blocks the event loop"
+# %% id=09-token-loop cause="`sync` or `synchronize` blocks the event loop"
 async def run_tokens(graph, x, tokens):
     results = []
     for token in tokens:
@@ -1115,7 +1115,7 @@ def make_server(make, stream):  # never more than eight graphs
 # + return max(times)
 
 
-# %% id=09-break-even slip cause="That comes out if you take the mean of five: the quickest is the one that nothing has disturbed"
+# %% id=09-break-even slip cause="That comes out if you take the mean of five, or measure once: the quickest of five is the one that nothing has disturbed"
 # - return min(times)
 # + return sum(times) / 5
 

@@ -80,7 +80,7 @@ def _handled(
 def _annotated(run: tuple[Trace, RangeLog, RangeLog], number: int, failing: int | None) -> None:
     """Each request and each preparation has a range, however tasks take turns, and none is left open."""
     trace, log, left = run
-    schedule.waits(trace, 0, "`sync` blocks the event loop, and with it every other request")
+    schedule.waits(trace, 0, "`sync` or `synchronize` blocks the event loop, and with it every other request")
     for name in log.open[:1]:
         due = f"`process` failed for one request, and its range `{name}` was never closed"
         raise Rejected(f"{due}: close what you open, whatever happens")

@@ -736,7 +736,7 @@ print(f"a round without calls     {a_round:6.2f} µs  82 µs")
 # %% [markdown] id=exercise-pipeline
 # ### Exercise: one launch for a file
 #
-# `pipeline` is launched once, with 4 blocks of 32 threads. File 0 has `pieces` pieces of `size` bytes, the last one perhaps shorter; the shouted text goes to file 1, at the same places. The check's file has 24 pieces of 64 bytes, so don't compare its times with the picture above. The version below is right, but a single thread does all the work, and it takes 485 µs: get below 250. The course's own has 163, and below 100 is possible.
+# `pipeline` is launched once, with 4 blocks of 32 threads. File 0 has `pieces` pieces of `size` bytes, the last one perhaps shorter; the shouted text goes to file 1, at the same places. The check's file has 24 pieces of 64 bytes, so don't compare its times with the picture above. The version below is right, but a single thread does all the work, and it takes 482 µs: get below 250. The course's own has 161, and below 100 is possible.
 
 # %% id=13-pipeline starter
 PIPELINE = r"""

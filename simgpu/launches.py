@@ -243,10 +243,10 @@ class Waiting:
     """A launch whose threads wait for the host, or for another kernel, until these write to memory.
 
     Nothing runs beside Python. The launch is interpreted as far as it comes, and what Python does until the
-    engine asks again is what the host does meanwhile. The clock of its furthest warp tells how long it was
-    at work until then: it looks at memory no sooner than it has done all of it (`ready`). Its writes to
-    memory of the host are taken back, and made again when the clocks of their warps say (`shows`), but none
-    before one that was interpreted earlier, be it another kernel's, which may be its cause.
+    engine asks again is what the host does meanwhile. What it has executed tells how long it was at work
+    until then: it looks at memory no sooner than it has done all of it (`ready`). Its writes to memory of
+    the host are taken back, and made again when the clocks of their warps say (`shows`), but none before one
+    that was interpreted earlier, be it another kernel's, which may be its cause.
     """
 
     _launch: KernelLaunch
@@ -261,11 +261,10 @@ class Waiting:
     _steps: int = 0  # of the engine until now
     _places: float | None = None
     _began: float | None = None
-    _worked: float = 0.0  # us until now
+    _worked: float = 0.0  # us until now, and
+    _clock: float = 0.0  # by the clock of its furthest warp alone
     _napped: float = 0.0  # us since others have last written to memory
-    _idle: float | None = (
-        None  # us after its start, since when no thread has found what it waits for
-    )
+    _idle: float | None = None  # us after its start, since when none has found what it waits for
 
     @property
     def changes(self) -> int:
@@ -322,7 +321,7 @@ class Waiting:
                 if any(np.may_share_memory(data, mine) for mine in self._mapped):
                     data[where] = values
         self._left = [data.copy() for data in self._mapped]
-        self._zero = now - self._worked
+        self._zero = now - self._clock
         state.writes = self._writes if self._mapped else None
         with interruptible():
             ended = execution.go_on(last=last, host=host)
@@ -330,7 +329,15 @@ class Waiting:
         for data, known in zip(self._mapped, self._known, strict=True):
             data[:] = known
         self._steps = engine.begun + engine.looks
-        before, self._worked = self._worked, execution.tally.latest() / mhz
+        time = self._launch.time(execution.result().counts)
+        before, self._worked = self._worked, max(time.us, self._worked)
+        by_clock, self._clock = self._clock, execution.tally.latest() / mhz
+        if (
+            self._clock > by_clock
+        ):  # since warps share the device, it took longer than its clock says
+            took = self._worked - max(before, self._launch.device.spec.launch_us)
+            slower = max(took / (self._clock - by_clock), 1.0)
+            self._shows = Shows((now + (at - now) * slower, show) for at, show in self._shows)
         shown = self._shows[-1][0] if self._shows else now
         quiet = not ended and state.naps and state.changes == changes + 1  # to look counts as one
         if not quiet:
@@ -348,8 +355,7 @@ class Waiting:
             nap = max(_TRIP, self._napped / 20)
             self._napped += nap
             ready += nap
-        if self._places is None:
-            self._places = self._launch.time(execution.result().counts).places
+        self._places = self._places or time.places
         return Work(
             math.inf,
             self._places,

@@ -360,8 +360,8 @@ def check_served(mine: Any, _model: Any) -> float:
     """All requests get their scores, in order; no picture of the solution gives away how to be quick."""
     found = served(mine, 8)
     _scored(found, 8)
-    schedule.never_blocks(found[0].trace)
     took = schedule.below(GOAL_US, found[0].trace)
+    schedule.never_blocks(found[0].trace)
     due = f"{took:.0f} µs, but this clock leaves something out: {found[1].count(False)} requests were read "
     due += "into ordinary memory and copied to pinned memory afterwards. The driver did that before, and "
     must(all(found[1]), f"{due}it takes the host as long. Where else could they be read to?")

@@ -123,9 +123,7 @@ class Tally:
         """Find the longest warp of a batch."""
         self.settle()
         del self._batches[layout]
-        worst = int(self._chains[0].argmax())
-        chain = np.rint(self._chains[:, worst]).astype(np.int64)
-        self.longest = max(self.longest, tuple(chain.tolist()))
+        self.longest = max(self.longest, _longest(self._chains))
 
     def charge(self, point: int, mask: Mask, times: int = 1) -> None:
         """Note that the warps of `mask` pass a piece of code."""
@@ -159,6 +157,11 @@ class Tally:
         self.settle()
         clocks = [int(chains[LATENCY].max()) for chains in self._batches.values()]
         return max(clocks, default=self.longest[LATENCY])
+
+    def _furthest(self) -> tuple[int, ...]:
+        """Return the chains of the longest warp so far, of those that go on, too."""
+        self.settle()
+        return max([self.longest, *map(_longest, self._batches.values())])
 
     def clocks(self) -> NDArray[np.int64]:
         """Return the clock of each warp: the time of a warp that is alone and has its data at hand."""
@@ -391,7 +394,7 @@ class Tally:
         return Counts(
             **total,
             **layout_facts,
-            **dict(zip(ADDED, self.longest, strict=True)),
+            **dict(zip(ADDED, self._furthest(), strict=True)),
             chain_fresh_loads=round(fresh / warps),
             global_atomics=self.global_atomics,
             shared_atomic_passes=self.shared_atomic_passes,
@@ -412,3 +415,8 @@ def _distinct(ordered: NDArray[np.int64]) -> int:
 def scaled(requests: int, found: int, sampled: int) -> int:
     """Scale what was found in a sample to all requests."""
     return round(requests * found / sampled) if sampled else 0
+
+
+def _longest(chains: NDArray[np.float64]) -> tuple[int, ...]:
+    """The chains of the warp that issues most."""
+    return tuple(np.rint(chains[:, int(chains[0].argmax())]).astype(np.int64).tolist())

@@ -116,7 +116,7 @@ assert np.allclose(agt.d2h(y.borrow()).sync(), in_numpy(readings), atol=1e-4)
 
 # %% id=predict-within
 how_far = Prediction(
-    "Python makes four calls, one after the other. How far is the device when the last one returns?",
+    "Python makes four calls of `async_on`. How far is the device when the last one returns?",
     start="in the first copy",
     kernel="in the fill or the kernel",
     back="in the copy back",
@@ -141,7 +141,8 @@ queued, result = recorded(by_hand)
 queued.plot(
     title="Four operations on one stream",
     lanes=("host", "streams"),
-    lesson="Python puts everything into the queue early on, and then it waits once.",
+    lesson="Python puts everything into the queue early on, and then it waits once. (The first two "
+    "operations take two boxes each in the host's lane, because they need memory.)",
 )
 
 # %% id=reveal-within
@@ -245,7 +246,7 @@ twin, _ = recorded(harmless_twin)
 twin.plot(
     title="The rehearsal: a kernel on one stream, a copy on the other",
     lanes=("host", "streams"),
-    lesson="The copy runs in the middle of the kernel. From y it would have read a half-written array.",
+    lesson="The copy runs in the middle of the kernel. It would have read y while the kernel was writing.",
 )
 
 # %% id=race-twin-check tags=asserts
@@ -579,7 +580,7 @@ if device.simulated:
 # | `mark.synchronize()` | Python | the device has passed the mark |
 # | `one.synchronize()` | Python | stream one has nothing left to do |
 # | `agt.synchronize()` | Python | no stream has anything left to do |
-# | `mark.done`, `one.done` | nobody | they answer immediately: true or false |
+# | `mark.done`, `one.done` | nobody | they answer without waiting: true or false |
 #
 # Below, there are two kernels on one stream, with a mark between them. Python needs the result of the first kernel only, so it waits for the mark and not for the stream.
 
@@ -704,7 +705,7 @@ if device.simulated:
     assert diamond.metrics().makespan < chain.metrics().makespan
 
 # %% [markdown] id=fork-join-read
-# There are two arrows, one for the fork and one for the join. But why isn't it twice as fast? The upload before the fork and the subtraction after the join have nothing to overlap with. And Python makes one call at a time, so the branch on stream one, whose call comes second, starts later than the other.
+# There are two arrows, one for the fork and one for the join. But why isn't it twice as fast? Upload, smooth, subtract: each needs the one before, and no second stream makes that chain shorter. And Python makes one call at a time, so the branch on stream one, whose call comes second, starts later than the other.
 #
 # Beginners remember the fork and forget the join. Without it we'd have the same race as before, because `subtract` reads `much` while the other stream writes it.
 
@@ -873,7 +874,7 @@ progress("02")
 #
 # *For the day on which you meet a timeline whose streams take turns, and nobody knows why.*
 #
-# Every device has one stream from the start, `device.default_stream`, with the number 0. CUDA calls it the **null stream**, and work without a stream goes there. By tradition it has a rule of its own: whatever you put on it waits for everything on the other streams, and they wait for it. So one careless call, in your program or in a library that you use, is enough to stop all overlap.
+# Every device has one stream from the start, `device.default_stream`, with the number 0. CUDA calls it the **null stream**, and in plain CUDA, work that names no stream goes there. By tradition it has a rule of its own: whatever you put on it waits for everything on the other streams, and they wait for it. So one careless call, in your program or in a library that you use, is enough to stop all overlap.
 #
 # A stream can be created in such a way that it takes no part in this, which CUDA calls *non-blocking*. All streams of this course are like that. CuPy's own `Stream()` isn't, unless you say `non_blocking=True`.
 #

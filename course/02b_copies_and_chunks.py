@@ -160,7 +160,7 @@ if device.simulated:
 
 # %% id=pinned-on-a-gpu
 recordings = ("08_pageable_copy", "08_pageable_copy_repaired")
-pageable_h200, pinned_h200 = (agt.Trace.load_recording(name) for name in recordings)
+pageable_h200, pinned_h200 = (agt.Trace.load_recording(name).from_first() for name in recordings)
 agt.compare_timelines(
     [pageable_h200, pinned_h200],
     ["Ordinary arrays, H200", "Pinned arrays, H200"],
@@ -337,7 +337,7 @@ engines.reveal(
 )
 
 # %% [markdown] id=engines-read
-# There are two copy engines, like a road with one lane in each direction. In the lower lanes you see which engine does what, and `s1` means that the work came from stream 1. In A there are two streams, but both copies go the same way, so one has to wait behind the other. In B each copy has a lane to itself. (On a real GPU, the two bars of A may overlap, because there a bar may begin while its copy still waits for the engine.)
+# For our purposes there are two copy engines, like a road with one lane in each direction. In the lower lanes you see which engine does what, and `s1` means that the work came from stream 1. In A there are two streams, but both copies go the same way, so one has to wait behind the other. In B each copy has a lane to itself. (On a real GPU, the two bars of A may overlap, because there a bar may begin while its copy still waits for the engine.)
 #
 # Now think of our first picture. While all the data were on their way in, the lane out was empty, and then the other way round. That's the waste we were looking for.
 
@@ -423,11 +423,19 @@ slower
 slower.commit(...)
 
 # %% id=chunks-real
+def with_uploads(trace):
+    """The trace with a lane for the calls that ask for an upload."""
+    calls = [span for span in trace if span.name == "enqueue h2d"]
+    lane = [(span.start, span.end, f"{i}") for i, span in enumerate(calls)]
+    return trace.with_lane("upload calls", lane).from_first()
+
+
 agt.compare_timelines(
-    [four_chunks.from_first(), pinned_h200.from_first()],
+    [with_uploads(four_chunks), with_uploads(pinned_h200)],
     ["Four chunks on your device", "Four chunks, H200"],
     lanes=("host", "engines"),
-    lesson="On the H200, each upload begins right after its call, so the engine has been waiting for Python.",
+    lesson="The upload calls have a lane of their own. On the H200, each upload begins right after its "
+    "call, so the engine has been waiting for Python.",
 )
 
 # %% id=reveal-real

@@ -99,7 +99,7 @@ came_out
 batches.reveal(" ".join(map(str, came_out)), "The numbers are read when the copy runs.")
 
 # %% [markdown] id=buffer-picture-text
-# Here's that run, with a lane for what is in the buffer:
+# Here's that run, with the buffer:
 
 # %% id=buffer-picture
 filled = [span.end for span in story if span.kind == "work"]
@@ -414,10 +414,10 @@ check("03-recipe-twice", ascending)
 #
 # | | picks the stream | waits | you get |
 # |---|---|---|---|
-# | `op.sync()` | the policy | Python, blocked | numbers |
-# | `op.sync_on(stream)` | you | Python, blocked | numbers |
+# | `op.sync()` | the policy | Python, blocked | the result |
+# | `op.sync_on(stream)` | you | Python, blocked | the result |
 # | `op.async_on(stream)` | you | nobody: waiting is up to you, later | handles |
-# | `await op` | the policy | this task only | numbers |
+# | `await op` | the policy | this task only | the result |
 #
 # To compare them, we give Python a job of its own beside a trip: 100 µs of work.
 
@@ -464,7 +464,7 @@ saved = blocking.metrics().makespan - freed.metrics().makespan
 ways.reveal(f"{freed.metrics().makespan:.0f}", f"That's {saved:.0f} µs less.")
 
 # %% [markdown] id=play-text
-# How long may the job be before it costs anything? Change these numbers and find out:
+# How long may the job be before it costs anything? Change these numbers:
 
 # %% id=play
 for us in (50, 100, 150, 200):
@@ -474,7 +474,7 @@ for us in (50, 100, 150, 200):
 longer.plot(
     title=f"async_on, with a job of {us} µs",
     lanes=("host", "streams"),
-    lesson="A job that ends before the copies costs nothing.",
+    lesson="Where the job goes on after the last copy, it costs what sticks out.",
 )
 
 # %% [markdown] id=await-text
@@ -503,7 +503,7 @@ awaited.plot(
 )
 
 # %% [markdown] id=await-read
-# That was as quick as `async_on`. But look at the host's lane: there's no bar for a wait, only a gap behind the job. If the loop had anything else to do, it would do it in that gap.
+# That was as quick as `async_on`, because `trip` stands first: `gather(job(), trip)` would do the job first. But look at the host's lane: there's no wait, only a gap behind the job. If the loop had anything else to do, it would do it in that gap.
 #
 # Here are all four ways on an H200, with the same trip and a job of 100 µs each time.
 
@@ -704,7 +704,7 @@ check("03-largest", largest)
 # %% [markdown] id=answer
 # ## What, and where
 #
-# Now you can answer the question at the top. A recipe settles *what* to do and in which order. Everything else is settled by whoever runs it: when and where it happens, with which numbers, and who waits. That's why the same list could run on one stream and on three.
+# Now you can answer the question at the top. A recipe settles *what* to do and in which order. The rest is settled by whoever runs it: when and where it happens, and who waits. That's why the same list could run on one stream and on three.
 #
 # Here's the list once more, handed to the event loop under two policies:
 

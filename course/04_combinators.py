@@ -643,9 +643,10 @@ check("04-diamond", diamond)
 mine = watch(
     lambda: diamond(agt.h2d(matrix), lambda m: product(m, 2.0), lambda m: half(product(m, 6.0)), total)
 )
+right = solved("04-diamond", diamond) is diamond  # the check has taken it
 agt.compare_timelines(
     [riddle, mine],
-    ["from the top", "with your diamond"],
+    ["from the top", "with your diamond" if right else "with your diamond (not accepted yet)"],
     lanes=("streams",),
     lesson="With the right diamond, the two look the same, down to the arrows.",
 )

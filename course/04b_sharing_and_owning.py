@@ -273,7 +273,7 @@ refused(agt.errors.UseAfterMoveError, op.sync)
 #
 # | | you write | the operation gets | and you? |
 # |---|---|---|---|
-# | **owned** | `x` | the array | it's gone, but the result hands it back |
+# | **owned** | `x` | the array | it's gone, unless the result hands it back |
 # | **shared** | `x = x.share()`, once, and then `x` | a handle to it, *for reading* | you have a handle, too |
 # | **borrowed** | `x.borrow()` | the right to use it | you keep it |
 #
@@ -486,7 +486,7 @@ ways.plot(
 )
 
 # %% [markdown] id=lives-read
-# The three ways say who may *use* an array. How long its memory stays is another question, with one answer for all three: **at least until the last name and the last operation that refer to it are gone.** In this picture, 50 MB were kept by a forgotten list of operations, all of which had run. In a notebook that happens easily, because its names live until you delete them.
+# The three ways say who may *use* an array. How long its memory stays is another question, with one answer for all three: **at least until the last name and the last operation that refer to it are gone.** (An operation that has given its array on still refers to it.) In this picture, 50 MB were kept by a forgotten list of operations, all of which had run. In a notebook that happens easily, because its names live until you delete them.
 #
 # Now for the rod. In `first_try`, no name and no list holds an old array.
 
@@ -594,7 +594,9 @@ agt.compare_timelines(
     [stairs, yours],
     [f"first try: {arrays(stairs)} arrays", f"yours: {arrays(yours)} arrays"],
     lanes=("host",),
-    lesson="Once two arrays take turns, the memory stays flat, however many steps there are.",
+    lesson="Two arrays take turns, so the memory stays flat, however many steps there are."
+    if arrays(yours) < arrays(stairs)
+    else "Yours still adds an array in each step. If two take turns, the memory stays flat.",
 )
 
 # %% [markdown] id=rod-reward
@@ -620,7 +622,7 @@ print(f"A thousand steps, from above: at first 0 to 80 degrees, at last {row.min
 #
 # - If several readers share an operation, the one that is submitted first runs it, on its own stream and behind its own work. The others wait for an event.
 # - `unzip()` takes a tuple apart and still runs its source once. With `first()` and `last()`, each pick is a run of its own.
-# - When you pass an array to an operation, you give it away, and the result hands it back. Share an array that many read and nobody writes. Lend one out if you need it yourself afterwards, but a loan puts nothing in order, and ends when you give the array away.
+# - When you pass an array to an operation, you give it away, and the result may hand it back. Share an array that many read and nobody writes. Lend one out if you need it yourself afterwards, but a loan puts nothing in order, and ends when you give the array away.
 # - Here, memory goes back when no name, no operation and no run refers to the array. A run keeps what it touches until all of it is done, so let long chains use their arrays again.
 #
 # If a word is new, look in the [glossary](../docs/glossary.md). If something seems wrong, the [misconceptions](../docs/misconceptions.md) page probably has it.

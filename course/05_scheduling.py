@@ -261,7 +261,7 @@ of_five.plot(
 )
 
 # %% [markdown] id=five-read
-# That's much better. But look right *behind* `job0` and `job4`: a short job stands there. Its own work takes half a pace, but it waits for several, although other streams have nothing to do. This is called **head-of-line blocking**. You know it as *but I only have a bottle of milk*.
+# Much better. But look right *behind* `job0` and `job4`: a short job stands there. Its own work takes half a pace, but it waits for several, although other streams have nothing to do. This is called **head-of-line blocking**. You know it as *but I only have a bottle of milk*.
 #
 # How long do the short jobs wait?
 
@@ -501,7 +501,7 @@ class LeastLoaded(agt.SchedulingPolicy):
 check("05-least-loaded", LeastLoaded)
 
 # %% [markdown] id=board-text
-# How does yours do on the jobs above? (Until you've written it, "yours" is the starter.)
+# How does yours do on the jobs above? (Until it's accepted, you see ours.)
 
 # %% id=board
 def race(runs):
@@ -510,7 +510,8 @@ def race(runs):
         print(f"{name:13} {'#' * round(40 * points):40}| {points:.2f}")
 
 
-yours = run_all(hunts(heavy), LeastLoaded(3), heavy)
+Mine = solved("05-least-loaded", LeastLoaded)
+yours = run_all(hunts(heavy), Mine(3), heavy)
 race({"round robin": worst, "yours": yours})
 
 # %% [markdown] id=order-text
@@ -547,7 +548,7 @@ order.reveal(f"{after:.2f}", f"That's {longest_first.metrics().makespan:.0f} µs
 # Python is to blame for the rest: the third stream gets its first job two paces late. Can your policy do better with the jobs in this order?
 
 # %% id=race
-both = run_all(sorted_ops, LeastLoaded(3), [heavy[i] for i in by_length])
+both = run_all(sorted_ops, Mine(3), [heavy[i] for i in by_length])
 race({"round robin": worst, "yours": yours, "longest first": longest_first, "both": both})
 
 # %% [markdown] id=race-read
@@ -704,7 +705,7 @@ if device.simulated:
 # | the host | `m.host["call"]`, because Python has to make all its calls |
 # | each of the two copy engines | `m.engine_busy`, a dict with a time for each engine, such as `("sim:0", "h2d")` |
 # | the SMs | for each kernel, its duration times the part of the device that it fills (`span.detail["fills"]`), all added up |
-# | the longest job | for each operation (`span.op` is its number), all its work added up, and the largest of these sums |
+# | the longest job | for each operation without an `overlap` (`span.op` is its number, and arms share it), its work added up, and the largest sum |
 #
 # Here are the raw numbers for `hunts`:
 
@@ -724,7 +725,7 @@ for span in trace.device_spans[:2]:
 # %% [markdown] id=exercise-pays
 # ### Exercise: how far down can it go?
 #
-# You're given the trace of a program on one stream. Return the time, in µs, below which no number of streams could bring it: the highest of the walls. (Take the names of the engines from the trace.)
+# You're given the trace of a program on one stream, without an `overlap`. Return the time, in µs, below which no number of streams could bring it: the highest wall. (Take the names of the engines from the trace.)
 
 # %% id=05-when-it-pays starter
 def best_possible(trace):
@@ -879,7 +880,8 @@ def with_hand_over(trace):
 agt.compare_timelines(
     [with_hand_over(of_five), with_hand_over(looking)],
     ["Five streams in turn", "Four streams, an idle one first"],
-    lesson="If the policy looks, no short job waits, but each call comes later, and so does job 8.",
+    lesson="If the policy looks, no short job waits, but each call comes later, and so does job 8. (Its "
+    "questions have no bars: they are what makes the gaps between the calls wider.)",
 )
 
 # %% [markdown] id=job-8-read

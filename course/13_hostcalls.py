@@ -40,7 +40,7 @@ device
 # %% [markdown] id=question
 # ## Who opens the file?
 #
-# Here's a rather silly job for a GPU: shouting. We take a log file, turn lower case into capitals, and write a new file. Shouting is easy:
+# Here's a rather silly job for a GPU: shouting. We take a log file, turn lower case into capitals, and write a new file.
 
 # %% id=shout
 shout = agt.Kernel(r"""
@@ -149,7 +149,7 @@ __global__ void letters(volatile unsigned* mail, int n, unsigned* answers)
 letters = agt.Kernel(LETTERS)
 
 # %% [markdown] id=letters-read
-# What's new in there:
+# What's new:
 #
 # - **`volatile`** makes the kernel look at memory each time. Without it, a compiler may read the flag once and then stare at its own register for ever. We need no atomics, because only one side at a time may write a word.
 # - **`__threadfence_system()`** is a fence that reaches the host; `__threadfence()` ends at the GPU. The one before the flag keeps it from overtaking the letter, and the one after the loop keeps us from reading the answer before the flag.
@@ -210,7 +210,7 @@ talking.between(speaker.start, speaker.end).with_lane("question", asked).from_fi
     title="Letters to and fro",
     lanes=("streams",),
     lesson="Only the kernel, from its start to its end. Where its bar is dotted, it waits for the answer to "
-    "the question below. In each stripe it reads the answer and writes the next letter. "
+    "the question below. Between two waits it reads an answer and writes the next letter. "
     "(A GPU doesn't tell when a kernel waits: there the bar is solid.)",
 )
 
@@ -269,16 +269,18 @@ check("13-ask", ASK)
 # %% [markdown] id=many
 # ## One mailbox for a hundred thousand
 #
-# An H200 has 132 processors, but a grid may have a hundred thousand blocks, and any of them may want to ask. Nobody wants to look into a hundred thousand mailboxes that are nearly all empty.
+# An H200 has 132 processors, but a grid may have a hundred thousand blocks, and any of them may want to ask. Nobody wants to look into a hundred thousand mailboxes, nearly all empty.
 #
-# The post office has a better idea: a small pile of blank **packets**, for whoever needs one. Here's the life of one. Only its owner may touch it:
+# The post office has a better idea: a small pile of blank **packets**. Here's the life of one. Only its owner may touch it:
 #
 # ```text
 #                    take           ask            answer         give back
-#   the pile       ━━━━┓                                             ┏━━━━━▶   in the GPU's memory
-#   a block            ┗━ fills it ━━┓               ┏━━ reads it ━━━┛         over the bus
-#   the host                         ┗━ works on it ━┛                         in its own memory
+#   the pile       ━━━━┓                                             ┏━━━━━▶
+#   a block            ┗━ fills it ━━┓               ┏━━ reads it ━━━┛
+#   the host                         ┗━ works on it ━┛
 # ```
+#
+# The packet itself stays where it is, and its number goes round.
 #
 # How do many threads take packets and give them back at once, without a lock? With a *compare and swap*: `atomicCAS(top, old, new)` writes `new`, but only if `top` still is `old`.
 #
@@ -288,7 +290,7 @@ check("13-ask", ASK)
 #           CAS: if the top is still p, make it q.   Else: start again
 # ```
 #
-# If somebody else was quicker, the swap fails and we try again. Is that all? Here it is in Python. Each `yield` is one access to memory that others can see, and between two of them anything may happen.
+# If somebody else was quicker, the swap fails and we try again. Here it is in Python. Each `yield` is one access to memory that others can see, and between two of them anything may happen.
 
 # %% id=naive-stack
 class Pile:
@@ -497,7 +499,7 @@ check("13-stack", FreeStack)
 # %% [markdown] id=hostcall
 # ## The whole post office
 #
-# The header with all these parts is under two hundred lines, comments aside. On the host, `agt.hostcalls` opens the office for as long as a block lasts. A kernel takes the office's two arrays: `mail` has the packets, in the host's memory, and `stack` the pile, in the GPU's, so taking a packet doesn't cross the bus. It asks for a service by its number, with three numbers of its own, and gets the `answer`. Numbers from 16 on are yours:
+# The header with all these parts is under two hundred lines, comments aside. On the host, `agt.hostcalls` opens the office for as long as a block lasts. A kernel takes the office's two arrays: `mail` has the packets, in the host's memory, and `stack` the pile, in the GPU's, so taking a packet doesn't cross the bus. The kernel asks for a service by its number, with three numbers of its own, and gets the `answer`. Numbers from 16 on are yours:
 
 # %% id=first-call
 dice = agt.Kernel(r"""
@@ -679,7 +681,7 @@ crowded = Prediction(
     one="one or two: Python still has to be asked for each",
     few="three to nine",
     tens="ten to ninety-nine",
-    all="a hundred or more: all 132, in one batch",
+    all="a hundred or more: a batch of 132 takes no longer than a batch of one",
 )
 crowded
 
@@ -810,7 +812,7 @@ def with_office(trace, recorded=True):
     (kernel,) = trace.find("pipeline")
     begun = min(span.start for span in trace)
     looks = "looks for calls" if recorded else "looks, reads and writes (not recorded)"
-    opening = f"opening: {kernel.start - begun:.0f} µs"
+    opening = f"opening, launch: {kernel.start - begun:.0f} µs"
     trace = trace.with_lane("Python", [(begun, kernel.start, opening), (kernel.start, kernel.end, looks)])
     count, lane = 0, []
     answers = [span for span in trace if span.kind == "work"]

@@ -284,7 +284,8 @@ assert cost == 14
 careless.reveal(
     cost,
     "The error travels where an answer would, so `answer` is 2, and 2 times the rate is 14. It looks just "
-    "like a price, and that's the trouble: only `error` tells the two apart.",
+    "like a price, and that's the trouble: only `error` tells the two apart. (`hostcall` leaves your "
+    "variable alone when it returns false. An `Ask` stores whatever is in the packet.)",
 )
 
 # %% [markdown] id=exercise-both
@@ -334,7 +335,7 @@ check("13b-both", BOTH)
 # %% [markdown] id=limit-text
 # ## Hanging up
 #
-# Suppose that one colleague is asleep. You don't want to wait all day, so you set a limit. `within(future, clocks)` is a `select` between a future and a `Deadline`, which is ready when the SM's clock has got that far. A select drops its loser for you, by calling its `drop()`. Every future in our headers has one, and you can also call it yourself.
+# Suppose that one colleague is asleep. You don't want to wait all day, so you set a limit. `within(future, clocks)` is a `select` between a future and a `Deadline`, which is ready when the SM's clock has got that far. The header's `select` drops its loser for you, by calling its `drop()`. (The one on chapter 12's page just left it standing.) Every future in our headers has a `drop`, and you can also call it yourself.
 #
 # ```c
 # auto quick = within(ask(host, 16, 7, 0, 0), 100000);      // about 50 µs
@@ -343,7 +344,7 @@ check("13b-both", BOTH)
 # else if (quick.a.error == 0) use(quick.a.answer);         // `a` is the call, and `b` the limit
 # ```
 #
-# A future of your own needs a `drop` before it can be in a select. For the cup of tea of chapter 12, `void drop() { }` would do, because it holds nothing. But a call holds a packet. Here's a kernel that gets tired of waiting, gives the packet back, and asks something else. There is only one packet in this office.
+# A future of your own needs one before it can be in such a select. For the cup of tea of chapter 12, `void drop() { }` would do, because it holds nothing. But a call holds a packet. Here's a kernel that gets tired of waiting, gives the packet back, and asks something else. There is only one packet in this office.
 
 # %% id=impatient
 IMPATIENT = r"""
@@ -418,7 +419,7 @@ belongs = [
     (hung_up, at_work.end, "given back, and still the host's"),
     (at_work.end, ran.end, str(heard[0])),
 ]
-waiting_for(given_back, "answer 1", "answer 2").with_lane("the packet", belongs).plot(
+waiting_for(given_back, "the limit", "answer 2").with_lane("the packet", belongs).plot(
     title="A packet that was given back too early",
     lanes=("host", "streams"),
     lesson="Some 20 µs after asking, the kernel hangs up, gives the packet back, takes it again and writes "
@@ -478,8 +479,8 @@ left.reveal(
 two_packets = await two_questions(LEAVING, packets=2)
 agt.compare_timelines(
     [
-        waiting_for(one_packet, "answer 1", "a packet", "answer 2"),
-        waiting_for(two_packets, "answer 1", "answer 2"),
+        waiting_for(one_packet, "the limit", "a packet", "answer 2"),
+        waiting_for(two_packets, "the limit", "answer 2"),
     ],
     ["one packet", "two packets"],
     lanes=("host", "streams"),
@@ -715,8 +716,8 @@ agt.compare_timelines(
     lanes=("host", "streams"),
     lesson="Where the kernel's bar is solid, it works, and where it's dotted, it waits. Above, nobody reads "
     "while it works. Below, the next piece is read meanwhile, and the kernel is done after "
-    f"{kernel_us(early):.0f} µs instead of {kernel_us(late):.0f}. The short waits left are the trips "
-    "to the host and back.",
+    f"{kernel_us(early):.0f} µs instead of {kernel_us(late):.0f}. The short waits are left "
+    "because reading a piece and the trips there and back take a little longer than the work.",
 )
 
 # %% id=ahead-picture-check tags=asserts
@@ -726,9 +727,9 @@ if device.simulated:
 # %% [markdown] id=costs
 # ## What it costs
 #
-# A future is no faster than a call. What it saves is the time that you'd have spent standing there. If there's nothing else to do, or if every block asks a single question, `hostcall` is shorter and as quick. And each look at a packet crosses the bus, which takes a GPU a microsecond or two. So reckon with 30 to 60 µs until a thread that polls thirty futures comes back to the first one.
+# A future is no faster than a call. What it saves is the time that you'd have spent standing there. If there's nothing else to do, or if every block asks a single question, `hostcall` is shorter and as quick. And each look at a packet crosses the bus, which takes a GPU a microsecond or two. So a thread that polls thirty futures is back at the first one after 30 to 60 µs.
 #
-# The other limit is Python. While the kernel waits for two answers, somebody has to work on both, and that works here because the handlers sleep. When we [measured it on an H200](../benchmarks/README.md), two joined calls took 1.1 times as long as one with handlers that slept for 200 µs, and 1.2 times with 50, because Python begins the coroutines one after the other. Handlers that compute never overlap, join or no join.
+# The other limit is Python. While the kernel waits for two answers, somebody has to work on both, and that works here because the handlers sleep. When we [measured it on an H200](../benchmarks/README.md), with handlers that slept for 200 µs two joined calls took 1.1 times as long as one call, and with 50 µs 1.2 times, because Python begins the coroutines one after the other. Handlers that compute never overlap, join or no join.
 
 # %% [markdown] id=key-points
 # ## Key points
@@ -762,7 +763,8 @@ __global__ void opening(unsigned long long* mail, unsigned long long* stack, con
 {
     Hostcalls host = hostcalls(mail, stack);
     Ask open = ask_keeping(host, HOSTCALL_OPEN, size, 0, 0);       // 0: to read
-    while (open.begin() == PENDING) { }                            // a packet; it gives up in the end
+    while (open.begin() == PENDING) { }                            // until it has a packet, or gives up
+    if (open.packet < 0) return;                                   // it gave up: there's nowhere to write
     for (int i = 0; i < size; i++) open.bytes()[i] = names[blockIdx.x * size + i];
     block_on(open);                                                // sends it: fence, then flag
     open.end();

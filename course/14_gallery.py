@@ -598,9 +598,9 @@ agt.compare_timelines(
     ["a report at every step", "a report every four steps", "a report every ten steps"],
     lanes=("host", "streams"),
     lesson="The first 450 µs of each; a bar is dotted where the kernel only waits. Four steps fill more of "
-    "the bar than one, and yet the drawings follow each other almost as fast. With ten steps nobody waits for "
-    "Python. (The drawings come a little too early: until a kernel ends, the simulator has only the clock of "
-    "one warp.)",
+    "the bar than one, and yet the drawings follow each other almost as fast. With ten steps nobody waits "
+    "for Python. (The drawings come a little too early: until a kernel ends, the simulator has only the "
+    "clock of one warp.)",
 )
 
 # %% id=reveal-reports
@@ -608,7 +608,8 @@ more = (4 * crowded - each) / (3 * alone)
 longer.reveal(
     "hardly" if more < 0.35 else "half" if more < 0.7 else "ontop",
     "The block computes the three steps while Python draws, and it would have waited that long anyway. (A "
-    "report is more than Python's 60 µs: there's the way there and back, and thread 0 adds up 256 losses on its own.)",
+    "report is more than Python's 60 µs: there's the way there and back, and thread 0 adds up 256 losses "
+    "on its own.)",
 )
 
 # %% id=reports-check tags=asserts
@@ -1101,9 +1102,9 @@ agt.compare_timelines(
     [beginning(trace, 400) for trace in (in_turn, ahead, with_half)],
     ["16 pictures, in turn", "16 pictures, read ahead", "8 pictures, read ahead"],
     lanes=("host", "streams"),
-    lesson="The first 400 µs of each; a bar is dotted where the kernel only waits. Above, Python pauses while "
-    "the kernel compares. In the middle it reads the next piece meanwhile. Below, the kernel compares for a "
-    "shorter time and waits longer, and the reads come no sooner.",
+    lesson="The first 400 µs of each; a bar is dotted where the kernel only waits. Above, Python pauses "
+    "while the kernel compares. In the middle it reads the next piece meanwhile. Below, the kernel compares "
+    "for a shorter time and waits longer, and the reads come no sooner.",
 )
 
 # %% id=reveal-half
@@ -1694,8 +1695,8 @@ agt.compare_timelines(
     ],
     [f"{name}, by {how}" for name in cities for how in ("rounds", "queue")],
     lanes=("streams",),
-    lesson="The first 700 µs. In the street, the queue is done when the second of over two hundred rounds is. "
-    "In the town, the rounds are done first.",
+    lesson="The first 700 µs. In the street, the queue is done when the second of over two hundred rounds "
+    "is. In the town, the rounds are done first.",
 )
 
 # %% id=reveal-walk

@@ -276,7 +276,7 @@ stuck.plot(
 )
 
 # %% [markdown] id=deadlock-read
-# A `send` ends when the other side receives. Both send first, so both wait for ever. That's a **deadlock**, and a profiler would show it as work: two kernels that never end. (This package pulls the plug, and says who waits for whom. NCCL, NVIDIA's library for this, isn't that polite.)
+# A `send` ends when the other side receives. Both send first, so both wait for ever. That's a **deadlock**. To a profiler it's work: two kernels that never end. (This package pulls the plug, and says who waits for whom. NCCL, NVIDIA's library for this, isn't that polite.)
 #
 # The way out is to talk and listen at the same time: **`group.exchange(x, to, into, source)`** sends `x` to one rank while it receives from another. With that, we can write an all-reduce by hand. The ranks sit in a **ring**. In each step, a rank passes what it last received to the right, and adds what comes from the left to its own sum:
 
@@ -1029,7 +1029,7 @@ agt.compare_timelines(
 )
 
 # %% [markdown] id=halo-read
-# The talk is hidden completely. Above, it held up GPU 1 for 33 µs: two exchanges of 7, and Python, which launches one thing after the other. But Python has one more `overlap` to describe for each GPU, so GPU 1 begins 21 µs later, and of 346 µs only 16 are gained. That's the price of the first section. With wider rows there's more talk to hide, and Python's part stays the same.
+# The talk is hidden completely. Above, it held up GPU 1 for 33 µs: two exchanges of 7, and Python, which launches one thing after the other. But Python has one more `overlap` to describe for each GPU, so GPU 1 begins 21 µs later, and of 346 µs only 16 are gained. That's the price of the first section. With wider rows there's more talk to hide, and no more of Python.
 
 # %% id=check-halo tags=asserts
 if device.simulated:

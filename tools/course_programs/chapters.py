@@ -130,7 +130,7 @@ async def four_ways() -> Body:
         stream.synchronize()
         task = agt.spawn(there_and_back.named("await"), policy)
         await asyncio.sleep(0)
-        agt.work(100, "job before await")
+        agt.work(100, "job beside await")
         await task
 
     return body

@@ -75,7 +75,7 @@ def fork_join(prepare, branches, combine, main, streams):
     return combine.async_on(main)
 
 
-# %% id=02-fork-join cause="When `d2h` was put on stream 1, no `wait_event` had made that stream wait for stream 2"
+# %% id=02-fork-join cause="When `d2h` was put on stream 1, no `wait_event` had made that stream wait for stream 2: it needs such a wait, and needs it before that work"
 def fork_join(prepare, branches, combine, main, streams):
     prepare.async_on(main)
     ready = main.record()
@@ -626,3 +626,14 @@ def fork_join(prepare, branches, combine, main, streams):
 # + for join in joins[:-1]:
 # +     main.wait_event(join)
 # + main.wait_event(last)
+
+
+# %% id=02-fork-join cause="had made that stream wait for stream 2: it needs such a wait, and needs it before"
+# - for join in joins:
+# -     main.wait_event(join)
+# + main.wait_event(joins[-1])
+
+
+# %% id=02-fork-join cause="had made that stream wait for stream 1: it needs such a wait, and needs it before"
+# - stream.wait_event(ready)
+# + streams[0].wait_event(ready)

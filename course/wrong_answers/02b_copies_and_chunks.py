@@ -536,3 +536,12 @@ def upload_all(fill, count, buffers, stream):
         marks[k] = stream.record()
     stream.synchronize()
     return arrays
+
+
+# %% id=02b-chunked-overlap cause="had made that stream wait for stream 1: it needs such a wait, and needs it before"
+def pipeline(prepare, process, chunks, streams):
+    table = prepare.async_on(streams[0])
+    each = enumerate(chunks)
+    results = [process(c, table).async_on(streams[i % len(streams)]) for i, c in each]
+    agt.synchronize()
+    return [result.numpy() for result in results]

@@ -340,7 +340,7 @@ def load_and_fetch(load, fetch, job, stream):
     return result
 
 
-# %% id=03-largest cause="`sync` blocks the event loop"
+# %% id=03-largest cause="`sync` or `synchronize` blocks the event loop"
 async def largest(op):
     stream = agt.create_stream()
     numbers = op.async_on(stream)
@@ -600,7 +600,7 @@ def download(array):
     return agt.with_context(enqueue)
 
 
-# %% id=03-d2h cause="`d2h` ran 0 times"
+# %% id=03-d2h cause="with run 2 of one operation, `d2h` ran 0 times"
 def download(array):
     box = []
 
@@ -911,3 +911,24 @@ def load_and_fetch(load, fetch, job, stream):
         pass
     stream.synchronize()
     return handle.numpy()
+
+
+# %% id=03-zeros cause="with run 2 of one operation, `memset` ran 0 times"
+def blank(shape, dtype):
+    made = []
+
+    def enqueue(context):
+        if not made:
+            made.append(context.empty(shape, dtype))
+            context.memset(made[0])
+        return agt.value(made[0])
+
+    return agt.with_context(enqueue)
+
+
+# %% id=03-largest cause="`sync` or `synchronize` blocks the event loop"
+async def largest(op):
+    numbers = op.async_on(agt.create_stream())
+    await asyncio.sleep(0)
+    agt.synchronize()
+    return numbers.max()

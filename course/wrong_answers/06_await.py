@@ -296,7 +296,7 @@ async def at_most(op, us):
     return None if late else task.result()
 
 
-# %% id=06-cancel cause="a NumPy array should come out"
+# %% id=06-cancel cause="the result was there in time, and `at_most` returned None"
 async def at_most(op, us):
     task = agt.spawn(op)
     await asyncio.sleep(0)
@@ -453,7 +453,7 @@ async def run_limited(ops, limit):
     return await asyncio.gather(*[run(op) for op in ops])
 
 
-# %% id=06-limited cause="`sync` blocks the event loop"
+# %% id=06-limited cause="`sync` or `synchronize` blocks the event loop"
 async def run_limited(ops, limit):
     return [op.sync() for op in ops]
 
@@ -616,7 +616,7 @@ async def feed(n, prepare, process, use):
         use(process(prepare(i)))
 
 
-# %% id=06-feed cause="`sync` blocks the event loop"
+# %% id=06-feed cause="`sync` or `synchronize` blocks the event loop"
 async def feed(n, prepare, process, use):
     for i in range(n):
         use(process(prepare(i)).sync())
@@ -915,7 +915,7 @@ async def as_they_come(ops, use):
         use(await done)
 
 
-# %% id=06-cancel cause="with at most 2000 µs for 10000000 elements, a NumPy array should come out"
+# %% id=06-cancel cause="with at most 2000 µs for 10000000 elements, the result was there in time, and `at_most` returned None"
 async def at_most(op, us):
     task = agt.spawn(op)
     clock = asyncio.create_task(agt.sleep(min(us, 1000)))
@@ -1025,7 +1025,7 @@ async def as_they_come(ops, use):
     await asyncio.gather(*tasks)
 
 
-# %% id=06-cancel cause="with at most 900 µs for 4000000 elements, a NumPy array should come out, and not None"
+# %% id=06-cancel cause="with at most 900 µs for 4000000 elements, the result was there in time, and `at_most` returned None"
 async def at_most(op, us):
     task = agt.spawn(op)
     clock = asyncio.create_task(agt.sleep(us))
@@ -1445,3 +1445,24 @@ async def run_limited(ops, limit):
             return await op
 
     return list(await asyncio.gather(*[one(op) for op in ops]))
+
+
+# %% id=06-cancel cause="use `agt.sleep(us)` instead (asyncio's own timers go by the clock on the wall)"
+async def at_most(op, us):
+    try:
+        return await asyncio.wait_for(agt.spawn(op), us / 1e9)  # so it's too early anywhere
+    except asyncio.TimeoutError:
+        return None
+
+
+# %% id=06-as-completed cause="with no operations, your code raised ValueError"
+async def as_they_come(ops, use):
+    tasks = [agt.spawn(op) for op in ops]
+    for task in tasks:
+        task.add_done_callback(lambda t: use(t.result()))
+    await asyncio.wait(tasks)
+
+
+# %% id=06-cancel cause="a NumPy array should come out, and not a Task: `await` it"
+# - return task.result() if task.done() else None
+# + return task if task.done() else None

@@ -306,7 +306,7 @@ async def on_both(recipe, batches, weights, devices):
     return await asyncio.gather(*results)
 
 
-# %% id=07-two-devices cause="`sync` blocks the event loop"
+# %% id=07-two-devices cause="`sync` or `synchronize` blocks the event loop"
 async def on_both(recipe, batches, weights, devices):
     copies = []
     for device in devices:
@@ -511,7 +511,7 @@ def race(mlp, batches, w0, w1):
     return go
 
 
-# %% id=07-race cause="`sync` blocks the event loop"
+# %% id=07-race cause="`sync` or `synchronize` blocks the event loop"
 def race(mlp, batches, w0, w1):
     arms = [mlp(x, w0, w1).prepare().launch() for x in batches]
     graph = agt.overlap(*arms).graph_on(agt.create_stream())
@@ -885,7 +885,7 @@ def race(mlp, batches, w0, w1):
     return go
 
 
-# %% id=07-race cause="for batch 1, element 3 is 0.00108"
+# %% id=07-race cause="and results of the first came again, with 8 batches, for batch 1, element 3 is 0.00108"
 def race(mlp, batches, w0, w1):
     every = agt.pin(np.concatenate(batches))  # once, and never again
     graph = mlp(every, w0, w1).prepare().launch().graph_on(agt.create_stream())
@@ -940,7 +940,7 @@ async def urgent(ops):
     return [await first, *rest]
 
 
-# %% id=07-urgent cause="`sync` blocks the event loop"
+# %% id=07-urgent cause="`sync` or `synchronize` blocks the event loop"
 async def urgent(ops):
     first = ops[0].sync()
     return [first, *await asyncio.gather(*ops[1:])]
@@ -1095,3 +1095,17 @@ extern "C" __global__ void sgemm_tiled(unsigned int m, unsigned int n, unsigned 
     c[row * n + col] = sum;
 }
 """)
+
+
+# %% id=07-race cause="with other numbers in a second run, and results of the first came again"
+def race(mlp, batches, w0, w1):
+    arms = [mlp(x, w0, w1).prepare().launch() for x in batches]
+    graph = agt.overlap(*arms).graph_on(agt.create_stream())
+    seen = []
+
+    async def go():
+        if not seen:
+            seen.extend(np.array(scores) for scores in await graph.launch())
+        return seen
+
+    return go

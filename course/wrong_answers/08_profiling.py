@@ -43,7 +43,7 @@ async def handle(i, prepare, process):
         return await process(x)
 
 
-# %% id=08-annotate cause="`sync` blocks the event loop"
+# %% id=08-annotate cause="`sync` or `synchronize` blocks the event loop"
 async def handle(i, prepare, process):
     with agt.ranges.span("request"):
         with agt.ranges.span("prepare"):
@@ -1145,3 +1145,22 @@ def largest_gap(trace):
 def rate(trace):
     trace.spans[:] = [s for s in trace.spans if s.kind == "h2d" and s.on_device]
     return sum(s.detail["bytes"] for s in trace.spans) / sum(s.duration for s in trace.spans) / 1e3
+
+
+# %% id=08-challenge cause="with a device that takes its time, with results in the wrong order"
+# - policy = agt.StreamPoolRoundRobin(len(requests))
+# + policy = agt.StreamPoolRoundRobin(4)
+# - return [await task for task in tasks]
+# + return [await task for task in asyncio.as_completed(tasks)]
+
+
+# %% id=08-challenge cause="`sync` or `synchronize` blocks the event loop"
+async def serve(requests, score):
+    handles = []
+    for read_into in requests:
+        x = agt.pinned((64, 8192))
+        read_into(x)
+        op = agt.h2d(x, "request").and_then(score).to_host()
+        handles.append(op.async_on(agt.create_stream()))
+    agt.synchronize()
+    return [handle.numpy() for handle in handles]

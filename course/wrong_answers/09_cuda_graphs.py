@@ -79,7 +79,7 @@ async def run_tokens(graph, x, tokens):
     return results
 
 
-# %% id=09-token-loop cause="results in the wrong order, it seems: token 0"
+# %% id=09-token-loop cause="with 5 tokens, with token 0, element 0 is 1, and should be 4.375"
 async def run_tokens(graph, x, tokens):
     results = []
     for token in tokens:
@@ -89,7 +89,7 @@ async def run_tokens(graph, x, tokens):
     return results
 
 
-# %% id=09-token-loop cause="`sync` blocks the event loop"
+# %% id=09-token-loop cause="`sync` or `synchronize` blocks the event loop"
 async def run_tokens(graph, x, tokens):
     results = []
     for token in tokens:
@@ -1115,7 +1115,7 @@ def make_server(make, stream):  # never more than eight graphs
 # + return max(times)
 
 
-# %% id=09-break-even slip cause="That comes out if you take the mean of five: the quickest is the one that nothing has disturbed"
+# %% id=09-break-even slip cause="That comes out if you take the mean of five, or measure once: the quickest of five is the one that nothing has disturbed"
 # - return min(times)
 # + return sum(times) / 5
 
@@ -1165,3 +1165,21 @@ async def run_tokens(graph, x, tokens):
         graph.update(agt.memcpy(x.borrow(), tokens.pop(0)))
         results.append((await graph.launch()).copy())
     return results
+
+
+# %% id=09-token-loop cause="with results in the wrong order, it seems: token 0"
+# - return results
+# + return [*results[1:], results[0]]
+
+
+# %% id=09-break-even cause="take the mean of five, or measure once: the quickest of five is"
+def break_even(make, stream):
+    clock = agt.current_device().now
+    start = clock()
+    make().sync_on(stream)
+    called = clock()
+    launch = make().graph_on(stream).launch()
+    captured = clock()
+    launch.sync_on(stream)
+    saved = (called - start) - (clock() - captured)
+    return int((captured - called) // saved) + 1

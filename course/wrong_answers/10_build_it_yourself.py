@@ -1109,3 +1109,15 @@ def and_then(op, f):
         return f(op(context))(context)
 
     return enqueue
+
+
+# %% id=10-future cause="`sync` or `synchronize` blocks the event loop"
+class Future:
+    def __init__(self, result, event):
+        self.result = result
+        self.event = event
+
+    def __await__(self):
+        yield
+        agt.synchronize()
+        return self.result

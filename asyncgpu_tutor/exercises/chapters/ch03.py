@@ -62,11 +62,12 @@ def _made_by_hand(
     expected, stream = observe(model(*args()).sync).trace, agt.create_stream()
     op, results = built(name, mine, expected, *args()), list[Any]()
     of_another(mine, args())
-    for _ in range(RUNS):
+    for number in range(RUNS):
         change()
         with _by_hand():
             run = run_now(op, stream)
-        with compared(run.trace, expected):
+        again = f"run {number + 1} of one operation" * (number > 0)
+        with compared(run.trace, expected), case(again):
             schedule.launches(run.trace, kind, 1)
             for span in [s for s in run.trace.device_spans if s.kind != kind][:1]:
                 must(False, f"`{span.name}` ran as well, and isn't needed", span)

@@ -267,6 +267,9 @@ def _at_most(mine: Any, model: Any, us: int, size: int) -> None:
     # What follows shows in no timeline, so a rejection gets no picture.
     due = f"the time was up, so `at_most` should return None, and it returned {brief(result)}"
     must(in_time or result is None, due)
+    due = "the result was there in time, and `at_most` returned None. If your clock ran out, use "
+    due += "`agt.sleep(us)` instead (asyncio's own timers go by the clock on the wall)"
+    must(not in_time or result is not None, due)
     due = f"{count(left, 'task')} of yours {'is' if left == 1 else 'are'} still waiting: "
     must(not left, due + "cancel whatever you don't want to wait for any longer")
     if in_time:
@@ -286,6 +289,7 @@ def check_at_most(mine: Any, model: Any) -> None:
 
 async def _failed(answer: Any, *args: Any) -> int:
     """The number of tasks left of an answer to a failing operation, whose error may come out in a group."""
+    asyncio.get_running_loop().set_exception_handler(lambda _, __: None)  # meant to fail
     try:
         await answer(*args)
     except* (agt.DeviceError, KeyError):

@@ -255,7 +255,7 @@ def _race(answer: Any) -> Observed:
         must(asyncio.iscoroutine(returned), due)
         return [np.array(result) for result in results.listed("go", await returned, RUNNERS)]
 
-    run: Observed = Observed(None, agt.Trace())
+    run, before = Observed(None, agt.Trace()), list[Array]()
     others = np.concatenate([inputs.batches[:1], inputs.batches[:0:-1] + np.float32(0.25)])
     for numbers in (inputs.batches, others):  # whose first batch is the same
         for pinned, batch in zip(batches, numbers, strict=True):
@@ -264,7 +264,10 @@ def _race(answer: Any) -> Observed:
             run = observe(once)
         schedule.never_blocks(run.trace)
         right = [_forward(batch, inputs.w0, inputs.w1) for batch in numbers]
-        results.each_equal(run.result, right, f"{RUNNERS} batches, for batch")
+        stale = any(map(np.array_equal, run.result[1:], before))
+        with case("other numbers in a second run, and results of the first came again" * stale):
+            results.each_equal(run.result, right, f"{RUNNERS} batches, for batch")
+        before = run.result[1:]
         there.by_kernels(run.result, numbers)
     return run
 

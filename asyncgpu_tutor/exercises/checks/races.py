@@ -44,5 +44,5 @@ def _wrong_call(race: re.Match[str], trace: agt.Trace) -> str:
         return f"Here stream {one} waits for stream {two}, and the other way round is right"
     return (
         f"When `{race['late']}` was put on stream {two}, no `wait_event` had made that stream wait for "
-        f"stream {one}: the wait comes before the work that is to wait"
+        f"stream {one}: it needs such a wait, and needs it before that work"
     )

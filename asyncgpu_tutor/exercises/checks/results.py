@@ -161,7 +161,8 @@ def in_order(
 ) -> None:
     """The answer of this name returned a list of the right results; see `each_equal` for `words`."""
     found = listed(answer, results, len(expected))
-    known = all(any(np.array_equal(x, right) for x in found) for right in expected)
+    ways = (found, expected), (expected, found)
+    known = all(any(np.array_equal(x, y) for y in there) for here, there in ways for x in here)
     turned = known and not all(map(np.array_equal, found, expected))
     each_equal(found, expected, "results in the wrong order, it seems: " * turned + words)
 

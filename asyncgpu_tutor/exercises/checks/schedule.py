@@ -173,7 +173,7 @@ def went_on(trace: agt.Trace, returned: float, why: str, name: str = "") -> None
 
 def never_blocks(trace: agt.Trace) -> None:
     """The host did not wait at all, because it has an event loop to run."""
-    waits(trace, 0, "`sync` blocks the event loop, and with it every other task")
+    waits(trace, 0, "`sync` or `synchronize` blocks the event loop, and with it every other task")
 
 
 def _first(trace: agt.Trace, name: str) -> agt.types.Span:

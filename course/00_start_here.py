@@ -208,7 +208,7 @@ assert not [span for span in paused if span.kind == "wait"]  # paused, and not b
 assert max(s.end for s in paused.device_spans) > max(s.end for s in paused if s.kind == "call")
 
 # %% [markdown] id=where-read
-# The kernel is the orange sliver between the two long bars (the yellow one beside it is the fill). It touches twice as many numbers as a copy does, and still each copy takes over twenty times as long, because the road between the two computers is narrow. It carries about 55 GB a second, and this kernel moved its numbers forty times as fast.
+# The kernel is the orange sliver between the two long bars (the yellow one beside it is the fill). It touches twice as many numbers as a copy does, and still each copy takes over twenty times as long, because the road between the two computers is narrow. It carries about 55 GB a second, and this kernel moved its numbers more than forty times as fast.
 #
 # The lower lane is a **stream**, a queue that the device works through piece by piece. (After a copy and before one, the device needs about 4 µs: hence the gaps.) The upper lane is the host, and look how empty it is: a few short calls, and then Python could have done something else.
 
@@ -509,7 +509,7 @@ agt.compare_timelines(
     [h200[1].from_first(), model.from_first()],
     ["H200: start, the job, then await", "The model: start, the job, then await"],
     lanes=("host", "streams"),
-    lesson="The device's bars are as long in both. The real Python takes its time between its calls, "
+    lesson="The device's bars are nearly as long in both. The real Python takes its time between its calls, "
     "and the device stands idle until the last one, for d2h, arrives.",
 )
 

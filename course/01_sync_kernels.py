@@ -336,7 +336,7 @@ agt.show_threads(
     np.zeros_like(ten),
     grid=3,
     block=4,
-    lesson="Two threads read behind the end of x. There the run stops, so nobody gets to write y.",
+    lesson="Two threads read behind the end of x. There the simulator stops, so nobody gets to write y.",
 )
 
 # %% id=bounds-message-check tags=asserts
@@ -466,7 +466,7 @@ check("01-matvec", my_matvec)
 #
 # You can write kernels now, so this is a good place for a break.
 #
-# So far we've asked *what* the device computes. Now we ask *when*. On an H200, we ran three kernels, each with `sync`: `sgemm_naive`, which multiplies two matrices, `matvec_naive`, and `relu` on 256 numbers. Each time, Python launches the kernel (that means it starts it) and then waits. Where its lane is white, Python looks up arguments and gets round to the next line. `relu` is a matter of 0.8 µs.
+# So far we've asked *what* the device computes. Now we ask *when*. On an H200, we ran three kernels, each with `sync`: `sgemm_naive`, which multiplies two matrices, `matvec_naive`, and `relu` on 256 numbers. Each time, Python launches the kernel (that means it starts it) and then waits. Where its lane is empty, Python looks up arguments and gets round to the next line. `relu` is a matter of 0.8 µs.
 
 # %% id=predict-waiting
 waiting = Prediction(
@@ -533,7 +533,7 @@ with agt.using(policy=agt.SingleStream()), agt.record() as stepwise:  # all on o
 stepwise.plot(
     title="A sync after each step",
     lanes=("host", "streams"),
-    lesson="Five times, the device waits for Python, and then Python for the device.",
+    lesson="Five times Python waits for the device, and in between the device waits for Python.",
 )
 
 # %% [markdown] id=steps-read
@@ -606,7 +606,7 @@ length.reveal(
 )
 
 # %% [markdown] id=misconception-launch
-# The device has room for all rows at once, so it doesn't matter that there are four times as many. What matters is that each is four times as long.
+# In blocks of 128 the device has room for all rows at once, so it doesn't matter that there are four times as many. What matters is that each is four times as long.
 #
 # But look at the other number. The *call* takes just as long for either kernel, because **launching** a kernel only means putting it into a queue. The call returns as soon as that's done, and by then the kernel may not even have begun. So it's the wait that pays for a long kernel, and not the call. On the H200 above it was the same: the kernels took 15.5, 35.3 and 0.8 µs, and their calls 8.9, 9.8 and 8.6.
 #
@@ -701,7 +701,7 @@ buys.reveal(
 )
 
 # %% [markdown] id=one-wait-why
-# No kernel got faster, and no call either. What's gone is the stopping and starting: Python makes most of its calls *while the device is busy* with the work before. (The holes that are left are the device's own: from a copy to a kernel it needs 4 µs.) And `relu` needn't ask whether the product is ready: it's behind it in the queue, and a stream finishes one thing before the next.
+# No kernel got faster, and no call either. What's gone is the stopping and starting: Python makes most of its calls *while the device is busy* with the work before. (The holes that are left are the device's own: between a copy and other work it needs 4 µs.) And `relu` needn't ask whether the product is ready: it's behind it in the queue, and a stream finishes one thing before the next.
 #
 # That answers our second question: in the meantime, Python can make the next call, or do a job of its own. **A call delays the result only when the device has nothing else to do.** With a smaller matrix, the device would be done before the next call comes. Then fewer calls help.
 
@@ -922,12 +922,12 @@ check("01-reverse", my_reverse)
 # Which elements did your threads touch? This cell draws *your* kernel, so run it again whenever you've changed something. If it has buttons, step through it.
 
 # %% id=reverse-picture
-x = np.arange(10, dtype=np.float32)
+few = np.arange(10, dtype=np.float32)
 agt.show_threads(
     my_reverse,
     10,
-    x,
-    np.zeros_like(x),
+    few,
+    np.zeros_like(few),
     grid=3,
     block=4,
     lesson="Arrows cross where a thread turns the order round. (No arrows? Your kernel touches nothing.)",

@@ -531,7 +531,7 @@ if device.simulated:
 # %% [markdown] id=exercise-prepare
 # ### Exercise: one batch ahead
 #
-# `prepare(i)` is an ordinary function that keeps the host busy for a while and returns batch i. `process(x)` makes an operation out of a batch. Process `n` batches, where `n` is at least 1, and return their results in a list. Prepare every batch except the first *while the device works on the one before*. You don't need a second thread.
+# `prepare(i)` is an ordinary function that keeps the host busy for a while and returns batch i. `process(x)` makes an operation out of a batch. Process `n` batches (one or more) and return their results in a list. Prepare every batch except the first *while the device works on the one before*. 
 
 
 # %% id=06-prepare starter
@@ -953,7 +953,7 @@ if device.simulated:
 # %% [markdown] id=challenge
 # ## The challenge
 #
-# Now everything at once. `prepare(i)` (100 µs) and `process(x)` are as in *one batch ahead*, and `use(result)` keeps the host busy for 60 µs. There are `n` batches, and `n` is at least 1. You may use their results in any order, each once, and there's memory for *two* of them in flight. The plain loop below takes 2099 µs on the simulated device of the check. **Get below 1500.** The course's own answer takes 1362, and it isn't the best: 1300 can be beaten, too. `progress()` keeps your best time.
+# Now everything at once. `prepare(i)` (100 µs) and `process(x)` are as in *one batch ahead*, and `use(result)` keeps the host busy for 60 µs. There are `n` batches, one or more. You may use their results in any order, each once, and there's memory for *two* of them in flight. The plain loop below takes 2099 µs on the simulated device of the check. **Get below 1500.** The course's own answer takes 1362, and it isn't the best: 1300 can be beaten, too. `progress()` keeps your best time.
 
 
 # %% id=06-feed starter

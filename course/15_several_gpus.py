@@ -276,7 +276,7 @@ stuck.plot(
 )
 
 # %% [markdown] id=deadlock-read
-# A `send` ends when the other side receives. Both send first, so both wait for ever. That's a **deadlock**. To a profiler it's work: two kernels that never end. (This package pulls the plug, and says who waits for whom. NCCL, NVIDIA's library for this, isn't that polite.)
+# A `send` ends when the other side receives. Both send first, so both wait for ever. That's a **deadlock**. To a profiler it's work: two kernels that never end. (This package says who waits for whom. NVIDIA's NCCL isn't that polite.)
 #
 # The way out is to talk and listen at the same time: **`group.exchange(x, to, into, source)`** sends `x` to one rank while it receives from another. With that, we can write an all-reduce by hand. The ranks sit in a **ring**. In each step, a rank passes what it last received to the right, and adds what comes from the left to its own sum:
 
@@ -695,7 +695,7 @@ agt.compare_timelines(
 # %% [markdown] id=exercise-overlapped
 # ### Exercise: talk while you work
 #
-# Write another `combine`. The `gradients` have to run in the given order, and `reduces[i]` needs `gradients[i]` to be over. But that's all: no gradient should have to wait for an all-reduce, and no all-reduce for a later gradient. (A group does its calls in the order in which they're launched, and the arms of an `overlap` are launched in order. So it matters which arm comes first.)
+# Write another `combine`. The `gradients` have to run in the given order, and `reduces[i]` needs `gradients[i]` to be over. But that's all: no gradient should have to wait for an all-reduce, and no all-reduce for a later gradient. (Mind the order of the arms.)
 
 # %% id=15-overlapped starter
 def overlapped(gradients, reduces):

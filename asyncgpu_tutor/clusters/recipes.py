@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dis
 import functools
 import pickle
 from collections.abc import Iterator
@@ -48,7 +49,8 @@ def parts(thing: Any) -> Iterator[tuple[str, Any]]:
                 continue
         for value in thing.__defaults__ or ():
             yield "a default of it", value
-        for name in thing.__code__.co_names:  # such as what a notebook's cell has defined
+        loads = (i.argval for i in dis.get_instructions(thing) if i.opname == "LOAD_GLOBAL")
+        for name in dict.fromkeys(loads):  # such as what a notebook's cell has defined
             if thing.__module__ == "__main__" and name in thing.__globals__:
                 yield f"the global {name!r}", thing.__globals__[name]
     elif isinstance(thing, MethodType):

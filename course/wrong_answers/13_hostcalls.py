@@ -1209,7 +1209,7 @@ __global__ void pipeline(unsigned long long* mail, unsigned long long* stack, in
 """
 
 
-# %% id=13-stack cause="to 2147483651, and 2147483652 is right"
+# %% id=13-stack cause="and the task is that each raises it by one: 2147483652"
 class FreeStack:
     """A stack whose top counts who takes, and nobody who puts back."""
 

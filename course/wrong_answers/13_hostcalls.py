@@ -1235,7 +1235,7 @@ class FreeStack:
                 return
 
 
-# %% id=13-stack cause="to 2147483648, and 2147483651 is right"
+# %% id=13-stack cause="raises it by one: 2147483651"
 class TagOfPops:
     start = (0, 0)
     pushed = 0
@@ -1373,7 +1373,7 @@ __global__ void ask(volatile unsigned* mail, int n, unsigned* out)
 """
 
 
-# %% id=13-stack cause="to 2147483654, and 2147483651 is right"
+# %% id=13-stack cause="raises it by one: 2147483651"
 class FreeStack:
     start = (0, 0)
     @staticmethod

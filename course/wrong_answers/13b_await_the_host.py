@@ -173,15 +173,6 @@ __global__ void both(unsigned long long* mail, unsigned long long* stack, int a,
 """
 
 
-# %% id=13b-drop cause="gives back a packet that the host has"
-DROPPED = r"""
-__device__ void dropped(const Hostcalls& host, int step, int packet)
-{
-    if (step == 1 || step == 2) hostcall_end(host, packet);
-}
-"""
-
-
 # %% id=13b-drop cause="of 2 packets 1 can be had in the end"
 DROPPED = r"""
 __device__ void dropped(const Hostcalls& host, int step, int packet)

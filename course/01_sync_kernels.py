@@ -466,7 +466,7 @@ check("01-matvec", my_matvec)
 #
 # You can write kernels now, so this is a good place for a break.
 #
-# So far we've asked *what* the device computes. Now we ask *when*. On an H200, we ran three kernels, each with `sync`: `sgemm_naive`, which multiplies two matrices, `matvec_naive`, and `relu` on 256 numbers. Each time, Python launches the kernel (that means it starts it) and then waits. Where its lane is empty, Python looks up arguments and gets round to the next line. `relu` is a matter of 0.8 µs.
+# So far we've asked *what* the device computes. Now we ask *when*. On an H200, we ran three kernels, each with `sync`: `sgemm_naive`, which multiplies two matrices, `matvec_naive`, and `relu` on 256 numbers. Each time, Python launches the kernel (asks the device to run it) and then waits. Where its lane is empty, Python looks up arguments and gets round to the next line. `relu` is a matter of 0.8 µs.
 
 # %% id=predict-waiting
 waiting = Prediction(

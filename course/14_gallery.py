@@ -1125,7 +1125,7 @@ if device.simulated:
 #
 # An H200 took 1,130 µs in turn and 885 ahead.
 #
-# You could also read everything first, and launch a kernel that asks nobody. But then the whole file has to fit into the GPU's memory, while the search that asks needs room for two pieces. And if only the kernel knows which piece it will want next, asking is all it can do.
+# You could also read everything first, and launch a kernel that asks nobody. But then the whole file has to fit into the GPU's memory, while the search that asks needs no room for it there. And if only the kernel knows which piece it will want next, asking is all it can do.
 
 # %% [markdown] id=key-points
 # ## Key points
@@ -1719,7 +1719,7 @@ if device.simulated:
     assert speedup["street"] > 50
 
 # %% [markdown] id=walk-read
-# A long thin graph wants a queue, because its rounds are many and nearly empty. In a short wide one, rounds are few and full, so they cost little. An H200 took 36,600 µs by rounds and 690 by queue in the street, and 690 and 730 in the town, where it's almost a tie. (In the street, that's four times as long as simulated here, by both ways.)
+# A long thin graph wants a queue, because its rounds are many and nearly empty. In a short wide one, rounds are few and full, so they cost little. An H200 took 36,600 µs by rounds and 690 by queue in the street, and 690 and 730 in the town, where it's almost a tie. (In the street, that's four to five times as long as simulated here, by both ways.)
 
 # %% id=score-encores
 score()

@@ -690,7 +690,7 @@ killed = min(span.start for span in evening if "recipe" in span.name)  # they're
 evening.with_lane("the kill", [(killed, evening.metrics().makespan, "GPU 1 is gone")]).plot(
     title="The evening, in simulated time",
     lanes=("host", "streams"),
-    lesson="Framed are the calls. Those to GPU 1 get no answer, and what it may have done isn't drawn, "
+    lesson="Framed are the calls. GPU 1's recipes get no answer, and what it may have done isn't drawn, "
     "because its record died with it: where those frames end means nothing. GPU 0 does those batches "
     "again, from recipe 8 on.",
 )

@@ -259,7 +259,6 @@ class Waiting:
     _last: float = 0.0  # and the last one
     _zero: float = 0.0  # when its clock was at 0, without what it waited
     _steps: int = 0  # of the engine until now
-    _places: float | None = None
     _began: float | None = None
     _worked: float = 0.0  # us until now, and
     _clock: float = 0.0  # by the clock of its furthest warp alone
@@ -304,6 +303,16 @@ class Waiting:
         for data, known, where, values in news:
             data[where] = known[where] = values
 
+    def _reckon(self, time: KernelTime, now: float) -> float:
+        """Say how long it was at work, in us: by its clock, and longer by as much as all of it so far."""
+        spec, tally = self._launch.device.spec, self._execution.tally
+        clock, worked = self._clock, self._worked
+        self._clock = tally.latest() / spec.clock_mhz
+        slower = max((time.us - spec.launch_us) / max(self._clock, 1e-3), 1.0)
+        self._worked = max(worked, spec.launch_us) + (self._clock - clock) * slower
+        self._shows = Shows((now + (at - now) * slower, show) for at, show in self._shows)
+        return self._worked - worked
+
     def go_on(self, *, last: bool) -> Work:
         """Run on. With `last`, nobody else can write to memory any more: `DeviceError` if it cannot end."""
         engine, execution = self._launch.device.machine.engine, self._execution
@@ -329,18 +338,9 @@ class Waiting:
         for data, known in zip(self._mapped, self._known, strict=True):
             data[:] = known
         self._steps = engine.begun + engine.looks
-        # Warps share the device, so work takes longer than one's clock says: by as much as all work so far.
-        time, least = (
-            self._launch.time(execution.result().counts),
-            self._launch.device.spec.launch_us,
-        )
-        by_clock, self._clock = self._clock, execution.tally.latest() / mhz
-        slower = max((time.us - least) / max(self._clock, 1e-3), 1.0)
-        before, self._worked = (
-            self._worked,
-            max(self._worked, least) + (self._clock - by_clock) * slower,
-        )
-        self._shows = Shows((now + (at - now) * slower, show) for at, show in self._shows)
+        result = execution.result()
+        time = self._launch.time(result.counts)
+        took = self._reckon(time, now)
         shown = self._shows[-1][0] if self._shows else now
         quiet = not ended and state.naps and state.changes == changes + 1  # to look counts as one
         if not quiet:
@@ -348,20 +348,19 @@ class Waiting:
             if self._idle is not None and at > self._idle:
                 waits = self._found.setdefault("waits", list[tuple[float, float]]())
                 cast("list[tuple[float, float]]", waits).append((self._idle, at))
-            self._idle = at + self._worked - before
+            self._idle = at + took
         if ended:
-            done = self._launch.finish(self._found, execution.result())
-            return replace(done, us=max(self._worked - before, shown - now), shows=self._shows)
-        naps, ready = state.naps, max(now + self._worked - before, shown)
+            done = self._launch.finish(self._found, result)
+            return replace(done, us=max(took, shown - now), shows=self._shows)
+        naps, ready = state.naps, max(now + took, shown)
         if naps:  # the longer it has waited, the longer it sleeps: looks are dear to simulate
             self._napped = self._napped if quiet else 0.0
             nap = max(_TRIP, self._napped / 20)
             self._napped += nap
             ready += nap
-        self._places = self._places or time.places
         return Work(
             math.inf,
-            self._places,
+            time.places,
             _IDLE,
             paused=self,
             ready=ready,

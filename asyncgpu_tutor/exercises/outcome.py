@@ -87,17 +87,9 @@ def rejection(title: str, rejected: Rejected, note: str = "", first: bool = Fals
         marked = " → ".join(dict.fromkeys(f"`{name}`" for name in names))
         if marked:
             lines.append(f"Marked in the picture is where it first goes wrong: {marked}.")
-        lines += ["Miss once more, and you'll see the expected timeline below yours."] * (
-            first and not same
-        )
+        if first and not same:
+            lines.append("Miss once more, and you'll see the expected timeline below yours.")
     if note:
         lines.append(note)
-    return Outcome(
-        "rejected",
-        "\n\n".join(lines),
-        rejected.cause,
-        rejected.got,
-        rejected.expected,
-        rejected.edge,
-        first or same,
-    )
+    pictures = rejected.got, rejected.expected, rejected.edge
+    return Outcome("rejected", "\n\n".join(lines), rejected.cause, *pictures, first or same)

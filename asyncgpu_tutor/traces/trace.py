@@ -273,9 +273,10 @@ class Trace:
 
 def _part(span: Span, start: float, end: float) -> Span:
     """A part of a span, with what it waits within it."""
-    inside = [(max(a, start), min(b, end)) for a, b in span.waits if a < end and b > start]
-    waits = {"waits": [(a - start, b - start) for a, b in inside]} if span.waits else {}
-    return replace(span, start=start, end=end, detail={**span.detail, **waits})
+    part = replace(span, start=start, end=end)
+    cut = [(max(a, start) - start, min(b, end) - start) for a, b in span.waits]
+    waits = [(a, b) for a, b in cut if a < b]
+    return replace(part, detail={**span.detail, "waits": waits}) if cut else part
 
 
 def _closed(spans: list[Span]) -> list[Span]:

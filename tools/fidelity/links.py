@@ -347,9 +347,8 @@ def fitted() -> Mapping[str, Wiring]:
         for group in ("protocols", "sends"):
             for index in range(len(getattr(link, group))):
                 names.append((over, group, index, "base_us"))
-                if (
-                    over == "links" or index == len(getattr(link, group)) - 1
-                ):  # or half of the last one's
+                # Over sockets, the others have half of the last one's rate.
+                if over == "links" or index == len(getattr(link, group)) - 1:
                     names.append((over, group, index, "gb_s"))
     best, step = loss(wirings), dict.fromkeys(names, 0.3)
     for _ in range(80):

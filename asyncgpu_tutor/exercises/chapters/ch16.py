@@ -148,10 +148,15 @@ def _dealt(name: str, run: Observed, gpus: int, number: int) -> None:
     must(max(ran) - min(ran) <= 1, due)
 
 
+def _sent(run: Observed, gpus: int, number: int) -> tuple[int, int]:
+    """Bytes that were sent, and how many are enough."""
+    return _sum(run.trace, "sent"), gpus * W.nbytes + number * BATCHES[0].nbytes
+
+
 def _sent_once(run: Observed, gpus: int, number: int) -> None:
     """The weights go to each GPU once, and each batch to one of them."""
     _dealt("score_all", run, gpus, number)
-    sent, enough = _sum(run.trace, "sent"), gpus * W.nbytes + number * BATCHES[0].nbytes
+    sent, enough = _sent(run, gpus, number)
     due = f"{sent:,} bytes were sent, and {enough:,} are enough: `put` the weights ({W.nbytes:,}) on each "
     must(sent <= enough, due + "GPU once, and let each recipe refer to nothing but its own batch")
 
@@ -159,7 +164,7 @@ def _sent_once(run: Observed, gpus: int, number: int) -> None:
 def _at_once(run: Observed, gpus: int, number: int) -> float:
     """All GPUs are at work at the same time, and it is quick."""
     _dealt("spread", run, gpus, number)
-    sent, enough = _sum(run.trace, "sent"), gpus * W.nbytes + number * BATCHES[0].nbytes
+    sent, enough = _sent(run, gpus, number)
     why = "Every call has its millisecond. Have them all under way before you await the first"
     if sent > enough:
         why = f"{sent:,} bytes were sent, and {enough:,} are enough: let each recipe refer to its own batches"

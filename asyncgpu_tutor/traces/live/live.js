@@ -38,8 +38,8 @@ function wide(text, size) {
 }
 
 // From when to when a name has room in a bar: the longest time for which its kernel works, or waits.
-function roomIn(waits, bar, start, end) {
-  const edges = [start, ...waits.filter(([i]) => i === bar).flatMap(([, since, until]) => [since, until]), end];
+function roomIn(waits, start, end) {
+  const edges = [start, ...waits.flat(), end];
   const longest = edges.slice(1).reduce((best, edge, i) => (edge - edges[i] > edges[best + 1] - edges[best] ? i : best), 0);
   return [edges[longest], edges[longest + 1]];
 }
@@ -194,7 +194,8 @@ class Timeline {
   bars(panel, number) {
     const { unit, looks } = this.data;
     let out = "", names = "", holes = "";
-    const waits = new Set(panel.waits.map(([i]) => i));
+    const waits = new Map();
+    for (const [i, ...wait] of panel.waits) waits.set(i, [...(waits.get(i) ?? []), wait]);
     for (const [y, height] of panel.bands)
       out += `<rect class="agt-band" y="${y * unit}" width="100%" height="${height * unit}"/>`;
     for (const tick of ticks(this.a / panel.factor, this.b / panel.factor, this.inner / 70))
@@ -208,14 +209,15 @@ class Timeline {
       const paint = looks[look], tall = height * unit, high = Math.max(share * tall, LOWEST);
       const style = share < 1 ? `fill:${paint.low};stroke:none` : `fill:${paint.paint};stroke:${paint.line}`;
       out += `<rect class="agt-bar ${css}${chosen ? " chosen" : ""}" data-bar="${number}.${i}" style="${style}" x="${from.toFixed(1)}" y="${(y * unit + tall - high).toFixed(1)}" width="${Math.max(to - from, 0.5).toFixed(1)}" height="${high.toFixed(1)}"/>`;
-      const size = Math.min(11, 0.78 * tall), room = roomIn(panel.waits, i, start, end).map(time => this.x(time)), shown = [Math.max(room[0], 0), Math.min(room[1], this.inner)];
+      const [since, until] = roomIn(waits.get(i) ?? [], start, end), size = Math.min(11, 0.78 * tall);
+      const shown = [Math.max(this.x(since), 0), Math.min(this.x(until), this.inner)];
       if (shown[1] - shown[0] < 2.5 * size || size < 6) return;
       const space = shown[1] - shown[0] - 2;
       const said = fitting(wide(name, size) > space ? name.split(": ").pop() : name, space, size);
       if (!said) return;
       const middle = (shown[0] + shown[1]) / 2, at = (y + height / 2) * unit, faded = css === "faded" || waits.has(i);
-      const patch = faded ? "var(--agt-paper)" : paint.patch, wideness = Math.min(wide(said, size) + 4, shown[1] - shown[0] - 2);
-      if (patch) names += `<rect class="agt-patch" x="${middle - wideness / 2}" y="${at - 0.6 * size}" width="${wideness}" height="${1.2 * size}" style="fill:${patch}"/>`;
+      const patch = faded ? "var(--agt-paper)" : paint.patch, room = Math.min(wide(said, size) + 4, shown[1] - shown[0] - 2);
+      if (patch) names += `<rect class="agt-patch" x="${middle - room / 2}" y="${at - 0.6 * size}" width="${room}" height="${1.2 * size}" style="fill:${patch}"/>`;
       names += `<text class="agt-name" x="${middle}" y="${at + 0.35 * size}" style="fill:${faded ? "var(--agt-ink)" : paint.ink};font-size:${size}px">${escaped(said)}</text>`;
     });
     for (const [i, since, until] of panel.waits) {

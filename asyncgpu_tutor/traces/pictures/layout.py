@@ -22,9 +22,7 @@ _BETWEEN = 0.25  # between two groups of lanes
 _LEAD = 0.05  # of the device's work, before it
 _SHORTEST = 1e-6  # us, of the axis: no clock tells less, and floats end
 _MARGIN = 0.13  # above and below a bar, as a part of its row
-_HEADS = (
-    10.0  # pixels to either side, for the heads of arrows to one bar; half of it if there are two
-)
+_HEADS = 10.0  # pixels to either side, for the heads of arrows to one bar; half if there are two
 _CROWDED = 3  # columns: thin bars that are less far apart are drawn as high as they are busy
 
 
@@ -98,7 +96,7 @@ class Arrow:
 
     before: Bar
     after: Bar
-    # Where several lead to one bar: how far its head is moved, in pixels; whether it can run along its lane.
+    # If several lead to one bar, its head is moved by so many pixels; it keeps to its lane if that is free.
     moved: float = 0.0
     free: bool = False
 

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from asyncgpu_tutor.traces.trace import Trace
 
 MOST_ARROWS = 400
+_MOST_NAMES = 4  # of what a span waited for
 LOW = "thin bars: as high as they are busy"
 
 
@@ -143,7 +144,7 @@ def tips(panel: Panel) -> Callable[[Bar], str]:
             lines.append(f"operation #{span.op} {span.label}".rstrip() + inside)
         waited = [name(i) for i in span.after if i in by_id]
         if waited:
-            lines.append(f"after {vocabulary.some(waited, 4)}")
+            lines.append(f"after {vocabulary.some(waited, _MOST_NAMES)}")
         return "\n".join(lines)
 
     return tip

@@ -216,7 +216,8 @@ class _Drawing:
         """Names that fit into their bars."""
         layout, us = self.panel.layout, self.inner / (self.end - self.begin)
         for bar in layout.bars:
-            start, end = max(bar.room[0], layout.begin), min(bar.room[1], layout.end)
+            since, until = bar.room
+            start, end = max(since, layout.begin), min(until, layout.end)
             size, room = min(_NAME, 0.78 * bar.height * UNIT), (end - start) * us
             if room < 2.5 * size or size < 0.54 * _NAME:
                 continue

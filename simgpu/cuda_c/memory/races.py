@@ -286,6 +286,7 @@ def _report(
 
 
 def _apart(team: Team, theirs: int) -> str:
+    """Say so if the other thread waits at a barrier."""
     held = [group.bits for group in team.waiters.groups.values() if group.meets is not None]
     waits = any(bits[team.thread_id == theirs].any() for bits in held)
     return " (that one waits at a barrier to which this one did not come)" * waits

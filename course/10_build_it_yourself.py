@@ -516,10 +516,14 @@ again.commit(...)
 source = shared(h2d(start))
 walk = chain(source, leg(1_000), d2h)
 first, second = run(walk, stream).numpy(), run(walk, stream).numpy()
-steps = [next(n for n in range(0, 5000, 1000) if (places == in_numpy(n)).all()) for places in (first, second)]
+steps = [
+    next(n for n in range(0, 5000, 1000) if (places == in_numpy(n)).all())
+    for places in (first, second)
+]
 again.reveal(
     steps[1],
-    f"In `first` they've taken {steps[0]}. There's only one array, and each hunt goes on from where it finds them.",
+    f"In `first` they've taken {steps[0]}. There's only one array, and each hunt goes on from where it "
+    "finds them.",
 )
 
 # %% [markdown] id=policy-text

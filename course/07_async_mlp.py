@@ -282,7 +282,7 @@ m = alone.metrics()
 work = sorted(alone.device_spans, key=lambda span: span.start)
 ends, starts = [0, *[span.end for span in work]], [*[span.start for span in work], m.makespan]
 idle = [(a, b, f"{b - a:.0f}") for a, b in zip(ends, starts, strict=True)]
-alone.with_lane("idle", idle).plot(
+alone.with_lane(f"idle {m.makespan - m.device_active:.0f} µs", idle).plot(
     title="One batch, with sync",
     lanes=("host", "streams"),
     lesson="Python's calls (the small ones allocate and fill), the work they ask for, and the pauses.",
@@ -291,7 +291,7 @@ alone.with_lane("idle", idle).plot(
 # %% id=reveal-one
 one_alone.reveal(
     f"{m.makespan:.0f}",
-    f"The device was at work for {m.device_active:.0f} of them, and waited for the host's calls.",
+    f"Python's calls took {m.host['call']:.0f} of them. The device was at work for {m.device_active:.0f}.",
 )
 
 # %% id=check-one tags=asserts
@@ -343,7 +343,8 @@ scores, times = zip(*finished, strict=True)
 task_times = [now - begin for now in times]
 together = trace.from_first()  # let the first call be at 0
 waits = [(0, us, f"task {i}: {us:.0f} µs") for i, us in enumerate(task_times)]
-together.with_lane("until awake", waits).plot(
+drawn = together.with_lane("until awake", waits)
+drawn.plot(
     title="Four batches, four streams, one event loop",
     lanes=("host", "streams"),
     lesson="Python's calls, what four streams make of them, and how long each task waits for its result.",
@@ -358,7 +359,7 @@ first_result.reveal(
 # %% [markdown] id=read-four
 # Why so late? The event loop is Python, too. When batch 0 was back, Python was still busy with the other tasks' first turns, and then it had four tasks to wake.
 #
-# From the first call to the last copy, a plain loop takes 366 µs on the simulated H200, and four streams with an event loop took 355. **All that machinery has saved 11 microseconds.** All four streams are used, and never two at the same time.
+# From the first call to the last end, a plain loop takes 366 µs on the simulated H200, and four streams with an event loop took 355. **All that machinery has saved 11 microseconds.** All four streams are used, and never two at the same time.
 #
 # Who's to blame? Look at the host's lane, which hardly has a gap until the last call. After each short piece of work the device waits for Python's next call, and by the time Python gets around to batch 1, the device is done with batch 0. **The host is the bottleneck**, and no number of streams helps.
 #
@@ -670,7 +671,7 @@ agt.compare_timelines(
 
 # %% id=graph-won
 won = together.metrics().makespan / as_graph.metrics().makespan
-print(f"From the first call to the last copy: {together.metrics().makespan:.0f} µs have become", end=" ")
+print(f"From the first call to the last end: {together.metrics().makespan:.0f} µs have become", end=" ")
 print(f"{as_graph.metrics().makespan:.0f}, which is {won:.0f} times faster.")
 
 begin = device.now()
@@ -1028,7 +1029,7 @@ times = naive_us / tiled_us
 tiles.reveal(f"{times:.2f}", f"{naive_us:.0f} µs have become {tiled_us:.0f} µs.")
 
 # %% [markdown] id=tiles-careful
-# Is that less than you expected? Ask the microscope what else it counted, at 64 x 64. (A **sector** is 32 bytes, the smallest piece that memory hands out.)
+# Is that less than you expected? Ask the microscope what else it counted, at 64 x 64. (At 1024 x 1024 the proportions are much the same. A **sector** is 32 bytes, the smallest piece that memory hands out.)
 
 # %% id=tiles-counted
 for name, report in (("naive", naive), ("tiles", mine)):

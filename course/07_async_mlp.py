@@ -42,7 +42,7 @@ print(f"{goal.metrics().makespan:.0f} µs from the first call to the last end")
 goal.from_first().plot(
     title="Four batches, one call",
     lanes=("host", "streams"),
-    lesson="Python makes one call. Then four streams work side by side, a whole batch on each. "
+    lesson="One call, and four streams work side by side. "
     "(In the holes, the device changes from copying to computing, or back.)",
 )
 

@@ -1109,7 +1109,7 @@ agt.compare_timelines(
 
 # %% id=across-reveal
 (short,) = crossed[0].find("short")
-stacked.reveal(round(short.duration / 1000, 1), "Its task was done first, and closed the range on top, `long`.")
+stacked.reveal(round(short.duration / 1000, 1), "Its task was done first, and closed the range on top.")
 
 # %% [markdown] id=misconception-ranges
 # > **Misconception: a range shows what its block did.**
@@ -1346,7 +1346,8 @@ agt.compare_timelines(
 slow, quick = (min(rounds("D", repaired=fixed), key=lambda x: took_each([x])) for fixed in (False, True))
 into = [sum(span.duration for span in work if span.kind == "h2d") for work in (slow, quick)]
 (old,), (new,) = took_each([slow]), took_each([quick])
-gained.reveal(round(new), f"{old - new:,.0f} µs less, of which the copies to the GPU lost {into[0] - into[1]:,.0f}.")
+evidence = f"Of {old - new:,.0f} µs less, {into[0] - into[1]:,.0f} are the copies to the GPU."
+gained.reveal(round(new), evidence)
 
 # %% [markdown] id=gained-read
 # With the copies 6.3 times as fast, the program got 7.5 times as fast. About 60 percent of what it gained are the copies themselves. The rest comes from a host that is free to ask for the next chunk: the pauses are gone, and copies in both directions run side by side. So the end waits for four copies in, then one kernel and one copy back.
@@ -1388,7 +1389,8 @@ two = agt.Trace.from_nsys(agt.Trace.recorded_file("two_gpus.sqlite"))
 for name in two.devices:
     one = two.of(name)
     talk = sum(span.duration for span in one.device_spans if span.name.startswith("nccl"))
-    print(f"GPU {name[-1]} is busy for {one.metrics().device_active / 1000:.1f} ms, {talk / 1000:.1f} of them in NCCL")
+    busy = one.metrics().device_active
+    print(f"GPU {name[-1]} is busy for {busy / 1000:.1f} ms, {talk / 1000:.1f} of them in NCCL")
 
 # %% id=predict-culprit
 culprit = Prediction(

@@ -398,11 +398,7 @@ def accuse(trace):
 # Of the longest kernel you need its blocks, and its part of `m.device_active`. And compare `len(kernels)` with the number of streams that they're on, `len({span.stream for span in kernels})`.
 
 # %% id=08-suspects explanation
-# A rule that only counts waits convicts the plate, where they cost 1 percent. One that only compares calls with copies convicts whoever makes small copies. Shares of the run can tell them apart, and they stay the same when a machine is five times as fast. `agt.diagnose` has such a rule for each of its suspects.
-#
-# Only B needs more streams: its kernels leave room beside them, with one block each, against G's 1296. And A, D and H are all staircases: A waits *after* its calls, D *inside* them, and H only once, in the sliver at its far right. Taking out waits wouldn't help D, and pinned memory wouldn't help A.
-#
-# H is innocent because the table says *more than half*: its GPU stands still for 38 percent of the run, and with 51 it'd be `host-bound`. In two earlier rounds of the same code, which the detective never saw, it's a tenth. So something disturbed this round, and a single round can't tell that from a slow host.
+# A rule that only counts waits convicts the plate, where they cost 1 percent. One that only compares calls with copies convicts whoever makes small copies. Shares of the run tell them apart, and stay the same when a machine is five times as fast. **B and G:** only B needs more streams, as its kernels have one block each, and G's has 1296. **A, D and H** are all staircases: A waits *after* its calls, D *inside* them, and H only once, in the sliver at its far right. Taking out waits wouldn't help D, and pinned memory wouldn't help A. **H** is innocent because the table says *more than half*: its GPU stands still for 38 percent of the run, and with 51 it'd be `host-bound`. In two earlier rounds of the same code, which the detective never saw, it's a tenth. So something disturbed this round, and a single round can't tell that from a slow host.
 
 # %% id=08-suspects-check
 check("08-suspects", accuse)

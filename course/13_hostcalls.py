@@ -216,7 +216,7 @@ talking.between(speaker.start, speaker.end).with_lane("question", asked).from_fi
 )
 
 # %% [markdown] id=talk-read
-# Six even numbers, and a single launch: they talk. On an H200, each would take some 10 µs, for the bus and for Python. And a GPU's kernel really spins. The simulated device pauses it until Python has had a chance to write, so your side has to `await` something while it waits.
+# Six even numbers, and a single launch: they talk. On an H200, each question would take some 10 µs, for the bus and for Python. And a GPU's kernel really spins. The simulated device pauses it until Python has had a chance to write, so your side has to `await` something while it waits.
 
 # %% [markdown] id=exercise-ask
 # ### Exercise: the kernel's side
@@ -410,7 +410,7 @@ def after(title, run):
 
 def tapped(back):
     """Anna's two looks, all that Bert does, and then the rest of hers."""
-    (run,) = [
+    (run,) = [  # of all orders of their steps with at most two interruptions
         run
         for run in search(Pile, back, most=2)
         if run.order[:2] == (0, 0) and set(run.order[2 : 2 + run.order.count(1)]) == {1}
@@ -928,7 +928,7 @@ assert [len(h200[0].find("shout")), len(h200[1].find("pipeline"))] == [6, 1]
 # %% [markdown] id=h200-read
 # The kernel took 289 µs, 24 for each call. On the simulated device it takes less than a quarter of that, because a file costs Python no time there. A real one has to be read and written while the kernel waits. And `HOSTCALL_READ` and `HOSTCALL_WRITE` have no batch handler, so blocks that ask together are still answered one at a time.
 #
-# Still, without the opening a piece takes 48 µs by calls, and 82 by launches. Six hundred pieces wouldn't notice it.
+# Still, without the opening a piece takes 48 µs by calls, and 82 by launches. Six hundred pieces wouldn't notice the opening.
 
 # %% [markdown] id=key-points
 # ## Key points

@@ -229,9 +229,9 @@ in_rows.reveal(
 
 # %% id=mandelbrot-warps-check tags=asserts
 assert [round(100 * share) for share in idle] == [24, 38]
-assert durations[0] < 0.5 * durations[1]
-assert durations[-1] < 1.1 * durations[1]
 if device.simulated:
+    assert durations[0] < 0.5 * durations[1]
+    assert durations[-1] < 1.1 * durations[1]
     assert abs(by_rows.find("mandelbrot")[-1].duration / durations[-1] - 1) < 0.02
 
 # %% [markdown] id=grep-door

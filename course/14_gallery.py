@@ -1759,9 +1759,9 @@ with agt.record() as by_one:
 (single,) = by_one.find("walk")
 lonely.reveal(
     round(single.duration),
-    "The frontier is one or two houses wide, so four blocks can't be much quicker than one: 204 houses wait "
-    "for each other in any case. A single block goes to all 256, and has to finish one before it takes "
-    "the next.",
+    "The frontier is one or two houses wide, so four blocks are nowhere near four times as quick as one: 204 "
+    "houses wait for each other in any case. A single block goes to all 256, and has to finish one before it "
+    "takes the next.",
 )
 
 # %% id=walk-check tags=asserts

@@ -350,7 +350,8 @@ waits = [(0, us, f"task {i}: {us:.0f} µs") for i, us in enumerate(task_times)]
 given_out = max(span.end for span in together if span.kind == "call")
 turns = pairwise(sorted({given_out, *task_times}))
 wakes = [(a, b, str(task_times.count(b))) for a, b in turns]
-together.with_lane("tasks woken", wakes).with_lane("until awake", waits).plot(
+drawn = together.with_lane("tasks woken", wakes).with_lane("until awake", waits)
+drawn.plot(
     title="Four batches, four streams, one event loop",
     lanes=("host", "streams"),
     lesson=f"Batch 0 is back at {together.find('d2h')[0].end:.0f} µs, "

@@ -1029,7 +1029,7 @@ agt.compare_timelines(
     small_traces,
     ["64 x 64, naive GEMM", "64 x 64, your tiles"],
     lanes=("host", "streams"),
-    lesson="Four products are half as long, and the end comes sooner by one of the halves.",
+    lesson="All four products are shorter, and the end comes sooner by the difference of one.",
 )
 
 # %% id=reveal-tiles

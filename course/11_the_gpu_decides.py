@@ -1119,7 +1119,7 @@ if device.simulated:
 # %% [markdown] id=ask-less-intro
 # ### Ask less often
 #
-# If you can't change the kernel, there's a little to be had in Python. Nobody forces you to ask after *every* round. Enqueue four rounds, and look at the flag of the fourth. You may run a few rounds too many, and a root that has settled doesn't mind.
+# If you can't change the kernel, change the questions. Nobody forces you to ask after *every* round. Enqueue four rounds, and look at the flag of the fourth. You may run a few rounds too many, and a root that has settled doesn't mind.
 
 # %% [markdown] id=exercise-ask-less
 # ### Exercise: ask less often

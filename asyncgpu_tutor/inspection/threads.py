@@ -309,8 +309,8 @@ class Threads:
         element = array.centres(elements)
         yield _squares("agt-wrong", np.unique(element, axis=0), array.size)
         below, above = threads + _HALF * grid.size, element - _HALF * array.size
-        name, told = site.array or step.array, zip(culprits.tolist(), elements.tolist(), strict=True)
-        wrote = [[self._wrote(name, *one)] for one in told]
+        each = zip(culprits.tolist(), elements.tolist(), strict=True)
+        wrote = [[self._wrote(site.array or step.array, *one)] for one in each]
         ends = np.where(wrote, np.hstack([below, above]), np.hstack([above, below]))
         yield from (_line("agt-wrong-link", end) for end in ends)
         x, y = element[0]

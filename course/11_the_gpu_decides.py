@@ -434,7 +434,7 @@ BLUE, YELLOW, GREEN, RED = "#9ad5f7", "#f0b840", "#6fd3b0", "#ee8866"
 COLOURS = {"data": BLUE, "flag": YELLOW, "good": GREEN, "bad": RED, "order": "0.87", "": "w"}
 
 
-def draw_steps(alt, *panels):
+def draw_steps(words, *panels):
     """Draw what threads do, from left to right.
 
     A panel has a title, a text for each lane, and arrows as (lane, from x, to x in the next lane). With a
@@ -465,7 +465,8 @@ def draw_steps(alt, *panels):
         axes.set_title(title, fontsize=10, loc="left")
         axes.axis("off")
     figure.tight_layout()
-    shown(figure, alt)
+    shown(figure, "A drawing; the words are below.")
+    print(words)
 
 
 OVERTAKEN = (
@@ -1626,6 +1627,7 @@ for axis, pile, name in zip(axes, (flat, heap), ("three everywhere", "700 in the
     picture = axis.imshow(left, cmap=plt.get_cmap("viridis", 4), vmin=-0.5, vmax=3.5)
     axis.set_title(f"{name}: {count} waves")
     axis.axis("off")
+    print(f"{name}, and a grain more: {count} waves")
 figure.colorbar(picture, ax=axes, ticks=range(4), label="grains in a cell", shrink=0.7)
 shown(
     figure,
@@ -1659,7 +1661,8 @@ plt.xlabel("grain")
 plt.ylabel("waves")
 none, most_waves = lasted.count(0), max(lasted)
 plt.title(f"{none} grains just lie there, and one starts {most_waves} waves")
-shown(figure, f"Bars of 40 grains: {none} have no height, the others between 1 and {most_waves} waves.")
+shown(figure, "Bars of very different heights, in no order, and gaps between them.")
+print("waves of each grain:", *lasted)
 
 # %% [markdown] id=sand-grains-read
 # Small ones, large ones, and no way to tell beforehand. Yet each grain was one launch. If the host had to ask after each wave, you know by now what that would cost.

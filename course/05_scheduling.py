@@ -262,7 +262,7 @@ of_five.plot(
 )
 
 # %% [markdown] id=five-read
-# No long job waits for another any more. But the last of them is the ninth job, and eight calls before it take Python as long as a long job takes.
+# No long job waits for another any more. But the last of them is the ninth job, and the eight calls before it take Python as long as a long job takes.
 #
 # Look right *behind* `job0` and `job4`: a short job stands there. Its own work takes half a pace, but it waits for several, although other streams have nothing to do. This is called **head-of-line blocking**. You know it as *but I only have a bottle of milk*.
 #

@@ -1,4 +1,4 @@
-// A call to the host as a future: chapter 13 of the course, where futures and hostcalls meet.
+// A call to the host as a future: chapter 13b of the course, where futures and hostcalls meet.
 //
 //     #include "hostcall_async.cuh"
 //

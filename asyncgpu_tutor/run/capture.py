@@ -232,7 +232,7 @@ class Capture(Run):
         """Allocate, where that is allowed; the memory lives as long as the calls."""
         if not self.allocates:
             raise CaptureError(
-                f"{name!r} allocates memory, and a CUDA graph cannot: allocate before the capture, and write "
+                f"{name!r} allocates memory, and a CUDA graph cannot do that here: allocate first, and write "
                 "into that, with agt.memcpy(target, source), agt.d2h(x, out=host), or a kernel with output "
                 "arrays of its own. Or make it once with op.prepare(), and capture the launch of that."
             )
@@ -245,7 +245,7 @@ class Capture(Run):
         if not self.allocates:
             raise CaptureError(
                 f"a copy to the host into a new array of shape {shape} allocates memory, and a CUDA graph "
-                "cannot: make host = agt.pinned(shape, dtype) before the capture, and use "
+                "cannot do that here: make host = agt.pinned(shape, dtype) before the capture, and use "
                 "agt.d2h(x, out=host)"
             )
         return self.device.pinned(shape, dtype)

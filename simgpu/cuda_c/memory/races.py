@@ -29,6 +29,8 @@ Changes: TypeAlias = Callable[[], NDArray[np.bool_]] | None
 _NOBODY = -1
 _NARROW = "updates by an atomic for its block"
 _UNFENCED = "this thread has no {acquire} between its look at the flag and this access"
+_APART = "another thread of its block was told, and no barrier stands between that and this"
+_MESSAGE = "the data, then {release}, then the flag; and who reads: the flag, {acquire}, the data"
 _ONE, _WARP, _BLOCK, _MANY = 1, 2, 3, 4  # how many have read an element in this interval
 
 
@@ -271,11 +273,15 @@ def _report(
         cure = f"and {plain * (not all(one))}nothing orders two blocks of one launch"
         if team.launch.watches or team.launch.messages.active:
             flag = f"a reader who sees the flag need not see {text}"
-            cure += f" but a message: {_missing(a, lane, theirs, when[k : k + 1])}: {flag}. First the data, "
-            cure += "then {release}, then the flag; and who reads: the flag, {acquire}, the data"
+            why = _missing(a, lane, theirs, when[k : k + 1])
+            cure += f" but a message, or a barrier of the grid: {why}: {flag}. "
+            cure += "Use __syncthreads(), or __syncwarp()" if why == _APART else f"First {_MESSAGE}"
+            if "atomic_thread_fence" in team.launch.source.text and why != _APART:
+                cure += " (fence and flag in one thread, unless the fence is memory_order_seq_cst)"
         else:
-            cure += ": use an atomic for it, put a {release} between it and an atomic flag that "
-            cure += "the other block looks at, or use two launches"
+            cure += (
+                f": use two launches, a barrier of the grid, or an atomic flag. First {_MESSAGE}"
+            )
         if a.site.scope == 1 or did == _NARROW:
             cure = "and an atomic for one block does not reach another: take one of the device"
     verb, space = "writes" if writes else "reads", "shared" if memory.shared else "global"
@@ -302,7 +308,7 @@ def _missing(a: Access, lane: int, theirs: int, when: NDArray[np.int64]) -> str:
     if messages.told(team, whole[:1] * 0 + lane, other[:1], when, seen=True)[0]:
         return _UNFENCED
     if messages.told(team, whole, other, when).any():
-        return "another thread of its block has been told, and no barrier stands between that and this access"
+        return _APART
     if not fence:
         return "the other block has no {release} between that access and a flag"
     if when[0] <= fence and signal < fence:

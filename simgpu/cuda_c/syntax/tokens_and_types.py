@@ -46,7 +46,7 @@ _GPU_ONLY = {
     "nvcuda": (_WMMA, _MULTIPLY),
     "cub": ("CUB is", "write the reduction or scan with __shfl_down_sync() or shared memory"),
     "thrust": ("Thrust is", "write the loop as a kernel"),
-    "cuda": ("libcu++ is", "copy with ordinary loads and stores, and __syncthreads() behind them"),
+    "cuda": ("libcu++ beyond <cuda/atomic> is", "take loads and stores, a barrier, an atomic_ref"),
     "nvstd": ("nvstd::function is", "take a pointer to a function, or a template's parameter"),
     "cute": ("CuTe is", _MULTIPLY),
     "cutlass": ("CUTLASS is", _MULTIPLY),
@@ -56,15 +56,15 @@ _NOT_IN_CUDA = {
     "barrier", "latch", "pipeline", "make_pipeline", "pipeline_shared_state", "memcpy_async",
     "counting_semaphore", "binary_semaphore",
 }  # fmt: skip
+GROUPS = "write #include <cooperative_groups.h> first, and cooperative_groups:: in front of it"
 _GPU_TYPES = {
     r"__nv_fp[468]\w*": "take half or float",
     "CUtensorMap": "copy with ordinary loads and stores",
     r"curandState(Mtgp|MRG|Sobol|ScrambledSobol)\w*|curandDirectionVectors\w*": (
         "take curandState (XORWOW) or curandStatePhilox4_32_10_t"
     ),
-    "thread_block|thread_group|grid_group|coalesced_group|cluster_group|thread_block_tile": (
-        "cooperative groups are not there; __syncthreads(), __syncwarp() and __shfl_sync() do the same"
-    ),
+    "thread_block|thread_group|grid_group|coalesced_group|thread_block_tile": GROUPS,
+    "cluster_group": "let blocks meet at a barrier of the grid",
     "cuda(Stream|Event|Error)_t": "device code cannot call the CUDA runtime here",
     "cudaTextureObject_t": "pass the array as a pointer, and read its elements with ordinary loads",
     "cudaSurfaceObject_t": "pass the array, and write to it",
@@ -303,8 +303,8 @@ class TypeParser(ABC):
         name = token.text
         if name in _GPU_ONLY and self.ahead().is_("::"):
             what, instead = _GPU_ONLY[name]
-            if name == "cuda" and self.ahead(2).text.startswith("atomic"):
-                instead = "write #include <cuda/atomic> first"
+            if name == "cuda" and re.match("atomic|memory_order|thread_scope", self.ahead(2).text):
+                self.fail("'cuda' is unknown here: write #include <cuda/atomic> first", token.at)
             self.unsupported(f"{what} not supported: {instead}", token.at)
         if name == "texture" and self.ahead().is_("<"):
             cure = "pass the array as a pointer, and read its elements with ordinary loads"
@@ -319,7 +319,8 @@ class TypeParser(ABC):
                 self.fail(f"'{name}' is unknown here: write #include <{header}> first", token.at)
         for pattern, advice in _GPU_TYPES.items():
             if declares and re.fullmatch(pattern, name):
-                self.unsupported(f"'{name}' is not supported: {advice}", token.at)
+                refuse = self.fail if advice is GROUPS else self.unsupported
+                refuse(f"'{name}' is not there: {advice}", token.at)
 
     def _combine(self, words: list[str], start: Token) -> str:
         found = _NUMBERS.get(tuple(sorted(words)))

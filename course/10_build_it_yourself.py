@@ -9,7 +9,7 @@
 #
 # | | |
 # |---|---|
-# | Time | 65 minutes, and 5 more for the encore |
+# | Time | 70 minutes, and 5 more for the encore |
 # | You need | [04_combinators](04_combinators.ipynb), [05_scheduling](05_scheduling.ipynb) and [06_await](06_await.ipynb), but no GPU |
 
 # %% id=setup
@@ -281,38 +281,53 @@ assert (answer.numpy() == in_numpy(STEPS)).all()
 # %% [markdown] id=when-text
 # ### A question of timing
 #
-# Let's smuggle a spy into the next job, between the hunt and the copy back. It's a function that gets the explorers' array, looks around, and hands the array on with `value`.
+# Let's describe three walks. In each, the explorers hunt for `n` steps, and then for another `n`:
 
-# %% id=predict-when
-when = Prediction(
-    "When is `spy` called?",
-    described="while you describe the chain, before you submit anything",
-    under_way="while the device still has the hunt ahead of it or is in the middle of it",
-    after="when the hunt is over, so that `spy` could read the explorers' places",
+
+# %% id=walks
+def leg(steps):
+    """For a chain: a function that gets the explorers' array and makes a hunt of it."""
+    return lambda places: hunt(steps, places)
+
+
+walks = []
+for n in (1, 2, 3):
+    walks.append(chain(h2d(start), leg(n), lambda places: hunt(n, places), d2h))
+
+# %% id=predict-walks
+walked = Prediction(
+    "How many steps do the explorers of the first, the second and the third walk take in all? (Type three "
+    "numbers, such as `7 8 9`.)"
 )
-when
+walked
 
-# %% id=commit-when
-when.commit(...)
+# %% id=commit-walks
+walked.commit(...)
 
-# %% id=run-when
-seen = []
+# %% id=run-walks
+reached = [run(walk, stream).numpy() for walk in walks]
+steps = [next(n for n in range(20) if (places == in_numpy(n)).all()) for places in reached]
+
+# %% id=reveal-walks
+walked.reveal(
+    " ".join(map(str, steps)),
+    "You called `leg(n)` in the loop. The last function is called when its walk runs, and by then `n` is 3.",
+)
+
+# %% [markdown] id=spy-text
+# So Python calls a chain's functions when you run it. But where is the device by then? Let's smuggle in a spy, who gets the explorers' array, looks around, and hands the array on with `value`.
 
 
+# %% id=spy
 def spy(places):
-    seen.append("after" if stream.done else "under_way")
+    print("the spy is here, and the stream is", "done" if stream.done else "still busy")
     return value(places)
 
 
-spied = chain(h2d(start), lambda places: hunt(STEPS, places), spy, d2h)
-described = len(seen)  # is there anything yet?
-answer = run(spied, stream)
-
-# %% id=reveal-when
-when.reveal("described" if described else seen[0])
+answer = run(chain(h2d(start), lambda places: hunt(STEPS, places), spy, d2h), stream)
 
 # %% [markdown] id=when-read
-# Python calls `spy` while it's *enqueuing*, and it has enqueued everything long before the device has done it. So `spy` gets a handle. It can decide what comes next by the array's *size*, but not by its *numbers*, which don't exist yet. `agt` has the same rule and calls it "handles, not data". You didn't have to enforce it. It follows from the three calls in your `and_then`:
+# Python has enqueued everything long before the device has done it. So `spy` gets a handle. It can decide what comes next by the array's *size*, but not by its *numbers*, which don't exist yet. `agt` has the same rule and calls it "handles, not data". You didn't have to enforce it. It follows from the three calls in your `and_then`:
 
 # %% id=nested tags=helpers
 from IPython.display import HTML
@@ -389,20 +404,7 @@ check("10-zip", zip_ops)
 # %% [markdown] id=shared-text
 # ## One source, two readers
 #
-# Sometimes two jobs need the same result. Here `source` sends out the explorers and has them hunt, and two readers copy the result back. We zip the readers, and for good measure we zip *that* with itself:
-#
-# ```python
-# source = chain(h2d(start), lambda places: hunt(STEPS, places))
-# both = zip_ops(chain(source, d2h), chain(source, d2h))
-# run(zip_ops(both, both), stream)
-# ```
-
-# %% id=predict-twice
-twice = Prediction("How many hunts does the device run? (Type a number.)")
-twice
-
-# %% id=commit-twice
-twice.commit(...)
+# Sometimes two jobs need the same result. Here `source` has the explorers hunt, and two readers copy the result back. We zip the readers, and then *that* with itself:
 
 # %% id=run-twice
 zip_ops = solved("10-zip", zip_ops)
@@ -412,11 +414,11 @@ with agt.record() as trace:
     run(zip_ops(both, both), stream)
 print([span.name for span in trace.device_spans])
 
-# %% id=reveal-twice
-twice.reveal(len(trace.find("hunt")))
+# %% id=run-twice-check tags=asserts
+assert len(trace.find("hunt")) == 4
 
 # %% [markdown] id=shared-read
-# `both` is in there twice, and `source` is twice in `both`. Naming a thing once doesn't make it happen once: an operation is a function, and whoever uses it calls it.
+# That's four hunts: `both` is in there twice, and `source` is twice in `both`. Naming a thing once doesn't make it happen once: an operation is a function, and whoever uses it calls it.
 #
 # You know the cure from ordinary Python: remember the result. (`functools.cache(op)` won't do, because each run brings its own context.) But what you remember is only a handle. The second reader may be on *another* stream, when the work behind that handle is still under way on the first. So remember two things, the result and an **event** that marks how far the first stream has to get. [Chapter 2](02_streams_and_events.ipynb) gave you both verbs:
 #
@@ -493,6 +495,36 @@ if device.simulated:
 # > - *What you see:* the right numbers, today, on this machine.
 # > - *Why it's wrong:* the handle is there at once, but the data isn't. A reader on another stream may be quicker than the writer.
 # > - *What helps:* the event. The simulated device doesn't do luck: take `wait_event` out of your `shared`, run the check again, and it names the race.
+
+# %% [markdown] id=again-text
+# Now a walk whose explorers are shared. We run it twice, on one stream:
+#
+# ```python
+# source = shared(h2d(start))
+# walk = chain(source, leg(1_000), d2h)
+# first, second = run(walk, stream), run(walk, stream)
+# ```
+
+# %% id=predict-again
+again = Prediction("How many steps have the explorers in `second` taken? (Type a number.)")
+again
+
+# %% id=commit-again
+again.commit(...)
+
+# %% id=run-again
+source = shared(h2d(start))
+walk = chain(source, leg(1_000), d2h)
+first, second = run(walk, stream).numpy(), run(walk, stream).numpy()
+steps = [
+    next(n for n in range(0, 5000, 1000) if (places == in_numpy(n)).all())
+    for places in (first, second)
+]
+again.reveal(
+    steps[1],
+    f"In `first` they've taken {steps[0]}. There's only one array, and each hunt goes on from where it "
+    "finds them.",
+)
 
 # %% [markdown] id=policy-text
 # ## Whose turn is it?
@@ -733,7 +765,7 @@ pair = random.sample([mine, theirs], 2)
 agt.compare_timelines(
     pair,
     ["A", "B"],
-    lanes=("host", "streams"),
+    lanes=("streams",),
     lesson="One program, two machines. Look closely: who is who?",
 )
 
@@ -746,10 +778,16 @@ which.commit(...)
 
 # %% id=reveal-which
 us = [trace.metrics().makespan for trace in (mine, theirs)]
-extra = " and ".join({span.name for span in mine} - {span.name for span in theirs})
 which.reveal(
-    "AB"[pair.index(mine)],
-    f"Yours takes {us[0]:.0f} µs, and the library's {us[1]:.0f}. Only yours has bars for `{extra}`.",
+    "AB"[pair.index(mine)], f"Yours takes {us[0]:.0f} µs, and the library's {us[1]:.0f}. Here's why:"
+)
+
+# %% id=which-why
+agt.compare_timelines(
+    [mine, theirs],
+    ["yours", "the library's"],
+    lanes=("host", "streams"),
+    lesson="Behind each of your jobs the host has one more short bar: there it records an event.",
 )
 
 # %% id=which-check tags=asserts
@@ -765,7 +803,7 @@ if device.simulated:
     assert round(us[0] - us[1]) in (12, 13)
 
 # %% [markdown] id=which-read
-# Four bars gave it away. And the 12 µs that you lost, on the simulated H200? In each job, `begin` records an event for your `Future`. The library's `async_on`, which you submit with, has already recorded one of its own, in the gap before that bar. So you pay twice: 4 µs more a job, and three jobs come before your last.
+# A small machine isn't a quick one. In each job, `begin` records an event for your `Future`. The library's `async_on`, which you submit with, has already recorded one of its own, in the gap before that bar. So you pay twice: on the simulated H200 that's 4 µs more a job, and three jobs come before your last.
 
 # %% [markdown] id=count-text
 # Now for the guess you wrote down. Here's your machine, from `h2d` to `Future`, and beside it what the library has for operations and their runs. Each line is a stroke:
@@ -984,7 +1022,7 @@ if device.simulated:
 # **Next:** in [11_the_gpu_decides](11_the_gpu_decides.ipynb) the GPU stops asking Python what to do. Or stay for the encore: your machine moves house.
 
 # %% id=score
-score(when, twice, order, which)
+score(walked, again, order, which)
 
 # %% id=progress
 progress("10")

@@ -165,11 +165,12 @@ draw_cups(waited, titles=["One cup after the other"])
 assert ticks(waited) == (BOIL + STEEP).sum() == 17
 
 # %% [markdown] id=turns-text
-# In the other kernel, the same thread looks at each cup in turn, and goes on to the next one if there is nothing to do.
+# In the other kernel, the same thread looks at each cup in turn, and goes on to the next one if there is nothing to do. A cup that's ready isn't asked again.
 
 # %% id=predict-turns
 turns = Prediction(
-    "How many ticks does one thread need for these three cups, if it looks at them in turns?"
+    "How many ticks does one thread need for these three cups, if it looks at them in turns? And how many "
+    "polls, all cups together? (Type two numbers, such as `8 9`.)"
 )
 turns
 
@@ -182,10 +183,13 @@ draw_cups(waited, turned, titles=["One cup after the other", "In turns"])
 
 # %% id=reveal-turns
 turns.reveal(
-    ticks(turned),
-    "As many as the longest cup alone. The thread still polls one cup at a time, and just as often: "
-    "its lane has as many dots. But now a tick has room for a poll of each cup.",
+    f"{ticks(turned)} {np.count_nonzero(turned)}",
+    "As many ticks as for the longest cup alone. And just as many polls as before: a cup is polled once in "
+    "each of its ticks, and once more to hear that it's ready. But now a tick has room for all three.",
 )
+
+# %% id=turns-check tags=asserts
+assert np.count_nonzero(waited) == np.count_nonzero(turned) == 20
 
 # %% [markdown] id=poll-text
 # ## A function that never waits
@@ -369,7 +373,7 @@ __device__ int run_all(Future* futures, int n)
 # In the inner loop: if `k` is open, poll it; if it says `READY`, it is no longer open. After the inner loop, `rounds++`.
 
 # %% id=12-executor explanation
-# Ten lines, and they are an event loop. It polls everybody in each round, which is called *busy polling*. CUDA can't put a thread to sleep until a word of global memory changes, so that's how blocks wait for each other. (A thread can only sleep at a barrier: at `__syncthreads()` or, since Hopper, at an `mbarrier` in shared memory.)
+# Ten lines, and they are an event loop. It polls everybody in each round, which is called *busy polling*. CUDA can't put a thread to sleep until a word of global memory changes, so somebody has to look. (A thread can doze for a set time, by `__nanosleep`, up to about a millisecond. To sleep until something *happens*, it needs a barrier, such as `__syncthreads()` or, since Hopper, an `mbarrier` in shared memory.)
 
 # %% id=12-executor-check
 check("12-executor", RUN_ALL)
@@ -449,15 +453,10 @@ struct Select {
 """
 
 # %% [markdown] id=loser-text
-# Two cups race: cup 0 needs 2 + 4 ticks, and cup 1 needs 5 + 2. A select of the two is polled until it is `READY`. And then the kernel does something else for a while: 100 ticks, more than enough for any tea.
+# Two cups race: cup 0 needs 2 + 4 ticks, and cup 1 needs 5 + 2. A select of the two is polled until it is `READY`. Then the kernel does something else for a while: 100 ticks, more than enough for any tea. And then it goes back to cup 1, and polls that until it's `READY`, too.
 
 # %% id=predict-loser
-loser = Prediction(
-    "What does cup 1, which lost, look like in the end?",
-    finished="it is ready: there was plenty of time",
-    stuck="it still steeps, where it was when the other one won",
-    gone="the select has thrown it away, so there is nothing to look at",
-)
+loser = Prediction("How many more polls does cup 1, which lost, need until it says `READY`? (Type a number.)")
 loser
 
 # %% id=commit-loser
@@ -465,25 +464,27 @@ loser.commit(...)
 
 # %% id=run-loser
 race = agt.Kernel(TEA + SELECT + r"""
-extern "C" __global__ void race(int* steps)
+extern "C" __global__ void race(int* more)
 {
     Select<Tea, Tea> both = {{{2}, {4}, 0}, {{5}, {2}, 0}, -1};
     while (both.poll() == PENDING) { }
     Timer meanwhile = {100};
     while (meanwhile.poll() == PENDING) { }
-    steps[0] = both.a.step;
-    steps[1] = both.b.step;
+    Poll state = PENDING;
+    while (state == PENDING) {
+        state = both.b.poll();
+        more[0]++;
+    }
 }
 """)
-steps = race(agt.zeros(2, np.int32), grid=1, block=1).last().to_host().sync_on(stream)
-print("steps:", steps, " (0 boils, 1 steeps, 2 is ready)")
+(more,) = race(agt.zeros(1, np.int32), grid=1, block=1).last().to_host().sync_on(stream)
 
 # %% id=reveal-loser
 loser.reveal(
-    {2: "finished", 1: "stuck", 0: "gone"}[int(steps[1])],
-    "Nobody polled it, and a future that is not polled stands still. It is a description, as in chapter 3, "
-    "and not an activity. (Real tea would have gone on steeping, but nobody would have taken the "
-    "leaves out.)",
+    int(more),
+    "A future that nobody polls stands still, so the 100 ticks did nothing for it. Cup 0 was `READY` at its "
+    "seventh poll, and then the select returned before it came to cup 1. So that one had six of its eight "
+    "polls: five boiled, one steeped. Now come one more for the leaves, and one to hear that it's ready.",
 )
 
 # %% [markdown] id=misconception-future
@@ -645,7 +646,7 @@ check("12-oneshot", ONESHOT)
 # %% [markdown] id=clock-text
 # ## Tea by the clock
 #
-# So far a wait has been a number of looks. A real *wait* goes on while nobody looks; only the code behind it stands still until the next poll. So here are the three cups once more, with waits that end by the GPU's own clock. (`block_on` and `run_all` are in a small header that comes with the course.)
+# So far a wait has been a number of looks. A real kettle boils while nobody looks. So here are the three cups once more, with waits that end by the GPU's own clock. (`block_on` and `run_all` are in a small header that comes with the course.)
 
 # %% id=clock-kernels
 WAIT = r"""
@@ -742,33 +743,55 @@ assert alone > 2 * together
 assert not device.simulated or gain > 2
 
 # %% [markdown] id=clock-read
-# The same waits: all that has changed is the order of the polls. A tick of 4,000 clocks is long beside a poll. Now let it be 100 clocks.
+# The same waits: all that has changed is the order of the polls.
+#
+# Now a single cup, with water for 5 ticks and leaves for 2. The thread polls it once, to put the water on. Then it has something else to do for 100 ticks, and when it comes back, it stands beside the cup until that's ready.
 
 # %% id=predict-clock
 clock = Prediction(
-    "How many times as fast is taking turns, on this device, with a tick of 100 clocks?",
-    as_before="1.9 or more: the waits overlap nearly as before",
-    half="between 1.25 and 1.9: some of it is lost",
-    nothing="less than 1.25: there's hardly anything left to gain, or it even loses",
+    "How many ticks does it stand there? (The lines that matter are those of `Wait` and `Tea`.)",
+    within=0.15,
 )
 clock
 
 # %% id=commit-clock
 clock.commit(...)
 
-# %% id=run-short
-short_gain, poll, round_of_three = race_by_clock(tick=100)
-print(f"{short_gain:.1f} times as fast")
+# %% id=run-alone
+left_alone = agt.Kernel(CLOCKED.replace("TICK", "4000ll") + r"""
+extern "C" __global__ void left_alone(long long* when)
+{
+    Tea tea = {{5, 0}, {2, 0}, 0, when};
+    tea.poll();
+    Wait something_else = {100, 0};
+    block_on(something_else);
+    when[3] = clock64();
+    block_on(tea);
+}
+""", "left_alone")
+when = left_alone(agt.zeros(4, np.int64), grid=1, block=1).last().to_host().sync_on(stream)
+began, steeps, ready, back = when
 
 # %% id=reveal-clock
 clock.reveal(
-    "nothing" if short_gain < 1.25 else "half" if short_gain < 1.9 else "as_before",
-    "Waits overlap, and polls don't. The water of cup 1 boils for 500 clocks, but in turns its poll comes "
-    f"only once in a round, here every {round_of_three:,.0f} clocks. So each wait is rounded up to whole "
-    f"rounds, which is the grey part. One by one, it's rounded up to polls of about {poll:,.0f}. (In turns "
-    "a poll is dearer, too: a thread keeps a single cup in registers, and an array of cups in memory.) It "
-    "pays to take turns if a wait is long beside a round.",
+    f"{(ready - back) / 4_000:.2f}",
+    "The water boiled while nobody looked. But the leaves went in after "
+    f"{(steeps - began) / 4_000:.0f} ticks: `steep` begins at its first poll, and who should have polled it? A wait goes on by itself, and the code "
+    "behind it doesn't.",
 )
+
+# %% [markdown] id=short-text
+# A tick of 4,000 clocks is long beside a poll. Now let it be 100, with the three cups again:
+
+# %% id=run-short
+short_gain, *_ = race_by_clock(tick=100)
+print(f"{short_gain:.1f} times as fast")
+
+# %% [markdown] id=short-read
+# Waits overlap, and polls don't. The water of cup 1 boils for 500 clocks, but in turns its poll comes only once in a round. So each wait is rounded up to whole rounds, which is the grey part. One by one, it's rounded up to polls. (In turns a poll is dearer, too: a thread keeps a single cup in registers, and an array of cups in memory.) It pays to take turns if a wait is long beside a round.
+
+# %% id=short-check tags=asserts
+assert not device.simulated or short_gain < 1.25
 
 # %% [markdown] id=honest
 # ## What it costs
@@ -948,7 +971,7 @@ with agt.using("sim"):
 #
 # (The project [async-gpu](https://github.com/DaLaw2/async-gpu), for Rust, has its compiler put such an agreement behind every `.await`.)
 #
-# Is one as good as the other? Here is a mailbox from which a message is *taken*, so a look changes what the next one sees:
+# Is one as good as the other? Here is a mailbox from which a message is *taken*, so a look changes what the next one sees. There's one message in it, a 42, and all 32 lanes call `take` at the same time:
 
 # %% id=take
 TAKE = TEA + r"""
@@ -972,34 +995,18 @@ extern "C" __global__ void everybody_takes(unsigned int* mail, int* got)
 }
 """)
 
-# %% id=predict-take
-takers = Prediction(
-    "There is one message in the box, a 42. All 32 lanes of a warp call `take` at the same time. How many "
-    "get `READY`?",
-    all="32: they go in step, so all of them see the 1 and swap it",
-    one="1: one lane swaps, and the others see that it has",
-    some="any number from 1 to 32, because nobody promises that lanes go in step",
-)
-takers
-
-# %% id=commit-take
-takers.commit(...)
-
 # %% id=run-take
 mail = agt.h2d(np.array([1, 42], np.uint32))
 got = everybody_takes(mail, agt.zeros(32, np.int32), grid=1, block=32).last().to_host().sync_on(stream)
 print(got)
 
-# %% id=reveal-take
-takers.reveal(
-    {1: "one", 32: "all"}.get(np.count_nonzero(got == 42), "some"),
-    "A compare-and-swap can't be split, even where lanes go in step. So it lets one lane through, and nobody "
-    "promises which. The other 31 would wait for a message that never comes, and a vote of all 32 would "
-    "never end. So let one lane look, and tell the others.",
-)
-
 # %% [markdown] id=take-threads-text
+# A compare-and-swap can't be split, even where lanes go in step. So it lets one lane through, and nobody promises which. The other 31 would wait for a message that never comes, and a vote of all 32 would never end. So let one lane look, and tell the others.
+#
 # Here's the same again, by lanes. All 32 try the compare-and-swap, and 31 of them change nothing. Only the one that came through reads the message.
+
+# %% id=take-check tags=asserts
+assert np.count_nonzero(got == 42) == 1
 
 # %% id=take-threads-draw tags=helpers
 def draw_warp(kernel, title):
@@ -1069,7 +1076,7 @@ __device__ Poll warp_take(unsigned int* mail, unsigned int& message)
 # `int state = PENDING; if (threadIdx.x % 32 == 0) state = take(mail, found);`, then `state = __shfl_sync(0xffffffff, state, 0);`, and the same for `found`.
 
 # %% id=12-warp explanation
-# The shuffle is a meeting as well: nobody gets the answer before lane 0 has it. But neither a shuffle nor a vote orders memory. Where lanes have to see what lane 0 *wrote*, they need a `__syncwarp()`.
+# The shuffle is a meeting as well: nobody gets the answer before lane 0 has it.
 
 # %% id=12-warp-check
 check("12-warp", WARP_TAKE)
@@ -1087,6 +1094,74 @@ extern "C" __global__ void the_warp_takes(unsigned int* mail, int* got)
 }
 """)
 draw_warp(the_warp_takes, "Yours")
+
+# %% [markdown] id=page-text
+# Often a message only says that something else is ready. Here block 0 writes a page of 32 numbers and then puts a 1 into the mailbox. In block 1, lane 0 looks into the mailbox and tells the others by a shuffle. And then each lane reads its number from the page:
+
+# %% id=page
+def read_page(reads):
+    """Whether a race is found if the lanes of block 1 read like that, on the simulated device."""
+    kernel = agt.Kernel(TAKE + r"""
+extern "C" __global__ void read_page(unsigned int* mail, unsigned int* page, unsigned int* got)
+{
+    unsigned int lane = threadIdx.x, message;
+    if (blockIdx.x == 0) {
+        page[lane] = 100 + lane;
+        __syncthreads();
+        if (lane == 0) { mail[1] = 1; __threadfence(); atomicExch(&mail[0], 1u); }
+    } else {
+        int state = PENDING;
+        while (state == PENDING) {
+            if (lane == 0) state = take(mail, message);
+            state = __shfl_sync(0xffffffff, state, 0);
+        }
+        READS
+    }
+}
+""".replace("READS", reads))
+    mail, page, got = (agt.zeros(n, np.uint32) for n in (2, 32, 32))
+    try:
+        kernel(mail, page, got, grid=2, block=32).sync()
+    except agt.errors.RaceError:
+        return True
+    return False
+
+
+# %% id=predict-page
+page = Prediction(
+    "Which lanes of block 1 can be sure to read what block 0 wrote?",
+    all="all 32: lane 0 has its fence, and no lane gets past the shuffle before that",
+    first="lane 0: the other 31 get its word, and read the page without any fence",
+    none="no lane: 32 threads wrote the page, and only one of them has a fence",
+)
+page
+
+# %% id=commit-page
+page.commit(...)
+
+# %% id=run-page
+with agt.using("sim"):
+    races = {
+        reads: read_page(reads)
+        for reads in (
+            "got[lane] = page[lane];",
+            "if (lane == 0) got[lane] = page[lane];",
+            "__syncwarp(); got[lane] = page[lane];",
+        )
+    }
+for reads, found in races.items():
+    print(f"{reads:40}", "a race" if found else "no race")
+
+# %% id=reveal-page
+everybody, lane_0, _ = races.values()
+page.reveal(
+    "all" if not everybody else "none" if lane_0 else "first",
+    "Shuffles and votes bring lanes together, and CUDA promises nothing about memory there. Where the others "
+    "have to see what lane 0 has seen, or what it wrote, they need a `__syncwarp()`.",
+)
+
+# %% id=page-check tags=asserts
+assert list(races.values()) == [True, False, False]
 
 # %% [markdown] id=exercise-together
 # ### Exercise: a warp waits together
@@ -1203,18 +1278,6 @@ draw_litmus({"no fence": none.seen})
 # %% [markdown] id=litmus-alone-text
 # So 24 of 200 runs are `1 0`. Now the sender gets its fence, between `x` and `y`. Only the reader still has none.
 
-# %% id=predict-litmus
-late = Prediction(
-    "How many of the 200 runs are `1 0` now?",
-    none="none: nobody can see the flag before the letter",
-    fewer="fewer than 24, but some: half of the cause is gone",
-    same="still 24: one fence is as good as none",
-)
-late
-
-# %% id=commit-litmus
-late.commit(...)
-
 # %% id=run-litmus
 fence = "device, first thread only"  # the sender's; or "none", "block", "device", "device, last thread only"
 test = agt.litmus(
@@ -1231,17 +1294,11 @@ if (1, 0) in test.seen:
 assert none.seen[1, 0] == 24
 assert none.recorded[1, 0] == 1
 assert set(test.seen) <= set(test.allowed)
+assert (1, 0) in test.seen or fence != "device, first thread only"
 assert (1, 0) not in agt.litmus("message passing", fence="block", blocks=False, runs=50).seen
 
-# %% id=reveal-litmus
-seen = test.seen.get((1, 0), 0)
-late.reveal(
-    "none" if seen == 0 else "fewer" if seen < 24 else "same",
-    "The sender's fence puts the two writes in order, but a reader without a fence hasn't asked for any "
-    "order. It may look at `x` early, or at an old copy, as in the sketch. The same dice decide which "
-    "copies are old, so it's the same runs as before. (An H100 never did it in a million runs. That is luck, "
-    "and not a promise.)",
-)
+# %% [markdown] id=litmus-one-text
+# The sender's fence puts the two writes in order, but a reader without a fence hasn't asked for any order. It may look at `x` early, or at an old copy, as in the sketch. (That's all that CUDA says. *How often* it happens is up to the device: this one rolled the same dice again, and an H100 with that fence never did it in a million runs, which is luck and not a promise.)
 
 # %% [markdown] id=litmus-both-text
 # So both get their fences:
@@ -1282,10 +1339,72 @@ assert sum(both.recorded.values()) == 1_048_576
 assert (1, 0) not in both.seen
 assert (1, 0) not in both.recorded
 assert test.recorded is None or test.recorded.get((1, 1), 0) < 2
+assert (1, 0) not in agt.litmus("message passing", fence="device, first thread only", runs=1).recorded
 assert (0, 0) not in agt.litmus("message passing", fence="device, last thread only", runs=1).recorded
 
 # %% [markdown] id=litmus-read
 # Go back to the cell with the choices and try others. (`agt.litmus("store buffering")`, `"load buffering"` and `"independent reads"` have a table each.) A fence of the `"block"` does nothing between two blocks, and is enough with `blocks=False`, where both threads are within its reach. With a `"plain"` flag no fence is enough: CUDA promises nothing about a race, even if an H200 never showed `1 0` with any fence. CUDA also lets writes overtake reads, as in `"load buffering"`, which the simulated device never does.
+
+# %% [markdown] id=messenger-text
+# And if a letter goes through other hands? A messenger waits for Anna's flag, and then raises his own, for which Bob waits. Anna and Bob have their fences. The messenger never touches the letter:
+#
+# ```text
+#   Anna         writes the letter     fence      raises flag 0
+#   messenger    sees flag 0           ...        raises flag 1
+#   Bob          sees flag 1           fence      reads the letter
+# ```
+
+# %% id=predict-messenger
+messenger = Prediction(
+    "How many fences does the messenger need, so that Bob is sure to read what Anna wrote? (Type a number.)"
+)
+messenger
+
+# %% id=commit-messenger
+messenger.commit(...)
+
+# %% id=run-messenger
+def delivered(fences):
+    """Whether the letter comes to Bob without a race, on the simulated device."""
+    kernel = agt.Kernel(r"""
+extern "C" __global__ void relay(unsigned int* letter, unsigned int* flags, unsigned int* got)
+{
+    if (blockIdx.x == 0) {
+        letter[0] = 42;
+        __threadfence();
+        atomicExch(&flags[0], 1u);
+    } else if (blockIdx.x == 1) {
+        while (atomicAdd(&flags[0], 0u) == 0) { }
+        FENCES
+        atomicExch(&flags[1], 1u);
+    } else {
+        while (atomicAdd(&flags[1], 0u) == 0) { }
+        __threadfence();
+        got[0] = letter[0];
+    }
+}
+""".replace("FENCES", fences * "__threadfence(); "))
+    letter, flags, got = (agt.zeros(n, np.uint32) for n in (1, 2, 1))
+    try:
+        kernel(letter, flags, got, grid=3, block=1).sync()
+    except agt.errors.RaceError:
+        return False
+    return True
+
+
+with agt.using("sim"):
+    arrived = [delivered(fences) for fences in range(3)]
+print(arrived, "with 0, 1 and 2 fences")
+
+# %% id=reveal-messenger
+messenger.reveal(
+    arrived.index(True),
+    "He is a reader and a sender. So he needs a fence behind his look, which is the reader's, and one before "
+    "his flag, the sender's. Nothing stands between the two places, so a single fence is both.",
+)
+
+# %% id=messenger-check tags=asserts
+assert arrived == [False, True, True]
 
 # %% [markdown] id=channel-text
 # ### Many letters
@@ -1377,12 +1496,46 @@ print(text[text.index("// Many senders, one receiver") : text.rindex("#endif")].
 # %% [markdown] id=ring-read
 # *Sending* may have to wait as well. `poll_send` says `PENDING` while there is no room, which is the back-pressure of chapter 6. Receiving is a new wait each time: after its `READY`, you may poll a channel again, for the next message. (The numbers have 64 bits. With 32, they'd begin at 0 again after four billion messages, and in a ring of three, say, the places would no longer follow each other, because four billion, 2³², can't be divided by three.)
 #
-# The loop in `poll_send` draws the number, and `ahead` compares the turn of a place with it. Below 0, an older message still lies there, so there's no room. At 0 the place is free, and the compare-and-swap draws the number, unless another sender was faster, as it was if `ahead` is above 0. Then it returns the number that is up now, and the loop goes on with that one. (`drop` is what a select calls on its loser. A channel has nothing to give back.)
+# The loop in `poll_send` draws the number, and `ahead` compares the turn of a place with it. Below 0, the place still belongs to an older message, so there's no room. At 0 the place is free, and the compare-and-swap draws the number, unless another sender was faster, as it was if `ahead` is above 0. Then it returns the number that is up now, and the loop goes on with that one. (`drop` is what a select calls on its loser. A channel has nothing to give back.)
 #
-# Here's a program. Block 0 receives. Eight other blocks look for long journeys (take a number; halve it if it's even, else triple it and add one; how many steps until it is 1?), each among forty numbers, and report whenever they find a longer one. A message is 10,000 times the block, plus the steps, and a block that's done sends zero steps. Block 0 reads results while the others go on searching. Nine blocks that wait for each other all need a place at the same time, so the launch is cooperative. (`agt` makes it one for a kernel that calls `this_grid`.)
+# `words` holds the whole channel: the numbers of the next message to be sent and the next to be read, then the four turns, then the four values. At first place `k` is free for message `k`, so the turns begin as 0, 1, 2, 3.
+#
+# Now suppose that somebody draws number 0 in a ring of four, and dozes off before the message is written.
+
+# %% id=predict-dozing
+dozing = Prediction(
+    "How many messages can the others send before `poll_send` says `PENDING`? And how many of those does the "
+    "receiver get, as long as that sender dozes? (Type two numbers.)"
+)
+dozing
+
+# %% id=commit-dozing
+dozing.commit(...)
+
+# %% id=run-dozing
+ring = agt.Kernel(r"""
+#include "device_async.cuh"
+
+extern "C" __global__ void ring(unsigned long long* words, int* count)
+{
+    Channel channel = {words, 4, 0};
+    while (channel.poll_send(42) == READY) count[0]++;
+    while (channel.poll() == READY) count[1]++;
+}
+""")
+words = np.array([1, 0, *range(4), 0, 0, 0, 0], np.uint64)  # number 0 is drawn: the next one is 1
+sent, came = ring(agt.h2d(words), agt.zeros(2, np.int32), grid=1, block=1).last().to_host().sync_on(stream)
+
+# %% id=reveal-dozing
+dozing.reveal(
+    f"{sent} {came}",
+    "The receiver goes through the places in order, so it waits for place 0. And number 4 is for place 0, "
+    "too. In a channel with a place for every message, a slow sender holds up the receiver alone. In a ring it "
+    "holds up everybody, one after the other.",
+)
 
 # %% [markdown] id=words-text
-# `words` holds the whole channel: the numbers of the next message to be sent and the next to be read, then the four turns, then the four values. At first place `k` is free for message `k`, so the turns begin as 0, 1, 2, 3.
+# Here's a program. Block 0 receives. Eight other blocks look for long journeys (take a number; halve it if it's even, else triple it and add one; how many steps until it is 1?), each among forty numbers, and report whenever they find a longer one. A message is 10,000 times the block, plus the steps, and a block that's done sends zero steps. Block 0 reads results while the others go on searching. Nine blocks that wait for each other all need a place at the same time, so the launch is cooperative. (`agt` makes it one for a kernel that calls `this_grid`.)
 
 # %% id=together
 SEARCHERS = 8
@@ -1443,18 +1596,6 @@ def found_journeys(most=200):
     arrived = op.last().to_host().sync_on(stream)
     return [(int(word) // 10_000, int(word) % 10_000) for word in arrived[arrived > 0]]
 
-# %% id=predict-order
-order = Prediction(
-    "Eight blocks send to one channel. What is certain about the order in which messages arrive?",
-    found="they arrive in the order in which the journeys were found, whichever block found them",
-    each="the messages of *one* block arrive in the order in which it sent them",
-    nothing="nothing at all",
-)
-order
-
-# %% id=commit-order
-order.commit(...)
-
 # %% id=run-order
 messages = found_journeys()
 longest = max(steps for _, steps in messages)
@@ -1476,15 +1617,8 @@ for block in range(1, SEARCHERS + 1):
     assert of_it[:-1] == sorted(of_it[:-1])
     assert of_it[-2] == max(steps_of(x) for x in range(1000 * block + 1, 1000 * block + 41))
 
-# %% id=reveal-order
-senders = [block for block, _ in messages]
-by_block = [[steps for block, steps in messages if block == b][:-1] for b in range(1, SEARCHERS + 1)]
-order.reveal(
-    "each" if all(found == sorted(found) for found in by_block) else "nothing",
-    "A block draws its numbers one after the other, and the receiver goes by number. Between two blocks "
-    "nothing is promised: one may find its journey first, and draw its number second. (The neat 1, 2, 3, 4 "
-    "is the simulated device, which lets blocks on in turns.)",
-)
+# %% [markdown] id=order-read
+# The messages of *one* block arrive in the order in which it sent them: it draws its numbers one after the other, and the receiver goes by number. Between two blocks nothing is promised. One may find its journey first, and draw its number second. (The neat 1, 2, 3, 4 is the simulated device, which lets blocks on in turns.)
 
 # %% [markdown] id=exercise-ring
 # ### Exercise: a ring of two
@@ -1581,7 +1715,7 @@ check("12-ring", RING)
 #
 # The word `door[0]` is 0 while the door is open and 1 while somebody is in. `enter` shuts an open door and says `READY`, or else it's `PENDING` and changes nothing. It never waits. `leave` opens the door. Whoever is in is alone there, and finds everything as the last visitor left it. Visitors come from all blocks.
 #
-# Below, the order is the weakest and the scope the narrowest. Choose better ones, and no more than you need: the check counts the fences that your orders stand for. There's one more thing wrong: between a look and a write, somebody else may get in.
+# Below, the order is the weakest and the scope that of a block. Choose better ones, and no more than you need: the check counts the fences that your orders stand for. There's one more thing wrong: between a look and a write, somebody else may get in.
 
 # %% id=12-door starter
 DOOR = r"""
@@ -1632,4 +1766,4 @@ __device__ void leave(unsigned int* door)
 check("12-door", DOOR)
 
 # %% id=score-encores
-score(takers, late, fenced, order)
+score(page, fenced, messenger, dozing)

@@ -107,7 +107,7 @@ class HostArray(np.lib.mixins.NDArrayOperatorsMixin):
 
     def __getattr__(self, name: str) -> Any:
         # Methods such as sum or tolist read the data.
-        if name.startswith("__"):
+        if name.startswith("_"):
             raise AttributeError(name)
         return getattr(self._array if name in _KNOWN else self.numpy(), name)
 

@@ -11,12 +11,12 @@ from pathlib import Path
 
 from asyncgpu_tutor.exercises.exercise import Rejected
 
-# At work in the main thread, of which right answers need 3 at most. Not in the whole process: NumPy takes all
-# cores for a product, and sixteen of them are through with 6 seconds in a fraction of one.
-SECONDS = 6.0
-# Asleep, half as long again, since a container may hold work back and nobody counts that; where nobody counts
-# how long work waits for a core either, three times as long.
-ASLEEP, UNCOUNTED = 1.5, 3.0
+# At work in the main thread, of which right answers need 4 at most. Not in the whole process: NumPy takes all
+# cores for a product, and sixteen of them are through with 8 seconds in a fraction of one.
+SECONDS = 8.0
+# Asleep, a quarter longer, since a container may hold work back and nobody counts that; where nobody counts
+# how long work waits for a core either, more than twice as long.
+ASLEEP, UNCOUNTED = 1.25, 2.25
 TICK = 0.25  # seconds from look to look
 
 
@@ -34,7 +34,7 @@ def _queued() -> float:
 
 @contextmanager
 def not_for_ever() -> Generator[None]:
-    """Reject an answer that has been at work for `SECONDS`, or could have been for half as long again.
+    """Reject an answer that has been at work for `SECONDS`, or could have been for a quarter longer.
 
     A browser and Windows have no timer for it, and it goes off in the main thread only.
     """

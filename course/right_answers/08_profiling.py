@@ -51,12 +51,12 @@ def gain(trace):
 SHAPE = 64, 8192
 
 
-async def serve(requests, score):
+async def serve(requests, model):
     """One operation with an arm for each request; seven streams are enough to be fast."""
     buffer = agt.pinned((len(requests), *SHAPE))
     for read_into, x in zip(requests, buffer):
         read_into(x)
-    arms = [agt.h2d(x).and_then(score).to_host() for x in buffer]
+    arms = [agt.h2d(x).and_then(model).to_host() for x in buffer]
     return list(await agt.overlap(*arms).schedule(agt.StreamPoolRoundRobin(7)))
 
 
@@ -131,12 +131,12 @@ def saving(trace, name):
 
 
 # %% id=08-challenge
-async def serve(requests, score):
+async def serve(requests, model):
     """The second rung: all are asked for before the loop has another turn."""
     policy = agt.StreamPoolRoundRobin(len(requests))
     ops = []
     for read_into in requests:
         x = agt.pinned((64, 8192))
         read_into(x)
-        ops.append(agt.h2d(x, "request").and_then(score).to_host().schedule(policy))
+        ops.append(agt.h2d(x, "request").and_then(model).to_host().schedule(policy))
     return await asyncio.gather(*ops)

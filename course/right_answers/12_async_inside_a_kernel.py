@@ -223,6 +223,7 @@ struct Ring {
 
 
 # %% id=12-ring
+# By PTX a side may read its own counter plainly. C++ allows nothing but an `atomic_ref` beside an `atomic_ref`.
 RING = r"""
 #include <cuda/atomic>
 using Count = cuda::atomic_ref<unsigned int, cuda::thread_scope_device>;

@@ -396,50 +396,50 @@ def gain(trace):
 
 
 # %% id=08-challenge cause="it's right, but it takes 2628"
-async def serve(requests, score):
+async def serve(requests, model):
     tasks = []
     for read_into in requests:
         x = np.empty((64, 8192), np.float32)
         read_into(x)
-        tasks.append(agt.spawn(agt.h2d(x, "request").and_then(score).to_host()))
+        tasks.append(agt.spawn(agt.h2d(x, "request").and_then(model).to_host()))
         await asyncio.sleep(0)
     return [await task for task in tasks]
 
 
 # %% id=08-challenge cause="it's right, but it takes 832"
-async def serve(requests, score):
+async def serve(requests, model):
     ops = []
     for read_into in requests:
         x = agt.pinned((64, 8192))
         read_into(x)
-        ops.append(agt.h2d(x, "request").and_then(score).to_host())
+        ops.append(agt.h2d(x, "request").and_then(model).to_host())
     return await asyncio.gather(*ops)
 
 
 # %% id=08-challenge cause="8 requests were read into ordinary memory"
-async def serve(requests, score):
+async def serve(requests, model):
     with agt.using(policy=agt.StreamPoolRoundRobin(len(requests))):
         ops = []
         for read_into in requests:
             x = np.empty((64, 8192), np.float32)
             read_into(x)
-            ops.append(agt.h2d(agt.pin(x), "request").and_then(score).to_host())
+            ops.append(agt.h2d(agt.pin(x), "request").and_then(model).to_host())
         return await asyncio.gather(*ops)
 
 
 # %% id=08-challenge cause="should return a list of 8, one for each in order"
-async def serve(requests, score):
+async def serve(requests, model):
     with agt.using(policy=agt.StreamPoolRoundRobin(len(requests))):
         ops = []
         for read_into in requests:
             x = agt.pinned((64, 8192))
             read_into(x)
-            ops.append(agt.h2d(x, "request").and_then(score).to_host())
+            ops.append(agt.h2d(x, "request").and_then(model).to_host())
         await asyncio.gather(*ops)
 
 
 # %% id=08-challenge cause="is in no copy from memory that a kernel has written"
-async def serve(requests, score):
+async def serve(requests, model):
     source = 'extern "C" __global__ void matvec_naive(float* y) { y[threadIdx.x] = 1.0f; }'
     kernel = agt.Kernel(source)
     await asyncio.gather(*[kernel(agt.zeros(64), grid=1, block=64) for _ in requests])
@@ -452,45 +452,45 @@ async def serve(requests, score):
 
 
 # %% id=08-challenge cause="a result was read before the device was done with it"
-async def serve(requests, score):
+async def serve(requests, model):
     results = []
     for read_into in requests:
         x = agt.pinned((64, 8192))
         read_into(x)
-        op = agt.h2d(x, "request").and_then(score).to_host()
+        op = agt.h2d(x, "request").and_then(model).to_host()
         results.append(op.async_on(agt.create_stream()))
     return [result.numpy() for result in results]
 
 
 # %% id=08-challenge cause="with result 0, element 0 is"
-async def serve(requests, score):
+async def serve(requests, model):
     buffer = agt.pinned((64, 8192))
     ops = []
     for read_into in requests:
         read_into(buffer)
-        ops.append(agt.h2d(buffer, "request").and_then(score).to_host())
+        ops.append(agt.h2d(buffer, "request").and_then(model).to_host())
     return await asyncio.gather(*ops)
 
 
 # %% id=08-challenge cause="was changed while its copy may have been in flight"
-async def serve(requests, score):
+async def serve(requests, model):
     buffer = agt.pinned((64, 8192))
     tasks = []
     for read_into in requests:
         read_into(buffer)
-        tasks.append(agt.spawn(agt.h2d(buffer, "request").and_then(score).to_host()))
+        tasks.append(agt.spawn(agt.h2d(buffer, "request").and_then(model).to_host()))
         await asyncio.sleep(0)
     return [await task for task in tasks]
 
 
 # %% id=08-challenge cause="with a device that takes its time"
-async def serve(requests, score):
+async def serve(requests, model):
     with agt.using(policy=agt.StreamPoolRoundRobin(len(requests))):
         tasks = []
         for read_into in requests:
             x = agt.pinned((64, 8192))
             read_into(x)
-            tasks.append(agt.spawn(agt.h2d(x, "request").and_then(score).to_host()))
+            tasks.append(agt.spawn(agt.h2d(x, "request").and_then(model).to_host()))
         return [await task for task in asyncio.as_completed(tasks)]
 
 
@@ -592,13 +592,13 @@ def largest_gap(trace):
 
 
 # %% id=08-challenge cause="the error doesn't come out of your function"
-async def serve(requests, score):
+async def serve(requests, model):
     policy = agt.StreamPoolRoundRobin(len(requests))
     tasks = []
     for read_into in requests:
         x = agt.pinned((64, 8192))
         read_into(x)
-        tasks.append(agt.spawn(agt.h2d(x, "request").and_then(score).to_host(), policy))
+        tasks.append(agt.spawn(agt.h2d(x, "request").and_then(model).to_host(), policy))
         await asyncio.sleep(0)
     return await asyncio.gather(*tasks, return_exceptions=True)
 
@@ -733,39 +733,39 @@ def waited(trace):  # a call of that name is no work
 
 
 # %% id=08-challenge cause="was changed while its copy may have been in flight"
-async def serve(requests, score):  # as many buffers as there were requests the first time
+async def serve(requests, model):  # as many buffers as there were requests the first time
     policy = agt.StreamPoolRoundRobin(8)
     pool = [agt.pinned((64, 8192)) for _ in range(8)]
     tasks = []
     for i, read_into in enumerate(requests):
         read_into(pool[i % 8])
-        op = agt.h2d(pool[i % 8], "request").and_then(score).to_host()
+        op = agt.h2d(pool[i % 8], "request").and_then(model).to_host()
         tasks.append(agt.spawn(op, policy))
         await asyncio.sleep(0)
     return [await task for task in tasks]
 
 
 # %% id=08-challenge cause="pop from empty list"
-async def serve(requests, score):
+async def serve(requests, model):
     policy = agt.StreamPoolRoundRobin(len(requests))
     tasks = []
     for read_into in requests:
         read_into(np.empty((64, 8192), np.float32))
         x = agt.pinned((64, 8192))
         read_into(x)
-        tasks.append(agt.spawn(agt.h2d(x, "request").and_then(score).to_host(), policy))
+        tasks.append(agt.spawn(agt.h2d(x, "request").and_then(model).to_host(), policy))
         await asyncio.sleep(0)
     return [await task for task in tasks]
 
 
 # %% id=08-challenge cause="with result 0, element 1 is 8192, and should be 16384"
-async def serve(requests, score):
+async def serve(requests, model):
     policy = agt.StreamPoolRoundRobin(len(requests))
     tasks = []
     for read_into in requests:
         x = agt.pinned((64, 8192))
         read_into(x)
-        tasks.append(agt.spawn(agt.h2d(x, "request").and_then(score).to_host(), policy))
+        tasks.append(agt.spawn(agt.h2d(x, "request").and_then(model).to_host(), policy))
         await asyncio.sleep(0)
     return [np.full_like(await task, (await task)[0]) for task in tasks]
 
@@ -1053,13 +1053,13 @@ def saving(trace, name):
 
 
 # %% id=08-challenge cause="it's right, but it takes 2923"
-async def serve(requests, score):  # all requests, but the loop waits for each one that it asks for
+async def serve(requests, model):  # all requests, but the loop waits for each one that it asks for
     policy = agt.StreamPoolRoundRobin(len(requests))
     futures = []
     for read_into in requests:
         x = agt.pinned((64, 8192))
         read_into(x)
-        futures.append(agt.h2d(x, "request").and_then(score).to_host().schedule(policy))
+        futures.append(agt.h2d(x, "request").and_then(model).to_host().schedule(policy))
     return [await future for future in futures]
 
 
@@ -1089,13 +1089,13 @@ async def handle(i, prepare, process):
 
 
 # %% id=08-challenge cause="the host waited"
-async def serve(requests, score):
+async def serve(requests, model):
     policy = agt.StreamPoolRoundRobin(8)
     tasks = []
     for read_into in requests:
         x = agt.pinned((64, 8192))
         read_into(x)
-        tasks.append(agt.spawn(agt.h2d(x, "request").and_then(score).to_host(), policy))
+        tasks.append(agt.spawn(agt.h2d(x, "request").and_then(model).to_host(), policy))
         await asyncio.sleep(0)
     agt.synchronize()
     return [await t for t in tasks]
@@ -1114,7 +1114,7 @@ async def handle(i, prepare, process):
 
 
 # %% id=08-challenge cause="when `requests` raises an error, the error doesn't come out"
-async def serve(requests, score):
+async def serve(requests, model):
     policy = agt.StreamPoolRoundRobin(8)
     tasks = []
     for read_into in requests:
@@ -1123,7 +1123,7 @@ async def serve(requests, score):
             read_into(x)
         except Exception:
             x[:] = 0
-        tasks.append(agt.spawn(agt.h2d(x, "request").and_then(score).to_host(), policy))
+        tasks.append(agt.spawn(agt.h2d(x, "request").and_then(model).to_host(), policy))
         await asyncio.sleep(0)
     return [await t for t in tasks]
 
@@ -1155,12 +1155,12 @@ def rate(trace):
 
 
 # %% id=08-challenge cause="`sync` or `synchronize` blocks the event loop"
-async def serve(requests, score):
+async def serve(requests, model):
     handles = []
     for read_into in requests:
         x = agt.pinned((64, 8192))
         read_into(x)
-        op = agt.h2d(x, "request").and_then(score).to_host()
+        op = agt.h2d(x, "request").and_then(model).to_host()
         handles.append(op.async_on(agt.create_stream()))
     agt.synchronize()
     return [handle.numpy() for handle in handles]

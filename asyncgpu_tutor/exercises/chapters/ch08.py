@@ -388,7 +388,7 @@ EXERCISES = (
     Exercise("08-creeping", "What grows", "creeping",
              reads("08-creeping", "creeping", "the name of a range", lambda: [
                  ("ranges with odd values", lambda: (_growing(),)), *_named("swarm")])),
-    Exercise("08-stats", "What 85.5 percent would save", "saving",
+    Exercise("08-stats", "A share, and what it would save", "saving",
              reads("08-stats", "saving", "(% of the kernels, % saved at most)", lambda: [
                  *_named("exhibit G and sgemm_naive", "swarm and cupy_add__float32_float32_float32",
                          "exhibit B and matvec_naive"),

@@ -8,9 +8,9 @@
 //     block_on(first);                               // first.winner: 0 is the letter, 1 the timer
 //
 // A future is any struct with a member `Poll poll()`. It looks, goes on as far as it can, and returns: READY when
-// it is done, PENDING otherwise. It never waits, though it may doze for a moment. Somebody polls it again: that is
-// the executor, of which `block_on` is the smallest. Nobody polls a future that has said READY. One that may lose a
-// `select` has a second member, `void drop()`: nobody will poll it again, so it gives back what it holds.
+// it is done, PENDING otherwise. It waits for nobody. Somebody polls it again: that is the executor, of which
+// `block_on` is the smallest. Nobody polls a future that has said READY. One that may lose a `select` has a second
+// member, `void drop()`: nobody will poll it again, so it gives back what it holds.
 
 #ifndef ASYNCGPU_TUTOR_DEVICE_ASYNC
 #define ASYNCGPU_TUTOR_DEVICE_ASYNC

@@ -15,6 +15,12 @@ ADDED = {
     "longest_chain": "instructions", "chain_load_rounds": "rounds", "chain_doubles": "doubles",
     "chain_latency": "latency", "chain_busy": "busy",
 }  # fmt: skip
+# For counts of the whole launch, the fields of a `Charge` that are added up for each warp, or for each lane.
+OF_WARPS = {
+    "warp_instructions": "instructions", "double_instructions": "doubles", "issued": "issued",
+    "alu_instructions": "alu", "branches": "branch", "loop_iterations": "loop",
+}  # fmt: skip
+OF_LANES = {"flops": "flops", "special_functions": "special"}
 
 
 @dataclass(eq=False)
@@ -66,3 +72,9 @@ class Costs:
         return [
             np.array([(float(getattr(c, name)),) for name in ADDED.values()]) for c in self.charges
         ]
+
+    @cached_property
+    def fields(self) -> dict[str, NDArray[np.float64]]:
+        """For each field of a `Charge` that is summed over the launch, what each charge has of it."""
+        names = "line", *OF_WARPS.values(), *OF_LANES.values()
+        return {name: np.array([float(getattr(c, name)) for c in self.charges]) for name in names}

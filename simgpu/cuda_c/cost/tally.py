@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simgpu.cuda_c.compile.variables import Variable
-from simgpu.cuda_c.cost.charges import ADDED, Charge, Costs
+from simgpu.cuda_c.cost.charges import ADDED, OF_LANES, OF_WARPS, Charge, Costs
 from simgpu.cuda_c.cost.counts import Counts, LineCounts
 from simgpu.cuda_c.lockstep.masks import WARP, Layout, Mask, varies
 from simgpu.cuda_c.lockstep.meter import ByTurn, Site
@@ -30,6 +30,8 @@ LATENCY = list(ADDED).index("chain_latency")
 NOTHING: NDArray[np.float64] = np.zeros((ROWS, 1))
 LINE = 128  # bytes; the unit in which L1 is looked up, four sectors
 BANKS = 32  # of shared memory, each 4 bytes wide
+_BY_LINE = "warp_instructions", "flops", "divergent_branches"
+_OF_SITES = "global_requests", "global_sectors", "shared_requests", "bank_conflicts"  # by line, too
 _SAMPLED_WARPS = 8  # of a batch, evenly spread
 _FEW_LANES = 1024
 _PATTERNS = 512
@@ -84,6 +86,7 @@ class Tally:
         self.charges = costs.charges
         self.site_costs = costs.sites
         self._columns = costs.columns
+        self._fields = costs.fields
         self.sites = sites
         self.by_site = [SiteTally() for _ in sites]
         self.warps = [0] * len(self.charges)
@@ -350,24 +353,16 @@ class Tally:
 
     def counts(self, layout_facts: dict[str, int], needed: tuple[int, int]) -> Counts:
         """All of it, added up."""
-        total, lines = defaultdict[str, int](int), dict[int, defaultdict[str, int]]()
-        for charge, warps, lanes, divergent in zip(
-            self.charges, self.warps, self.lanes, self.divergent, strict=True
-        ):
-            issued, flops = warps * charge.instructions, lanes * charge.flops
-            total["warp_instructions"] += issued
-            total["flops"] += flops
-            total["special_functions"] += lanes * charge.special
-            total["double_instructions"] += warps * charge.doubles
-            total["issued"] += round(warps * charge.issued)
-            total["alu_instructions"] += round(warps * charge.alu)
-            total["branches"] += warps * charge.branch
-            total["loop_iterations"] += warps * charge.loop
-            total["divergent_branches"] += divergent
-            row = lines.setdefault(charge.line, defaultdict(int))
-            row["warp_instructions"] += issued
-            row["flops"] += flops
-            row["divergent_branches"] += divergent
+        of, warps, lanes = self._fields, np.array(self.warps), np.array(self.lanes)
+        each = {name: np.rint(warps * of[field]) for name, field in OF_WARPS.items()}
+        each |= {name: lanes * of[field] for name, field in OF_LANES.items()}
+        each["divergent_branches"] = np.array(self.divergent)
+        total = defaultdict(int, {name: int(column.sum()) for name, column in each.items()})
+        at, lines = of["line"].astype(np.int64), defaultdict[int, dict[str, int]](dict)
+        for name in _BY_LINE:
+            sums = np.bincount(at, each[name])
+            for line in np.flatnonzero(sums).tolist():
+                lines[line][name] = int(sums[line])
         fresh = 0.0
         for site, cost, tally in zip(self.sites, self.site_costs, self.by_site, strict=True):
             if not tally.executions:
@@ -384,11 +379,9 @@ class Tally:
             total[f"{way}_bytes"] += tally.global_lane_bytes
             total["shared_requests"] += tally.shared_requests
             total["bank_conflicts"] += conflicts
-            row = lines.setdefault(site.at.line, defaultdict(int))
-            row["global_requests"] += requests
-            row["global_sectors"] += sectors
-            row["shared_requests"] += tally.shared_requests
-            row["bank_conflicts"] += conflicts
+            found, row = (requests, sectors, tally.shared_requests, conflicts), lines[site.at.line]
+            for name, count in zip(_OF_SITES, found, strict=True):
+                row[name] = row.get(name, 0) + count
         queues = [int(queue.max(initial=0)) for queue in self._queues.values()]
         warps = max(1, layout_facts["warps"])
         return Counts(

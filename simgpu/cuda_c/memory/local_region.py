@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
@@ -14,7 +13,7 @@ from simgpu.cuda_c.lockstep.team import Team
 from simgpu.cuda_c.memory.names import Named, report_bounds
 from simgpu.cuda_c.memory.pointers import Access, Words, one_by_one
 from simgpu.cuda_c.memory.regions import UNSIGNED, inside
-from simgpu.cuda_c.types import CType, Scalar, leaves, size_of
+from simgpu.cuda_c.types import CType, leaves, size_of
 from simgpu.errors import KernelFault, OutOfBoundsError, UninitialisedReadError
 
 
@@ -137,29 +136,36 @@ class LocalRegion(Named):
             self._unwritten(a, int(a.mask.index[k]), int(part[k]))
 
     def _load_other(self, a: Access) -> Any:
-        words = [a.team.array(self.load(word)) for word in self._split(a)]
-        return np.stack(words, axis=-1).reshape(-1).view(a.scalar.dtype)
+        at = self._words(a)
+        if self.written is not None and not (known := self.written[at]).all():
+            lane, word = np.argwhere(~known)[0]
+            self._unwritten(a, int(a.mask.index[lane]), int(at[0][lane, word]))
+        return a.mask.spread(self.matrix[at].reshape(-1).view(a.scalar.dtype))
 
     def _store_other(self, a: Access, value: Any) -> None:
-        parts = self._split(a)
-        whole = np.ascontiguousarray(a.team.array(value))
-        words = whole.view(parts[0].scalar.dtype).reshape(-1, len(parts))
-        for k, word in enumerate(parts):
-            self.store(word, np.ascontiguousarray(words[:, k]))
+        at = self._words(a)
+        whole = np.ascontiguousarray(a.mask.take(a.team.array(value)))
+        self.matrix[at] = whole.view(self.matrix.dtype).reshape(a.mask.n, -1)
+        if self.written is not None:
+            self.written[at] = True
 
-    def _split(self, a: Access) -> list[Access]:
-        """Go over to words that are no larger than an element; the accesses to those of one."""
-        size = a.size
-        if size < self.unit:
-            self._to_matrix()
-            fine = np.ascontiguousarray(self.matrix.T).view(UNSIGNED[size])
+    def _words(self, a: Access) -> tuple[NDArray[Any], NDArray[Any]]:
+        """For each lane of an access the words that it is about, which are no larger than it from now on."""
+        address = a.mask.take(a.ptr.address())
+        if np.min(address) < 0 or np.max(address) + a.size > self.nbytes:
+            report_bounds(self, a)
+        self._to_matrix()
+        if a.size < self.unit:
+            fine = np.ascontiguousarray(self.matrix.T).view(UNSIGNED[a.size])
             self.matrix = np.ascontiguousarray(fine.T)
             if self.written is not None:
-                self.written = np.repeat(self.written, self.unit // size, axis=0)
-            self.unit = size
-        raw = Scalar("word", np.dtype(UNSIGNED[self.unit]), "uint", 0)
-        places = [a.ptr.moved(k) for k in range(0, size, self.unit)]
-        return [replace(a, ptr=place, scalar=raw, wide=0) for place in places]
+                self.written = np.repeat(self.written, self.unit // a.size, axis=0)
+            self.unit = a.size
+        words = (
+            np.arange(a.size // self.unit)
+            + np.broadcast_to(address, a.mask.n)[:, None] // self.unit
+        )
+        return words, a.mask.index[:, None]
 
     def end(self, mask: Mask) -> None:
         """The block that declares it is over for these lanes."""

@@ -5,8 +5,7 @@ Such a word carries a message, namely what its writer knew; a thread that looks 
 executes a fence, knows it, too. So do its siblings behind the next barrier. Atomics on one word carry on
 what they found. A fence of block scope tells, and learns from, threads of the block only. (PTX ISA, "Memory
 Consistency Model": release and acquire patterns, observation order, morally strong. A barrier may come
-between look and fence, or fence and write. If these are of two threads, there is no pattern, and only the
-order of fences that are seq_cst, as `__threadfence()` is, leaves no other way.)
+between look and fence, or fence and write: in two threads, only Fence-SC order then leaves no other way.)
 """
 
 from __future__ import annotations

@@ -3,13 +3,13 @@
 # %% [markdown] id=title
 # # The GPU asks, the host answers
 #
-# Some things only the host can do: open a file, ask a database, wait for somebody to press a key. So far, a kernel that needed one of them had to end first. **Does it have to?**
+# Some things only the host can do: open a file, ask a database, look up a price. So far, a kernel that needed one of them had to end first. **Does it have to?**
 #
 # After this page you can let Python and a running kernel talk, hand out packets from a stack without locks, call Python from a kernel with `agt.hostcalls`, and say when such a call pays.
 #
 # | | |
 # |---|---|
-# | Time | 60 minutes |
+# | Time | 55 minutes |
 # | You need | [06_await](06_await.ipynb) and, from [11_the_gpu_decides](11_the_gpu_decides.ipynb), what CUDA promises. You do not need a GPU |
 # | Device | the first cell of code says which one is in use |
 
@@ -40,7 +40,7 @@ device
 # %% [markdown] id=question
 # ## Who opens the file?
 #
-# Here's a rather silly job for a GPU: shouting. We take a log file, turn lower case into capitals, and write a new file.
+# Here's a silly job for a GPU: shouting. We take a log file, turn lower case into capitals, and write a new file.
 
 # %% id=shout
 shout = agt.Kernel(r"""
@@ -96,7 +96,7 @@ with_rounds(to_and_fro).plot(
 )
 
 # %% [markdown] id=turn-around
-# Why should the kernel go home each time it needs something? You don't leave the office to ask a colleague. You pick up the phone. **Can a kernel call Python, get an answer, and go on?**
+# Why should the kernel go home each time it needs something? You'd pick up the phone. **Can a kernel call Python, get an answer, and go on?**
 
 # %% [markdown] id=mailbox
 # ## A mailbox
@@ -151,9 +151,9 @@ letters = agt.Kernel(LETTERS)
 # %% [markdown] id=letters-read
 # What's new:
 #
-# - **`volatile`** makes the kernel look at memory each time. Without it, a compiler may read the flag once and then stare at its own register for ever. We need no atomics, because only one side at a time may write a word.
+# - **`volatile`** makes the kernel look at memory each time, and at a whole word at once. Without it, a compiler may read the flag once and then stare at its own register for ever. We need no `atomicAdd` or `atomicCAS`, because only one side at a time may write a word.
 # - **`__threadfence_system()`** is a fence that reaches the host; `__threadfence()` ends at the GPU. The one before the flag keeps it from overtaking the letter, and the one after the loop keeps us from reading the answer before the flag.
-# - **`__nanosleep(100)`** dozes for about a tenth of a microsecond. The doze leaves the bus to others, and tells the simulated device that this loop is waiting.
+# - **`__nanosleep(100)`** dozes for at most two tenths of a microsecond. It leaves the bus to others, and tells the simulated device that this loop is waiting.
 # - **The counter** is there because nobody can stop a waiting kernel. If the host has gone home, the kernel gives up after a million looks, a second or more.
 #
 # The host's side is yours. Python has no fences, and an x86 needs none here, because it keeps its reads in order, and its writes. Arm processors (GH200, Jetson) give no such promise. With a GPU, the mailbox isn't safe there, so `agt.hostcalls` refuses to open.
@@ -210,25 +210,32 @@ talking.between(speaker.start, speaker.end).with_lane("question", asked).from_fi
     title="Letters to and fro",
     lanes=("streams",),
     lesson="Only the kernel, from its start to its end. Where its bar is dotted, it waits for the answer to "
-    "the question below. Between two waits it reads an answer and writes the next letter. "
-    "(A GPU doesn't tell when a kernel waits: there the bar is solid.)",
+    "the question below. Between two waits it reads an answer and writes the next letter. Believe the order, "
+    "and not the times: here Python costs nothing but its naps of a microsecond, and the bus no more than the "
+    "GPU's own memory. (A GPU doesn't tell when a kernel waits: there the bar is solid.)",
 )
 
 # %% [markdown] id=talk-read
-# Six even numbers, and a single launch: they talk. On a GPU the kernel really spins. The simulated device pauses it until Python has had a chance to write, so your side has to `await` something while it waits.
+# Six even numbers, and a single launch: they talk. On an H200, each question would take some 10 µs, for the bus and for Python. And a GPU's kernel really spins. The simulated device pauses it until Python has had a chance to write, so your side has to `await` something while it waits.
 
 # %% [markdown] id=exercise-ask
 # ### Exercise: the kernel's side
 #
-# Can you write it without looking at `LETTERS`? In `ask`, one thread has `n` questions: 100, 101, and so on. It puts each into `mail[1]`, raises the flag, waits until it is 2, and stores `mail[2]` in `out[k]`. Use two fences, and doze between looks. If there's no answer within a million turns, the kernel returns.
+# Somebody wrote `ask` from memory. One thread has `n` questions: 100, 101, and so on. It puts each into `mail[1]`, waits for its answer, and stores that in `out[k]`. If a question has no answer within a million turns, the kernel returns. It passed all tests so far, and yet it has **three mistakes**. Find them.
 
 # %% id=13-ask starter
 ASK = r"""
 __global__ void ask(volatile unsigned* mail, int n, unsigned* out)
 {
+    int turns = 0;
     for (int k = 0; k < n; ++k) {
-        mail[0] = 1;
+        __threadfence_system();
         mail[1] = 100 + k;
+        mail[0] = 1;
+        while (mail[0] != 2) {
+            if (++turns > 1000000) return;
+            __nanosleep(100);
+        }
         out[k] = mail[2];
     }
 }
@@ -254,14 +261,14 @@ __global__ void ask(volatile unsigned* mail, int n, unsigned* out)
 """
 
 # %% id=13-ask hints
-# The order is: question, fence, flag. Then wait. Then fence, answer.
+# Two of the mistakes are about fences, and the third is about patience.
 #
-# The waiting is a loop on `mail[0]`, with a counter of its own that begins at 0 for each question.
+# A fence keeps what stands above it from being overtaken by what stands below it. Which two words of `mail` must not change places when you ask? And which two when you read the answer?
 #
-# `LETTERS` above has all the lines that you need, with other numbers in them.
+# How many turns are left for the second question, if the first one has used up most of the million?
 
 # %% id=13-ask explanation
-# This is called *publishing*: write, fence, flag. And the other way round: flag, fence, read. You will find the pair wherever two processors talk without a lock. (The check puts another block in the host's place, in memory that is as late as CUDA allows. Without one of your fences, a wrong number arrives there.)
+# This is called *publishing*: write, fence, flag. And the other way round: flag, fence, read. The fence at the top of the loop kept nothing in order that matters. You will find the pair wherever two processors talk without a lock. (The check puts another block in the host's place, in memory that is as late as CUDA allows. Without one of your fences, a wrong number arrives there.)
 
 # %% id=13-ask-check
 check("13-ask", ASK)
@@ -269,7 +276,7 @@ check("13-ask", ASK)
 # %% [markdown] id=many
 # ## One mailbox for a hundred thousand
 #
-# An H200 has 132 processors, but a grid may have a hundred thousand blocks, and any of them may want to ask. Nobody wants to look into a hundred thousand mailboxes, nearly all empty.
+# An H200 has 132 processors, but a grid may have a hundred thousand blocks, and any of them may want to ask. Nobody wants to look into so many mailboxes, nearly all empty.
 #
 # The post office has a better idea: a small pile of blank **packets**. Here's the life of one. Only its owner may touch it:
 #
@@ -316,29 +323,28 @@ class Pile:
 
 # %% id=piles tags=helpers
 def draw_piles(*moments):
-    """Draw and say who has what at each of (title, pile, Bert's); in the last, Anna has swapped."""
+    """Draw and say who has what at each of (title, pile, Bert's) or, with Anna's, after her swap."""
     _, axes = plt.subplots(figsize=(10, 2.5))
-    for x, (title, pile, held) in enumerate(moments):
-        swapped = x == len(moments) - 1
-        got = [] if not swapped else [0] if 1 in pile else ["?"]
-        columns = (("pile", pile, "#56b4e9"), ("Bert", held, "#e69f00"), ("Anna", got, "#009e73"))
+    note = {"boxstyle": "round", "fc": "#ffffcc", "ec": "0.4", "ls": "--"}
+    width = max(map(len, next(zip(*moments)))) + 1
+    for x, (title, pile, held, *got) in enumerate(moments):
+        anna = got[0] if got else []
+        columns = (("pile", pile, "#56b4e9"), ("Bert", held, "#e69f00"), ("Anna", anna, "#009e73"))
         for place, (name, packets, colour) in enumerate(columns):
             left = 3.6 * x + place
             axes.text(left + 0.4, 0.2, name, ha="center", fontsize=8, color="0.4")
             for y, packet in enumerate(packets):
-                both = packet in pile and packet in held
-                tall = 1.8 if (place, packet) == (0, "?") else 0.8
+                both = [*pile, *held, *anna].count(packet) > 1
                 colours = {"fc": "#d55e00" if both else colour, "ec": "k", "lw": 3 if both else 1}
-                axes.add_patch(plt.Rectangle((left, -y), 0.8, -tall, **colours))
-                axes.text(left + 0.4, -y - tall / 2, packet, ha="center", va="center", fontsize=12)
-        note = {"boxstyle": "round", "fc": "#ffffcc", "ec": "0.4", "ls": "--"}
-        if not swapped:
+                axes.add_patch(plt.Rectangle((left, -y), 0.8, -0.8, **colours))
+                axes.text(left + 0.4, -y - 0.4, packet, ha="center", va="center", fontsize=12)
+        if not got:
             axes.text(3.6 * x + 2.4, -0.5, "top 0,\nthen 1", ha="center", va="center", fontsize=8, bbox=note)
         axes.text(3.6 * x, 0.9, title, fontsize=9, va="bottom")
-        lie, has = (", ".join(map(str, packets)) or "nothing" for packets in (pile, held))
-        anna = f"has {got[0]}" if swapped else "remembers: top 0, then 1"
-        print(f"{title + ':':14}on the pile {lie}; Bert has {has}; Anna {anna}")
-    axes.set(xlim=(-0.2, 3.6 * len(moments) - 0.4), ylim=(-3, 1.4))
+        lie, has, hers = (", ".join(map(str, packets)) or "nothing" for packets in (pile, held, anna))
+        hers = f"has {hers}" if got else "remembers: top 0, then 1"
+        print(f"{title + ':':{width}} on the pile {lie}; Bert has {has}; Anna {hers}")
+    axes.set(xlim=(-0.2, 3.6 * 5 - 0.4), ylim=(-3, 1.4))
     axes.set_aspect("equal")
     axes.axis("off")
     plt.tight_layout()
@@ -355,31 +361,24 @@ def from_top(memory):
 
 
 # %% [markdown] id=predict-aba-text
-# Anna wants one packet. Bert wants two, and will give the first of them back. Anna begins: she looks at the top, packet 0, and at what lies below it, packet 1. Then somebody taps her on the shoulder, and while she turns around, Bert is busy:
+# Anna wants one packet, and Bert wants two. Anna begins: she looks at the top, packet 0, and at what lies below it, packet 1. Then somebody taps her on the shoulder, and while she turns around, Bert is busy:
 
 # %% id=bert
-bert_moves = [
-    ("Anna looks", [0, 1, 2], []),
-    ("Bert takes 0", [1, 2], [0]),
-    ("and takes 1", [2], [0, 1]),
-    ("gives 0 back", [0, 2], [1]),
-]
-draw_piles(*bert_moves, ("Anna swaps", ["?"], [1]))
+bert_moves = [("Anna looks", [0, 1, 2], []), ("Bert takes 0", [1, 2], [0]), ("and takes 1", [2], [0, 1])]
+draw_piles(*bert_moves)
 
 # %% id=predict-aba
+endings = {"0": (0,), "1": (1,), "1, then 0": (1, 0), "0, then 1": (0, 1)}
 on_top = Prediction(
-    "Anna turns back and swaps: *if the top is still 0, make it 1*. Which packet lies on top after that?",
-    zero="packet 0, as her swap fails: Bert was quicker",
-    one="packet 1, as it lay below 0 when she looked",
-    two="packet 2, as Bert holds 1 and Anna 0",
+    "Bert doesn't need them all, and gives back packet 0; or packet 1; or both, 1 first and then 0; or both, "
+    "0 first and then 1. After that Anna turns back and swaps: *if the top is still 0, make it 1*. If the swap "
+    "fails, she starts again. In how many of the four cases does a packet end up in two places? "
+    "(Type a number.)"
 )
 on_top
 
 # %% id=commit-aba
 on_top.commit(...)
-
-# %% [markdown] id=search-text
-# Together they take twelve steps or more, and `interleavings` runs *every order of them*. (It keeps the steps of each thread in order. A GPU may not, so this can't find a missing fence.)
 
 # %% id=search
 def anna(stack):
@@ -389,21 +388,63 @@ def anna(stack):
     return thread
 
 
-def bert(stack):
+def bert(stack, back):
     def thread():
-        first = yield from stack.pop()
-        second = yield from stack.pop()
-        yield from stack.push(first)
-        return [second]
+        held = [(yield from stack.pop())]
+        held += [(yield from stack.pop())]
+        for i in back:
+            yield from stack.push(held[i])
+        return [packet for i, packet in enumerate(held) if i not in back]
 
     return thread
 
 
-def search(stack):
+def search(stack, back=(0,), **limit):
     memory = {"top": stack.start, ("next", 0): 1, ("next", 1): 2, ("next", 2): None}
-    return list(interleavings([anna(stack), bert(stack)], memory))
+    return list(interleavings([anna(stack), bert(stack, back)], memory, **limit))
 
 
+def after(title, run):
+    return title, from_top(run.memory), run.results[1], run.results[0]
+
+
+def tapped(back):
+    """Anna's two looks, all that Bert does, and then the rest of hers."""
+    (run,) = [  # of all orders of their steps with at most two interruptions
+        run
+        for run in search(Pile, back, most=2)
+        if run.order[:2] == (0, 0) and set(run.order[2 : 2 + run.order.count(1)]) == {1}
+    ]
+    return run
+
+
+ends = [after(f"gives back {name}", tapped(back)) for name, back in endings.items()]
+draw_piles(*ends)
+
+# %% id=reveal-aba
+twice = [title for title, pile, held, got in ends if len({*pile, *held, *got}) < len([*pile, *held, *got])]
+on_top.reveal(
+    len(twice),
+    "In two of the cases the top is 0 again, and Anna's swap succeeds. Where both packets are back, it does no "
+    "harm, because 1 lies below 0 again. But where only 0 came back, her swap puts packet 1 on top, and Bert "
+    "has that in his hands. In the other two cases the top is 1, so she starts again.",
+)
+
+# %% id=aba-check tags=asserts
+assert twice == ["gives back 0"]
+gives_back = ("gives 0 back", [0, 2], [1])
+(by_himself,) = interleavings(
+    [bert(Pile, (0,))], {"top": 0, ("next", 0): 1, ("next", 1): 2, ("next", 2): None}
+)
+assert (from_top(by_himself.memory), by_himself.results[0]) == gives_back[1:]
+
+# %% id=aba-picture
+draw_piles(*bert_moves, gives_back, after("Anna swaps", tapped((0,))))
+
+# %% [markdown] id=search-text
+# How often does that happen? Together the two take twelve steps or more, and `interleavings` runs *every order of them*. (It keeps each thread's steps in order. A GPU may not, so this can't find a missing fence.)
+
+# %% id=search-all
 orders = search(Pile)
 taken_back = [run for run in orders if run.memory["top"] in run.results[1]]
 print(len(orders), "orders;", len(taken_back), "that leave a packet on the pile while Bert still holds it")
@@ -411,26 +452,12 @@ print("one of them:", "".join("AB"[i] for i in taken_back[0].order))
 
 # %% id=search-check tags=asserts
 assert (len(orders), len(taken_back)) == (9355, 21)
-(by_himself,) = interleavings([bert(Pile)], {"top": 0, ("next", 0): 1, ("next", 1): 2, ("next", 2): None})
-assert (from_top(by_himself.memory), by_himself.results[0]) == bert_moves[-1][1:] == ([0, 2], [1])
 # If a coin says who steps next, for as long as both have steps to make:
 tosses = [min(len(run.order) - 1 - run.order[::-1].index(i) for i in (0, 1)) + 1 for run in taken_back]
 assert 0.01 < sum(0.5**number for number in tosses) < 0.011
 
-# %% id=reveal-aba
-# Anna's two looks, all that Bert does, and Anna's swap.
-(tapped,) = [run for run in orders if run.order[:2] == (0, 0) and set(run.order[2:-1]) == {1}]
-on_top.reveal(
-    {0: "zero", 1: "one", 2: "two"}[tapped.memory["top"]],
-    "The top is 0 again, but it is not the same 0: what lies below it has changed. Anna's swap puts packet 1 "
-    "on top, and Bert has that in his hands.",
-)
-
-# %% id=aba-picture
-draw_piles(*bert_moves, ("Anna swaps", from_top(tapped.memory), tapped.results[1]))
-
 # %% [markdown] id=aba-read
-# A, then B, then A again: this is the **ABA problem**. The 9355 orders aren't equally likely. If a coin decided who steps next, one run in a hundred would have it. In life it's rarer, because a thread is seldom held up between its look and its swap for as long as Bert needs. So your tests may never see it, but a hundred thousand threads get many chances.
+# A, then B, then A again: this is the **ABA problem**. The 9355 orders aren't equally likely. If a coin decided who steps next, one run in a hundred would have it. In life it's rarer, because a thread is seldom held up for so long. Your tests may never see it, but a hundred thousand threads get many chances.
 #
 # Anna doesn't need to know *whether the top is 0*, but *whether anybody has touched the top*. So let the top count: each change adds one to a **tag**, and then the old 0 and the new 0 look different.
 
@@ -499,7 +526,7 @@ check("13-stack", FreeStack)
 # %% [markdown] id=hostcall
 # ## The whole post office
 #
-# The header with all these parts is under two hundred lines, comments aside. On the host, `agt.hostcalls` opens the office for as long as a block lasts. A kernel takes the office's two arrays: `mail` has the packets, in the host's memory, and `stack` the pile, in the GPU's, so taking a packet doesn't cross the bus. The kernel asks for a service by its number, with three numbers of its own, and gets the `answer`. Numbers from 16 on are yours:
+# A header has all these parts. On the host, `agt.hostcalls` opens the office for as long as a block lasts. A kernel takes the office's two arrays: `mail` has the packets, in the host's memory, and `stack` the pile, in the GPU's, so taking a packet doesn't cross the bus. (In truth there are several piles. A block that finds its own empty looks at the others.) The kernel asks for a service by its number, with three numbers of its own. Numbers from 16 on are yours:
 
 # %% id=first-call
 dice = agt.Kernel(r"""
@@ -627,22 +654,23 @@ def relaunch_us(times=20):
     return (device.now() - start) / times
 
 
-async def a_call(blocks, calls=40 if device.simulated else 2000):
+async def a_call(blocks, packets=256, calls=40 if device.simulated else 2000):
     """How long each call takes, without what a kernel with no calls takes."""
-    took = [(await ask_often(blocks, number, 256))[0] for number in (1, 0, calls)]  # the first is a warm-up
-    return (took[2] - took[1]) / calls
+    took = [await ask_often(blocks, number, packets) for number in (1, 0, calls)]  # the first is a warm-up
+    assert all(right for _, right in took)  # each call was answered, and once
+    return (took[2][0] - took[1][0]) / calls
 
 
 launch, alone = relaunch_us(), await a_call(1)
-print("                            here     on an H200")
-print(f"a launch and a wait       {launch:6.2f} µs  14 µs")
-print(f"a call from one block     {alone:6.2f} µs  9 to 13 µs")
+print("                          on an H200    here")
+print(f"a launch and a wait            14 µs  {launch:6.2f} µs")
+print(f"a call from one block     9 to 13 µs  {alone:6.2f} µs")
 
 # %% [markdown] id=pays-one
-# For **one** question at a time there isn't much to gain, and the simulated device flatters it.
+# For **one** question at a time, an H200 gains next to nothing. (The simulated device flatters the call.)
 
 # %% [markdown] id=batch-text
-# A crowd is another matter. The office finds all waiting packets with a single comparison in NumPy. But then it calls a function like `roll` for them one at a time, and Python's time adds up: on an H200, each block of a crowd of 132 waited over 200 µs. (The simulated device charges nothing for Python's time.) If NumPy can compute your answers, a **batch handler** gets the numbers of all waiting calls as three arrays, and returns an array.
+# A crowd is another matter. The office finds all waiting packets with a single comparison in NumPy. But then it calls a function like `roll` for each, and Python's time adds up: on an H200, each block of a crowd of 132 waited over 200 µs. (The simulated device charges nothing for Python's time.) If NumPy can compute your answers, a **batch handler** gets the numbers of all waiting calls as three arrays, and returns an array.
 
 # %% [markdown] id=exercise-batch
 # ### Exercise: many answers at once
@@ -669,19 +697,20 @@ def price_all(prices):
 # An array can be indexed with an array: `prices[items]` has the price of each item.
 
 # %% id=13-batch explanation
-# One line of NumPy, which takes about as long for a hundred calls as for one.
+# One line of NumPy, for any number of calls.
 
 # %% id=13-batch-check
 check("13-batch", price_all)
 
+# %% id=some
+some = await a_call(16)
+print(f"a call from each of 16    {some:6.2f} µs")
+
 # %% id=predict-crowd
 crowded = Prediction(
-    f"A call from one block took {alone:.1f} µs. Now 132 blocks ask such a handler again and again, with a "
-    "packet for each. How many calls does Python answer in as long a time?",
-    one="one or two: Python still has to be asked for each",
-    few="three to nine",
-    tens="ten to ninety-nine",
-    all="a hundred or more: a batch of 132 takes no longer than a batch of one",
+    f"With such a handler and a packet for each block, a call takes {alone:.1f} µs if one block asks again "
+    f"and again, and {some:.1f} if 16 do. How long does it take if 132 do? (Type a number of µs.)",
+    within=0.15,
 )
 crowded
 
@@ -699,22 +728,23 @@ if device.simulated:
     assert 1.5 < a_round / crowd < 2
 
 # %% id=reveal-crowd
-many_times = 132 * alone / crowd
+more = (crowd - alone) / 131
 crowded.reveal(
-    "one" if many_times < 3 else "few" if many_times < 10 else "tens" if many_times < 100 else "all",
-    f"About {many_times:.0f}. They're answered together, but in such a crowd each block waits "
-    f"{crowd / alone:.1f} times as long for its answer as a block does alone.",
+    round(crowd, 1),
+    f"The trip costs some {alone - more:.1f} µs, and a crowd shares it. But for each answer more, NumPy needs "
+    f"{more:.2f} µs, and with 132 that's most of the time. So a block waits {crowd / alone:.1f} times as long "
+    f"as it does alone, and still {132 * alone / crowd:.0f} calls are answered in the time of one.",
 )
 
 # %% id=rival
-print("                            here     on an H200")
-print(f"a call from each of 132   {crowd:6.2f} µs  some 45 µs")
-print(f"a round without calls     {a_round:6.2f} µs  82 µs")
+print("                          on an H200    here")
+print(f"a call from each of 132   some 45 µs  {crowd:6.2f} µs")
+print(f"a round without calls          82 µs  {a_round:6.2f} µs")
 
 # %% [markdown] id=pays-read
-# The second line is the fair rival: a sixth of our first picture. A round copies to and fro, launches once, and could serve all 132 as well. So when all ask in step, as here, calls win by less than a factor of two. With a function for each call, an H200 would lose.
+# The second line is the fair rival, a sixth of our first picture: one round of copies and a launch could serve all 132. So when all ask in step, calls win by less than a factor of two. With a function for each call, an H200 would lose.
 #
-# A call pays, then, when many blocks ask, each at its own time, because nobody else has to stop for it. It also pays when a kernel would have to save and load much if it ended. If many bytes go to and fro, that's a job for a copy. And there's a hidden price: while an office is open, a core of the CPU does nothing but look at flags. On a GPU, other tasks of your event loop get a turn about five times in a millisecond.
+# A call pays, then, when many blocks ask, each at its own time, or when a kernel would have to save and load much if it ended. If many bytes go to and fro, that's a job for a copy. And there's a hidden price: while an office is open, a core of the CPU only looks at flags. On a GPU, other tasks of your event loop get a turn about five times in a millisecond.
 
 # %% [markdown] id=challenge
 # ## The challenge: one launch for a file
@@ -733,12 +763,12 @@ print(f"a round without calls     {a_round:6.2f} µs  82 µs")
 # hostcall_end(host, p);                                    // back to the pile
 # ```
 #
-# `hostcall_ask` has a fence before its flag, so it publishes your thread's bytes along with the question. Those of other threads it publishes only if you've met them at a `__syncthreads()`.
+# `hostcall_ask` has a fence before its flag, so it publishes your thread's bytes along with the question. Those of other threads it publishes only if you've met them, say at a `__syncthreads()`.
 
 # %% [markdown] id=exercise-pipeline
 # ### Exercise: one launch for a file
 #
-# `pipeline` is launched once, with 4 blocks of 32 threads. File 0 has `pieces` pieces of `size` bytes, the last one perhaps shorter; the shouted text goes to file 1, at the same places. The check's file has 24 pieces of 64 bytes, so don't compare its times with the picture above. The version below is right, but a single thread does all the work, and it takes 488 µs: get below 250. The course's own has 163, and below 100 is possible.
+# `pipeline` is launched once, with 4 blocks of 32 threads. File 0 has `pieces` pieces of `size` bytes, the last one perhaps shorter; the shouted text goes to file 1, at the same places. The check's file has 24 pieces of 64 bytes, so don't compare its times with the picture above. The version below is right, but one thread does all the work, and it takes 488 µs: get below 250. The course's own has 163, and below 100 is possible.
 
 # %% id=13-pipeline starter
 PIPELINE = r"""
@@ -804,22 +834,23 @@ __global__ void pipeline(unsigned long long* mail, unsigned long long* stack, in
 check("13-pipeline", PIPELINE)
 
 # %% [markdown] id=final-text
-# And this is the kernel at work on the log file (yours, if the check has taken it), with the six launches above it:
+# And this is the kernel at work on the log file (yours, if the check has taken it):
 
 # %% id=office tags=helpers
 def with_office(trace, recorded=True):
-    """The trace with lanes for what Python does, and for how many calls it has answered."""
+    """The trace with lanes for what Python does, and for which calls it answers."""
     (kernel,) = trace.find("pipeline")
     begun = min(span.start for span in trace)
     looks = "looks for calls" if recorded else "looks, reads and writes (not recorded)"
     opening = f"opening, launch: {kernel.start - begun:.0f} µs"
     trace = trace.with_lane("Python", [(begun, kernel.start, opening), (kernel.start, kernel.end, looks)])
-    count, lane = 0, []
-    answers = [span for span in trace if span.kind == "work"]
-    for span, end in zip(answers, [*(later.start for later in answers[1:]), kernel.end]):
-        count += int(span.name.split()[1].replace("a", "1"))
-        lane.append((span.start, end, f"{count}"))
-    return trace.with_lane("answered", lane)
+    count, since, lane = 0, kernel.start, []
+    for span in trace:
+        if span.kind == "work":
+            more = int(span.name.split()[1].replace("a", "1"))
+            lane.append((since, span.end, f"{count + 1} to {count + more}"))
+            count, since = count + more, span.end
+    return trace.with_lane("calls", lane)
 
 
 # %% id=final
@@ -835,14 +866,12 @@ await one_launch(log, folder / "LOUD.TXT")  # warm-up
 with agt.record() as in_one_go:
     await one_launch(log, folder / "LOUD.TXT")
 
-rounds = [span.name.removeprefix("answer ") for span in in_one_go if span.kind == "work"]
-titles = ["six launches", "one launch that calls"]
-agt.compare_timelines(
-    [with_rounds(to_and_fro), with_office(in_one_go)],
-    titles,
+with_office(in_one_go).plot(
+    title=f"One launch that calls (six launches took {to_and_fro.metrics().makespan:.0f} µs)",
     lanes=("host", "streams"),
-    lesson="Above, six rounds of copies and calls. Below, the office opens, and then one kernel stays until "
-    f"the file is done. At each mark above it Python answers: {', '.join(rounds)}. The last lane counts.",
+    lesson="The office opens, and then one kernel stays until the file is done. At each mark above its bar "
+    "Python answers all blocks that ask at that moment, and the last lane says which calls those are: the "
+    "first to the fourth, and so on. Where the kernel's bar is dotted, all of its blocks wait.",
 )
 
 # %% id=final-check tags=asserts
@@ -850,19 +879,21 @@ assert (folder / "LOUD.TXT").read_text() == log.read_text().upper()
 assert len(in_one_go.find("pipeline")) == 1
 
 # %% [markdown] id=final-read
-# There are twelve calls, a read and a write for each of six pieces, and blocks that ask at the same time share a mark.
+# There are twelve calls, two for each piece.
 #
-# Both programs were also recorded on an H200, where the six launches took 494 µs.
+# Both programs were also recorded on an H200. There the six launches took 494 µs, and opening the office and launching the one kernel took 160. And in both, Python needs time to read and write the file.
 
 # %% id=h200
 h200 = [agt.Trace.load_recording(name) for name in ("13_six_launches", "13_hostcalls")]
 made = [trace.metrics().makespan for trace in h200]
 
+share = in_one_go.metrics().makespan / to_and_fro.metrics().makespan
 real = Prediction(
-    f"Here, one launch took {in_one_go.metrics().makespan:.0f} µs instead of "
-    f"{to_and_fro.metrics().makespan:.0f}. On the H200, how long does it take instead of {made[0]:.0f}? "
-    "(The H200 ran the course's kernel. Type a number of µs.)",
-    within=0.15,
+    f"Here, one launch takes {share:.0%} of what six launches take. And on the H200, with the course's kernel?",
+    same="about as much as here: all things are dearer there",
+    two_thirds="about two thirds: the opening is dearer, and little else",
+    most="about nine tenths: the calls are much dearer, too",
+    longer="over 100 %: so many trips over the bus don't pay for the launches",
 )
 real
 
@@ -870,16 +901,20 @@ real
 real.commit(...)
 
 # %% id=reveal-real
-real.reveal(round(made[1]), "It saves only a tenth. Where does the time go?")
+ratio = made[1] / made[0]
+real.reveal(
+    "same" if ratio < 0.55 else "two_thirds" if ratio < 0.8 else "most" if ratio < 1 else "longer",
+    f"One launch took {made[1]:.0f} µs instead of {made[0]:.0f}. Where does the time go?",
+)
 
 # %% id=h200-picture
 agt.compare_timelines(
-    [with_rounds(h200[0]), with_office(h200[1], recorded=False)],
-    [f"{title}, on an H200" for title in titles],
-    together=True,
-    lesson="Above, six rounds. Below, over a third is gone before the kernel begins. While it runs, Python "
-    "reads, writes and answers, but this recording has no bars for that, and a GPU doesn't tell when a "
-    "kernel waits.",
+    [with_rounds(h200[0]).from_first(), with_office(h200[1], recorded=False).from_first()],
+    ["Six launches, on an H200", "One launch that calls, on an H200"],
+    lesson="Above, six rounds. In each, the host asks for memory, copies, launches, copies back and waits, and "
+    "in the gap before the next one Python writes and reads the file. Below, over a third is gone before "
+    "the kernel begins. While it runs, Python reads, writes and answers, but this recording has no bars for "
+    "that, and a GPU doesn't tell when a kernel waits.",
 )
 
 # %% id=h200-check tags=asserts
@@ -887,20 +922,20 @@ assert 485 < made[0] < 500
 assert 0.88 < made[1] / made[0] < 0.92
 (stayed,) = h200[1].find("pipeline")
 assert (round(stayed.duration), round(made[1] - stayed.duration, -1)) == (289, 160)
-assert (round(stayed.duration / 6), round(made[0] / 6)) == (48, 82)
+assert (round(stayed.duration / 6), round(made[0] / 6), round(stayed.duration / 12)) == (48, 82, 24)
 assert [len(h200[0].find("shout")), len(h200[1].find("pipeline"))] == [6, 1]
 
 # %% [markdown] id=h200-read
-# The kernel took 289 µs, and the opening of the office and the launch took another 160, once. Both are cheaper on the simulated device, where a file costs Python no time at all. A real one has to be read and written while the kernel waits.
+# The kernel took 289 µs, 24 for each call. On the simulated device it takes less than a quarter of that, because a file costs Python no time there. A real one has to be read and written while the kernel waits. And `HOSTCALL_READ` and `HOSTCALL_WRITE` have no batch handler, so blocks that ask together are still answered one at a time.
 #
-# Still, without the opening a piece takes 48 µs by calls, and 82 by launches. Six pieces hardly pay for the opening. Six hundred wouldn't notice it.
+# Still, without the opening a piece takes 48 µs by calls, and 82 by launches. Six hundred pieces wouldn't notice the opening.
 
 # %% [markdown] id=key-points
 # ## Key points
 #
 # - A running kernel can read and write mapped memory of the host. Each look is a trip over the bus.
-# - To publish, write, fence, and raise the flag. To read, look at the flag, fence, and then read. Only `__threadfence_system()` reaches the host.
-# - Every wait in a kernel needs a counter or a clock, because nobody else can end it.
+# - To publish, write, fence, and raise the flag. To read, look at the flag, fence, and then read. Of the three `__threadfence`s, only `__threadfence_system()` reaches the host.
+# - Every wait in a kernel needs a counter or a clock, because nobody can stop a kernel from outside.
 # - A compare-and-swap sees whether a value *is* the same, not whether it *stayed* the same (ABA). A tag that counts the changes tells the difference.
 # - A packet has one owner at a time: a block, or the host.
 # - On an H200 a single call costs nearly as much as a launch. Calls pay when many blocks ask at their own times and a batch handler answers them together, or when ending would cost the kernel its state.
@@ -916,17 +951,15 @@ progress("13")
 # %% [markdown] id=pressure
 # ## Encore: too few packets
 #
-# *The chapter is done. This is for those who want to know what happens when the pile is empty.*
+# *The chapter is done. This is for those who want to know what happens when the piles are empty.*
 #
-# 16 blocks ask twice each, and there are only 2 packets.
+# A block that finds no packet waits for one. Here 16 blocks ask again and again, and there are only 2 packets.
 
 # %% id=predict-pressure
 pressure = Prediction(
-    "16 blocks, 2 packets. What happens?",
-    lost="some calls are lost, or answered twice",
-    stuck="it hangs: blocks that hold a packet wait for those that do not",
-    slow="each call is answered once, and it takes more than twice as long as with 16 packets",
-    same="each call is answered once, in less than twice the time: a block never waits long for a packet",
+    f"With a packet for each, 16 blocks took {some:.1f} µs for a call, and one block alone took {alone:.1f}. "
+    "With 2 packets for all 16, how many times as long does a call take as with 16 packets? (Type a number.)",
+    within=0.1,
 )
 pressure
 
@@ -934,22 +967,17 @@ pressure
 pressure.commit(...)
 
 # %% id=pressure-run
-calls = 2 if device.simulated else 400
-await ask_often(16, 1, 16)  # warm-up
-times, right = {}, {}
-for packets in (2, 4, 16):
-    times[packets], right[packets] = await ask_often(16, calls, packets)
-    print(f"{packets:4d} packets: {times[packets]:7.0f} µs, each call answered once: {right[packets]}")
-
-# %% id=pressure-check tags=asserts
-assert all(right.values())
+few = 8 if device.simulated else 400
+times = {packets: await a_call(16, packets, few) for packets in (16, 4, 2)}
+for packets, us in times.items():
+    print(f"{packets:4d} packets: {us:6.2f} µs a call")
 
 # %% id=reveal-pressure
 pressure.reveal(
-    "lost" if not all(right.values()) else "slow" if times[2] > 2 * times[16] else "same",
-    f"With 2 packets it takes {times[2] / times[16]:.1f} times as long as with 16, the start included. A "
-    "block that finds no packet waits for one, so nothing overflows: the back-pressure of chapter 6. And a "
-    "batch is never larger than the pile, so each of Python's rounds answers 2 calls at most.",
+    round(times[2] / times[16], 1),
+    f"Each of Python's rounds answers 2 calls at most, so it takes 8 rounds until all have an answer. "
+    f"But a round of 2 is quicker than one of 16: about {times[2] / 8:.1f} µs instead of {times[16]:.1f}. "
+    "Nothing overflows, and no call is lost or answered twice: it's the back-pressure of chapter 6.",
 )
 
 # %% [markdown] id=header-text
@@ -967,7 +995,7 @@ take = header.index("__device__ inline int hostcall_pop")
 print(header[take : header.index("__device__ inline void hostcall_push")])
 
 # %% [markdown] id=header-read
-# That's your `pop`, with the packet's number and the tag in one word. A packet is stored as its number plus one, so that 0 is an empty pile. There are several piles, so that not all blocks crowd around one, and `which` says which of them this is. When a swap fails, `atomicCAS` returns the top that it found, so there's no need to look again. And there's a fence: without it, a GPU may read the link before the top, or not see what the last owner did.
+# That's your `pop`, with the packet's number and the tag in one word. A packet is stored as its number plus one, so that 0 is an empty pile. `which` says which of the piles this is. When a swap fails, `atomicCAS` returns the top that it found, so there's no need to look again. And there's a fence: without it, a GPU may read the link before the top, or not see what the last owner did.
 #
 # Another lesson in there isn't about packets. A kernel that waits also looks whether the host has stopped. In our first header all blocks looked at one word for that. Blocks that read the same word of host memory take turns, and each turn is a trip over the bus, so a crowd of 132 crawled. Now each packet has a stop word of its own. If many watch for the same news, hang up more than one notice.
 
@@ -994,7 +1022,7 @@ else:
     raise AssertionError("the exception was lost")
 
 # %% [markdown] id=away
-# **The host is not there.** Here Python makes the worst mistake of this page: it blocks. `sync` waits for the kernel, the kernel waits for Python, and neither can go first. On a GPU the calls give up after two million looks, which took about four seconds on an H100. The simulated device sees at once that nobody can answer any more:
+# **The host is not there.** Here Python blocks, the worst mistake of this page. `sync` waits for the kernel, the kernel waits for Python, and neither can go first. On a GPU the calls give up after two million looks, which took about four seconds on an H100. The simulated device sees at once that nobody can answer any more:
 
 # %% id=away-code
 with agt.using(agt.SimDevice()):

@@ -98,7 +98,7 @@ def waiting_for(trace, *words):
 # %% [markdown] id=states-text
 # ## A call is two waits
 #
-# What does `hostcall` wait for, exactly? First for a free packet, which is nearly always there. Then for the answer, which is not. In between it sends the question, and that takes no waiting at all. So a call is a cup of tea from chapter 12: two waits (boil, then steep) with a step in between. Here's the life of its packet once more, with the steps below it:
+# What does `hostcall` wait for, exactly? First for a free packet, which is nearly always there. Then for the answer, which is not. In between it sends the question, and there it waits for nobody. So a call is a cup of tea from chapter 12: two waits (boil, then steep) with a step in between. Here's the life of its packet once more, with the steps below it:
 #
 # ```text
 #                    take           ask            answer         give back
@@ -106,8 +106,8 @@ def waiting_for(trace, *words):
 #   the block          ┗━ fills it ━━┓               ┏━━ reads it ━━━┛
 #   the host                         ┗━ works on it ━┛
 #
-#   step            0         1                     2                   3
-#            may be PENDING                  may be PENDING
+#   step          0         1                2                              3
+#           may be PENDING            may be PENDING
 # ```
 #
 # The host notes which packets it's working on, so that it doesn't begin twice. It looks at a packet's flag again only when it has answered.
@@ -119,7 +119,7 @@ def waiting_for(trace, *words):
 # | `hostcall_try_begin(host)` | takes a packet, or returns -1 if none is free at the moment |
 # | `hostcall_ask(host, p, service, a, b, c)` | sends the packet: it writes the question, fences, and raises the flag |
 # | `hostcall_done(host, p)` | tells whether the answer is there |
-# | `hostcall_answer(host, p)` | reads the answer |
+# | `hostcall_answer(host, p)` | reads the word that the host has written into the packet |
 # | `hostcall_end(host, p)` | gives the packet back |
 #
 # Two fences matter here. The one in `hostcall_ask` publishes all that you've written into the packet by then, bytes included. The other one is up to you: `hostcall_done` is a bare look at the flag, so you need a `__threadfence_system()` before you read what the host has published, or hand the packet on.
@@ -206,7 +206,7 @@ __global__ void bill_joined(unsigned long long* mail, unsigned long long* stack,
 joined = Prediction(
     f"In turn, the two calls took the kernel {kernel_us(in_turn):.0f} µs. How long does it take with both "
     "joined? (Type a number of µs.)",
-    within=0.2,
+    within=0.05,
 )
 joined
 
@@ -232,7 +232,8 @@ agt.compare_timelines(
 joined.reveal(
     round(kernel_us(at_once), 1),
     "Both colleagues search at the same time, so the slower one decides, and the other one is free. That's "
-    "why it isn't half. Add to that the trip there and back, and Python's own work.",
+    "why it isn't half. Add to that the trip there and back, and Python's own work: some 9 µs for a call, and "
+    "here both calls share them.",
 )
 
 # %% id=joined-check tags=asserts
@@ -246,7 +247,7 @@ if device.simulated:
 # %% [markdown] id=error-text
 # ## When the answer is no
 #
-# So far the host has known everything. But a price list may lack an item, and then what? If a handler raises an exception, all calls end, and for a bug that's right. A missing item isn't a bug. So a handler can raise `agt.errors.CallRefusedError(number)` instead, and then only this one call fails. Its `error` becomes that number, and the kernel goes on. The number travels in the word of the packet where an answer would be.
+# So far the host has known everything. But a price list may lack an item, and then what? If a handler raises an exception, all calls end, and for a bug that's right. A missing item isn't a bug. So a handler can raise `agt.errors.CallRefusedError(number)` instead, and then only this one call fails. Its `error` becomes that number, and the kernel goes on. (Where there's an answer, `error` is 0. If the host has gone, it's `HOSTCALL_GONE`, which is -1, and asking again is in vain.)
 
 # %% id=refused
 async def sold_out(call):
@@ -283,9 +284,10 @@ assert cost == 14
 # %% id=reveal-careless
 careless.reveal(
     cost,
-    "The error travels where an answer would, so `answer` is 2, and 2 times the rate is 14. It looks just "
-    "like a price, and that's the trouble: only `error` tells the two apart. (`hostcall` leaves your "
-    "variable alone when it returns false. An `Ask` stores whatever is in the packet.)",
+    "A packet has a single word for what the host says, so the error travels where an answer would: `answer` "
+    "is 2, and 2 times the rate is 14. It looks just like a price, and that's the trouble: only `error` tells "
+    "the two apart. (`hostcall` leaves your variable alone when it returns false. An `Ask` stores whatever is "
+    "in the packet.)",
 )
 
 # %% [markdown] id=exercise-both
@@ -344,7 +346,7 @@ check("13b-both", BOTH)
 # else if (quick.a.error == 0) use(quick.a.answer);         // `a` is the call, and `b` the limit
 # ```
 #
-# A future of your own needs one before it can be in such a select. For the cup of tea of chapter 12, `void drop() { }` would do, because it holds nothing. But a call holds a packet. Here's a kernel that gets tired of waiting, gives the packet back, and asks something else. There is only one packet in this office.
+# A future of your own needs one before it can be in such a select. For the cup of tea of chapter 12, `void drop() { }` would do, because it holds nothing. But a call holds a packet. Here's a kernel that gets tired of waiting, gives the packet back, and asks something else. The office has four packets.
 
 # %% id=impatient
 IMPATIENT = r"""
@@ -364,7 +366,7 @@ __global__ void impatient(unsigned long long* mail, unsigned long long* stack, u
 """
 
 
-async def slowly(call):  # `call.a` is a copy, so it doesn't change while we sleep
+async def slowly(call):
     await agt.sleep(100 if call.a == 1 else 20)
     return 1000 + call.a
 
@@ -379,7 +381,7 @@ packet.commit(...)
 heard = agt.pin(np.zeros(1, np.uint64))
 
 
-async def two_questions(source, packets=1):
+async def two_questions(source, packets):
     kernel = agt.Kernel(source)
     for _ in range(1 if device.simulated else 2):  # a real GPU compiles it in the first run
         async with agt.hostcalls({16: slowly}, packets=packets) as office:
@@ -390,7 +392,7 @@ async def two_questions(source, packets=1):
 
 
 # The `#define` switches a check off. You'll see which.
-given_back = await two_questions("#define HOSTCALL_UNCHECKED\n" + IMPATIENT)
+given_back = await two_questions("#define HOSTCALL_UNCHECKED\n" + IMPATIENT, 4)
 print("question 2 was answered with", heard[0])
 
 # %% id=packet-check tags=asserts
@@ -402,7 +404,8 @@ if device.simulated:
 # %% id=reveal-packet
 packet.reveal(
     int(heard[0]),
-    "That's the answer to question 1. Question 2 was asked, but nobody read it: the host was still at work "
+    "That's the answer to question 1. Three packets were free, but the one that had just been given back lay "
+    "on top, so the kernel got the same packet again. Nobody read question 2 there: the host was still at work "
     "on the packet, so it didn't look at the flag, which was up anyway. When it was done with question 1, "
     "it put that answer into the packet, and the kernel took it for the answer to question 2."
     if heard[0] == 1001
@@ -413,18 +416,17 @@ packet.reveal(
 # %% id=packet-picture
 (ran,) = given_back.device_spans
 at_work = next(span for span in given_back if span.kind == "work")
-hung_up = ran.waits[0][1] if ran.waits else ran.start + 20
+asked, hung_up = ran.waits[0] if ran.waits else (ran.start, ran.start + 20)
 belongs = [
-    (ran.start, hung_up, "the host's"),
-    (hung_up, at_work.end, "given back, and still the host's"),
-    (at_work.end, ran.end, str(heard[0])),
+    (asked, hung_up, "the host's"),
+    (hung_up, at_work.end, "the host's, and the kernel's, with question 2"),
 ]
 waiting_for(given_back, "the limit", "answer 2").with_lane("the packet", belongs).plot(
-    title="A packet that was given back too early",
+    title="A packet with two owners",
     lanes=("host", "streams"),
     lesson="Some 20 µs after asking, the kernel hangs up, gives the packet back, takes it again and writes "
-    "question 2 into it. But the host is still at work on what it read there before, and the kernel takes "
-    f"{heard[0]} for the answer to question 2.",
+    "question 2 into it. But the host is still at work on what it read there before. When that's done, the "
+    f"kernel takes {heard[0]} for the answer to question 2.",
 )
 
 # %% [markdown] id=owner-text
@@ -435,48 +437,22 @@ waiting_for(given_back, "the limit", "answer 2").with_lane("the packet", belongs
 # %% id=run-checked
 if device.simulated:
     try:
-        await two_questions(IMPATIENT)
+        await two_questions(IMPATIENT, 4)
     except agt.errors.RaceError as stopped:
         print(stopped)
     else:
         raise AssertionError("a packet that the host has should not be given back")
 
 # %% [markdown] id=left-text
-# So the packet of a dropped call isn't given back. It is **left**. `hostcall_leave(host, p)` puts it on a pile of its own, and when no other packet is to be had, `hostcall_try_begin` looks there for a packet that the host has finished with. Nothing is lost, and nobody reads another caller's answer. Let's put `hostcall_leave` where the kernel had `hostcall_end`.
-
-# %% id=predict-left
-left = Prediction(
-    "Question 1 takes the host 100 µs, question 2 takes it 20, and the kernel hangs up after 20. "
-    "When does it read the answer to question 2?",
-    soon="after some 40 µs, plus the trips: the host works on both at the same time",
-    late="after more than 100 µs: it's asked only when the host is done with question 1",
-    never="not at all: there's no packet any more, so the kernel gives up",
-)
-left
-
-# %% id=commit-left
-left.commit(...)
-
-# %% id=run-left
-LEAVING = IMPATIENT.replace("hostcall_end(", "hostcall_leave(")
-one_packet = await two_questions(LEAVING)
-print("question 2 was answered with", heard[0])
-
-# %% id=left-check tags=asserts
-assert heard[0] == 1002
-if device.simulated:
-    assert kernel_us(one_packet) > 100
-
-# %% id=reveal-left
-took = kernel_us(one_packet)
-left.reveal(
-    "late" if took > 100 else "soon",
-    f"The kernel ran for {took:.0f} µs. Its answer is right, but late, because the only packet was the "
-    "host's until question 1 was done. With a second packet, question 2 goes off at once:",
-)
+# So the packet of a dropped call isn't given back. It is **left**. `hostcall_leave(host, p)` puts it aside, and when no other packet is to be had, `hostcall_try_begin` looks there for one that the host has finished with. Nothing is lost, and nobody reads another caller's answer. Here's the kernel with `hostcall_leave` where it had `hostcall_end`, in an office with a single packet, and in one with two:
 
 # %% id=left-picture
-two_packets = await two_questions(LEAVING, packets=2)
+LEAVING = IMPATIENT.replace("hostcall_end(", "hostcall_leave(")
+one_packet = await two_questions(LEAVING, 1)
+print("question 2 was answered with", heard[0])
+two_packets = await two_questions(LEAVING, 2)
+print("question 2 was answered with", heard[0])
+
 agt.compare_timelines(
     [
         waiting_for(one_packet, "the limit", "a packet", "answer 2"),
@@ -485,13 +461,16 @@ agt.compare_timelines(
     ["one packet", "two packets"],
     lanes=("host", "streams"),
     lesson="Each bar named slowly is a packet in the host's hands. In both runs the kernel hangs up after "
-    "20 µs. Above, question 2 then waits for the only packet, and each stripe is a look for it. Below, it "
-    f"takes the other one, and the kernel is done after {kernel_us(two_packets):.0f} µs, while the host "
-    "still works on question 1.",
+    "20 µs. Above, question 2 then waits for the only packet, which is the host's until question 1 is done. "
+    "Each stripe is a look for it. Below, it takes the other one, and the kernel is done after "
+    f"{kernel_us(two_packets):.0f} µs instead of {kernel_us(one_packet):.0f}, while the host still works on "
+    "question 1.",
 )
 
 # %% id=left-picture-check tags=asserts
+assert heard[0] == 1002
 if device.simulated:
+    assert kernel_us(one_packet) > 100
     (first,), (second,) = two_packets.find("slowly 1"), two_packets.find("slowly 2")
     (ran,) = two_packets.device_spans
     assert first.start < second.start < second.end < ran.end < first.end
@@ -511,7 +490,7 @@ if device.simulated:
 # | 0 | it has no packet yet |
 # | 1 | it has a packet, and hasn't asked |
 # | 2 | the host has the packet, or has answered and nobody has looked |
-# | 3 | the answer was read, and the packet given back |
+# | 3 | the answer of an `ask` was read, and its packet given back |
 
 # %% id=13b-drop starter
 DROPPED = r"""
@@ -599,15 +578,13 @@ check("13b-first", FIRST)
 # It takes two packets: one that you're working on, and one with the host. `ask_keeping` makes a call whose packet stays yours after `READY`, because you want its bytes:
 #
 # ```c
-# Ask next = ask_keeping(host, 16, 3, 0, 0);   // about piece 3; nothing is sent yet
-# next.poll();                                 // sends it, if a packet is free, and doesn't wait
-# ...                                          // work on something else
-# block_on(next);                              // now wait, if it isn't there already
-# float first = next.bytes()[0];
-# next.end();                                  // the packet goes back, even if the call was refused
+# Ask one = ask_keeping(host, 16, 3, 0, 0);    // about piece 3; nothing is sent yet
+# block_on(one);                               // sends it, and waits for the answer
+# float first = one.bytes()[0];
+# one.end();                                   // the packet goes back, even if the call was refused
 # ```
 #
-# If you've asked and don't want the answer any more, `drop()` the call instead. You may copy an `Ask` (`mine = next`), but then use only the copy, or the packet is given back twice.
+# If you've asked and don't want the answer any more, `drop()` the call instead. You may copy an `Ask` (`two = one`), but then use only the copy, or the packet is given back twice.
 
 # %% [markdown] id=exercise-challenge
 # ### Challenge: read ahead
@@ -683,17 +660,17 @@ __global__ void ahead(unsigned long long* mail, unsigned long long* stack, int p
 # Mind both ends: the first piece has to be asked for before the loop, and there is no piece behind the last one.
 
 # %% id=13b-challenge explanation
-# All reads but the first one hide behind the work. It's the two buffers of chapter 2b, with Python as the copy engine. Where the host takes longer than the work, some waiting is left. More packets help then, if the host can look for several pieces at once, as coroutines that sleep can. A disk that reads one piece after the other is no quicker for being asked more.
+# All reads but the first one hide behind the work, or nearly: each takes the trip there and back as well. It's the two buffers of chapter 2b, with Python as the copy engine. Where the host takes longer than the work, some waiting is left. More packets help then, if the host can look for several pieces at once, as coroutines that sleep can. A disk that reads one piece after the other is no quicker for being asked more.
 
 # %% id=13b-challenge-check
 check("13b-challenge", AHEAD)
 
 # %% [markdown] id=ahead-picture-text
-# Here are six pieces, in turn and by reading ahead. (The second kernel is yours if the check has taken it. The next cell gives the trick away, so try the challenge first.)
+# Here are six pieces from a host that needs 55 µs for each, just as long as the work takes. (Both kernels are the course's. The next cell gives the trick away, so try the challenge first.)
 
-# %% id=ahead-picture
+# %% id=ahead-in-turn
 async def piece(call):
-    await agt.sleep(50)
+    await agt.sleep(55)
     call.data[:8] = call.a
 
 
@@ -709,15 +686,37 @@ async def six_pieces(source):
 
 # Without its early `poll`, the course's own answer asks only when it needs the piece.
 late = await six_pieces(solved("13b-challenge").replace("next.poll();", ""))
-early = await six_pieces(solved("13b-challenge", AHEAD))
+print(f"in turn, the kernel took {kernel_us(late):.0f} µs")
+
+# %% id=predict-ahead
+read_ahead = Prediction(
+    f"In turn, the kernel took {kernel_us(late):.0f} µs for six pieces: 55 µs of reading and 55 of work for "
+    "each, and what a call costs besides. How long does it take if it reads ahead? "
+    "(Type a number of µs.)",
+    within=0.05,
+)
+read_ahead
+
+# %% id=commit-ahead
+read_ahead.commit(...)
+
+# %% id=ahead-picture
+early = await six_pieces(solved("13b-challenge"))
 agt.compare_timelines(
     [late, early],
     ["read and work in turn", "read ahead"],
     lanes=("host", "streams"),
     lesson="Where the kernel's bar is solid, it works, and where it's dotted, it waits. Above, nobody reads "
     "while it works. Below, the next piece is read meanwhile, and the kernel is done after "
-    f"{kernel_us(early):.0f} µs instead of {kernel_us(late):.0f}. The short waits are left "
-    "because reading a piece and the trips there and back take a little longer than the work.",
+    f"{kernel_us(early):.0f} µs instead of {kernel_us(late):.0f}.",
+)
+
+# %% id=reveal-ahead
+read_ahead.reveal(
+    round(kernel_us(early)),
+    "Six times the work makes 330, and the first read comes before it. But a piece takes the trips there and "
+    "back besides the host's 55 µs, so it's always a little later than the work. The kernel waits for each, and "
+    "the host sets the pace: six pieces with their trips, and then the work on the last one.",
 )
 
 # %% id=ahead-picture-check tags=asserts
@@ -727,9 +726,9 @@ if device.simulated:
 # %% [markdown] id=costs
 # ## What it costs
 #
-# A future is no faster than a call. What it saves is the time that you'd have spent standing there. If there's nothing else to do, or if every block asks a single question, `hostcall` is shorter and as quick. And each look at a packet crosses the bus, which takes a GPU a microsecond or two. So a thread that polls thirty futures is back at the first one after 30 to 60 µs.
+# A future is no faster than a call. What it saves is the time that you'd have spent standing there. If there's nothing else to do, or if every block asks a single question, `hostcall` is shorter and as quick. And each look at a packet reads two words over the bus, which took an H200 2.4 µs. So a thread that polls thirty futures is back at the first one after some 70 µs.
 #
-# The other limit is Python. While the kernel waits for two answers, somebody has to work on both, and that works here because the handlers sleep. When we measured it on an H200 (see `benchmarks/README.md`), with handlers that slept for 200 µs two joined calls took 1.1 times as long as one call, and with 50 µs 1.2 times, because Python begins the coroutines one after the other. Handlers that compute never overlap, join or no join.
+# The other limit is Python. While the kernel waits for two answers, somebody has to work on both, and that works here because the handlers sleep. When we measured it on an H200, with handlers that slept for 200 µs two joined calls took 1.1 times as long as one call, and with 50 µs 1.2 times, because Python begins the coroutines one after the other. Handlers that compute never overlap, join or no join.
 
 # %% [markdown] id=key-points
 # ## Key points
@@ -743,7 +742,7 @@ if device.simulated:
 # Below are two encores, for the day when a kernel has to open a file, and for the day when a colleague is in a bad mood. **Next:** [14_gallery](14_gallery.ipynb), where the ideas of this course hang on a wall.
 
 # %% id=score
-score(joined, careless, packet, left)
+score(joined, careless, packet, read_ahead)
 
 # %% id=progress
 progress("13b")
@@ -810,7 +809,12 @@ assert found.tolist() == [0, -2, -13, -13]
 # %% [markdown] id=exercise-retry
 # ### Exercise: up to three times
 #
-# Write `Retry`, a future that asks service 16 about `a`. If it's refused, or if the answer isn't there within `clocks`, it asks again, but no more than three times in all. In the end `error` is 0 and `answer` is the host's answer, or `error` says why the last try failed: the host's number, which is positive, or `TOO_LATE`, which isn't. It never waits for two tries at once, so one that's late is given up before the next begins. And whoever uses a `Retry` may give up on it, so it needs a `drop`.
+# Write `Retry`, a future that asks service 16 about `a`.
+#
+# - If it's refused, or if the answer isn't there within `clocks`, it asks again, but no more than three times in all.
+# - In the end `error` is 0 and `answer` is the host's answer, or `error` says why the last try failed: the host's number, which is positive, or `TOO_LATE`, which isn't. (Whether the host has gone doesn't matter here.)
+# - It never waits for two tries at once, so one that's late is given up before the next begins.
+# - Whoever uses a `Retry` may give up on it, so it needs a `drop`.
 #
 # A `Retry` starts with `host`, `a` and `clocks` filled in, and with 0 in everything behind them. (A zeroed `once` may be dropped: its call is at step 0, and has no packet.) `hostcall_async.cuh` is included. The version below asks once, and takes whatever it gets.
 

@@ -26,10 +26,10 @@
 // itself, side by side; and what all blocks read, the sizes, is in the memory of the device.
 //
 // A kernel that stops waiting before the answer is there leaves its packet (hostcall_leave). The host may still
-// write to it, so it goes to one of two stacks for these, and is taken from there when the host is done with it.
+// write to it, so it goes to a stack of its own, and is taken from there when the host is done with it.
 //
-// No wait is for ever: each counts its looks or goes by the clock, and gives up after some seconds.
-// `hostcall_async.cuh` has calls that do not wait at all.
+// No wait is for ever: each counts its looks, or goes by the clock, and gives up after some seconds. `hostcall_async.cuh` has calls
+// that do not wait at all.
 
 #ifndef ASYNCGPU_TUTOR_HOSTCALL
 #define ASYNCGPU_TUTOR_HOSTCALL
@@ -151,19 +151,22 @@ __device__ inline bool hostcall_give_up(const Hostcalls& h) {
 }
 
 // A packet that was left, and that the host is done with by now; -1 if there is none. One that it still has goes
-// over to the other of the two stacks, so that it does not hide those below it.
+// over to the other of the two stacks, so that it does not hide those below it: first all of one side, then all of
+// the other.
 __device__ inline int hostcall_found(const Hostcalls& h) {
-    for (unsigned side = 0; side < 2; ++side) {
-        for (unsigned k = 0; k < h.packets; ++k) {  // no more, because others may put some back
-            int p = hostcall_pop(h, h.stacks + side);
-            if (p < 0) break;
-            if (hostcall_state(h, p)[0] != HOSTCALL_ASKED) {
-                __threadfence_system();  // what the host wrote comes before what the new owner writes
-                HOSTCALL_STEP(h, p, 0);
-                return p;
-            }
-            hostcall_push(h, h.stacks + 1 - side, p);
+    unsigned side = 0;
+    for (unsigned k = 0; side < 2 && k < 2 * h.packets; ++k) {
+        int p = hostcall_pop(h, h.stacks + side);
+        if (p < 0) {
+            ++side;
+            continue;
         }
+        if (hostcall_state(h, p)[0] != HOSTCALL_ASKED) {
+            __threadfence_system();  // what the host wrote comes before what the new owner writes
+            HOSTCALL_STEP(h, p, 0);
+            return p;
+        }
+        hostcall_push(h, h.stacks + 1 - side, p);
     }
     return -1;
 }

@@ -261,11 +261,8 @@ def _report(
         else:
             cure = "without a __syncthreads() between them (these two are in one warp, for which "
             cure += "__syncwarp() is enough: are all such pairs?)"
-        if (
-            team.lanes is not None
-            and (why := _missing(a, lane, theirs, when[k : k + 1])) == _UNFENCED
-        ):
-            cure = f"and {why}"
+        if team.lanes is not None and _missing(a, lane, theirs, when[k : k + 1]) == _UNFENCED:
+            cure = f"and {_UNFENCED}"
     else:
         who = f"thread {thread} of block {team.launch.block_name(theirs >> 10)}"
         plain = f"{'only one' if any(one) else 'neither'} of the two is atomic: if this counts or signals, "
@@ -279,9 +276,7 @@ def _report(
             if "atomic_thread_fence" in team.launch.source.text and why != _APART:
                 cure += " (fence and flag in one thread, unless the fence is memory_order_seq_cst)"
         else:
-            cure += (
-                f": use two launches, a barrier of the grid, or an atomic flag. First {_MESSAGE}"
-            )
+            cure += f": use two launches or a barrier of the grid, or send a message: {_MESSAGE}"
         if a.site.scope == 1 or did == _NARROW:
             cure = "and an atomic for one block does not reach another: take one of the device"
     verb, space = "writes" if writes else "reads", "shared" if memory.shared else "global"

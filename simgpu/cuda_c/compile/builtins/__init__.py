@@ -16,7 +16,7 @@ from simgpu.cuda_c.compile.builtins import (
     xorwow,
 )
 from simgpu.cuda_c.compile.builtins.common import Handler
-from simgpu.cuda_c.syntax.tokens_and_types import GROUPS, TEXTURES
+from simgpu.cuda_c.syntax.tokens_and_types import TEXTURES
 
 _TABLE: dict[str, Handler] = {
     **mathematics.TABLE,
@@ -96,8 +96,8 @@ def advice(name: str, own: set[str]) -> str:
     """Suggest what to write instead of an unknown function."""
     if _CURAND.fullmatch(name):
         return ": #include <curand_kernel.h> first"
-    if name in {"this_thread_block", "this_grid", "tiled_partition", "coalesced_threads"}:
-        return f": {GROUPS}"
+    if name in ("this_thread_block", "this_grid", "tiled_partition", "coalesced_threads"):
+        return ": #include <cooperative_groups.h> first, and name its namespace"
     if name in _OLD_WARP:
         return f": write {name}_sync(0xffffffff, ...); the form without a mask was removed"
     if name in halves.TABLE or name.startswith("__half"):

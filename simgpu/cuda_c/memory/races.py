@@ -30,7 +30,7 @@ _NOBODY = -1
 _NARROW = "updates by an atomic for its block"
 _UNFENCED = "this thread has no {acquire} between its look at the flag and this access"
 _APART = "another thread of its block was told, and no barrier stands between that and this"
-_MESSAGE = "the data, then {release}, then the flag; and who reads: the flag, {acquire}, the data"
+_MESSAGE = "the data, then {release}, then an atomic flag; the reader: flag, {acquire}, data"
 _ONE, _WARP, _BLOCK, _MANY = 1, 2, 3, 4  # how many have read an element in this interval
 
 

@@ -313,18 +313,15 @@ def bet(letter, name):
         print(f"{len(spans):2} x {work:22} {times[0]:7.1f} to {times[-1]:7.1f} µs{blocks}")
 
 
-def verdicts():
-    right = []
-    for letter, made in bets.items():
-        named = [found.name for found in agt.diagnose(report(letter)) if not found.limit]
-        answer = (named or ["innocent"])[0]
-        print(f"{letter}: {made[-1].reveal(answer)}")
-        right.append((made[0].answer == answer, made[-1].answer == answer))
-    if right:
-        first, last = map(sum, zip(*right))
-        print(f"At first sight {first} of {len(right)}, with numbers {last}")
-    else:
-        print("Bet first. Then this says how your bets did.")
+def truth(letter):
+    named = [found.name for found in agt.diagnose(report(letter)) if not found.limit]
+    return (named or ["innocent"])[0]
+
+
+def scores():
+    first, last = (sum(made[i].answer == truth(x) for x, made in bets.items()) for i in (0, -1))
+    said = f"At first sight {first} of {len(bets)}, with numbers {last}"
+    return said if bets else "Bet first. Then this says how your bets did."
 
 
 def typical(letter):
@@ -371,7 +368,7 @@ show("H", "A staircase again, and longer pauses than in A. Which wait did I forg
 bet("H", ...)
 
 # %% id=bets-score
-verdicts()
+print(*[f"{x}: {made[-1].reveal(truth(x))}" for x, made in bets.items()], scores(), sep="\n")
 
 # %% [markdown] id=suspects-read
 # **B and G** both keep the GPU busy, but only B needs streams: its kernels have one block each, and G's has 1296.

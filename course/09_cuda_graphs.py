@@ -48,7 +48,7 @@ print(f"A layer takes {usual:.1f} µs, and the next one begins {apart:.0f} µs a
 print(f"The GPU is at work for {share:.0%} of the time.")
 
 # %% [markdown] id=question-read
-# For five sixths of the time, one of the fastest machines on earth does nothing. It's waiting for Python to say "and now the next layer". (The white between the calls is Python, too, which works out grids and packs arguments.) Chapter 8 gave this a name: the program is **host-bound**.
+# For five sixths of the time, one of the fastest machines on earth does nothing. It's waiting for Python: to say "and now the next layer", and between two tokens to take the result and get the next one going. Chapter 8 gave this a name: the program is **host-bound**.
 #
 # A faster GPU would only shorten the sixth of the time in which this one works. More streams would have to be filled by the same Python. And with one user at a time, you can't make the kernels larger. So what's left?
 
@@ -121,7 +121,7 @@ print(first_answer[:3])
 # %% [markdown] id=memcpy-text
 # `agt.memcpy(target, source)` copies *into* an array that exists already, where `h2d` would make a new one.
 #
-# You can skim the next cell, which only has helpers for measuring. (`took` gives a slightly longer time than a picture, which begins with the first call.)
+# You can skim the next cell, which only has helpers for measuring. (`took` is on the host's clock, and a picture begins with the first call.)
 
 
 # %% id=helpers
@@ -678,7 +678,7 @@ deep_us, same_us = took(lambda: deep.sync_on(stream), lambda: both(deep, deep))
 print(f"one launch: {deep_us:.0f} µs, two of the same graph on two streams: {same_us:.0f} µs")
 
 # %% [markdown] id=again-text
-# You do. CUDA makes the second launch of a graph wait for the first, even on another stream. (How lucky: both write into the same arrays.) So let's write the list twice:
+# You do. CUDA makes the second launch of a graph wait for the first, even on another stream. (Both write into the same arrays, after all.) So let's write the list twice:
 #
 # ```python
 # again = deep_op.graph_on(stream).launch()
@@ -832,8 +832,10 @@ check("09-no-allocation", capturable)
 _, wide_weights, wide_arrays = make_network(layers=4, n=512)
 wide_layers = recorded(network(wide_weights, wide_arrays)).find("layer")
 wide_us = float(np.median([span.duration for span in wide_layers]))
+starts = [span.start for span in by_calls.find("layer")]  # of the thin ones: Python sets their pace
+call_us = float(np.median(np.diff(starts)))
 wide = Prediction(
-    f"At a width of 512 a layer takes {wide_us:.0f} µs, and a call {calls_us / 8:.0f} µs. How many times as "
+    f"At a width of 512 a layer takes {wide_us:.0f} µs, and a call {call_us:.0f} µs. How many times as "
     "fast is a graph of four such layers as four calls?",
     within=0.08,
 )

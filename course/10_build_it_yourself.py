@@ -97,7 +97,7 @@ if device.simulated:
 # %% [markdown] id=goal-read
 # A hunt takes long because each step waits for memory, and it leaves room for the others because it has only four blocks.
 #
-# How many lines of Python does the machine behind this picture take? Write your guess down somewhere, preferably in ink. We'll count at the end.
+# How many lines of Python will your own machine for this picture have? Write your guess down somewhere, preferably in ink. We'll count at the end.
 
 # %% [markdown] id=idea
 # ## A job that waits for its stream
@@ -327,7 +327,7 @@ def spy(places):
 answer = run(chain(h2d(start), lambda places: hunt(STEPS, places), spy, d2h), stream)
 
 # %% [markdown] id=when-read
-# Python has enqueued everything long before the device has done it. So `spy` gets a handle. It can decide what comes next by the array's *size*, but not by its *numbers*, which don't exist yet. `agt` has the same rule and calls it "handles, not data". You didn't have to enforce it. It follows from the three calls in your `and_then`:
+# Python has enqueued everything long before the device has done it. So `spy` gets a handle. It can decide what comes next by the array's *size*, but not by its *numbers*, which don't exist yet. `agt` has the same rule and calls it "handles, not data". You didn't have to enforce it. It follows from the order of three calls in your `and_then`, as this picture shows:
 
 # %% id=nested tags=helpers
 from IPython.display import HTML

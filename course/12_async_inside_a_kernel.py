@@ -743,7 +743,7 @@ assert alone > 2 * together
 assert not device.simulated or gain > 2
 
 # %% [markdown] id=clock-read
-# The same waits: all that has changed is the order of the polls.
+# The same waits. In turns, three cups share each wait, so there are fewer polls, too.
 #
 # Now a single cup, with water for 5 ticks and leaves for 2. The thread polls it once, to put the water on. Then it has something else to do for 100 ticks, and when it comes back, it stands beside the cup until that's ready.
 
@@ -914,7 +914,7 @@ draw_kettle(As_they_come=AS_THEY_COME, Yours=PICK)
 # - An executor is a loop that polls. A future that nobody polls stands still.
 # - A join is ready when both of its futures are, and a select when one is. Both are futures themselves, so you can nest them.
 # - Waits overlap and polls don't, so taking turns pays if a wait is long beside a round of polls.
-# - A message is a value, a fence and a flag, and on the other side the flag, a fence and the value. The fence has to reach as far as the message.
+# - A message is a value, a fence and a flag, and on the other side the flag, a fence and the value. (How far a fence has to reach, an encore shows.)
 #
 # The words are in the [glossary](../docs/glossary.md). **Next:** in [13_hostcalls](13_hostcalls.ipynb) you write to somebody outside the GPU: Python.
 
@@ -967,7 +967,7 @@ with agt.using("sim"):
 # So where a loop has anything that the warp does together, the rule is: **a warp waits together.** All lanes take the same way around the loop, and leave it in the same round. There are two ways to get there:
 #
 # - **Vote.** `__all_sync(mask, state == READY)` is true when it's true for all lanes, so the loop is over when it's over for everybody. That's a join of 32 futures. (A lane that is done goes on voting, and no longer polls.)
-# - **Ask one.** Lane 0 polls, and then `__shfl_sync(mask, state, 0)` tells the other 31 what it has seen.
+# - **Ask one.** Lane 0 polls, and then `__shfl_sync(mask, state, 0)` tells the other 31 what it has seen. (Just this one value: more follows below.)
 #
 # (The project [async-gpu](https://github.com/DaLaw2/async-gpu), for Rust, has its compiler put such an agreement behind every `.await`.)
 #
@@ -1276,7 +1276,7 @@ none = agt.litmus("message passing", fence="none")
 draw_litmus({"no fence": none.seen})
 
 # %% [markdown] id=litmus-alone-text
-# So 24 of 200 runs are `1 0`. Now the sender gets its fence, between `x` and `y`. Only the reader still has none.
+# So 24 of 200 runs are `1 0`. Now the sender gets its fence, between `x` and `y`. Only the reader still has none. (The device rolls the same dice again, so what the fence doesn't change stays exactly as it was.)
 
 # %% id=run-litmus
 fence = "device, first thread only"  # the sender's; or "none", "block", "device", "device, last thread only"
@@ -1298,7 +1298,7 @@ assert (1, 0) in test.seen or fence != "device, first thread only"
 assert (1, 0) not in agt.litmus("message passing", fence="block", blocks=False, runs=50).seen
 
 # %% [markdown] id=litmus-one-text
-# The sender's fence puts the two writes in order, but a reader without a fence hasn't asked for any order. It may look at `x` early, or at an old copy, as in the sketch. (That's all that CUDA says. *How often* it happens is up to the device: this one rolled the same dice again, and an H100 with that fence never did it in a million runs, which is luck and not a promise.)
+# The sender's fence puts the two writes in order, but a reader without a fence hasn't asked for any order. It may look at `x` early, or at an old copy, as in the sketch. (That's all that CUDA says. *How often* it happens is up to the device: an H100 with that fence never did it in a million runs, which is luck and not a promise.)
 
 # %% [markdown] id=litmus-both-text
 # So both get their fences:
@@ -1496,7 +1496,7 @@ print(text[text.index("// Many senders, one receiver") : text.rindex("#endif")].
 # %% [markdown] id=ring-read
 # *Sending* may have to wait as well. `poll_send` says `PENDING` while there is no room, which is the back-pressure of chapter 6. Receiving is a new wait each time: after its `READY`, you may poll a channel again, for the next message. (The numbers have 64 bits. With 32, they'd begin at 0 again after four billion messages, and in a ring of three, say, the places would no longer follow each other, because four billion, 2³², can't be divided by three.)
 #
-# The loop in `poll_send` draws the number, and `ahead` compares the turn of a place with it. Below 0, the place still belongs to an older message, so there's no room. At 0 the place is free, and the compare-and-swap draws the number, unless another sender was faster, as it was if `ahead` is above 0. Then it returns the number that is up now, and the loop goes on with that one. (`drop` is what a select calls on its loser. A channel has nothing to give back.)
+# The loop in `poll_send` draws the number, and `ahead` compares the turn of a place with it. Below 0, the place still belongs to an older message, so there's no room. At 0 the place is free, and the compare-and-swap draws the number. If another sender was faster, it hands back the number that is up now, and the loop goes on with that. Above 0, somebody has drawn this number already, and the loop asks for the one that's up. (`drop` is what a select calls on its loser. A channel has nothing to give back.)
 #
 # `words` holds the whole channel: the numbers of the next message to be sent and the next to be read, then the four turns, then the four values. At first place `k` is free for message `k`, so the turns begin as 0, 1, 2, 3.
 #

@@ -309,7 +309,9 @@ class Threads:
         element = array.centres(elements)
         yield _squares("agt-wrong", np.unique(element, axis=0), array.size)
         below, above = threads + _HALF * grid.size, element - _HALF * array.size
-        ends = np.hstack([below, above] if step.write else [above, below])
+        each = zip(culprits.tolist(), elements.tolist(), strict=True)
+        wrote = [[self._wrote(site.array or step.array, *one)] for one in each]
+        ends = np.where(wrote, np.hstack([below, above]), np.hstack([above, below]))
         yield from (_line("agt-wrong-link", end) for end in ends)
         x, y = element[0]
         what = f"{site.array}[{site.index}]"
@@ -318,6 +320,14 @@ class Threads:
         elif isinstance(self.watched.fault, OutOfBoundsError):
             what += " does not exist"
         yield _text("agt-bad", min(x - array.size / 2, _WIDTH - 260), y + array.size / 2 + 13, what)
+
+    def _wrote(self, array: str, thread: int, element: int) -> bool:
+        """Whether the last step in which this thread touched this element is a write."""
+        for step in reversed(self.steps):
+            its = (step.threads == thread) & (step.elements == element)
+            if step.array == array and its.any():
+                return step.write
+        return self.steps[-1].write
 
 
 def _verb(step: Access, one: bool) -> str:

@@ -232,9 +232,9 @@ class Capture(Run):
         """Allocate, where that is allowed; the memory lives as long as the calls."""
         if not self.allocates:
             raise CaptureError(
-                f"{name!r} allocates memory, and a CUDA graph cannot: allocate before the capture, and write "
-                "into that, with agt.memcpy(target, source), agt.d2h(x, out=host), or a kernel with output "
-                "arrays of its own. Or make it once with op.prepare(), and capture the launch of that."
+                f"{name!r} allocates memory, and a graph of this course does not: allocate before the "
+                "capture, and write into that, with agt.memcpy(target, source), agt.d2h(x, out=host), or a "
+                "kernel with arrays of its own. Or make it once by op.prepare(), and capture its launch."
             )
         memory = self.device.malloc(nbytes, name, self.stream)
         self._untouched.append(memory)
@@ -244,8 +244,8 @@ class Capture(Run):
         """A new host array, where that is allowed."""
         if not self.allocates:
             raise CaptureError(
-                f"a copy to the host into a new array of shape {shape} allocates memory, and a CUDA graph "
-                "cannot: make host = agt.pinned(shape, dtype) before the capture, and use "
+                f"a copy to the host into a new array of shape {shape} allocates memory, and a graph of "
+                "this course does not: make host = agt.pinned(shape, dtype) before the capture, and use "
                 "agt.d2h(x, out=host)"
             )
         return self.device.pinned(shape, dtype)

@@ -516,3 +516,19 @@ __device__ void meet(unsigned int* gate)
 # %% id=11-meet
 # - if (++looks > 10000000) __trap();
 # + if (++looks > 5000000) __trap();
+
+
+# %% id=11-again
+# - atomicExch(&gate[0], 0);
+# - __threadfence();
+# + __threadfence();
+# + atomicSub(&gate[0], gridDim.x);
+
+
+# %% id=11-again
+# - atomicExch(&gate[0], 0);
+# - __threadfence();
+# - atomicAdd(&gate[1], 1);
+# + __threadfence();
+# + atomicAdd(&gate[1], 1);
+# + atomicAdd(&gate[0], -gridDim.x);

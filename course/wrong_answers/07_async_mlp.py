@@ -460,7 +460,7 @@ def capture(ops, stream):
     return agt.zip(*[op.prepare().launch() for op in ops]).graph_on(stream)
 
 
-# %% id=07-capture cause="allocates memory, and a CUDA graph cannot"
+# %% id=07-capture cause="allocates memory, and a graph of this course does not"
 def capture(ops, stream):
     return agt.overlap(*ops).graph_on(stream)
 

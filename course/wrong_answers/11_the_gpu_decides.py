@@ -863,7 +863,7 @@ def avalanche(drop, topple, unstable, stream):
     return agt.zip(drop(), waves).graph_on(stream)
 
 
-# %% id=11-while cause="'zeros' allocates memory, and a CUDA graph cannot"
+# %% id=11-while cause="'zeros' allocates memory, and a graph of this course does not"
 def avalanche(drop, topple, unstable, stream):
     lower = agt.zeros(1, np.int32).and_then(lambda down: agt.memcpy(unstable.borrow(), down))
     waves = agt.CudaGraph.while_loop(unstable.borrow(), agt.zip(lower, topple()))
@@ -1447,7 +1447,7 @@ __device__ void meet(unsigned int* gate)
 """
 
 
-# %% id=11-again cause="and somebody held up in `meet`, a block waits for a meeting that is over"
+# %% id=11-again cause="and somebody held up in `meet`, a block waits for ever: its meeting is over"
 MEET_AGAIN = r"""
 __device__ void meet(unsigned int* gate)
 {
@@ -1472,7 +1472,7 @@ __device__ void meet(unsigned int* gate)
 """
 
 
-# %% id=11-again cause="and somebody held up in `meet`, a block waits for a meeting that is over"
+# %% id=11-again cause="and somebody held up in `meet`, a block waits for ever: its meeting is over"
 MEET_AGAIN = r"""
 __device__ void meet(unsigned int* gate)
 {
@@ -2082,13 +2082,6 @@ __device__ void meet(unsigned int* arrived, unsigned int goal)
 # - __threadfence();
 # + __threadfence();
 # + atomicExch(&gate[0], 0);
-
-
-# %% id=11-again cause="no fence orders setting the counter back before raising the generation"
-# - atomicExch(&gate[0], 0);
-# - __threadfence();
-# + __threadfence();
-# + atomicSub(&gate[0], gridDim.x);
 
 
 # %% id=11-again cause="no fence orders the look at the generation before the count"

@@ -72,7 +72,8 @@ def _jobs() -> tuple[DeviceArray, Stream]:
 async def queue_by_launches() -> Body:
     """It takes the host longer to describe a job than the device to do it."""
     lengths, stream = _jobs()
-    one_job = agt.Kernel(on_page(LOOPS, "void one_job("))
+    work = on_page(LOOPS, "void queue(").partition("extern")[0]
+    one_job = agt.Kernel(work + on_page(LOOPS, "void one_job("))
 
     async def body() -> None:
         results = agt.zeros(JOBS).sync_on(stream)

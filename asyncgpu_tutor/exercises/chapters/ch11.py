@@ -274,14 +274,14 @@ def _queue(mine: Any, _model: Any, jobs: int, blocks: int, begun: int, held_up: 
 
 # ------------------------------------------------------------------ who is last, and a gate
 EARLY = "a thread went on from a meeting, and can't rely on what others wrote before it: "
-OVER = "a block waits for a meeting that is over: "
+OVER = "a block waits for ever: its meeting is over, or its count was wiped out: "
 BETWEEN = ": put a __threadfence() between the two"
 # What may go wrong in a meeting that begins with these generations, if no fence orders two steps.
 UNORDERED = {
     0: "no fence orders the look at the generation before the count, so a GPU may count first. Until it "
        "looks, the others may have ended the meeting, and then it waits for one that is over" + BETWEEN,
     7: "no fence orders setting the counter back before raising the generation, so others may see the new "
-       "one first, come to the next meeting, and count. Then setting it back loses their count" + BETWEEN,
+       "one first, come to the next meeting, and count. Then writing the 0 loses their count" + BETWEEN,
 }  # fmt: skip
 TOO_SOON = "`last` said true to a thread that can't rely on what others wrote: "
 WAITS = "there is a place for one block at a time, and `last` waits for another: "

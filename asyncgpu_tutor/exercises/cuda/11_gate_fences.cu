@@ -1,6 +1,7 @@
 #include <cuda/atomic>
 // Block 0 comes alone, and at each of its fences somebody looks at the gate: nothing orders what it does
-// between two of them. An order of `cuda::atomic_ref` is a fence before or behind.
+// between two of them. An order of `cuda::atomic_ref` is a fence before or behind. A subtraction may come at any
+// time: it loses no count.
 __device__ unsigned int _gate[2], _begun, _apart;
 __device__ void _at_a_fence()
 {
@@ -10,6 +11,11 @@ __device__ void _at_a_fence()
     } else if (atomicAdd(&_gate[1], 0) == _begun) {
         _apart = 1;  // the counter is back, and the generation is still the old one
     }
+}
+template <typename T> __device__ T _lessened(void* place, T by)
+{
+    if (place == (void*)&_gate[0]) _apart = 1;
+    return by;
 }
 namespace cuda {
 __device__ void _fenced(memory_order order, thread_scope scope = thread_scope_system)
@@ -32,7 +38,7 @@ template <typename T, thread_scope S = thread_scope_system> struct _watched_ref 
     __device__ _watched_ref(T& place) : _place(&place) {}
     __device__ atomic_ref<T, S> _of() { return atomic_ref<T, S>(*_place); }
     CHANGES(fetch_add, fetch_add(by, memory_order_relaxed))
-    CHANGES(fetch_sub, fetch_sub(by, memory_order_relaxed))
+    CHANGES(fetch_sub, fetch_sub(_lessened(_place, by), memory_order_relaxed))
     CHANGES(fetch_and, fetch_and(by, memory_order_relaxed))
     CHANGES(exchange, exchange(by, memory_order_relaxed))
     __device__ T load(memory_order order = memory_order_seq_cst)
@@ -67,6 +73,12 @@ template <typename T, thread_scope S = thread_scope_system> struct _watched_ref 
     __device__ T operator++(int) { return fetch_add(1); }
 };
 }
+template <typename T> __device__ T _added(void* place, T by)
+{
+    return (int)by < 0 ? _lessened(place, by) : by;
+}
+#define atomicAdd(place, by) atomicAdd(place, _added(place, by))
+#define atomicSub(place, by) atomicSub(place, _lessened(place, by))
 #define atomic_ref _watched_ref
 #define atomic_thread_fence _fenced
 #define __threadfence() (_at_a_fence(), __threadfence())

@@ -274,8 +274,8 @@ def _report(
             cure += f" but a message: {_missing(a, lane, theirs, when[k : k + 1])}: {flag}. First the data, "
             cure += "then {release}, then the flag; and who reads: the flag, {acquire}, the data"
         else:
-            cure += ": use an atomic for it, put a {release} between it and an atomic flag that "
-            cure += "the other block looks at, or use two launches"
+            cure += ": use two launches or a barrier of the grid, or send a message: the data, {release}, "
+            cure += "an atomic flag; and who reads: the flag, {acquire}, the data"
         if a.site.scope == 1 or did == _NARROW:
             cure = "and an atomic for one block does not reach another: take one of the device"
     verb, space = "writes" if writes else "reads", "shared" if memory.shared else "global"

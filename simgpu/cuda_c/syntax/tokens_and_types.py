@@ -62,9 +62,7 @@ _GPU_TYPES = {
     r"curandState(Mtgp|MRG|Sobol|ScrambledSobol)\w*|curandDirectionVectors\w*": (
         "take curandState (XORWOW) or curandStatePhilox4_32_10_t"
     ),
-    "thread_block|thread_group|grid_group|coalesced_group|cluster_group|thread_block_tile": (
-        "cooperative groups are not there; __syncthreads(), __syncwarp() and __shfl_sync() do the same"
-    ),
+    "cluster_group": "clusters of blocks are not there; a grid_group is",
     "cuda(Stream|Event|Error)_t": "device code cannot call the CUDA runtime here",
     "cudaTextureObject_t": "pass the array as a pointer, and read its elements with ordinary loads",
     "cudaSurfaceObject_t": "pass the array, and write to it",
@@ -77,9 +75,10 @@ TEXTURES = {
     r"surf([123]D|Cubemap)\w*": "surfaces are not supported: pass the array, and write to it",
 }
 _NEEDS_HEADER = {
-    r"(__)?half2?": "cuda_fp16.h",
-    r"(__)?nv_bfloat162?": "cuda_bf16.h",
-    r"curandState(_t|XORWOW(_t)?|Philox4_32_10(_t)?)?": "curand_kernel.h",
+    r"(__)?half2?": "cuda_fp16.h> first",
+    r"(__)?nv_bfloat162?": "cuda_bf16.h> first",
+    r"curandState(_t|XORWOW(_t)?|Philox4_32_10(_t)?)?": "curand_kernel.h> first",
+    "thread_(block|group|block_tile)|(grid|coalesced)_group": "cooperative_groups.h>, and name its namespace",
 }
 _START = Position(1, 1)
 _ATTRIBUTES = {"__launch_bounds__", "__align__", "alignas", "__attribute__", "__cluster_dims__"}
@@ -316,7 +315,7 @@ class TypeParser(ABC):
         declares = self.ahead().kind == "name" or self.ahead().is_("*", "&", "<")
         for pattern, header in _NEEDS_HEADER.items():
             if self.ahead().kind == "name" and re.fullmatch(pattern, name):
-                self.fail(f"'{name}' is unknown here: write #include <{header}> first", token.at)
+                self.fail(f"'{name}' is unknown here: write #include <{header}", token.at)
         for pattern, advice in _GPU_TYPES.items():
             if declares and re.fullmatch(pattern, name):
                 self.unsupported(f"'{name}' is not supported: {advice}", token.at)

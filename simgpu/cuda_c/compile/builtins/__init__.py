@@ -43,9 +43,6 @@ _REFUSED = {
         "clusters of blocks are not supported: let blocks meet at a barrier of the grid (this_grid().sync())"
     ),
     r"__nv_cvt_\w*fp[468]\w*": "numbers of 4, 6 and 8 bits are not supported: take half or float",
-    "this_thread_block|this_grid|tiled_partition|coalesced_threads": (
-        "cooperative groups are not supported: __syncthreads(), __syncwarp() and __shfl_sync() do the same"
-    ),
     r"(labeled|binary)_partition|(in|ex)clusive_scan(_update)?|invoke_one(_broadcast)?": (
         "this function of cooperative groups is not supported: ballot() and shfl_up() do the same"
     ),
@@ -99,6 +96,8 @@ def advice(name: str, own: set[str]) -> str:
     """Suggest what to write instead of an unknown function."""
     if _CURAND.fullmatch(name):
         return ": #include <curand_kernel.h> first"
+    if name in ("this_thread_block", "this_grid", "tiled_partition", "coalesced_threads"):
+        return ": #include <cooperative_groups.h> first, and name its namespace"
     if name in _OLD_WARP:
         return f": write {name}_sync(0xffffffff, ...); the form without a mask was removed"
     if name in halves.TABLE or name.startswith("__half"):

@@ -1135,7 +1135,7 @@ for how, trace in (("16 pictures, in turn", in_turn), ("16, ahead", ahead), ("8,
     print(f"{how:>20}: {trace.metrics().makespan:.0f} µs")
 (bar,) = ahead.find("search")
 compares = (bar.duration - sum(end - start for start, end in bar.waits)) / 9
-print(f"Of each piece's time, the kernel compares for {compares:.0f} µs, with 16 pictures.")
+print(f"Comparing a piece with 16 pictures takes the kernel {compares:.0f} µs.")
 print("Comparing half as many gains nothing: it was hidden behind the reading.")
 
 # %% id=predict-memory
@@ -1637,7 +1637,7 @@ tenth.reveal(
     round(asked_seldom.metrics().makespan),
     f"The questions are a tenth, but there are {launches} launches now, which take Python "
     f"{launches * np.mean(calls):,.0f} µs. (They're more than before, because it learns only after ten idle "
-    "rounds that it's over.)",
+    f"rounds that it's over.) The {launches // 10} questions take the rest.",
 )
 
 # %% [markdown] id=walk-queue-text
@@ -1760,8 +1760,6 @@ def by_queue(where, blocks=4):
     return op.and_then(lambda given: agt.zip(agt.d2h(given[2]), agt.d2h(given[4]))).sync_on(stream)
 
 
-for where in cities.values():
-    by_queue(where)
 away, by_blocks = recorded(by_queue, street)
 assert (away[0] == walks_by_round["the street"][0]).all()
 print(f"the street, by queue: {by_blocks.metrics().makespan:.0f} µs, for {away[1][1]} items")
@@ -1796,9 +1794,9 @@ if device.simulated:
 # | µs on an H200 | by rounds | by queue, four blocks |
 # |---|---|---|
 # | the street | 36,600: 205 rounds | 690: 204 houses one after another |
-# | the town | 690: 5 rounds | 730: 1,030 items, shared by four blocks |
+# | the town | 690: 5 rounds | 730: 1,024 houses, shared by four blocks |
 #
-# A round cost 140 to 180 µs, however many houses it reached, and an item kept a block busy for about 3. So a long thin graph wants a queue. In a short wide one, rounds are few and full.
+# A round cost 140 to 180 µs, however many houses it reached, and a house kept a block busy for about 3. So a long thin graph wants a queue. In a short wide one, rounds are few and full.
 
 # %% id=score-encores
 score()

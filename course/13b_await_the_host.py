@@ -247,7 +247,7 @@ if device.simulated:
 # %% [markdown] id=error-text
 # ## When the answer is no
 #
-# So far the host has known everything. But a price list may lack an item, and then what? If a handler raises an exception, all calls end, and for a bug that's right. A missing item isn't a bug. So a handler can raise `agt.errors.CallRefusedError(number)` instead, and then only this one call fails. Its `error` becomes that number, and the kernel goes on. (A packet has one word for what the host says, so the number travels there. Where there's an answer, `error` is 0. If the host has gone, it's `HOSTCALL_GONE`, which is -1, and asking again is in vain.)
+# So far the host has known everything. But a price list may lack an item, and then what? If a handler raises an exception, all calls end, and for a bug that's right. A missing item isn't a bug. So a handler can raise `agt.errors.CallRefusedError(number)` instead, and then only this one call fails. Its `error` becomes that number, which travels in the packet's only word for what the host says, and the kernel goes on. (Where there's an answer, `error` is 0. If the host has gone, it's `HOSTCALL_GONE`, which is -1, and asking again is in vain.)
 
 # %% id=refused
 async def sold_out(call):
@@ -261,7 +261,7 @@ print(f"it costs {cost}")
 assert cost == 0
 
 # %% [markdown] id=refused-read
-# `bill_joined` looked at both errors before it multiplied, so it wrote nothing, and the 0 is what was there before. Now both kernels of this page, without looking:
+# `bill_joined` looked at both errors before it multiplied, so it wrote nothing, and the 0 is what was there before. Now we take the looking out of both kernels:
 #
 # ```c
 # block_on(both);                          // joined
@@ -732,8 +732,8 @@ agt.compare_timelines(
     ["read and work in turn", "read ahead"],
     lanes=("host", "streams"),
     lesson="Where the kernel's bar is solid, it works, and where it's dotted, it waits. Above, nobody reads "
-    "while it works. Below, the next piece is read meanwhile, and the kernel is done after "
-    f"{kernel_us(early):.0f} µs instead of {kernel_us(late):.0f}.",
+    "while it works. Below, the host reads piece 1 while the kernel works on piece 0, and so on. The kernel is "
+    f"done after {kernel_us(early):.0f} µs instead of {kernel_us(late):.0f}.",
 )
 
 # %% id=reveal-ahead

@@ -357,7 +357,7 @@ check("04-saxpy", async_saxpy)
 # %% [markdown] id=zip
 # ## Several results
 #
-# `agt.zip(a, b, ...)` is one operation that yields a tuple with the result of each. The operations that go in are called its **arms**.
+# `agt.zip(a, b, ...)` yields a tuple with the result of each. The operations that go in are called its **arms**.
 
 # %% id=zip-run
 agt.zip(agt.ones(4).to_host(), agt.arange(4).to_host()).sync()
@@ -380,11 +380,12 @@ alone = watch(there_and_back)
 print(f"one trip: {took(alone):.0f} µs")
 
 # %% [markdown] id=two-trips-text
-# Two such trips don't need each other. And the device has an engine for each direction, so the second one could travel there while the first comes back. Let's put both into a `zip`.
+# Now two trips, which don't need each other:
 
 # %% id=predict-zip
 together = Prediction(
-    f"One trip takes {took(alone):.0f} µs. How long does the `zip` of two take, in µs?", within=0.15
+    f"One trip takes {took(alone):.0f} µs. How many µs does `agt.zip(there_and_back(), there_and_back())` take?",
+    within=0.15,
 )
 together
 
@@ -400,7 +401,7 @@ together.reveal(f"{took(zipped):.0f}", f"That is {took(zipped) / took(alone):.1f
 # > **Misconception: `zip` runs its arms at the same time.**
 # >
 # > - *What you see:* two operations that don't need each other, in a timeline with one stream.
-# > - *Why:* `zip` only combines *results*. It's one operation, so it gets one stream, and a stream keeps its order.
+# > - *Why:* `zip` only combines *results*. It's one operation, so it gets one stream, and a stream keeps its order, although the device has an engine for each direction.
 # > - *What helps:* use `agt.overlap` when you want the work to happen at the same time. It looks like `zip`, but it gives each arm a stream of its own.
 
 # %% id=zip-overlap-picture

@@ -82,7 +82,7 @@ with agt.using(small):
 # %% [markdown] id=two-readers
 # ## Two readers
 #
-# In chapter 04, `shared()` let two arms use the result of one operation. The operation ran once, and the other arm waited for it. But which arm runs it? Here are two readers of a small table. Arm A first computes a large product, and only then takes the table. Arm B copies the table back right away.
+# In chapter 04, `shared()` let two arms use the result of one operation. The operation ran once, and the other arm waited for it. But which arm runs it? Here are two readers of a small table. Arm A first computes a large product, and only then takes the table. Arm B copies the table back right away. And here are three programs with the two.
 
 # %% id=first-code
 N = 2048
@@ -107,19 +107,32 @@ def watch(make):
 def table_and_arms():
     table = agt.h2d(numbers).named("t").shared()
     large = product(agt.ones((N, N)), 2.0).named("p")
-    a = large.and_then(lambda _: table)  # first the errand, then the table
+    a = large.and_then(lambda _: table)
     b = table.to_host().named("b")
     return table, a, b
 
 
-def a_then_b():
+def ab():
     _, a, b = table_and_arms()
     return agt.overlap(a, b)
 
+
+def ba():
+    _, a, b = table_and_arms()
+    return agt.overlap(b, a)
+
+
+def tab():
+    table, a, b = table_and_arms()
+    return table.and_then(lambda _: agt.overlap(a, b))
+
+# %% [markdown] id=first-facts
+# Running the product takes 140 µs. The table travels in 2 µs, either way, but Python needs about 10 to submit such a copy.
+
 # %% id=predict-first
 first = Prediction(
-    "Three pieces of work: `p`, the large product of arm A; `t`, the copy of the table to the device; "
-    "`b`, the copy back in arm B. In which order do they *end*, in `a_then_b()`? Type the three letters."
+    "Put `ab`, `ba` and `tab` in order twice, the quickest first: by when arm B has its copy, and by when "
+    "everything is done. Type six words, such as `ab tab ba ab tab ba`."
 )
 first
 
@@ -127,40 +140,37 @@ first
 first.commit(...)
 
 # %% id=first-run
-def b_then_a():
-    _, a, b = table_and_arms()
-    return agt.overlap(b, a)
-
-
-def table_first():
-    table, a, b = table_and_arms()
-    return table.and_then(lambda _: agt.overlap(a, b))
-
-
-orders = {"overlap(a, b)": watch(a_then_b), "overlap(b, a)": watch(b_then_a)}
-orders["the table, then overlap(a, b)"] = watch(table_first)
+orders = {"ab": watch(ab), "ba": watch(ba), "tab": watch(tab)}
 a_first, b_first, t_first = orders.values()
 
-letters = {"matvec_naive": "p", "h2d": "t", "d2h": "b"}
-ends = sorted((span for span in a_first.device_spans if span.name in letters), key=lambda s: s.end)
-first.reveal(" ".join(letters[span.name] for span in ends), "Look at the uppermost picture.")
+
+def b_is_done(name):
+    (back,) = orders[name].find("d2h")
+    return back.end
+
+
+def all_is_done(name):
+    return orders[name].metrics().makespan
+
+
+by_b, by_all = sorted(orders, key=b_is_done), sorted(orders, key=all_is_done)
+first.reveal(" ".join(by_b + by_all), "The pictures show why.")
 
 # %% id=first-picture
-for name, trace in orders.items():
-    (back,) = trace.find("d2h")
-    print(f"{name}: B is done at {back.end:.0f} µs, everything at {trace.metrics().makespan:.0f} µs")
+for name in orders:
+    print(f"{name}: B is done at {b_is_done(name):.0f} µs, everything at {all_is_done(name):.0f} µs")
 
 agt.compare_timelines(
     list(orders.values()),
-    list(orders),
+    ["ab: overlap(a, b)", "ba: overlap(b, a)", "tab: the table, then overlap(a, b)"],
     lanes=("host", "streams"),
     lesson="The table (blue) is copied behind the product, or before it. B's copy (green) follows.",
 )
 
 # %% [markdown] id=first-read
-# Two colleagues need the same printout. One of them says she'll fetch it, but she goes to lunch first, and the other one waits. Python submits arm A first. When it gets to the table, nobody has run that yet, so A runs it, on A's own stream and therefore *behind the product*. Then comes B, finds that A is already fetching the table, and waits for A's event. So B is late for no good reason. **The reader that is submitted first runs the shared source.**
+# Two colleagues need the same printout. One of them says she'll fetch it, but she goes to lunch first, and the other one waits. In `ab`, Python submits arm A first. When it gets to the table, nobody has run that yet, so A runs it, on A's own stream and therefore *behind the product*. Then comes B, finds that A is already fetching the table, and waits for A's event. So B is late for no good reason. **The reader that is submitted first runs the shared source.**
 #
-# If B is in a hurry, put B first. That has its price, because now A is submitted after B, and everything takes longer. Or copy the table in front of both, as in the third picture. Then B only waits until Python has submitted A.
+# If B is in a hurry, put B first. But that has its price: the product takes by far the longest, and now it begins later, by all the calls that Python makes for B. So `ab`, in which everything stands in a row, is over first. Or copy the table in front of both, as in the third picture. Then B only waits until Python has submitted A.
 
 # %% id=first-check tags=asserts
 assert a_first.runs_before("matvec_naive", "h2d")
@@ -169,10 +179,7 @@ assert b_first.runs_before("h2d", "d2h")
 assert not b_first.runs_before("matvec_naive", "h2d")
 assert t_first.runs_before("h2d", "matvec_naive")
 if device.simulated:
-    b_at = [trace.find("d2h")[0].end for trace in (b_first, t_first, a_first)]
-    assert b_at == sorted(b_at)
-    all_at = [trace.metrics().makespan for trace in (a_first, t_first, b_first)]
-    assert all_at == sorted(all_at)
+    assert (by_b, by_all) == (["ba", "tab", "ab"], ["ab", "tab", "ba"])
 
 # %% [markdown] id=unzip
 # ## Taking a tuple apart
@@ -234,34 +241,14 @@ def scaled(array, factor):
 mine = agt.ones(4).sync()
 doubled = scaled(mine, 2).sync()
 
-# %% id=predict-owned
-owner = Prediction(
-    "`mine` was full of ones, and `doubled` is what `scaled` yields for it. Now we say "
-    "`op = agt.d2h(mine)`, and then `op.sync()`. What comes out?",
-    ones="ones, because `doubled` is a new array",
-    twos="twos, because both are names of the same array",
-    built="an error, in the line that builds `op`",
-    ran="an error, in the line that runs it",
-)
-owner
-
-# %% id=predict-owned-commit
-owner.commit(...)
+# %% [markdown] id=owned-text
+# What does `mine` hold now?
 
 # %% id=owned-run
-found = "built"
-try:
-    op = agt.d2h(mine)
-    found = "ran"
-    found = {1: "ones", 2: "twos"}[round(float(op.sync()[0]))]
-except agt.errors.UseAfterMoveError as error:
-    print(error)
-
-# %% id=reveal-owned
-owner.reveal(found, "You gave `mine` away to `scaled`, and got `doubled` back.")
+refused(agt.errors.UseAfterMoveError, lambda: agt.d2h(mine))  # nothing is run here
 
 # %% [markdown] id=ownership-table
-# The rule is this: **an array has one owner, and when you pass it to an operation, you give it away.** In return you own whatever the operation yields. It's the baton again, which is in one hand at a time. The error says where the array went: into `partition()`, which `scaled` calls. And because ownership is checked while you *build*, the error comes from the very line that uses the array once too often, before anything has run. An operation that owns an array can run only once, because it has given the array on:
+# The rule is this: **an array has one owner, and when you pass it to an operation, you give it away.** You gave `mine` to `scaled`. In return you own whatever the operation yields, here `doubled`. It's the baton again, which is in one hand at a time. The error says where the array went: into `partition()`, which `scaled` calls. And because ownership is checked while you *build*, the error comes from the very line that uses the array once too often, before anything has run. An operation that owns an array can run only once, because it has given the array on:
 
 # %% id=once-run
 op = agt.d2h(doubled)
@@ -279,17 +266,39 @@ refused(agt.errors.UseAfterMoveError, op.sync)
 #
 # None of the three copies anything. Two names are easy to mix up: `op.shared()` makes an *operation* run only once, and `x.share()` lets many read one *array*.
 #
-# A borrower may write, and what it writes to is *your* array. If you lend an array of ones to `scaled`, you'll find twos in it, like a book that comes back with remarks in the margin:
+# Let's lend an array of ones to two operations.
+
+# %% id=lent-code
+def on_loan():
+    mine = agt.ones(4).sync()
+    look = agt.d2h(mine.borrow())
+    triple = scaled(mine.borrow(), 3)
+    triple.sync()
+    triple.sync()
+    return look.sync()
+
+# %% id=predict-lent
+lent_out = Prediction("What is the first number that `on_loan()` returns? Or type `error`, if you expect one.")
+lent_out
+
+# %% id=predict-lent-commit
+lent_out.commit(...)
 
 # %% id=lent-run
-mine = agt.ones(4).sync()
-scaled(mine.borrow(), 2).sync()
-agt.d2h(mine.borrow()).sync()
+try:
+    found = round(float(on_loan()[0]))
+except agt.errors.AsyncGpuError as error:
+    print(error)
+    found = "error"
+lent_out.reveal(found, "It was one array from first to last.")
 
 # %% [markdown] id=lent-read
+# A borrower may write, and what it writes to is *your* array, like a book that comes back with remarks in the margin. `triple` has only borrowed the array, so it has nothing to give on, and can run as often as you like. And `look` was built first, but it reads when it *runs*.
+#
 # A loan ends when you give the array away. If an operation still holds the loan, it can't run any more:
 
 # %% id=lent-over
+mine = agt.ones(4).sync()
 reader = agt.d2h(mine.borrow())
 mine = scaled(mine, 2).sync()  # given away, and got back
 refused(agt.errors.UseAfterMoveError, reader.sync)
@@ -488,12 +497,19 @@ ways.plot(
 # %% [markdown] id=lives-read
 # The three ways say who may *use* an array. How long its memory stays is another question, with one answer for all three: **at least until the last name and the last operation that refer to it are gone.** (An operation that has given its array on still refers to it.) In this picture, 50 MB were kept by a forgotten list of operations, all of which had run. In a notebook that happens easily, because its names live until you delete them.
 #
-# Now for the rod. In `first_try`, no name and no list holds an old array.
+# Now for the rod. In `first_try`, no name and no list holds an old array. Here's another program, which waits after each step:
+
+# %% id=peak-code
+def step_by_step(x, step, rounds):
+    now = agt.h2d(x).sync()
+    for _ in range(rounds):
+        now = step(now, agt.zeros(x.size)).last().sync()
+    return agt.d2h(now)
 
 # %% id=predict-peak
 peak = Prediction(
-    "`first_try(rod, step, 20)` runs on a GPU with plenty of memory. At most how many arrays of the rod "
-    "are there at the same time?"
+    "`first_try` and `step_by_step` each do twenty steps, on a GPU with plenty of memory. At most how many "
+    "arrays of the rod are there at the same time, in the one and in the other? Type two numbers."
 )
 peak
 
@@ -515,21 +531,27 @@ def with_memory(cooled):
 
 
 def arrays(trace):
-    return len([span for span in trace if span.kind == "range"])
+    """At most how many arrays have memory at the same time."""
+    known = [span for span in trace if span.kind == "range"]
+    return max(sum(other.start <= span.start < other.end for other in known) for span in known)
 
 
-stairs = with_memory(first_try)
-peak.reveal(arrays(stairs), "That's one for the upload and one for each step.")
+stairs, single = with_memory(first_try), with_memory(step_by_step)
+peak.reveal(f"{arrays(stairs)} {arrays(single)}", "The pictures show who keeps what, and until when.")
 
 # %% id=peak-picture
-stairs.plot(
-    title=f"Twenty steps: {arrays(stairs)} arrays, {arrays(stairs) * rod.nbytes / 1e6:.1f} MB",
-    lanes=("host", "streams"),
-    lesson="Each step adds an array, and all of them are given back together, when the run is over.",
+agt.compare_timelines(
+    [stairs, single],
+    [
+        f"{name}: at most {arrays(trace)} arrays, {arrays(trace) * rod.nbytes / 1e6:.1f} MB"
+        for name, trace in [("first_try", stairs), ("step_by_step", single)]
+    ],
+    lanes=("streams",),
+    lesson="Above, each step adds an array, and all go back together. Below, each goes back after its last step.",
 )
 
 # %% [markdown] id=peak-read
-# There's the culprit: **the run itself**. Python submits all twenty steps as one run, and never asks how far the device has got. So it can't know which kernels are done, and in this course a run keeps every array that it touches until all of its work is done. CuPy and PyTorch free sooner: the next array on the *same stream* may get the memory at once, because whatever writes to it queues behind the kernel that still reads the old array.
+# That's one for the upload and one for each step. There's the culprit: **the run itself**. In `step_by_step` a run is over after each step, and takes nothing with it, so two arrays are enough, but Python waits twenty times. `first_try` submits all twenty steps as one run, and never asks how far the device has got. So it can't know which kernels are done, and in this course a run keeps every array that it touches until all of its work is done. CuPy and PyTorch free sooner: the next array on the *same stream* may get the memory at once, because whatever writes to it queues behind the kernel that still reads the old array.
 #
 # With a hundred million points, `first_try` fills the 141 GB of an H200 in step 352. The cure needs no clever pool: use the same two arrays again and again.
 
@@ -540,7 +562,8 @@ for lane in ("given away", "shared", "lent"):
     end = max(span.end for span in ways if span.detail.get("lane") == lane)
     assert abs(end - deleted.start) < 1
 stretches = [span for span in stairs if span.kind == "range"]
-assert len(stretches) == 21
+assert (len(stretches), arrays(stairs), arrays(single)) == (21, 21, 2)
+assert single.metrics().makespan > stairs.metrics().makespan
 assert max(span.start for span in stretches) < min(span.end for span in stretches)
 assert 352 * 4e8 <= sim.spec.memory_bytes < 353 * 4e8
 
@@ -630,7 +653,7 @@ print(f"A thousand steps, from above: at first 0 to 80 degrees, at last {row.min
 # **Next:** [05_scheduling.ipynb](05_scheduling.ipynb). In chapter 04, `overlap` got its streams from somewhere. Who hands them out, and does it choose well?
 
 # %% id=score
-score(first, owner, handles, peak)
+score(first, lent_out, handles, peak)
 
 # %% id=progress
 progress("04b")

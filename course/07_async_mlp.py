@@ -3,7 +3,7 @@
 # %% [markdown] id=title
 # # Project: an asynchronous MLP
 #
-# This is the summit. Everything you've learned goes into one program, a small neural network that reads 256 handwritten digits in four batches.
+# This is the summit. Everything you've learned goes into one program, a small neural network that looks at 256 handwritten digits in four batches.
 #
 # **What does it take to have four batches at work at once?**
 #
@@ -47,9 +47,9 @@ goal.from_first().plot(
 )
 
 # %% [markdown] id=goal-read
-# Three kernels, four batches, four streams, one copy of the weights, and a Python that makes a single call and is done. Each stream carries a whole batch: a copy in, two fills with zeros, three kernels, and a copy out.
+# Python makes a single call and is done. Each of four streams carries a whole batch: a copy in, two fills with zeros, three kernels, and a copy out.
 #
-# A plain loop does the same work, and takes many times as long. How do you get from one to the other?
+# A plain loop does the same work, and takes several times as long. How do you get from one to the other?
 
 # %% id=goal-check tags=asserts
 (call,) = [span for span in goal if span.kind == "call"]
@@ -187,7 +187,9 @@ def chain(x, w0, w1, gemm, matvec, relu):
 
     def stages(arrays):
         x, hidden, output = arrays
-        return gemm(x, w0, hidden).and_then(lambda hidden: matvec(hidden, w1, output)).and_then(relu)
+        return (
+            gemm(x, w0, hidden).and_then(lambda hidden: matvec(hidden, w1, output)).and_then(relu)
+        )
 
     return room.and_then(stages).to_host()
 
@@ -206,7 +208,7 @@ def chain(x, w0, w1, gemm, matvec, relu):
 check("07-chain", chain)
 
 # %% [markdown] id=mlp-text
-# (Accepted answers are used from here on, and the course's until then.)
+# (From here on your accepted answers are used, or the course's.)
 
 # %% id=mlp
 chain = solved("07-chain", chain)
@@ -258,7 +260,7 @@ print(w1)
 # %% [markdown] id=one-batch
 # ## One batch on its own
 #
-# In the picture at the top, four batches took 39 µs together. Now we start a single one, with `sync`.
+# At the top, the device was done with four batches after 39 µs. Now we start a single one, with `sync`. Python makes ten calls for it: three launches and a copy back of some 16 µs each, and six shorter ones.
 
 # %% id=predict-one
 one_alone = Prediction(
@@ -281,17 +283,19 @@ alone = trace.from_first()
 m = alone.metrics()
 work = sorted(alone.device_spans, key=lambda span: span.start)
 ends, starts = [0, *[span.end for span in work]], [*[span.start for span in work], m.makespan]
-idle = [(a, b, f"{b - a:.0f}") for a, b in zip(ends, starts, strict=True)]
-alone.with_lane(f"idle {m.makespan - m.device_active:.0f} µs", idle).plot(
+pauses = [(a, b, f"{b - a:.0f}") for a, b in zip(ends, starts, strict=True) if b - a > 4]
+alone.with_lane("long pauses", pauses).plot(
     title="One batch, with sync",
     lanes=("host", "streams"),
-    lesson="Python's calls (the small ones allocate and fill), the work they ask for, and the pauses.",
+    lesson=f"In {m.makespan:.0f} µs the device works for {m.device_active:.0f}. "
+    "Otherwise it waits for Python. (The host's short calls allocate and fill.)",
 )
 
 # %% id=reveal-one
 one_alone.reveal(
     f"{m.makespan:.0f}",
-    f"Python's calls took {m.host['call']:.0f} of them. The device was at work for {m.device_active:.0f}.",
+    f"Python's calls took {m.host['call']:.0f} of them. Meanwhile, the device was at work for "
+    f"{m.device_active:.0f}.",
 )
 
 # %% id=check-one tags=asserts
@@ -317,7 +321,7 @@ if device.simulated:
 first_result = Prediction(
     f"A loop of `sync` has its first result after {alone.metrics().makespan:.0f} µs. If all four "
     "are started at once, after how many µs does the first of the four tasks have its result?",
-    within=0.2,
+    within=0.25,
 )
 first_result
 
@@ -343,11 +347,15 @@ scores, times = zip(*finished, strict=True)
 task_times = [now - begin for now in times]
 together = trace.from_first()  # let the first call be at 0
 waits = [(0, us, f"task {i}: {us:.0f} µs") for i, us in enumerate(task_times)]
-drawn = together.with_lane("until awake", waits)
+given_out = max(span.end for span in together if span.kind == "call")
+turns = pairwise(sorted({given_out, *task_times}))
+wakes = [(a, b, str(task_times.count(b))) for a, b in turns]
+drawn = together.with_lane("tasks woken", wakes).with_lane("until awake", waits)
 drawn.plot(
     title="Four batches, four streams, one event loop",
     lanes=("host", "streams"),
-    lesson="Python's calls, what four streams make of them, and how long each task waits for its result.",
+    lesson=f"Batch 0 is back at {together.find('d2h')[0].end:.0f} µs, "
+    f"and its task hears of it at {task_times[0]:.0f}.",
 )
 
 # %% id=reveal-four
@@ -357,13 +365,14 @@ first_result.reveal(
 )
 
 # %% [markdown] id=read-four
-# Why so late? The event loop is Python, too. When batch 0 was back, Python was still busy with the other tasks' first turns, and then it had four tasks to wake.
+# Why so late? The event loop is Python, too. When batch 0 was back, the other tasks still had to have their first turns. Then it woke all three whose batches were back, at 24 µs each, before any of them went on.
 #
-# From the first call to the last end, a plain loop takes 366 µs on the simulated H200, and four streams with an event loop took 355. **All that machinery has saved 11 microseconds.** All four streams are used, and never two at the same time.
+# On the simulated H200, a plain loop has its *last* result after 366 µs. With all this machinery, **not even the first task is awake** by then. The device itself is done after 355, hardly sooner than with the loop: all four streams worked, and never two at the same time.
 #
-# Who's to blame? Look at the host's lane, which hardly has a gap until the last call. After each short piece of work the device waits for Python's next call, and by the time Python gets around to batch 1, the device is done with batch 0. **The host is the bottleneck**, and no number of streams helps.
+# Who's to blame? The host's lane hardly has a gap until the last call. After each short piece of work the device waits for Python, and by the time Python gets around to batch 1, the device is done with batch 0. **The host is the bottleneck**, and no number of streams helps.
 #
-# Two numbers decide: the **pace**, how long Python needs to submit a batch, and the **length** of its pieces of work, pushed together. To scale:
+# Two numbers decide: the **pace**, how long Python needs to submit a batch, and the **length** of its work, pushed together:
+
 
 # %% id=pace-and-length
 def pace_and_length(trace):
@@ -380,13 +389,13 @@ drawn = together.with_lane("pace", paces).with_lane(f"length {length:.0f} µs", 
 agt.compare_timelines(
     [loop.from_first(), drawn],
     ["A loop that waits", "Four streams"],
-    lesson=f"A batch comes every {pace:.0f} µs. Pushed together, its work is {length:.0f} µs long.",
+    lesson=f"A batch comes only every {pace:.0f} µs, and has {length:.0f} µs of work.",
 )
 
 # %% [markdown] id=pace-read
-# Each piece is over before Python's next call brings more work, and all calls of batch 1 come after those of batch 0. So there's nothing left to overlap. As a rule of thumb, batches hardly overlap unless their length is greater than the pace, and even then only if the device has room.
+# Each piece is over before Python's next call brings more work. So there's nothing left to overlap. Batches hardly overlap unless their length is greater than the pace, and even then only if the device has room.
 #
-# A real H200 agrees, at 256 x 256:
+# On a real H200, at 256 x 256, nothing overlaps either. (A profiler slowed Python down here, and in both recordings something held it up once. Without a profiler, four batches took 431 µs, so about 100 each.)
 
 # %% id=h200
 recordings = ("07_async_mlp_one_stream", "07_async_mlp")
@@ -395,8 +404,8 @@ measured_pace, measured_length = pace_and_length(h200[1])
 agt.compare_timelines(
     h200,
     ["a real H200, one stream", "a real H200, four streams"],
-    lesson=f"Measured: a batch every {measured_pace:.0f} µs, and {measured_length:.0f} µs of work. "
-    "(The host's bars are calls to CUDA. Between them Python is at work, too.)",
+    lesson=f"Measured: {measured_length:.0f} µs of work, and a batch only every {measured_pace:.0f} µs. "
+    "(Python is at work between its calls to CUDA, too.)",
 )
 
 # %% id=check-four tags=asserts
@@ -405,11 +414,8 @@ assert np.allclose(scores, expected, atol=1e-3)
 if device.simulated:
     m = together.metrics()
     assert [round(loop.metrics().makespan), round(m.makespan)] == [366, 355]
-    assert min(task_times) > m.makespan
-    assert 0.15 < length / pace < 0.25
-    assert len(together.streams) == 4
+    assert min(task_times) > loop.metrics().makespan
     assert m.overlap == 0
-    assert m.host["call"] > 0.9 * m.makespan
 
 # %% [markdown] id=larger
 # ## A way out: more work for each call
@@ -425,27 +431,23 @@ def made_up(dim):
     return [agt.pin(batch) for batch in inputs.batches], *weights
 
 
-async def quickest(run):
-    """Return the trace of a run, or of the quickest of five on a GPU, which others may be using, too."""
+async def recorded(run):
     await run()  # warm-up
-    traces = []
-    for _ in range(1 if device.simulated else 5):
-        with agt.record() as trace:
-            await run()
-        traces.append(trace.from_first())
-    return min(traces, key=lambda trace: trace.metrics().makespan)
+    with agt.record() as trace:
+        await run()
+    return trace.from_first()
 
 
 # %% id=one-large
 big = made_up(1024)
-one_big = await quickest(lambda: mlp(big[0][0], *big[1:]))
+one_big = await recorded(lambda: mlp(big[0][0], *big[1:]))
 for span in one_big.find("sgemm_naive") + one_big.find("matvec_naive"):
     print(f"{span.name:13} {span.duration:4.0f} µs, {np.prod(span.detail['grid']):,} blocks")
 length_big = sum(span.duration for span in one_big.device_spans)
 print(f"length {length_big:11.0f} µs")
 
 # %% [markdown] id=larger-read
-# That's many times the pace, so Python is out of the way. But is there room? An H200 holds at most 1,056 of these blocks at once. Kernels get room in the order in which they ask, and each asks when the work before it on its stream is done. (That's the simulator's rule, found on a smaller GPU.)
+# That's many times the pace, so Python is out of the way. But is there room? An H200 holds at most 1,056 of these blocks at once.
 
 # %% id=predict-large
 large = Prediction(
@@ -457,17 +459,6 @@ large
 
 # %% id=commit-large
 large.commit(...)
-
-# %% id=predict-ready
-first_ready = Prediction(
-    f"On its own, such a batch is back on the host after {one_big.find('d2h')[0].end:.0f} µs. "
-    "On the four streams, batch 0 is the first to ask for room. After how many µs is it back?",
-    within=0.1,
-)
-first_ready
-
-# %% id=commit-ready
-first_ready.commit(...)
 
 
 # %% id=run-large
@@ -488,13 +479,13 @@ def with_latency(trace):
     )
 
 
-one_large = await quickest(on_one_stream)
-four_large = await quickest(lambda: all_at_once(*big))
+one_large = await recorded(on_one_stream)
+four_large = await recorded(lambda: all_at_once(*big))
 
 agt.compare_timelines(
     [with_latency(one_large), with_latency(four_large)],
     ["1024 x 1024, one stream", "1024 x 1024, four streams"],
-    lesson="The same four batches. The bars at the bottom end when a batch is back on the host.",
+    lesson="On four streams the end comes sooner, but nobody has a result until nearly the end.",
 )
 
 # %% id=reveal-large
@@ -505,23 +496,17 @@ large.reveal(
     "(On a real H200 we measured 2,209 and 2,927, with CuPy.)",
 )
 
-# %% id=run-ready
-first_ready.reveal(
-    f"{ready(four_large)[0]:.0f}",
-    "See the lowest lanes. (This follows from the order above, and wasn't measured.)",
-)
-
 # %% [markdown] id=read-large
-# Each GEMM could fill the device almost four times over. So they **queue**, and overlap only at their ends. What we've gained is that copies, and `matvec`s with their four blocks, now run beside something else.
+# Each GEMM could fill the device almost four times over. So they **queue**, and overlap only at their ends. But copies, and `matvec`s with their four blocks, now run beside something else.
 #
-# Now look at when each batch is *ready*. On four streams, nobody got anything until nearly the end, and then they all came at once, like buses. The last came a quarter sooner than on one stream, and the first almost three times as late. After its GEMM, batch 0 still needs its `matvec`. But by then three other GEMMs are waiting for room, and they asked first.
+# Now look at when each batch is *ready*. On four streams, nobody got anything until nearly the end, and then they all came at once, like buses. The last came a quarter sooner than on one stream, and the first almost three times as late. Why? Kernels get room in the order in which they ask. (That's the simulator's rule. On an H100, Python had batch 0 after 2,190 to 2,340 µs and all four after 2,580 to 2,640, in three runs.) Batch 0 asks for its `matvec` after its GEMM, and by then three other GEMMs have asked first.
 #
 # Nothing is broken. If you're processing a folder of pictures overnight, that's what you want. If somebody is staring at a spinner, it isn't. Those are two goals: **throughput** is how much gets done in a second, and **latency** is how long one request takes. Can one program have both?
 
 # %% [markdown] id=exercise-urgent
 # ### Exercise: one of them is urgent
 #
-# Somebody is waiting for the first batch. Write `urgent(ops)`, which runs all these operations and returns their results in order. The first has to be ready as soon as if it were alone, and all of them as soon as possible after that. The starter only knows throughput.
+# Somebody is waiting for the first batch. Write `urgent(ops)`, which runs all these operations and returns their results in order. The first has to be ready as soon as if it were alone, and the others soon after that. The starter only knows throughput.
 
 
 # %% id=07-urgent starter
@@ -548,7 +533,7 @@ check("07-urgent", urgent)
 
 # %% id=urgent-run
 urgent = solved("07-urgent", urgent)
-hurried = await quickest(lambda: urgent([mlp(x, *big[1:]) for x in big[0]]))
+hurried = await recorded(lambda: urgent([mlp(x, *big[1:]) for x in big[0]]))
 print("batch              0     1     2     3   mean")
 for name, trace in (("one stream", one_large), ("four streams", four_large), ("urgent", hurried)):
     times = [*ready(trace), np.mean(ready(trace))]
@@ -556,53 +541,25 @@ for name, trace in (("one stream", one_large), ("four streams", four_large), ("u
 with_latency(hurried).plot(
     title="1024 x 1024, four streams, and the first batch is urgent",
     lanes=("host", "streams"),
-    lesson="The first batch has the device to itself, and the others begin when it's back.",
+    lesson=f"Batch 0 is back after {ready(hurried)[0]:.0f} µs. Only then do the others begin.",
 )
 
 # %% [markdown] id=urgent-read
-# Almost both! Batch 0 is back as if it were alone, all are done 15 % sooner than on one stream, and batches 1 and 2 pay for it. What should you choose?
+# Almost both! Batch 0 is back as if it were alone, and all are done 15 % sooner than on one stream. The other three come 270 µs later than on four streams. What should you choose, if each kernel fills the device?
 #
 # | if | then |
 # |---|---|
 # | only the end of the whole counts | four streams, all at once |
 # | one batch can't wait, and the others can | `urgent` |
 # | somebody waits for each of them | one stream: the shortest wait on average |
-#
-# (CUDA also has streams of a higher priority.)
 
 # %% id=check-large tags=asserts
-long_ones = sorted(four_large.find("sgemm_naive"), key=lambda span: span.start)
-one_gemm = min(span.duration for span in one_large.find("sgemm_naive"))
-vectors = sorted(four_large.find("matvec_naive"), key=lambda span: span.start)
-copies, beside_products = four_large.find("h2d"), four_large.overlap_between("h2d", "sgemm_naive")
-starts = [after.start - before.start for before, after in pairwise(long_ones)]
-beside = 0.0
-for one in vectors:
-    others = [span for span in [*vectors, *long_ones] if span is not one]
-    beside += four_large.overlap_between([one], others)
 if device.simulated:
-    assert all(apart > 0.6 * one_gemm for apart in starts)
-    assert sum(span.duration for span in one_big.device_spans) > 5 * pace
-    saved = beside_products + sum(one.duration for one in vectors)
-    saved -= max(one.end for one in vectors) - vectors[0].start
-    assert 0.6 < saved / (one_large.metrics().makespan - four_large.metrics().makespan) < 1
-    assert beside_products > 2.5 * copies[0].duration
-    assert beside > 0.2 * sum(one.duration for one in vectors)  # the last one may be alone
     assert 1.2 < gain < 2
-    assert all(span.detail["fills"] == 1 for span in long_ones)
-    assert all(before.end - after.start < 0.4 * one_gemm for before, after in pairwise(long_ones))
-
-# %% id=check-ready tags=asserts
-if device.simulated:
     assert 2.5 < ready(four_large)[0] / ready(one_large)[0] < 3.2
     assert ready(four_large)[0] > 0.9 * max(ready(four_large))
-    assert np.mean(ready(one_large)) < np.mean(ready(hurried)) < np.mean(ready(four_large))
     assert 0.84 < max(ready(hurried)) / max(ready(one_large)) < 0.86
-    later = [a / b for a, b in zip(ready(four_large), ready(one_large), strict=True)]
-    assert later[1] > 1 > later[2] > 0.95
-    assert 0.8 > later[3] > 0.7
     assert [round(us) for us in (ready(hurried)[0], max(ready(hurried)))] == [740, 2491]
-    assert vectors[0].waited_for_room > 2 * one_gemm
 
 # %% [markdown] id=graph
 # ## The other way out: fewer calls
@@ -615,12 +572,19 @@ if device.simulated:
 # | `.launch()` | what was prepared, as an operation |
 # | `op.graph_on(stream)` | writes down the calls of `op`, and runs none |
 #
-# So `op.prepare().launch().graph_on(stream)` is a graph of one operation, which has a `launch()`, too. And of several?
+# A graph has a `launch()`, too. Here is one of a single batch:
+
+# %% id=graph-one
+stream = agt.create_stream()
+op = mlp(batches[0], w0, w1).named("batch 0")
+single = op.prepare().launch().graph_on(stream)
+print(single)
+print("The same scores as before?", np.array_equal(await single.launch(), scores[0]))
 
 # %% [markdown] id=exercise-capture
 # ### Exercise: all of them in one graph
 #
-# Write `capture(ops, stream)`: one graph of all these operations, with an independent **branch** for each. Branches take the place of streams. The one `stream` is where you write the graph down, and the device may run its branches side by side. (In pictures, each has a lane.) The starter allocates, and even if it didn't, it would run them in turn.
+# And of several? Write `capture(ops, stream)`: one graph of all these operations, with an independent **branch** for each. [Chapter 04](04_combinators.ipynb) has a combinator that gives each of its parts a stream, and in a graph, a branch. The starter allocates, and runs them in turn.
 
 
 # %% id=07-capture starter
@@ -652,7 +616,6 @@ check("07-capture", capture)
 
 # %% id=graph-run
 capture = solved("07-capture", capture)
-stream = agt.create_stream()
 begin = device.now()  # the host's clock, in µs
 graph = capture([mlp(x, w0, w1).named(f"batch {i}") for i, x in enumerate(batches)], stream)
 to_write = device.now() - begin
@@ -666,13 +629,16 @@ agt.compare_timelines(
     [together, as_graph],
     ["all at once, call by call", "all at once, as a graph"],
     lanes=("host", "streams"),
-    lesson="On the same scale the graph is a small block at the left: one call, four streams, and done.",
+    lesson="On the same scale the graph is a small block at the left. Its one call comes first.",
 )
 
 # %% id=graph-won
 won = together.metrics().makespan / as_graph.metrics().makespan
-print(f"From the first call to the last end: {together.metrics().makespan:.0f} µs have become", end=" ")
-print(f"{as_graph.metrics().makespan:.0f}, which is {won:.0f} times faster.")
+print(
+    f"From the first call to the last end: {together.metrics().makespan:.0f} µs have become",
+    end=" ",
+)
+print(f"{as_graph.metrics().makespan:.0f}, which is {won:.0f} times as fast.")
 
 begin = device.now()
 await all_at_once(batches, w0, w1)
@@ -680,18 +646,18 @@ middle = device.now()
 await graph.launch()
 as_tasks, as_one = middle - begin, device.now() - middle
 print(f"Until Python has all results: {as_tasks:.0f} have become {as_one:.0f}, which is", end=" ")
-print(f"{as_tasks / as_one:.1f} times faster.")
+print(f"{as_tasks / as_one:.1f} times as fast.")
 print("(Measured on a real H200, with the start of an event loop: 415 and 88 µs.)")
 pays = int(to_write / (as_tasks - as_one)) + 1
 print(f"Writing the graph down took {to_write:.0f} µs, which pays from launch {pays} on.")
 as_graph.plot(
     title="Your graph, close up",
     lanes=("host", "streams"),
-    lesson="The picture from the top of the page: one call, and four batches side by side.",
+    lesson="The picture that the page began with: one call, and four batches side by side.",
 )
 
 # %% [markdown] id=graph-read
-# There it is, the picture from the top of the page, and this time it's yours.
+# There it is, and this time it's yours.
 #
 # Why does it work? A GEMM has only 16 blocks here, so there was room for four batches the whole time. It only took somebody to hand them out fast enough. And nobody has to choose: Python has all four results after 106 µs, when a loop has only its first.
 #
@@ -705,26 +671,54 @@ again = await graph.launch()
 print("Does batch 0 get batch 3's scores now?", np.array_equal(again[0], again[3]))
 batches[0][:] = digits.batches[0]
 
+# %% id=predict-eight
+done_with_eight = Prediction(
+    f"The device is done with four batches after {as_graph.metrics().makespan:.0f} µs. "
+    "After how many µs is it done with a graph of eight such batches?",
+    within=0.1,
+)
+done_with_eight
+
+# %% id=commit-eight
+done_with_eight.commit(...)
+
+# %% id=run-eight
+eight = capture([mlp(x, w0, w1).named(f"batch {i}") for i, x in enumerate(2 * batches)], stream)
+as_eight = await recorded(eight.launch)
+as_eight.plot(
+    title="A graph of eight batches",
+    lanes=("host", "streams"),
+    lesson="The copies take turns, and each batch goes on when its own is in.",
+)
+
+# %% id=reveal-eight
+more = (as_eight.metrics().makespan - as_graph.metrics().makespan) / 4
+one_copy = as_eight.find("h2d")[0].duration
+done_with_eight.reveal(
+    f"{as_eight.metrics().makespan:.0f}",
+    f"Each of the four new batches took {more:.1f} µs more, and a copy in takes {one_copy:.1f}.",
+)
+
 # %% [markdown] id=culprits
-# Three things stood between us and overlap. The *program* can wait for one batch before it starts the next. The *host* can be too slow to hand out the work. And the *device* can have no room left. Streams allow overlap, but they don't cause it.
+# The kernels still have room, but there's only one engine for copies to the device.
+#
+# Three things stood between us and overlap. The *program* can wait for one batch before it starts the next. The *host* can be too slow to hand out the work. And the *device* can have no room or engine left. Streams allow overlap, but they don't cause it.
 
 # %% id=check-graph tags=asserts
 assert np.allclose(scores, expected, atol=1e-3)
 (call,) = [span for span in as_graph if span.kind == "call"]
 assert call.name.startswith("launch graph")
 if device.simulated:
-    assert won > 5
-    assert as_one < 1.2 * alone.metrics().makespan
     assert [round(us) for us in (as_tasks, as_one, to_write)] == [453, 106, 722]
     assert as_graph.metrics().max_concurrency == 4
-    assert len(as_graph.streams) == 4
+    assert abs(more - one_copy) < 0.1
     assert round(as_one) - round(as_graph.metrics().makespan) == 67
     assert all(np.prod(span.detail["grid"]) == 16 for span in as_graph.find("sgemm_naive"))
 
 # %% [markdown] id=whole
 # ## The whole program
 #
-# In a file, the last line would be `asyncio.run(program(...))`.
+# It gives the answers of three exercises away. In a file, the last line would be `asyncio.run(program(...))`.
 
 
 # %% id=program
@@ -750,7 +744,9 @@ def mlp(x, w0, w1, gemm=gemm):
 
     def stages(arrays):
         x, hidden, output = arrays
-        return gemm(x, w0, hidden).and_then(lambda hidden: matvec(hidden, w1, output)).and_then(relu)
+        return (
+            gemm(x, w0, hidden).and_then(lambda hidden: matvec(hidden, w1, output)).and_then(relu)
+        )
 
     room = agt.zip(agt.h2d(x, "x"), agt.zeros((n, w0.shape[1])), agt.zeros(n))
     return room.and_then(stages).to_host()
@@ -770,7 +766,7 @@ scores = await program(digits)
 show(digits.batches[3, :8], scores[3, :8])
 
 # %% [markdown] id=program-read
-# The cuda-oxide project has a Rust program, `async_mlp`, whose pipeline this page rebuilds. It's a toy with the parts of a server: weights that are loaded once, many requests in flight, somebody in a hurry, and no waiting for Python at each step.
+# The cuda-oxide project has a Rust program, `async_mlp`, whose pipeline this page rebuilds. It's a toy server: weights loaded once, and many requests in flight.
 
 # %% id=check-program tags=asserts
 assert np.allclose(scores, expected, atol=1e-3)
@@ -781,7 +777,7 @@ assert np.allclose(results[:, :2], printed, atol=5e-7)
 # %% [markdown] id=digits
 # ## So, is it a 3?
 #
-# Fast is nice, but is it right? Nine digits in ten aren't a 3, so always saying *no* is right nine times in ten, and very fast. So besides **accuracy** we print this **baseline**, and the **recall**, the share of the threes that were found. Last come the mistakes.
+# Fast is nice, but is it right? These 256 digits weren't used for training. Nine in ten aren't a 3, so always saying *no* is right nine times in ten, and very fast. So besides **accuracy** we print this **baseline**, and the **recall**, the share of the threes that were found. Last come the mistakes.
 
 # %% id=digits-score
 quality = digits.quality(scores)
@@ -810,7 +806,7 @@ assert quality.accuracy > 0.95 > quality.baseline
 # | 45 µs | the check is content |
 # | 21 µs | thin air, but somebody has been there |
 #
-# At 50, Python is out of the way. What's left is 56 pieces of work. Do you need them all?
+# At 50, Python is out of the way, and 56 pieces of work are left. Do you need them all?
 #
 # `race(mlp, batches, w0, w1)` prepares whatever it likes and returns an `async def` function `go`. Only `go()` counts, from its first call to its last end (NumPy before that is free), and it returns the eight results in order. Before each run, the pinned arrays get new numbers. `mlp` is this page's, but any kernel, stream and trick is allowed, as long as the device does the work.
 
@@ -857,7 +853,7 @@ check("07-race", race)
 # ## Key points
 #
 # - A pipeline is a chain of `and_then`, and it runs on one stream.
-# - Start all batches before you wait for one. They overlap if each is more work than fits into Python's pace, and if the device has room.
+# - Start all batches before you wait for one. They overlap if each keeps the device busy for longer than Python needs to start the next one, and if the device has room.
 # - Kernels that fill the device queue. More streams then raise the throughput but may delay a batch, so look at when each is ready.
 # - If the work comes in small pieces, make fewer calls. A graph starts everything with one.
 #
@@ -866,7 +862,7 @@ check("07-race", race)
 # **Next:** [08_profiling.ipynb](08_profiling.ipynb), about programs that ought to be faster.
 
 # %% id=score
-score(one_alone, first_result, large, first_ready)
+score(one_alone, first_result, large, done_with_eight)
 
 # %% id=progress
 progress("07")
@@ -920,7 +916,7 @@ print(f"Its warps ask global memory {asked:,} times.")
 # %% [markdown] id=exercise-tiled
 # ### Exercise: GEMM with tiles
 #
-# Compute `c = a @ b` with tiles of 16 x 16 and blocks of 16 x 16 threads. `a` has `m` rows of `k` numbers, `b` has `k` rows of `n`, and the sizes needn't be multiples of 16. It's the hardest exercise on the page.
+# Compute `c = a @ b` with tiles of 16 x 16 and blocks of 16 x 16 threads. `a` has `m` rows of `k` numbers, `b` has `k` rows of `n`, and the sizes needn't be multiples of 16.
 
 # %% id=07-tiled starter
 sgemm_tiled = agt.Kernel(r"""
@@ -976,7 +972,7 @@ extern "C" __global__ void sgemm_tiled(unsigned int m, unsigned int n, unsigned 
 check("07-tiled", sgemm_tiled)
 
 # %% [markdown] id=tiles-text
-# How often does yours ask? (`product` does the same in NumPy. In a very large launch, the simulated device interprets only a few blocks, and takes the rest from there.)
+# How often does yours ask? (`product` does the same in NumPy, for the blocks of a large launch that the simulated device doesn't interpret.)
 
 
 # %% id=tiles-own
@@ -989,13 +985,26 @@ mine = look_at(own, lambda a, b, c: own(64, 64, 64, a, b, c))
 now_asked = mine.counts.global_load_requests
 print(f"{now_asked:,} times instead of {asked:,}: {asked / now_asked:.0f} times less often.")
 
-# %% [markdown] id=tiles-place
-# Now your kernel takes the place of the naive one, in four batches of 1024 x 1024, as a graph.
+# %% [markdown] id=tiles-careful
+# Is it that much faster, too? Ask the microscope what else it counted. (A **sector** is 32 bytes, the smallest piece that memory hands out.)
+
+# %% id=tiles-counted
+for name, report in (("naive", naive), ("tiles", mine)):
+    n = report.counts
+    print(f"{name}: {n.load_sectors:6,} sectors asked for", end=", ")
+    print(f"{n.fresh_sectors:,} of them new to a block", end="; ")
+    print(f"{n.warp_instructions:,} instructions; {report.us:.1f} µs")
+
+# %% [markdown] id=tiles-small-text
+# The naive kernel reads the same memory again and again, but most of those reads never leave the multiprocessor, because a **cache** there still holds the data from last time. So about the same amount really has to come from memory as with tiles. What tiles save is instructions: about half of them.
+#
+# Now your kernel takes the place of the naive one in the graph of our four batches of digits.
 
 # %% id=predict-tiles
 tiles = Prediction(
-    "How many times faster is the graph with your tiles than with the naive GEMM? (1 is no faster.)",
-    within=0.2,
+    f"With the naive GEMM, the device is done after {as_graph.metrics().makespan:.1f} µs. "
+    "After how many µs is it done with your tiles?",
+    within=0.03,
 )
 tiles
 
@@ -1012,49 +1021,51 @@ def tiled_gemm(x, w0, hidden):
 
 async def before_and_after(batches, w0, w1):
     ops = [[mlp(x, w0, w1, stage) for x in batches] for stage in (gemm, tiled_gemm)]
-    return [await quickest(capture(each, stream).launch) for each in ops]
+    return [await recorded(capture(each, stream).launch) for each in ops]
 
 
+small_traces = await before_and_after(batches, w0, w1)
+agt.compare_timelines(
+    small_traces,
+    ["64 x 64, naive GEMM", "64 x 64, your tiles"],
+    lanes=("host", "streams"),
+    lesson="All four products are shorter, and the end comes sooner by the difference of one.",
+)
+
+# %% id=reveal-tiles
+small_us = [trace.metrics().makespan for trace in small_traces]
+tiles.reveal(
+    f"{small_us[1]:.1f}",
+    f"Each product is {naive.us - mine.us:.1f} µs shorter. They run side by side, so the end comes "
+    f"{small_us[0] - small_us[1]:.1f} µs sooner, and not four times as much.",
+)
+
+# %% [markdown] id=tiles-large-text
+# And where products queue, at 1024 x 1024?
+
+# %% id=run-tiles-large
 large_traces = await before_and_after(*big)
+one_tiled = await recorded(lambda: mlp(big[0][0], *big[1:], tiled_gemm))
+large_us = [trace.metrics().makespan for trace in large_traces]
+before, after = one_big.find("sgemm_naive")[0].duration, one_tiled.find(own.name)[0].duration
+print(
+    f"A product on its own took {before:.0f} µs and takes {after:.0f}. Four times the difference is",
+    end=" ",
+)
+print(f"{4 * (before - after):.0f}, and the graph saves {large_us[0] - large_us[1]:.0f}.")
 agt.compare_timelines(
     large_traces,
     ["1024 x 1024, naive GEMM", "1024 x 1024, your tiles"],
     lanes=("host", "streams"),
-    lesson="The products fill most of the picture. With tiles they are shorter, and so is the run.",
+    lesson=f"The products queue, so each of them counts: {large_us[0]:.0f} µs become {large_us[1]:.0f}. "
+    "(On an H100 we measured 2,276 and 1,428.)",
 )
-
-# %% id=reveal-tiles
-naive_us, tiled_us = (trace.metrics().makespan for trace in large_traces)
-times = naive_us / tiled_us
-tiles.reveal(f"{times:.2f}", f"{naive_us:.0f} µs have become {tiled_us:.0f} µs.")
-
-# %% [markdown] id=tiles-careful
-# Is that less than you expected? Ask the microscope what else it counted, at 64 x 64. (At 1024 x 1024 the proportions are much the same. A **sector** is 32 bytes, the smallest piece that memory hands out.)
-
-# %% id=tiles-counted
-for name, report in (("naive", naive), ("tiles", mine)):
-    n = report.counts
-    print(f"{name}: {n.load_sectors:6,} sectors asked for", end=", ")
-    print(f"{n.fresh_sectors:,} of them new to a block", end="; ")
-    print(f"{n.warp_instructions:,} instructions; {report.us:.1f} µs")
-
-# %% [markdown] id=tiles-small-text
-# The naive kernel reads the same memory again and again, but most of those reads never leave the multiprocessor, because a **cache** there still holds the data from last time. (The requests that we counted include those.) So about the same amount really has to come from memory as with tiles. What tiles save is instructions: about half of them. And the copies and `matvec`s take as long as before.
-#
-# What about our digits, at 64 x 64? Their four products run side by side, so the graph saves just the two microseconds that the microscope saw:
-
-# %% id=run-tiles-small
-small = await before_and_after(batches, w0, w1)
-small_us = [trace.metrics().makespan for trace in small]
-print(f"{small_us[0]:.0f} µs, and with tiles {small_us[1]:.0f} µs")
 
 # %% id=check-tiles tags=asserts
 assert naive.bytes_moved > 16 * naive.bytes_needed
-assert naive.counts.fresh_sectors < 0.2 * naive.counts.load_sectors
 assert now_asked < asked
 if device.simulated:
-    assert 0.9 < small_us[1] / small_us[0] <= 1.05
-    assert tiled_us < 0.9 * naive_us
+    assert large_us[1] < 0.9 * large_us[0]
 
 # %% [markdown] id=exercise-softmax
 # ### Exercise: softmax
@@ -1099,7 +1110,7 @@ extern "C" __global__ void softmax(unsigned int n, const float* x, float* y)
 # `float top = x[0];`, a loop with `top = fmaxf(top, x[j]);`, a loop with `sum += expf(x[j] - top);`, and `y[i] = expf(x[i] - top) / sum;`
 
 # %% id=07-softmax explanation
-# Once you've subtracted the largest input, the largest power is exp(0) = 1, and nothing can overflow. In the course's answer every thread runs the same two loops, which nobody notices with 64 outputs.
+# Once you've subtracted the largest input, the largest power is exp(0) = 1, and nothing can overflow. In the course's answer every thread runs the same two loops.
 
 # %% id=07-softmax-check
 check("07-softmax", softmax)
@@ -1107,7 +1118,7 @@ check("07-softmax", softmax)
 # %% [markdown] id=exercise-two-devices
 # ### Exercise: two devices
 #
-# Some machines have two GPUs. With `with agt.using(device):` you choose where the operations run that you both describe and spawn in the block, and one event loop waits for both devices. Each device has its own memory, and refuses arrays of the other.
+# Some machines have two GPUs. Operations that you describe and start inside `with agt.using(device):` run on that device, and one event loop waits for both. Each device has its own memory, and refuses arrays of the other.
 #
 # `recipe(x, w)` makes an operation from a batch (on the host) and weights (on a device). Run it for all batches: batches 0, 2, 4, ... on the first of two devices and the others on the second, all in flight together. `weights` is a host array. Copy it once to each device. Return the results in order.
 
@@ -1141,3 +1152,6 @@ async def on_both(recipe, batches, weights, devices):
 
 # %% id=07-two-devices-check
 check("07-two-devices", on_both)
+
+# %% [markdown] id=goodbye
+# That was the whole mountain, encores included. [Chapter 08](08_profiling.ipynb) is on the way down.

@@ -943,8 +943,8 @@ with agt.record() as many_launches:
 with agt.record() as one_for_24:
     await one_launch(long_log, folder / "LONG.TXT", 24)
 
-for how, trace in (("24 launches", many_launches), ("one launch ", one_for_24)):
-    print(f"{how}: {trace.metrics().makespan:5.0f} µs")
+for how, trace in (("24 launches", many_launches), ("one launch", one_for_24)):
+    print(f"{how:11} {trace.metrics().makespan:5.0f} µs")
 
 # %% id=longer-check tags=asserts
 for name in ("long_loud.txt", "LONG.TXT"):
@@ -957,6 +957,24 @@ longer.reveal(
     f"The opening is paid once. And the kernel takes {long_inside / inside:.1f} times as long, not 4 times: "
     "its 4 blocks need two turns for 6 pieces, and in the second turn two blocks have nothing to do. For "
     "24 pieces they need six turns, and all are busy in each.",
+)
+
+# %% id=turns tags=helpers
+def with_turns(trace):
+    """The trace with a lane for the turns of its blocks, where the device knows when they wait."""
+    (kernel,) = trace.find("pipeline")
+    ends = [span.end for span in trace if span.kind == "work"][1::2] if kernel.waits else []
+    turns = zip([kernel.start, *ends], ends)
+    return trace.with_lane("turn", [(*when, f"{i}") for i, when in enumerate(turns, 1)])
+
+
+# %% id=turns-picture
+agt.compare_timelines(
+    [with_turns(in_one_go), with_turns(one_for_24)],
+    ["One launch, 6 pieces", "One launch, 24 pieces"],
+    lesson="In each turn, all blocks that have a piece read it, shout and write it. The second turn above has "
+    "only two pieces, and takes as long as one with four. Below, six turns do four times as much, behind the "
+    "same opening.",
 )
 
 # %% [markdown] id=h200-text

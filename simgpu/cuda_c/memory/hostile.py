@@ -17,7 +17,6 @@ import random
 from collections import defaultdict
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from operator import attrgetter
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -41,6 +40,7 @@ Views: TypeAlias = dict[int, View]
 Numbers: TypeAlias = NDArray[np.int64]
 # Who has released what: for threads of the own block, and for all.
 Heads: TypeAlias = dict[int, tuple[View, View]]
+_NOTHING: tuple[View, ...] = {}, {}
 
 
 @dataclass(slots=True)
@@ -60,13 +60,12 @@ class _Thread:
 
     view: View = field(default_factory=View)
     lent: bool = False  # whether somebody else holds the view, so that it must not be changed
-    near: Views = field(default_factory=Views)  # found: any fence takes these over,
-    far: Views = field(default_factory=Views)  # and only one of the device those
+    # Found: any fence takes the first over, and only one of the device the second. Then the same with what
+    # siblings had found before a barrier, for fences that are seq_cst: others need a look of their own.
+    found: tuple[Views, ...] = field(default_factory=lambda: ({}, {}, {}, {}))
     # By its last fence, and by that of the device.
-    released: tuple[View, View] = field(default_factory=lambda: ({}, {}))
-
-
-_FOUND = attrgetter("near"), attrgetter("far")
+    released: tuple[View, ...] = _NOTHING
+    ordered: tuple[View, ...] = _NOTHING  # and by those that are seq_cst, its siblings' included
 
 
 def _within(scope: int, thread: int, other: int) -> bool:
@@ -99,12 +98,13 @@ class Hostile:
     def fence(self, numbers: Numbers, scope: int, acquires: bool, releases: bool) -> None:
         """Threads fence, for their block (1) or the device (2). Those that do both have an order."""
         for number in numbers.tolist() if self._left >= 0 else ():
-            me, wide = self._threads[number], scope > 1
-            for found in (me.near, me.far)[: (1 + wide) * acquires]:
-                for view in found.values():
+            me, wide, both = self._threads[number], scope > 1, acquires and releases
+            for k in range((1 + wide) * acquires):
+                own, heard = me.found[k], me.found[k + 2]
+                for key, view in list((heard if both else own).items()):
                     self._see(me, view)
-                found.clear()
-            both = acquires and releases
+                    del heard[key]
+                own.clear()
             orders = [self._fenced[k] for k in (number >> 10, -1)[: (1 + wide) * both]]
             for order in orders:
                 self._see(me, order)
@@ -113,18 +113,20 @@ class Hostile:
                 _join(order, {word: me.view[word] for word in self._signals if word in me.view})
             if releases:
                 me.lent, me.released = True, (me.view, me.view if wide else me.released[1])
+            if both:
+                me.ordered = (me.view, me.view if wide else me.ordered[1])
 
     def meet(self, numbers: Numbers) -> None:
-        """Threads pass a barrier together: each knows, and has released, what any of them had."""
+        """Threads pass a barrier together: each knows, and has released in order, what any of them had."""
         threads = [self._threads[number] for number in numbers.tolist()]
-        view, near, far = (
-            self._united(views)
-            for views in zip(*[(me.view, *me.released) for me in threads], strict=True)
-        )
-        found, others = ({k: v for me in threads for k, v in of(me).items()} for of in _FOUND)
+        views = zip(*[(me.view, *me.ordered) for me in threads], strict=True)
+        view, near, far = map(self._united, views)
+        found = [{k: v for me in threads for k, v in me.found[way].items()} for way in (2, 3)]
         for me in threads:
-            me.view, me.lent, me.released = view, True, (near, far)
-            me.near, me.far = dict(found), dict(others)
+            parts = zip(me.released, me.ordered, (near, far), strict=True)
+            me.released = tuple(b if own is a else self._united((own, b)) for own, a, b in parts)
+            me.view, me.lent, me.ordered = view, True, (near, far)
+            me.found = (*me.found[:2], *map(dict, found))
 
     def _united(self, views: Iterable[View]) -> View:
         out: View = {}
@@ -242,9 +244,8 @@ class Hostile:
             me.view[word] = write.time
         for other, (near, far) in write.heads.items():
             same = other >> 10 == number >> 10
-            view, found = (near, me.near) if same else (far, me.far)
-            if view:
-                found[id(view)] = view
+            if view := near if same else far:
+                me.found[1 - same][id(view)] = me.found[3 - same][id(view)] = view
 
     def _write(
         self, number: int, word: int, old: int, new: int, scope: int, heads: Heads | None = None

@@ -5,7 +5,7 @@ Such a word carries a message, namely what its writer knew; a thread that looks 
 executes a fence, knows it, too. So do its siblings behind the next barrier. Atomics on one word carry on
 what they found. A fence of block scope tells, and learns from, threads of the block only. (PTX ISA, "Memory
 Consistency Model": release and acquire patterns, observation order, morally strong. A barrier may come
-between look and fence, or fence and write: then Fence-SC order leaves no other way.)
+between look and fence, or fence and write: in two threads, only Fence-SC order then leaves no other way.)
 """
 
 from __future__ import annotations
@@ -70,14 +70,16 @@ class Known:
 class Lanes:
     """The knowledge of each thread of a batch, what it has seen since its last fence, and when that was.
 
-    The latter two for fences of a block (0) and of the device (1).
+    The latter two for fences of a block (0) and of the device (1); and (2, 3) for those that are seq_cst:
+    only they go with what siblings see, and release for siblings, across a barrier.
     """
 
     def __init__(self, lanes: int) -> None:
         self.known = np.full(lanes, None, object)
-        self.ready = np.full(lanes, None, object)  # of that, what it had when it last released
-        self.seen = np.full((2, lanes), None, object)
-        self.fenced = np.zeros((2, lanes), np.int64)
+        self.ready = np.full((2, lanes), None, object)  # when it last released (1: seq_cst)
+        self.seen = np.full((4, lanes), None, object)
+        self.fenced = np.zeros((4, lanes), np.int64)
+        self.behind = np.zeros((2, 2, lanes), np.int64)  # when block and warp had met before it
         self.learnt: set[int] = set()  # blocks of the batch of which not all threads know the same
 
     @staticmethod
@@ -112,15 +114,18 @@ class Messages:
     def fence(self, t: Team, lanes: Any, scope: int, acquires: bool, releases: bool) -> None:
         """These lanes execute a fence: of a block (1), or of the device (2)."""
         self.active = True
-        mine = _of(t)
-        for way in range(scope):
+        mine, ordered = _of(t), acquires and releases
+        for way in (ways := (*range(scope), *range(2, 2 + scope * ordered))):
             news = lanes[mine.seen[way, lanes].astype(bool)]
             if acquires and len(news):
                 Lanes.add(mine.known, news.tolist(), mine.seen[way])
                 mine.seen[way, news] = None
                 mine.learnt.update(t.layout.block[news].tolist())
         if releases:
-            mine.fenced[:scope, lanes], mine.ready[lanes] = t.clock, mine.known[lanes]
+            mine.fenced[np.ix_(ways, lanes)] = t.clock
+            mine.ready[: 1 + ordered, lanes] = mine.known[lanes]
+            for k, met in enumerate((t.block_time, t.warp_time)):
+                mine.behind[:scope, k, lanes] = np.broadcast_to(met, t.layout.lanes)[lanes]
         if scope > 1 and releases:
             for block in np.unique(t.layout.block[lanes]).tolist():
                 self.fences[int(t.layout.numbers[block])] = t.clock
@@ -135,9 +140,10 @@ class Messages:
             groups = t.layout.warp[here] if warps else np.zeros(len(here), np.int64)
             for group in np.unique(groups):
                 same = here[groups == group]
-                for kept in (mine.known, mine.ready, *mine.seen):
+                seen, shared = mine.seen[:2], (mine.known, mine.ready[1], *mine.seen[2:])
+                for kept, own in zip(shared, (*shared[:2], *seen), strict=True):
                     all_of_it: Known | None = None
-                    for one in {id(one): one for one in kept[same] if one is not None}.values():
+                    for one in {id(one): one for one in (*kept[same], *own[same]) if one}.values():
                         all_of_it = one.join(all_of_it)
                     kept[same] = all_of_it
             if len(here) and not warps:
@@ -208,25 +214,27 @@ class Messages:
         """
         mine, threads, many = _of(t), t.layout.threads, len(lanes) > _MANY
         met, with_warp = (np.broadcast_to(x, t.layout.lanes) for x in (t.block_time, t.warp_time))
-        # Siblings have fenced for themselves, or this thread for them, behind the barrier.
-        last = mine.fenced.reshape(2, -1, threads).max(axis=2)
+        # Siblings have fenced for themselves, or this thread for them, behind a barrier.
+        last = mine.fenced[2:].reshape(2, -1, threads).max(axis=2)
         made: dict[tuple[int, ...], Known] = {}
 
         def release(lane: int, way: int) -> Known | None:
-            fence, known, block = int(mine.fenced[way, lane]), mine.ready[lane], lane // threads
+            fence, known, block = int(mine.fenced[way, lane]), mine.ready[:, lane], lane // threads
             if not fence:
                 return None
-            alone = not many and fence > met[lane]
-            key = (way, block, fence, id(known), int(met[lane]), lane if alone else -1)
+            of_block, of_warp = mine.behind[way, :, lane].tolist()
+            time = fence if many else min(max(of_block, last[way, block].item()), met[lane].item())
+            alone = fence > time
+            key = (way, block, fence, *map(id, known), time, lane if alone else -1)
             if key not in made:
                 thread = int(t.thread_id[lane])
                 row = np.zeros(self._columns, np.int64)
-                time = fence if many else min(int(last[way, block]), int(met[lane]))
                 row[(thread >> 10) % self._columns] = time
                 later = {thread: fence} if alone else {}
                 if alone and with_warp[lane] > met[lane]:
-                    later[-1 - (thread >> 5)] = min(fence, int(with_warp[lane]))
-                made[key] = Known(row, later).join(known)
+                    published = max(of_warp, int(mine.fenced[2 + way, lane]))
+                    later[-1 - (thread >> 5)] = min(published, int(with_warp[lane]))
+                made[key] = Known(row, later).join(known[0]).join(known[1])
             return made[key]
 
         return release

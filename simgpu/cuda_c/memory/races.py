@@ -29,6 +29,8 @@ Changes: TypeAlias = Callable[[], NDArray[np.bool_]] | None
 _NOBODY = -1
 _NARROW = "updates by an atomic for its block"
 _UNFENCED = "this thread has no {acquire} between its look at the flag and this access"
+_APART = "another thread of its block was told, and no barrier stands between that and this"
+_MESSAGE = "the data, then {release}, then an atomic flag; the reader: flag, {acquire}, data"
 _ONE, _WARP, _BLOCK, _MANY = 1, 2, 3, 4  # how many have read an element in this interval
 
 
@@ -259,11 +261,8 @@ def _report(
         else:
             cure = "without a __syncthreads() between them (these two are in one warp, for which "
             cure += "__syncwarp() is enough: are all such pairs?)"
-        if (
-            team.lanes is not None
-            and (why := _missing(a, lane, theirs, when[k : k + 1])) == _UNFENCED
-        ):
-            cure = f"and {why}"
+        if team.lanes is not None and _missing(a, lane, theirs, when[k : k + 1]) == _UNFENCED:
+            cure = f"and {_UNFENCED}"
     else:
         who = f"thread {thread} of block {team.launch.block_name(theirs >> 10)}"
         plain = f"{'only one' if any(one) else 'neither'} of the two is atomic: if this counts or signals, "
@@ -271,11 +270,13 @@ def _report(
         cure = f"and {plain * (not all(one))}nothing orders two blocks of one launch"
         if team.launch.watches or team.launch.messages.active:
             flag = f"a reader who sees the flag need not see {text}"
-            cure += f" but a message: {_missing(a, lane, theirs, when[k : k + 1])}: {flag}. First the data, "
-            cure += "then {release}, then the flag; and who reads: the flag, {acquire}, the data"
+            why = _missing(a, lane, theirs, when[k : k + 1])
+            cure += f" but a message, or a barrier of the grid: {why}: {flag}. "
+            cure += "Use __syncthreads(), or __syncwarp()" if why == _APART else f"First {_MESSAGE}"
+            if "atomic_thread_fence" in team.launch.source.text and why != _APART:
+                cure += " (fence and flag in one thread, unless the fence is memory_order_seq_cst)"
         else:
-            cure += ": use two launches or a barrier of the grid, or send a message: the data, {release}, "
-            cure += "an atomic flag; and who reads: the flag, {acquire}, the data"
+            cure += f": use two launches or a barrier of the grid, or send a message: {_MESSAGE}"
         if a.site.scope == 1 or did == _NARROW:
             cure = "and an atomic for one block does not reach another: take one of the device"
     verb, space = "writes" if writes else "reads", "shared" if memory.shared else "global"
@@ -302,7 +303,7 @@ def _missing(a: Access, lane: int, theirs: int, when: NDArray[np.int64]) -> str:
     if messages.told(team, whole[:1] * 0 + lane, other[:1], when, seen=True)[0]:
         return _UNFENCED
     if messages.told(team, whole, other, when).any():
-        return "another thread of its block has been told, and no barrier stands between that and this access"
+        return _APART
     if not fence:
         return "the other block has no {release} between that access and a flag"
     if when[0] <= fence and signal < fence:

@@ -46,7 +46,7 @@ _GPU_ONLY = {
     "nvcuda": (_WMMA, _MULTIPLY),
     "cub": ("CUB is", "write the reduction or scan with __shfl_down_sync() or shared memory"),
     "thrust": ("Thrust is", "write the loop as a kernel"),
-    "cuda": ("libcu++ is", "copy with ordinary loads and stores, and __syncthreads() behind them"),
+    "cuda": ("libcu++ beyond <cuda/atomic> is", "take loads and stores, a barrier, an atomic_ref"),
     "nvstd": ("nvstd::function is", "take a pointer to a function, or a template's parameter"),
     "cute": ("CuTe is", _MULTIPLY),
     "cutlass": ("CUTLASS is", _MULTIPLY),
@@ -302,8 +302,8 @@ class TypeParser(ABC):
         name = token.text
         if name in _GPU_ONLY and self.ahead().is_("::"):
             what, instead = _GPU_ONLY[name]
-            if name == "cuda" and self.ahead(2).text.startswith("atomic"):
-                instead = "write #include <cuda/atomic> first"
+            if name == "cuda" and re.match("atomic|memory_order|thread_scope", self.ahead(2).text):
+                self.fail("'cuda' is unknown here: write #include <cuda/atomic> first", token.at)
             self.unsupported(f"{what} not supported: {instead}", token.at)
         if name == "texture" and self.ahead().is_("<"):
             cure = "pass the array as a pointer, and read its elements with ordinary loads"

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from simgpu import errors
+from simgpu.cuda_c import Limits
 
 from .support import launch
 
@@ -20,35 +21,47 @@ extern "C" __global__ void k(int* cell, int* flag, int* out) {
 }"""
 
 
-def handed(scope: str, store: str) -> int:
+@pytest.mark.parametrize("scope", ["device", "system", "block", "thread"])
+@pytest.mark.parametrize("store", ["release", "seq_cst", "relaxed"])
+def test_a_release_in_scope_hands_over_what_was_written_before(scope: str, store: str) -> None:
     cell, flag, out = (np.zeros(1, np.int32) for _ in range(3))
-    launch(HAND_OVER.replace("SCOPE", scope).replace("STORE", store), "k", 2, 1, cell, flag, out)
-    return int(out[0])
+    right = scope in ("device", "system") and store != "relaxed"
+    with nullcontext() if right else pytest.raises(errors.RaceError):
+        source = HAND_OVER.replace("SCOPE", scope).replace("STORE", store)
+        launch(source, "k", 2, 1, cell, flag, out)
+        assert out[0] == 42
 
 
-@pytest.mark.parametrize("scope", ["device", "system"])
-@pytest.mark.parametrize("store", ["release", "seq_cst"])
-def test_a_release_hands_over_what_was_written_before_it(scope: str, store: str) -> None:
-    assert handed(scope, store) == 42
+# Blocks meet. All threads fence, thread 0 does before it counts and behind its look, and all do: "-" is none.
+RIGHT = [
+    "seq_cst - - seq_cst",
+    "- acq_rel acq_rel -",
+    "seq_cst - seq_cst acquire",
+    "- release acquire -",
+]
+WRONG = ["acq_rel - - acq_rel", "release - seq_cst -", "seq_cst - - acquire", "- acquire acquire -"]
+MEET = """#include <cuda/atomic>
+extern "C" __global__ void k(int* x, int* count, int* out) {
+    int i = blockIdx.x * 32 + threadIdx.x;
+    x[i] = i; FENCE MEET();
+    if (threadIdx.x == 0) { FENCE atomicAdd(count, 1); while (atomicAdd(count, 0) < 3) { } FENCE }
+    MEET(); FENCE out[i] = x[(i + 32) % 96]; }"""
 
 
-@pytest.mark.parametrize(
-    ("scope", "store"), [("device", "relaxed"), ("block", "release"), ("thread", "release")]
-)
-def test_less_than_that_is_a_race(scope: str, store: str) -> None:
-    with pytest.raises(errors.RaceError):
-        handed(scope, store)
-
-
-@pytest.mark.parametrize("orders", ["release acquire", "acq_rel acq_rel", "acquire acquire"])
-def test_a_fence_does_what_its_order_says(orders: str) -> None:
-    source = HAND_OVER.replace("SCOPE", "device").replace("_STORE", "_relaxed")
-    fence = "cuda::atomic_thread_fence(cuda::memory_order_{}, cuda::thread_scope_device); "
-    writer, reader = (fence.format(order) for order in orders.split())
-    source = source.replace("ready.store", writer + "ready.store")
-    source = source.replace("_acquire) == 0) { }", "_relaxed) == 0) { } " + reader)
-    with pytest.raises(errors.RaceError) if "acquire a" in orders else nullcontext():
-        launch(source, "k", 2, 1, *(np.zeros(1, np.int32) for _ in range(3)))
+@pytest.mark.parametrize("meet", ["__syncthreads", "__syncwarp"])
+@pytest.mark.parametrize("orders", [*RIGHT, *WRONG])
+def test_a_fence_goes_with_a_flag_of_its_thread_or_is_seq_cst(orders: str, meet: str) -> None:
+    source, got = MEET.replace("MEET", meet), list[bool]()
+    for order in orders.split():
+        fence = f"cuda::atomic_thread_fence(cuda::memory_order_{order}, cuda::thread_scope_device);"
+        source = source.replace("FENCE", fence * (order != "-"), 1)
+    for seed in range(20):
+        x, out, count = (np.zeros(size, np.int32) for size in (96, 96, 1))
+        launch(source, "k", 3, 32, x, count, out, limits=Limits(hostile=seed))
+        got.append((out == np.roll(x, -32)).all())
+    assert all(got) == (orders in RIGHT)
+    with nullcontext() if all(got) else pytest.raises(errors.RaceError):
+        launch(source, "k", 3, 32, x * 0, count * 0, out)
 
 
 def test_members_of_both_classes_count_all_threads() -> None:

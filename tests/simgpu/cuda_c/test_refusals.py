@@ -40,6 +40,7 @@ WRONG = [
     "float& r = o[i];", "auto a;", "x[i] = sqrtf();", "x[i] = sqrtf(1, 2);", "__syncthreads(1);",
     "int a[2] = {1, 2, 3};", "int a[0];", "int a[-1];", "else x[i] = 1;", "void v;", "unsigned float u = 1;",
     'printf("%d");', "int* p = o; p = p * 2;", "o[i] = sizeof(nope);",
+    "cuda::atomic_ref<int> a(o[0]);", "cooperative_groups::grid_group g;", "this_grid().sync();",
     "__shfl_sync(0xffffffff, i, 0, 5);", 'printf("100%\\n");', 'printf("%q", 3);',
 ]  # fmt: skip
 
@@ -87,7 +88,6 @@ GROUPS = "#include <cooperative_groups.h>\nnamespace cg = cooperative_groups;\n"
 INSTEAD = [
     ("nvcuda::wmma::mma_sync(x, x, x, x);", "#include <mma.h>\n", "tensor cores", "ordinary instructions"),
     ("cuda::pipeline<cuda::thread_scope_thread> p = cuda::make_pipeline();", "", "libcu++", "loads and stores"),
-    ("cuda::atomic_ref<int, cuda::thread_scope_device> a(o[0]);", "", "libcu++", "#include <cuda/atomic>"),
     ("__pipeline_wait_prior(0);", "", "asynchronous copies", "loads and stores"),
     ("cg::memcpy_async(cg::this_thread_block(), x, x, 4);", GROUPS, "asynchronous copies", "loads and stores"),
     ("cg::this_cluster().sync();", GROUPS, "clusters", "this_grid().sync()"),

@@ -973,7 +973,7 @@ agt.compare_timelines(
     [with_turns(in_one_go), with_turns(one_for_24)],
     ["One launch, 6 pieces", "One launch, 24 pieces"],
     lesson="In each turn, all blocks that have a piece read it, shout and write it. The second turn above has "
-    "only two pieces, and takes as long as one with four. Below, six turns do four times as much, behind the "
+    "only two pieces, and takes nearly as long. Below, six turns do four times as much, behind the "
     "same opening.",
 )
 

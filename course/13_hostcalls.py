@@ -753,13 +753,14 @@ print(f"a round without calls          60 µs  {a_round:6.2f} µs")
 
 # %% id=crowd-bars tags=helpers
 def draw_crowd(rows):
-    """A bar for each (name, µs that all share, µs of each one's own)."""
+    """Draw and say, for each (name, µs that all share, µs of the answers), how long it takes."""
     _, axes = plt.subplots(figsize=(9, 2.2))
     names, shared, own = zip(*rows)
     axes.barh(names, shared, color="0.75", edgecolor="k", label="all share it")
     axes.barh(names, own, left=shared, color="#e69f00", edgecolor="k", hatch="//", label="each answer adds")
     for y, us in enumerate(np.add(shared, own)):
         axes.text(us + 0.5, y, f"{us:.1f}", va="center")
+        print(f"{names[y] + ':':24} {shared[y]:4.1f} µs that all share, and {own[y]:4.1f} for the answers")
     axes.set_xlim(right=1.1 * max(np.add(shared, own)))
     axes.invert_yaxis()
     axes.set_xlabel("µs until all have an answer")

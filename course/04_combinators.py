@@ -98,11 +98,11 @@ riddle.plot(
 riddle.between(join.start - 15, join.end + 2).plot(
     title="The end, enlarged",
     lanes=("streams",),
-    lesson="Two arrows, one from each side, lead to the third stream, where the sum is computed.",
+    lesson="Two arrows, one from each product, lead to the third stream, where the sum is computed.",
 )
 
 # %% [markdown] id=question-read
-# The sum begins with a `memset` of its output, and an arrow leads to that from either side. The arrows are events: at the end of each, a stream had to wait for another.
+# The sum begins with a `memset` of its output, and an arrow leads to that from each product. The arrows are events: at the end of each, a stream had to wait for another.
 #
 # Now for the strange part. **The author of this program created no stream and recorded no event.** So who chose the streams and drew the arrows?
 #
@@ -215,7 +215,7 @@ if device.simulated:
 # %% [markdown] id=baton
 # ## The baton
 #
-# A chain is a **relay race**. Each runner starts when the one before arrives, and carries nothing but the baton: *the result of the stage before*. If an array isn't in the baton, later stages can't get at it.
+# A chain is a **relay race**. Each runner starts when the one before arrives, and carries nothing but the baton: *the result of the stage before*. If a stage makes an array and doesn't put it into the baton, later stages can't get at it.
 #
 # What does a kernel put into the baton? Every array that it was given:
 
@@ -669,7 +669,7 @@ h200.with_lane(
 )
 
 # %% [markdown] id=on-a-gpu-read
-# The two products don't overlap. Python needed about 150 µs to submit the right arm, and both the copy and a product take only about 80 here, so the left product was over before the right one had been submitted. No combinator can mend that. [Chapter 05](05_scheduling.ipynb) shows how to recognise it, and [chapter 09](09_cuda_graphs.ipynb) what helps.
+# The two products don't overlap. Python needed about 150 µs to submit the right arm, and both the copy and a product take only about 80 here (the matrix is smaller), so the left product was over before the right one had been submitted. No combinator can mend that. [Chapter 05](05_scheduling.ipynb) shows how to recognise it, and [chapter 09](09_cuda_graphs.ipynb) what helps.
 
 # %% id=on-a-gpu-check tags=asserts
 on_left, on_right = h200.find("matvec_naive")

@@ -132,7 +132,7 @@ def tab():
 # %% id=predict-first
 first = Prediction(
     "Put `ab`, `ba` and `tab` in order twice, the quickest first: by when arm B has its copy, and by when "
-    "everything is done. Type six words, such as `ab tab ba ab tab ba`."
+    "everything is done. Type six words, such as `tab ab ba ba ab tab`."
 )
 first
 

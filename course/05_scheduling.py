@@ -709,7 +709,7 @@ if device.simulated:
 #
 # | wall | in the trace |
 # |---|---|
-# | the host | `m.host["call"]`, because Python has to make all its calls |
+# | the host | `m.host["call"]`, Python's calls, without the pauses between |
 # | each of the two copy engines | `m.engine_busy`, a dict with a time for each engine, such as `("sim:0", "h2d")` |
 # | the SMs | for each kernel, its duration times the part of the device that it fills (`span.detail["fills"]`), all added up |
 # | the longest job | for each operation without an `overlap` (`span.op` is its number, and arms share it), its work added up, and the largest sum |
@@ -868,7 +868,7 @@ sooner.reveal(
 )
 
 # %% [markdown] id=idle-first-read
-# No short job has to wait any more. But the whole takes longer, because this policy asks one to four questions before each job, so the calls stand further apart. A lane shows when job 8 was handed over:
+# No short job has to wait any more. But the whole takes longer, because this policy asks its questions before each job, so the calls stand further apart. A lane shows when job 8 was handed over:
 
 # %% id=job-8
 def handed_over(trace, number):

@@ -626,7 +626,7 @@ async def in_pieces():
 # %% id=predict-beats
 beats = Prediction(
     "The heart has just beaten when the first piece begins, and sleeps for 150 µs. A piece takes 200. "
-    "In `in_pieces`, right behind which of the ten pieces does the heart beat? Type their numbers, from 1 to 10."
+    "In `in_pieces`, right behind which of the first nine pieces does the heart beat? Type their numbers."
 )
 beats
 
@@ -728,7 +728,7 @@ check("06-responsive", with_heartbeat)
 #
 # There are two ways to fail. A bug in one of your functions shows when the work is submitted, as an ordinary Python exception. Or the *device* fails while it works, for example because a kernel writes beyond its array. That's an `agt.DeviceError`. Either way, whoever awaits the operation gets the error.
 #
-# We're about to break the device, so this section uses the simulated one, even if you have a GPU.
+# This section runs on the simulated device. On a GPU, such an error ends the process's GPU work.
 
 # %% id=errors-three
 BEYOND = r"""
@@ -1033,7 +1033,7 @@ if device.simulated:
 # - One task runs at a time, until it gets to an `await` at which it has to wait. If a task doesn't let go, everybody waits.
 # - An `await` is poll, callback, wake, poll. While a task is put aside, others have their turns.
 # - A spawned task starts at its first turn, and not right away.
-# - To gain time, start everything first and wait later. If you await one thing after the other, you gain nothing.
+# - To gain time, start everything first and wait later. If each begins when the one before is done, you gain nothing.
 # - An error goes to whoever awaits *that* operation. Cancelling a task stops the waiting, but not the GPU.
 #
 # There's a [glossary](../docs/glossary.md) for new words, and a page of [misconceptions](../docs/misconceptions.md).

@@ -941,7 +941,7 @@ ways.reveal(
 #
 # - 2,048 pages, more than a block has threads
 # - 700 that settle slowly
-# - 1,501: in each round, only one page's rank moves
+# - 1,501: each round moves one rank or two
 # - 600 that are right from the start
 
 # %% id=11-challenge starter

@@ -510,12 +510,18 @@ TWO_BLOCKS = (
 MEETING = (
     "B: __syncthreads(), F: __threadfence()",
     (
-        "block 0 | good 0.1 1.1 work | order 1.2 1.5 B | order 1.5 1.8 F | flag 1.8 2.4 +1 | "
-        "data 2.5 7.2 look | order 7.3 7.6 F | order 7.6 7.9 B | good 8 9.8 work",
-        "block 1 | good 0.1 3.1 work | order 3.2 3.5 B | order 3.5 3.8 F | flag 3.8 4.4 +1 | "
-        "data 4.5 7.2 look | order 7.3 7.6 F | order 7.6 7.9 B | good 8 9.8 work",
-        "block 2 | good 0.1 4.7 work | order 4.8 5.1 B | order 5.1 5.4 F | flag 5.4 6 +1 | "
-        "data 6.1 7.2 look | order 7.3 7.6 F | order 7.6 7.9 B | good 8 9.8 work",
+        (
+            "block 0 | good 0.1 1.1 work | order 1.2 1.5 B | order 1.5 1.8 F | flag 1.8 2.4 +1 | "
+            "data 2.5 7.2 look | order 7.3 7.6 F | order 7.6 7.9 B | good 8 9.8 work"
+        ),
+        (
+            "block 1 | good 0.1 3.1 work | order 3.2 3.5 B | order 3.5 3.8 F | flag 3.8 4.4 +1 | "
+            "data 4.5 7.2 look | order 7.3 7.6 F | order 7.6 7.9 B | good 8 9.8 work"
+        ),
+        (
+            "block 2 | good 0.1 4.7 work | order 4.8 5.1 B | order 5.1 5.4 F | flag 5.4 6 +1 | "
+            "data 6.1 7.2 look | order 7.3 7.6 F | order 7.6 7.9 B | good 8 9.8 work"
+        ),
         "counter | order 2.1 4.1 1 | order 4.1 5.7 2 | flag 5.7 9.8 3",
     ),
     (),
@@ -536,7 +542,8 @@ draw_steps(
 
 # %% id=cumulative-picture
 draw_steps(
-    "Thread 5 of block 0 writes; behind a barrier, thread 0 fences and sets the flag. Thread 0 of block 1 sees "
+    "Thread 5 of block 0 writes; behind a barrier, thread 0 fences and sets the flag. Thread 0 "
+    "of block 1 sees "
     "the flag and fences; behind a barrier, thread 9 reads what thread 5 wrote (the dotted arrow).",
     TWO_BLOCKS,
 )
@@ -553,7 +560,8 @@ draw_steps(
 
 # %% id=meeting-picture
 draw_steps(
-    "Three blocks work, meet at their own barrier, fence, add 1 to a counter, and look until it is 3. A fence "
+    "Three blocks work, meet at their own barrier, fence, add 1 to a counter, and look until it "
+    "is 3. A fence "
     "and a barrier later they work on.",
     MEETING,
 )
@@ -1545,7 +1553,8 @@ def draw_shares(*rows):
     figure.tight_layout()
     shown(
         figure,
-        "The jobs of 16 blocks as bars. Fixed shares end at very different times. With a queue, no block ends "
+        "The jobs of 16 blocks as bars. Fixed shares end at very different times. With a queue, "
+        "no block ends "
         "later than another by more than one job; with the longest jobs first, nearly all end together.",
     )
 
@@ -1702,7 +1711,8 @@ assert (left.max(), slid) == (3, WIDTH)
 # %% id=reveal-sand
 slide.reveal(
     slid,
-    "Sand doesn't slide diagonally, so each corner is 30 steps away from the middle, and with the middle's own "
+    "Sand doesn't slide diagonally, so each corner is 30 steps away from the middle, and with "
+    "the middle's own "
     "wave that makes 31. It ends there, because each cell topples once for each ring from the edge to its "
     "own: a corner once, in the last wave, and the middle 16 times, in every second one.",
 )

@@ -625,7 +625,7 @@ others, _ = await on_cluster(vacuum, 600)
 print(sum(isinstance(answer, np.ndarray) for answer in others), "of four")
 
 # %% [markdown] id=plug-handles
-# Three come if it happens after the first of GPU 1's results is here, and before the second: at 1500, for example.
+# Three come if it happens after the first of GPU 1's results is here, and before the second: at 1500, for example. (Batch 0 takes longer than alone, because batch 1 is launched first.)
 #
 # A real plug is worse. A machine that loses its power closes no connections, so Dask believes in it for 30 seconds, unless you set `distributed.comm.timeouts.tcp` lower. Those two frames would be 30 s long.
 #

@@ -1,9 +1,9 @@
 """The words, minutes, cells, predictions and exercises of each chapter, as docs/instructors.md has them.
 
 Minutes are reckoned, for somebody who reads everything and does all exercises; that page says how, and where
-the one measured figure comes from. An *encore* is for another day, so it is counted apart: a section whose
-title begins with "Encore", and all that follows up to a section whose title does not. Folded cells, which
-assert or help, are not counted at all.
+the one measured figure comes from. A *second sitting* and an *encore* are for another day, so they are
+counted apart: a section whose title begins so, and all that follows up to a section whose title does not.
+Folded cells, which assert or help, are not counted at all.
 
 ``python tools/course_length.py`` prints the table, and ``--write`` puts it into the page. What a notebook
 computes for is kept as it stands there.
@@ -26,7 +26,8 @@ PREDICTION, EXERCISE, PUZZLE, SOLUTION_LINE = 1.0, 3.0, 2.0, 0.5
 PAGE = "docs/instructors.md"
 ROW = re.compile(r"^\| \[(\w+)\]\(\.\./notebooks/.*\| (\d+ s) \|$", re.MULTILINE)
 NOT_PROSE = re.compile(r"```.*?```|\]\([^)]*\)|<[^>]+>", re.DOTALL)
-DRAWS = re.compile(r"\bcompare_timelines\(|\.plot\(|\bplt\.(?!rc)")
+DRAWS = re.compile(r"\bcompare_timelines\(|\.plot\(|\bplt\.(?!rc)|^show\(", re.MULTILINE)
+BETS = re.compile(r"\bPrediction\(|^bet\(", re.MULTILINE)
 # Of chapter 01.
 PUZZLES = ("copy", "add", "scale", "relu", "reverse", "stride", "broadcast", "transpose")
 
@@ -57,7 +58,7 @@ def length(cells: Sequence[Cell]) -> Length:
     starters = {c.id: c.text.splitlines() for c in cells if c.only == "starter"}
     solutions = {c.id: c.text.splitlines() for c in cells if c.only == "solution"}
     new = [line for i, text in solutions.items() for line in text if line not in starters[i]]
-    predictions = sum("Prediction(" in text for text in shown)
+    predictions = sum(bool(BETS.search(text)) for text in shown)
     puzzles = sum(i.partition("01-")[2] in PUZZLES for i in solutions)
     minutes = prose / WORDS_A_MINUTE + CELL * len(shown) + PREDICTION * predictions
     minutes += LINE * sum(bool(line.strip()) for text in shown for line in text.splitlines())
@@ -74,7 +75,7 @@ def parts(source: Path) -> tuple[Length, Length]:
     for cell in chapter(source)[0]:
         if cell.kind == "markdown" and cell.only is None:
             for title in re.findall(r"^## (.+)$", cell.text, re.MULTILINE):
-                encore = title.startswith("Encore")
+                encore = title.startswith(("Encore", "Second sitting"))
         found[encore].append(cell)
     return length(found[False]), length(found[True])
 

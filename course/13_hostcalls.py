@@ -377,7 +377,8 @@ draw_piles(*bert_moves)
 endings = {"0": (0,), "1": (1,), "1, then 0": (1, 0), "0, then 1": (0, 1)}
 on_top = Prediction(
     "Bert doesn't need them all, and gives back packet 0; or packet 1; or both, 1 first and then 0; or both, "
-    "0 first and then 1. After that Anna turns back and swaps: *if the top is still 0, make it 1*. If the swap "
+    "0 first and then 1. After that Anna turns back and swaps: *if the top is still 0, make it "
+    "1*. If the swap "
     "fails, she starts again. In how many of the four cases does a packet end up in two places? "
     "(Type a number.)"
 )
@@ -431,7 +432,8 @@ draw_piles(*ends)
 twice = [title for title, pile, held, got in ends if len({*pile, *held, *got}) < len([*pile, *held, *got])]
 on_top.reveal(
     len(twice),
-    "In two of the cases the top is 0 again, and Anna's swap succeeds. Where both packets are back, it does no "
+    "In two of the cases the top is 0 again, and Anna's swap succeeds. Where both packets are "
+    "back, it does no "
     "harm, because 1 lies below 0 again. But where only 0 came back, her swap puts packet 1 on top, and Bert "
     "has that in his hands. In the other two cases the top is 1, so she starts again.",
 )
@@ -743,7 +745,8 @@ crowded.reveal(
     round(132 * alone / crowd, 1),
     f"A round costs some {alone - more:.1f} µs, and a crowd shares that. But each answer adds {more:.2f} µs, "
     f"and nobody shares these: for 16 blocks they're {16 * more:.0f} µs, and for 132 they're "
-    f"{132 * more:.0f}. So in a crowd of 132 a block waits {crowd / alone:.1f} times as long as it does alone.",
+    f"{132 * more:.0f}. So in a crowd of 132 a block waits {crowd / alone:.1f} times as long as "
+    "it does alone.",
 )
 
 # %% id=rival
@@ -973,7 +976,8 @@ def with_turns(trace):
 agt.compare_timelines(
     [with_turns(in_one_go), with_turns(one_for_24)],
     ["One launch, 6 pieces", "One launch, 24 pieces"],
-    lesson="In each turn, all blocks that have a piece read it, shout and write it. The second turn above has "
+    lesson="In each turn, all blocks that have a piece read it, shout and write it. The second "
+    "turn above has "
     "only two pieces, and takes nearly as long. Below, six turns do four times as much, behind the "
     "same opening.",
 )
@@ -1045,9 +1049,10 @@ pressure.commit(...)
 
 # %% id=pressure-run
 few = 8 if device.simulated else 400
-times = {packets: await a_call(16, packets, few) for packets in (16, 4, 2)}
-for packets, us in times.items():
-    print(f"{packets:4d} packets: {us:6.2f} µs a call")
+times = {}
+for packets in (16, 4, 2):
+    times[packets] = await a_call(16, packets, few)
+    print(f"{packets:4d} packets: {times[packets]:6.2f} µs a call")
 
 # %% id=reveal-pressure
 pressure.reveal(

@@ -232,7 +232,8 @@ agt.compare_timelines(
 joined.reveal(
     round(kernel_us(at_once), 1),
     f"Both colleagues search at the same time, so the slower one decides, with 70 µs. A call costs some "
-    f"{(kernel_us(in_turn) - 100) / 2:.0f} µs besides, for the way there and back and one of Python's rounds, "
+    f"{(kernel_us(in_turn) - 100) / 2:.0f} µs besides, for the way there and back and one of "
+    "Python's rounds, "
     "and here both calls share that. So you save more than the 30 µs of the price.",
 )
 
@@ -422,7 +423,8 @@ packet.reveal(
     "That's the answer to question 1. Three packets were free, but the one that had just been given back lay "
     "on the pile where this block looks first, so it got the same packet again. Nobody read question 2 "
     "there: the host was still at work on the packet, so it didn't look at the flag, which was up "
-    "anyway. When it was done with question 1, it put that answer into the packet, and the kernel took it for "
+    "anyway. When it was done with question 1, it put that answer into the packet, and the "
+    "kernel took it for "
     "the answer to question 2."
     if heard[0] == 1001
     else "This host first looked when question 2 already lay over question 1, so question 1 was never read. "
@@ -732,7 +734,8 @@ agt.compare_timelines(
     ["read and work in turn", "read ahead"],
     lanes=("host", "streams"),
     lesson="Where the kernel's bar is solid, it works, and where it's dotted, it waits. Above, nobody reads "
-    "while it works. Below, the host reads piece 1 while the kernel works on piece 0, and so on. The kernel is "
+    "while it works. Below, the host reads piece 1 while the kernel works on piece 0, and so "
+    "on. The kernel is "
     f"done after {kernel_us(early):.0f} µs instead of {kernel_us(late):.0f}.",
 )
 
@@ -740,7 +743,8 @@ agt.compare_timelines(
 read_ahead.reveal(
     round(kernel_us(early)),
     "Six times the work makes 330, and the first read comes before it. But a piece takes the trips there and "
-    "back besides the host's 55 µs, so it's always a little later than the work. The kernel waits for each, and "
+    "back besides the host's 55 µs, so it's always a little later than the work. The kernel "
+    "waits for each, and "
     f"the host sets the pace. In turn, a piece took {kernel_us(late) / 6:.1f} µs, so reading one takes "
     f"{kernel_us(late) / 6 - 55:.1f}. Six of these, and then the work on the last piece, make "
     f"{kernel_us(late) - 5 * 55:.0f}.",

@@ -384,7 +384,8 @@ print(f"one trip: {took(alone):.0f} µs")
 
 # %% id=predict-zip
 together = Prediction(
-    f"One trip takes {took(alone):.0f} µs. How many µs does `agt.zip(there_and_back(), there_and_back())` take?",
+    f"One trip takes {took(alone):.0f} µs. How many µs does `agt.zip(there_and_back(), "
+    "there_and_back())` take?",
     within=0.15,
 )
 together

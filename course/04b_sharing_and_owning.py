@@ -278,7 +278,9 @@ def on_loan():
     return look.sync()
 
 # %% id=predict-lent
-lent_out = Prediction("What is the first number that `on_loan()` returns? Or type `error`, if you expect one.")
+lent_out = Prediction(
+    "What is the first number that `on_loan()` returns? Or type `error`, if you expect one."
+)
 lent_out
 
 # %% id=predict-lent-commit
@@ -547,7 +549,8 @@ agt.compare_timelines(
         for name, trace in [("first_try", stairs), ("step_by_step", single)]
     ],
     lanes=("streams",),
-    lesson="Above, each step adds an array, and all go back together. Below, each goes back after its last step.",
+    lesson="Above, each step adds an array, and all go back together. Below, each goes back "
+    "after its last step.",
 )
 
 # %% [markdown] id=peak-read

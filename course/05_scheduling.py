@@ -333,7 +333,8 @@ pool.reveal(
 agt.compare_timelines(
     [by_size[2], by_size[3], by_size[4], by_size[8]],
     ["2 streams", "3 streams", "4 streams", "8 streams"],
-    lesson="On two or three streams, jobs wait for each other. Four form a staircase, and eight the same one.",
+    lesson="On two or three streams, jobs wait for each other. Four form a staircase, and eight "
+    "the same one.",
 )
 
 # %% [markdown] id=pool-read

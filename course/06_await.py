@@ -247,7 +247,8 @@ def from_outside(trace):
 
 # %% id=predict-answers
 answers = Prediction(
-    "Leave the watchdog aside for now. We run `serve(hasty)`, and count time in copies, from the start of the first one. "
+    "Leave the watchdog aside for now. We run `serve(hasty)`, and count time in copies, from "
+    "the start of the first one. "
     "When is batch 0 back on the host, and when does guest 0 get the answer? Type two numbers.",
     within=0.1,
 )

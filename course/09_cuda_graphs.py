@@ -432,7 +432,8 @@ assert graph.nodes == 9
 
 # %% id=predict-whole
 whole = Prediction(
-    f"On this device, a graph makes one token {calls_us / graph_us:.1f} times as fast. How many times as fast "
+    f"On this device, a graph makes one token {calls_us / graph_us:.1f} times as fast. How many "
+    "times as fast "
     "does it make the H200's three tokens, in a loop like the one above?",
     within=0.1,
 )

@@ -776,7 +776,8 @@ began, steeps, ready, back = when
 clock.reveal(
     f"{(ready - back) / 4_000:.2f}",
     "The water boiled while nobody looked. But the leaves went in after "
-    f"{(steeps - began) / 4_000:.0f} ticks: `steep` begins at its first poll, and who should have polled it? A wait goes on by itself, and the code "
+    f"{(steeps - began) / 4_000:.0f} ticks: `steep` begins at its first poll, and who should "
+    "have polled it? A wait goes on by itself, and the code "
     "behind it doesn't.",
 )
 
@@ -1530,7 +1531,8 @@ sent, came = ring(agt.h2d(words), agt.zeros(2, np.int32), grid=1, block=1).last(
 dozing.reveal(
     f"{sent} {came}",
     "The receiver goes through the places in order, so it waits for place 0. And number 4 is for place 0, "
-    "too. In a channel with a place for every message, a slow sender holds up the receiver alone. In a ring it "
+    "too. In a channel with a place for every message, a slow sender holds up the receiver "
+    "alone. In a ring it "
     "holds up everybody, one after the other.",
 )
 

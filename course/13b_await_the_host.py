@@ -188,7 +188,7 @@ struct Ask {
 check("13b-ask", ASK)
 
 # %% [markdown] id=join-text
-# The header `hostcall_async.cuh` has this struct with all the trimmings, and a function `ask(host, service, a, b, c)` that makes one. Since it's a future like any other, everything from chapter 12 works with it: `block_on`, `run_all`, `join` and `select`. Here are both questions, joined.
+# The header `hostcall_async.cuh` has this struct with all the trimmings, and a function `ask(host, service, a, b, c)` that makes one. Since it's a future like any other, everything from chapter 12 works with it: `block_on`, `run_all`, `join` and `select`. Here are both questions, joined. (`both.a` is the first of the two, and `both.b` the second.)
 
 # %% id=joined
 bill_joined = agt.Kernel(r"""
@@ -231,9 +231,10 @@ agt.compare_timelines(
 # %% id=reveal-joined
 joined.reveal(
     round(kernel_us(at_once), 1),
-    "Both colleagues search at the same time, so the slower one decides, and the other one is free. That's "
-    "why it isn't half. Add to that the trip there and back, and Python's own work: some 9 µs for a call, and "
-    "here both calls share them.",
+    f"Both colleagues search at the same time, so the slower one decides, with 70 µs. A call costs some "
+    f"{(kernel_us(in_turn) - 100) / 2:.0f} µs besides, for the way there and back and one of "
+    "Python's rounds, "
+    "and here both calls share that. So you save more than the 30 µs of the price.",
 )
 
 # %% id=joined-check tags=asserts
@@ -247,7 +248,7 @@ if device.simulated:
 # %% [markdown] id=error-text
 # ## When the answer is no
 #
-# So far the host has known everything. But a price list may lack an item, and then what? If a handler raises an exception, all calls end, and for a bug that's right. A missing item isn't a bug. So a handler can raise `agt.errors.CallRefusedError(number)` instead, and then only this one call fails. Its `error` becomes that number, and the kernel goes on. (Where there's an answer, `error` is 0. If the host has gone, it's `HOSTCALL_GONE`, which is -1, and asking again is in vain.)
+# So far the host has known everything. But a price list may lack an item, and then what? If a handler raises an exception, all calls end, and for a bug that's right. A missing item isn't a bug. So a handler can raise `agt.errors.CallRefusedError(number)` instead, and then only this one call fails. Its `error` becomes that number, which travels in the packet's only word for what the host says, and the kernel goes on. (Where there's an answer, `error` is 0. If the host has gone, it's `HOSTCALL_GONE`, which is -1, and asking again is in vain.)
 
 # %% id=refused
 async def sold_out(call):
@@ -261,11 +262,21 @@ print(f"it costs {cost}")
 assert cost == 0
 
 # %% [markdown] id=refused-read
-# `bill_joined` looked at both errors before it multiplied, so it wrote nothing, and the 0 is what was there before. Here's a kernel that doesn't look.
+# `bill_joined` looked at both errors before it multiplied, so it wrote nothing, and the 0 is what was there before. Now we take the looking out of both kernels:
+#
+# ```c
+# block_on(both);                          // joined
+# *cost = both.a.answer * both.b.answer;
+#
+# hostcall(host, 16, 7, 0, 0, price);      // in turn. Both variables begin with 0
+# hostcall(host, 17, 7, 0, 0, rate);
+# *cost = price * rate;
+# ```
 
 # %% id=predict-careless
 careless = Prediction(
-    "The same kernel without its `if`: no price, the rate is 7. What does it cost? (Type a number.)"
+    "The price is refused with 2, and the rate is 7. What does it cost joined, and what in turn? "
+    "(Type two numbers, such as 30 40.)"
 )
 careless
 
@@ -273,21 +284,26 @@ careless
 careless.commit(...)
 
 # %% id=run-careless
-looks = "if (both.a.error == 0 && both.b.error == 0) "
-cost, _ = await ask_for(agt.Kernel(bill_joined.source.replace(looks, "")), sold_out)
-print(f"it costs {cost}")
+costs = []
+for kernel, look in (
+    (bill_joined, "if (both.a.error == 0 && both.b.error == 0) "),
+    (bill_in_turn, "if (!ok) return;"),
+):
+    cost, _ = await ask_for(agt.Kernel(kernel.source.replace(look, "")), sold_out)
+    costs.append(cost)
+print(f"joined it costs {costs[0]}, and in turn {costs[1]}")
 
 # %% id=careless-check tags=asserts
-assert looks in bill_joined.source
-assert cost == 14
+assert costs == [14, 0]
+assert "if (both" in bill_joined.source
+assert "if (!ok)" in bill_in_turn.source
 
 # %% id=reveal-careless
 careless.reveal(
-    cost,
-    "A packet has a single word for what the host says, so the error travels where an answer would: `answer` "
-    "is 2, and 2 times the rate is 14. It looks just like a price, and that's the trouble: only `error` tells "
-    "the two apart. (`hostcall` leaves your variable alone when it returns false. An `Ask` stores whatever is "
-    "in the packet.)",
+    "{} {}".format(*costs),
+    "An `Ask` stores the packet's word, whatever it means: it's the 2 of the refusal, and 2 times 7 looks "
+    "just like a price. `hostcall` leaves your variable alone when it returns false, so there the price is "
+    "still 0. An answer and a refusal are told apart by `error` and `ok`, and by nothing else.",
 )
 
 # %% [markdown] id=exercise-both
@@ -405,9 +421,11 @@ if device.simulated:
 packet.reveal(
     int(heard[0]),
     "That's the answer to question 1. Three packets were free, but the one that had just been given back lay "
-    "on top, so the kernel got the same packet again. Nobody read question 2 there: the host was still at work "
-    "on the packet, so it didn't look at the flag, which was up anyway. When it was done with question 1, "
-    "it put that answer into the packet, and the kernel took it for the answer to question 2."
+    "on the pile where this block looks first, so it got the same packet again. Nobody read question 2 "
+    "there: the host was still at work on the packet, so it didn't look at the flag, which was up "
+    "anyway. When it was done with question 1, it put that answer into the packet, and the "
+    "kernel took it for "
+    "the answer to question 2."
     if heard[0] == 1001
     else "This host first looked when question 2 already lay over question 1, so question 1 was never read. "
     "If the host is quicker, the answer is 1001: that of question 1, which it is at work on by then.",
@@ -460,7 +478,7 @@ agt.compare_timelines(
     ],
     ["one packet", "two packets"],
     lanes=("host", "streams"),
-    lesson="Each bar named slowly is a packet in the host's hands. In both runs the kernel hangs up after "
+    lesson="Each bar named slowly is the host at work on a packet. In both runs the kernel hangs up after "
     "20 µs. Above, question 2 then waits for the only packet, which is the host's until question 1 is done. "
     "Each stripe is a look for it. Below, it takes the other one, and the kernel is done after "
     f"{kernel_us(two_packets):.0f} µs instead of {kernel_us(one_packet):.0f}, while the host still works on "
@@ -483,14 +501,14 @@ if device.simulated:
 # %% [markdown] id=exercise-drop
 # ### Exercise: what becomes of the packet?
 #
-# Write `dropped`, which is called when an `Ask` from the header is dropped. `step` says how far it got, as in the picture above. (A call can rest at step 1, too: its `begin()` takes a packet and doesn't send it yet, so that you can put bytes into it first.)
+# Write `dropped`, which is called when an `Ask` from the header is dropped. `step` says how far it got, as in the life of a packet at the top of this page. (A call can rest at step 1, too: its `begin()` takes a packet and doesn't send it yet, so that you can put bytes into it first.)
 #
 # | step | |
 # |---|---|
 # | 0 | it has no packet yet |
 # | 1 | it has a packet, and hasn't asked |
 # | 2 | the host has the packet, or has answered and nobody has looked |
-# | 3 | the answer of an `ask` was read, and its packet given back |
+# | 3 | the answer was read, and the packet given back (as in all calls so far) |
 
 # %% id=13b-drop starter
 DROPPED = r"""
@@ -584,7 +602,7 @@ check("13b-first", FIRST)
 # one.end();                                   // the packet goes back, even if the call was refused
 # ```
 #
-# If you've asked and don't want the answer any more, `drop()` the call instead. You may copy an `Ask` (`two = one`), but then use only the copy, or the packet is given back twice.
+# `end()` is for a call that was `READY`. If you don't want to wait for that any more, `drop()` the call instead. You may copy an `Ask` (`two = one`), but then use only the copy, or the packet is given back twice.
 
 # %% [markdown] id=exercise-challenge
 # ### Challenge: read ahead
@@ -666,10 +684,10 @@ __global__ void ahead(unsigned long long* mail, unsigned long long* stack, int p
 check("13b-challenge", AHEAD)
 
 # %% [markdown] id=ahead-picture-text
-# Here are six pieces from a host that needs 55 µs for each, just as long as the work takes. (Both kernels are the course's. The next cell gives the trick away, so try the challenge first.)
+# Here are six pieces from a host that needs 55 µs for each, just as long as the work takes. (In the challenge it was a little quicker. Both kernels are the course's. The next cell gives the trick away, so try the challenge first.)
 
 # %% id=ahead-in-turn
-async def piece(call):
+async def read(call):
     await agt.sleep(55)
     call.data[:8] = call.a
 
@@ -678,7 +696,7 @@ async def six_pieces(source):
     result = agt.pin(np.zeros(1, np.float32))
     kernel = agt.Kernel(source)
     for _ in range(1 if device.simulated else 2):  # as above
-        async with agt.hostcalls({16: piece}) as office:
+        async with agt.hostcalls({16: read}) as office:
             with agt.record() as trace:
                 await office.run(kernel(*office.arrays, 6, agt.mapped(result), grid=1, block=1))
     return trace
@@ -700,23 +718,36 @@ read_ahead
 # %% id=commit-ahead
 read_ahead.commit(...)
 
+# %% id=working tags=helpers
+def working(trace):
+    """The trace with a lane that says which piece its kernel works on, where the device knows."""
+    (kernel,) = trace.device_spans
+    answered = [end for _, end in kernel.waits]
+    asked = [*(start for start, _ in kernel.waits[1:]), kernel.end]
+    return trace.with_lane("works on", [(*when, f"{k}") for k, when in enumerate(zip(answered, asked))])
+
+
 # %% id=ahead-picture
 early = await six_pieces(solved("13b-challenge"))
 agt.compare_timelines(
-    [late, early],
+    [working(late), working(early)],
     ["read and work in turn", "read ahead"],
     lanes=("host", "streams"),
     lesson="Where the kernel's bar is solid, it works, and where it's dotted, it waits. Above, nobody reads "
-    "while it works. Below, the next piece is read meanwhile, and the kernel is done after "
-    f"{kernel_us(early):.0f} µs instead of {kernel_us(late):.0f}.",
+    "while it works. Below, the host reads piece 1 while the kernel works on piece 0, and so "
+    "on. The kernel is "
+    f"done after {kernel_us(early):.0f} µs instead of {kernel_us(late):.0f}.",
 )
 
 # %% id=reveal-ahead
 read_ahead.reveal(
     round(kernel_us(early)),
     "Six times the work makes 330, and the first read comes before it. But a piece takes the trips there and "
-    "back besides the host's 55 µs, so it's always a little later than the work. The kernel waits for each, and "
-    "the host sets the pace: six pieces with their trips, and then the work on the last one.",
+    "back besides the host's 55 µs, so it's always a little later than the work. The kernel "
+    "waits for each, and "
+    f"the host sets the pace. In turn, a piece took {kernel_us(late) / 6:.1f} µs, so reading one takes "
+    f"{kernel_us(late) / 6 - 55:.1f}. Six of these, and then the work on the last piece, make "
+    f"{kernel_us(late) - 5 * 55:.0f}.",
 )
 
 # %% id=ahead-picture-check tags=asserts
@@ -728,7 +759,7 @@ if device.simulated:
 #
 # A future is no faster than a call. What it saves is the time that you'd have spent standing there. If there's nothing else to do, or if every block asks a single question, `hostcall` is shorter and as quick. And each look at a packet reads two words over the bus, which took an H200 2.4 µs. So a thread that polls thirty futures is back at the first one after some 70 µs.
 #
-# The other limit is Python. While the kernel waits for two answers, somebody has to work on both, and that works here because the handlers sleep. When we measured it on an H200, with handlers that slept for 200 µs two joined calls took 1.1 times as long as one call, and with 50 µs 1.2 times, because Python begins the coroutines one after the other. Handlers that compute never overlap, join or no join.
+# The other limit is Python. While the kernel waits for two answers, somebody has to work on both, and that works here because the handlers sleep. When we measured it on an H200, with handlers that slept for 200 µs two joined calls took 1.1 times as long as one call, and with 50 µs 1.2 times, because Python begins the coroutines one after the other. Handlers that compute never overlap, join or no join. And with a host that took 100 µs for a piece, reading ahead hid 89 % of that time behind work of 115 µs, but only 53 % behind 65.
 
 # %% [markdown] id=key-points
 # ## Key points
@@ -762,7 +793,7 @@ __global__ void opening(unsigned long long* mail, unsigned long long* stack, con
 {
     Hostcalls host = hostcalls(mail, stack);
     Ask open = ask_keeping(host, HOSTCALL_OPEN, size, 0, 0);       // 0: to read
-    while (open.begin() == PENDING) { }                            // until it has a packet, or gives up
+    while (open.begin() == PENDING) { }                            // (it counts, and gives up in the end)
     if (open.packet < 0) return;                                   // it gave up: there's nowhere to write
     for (int i = 0; i < size; i++) open.bytes()[i] = names[blockIdx.x * size + i];
     block_on(open);                                                // sends it: fence, then flag

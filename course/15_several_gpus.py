@@ -397,7 +397,8 @@ all_there = max(by_hand.of(gpu.name).find("exchange")[0].start for gpu in gpus)
 hands = max(span.end for span in by_hand.device_spans) - all_there
 adds = sum(span.duration for span in by_hand.of(gpus[0].name).find("add"))
 library = Prediction(
-    f"Once all GPUs were there, our wasteful ring took {hands:.0f} µs, {adds:.0f} of them for its three adds. "
+    f"Once all GPUs were there, our wasteful ring took {hands:.0f} µs, {adds:.0f} of them for "
+    "its three adds. "
     "The library cuts the array into parts, and adds while it moves them. How many µs does it take?",
     within=0.08,
 )

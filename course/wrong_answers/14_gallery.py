@@ -1114,7 +1114,7 @@ __device__ void done(Queue queue)
 """
 
 
-# %% id=14-queue cause="the flag, __threadfence(), the data"
+# %% id=14-queue cause="flag, __threadfence(), data"
 QUEUE = r"""
 __device__ void put(Queue queue, int item)
 {
@@ -1141,7 +1141,7 @@ __device__ void done(Queue queue)
 """
 
 
-# %% id=14-queue cause="the flag, __threadfence(), the data"
+# %% id=14-queue cause="flag, __threadfence(), data"
 QUEUE = r"""
 __device__ void put(Queue queue, int item)
 {

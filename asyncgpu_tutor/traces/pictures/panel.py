@@ -79,8 +79,8 @@ class Panel:
             begins += f", begins after {duration(still)}" if still else ""
             parts.append(duration(self.metrics.makespan) + begins)
             if len(self.metrics.stream_busy) > len(self.trace.devices):
-                part = f"{self.metrics.overlap_fraction:.0%} of the busy time"
-                parts.append(f"streams overlap {part}" if self.metrics.overlap else "no overlap")
+                part = f"overlap {self.metrics.overlap_fraction:.0%} of the busy time"
+                parts.append("streams " + (part if self.metrics.overlap else "don't overlap"))
             if any(bar.share < 1 for bar in self.layout.bars):
                 parts.append(LOW)
         return parts

@@ -795,7 +795,7 @@ if device.simulated:
 
 # %% id=typical tags=helpers
 def typical(letter):
-    """Print how long a repaired program's copies and kernels take, and how often its host asks for a chunk."""
+    """Print how long a repaired program's copies and kernels take, and how often its host asks."""
     trace = report(letter, repaired=True)
     for kind in ("h2d", "kernel", "d2h"):
         us = np.median([span.duration for span in trace.device_spans if span.kind == kind])

@@ -546,7 +546,7 @@ for name, us in zip(plates, runs):
 # %% [markdown] id=whole-read
 # The first two run the same code, names apart, and one took almost twice as long. So a difference of 4 percent between two single runs is nothing. What did the repair gain, then? *That depends on what you run.* With sixty steps you can't tell. A million would take three minutes at the old pace, and half a minute at the new one.
 #
-# But nothing on this page was timed without the profiler, so six times is what the reports say. Before you promise it, run both programs without `nsys`, more than once.
+# But a profiler watched. Without it, an H100 went from 200 µs a step to 15. Before you promise anything, run both without `nsys`, more than once.
 #
 # So who won the bet? A single report can tell, the one with names: what could each line save at most?
 
@@ -563,9 +563,9 @@ first_line.reveal(
 )
 
 # %% [markdown] id=line-read
-# So tell your colleague to begin with the line with `float`. It takes nearly half of a step, and the end waits for all of that, since it's the host that is busy. Looking less often takes a minute to write, needs no kernel, and by this report brings a step from 190 µs to about 105. (An encore holds that forecast against a recording.) The number only says when to stop, so whoever looks in every twentieth step runs nineteen too many at most.
+# So tell your colleague to begin with the line with `float`. It takes nearly half of a step, and the end waits for all of that, since it's the host that is busy. Looking less often takes a minute to write, needs no kernel, and by this report brings a step from 190 µs to about 105. (Without a profiler, the H100 came from 200 to 105, or to 112 with one kernel and all looks.) The number only says when to stop, so whoever looks in every twentieth step runs nineteen too many at most.
 #
-# If you pointed at `new`, you had a good line and a bad reason. One kernel saves most of those 75 µs, but what it saves is calls, not arithmetic. The assignment is only one call of ten, and the swap saves it, too. And if the program only ever runs sixty steps, have a coffee instead.
+# If you pointed at `new`, you had a good line and a bad reason: one kernel saves most of those 75 µs, but what it saves is calls, not arithmetic. The assignment is only one call of ten, and the swap saves it, too. And if the program only ever runs sixty steps, have a coffee instead.
 
 # %% id=plate-check tags=asserts
 assert 5.5 < pace(annotated) / pace(fused) < 6.5

@@ -468,7 +468,8 @@ def draw_steps(words, *panels):
             ends = (end, -lane - 0.72), (start, -lane - 0.28)
             if far:
                 below = 0.4 - len(lanes)
-                axes.plot([start, start, end], [-lane - 0.28, below, below], ":", color="#0072b2")
+                axes.vlines(start, below, -lane - 0.28, "#0072b2", ":")
+                axes.hlines(below, start, end, "#0072b2", ":")
                 ends = (end, -lane - far[0] - 0.28), (end, below)
             axes.annotate("", *ends, arrowprops=arrow)
         axes.set(xlim=(0, 10), ylim=(0.3 - len(lanes), 0.5))

@@ -211,7 +211,7 @@ async with two_processes() as (gpus, local):
             print("We saw 1 ms, and 5 to 10 times. Is your machine busy? Run this again when it's quiet.")
 
 # %% [markdown] id=prices-read
-# When nothing else was running, a task cost us several calls. That's why `gpu(op)` is a call, and even that cost as much as sixty to a hundred launches. If you want it to be less than a tenth of the bill, what you send at once has to keep the GPU busy for ten milliseconds. So don't send steps. Send the whole thing.
+# When nothing else was running, a task cost us several calls. That's why `gpu(op)` is a call, and even that cost as much as sixty to a hundred launches. If you want it to be less than a tenth of the bill, what you send at once has to keep the GPU busy for ten milliseconds, all together. So don't send steps. Send the whole thing.
 
 # %% [markdown] id=exercise-recipe
 # ### Exercise: one call instead of many
@@ -501,7 +501,7 @@ worth.reveal(
 )
 
 # %% [markdown] id=worth-read
-# The trip adds a little more than a millisecond, however many batches there are. So two GPUs lose with four of them, are 1.3 times as fast as your one with eight, and 1.8 times with thirty-two, when each works for more than eight milliseconds (520 µs a batch and not 717, because batches overlap).
+# The trip adds about a millisecond, however many batches there are. So two GPUs lose with four of them, are 1.3 times as fast as your one with eight, and 1.8 times with thirty-two, when each works for eight milliseconds (about 500 µs a batch and not 717, because batches overlap).
 #
 # That's for data that's there already. Reading 4 MB at 2 GB/s takes 2 ms, four times as long as the work. If you read everything only once, it's your disk that decides.
 
@@ -532,7 +532,7 @@ assert abs(took[32][1] - at_work - (took[4][1] - two_read.metrics().device_activ
 # %% [markdown] id=exercise-spread
 # ### Challenge: all of them at once
 #
-# Twenty-four small batches and two GPUs. The version below takes 26025 µs: get below 2600. All calls under way at once take 2834, because each call costs something even then: in the picture above, batches begin some 90 µs apart, most of which the workers' Python takes to launch.
+# Twenty-four small batches and two GPUs. The version below takes 26025 µs: get below 2600. All calls under way at once take 2834, because each call costs something even then: in the picture above, batches begin some 90 µs apart, most of which Python takes to launch: here it's one for both workers.
 #
 # The weights are there already, and `there[k]` is their handle on GPU `k`. The batches travel. Each GPU should do about as many as the others, and the results come in order.
 
@@ -625,7 +625,7 @@ others, _ = await on_cluster(vacuum, 600)
 print(sum(isinstance(answer, np.ndarray) for answer in others), "of four")
 
 # %% [markdown] id=plug-handles
-# Three come if it happens after the first of GPU 1's results is here, and before the second: at 1500, for example. (Batch 0 takes longer than alone, because batch 1 is launched first.)
+# Three come if it happens after the first of GPU 1's results is here, and before the second: at 1500, for example. (Batch 0 takes longer than alone, because both simulated workers share one Python, which launches batch 1 first.)
 #
 # A real plug is worse. A machine that loses its power closes no connections, so Dask believes in it for 30 seconds, unless you set `distributed.comm.timeouts.tcp` lower. Those two frames would be 30 s long.
 #
@@ -758,7 +758,7 @@ with agt.record() as stayed_here:
 print(f"One GPU at home reads these eight batches in {stayed_here.metrics().makespan:.0f} simulated µs.")
 
 # %% [markdown] id=payoff-read
-# A process died while it had work, and all 256 pictures were read. Batches that got no answer (hatched) were sent to GPU 0 as soon as the bad news came. (All processes share your machine's cores, and Dask is starting a new one, so times differ.) It's a rescue and not a race: one GPU at home is done with these eight batches before a single call comes back.
+# A process died while it had work, and all 256 pictures were read. Batches that got no answer (hatched) were sent to GPU 0 as soon as the bad news came. (Everything here shares your machine's cores.) It's a rescue and not a race: a simulated GPU at home is done with these eight batches before a single call would come back.
 #
 # So that's what you send: enough work to pay for the trip (tonight's didn't), described so that anybody can do it. The same lines would run on the machine under your colleague's desk. They need another address, and over there this package and the same Python. But choose who can reach that address, because whoever does can run code on your workers. [docs/cluster.md](../docs/cluster.md) has the steps.
 

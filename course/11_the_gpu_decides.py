@@ -679,7 +679,7 @@ print(f"They met {2 * (steps.max() + 1)} times.")
 assert (steps == flood_in_numpy(large).ravel()).all()
 
 # %% [markdown] id=places
-# (On an H200, a meeting of 132 blocks took 1.5 µs, so 410 take 0.6 ms. Newton's rounds took Python 79 µs each there, and 205 take 16 ms. That's some 25 times, not 80.)
+# (On an H200, a meeting of 132 blocks took 1.5 µs, so 410 take 0.6 ms. Newton's rounds took Python 79 µs each there, and 205 take 16 ms. That's some 25 times.)
 #
 # ## How many can meet?
 #
@@ -921,7 +921,7 @@ ways.reveal(
 # | **Python** | 564 µs |
 # | Python, with [prepared](09_cuda_graphs.ipynb) operations | 260 µs |
 # | **C++** | 140 to 143 µs |
-# | C++, and nobody asks | 44 to 51 µs |
+# | C++, nine launches, and nobody asks | 44 to 51 µs |
 # | a graph with a **`while` node**, with four steps in each turn | 100 µs, 69 µs |
 # | **one kernel**, prepared too | 40 µs |
 #

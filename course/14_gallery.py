@@ -393,7 +393,7 @@ in_warps = {letter: np.bincount(places_of(letter) // 32) for letter in "ez"}
 per_warp = np.bincount(in_warps["e"])
 fig, (many, shown) = plt.subplots(1, 2, figsize=(9.6, 2.8))
 many.bar(range(1, per_warp.size), per_warp[1:])
-many.set(xlabel="times that a warp has an e", ylabel="warps", title="an e seldom comes alone")
+many.set(xlabel="times that a warp has an e", ylabel="warps", title="most often two to four")
 for x, matches in enumerate(in_warps.values()):
     for dx, total in ((-0.2, matches.sum()), (0.2, np.count_nonzero(matches))):
         bar = shown.bar(x + dx, total, width=0.38, color="0.7" if dx < 0 else "tab:orange")
@@ -878,7 +878,7 @@ print(
     f"flash:     {in_one_go:10,} bytes, {fast:.0f} µs; {own:,} of these bytes are for q and for the mix"
 )
 print(
-    "The tiles save a factor of 32 or a little less. The rest is what attention asks for besides: q"
+    "So many bytes the threads ask for. The tiles save a factor of 32 or a little less. The rest is what attention asks for besides: q"
 )
 print("again with each k, the share again with each number of v, and its table.")
 
@@ -905,7 +905,7 @@ twice.reveal(
     round(fast_longer),
     "A kernel ends with its slowest thread. That's the one of the last word, which looks at twice as many "
     "words now. The other words have threads of their own, and there's room for all. It's the same in "
-    f"`attention`, which takes {slow_longer:.0f} µs instead of {slow:.0f}, so fewer bytes hardly help.",
+    f"`attention`, which takes {slow_longer:.0f} µs instead of {slow:.0f}.",
 )
 
 # %% id=attention-timeline-check tags=asserts
@@ -978,7 +978,7 @@ __device__ void compare(const char* bytes, int asked, const unsigned char* pictu
 # %% [markdown] id=exercise-search
 # ### Exercise: read while you compare
 #
-# Who waits for whom in `search`? While Python reads, all threads wait, and while they compare, Python waits. Have it read the next piece meanwhile. There are four packets, so a second question can be under way. (`ask_keeping` only writes a question down. Its first `poll()` sends it.) There's a piece or more.
+# Who waits for whom in `search`? While Python reads, all threads wait, and while they compare, Python waits. Have it read the next piece meanwhile. There are four packets, so a second question can be under way. (`ask_keeping` only writes a question down. Its first `poll()` sends it.) (There's always a first piece.)
 #
 # For 16 pictures it takes 857 µs in the check. Get below 800. (Ours takes 687 µs. The page's clock, below, stops with the kernel, some 25 µs earlier.)
 
@@ -1158,7 +1158,7 @@ agt.compare_timelines(
     lanes=("host", "streams"),
     lesson="The first 400 µs of each; a bar is dotted where the kernel only waits. Above, Python pauses "
     "while the kernel compares. In the middle it reads the next piece meanwhile, and the kernel waits for "
-    "it. Below there's nothing to read, so the kernel is always comparing.",
+    "it. Below there's nothing to read, so the kernel hardly waits.",
 )
 
 # %% id=reveal-memory
@@ -1384,7 +1384,7 @@ if device.simulated:
     assert ten.metrics().device_active > 0.9 * ten.metrics().makespan
 
 # %% [markdown] id=galaxies-read
-# So **capture enough that the device has work for as long as the next launch takes, and no more.** The H200 above finished two steps before the next launch came, so there a graph of four or ten would still gain.
+# So **capture enough that the device has work for as long as the next launch takes, and no more.** The H200 above finished two steps before the next launch came, so there a graph of four would still gain, if it's launched often.
 
 # %% [markdown] id=challenge
 # ### The challenge: forty steps

@@ -219,19 +219,25 @@ def dry(free):
 def draw_flood(free, depth, *rounds, rows=0):
     """The water after each of these rounds, with a line after so many rows of cells."""
     depth = depth.reshape(free.shape)
-    figure, row = plt.subplots(1, len(rounds), figsize=(2.9 * len(rounds), 3.2))
+    size = 2.9 * len(rounds) + 1, 3.2
+    figure, row = plt.subplots(1, len(rounds), figsize=size, layout="constrained")
     for axes, level in zip(row, rounds, strict=True):
         axes.imshow(free, cmap="gray", vmin=-0.3, vmax=1)
         wet = np.ma.masked_where((depth < 0) | (depth > level), depth)
-        axes.imshow(wet, cmap="viridis", vmin=0, vmax=depth.max())
+        water = axes.imshow(wet, cmap="viridis", vmin=0, vmax=depth.max())
         axes.imshow(
             np.ma.masked_where(depth != level, depth), cmap="autumn", vmin=level, vmax=level + 1
         )
+        new = np.argwhere(depth == level)
+        for colour, width in (("white", 4), ("red", 2)) if len(new) < 3 else ():  # too few to be found
+            axes.scatter(*new.T[::-1], s=250, facecolors="none", edgecolors=colour, linewidths=width)
         for y in range(rows, len(free), rows) if rows else ():
             axes.axhline(y - 0.5, color="#cc79a7", linewidth=1)
-        axes.set_title(f"round {level}: {(depth == level).sum()} new")
+        axes.set_title(f"round {level}: {len(new)} new (red)")
         axes.axis("off")
-    figure.tight_layout()
+    if rows:
+        figure.supxlabel("pink: where a block ends and the next begins", fontsize=10)
+    figure.colorbar(water, ax=row, label="round in which the water came", pad=0.01)
     shown(
         figure,
         f"A maze with water from the upper left corner: after {', '.join(map(str, rounds))} rounds "
@@ -438,7 +444,7 @@ def draw_steps(words, *panels):
     """Draw what threads do, from left to right.
 
     A panel has a title, a text for each lane, and arrows as (lane, from x, to x in the next lane). With a
-    fourth number, an arrow goes so many lanes down, is dotted, and passes behind the boxes.
+    fourth number, an arrow is dotted, goes so many lanes down, and on its way passes below all of them.
     """
     size = 10, 0.62 * len(panels[0][1]) + 0.5
     figure, row = plt.subplots(1, len(panels), figsize=size, squeeze=False)
@@ -459,9 +465,13 @@ def draw_steps(words, *panels):
         for lane, start, end, *far in arrows:
             arrow = {"arrowstyle": "-|>", "color": "0.3", "linewidth": 1.6, "shrinkA": 0, "shrinkB": 0}
             arrow |= {"linestyle": ":", "color": "#0072b2"} if far else {}
-            ends = (end, 0.28 - lane - sum(far or [1])), (start, -lane - 0.28)
-            axes.annotate("", *ends, arrowprops=arrow, zorder=0.5 if far else 2)
-        axes.set(xlim=(0, 10), ylim=(0.5 - len(lanes), 0.5))
+            ends = (end, -lane - 0.72), (start, -lane - 0.28)
+            if far:
+                below = 0.4 - len(lanes)
+                axes.plot([start, start, end], [-lane - 0.28, below, below], ":", color="#0072b2")
+                ends = (end, -lane - far[0] - 0.28), (end, below)
+            axes.annotate("", *ends, arrowprops=arrow)
+        axes.set(xlim=(0, 10), ylim=(0.3 - len(lanes), 0.5))
         axes.set_title(title, fontsize=10, loc="left")
         axes.axis("off")
     figure.tight_layout()
@@ -495,17 +505,23 @@ TWO_BLOCKS = (
         "block 1, thread 0 | flag 5.1 6 flag? 1 | order 6.1 7 fence | order 7.1 8.2 barrier",
         "block 1, thread 9 | order 7.1 8.2 barrier | good 8.3 9.7 read",
     ),
-    ((0, 2.15, 2.15), (1, 4.5, 5.3), (2, 7.65, 7.65), (0, 1.0, 9.0, 3)),
+    ((0, 2.15, 2.15), (1, 4.5, 5.3), (2, 7.65, 7.65), (0, 0.8, 9.0, 3)),
 )
 MEETING = (
     "B: __syncthreads(), F: __threadfence()",
     (
-        "block 0 | good 0.1 1.1 work | order 1.2 1.5 B | order 1.5 1.8 F | flag 1.8 2.4 +1 | "
-        "data 2.5 7.2 look | order 7.3 7.6 F | order 7.6 7.9 B | good 8 9.8 work",
-        "block 1 | good 0.1 3.1 work | order 3.2 3.5 B | order 3.5 3.8 F | flag 3.8 4.4 +1 | "
-        "data 4.5 7.2 look | order 7.3 7.6 F | order 7.6 7.9 B | good 8 9.8 work",
-        "block 2 | good 0.1 4.7 work | order 4.8 5.1 B | order 5.1 5.4 F | flag 5.4 6 +1 | "
-        "data 6.1 7.2 look | order 7.3 7.6 F | order 7.6 7.9 B | good 8 9.8 work",
+        (
+            "block 0 | good 0.1 1.1 work | order 1.2 1.5 B | order 1.5 1.8 F | flag 1.8 2.4 +1 | "
+            "data 2.5 7.2 look | order 7.3 7.6 F | order 7.6 7.9 B | good 8 9.8 work"
+        ),
+        (
+            "block 1 | good 0.1 3.1 work | order 3.2 3.5 B | order 3.5 3.8 F | flag 3.8 4.4 +1 | "
+            "data 4.5 7.2 look | order 7.3 7.6 F | order 7.6 7.9 B | good 8 9.8 work"
+        ),
+        (
+            "block 2 | good 0.1 4.7 work | order 4.8 5.1 B | order 5.1 5.4 F | flag 5.4 6 +1 | "
+            "data 6.1 7.2 look | order 7.3 7.6 F | order 7.6 7.9 B | good 8 9.8 work"
+        ),
         "counter | order 2.1 4.1 1 | order 4.1 5.7 2 | flag 5.7 9.8 3",
     ),
     (),
@@ -526,7 +542,8 @@ draw_steps(
 
 # %% id=cumulative-picture
 draw_steps(
-    "Thread 5 of block 0 writes; behind a barrier, thread 0 fences and sets the flag. Thread 0 of block 1 sees "
+    "Thread 5 of block 0 writes; behind a barrier, thread 0 fences and sets the flag. Thread 0 "
+    "of block 1 sees "
     "the flag and fences; behind a barrier, thread 9 reads what thread 5 wrote (the dotted arrow).",
     TWO_BLOCKS,
 )
@@ -539,11 +556,12 @@ draw_steps(
 # %% [markdown] id=grid-text
 # ## A larger maze
 #
-# A maze of 64 by 64 needs at least four blocks, and `__syncthreads()` ends at the edge of the block. So let's build a meeting point: a counter in memory. Each block adds one when it arrives, and then looks until the counter has reached its goal:
+# A maze of 64 by 64 needs at least four blocks (we take 16, for more SMs), and `__syncthreads()` ends at the edge of the block. So let's build a meeting point: a counter in memory. Each block adds one when it arrives, and then looks until the counter has reached its goal:
 
 # %% id=meeting-picture
 draw_steps(
-    "Three blocks work, meet at their own barrier, fence, add 1 to a counter, and look until it is 3. A fence "
+    "Three blocks work, meet at their own barrier, fence, add 1 to a counter, and look until it "
+    "is 3. A fence "
     "and a barrier later they work on.",
     MEETING,
 )
@@ -553,8 +571,8 @@ draw_steps(
 #
 # 1. Thread 0 counts for its block. There's a `__syncthreads()` **before** that, because a block that's still at work mustn't be counted, and one **after** the last look, so that nobody goes on too early.
 # 2. The counter is a flag, so it needs both fences: one between the work and the counting, and one behind the last look. Those of thread 0 are enough.
-# 3. A look must be real. An ordinary read may be answered by a register or the SM's cache, which haven't heard the news. `atomicAdd(arrived, 0)` adds nothing, and *reads* memory each time.
-# 4. The counter just goes on: the goals of 4 blocks are 4, 8, 12.
+# 3. A look must be real. An ordinary read may be answered by a register or the SM's cache, which learn no news before a fence. `atomicAdd(arrived, 0)` adds nothing, and *reads* memory each time.
+# 4. The counter just goes on: the goals of 16 blocks are 16, 32, 48.
 #
 # Waiting by looking is called *spinning*. A GPU has no Stop button, so our spins give up after ten million looks, by `__trap()`, which ends the kernel with an error.
 
@@ -608,7 +626,7 @@ __device__ void meet(unsigned int* arrived, unsigned int goal)
 check("11-meet", MEET)
 
 # %% [markdown] id=flood-grid-text
-# The flood again. This time blocks read the flag in the same launch, so `atomicExch` writes it.
+# The flood again. Now blocks read the flag in the same launch, so `atomicExch` writes it. A single flag could never be lowered: between any two meetings somebody may read or raise it. So each level has its own.
 
 # %% id=flood-grid
 OUR_MEET = solved("11-meet", MEET)
@@ -622,6 +640,7 @@ extern "C" __global__ void many_blocks(
     int i = blockIdx.x * blockDim.x + threadIdx.x;
     unsigned int goal = 0;
     for (int level = 0; level < width * width; level++) {
+        // Ordinary reads of depth: the last fence of meet() has made the news visible.
         bool reached = open[i] && depth[i] < 0 && next_to(level, width, depth);
         meet(arrived, goal += gridDim.x);          // everybody has read
         if (reached) {
@@ -650,7 +669,7 @@ large = maze(64, seed=1)
 large_open = agt.h2d(agt.pin(large.ravel()), "open").sync().share()
 _, large_by_python = recorded(flood_by_python, large, large_open)
 steps, by_grid = recorded(flood_by_grid, large, large_open)
-draw_flood(large, steps, 60, 120, 204, rows=4)  # lines: where a block ends and the next begins
+draw_flood(large, steps, 60, 120, 204, rows=4)
 for name, trace in (("Python", large_by_python), ("16 blocks that meet", by_grid)):
     print(f"{name}: {trace.metrics().makespan:,.0f} µs")
 print(f"They met {2 * (steps.max() + 1)} times.")
@@ -659,7 +678,7 @@ print(f"They met {2 * (steps.max() + 1)} times.")
 assert (steps == flood_in_numpy(large).ravel()).all()
 
 # %% [markdown] id=places
-# (On an H200, a meeting of 132 blocks took 1.5 µs. At that price 410 take 615, more than the simulated device says, and still far from Python's 12 ms.)
+# (On an H200, a meeting of 132 blocks took 1.5 µs, so 410 take 0.6 ms. Newton's rounds took Python 79 µs each there, and 205 take 16 ms. That's some 25 times, not 80.)
 #
 # ## How many can meet?
 #
@@ -673,7 +692,7 @@ places
 places.commit(...)
 
 # %% [markdown] id=places-sim
-# On a real GPU, a wrong guess would spin ten million times, and then take the process's other work down with it. The simulated one notices at once, so this cell always runs there:
+# On a real GPU, a wrong guess would spin ten million times, and then take the process's other work down. The simulated one notices at once:
 
 # %% id=run-places
 everybody = (
@@ -716,7 +735,7 @@ places.reveal(
 )
 
 # %% [markdown] id=places-read
-# So here's the rule: **blocks that wait for each other must all have a place at the same time.** How many have one depends on the GPU, on the kernel's registers and shared memory, and on who else is there. CUDA promises it only for a **cooperative launch**, which counts the places first, and refuses a grid that's too large. In it you can call `grid.sync()`, which waits for all blocks and orders memory, as `meet` does. If a kernel calls `this_grid()`, `agt` makes it one:
+# So here's the rule: **blocks that wait for each other must all have a place at the same time.** How many have one depends on the GPU, on the kernel's registers and shared memory, and on who else is there. Our 16 met because the GPU was empty; CUDA promises places only for a **cooperative launch**, which counts the places first, and refuses a grid that's too large. In it you can call `grid.sync()`, which waits for all blocks and orders memory, as `meet` does. If a kernel calls `this_grid()`, `agt` makes it one:
 
 # %% id=cooperative
 together = r"""
@@ -760,7 +779,7 @@ assert all_together(16) == 16
 # > - *Why:* it is a barrier of the block. The others may not even have begun.
 # > - *What helps:* a barrier of the grid, or two launches.
 #
-# Each block writes a number, and then reads its neighbour's. All four pairs race. Red is the pair that was found first, which ended the run: block 1 wrote `x[1]`, and block 0 reads it.
+# Each block writes a number, and then reads its neighbour's.
 
 # %% id=misconception-block-code
 neighbours = r"""
@@ -771,8 +790,26 @@ extern "C" __global__ void neighbours(int* x, int* y)
     if (threadIdx.x == 0) y[blockIdx.x] = x[(blockIdx.x + 1) % gridDim.x];
 }
 """
+draw_steps(
+    "It may go like this: block 0 passes its own barrier and reads x[1] before block 1 has begun.",
+    (
+        "",
+        (
+            "block 0 | data 0.1 1.5 x[0] = 0 | order 1.6 3.3 __syncthreads | bad 3.4 4.9 x[1]? 0",
+            "block 1 |  0.1 4.9 not begun | data 5 6.4 x[1] = 1 | order 6.5 8.2 __syncthreads",
+        ),
+        (),
+    ),
+)
 agt.show_threads(
-    agt.Kernel(neighbours), np.zeros(4, np.int32), np.zeros(4, np.int32), grid=4, block=4
+    agt.Kernel(neighbours),
+    np.zeros(4, np.int32),
+    np.zeros(4, np.int32),
+    grid=4,
+    block=4,
+    lesson="Between the two steps each block stops at its barrier in line 5, and waits for itself. All four "
+    "pairs race. Red is the pair that was found first, which ended the run: block 1 wrote x[1], and block 0 "
+    "reads it.",
 )
 
 # %% id=misconception-block-check tags=asserts
@@ -789,7 +826,12 @@ with agt.using("sim"):
 # %% [markdown] id=ways-text
 # ## Four ways to go round
 #
-# If you've written CUDA in C++, you've been shaking your head for a while: *of course* Python is slow. C++ comes in a moment. First, a [graph](09_cuda_graphs.ipynb) with a **`while` node**. The host makes one call. Before each *turn*, a small kernel, which `agt` adds, reads a number in memory, and the loop ends if it's 0. So `newton_step` stays as it is, and its flag decides.
+# If you've written CUDA in C++, you've been shaking your head for a while: *of course* Python is slow. C++ comes in a moment. First, a [graph](09_cuda_graphs.ipynb) with a **`while` node**. The host makes one call. Before each *turn*, a small kernel, which `agt` adds, reads a number in memory, and the loop ends if it's 0. So `newton_step` stays as it is, and its flag decides:
+#
+# ```python
+# loop = agt.CudaGraph.while_loop(flag, turn)      # flag: one int32 on the device; turn: an operation
+# agt.zip(start, loop).graph_on(stream)            # start: an operation that runs once, before the loop
+# ```
 
 # %% id=ways-graph
 def graph_of_newton(numbers, steps=1):
@@ -821,14 +863,16 @@ def decided_by(launch):
 
 turning, by_one_kernel = decided_by(newton_graph.launch()), decided_by(newton_ready.launch())
 if device.simulated:
-    asked_itself = turning.find("while")
-    turning = turning.with_lane("questions", [(q.start, q.end, "?") for q in asked_itself])
+    begun = [question.start for question in turning.find("while")]
+    turns = [(begun[k - 1], begun[k], str(k)) for k in range(1, len(begun))]
+    turning = turning.with_lane("turns", turns)
 agt.compare_timelines(
     [turning, by_one_kernel],
     ["A graph decides", "One kernel decides, prepared"],
     lanes=("host", "streams"),
-    lesson="The graph makes nine turns: a question, a copy that lowers the flag, and a step. The tenth "
-    "question ends it. Both programs were described before the recording began, as Python's rounds weren't.",
+    lesson="The graph makes nine turns: a question (here \"while\"), a copy that lowers the flag, and a "
+    "step. The first question takes longer, because it also starts the loop, and the tenth ends it. Both "
+    "programs were described before the recording began, as Python's rounds weren't.",
 )
 
 # %% [markdown] id=ways-question
@@ -869,13 +913,14 @@ ways.reveal(
 )
 
 # %% [markdown] id=ways-read
-# These are whole runs on H100s, with 9 rounds for 1,024 numbers and a copy of the roots to the host. (The H200's picture above has another host, which also had to record.)
+# These are whole runs on H100s (C++: an H200), with 9 rounds for 1,024 numbers and a copy of the roots to the host. (The H200's picture above has another host, and was recorded.)
 #
 # | who decides | the whole run |
 # |---|---|
 # | **Python** | 564 µs |
 # | Python, with [prepared](09_cuda_graphs.ipynb) operations | 260 µs |
-# | **C++** | 125 to 183 µs |
+# | **C++** | 140 to 143 µs |
+# | C++, and nobody asks | 44 to 51 µs |
 # | a graph with a **`while` node**, with four steps in each turn | 100 µs, 69 µs |
 # | **one kernel**, prepared too | 40 µs |
 #
@@ -886,7 +931,7 @@ ways.reveal(
 # | it does not pay | because |
 # |---|---|
 # | when a round takes long | the question costs the same, so there's little left to save |
-# | when you know the number of rounds | you can enqueue them all and ask nothing (from C++, these nine took an H200 44 to 51 µs) |
+# | when you know the number of rounds | you can enqueue them all and ask nothing |
 # | when others want the GPU, too | your kernel keeps its places until it ends |
 # | when the work needs more blocks than have a place | they can't meet, so each has to do several pieces in turn |
 # | when you still look for the bug | a loop in Python can be stopped, printed and stepped through |
@@ -900,11 +945,11 @@ ways.reveal(
 #
 # Start with $1/n$ for all, and repeat until no rank changes by more than $10^{-3}/n$. (This is PageRank. It made a company.)
 #
-# The version below has Python in charge. On the simulated device, where the check measures 600 pages, it takes 1156 µs: get below 200 µs. (A second rung is at 75 µs.) Change anything but the name, the arguments and the result. The check also tries these, whose time doesn't count:
+# The version below has Python in charge. On the simulated device, where the check measures 600 pages, it takes 1156 µs: get below 200 µs (a second rung: 75). Change anything but the name, the arguments and the result. The check also tries these, untimed:
 #
 # - 2,048 pages, more than a block has threads
 # - 700 that settle slowly
-# - 1,501 of which one moves at a time
+# - 1,501: each round moves one rank or two
 # - 600 that are right from the start
 
 # %% id=11-challenge starter
@@ -1178,7 +1223,21 @@ def asking_every(every):
     return my_settle(round_op, every, stream)
 
 
-took = {1: (asking_every(1), makespan(asking_every, 1))}
+nine, often = recorded(asking_every, 1)
+took = {1: (nine, often.metrics().makespan)}
+ready = [span.end for span in often if span.kind == "wait"]
+one_turn = often.between(ready[1], ready[2]).from_first()
+launched_at, looked_at = one_turn.find("launch newton_step")[0].end, one_turn.metrics().makespan
+parts = [
+    (0, launched_at, f"the round: {launched_at:.0f} µs"),
+    (launched_at, looked_at, f"the look: {looked_at - launched_at:.0f} µs"),
+]
+agt.compare_timelines(
+    [one_turn.with_lane("for what", parts)],
+    ["One round, and the look behind it"],
+    lesson="For the round, the host makes a flag, clears it and launches the kernel. For the look, it copies "
+    "the flag and waits.",
+)
 
 # %% id=predict-ask-less
 fewer = Prediction(
@@ -1196,10 +1255,13 @@ for every, (done, us) in took.items():
     print(f"a look every {every}: {done} rounds, looks: {done // every}, {us:.0f} µs")
 
 # %% id=reveal-ask-less
+look = (took[1][1] - took[9][1]) / 8  # as many rounds, and eight looks more
+more = (took[4][1] - took[9][1] - 2 * look) / 3  # three rounds and two looks more
 fewer.reveal(
     round(took[4][1]),
-    "It saves six copies and six waits, and pays for three rounds more. Python describes and launches each "
-    "of them, and that is most of a conversation.",
+    f"From the three lines above, a look costs {look:.0f} µs, and a round that nobody waits for, with the "
+    f"gap behind it, {more:.0f}. Six fewer looks save {6 * look:.0f}, and three more rounds cost "
+    f"{3 * more:.0f}. Python describes and launches each round, and that's most of a conversation.",
 )
 
 # %% [markdown] id=ask-less-read
@@ -1445,7 +1507,8 @@ agt.compare_timelines(
 one, sixteen = (trace.find("queue")[0].duration for trace in (by_one, by_sixteen))
 queue.reveal(
     round(by_one.metrics().makespan / by_sixteen.metrics().makespan, 1),
-    f"The kernel is {one / sixteen:.0f} times as fast, {sixteen:.0f} µs instead of {one:.0f}. But the host "
+    f"The kernel is {one / sixteen:.0f} times as fast, {sixteen:.0f} µs instead of {one:.0f}. (Not 16: "
+    "simulated blocks go in step, so each round of sixteen jobs lasts as long as its longest.) But the host "
     f"still makes its calls, copies and waits, about {by_sixteen.metrics().makespan - sixteen:.0f} µs in "
     "both runs, and more blocks don't help with that.",
 )
@@ -1490,7 +1553,8 @@ def draw_shares(*rows):
     figure.tight_layout()
     shown(
         figure,
-        "The jobs of 16 blocks as bars. Fixed shares end at very different times. With a queue, no block ends "
+        "The jobs of 16 blocks as bars. Fixed shares end at very different times. With a queue, "
+        "no block ends "
         "later than another by more than one job; with the longest jobs first, nearly all end together.",
     )
 
@@ -1609,13 +1673,18 @@ def topple():
 grain = solved("11-while", avalanche)(drop, topple, unstable, stream)
 
 
-def fall_on(pile, cell=WIDTH**2 // 2):
-    """Let a grain fall on a cell of a pile: what is left, and after how many waves."""
-    agt.memcpy(sand.borrow(), agt.pin(pile)).sync_on(stream)
+def fall(cell=WIDTH**2 // 2):
+    """Let a grain fall on a cell, and return how many waves it starts."""
     agt.memcpy(where.borrow(), agt.pin(np.full(1, cell, np.int32))).sync_on(stream)
     grain.launch().sync_on(stream)
-    left, counted = (agt.d2h(array.borrow()).sync_on(stream) for array in (sand, waves))
-    return left, int(counted[0])
+    return int(agt.d2h(waves.borrow()).sync_on(stream)[0])
+
+
+def fall_on(pile):
+    """Let a grain fall in the middle of a pile: what is left, and after how many waves."""
+    agt.memcpy(sand.borrow(), agt.pin(pile)).sync_on(stream)
+    count = fall()
+    return agt.d2h(sand.borrow()).sync_on(stream), count
 
 
 flat = np.full((WIDTH, WIDTH), 3, np.int32)
@@ -1642,19 +1711,18 @@ assert (left.max(), slid) == (3, WIDTH)
 # %% id=reveal-sand
 slide.reveal(
     slid,
-    "Sand doesn't slide diagonally, so each corner is 30 steps away from the middle, and with the middle's own "
-    "wave that makes 31. It ends there, because a cell topples as often as its ring is away from the edge: "
-    "a corner once, in the last wave, and the middle 16 times, in every second one.",
+    "Sand doesn't slide diagonally, so each corner is 30 steps away from the middle, and with "
+    "the middle's own "
+    "wave that makes 31. It ends there, because each cell topples once for each ring from the edge to its "
+    "own: a corner once, in the last wave, and the middle 16 times, in every second one.",
 )
 
 # %% [markdown] id=sand-read
 # So far we've staged the avalanches. Now forty grains fall at random, one after the other, on what the first one has left:
 
 # %% id=sand-grains
-pile, lasted = fall_on(flat)[0], []
-for cell in np.random.default_rng(0).integers(WIDTH**2, size=40):
-    pile, count = fall_on(pile, cell)
-    lasted.append(count)
+fall_on(flat)  # and the pile stays on the device
+lasted = [fall(cell) for cell in np.random.default_rng(0).integers(WIDTH**2, size=40)]
 figure = plt.figure(figsize=(8, 2.6))
 plt.bar(range(1, 41), lasted, color=YELLOW, edgecolor="0.3")
 plt.xlabel("grain")
@@ -1663,9 +1731,11 @@ none, most_waves = lasted.count(0), max(lasted)
 plt.title(f"{none} grains just lie there, and one starts {most_waves} waves")
 shown(figure, "Bars of very different heights, in no order, and gaps between them.")
 print("waves of each grain:", *lasted)
+talk = sum(lasted) * looked_at / 1000
+print(f"{sum(lasted):,} in all, and at {looked_at:.0f} µs each, as for Newton's rounds: {talk:.0f} ms")
 
 # %% [markdown] id=sand-grains-read
-# Small ones, large ones, and no way to tell beforehand. Yet each grain was one launch. If the host had to ask after each wave, you know by now what that would cost.
+# Small ones, large ones, and no way to tell beforehand. Yet each grain was one launch, between a copy that says where it falls and one that fetches the number of its waves. If the host had to ask after each wave, as it did after Newton's rounds, the avalanches would take the time that's printed last.
 
 # %% [markdown] id=last-text
 # ### Nobody waits

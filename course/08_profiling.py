@@ -726,6 +726,9 @@ async def serve(requests, model):
 # Four profiles: 4731 µs, 2628 without the waits, 832 with requests that are read into pinned memory, and 722 with a stream for each. `agt.pin(x)` of what was read would look as good on this clock and gain little on a GPU, since it makes the very copy that the driver
 # made before. Making pinned memory takes time there, too. So a server makes its buffers once, when it starts, and reads requests into them in turn.
 
+# %% id=08-challenge-check
+check("08-challenge", serve)
+
 # %% [markdown] id=rehearse-text
 # Your workbench, on your device:
 
@@ -776,9 +779,6 @@ async def workbench(serve, suspect, forecast):
 suspect = ...  # who costs most, as it is? A name from the table, in quotes
 forecast = ...  # and with that repaired, how many µs will it take?
 await workbench(serve, suspect, forecast)
-
-# %% id=08-challenge-check
-check("08-challenge", serve)
 
 # %% id=rehearse-check tags=asserts
 assert all(np.all(scores == COLUMNS * (i + 1)) for i, scores in enumerate(answers))

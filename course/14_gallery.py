@@ -878,9 +878,9 @@ print(
     f"flash:     {in_one_go:10,} bytes, {fast:.0f} µs; {own:,} of these bytes are for q and for the mix"
 )
 print(
-    "So many bytes the threads ask for. The tiles save a factor of 32 or a little less. The rest is what attention asks for besides: q"
+    "So many bytes the threads ask for. The tiles save a factor of 32 or a little less. The rest"
 )
-print("again with each k, the share again with each number of v, and its table.")
+print("is q again with each k, the share again with each number of v, and the table.")
 
 # %% id=predict-heads
 of_longer = bytes_of(flash, longer_text)

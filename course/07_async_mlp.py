@@ -659,7 +659,7 @@ as_graph.plot(
 # %% [markdown] id=graph-read
 # There it is, and this time it's yours.
 #
-# Why does it work? A GEMM has only 16 blocks here, so there was room for four batches the whole time. It only took somebody to hand them out fast enough. And nobody has to choose: Python has all four results after 106 µs, when a loop has only its first.
+# Why? A GEMM has only 16 blocks here, so there was room for four batches the whole time. It only took somebody to hand them out fast enough. And nobody has to choose: Python has all four results after 106 µs, when a loop has only its first.
 #
 # The small print: of those 106 µs the graph explains 39. In the other 67, Python makes an operation, submits it and wakes the task.
 #
@@ -766,7 +766,7 @@ scores = await program(digits)
 show(digits.batches[3, :8], scores[3, :8])
 
 # %% [markdown] id=program-read
-# The cuda-oxide project has a Rust program, `async_mlp`, whose pipeline this page rebuilds. It's a toy server: weights loaded once, and many requests in flight.
+# The cuda-oxide project has a Rust program, `async_mlp`, whose pipeline this page rebuilds.
 
 # %% id=check-program tags=asserts
 assert np.allclose(scores, expected, atol=1e-3)
@@ -777,7 +777,7 @@ assert np.allclose(results[:, :2], printed, atol=5e-7)
 # %% [markdown] id=digits
 # ## So, is it a 3?
 #
-# Fast is nice, but is it right? These 256 digits weren't used for training. Nine in ten aren't a 3, so always saying *no* is right nine times in ten, and very fast. So besides **accuracy** we print this **baseline**, and the **recall**, the share of the threes that were found. Last come the mistakes.
+# Fast is nice, but is it right? These 256 digits weren't used for training. Nine in ten aren't a 3, so always saying *no* is right that often, and very fast. So besides **accuracy** we print this **baseline**, and the **recall**, the share of the threes that were found. Then come the mistakes.
 
 # %% id=digits-score
 quality = digits.quality(scores)
@@ -1072,7 +1072,7 @@ if device.simulated:
 #
 # A network that tells ten digits apart ends in **softmax**, which turns numbers into probabilities: they're positive and add up to 1. In NumPy it's `np.exp(x) / np.exp(x).sum()`. Write the kernel, with one thread for each output.
 #
-# Watch out for large numbers, because `expf(100.0f)` overflows. And watch out for small ones, because `expf(-200.0f)` is 0, and so is a sum of such numbers.
+# Watch out for large numbers, because `expf(100.0f)` overflows, and for small ones, because `expf(-200.0f)` is 0, and so is a sum of such numbers.
 
 # %% id=07-softmax starter
 softmax = agt.Kernel(r"""
@@ -1118,7 +1118,7 @@ check("07-softmax", softmax)
 # %% [markdown] id=exercise-two-devices
 # ### Exercise: two devices
 #
-# Some machines have two GPUs. Operations that you describe and start inside `with agt.using(device):` run on that device, and one event loop waits for both. Each device has its own memory, and refuses arrays of the other.
+# Operations that you describe and start inside `with agt.using(device):` run on that device, and one event loop waits for both. Each device has its own memory, and refuses arrays of the other.
 #
 # `recipe(x, w)` makes an operation from a batch (on the host) and weights (on a device). Run it for all batches: batches 0, 2, 4, ... on the first of two devices and the others on the second, all in flight together. `weights` is a host array. Copy it once to each device. Return the results in order.
 

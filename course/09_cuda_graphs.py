@@ -701,7 +701,7 @@ twice.commit(...)
 again = deep_op.graph_on(stream).launch()
 try:
     (again_us,) = took(lambda: both(deep, again))
-    happened = "race" if again_us < 1.5 * deep_us else "waits"
+    happened = "race" if again_us < 0.95 * same_us else "waits"  # there, one waits
 except agt.errors.StreamRaceError as error:
     print(str(error).partition(", so")[0])
     happened = "race"
@@ -729,8 +729,8 @@ agt.compare_timelines(
 )
 
 # %% id=twice-check tags=asserts
-assert happened == "race"
 if device.simulated:
+    assert happened == "race"
     (two_us,) = took(lambda: both(deep, another))
     assert two_us < 0.65 * same_us
     assert same_us > 1.8 * deep_us

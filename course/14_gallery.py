@@ -978,7 +978,7 @@ __device__ void compare(const char* bytes, int asked, const unsigned char* pictu
 # %% [markdown] id=exercise-search
 # ### Exercise: read while you compare
 #
-# Who waits for whom in `search`? While Python reads, all threads wait, and while they compare, Python waits. Have it read the next piece meanwhile. There are four packets, so a second question can be under way. (`ask_keeping` only writes a question down. Its first `poll()` sends it.) (There's always a first piece.)
+# Who waits for whom in `search`? While Python reads, all threads wait, and while they compare, Python waits. Have it read the next piece meanwhile. There are four packets, so a second question can be under way. (`ask_keeping` only writes a question down. Its first `poll()` sends it.) One piece at least.
 #
 # For 16 pictures it takes 857 µs in the check. Get below 800. (Ours takes 687 µs. The page's clock, below, stops with the kernel, some 25 µs earlier.)
 

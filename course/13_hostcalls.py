@@ -1016,9 +1016,9 @@ assert [len(h200[0].find("shout")), len(h200[1].find("pipeline"))] == [6, 1]
 assert round(np.median([end - start for start, end in rounds(h200[0])])) == 60
 
 # %% [markdown] id=h200-read
-# It's 449 µs instead of 494, which is hardly worth it. The opening costs 160. The kernel took 289, over four times as long as on the simulated device, where files and most of Python are free. `HOSTCALL_READ` and `HOSTCALL_WRITE` have no batch handler, so calls are answered one at a time, in 289 / 12 = 24 µs each, files included.
+# It's 449 µs instead of 494: six pieces hardly pay for the opening, which costs 160. Six hundred wouldn't notice it. The kernel took 289, over four times as long as on the simulated device, where files and most of Python are free. `HOSTCALL_READ` and `HOSTCALL_WRITE` have no batch handler, so calls are answered one at a time, in 289 / 12 = 24 µs each, files included.
 #
-# Without the opening a piece takes 289 / 6 = 48 µs by calls, and 494 / 6 = 82 by launches, though several streams would help these. So for 24 pieces we reckon with (160 + 24 · 48) / (24 · 82), or two thirds, and not the fifth of your bet. We haven't measured it.
+# Without the opening a piece takes 289 / 6 = 48 µs by calls, and 494 / 6 = 82 by launches. So for 24 pieces we reckon with (160 + 24 · 48) / (24 · 82), or two thirds, and not the fifth of your bet. We haven't measured it.
 
 # %% [markdown] id=key-points
 # ## Key points

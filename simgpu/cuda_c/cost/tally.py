@@ -354,10 +354,13 @@ class Tally:
     def counts(self, layout_facts: dict[str, int], needed: tuple[int, int]) -> Counts:
         """All of it, added up."""
         of, warps, lanes = self._fields, np.array(self.warps), np.array(self.lanes)
-        each = {name: np.rint(warps * of[field]) for name, field in OF_WARPS.items()}
-        each |= {name: lanes * of[field] for name, field in OF_LANES.items()}
-        each["divergent_branches"] = np.array(self.divergent)
-        total = defaultdict(int, {name: int(column.sum()) for name, column in each.items()})
+        each, total = {"divergent_branches": np.array(self.divergent)}, defaultdict[str, int](int)
+        for name, part in OF_WARPS.items():
+            each[name] = np.rint(warps * of[part])
+        for name, part in OF_LANES.items():
+            each[name] = lanes * of[part]
+        for name, column in each.items():
+            total[name] = int(column.sum())
         at, lines = of["line"].astype(np.int64), defaultdict[int, dict[str, int]](dict)
         for name in _BY_LINE:
             sums = np.bincount(at, each[name])

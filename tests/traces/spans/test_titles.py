@@ -96,7 +96,7 @@ def test_of_several_names_the_innermost_is_on_the_bar(device: Device) -> None:
     assert titles == [f"{given}: {name}" for given, name in names]
     assert {span.label for span in trace.device_spans} == {"network"}
     assert "operation #" in trace.plot().svg()
-    assert "network, in it layer" in trace.plot().svg() or not device.simulated  # long pauses: no room
+    assert "network, in it layer" in trace.plot().svg() or not device.simulated  # has room
     # What a chain goes on with is not called as what it begins with.
     with agt.record() as trace:
         fetched().named("load").and_then(lambda _: fetched()).sync()

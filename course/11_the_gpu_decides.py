@@ -429,7 +429,7 @@ quick.reveal(
 #
 # | | it promises | it does not promise |
 # |---|---|---|
-# | an **atomic**, such as `atomicAdd` | to read, change and write in one step, which no other atomic of this GPU can split | any order of what comes before and after; anything to the host, or to an ordinary access that nothing else orders |
+# | an **atomic**, such as `atomicAdd` | to read, change and write in one step, which no other device-wide atomic can split | any order of what comes before and after; anything to the host, or to an ordinary access that nothing else orders |
 # | a **fence**, `__threadfence()` | order, as below | that anybody waits |
 # | a **barrier**, `__syncthreads()` | that nobody goes on until all threads of the block that haven't ended have come, and that they then see what any of them wrote | anything to another block |
 #
@@ -572,7 +572,7 @@ draw_steps(
 #
 # 1. Thread 0 counts for its block. There's a `__syncthreads()` **before** that, because a block that's still at work mustn't be counted, and one **after** the last look, so that nobody goes on too early.
 # 2. The counter is a flag, so it needs both fences: one between the work and the counting, and one behind the last look. Those of thread 0 are enough.
-# 3. A look must be real. An ordinary read may be answered by a register or the SM's cache, which learn no news before a fence. `atomicAdd(arrived, 0)` adds nothing, and *reads* memory each time.
+# 3. A look must be real. An ordinary read may be answered by a register or the SM's cache, which needn't learn the news. `atomicAdd(arrived, 0)` adds nothing, and *reads* memory each time.
 # 4. The counter just goes on: the goals of 16 blocks are 16, 32, 48.
 #
 # Waiting by looking is called *spinning*. A GPU has no Stop button, so our spins give up after ten million looks, by `__trap()`, which ends the kernel with an error.
@@ -736,7 +736,7 @@ places.reveal(
 )
 
 # %% [markdown] id=places-read
-# So here's the rule: **blocks that wait for each other must all have a place at the same time.** How many have one depends on the GPU, on the kernel's registers and shared memory, and on who else is there. Our 16 met because the GPU was empty; CUDA promises places only for a **cooperative launch**, which counts the places first, and refuses a grid that's too large. In it you can call `grid.sync()`, which waits for all blocks and orders memory, as `meet` does. If a kernel calls `this_grid()`, `agt` makes it one:
+# So here's the rule: **blocks that wait for each other must all have a place at the same time.** How many have one depends on the GPU, on the kernel's registers and shared memory, and on who else is there. Our 16 met because the GPU was empty; CUDA promises places for a **cooperative launch**, which counts the places first, and refuses a grid that's too large. In it you can call `grid.sync()`, which waits for all blocks and orders memory, as `meet` does. If a kernel calls `this_grid()`, `agt` makes it one:
 
 # %% id=cooperative
 together = r"""
@@ -1043,7 +1043,7 @@ check("11-challenge", pagerank)
 # - If the host decides about data on the GPU, each decision costs a launch, a copy and a wait, in any language. Let a kernel decide.
 # - A message takes a release (fence, then flag) and an acquire (flag, then fence). One thread can do either for its whole block, with a barrier before the release, or behind the acquire.
 # - The threads of a block agree by a vote: all get the same answer.
-# - A grid agrees at a barrier, for which all of its blocks need a place at the same time. Only a cooperative launch guarantees that.
+# - A grid agrees at a barrier, for which all of its blocks need a place at the same time. A cooperative launch guarantees that.
 # - You save the conversation and nothing else, so long rounds have little to gain. A graph with a `while` node saves most of it without a new kernel.
 #
 # **Next:** in [12_async_inside_a_kernel](12_async_inside_a_kernel.ipynb) a kernel waits for several things at once.

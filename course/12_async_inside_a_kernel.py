@@ -373,7 +373,7 @@ __device__ int run_all(Future* futures, int n)
 # In the inner loop: if `k` is open, poll it; if it says `READY`, it is no longer open. After the inner loop, `rounds++`.
 
 # %% id=12-executor explanation
-# Ten lines, and they are an event loop. It polls everybody in each round, which is called *busy polling*. CUDA can't put a thread to sleep until a word of global memory changes, so somebody has to look. (A thread can doze for a set time, by `__nanosleep`, up to about a millisecond. To sleep until something *happens*, it needs a barrier, such as `__syncthreads()` or, since Hopper, an `mbarrier` in shared memory.)
+# Ten lines, and they are an event loop. It polls everybody in each round, which is called *busy polling*. CUDA can't put a thread to sleep until a word of global memory changes, so somebody has to look. (A thread can doze for a set time, by `__nanosleep`, up to about a millisecond. Until something *happens*, it can sleep at a barrier, such as `__syncthreads()` or, since Hopper, an `mbarrier` in shared memory.)
 
 # %% id=12-executor-check
 check("12-executor", RUN_ALL)
@@ -1537,7 +1537,7 @@ dozing.reveal(
 )
 
 # %% [markdown] id=words-text
-# Here's a program. Block 0 receives. Eight other blocks look for long journeys (take a number; halve it if it's even, else triple it and add one; how many steps until it is 1?), each among forty numbers, and report whenever they find a longer one. A message is 10,000 times the block, plus the steps, and a block that's done sends zero steps. Block 0 reads results while the others go on searching. Nine blocks that wait for each other all need a place at the same time, so the launch is cooperative. (`agt` makes it one for a kernel that calls `this_grid`.)
+# Here's a program. Block 0 receives. Eight other blocks look for long journeys (take a number; halve it if it's even, else triple it and add one; how many steps until it is 1?), each among forty numbers, and report whenever they find a longer one. A message is 10,000 times the block, plus the steps, and a block that's done sends zero steps. Block 0 reads results while the others go on searching. Eight blocks wait for block 0, and it for them, so the launch is cooperative. (`agt` makes it one for a kernel that calls `this_grid`.)
 
 # %% id=together
 SEARCHERS = 8

@@ -186,7 +186,7 @@ async def answer(mail, rounds):
 # Then two lines, and their order matters: the answer goes into `mail[2]`, and after it the flag, `mail[0] = 2`.
 
 # %% id=13-answer explanation
-# The flag comes last, on both sides. If you see it up, you may trust everything else in the box.
+# The flag comes last, on both sides. If the host sees it up, it may trust the rest of the box.
 
 # %% id=13-answer-check
 check("13-answer", answer)
@@ -274,7 +274,7 @@ __global__ void ask(volatile unsigned* mail, int n, unsigned* out)
 # How many turns are left for the second question, if the first one has used up most of the million?
 
 # %% id=13-ask explanation
-# This is called *publishing*: write, fence, flag. And the other way round: flag, fence, read. The fence at the top of the loop kept nothing in order that matters. You will find the pair wherever two processors talk without a lock. (The check puts another block in the host's place, in memory that is as late as CUDA allows. Without one of your fences, a wrong number arrives there.)
+# This is called *publishing*: write, fence, flag. And the other way round: flag, fence, read. The fence at the top of the loop came too early. You will find the pair wherever two processors talk without a lock. (The check puts another block in the host's place, in memory that is as late as CUDA allows. Without one of your fences, a wrong number arrives there.)
 
 # %% id=13-ask-check
 check("13-ask", ASK)

@@ -793,7 +793,7 @@ __global__ void opening(unsigned long long* mail, unsigned long long* stack, con
 {
     Hostcalls host = hostcalls(mail, stack);
     Ask open = ask_keeping(host, HOSTCALL_OPEN, size, 0, 0);       // 0: to read
-    while (open.begin() == PENDING) { }                            // (it counts, and gives up in the end)
+    while (open.begin() == PENDING) { }                            // (it gives up in the end)
     if (open.packet < 0) return;                                   // it gave up: there's nowhere to write
     for (int i = 0; i < size; i++) open.bytes()[i] = names[blockIdx.x * size + i];
     block_on(open);                                                // sends it: fence, then flag

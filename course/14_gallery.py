@@ -228,7 +228,7 @@ print(
 )
 
 # %% [markdown] id=mandelbrot-rows-read
-# More lanes wait, and yet no bar is longer: the slowest warp of each band goes through 600 rounds in either shape. Idle lanes cost time only where others could have used it, in a picture that keeps all SMs busy. This one doesn't. (One of 4,096 x 4,096 does: an H100 took 838 and 859 µs.)
+# More lanes wait, and yet no bar is longer: the slowest warp of each band has as many rounds in either shape. Idle lanes cost time only where others could have used it, in a picture that keeps all SMs busy. This one doesn't. (One of 4,096 x 4,096 does: an H100 took 838 and 859 µs.)
 
 # %% id=mandelbrot-warps-check tags=asserts
 assert [round(100 * share) for share in idle] == [24, 38]

@@ -17,6 +17,10 @@ template <typename T> __device__ T _lessened(void* place, T by)
     if (place == (void*)&_gate[0]) _apart = 1;
     return by;
 }
+template <typename T> __device__ T _added(void* place, T by)
+{
+    return (int)by < 0 ? _lessened(place, by) : by;
+}
 namespace cuda {
 __device__ void _fenced(memory_order order, thread_scope scope = thread_scope_system)
 {
@@ -37,7 +41,7 @@ template <typename T, thread_scope S = thread_scope_system> struct _watched_ref 
     T* _place;
     __device__ _watched_ref(T& place) : _place(&place) {}
     __device__ atomic_ref<T, S> _of() { return atomic_ref<T, S>(*_place); }
-    CHANGES(fetch_add, fetch_add(by, memory_order_relaxed))
+    CHANGES(fetch_add, fetch_add(_added(_place, by), memory_order_relaxed))
     CHANGES(fetch_sub, fetch_sub(_lessened(_place, by), memory_order_relaxed))
     CHANGES(fetch_and, fetch_and(by, memory_order_relaxed))
     CHANGES(exchange, exchange(by, memory_order_relaxed))
@@ -72,10 +76,6 @@ template <typename T, thread_scope S = thread_scope_system> struct _watched_ref 
     __device__ T operator++() { return fetch_add(1) + 1; }
     __device__ T operator++(int) { return fetch_add(1); }
 };
-}
-template <typename T> __device__ T _added(void* place, T by)
-{
-    return (int)by < 0 ? _lessened(place, by) : by;
 }
 #define atomicAdd(place, by) atomicAdd(place, _added(place, by))
 #define atomicSub(place, by) atomicSub(place, _lessened(place, by))

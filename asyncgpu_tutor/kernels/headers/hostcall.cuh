@@ -26,7 +26,7 @@
 // itself, side by side; and what all blocks read, the sizes, is in the memory of the device.
 //
 // A kernel that stops waiting before the answer is there leaves its packet (hostcall_leave). The host may still
-// write to it, so it goes to a stack of its own, and is taken from there when the host is done with it.
+// write to it, so it goes to other stacks, and is taken from there when the host is done with it.
 //
 // No wait is for ever: each counts its looks, or goes by the clock, and gives up after some seconds. `hostcall_async.cuh` has calls
 // that do not wait at all.

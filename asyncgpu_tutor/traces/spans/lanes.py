@@ -123,7 +123,7 @@ def _ordered(spans: Iterable[Span]) -> tuple[Span, ...]:
 
 
 def _place(span: Span) -> tuple[float, float, int, str, int]:
-    # Of two that start together the longer gets the upper row; a worker's calls go by name, and 9 before 10.
+    # The longer of two that start together gets the upper row; a worker's calls go by name, and 9 before 10.
     called = span.name.partition(": ")[2] if "sent" in span.detail else ""
     return span.start, 0.0 if called else -span.end, len(called), called, span.id
 

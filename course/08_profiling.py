@@ -97,7 +97,7 @@ for span, word in zip(one_step.device_spans, words):
 (step_,), (new_,), (change_,) = (one_step.find(name) for name in ("step", "stencil", "is it still?"))
 of_lines = (new_.start, new_.end), (change_.start, change_.end), (change_.end, step_.end)
 for (a, b), word, colour in zip(of_lines, ("new", "change", "assign"), colours[::4][:2] + ["tab:blue"]):
-    axes.plot([a + 0.5, b - 0.5], [1.5, 1.5], color=colour, linewidth=3)
+    axes.hlines(1.5, a + 0.5, b - 0.5, color=colour, linewidth=3)
     axes.text((a + b) / 2, 1.58, word, ha="center", va="bottom", color=colour)
 axes.set(yticks=[1, 0], yticklabels=["host's calls", "GPU"], ylim=(-0.75, 2), xlabel="µs")
 axes.set_title("The plate on an H200: step 30 of sixty. Colours: the line that asks for it")
@@ -629,7 +629,7 @@ first_line.reveal(
 #
 # If you said `change` because `float` waits, you had the right line and the wrong reason. It waits for 2 of its 90 µs, and the rest is five calls and the Python around them. And if you said `new` because of its arithmetic, one kernel instead of four does save most of those 75 µs, but it saves calls, too. The assignment is one call of ten.
 #
-# And without a profiler? On another machine, an H100 with a slower host, a step went from 200 µs to 105 with fewer looks, to 112 with one kernel, and to 15 with both ([medians of five runs](../benchmarks/README.md)). But if the program only ever runs sixty steps, have a coffee instead.
+# And without a profiler? On another machine, an H100 with a slower host, a step went from 200 µs to 105 with fewer looks, to 112 with one kernel, and to 15 with both (medians of five runs). But if the program only ever runs sixty steps, have a coffee instead.
 
 # %% id=plate-check tags=asserts
 assert 5.5 < pace(annotated) / pace(fused) < 6.5

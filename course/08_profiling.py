@@ -616,9 +616,9 @@ print(f"A recorded step takes {pace(annotated):.0f} µs:")
 print(f"new     {kernel:3.0f}, and it saves {kernel:.0f} if it takes no time at all")
 print(f"change  {look:3.0f}, and it saves {looking:.0f} if 19 of 20 looks are gone")
 print(f"assign  {rest:3.0f}, with all that is left, and it saves less than that")
-print(f"\nWith fewer looks, looking saved {look - spent(less, 'is it still?'):.0f} as recorded,", end=" ")
-print(f"on a slow day (the old stencil took {spent(less, 'stencil'):.0f}).", end=" ")
-print(f"One kernel saved {kernel - spent(fused, 'stencil'):.0f}, on a quick one.")
+print(f"\nAs recorded, fewer looks saved {look - spent(less, 'is it still?'):.0f} of the {look:.0f},", end=" ")
+print(f"on a slow day (the same stencil took {spent(less, 'stencil'):.0f} then),", end=" ")
+print(f"and one kernel saved {kernel - spent(fused, 'stencil'):.0f} of the {kernel:.0f}, on a quick one.")
 first_line.reveal(
     "change" if looking > max(kernel, rest) else "new",
     f"Looking less often saves {looking:.0f} µs a step, and no repair of `new` more than {kernel:.0f}.",

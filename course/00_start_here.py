@@ -36,9 +36,9 @@ device
 # Here's the slow program, recorded on an NVIDIA H200. The top lane is Python, and the lane below is a queue of work for the GPU. A bar is a **span**: one piece of work, or one call that Python makes. An `h2d` copies numbers to the GPU, the orange sliver behind it computes, and a `d2h` copies the result back.
 
 # %% id=two-runs-picture
-slow = agt.Trace.load_recording("02_one_stream")
+slow = agt.Trace.load_recording("02_one_stream").from_first()
 
-slow.from_first().plot(
+slow.plot(
     title="The slow program: 729 µs",
     lanes=("host", "streams"),
     lesson="Twelve pieces of work for the GPU, and Python, which waits for them.",
@@ -465,10 +465,10 @@ pair.plot(
 # **Third clue:** your own picture, once `both` is solved. Which copies take turns in it, and which don't? Change your bet if you like. Here's the quick program, at last.
 
 # %% id=answer-picture
-quick = agt.Trace.load_recording("02_streams_and_events")
+quick = agt.Trace.load_recording("02_streams_and_events").from_first()
 
 agt.compare_timelines(
-    [slow.from_first(), quick.from_first()],
+    [slow, quick],
     ["The slow program: 729 µs", "The quick program: 501 µs"],
     lanes=("host", "streams"),
     lesson="With one queue, copies there and back take turns. With four, they run side by side.",

@@ -566,7 +566,7 @@ check("16-challenge", spread)
 #
 # It's half past eight. Somebody vacuums under your colleague's desk, and GPU 1 is gone. On a simulated cluster, `gpu.lose(why)` is the vacuum cleaner, and an honest one: it tells you at once.
 #
-# Four batches of digits are under way, two on each GPU, and it happens after 1.2 ms. (The first picture of this page shows when in its call a batch is computed.)
+# Four batches of digits are under way, two on each GPU, and it happens after 1.2 ms. (The first picture of this page shows when in a call the GPU works.)
 
 # %% id=predict-plug
 survivors = Prediction(

@@ -160,7 +160,7 @@ letters = agt.Kernel(LETTERS)
 # - **`__nanosleep(100)`** dozes for at most two tenths of a microsecond. It leaves the bus to others, and tells the simulated device that this loop is waiting.
 # - **The counter** is there because nobody can stop a waiting kernel. If the host has gone home, the kernel gives up after a million looks, a second or more.
 #
-# The host's side is yours. Python has no fences, and an x86 needs none here, because it keeps its reads in order, and its writes. (An Arm processor gives no such promise. With a GPU, `agt.hostcalls` refuses to open there.)
+# The host's side is yours. Python has no fences, and an x86 needs none here, because it keeps its reads in order, and its writes. (An Arm processor gives no such promise. With a GPU the mailbox isn't safe there, so `agt.hostcalls` refuses to open.)
 
 # %% [markdown] id=exercise-answer
 # ### Exercise: the host's side
@@ -330,7 +330,7 @@ check("13-ask", ASK)
 #   the host                         ┗━ works on it ━┛
 # ```
 #
-# The packet itself stays where it is, and its number goes round. Which one lies below which is in a list of its own.
+# The packet itself stays where it is, and its number goes round. Beside the packets are two lists that others look at, too: the flags, and which packet lies below which.
 #
 # How do many threads take packets and give them back at once, without a lock? With a *compare and swap*: `atomicCAS(top, old, new)` writes `new`, but only if `top` still is `old`.
 #
@@ -735,7 +735,7 @@ __global__ void pipeline(unsigned long long* mail, unsigned long long* stack, in
 # Let each block begin with the piece of its own number, and go on in steps of `gridDim.x`. One thread of each block is enough.
 
 # %% id=13-pipeline explanation
-# Packets that are asked for at the same time travel together, and the host answers all of them in one round. Four blocks have four under way.
+# Packets that are asked for at the same time travel together, and the host answers all of them in one round. The course's four blocks have four under way.
 
 # %% id=13-pipeline-check
 check("13-pipeline", PIPELINE)
@@ -807,7 +807,7 @@ assert len(in_one_go.find("pipeline")) == 1
 # %% [markdown] id=final-read
 # ## What does a call cost?
 #
-# Look at a dotted stretch. It takes 7 to 8 µs, and Python's mark is only the end of it: the question crosses the bus, Python looks, and the answer comes back. (The simulated device charges what that took on an H200, with a bare loop in Python. It charges nothing for files, or for what your functions do.)
+# Look at a dotted stretch. On the simulated device it takes 7 to 8 µs, and Python's mark is only the end of it: the question crosses the bus, Python looks, and the answer comes back. (That's what it took on an H200, with a bare loop in Python. Files, and what your functions do, cost nothing here.)
 #
 # Four calls at once take hardly longer than two, because one look finds all that wait. So **count the rounds, and not the calls**: the twelve calls were four rounds, or 30 µs. And the two solid stretches of 15 µs? There each block shouts with one thread, which changes 256 letters one after another. (Our first kernel had a thread for each.)
 
@@ -893,7 +893,7 @@ assert [len(h200[0].find("shout")), len(h200[1].find("pipeline"))] == [6, 1]
 # %% [markdown] id=h200-read
 # The party is over: 449 µs instead of 494. The opening took 160 of them, and a longer file would pay that only once. But the kernel stayed for 289, and not for 63. One look still finds all that wait, but then Python reads or writes for one after another, and the last of the four waits for all.
 #
-# So when does a call pay? **A launch stops all blocks, and a call stops only its caller.** On two H200s, one block alone waited 9 to 13 µs for a small Python function. When 132 called it at once, each waited over 200. A launch with its wait serves all blocks, and took 14, without Python's work for the answers. So if all need an answer at the same moment, end the kernel, and launch the next. Call if few need one while the others work on, or if your kernel has much in its registers and shared memory that would be lost.
+# So when does a call pay? **Ending a kernel stops all its blocks, and a call stops only its caller.** On two H200s, one block alone waited 9 to 13 µs for a small Python function. When 132 called it at once, each waited over 200. A launch with its wait serves all blocks, and took 14, without Python's work for the answers. So if all need an answer at the same moment, end the kernel, and launch the next. Call if few need one while the others work on, or if your kernel has much in its registers and shared memory that would be lost.
 
 # %% [markdown] id=key-points
 # ## Key points
@@ -904,7 +904,7 @@ assert [len(h200[0].find("shout")), len(h200[1].find("pipeline"))] == [6, 1]
 # - A compare-and-swap sees whether a value *is* the same, not whether it *stayed* the same (ABA). A tag that counts the changes tells the difference, until it wraps.
 # - A packet has one owner at a time: a block, or the host.
 # - Python answers in rounds. All that wait share its look, but a function answers them one after another.
-# - A launch stops all blocks, and a call only its caller. Call when few blocks need an answer and the others have work.
+# - Ending a kernel stops all its blocks, and a call only its caller. Call when few blocks need an answer and the others have work.
 #
 # **Next:** in [13b_await_the_host](13b_await_the_host.ipynb) a kernel has several calls under way, and goes on working meanwhile. Four encores follow.
 

@@ -188,7 +188,7 @@ print(y[:6], y.dtype, y.shape)
 stopwatch(first).plot(
     title="Your first work for the GPU",
     lanes=("host", "streams"),
-    lesson="Python makes its calls and pauses. It goes on with `y` a little after the device is done.",
+    lesson="Python makes its calls and pauses. It goes on a little after the device is done.",
 )
 
 # %% id=reveal-share
@@ -211,7 +211,7 @@ assert max(s.end for s in paused.device_spans) > max(s.end for s in paused if s.
 # %% [markdown] id=where-read
 # The kernel is the orange sliver between the two long bars (the yellow one is the fill). Each copy takes over twenty times as long, because the road between the two computers is narrow: 8 MB in 148 µs is only 54 GB a second. The kernel moves 16 MB at about 2,500.
 #
-# The lower lane is a **stream**, a queue that the device works through piece by piece. The upper lane is Python, with six short calls: one for each piece, and two for room in memory. Its call for the `d2h` was over after 46 µs, and the copy itself began at 178. Meanwhile, Python could have done something else.
+# The middle lane is a **stream**, a queue that the device works through piece by piece. The upper lane is Python, with six short calls: one for each piece, and two for room in memory. Its call for the `d2h` was over after 46 µs, and the copy itself began at 178. Meanwhile, Python could have done something else.
 #
 # The stopwatch runs until Python goes on. The device was done after 325 µs, but waking up the code that paused takes the event loop another 24.
 #
@@ -329,7 +329,7 @@ plt.figure(figsize=(6, 3.5))
 plt.axhline(0, color="0.5")
 plt.plot(lengths, gains, "o-")
 plt.fill_between(lengths, gains, 0, where=np.less(gains, 0), interpolate=True, color="tab:red")
-plt.title("Below the grey line, `sync` is quicker")
+plt.title("Below the grey line, sync is quicker")
 plt.xlabel("the job takes (µs)")
 plt.ylabel("the task gains (µs)")
 plt.show()
@@ -347,10 +347,7 @@ if device.simulated:
     assert round(max(gains)) == round(gains[-1]) == 253
     assert abs(max(gains) - (wait - (goes_on - done))) < 0.1
     assert round(max(gains) - gains[0]) == 275
-    assert (
-        goes_on - done
-        > min(s.end for s in blocking if s.kind == "wait") - blocking.find("d2h")[0].end
-    )
+    assert round(gains[0]) == -21  # `sync` is back sooner
 
 # %% [markdown] id=pays-read
 # With hardly any job, the task *loses*: Python is back from `sync` sooner than it wakes up from an `await`. From 21 µs on the task gains, until at 275 µs the job fills the wait: **a job can hide in the wait, and nowhere else.** So the most that a task can gain is the wait less the waking up, here 253 µs.
@@ -477,7 +474,7 @@ with agt.record() as pair:
 pair.plot(
     title="Your two at a time",
     lanes=("host", "streams"),
-    lesson="Do any two copies run at the same time? (None do before `both` is solved.)",
+    lesson="Do any two copies run at the same time? (None do before the exercise is solved.)",
 )
 
 # %% [markdown] id=answer
@@ -525,17 +522,18 @@ bill = {  # from one time to another
 }
 
 plt.figure(figsize=(7, 2.4))
-for (entry, (start, end)), color in zip(
-    bill.items(), ["0.6", "C2", "C2", "C3", "0.6"], strict=True
-):
-    change = f"{end - start:+.0f}" if start else f"{end:.0f}"
-    plt.barh(entry, end - start, left=start, color=color)
-    plt.text(max(start, end) + 6, entry, f"{change} µs", va="center")
-    print(f"{entry}: {change} µs")
+colors = dict(zip(bill, ["0.6", "C2", "C2", "C3", "0.6"], strict=True))
+told = {}
+for entry, (start, end) in bill.items():
+    told[entry] = f"{end - start:+.0f} µs" if start else f"{end:.0f} µs"
+    plt.barh(entry, end - start, left=start, color=colors[entry])
+    plt.text(max(start, end) + 6, entry, told[entry], va="center")
 plt.gca().invert_yaxis()
 plt.xlim(0, 850)
 plt.xlabel("µs")
 plt.show()
+for entry, change in told.items():
+    print(f"{entry}: {change}")
 
 # %% [markdown] id=bill-read
 # A copy takes 77 or 78 µs alone, and up to 87 when it meets another. Of the 35 µs, 12 may be luck: that's how much earlier the first copy began, after the very same calls.
@@ -728,10 +726,10 @@ progress("00")
 #
 # Four books, and you can stop after each:
 #
-# - *One GPU, driven from Python*: from one kernel to a small neural network. [00](00_start_here.ipynb) [01](01_sync_kernels.ipynb) [02](02_streams_and_events.ipynb) [02b](02b_copies_and_chunks.ipynb) [03](03_lazy_operations.ipynb) [04](04_combinators.ipynb) [04b](04b_sharing_and_owning.ipynb) [05](05_scheduling.ipynb) [06](06_await.ipynb) [07](07_async_mlp.ipynb)
-# - *Where the time goes*: find out why a program is slow. [08](08_profiling.ipynb) [09](09_cuda_graphs.ipynb) [10](10_build_it_yourself.ipynb)
-# - *The GPU decides*: kernels that make their own decisions. [11](11_the_gpu_decides.ipynb) [12](12_async_inside_a_kernel.ipynb) [13](13_hostcalls.ipynb) [13b](13b_await_the_host.ipynb) [14](14_gallery.ipynb)
-# - *More than one GPU*: split the work, and survive the loss of a machine. [15](15_several_gpus.ipynb) [16](16_several_machines.ipynb)
+# - *One GPU, driven from Python* (00 to 07): from one kernel to a small neural network. [00](00_start_here.ipynb) [01](01_sync_kernels.ipynb) [02](02_streams_and_events.ipynb) [02b](02b_copies_and_chunks.ipynb) [03](03_lazy_operations.ipynb) [04](04_combinators.ipynb) [04b](04b_sharing_and_owning.ipynb) [05](05_scheduling.ipynb) [06](06_await.ipynb) [07](07_async_mlp.ipynb)
+# - *Where the time goes* (08 to 10). [08](08_profiling.ipynb) [09](09_cuda_graphs.ipynb) [10](10_build_it_yourself.ipynb)
+# - *The GPU decides* (11 to 14). [11](11_the_gpu_decides.ipynb) [12](12_async_inside_a_kernel.ipynb) [13](13_hostcalls.ipynb) [13b](13b_await_the_host.ipynb) [14](14_gallery.ipynb)
+# - *More than one GPU* (15 to 16): split the work, and survive the loss of a machine. [15](15_several_gpus.ipynb) [16](16_several_machines.ipynb)
 #
 # In a hurry? Take 01, 02, 03, 04, 06 and 07. The [glossary](../docs/glossary.md) lists the names used elsewhere.
 #

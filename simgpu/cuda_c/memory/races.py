@@ -144,12 +144,7 @@ class Shadow:
     # -- the checks; they are slow, and run only where two threads met
 
     def _check_writer(
-        self,
-        a: Access,
-        cells: Cells,
-        writes: bool,
-        atomic: bool = False,
-        changes: Changes = None,
+        self, a: Access, cells: Cells, writes: bool, atomic: bool = False, changes: Changes = None
     ) -> None:
         assert self._writer is not None
         me = a.threads
@@ -267,16 +262,20 @@ def _report(
         who = f"thread {thread} of block {team.launch.block_name(theirs >> 10)}"
         plain = f"{'only one' if any(one) else 'neither'} of the two is atomic: if this counts or signals, "
         plain += "make both atomic. If it is data, "
-        cure = f"and {plain * (not all(one))}nothing orders two blocks of one launch"
-        if team.launch.watches or team.launch.messages.active:
+        told = team.launch.watches or team.launch.messages.active
+        cure = "and " + plain * (not all(one) and (any(one) or not told))
+        cure += "nothing orders two blocks"
+        if told:
             flag = f"a reader who sees the flag need not see {text}"
             why = _missing(a, lane, theirs, when[k : k + 1])
-            cure += f" but a message, or a barrier of the grid: {why}: {flag}. "
+            cure += f" by itself: {why}: {flag}. "
             cure += "Use __syncthreads(), or __syncwarp()" if why == _APART else f"First {_MESSAGE}"
             if "atomic_thread_fence" in team.launch.source.text and why != _APART:
                 cure += " (fence and flag in one thread, unless the fence is memory_order_seq_cst)"
+            cure += ". (If this counts or signals, make both atomic)" * (not any(one))
         else:
-            cure += f": use two launches or a barrier of the grid, or send a message: {_MESSAGE}"
+            cure += " of one launch: use two launches or a barrier of the grid, or send a message: "
+            cure += _MESSAGE
         if a.site.scope == 1 or did == _NARROW:
             cure = "and an atomic for one block does not reach another: take one of the device"
     verb, space = "writes" if writes else "reads", "shared" if memory.shared else "global"

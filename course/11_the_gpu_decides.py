@@ -135,7 +135,7 @@ def draw_flood(free, depth, *rounds, rows=0, zoom=()):
 
 BLUE, YELLOW, GREEN, RED = "#9ad5f7", "#f0b840", "#6fd3b0", "#ee8866"
 COLOURS = {"data": BLUE, "flag": YELLOW, "good": GREEN, "bad": RED, "order": "0.87", "": "w"}
-COLOURS["old"] = "#f9dcd3"
+COLOURS |= {"old": "#f9dcd3"}
 
 
 def draw_steps(words, *panels):
@@ -154,12 +154,9 @@ def draw_steps(words, *panels):
             for step in steps:
                 colour, start, end, text = step.split(" ", 3)
                 colour, start, end = COLOURS[colour], float(start), float(end)
-                look = {"hatch": "...."} if text == "look" else {}
-                box = plt.Rectangle((start, -y - 0.28), end - start, 0.56, fc=colour, ec="0.3", **look)
+                box = plt.Rectangle((start, -y - 0.28), end - start, 0.56, fc=colour, ec="0.3")
                 axes.add_patch(box)
-                behind = {"fc": colour, "ec": "none", "pad": 1} if look else None
-                place = {"ha": "center", "va": "center", "fontsize": 9, "bbox": behind}
-                axes.text((start + end) / 2, -y, text, **place)
+                axes.text((start + end) / 2, -y, text, ha="center", va="center", fontsize=9)
         for lane, start, end, *far in arrows:
             arrow = {"arrowstyle": "-|>", "color": "0.3", "linewidth": 1.6, "shrinkA": 0, "shrinkB": 0}
             arrow |= {"linestyle": ":", "color": "#0072b2"} if far else {}
@@ -744,7 +741,7 @@ print(f"{large_faster:.0f} times as fast, with {meetings} meetings, which took {
 assert (steps == flood_in_numpy(large).ravel()).all()
 
 # %% [markdown] id=places
-# Don't trust these meetings: simulated ones are cheap. On an H200, a meeting of 132 blocks took 1.5 µs, so 410 of them take 0.6 ms. One of Newton's rounds took Python 79 µs there, and 205 take 16 ms. That's still some 25 times as fast.
+# Don't trust these meetings: simulated ones are cheap. On an H200, a meeting of 132 blocks took 1.5 µs, so 410 of them take 0.6 ms. Nine of Newton's rounds took Python 766 µs there, so 205 take some 17 ms. That's still more than 20 times as long.
 #
 # ## How many can meet?
 #

@@ -30,7 +30,7 @@ _NOBODY = -1
 _NARROW = "updates by an atomic for its block"
 _UNFENCED = "this thread has no {acquire} between its look at the flag and this access"
 _APART = "another thread of its block was told, and no barrier stands between that and this"
-_MESSAGE = "the data, then {release}, then an atomic flag; the reader: flag, {acquire}, data"
+_STEPS = "the data, then {release}, then an atomic flag; the reader: flag, {acquire}, data"
 _ONE, _WARP, _BLOCK, _MANY = 1, 2, 3, 4  # how many have read an element in this interval
 
 
@@ -263,19 +263,16 @@ def _report(
         plain = f"{'only one' if any(one) else 'neither'} of the two is atomic: if this counts or signals, "
         plain += "make both atomic. If it is data, "
         told = team.launch.watches or team.launch.messages.active
-        cure = "and " + plain * (not all(one) and (any(one) or not told))
-        cure += "nothing orders two blocks"
+        cure = f"and {plain * (not all(one) and (any(one) or not told))}nothing orders two blocks"
         if told:
-            flag = f"a reader who sees the flag need not see {text}"
             why = _missing(a, lane, theirs, when[k : k + 1])
-            cure += f" by itself: {why}: {flag}. "
-            cure += "Use __syncthreads(), or __syncwarp()" if why == _APART else f"First {_MESSAGE}"
+            cure += f" by itself: {why}: a reader who sees the flag need not see {text}. "
+            cure += "Use __syncthreads(), or __syncwarp()" if why == _APART else f"First {_STEPS}"
             if "atomic_thread_fence" in team.launch.source.text and why != _APART:
                 cure += " (fence and flag in one thread, unless the fence is memory_order_seq_cst)"
             cure += ". (If this counts or signals, make both atomic)" * (not any(one))
         else:
-            cure += " of one launch: use two launches or a barrier of the grid, or send a message: "
-            cure += _MESSAGE
+            cure += f" of one launch: use two launches or a barrier of the grid, or send a message: {_STEPS}"
         if a.site.scope == 1 or did == _NARROW:
             cure = "and an atomic for one block does not reach another: take one of the device"
     verb, space = "writes" if writes else "reads", "shared" if memory.shared else "global"

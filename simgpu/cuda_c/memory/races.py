@@ -270,7 +270,7 @@ def _report(
             cure += "Use __syncthreads(), or __syncwarp()" if why == _APART else f"First {_STEPS}"
             if "atomic_thread_fence" in team.launch.source.text and why != _APART:
                 cure += " (fence and flag in one thread, unless the fence is memory_order_seq_cst)"
-            cure += ". (If this counts or signals, make both atomic)" * (not any(one))
+            cure += " (if this counts or signals, make both atomic)" * (not any(one))
         else:
             cure += f" of one launch: use two launches or a barrier of the grid, or send a message: {_STEPS}"
         if a.site.scope == 1 or did == _NARROW:

@@ -631,7 +631,7 @@ extern "C" __global__ void queue(
 }
 """
 
-# %% id=11-meet cause="nothing orders two blocks by itself"
+# %% id=11-meet cause="nothing orders two blocks but a message"
 MEET = r"""
 __device__ void meet(unsigned int* arrived, unsigned int goal)
 {

@@ -36,7 +36,7 @@ PILE = cuda("11_pile")
 BUSY, LATE = cuda("11_busy"), (200, 3, 0, ", where block 0 comes late")
 QUEUES = [(20, 3, 0, ""), (7, 7, 0, ", in blocks of 32 threads"), (2, 5, 0, ""), (20, 3, 4, ""),
           (300, 9, 0, ""), LATE]  # fmt: skip
-LEAVES = "a thread leaves alone, the vote goes on without it, its cell stays dry: let all leave by one vote. "
+LEAVES = "a thread leaves alone, the vote goes on without it, its cell stays dry (let all leave by one vote): "
 ENDLESS = "a thread never hears that all jobs are taken (a shuffle tells no warp but its own): "
 DRAW = "each block draws its job from the counter by one `atomicAdd`: "
 TIMED, STILL = (4096, ""), (600, " whose ranks are right from the start")
@@ -173,7 +173,7 @@ def _lies_still(run: Observed, width: int) -> None:
 # ------------------------------------------------------------------ the grid meets
 # The last has more threads than are interpreted side by side: some begin when others have long waited.
 MEETINGS = [(4, 64), (7, 32), (1, 96), (20, 1024)]
-REAL = "count by an atomic, and look by one, or by a volatile read: "
+REAL = "the count has to be atomic, and the look, too, or volatile: "
 LOOKS = 500  # of one thread; right answers need 50 until others have come
 LONG = re.compile(r"\b[1-9]\d{5,8}")  # a bound of looks
 

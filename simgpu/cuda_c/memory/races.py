@@ -266,7 +266,7 @@ def _report(
         cure = f"and {plain * (not all(one) and (any(one) or not told))}nothing orders two blocks"
         if told:
             why = _missing(a, lane, theirs, when[k : k + 1])
-            cure += f" by itself: {why}: a reader who sees the flag need not see {text}. "
+            cure += f" but a message, and {why}: a reader who sees the flag need not see {text}. "
             cure += "Use __syncthreads(), or __syncwarp()" if why == _APART else f"First {_STEPS}"
             if "atomic_thread_fence" in team.launch.source.text and why != _APART:
                 cure += " (fence and flag in one thread, unless the fence is memory_order_seq_cst)"

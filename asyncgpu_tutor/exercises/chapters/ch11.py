@@ -36,7 +36,7 @@ PILE = cuda("11_pile")
 BUSY, LATE = cuda("11_busy"), (200, 3, 0, ", where block 0 comes late")
 QUEUES = [(20, 3, 0, ""), (7, 7, 0, ", in blocks of 32 threads"), (2, 5, 0, ""), (20, 3, 4, ""),
           (300, 9, 0, ""), LATE]  # fmt: skip
-LEAVES = "a thread leaves alone, the vote goes on without it, its cell stays dry (let all leave by one vote): "
+LEAVES = "a thread leaves alone, the vote goes on without it, its cell stays dry (let all leave by a vote): "
 ENDLESS = "a thread never hears that all jobs are taken (a shuffle tells no warp but its own): "
 DRAW = "each block draws its job from the counter by one `atomicAdd`: "
 TIMED, STILL = (4096, ""), (600, " whose ranks are right from the start")

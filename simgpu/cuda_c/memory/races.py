@@ -30,6 +30,7 @@ _NOBODY = -1
 _NARROW = "updates by an atomic for its block"
 _UNFENCED = "this thread has no {acquire} between its look at the flag and this access"
 _APART = "another thread of its block was told, and no barrier stands between that and this"
+_BUT = " but a message, or a barrier of the grid,"
 _STEPS = "the data, then {release}, then an atomic flag; the reader: flag, {acquire}, data"
 _ONE, _WARP, _BLOCK, _MANY = 1, 2, 3, 4  # how many have read an element in this interval
 
@@ -266,7 +267,7 @@ def _report(
         cure = f"and {plain * (not all(one) and (any(one) or not told))}nothing orders two blocks"
         if told:
             why = _missing(a, lane, theirs, when[k : k + 1])
-            cure += f" but a message, and {why}: a reader who sees the flag need not see {text}. "
+            cure += f"{_BUT} and {why}: a reader who sees the flag need not see {text}. "
             cure += "Use __syncthreads(), or __syncwarp()" if why == _APART else f"First {_STEPS}"
             if "atomic_thread_fence" in team.launch.source.text and why != _APART:
                 cure += " (fence and flag in one thread, unless the fence is memory_order_seq_cst)"

@@ -185,7 +185,8 @@ with agt.record() as first:
     agt.work(0, "goes on")  # a job of 0 µs, to see when Python goes on
 
 print(y[:6], y.dtype, y.shape)
-stopwatch(first).plot(
+timed = stopwatch(first)  # the thin bar above says how
+timed.plot(
     title="Your first work for the GPU",
     lanes=("host", "streams"),
     lesson="Python makes its calls and pauses. It goes on a little after the device is done.",
@@ -229,7 +230,7 @@ if device.simulated:
     assert [round(us) for us in (asked.end, first.find("d2h")[0].start)] == [46, 178]
     assert round(16e3 / kernel.duration, -2) == 2500
     done, goes_on = copies[-1].end, first.find("goes on")[0].start
-    assert round(done) == 325 and round(goes_on - done) == 24
+    assert (round(done), round(goes_on - done)) == (325, 24)
 
 # %% [markdown] id=meanwhile
 # ## Python has things to do
@@ -266,8 +267,8 @@ if device.simulated:  # a GPU's clock agrees with Python's to a few µs only
 
 # %% id=predict
 meanwhile = Prediction(
-    f"With `sync` it took {blocking.metrics().makespan:.0f} µs. What does the stopwatch say now? "
-    "(The last two pictures have all you need.)",
+    f"With `sync`, the stopwatch said {blocking.metrics().makespan:.0f} µs. "
+    "What does it say with these four lines? (The last two pictures have all you need.)",
     within=0.05,
 )
 meanwhile
@@ -301,8 +302,8 @@ meanwhile.reveal(f"{after:.0f}", f"It was {before:.0f} µs before.")
 
 # %% id=predict-pays
 pays = Prediction(
-    "And a shorter job? From how many µs on is the task quicker than `sync`? "
-    "(Type 0 if it always is.)",
+    "With a shorter job, is the task still quicker than `sync`? Type how many µs the job "
+    "must take for that. (0, if the task is always quicker.)",
     within=0.25,
 )
 pays
@@ -350,7 +351,7 @@ if device.simulated:
     assert round(gains[0]) == -21  # `sync` is back sooner
 
 # %% [markdown] id=pays-read
-# With hardly any job, the task *loses*: Python is back from `sync` sooner than it wakes up from an `await`. From 21 µs on the task gains, until at 275 µs the job fills the wait: **a job can hide in the wait, and nowhere else.** So the most that a task can gain is the wait less the waking up, here 253 µs.
+# With hardly any job, the task *loses*. Async isn't free: Python is back from `sync` sooner than it wakes up from an `await`. From 21 µs on the task gains, until at 275 µs the job fills the wait: **a job can hide in the wait, and nowhere else.** So a task gains at most the wait less the waking up, here 253 µs.
 
 # %% id=predict-forgotten
 forgotten = Prediction(
@@ -620,7 +621,7 @@ waiting = h200[0].metrics().host["wait"]
 gain.reveal(f"{real:.0f}", f"With `sync`, Python waited for {waiting:.0f} µs.")
 
 # %% [markdown] id=real-read
-# In the model, `sync` waits for 136 µs, and on the H200 for only 66, of which 60 are gone. (Waking up, which no recording shows, still comes off.)
+# In the model, `sync` waits for 136 µs, and on the H200 for only 66, of which 60 are gone. (Waking up, which wasn't recorded, still comes off.)
 #
 # The device isn't to blame: a copy takes 78 µs on the H200, and 79 in the model. The six calls take 58 µs instead of 46. But *between* them lie 104 µs, in which Python gets from one to the next, and in the model next to nothing. Before the `d2h`, even the device waits for Python. (CUPTI has a part in that: it made [another program](../docs/profiling.md#what-it-costs) 39% slower. It watched all of ours.)
 #

@@ -262,7 +262,7 @@ if local is not None:
     print(f"The quickest of 20 without a call, here:  {here_ms:.1f} ms")
 
 # %% [markdown] id=prices-read
-# Your stopwatch says something else each time, and more on a busy machine. Doing nothing takes about a millisecond, and our recipe several more. Some of that is arithmetic (the last line), which a real GPU would do in no time. The rest goes into packing the recipe here and unpacking it there. Our simulated cluster doesn't count that: its trips are the shortest that you can hope for.
+# Your stopwatch says something else, and more on a busy machine. Doing nothing takes about a millisecond, and our recipe several more. Some of that is arithmetic (the last line), which a real GPU would do in no time. The rest is Python and Dask packing the recipe, unpacking it, and bringing the result. Our simulated cluster doesn't count that: its trips are the shortest that you can hope for.
 
 # %% [markdown] id=travels
 # ## What travels along

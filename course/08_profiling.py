@@ -92,7 +92,7 @@ for span, word in zip(one_step.device_spans, words):
     axes.text(span.start + (4 if word == "max" else 1), -0.32, word, ha="center", va="top")
 (step_,), (new_,), (change_,) = (one_step.find(name) for name in ("step", "stencil", "is it still?"))
 of_lines = (new_.start, new_.end), (change_.start, change_.end), (change_.end, step_.end)
-for (a, b), word, colour in zip(of_lines, ("new", "change", "assign"), colours[::4][:2] + ["tab:blue"]):
+for (a, b), word, colour in zip(of_lines, ("new", "change", "assign"), (*colours[::4][:2], "tab:blue")):
     axes.hlines(1.5, a + 0.5, b - 0.5, color=colour, linewidth=3)
     axes.text((a + b) / 2, 1.58, word, ha="center", va="bottom", color=colour)
 axes.set(yticks=[1, 0], yticklabels=["host's calls", "GPU"], ylim=(-0.75, 2), xlabel="µs")
@@ -422,8 +422,8 @@ WHY = {
     "D": "A staircase like A's, but nobody waits: the host stays *inside* its calls, while the driver copies "
     "ordinary memory to where the GPU can read it. Taking out waits wouldn't help.",
     "G": "The GPU is busy here, too, but with a kernel of 1296 blocks: they're enough to fill it.",
-    "H": "It's a staircase, because the host asks for one chunk after the other, and all copies to the GPU share "
-    "an engine. But nothing waits before the end, the calls are short, and the GPU hardly stands still.",
+    "H": "It's a staircase, because the host asks for one chunk after the other, and all copies to the GPU "
+    "share an engine. But nothing waits before the end, the calls are short, and the GPU hardly stands still.",
 }
 
 # %% id=bets-score
@@ -439,7 +439,8 @@ assert all(span.start > last_call for span in h if span.kind == "wait")
 assert 0.09 < h.metrics().device_idle / h.metrics().device_makespan < 0.1
 assert [s.start for s in h.device_spans] == [s.start for s in rounds("A", repaired=True)[2]]
 copies_in = sorted((s for s in h.device_spans if s.kind == "h2d"), key=lambda s: s.start)
-assert all(a.end < b.start for a, b in zip(copies_in, copies_in[1:]))
+assert all(copies_in[i].end < copies_in[i + 1].start for i in range(3))
+assert len(copies_in) == 4
 late_calls = [s.duration for s in h if s.name == "enqueue h2d"]
 assert max(late_calls) < 0.5 * min(s.duration for s in h.device_spans if s.kind == "h2d")
 for letter, blocks in (("B", 1), ("G", 1296)):
@@ -501,8 +502,8 @@ agt.compare_timelines(
     ["Exhibit G: one kernel", "Exhibit G, repaired: four parts"],
     lanes=("host", "streams"),
     together=True,
-    lesson="The quickest rounds. Time 0 is the GPU's first work. The four parts of the kernel are short, and far "
-    "apart: the host is late for each of them. (Its wait at the end is left out.)",
+    lesson="The quickest rounds. Time 0 is the GPU's first work. The four parts of the kernel are short, and "
+    "far apart: the host is late for each of them. (Its wait at the end is left out.)",
 )
 
 # %% id=parts-reveal
@@ -632,7 +633,8 @@ def from_first_call(trace):
 
 old, new = from_first_call(annotated), from_first_call(fused)
 alloc = next(span for span in annotated if span.kind == "call")
-evidence = f"Of the old ones, the first call has {alloc.duration / 1000:.0f}, and the first step {step[0] / 1000:.0f}."
+evidence = f"Of the old ones, the first call has {alloc.duration / 1000:.0f}"
+evidence += f", and the first step {step[0] / 1000:.0f}."
 whole.reveal(round(old / new, 2), f"{old / 1000:.0f} ms became {new / 1000:.0f}. {evidence}")
 
 # %% [markdown] id=whole-why
@@ -680,9 +682,8 @@ for what, row in split.items():
 kernel, look, rest = split["as it was"]
 first_line.reveal(
     "new" if first_line.answer == "new" else "change",
-    f"It's a tie with `new`: they had {look:.0f} and {kernel:.0f} µs of a step, and `assign` less than {rest:.0f}."
-    if first_line.answer != "new"
-    else f"It's a tie with `change`: they had {kernel:.0f} and {look:.0f} µs of a step.",
+    f"Of a step as it was, `new` has {kernel:.0f} µs, `change` {look:.0f}, and `assign` less than {rest:.0f}. "
+    "On time, `new` and `change` are a tie.",
 )
 
 # %% [markdown] id=line-read
@@ -720,7 +721,8 @@ assert 30 < pace(fused) < 36
 assert agt.diagnose(one_step)[0].name == "host-bound"
 copy_calls = [s.duration for s in one_step if s.name == "enqueue d2h"]
 assert sum(copy_calls) + waiting.duration < 13  # a part of this call may be a wait, too
-assert min(waits, calls) > 0 and between > look / 2
+assert min(waits, calls) > 0
+assert between > look / 2
 
 # %% [markdown] id=key-points
 # ## Key points
@@ -1115,8 +1117,8 @@ agt.compare_timelines(
     ["Exhibit C, repaired"],
     lanes=("host", "streams"),
     together=True,
-    lesson="A stream for each chunk. A copy to the GPU begins when the host has asked for it, or when the one "
-    "before it has made room, as on stream 4.",
+    lesson="A stream for each chunk. A copy to the GPU begins when the host has asked for it, or when the "
+    "one before it has made room, as on stream 4.",
 )
 
 # %% id=null-reveal
@@ -1493,7 +1495,8 @@ agt.compare_timelines(
     ["Exhibit D, repaired"],
     lanes=("host", "streams"),
     together=True,
-    lesson="Copies to the GPU take turns, the last three right behind each other. Those back run beside them.",
+    lesson="Copies to the GPU take turns, the last three right behind each other. Those back run beside "
+    "them.",
 )
 
 # %% id=gained-reveal
@@ -1571,8 +1574,9 @@ replace(a_step, spans=named).plot(
     title="A step on two GPUs",
     lanes=("streams",),
     highlight="all-reduce",
-    lesson="The all-reduces stand out. GPU 0 multiplies matrices (mul) for longer than GPU 1, where a product's "
-    "bar is too short for its name. GPU 1 is done early, and then has a long all-reduce, which ends when GPU 0's does.",
+    lesson="The all-reduces stand out. GPU 0 multiplies matrices (mul) for longer than GPU 1, where a "
+    "product's bar is too short for its name. GPU 1 is done early, and then has a long all-reduce, which ends "
+    "when GPU 0's does.",
 )
 
 # %% id=gpus-reveal

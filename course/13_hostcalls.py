@@ -935,9 +935,35 @@ words = [f"{name}: {one:.0f} and {other:.0f} µs." for name, (one, other) in mea
 shown(figure, " ".join(words))
 
 # %% [markdown] id=when-it-pays
-# So when does a call pay? **Ending a kernel stops all its blocks, and a call stops only its caller.** Say one of 132 blocks needs a price. If it calls, it waits about 10 µs, and the other 131 work on. If the kernel ends, all of them stop for 14. But if all 132 need a price, each waits over 200 for its call, and a new launch still takes 14, plus Python's work for the prices.
+# So when does a call pay? **Ending a kernel stops all its blocks, and a call stops only its caller.** Say four blocks work for 60 µs, and each needs a price, at a moment of its own. We've drawn that from the bars above, and not run it:
+
+# %% id=pays-picture tags=helpers
+WORK, CALL, LAUNCH, moments = 60, 11, 14, (12, 24, 36, 48)
+figure, (calls, launches) = plt.subplots(2, figsize=(7, 3), sharex=True)
+for block, moment in enumerate(moments):
+    done = [(0, moment), (moment + CALL, WORK - moment)]
+    calls.broken_barh(done, (block - 0.35, 0.7), color="#e69f00")
+    calls.text(moment + CALL / 2, block, "price", ha="center", va="center", fontsize=8)
+    parts = enumerate(zip((0, *moments), (*moments, WORK)))
+    launches.broken_barh(
+        [(start + k * LAUNCH, end - start) for k, (start, end) in parts], (block - 0.35, 0.7), color="#e69f00"
+    )
+for k, moment in enumerate(moments):
+    launches.text(moment + (k + 0.5) * LAUNCH, k, "price", ha="center", va="center", fontsize=8)
+ends = {"Each block calls": WORK + CALL, "The kernel ends for each": WORK + len(moments) * LAUNCH}
+for axes, (title, end) in zip((calls, launches), ends.items()):
+    axes.set_title(f"{title}: {end} µs", loc="left", fontsize=9)
+    axes.set_yticks(range(4), [f"block {block}" for block in range(4)], fontsize=8)
+    axes.invert_yaxis()
+    axes.spines[["top", "right"]].set_visible(False)
+launches.set_xlabel("µs")
+figure.tight_layout()
+shown(figure, " ".join(f"{title}: {end} µs." for title, end in ends.items()))
+
+# %% [markdown] id=when-it-pays-2
+# If all need an answer at the same moment, it's the other way round: of 132 callers, each waits over 200 µs, and a launch still takes 14, plus Python's work for the prices. Then end the kernel, and launch the next. (Our file is such a case, so it gained little.)
 #
-# So if all need an answer at the same moment, end the kernel and launch the next. (Our four blocks do, and gain little.) Call if few need one while the others work on, or if your kernel has much in its registers and shared memory that would be lost. But remember that a block that waits keeps its place on the GPU.
+# So call if few need an answer at a time and the others work on, or if your kernel has much in its registers and shared memory that would be lost. But a block that waits keeps its place on the GPU.
 
 # %% [markdown] id=key-points
 # ## Key points

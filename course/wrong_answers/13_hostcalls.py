@@ -2016,7 +2016,7 @@ async def answer(mail, rounds):
 # + return prices[items] * amounts.astype(float)
 
 
-# %% id=13-pipeline cause="of 16 packets 12 can be had in the end"
+# %% id=13-pipeline cause="of 16 packets 0 can be had in the end"
 # - for (int piece = blockIdx.x * 4 + threadIdx.x; piece < pieces; piece += gridDim.x * 4) {
 # - int p = hostcall_begin(host);
 # - if (p < 0) return;

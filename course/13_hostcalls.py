@@ -373,12 +373,13 @@ from IPython.display import HTML, display
 
 
 def shown(figure, words):
-    """Show a figure, with words for readers who can't see it."""
+    """Show a figure, and below it what there is to see, in words."""
     file = BytesIO()
     figure.savefig(file, format="png", bbox_inches="tight")
     plt.close(figure)
     data = b64encode(file.getvalue()).decode()
-    display(HTML(f'<img alt="{escape(words)}" src="data:image/png;base64,{data}">'))
+    fold = f"<details><summary>In words</summary>{escape(words)}</details>"
+    display(HTML(f'<img alt="the words are below" src="data:image/png;base64,{data}">{fold}'))
 
 
 def draw_piles(*rows):
@@ -700,7 +701,7 @@ __global__ void pipeline(unsigned long long* mail, unsigned long long* stack, in
 """)
 
 # %% [markdown] id=final-text
-# Four blocks take turns at the six pieces of our log file:
+# Four blocks share the six pieces of our log file:
 
 # %% id=office tags=helpers
 def with_office(trace, recorded=True):

@@ -124,6 +124,6 @@ EXERCISES = (
     Exercise("00-both", "Two at a time", "both", runs(_both, _free, PAIRS, ""),
              runs(no_pauses()(_both), partial(_right, "both"), [FEW[0][:2]], "")),
     Exercise("00-challenge", "Challenge: three trips and a job", "everything",
-             runs(_everything, _all_done, [(3_000_000, 1_000_000, 2_000_000), *THREE], ""),
+             runs(_everything, _all_done, [*THREE, (3_000_000, 1_000_000, 2_000_000), *THREE], ""),
              runs(no_pauses()(_everything), partial(_right, "everything"), FEW, "")),
 )  # fmt: skip

@@ -216,9 +216,9 @@ talking.between(speaker.start, speaker.end).with_lane("letter", letter).from_fir
     title="Letters to and fro",
     lanes=("streams",),
     lesson="Where the kernel's bar is dotted, it waits for the answer to the letter below. Where it's solid, "
-    "it reads the answer and writes the next letter. Believe the order, and not the times: the simulated "
-    "device charges neither Python nor the trips over the bus here. (A GPU doesn't tell when a kernel waits, "
-    "so there the bar is solid.)",
+    "it reads the answer and writes the next letter. Believe the order, and not the times: here Python takes "
+    "no time but for its naps, and reading an answer isn't charged its trip over the bus. (A GPU doesn't "
+    "tell when a kernel waits, so there the bar is solid.)",
 )
 
 # %% [markdown] id=talk-read

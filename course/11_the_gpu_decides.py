@@ -616,7 +616,7 @@ draw_steps(
 # | an **atomic**, such as `atomicAdd` | to read, change and write in one step, which no other device-wide atomic can split | any order of what comes before and after it |
 # | a **barrier**, `__syncthreads()` | that nobody goes on until all threads of the block that haven't ended have come, and that they then see what any of them wrote | anything to another block |
 #
-# Compiler and hardware may do what you've just seen, but the hardware rarely does: when we sent that message without fences on an H200, the flag came first in 1 of 1,048,576 runs. Such a program passes your tests and fails in front of a customer.
+# Compiler and hardware may do what you've just seen, but the hardware rarely does: when we sent that message without fences on an H200, the receiver read a 1 and then the old 0 in 1 of 1,048,576 runs. Such a program passes your tests and fails in front of a customer.
 #
 # Strictly, `*moved = 1` in our first kernel breaks these rules, since hundreds of threads may write it at once. But all write the same 1, and nobody reads it before the launch is over, so no GPU that we know minds.
 
@@ -907,7 +907,7 @@ assert all_together(16) == 16
 # %% [markdown] id=ways-read
 # ## Is it Python's fault?
 #
-# If you've written CUDA in C++, you've been shaking your head for a while: *of course* Python is slow. So here are whole runs for our 1,024 numbers on one H100, in µs, with a copy of the roots to the host. (Two numbers are two processes.)
+# If you've written CUDA in C++, you've been shaking your head for a while: *of course* Python is slow. So here are whole runs for our 1,024 numbers on one H100 80GB, in µs, with a copy of the roots to the host. (Two numbers are two processes.)
 #
 # | Newton's nine rounds | Python | Python, [prepared](09_cuda_graphs.ipynb) | C++ |
 # |---|---|---|---|
@@ -941,7 +941,7 @@ for run in (python_decides, nobody_asks, gpu_decides):
 # %% [markdown] id=pays-text
 # ## When it doesn't pay
 #
-# You save the conversation, and nothing else, so it matters how long a round takes. Let's make Newton's rounds longer: in each, the threads now do some useless sums first.
+# You save the conversation, and nothing else, so it matters how long a round takes. Let's make Newton's rounds longer: in each, the threads now go through some useless steps first.
 
 # %% id=pays-kernels tags=helpers
 # Newton's two kernels with `work` useless steps in each round, and a drawing.
@@ -978,8 +978,8 @@ def draw_gain(longer, asked, decided, knee):
     for times, name in ((asked, "Python decides"), (decided, "the GPU decides")):
         plt.plot(longer[:5], times[:5], "o-", label=name)
     plt.axvspan(0, knee, color=YELLOW, alpha=0.4, label=f"{knee:.0f} µs a round for nothing")
-    plt.ylim(0)
-    plt.legend()
+    plt.ylim(0, 1.6 * asked[4])
+    plt.legend(loc="upper left")
     plt.subplot(1, 2, 2, xlabel="µs that a round takes longer", ylabel="times as fast")
     plt.plot(longer, asked / decided, "o-", color="0.3")
     plt.axhline(1, color="0.3", linestyle=":")
@@ -995,11 +995,11 @@ def draw_gain(longer, asked, decided, knee):
     )
 
 # %% id=pays-run
-steps = np.array([0, 60, 120, 240, 360, 1000, 4000]) * (1 if device.simulated else 10)
-decided = np.array([makespan(decided_slowly, int(work)) for work in steps])
+useless = np.array([0, 60, 120, 240, 360, 1000, 4000]) * (1 if device.simulated else 10)
+decided = np.array([makespan(decided_slowly, int(work)) for work in useless])
 asked = [makespan(asked_slowly, 0)]
 print(f"as before: Python {asked[0]:.0f} µs, the single launch {decided[0]:.0f}")
-print(f"with {steps[4]} useless steps in each round: the single launch {decided[4]:.0f} µs")
+print(f"with {useless[4]} useless steps in each round: the single launch {decided[4]:.0f} µs")
 
 # %% id=predict-longer
 longer = Prediction(
@@ -1014,7 +1014,7 @@ longer
 longer.commit(...)
 
 # %% id=pays-curve
-asked = np.array([makespan(asked_slowly, int(work)) for work in steps])
+asked = np.array([makespan(asked_slowly, int(work)) for work in useless])
 more = (decided - decided[0]) / rounds
 free = (decided - decided[0] - asked + asked[0])[4] / rounds
 draw_gain(more, asked, decided, free)
@@ -1024,7 +1024,7 @@ longer.reveal(
     round(asked[4]),
     "While the device computes, Python is busy with its next call, the copy of the flag. So the first "
     f"{free:.0f} µs that a round takes longer cost Python nothing. From there on, both lines are parallel: "
-    "Python stays the same 300 µs behind, and of a long run that's little.",
+    f"Python stays {asked[-1] - decided[-1]:.0f} µs behind, and of a long run that's little.",
 )
 
 # %% id=pays-check tags=asserts

@@ -265,7 +265,7 @@ def _queue(mine: Any, _model: Any, jobs: int, blocks: int, begun: int, held_up: 
     lengths[5::7] = 0
     right = np.array([(1 / np.arange(1, n + 1, dtype=float) ** 2).sum() for n in lengths])
     right[:begun] = results.UNWRITTEN  # another launch has taken these
-    args = (jobs, lengths, np.uint32([begun]), np.full(jobs, results.UNWRITTEN, np.float32))
+    args = jobs, lengths, np.array([begun], np.uint32), np.full(jobs, results.UNWRITTEN, np.float32)
     with agt.microscope() as seen, about("in this loop", ENDLESS), about("'next'", DRAW):
         taken, found = left_in((1, 2), kernel, args, grid=blocks, block=32 if jobs == 7 else 64)
     equal(found, right.astype(np.float32))

@@ -1524,7 +1524,7 @@ fewer.reveal(
 )
 
 # %% [markdown] id=ask-less-read
-# In Python, even a single look, after the ninth round, leaves two thirds of the time. Asking less pays where a launch is cheap: on an H100, one from C++ took 3.5 µs in a row of launches, and 9 with a wait behind it. In the graph above it paid, too, because there a question costs more than a step. (`benchmarks/turns.cu` measures more ways to go round, from C++.)
+# In Python, even a single look, after the ninth round, leaves two thirds of the time, because each round still clears its flag and is launched. Asking less pays where a launch is cheap: on an H100, one from C++ took 3.5 µs in a row of launches, and 9 with a wait behind it. In the graph above it paid, too, because there a question costs more than a step. (`benchmarks/turns.cu` measures more ways to go round, from C++.)
 
 # %% [markdown] id=early-text
 # ### Who finds it first?

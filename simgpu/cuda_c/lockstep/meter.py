@@ -51,6 +51,10 @@ class Meter(Protocol):
         """Return the clock of each warp, which goes on with the instructions that the warp has issued."""
         ...
 
+    def progress(self) -> NDArray[np.float64]:
+        """Return the clocks that each warp has been at work, about: with those in which it waited for data."""
+        ...
+
     def global_access(self, site: Site, mask: Mask, element: Any, size: int) -> None:
         """A load or store of global memory: element number `element`, of `size` bytes, of each lane."""
         ...

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, NoReturn
 
 import numpy as np
@@ -42,7 +42,6 @@ class Execution:
     _facts: dict[str, int]
     _values: Mapping[int, Any]  # what the slots of the parameters hold
     _wanted: NDArray[np.int64]  # numbers of the blocks, in the order in which they begin
-    _waiting: list[Team] = field(default_factory=list[Team])
     _first: int = 0  # of those that have not begun
     _leapt: bool = False  # whether threads may leap no more
     _spent: float = 0.0  # seconds of interpreting
@@ -116,12 +115,12 @@ class Execution:
             self._first += count
             self._begin(self._wanted[first : first + count])
             self._go_on()
-        if self._waiting and not self._spinning():
+        if self.launch.teams and not self._spinning():
             self.stuck()
-        return not self._waiting
+        return not self.launch.teams
 
     def _groups(self) -> list[tuple[Team, Group]]:
-        return [(team, g) for team in self._waiting for g in team.waiters.groups.values()]
+        return [(team, g) for team in self.launch.teams for g in team.waiters.groups.values()]
 
     def _spinning(self) -> list[tuple[Team, Group]]:
         return [(team, g) for team, g in self._groups() if g.meets is None]
@@ -131,7 +130,11 @@ class Execution:
         resident = self.launch.limits.resident_blocks
         if resident is None or not self._code.watches:
             return len(self._wanted)
-        return resident - sum(_alive(team) for team in self._waiting)
+        return resident - sum(_alive(team) for team in self.launch.teams)
+
+    def _more(self) -> bool:
+        """Tell whether other blocks may begin now."""
+        return self._first < len(self._wanted) and self._free() > 0
 
     def _begin(self, numbers: NDArray[np.int64]) -> None:
         team = Team(self.launch, numbers, self._code.slots, self._code.exits)
@@ -142,30 +145,29 @@ class Execution:
             team.born[slot] = team.full
         for step in self._code.entry:
             step(team, team.full)
+        self.launch.teams.append(team)
         self._enter(team, team.full)
 
     def _enter(self, team: Team, mask: Mask) -> None:
         """Run lanes of a team until they end or wait."""
         self.tally.enter(team.layout)
-        team.clock = self.launch.clock
+        self.launch.more = self._more()
+        team.clock, team.since = self.launch.clock, self.tally.progress()
         team.exited = join(self._code.body(team, mask), team.exited)
         self.launch.clock = team.clock
         if not team.apart or not team.waiters.groups:
             self.tally.end_batch(team.layout)
-            self._waiting = [other for other in self._waiting if other is not team]
-        elif team not in self._waiting:
-            self._waiting.append(team)
+            self.launch.teams.remove(team)
 
     def _go_on(self) -> None:
         """Run whoever need not wait any more, until there is none."""
         hostile = self.launch.hostile
-        more = self._first < len(self._wanted) and self._free() > 0
-        if hostile is not None and more and hostile.random.random() < 0.5:
+        if hostile is not None and self._more() and hostile.random.random() < 0.5:
             return  # others begin first
         while True:
             if hostile is not None:
-                hostile.random.shuffle(self._waiting)
-            for team in self._waiting:
+                hostile.random.shuffle(self.launch.teams)
+            for team in self.launch.teams:
                 found = team.waiters.ready(self.launch.changes, team.exited)
                 if found is not None:
                     break
@@ -174,26 +176,28 @@ class Execution:
                     return
                 continue
             group, bits = found
+            if group.turn and self._more():
+                return  # others begin first
             team.resume = group.place
             self._enter(team, team.waiters.take(group, bits))
 
     def _meet(self) -> bool:
         """Let all blocks pass the barrier of the grid, if all have come."""
-        if not self._waiting:
+        if not self.launch.teams:
             return False
         launch = self.launch
         x, y, z = launch.grid
-        waiting = [t.waiters.groups for t in self._waiting]
+        waiting = [t.waiters.groups for t in self.launch.teams]
         here = [next(iter(groups.values())) for groups in waiting if len(groups) == 1]
         places = {group.place for group in here if group.meets and group.meets.by == "grid"}
-        blocks = sum(_alive(team) for team in self._waiting)
+        blocks = sum(_alive(team) for team in self.launch.teams)
         if len(here) < len(waiting) or len(places) != 1 or blocks < x * y * z:
             return False
         launch.clock += 1
-        launch.messages.meet(self._waiting, launch.clock)
+        launch.messages.meet(self.launch.teams, launch.clock)
         if launch.hostile is not None:
             launch.hostile.forget()
-        for team, group in zip(list(self._waiting), here, strict=True):
+        for team, group in zip(list(self.launch.teams), here, strict=True):
             team.block_time = team.warp_time = launch.clock
             team.resume, team.grid_met = group.place, True
             self._enter(team, team.waiters.take(group, group.bits))

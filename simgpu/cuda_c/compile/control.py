@@ -276,12 +276,8 @@ class Control:
                     step(t, m)
                 if before is not None:
                     m, before = _spun(t, m, spin, before, known, at), None
-                if (
-                    shares
-                    and m is not None
-                    and (t.apart or t.launch.more or len(t.launch.teams) > 1)
-                ):
-                    m = t.take_turns(head, m, at)
+                if shares and (t.apart or t.launch.more or len(t.launch.teams) > 1):
+                    m = m and t.take_turns(head, m, at)
                 if m is None:
                     break
             return join(finished, t.left[leave], entered)

@@ -173,7 +173,7 @@ class Tally:
         return self._chains[LATENCY].astype(np.int64)
 
     def progress(self) -> NDArray[np.float64]:
-        """Return the clocks that each warp has been at work, about: with those in which it waited for data."""
+        """Return about how long each warp has been at work, in clocks, with the waits for its data."""
         return self.clocks() + TRIP * self._chains[ROUNDS]
 
     def branch(self, point: int, yes: Mask | None, no: Mask | None) -> None:

@@ -52,7 +52,7 @@ class Meter(Protocol):
         ...
 
     def progress(self) -> NDArray[np.float64]:
-        """Return the clocks that each warp has been at work, about: with those in which it waited for data."""
+        """Return about how long each warp has been at work, in clocks, with the waits for its data."""
         ...
 
     def global_access(self, site: Site, mask: Mask, element: Any, size: int) -> None:

@@ -179,9 +179,8 @@ class Team:
         # When it last met each lane of its warp, once masks have named some; and that mask.
         self.met: tuple[NDArray[np.int64], NDArray[np.uint32]] | None = None
         self.apart = False  # whether lanes were set aside: variables hold values of these as well
-        # What was known when nobody else could go on; and the clocks of its warps when it last did itself.
-        self.alone: tuple[object, ...] = ()
-        self.since: NDArray[np.float64] = np.zeros(layout.warps)
+        self.alone: tuple[object, ...] = ()  # what was known when nobody else could go on
+        self.since: Any = 0  # how far each of its warps was when it went on last
         # The place at which lanes go on for which the kernel is entered again, or -1.
         self.resume = -1
         # Nobody else will come to that place; all blocks have come to the barrier of the grid; the loop that
@@ -236,8 +235,8 @@ class Team:
     ) -> Mask | None:
         """Set those lanes of `mask` aside that are in `bits`, as a `Group`; the rest goes on."""
         bits, self.apart = bits & mask.bits, True
-        changes = self.launch.changes
-        self.waiters.park(waiting_threads.Group(place, bits, at, meets, changes, patient, turn))
+        seen = self.launch.changes
+        self.waiters.park(waiting_threads.Group(place, bits, at, meets, seen, patient, turn))
         return waiting_threads.some(self.layout, mask.bits & ~bits)
 
     def take_turns(self, place: int, mask: Mask, at: Position) -> Mask | None:

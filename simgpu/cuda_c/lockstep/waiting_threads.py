@@ -14,9 +14,8 @@ soon as memory has changed, by other threads, by other kernels or by the host (`
 left who could change it, it never ends; unless it counts its turns, in order to give up: then it does.
 Nothing is polled.
 
-On a GPU, all of them would run side by side. So threads that run on in a loop let those who can go on have a
-turn once a microsecond, by the clock of their warp (`Team.take_turns`). Otherwise the first block to find
-work in a queue would do all of it, while the others rest.
+On a GPU all of them run side by side, and those that waited get their share of what a queue holds. So threads
+that run on in a loop let others who may go on have a turn once a microsecond (`Team.take_turns`).
 """
 
 from __future__ import annotations
@@ -60,9 +59,7 @@ class Group:
     meets: Apart | None
     seen: int  # `Launch.changes` when they last looked
     patient: bool = False  # whether they count how long they have waited, and will give up
-    turn: int = (
-        0  # if they wait for nothing, and only let others have a turn: the number of their own
-    )
+    turn: int = 0  # if they wait for nothing, and let others have a turn: the number of theirs
 
 
 class Waiters:
@@ -107,10 +104,8 @@ class Waiters:
         return Mask(self.layout, bits, int(np.count_nonzero(bits)))
 
     def ready(self, changes: int, exited: Mask | None) -> tuple[Group, Bits] | None:
-        """The lanes that may go on, of the group furthest behind, without those of `exited`.
-
-        Those that let others have a turn come behind these, the one first that has waited longest.
-        """
+        """The lanes that may go on, of the group furthest behind, without those of `exited`."""
+        # Those that let others have a turn come last.
         for group in sorted(self.groups.values(), key=lambda group: (group.turn, group.place)):
             if group.meets is None:
                 if group.turn or changes > group.seen:

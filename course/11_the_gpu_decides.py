@@ -9,7 +9,7 @@
 #
 # | | |
 # |---|---|
-# | Time | 90 minutes, and 70 for the encores |
+# | Time | 60 minutes, and 100 for the encores |
 # | You need | [04_combinators](04_combinators.ipynb), [09_cuda_graphs](09_cuda_graphs.ipynb) and, from [07_async_mlp](07_async_mlp.ipynb), what a barrier is. You do not need a GPU |
 
 # %% id=setup
@@ -24,6 +24,208 @@ from asyncgpu_tutor.exercises import Prediction, check, hint, progress, score, s
 device = agt.use("auto")
 stream = agt.create_stream()
 device
+
+# %% id=tools tags=helpers
+# Recordings and drawings. You needn't read this.
+from base64 import b64encode
+from html import escape
+from io import BytesIO
+
+from IPython.display import HTML, display
+
+
+def some_numbers(n):
+    a = agt.pin(np.random.default_rng(0).uniform(1, 1000, n).astype(np.float32))
+    return a, agt.h2d(a, "numbers").sync().share()
+
+
+def recorded(run, *args):
+    """What a run returns, and its trace.
+
+    A real Python is slow right after a pause, so it runs twice in a row, and the second run counts.
+    """
+    with agt.record():
+        run(*args)
+        with agt.record() as trace:
+            result = run(*args)
+    return result, trace
+
+
+def shown(figure, alt):
+    """Show a figure, with a text for readers who can't see it."""
+    file = BytesIO()
+    figure.savefig(file, format="png", bbox_inches="tight")
+    data = b64encode(file.getvalue()).decode()
+    display(HTML(f'<img alt="{escape(alt)}" src="data:image/png;base64,{data}">'))
+    plt.close(figure)
+
+
+def maze(size, seed=0):
+    """1 where one can walk, 0 where there is a wall; dug from the corner, often on from the newest end."""
+    rng, free, ends = np.random.default_rng(seed), np.zeros((size, size), np.uint8), [(0, 0)]
+    free[0, 0] = 1
+    while ends:
+        k = -1 if rng.random() < 0.7 else rng.integers(len(ends))
+        y, x = ends[k]
+        near = [(y - 2, x), (y + 2, x), (y, x - 2), (y, x + 2)]
+        near = [(v, u) for v, u in near if 0 <= v < size and 0 <= u < size and not free[v, u]]
+        if near:
+            v, u = near[rng.integers(len(near))]
+            free[(y + v) // 2, (x + u) // 2] = free[v, u] = 1
+            ends.append((v, u))
+        else:
+            ends.pop(k)
+    return free
+
+
+def flood_in_numpy(free):
+    """Steps from the corner to each cell, -1 where the water never gets."""
+    depth = np.full(free.shape, -1, np.int32)
+    depth[0, 0] = level = 0
+    while True:
+        wet = np.pad(depth == level, 1)
+        reached = wet[:-2, 1:-1] | wet[2:, 1:-1] | wet[1:-1, :-2] | wet[1:-1, 2:]
+        reached &= (free == 1) & (depth < 0)
+        if not reached.any():
+            return depth
+        level += 1
+        depth[reached] = level
+
+
+def draw_flood(free, depth, *rounds, rows=0, zoom=()):
+    """The water after each of these rounds, with a line after so many rows of cells.
+
+    The last picture shows only the cells between these: left, right, lower, upper.
+    """
+    depth = depth.reshape(free.shape)
+    size = (2.9 + 0.7 * bool(rows)) * len(rounds) + 1, 3.2 + 0.7 * bool(rows)
+    figure, row = plt.subplots(1, len(rounds), figsize=size, layout="constrained")
+    for axes, level in zip(row, rounds, strict=True):
+        axes.imshow(free, cmap="gray", vmin=-0.3, vmax=1)
+        wet = np.ma.masked_where((depth < 0) | (depth > level), depth)
+        water = axes.imshow(wet, cmap="viridis", vmin=0, vmax=depth.max())
+        axes.imshow(
+            np.ma.masked_where(depth != level, depth), cmap="autumn", vmin=level, vmax=level + 1
+        )
+        new = np.argwhere(depth == level)
+        # Too few cells need rings to be found.
+        for colour, width in (("white", 4), ("red", 2)) if len(new) < 3 and not zoom else ():
+            ring = {"facecolors": "none", "edgecolors": colour, "linewidths": width}
+            axes.scatter(*new.T[::-1], s=250, **ring)
+        for y in range(rows, len(free), rows) if rows else ():
+            axes.axhline(y - 0.5, color="#cc79a7", linewidth=1.5)
+        axes.set_title(f"round {level}: {len(new)} new (red)")
+        axes.axis("off")
+    if zoom:
+        axes.axis(zoom)
+        axes.set_title(f"round {level}: the last cells, from near")
+        left, right, low, high = zoom
+        frame = {"fill": False, "edgecolor": "white", "linewidth": 2.5}
+        row[-2].add_patch(plt.Rectangle((left, high), right - left, low - high, **frame))
+    if rows:
+        figure.supxlabel("pink: where a block ends and the next begins", fontsize=10)
+    figure.colorbar(water, ax=row, label="round in which the water came", pad=0.01)
+    shown(
+        figure,
+        f"A maze with water from the upper left corner: after {', '.join(map(str, rounds))} rounds "
+        f"{', '.join(str(((depth >= 0) & (depth <= level)).sum()) for level in rounds)} cells are wet.",
+    )
+    print(f"A maze of {len(free)} by {len(free)} cells: the water needs {depth.max()} steps.")
+
+
+BLUE, YELLOW, GREEN, RED = "#9ad5f7", "#f0b840", "#6fd3b0", "#ee8866"
+COLOURS = {"data": BLUE, "flag": YELLOW, "good": GREEN, "bad": RED, "order": "0.87", "": "w"}
+COLOURS |= {"old": "#f9dcd3"}
+
+
+def draw_steps(words, *panels):
+    """Draw what threads do, from left to right.
+
+    A panel has a title, a text for each lane, and arrows as (lane, from x, to x in the next lane). With a
+    fourth number, an arrow is dotted, goes so many lanes down, and on its way passes below all of them.
+    """
+    size = 10, 0.62 * len(panels[0][1]) + 0.5
+    figure, row = plt.subplots(1, len(panels), figsize=size, squeeze=False)
+    for axes, (title, lanes, arrows) in zip(row[0], panels, strict=True):
+        for y, lane in enumerate(lanes):
+            name, *steps = lane.split(" | ")
+            axes.text(-0.2, -y, name, ha="right", va="center", fontsize=9)
+            axes.axhline(-y, color="0.85", zorder=0)
+            for step in steps:
+                colour, start, end, text = step.split(" ", 3)
+                colour, start, end = COLOURS[colour], float(start), float(end)
+                box = plt.Rectangle((start, -y - 0.28), end - start, 0.56, fc=colour, ec="0.3")
+                axes.add_patch(box)
+                axes.text((start + end) / 2, -y, text, ha="center", va="center", fontsize=9)
+        for lane, start, end, *far in arrows:
+            arrow = {"arrowstyle": "-|>", "color": "0.3", "linewidth": 1.6, "shrinkA": 0, "shrinkB": 0}
+            arrow |= {"linestyle": ":", "color": "#0072b2"} if far else {}
+            ends = (end, -lane - 0.72), (start, -lane - 0.28)
+            if far:
+                below = 0.4 - len(lanes)
+                axes.vlines(start, below, -lane - 0.28, "#0072b2", ":")
+                axes.hlines(below, start, end, "#0072b2", ":")
+                ends = (end, -lane - far[0] - 0.28), (end, below)
+            axes.annotate("", *ends, arrowprops=arrow)
+        axes.set(xlim=(0, 10), ylim=(0.3 - len(lanes), 0.5))
+        axes.set_title(title, fontsize=10, loc="left")
+        axes.axis("off")
+    figure.tight_layout()
+    shown(figure, "A drawing; the words are below.")
+    print(words)
+
+
+OVERTAKEN = (
+    "no fence: the flag overtakes the data",
+    (
+        "sender | data 0.2 2.2 data = 42 | flag 2.4 4.2 flag = 1",
+        "memory | flag 3.9 5.2 flag 1 | old 5.4 7 data 0 | data 8 9.8 data 42",
+        "receiver | flag 4.9 6.6 flag? 1 | bad 6.8 8.8 data? 0",
+    ),
+    ((0, 1.2, 8.8), (0, 3.3, 4.5), (1, 4.6, 5.5), (1, 6.4, 7.4)),
+)
+IN_ORDER = (
+    "a fence on either side",
+    (
+        "sender | data 0.1 1.8 data = 42 | order 1.9 3.1 fence | flag 3.2 4.7 flag = 1",
+        "memory | data 1.3 2.9 data 42 | flag 4.2 5.4 flag 1",
+        "receiver | flag 5.2 6.7 flag? 1 | order 6.8 8 fence | good 8.1 9.9 data? 42",
+    ),
+    ((0, 1.0, 1.9), (0, 4.0, 4.8), (1, 5.0, 5.8), (1, 2.6, 8.6)),
+)
+TWO_BLOCKS = (
+    "",
+    (
+        "block 0, thread 5 | data 0.1 1.5 write | order 1.6 2.7 barrier",
+        "block 0, thread 0 | order 1.6 2.7 barrier | order 2.8 3.7 fence | flag 3.8 4.7 flag = 1",
+        "block 1, thread 0 | flag 5.1 6 flag? 1 | order 6.1 7 fence | order 7.1 8.2 barrier",
+        "block 1, thread 9 | order 7.1 8.2 barrier | good 8.3 9.7 read",
+    ),
+    ((0, 2.15, 2.15), (1, 4.5, 5.3), (2, 7.65, 7.65), (0, 0.8, 9.0, 3)),
+)
+MEETING = (
+    "+1: count; a number: look, and see this in the counter",
+    (
+        (
+            "block 0 | good 0.1 0.9 work | flag 1 1.5 +1 | data 1.7 2 1 | data 2.6 2.9 2 | data 3.5 3.8 2 | "
+            "data 4.4 4.7 3 | good 4.9 5.6 work | flag 5.7 6.2 +1 | data 6.4 6.7 4 | data 7.3 7.6 4 | "
+            "data 8.2 8.5 5 | data 9.1 9.4 6"
+        ),
+        (
+            "block 1 | good 0.1 2 work | flag 2.1 2.6 +1 | data 2.8 3.1 2 | data 6.5 6.8 4 | "
+            "good 7 8.3 work | flag 8.4 8.9 +1 | data 9.1 9.4 6"
+        ),
+        (
+            "block 2 | good 0.1 3.4 work | flag 3.5 4 +1 | data 4.2 4.5 3 | good 4.7 7.1 work | "
+            "flag 7.2 7.7 +1 | data 7.9 8.2 5 | data 9.1 9.4 6"
+        ),
+        (
+            "counter | order 1.2 2.3 1 | order 2.3 3.7 2 | flag 3.7 5.9 3 | order 5.9 7.4 4 | "
+            "order 7.4 8.6 5 | flag 8.6 9.8 6"
+        ),
+    ),
+    (),
+)
 
 # %% [markdown] id=question
 # ## Are we there yet?
@@ -86,23 +288,6 @@ def gpu_decides(numbers):
     newton(numbers.size, numbers, x.borrow().partition(256)).sync_on(stream)
     return x
 
-# %% id=recording tags=helpers
-def some_numbers(n):
-    a = agt.pin(np.random.default_rng(0).uniform(1, 1000, n).astype(np.float32))
-    return a, agt.h2d(a, "numbers").sync().share()
-
-
-def recorded(run, *args):
-    """What a run returns, and its trace.
-
-    A real Python is slow right after a pause, so it runs twice in a row, and the second run counts.
-    """
-    with agt.record():
-        run(*args)
-        with agt.record() as trace:
-            result = run(*args)
-    return result, trace
-
 # %% id=first-picture
 a, numbers = some_numbers(1024)
 (x, rounds), asking = recorded(python_decides, numbers)
@@ -160,98 +345,13 @@ assert h200_asking.metrics().makespan > 2 * h200_deciding.metrics().makespan
 #
 # Newton's threads could stop one by one. Often they can't. Open a tap in the corner of a maze: in each round the water moves one step on, and the first round in which it moves nowhere is the last. No single thread can tell which round that is, because its own cell may stay dry for long and then get wet after all.
 
-# %% id=maze-tools tags=helpers
-from base64 import b64encode
-from html import escape
-from io import BytesIO
-
-from IPython.display import HTML, display
-
-
-def shown(figure, alt):
-    """Show a figure, with a text for readers who can't see it."""
-    file = BytesIO()
-    figure.savefig(file, format="png", bbox_inches="tight")
-    data = b64encode(file.getvalue()).decode()
-    display(HTML(f'<img alt="{escape(alt)}" src="data:image/png;base64,{data}">'))
-    plt.close(figure)
-
-
-def maze(size, seed=0):
-    """1 where one can walk, 0 where there is a wall; dug from the corner, often on from the newest end."""
-    rng, free, ends = np.random.default_rng(seed), np.zeros((size, size), np.uint8), [(0, 0)]
-    free[0, 0] = 1
-    while ends:
-        k = -1 if rng.random() < 0.7 else rng.integers(len(ends))
-        y, x = ends[k]
-        near = [(y - 2, x), (y + 2, x), (y, x - 2), (y, x + 2)]
-        near = [(v, u) for v, u in near if 0 <= v < size and 0 <= u < size and not free[v, u]]
-        if near:
-            v, u = near[rng.integers(len(near))]
-            free[(y + v) // 2, (x + u) // 2] = free[v, u] = 1
-            ends.append((v, u))
-        else:
-            ends.pop(k)
-    return free
-
-
-def flood_in_numpy(free):
-    """Steps from the corner to each cell, -1 where the water never gets."""
-    depth = np.full(free.shape, -1, np.int32)
-    depth[0, 0] = level = 0
-    while True:
-        wet = np.pad(depth == level, 1)
-        reached = wet[:-2, 1:-1] | wet[2:, 1:-1] | wet[1:-1, :-2] | wet[1:-1, 2:]
-        reached &= (free == 1) & (depth < 0)
-        if not reached.any():
-            return depth
-        level += 1
-        depth[reached] = level
-
-
-def dry(free):
-    """What the kernels start from: one wet cell."""
-    depth = np.full(free.size, -1, np.int32)
-    depth[0] = 0
-    return agt.pin(depth)
-
-
-def draw_flood(free, depth, *rounds, rows=0):
-    """The water after each of these rounds, with a line after so many rows of cells."""
-    depth = depth.reshape(free.shape)
-    size = 2.9 * len(rounds) + 1, 3.2
-    figure, row = plt.subplots(1, len(rounds), figsize=size, layout="constrained")
-    for axes, level in zip(row, rounds, strict=True):
-        axes.imshow(free, cmap="gray", vmin=-0.3, vmax=1)
-        wet = np.ma.masked_where((depth < 0) | (depth > level), depth)
-        water = axes.imshow(wet, cmap="viridis", vmin=0, vmax=depth.max())
-        axes.imshow(
-            np.ma.masked_where(depth != level, depth), cmap="autumn", vmin=level, vmax=level + 1
-        )
-        new = np.argwhere(depth == level)
-        for colour, width in (("white", 4), ("red", 2)) if len(new) < 3 else ():  # too few to be found
-            axes.scatter(*new.T[::-1], s=250, facecolors="none", edgecolors=colour, linewidths=width)
-        for y in range(rows, len(free), rows) if rows else ():
-            axes.axhline(y - 0.5, color="#cc79a7", linewidth=1)
-        axes.set_title(f"round {level}: {len(new)} new (red)")
-        axes.axis("off")
-    if rows:
-        figure.supxlabel("pink: where a block ends and the next begins", fontsize=10)
-    figure.colorbar(water, ax=row, label="round in which the water came", pad=0.01)
-    shown(
-        figure,
-        f"A maze with water from the upper left corner: after {', '.join(map(str, rounds))} rounds "
-        f"{', '.join(str(((depth >= 0) & (depth <= level)).sum()) for level in rounds)} cells are wet.",
-    )
-    print(f"A maze of {len(free)} by {len(free)} cells: the water needs {depth.max()} steps.")
-
 # %% id=maze
 small = maze(32)
 small_open = agt.h2d(agt.pin(small.ravel()), "open").sync().share()
 draw_flood(small, flood_in_numpy(small), 20, 50, 80, 126)  # red: where it has just come
 
 # %% [markdown] id=maze-python
-# With Python in charge, that's a launch for each step of the water:
+# With Python in charge, that's a launch for each step of the water. A step reads one array and writes another, and then the two change places:
 
 # %% id=maze-step
 NEXT_TO = r"""
@@ -278,17 +378,24 @@ extern "C" __global__ void flood_step(
 )
 
 
+def dry(free):
+    """What the kernels start from: one wet cell."""
+    depth = np.full(free.size, -1, np.int32)
+    depth[0] = 0
+    return agt.pin(depth)
+
+
 def flood_by_python(free, on_device):
-    depth, level = agt.h2d(dry(free)).sync_on(stream), 0
+    depth, after = (agt.h2d(dry(free)).sync_on(stream) for _ in range(2))
+    level = 0
     while True:
-        after = agt.zeros(free.size, np.int32).sync_on(stream)
         step = agt.zeros(1, np.int32).and_then(
             lambda grew: flood_step(
                 level, free.shape[1], on_device, depth.borrow(), after.borrow().partition(256), grew
             )
         )
         grew = step.last().to_host().sync_on(stream)
-        depth, level = after, level + 1
+        depth, after, level = after, depth, level + 1
         if not grew[0]:
             return agt.d2h(depth).sync_on(stream)
 
@@ -373,7 +480,7 @@ extern "C" __global__ void flood(int width, const unsigned char* open, int* dept
 check("11-flood", FLOOD)
 
 # %% [markdown] id=flood-question
-# Now one launch takes all 127 rounds: 126 steps, and the last, which finds nothing. A round of the block, with its two barriers, takes about 0.4 µs.
+# Now one launch takes all 127 rounds: 126 steps, and the last, which finds nothing. A round of the simulated block, with its two barriers, takes about 0.4 µs.
 
 # %% id=predict-block
 quick = Prediction(
@@ -403,11 +510,14 @@ print(
     f"Python: {by_python.metrics().makespan:.0f} µs. The block: {by_block.metrics().makespan:.0f} µs"
 )
 print(f"That is {faster:.0f} times as fast.")
+begun = min(span.start for span in by_python)
+meanwhile = by_python.between(begun, begun + by_block.metrics().makespan)
 agt.compare_timelines(
-    [by_python, by_block],
-    ["Python decides: 127 launches", "The block decides: one"],
+    [meanwhile, by_block],
+    ["Python decides, in the same time", "The block decides: the whole flood"],
     lanes=("host", "streams"),
-    lesson="One scale for both: the small heap in the lower left corner is the whole flood.",
+    lesson="While the block floods the whole maze, Python copies its two arrays and goes through "
+    f"{len(meanwhile.find('flood_step'))} of its 127 rounds.",
 )
 
 # %% id=flood-run-check tags=asserts
@@ -425,108 +535,7 @@ quick.reveal(
 # %% [markdown] id=promises
 # ## What CUDA promises
 #
-# Inside a block, the vote did it all: it collected, waited, and showed each thread what the others had written. Between blocks you build that from parts, and each promises less than you'd think:
-#
-# | | it promises | it does not promise |
-# |---|---|---|
-# | an **atomic**, such as `atomicAdd` | to read, change and write in one step, which no other device-wide atomic can split | any order of what comes before and after; anything to the host, or to an ordinary access that nothing else orders |
-# | a **fence**, `__threadfence()` | order, as below | that anybody waits |
-# | a **barrier**, `__syncthreads()` | that nobody goes on until all threads of the block that haven't ended have come, and that they then see what any of them wrote | anything to another block |
-#
-# So here is how a message goes wrong, and how two fences mend it:
-
-# %% id=drawing tags=helpers
-BLUE, YELLOW, GREEN, RED = "#9ad5f7", "#f0b840", "#6fd3b0", "#ee8866"
-COLOURS = {"data": BLUE, "flag": YELLOW, "good": GREEN, "bad": RED, "order": "0.87", "": "w"}
-
-
-def draw_steps(words, *panels):
-    """Draw what threads do, from left to right.
-
-    A panel has a title, a text for each lane, and arrows as (lane, from x, to x in the next lane). With a
-    fourth number, an arrow is dotted, goes so many lanes down, and on its way passes below all of them.
-    """
-    size = 10, 0.62 * len(panels[0][1]) + 0.5
-    figure, row = plt.subplots(1, len(panels), figsize=size, squeeze=False)
-    for axes, (title, lanes, arrows) in zip(row[0], panels, strict=True):
-        for y, lane in enumerate(lanes):
-            name, *steps = lane.split(" | ")
-            axes.text(-0.2, -y, name, ha="right", va="center", fontsize=9)
-            axes.axhline(-y, color="0.85", zorder=0)
-            for step in steps:
-                colour, start, end, text = step.split(" ", 3)
-                colour, start, end = COLOURS[colour], float(start), float(end)
-                look = {"hatch": "...."} if text == "look" else {}
-                box = plt.Rectangle((start, -y - 0.28), end - start, 0.56, fc=colour, ec="0.3", **look)
-                axes.add_patch(box)
-                behind = {"fc": colour, "ec": "none", "pad": 1} if look else None
-                place = {"ha": "center", "va": "center", "fontsize": 9, "bbox": behind}
-                axes.text((start + end) / 2, -y, text, **place)
-        for lane, start, end, *far in arrows:
-            arrow = {"arrowstyle": "-|>", "color": "0.3", "linewidth": 1.6, "shrinkA": 0, "shrinkB": 0}
-            arrow |= {"linestyle": ":", "color": "#0072b2"} if far else {}
-            ends = (end, -lane - 0.72), (start, -lane - 0.28)
-            if far:
-                below = 0.4 - len(lanes)
-                axes.vlines(start, below, -lane - 0.28, "#0072b2", ":")
-                axes.hlines(below, start, end, "#0072b2", ":")
-                ends = (end, -lane - far[0] - 0.28), (end, below)
-            axes.annotate("", *ends, arrowprops=arrow)
-        axes.set(xlim=(0, 10), ylim=(0.3 - len(lanes), 0.5))
-        axes.set_title(title, fontsize=10, loc="left")
-        axes.axis("off")
-    figure.tight_layout()
-    shown(figure, "A drawing; the words are below.")
-    print(words)
-
-
-OVERTAKEN = (
-    "no fence: the flag overtakes the data",
-    (
-        "sender | data 0.2 2.2 data = 42 | flag 2.4 4.2 flag = 1",
-        "memory | flag 3.9 5.2 flag 1 | order 5.4 7 data 0 | data 8 9.8 data 42",
-        "receiver | flag 4.9 6.6 flag? 1 | bad 6.8 8.8 data? 0",
-    ),
-    ((0, 1.2, 8.8), (0, 3.3, 4.5), (1, 4.6, 5.5), (1, 6.4, 7.4)),
-)
-IN_ORDER = (
-    "a fence on either side",
-    (
-        "sender | data 0.1 1.8 data = 42 | order 1.9 3.1 fence | flag 3.2 4.7 flag = 1",
-        "memory | data 1.3 2.9 data 42 | flag 4.2 5.4 flag 1",
-        "receiver | flag 5.2 6.7 flag? 1 | order 6.8 8 fence | good 8.1 9.9 data? 42",
-    ),
-    ((0, 1.0, 1.9), (0, 4.0, 4.8), (1, 5.0, 5.8), (1, 2.6, 8.6)),
-)
-TWO_BLOCKS = (
-    "",
-    (
-        "block 0, thread 5 | data 0.1 1.5 write | order 1.6 2.7 barrier",
-        "block 0, thread 0 | order 1.6 2.7 barrier | order 2.8 3.7 fence | flag 3.8 4.7 flag = 1",
-        "block 1, thread 0 | flag 5.1 6 flag? 1 | order 6.1 7 fence | order 7.1 8.2 barrier",
-        "block 1, thread 9 | order 7.1 8.2 barrier | good 8.3 9.7 read",
-    ),
-    ((0, 2.15, 2.15), (1, 4.5, 5.3), (2, 7.65, 7.65), (0, 0.8, 9.0, 3)),
-)
-MEETING = (
-    "B: __syncthreads(), F: __threadfence()",
-    (
-        (
-            "block 0 | good 0.1 1.1 work | order 1.2 1.5 B | order 1.5 1.8 F | flag 1.8 2.4 +1 | "
-            "data 2.5 7.2 look | order 7.3 7.6 F | order 7.6 7.9 B | good 8 9.8 work"
-        ),
-        (
-            "block 1 | good 0.1 3.1 work | order 3.2 3.5 B | order 3.5 3.8 F | flag 3.8 4.4 +1 | "
-            "data 4.5 7.2 look | order 7.3 7.6 F | order 7.6 7.9 B | good 8 9.8 work"
-        ),
-        (
-            "block 2 | good 0.1 4.7 work | order 4.8 5.1 B | order 5.1 5.4 F | flag 5.4 6 +1 | "
-            "data 6.1 7.2 look | order 7.3 7.6 F | order 7.6 7.9 B | good 8 9.8 work"
-        ),
-        "counter | order 2.1 4.1 1 | order 4.1 5.7 2 | flag 5.7 9.8 3",
-    ),
-    (),
-)
+# Inside a block, the vote did it all: it collected, waited, and showed each thread what the others had written. Between blocks you build that from parts. Say a sender writes `data` and then a `flag`, and a receiver in another block looks at the flag:
 
 # %% id=message-picture
 draw_steps(
@@ -537,7 +546,7 @@ draw_steps(
 )
 
 # %% [markdown] id=message-read
-# On the right, the write of the flag and the fence before it are a *release*; the read of the flag and the fence after it, an *acquire*. If both touch the flag by an atomic or as `volatile`, whoever sees the flag sees the data.
+# On the right, the write of the flag and the fence before it are a *release*; the read of the flag and the fence after it, an *acquire*. If both touch the flag by an atomic or as `volatile`, whoever sees the flag sees the data. It takes both fences, because a read can be early just as a write can be late: without the receiver's, the data may be read before the flag.
 #
 # Fences are **cumulative**: they pass on what you wrote, and also what *you* were shown before. So one thread can speak for its whole block:
 
@@ -550,6 +559,14 @@ draw_steps(
 )
 
 # %% [markdown] id=order-read
+# So there are three parts, and each promises less than you'd think:
+#
+# | | it promises | it does not promise |
+# |---|---|---|
+# | a **fence**, `__threadfence()` | the order that you've just seen | that anybody waits |
+# | an **atomic**, such as `atomicAdd` | to read, change and write in one step, which no other device-wide atomic can split | any order of what comes before and after; anything to the host, or to an ordinary access that nothing else orders |
+# | a **barrier**, `__syncthreads()` | that nobody goes on until all threads of the block that haven't ended have come, and that they then see what any of them wrote | anything to another block |
+#
 # Without a fence, compiler and hardware may swap what a thread does to two different words. The hardware rarely does: when we sent that message without fences on an H200, the flag overtook the data in 1 of 1,048,576 runs. Such a program passes your tests and fails in front of a customer.
 #
 # Strictly, `*moved = 1` in our first kernel breaks these rules, since hundreds of threads may write it at once. But all write the same 1, and nobody reads it before the launch is over, so no GPU that we know minds.
@@ -557,13 +574,55 @@ draw_steps(
 # %% [markdown] id=grid-text
 # ## A larger maze
 #
-# A maze of 64 by 64 needs at least four blocks (we take 16, for more SMs), and `__syncthreads()` ends at the edge of the block. So let's build a meeting point: a counter in memory. Each block adds one when it arrives, and then looks until the counter has reached its goal:
+# A maze of 64 by 64 needs at least four blocks (we take 16, for more SMs), and then our vote isn't enough.
+#
+# > **Misconception: `__syncthreads()` waits for everybody.**
+# >
+# > - *What you see:* right numbers as long as there is one block, and now and then with more.
+# > - *Why:* it is a barrier of the block. The others may not even have begun.
+# > - *What helps:* a barrier of the grid, or two launches.
+#
+# For example, let each block write a number, and then read its neighbour's:
+
+# %% id=misconception-block-code
+neighbours = r"""
+extern "C" __global__ void neighbours(int* x, int* y)
+{
+    if (threadIdx.x == 0) x[blockIdx.x] = blockIdx.x;
+    __syncthreads();
+    if (threadIdx.x == 0) y[blockIdx.x] = x[(blockIdx.x + 1) % gridDim.x];
+}
+"""
+draw_steps(
+    "It may go like this: block 0 passes its own barrier and reads x[1] before block 1 has begun.",
+    (
+        "",
+        (
+            "block 0 | data 0.1 1.5 x[0] = 0 | order 1.6 3.3 __syncthreads | bad 3.4 4.9 x[1]? 0",
+            "block 1 |  0.1 4.9 not begun | data 5 6.4 x[1] = 1 | order 6.5 8.2 __syncthreads",
+        ),
+        (),
+    ),
+)
+
+# %% id=misconception-block-check tags=asserts
+with agt.using("sim"):
+    try:
+        agt.Kernel(neighbours)(
+            agt.zeros(4, np.int32), agt.zeros(4, np.int32), grid=4, block=32
+        ).sync()
+    except agt.errors.RaceError:
+        pass
+    else:
+        raise AssertionError("the race was not seen")
+
+# %% [markdown] id=meeting-text
+# So let's build a meeting point: a counter in memory. Each block adds one when it arrives, and then looks until the counter has reached its goal, here 3, and 6 the second time:
 
 # %% id=meeting-picture
 draw_steps(
-    "Three blocks work, meet at their own barrier, fence, add 1 to a counter, and look until it "
-    "is 3. A fence "
-    "and a barrier later they work on.",
+    "Three blocks meet twice. Each counts, and looks until it sees at least 3. Block 1 looks late: block 0 "
+    "has counted for the second meeting by then, so it sees a 4, and never saw the 3.",
     MEETING,
 )
 
@@ -627,7 +686,7 @@ __device__ void meet(unsigned int* arrived, unsigned int goal)
 check("11-meet", MEET)
 
 # %% [markdown] id=flood-grid-text
-# The flood again. Now blocks read the flag in the same launch, so `atomicExch` writes it. A single flag could never be lowered: between any two meetings somebody may read or raise it. So each level has its own.
+# The flood again. Now blocks read the flag in the same launch, so `atomicExch` writes it. And each level has a flag of its own. A single one could never be lowered: between a step's two meetings its writers may raise it, and from there to the next meeting some block may still have to read it, for its `break`.
 
 # %% id=flood-grid
 OUR_MEET = solved("11-meet", MEET)
@@ -670,16 +729,19 @@ large = maze(64, seed=1)
 large_open = agt.h2d(agt.pin(large.ravel()), "open").sync().share()
 _, large_by_python = recorded(flood_by_python, large, large_open)
 steps, by_grid = recorded(flood_by_grid, large, large_open)
-draw_flood(large, steps, 60, 120, 204, rows=4)
+draw_flood(large, steps, 120, 204, 204, rows=4, zoom=(40.5, 52.5, 63.5, 51.5))
+large_faster = large_by_python.metrics().makespan / by_grid.metrics().makespan
+meetings = 2 * (steps.max() + 1)
+meeting = by_grid.find("many_blocks")[0].duration / meetings
 for name, trace in (("Python", large_by_python), ("16 blocks that meet", by_grid)):
     print(f"{name}: {trace.metrics().makespan:,.0f} µs")
-print(f"They met {2 * (steps.max() + 1)} times.")
+print(f"{large_faster:.0f} times as fast, with {meetings} meetings, which took {meeting:.2f} µs each")
 
 # %% id=flood-grid-check tags=asserts
 assert (steps == flood_in_numpy(large).ravel()).all()
 
 # %% [markdown] id=places
-# (On an H200, a meeting of 132 blocks took 1.5 µs, so 410 take 0.6 ms. Newton's rounds took Python 79 µs each there, and 205 take 16 ms. That's some 25 times.)
+# Don't trust these meetings: simulated ones are cheap. On an H200, a meeting of 132 blocks took 1.5 µs, so 410 of them take 0.6 ms. Nine of Newton's rounds took Python 766 µs there, so 205 take some 17 ms. That's still more than 20 times as long.
 #
 # ## How many can meet?
 #
@@ -692,8 +754,31 @@ places
 # %% id=commit-places
 places.commit(...)
 
+# %% id=places-drawing tags=helpers
+def draw_places():
+    """The places of an SM, a warp each, and the blocks of 100 threads that fill them."""
+    figure, axes = plt.subplots(figsize=(10, 2.7))
+    for block in range(20):
+        outside = block > 15
+        left, alone = block * 1.1 + 0.6 * outside, {"ls": "--" if outside else "-"}
+        for warp in range(4):
+            axes.add_patch(plt.Rectangle((left, -warp), 1, 0.86, fc="w", ec="0.3", **alone))
+            if not outside:
+                share = 1 if warp < 3 else 4 / 32
+                axes.add_patch(plt.Rectangle((left, -warp), share, 0.86, fc=(BLUE, YELLOW)[block % 2]))
+                axes.text(left + 0.5, 0.43 - warp, 32 if warp < 3 else 4, ha="center", va="center")
+        axes.text(left + 0.5, 1.15, block, ha="center")
+    axes.text(8.7, -3.6, "64 places for warps, all taken by blocks 0 to 15", ha="center", va="top")
+    axes.text(20.3, -3.6, "no place", ha="center", va="top")
+    axes.set(xlim=(-0.3, 22.8), ylim=(-4.3, 1.8))
+    axes.axis("off")
+    figure.tight_layout()
+    shown(figure, "Sixteen blocks of four warps fill 64 places; the seventeenth to twentieth have none.")
+    print("One SM. A column is a block: three warps of 32 threads, and one of 4, which takes a whole place.")
+    print("20 blocks would be 2,000 threads, but 80 warps.")
+
 # %% [markdown] id=places-sim
-# On a real GPU, a wrong guess would spin ten million times, and then take the process's other work down. The simulated one notices at once:
+# On a real GPU, a wrong guess would spin ten million times and then trap, and after a trap, all CUDA calls of the process fail. The simulated GPU notices at once:
 
 # %% id=run-places
 everybody = (
@@ -721,11 +806,7 @@ with agt.using("sim"):
         middle = (most + too_many) // 2
         most, too_many = (middle, too_many) if can_meet(middle) else (most, middle)
 print(f"{most} met, and {too_many} did not")
-warps = " | ".join(f"data {0.1 + 2.4 * k:.1f} {2.5 + 2.4 * k:.1f} 32" for k in range(3))
-draw_steps(
-    "A block of 100 threads in four warps: 32, 32, 32 and 4, with 28 places that nobody uses.",
-    ("", (f"each block | {warps} | data 7.3 7.6 4 |  7.6 9.7 28 places, empty",), ()),
-)
+draw_places()
 
 # %% id=reveal-places
 places.reveal(
@@ -773,172 +854,158 @@ with agt.using("sim"):
 # %% id=cooperative-check tags=asserts
 assert all_together(16) == 16
 
-# %% [markdown] id=misconception-block
-# > **Misconception: `__syncthreads()` waits for everybody.**
-# >
-# > - *What you see:* right numbers as long as there is one block, and now and then with more.
-# > - *Why:* it is a barrier of the block. The others may not even have begun.
-# > - *What helps:* a barrier of the grid, or two launches.
-#
-# Each block writes a number, and then reads its neighbour's.
-
-# %% id=misconception-block-code
-neighbours = r"""
-extern "C" __global__ void neighbours(int* x, int* y)
-{
-    if (threadIdx.x == 0) x[blockIdx.x] = blockIdx.x;
-    __syncthreads();
-    if (threadIdx.x == 0) y[blockIdx.x] = x[(blockIdx.x + 1) % gridDim.x];
-}
-"""
-draw_steps(
-    "It may go like this: block 0 passes its own barrier and reads x[1] before block 1 has begun.",
-    (
-        "",
-        (
-            "block 0 | data 0.1 1.5 x[0] = 0 | order 1.6 3.3 __syncthreads | bad 3.4 4.9 x[1]? 0",
-            "block 1 |  0.1 4.9 not begun | data 5 6.4 x[1] = 1 | order 6.5 8.2 __syncthreads",
-        ),
-        (),
-    ),
-)
-agt.show_threads(
-    agt.Kernel(neighbours),
-    np.zeros(4, np.int32),
-    np.zeros(4, np.int32),
-    grid=4,
-    block=4,
-    lesson="Between the two steps each block stops at its barrier in line 5, and waits for itself. All four "
-    "pairs race. Red is the pair that was found first, which ended the run: block 1 wrote x[1], and block 0 "
-    "reads it.",
-)
-
-# %% id=misconception-block-check tags=asserts
-with agt.using("sim"):
-    try:
-        agt.Kernel(neighbours)(
-            agt.zeros(4, np.int32), agt.zeros(4, np.int32), grid=4, block=32
-        ).sync()
-    except agt.errors.RaceError:
-        pass
-    else:
-        raise AssertionError("the race was not seen")
-
-# %% [markdown] id=ways-text
-# ## Four ways to go round
-#
-# If you've written CUDA in C++, you've been shaking your head for a while: *of course* Python is slow. C++ comes in a moment. First, a [graph](09_cuda_graphs.ipynb) with a **`while` node**. The host makes one call. Before each *turn*, a small kernel, which `agt` adds, reads a number in memory, and the loop ends if it's 0. So `newton_step` stays as it is, and its flag decides:
-#
-# ```python
-# loop = agt.CudaGraph.while_loop(flag, turn)      # flag: one int32 on the device; turn: an operation
-# agt.zip(start, loop).graph_on(stream)            # start: an operation that runs once, before the loop
-# ```
-
-# %% id=ways-graph
-def graph_of_newton(numbers, steps=1):
-    """A graph that starts with ones and a raised flag, and goes round as long as the flag is up."""
-    n = numbers.size
-    ones, x = (agt.ones(n).sync_on(stream) for _ in range(2))
-    up, down, moved = (agt.full(1, k, np.int32).sync_on(stream) for k in (1, 0, 0))
-    # Once, at the start: x = 1, and the flag goes up.
-    start = agt.zip(agt.memcpy(x.borrow(), ones.borrow()), agt.memcpy(moved.borrow(), up.borrow()))
-
-    def step():
-        return newton_step(n, numbers, x.borrow().partition(256), moved.borrow())
-
-    # In each turn: the flag goes down, and a thread whose number moves in the last step raises it again.
-    lower = agt.memcpy(moved.borrow(), down.borrow())
-    turn = agt.zip(*[step() for _ in range(steps - 1)], lower, step())
-    return agt.zip(start, agt.CudaGraph.while_loop(moved.borrow(), turn)).graph_on(stream), x
-
-
-newton_graph, z = graph_of_newton(numbers)
-newton_ready = agt.ones(numbers.size).and_then(
-    lambda x: newton(numbers.size, numbers, x.partition(256))
-).prepare()
-
-
-def decided_by(launch):
-    return recorded(lambda: launch.sync_on(stream))[1]
-
-
-turning, by_one_kernel = decided_by(newton_graph.launch()), decided_by(newton_ready.launch())
-if device.simulated:
-    begun = [question.start for question in turning.find("while")]
-    turns = [(begun[k - 1], begun[k], str(k)) for k in range(1, len(begun))]
-    turning = turning.with_lane("turns", turns)
-agt.compare_timelines(
-    [turning, by_one_kernel],
-    ["A graph decides", "One kernel decides, prepared"],
-    lanes=("host", "streams"),
-    lesson="The graph makes nine turns: a question (here \"while\"), a copy that lowers the flag, and a "
-    "step. The first question takes longer, because it also starts the loop, and the tenth ends it. Both "
-    "programs were described before the recording began, as Python's rounds weren't.",
-)
-
-# %% [markdown] id=ways-question
-# Now let's put *four* steps into each turn, with the flag lowered just before the last. Newton's nine rounds become three turns.
-
-# %% id=predict-ways
-ways = Prediction(
-    f"The graph took {turning.metrics().makespan:.0f} µs for nine turns of one step. How many does it take "
-    "for three turns of four steps?",
-    within=0.1,
-)
-ways
-
-# %% id=commit-ways
-ways.commit(...)
-
-# %% id=run-ways
-fewer_turns = decided_by(graph_of_newton(numbers, steps=4)[0].launch())
-if device.simulated:
-    for name, what in (("while", "a question"), ("d2d", "a copy"), ("newton_step", "a step")):
-        span = turning.find(name)[-1]
-        print(f"{what}: {span.duration:.1f} µs, {len(turning.find(name))} and {len(fewer_turns.find(name))}")
-for name, trace in (("one step a turn", turning), ("four steps a turn", fewer_turns)):
-    print(f"{name}: {trace.metrics().makespan:.0f} µs")
-
-# %% id=ways-check tags=asserts
-assert np.allclose(agt.d2h(z.borrow()).sync(), np.sqrt(a), rtol=1e-6)
-if device.simulated:
-    assert len(turning.find("newton_step")) == rounds
-    assert (len(fewer_turns.find("newton_step")), len(fewer_turns.find("while"))) == (12, 4)
-    assert by_one_kernel.metrics().makespan < turning.metrics().makespan < asking.metrics().makespan / 3
-
-# %% id=reveal-ways
-ways.reveal(
-    round(fewer_turns.metrics().makespan),
-    "Six questions and six copies of the flag are gone. What's left are the start, which takes as long as "
-    "before, four questions (the last says that it's over), and twelve steps instead of nine.",
-)
-
 # %% [markdown] id=ways-read
-# These are whole runs on H100s (C++: an H200), with 9 rounds for 1,024 numbers and a copy of the roots to the host. (The H200's picture above has another host, and was recorded.)
+# ## Is it Python's fault?
+#
+# If you've written CUDA in C++, you've been shaking your head for a while: *of course* Python is slow. So here are whole runs on H100s (C++: an H200), with 9 rounds for 1,024 numbers and a copy of the roots to the host. (The H200's picture above took longer, because it was recorded, and on another host.)
 #
 # | who decides | the whole run |
 # |---|---|
-# | **Python** | 564 µs |
+# | Python | 564 µs |
 # | Python, with [prepared](09_cuda_graphs.ipynb) operations | 260 µs |
-# | **C++** | 140 to 143 µs |
+# | C++ | 140 to 143 µs |
 # | C++, nine launches, and nobody asks | 44 to 51 µs |
-# | a graph with a **`while` node**, with four steps in each turn | 100 µs, 69 µs |
-# | **one kernel**, prepared too | 40 µs |
+# | a graph with a `while` node, which asks the device (see the encores) | 100 µs |
+# | one kernel, prepared too | 40 µs |
 #
-# So it isn't only Python: whoever asks the host after each round waits, in any language. The graph asks the device, and pays for each turn. One kernel also keeps its numbers in registers.
-#
+# In part: C++ asks four times as quickly. But whoever asks the host after each round waits, in any language. And nine launches that nobody asks about take hardly longer than the one kernel. So nearly all of the gain is in *not asking*.
+
+# %% [markdown] id=pays-text
 # ## When it doesn't pay
+#
+# You save the conversation, and nothing else, so it matters how long a round takes. With more numbers it's hardly longer as long as there's a place for every thread, and an H200 has 270,336 places. There, the single launch was 11 times as fast as Python with 1,024 numbers, 10 times with 65,536 and 6 times with a million. So we make a round longer in another way: each begins with a loop of `work` steps.
+
+# %% id=pays-kernels tags=helpers
+def makespan(run, *args):
+    _, trace = recorded(run, *args)
+    return trace.metrics().makespan
+
+
+SLOW = r"""
+__device__ float slowly(float a, unsigned int work)
+{
+    float sum = 0.0f;
+    for (unsigned int k = 0; k < work; k++) sum = 0.5f * (sum + a);
+    return a + 0.0f * sum;      // the same a, but now the compiler can't leave the loop out
+}
+extern "C" __global__ void step(unsigned int work, const float* a, float* x, int* moved)
+{
+    unsigned int i = threadIdx.x;
+    float before = x[i];
+    x[i] = 0.5f * (before + slowly(a[i], work) / before);
+    if (fabsf(x[i] - before) > 1e-6f * x[i]) *moved = 1;
+}
+extern "C" __global__ void whole(unsigned int work, const float* a, float* x)
+{
+    unsigned int i = threadIdx.x;
+    float now = x[i], before;
+    do {
+        before = now;
+        now = 0.5f * (before + slowly(a[i], work) / before);
+    } while (fabsf(now - before) > 1e-6f * now);
+    x[i] = now;
+}
+"""
+slow_step, slow_whole = agt.Kernel(SLOW, "step"), agt.Kernel(SLOW, "whole")
+_, few = some_numbers(64)
+
+
+def asked_slowly(work):
+    x = agt.ones(64).sync_on(stream)
+    while True:
+        step = agt.zeros(1, np.int32).and_then(
+            lambda moved: slow_step(work, few, x.borrow().partition(64), moved)
+        )
+        if not step.last().to_host().sync_on(stream)[0]:
+            return
+
+
+def decided_slowly(work):
+    x = agt.ones(64).sync_on(stream)
+    slow_whole(work, few, x.borrow().partition(64)).sync_on(stream)
+
+# %% id=pays-run
+longest = 6000 if device.simulated else 60_000  # Python takes longer to talk to a real GPU
+asked = {0: makespan(asked_slowly, 0)}
+decided = {longest * k // 6: makespan(decided_slowly, longest * k // 6) for k in (0, 1, 2, 3, 4, 6)}
+print(f"as before: Python {asked[0]:.0f} µs, the single launch {decided[0]:.0f}")
+print(f"{longest} steps a round: the single launch {decided[longest]:.0f} µs")
+
+# %% id=predict-longer
+longer = Prediction(
+    f"The single launch now takes {decided[longest] - decided[0]:.0f} µs longer. How many microseconds do "
+    "Python's rounds take? (What does Python do while the kernel runs? The first picture shows it.)",
+    within=0.1,
+)
+longer
+
+# %% id=commit-longer
+longer.commit(...)
+
+# %% id=pays-curve
+asked = {work: makespan(asked_slowly, work) for work in decided}
+gains = {work: asked[work] / decided[work] for work in decided}
+figure = plt.figure(figsize=(6, 3))
+for times, name in ((asked, "Python decides"), (decided, "the GPU decides")):
+    plt.plot(list(times), list(times.values()), "o-", label=name)
+plt.xlabel("steps a round")
+plt.ylabel("µs")
+plt.ylim(0)
+plt.legend()
+shown(figure, "The single launch takes longer at once; Python only from a third on, and then as steeply.")
+for work, gain in gains.items():
+    print(
+        f"{work:5} steps a round: {asked[work]:.0f} µs and {decided[work]:.0f} µs: {gain:.1f} times as fast"
+    )
+
+# %% id=reveal-longer
+longer.reveal(
+    round(asked[longest]),
+    "While the device computes, Python is busy with its next call, the copy of the flag. So a longer round "
+    "first fills this gap, for nothing, and only the rest costs time. Behind the knee, both lines are "
+    "parallel.",
+)
+
+# %% id=pays-check tags=asserts
+if device.simulated:
+    assert gains[0] > 2.8 * gains[longest // 2]
+    assert gains[longest] > 1
+
+# %% [markdown] id=pays-read
+# So before you move a loop, compare the time of one round with that of one question.
 #
 # | it does not pay | because |
 # |---|---|
-# | when a round takes long | the question costs the same, so there's little left to save |
+# | when a round takes long | you save even less than with short ones, and of a longer run |
 # | when you know the number of rounds | you can enqueue them all and ask nothing |
 # | when others want the GPU, too | your kernel keeps its places until it ends |
 # | when the work needs more blocks than have a place | they can't meet, so each has to do several pieces in turn |
 # | when you still look for the bug | a loop in Python can be stopped, printed and stepped through |
 
+# %% [markdown] id=key-points
+# ## Key points
+#
+# - If the host decides about data on the GPU, each decision costs a launch, a copy and a wait, in any language. Let a kernel decide.
+# - A message takes a release (fence, then flag) and an acquire (flag, then fence). One thread can do either for its whole block, with a barrier before the release, or behind the acquire.
+# - The threads of a block agree by a vote: all get the same answer.
+# - A grid agrees at a barrier, for which all of its blocks need a place at the same time. A cooperative launch guarantees that.
+# - You save the conversation and nothing else, so long rounds have little to gain.
+#
+# **Next:** in [12_async_inside_a_kernel](12_async_inside_a_kernel.ipynb) a kernel waits for several things at once.
+
+# %% id=score
+score(quick, places, longer)
+
+# %% id=progress
+progress("11")
+
+# %% [markdown] id=encores
+# ## Encores
+#
+# *The chapter is done. Here's a challenge, and then four more ways to talk less: let a graph ask, ask less often, go home early, stay for the next job. At the end, blocks agree in two other ways: without waiting, and without a goal.*
+
 # %% [markdown] id=challenge
-# ## Challenge: who is important?
+# ### Challenge: who is important?
 #
 # `sources[i]` names eight pages that link to page `i`, and `weight[j]` is one over the number of links on page `j`. A page is as important as the pages that link to it:
 #
@@ -946,12 +1013,11 @@ ways.reveal(
 #
 # Start with $1/n$ for all, and repeat until no rank changes by more than $10^{-3}/n$. (This is PageRank. It made a company.)
 #
-# The version below has Python in charge. On the simulated device, where the check measures 600 pages, it takes 1156 µs: get below 200 µs (a second rung: 75). Change anything but the name, the arguments and the result. The check also tries these, untimed:
+# The version below has Python in charge. On the simulated device, where the check measures 4,096 pages, it takes 1098 µs: get below 200 µs (a second rung: 75). Change anything but the name, the arguments and the result. The check also tries these, untimed:
 #
-# - 2,048 pages, more than a block has threads
+# - 600 pages, and 600 that are right from the start
 # - 700 that settle slowly
 # - 1,501: each round moves one rank or two
-# - 600 that are right from the start
 
 # %% id=11-challenge starter
 STEP = r"""
@@ -1032,136 +1098,266 @@ def pagerank(sources, weight):
 # For the decision, a flag for each round: whoever still moves sets the flag of this round, then all meet, then all read it. With a single flag, somebody would have to set it back to zero, and just when would that be safe?
 
 # %% id=11-challenge explanation
-# In one way to do it, two arrays change places, so one barrier a round is enough, and each round has a flag of its own, so nobody has to tidy up while others still read. A single block needs no flag at all: it can vote. Above 75? Then look at the rounds (how far is the memory that they read and write?), and at all that runs before your kernel.
+# Two arrays change places, so one barrier a round is enough, and each round has a flag of its own, so nobody has to tidy up while others still read. (A single block could vote, but it has one SM of 132, and the time shows it.) Below 75? Then you've climbed the second rung, too. If not, look at what runs before your kernel, and at what each round reads again although it never changes.
 
 # %% id=11-challenge-check
 check("11-challenge", pagerank)
 
-# %% [markdown] id=key-points
-# ## Key points
+# %% [markdown] id=ways-text
+# ### A graph that goes round
 #
-# - If the host decides about data on the GPU, each decision costs a launch, a copy and a wait, in any language. Let a kernel decide.
-# - A message takes a release (fence, then flag) and an acquire (flag, then fence). One thread can do either for its whole block, with a barrier before the release, or behind the acquire.
-# - The threads of a block agree by a vote: all get the same answer.
-# - A grid agrees at a barrier, for which all of its blocks need a place at the same time. A cooperative launch guarantees that.
-# - You save the conversation and nothing else, so long rounds have little to gain. A graph with a `while` node saves most of it without a new kernel.
+# You needn't write a new kernel to keep the host out. A [graph](09_cuda_graphs.ipynb) can have a **`while` node**, and then the host makes one call. Before each *turn*, a small kernel, which `agt` adds, reads a number in memory, and the loop ends if it's 0. So `newton_step` stays as it is, and its flag decides:
 #
-# **Next:** in [12_async_inside_a_kernel](12_async_inside_a_kernel.ipynb) a kernel waits for several things at once.
-
-# %% id=score
-score(quick, places, ways)
-
-# %% id=progress
-progress("11")
-
-# %% [markdown] id=encores
-# ## Encores
+# ```python
+# loop = agt.CudaGraph.while_loop(flag, turn)      # flag: one int32 on the device; turn: an operation
+# agt.zip(start, loop).graph_on(stream)            # start: an operation that runs once, before the loop
+# ```
 #
-# *The chapter is done. Here's what becomes of longer rounds, and four more ways to talk less: ask less often, go home early, stay for the next job, and let a graph wait until the sand lies still. At the end, blocks agree in two other ways: without waiting, and without a goal.*
+# A graph keeps the order of a `zip`, so `zip` says when the flag goes down: before the step that may raise it.
 
-# %% [markdown] id=pays-text
-# ### Longer rounds
-#
-# Do more numbers matter? On an H200, the single launch was 11 times as fast as Python with 1,024 numbers, 10 times with 65,536 and 6 times with a million. It has places for 270,336 threads, so up to there a round takes hardly longer. Longer rounds are another matter. Let each begin with a loop of `work` steps:
+# %% id=ways-graph
+def graph_of_newton(numbers, steps=1):
+    """A graph that starts with ones and a raised flag, and goes round as long as the flag is up."""
+    n = numbers.size
+    ones, x = (agt.ones(n).sync_on(stream) for _ in range(2))
+    up, down, moved = (agt.full(1, k, np.int32).sync_on(stream) for k in (1, 0, 0))
+    # Once, at the start: x = 1, and the flag goes up.
+    start = agt.zip(agt.memcpy(x.borrow(), ones.borrow()), agt.memcpy(moved.borrow(), up.borrow()))
 
-# %% id=pays-kernels tags=helpers
-def makespan(run, *args):
-    _, trace = recorded(run, *args)
-    return trace.metrics().makespan
+    def step():
+        return newton_step(n, numbers, x.borrow().partition(256), moved.borrow())
 
-
-SLOW = r"""
-__device__ float slowly(float a, unsigned int work)
-{
-    float sum = 0.0f;
-    for (unsigned int k = 0; k < work; k++) sum = 0.5f * (sum + a);
-    return a + 0.0f * sum;      // the same a, but now the compiler can't leave the loop out
-}
-extern "C" __global__ void step(unsigned int work, const float* a, float* x, int* moved)
-{
-    unsigned int i = threadIdx.x;
-    float before = x[i];
-    x[i] = 0.5f * (before + slowly(a[i], work) / before);
-    if (fabsf(x[i] - before) > 1e-6f * x[i]) *moved = 1;
-}
-extern "C" __global__ void whole(unsigned int work, const float* a, float* x)
-{
-    unsigned int i = threadIdx.x;
-    float now = x[i], before;
-    do {
-        before = now;
-        now = 0.5f * (before + slowly(a[i], work) / before);
-    } while (fabsf(now - before) > 1e-6f * now);
-    x[i] = now;
-}
-"""
-slow_step, slow_whole = agt.Kernel(SLOW, "step"), agt.Kernel(SLOW, "whole")
-_, few = some_numbers(64)
+    # In each turn: the flag goes down, and a thread whose number moves in the last step raises it again.
+    lower = agt.memcpy(moved.borrow(), down.borrow())
+    turn = agt.zip(*[step() for _ in range(steps - 1)], lower, step())
+    return agt.zip(start, agt.CudaGraph.while_loop(moved.borrow(), turn)).graph_on(stream), x
 
 
-def asked_slowly(work):
-    x = agt.ones(64).sync_on(stream)
-    while True:
-        step = agt.zeros(1, np.int32).and_then(
-            lambda moved: slow_step(work, few, x.borrow().partition(64), moved)
-        )
-        if not step.last().to_host().sync_on(stream)[0]:
-            return
+newton_graph, z = graph_of_newton(numbers)
+newton_ready = agt.ones(numbers.size).and_then(
+    lambda x: newton(numbers.size, numbers, x.partition(256))
+).prepare()
 
 
-def decided_slowly(work):
-    x = agt.ones(64).sync_on(stream)
-    slow_whole(work, few, x.borrow().partition(64)).sync_on(stream)
+def decided_by(launch):
+    return recorded(lambda: launch.sync_on(stream))[1]
 
-# %% id=pays-run
-longest = 6000 if device.simulated else 60_000  # Python takes longer to talk to a real GPU
-asked = {0: makespan(asked_slowly, 0)}
-decided = {longest * k // 6: makespan(decided_slowly, longest * k // 6) for k in (0, 1, 2, 3, 4, 6)}
-print(f"as before: Python {asked[0]:.0f} µs, the single launch {decided[0]:.0f}")
-print(f"{longest} steps a round: the single launch {decided[longest]:.0f} µs")
 
-# %% id=predict-longer
-longer = Prediction(
-    f"The single launch now takes {decided[longest] - decided[0]:.0f} µs longer. How many microseconds do "
-    "Python's rounds take?",
+turning, by_one_kernel = decided_by(newton_graph.launch()), decided_by(newton_ready.launch())
+if device.simulated:
+    begun = [question.start for question in turning.find("while")]
+    turns = [(begun[k - 1], begun[k], str(k)) for k in range(1, len(begun))]
+    turning = turning.with_lane("turns", turns)
+agt.compare_timelines(
+    [turning, by_one_kernel],
+    ["A graph decides", "One kernel decides, prepared"],
+    lanes=("host", "streams"),
+    lesson="The graph makes nine turns: a question (here \"while\"), a copy that lowers the flag, and a "
+    "step. The first question takes longer, because it also starts the loop, and the tenth ends it. Both "
+    "programs were described before the recording began, as Python's rounds weren't.",
+)
+
+# %% [markdown] id=ways-question
+# Now let's put *four* steps into each turn, with the flag lowered just before the last. Newton's nine rounds become three turns.
+
+# %% id=predict-ways
+ways = Prediction(
+    f"The graph took {turning.metrics().makespan:.0f} µs for nine turns of one step. How many does it take "
+    "for three turns of four steps?",
     within=0.1,
 )
-longer
+ways
 
-# %% id=commit-longer
-longer.commit(...)
+# %% id=commit-ways
+ways.commit(...)
 
-# %% id=pays-curve
-asked = {work: makespan(asked_slowly, work) for work in decided}
-gains = {work: asked[work] / decided[work] for work in decided}
-figure = plt.figure(figsize=(6, 3))
-for times, name in ((asked, "Python decides"), (decided, "the GPU decides")):
-    plt.plot(list(times), list(times.values()), "o-", label=name)
-plt.xlabel("steps a round")
-plt.ylabel("µs")
-plt.ylim(0)
-plt.legend()
-shown(figure, "The single launch takes longer at once; Python only from a third on, and then as steeply.")
-for work, gain in gains.items():
-    print(
-        f"{work:5} steps a round: {asked[work]:.0f} µs and {decided[work]:.0f} µs: {gain:.1f} times as fast"
-    )
+# %% id=run-ways
+fewer_turns = decided_by(graph_of_newton(numbers, steps=4)[0].launch())
+if device.simulated:
+    for name, what in (("while", "a question"), ("d2d", "a copy"), ("newton_step", "a step")):
+        span = turning.find(name)[-1]
+        print(f"{what}: {span.duration:.1f} µs, {len(turning.find(name))} and {len(fewer_turns.find(name))}")
+for name, trace in (("one step a turn", turning), ("four steps a turn", fewer_turns)):
+    print(f"{name}: {trace.metrics().makespan:.0f} µs")
 
-# %% id=reveal-longer
-longer.reveal(
-    round(asked[longest]),
-    "While the device computes, Python is busy with its next call, the copy of the flag. So a longer round "
-    "first fills this gap, for nothing, and only the rest costs time. Behind the knee, both lines are "
-    "parallel.",
+# %% id=ways-check tags=asserts
+assert np.allclose(agt.d2h(z.borrow()).sync(), np.sqrt(a), rtol=1e-6)
+if device.simulated:
+    assert len(turning.find("newton_step")) == rounds
+    assert (len(fewer_turns.find("newton_step")), len(fewer_turns.find("while"))) == (12, 4)
+    assert by_one_kernel.metrics().makespan < turning.metrics().makespan < asking.metrics().makespan / 3
+
+# %% id=reveal-ways
+ways.reveal(
+    round(fewer_turns.metrics().makespan),
+    "Six questions and six copies of the flag are gone. What's left are the start, which takes as long as "
+    "before, four questions (the last says that it's over), and twelve steps instead of nine.",
 )
 
-# %% id=pays-check tags=asserts
-if device.simulated:
-    assert gains[0] > 2.8 * gains[longest // 2]
-    assert gains[longest] > 1
+# %% [markdown] id=ways-h100
+# On H100s, Python took 564 µs for Newton's rounds, this graph 100, and with four steps in each turn 69.
 
-# %% [markdown] id=pays-read
-# The longer a round, the smaller the gain: on the simulated device, 3,000 steps a round leave a third of it. Before you move a loop, compare the time of one round with that of one question.
+# %% [markdown] id=sand-text
+# ### A pile of sand
+#
+# Let grains of sand fall on a table, one at a time. A cell that holds four of them *topples*: one grain slides to each of its four neighbours, or off the table. Now one of the neighbours may hold four, so it topples as well, and so on. Some grains just lie where they fell, and others start an avalanche. Nobody can tell how long it lasts until it's over, which is why physicists have been fond of this pile since 1987. (Look for Bak, Tang and Wiesenfeld.)
+#
+# Here are two kernels. `drop` lets a grain fall. `topple` is one *wave*: all cells that hold four or more topple at the same time. Both raise the flag `unstable` if they leave a cell that has to topple. Neither of them ever lowers it.
+
+# %% id=sand-kernels
+PILE = r"""
+extern "C" __global__ void drop(int* sand, const int* where, int* unstable, int* waves)
+{
+    int now = sand[*where] + 1;
+    sand[*where] = now;
+    if (now >= 4) *unstable = 1;
+    *waves = 0;
+}
+
+extern "C" __global__ void topple(int* sand, int* unstable, int* waves)
+{
+    int x = threadIdx.x, y = threadIdx.y, width = blockDim.x, i = y * width + x;
+    int now = sand[i] < 4 ? sand[i] : sand[i] - 4;
+    if (x > 0 && sand[i - 1] >= 4) now++;
+    if (x < width - 1 && sand[i + 1] >= 4) now++;
+    if (y > 0 && sand[i - width] >= 4) now++;
+    if (y < width - 1 && sand[i + width] >= 4) now++;
+    __syncthreads();
+    sand[i] = now;
+    if (now >= 4) *unstable = 1;                   // all the same 1, as with `moved`
+    if (i == 0) *waves += 1;                       // how long the avalanche has lasted
+}
+"""
+drop_grain, topple_all = agt.Kernel(PILE, "drop"), agt.Kernel(PILE, "topple")
+
+# %% [markdown] id=exercise-while
+# ### Exercise: until the sand lies still
+#
+# Write `avalanche`. It returns a CUDA graph on `stream`, and in each launch of this graph one grain falls, and waves follow as long as there's a cell that has to topple. An avalanche of twelve waves gets twelve, and a grain that just lies there gets none. `waves` counts them, because we want to know how long an avalanche lasts, so one wave too many is a wrong measurement.
+#
+# `drop()` and `topple()` give you operations, and `unstable` is the flag, an array of one `int32` on the device that's 0 at the start. The version below makes ten waves for each grain and hopes for the best.
+
+# %% id=11-while starter
+def avalanche(drop, topple, unstable, stream):
+    """A graph in which a grain falls, and then the pile goes through ten waves."""
+    return agt.zip(drop(), *[topple() for _ in range(10)]).graph_on(stream)
+
+# %% id=11-while solution
+def avalanche(drop, topple, unstable, stream):
+    """A graph in which a grain falls, and then the pile topples until it lies still."""
+    down = agt.zeros(1, np.int32).sync_on(stream)
+    wave = agt.zip(agt.memcpy(unstable.borrow(), down.borrow()), topple())
+    waves = agt.CudaGraph.while_loop(unstable.borrow(), wave)
+    return agt.zip(drop(), waves).graph_on(stream)
+
+# %% id=11-while hints
+# `graph_of_newton`, under "A graph that goes round", has all the parts: something that happens once, a loop, and a flag that goes down in each turn. What may be left out here, since `drop` says by itself whether there's anything to do?
+#
+# A turn is two operations in an `agt.zip`: the flag goes down, and then comes a wave. The other way round, you'd wipe out what the wave has just said. To lower the flag, copy a 0 over it with `agt.memcpy`, from an array that you make before the graph, because a graph's turn can't allocate one.
+#
+# The loop is `agt.CudaGraph.while_loop(unstable.borrow(), turn)`, and the graph is `agt.zip(drop(), loop).graph_on(stream)`.
+
+# %% id=11-while explanation
+# A flag needs somebody who lowers it, and the moment matters: here it's once in each turn, before the wave can raise it. The loop ends with the flag down, so the graph is ready for the next grain. (Newton's graph went faster with four steps in each turn. Here that would count waves that never happened, unless you put a `cond` between two of them.)
+
+# %% id=11-while-check
+check("11-while", avalanche)
+
+# %% [markdown] id=sand-question
+# Now let's disturb something. On a table of 31 by 31 cells, each cell holds three grains, so a single one more is too much for any of them. Our grain falls in the middle.
+
+# %% id=predict-sand
+slide = Prediction("How many waves does it start? (Type a number.)", within=0.15)
+slide
+
+# %% id=commit-sand
+slide.commit(...)
+
+# %% id=run-sand
+WIDTH = 31
+sand = agt.zeros((WIDTH, WIDTH), np.int32).sync_on(stream)
+where, unstable, waves = (agt.zeros(1, np.int32).sync_on(stream) for _ in range(3))
+
+
+def drop():
+    given = [array.borrow() for array in (sand, where, unstable, waves)]
+    return drop_grain(*given, grid=1, block=1)
+
+
+def topple():
+    given = [array.borrow() for array in (sand, unstable, waves)]
+    return topple_all(*given, grid=1, block=(WIDTH, WIDTH))
+
+
+grain = solved("11-while", avalanche)(drop, topple, unstable, stream)
+
+
+def fall(cell=WIDTH**2 // 2):
+    """Let a grain fall on a cell, and return how many waves it starts."""
+    agt.memcpy(where.borrow(), agt.pin(np.full(1, cell, np.int32))).sync_on(stream)
+    grain.launch().sync_on(stream)
+    return int(agt.d2h(waves.borrow()).sync_on(stream)[0])
+
+
+def fall_on(pile):
+    """Let a grain fall in the middle of a pile: what is left, and after how many waves."""
+    agt.memcpy(sand.borrow(), agt.pin(pile)).sync_on(stream)
+    count = fall()
+    return agt.d2h(sand.borrow()).sync_on(stream), count
+
+
+flat = np.full((WIDTH, WIDTH), 3, np.int32)
+heap = np.zeros_like(flat)
+heap[WIDTH // 2, WIDTH // 2] = 700
+figure, axes = plt.subplots(1, 2, figsize=(9, 4.2))
+for axis, pile, name in zip(axes, (flat, heap), ("three everywhere", "700 in the middle")):
+    left, count = fall_on(pile)
+    picture = axis.imshow(left, cmap=plt.get_cmap("viridis", 4), vmin=-0.5, vmax=3.5)
+    axis.set_title(f"{name}: {count} waves")
+    axis.axis("off")
+    print(f"{name}, and a grain more: {count} waves")
+figure.colorbar(picture, ax=axes, ticks=range(4), label="grains in a cell", shrink=0.7)
+shown(
+    figure,
+    "Left: threes, with a cross of ones from corner to corner, and a 0 in the middle. Right: the heap has "
+    "become a round ornament.",
+)
+
+# %% id=sand-check tags=asserts
+left, slid = fall_on(flat)
+assert (left.max(), slid) == (3, WIDTH)
+
+# %% id=reveal-sand
+slide.reveal(
+    slid,
+    "Sand doesn't slide diagonally, so each corner is 30 steps away from the middle, and with "
+    "the middle's own "
+    "wave that makes 31. It ends there, because each cell topples once for each ring from the edge to its "
+    "own: a corner once, in the last wave, and the middle 16 times, in every second one.",
+)
+
+# %% [markdown] id=sand-read
+# So far we've staged the avalanches. Now forty grains fall at random, one after the other, on what the first one has left:
+
+# %% id=sand-grains
+fall_on(flat)  # and the pile stays on the device
+with agt.record() as falling:
+    lasted = [fall(cell) for cell in np.random.default_rng(0).integers(WIDTH**2, size=40)]
+figure = plt.figure(figsize=(8, 2.6))
+plt.bar(range(1, 41), lasted, color=YELLOW, edgecolor="0.3")
+plt.xlabel("grain")
+plt.ylabel("waves")
+none, most_waves = lasted.count(0), max(lasted)
+plt.title(f"{none} grains just lie there, and one starts {most_waves} waves")
+shown(figure, "Bars of very different heights, in no order, and gaps between them.")
+print("waves of each grain:", *lasted)
+asked_us = waits[2].end - waits[1].end  # one of the rounds in the first picture
+talk = sum(lasted) * asked_us / 1000
+print(f"{sum(lasted):,} in all, by the graph in {falling.metrics().makespan / 1000:.0f} ms")
+print(f"at {asked_us:.0f} µs each, as for Newton's rounds: {talk:.0f} ms")
+
+# %% [markdown] id=sand-grains-read
+# Small ones, large ones, and no way to tell beforehand. Yet each grain was one launch, between a copy that says where it falls and one that fetches the number of its waves. If the host had to ask after each wave, as it did after Newton's rounds, the avalanches would take the time that's printed last.
 
 # %% [markdown] id=ask-less-intro
 # ### Ask less often
@@ -1207,7 +1403,7 @@ def settle(round_op, every, stream):
 check("11-ask-less", settle)
 
 # %% [markdown] id=ask-less-question
-# Let's put it to the test. Looking after every round, Newton takes 9 rounds and 9 looks. With a look every four rounds it takes 12 rounds, and only 3 looks.
+# Let's put it to the test. Looking after every round, Newton takes 9 rounds and 9 looks. With a look every four rounds it takes 12 rounds, and only 3 looks. Here's what Python does between two looks if it looks after every *second* round:
 
 # %% id=ask-less-every
 my_settle = solved("11-ask-less", settle)  # yours, if the check accepted it
@@ -1226,24 +1422,27 @@ def asking_every(every):
 
 nine, often = recorded(asking_every, 1)
 took = {1: (nine, often.metrics().makespan)}
-ready = [span.end for span in often if span.kind == "wait"]
-one_turn = often.between(ready[1], ready[2]).from_first()
-launched_at, looked_at = one_turn.find("launch newton_step")[0].end, one_turn.metrics().makespan
+_, by_two = recorded(asking_every, 2)
+ready = [span.end for span in by_two if span.kind == "wait"]
+two_rounds = by_two.between(ready[1], ready[2]).from_first()
+begun = [span.start for span in two_rounds if "malloc" in span.name]  # a round begins with its flag
+round_us, both_us = begun[1], ready[2] - ready[1] - begun[1]
 parts = [
-    (0, launched_at, f"the round: {launched_at:.0f} µs"),
-    (launched_at, looked_at, f"the look: {looked_at - launched_at:.0f} µs"),
+    (0, begun[1], f"a round: {round_us:.0f} µs"),
+    (begun[1], two_rounds.metrics().makespan, f"a round and a look: {both_us:.0f} µs"),
 ]
 agt.compare_timelines(
-    [one_turn.with_lane("for what", parts)],
-    ["One round, and the look behind it"],
-    lesson="For the round, the host makes a flag, clears it and launches the kernel. For the look, it copies "
-    "the flag and waits.",
+    [two_rounds.with_lane("for what", parts)],
+    ["Two rounds, and the look behind the second"],
+    lesson="For a round, the host makes a flag, clears it and launches the kernel, and some time passes "
+    "until it goes on. For a look, it copies the flag and waits.",
 )
 
 # %% id=predict-ask-less
 fewer = Prediction(
-    f"With a look after every round it takes {took[1][1]:.0f} µs. How many with a look every four rounds?",
-    within=0.12,
+    f"With a look after every round it takes {took[1][1]:.0f} µs, of which {ready[0]:.0f} fill `x` first. "
+    "How many with a look every four rounds?",
+    within=0.08,
 )
 fewer
 
@@ -1256,13 +1455,11 @@ for every, (done, us) in took.items():
     print(f"a look every {every}: {done} rounds, looks: {done // every}, {us:.0f} µs")
 
 # %% id=reveal-ask-less
-look = (took[1][1] - took[9][1]) / 8  # as many rounds, and eight looks more
-more = (took[4][1] - took[9][1] - 2 * look) / 3  # three rounds and two looks more
 fewer.reveal(
     round(took[4][1]),
-    f"From the three lines above, a look costs {look:.0f} µs, and a round that nobody waits for, with the "
-    f"gap behind it, {more:.0f}. Six fewer looks save {6 * look:.0f}, and three more rounds cost "
-    f"{3 * more:.0f}. Python describes and launches each round, and that's most of a conversation.",
+    f"After the first {ready[0]:.0f} µs come three turns of 3 x {round_us:.0f} + {both_us:.0f} µs. Six looks "
+    "are gone, and three rounds are new. Python describes and launches each round, and that's most of a "
+    "conversation.",
 )
 
 # %% [markdown] id=ask-less-read
@@ -1496,12 +1693,14 @@ queue.commit(...)
 
 # %% id=run-queue
 shared, by_sixteen = recorded(persistent, 16)
+begun = min(span.start for span in launched)
+meanwhile = launched.between(begun, begun + by_one.metrics().makespan)
 agt.compare_timelines(
-    [launched, by_one, by_sixteen],
-    ["64 launches", "One block that stays", "Sixteen blocks that stay"],
+    [meanwhile, by_one, by_sixteen],
+    ["64 launches, in the same time", "One block that stays", "Sixteen blocks that stay"],
     lanes=("host", "streams"),
-    lesson="64 launches fill the host's lane from end to end. One launch whose blocks fetch their jobs "
-    "themselves is over long before that, even with a single block.",
+    lesson=f"In the time in which one block does all 64 jobs, {len(meanwhile.find('one_job'))} launches are "
+    "done. Sixteen blocks are through before the host is at its third launch.",
 )
 
 # %% id=reveal-queue
@@ -1577,166 +1776,7 @@ draw_shares(
 )
 
 # %% [markdown] id=shares-read
-# With a queue, no block ends later than another by more than one job. So put the longest jobs first: then the last ones are short.
-
-# %% [markdown] id=sand-text
-# ### A pile of sand
-#
-# Let grains of sand fall on a table, one at a time. A cell that holds four of them *topples*: one grain slides to each of its four neighbours, or off the table. Now one of the neighbours may hold four, so it topples as well, and so on. Some grains just lie where they fell, and others start an avalanche. Nobody can tell how long it lasts until it's over, which is why physicists have been fond of this pile since 1987. (Look for Bak, Tang and Wiesenfeld.)
-#
-# Here are two kernels. `drop` lets a grain fall. `topple` is one *wave*: all cells that hold four or more topple at the same time. Both raise the flag `unstable` if they leave a cell that has to topple. Neither of them ever lowers it.
-
-# %% id=sand-kernels
-PILE = r"""
-extern "C" __global__ void drop(int* sand, const int* where, int* unstable, int* waves)
-{
-    int now = sand[*where] + 1;
-    sand[*where] = now;
-    if (now >= 4) *unstable = 1;
-    *waves = 0;
-}
-
-extern "C" __global__ void topple(int* sand, int* unstable, int* waves)
-{
-    int x = threadIdx.x, y = threadIdx.y, width = blockDim.x, i = y * width + x;
-    int now = sand[i] < 4 ? sand[i] : sand[i] - 4;
-    if (x > 0 && sand[i - 1] >= 4) now++;
-    if (x < width - 1 && sand[i + 1] >= 4) now++;
-    if (y > 0 && sand[i - width] >= 4) now++;
-    if (y < width - 1 && sand[i + width] >= 4) now++;
-    __syncthreads();
-    sand[i] = now;
-    if (now >= 4) *unstable = 1;                   // all the same 1, as with `moved`
-    if (i == 0) *waves += 1;                       // how long the avalanche has lasted
-}
-"""
-drop_grain, topple_all = agt.Kernel(PILE, "drop"), agt.Kernel(PILE, "topple")
-
-# %% [markdown] id=exercise-while
-# ### Exercise: until the sand lies still
-#
-# Write `avalanche`. It returns a CUDA graph on `stream`, and in each launch of this graph one grain falls, and waves follow as long as there's a cell that has to topple. An avalanche of twelve waves gets twelve, and a grain that just lies there gets none. `waves` counts them, because we want to know how long an avalanche lasts, so one wave too many is a wrong measurement.
-#
-# `drop()` and `topple()` give you operations, and `unstable` is the flag, an array of one `int32` on the device that's 0 at the start. The version below makes ten waves for each grain and hopes for the best.
-
-# %% id=11-while starter
-def avalanche(drop, topple, unstable, stream):
-    """A graph in which a grain falls, and then the pile goes through ten waves."""
-    return agt.zip(drop(), *[topple() for _ in range(10)]).graph_on(stream)
-
-# %% id=11-while solution
-def avalanche(drop, topple, unstable, stream):
-    """A graph in which a grain falls, and then the pile topples until it lies still."""
-    down = agt.zeros(1, np.int32).sync_on(stream)
-    wave = agt.zip(agt.memcpy(unstable.borrow(), down.borrow()), topple())
-    waves = agt.CudaGraph.while_loop(unstable.borrow(), wave)
-    return agt.zip(drop(), waves).graph_on(stream)
-
-# %% id=11-while hints
-# `graph_of_newton`, under "Four ways to go round", has all the parts: something that happens once, a loop, and a flag that goes down in each turn. What may be left out here, since `drop` says by itself whether there's anything to do?
-#
-# A turn is two operations in an `agt.zip`: the flag goes down, and then comes a wave. The other way round, you'd wipe out what the wave has just said. To lower the flag, copy a 0 over it with `agt.memcpy`, from an array that you make before the graph, because a graph's turn can't allocate one.
-#
-# The loop is `agt.CudaGraph.while_loop(unstable.borrow(), turn)`, and the graph is `agt.zip(drop(), loop).graph_on(stream)`.
-
-# %% id=11-while explanation
-# A flag needs somebody who lowers it, and the moment matters: here it's once in each turn, before the wave can raise it. The loop ends with the flag down, so the graph is ready for the next grain. (Newton's graph went faster with four steps in each turn. Here that would count waves that never happened, unless you put a `cond` between two of them.)
-
-# %% id=11-while-check
-check("11-while", avalanche)
-
-# %% [markdown] id=sand-question
-# Now let's disturb something. On a table of 31 by 31 cells, each cell holds three grains, so a single one more is too much for any of them. Our grain falls in the middle.
-
-# %% id=predict-sand
-slide = Prediction("How many waves does it start? (Type a number.)", within=0.15)
-slide
-
-# %% id=commit-sand
-slide.commit(...)
-
-# %% id=run-sand
-WIDTH = 31
-sand = agt.zeros((WIDTH, WIDTH), np.int32).sync_on(stream)
-where, unstable, waves = (agt.zeros(1, np.int32).sync_on(stream) for _ in range(3))
-
-
-def drop():
-    given = [array.borrow() for array in (sand, where, unstable, waves)]
-    return drop_grain(*given, grid=1, block=1)
-
-
-def topple():
-    given = [array.borrow() for array in (sand, unstable, waves)]
-    return topple_all(*given, grid=1, block=(WIDTH, WIDTH))
-
-
-grain = solved("11-while", avalanche)(drop, topple, unstable, stream)
-
-
-def fall(cell=WIDTH**2 // 2):
-    """Let a grain fall on a cell, and return how many waves it starts."""
-    agt.memcpy(where.borrow(), agt.pin(np.full(1, cell, np.int32))).sync_on(stream)
-    grain.launch().sync_on(stream)
-    return int(agt.d2h(waves.borrow()).sync_on(stream)[0])
-
-
-def fall_on(pile):
-    """Let a grain fall in the middle of a pile: what is left, and after how many waves."""
-    agt.memcpy(sand.borrow(), agt.pin(pile)).sync_on(stream)
-    count = fall()
-    return agt.d2h(sand.borrow()).sync_on(stream), count
-
-
-flat = np.full((WIDTH, WIDTH), 3, np.int32)
-heap = np.zeros_like(flat)
-heap[WIDTH // 2, WIDTH // 2] = 700
-figure, axes = plt.subplots(1, 2, figsize=(9, 4.2))
-for axis, pile, name in zip(axes, (flat, heap), ("three everywhere", "700 in the middle")):
-    left, count = fall_on(pile)
-    picture = axis.imshow(left, cmap=plt.get_cmap("viridis", 4), vmin=-0.5, vmax=3.5)
-    axis.set_title(f"{name}: {count} waves")
-    axis.axis("off")
-    print(f"{name}, and a grain more: {count} waves")
-figure.colorbar(picture, ax=axes, ticks=range(4), label="grains in a cell", shrink=0.7)
-shown(
-    figure,
-    "Left: threes, with a cross of ones from corner to corner, and a 0 in the middle. Right: the heap has "
-    "become a round ornament.",
-)
-
-# %% id=sand-check tags=asserts
-left, slid = fall_on(flat)
-assert (left.max(), slid) == (3, WIDTH)
-
-# %% id=reveal-sand
-slide.reveal(
-    slid,
-    "Sand doesn't slide diagonally, so each corner is 30 steps away from the middle, and with "
-    "the middle's own "
-    "wave that makes 31. It ends there, because each cell topples once for each ring from the edge to its "
-    "own: a corner once, in the last wave, and the middle 16 times, in every second one.",
-)
-
-# %% [markdown] id=sand-read
-# So far we've staged the avalanches. Now forty grains fall at random, one after the other, on what the first one has left:
-
-# %% id=sand-grains
-fall_on(flat)  # and the pile stays on the device
-lasted = [fall(cell) for cell in np.random.default_rng(0).integers(WIDTH**2, size=40)]
-figure = plt.figure(figsize=(8, 2.6))
-plt.bar(range(1, 41), lasted, color=YELLOW, edgecolor="0.3")
-plt.xlabel("grain")
-plt.ylabel("waves")
-none, most_waves = lasted.count(0), max(lasted)
-plt.title(f"{none} grains just lie there, and one starts {most_waves} waves")
-shown(figure, "Bars of very different heights, in no order, and gaps between them.")
-print("waves of each grain:", *lasted)
-talk = sum(lasted) * looked_at / 1000
-print(f"{sum(lasted):,} in all, and at {looked_at:.0f} µs each, as for Newton's rounds: {talk:.0f} ms")
-
-# %% [markdown] id=sand-grains-read
-# Small ones, large ones, and no way to tell beforehand. Yet each grain was one launch, between a copy that says where it falls and one that fetches the number of its waves. If the host had to ask after each wave, as it did after Newton's rounds, the avalanches would take the time that's printed last.
+# With a queue, no block ends later than another by more than one job. So if you know how long the jobs are, put the longest first: then the last ones are short.
 
 # %% [markdown] id=last-text
 # ### Nobody waits

@@ -141,7 +141,7 @@ class Fetch(DeviceOp[DeviceArray]):
         if array is None or array.device is not context.device:
             raise DeviceMismatchError(
                 f"array {kept.name!r} is on {self._told}, and this recipe runs on {context.device.name} of "
-                "another worker: send the recipe there, or the data, with send and recv of a group"
+                "another worker: send the recipe there, or `put` the data on this GPU, too"
             )
         context.keep(array)
         return array._lend()

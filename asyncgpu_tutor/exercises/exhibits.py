@@ -18,8 +18,7 @@ EXHIBITS: Mapping[str, str] = {
     "F": "08_allocation_in_the_loop",
     "G": "08_one_big_kernel",
 }
-INNOCENT = "H"  # the repaired twin of A: it has no defect, and looks as if it had
-ROUNDS = 4  # in each report; that of the defective E has one, since a module is loaded once
+INNOCENT = "H"  # the quickest round of A's repaired twin: a staircase, and nothing is wrong with it
 
 
 def report(letter: str, *, repaired: bool = False) -> Trace:
@@ -38,7 +37,8 @@ def report(letter: str, *, repaired: bool = False) -> Trace:
         If there is no such exhibit.
     """
     if letter == INNOCENT:
-        letter, repaired = "A", True
+        twin = _read("A", repaired=True, within=None)
+        return twin.between(twin.find("chunk 0")[2].start, twin.find("exhibit A")[0].start)
     return _read(letter, repaired, within=f"exhibit {letter}")
 
 

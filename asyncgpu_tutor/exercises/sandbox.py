@@ -271,7 +271,7 @@ def one_line(error: BaseException) -> str:
             return f"a future has no `{error.name}`: `await` it, and ask what comes out"
         if error.name == "output":
             return "`output` belongs to a launch: write `.output()` right behind the call of the kernel"
-        return f"an operation has no `{error.name}`: run it first, and ask what comes out"
+        return f"an operation has no `{error.name}`: run it first, or use `and_then`, and ask what comes out"
     line = getattr(getattr(error, "site", None), "line", None)
     where = f" (line {line} of the kernel)" if line is not None else ""
     if isinstance(error, agt.errors.AsyncGpuError):

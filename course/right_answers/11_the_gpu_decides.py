@@ -209,36 +209,6 @@ def avalanche(drop, topple, unstable, stream):
     return lower().and_then(lambda _: drop()).and_then(lambda _: waves).graph_on(stream)
 
 
-# %% id=11-challenge
-SHARED_RANK = agt.Kernel(r"""
-extern "C" __global__ void ranks(unsigned int n, const unsigned int* sources, const float* weight, float* a, float* b)
-{
-    for (unsigned int i = threadIdx.x; i < n; i += blockDim.x) a[i] = 1.0f / n;
-    __syncthreads();
-    float* from = a; float* to = b;
-    int rounds = 0;
-    while (true) {
-        bool moved = false;
-        for (unsigned int i = threadIdx.x; i < n; i += blockDim.x) {
-            float sum = 0.0f;
-            for (int k = 0; k < 8; k++) { unsigned int j = sources[8 * i + k]; sum += weight[j] * from[j]; }
-            to[i] = 0.15f / n + 0.85f * sum;
-            if (fabsf(to[i] - from[i]) > 1e-3f / n) moved = true;
-        }
-        float* t = from; from = to; to = t;
-        if (!__syncthreads_or(moved)) break;
-        if (++rounds > 10000) break;
-    }
-    for (unsigned int i = threadIdx.x; i < n; i += blockDim.x) b[i] = from[i];
-}
-""")
-
-def pagerank(sources, weight):
-    n = weight.size
-    op = agt.zip(agt.zeros(n), agt.zeros(n)).and_then(lambda ab: SHARED_RANK(n, sources, weight, *ab, grid=1, block=1024))
-    return op.last().to_host().sync()
-
-
 # %% id=11-meet
 MEET = r"""
 __device__ void meet(unsigned int* arrived, unsigned int goal)

@@ -68,9 +68,18 @@ async def both(first, second):
     return await a, second
 
 
-# %% id=00-challenge cause="`job` ran before the device had anything to do"
+# %% id=00-challenge cause="`job` ran before all trips had begun"
 async def everything(trips, job):
     tasks = [agt.spawn(trip) for trip in trips]
+    job()
+    return [await task for task in tasks]
+
+
+# %% id=00-challenge cause="it takes 522 µs: get below 510 µs. `job` ran before all trips had begun"
+async def everything(trips, job):
+    tasks = [agt.spawn(trip) for trip in trips[:2]]
+    await asyncio.sleep(0)
+    tasks.append(agt.spawn(trips[2]))
     job()
     return [await task for task in tasks]
 
@@ -188,7 +197,7 @@ async def both(first, second):
     return a.astype(np.float64), b.astype(np.float64)
 
 
-# %% id=00-challenge cause="it's right, but it takes 394"
+# %% id=00-challenge cause="it's right, but it takes 593"
 async def everything(trips, job):
     task = agt.spawn(agt.zip(*trips))
     await asyncio.sleep(0)

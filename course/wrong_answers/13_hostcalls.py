@@ -1209,7 +1209,7 @@ __global__ void pipeline(unsigned long long* mail, unsigned long long* stack, in
 """
 
 
-# %% id=13-stack cause="and the task is that each raises it by one: 2147483652"
+# %% id=13-stack cause="in `push` should take it to 2147483652"
 class FreeStack:
     """A stack whose top counts who takes, and nobody who puts back."""
 
@@ -1235,7 +1235,7 @@ class FreeStack:
                 return
 
 
-# %% id=13-stack cause="raises it by one: 2147483651"
+# %% id=13-stack cause="in `push` should take it to 2147483651"
 class TagOfPops:
     start = (0, 0)
     pushed = 0
@@ -1373,7 +1373,7 @@ __global__ void ask(volatile unsigned* mail, int n, unsigned* out)
 """
 
 
-# %% id=13-stack cause="raises it by one: 2147483651"
+# %% id=13-stack cause="in `push` should take it to 2147483651"
 class FreeStack:
     start = (0, 0)
     @staticmethod
@@ -1395,7 +1395,7 @@ class FreeStack:
                 return
 
 
-# %% id=13-stack cause="take the tag from 2147483648"
+# %% id=13-stack cause="from 2147483648, where this test begins"
 class FreeStack:
     start = (0, 0)
     @staticmethod
@@ -1417,7 +1417,7 @@ class FreeStack:
                 return
 
 
-# %% id=13-stack cause="take the tag from 2147483648"
+# %% id=13-stack cause="from 2147483648, where this test begins"
 class FreeStack:
     start = (0, 0)
     @staticmethod
@@ -2147,3 +2147,29 @@ __global__ void bill(unsigned long long* mail, unsigned long long* stack, int n,
 # + below = yield "load", ("next", packet)
 # + tag = (yield "load", "top")[1]
 # + if (yield "cas", "top", (packet, tag), (below, tag + 1)):
+
+
+# %% id=13-pipeline cause="(hold and wait)"
+PIPELINE = r"""
+#include "hostcall.cuh"
+__global__ void pipeline(unsigned long long* mail, unsigned long long* stack, int pieces, int size)
+{
+    Hostcalls host = hostcalls(mail, stack);
+    int p = hostcall_begin(host);
+    if (p < 0) return;
+    __syncthreads();
+    for (int piece = blockIdx.x * 32 + threadIdx.x; piece < pieces; piece += 128) {
+        char* bytes = hostcall_bytes(host, p);
+        hostcall_ask(host, p, HOSTCALL_READ, 0, piece * size, size);
+        bool ok = hostcall_wait(host, p);
+        if (!ok) return;
+        int n = (int)hostcall_answer(host, p);
+        for (int i = 0; i < n; ++i)
+            if (bytes[i] >= 'a' && bytes[i] <= 'z') bytes[i] -= 32;
+        hostcall_ask(host, p, HOSTCALL_WRITE, 1, piece * size, n);
+        ok = hostcall_wait(host, p);
+        if (!ok) return;
+    }
+    hostcall_end(host, p);
+}
+"""

@@ -30,7 +30,8 @@ _NOBODY = -1
 _NARROW = "updates by an atomic for its block"
 _UNFENCED = "this thread has no {acquire} between its look at the flag and this access"
 _APART = "another thread of its block was told, and no barrier stands between that and this"
-_MESSAGE = "the data, then {release}, then an atomic flag; the reader: flag, {acquire}, data"
+_BUT = " but a message, or a barrier of the grid,"
+_STEPS = "the data, then {release}, then an atomic flag; the reader: flag, {acquire}, data"
 _ONE, _WARP, _BLOCK, _MANY = 1, 2, 3, 4  # how many have read an element in this interval
 
 
@@ -144,12 +145,7 @@ class Shadow:
     # -- the checks; they are slow, and run only where two threads met
 
     def _check_writer(
-        self,
-        a: Access,
-        cells: Cells,
-        writes: bool,
-        atomic: bool = False,
-        changes: Changes = None,
+        self, a: Access, cells: Cells, writes: bool, atomic: bool = False, changes: Changes = None
     ) -> None:
         assert self._writer is not None
         me = a.threads
@@ -267,16 +263,17 @@ def _report(
         who = f"thread {thread} of block {team.launch.block_name(theirs >> 10)}"
         plain = f"{'only one' if any(one) else 'neither'} of the two is atomic: if this counts or signals, "
         plain += "make both atomic. If it is data, "
-        cure = f"and {plain * (not all(one))}nothing orders two blocks of one launch"
-        if team.launch.watches or team.launch.messages.active:
-            flag = f"a reader who sees the flag need not see {text}"
+        told = team.launch.watches or team.launch.messages.active
+        cure = f"and {plain * (not all(one) and (any(one) or not told))}nothing orders two blocks"
+        if told:
             why = _missing(a, lane, theirs, when[k : k + 1])
-            cure += f" but a message, or a barrier of the grid: {why}: {flag}. "
-            cure += "Use __syncthreads(), or __syncwarp()" if why == _APART else f"First {_MESSAGE}"
+            cure += f"{_BUT} and {why}: a reader who sees the flag need not see {text}. "
+            cure += "Use __syncthreads(), or __syncwarp()" if why == _APART else f"First {_STEPS}"
             if "atomic_thread_fence" in team.launch.source.text and why != _APART:
                 cure += " (fence and flag in one thread, unless the fence is memory_order_seq_cst)"
+            cure += " (if this counts or signals, make both atomic)" * (not any(one))
         else:
-            cure += f": use two launches or a barrier of the grid, or send a message: {_MESSAGE}"
+            cure += f" of one launch: use two launches or a barrier of the grid, or send a message: {_STEPS}"
         if a.site.scope == 1 or did == _NARROW:
             cure = "and an atomic for one block does not reach another: take one of the device"
     verb, space = "writes" if writes else "reads", "shared" if memory.shared else "global"

@@ -87,8 +87,8 @@ def _report(t: Team, m: Mask, at: Position, block: int, arrived: Any, live: Any)
     came = t.launch.thread_name(int(layout.linear[int((here & m.bits).argmax())]))
     text = (
         f"does not reach this barrier, and thread {came} waits at it: {int(arrived[block])} of the "
-        f"block's {int(live[block])} threads arrive. On a GPU the block hangs, or goes on wrongly: "
-        "move the barrier out of the branch"
+        f"block's {int(live[block])} threads arrive. On a GPU the block hangs, or goes on without it: "
+        "move the barrier out of the branch, or let all threads leave together"
     )
     t.fault(BarrierError, at, lane, text)
 

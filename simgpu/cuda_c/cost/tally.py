@@ -100,7 +100,7 @@ class Tally:
         self.longest = (0,) * ROWS
         self.shared_atomic_passes = 0
         self.global_atomics = 0
-        self._had: defaultdict[tuple[Layout, Variable | None], set[int]] = defaultdict(set)
+        self._had: dict[Variable | None, tuple[Layout, set[int]]] = {}
         self._patterns: dict[tuple[object, ...], tuple[int, ...]] = {}
         self._queues: dict[int, NDArray[np.int64]] = {}
         self._charged: list[Mask] = []
@@ -127,7 +127,6 @@ class Tally:
         """Find the longest warp of a batch."""
         self.settle()
         del self._batches[layout]
-        self._had.clear()
         self.longest = max(self.longest, _longest(self._chains))
 
     def charge(self, point: int, mask: Mask, times: int = 1) -> None:
@@ -212,10 +211,13 @@ class Tally:
             return
         part = element[:lanes] if varies(element) else np.full(lanes, element)
         sector = part.astype(np.int64) * size // SECTOR
-        had = self._had[layout, base]
+        of, had = self._had.get(base, (layout, set[int]()))
+        if of is not layout:
+            had = set[int]()
         # Neighbours mostly share a sector.
         new = {*sector[np.diff(sector, prepend=-1) != 0].tolist()} - had
         had |= new
+        self._had[base] = layout, had
         if not counted or (tally.executions > 1 and not weight(tally.executions - 2)):
             return  # and so where what was loaded right before was not followed
         tally.followed += counted

@@ -252,7 +252,7 @@ class Team:
         if (self.meter.progress() - self.since)[mask.warps].max() < TURN:
             return mask
         launch.teams.remove(self)
-        launch.teams.append(self)
+        launch.teams.append(self)  # behind those of others
         return self.park(place, mask, at, mask.bits, turn=self.waiters.count + 1)
 
     def spun(

@@ -422,9 +422,9 @@ WHY = {
     "D": "A staircase like A's, but nobody waits: the host stays *inside* its calls, while the driver copies "
     "ordinary memory to where the GPU can read it. Taking out waits wouldn't help.",
     "G": "The GPU is busy here, too, but with a kernel of 1296 blocks, so each multiprocessor has some.",
-    "H": "It's a staircase, because the host asks for one chunk after the other, so the end waits for the host. "
-    "But by our table it's innocent: until the end nobody waits, calls are short, and the GPU is busy for nine "
-    "tenths of the time.",
+    "H": "It's a staircase, because the host asks for one chunk after the other, so the end waits "
+    "for the host. But by our table it's innocent: until the end nobody waits, calls are short, "
+    "and the GPU is busy for nine tenths of the time.",
 }
 
 # %% id=bets-score

@@ -17,7 +17,6 @@ from asyncgpu_tutor.traces.analysis.sums import Sums, sums
 from asyncgpu_tutor.traces.spans import Metrics
 from asyncgpu_tutor.traces.spans import notebook_output as page
 from asyncgpu_tutor.traces.spans.lanes import lane_name, stream_numbers
-from asyncgpu_tutor.traces.spans.uncollected import uncollected
 from asyncgpu_tutor.traces.spans.vocabulary import clock_words, count
 from asyncgpu_tutor.traces.trace import Trace
 
@@ -106,7 +105,6 @@ class Analysis:
         told = self.table()._repr_html_() if self.trace.device_spans else nothing
         return told + self.plot()._repr_html_()
 
-    @uncollected()
     def table(self) -> page.Lines:
         """All of it as text. Times are in us."""
         if self.devices:
@@ -183,7 +181,6 @@ def _causes(parts: dict[pauses.Cause, float]) -> Iterator[str]:
             yield f"  {cause:<12} {us:>10.1f}  {us / total:>4.0%}  {pauses.CAUSE_WORDS[cause]}"
 
 
-@uncollected()
 def analyse(trace: Trace) -> Analysis:
     """Ask a trace everything: idle time by cause, sums, critical path, defects.
 

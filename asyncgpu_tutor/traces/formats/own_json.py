@@ -99,8 +99,7 @@ def _mapping(given: object, what: str) -> dict[str, object]:
     if not isinstance(given, dict):
         raise ValueError(f"its {what} is not an object")
     found = cast(dict[str, object], given)  # JSON has no other keys
-    for value in found.values():
-        _plain(value, what, _MOST_DEPTH)
+    _plain(found, what, _MOST_DEPTH + 1)
     return found
 
 

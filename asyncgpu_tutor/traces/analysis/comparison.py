@@ -84,11 +84,11 @@ class Comparison:
 
     def __getitem__(self, name: str) -> Difference:
         """The difference of that name; a `UsageError` has the names if there is none."""
-        for difference in self.differences:
-            if difference.name == name:
-                return difference
-        names = ", ".join(repr(difference.name) for difference in self.differences)
-        raise UsageError(f"there is no difference {name!r}; there are: {names}")
+        named = {difference.name: difference for difference in self.differences}
+        if name not in named:
+            told = ", ".join(map(repr, named))
+            raise UsageError(f"there is no difference {name!r}; there are: {told}")
+        return named[name]
 
     def __repr__(self) -> str:
         told = " against ".join(self.titles)

@@ -63,17 +63,16 @@ def collect(events: object, gpus: object) -> Export:
     def thread(event: Event) -> int:
         return threads.setdefault((str(event.get("pid")), str(event.get("tid"))), len(threads) + 1)
 
-    known = {w.key for w in work if w.correlation}
+    known = {w.correlation for w in work if w.correlation}
     calls: list[Call] = []
-    seen: set[tuple[int, int]] = set()
+    seen: set[int] = set()
     for event, start, end in sorted(whole, key=lambda item: item[1]):
         name, number = _name(event), _number(_object(event.get("args")).get("correlation"))
-        key = (0, number)
-        if _category(event) not in _CALLS or (number and key in seen):
+        if _category(event) not in _CALLS or (number and number in seen):
             continue
-        kind = "launch" if key in known and number else "wait" if name.startswith(WAITS) else None
+        kind = "launch" if number in known else "wait" if name.startswith(WAITS) else None
         if kind is not None:
-            seen.add(key)
+            seen.add(number)
             calls.append(Call(kind, name, start, end, thread(event), number))
     ranges = sorted(_ranges(whole, thread, foreign), key=lambda r: r.start)
     source = "the file's own clock" if foreign else "PyTorch profiler"

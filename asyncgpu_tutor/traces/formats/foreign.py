@@ -6,7 +6,6 @@ import gzip
 import stat
 import zlib
 from pathlib import Path
-from typing import cast
 
 from asyncgpu_tutor.errors import UsageError
 from asyncgpu_tutor.traces.formats import own_json
@@ -33,10 +32,7 @@ def read(path: Path) -> Parts:
     # Only now, because what an export of Nsight Systems is made of is what this is made of.
     from asyncgpu_tutor.traces.formats import _chrome_rows, nsys
 
-    found = own_json.parsed(_text(path, packed=head[:2] == b"\x1f\x8b"), _chrome_rows.slimmed)
-    if isinstance(found, list):
-        found = {"traceEvents": cast(list[object], found)}  # they may stand alone
-    body = own_json.checked(found)
+    body = own_json.parsed(_text(path, packed=head[:2] == b"\x1f\x8b"), _chrome_rows.slimmed)
     if "traceEvents" not in body:
         return own_json.read(body)
     if "asyncgpu_tutor" in str(body.get("otherData"))[:100]:

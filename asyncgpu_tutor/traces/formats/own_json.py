@@ -39,9 +39,8 @@ def write(spans: Iterable[Span], clock: str, device: str, about: Mapping[str, ob
     return json.dumps(body, indent=1, sort_keys=True)
 
 
-def read(found: object) -> Parts:
+def read(body: Mapping[str, object]) -> Parts:
     """Spans, clock, device and facts of what `write` wrote, `parsed`. Nothing in it is run."""
-    body = checked(found)
     if body.get("format") != FORMAT:
         told = "'traceEvents', as traces of PyTorch and Chrome have"
         raise UsageError(f"this is not a trace: it has neither {told}, nor the 'format' {FORMAT!r}")
@@ -54,25 +53,25 @@ def read(found: object) -> Parts:
         raise UsageError(f"this trace is damaged: {error}") from None
 
 
-def parsed(text: str, hook: Callable[[dict[str, Any]], object] | None = None) -> object:
-    """The value of a JSON text, with what `hook` makes of each object in it; a UsageError if it is none."""
+def parsed(text: str, hook: Callable[[dict[str, Any]], object] | None = None) -> dict[str, object]:
+    """The object in a JSON text, with what `hook` makes of those in it; Chrome's events may stand alone."""
     if len(text) > MOST_BYTES:
         raise UsageError(
             f"this trace has {len(text):,} characters, and {MOST_BYTES:,} is the limit"
         )
     try:
-        return json.loads(text, object_hook=hook, parse_constant=_no_constant)
+        found: Any = json.loads(text, object_hook=hook, parse_constant=_no_constant)
     except RecursionError:
         raise UsageError("this is not a trace: its JSON nests too deeply") from None
     except ValueError as error:
         raise UsageError(f"this is not a trace: it is not JSON ({error})") from None
-
-
-def checked(found: object) -> dict[str, object]:
-    """The same value, if it is an object of JSON."""
-    if isinstance(found, dict):
-        return cast(dict[str, object], found)
-    raise UsageError(f"this is not a trace: its JSON is a {type(found).__name__}, not an object")
+    if isinstance(found, list):
+        return {"traceEvents": cast(list[object], found)}
+    if not isinstance(found, dict):
+        raise UsageError(
+            f"this is not a trace: its JSON is a {type(found).__name__}, not an object"
+        )
+    return cast(dict[str, object], found)
 
 
 def _spans(rows: object) -> list[Span]:

@@ -50,7 +50,7 @@ assert round(slow.metrics().makespan) == 729
 assert len(slow.device_spans) == 12
 
 # %% [markdown] id=two-runs-read
-# (A µs is a millionth of a second, and *CUPTI* is NVIDIA's stopwatch.)
+# (A µs is a millionth of a second, and *CUPTI*, by NVIDIA, has measured them.)
 #
 # The quick program makes just as many calls, for the same twelve pieces of work. Its picture comes near the end, after three clues.
 
@@ -119,6 +119,7 @@ with agt.record() as so_far:
 # - `agt.pin` copies `x` to a place where the device can fetch it without Python's help.
 # - `agt.h2d(x)`, short for *host to device*, copies `x` to the device.
 # - `agt.zeros(x.size)` makes room for the result and fills it with zeros. `.partition(256)` says that threads work in groups of 256, called **blocks**. The last block has threads to spare: hence the `if`.
+# - `twice(...)` describes a launch. Its arguments are the kernel's, in the same order.
 # - `.output()` picks the array that the kernel writes: `y`, the only pointer (`*`) without `const`. `.to_host()` copies it into a NumPy array.
 # - `agt.record()` keeps a diary of what happens in the `with`, called a **trace**.
 #
@@ -142,13 +143,13 @@ built.commit(...)
 begun = len(so_far.device_spans)
 built.reveal(
     {0: "none", 1: "one", 3: "three", 4: "four"}[begun],
-    f"The trace has {begun} of them.",
+    f"The trace has {begun} of them. The device hasn't lifted a finger.",
 )
 
 # %% [markdown] id=describe-read
-# The device hasn't lifted a finger. `doubled(x)` only wrote down *what* is to be done, and such a description is called an **operation**. It's like a recipe: you can write one down, and nobody has dinner yet. To get dinner, you `await` it.
+# `doubled(x)` only wrote down *what* is to be done, and such a description is called an **operation**. It's like a recipe: you can write one down, and nobody has dinner yet. To get dinner, you `await` it.
 #
-# `await op` runs the operation and **pauses** until the result is there. Only the code that says `await` pauses. Python keeps a list of other things to do, and its **event loop** gets on with those in the meantime. (Functions with an `await` begin with `async def`. Notebook cells needn't.)
+# `await op` runs the operation and **pauses** until the result is there. Only the code that says `await` pauses. Python's **event loop** gets on with other things meanwhile. (Functions with an `await` begin with `async def`. Notebook cells needn't.)
 
 # %% id=describe-check tags=asserts
 assert len(so_far) == 0
@@ -339,7 +340,7 @@ for us in (0, 25, 100, 300, 400):
 
 # %% id=reveal-pays
 even = max(0.0, -gains[0])
-pays.reveal(f"{even:.0f}", "There the line crosses 0.")
+pays.reveal(f"{even:.0f}", "With hardly any job, the task loses.")
 
 # %% id=pays-check tags=asserts
 if device.simulated:
@@ -351,7 +352,7 @@ if device.simulated:
     assert round(gains[0]) == -21  # `sync` is back sooner
 
 # %% [markdown] id=pays-read
-# With hardly any job, the task *loses*. Async isn't free: Python is back from `sync` sooner than it wakes up from an `await`. From 21 µs on the task gains, until at 275 µs the job fills the wait: **a job can hide in the wait, and nowhere else.** So a task gains at most the wait less the waking up, here 253 µs.
+# Async isn't free: Python is back from `sync` sooner than it wakes up from an `await`. From 21 µs on the task gains, until the job fills the wait: **a job can hide in the wait, and nowhere else.** So a task gains at most the wait, here 278 µs, less the waking up, and that's 253.
 
 # %% id=predict-forgotten
 forgotten = Prediction(
@@ -406,7 +407,7 @@ if device.simulated:
 # %% [markdown] id=exercises
 # ## Your turn
 #
-# Change an exercise's first cell, run it, and then the `check` below, as often as you like. Stuck? `hint("00-waited")` in a cell of your own helps a little more each time. Once you've tried, `solution("00-waited")` shows you one way.
+# Change an exercise's first cell, and run it and the `check` below. Stuck? `hint("00-waited")` in a cell of your own helps a little more each time. Once you've tried, `solution("00-waited")` shows you one way.
 #
 # ### Exercise: how much of the time did Python wait?
 #
@@ -438,7 +439,7 @@ check("00-waited", waited)
 # %% [markdown] id=exercise-both
 # ### Exercise: two at a time
 #
-# `first` and `second` are operations, and the cell below runs one after the other, with a wake-up in between. Have both under way at the same time, and return both results, in this order. (Each task gets a stream of its own.)
+# `first` and `second` are operations, and the cell below runs one after the other, with a wake-up in between. Have both under way at the same time, and return both results, in this order. (Whatever you run next gets the next stream.)
 
 
 # %% id=00-both starter
@@ -505,9 +506,9 @@ riddle.reveal(
 )
 
 # %% [markdown] id=answer-read
-# One queue means one thing at a time: in, compute, out. With four queues, one result comes back while the next numbers are already on their way in. Copies in the same direction still take turns, as in `both`. But each direction has a road of its own, and the slow program always left at least one empty.
+# One queue means one thing at a time: in, compute, out. With four queues, one result comes back while the next numbers are already on their way in. In `both`, copies in the same direction took turns. Here they don't even meet, because Python asks for each too late. But each direction has a road of its own, and the slow program always left at least one empty.
 #
-# The others? The four slivers take 14 µs together, and the gaps 50. Python waits for half of the slow program's time, but it has no job for the wait. Here's the whole bill:
+# The others? The four slivers take 14 µs together, and the gaps between the pieces 50. Python waits half of the time, but has no job for the wait. Here's the whole bill:
 
 # %% id=bill tags=helpers
 long, short = (trace.metrics().makespan for trace in (slow, quick))
@@ -537,7 +538,7 @@ for entry, change in told.items():
     print(f"{entry}: {change}")
 
 # %% [markdown] id=bill-read
-# A copy takes 77 or 78 µs alone, and up to 87 when it meets another. Of the 35 µs, 12 may be luck: that's how much earlier the first copy began, after the very same calls.
+# A copy takes 77 or 78 µs alone, and up to 87 when it meets another. So the pieces of the quick program add up to 674 µs, and those of the slow one to 636: that's the larger sum that this page began with.
 
 # %% id=answer-check tags=asserts
 assert round(quick.metrics().makespan) == 501
@@ -561,6 +562,7 @@ assert quick.metrics().device_idle < slow.metrics().device_idle
 assert round(slow.metrics().makespan - quick.metrics().makespan) == 229
 assert round(began[0] - began[1]) == 12
 assert round(long - short) == 229
+assert [round(us) for us in worked] == [636, 674]
 assert [round(us) for us in (*idle, idle[1] - idle[0])] == [94, 59, -35]
 assert abs(less[1] + worked[1] - worked[0] - short) < 1e-9
 alone = [s.duration for s in slow.device_spans if s.name != "relu"]
@@ -571,7 +573,7 @@ assert round(slow.metrics().host["wait"] / slow.metrics().makespan, 1) == 0.5
 # %% [markdown] id=real
 # ## Can you trust the model?
 #
-# That was a real H200. The simulated device follows a model of one. We ran your program on an H200 with about a million numbers, first with `sync`. (Here, all times end with the job, because the recordings do.)
+# That was a real H200. The simulated device follows a model of one. Your program was recorded on an H200, too, with about a million numbers. Here it is with `sync`. (All times end with the job, because the recordings do.)
 
 # %% id=on-a-gpu
 h200 = [agt.Trace.load_recording(name) for name in ("00_start_here_sync", "00_start_here")]
@@ -621,11 +623,11 @@ waiting = h200[0].metrics().host["wait"]
 gain.reveal(f"{real:.0f}", f"With `sync`, Python waited for {waiting:.0f} µs.")
 
 # %% [markdown] id=real-read
-# In the model, `sync` waits for 136 µs, and on the H200 for only 66, of which 60 are gone. (Waking up, which wasn't recorded, still comes off.)
+# In the model, `sync` waits for 136 µs, and on the H200 for only 66, of which 60 are gone. (The recording ends before the waking up, which still costs some of them.)
 #
 # The device isn't to blame: a copy takes 78 µs on the H200, and 79 in the model. The six calls take 58 µs instead of 46. But *between* them lie 104 µs, in which Python gets from one to the next, and in the model next to nothing. Before the `d2h`, even the device waits for Python. (CUPTI has a part in that: it made [another program](../docs/profiling.md#what-it-costs) 39% slower. It watched all of ours.)
 #
-# Nor do the model's copies slow each other down. Let the model tell you *what* overlaps, and measure *how much* you gain. In [chapter 09](09_cuda_graphs.ipynb), a pipeline becomes a single call.
+# Nor do copies that meet slow each other down in the model, as you can see in `both`. So let the model tell you *what* overlaps, and measure *how much* you gain.
 
 # %% id=real-check tags=asserts
 assert [round(us) for us in (measured, real, waiting, measured - real)] == [558, 498, 66, 60]
@@ -683,7 +685,7 @@ async def everything(trips, job):
 # Look at the beginning and at the end of the 497 µs. On which road does nothing move there? Which trip would you send off first, and which last? The results can still come back in order.
 
 # %% id=00-challenge explanation
-# Start everything, do your own work, and wait as late as you can. Around 340 µs, you've filled both roads, too. Nearly 500? Then look at the picture below: at its beginning and at its end, one of the two roads is empty for a long time. Nobody says that the first trip has to start first.
+# Start everything, do your own work, and wait as late as you can. At 497 µs, one of the two roads is still empty for a long time, at the beginning and at the end: look at the picture below. At 340, both are full.
 
 # %% id=00-challenge-check
 check("00-challenge", everything)
@@ -727,10 +729,10 @@ progress("00")
 #
 # Four books, and you can stop after each:
 #
-# - *One GPU, driven from Python* (00 to 07): from one kernel to a small neural network. [00](00_start_here.ipynb) [01](01_sync_kernels.ipynb) [02](02_streams_and_events.ipynb) [02b](02b_copies_and_chunks.ipynb) [03](03_lazy_operations.ipynb) [04](04_combinators.ipynb) [04b](04b_sharing_and_owning.ipynb) [05](05_scheduling.ipynb) [06](06_await.ipynb) [07](07_async_mlp.ipynb)
-# - *Where the time goes* (08 to 10). [08](08_profiling.ipynb) [09](09_cuda_graphs.ipynb) [10](10_build_it_yourself.ipynb)
-# - *The GPU decides* (11 to 14). [11](11_the_gpu_decides.ipynb) [12](12_async_inside_a_kernel.ipynb) [13](13_hostcalls.ipynb) [13b](13b_await_the_host.ipynb) [14](14_gallery.ipynb)
-# - *More than one GPU* (15 to 16): split the work, and survive the loss of a machine. [15](15_several_gpus.ipynb) [16](16_several_machines.ipynb)
+# - *One GPU, driven from Python*: [00](00_start_here.ipynb) [01](01_sync_kernels.ipynb) [02](02_streams_and_events.ipynb) [02b](02b_copies_and_chunks.ipynb) [03](03_lazy_operations.ipynb) [04](04_combinators.ipynb) [04b](04b_sharing_and_owning.ipynb) [05](05_scheduling.ipynb) [06](06_await.ipynb) [07](07_async_mlp.ipynb)
+# - *Where the time goes*: [08](08_profiling.ipynb) [09](09_cuda_graphs.ipynb) [10](10_build_it_yourself.ipynb)
+# - *The GPU decides*: [11](11_the_gpu_decides.ipynb) [12](12_async_inside_a_kernel.ipynb) [13](13_hostcalls.ipynb) [13b](13b_await_the_host.ipynb) [14](14_gallery.ipynb)
+# - *More than one GPU*: [15](15_several_gpus.ipynb) [16](16_several_machines.ipynb)
 #
 # In a hurry? Take 01, 02, 03, 04, 06 and 07. The [glossary](../docs/glossary.md) lists the names used elsewhere.
 #

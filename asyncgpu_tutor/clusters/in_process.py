@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable, Collection, Sequence
-from types import TracebackType
 from typing import Any, Self
 
 from asyncgpu_tutor.clusters.members import Cluster, Gpu, numbers
@@ -66,14 +64,7 @@ class LocalGpu(Gpu):
     async def _run(self, op: DeviceOp[Any]) -> Any:
         self._check_alive()
         link = self._link
-        call = self._start(self._far(op, link) if link else self._worker.run(op))
-        try:
-            await self._first(call)
-        except asyncio.CancelledError:
-            # It goes on, and what it yields goes when it comes.
-            call.add_done_callback(self._forget)
-            raise
-        return call.result()
+        return await self._result(self._far(op, link) if link else self._worker.run(op))
 
     async def _far(self, op: DeviceOp[Any], link: Link) -> Any:
         async def run() -> tuple[Any, float, Collection[int]]:
@@ -87,10 +78,6 @@ class LocalGpu(Gpu):
         if isinstance(result, Exception):
             raise result
         return result
-
-    def _forget(self, task: asyncio.Task[Any]) -> None:
-        if not task.cancelled() and task.exception() is None:
-            self._received(task.result())
 
     def _drop(self, number: int) -> None:
         self._worker.store.drop([number])
@@ -137,13 +124,8 @@ class LocalCluster(Cluster):
         ]
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        at: TracebackType | None,
-    ) -> None:
-        await super().__aexit__(kind, error, at)
+    async def __aexit__(self, *error: object) -> None:
+        await super().__aexit__(*error)
         for name in self._made:
             forget_group(name)
         if self._rewire is not None:

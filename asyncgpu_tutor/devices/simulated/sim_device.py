@@ -28,8 +28,6 @@ from simgpu.machine import Wake, exclusive
 from simgpu.memory import pass_over
 from simgpu.order import Clock
 from simgpu.queues import EngineEvent
-from simgpu.sampled_reference import LARGE
-from simgpu.spec import H200, DeviceSpec
 
 T = TypeVar("T")
 
@@ -198,31 +196,13 @@ class SimDevice(simgpu.Device):
     machine: Machine  # pyright: ignore[reportIncompatibleVariableOverride] - as it is given one
     default_stream: SimStream  # pyright: ignore[reportIncompatibleVariableOverride] - it makes no others
     stream_type = SimStream
+    machine_type = Machine
+    caller = _Submissions()
+    log: SpanLog | None = None
     simulated = True
     clock = "simulated"
     patience_us = 0.0  # to wait moves the clock to the end at once; to look would take time
     limits = protocol.USUAL_LIMITS
-
-    def __init__(
-        self,
-        ordinal: int = 0,
-        spec: DeviceSpec | str = H200,
-        machine: Machine | None = None,
-        *,
-        adversary: int | None = None,
-        stand_in_above: float = LARGE,
-        load_us: float = 0.0,
-    ) -> None:
-        self.log: SpanLog | None = None
-        super().__init__(
-            ordinal,
-            spec,
-            machine or Machine(),
-            adversary=adversary,
-            stand_in_above=stand_in_above,
-            load_us=load_us,
-            caller=_Submissions(),
-        )
 
     settle_log = simgpu.Device.settle
 

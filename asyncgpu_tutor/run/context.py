@@ -54,9 +54,8 @@ class Run(Tag):
         self.arms: list[protocol.Stream] = []
         self.beside: set[protocol.Stream] = set()
         self.kernels: list[str] = []  # names of the kernels that it launched, in order
-        self.checks: list[
-            Callable[[], None]
-        ] = []  # asked when it is over: they raise what no event tells
+        # Asked when it is over: they raise what no event tells.
+        self.checks: list[Callable[[], None]] = []
 
     def describe(self) -> str:
         """For messages."""
@@ -97,9 +96,8 @@ class ExecutionContext:
         self._policy = policy
         self._run = run
         self._keep = run.keep
-        self._user: protocol.Stream | None = (
-            stream  # what is remembered as the last stream of an array
-        )
+        # What is remembered as the last stream of an array.
+        self._user: protocol.Stream | None = stream
         self._work: protocol.Enqueuer = self.device  # what takes the work that is enqueued here
 
     def on(self, stream: protocol.Stream) -> ExecutionContext:

@@ -249,15 +249,14 @@ class SimDevice(simgpu.Device):
         self, target: protocol.Memory, source: protocol.Memory, nbytes: int, stream: object
     ) -> None:
         """Copy to another simulated device, or from there."""
-        ends: list[SimDevice] = []
         for memory in (source, target):
             if not isinstance(memory.device, SimDevice):
                 raise DeviceMismatchError(
                     f"array {memory.name!r} is on {memory.device.name}, and {self.name} is simulated: copy "
                     "it through the host (d2h, then h2d)"
                 )
-            ends.append(memory.device)
-        super().enqueue_peer_copy(target, source, nbytes, (ends[0], ends[1]), stream)
+        ends = cast(SimDevice, source.device), cast(SimDevice, target.device)
+        super().enqueue_peer_copy(target, source, nbytes, ends, stream)
 
     # ------------------------------------------------------------------ kernels
     def activate(self) -> int | None:

@@ -158,7 +158,7 @@ letters = agt.Kernel(LETTERS)
 # - **`__threadfence_system()`** is a fence that reaches the host; `__threadfence()` ends at the GPU, and `__threadfence_block()` at the block. The one before the flag keeps it from overtaking the letter, and the one after the loop keeps us from reading the answer before the flag.
 # - **`volatile`** makes the kernel look at memory each time, and at a whole word at once. Without it, a compiler may read the flag once and then stare at its own register for ever. We need no `atomicAdd` or `atomicCAS`, because only one side at a time may write a word.
 # - **`__nanosleep(100)`** dozes for at most two tenths of a microsecond. It leaves the bus to others, and tells the simulated device that this loop is waiting.
-# - **The counter** is there because nobody can stop a waiting kernel. If the host has gone home, the kernel gives up after a million looks, a second or more.
+# - **The counter** is there because nobody can stop a waiting kernel, short of ending the process. If the host has gone home, the kernel gives up after a million looks, a second or more.
 #
 # The host's side is yours. Python has no fences, and an x86 needs none here, because it keeps its reads in order, and its writes. (An Arm processor gives no such promise. With a GPU the mailbox isn't safe there, so `agt.hostcalls` refuses to open.)
 
@@ -215,10 +215,10 @@ letter = [(*when, f"{10 + k * k} → {heard[k]}") for k, when in enumerate(speak
 talking.between(speaker.start, speaker.end).with_lane("letter", letter).from_first().plot(
     title="Letters to and fro",
     lanes=("streams",),
-    lesson="Only the kernel, from its start to its end. Where its bar is dotted, it waits, and "
-    "the lane below has the question and its answer. Where it's solid, it reads an answer and writes the "
-    "next letter. Believe the order, and not the times: here Python takes no time but for its naps. (A GPU "
-    "doesn't tell when a kernel waits, so there the bar is solid.)",
+    lesson="Where the kernel's bar is dotted, it waits for the answer to the letter below. Where it's solid, "
+    "it reads the answer and writes the next letter. Believe the order, and not the times: here Python takes "
+    "no time but for its naps, and reading an answer isn't charged its trip over the bus. (A GPU doesn't "
+    "tell when a kernel waits, so there the bar is solid.)",
 )
 
 # %% [markdown] id=talk-read
@@ -264,7 +264,7 @@ late.reveal(
 # %% [markdown] id=exercise-ask
 # ### Exercise: the kernel's side
 #
-# Somebody wrote `ask` from memory. One thread has `n` questions: 100, 101, and so on. It puts each into `mail[1]`, waits for its answer, and stores that in `out[k]`. If a question has no answer within a million turns, the kernel returns. It passed all tests so far, and yet it has **three mistakes**. Find them.
+# Somebody wrote `ask` from memory. One thread has `n` questions: 100, 101, and so on. It puts each into `mail[1]`, waits for its answer, and stores that in `out[k]`. After a million turns without an answer, the kernel returns. It passed all tests so far, and yet it has **three mistakes**. Find them.
 
 # %% id=13-ask starter
 ASK = r"""
@@ -326,7 +326,7 @@ check("13-ask", ASK)
 # ```text
 #                    take           ask            answer         give back
 #   the pile       ━━━━┓                                             ┏━━━━━▶
-#   a block            ┗━ fills it ━━┓               ┏━━ reads it ━━━┛
+#   a thread           ┗━ fills it ━━┓               ┏━━ reads it ━━━┛
 #   the host                         ┗━ works on it ━┛
 # ```
 #
@@ -365,33 +365,49 @@ class Pile:
                 return
 
 # %% id=piles tags=helpers
-def draw_piles(*moments):
-    """Draw and say who has what at each of (title, pile, Bert's) or, with Anna's, after her swap."""
-    _, axes = plt.subplots(figsize=(10, 2.5))
+from base64 import b64encode
+from html import escape
+from io import BytesIO
+
+from IPython.display import HTML, display
+
+
+def shown(figure, words):
+    """Show a figure, and below it what there is to see, in words."""
+    file = BytesIO()
+    figure.savefig(file, format="png", bbox_inches="tight")
+    plt.close(figure)
+    data = b64encode(file.getvalue()).decode()
+    fold = f"<details><summary>In words</summary>{escape(words)}</details>"
+    display(HTML(f'<img alt="the words are below" src="data:image/png;base64,{data}">{fold}'))
+
+
+def draw_piles(*rows):
+    """Draw rows of moments: each is (title, pile, Bert's), and after Anna's swap also hers."""
+    figure, axes = plt.subplots(figsize=(2.5 * len(rows[0]), 2.4 * len(rows)))
     note = {"boxstyle": "round", "fc": "#ffffcc", "ec": "0.4", "ls": "--"}
-    width = max(map(len, next(zip(*moments)))) + 1
-    for x, (title, pile, held, *got) in enumerate(moments):
+    words = []
+    for x, y, (title, pile, held, *got) in (
+        (3.8 * x, -4.2 * y, moment) for y, row in enumerate(rows) for x, moment in enumerate(row)
+    ):
         anna = got[0] if got else []
         columns = (("pile", pile, "#56b4e9"), ("Bert", held, "#e69f00"), ("Anna", anna, "#009e73"))
         for place, (name, packets, colour) in enumerate(columns):
-            left = 3.6 * x + place
-            axes.text(left + 0.4, 0.2, name, ha="center", fontsize=8, color="0.4")
-            for y, packet in enumerate(packets):
+            left = x + place
+            axes.text(left + 0.4, y + 0.2, name, ha="center", fontsize=8, color="0.4")
+            for top, packet in enumerate(packets):
                 both = [*pile, *held, *anna].count(packet) > 1
                 colours = {"fc": "#d55e00" if both else colour, "ec": "k", "lw": 3 if both else 1}
-                axes.add_patch(plt.Rectangle((left, -y), 0.8, -0.8, **colours))
-                axes.text(left + 0.4, -y - 0.4, packet, ha="center", va="center", fontsize=12)
+                axes.add_patch(plt.Rectangle((left, y - top), 0.8, -0.8, **colours))
+                axes.text(left + 0.4, y - top - 0.4, packet, ha="center", va="center", fontsize=12)
         if not got:
-            axes.text(3.6 * x + 2.4, -0.5, "top 0,\nthen 1", ha="center", va="center", fontsize=8, bbox=note)
-        axes.text(3.6 * x, 0.9, title, fontsize=9, va="bottom")
-        lie, has, hers = (", ".join(map(str, packets)) or "nothing" for packets in (pile, held, anna))
-        hers = f"has {hers}" if got else "remembers: top 0, then 1"
-        print(f"{title + ':':{width}} on the pile {lie}; Bert has {has}; Anna {hers}")
-    axes.set(xlim=(-0.2, 3.6 * 5 - 0.4), ylim=(-3, 1.4))
+            axes.text(x + 2.5, y - 0.5, "top 0,\nthen 1", ha="center", va="center", fontsize=8, bbox=note)
+        axes.text(x, y + 0.8, title, fontsize=9, va="bottom")
+        words.append(f"{title}: pile {pile}, Bert {held}, Anna {anna if got else 'remembers 0, then 1'}.")
+    axes.set(xlim=(-0.2, 3.8 * len(rows[0]) - 0.6), ylim=(-4.2 * len(rows) + 1.2, 1.4))
     axes.set_aspect("equal")
     axes.axis("off")
-    plt.tight_layout()
-    plt.show()
+    shown(figure, " ".join(words))
 
 
 def from_top(memory):
@@ -408,7 +424,7 @@ def from_top(memory):
 
 # %% id=bert
 bert_moves = [("Anna looks", [0, 1, 2], []), ("Bert takes 0", [1, 2], [0]), ("and takes 1", [2], [0, 1])]
-draw_piles(*bert_moves)
+draw_piles(bert_moves)
 
 # %% id=predict-aba
 endings = {"0": (0,), "1": (1,), "1, then 0": (1, 0), "0, then 1": (0, 1)}
@@ -470,27 +486,24 @@ def tapped(back):
 
 # %% id=endings
 before = [(f"{name} is back", *bert_alone(back)) for name, back in endings.items()]
-draw_piles(*before)  # Anna is about to swap ...
-ends = [after(f"gives back {name}", tapped(back)) for name, back in endings.items()]
-draw_piles(*ends)  # ... and now she's done
+swaps = ["Her swap works" if pile[0] == 0 else "It fails, so again" for _, pile, _ in before]
+ends = [after(swap, tapped(back)) for swap, back in zip(swaps, endings.values())]
+draw_piles(before, ends)
 
 # %% id=reveal-aba
-twice = [title for title, pile, held, got in ends if len({*pile, *held, *got}) < len([*pile, *held, *got])]
+owned = [[*pile, *held, *got] for _, pile, held, got in ends]
+twice = [name for name, packets in zip(endings, owned) if len(set(packets)) < len(packets)]
 on_top.reveal(
     len(twice),
-    "In two of the cases the top is 0 again, and Anna's swap succeeds. Where both packets are "
-    "back, it does no "
-    "harm, because 1 lies below 0 again. But where only 0 came back, her swap puts packet 1 on top, and Bert "
-    "has that in his hands. In the other two cases the top is 1, so she starts again.",
+    "In two of the cases, the first and the third, the top is 0 again, and Anna's swap works. Where both "
+    "packets are back, it does no harm, because 1 lies below 0 again. But where only 0 came back, her swap "
+    "puts packet 1 on top, and Bert has that in his hands. In the other two the top is 1, so she starts "
+    "again.",
 )
 
 # %% id=aba-check tags=asserts
-assert twice == ["gives back 0"]
-gives_back = ("gives 0 back", *bert_alone((0,)))
-assert gives_back[1:] == ([0, 2], [1])
-
-# %% id=aba-picture
-draw_piles(*bert_moves, gives_back, after("Anna swaps", tapped((0,))))
+assert twice == ["0"]
+assert before[0][1:] == ([0, 2], [1])
 
 # %% [markdown] id=search-text
 # How often does that happen? Together the two take twelve steps or more, and `interleavings` runs *every order of them*. (It keeps each thread's steps in order. A GPU may not, so this can't find a missing fence.)
@@ -574,7 +587,7 @@ check("13-stack", FreeStack)
 # %% [markdown] id=hostcall
 # ## The whole post office
 #
-# A header has all these parts. On the host, `agt.hostcalls` opens the office for as long as a block lasts. A kernel takes the office's two arrays: `mail` has the packets, in the host's memory, and `stack` the pile, in the GPU's, so taking a packet doesn't cross the bus. (In truth there are several piles.) The kernel asks for a service by its number, with three numbers of its own. Numbers from 16 on are yours:
+# A header has all these parts. On the host, `agt.hostcalls` opens the office for as long as a block lasts. A kernel takes the office's two arrays: `mail` has the packets, in the host's memory, and `stack` the pile, in the GPU's, so taking a packet doesn't cross the bus. The kernel asks for a service by its number, with three numbers of its own. Numbers from 16 on are yours:
 
 # %% id=first-call
 dice = agt.Kernel(r"""
@@ -619,7 +632,7 @@ assert all(1 <= number <= 6 for number in rolled)
 # %% [markdown] id=exercise-bill
 # ### Exercise: a kernel that calls
 #
-# In `bill`, each block has one item and an amount. It asks the host for the item's price, by service 16 with the item as its first number, and stores price times amount in `costs[blockIdx.x]`. If no answer comes, it leaves the cost alone.
+# In `bill`, each of the `n` blocks has one item and an amount. It asks the host for the item's price, by service 16 with the item as its first number, and stores price times amount in `costs[blockIdx.x]`. If no answer comes, it leaves the cost alone.
 
 # %% id=13-bill starter
 BILL = r"""
@@ -660,88 +673,35 @@ check("13-bill", BILL)
 # %% [markdown] id=challenge
 # ## One launch for a file
 #
-# Now a single kernel reads the file, shouts, and writes it. With bytes to send, you take a packet through its life step by step:
-#
-# ```c
-# int p = hostcall_begin(host);                             // a packet; -1 if the host has stopped
-# char* bytes = hostcall_bytes(host, p);                    // its bytes
-# hostcall_ask(host, p, HOSTCALL_READ, 0, at, size);        // from file 0, at this byte, so many
-# bool ok = hostcall_wait(host, p);                         // false: no answer. Return, and leave p alone
-# int n = (int)hostcall_answer(host, p);                    // how many there were
-# ...                                                       // change them, in place
-# hostcall_ask(host, p, HOSTCALL_WRITE, 1, at, n);          // the same packet may ask again
-# ok = hostcall_wait(host, p);
-# hostcall_end(host, p);                                    // back to the pile
-# ```
-#
-# `hostcall_ask` has a fence before its flag, so it publishes your thread's bytes along with the question. Those of other threads it publishes only if you've met them, say at a `__syncthreads()`.
+# Now a single kernel reads the file, shouts, and writes it. Because there are bytes to send, it takes a packet through its life step by step:
 
-# %% [markdown] id=exercise-pipeline
-# ### Exercise: one launch for a file
-#
-# `pipeline` is launched once, with 4 blocks of 32 threads. File 0 has `pieces` pieces of `size` bytes, the last one perhaps shorter; the shouted text goes to file 1, at the same places. The check's file has 24 pieces of 64 bytes, so don't compare its times with the picture above. The version below is right, but a single block does all the work, and it takes 488 µs: get below 250. The course's own has 163, and an encore goes below 100.
-
-# %% id=13-pipeline starter
-PIPELINE = r"""
-#include "hostcall.cuh"
-__global__ void pipeline(unsigned long long* mail, unsigned long long* stack, int pieces, int size)
-{
-    Hostcalls host = hostcalls(mail, stack);
-    if (blockIdx.x > 0 || threadIdx.x > 0) return;
-    for (int piece = 0; piece < pieces; ++piece) {
-        int p = hostcall_begin(host);
-        if (p < 0) return;
-        char* bytes = hostcall_bytes(host, p);
-        hostcall_ask(host, p, HOSTCALL_READ, 0, piece * size, size);
-        bool ok = hostcall_wait(host, p);
-        if (!ok) return;
-        int n = (int)hostcall_answer(host, p);
-        for (int i = 0; i < n; ++i)
-            if (bytes[i] >= 'a' && bytes[i] <= 'z') bytes[i] -= 32;
-        hostcall_ask(host, p, HOSTCALL_WRITE, 1, piece * size, n);
-        ok = hostcall_wait(host, p);
-        if (!ok) return;
-        hostcall_end(host, p);
-    }
-}
-"""
-
-# %% id=13-pipeline solution
-PIPELINE = r"""
+# %% id=pipeline
+pipeline = agt.Kernel(r"""
 #include "hostcall.cuh"
 __global__ void pipeline(unsigned long long* mail, unsigned long long* stack, int pieces, int size)
 {
     Hostcalls host = hostcalls(mail, stack);
     if (threadIdx.x > 0) return;
     for (int piece = blockIdx.x; piece < pieces; piece += gridDim.x) {
-        int p = hostcall_begin(host);
+        int p = hostcall_begin(host);  // a packet; -1 if the host has stopped
         if (p < 0) return;
         char* bytes = hostcall_bytes(host, p);
-        hostcall_ask(host, p, HOSTCALL_READ, 0, piece * size, size);
+        hostcall_ask(host, p, HOSTCALL_READ, 0, piece * size, size);  // from file 0, at this byte, so many
         bool ok = hostcall_wait(host, p);
-        if (!ok) return;
-        int n = (int)hostcall_answer(host, p);
+        if (!ok) return;  // no answer: then the host may still have p, so leave it alone
+        int n = (int)hostcall_answer(host, p);  // how many bytes there were
         for (int i = 0; i < n; ++i)
             if (bytes[i] >= 'a' && bytes[i] <= 'z') bytes[i] -= 32;
-        hostcall_ask(host, p, HOSTCALL_WRITE, 1, piece * size, n);
+        hostcall_ask(host, p, HOSTCALL_WRITE, 1, piece * size, n);  // to file 1: a packet may ask again
         ok = hostcall_wait(host, p);
         if (!ok) return;
-        hostcall_end(host, p);
+        hostcall_end(host, p);  // back to the pile
     }
 }
-"""
-
-# %% id=13-pipeline hints
-# Let each block begin with the piece of its own number, and go on in steps of `gridDim.x`. One thread of each block is enough.
-
-# %% id=13-pipeline explanation
-# Packets that are asked for at the same time travel together, and the host answers all of them in one round. The course's four blocks have four under way.
-
-# %% id=13-pipeline-check
-check("13-pipeline", PIPELINE)
+""")
 
 # %% [markdown] id=final-text
-# Here's the course's kernel on our log file:
+# Four blocks share the six pieces of our log file:
 
 # %% id=office tags=helpers
 def with_office(trace, recorded=True):
@@ -778,9 +738,6 @@ def calls_of(trace, kernel):
 
 
 # %% id=final
-pipeline = agt.Kernel(solved("13-pipeline"))
-
-
 async def one_launch(blocks, kernel=pipeline):
     """Shout the log by one launch, twice, and return the second one's trace."""
     for _ in range(2):
@@ -807,7 +764,7 @@ assert len(in_one_go.find("pipeline")) == 1
 # %% [markdown] id=final-read
 # ## What does a call cost?
 #
-# Look at a dotted stretch. On the simulated device it takes 7 to 8 µs, and Python's mark is only the end of it: the question crosses the bus, Python looks, and the answer comes back. (That's what it took on an H200, with a bare loop in Python. Files, and what your functions do, cost nothing here.)
+# Look at a dotted stretch. It takes 7 to 8 µs, and Python's mark is only the end of it: the question crosses the bus, Python looks, and the answer comes back. (The simulated device has this number from the barest call that we could write for an H200. Files, and what your functions do, cost nothing here.)
 #
 # Four calls at once take hardly longer than two, because one look finds all that wait. So **count the rounds, and not the calls**: the twelve calls were four rounds, or 30 µs. And the two solid stretches of 15 µs? There each block shouts with one thread, which changes 256 letters one after another. (Our first kernel had a thread for each.)
 
@@ -866,6 +823,72 @@ if device.simulated:
     assert 0.5 < inside(by_six) / inside(in_one_go) < 0.55
     assert [len(trace.find("pipeline")[0].waits) for trace in (in_one_go, by_three, by_six)] == [4, 4, 2]
 
+# %% [markdown] id=exercise-pipeline
+# ### Exercise: fewer rounds
+#
+# The check's file has 24 pieces of 256 bytes, and its office 16 packets. It launches the kernel with 4 blocks of 32 threads. How many rounds are these? And how few would do? Work both out before you write; several threads of a block may have a packet each. The kernel from above is right, and there it takes 217 µs: get below 130. The course's own has 122, and an encore goes below 105.
+
+# %% id=13-pipeline starter
+PIPELINE = r"""
+#include "hostcall.cuh"
+__global__ void pipeline(unsigned long long* mail, unsigned long long* stack, int pieces, int size)
+{
+    Hostcalls host = hostcalls(mail, stack);
+    if (threadIdx.x > 0) return;
+    for (int piece = blockIdx.x; piece < pieces; piece += gridDim.x) {
+        int p = hostcall_begin(host);
+        if (p < 0) return;
+        char* bytes = hostcall_bytes(host, p);
+        hostcall_ask(host, p, HOSTCALL_READ, 0, piece * size, size);
+        bool ok = hostcall_wait(host, p);
+        if (!ok) return;
+        int n = (int)hostcall_answer(host, p);
+        for (int i = 0; i < n; ++i)
+            if (bytes[i] >= 'a' && bytes[i] <= 'z') bytes[i] -= 32;
+        hostcall_ask(host, p, HOSTCALL_WRITE, 1, piece * size, n);
+        ok = hostcall_wait(host, p);
+        if (!ok) return;
+        hostcall_end(host, p);
+    }
+}
+"""
+
+# %% id=13-pipeline solution
+PIPELINE = r"""
+#include "hostcall.cuh"
+__global__ void pipeline(unsigned long long* mail, unsigned long long* stack, int pieces, int size)
+{
+    Hostcalls host = hostcalls(mail, stack);
+    if (threadIdx.x >= 4) return;
+    for (int piece = blockIdx.x * 4 + threadIdx.x; piece < pieces; piece += gridDim.x * 4) {
+        int p = hostcall_begin(host);
+        if (p < 0) return;
+        char* bytes = hostcall_bytes(host, p);
+        hostcall_ask(host, p, HOSTCALL_READ, 0, piece * size, size);
+        bool ok = hostcall_wait(host, p);
+        if (!ok) return;
+        int n = (int)hostcall_answer(host, p);
+        for (int i = 0; i < n; ++i)
+            if (bytes[i] >= 'a' && bytes[i] <= 'z') bytes[i] -= 32;
+        hostcall_ask(host, p, HOSTCALL_WRITE, 1, piece * size, n);
+        ok = hostcall_wait(host, p);
+        if (!ok) return;
+        hostcall_end(host, p);
+    }
+}
+"""
+
+# %% id=13-pipeline hints
+# With one packet for each block, 24 pieces are six turns of two rounds each. How many turns would it be if all 16 packets were under way? And would fewer packets do?
+#
+# Let four threads of each block stay. Thread 0 of block 0 begins with piece 0, thread 1 with piece 1, and block 1 goes on with 4. Then all of them go on in steps of 16.
+
+# %% id=13-pipeline explanation
+# Four rounds instead of twelve: 16 pieces in the first turn, and 8 in the second. Three threads of each block take two turns as well, and 115 µs. Two take three turns, and 147. With all 32 threads, block 0 has all pieces, and it takes 144.
+
+# %% id=13-pipeline-check
+check("13-pipeline", PIPELINE)
+
 # %% [markdown] id=h200-text
 # ## And on a GPU?
 #
@@ -891,19 +914,67 @@ assert (round(stayed.duration), round(made[1] - stayed.duration, -1)) == (289, 1
 assert [len(h200[0].find("shout")), len(h200[1].find("pipeline"))] == [6, 1]
 
 # %% [markdown] id=h200-read
-# The party is over: 449 µs instead of 494. The opening took 160 of them, and a longer file would pay that only once. But the kernel stayed for 289, and not for 63. One look still finds all that wait, but then Python reads or writes for one after another, and the last of the four waits for all.
+# The party is over: 449 µs instead of 494. The opening took 160 of them, and a longer file would pay that only once. But the kernel stayed for 289, and not for 63. One look still finds all that wait, but then Python serves one after another, and the last of them waits for all. Here's what that does to many callers of a small function, measured on two machines with an H200 each:
+
+# %% id=waits-picture tags=helpers
+measured = {  # µs, on the two machines; see benchmarks/README.md
+    "1 block calls": (9.2, 12.7),
+    "8 blocks call at once": (8 * 4.3, 8 * 5.6),
+    "132 blocks call at once": (132 * 1.7, 132 * 3.4),
+    "the kernel ends, and we launch again": (13.8, 14.2),
+}
+figure, axes = plt.subplots(figsize=(7, 2.2))
+for place, (name, times) in enumerate(measured.items()):
+    for shift, time in zip((-0.18, 0.18), times):
+        axes.barh(place + shift, time, 0.32, color="#999999" if "launch" in name else "#e69f00")
+        axes.text(time + 4, place + shift, f"{time:.0f}", va="center", fontsize=8)
+axes.set_yticks(range(len(measured)), measured)
+axes.set_xlabel("until a block can go on (µs); two bars for two machines")
+axes.invert_yaxis()
+axes.spines[["top", "right"]].set_visible(False)
+words = [f"{name}: {one:.0f} and {other:.0f} µs." for name, (one, other) in measured.items()]
+shown(figure, " ".join(words))
+
+# %% [markdown] id=when-it-pays
+# So when does a call pay? **Ending a kernel stops all its blocks, and a call stops only its caller.** Say four blocks work for 60 µs, and each needs a price, at a moment of its own. We've drawn that from the bars above, and not run it:
+
+# %% id=pays-picture tags=helpers
+WORK, CALL, LAUNCH, moments = 60, 11, 14, (12, 24, 36, 48)
+figure, (calls, launches) = plt.subplots(2, figsize=(7, 3), sharex=True)
+for block, moment in enumerate(moments):
+    done = [(0, moment), (moment + CALL, WORK - moment)]
+    calls.broken_barh(done, (block - 0.35, 0.7), color="#e69f00")
+    calls.text(moment + CALL / 2, block, "price", ha="center", va="center", fontsize=8)
+    parts = enumerate(zip((0, *moments), (*moments, WORK)))
+    launches.broken_barh(
+        [(start + k * LAUNCH, end - start) for k, (start, end) in parts], (block - 0.35, 0.7), color="#e69f00"
+    )
+for k, moment in enumerate(moments):
+    launches.text(moment + (k + 0.5) * LAUNCH, k, "price", ha="center", va="center", fontsize=8)
+ends = {"Each block calls": WORK + CALL, "The kernel ends for each": WORK + len(moments) * LAUNCH}
+for axes, (title, end) in zip((calls, launches), ends.items()):
+    axes.set_title(f"{title}: {end} µs", loc="left", fontsize=9)
+    axes.set_yticks(range(4), [f"block {block}" for block in range(4)], fontsize=8)
+    axes.invert_yaxis()
+    axes.spines[["top", "right"]].set_visible(False)
+launches.set_xlabel("µs")
+figure.tight_layout()
+shown(figure, " ".join(f"{title}: {end} µs." for title, end in ends.items()))
+
+# %% [markdown] id=when-it-pays-2
+# If all need an answer at the same moment, it's the other way round: of 132 callers, each waits over 200 µs, and a launch still takes 14, plus Python's work for the prices. Then end the kernel, and launch the next. (Our file is such a case, so it gained little.)
 #
-# So when does a call pay? **Ending a kernel stops all its blocks, and a call stops only its caller.** On two H200s, one block alone waited 9 to 13 µs for a small Python function. When 132 called it at once, each waited over 200. A launch with its wait serves all blocks, and took 14, without Python's work for the answers. So if all need an answer at the same moment, end the kernel, and launch the next. Call if few need one while the others work on, or if your kernel has much in its registers and shared memory that would be lost.
+# So call if few need an answer at a time and the others work on, or if your kernel has much in its registers and shared memory that would be lost. But a block that waits keeps its place on the GPU.
 
 # %% [markdown] id=key-points
 # ## Key points
 #
 # - A running kernel can read and write mapped memory of the host. Each look is a trip over the bus.
 # - To publish, write, fence, and raise the flag. To read, look at the flag, fence, and then read. Of the three `__threadfence`s, only `__threadfence_system()` reaches the host.
-# - Every wait in a kernel needs a counter or a clock, because nobody can stop a kernel from outside.
+# - Every wait in a kernel needs a counter or a clock, because from outside only the end of the process stops it.
 # - A compare-and-swap sees whether a value *is* the same, not whether it *stayed* the same (ABA). A tag that counts the changes tells the difference, until it wraps.
-# - A packet has one owner at a time: a block, or the host.
-# - Python answers in rounds. All that wait share its look, but a function answers them one after another.
+# - A packet has one owner at a time: whoever took it, or the host.
+# - Python answers in rounds, so have many calls under way. All that wait share its look, but a function answers them one after another.
 # - Ending a kernel stops all its blocks, and a call only its caller. Call when few blocks need an answer and the others have work.
 #
 # **Next:** in [13b_await_the_host](13b_await_the_host.ipynb) a kernel has several calls under way, and goes on working meanwhile. Four encores follow.
@@ -915,22 +986,21 @@ score(late, on_top, fired)
 progress("13")
 
 # %% [markdown] id=faster
-# ## Encore: below 100
+# ## Encore: below 105
 #
 # *The chapter is done. This is its real challenge, for half an hour or more.*
 #
-# Go back to `13-pipeline`, and get below 100 µs. Two ideas, of which the second does it:
+# Go back to `13-pipeline`, and get below 105 µs. Now that there are few rounds, the solid stretches must shrink: **all threads shout**. (97 µs, with three packets for each block.)
 #
-# - **All threads shout** (146 µs). Thread 0 asks, and the others learn `p`, `n` and `ok` from shared memory, behind a `__syncthreads()`. Each changes every 32nd byte, and after another barrier thread 0 writes. A third keeps it from beginning the next piece while others still look at the last one. Without an answer, all return together.
-# - **More calls in each round** (93 µs with four packets for each block). But the check's office has only 16 packets. A thread that keeps one while it waits at a barrier, for others that want one, waits for ever: *hold and wait*.
+# A few threads ask, and the others learn each `p` and `n` from shared memory, behind a `__syncthreads()`. All change every 32nd byte. `hostcall_ask` publishes its own thread's bytes, and those of others only if they've met. So there's another barrier before the writing, and a third after it, behind which all learn whether the write had an answer, from a variable of its own. If an answer is missing, all return together.
 #
-# Here's your kernel on the log file, beside the course's:
+# Here's your kernel on the log file, beside the page's:
 
 # %% id=faster-picture
 yours = solved("13-pipeline", PIPELINE)
 agt.compare_timelines(
     [with_calls(in_one_go), with_calls(await one_launch(4, agt.Kernel(yours)))],
-    ["The course's", "Yours" if yours is PIPELINE else "The course's again, until yours is right"],
+    ["The page's", "Yours" if yours is PIPELINE else "The course's, until yours is right"],
     lanes=("streams",),
     lesson="Both shout six pieces with four blocks. Compare the solid stretches, where blocks work, and "
     "the number of the dotted ones, where all of them wait.",
@@ -941,7 +1011,7 @@ agt.compare_timelines(
 #
 # *For those whose kernels have many blocks.*
 #
-# For one look at many calls, there should be one answer. If NumPy can compute it, a **batch handler** gets the numbers of all waiting calls as three arrays, and returns an array. With one, those 132 blocks waited 37 to 54 µs instead of over 200.
+# For one look at many calls, there should be one answer. If NumPy can compute it, a **batch handler** gets the numbers of all waiting calls as three arrays, and returns an array. With one, the 132 blocks of the bars above waited 37 to 54 µs instead of over 200.
 
 # %% [markdown] id=exercise-batch
 # ### Exercise: many answers at once

@@ -151,30 +151,34 @@ PIPELINE = r"""
 __global__ void pipeline(unsigned long long* mail, unsigned long long* stack, int pieces, int size)
 {
     Hostcalls host = hostcalls(mail, stack);
-    __shared__ int p, n;
-    for (int piece = blockIdx.x; piece < pieces; piece += gridDim.x) {
-        __syncthreads();
-        if (threadIdx.x == 0) {
-            n = -1;
-            p = hostcall_begin(host);
-            if (p >= 0) {
-                hostcall_ask(host, p, HOSTCALL_READ, 0, piece * size, size);
-                if (hostcall_wait(host, p)) n = (int)hostcall_answer(host, p);
+    __shared__ int p[3], n[3], ok[3];
+    int t = threadIdx.x;
+    for (int first = 3 * blockIdx.x; first < pieces; first += 3 * gridDim.x) {
+        int many = min(3, pieces - first);
+        if (t < many) {
+            n[t] = -1;
+            p[t] = hostcall_begin(host);
+            if (p[t] >= 0) {
+                hostcall_ask(host, p[t], HOSTCALL_READ, 0, (first + t) * size, size);
+                if (hostcall_wait(host, p[t])) n[t] = (int)hostcall_answer(host, p[t]);
             }
         }
         __syncthreads();
-        if (n < 0) return;
-        char* bytes = hostcall_bytes(host, p);
-        for (int i = threadIdx.x; i < n; i += blockDim.x)
-            if (bytes[i] >= 'a' && bytes[i] <= 'z') bytes[i] -= 32;
-        __syncthreads();
-        if (threadIdx.x == 0) {
-            hostcall_ask(host, p, HOSTCALL_WRITE, 1, piece * size, n);
-            if (hostcall_wait(host, p)) hostcall_end(host, p);
-            else n = -1;
+        for (int k = 0; k < many; ++k) {
+            if (n[k] < 0) return;
+            char* bytes = hostcall_bytes(host, p[k]);
+            for (int i = t; i < n[k]; i += blockDim.x)
+                if (bytes[i] >= 'a' && bytes[i] <= 'z') bytes[i] -= 32;
         }
         __syncthreads();
-        if (n < 0) return;
+        if (t < many) {
+            hostcall_ask(host, p[t], HOSTCALL_WRITE, 1, (first + t) * size, n[t]);
+            ok[t] = hostcall_wait(host, p[t]);
+            if (ok[t]) hostcall_end(host, p[t]);
+        }
+        __syncthreads();
+        for (int k = 0; k < many; ++k)
+            if (!ok[k]) return;
     }
 }
 """
@@ -277,32 +281,36 @@ PIPELINE = r"""
 __global__ void pipeline(unsigned long long* mail, unsigned long long* stack, int pieces, int size)
 {
     Hostcalls host = hostcalls(mail, stack);
-    __shared__ int p, n;
-    for (int piece = blockIdx.x; piece < pieces; piece += gridDim.x) {
-        if (threadIdx.x == 0) {
-            n = -1;
-            p = hostcall_begin(host);
-            if (p >= 0) {
-                hostcall_ask(host, p, HOSTCALL_READ, 0, piece * size, size);
-                if (hostcall_wait(host, p)) n = (int)hostcall_answer(host, p);
+    __shared__ int p[4], n[4];
+    int k = threadIdx.x / 8, lane = threadIdx.x % 8;
+    for (int first = 4 * blockIdx.x; first < pieces; first += 4 * gridDim.x) {
+        int piece = first + k;
+        if (lane == 0) {
+            n[k] = 0;
+            if (piece < pieces) {
+                n[k] = -1;
+                p[k] = hostcall_begin(host);
+                if (p[k] >= 0) {
+                    hostcall_ask(host, p[k], HOSTCALL_READ, 0, piece * size, size);
+                    if (hostcall_wait(host, p[k])) n[k] = (int)hostcall_answer(host, p[k]);
+                }
             }
         }
         __syncthreads();
-        int many = n;
-        if (many < 0) return;
-        char* bytes = hostcall_bytes(host, p);
-        for (int i = threadIdx.x; i < size; i += blockDim.x)
+        int many = n[k];
+        if (__syncthreads_or(many < 0)) return;
+        for (int i = lane; i < many; i += 8) {
+            char* bytes = hostcall_bytes(host, p[k]);
             if (bytes[i] >= 'a' && bytes[i] <= 'z') bytes[i] -= 32;
-        __syncthreads();
-        if (threadIdx.x == 0) {
-            hostcall_ask(host, p, HOSTCALL_WRITE, 1, piece * size, n);
-            if (hostcall_wait(host, p)) hostcall_end(host, p);
-            else n = -1;
         }
         __syncthreads();
-        many = n;
-        __syncthreads();
-        if (many < 0) return;
+        bool ok = true;
+        if (lane == 0 && piece < pieces) {
+            hostcall_ask(host, p[k], HOSTCALL_WRITE, 1, piece * size, many);
+            ok = hostcall_wait(host, p[k]);
+            if (ok) hostcall_end(host, p[k]);
+        }
+        if (__syncthreads_or(!ok)) return;
     }
 }
 """
@@ -314,9 +322,11 @@ PIPELINE = r"""
 __global__ void pipeline(unsigned long long* mail, unsigned long long* stack, int pieces, int size)
 {
     Hostcalls host = hostcalls(mail, stack);
-    int p = -1, n = -1;
-    for (int piece = blockIdx.x; piece < pieces; piece += gridDim.x) {
-        if (threadIdx.x == 0) {
+    int leader = threadIdx.x & ~7;
+    for (int first = 4 * blockIdx.x; first < pieces; first += 4 * gridDim.x) {
+        int p = -1, n = 0, piece = first + threadIdx.x / 8;
+        bool asks = threadIdx.x == leader && piece < pieces;
+        if (asks) {
             n = -1;
             p = hostcall_begin(host);
             if (p >= 0) {
@@ -324,21 +334,21 @@ __global__ void pipeline(unsigned long long* mail, unsigned long long* stack, in
                 if (hostcall_wait(host, p)) n = (int)hostcall_answer(host, p);
             }
         }
-        p = __shfl_sync(0xffffffffu, p, 0); n = __shfl_sync(0xffffffffu, n, 0);
         __syncwarp();
-        int many = n;
-        if (many < 0) return;
-        char* bytes = hostcall_bytes(host, p);
-        for (int i = threadIdx.x; i < many; i += blockDim.x)
+        p = __shfl_sync(0xffffffffu, p, leader);
+        n = __shfl_sync(0xffffffffu, n, leader);
+        if (__any_sync(0xffffffffu, n < 0)) return;
+        for (int i = threadIdx.x % 8; i < n; i += 8) {
+            char* bytes = hostcall_bytes(host, p);
             if (bytes[i] >= 'a' && bytes[i] <= 'z') bytes[i] -= 32;
+        }
         __syncwarp();
-        if (threadIdx.x == 0) {
+        if (asks) {
             hostcall_ask(host, p, HOSTCALL_WRITE, 1, piece * size, n);
             if (hostcall_wait(host, p)) hostcall_end(host, p);
             else n = -1;
         }
-        many = __shfl_sync(0xffffffffu, n, 0);
-        if (many < 0) return;
+        if (__any_sync(0xffffffffu, n < 0)) return;
     }
 }
 """
@@ -379,8 +389,8 @@ PIPELINE = r"""
 __global__ void pipeline(unsigned long long* mail, unsigned long long* stack, int pieces, int size)
 {
     Hostcalls host = hostcalls(mail, stack);
-    if (threadIdx.x > 0) return;
-    for (int piece = blockIdx.x; piece < pieces; piece += gridDim.x) {
+    if (threadIdx.x >= 4) return;
+    for (int piece = blockIdx.x + gridDim.x * threadIdx.x; piece < pieces; piece += gridDim.x * 4) {
         int p = hostcall_begin(host);
         if (p < 0) return;
         char* bytes = hostcall_bytes(host, p);
@@ -423,11 +433,11 @@ async def answer(mail, rounds):
 
 
 # %% id=13-pipeline
-# - for (int piece = blockIdx.x; piece < pieces; piece += gridDim.x) {
+# - for (int piece = blockIdx.x * 4 + threadIdx.x; piece < pieces; piece += gridDim.x * 4) {
 # - int p = hostcall_begin(host);
 # - if (p < 0) return;
 # + int p = hostcall_begin(host);
-# + for (int piece = blockIdx.x; piece < pieces && p >= 0; piece += gridDim.x) {
+# + for (int piece = blockIdx.x * 4 + threadIdx.x; piece < pieces && p >= 0; piece += gridDim.x * 4) {
 # - hostcall_end(host, p);
 # - }
 # + }

@@ -27,7 +27,7 @@ async def answer(mail, rounds):
         mail[:] = 2, mail[1], 2 * mail[1]  # in one go, in whatever order
 
 
-# %% id=13-answer cause="letter 1 asked for the double of 10"
+# %% id=13-answer cause="letter 2 of 3 asked for the double of 10"
 async def answer(mail, rounds):
     while mail[0] != 1:
         await agt.sleep(1)
@@ -552,7 +552,7 @@ __global__ void pipeline(unsigned long long* mail, unsigned long long* stack, in
 """
 
 
-# %% id=13-pipeline cause="get below 250"
+# %% id=13-pipeline cause="get below 130. Its calls were answered in 48 rounds"
 PIPELINE = r"""
 #include "hostcall.cuh"
 __global__ void pipeline(unsigned long long* mail, unsigned long long* stack, int pieces, int size)
@@ -649,7 +649,7 @@ __global__ void ask(unsigned* mail, int n, unsigned* out)
 """
 
 
-# %% id=13-answer cause="letter 0 asked for the double of 10, and the kernel read 0"
+# %% id=13-answer cause="letter 1 of 3 asked for the double of 10, and the kernel read 0"
 async def answer(mail, rounds):
     for _ in range(rounds):
         if mail[0] != 1:
@@ -658,7 +658,7 @@ async def answer(mail, rounds):
         mail[0] = 2
 
 
-# %% id=13-answer cause="letter 0 asked for the double of 10"
+# %% id=13-answer cause="letter 1 of 3 asked for the double of 10"
 async def answer(mail, rounds):
     for _ in range(rounds):
         await agt.sleep(100)
@@ -1275,7 +1275,7 @@ class FreeStack(TagOfPops):
                 return top[0]
 
 
-# %% id=13-answer cause="letter 1 asked for the double of 10, and the kernel read 22"
+# %% id=13-answer cause="letter 2 of 3 asked for the double of 10, and the kernel read 22"
 async def answer(mail, rounds):
     for k in range(rounds):
         while mail[0] != 1:
@@ -1623,7 +1623,7 @@ __global__ void ask(volatile unsigned* mail, int n, unsigned* out)
 """
 
 
-# %% id=13-bill cause="a host that refuses some, a block wrote down a cost"
+# %% id=13-bill cause="a host that refuses some, a block changed its cost"
 BILL = r"""
 #include "hostcall.cuh"
 __global__ void bill(unsigned long long* mail, unsigned long long* stack, int n,
@@ -1898,7 +1898,7 @@ __global__ void bill(unsigned long long* mail, unsigned long long* stack, int n,
 """
 
 
-# %% id=13-answer cause="with 1 letter, letter 0 asked for the double of 7, and the kernel read 0"
+# %% id=13-answer cause="with 1 letter, letter 1 of 1 asked for the double of 7, and the kernel read 0"
 async def answer(mail, rounds):
     for k in range(rounds):
         for _ in range(1000):
@@ -1982,7 +1982,7 @@ __global__ void pipeline(unsigned long long* mail, unsigned long long* stack, in
 """
 
 
-# %% id=13-answer cause="with 20 letters, letter 0 asked for the double of 1073741824"
+# %% id=13-answer cause="with 20 letters, letter 1 of 20 asked for the double of 1073741824"
 # - mail[2] = 2 * mail[1]
 # + mail[2] = 2 * mail[1] % 65536
 
@@ -2016,17 +2016,17 @@ async def answer(mail, rounds):
 # + return prices[items] * amounts.astype(float)
 
 
-# %% id=13-pipeline cause="of 16 packets 12 can be had in the end"
-# - for (int piece = blockIdx.x; piece < pieces; piece += gridDim.x) {
+# %% id=13-pipeline cause="of 16 packets 0 can be had in the end"
+# - for (int piece = blockIdx.x * 4 + threadIdx.x; piece < pieces; piece += gridDim.x * 4) {
 # - int p = hostcall_begin(host);
 # - if (p < 0) return;
 # + int p = hostcall_begin(host);
 # + if (p < 0) return;
-# + for (int piece = blockIdx.x; piece < pieces; piece += gridDim.x) {
+# + for (int piece = blockIdx.x * 4 + threadIdx.x; piece < pieces; piece += gridDim.x * 4) {
 # - hostcall_end(host, p);
 
 
-# %% id=13-answer cause="letter 0 asked for the double of 10, and the kernel read 154"
+# %% id=13-answer cause="letter 1 of 3 asked for the double of 10, and the kernel read 154"
 # - while mail[0] != 1:
 # -     await agt.sleep(1)
 # - mail[2] = 2 * mail[1]
@@ -2038,8 +2038,8 @@ async def answer(mail, rounds):
 
 
 # %% id=13-pipeline cause="the new file has 192 bytes, and 807 is right"
-# - for (int piece = blockIdx.x; piece < pieces; piece += gridDim.x) {
-# + for (int piece = blockIdx.x; piece < 24; piece += gridDim.x) {
+# - for (int piece = blockIdx.x * 4 + threadIdx.x; piece < pieces; piece += gridDim.x * 4) {
+# + for (int piece = blockIdx.x * 4 + threadIdx.x; piece < 24; piece += gridDim.x * 4) {
 
 
 # %% id=13-ask cause="without a __threadfence_system() between"
@@ -2173,3 +2173,9 @@ __global__ void pipeline(unsigned long long* mail, unsigned long long* stack, in
     hostcall_end(host, p);
 }
 """
+
+
+# %% id=13-pipeline cause="takes 144 µs: get below 130. Its calls were answered in 4 rounds"
+# - if (threadIdx.x >= 4) return;
+# - for (int piece = blockIdx.x * 4 + threadIdx.x; piece < pieces; piece += gridDim.x * 4) {
+# + for (int piece = blockIdx.x * 32 + threadIdx.x; piece < pieces; piece += gridDim.x * 32) {

@@ -261,7 +261,7 @@ def _careful(answer: Any, gpus: int, number: int, us: int, *lost: int, fails: in
             return await _answered("careful", answer, there, *args)
         except agt.errors.WorkerLostError as error:
             due = f"a `WorkerLostError` came out ({error.args[0].partition(', and')[0]}), and a GPU is left: "
-            due += "catch it where you await, and try another GPU, but none that is lost already"
+            due += "catch it where you await, and try another GPU, until none is left"
             must(len(lost) == gpus, due)
             raise
         except _Enough as enough:

@@ -10,6 +10,7 @@ from asyncgpu_tutor.clusters.recipes import host_arrays
 from asyncgpu_tutor.clusters.worker import Worker
 from asyncgpu_tutor.devices.opening import open_group, wire
 from asyncgpu_tutor.devices.protocol import Device
+from asyncgpu_tutor.devices.simulated import Wiring
 from asyncgpu_tutor.errors import ClusterError, DeviceUnavailableError
 from asyncgpu_tutor.ops.collectives import Group, forget_group, name_group
 from asyncgpu_tutor.ops.operation import DeviceOp
@@ -104,7 +105,7 @@ class LocalCluster(Cluster):
         super().__init__(f"cluster {next(numbers)}")
         self._kind, self._count, self._machines = kind, gpus, machines
         self._apart, self._devices = apart, on
-        self._rewire: Any = None
+        self._wired: Wiring | None = None  # as simulated devices were before
         self._made: list[str] = []
 
     async def group(self) -> Group:
@@ -117,7 +118,8 @@ class LocalCluster(Cluster):
     async def __aenter__(self) -> Self:
         devices = self._devices or _open(self._kind, self._count)
         if self._kind == "sim":
-            self._rewire = wire(-(-len(devices) // self._machines) if self._machines > 1 else None)
+            on_each = -(-len(devices) // self._machines) if self._machines > 1 else None
+            self._wired = wire(Wiring(gpus_per_node=on_each))
         link = Link() if self._apart else None
         self._gpus = [
             LocalGpu(rank, device, self.name, link) for rank, device in enumerate(devices)
@@ -128,8 +130,8 @@ class LocalCluster(Cluster):
         await super().__aexit__(*error)
         for name in self._made:
             forget_group(name)
-        if self._rewire is not None:
-            self._rewire()
+        if self._wired is not None:
+            wire(self._wired)
 
 
 def _open(kind: str, number: int | None) -> list[Device]:

@@ -95,7 +95,7 @@ class _Session:
             self._stop()
 
     def _start(self, everything: bool) -> None:
-        sign = _attached_profiler()
+        sign = profiler_attached()
         if sign:
             raise CuptiRefusedError(f"another profiler is attached to this process ({sign})")
         try:
@@ -399,7 +399,7 @@ class CuptiRecorder:
         return best
 
 
-def _attached_profiler() -> str:
+def profiler_attached() -> str:
     """Return the sign that a profiler runs this process, and has CUPTI then; empty if there is none."""
     for sign in SIGNS:
         if os.environ.get(sign):

@@ -19,16 +19,17 @@ cupti-python 13.0.1 on an H200.
 from __future__ import annotations
 
 import itertools
+import os
 import time
 import warnings
 from collections.abc import Generator, Iterable, Sequence
 from contextlib import contextmanager, suppress
 from importlib import metadata
+from pathlib import Path
 from typing import Any
 
 from cupy.cuda import runtime
 
-from asyncgpu_tutor.devices.cuda.attached_profiler import profiler_attached
 from asyncgpu_tutor.devices.cuda.cupti_records import (
     Anchor,
     Call,
@@ -52,6 +53,10 @@ FLUSHES = (0, 0, 0, 0, 1)
 PAUSE = 2e-4  # s, for CUPTI's own thread to complete its records
 DRIVER = 13000  # what driverGetVersion returns from 580 on
 BUFFER = 4 * 2**20  # bytes: some twenty thousand records
+# What a profiler leaves in the environment, and in the process, of a program that it runs. CUPTI says no to a
+# second client, but not to all of them.
+SIGNS = ("NSYS_PROFILING_SESSION_ID", "CUDA_INJECTION64_PATH", "NV_COMPUTE_PROFILER_PERFWORKS_DIR")
+LIBRARIES = ("ToolsInjection", "/nsight-compute/", "/nsight-systems/", "libcuda-injection")
 
 
 class CuptiRefusedError(Exception):
@@ -392,6 +397,24 @@ class CuptiRecorder:
             if (late - early) / 2e3 < best.uncertainty:
                 best = Anchor(theirs, (early + late) / 2e3, (late - early) / 2e3)
         return best
+
+
+def profiler_attached() -> str:
+    """Return the sign that a profiler runs this process, and has CUPTI then; empty if there is none."""
+    for sign in SIGNS:
+        if os.environ.get(sign):
+            return sign
+    try:
+        maps = Path("/proc/self/maps").read_text(encoding="utf-8", errors="replace")
+    except OSError:  # not Linux
+        return ""
+    for line in maps.splitlines():
+        path = line[line.find("/") :]
+        name = path.rpartition("/")[2]
+        # CUPTI itself may come from a profiler's folder, and is then no sign of the profiler.
+        if any(library in path for library in LIBRARIES) and not name.startswith("libcupti"):
+            return name
+    return ""
 
 
 def _too_old() -> str:

@@ -10,7 +10,7 @@ cupti-python 13.0.1 on an H200.
   be on for that, if only those of the few calls that enqueue. Where all work is recorded, whoever asked
   for it, the calls of other libraries that enqueue, wait, allocate or load have records too: the host's lane.
 - **Graphs**: there is one record for each node, with the launch's correlation id, as long as nobody enables
-  ``GRAPH_TRACE``, which makes one of the whole.
+  ``GRAPH_TRACE``, which makes one of the whole. For a node in a loop there is none, or its last turn's only.
 - **Which time**: `cupti.get_timestamp` reads the clock of the records between two readings of the host's. The
   narrowest of many such brackets, at the start and at the end, places one clock on the other; between
   them it is a straight line.
@@ -226,13 +226,10 @@ class CuptiRecorder:
         What is recorded here is nobody's, and stays in that buffer: to flush it would be to ask for another.
         """
         with self.own() as self._warmed:
-            memory = runtime.malloc(1024)
-            try:
-                runtime.memsetAsync(memory, 0, 1024, 0)
-                runtime.memcpyAsync(memory, memory + 512, 512, 3, 0)  # cudaMemcpyDeviceToDevice
-                runtime.deviceSynchronize()
-            finally:
-                runtime.free(memory)
+            self._spare = memory = runtime.malloc(1024)
+            runtime.memsetAsync(memory, 0, 1024, 0)
+            runtime.memcpyAsync(memory, memory + 512, 512, 3, 0)  # cudaMemcpyDeviceToDevice
+            runtime.deviceSynchronize()
 
     @contextmanager
     def own(self) -> Generator[int]:
@@ -248,6 +245,10 @@ class CuptiRecorder:
         number = next(_session.numbers)
         self._cupti.activity_push_external_correlation_id(self._kind, number)
         return number
+
+    def mark_end(self, stream: int) -> None:
+        """Enqueue a small fill under the present number, as CUPTI may not see the loop in a graph."""
+        runtime.memsetAsync(self._spare, 0, 4, stream)
 
     def after(self, stream: object) -> None:
         """The call has come back."""
@@ -304,6 +305,8 @@ class CuptiRecorder:
     def close(self) -> None:
         """Switch CUPTI off."""
         _session.close()
+        with suppress(Exception):  # behind a fault nothing can be freed
+            runtime.free(self._spare)
 
     def _collect(self) -> dict[int, list[Record]]:
         """CUPTI's records, by our numbers."""
@@ -429,12 +432,9 @@ def _too_old() -> str:
 
 
 def _facts(records: Sequence[Record]) -> dict[str, object]:
-    facts: dict[str, object] = {}
-    if len(records) > 1:
-        facts["records"] = len(records)
-    if any(record.pageable for record in records):
-        facts["pageable"] = True
-    return facts
+    several: dict[str, object] = {"records": len(records)} if len(records) > 1 else {}
+    pageable = any(record.pageable for record in records)
+    return {**several, "pageable": True} if pageable else several
 
 
 def _buffer() -> tuple[int, int]:

@@ -781,7 +781,9 @@ steps, by_grid = recorded(flood_by_grid, large, large_open)
 draw_flood(large, steps, 120, 204, 204, rows=4, zoom=(40.5, 52.5, 63.5, 51.5))
 meetings = 2 * (steps.max() + 1)
 meeting = by_grid.find("many_blocks")[0].duration / meetings
-print("In the last round two cells are new, in two blocks: every other block saw nothing new.")
+quiet = [16 - np.unique(np.flatnonzero(steps == each) // 256).size for each in (1, 204)]
+print(f"In round 1, {quiet[0]} of the 16 blocks see nothing new, and in round 204 it's {quiet[1]}.")
+print("If each block went by a vote of its own, these would go home, and their cells stay dry.")
 print(f"Python: {large_by_python.metrics().makespan:,.0f} µs")
 print(f"16 blocks: {by_grid.metrics().makespan:,.0f} µs, {meetings} meetings of {meeting:.2f} µs each")
 
@@ -916,7 +918,7 @@ assert all_together(16) == 16
 # | a graph with a `while` node, which asks the device (see the encores) | | 98, 106 | 74 |
 # | one kernel | 49, 63 | 36, 46 | 13 |
 #
-# In part: C++ asks at least four times as quickly as Python. But whoever asks the host after each round waits, in any language, so in C++ too the one kernel is about ten times as fast as asking. Nearly three quarters of that gain is in *not asking*. And in Python? Let it launch all nine rounds and not ask:
+# In part: C++ asks four times as quickly as Python, and twice as quickly as Python that has prepared its operations. But whoever asks the host after each round waits, in any language, so in C++ too the one kernel is about ten times as fast as asking. Nearly three quarters of that gain is in *not asking*. And in Python? Let it launch all nine rounds and not ask:
 
 # %% id=ways-python
 def makespan(run, *args):
@@ -936,7 +938,7 @@ for run in (python_decides, nobody_asks, gpu_decides):
     print(f"{run.__name__}: {makespan(run, numbers):.0f} µs")
 
 # %% [markdown] id=ways-python-read
-# Here about half of the gain is in not asking. The other half is in *launching once*, because Python describes each launch anew.
+# On the simulated device, about half of the gain is in not asking. The other half is in *launching once*, because Python describes each launch anew.
 
 # %% [markdown] id=pays-text
 # ## When it doesn't pay
@@ -1022,8 +1024,9 @@ draw_gain(more, asked, decided, free)
 # %% id=reveal-longer
 longer.reveal(
     round(asked[4]),
-    "While the device computes, Python is busy with its next call, the copy of the flag. So the first "
-    f"{free:.0f} µs that a round takes longer cost Python nothing. From there on, both lines are parallel: "
+    "When the kernel ends, Python is still busy with its next call, the copy of the flag, and a copy begins "
+    f"a while after a kernel has ended. So the first {free:.0f} µs that a round takes longer cost Python "
+    "nothing. From there on, both lines are parallel: "
     f"Python stays {asked[-1] - decided[-1]:.0f} µs behind, and of a long run that's little.",
 )
 
@@ -1037,8 +1040,8 @@ if device.simulated:
 #
 # | it does not pay | because |
 # |---|---|
-# | when a round takes long | you save even less than with short ones, and of a longer run |
-# | when you know the number of rounds | you can put them all into one graph and ask nothing (from C++, 0.9 µs a step on that H100) |
+# | when a round takes long | you save no more than with short ones, and that's less of a longer run |
+# | when you know the number of rounds | you can put them all into one graph and ask nothing (from C++, 0.9 µs a step on that H100, measured with `benchmarks/turns.cu`) |
 # | when others want the GPU, too | your kernel keeps its places until it ends |
 # | when the work needs more blocks than have a place | they can't meet, so each has to do several pieces in turn |
 # | when you still look for the bug | a loop in Python can be stopped, printed and stepped through |

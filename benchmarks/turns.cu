@@ -1,15 +1,18 @@
 // A turn of a loop, in each way that CUDA C++ has: launches, programmatic dependent launch (PDL), a graph, a graph's
-// `while` node, and a barrier of the grid. Then Newton's rounds with a flag that the host reads back, and without.
+// `while` node, and a barrier of the grid. Then what gpu_driven.py does in Python: Newton's rounds and a queue of small
+// jobs, driven by the host or by the GPU, with a copy of the results to the host.
 //
 //     nvcc -O3 -arch=native -o turns benchmarks/turns.cu && ./turns
 //
-// Medians of 15 runs, in us. Each loop is bounded.
+// Medians of 15 runs, in us. Each loop is bounded. WRONG stands behind a time whose results aren't right.
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <cooperative_groups.h>
 #include <cstdio>
 #include <cstdlib>
+#include <random>
 #include <vector>
 
 #define OK(call) if (auto e = call; e != cudaSuccess) { printf("%s: %s\n", #call, cudaGetErrorString(e)); exit(1); }
@@ -47,6 +50,49 @@ __global__ void newton_step(unsigned n, const float* a, float* x, int* moved) {
         if (fabsf(x[i] - before) > 1e-6f * x[i]) *moved = 1;
     }
     cudaTriggerProgrammaticLaunchCompletion();
+}
+__global__ void ask(const int* moved, cudaGraphConditionalHandle again) {
+    cudaGraphSetConditional(again, *moved);
+}
+__global__ void newton(unsigned n, const float* a, float* x) {
+    unsigned i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) {
+        float now = 1.0f, before;
+        int rounds = 0;
+        do {
+            before = now;
+            now = 0.5f * (before + a[i] / before);
+        } while (++rounds < 100 && fabsf(now - before) > 1e-6f * now);
+        x[i] = now;
+    }
+}
+// A job adds up as many terms as its length says.
+__device__ void work(unsigned job, const unsigned* lengths, float* results) {
+    __shared__ float part[64];
+    float sum = 0.0f;
+    for (unsigned k = threadIdx.x + 1; k <= lengths[job]; k += blockDim.x) sum += 1.0f / ((float)k * (float)k);
+    part[threadIdx.x] = sum;
+    __syncthreads();
+    for (unsigned half = blockDim.x / 2; half > 0; half /= 2) {
+        if (threadIdx.x < half) part[threadIdx.x] += part[threadIdx.x + half];
+        __syncthreads();
+    }
+    if (threadIdx.x == 0) results[job] = part[0];
+}
+// A job for each block, from this one on.
+__global__ void jobs_from(unsigned first, const unsigned* lengths, float* results) {
+    work(first + blockIdx.x, lengths, results);
+}
+__global__ void worker(unsigned jobs, const unsigned* lengths, int* next, float* results) {
+    __shared__ int job;
+    while (true) {
+        if (threadIdx.x == 0) job = atomicAdd(next, 1);
+        __syncthreads();
+        unsigned mine = job;
+        if (mine >= jobs) return;
+        work(mine, lengths, results);
+        __syncthreads();
+    }
 }
 
 cudaStream_t stream;
@@ -94,8 +140,9 @@ cudaGraphExec_t graph_of(Work work) {
     return made;
 }
 
-// So many steps, a few of them in each turn of a `while` node.
-cudaGraphExec_t while_node(int* number, int steps, int each) {
+// A `while` node, whose turn is what `turn` enqueues; the last kernel there says whether there is another.
+template <typename Turn>
+cudaGraphExec_t while_node(Turn turn) {
     cudaGraph_t graph, body;
     cudaGraphExec_t made;
     cudaGraphConditionalHandle again;
@@ -114,11 +161,111 @@ cudaGraphExec_t while_node(int* number, int steps, int each) {
 #endif
     body = loop.conditional.phGraph_out[0];
     OK(cudaStreamBeginCaptureToGraph(stream, body, nullptr, nullptr, 0, cudaStreamCaptureModeThreadLocal));
-    for (int k = 1; k < each; k++) launch(false, 1, 1, step, number);
-    launch(false, 1, 1, step_and_ask, number, steps, again);
+    turn(again);
     OK(cudaStreamEndCapture(stream, &body));
     OK(cudaGraphInstantiate(&made, graph, 0));
     return made;
+}
+
+// A copy of these on the GPU.
+template <typename Number>
+Number* on_gpu(const std::vector<Number>& numbers) {
+    Number* there;
+    OK(cudaMalloc(&there, sizeof(Number) * numbers.size()));
+    OK(cudaMemcpy(there, numbers.data(), sizeof(Number) * numbers.size(), cudaMemcpyHostToDevice));
+    return there;
+}
+
+// How long it takes to do the work and to copy its results to the host, and whether they are right.
+template <typename Work>
+void compared(const char* way, const std::vector<double>& right, float* results, Work work) {
+    std::vector<float> found(right.size());
+    size_t bytes = 4 * right.size(), wrong = 0;
+    OK(cudaHostRegister(found.data(), bytes, cudaHostRegisterDefault));
+    auto all = [&] {
+        work();
+        OK(cudaMemcpyAsync(found.data(), results, bytes, cudaMemcpyDeviceToHost, stream));
+    };
+    double took = median(all);
+    OK(cudaMemset(results, 0, bytes));  // so that what is compared comes from one more run
+    all();
+    OK(cudaStreamSynchronize(stream));
+    OK(cudaHostUnregister(found.data()));
+    for (size_t i = 0; i < right.size(); i++) wrong += !(std::abs(found[i] - right[i]) <= 1e-5 * right[i]);
+    printf("    %-40s %7.0f%s\n", way, took, wrong ? " WRONG" : "");
+}
+
+void newton_of(unsigned n, int* moved, int* flag) {
+    std::minstd_rand random;
+    std::vector<float> numbers(n);
+    std::vector<double> right(n);
+    for (auto& each : numbers) each = 1 + random() % 999;
+    for (unsigned i = 0; i < n; i++) right[i] = std::sqrt((double)numbers[i]);
+    float *a = on_gpu(numbers), *x = on_gpu(numbers);
+    unsigned blocks = (n + 255) / 256;
+    int rounds = 0;
+    auto start = [&] { launch(false, blocks, 256, fill, n, x); };
+    auto round = [&](bool pdl = false) { launch(pdl, blocks, 256, newton_step, n, a, x, moved); };
+    auto lower = [&] { OK(cudaMemsetAsync(moved, 0, sizeof(int), stream)); };
+
+    printf("  Newton, %u numbers\n", n);
+    compared("a flag read back after each round", right, x, [&] {
+        start();
+        rounds = 0;
+        do {
+            lower();
+            round();
+            OK(cudaMemcpyAsync(flag, moved, sizeof(int), cudaMemcpyDeviceToHost, stream));
+            OK(cudaStreamSynchronize(stream));
+        } while (++rounds < 100 && *flag);
+    });
+    printf("    %d rounds\n", rounds);
+    if (rounds == 100) return;  // without this, a `while` node might never end
+    for (bool pdl : {false, true}) {
+        compared(pdl ? "all rounds enqueued, with PDL" : "all rounds enqueued", right, x, [&] {
+            start();
+            for (int k = 0; k < rounds; k++) round(pdl);
+        });
+    }
+    for (int each : {1, 4}) {
+        auto graph = while_node([&](auto again) {
+            for (int k = 1; k < each; k++) round();
+            lower();
+            round();
+            launch(false, 1, 1, ask, moved, again);
+        });
+        compared(each > 1 ? "a `while` node, 4 steps a turn" : "a `while` node", right, x, [&] {
+            start();
+            OK(cudaGraphLaunch(graph, stream));
+        });
+    }
+    compared("one kernel", right, x, [&] { launch(false, blocks, 256, newton, n, a, x); });
+}
+
+void queue_of(unsigned jobs, int* next) {
+    std::minstd_rand random;
+    std::vector<unsigned> terms(jobs);
+    std::vector<double> right(jobs);
+    for (auto& each : terms) each = 10 + random() % 990;
+    for (unsigned job = 0; job < jobs; job++) {
+        for (unsigned k = 1; k <= terms[job]; k++) right[job] += 1 / ((double)k * k);
+    }
+    unsigned* lengths = on_gpu(terms);
+    float* results = on_gpu(std::vector<float>(jobs));
+    auto launches = [&] {
+        for (unsigned job = 0; job < jobs; job++) launch(false, 1, 64, jobs_from, job, lengths, results);
+    };
+    auto graph = graph_of(launches);
+
+    printf("  %u jobs\n", jobs);
+    compared("a launch each", right, results, launches);
+    compared("a graph of these launches", right, results, [&] { OK(cudaGraphLaunch(graph, stream)); });
+    compared("64 blocks that stay, and a counter", right, results, [&] {
+        OK(cudaMemsetAsync(next, 0, sizeof(int), stream));
+        launch(false, 64, 64, worker, jobs, lengths, next, results);
+    });
+    compared("one launch, a block for each job", right, results,
+             [&] { launch(false, jobs, 64, jobs_from, 0, lengths, results); });
 }
 
 int main() {
@@ -154,7 +301,10 @@ int main() {
         }
     });
     for (int each : {1, 2, 4, 8}) {
-        auto graph = while_node(number, TURNS, each);
+        auto graph = while_node([&](auto again) {
+            for (int k = 1; k < each; k++) launch(false, 1, 1, step, number);
+            launch(false, 1, 1, step_and_ask, number, TURNS, again);
+        });
         char way[60];
         snprintf(way, sizeof way, "a `while` node, %d steps a turn", each);
         told(way, [&] { OK(cudaGraphLaunch(graph, stream)); });
@@ -167,33 +317,6 @@ int main() {
         told(way, [&] { OK(cudaLaunchCooperativeKernel((void*)steps_in_one, blocks, 256, given, 0, stream)); });
     }
 
-    for (unsigned n : {1024u, 65536u, 1048576u}) {
-        std::vector<float> numbers(n);
-        unsigned seed = 1;
-        for (auto& each : numbers) each = 1 + ((seed = seed * 1664525u + 1013904223u) >> 8) % 999;
-        float *a, *x;
-        OK(cudaMalloc(&a, 4 * n));
-        OK(cudaMalloc(&x, 4 * n));
-        OK(cudaMemcpy(a, numbers.data(), 4 * n, cudaMemcpyHostToDevice));
-        int rounds = 0;
-        double asked = median([&] {
-            launch(false, (n + 255) / 256, 256, fill, n, x);
-            rounds = 0;
-            do {
-                OK(cudaMemsetAsync(number, 0, sizeof(int), stream));
-                launch(false, (n + 255) / 256, 256, newton_step, n, a, x, number);
-                OK(cudaMemcpyAsync(flag, number, sizeof(int), cudaMemcpyDeviceToHost, stream));
-                OK(cudaStreamSynchronize(stream));
-            } while (++rounds < 100 && *flag);
-        });
-        double known[2];
-        for (bool pdl : {false, true}) {
-            known[pdl] = median([&] {
-                launch(false, (n + 255) / 256, 256, fill, n, x);
-                for (int k = 0; k < rounds; k++) launch(pdl, (n + 255) / 256, 256, newton_step, n, a, x, number);
-            });
-        }
-        printf("  Newton, %7u numbers, %d rounds: a flag read back each %.0f; all rounds enqueued %.0f, with PDL %.0f\n", n,
-               rounds, asked, known[0], known[1]);
-    }
+    for (unsigned n : {1024u, 65536u, 1048576u}) newton_of(n, number, flag);
+    for (unsigned jobs : {64u, 256u, 1024u}) queue_of(jobs, number);
 }

@@ -338,14 +338,14 @@ assert abs(sum(span.duration for span in add) - 15_136.904) < 0.01
 #
 # Ask from top to bottom, and the first one that fits is it. The order matters, because whoever waits or copies ordinary memory leaves the GPU without work, too, and would look `host-bound`.
 #
-# You've met A. Here are four more. Bet on each at first sight, and you get numbers. (`launch` and `enqueue` are calls by the host.) If they change your mind, put another name into the same cell: both bets count. A name may come twice, or not at all. And careful: a face can lie, and so can an author.
+# You've met A. Here are four more. Bet on each at first sight, and you get numbers. (`launch` and `enqueue` are calls by the host.) If they change your mind, bet again in the same cell: both bets count. A name may come twice, or never. And careful: a face can lie, and so can an author.
 
 # %% id=show tags=helpers
 FACES = {
     "hidden synchronisation": "a host that waits and then asks for more",
     "pageable copy": "calls as long as their copies",
     "host-bound": "a host that's too slow to ask",
-    "one big kernel": "a kernel that fills the GPU",
+    "one big kernel": "a kernel with work for every multiprocessor",
     "too few streams": "work that queues, and room beside it",
     "innocent": "nothing of the kind",
 }
@@ -421,9 +421,10 @@ WHY = {
     "B": "The GPU never stands still, but each kernel has one block, so it uses one multiprocessor of 132.",
     "D": "A staircase like A's, but nobody waits: the host stays *inside* its calls, while the driver copies "
     "ordinary memory to where the GPU can read it. Taking out waits wouldn't help.",
-    "G": "The GPU is busy here, too, but with a kernel of 1296 blocks: they're enough to fill it.",
-    "H": "It's a staircase, because the host asks for one chunk after the other, and all copies to the GPU "
-    "share an engine. But nothing waits before the end, calls are short, and the GPU hardly stands still.",
+    "G": "The GPU is busy here, too, but with a kernel of 1296 blocks, so each multiprocessor has some.",
+    "H": "It's a staircase, because the host asks for one chunk after the other, so the end waits "
+    "for the host. But by our table it's innocent: until the end nobody waits, calls are short, "
+    "and the GPU is busy for nine tenths of the time.",
 }
 
 # %% id=bets-score
@@ -599,7 +600,7 @@ why.reveal(
 )
 
 # %% [markdown] id=plate-repair
-# The GPU is done almost as soon as it's asked, so there's nothing to wait for. What costs is asking. (By the line-up, the plate is `host-bound`.) The host makes ten calls a step, five of them in this line. So let's ask for less, with one kernel and a swap, and look in every twentieth step only:
+# The GPU is done almost as soon as it's asked, so there's nothing to wait for. What costs is asking. (By the line-up, the plate is `host-bound`.) The host makes ten calls a step, five of them in this line. So let's ask for less, with one kernel and a swap, and look in every twentieth step only. (That's two things at once, against our own rule.)
 #
 # ```python
 #         with nvtx.annotate("step"):
@@ -638,7 +639,7 @@ evidence += f", and the first step {step[0] / 1000:.0f}."
 whole.reveal(round(old / new, 2), f"{old / 1000:.0f} ms became {new / 1000:.0f}. {evidence}")
 
 # %% [markdown] id=whole-why
-# Such things happen once, in either program, and the other 59 steps take a hundredth of a second. But it's 7 percent, isn't it? Here are all four reports, from their first calls on. (What the host did before, they can't say.)
+# Such things happen once, in either program, and the other 59 steps take a hundredth of a second. But it's 7 percent, isn't it? Here are all four reports, from their first calls on. 
 
 # %% id=whole-runs
 plates = ("heat", "heat_annotated", "heat_looks_less", "heat_repaired")
@@ -648,7 +649,7 @@ for name, us in zip(plates, runs):
     print(f"{name:16} {us / 1000:6,.0f} ms")
 
 # %% [markdown] id=whole-read
-# The first two run the same code, names apart, and one took 3.6 times as long. So 7 percent between two single runs is nothing. What did the repair gain, then? *That depends on what you run.* With sixty steps you can't tell. A million would take three minutes at the old pace, and half a minute at the new one.
+# The first two run the same code, names apart, and one took 3.6 times as long. So 7 percent between two single runs is nothing. What did the repair gain, then? *That depends on what you run.* With sixty steps you can't tell. A million would take three minutes at the old pace, and half a minute at most at the new one.
 #
 # So who won the bet? Here's where a step's time goes, with none of the changes, one and both:
 
@@ -687,11 +688,11 @@ first_line.reveal(
 )
 
 # %% [markdown] id=line-read
-# In the first row, `new` and `change` are close, and no repair gains just its own bar: one look of twenty stays, and the swap takes the assignment away as well. So on time it's a tie, both answers count, and the price decides. Fewer looks take a minute to write and need no kernel, and the program runs nineteen steps too many at most. So tell your colleague to begin with `change`. (Don't subtract one row from another. They're different runs, and `stencil`, which is the same code in the first two, took half as long again in the second.)
+# In the first row, `new` and `change` are close, and no repair gains just its own bar. One look of twenty stays (a slow one, of 300 µs), and the swap takes the assignment away as well. So on time it's a tie, both answers count, and the price decides. Fewer looks take a minute to write, and nineteen steps too many at most. So tell your colleague to begin with `change`. (Don't subtract rows. They're different runs: `stencil`, the same code in the first two, took half as long again in the second.)
 #
-# If you said `change` because `float` waits, you had the right line and the wrong reason. It waits for 2 of its 90 µs, and the rest is five calls and the Python around them. It's the same if you said `new` because of its arithmetic: in the first picture its four kernels take 6 µs.
+# If you said `change` because `float` waits, you had the right line and the wrong reason. It waits for 2 of its 90 µs, or for 12 if the copy's whole call is a wait. The rest is calls, and the Python around them. And `new` isn't long because of its arithmetic: in the first picture, its four kernels take 6 µs.
 #
-# And without a profiler? Measured once, on an H100, a step took 200 µs as it was, 105 with fewer looks, 112 with one kernel, and 15 with both. These are medians of five runs, which differ by more than those 7 µs (see `benchmarks/README.md`). But if the program only ever runs sixty steps, have a coffee instead.
+# Without a profiler, measured once on an H100, a step took 200 µs as it was, 105 with fewer looks, 112 with one kernel, and 15 with both. These are medians of five runs, which differ by more than those 7 µs (see `benchmarks/README.md`). But if the program only ever runs sixty steps, have a coffee instead.
 
 # %% id=plate-check tags=asserts
 assert 5.5 < pace(annotated) / pace(fused) < 6.5

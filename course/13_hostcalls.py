@@ -766,7 +766,7 @@ assert len(in_one_go.find("pipeline")) == 1
 #
 # Look at a dotted stretch. It takes 7 to 8 µs, and Python's mark is only the end of it: the question crosses the bus, Python looks, and the answer comes back. (The simulated device has this number from the barest call that we could write for an H200. Files, and what your functions do, cost nothing here.)
 #
-# Four calls at once take hardly longer than two, because one look finds all that wait. So **count the rounds, and not the calls**: the twelve calls were four rounds, or 30 µs. And the two solid stretches of 15 µs? There each block shouts with one thread, which changes 256 letters one after another. (Our first kernel had a thread for each.)
+# Four calls at once take hardly longer than two, because one look finds all that wait. So where answers cost nothing, **count the rounds, and not the calls**: the twelve calls were four rounds, or 30 µs. And the two solid stretches of 15 µs? There each block shouts with one thread, which changes 256 letters one after another. (Our first kernel had a thread for each. The model charges trips over the bus for looks, and not for letters.)
 
 # %% id=predict-fired
 def inside(trace):
@@ -826,7 +826,7 @@ if device.simulated:
 # %% [markdown] id=exercise-pipeline
 # ### Exercise: fewer rounds
 #
-# The check's file has 24 pieces of 256 bytes, and its office 16 packets. It launches the kernel with 4 blocks of 32 threads. How many rounds are these? And how few would do? Work both out before you write; several threads of a block may have a packet each. The kernel from above is right, and there it takes 217 µs: get below 130. The course's own has 122, and an encore goes below 105.
+# The check's file has 24 pieces of 256 bytes, and its office 16 packets. It launches the kernel with 4 blocks of 32 threads. How many rounds are these? And how few would do? Work both out before you write; several threads of a block may have a packet each. The kernel from above is right, and there it takes 217 µs, which includes the launch and the way to it: get below 130. The course's own has 122, and an encore goes below 105.
 
 # %% id=13-pipeline starter
 PIPELINE = r"""
@@ -884,7 +884,7 @@ __global__ void pipeline(unsigned long long* mail, unsigned long long* stack, in
 # Let four threads of each block stay. Thread 0 of block 0 begins with piece 0, thread 1 with piece 1, and block 1 goes on with 4. Then all of them go on in steps of 16.
 
 # %% id=13-pipeline explanation
-# Four rounds instead of twelve: 16 pieces in the first turn, and 8 in the second. Three threads of each block take two turns as well, and 115 µs. Two take three turns, and 147. With all 32 threads, block 0 has all pieces, and it takes 144.
+# If a packet keeps its piece until it's written, there are four rounds instead of twelve: 16 pieces in the first turn, and 8 in the second. (With shared memory, three are enough.) Three threads of each block take two turns as well, and 115 µs. Two take three turns, and 147. With all 32 threads, block 0 has all pieces, and it takes 144.
 
 # %% id=13-pipeline-check
 check("13-pipeline", PIPELINE)
@@ -914,7 +914,7 @@ assert (round(stayed.duration), round(made[1] - stayed.duration, -1)) == (289, 1
 assert [len(h200[0].find("shout")), len(h200[1].find("pipeline"))] == [6, 1]
 
 # %% [markdown] id=h200-read
-# The party is over: 449 µs instead of 494. The opening took 160 of them, and a longer file would pay that only once. But the kernel stayed for 289, and not for 63. One look still finds all that wait, but then Python serves one after another, and the last of them waits for all. Here's what that does to many callers of a small function, measured on two machines with an H200 each:
+# The party is over: 449 µs instead of 494. The opening took 160 of them, and a longer file would pay that only once. But the kernel stayed for 289, and not for 63. One look still finds all that wait, but then Python serves one after another, so the more call, the longer each waits. Here's what that does to many callers of a small function, measured on two machines with an H200 each:
 
 # %% id=waits-picture tags=helpers
 measured = {  # µs, on the two machines; see benchmarks/README.md

@@ -99,8 +99,7 @@ def _flooded(free: Array) -> tuple[Array, int]:
 def _flood(mine: Any, _model: Any, width: int, seed: int) -> None:
     """All steps are taken in one launch, and no more than are needed."""
     kernel, free = as_kernel(mine, "FLOOD"), _maze(width, seed)
-    depth = np.full(free.size, -1, np.int32)
-    depth[0] = 0
+    depth = np.array([0] + [-1] * (free.size - 1), np.int32)
     right, rounds = _flooded(free)
     args = (width, free.ravel(), depth, np.full(1, 70, np.int32))
     with about("does not reach this barrier", LEAVES):
@@ -174,6 +173,8 @@ def _lies_still(run: Observed, width: int) -> None:
 # The last has more threads than are interpreted side by side: some begin when others have long waited.
 MEETINGS = [(4, 64), (7, 32), (1, 96), (20, 1024)]
 REAL = "the count has to be atomic, and the look, too, or volatile: "
+OUT = "what a block wrote gets out by a barrier, a fence and the count, in this order: "
+IN = "what others wrote gets into a block by the last look, a fence and a barrier, in this order: "
 LOOKS = 500  # of one thread; right answers need 50 until others have come
 LONG = re.compile(r"\b[1-9]\d{5,8}")  # a bound of looks
 
@@ -247,7 +248,7 @@ def _meet(mine: Any, _model: Any, blocks: int, threads: int) -> None:
     x = np.ones(blocks * threads, np.float32)
     counts = np.zeros(1, np.uint32), np.zeros(blocks, np.uint32), np.zeros(1, np.int32)
     args, files = (x.size, x, 0 * x, *counts), ("", "11_stencil")
-    with about("'arrived'", REAL):
+    with about("'arrived'", REAL), about("this thread has no", IN), about("the other block", OUT):
         arrived, early = left_by("MEET", mine, files, args, (2, 4), blocks, threads)
     due = f"each of {count(blocks, 'block')} should add one at each of three meetings"
     must(arrived[0] == 3 * blocks, f"the counter is at {arrived[0]} in the end: {due}")
@@ -264,8 +265,7 @@ def _queue(mine: Any, _model: Any, jobs: int, blocks: int, begun: int, held_up: 
     lengths[5::7] = 0
     right = np.array([(1 / np.arange(1, n + 1, dtype=float) ** 2).sum() for n in lengths])
     right[:begun] = results.UNWRITTEN  # another launch has taken these
-    full = np.full(jobs, results.UNWRITTEN, np.float32)
-    args = (jobs, lengths, np.full(1, begun, np.uint32), full)
+    args = jobs, lengths, np.array([begun], np.uint32), np.full(jobs, results.UNWRITTEN, np.float32)
     with agt.microscope() as seen, about("in this loop", ENDLESS), about("'next'", DRAW):
         taken, found = left_in((1, 2), kernel, args, grid=blocks, block=32 if jobs == 7 else 64)
     equal(found, right.astype(np.float32))

@@ -2,7 +2,7 @@ extern "C" __global__ void trial(int n, float* x, float* y, unsigned int* arrive
 {
     int i = blockIdx.x * blockDim.x + threadIdx.x;
     for (unsigned int step = 1; step <= 3; step++) {
-        float now = (i > 0 ? x[i - 1] : 0.0f) + (i < n - 1 ? x[i + 1] : 0.0f);
+        float now = (i > 0 ? x[i - 1] : 0.0f) + (i < n - 1 ? x[i + 1] : 0.0f);  // x and y in turns
         if (threadIdx.x == blockDim.x - 1) {
             while (atomicAdd(&go[blockIdx.x], 0) < step) { __nanosleep(100); }
         }

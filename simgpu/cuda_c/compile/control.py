@@ -233,7 +233,7 @@ class Control:
         if found is not None:
             together = side_by_side(found, body, (test_point, step_point))
         spin = self._parks.spins.get(loop, Spin())
-        head, often = spin.head, spin.often
+        head, often, shares = spin.head, spin.often, spin.turns
         kept = [*spin.watched, *spin.patience]
 
         def run(t: Team, entered: Mask) -> Mask | None:
@@ -276,8 +276,10 @@ class Control:
                     step(t, m)
                 if before is not None:
                     m, before = _spun(t, m, spin, before, known, at), None
-                    if m is None:
-                        break
+                if shares and (t.apart or t.launch.more or len(t.launch.teams) > 1):
+                    m = m and t.take_turns(head, m, at)
+                if m is None:
+                    break
             return join(finished, t.left[leave], entered)
 
         return run

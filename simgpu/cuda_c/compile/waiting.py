@@ -41,6 +41,7 @@ class Spin:
     patience: Mapping[int, int] = field(default_factory=dict[int, int])
     meets: bool = False
     naps: bool = False  # whether it sleeps between two looks, so that time goes by
+    turns: bool = False  # whether its lanes let others have a turn
 
 
 @dataclass
@@ -138,6 +139,12 @@ def _sleeps(loop: Loop) -> bool:
     return form.has(loop.parts, form.Sleep) and form.has(loop.parts, form.Load, form.Exchange)
 
 
+def _draws(loop: Loop) -> bool:
+    """Tell whether an atomic may decide if a loop goes on, as where blocks draw their work from a queue."""
+    leaves = form.has(loop.body, form.Leave, calls=False)
+    return form.has([loop.test, loop.step, *(loop.body if leaves else [])], form.Exchange)
+
+
 def _looks(steps: Iterable[Step]) -> bool:
     return any(
         isinstance(step, form.Exchange) or (isinstance(step, form.Load) and step.volatile)
@@ -211,8 +218,10 @@ class _Pass:
         watched, patience = _watched(loop) if spins else ([], {})
         place = head if waits else NOWHERE
         naps = waits and spins and form.has(loop.parts, form.Sleep)
-        self.parks.spins[loop] = Spin(place, spot, often, watched, patience, meets, naps)
-        return inside or (waits and spins)
+        inside |= waits and (spins or _draws(loop))
+        turns = inside and not tested
+        self.parks.spins[loop] = Spin(place, spot, often, watched, patience, meets, naps, turns)
+        return inside
 
 
 def _watched(loop: Loop) -> tuple[list[int], dict[int, int]]:

@@ -26,7 +26,8 @@ from simgpu.cuda_c.lockstep.meter import ByTurn, Site
 
 SECTOR = 32  # bytes; the unit in which L2 and DRAM move data (CUDA C++ Best Practices Guide)
 ROWS = len(ADDED)
-LATENCY = list(ADDED).index("chain_latency")
+LATENCY, ROUNDS = map(list(ADDED).index, ("chain_latency", "chain_load_rounds"))
+TRIP = 300  # clocks from a load of global memory to its value, about (`DeviceSpec.load_clocks` of an H200)
 NOTHING: NDArray[np.float64] = np.zeros((ROWS, 1))
 LINE = 128  # bytes; the unit in which L1 is looked up, four sectors
 BANKS = 32  # of shared memory, each 4 bytes wide
@@ -170,6 +171,10 @@ class Tally:
         """Return the clock of each warp: the time of a warp that is alone and has its data at hand."""
         self.settle()
         return self._chains[LATENCY].astype(np.int64)
+
+    def progress(self) -> NDArray[np.float64]:
+        """Return about how long each warp has been at work, in clocks, with the waits for its data."""
+        return self.clocks() + TRIP * self._chains[ROUNDS]
 
     def branch(self, point: int, yes: Mask | None, no: Mask | None) -> None:
         """Note on how many warps a condition was not unanimous."""

@@ -51,6 +51,10 @@ class Meter(Protocol):
         """Return the clock of each warp, which goes on with the instructions that the warp has issued."""
         ...
 
+    def progress(self) -> NDArray[np.float64]:
+        """Return about how long each warp has been at work, in clocks, with the waits for its data."""
+        ...
+
     def global_access(self, site: Site, mask: Mask, element: Any, size: int) -> None:
         """A load or store of global memory: element number `element`, of `size` bytes, of each lane."""
         ...

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from simgpu.cuda_c.memory.messages import Lanes, Messages
 
 Dim = tuple[int, int, int]
+TURN = 2000  # clocks, about 1 us, which is also what a look at memory takes
 # What is said of a loop that waits in vain, where its threads cannot be set aside.
 _STUCK = {
     waiting_threads.ENDLESS: (
@@ -90,6 +91,8 @@ class Launch:
     hostile: Any = None  # the memory, if it is a hostile one (`memory.hostile`)
     talk: list[Any] = field(default_factory=list[Any])  # memories by which it talks with the host
     begun: int = 0  # blocks
+    more: bool = False  # whether others may begin
+    teams: list[Team] = field(default_factory=list["Team"])  # that have begun, and have not ended
     since: float = field(default_factory=time.monotonic)
     literals: dict[str, Any] = field(default_factory=dict[str, Any])  # pointers to them, by text
     at: Position | None = None  # the loop whose turn was counted last
@@ -176,6 +179,8 @@ class Team:
         # When it last met each lane of its warp, once masks have named some; and that mask.
         self.met: tuple[NDArray[np.int64], NDArray[np.uint32]] | None = None
         self.apart = False  # whether lanes were set aside: variables hold values of these as well
+        self.alone: tuple[object, ...] = ()  # what was known when nobody else could go on
+        self.since: Any = 0  # how far each of its warps was when it went on last
         # The place at which lanes go on for which the kernel is entered again, or -1.
         self.resume = -1
         # Nobody else will come to that place; all blocks have come to the barrier of the grid; the loop that
@@ -226,12 +231,29 @@ class Team:
         bits: NDArray[np.bool_],
         meets: waiting_threads.Apart | None = None,
         patient: bool = False,
+        turn: int = 0,
     ) -> Mask | None:
         """Set those lanes of `mask` aside that are in `bits`, as a `Group`; the rest goes on."""
         bits, self.apart = bits & mask.bits, True
-        changes = self.launch.changes
-        self.waiters.park(waiting_threads.Group(place, bits, at, meets, changes, patient))
+        seen = self.launch.changes
+        self.waiters.park(waiting_threads.Group(place, bits, at, meets, seen, patient, turn))
         return waiting_threads.some(self.layout, mask.bits & ~bits)
+
+    def take_turns(self, place: int, mask: Mask, at: Position) -> Mask | None:
+        """Set the lanes of `mask` aside if they have run for long, and others can go on: it is their turn."""
+        launch = self.launch
+        known = launch.changes, self.waiters.count, self.exited
+        if known == self.alone or launch.hostile is not None:
+            return mask
+        ready = (team.waiters.ready(launch.changes, team.exited) for team in launch.teams)
+        if not launch.more and not any(ready):
+            self.alone = known
+            return mask
+        if (self.meter.progress() - self.since)[mask.warps].max() < TURN:
+            return mask
+        launch.teams.remove(self)
+        launch.teams.append(self)  # behind those of others
+        return self.park(place, mask, at, mask.bits, turn=self.waiters.count + 1)
 
     def spun(
         self, place: int, mask: Mask, at: Position, stuck: NDArray[np.bool_], patient: bool = False

@@ -12,7 +12,10 @@ come. Or they spin: a turn of a loop has changed no variable of theirs and no me
 be the same one, and whatever they wait for must come from somebody else. A spin is worth another look as
 soon as memory has changed, by other threads, by other kernels or by the host (`run.execution`). If nobody is
 left who could change it, it never ends; unless it counts its turns, in order to give up: then it does.
-Nothing is polled, and nothing depends on time.
+Nothing is polled.
+
+On a GPU all of them run side by side, and those that waited get their share of what a queue holds. So threads
+that run on in a loop let others who may go on have a turn once a microsecond (`Team.take_turns`).
 """
 
 from __future__ import annotations
@@ -56,6 +59,7 @@ class Group:
     meets: Apart | None
     seen: int  # `Launch.changes` when they last looked
     patient: bool = False  # whether they count how long they have waited, and will give up
+    turn: int = 0  # if they wait for nothing, and let others have a turn: the number of theirs
 
 
 class Waiters:
@@ -83,7 +87,7 @@ class Waiters:
             assert old is not None
             meets = Apart(meets.bits, meets.by, np.where(new.bits, meets.names, old))
         group.bits, group.meets = group.bits | new.bits, meets
-        group.seen = min(group.seen, new.seen)
+        group.seen, group.turn = min(group.seen, new.seen), group.turn or new.turn
 
     def without(self, mask: Mask | None) -> Mask | None:
         """Those of `mask` who have not been set aside."""
@@ -101,10 +105,10 @@ class Waiters:
 
     def ready(self, changes: int, exited: Mask | None) -> tuple[Group, Bits] | None:
         """The lanes that may go on, of the group furthest behind, without those of `exited`."""
-        for place in sorted(self.groups):
-            group = self.groups[place]
+        # Those that let others have a turn come last.
+        for group in sorted(self.groups.values(), key=lambda group: (group.turn, group.place)):
             if group.meets is None:
-                if changes > group.seen:
+                if group.turn or changes > group.seen:
                     return group, group.bits
             else:
                 bits = group.bits & self.met

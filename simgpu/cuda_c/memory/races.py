@@ -256,7 +256,7 @@ def _report(
             cure = "without a __syncwarp() between them"
         else:
             cure = "without a __syncthreads() between them (these two are in one warp, for which "
-            cure += "__syncwarp() is enough: are all such pairs?)"
+            cure += "__syncwarp() is enough, but not for two of different warps)"
         if team.lanes is not None and _missing(a, lane, theirs, when[k : k + 1]) == _UNFENCED:
             cure = f"and {_UNFENCED}"
     else:

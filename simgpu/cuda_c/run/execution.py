@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, NoReturn
 
 import numpy as np
@@ -42,7 +42,6 @@ class Execution:
     _facts: dict[str, int]
     _values: Mapping[int, Any]  # what the slots of the parameters hold
     _wanted: NDArray[np.int64]  # numbers of the blocks, in the order in which they begin
-    _waiting: list[Team] = field(default_factory=list[Team])
     _first: int = 0  # of those that have not begun
     _leapt: bool = False  # whether threads may leap no more
     _spent: float = 0.0  # seconds of interpreting
@@ -75,9 +74,9 @@ class Execution:
 
     def finish(self) -> LaunchResult:
         """Run to the end, with nobody else there; what it wrote until a `KernelFault` stays written."""
-        ended = self.go_on()
-        while not ended:
-            ended = self.go_on(last=True)
+        last = False
+        while not self.go_on(last=last):
+            last = True
         return self.result()
 
     def result(self) -> LaunchResult:
@@ -104,34 +103,29 @@ class Execution:
         self.stuck()
 
     def _run(self) -> bool:
-        limits = self.launch.limits
-        hostile = self.launch.hostile is not None
-        most = 1 if hostile else max(1, limits.batch_lanes // self.launch.threads)
+        launch = self.launch
+        most = max(1, launch.limits.batch_lanes // launch.threads) if launch.hostile is None else 1
         self._go_on()
-        while self._first < len(self._wanted):
-            first = self._first
-            count = min(most, self._free(), len(self._wanted) - first)
-            if count < 1:
-                break
+        while (count := min(most, self._free())) > 0:
             self._first += count
-            self._begin(self._wanted[first : first + count])
+            self._begin(self._wanted[self._first - count : self._first])
             self._go_on()
-        if self._waiting and not self._spinning():
+        if launch.teams and not self._spinning():
             self.stuck()
-        return not self._waiting
+        return not launch.teams
 
     def _groups(self) -> list[tuple[Team, Group]]:
-        return [(team, g) for team in self._waiting for g in team.waiters.groups.values()]
+        return [(team, g) for team in self.launch.teams for g in team.waiters.groups.values()]
 
     def _spinning(self) -> list[tuple[Team, Group]]:
         return [(team, g) for team, g in self._groups() if g.meets is None]
 
     def _free(self) -> int:
         """Blocks that may begin now."""
-        resident = self.launch.limits.resident_blocks
-        if resident is None or not self._code.watches:
-            return len(self._wanted)
-        return resident - sum(_alive(team) for team in self._waiting)
+        left, resident = len(self._wanted) - self._first, self.launch.limits.resident_blocks
+        if not left or resident is None or not self._code.watches:
+            return left
+        return min(left, resident - sum(_alive(team) for team in self.launch.teams))
 
     def _begin(self, numbers: NDArray[np.int64]) -> None:
         team = Team(self.launch, numbers, self._code.slots, self._code.exits)
@@ -142,30 +136,29 @@ class Execution:
             team.born[slot] = team.full
         for step in self._code.entry:
             step(team, team.full)
+        self.launch.teams.append(team)
         self._enter(team, team.full)
 
     def _enter(self, team: Team, mask: Mask) -> None:
         """Run lanes of a team until they end or wait."""
         self.tally.enter(team.layout)
-        team.clock = self.launch.clock
+        self.launch.more = self._code.watches and self._free() > 0
+        team.clock, team.since = self.launch.clock, self.tally.progress()
         team.exited = join(self._code.body(team, mask), team.exited)
         self.launch.clock = team.clock
         if not team.apart or not team.waiters.groups:
             self.tally.end_batch(team.layout)
-            self._waiting = [other for other in self._waiting if other is not team]
-        elif team not in self._waiting:
-            self._waiting.append(team)
+            self.launch.teams.remove(team)
 
     def _go_on(self) -> None:
         """Run whoever need not wait any more, until there is none."""
         hostile = self.launch.hostile
-        more = self._first < len(self._wanted) and self._free() > 0
-        if hostile is not None and more and hostile.random.random() < 0.5:
+        if hostile is not None and self._free() > 0 and hostile.random.random() < 0.5:
             return  # others begin first
         while True:
             if hostile is not None:
-                hostile.random.shuffle(self._waiting)
-            for team in self._waiting:
+                hostile.random.shuffle(self.launch.teams)
+            for team in self.launch.teams:
                 found = team.waiters.ready(self.launch.changes, team.exited)
                 if found is not None:
                     break
@@ -174,26 +167,26 @@ class Execution:
                     return
                 continue
             group, bits = found
+            if group.turn and self._code.watches and self._free() > 0:
+                return  # others begin first
             team.resume = group.place
             self._enter(team, team.waiters.take(group, bits))
 
     def _meet(self) -> bool:
         """Let all blocks pass the barrier of the grid, if all have come."""
-        if not self._waiting:
-            return False
-        launch = self.launch
+        launch, teams = self.launch, [*self.launch.teams]
         x, y, z = launch.grid
-        waiting = [t.waiters.groups for t in self._waiting]
+        waiting = [team.waiters.groups for team in teams]
         here = [next(iter(groups.values())) for groups in waiting if len(groups) == 1]
         places = {group.place for group in here if group.meets and group.meets.by == "grid"}
-        blocks = sum(_alive(team) for team in self._waiting)
+        blocks = sum(_alive(team) for team in teams)
         if len(here) < len(waiting) or len(places) != 1 or blocks < x * y * z:
             return False
         launch.clock += 1
-        launch.messages.meet(self._waiting, launch.clock)
+        launch.messages.meet(teams, launch.clock)
         if launch.hostile is not None:
             launch.hostile.forget()
-        for team, group in zip(list(self._waiting), here, strict=True):
+        for team, group in zip(teams, here, strict=True):
             team.block_time = team.warp_time = launch.clock
             team.resume, team.grid_met = group.place, True
             self._enter(team, team.waiters.take(group, group.bits))

@@ -72,6 +72,16 @@ def scan(source: str, **limits: int) -> bool:
     return y.tolist() == np.cumsum(x).tolist()
 
 
+@pytest.mark.parametrize("lanes", [32, 128, 16384])
+@pytest.mark.parametrize("blocks", [4, 16, 32])
+def test_blocks_that_wait_get_their_share_of_the_work(blocks: int, lanes: int) -> None:
+    """Nobody does all of it while the others look at memory in vain, or have not begun."""
+    shares = left(WAITING, "tree", blocks, 32, 3, 1024, blocks, batch_lanes=lanes)
+    drawn = left(WAITING, "door", blocks, 1, 1, 1, blocks, batch_lanes=lanes // 32)
+    assert sum(shares) == sum(drawn) == 511
+    assert max(*shares, *drawn) < 2 * 511 / blocks
+
+
 @pytest.mark.parametrize("lanes", [64, 256, 16384])
 @pytest.mark.parametrize("more", [{"resident_blocks": 1}, {"resident_blocks": 5}, {}])
 def test_each_block_of_a_scan_waits_for_the_one_before(lanes: int, more: dict[str, int]) -> None:

@@ -103,3 +103,25 @@ __device__ void through(volatile int* f) { return both(f); }
 __device__ int block_sum(int v) {
     __shared__ int s[4]; s[threadIdx.x] = v; __syncthreads();
     int out = s[0] + s[1] + s[2] + s[3]; __syncthreads(); return out; }
+
+// A queue that fills while it is emptied: an item leads to eight more, as long as they are below 512.
+extern "C" __global__ void tree(int* counts, volatile int* items, int* did) {
+    __shared__ int item; int t = threadIdx.x;
+    while (true) {
+        if (t == 0) {
+            int slot = atomicAdd(&counts[0], 1);
+            while (slot > 0 && items[slot] == 0 && atomicAdd(&counts[2], 0) < 511);
+            item = slot > 0 ? items[slot] : 1; }
+        __syncthreads();
+        int here = item;
+        if (here == 0) break;
+        int next = 8 * here - 6 + t;
+        if (t < 8 && next < 512) { items[atomicAdd(&counts[1], 1) + 1] = next; }
+        __syncthreads();
+        if (t == 0) { did[blockIdx.x]++; atomicAdd(&counts[2], 1); } } }
+
+// Block 0 lets the others in, and draws numbers in a loop that never waits.
+extern "C" __global__ void door(volatile int* open, int* next, int* did) {
+    if (blockIdx.x > 0) { while (*open == 0); }
+    else { *open = 1; }
+    for (int i = atomicAdd(next, 1); i < 511; i = atomicAdd(next, 1)) did[blockIdx.x]++; }

@@ -129,7 +129,8 @@ def _changing(
         tell(t, m, ptr, kind.size, site)
         access = Access(t, m, ptr, kind, site, kind.size)
         view, index = region.cells(access)
-        t.meter.atomic(m, index, isinstance(region, SharedRegion), id(region))
+        memory = view.__array_interface__["data"][0]  # whatever the pointer is called here
+        t.meter.atomic(m, index, isinstance(region, SharedRegion), memory)
         parts = [np.broadcast_to(np.asarray(m.take(value)), (m.n,)) for value in given]
         messages = t.launch.messages
         before = view[index] if t.launch.watches or messages.active else None

@@ -551,10 +551,10 @@ def draw_lines(took, cross, real):
         [("at home, one GPU", "#0072b2", "o"), ("next door, two GPUs", "#d55e00", "s")]
     ):
         ms = [times[k] / 1000 for times in took.values()]
-        axes.plot(list(took), ms, color=color, marker=marker, label=label)
+        plt.plot(list(took), ms, color=color, marker=marker, label=label)
     top = axes.get_ylim()[1]
     if real:
-        axes.plot(*zip(*real), color="0.3", linestyle="--", label="only real calls (real ms)")
+        plt.plot(*zip(*real), color="0.3", linestyle="--", label="real calls that do nothing (real ms)")
     here, there = took[1]
     axes.annotate("", (1, here / 1000), (1, there / 1000), arrowprops={"arrowstyle": "<->"})
     axes.text(0.92, (here + there) / 2000, "the trip", ha="right", va="center")

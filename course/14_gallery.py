@@ -1794,7 +1794,7 @@ if device.simulated:
     assert 0.4 < asked_seldom.metrics().makespan / walked.metrics().makespan < 0.55
 
 # %% [markdown] id=walk-read
-# And the town by queue? There the simulated device gives nearly all houses to one block, so its time tells you nothing. An H200's does:
+# And the town by queue? The simulated device, too, lets the four blocks share it, 256 houses each. An H200 took:
 #
 # | µs on an H200 | by rounds | by queue, four blocks |
 # |---|---|---|

@@ -12,10 +12,8 @@ come. Or they spin: a turn of a loop has changed no variable of theirs and no me
 be the same one, and whatever they wait for must come from somebody else. A spin is worth another look as
 soon as memory has changed, by other threads, by other kernels or by the host (`run.execution`). If nobody is
 left who could change it, it never ends; unless it counts its turns, in order to give up: then it does.
-Nothing is polled.
-
-On a GPU all of them run side by side, and those that waited get their share of what a queue holds. So threads
-that run on in a loop let others who may go on have a turn once a microsecond (`Team.take_turns`).
+Nothing is polled. But threads that run on in a loop let others who may go on have a turn once a microsecond
+(`Team.take_turns`), because on a GPU all of them run side by side, and share what a queue holds.
 """
 
 from __future__ import annotations

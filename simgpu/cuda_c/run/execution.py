@@ -143,7 +143,8 @@ class Execution:
         """Run lanes of a team until they end or wait."""
         self.tally.enter(team.layout)
         self.launch.more = self._code.watches and self._free() > 0
-        team.clock, team.since = self.launch.clock, self.tally.progress()
+        team.clock = self.launch.clock
+        team.since = self.tally.progress() if self._code.watches else 0
         team.exited = join(self._code.body(team, mask), team.exited)
         self.launch.clock = team.clock
         if not team.apart or not team.waiters.groups:
@@ -163,7 +164,7 @@ class Execution:
                 if found is not None:
                     break
             else:
-                if not self._meet():
+                if not self.launch.teams or not self._meet():
                     return
                 continue
             group, bits = found

@@ -545,7 +545,7 @@ worth.commit(...)
 
 # %% id=crossing tags=helpers
 def draw_lines(took, cross, real):
-    """Draw how long n batches take at home and next door, and real calls: `real` has points (calls, ms)."""
+    """Draw how long n batches take at home and next door, and empty calls: `real` has points (calls, ms)."""
     _, axes = plt.subplots(figsize=(9, 3.6), layout="constrained")
     for k, (label, color, marker) in enumerate(
         [("at home, one GPU", "#0072b2", "o"), ("next door, two GPUs", "#d55e00", "s")]
@@ -554,7 +554,7 @@ def draw_lines(took, cross, real):
         plt.plot(list(took), ms, color=color, marker=marker, label=label)
     top = axes.get_ylim()[1]
     if real:
-        plt.plot(*zip(*real), color="0.3", linestyle="--", label="real calls that do nothing (real ms)")
+        plt.plot(*zip(*real), color="0.3", linestyle="--", label="empty calls, in real time")
     here, there = took[1]
     axes.annotate("", (1, here / 1000), (1, there / 1000), arrowprops={"arrowstyle": "<->"})
     axes.text(0.92, (here + there) / 2000, "the trip", ha="right", va="center")

@@ -88,11 +88,12 @@ class Device:
     load_us : float
         What it costs the host to compile and load a kernel that is new to the device, in us. 0 is a
         program that was warmed up.
-    caller : Caller
-        The program that makes the calls, if it makes them in groups, or must not wait at times.
     """
 
     stream_type: ClassVar[type[Stream]] = Stream
+    machine_type: ClassVar[type[Machine]] = Machine
+    # The program that makes the calls: another one, if it makes them in groups, or must not wait at times.
+    caller: ClassVar[Caller] = Caller()
     step_budget: ClassVar[int] = Limits.step_budget  # a loop with more turns never ends
     leap: int | None = None  # see `Limits`
     most_turns: ClassVar[int] = 10_000  # the same, of a loop in a graph
@@ -106,13 +107,11 @@ class Device:
         adversary: int | None = None,
         stand_in_above: float = LARGE,
         load_us: float = 0.0,
-        caller: Caller | None = None,
     ) -> None:
         self.ordinal = ordinal
         self.spec = spec = find_spec(spec) if isinstance(spec, str) else spec
-        self.machine = machine or Machine()  # the host that it is plugged into
+        self.machine = machine or self.machine_type()  # the host that it is plugged into
         self.lock = self.machine.lock
-        self.caller = caller or Caller()
         self.adversary = None if adversary is None else Adversary(adversary)
         self.stand_in_above = stand_in_above
         self.load_us = load_us

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable, Collection, Sequence
-from types import TracebackType
 from typing import Any, Self
 
 from asyncgpu_tutor.clusters.members import Cluster, Gpu, numbers
@@ -12,6 +10,7 @@ from asyncgpu_tutor.clusters.recipes import host_arrays
 from asyncgpu_tutor.clusters.worker import Worker
 from asyncgpu_tutor.devices.opening import open_group, wire
 from asyncgpu_tutor.devices.protocol import Device
+from asyncgpu_tutor.devices.simulated import Wiring
 from asyncgpu_tutor.errors import ClusterError, DeviceUnavailableError
 from asyncgpu_tutor.ops.collectives import Group, forget_group, name_group
 from asyncgpu_tutor.ops.operation import DeviceOp
@@ -66,14 +65,7 @@ class LocalGpu(Gpu):
     async def _run(self, op: DeviceOp[Any]) -> Any:
         self._check_alive()
         link = self._link
-        call = self._start(self._far(op, link) if link else self._worker.run(op))
-        try:
-            await self._first(call)
-        except asyncio.CancelledError:
-            # It goes on, and what it yields goes when it comes.
-            call.add_done_callback(self._forget)
-            raise
-        return call.result()
+        return await self._result(self._far(op, link) if link else self._worker.run(op))
 
     async def _far(self, op: DeviceOp[Any], link: Link) -> Any:
         async def run() -> tuple[Any, float, Collection[int]]:
@@ -87,10 +79,6 @@ class LocalGpu(Gpu):
         if isinstance(result, Exception):
             raise result
         return result
-
-    def _forget(self, task: asyncio.Task[Any]) -> None:
-        if not task.cancelled() and task.exception() is None:
-            self._received(task.result())
 
     def _drop(self, number: int) -> None:
         self._worker.store.drop([number])
@@ -117,7 +105,7 @@ class LocalCluster(Cluster):
         super().__init__(f"cluster {next(numbers)}")
         self._kind, self._count, self._machines = kind, gpus, machines
         self._apart, self._devices = apart, on
-        self._rewire: Any = None
+        self._wired: Wiring | None = None  # as simulated devices were before
         self._made: list[str] = []
 
     async def group(self) -> Group:
@@ -130,24 +118,20 @@ class LocalCluster(Cluster):
     async def __aenter__(self) -> Self:
         devices = self._devices or _open(self._kind, self._count)
         if self._kind == "sim":
-            self._rewire = wire(-(-len(devices) // self._machines) if self._machines > 1 else None)
+            on_each = -(-len(devices) // self._machines) if self._machines > 1 else None
+            self._wired = wire(Wiring(gpus_per_node=on_each))
         link = Link() if self._apart else None
         self._gpus = [
             LocalGpu(rank, device, self.name, link) for rank, device in enumerate(devices)
         ]
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        at: TracebackType | None,
-    ) -> None:
-        await super().__aexit__(kind, error, at)
+    async def __aexit__(self, *error: object) -> None:
+        await super().__aexit__(*error)
         for name in self._made:
             forget_group(name)
-        if self._rewire is not None:
-            self._rewire()
+        if self._wired is not None:
+            wire(self._wired)
 
 
 def _open(kind: str, number: int | None) -> list[Device]:

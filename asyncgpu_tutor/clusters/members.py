@@ -7,7 +7,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Coroutine, Iterator
 from functools import partial
 from itertools import count
-from types import TracebackType
 from typing import Any, Self, TypeVar
 
 import numpy as np
@@ -109,12 +108,26 @@ class Gpu(StaysHere, ABC):
         if not task.cancelled():
             task.exception()  # whoever awaits it gets it; if nobody does, it was cancelled
 
-    async def _first(self, call: asyncio.Task[Any]) -> None:
-        """Wait for a call, or for the end of its worker. Cancelling stops the waiting only."""
+    async def _end(self, call: asyncio.Task[Any]) -> Any:
+        """The result of a call, unless its worker goes first. Cancelling stops the waiting only."""
         await asyncio.wait({call, self._lost}, return_when=asyncio.FIRST_COMPLETED)
         if not call.done():
             call.cancel()
             self._check_alive()
+        return call.result()
+
+    async def _result(self, work: Coroutine[Any, Any, Any]) -> Any:
+        """What a recipe yields; if nobody waits for that to the end, it goes when it comes."""
+        call = self._start(work)
+        try:
+            return await self._end(call)
+        except asyncio.CancelledError:
+            call.add_done_callback(self._forget)
+            raise
+
+    def _forget(self, task: asyncio.Task[Any]) -> None:
+        if not task.cancelled() and task.exception() is None:
+            self._received(task.result())
 
     def _received(self, result: Any) -> Any:
         def take(thing: Any) -> Any:
@@ -160,12 +173,7 @@ class Cluster(StaysHere, ABC):
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        at: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *error: object) -> None:
         for gpu in self._gpus:
             gpu.close()
 

@@ -15,7 +15,6 @@ import platform
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from itertools import count
-from types import TracebackType
 from typing import Any, Self, cast
 
 import asyncgpu_tutor
@@ -46,13 +45,12 @@ class Actor:
     def __init__(self, name: str, kind: str, ordinal: int) -> None:
         if os.environ.get("CUDA_VISIBLE_DEVICES"):  # dask-cuda puts each worker's own GPU first
             ordinal = 0
-        if kind == "auto":
-            try:
-                device = resolve(f"cuda:{ordinal}")
-            except DeviceUnavailableError:
-                device = resolve("sim:0")
-        else:
+        try:
             device = resolve("sim:0" if kind == "sim" else f"cuda:{ordinal}")
+        except DeviceUnavailableError:
+            if kind != "auto":
+                raise
+            device = resolve("sim:0")
         self._worker = Worker(name, device)
         self._groups: dict[str, Group] = {}
         self._running = self._told = 0  # recipes; and spans of the recording that were sent
@@ -144,14 +142,7 @@ class DaskGpu(Gpu):
 
     async def _run(self, op: DeviceOp[Any]) -> Any:
         self._check_alive()
-        call = self._start(self._send(op, packed(op)))
-        try:
-            result, calls = await self._end(call)
-        except asyncio.CancelledError:
-            # The recipe goes on there. What it yields has no handle, so it goes when it comes.
-            call.add_done_callback(self._forget)
-            raise
-        wrong = self._compared(calls)
+        result, wrong = await self._result(self._send(op, packed(op)))
         failed = isinstance(result, Exception)
         if wrong:
             if not failed:
@@ -163,12 +154,13 @@ class DaskGpu(Gpu):
             raise result
         return result
 
-    async def _send(self, op: DeviceOp[Any], payload: bytes) -> Any:
-        """Have a recipe run there; the result or the error, and the collectives that it called."""
+    async def _send(self, op: DeviceOp[Any], payload: bytes) -> tuple[Any, str]:
+        """Have a recipe run there; the result or the error, and what is wrong with its collectives."""
         recording = under_way()
         guest = recording and await self._cluster.guest(self.rank, *recording)
         if not guest:
-            return (await self._call("run", payload))[:2]
+            result, calls, *_ = await self._call("run", payload)
+            return result, self._compared(calls)
         device = guest.device
 
         async def run() -> tuple[Any, float, list[int]]:
@@ -177,7 +169,8 @@ class DaskGpu(Gpu):
             guest.take(spans)
             return answer, ended - guest.ahead, kept
 
-        return await self._cluster.link.carry(device, self.rank, op, run)
+        result, calls = await self._cluster.link.carry(device, self.rank, op, run)
+        return result, self._compared(calls)
 
     async def welcome(self, device: Device, log: SpanLog) -> Guest | None:
         """Its place in a recording, with its clock set by ours; None if they keep different kinds of time."""
@@ -208,9 +201,8 @@ class DaskGpu(Gpu):
         return await self._end(self._start(self._call(method, *args)))
 
     async def _end(self, call: asyncio.Task[Any]) -> Any:
-        await self._first(call)
         try:
-            return call.result()
+            return await super()._end(call)
         except OSError as error:  # a connection that broke
             self.lose(str(error))
             self._check_alive()
@@ -223,12 +215,6 @@ class DaskGpu(Gpu):
             except RuntimeError as error:  # Dask knows already that it is gone
                 raise ConnectionError(str(error)) from error
         return await answer
-
-    def _forget(self, task: asyncio.Task[Any]) -> None:
-        if not task.cancelled() and task.exception() is None:
-            result, calls = task.result()
-            self._received(result)
-            self._compared(calls)
 
     def _drop(self, number: int) -> None:
         with suppress(RuntimeError):  # the loop is closed, and the worker's arrays are gone
@@ -270,12 +256,7 @@ class DaskCluster(Cluster):
         self._watch = asyncio.create_task(self._look())
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        at: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *error: object) -> None:
         if self._watch is not None:
             self._watch.cancel()
         await asyncio.gather(*(gpu.close() for gpu in self._gpus))

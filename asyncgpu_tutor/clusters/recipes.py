@@ -102,9 +102,8 @@ def ready_to_travel(op: Any, where: str) -> DeviceOp[Any]:
             array = thing.array if isinstance(thing, Partition) else thing
             raise CannotTravelError(
                 f"recipe {recipe.label!r} holds array {array.name!r}, which is on {array.device.name} of "
-                f"this process and does not travel to {where}. Put the data there, as in "
-                "x = await gpu.put(host), "
-                "and use x.op(); or make the array in the recipe"
+                f"this process and does not travel to {where}. Put the data there, as in x = await "
+                "gpu.put(host), and use x.op(); or make the array in the recipe"
             )
     if data := host_arrays(recipe):
         sizes = ", ".join(f"{array.shape} {array.dtype}" for array in data[:3])

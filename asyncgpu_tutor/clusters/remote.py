@@ -113,9 +113,7 @@ class RemoteArray(StaysHere):
         What it yields may be read and written. Nothing orders two recipes that write to one array: await the
         first, or make them one.
         """
-        found = Fetch(self._kept, self.where, self)
-        found._built("remote array", sys._getframe(1))
-        return found
+        return Fetch(self._kept, self.where, self)
 
 
 class Fetch(DeviceOp[DeviceArray]):
@@ -124,7 +122,7 @@ class Fetch(DeviceOp[DeviceArray]):
     __slots__ = ("_handle", "_kept", "_told")
 
     def __init__(self, kept: Kept, told: str, handle: RemoteArray | None = None) -> None:
-        self._built("remote array", sys._getframe(1))
+        self._built("remote array", sys._getframe(2))
         self._kept, self._told = kept, told
         self._handle = handle  # it keeps the array alive there, and does not travel
 

@@ -15,13 +15,6 @@ import numpy.typing as npt
 from asyncgpu_tutor.data.inputs import MlpInputs
 from asyncgpu_tutor.errors import ArrayShapeError
 
-SOURCE: Final = (
-    "E. Alpaydin and C. Kaynak (1998), Optical Recognition of Handwritten Digits, UCI Machine "
-    "Learning Repository, https://doi.org/10.24432/C50P49; its test part, as shipped with "
-    "scikit-learn"
-)
-LICENCE: Final = "CC BY 4.0, https://creativecommons.org/licenses/by/4.0/"
-
 # A score above it means yes. Not zero: the pipeline adds no bias, and this stands in for one.
 THRESHOLD: Final = 1.0
 
@@ -117,8 +110,12 @@ class Digits(MlpInputs):
     labels: npt.NDArray[np.uint8]
     digit: int
     threshold: float = THRESHOLD
-    source: str = SOURCE
-    licence: str = LICENCE
+    source: str = (
+        "E. Alpaydin and C. Kaynak (1998), Optical Recognition of Handwritten Digits, UCI Machine "
+        "Learning Repository, https://doi.org/10.24432/C50P49; its test part, as shipped with "
+        "scikit-learn"
+    )
+    licence: str = "CC BY 4.0, https://creativecommons.org/licenses/by/4.0/"
 
     def quality(self, scores: npt.NDArray[np.floating]) -> Quality:
         """Judge scores of the batches, by the threshold.

@@ -19,11 +19,7 @@ LOOK_S = 0.001  # how often a loop of our own looks for what other threads want 
 PATIENCE_S = 1.0  # and for how long, where it has nothing else to wait for
 
 
-class _Turns(threading.local):
-    due = 0.0  # when this thread's loop is to have its next turn
-
-
-_turns = _Turns()
+_turns = threading.local()  # `due`: when this thread's loop is to have its next turn
 
 
 def ready_in(loop: asyncio.AbstractEventLoop) -> Sized:
@@ -37,7 +33,7 @@ def ready_in(loop: asyncio.AbstractEventLoop) -> Sized:
 
 def turn_is_due() -> bool:
     """Tell whether the loop of this thread has waited long enough for a turn."""
-    return time.perf_counter() > _turns.due
+    return time.perf_counter() > getattr(_turns, "due", 0.0)
 
 
 def turn_given(next_us: float = TURN_EVERY_US) -> None:

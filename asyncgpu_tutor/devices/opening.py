@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from asyncgpu_tutor.devices.protocol import Communicator, Device
@@ -60,11 +60,7 @@ def open_rank(device: Device, rank: int, size: int, found_by: Any) -> Communicat
     return nccl.open_rank(device, rank, size, found_by)
 
 
-def wire(gpus_per_machine: int | None) -> Callable[[], None]:
-    """Spread simulated devices over machines, so many on each; returns what undoes it."""
-    before, _machine.wiring = _machine.wiring, Wiring(gpus_per_node=gpus_per_machine)
-
-    def undo() -> None:
-        _machine.wiring = before
-
-    return undo
+def wire(wiring: Wiring) -> Wiring:
+    """Say how simulated devices are connected from now on; returns how they were before."""
+    before, _machine.wiring = _machine.wiring, wiring
+    return before

@@ -47,10 +47,7 @@ class Exploration:
     @cached_property
     def makespans(self) -> Mapping[_Values, float]:
         """For each combination, from the first start to the last end, in us."""
-        return {
-            values: max(s.end for s in trace) - min(s.start for s in trace) if trace.spans else 0.0
-            for values, trace in self.traces.items()
-        }
+        return {values: trace.metrics().makespan for values, trace in self.traces.items()}
 
     @property
     def best(self) -> dict[str, Any]:

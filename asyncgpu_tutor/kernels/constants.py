@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from asyncgpu_tutor.devices.cuda_source import Global
-from asyncgpu_tutor.devices.protocol import Device, Function
+from asyncgpu_tutor.devices.protocol import Device, Function, Memory
 from asyncgpu_tutor.errors import ArrayDTypeError, ArrayShapeError, UsageError
 from asyncgpu_tutor.run.current import current_device
 
@@ -63,9 +63,7 @@ class Constants:
                 f"{self._kernel}.constants[{name!r}] is a {variable.ctype}, of shape {variable.shape}, "
                 f"and got an array of shape {given.shape}"
             )
-        device = current_device()
-        device.synchronize()
-        memory = device.variable(self._load(device), name, given.nbytes)
+        device, memory = self._place(name, given.nbytes)
         device.copy_from_host_async(memory, np.ascontiguousarray(given), device.default_stream)
         device.default_stream.synchronize()  # of the GPU that CUDA takes for current, maybe another one
 
@@ -73,12 +71,15 @@ class Constants:
         """Return the value of a variable; `UsageError` if there is none of this name."""
         variable = self._find(name)
         out = np.empty(variable.shape, variable.dtype)
-        device = current_device()
-        device.synchronize()
-        memory = device.variable(self._load(device), name, out.nbytes)
+        device, memory = self._place(name, out.nbytes)
         device.copy_to_host_async(out, memory, device.default_stream)
         device.default_stream.synchronize()
         return out
+
+    def _place(self, name: str, nbytes: int) -> tuple[Device, Memory]:
+        device = current_device()
+        device.synchronize()
+        return device, device.variable(self._load(device), name, nbytes)
 
     def _find(self, name: str) -> Global:
         if name not in self._variables:

@@ -124,9 +124,8 @@ class Kernel:
         self._variants: dict[tuple[str, tuple[int, ...]], Kernel] = {}
         # Where it is loaded, and the function there: one value, as threads may use two devices.
         self._loaded: tuple[Callable[[], Device | None], Any] = (_nowhere, None)
-        self._differs: tuple[
-            Any, ...
-        ] = ()  # what makes it another than its source says: see `_variant`
+        # What makes it another than its source says: see `_variant`.
+        self._differs: tuple[Any, ...] = ()
         if isinstance(source, str):
             current_device().get_function(source, facts.name, reference, contract)
         self.unbuilt.discard(facts.name)

@@ -329,21 +329,22 @@ def memcpy(
         )
 
     def act(context: ExecutionContext, arrays: tuple[DeviceArray, ...]) -> tuple[Any, ...]:
-        if len(arrays) == 1:
-            context.copy_from_host(arrays[0], cast(Any, source))
+        if isinstance(source, np.ndarray):
+            context.copy_from_host(arrays[0], source)
             return (arrays[0], source)
         context.copy(arrays[0], arrays[1])
         return arrays
 
-    if isinstance(target, DeviceArray) and isinstance(source, DeviceArray | np.ndarray):  # pyright: ignore[reportUnnecessaryIsInstance] - callers are not all type-checked
-        given = "the host array" if isinstance(source, np.ndarray) else f"array {source.name!r}"
+    on_host = isinstance(source, np.ndarray)
+    arrays = (target,) if on_host else (target, source)
+    if all(isinstance(array, DeviceArray) for array in arrays):  # pyright: ignore[reportUnnecessaryIsInstance] - if not, `Take` says so
+        given = "the host array" if on_host else f"array {source.name!r}"
         check_same(target, source.shape, source.dtype, given)
-    if isinstance(target, DeviceArray) and target.mode == "shared":  # pyright: ignore[reportUnnecessaryIsInstance] - the same
-        raise errors.UsageError(
-            f"memcpy writes to its target, and array {target.name!r} is shared: shared arrays are for "
-            "reading. Copy into an array of your own."
-        )
-    arrays = (target,) if isinstance(source, np.ndarray) else (target, source)
+        if target.mode == "shared":
+            raise errors.UsageError(
+                f"memcpy writes to its target, and array {target.name!r} is shared: shared arrays are for "
+                "reading. Copy into an array of your own."
+            )
     return cast(DeviceOp[tuple[DeviceArray, Any]], Take("memcpy", arrays, act))
 
 

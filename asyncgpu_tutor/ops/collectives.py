@@ -14,6 +14,7 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from operator import attrgetter
 from types import FrameType
 from typing import Any, TypeVar, cast
@@ -165,12 +166,8 @@ class Group:
         reduce : {"sum", "prod", "max", "min"}
             What becomes of the elements.
         """
-
-        def part(array: DeviceArray, context: ExecutionContext) -> _Part:
-            memory = _written(array, context, "all_reduce")
-            return {"source": memory, "target": memory}, array.size, array
-
-        return self._op("all_reduce", x, part, _line(sys._getframe(1)), reduce=_known(reduce))
+        where, reduce = _line(sys._getframe(1)), _known(reduce)
+        return self._op("all_reduce", x, partial(_in_place, "all_reduce"), where, reduce=reduce)
 
     def all_gather(self, x: Array | Sequence[DeviceArray]) -> DeviceOp[Any]:
         """Give each rank a new array of shape ``(ranks, *x.shape)`` with the arrays of all, by rank."""
@@ -205,12 +202,8 @@ class Group:
 
     def broadcast(self, x: Array | Sequence[DeviceArray], root: int = 0) -> DeviceOp[Any]:
         """Copy the root's array into those of all other ranks."""
-
-        def part(array: DeviceArray, context: ExecutionContext) -> _Part:
-            memory = _written(array, context, "broadcast")
-            return {"source": memory, "target": memory}, array.size, array
-
-        return self._op("broadcast", x, part, _line(sys._getframe(1)), root=self._one(root))
+        where, root = _line(sys._getframe(1)), self._one(root)
+        return self._op("broadcast", x, partial(_in_place, "broadcast"), where, root=root)
 
     def send(self, x: Array, to: int) -> DeviceOp[DeviceArray]:
         """Send an array to another rank, which has to call `recv`; yields it again."""
@@ -367,6 +360,11 @@ def _join(context: ExecutionContext, branches: Sequence[ExecutionContext]) -> No
         join = stream.record()
         context.stream.wait_event(join)
         stream.reuse(join)
+
+
+def _in_place(what: str, array: DeviceArray, context: ExecutionContext) -> _Part:
+    memory = _written(array, context, what)
+    return {"source": memory, "target": memory}, array.size, array
 
 
 def _written(array: DeviceArray, context: ExecutionContext, what: str) -> Memory:

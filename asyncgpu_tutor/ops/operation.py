@@ -142,7 +142,11 @@ class DeviceOp(Generic[T]):
         except AttributeError:  # its constructor has raised something, so nothing was built
             return
         if not sys.is_finalizing():
-            warn_never_run(self._label, *self._origin())
+            words = (
+                f"operation {self._label!r} was built here and never run: an operation only describes work. "
+                "Run it with op.sync(), await op or agt.spawn(op), or make it a part of one that runs."
+            )
+            warn_at(*self._origin(), words, NeverRunWarning)
 
     if not TYPE_CHECKING:  # a checker says by itself that there is no such thing
 
@@ -476,15 +480,6 @@ def choose(policy: SchedulingPolicy | None) -> tuple[Stream, SchedulingPolicy]:
     elif policy._device is None:
         policy.bind(current_device())
     return adopt_stream(policy.next_stream(), policy.home), policy
-
-
-def warn_never_run(label: str, code: CodeType, at: int) -> None:
-    """Warn that an operation built by this instruction of this code is gone, and was never run."""
-    words = (
-        f"operation {label!r} was built here and never run: an operation only describes work. Run it with "
-        "op.sync(), await op or agt.spawn(op), or make it a part of one that runs."
-    )
-    warn_at(code, at, words, NeverRunWarning)
 
 
 def warn_at(code: CodeType, at: int, words: str, kind: type[Warning]) -> None:

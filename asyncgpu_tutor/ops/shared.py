@@ -103,9 +103,7 @@ class _Once(DeviceOp[T]):
             if not self._alone:
                 use.mark()
         except CaptureError:
-            self._source = (
-                source  # nothing has run: as the message says, it can be prepared instead
-            )
+            self._source = source  # nothing has run: as it says, it can be prepared instead
             raise
         except BaseException as error:
             # Every user of it has to get it. It has no name here: this frame is a part of the error, so a

@@ -177,33 +177,6 @@ class Capture(Run):
             mine.seen[mine.number] += 1
         self.calls.append(call)
 
-    def decide(
-        self,
-        what: str,
-        memory: protocol.Memory,
-        bodies: Sequence[Callable[[], object]],
-        stream: Any,
-    ) -> None:
-        """Write down what the device decides when it gets there, with what each body enqueues."""
-        if self.allocates:
-            raise CaptureError(DECIDES_IN_A_GRAPH)
-        outside, parts = self.calls, list[tuple[protocol.Call, ...]]()
-        try:
-            for body in bodies:
-                self.calls = []
-                body()
-                parts.append(tuple(self.calls))
-        finally:
-            self.calls = outside
-        for call in itertools.chain(*parts):
-            if call.stream != self.own(stream).number or call.verb not in _IN_A_BODY:
-                raise CaptureError(
-                    "a body holds kernels, memsets and copies within the device, one after the other, and "
-                    f"this one has a {call.verb!r} on stream {call.stream}: leave copies to and from the "
-                    "host, and agt.overlap, outside of it"
-                )
-        self.add("decide", (what, memory, tuple(parts)), stream)
-
     def own(self, stream: protocol.Stream) -> CaptureStream:
         """A stream, if it is one of this capture's."""
         if not isinstance(stream, CaptureStream) or stream.capture is not self:
@@ -334,7 +307,25 @@ class CaptureContext(ExecutionContext):
         self, what: str, number: DeviceArray, bodies: Sequence[Callable[[], object]]
     ) -> None:
         """Write it down, and what each body enqueues."""
-        self._capture.decide(what, self._touch(number), bodies, self.stream)
+        capture, memory = self._capture, self._touch(number)
+        if capture.allocates:
+            raise CaptureError(DECIDES_IN_A_GRAPH)
+        outside, parts = capture.calls, list[tuple[protocol.Call, ...]]()
+        try:
+            for body in bodies:
+                capture.calls = []
+                body()
+                parts.append(tuple(capture.calls))
+        finally:
+            capture.calls = outside
+        for call in itertools.chain(*parts):
+            if call.stream != self.stream.number or call.verb not in _IN_A_BODY:
+                raise CaptureError(
+                    "a body holds kernels, memsets and copies within the device, one after the other, and "
+                    f"this one has a {call.verb!r} on stream {call.stream}: leave copies to and from the "
+                    "host, and agt.overlap, outside of it"
+                )
+        capture.add("decide", (what, memory, tuple(parts)), self.stream)
 
     def fork(self) -> ExecutionContext:
         """The same capture, on a new stream: arms of an `overlap` become branches."""

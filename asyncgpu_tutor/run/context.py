@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import inspect
 import itertools
 import math
+import os
+import warnings
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
@@ -16,9 +20,9 @@ from asyncgpu_tutor.arrays.host import HostArray, written_by
 from asyncgpu_tutor.devices import protocol
 from asyncgpu_tutor.run import current
 from asyncgpu_tutor.run.current import SchedulingPolicy
-from asyncgpu_tutor.run.pageable import warn_pageable
 from asyncgpu_tutor.traces.spans.tag import Tag
 
+PACKAGE = f"{Path(__file__).resolve().parents[1]}{os.sep}"
 numbers = itertools.count(1)  # of runs
 DECIDES_IN_A_GRAPH = (
     "the device decides here, which it can do only in a CUDA graph: capture the operation, as in "
@@ -54,9 +58,8 @@ class Run(Tag):
         self.arms: list[protocol.Stream] = []
         self.beside: set[protocol.Stream] = set()
         self.kernels: list[str] = []  # names of the kernels that it launched, in order
-        self.checks: list[
-            Callable[[], None]
-        ] = []  # asked when it is over: they raise what no event tells
+        # Asked when it is over: they raise what no event tells.
+        self.checks: list[Callable[[], None]] = []
 
     def describe(self) -> str:
         """For messages."""
@@ -97,9 +100,8 @@ class ExecutionContext:
         self._policy = policy
         self._run = run
         self._keep = run.keep
-        self._user: protocol.Stream | None = (
-            stream  # what is remembered as the last stream of an array
-        )
+        # What is remembered as the last stream of an array.
+        self._user: protocol.Stream | None = stream
         self._work: protocol.Enqueuer = self.device  # what takes the work that is enqueued here
 
     def on(self, stream: protocol.Stream) -> ExecutionContext:
@@ -356,6 +358,19 @@ def borrowed_message(name: str) -> str:
         f"array {name!r} is borrowed, and a spawned operation may outlive its owner: pass "
         f"{name}.share() (or {name} itself, if it is not needed here any more), or await the operation "
         "instead of spawning it"
+    )
+
+
+def warn_pageable(name: str, nbytes: int) -> None:
+    """Warn that the host array behind `name` is pageable, at the caller's line."""
+    level, frame = 1, inspect.currentframe()
+    while frame is not None and frame.f_code.co_filename.startswith(PACKAGE):
+        level, frame = level + 1, frame.f_back
+    warnings.warn(
+        f"host array {name!r} ({nbytes:,} bytes) is pageable: the host is held up while its copy is "
+        "staged. Make it with agt.pinned(shape, dtype), or copy it once with agt.pin(array).",
+        errors.PageableCopyWarning,
+        stacklevel=level,
     )
 
 

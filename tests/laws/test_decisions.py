@@ -189,18 +189,18 @@ def test_others_who_touch_what_the_loop_does_are_a_race(sim: Device) -> None:
         add(1, times).async_on(agt.create_stream())
 
 
-def test_each_turn_is_in_the_trace(sim: Device) -> None:
-    left, times = number(3), number(0)
+def test_each_turn_is_in_the_trace(device: Device) -> None:
+    left, times = number(300), number(0)
     loop = graph(agt.CudaGraph.while_loop(left.borrow(), count_down(left, times)))
-    behind = add(1, times)
     stream = agt.create_stream()
     with agt.record() as recording:
         loop.launch().async_on(stream)
-        behind.async_on(stream)
-        stream.synchronize()
+        add(1, times).sync_on(stream)
 
     spans = sorted(recording.device_spans, key=lambda span: span.start)
-    assert [s.name for s in spans] == [*["while", "count_down"] * 3, "while", "add"]
-    for before, after in pairwise(spans):
-        assert before.end <= after.start
-    assert all(spans[k].id in spans[k + 1].after for k in range(6))
+    assert all(before.end <= after.start for before, after in pairwise(spans))
+    if not device.simulated:  # there it is one bar, and a turn takes over 1 us
+        assert spans[0].duration > 300
+        return
+    assert [s.name for s in spans] == [*["while", "count_down"] * 300, "while", "add"]
+    assert all(spans[k].id in spans[k + 1].after for k in range(600))

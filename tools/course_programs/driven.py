@@ -60,6 +60,27 @@ async def newton_by_gpu() -> Body:
     return body
 
 
+@recorded("11_newton_by_graph", "the same square roots by a graph with a `while` node: one launch")
+async def newton_by_graph() -> Body:
+    """The device asks after each round; the graph is one bar, because nobody sees the turns in it."""
+    numbers, stream = _numbers()
+    n = numbers.size
+    newton_step = agt.Kernel(on_page(LOOPS, "void newton_step("))
+    ones, x = (agt.ones(n).sync_on(stream) for _ in range(2))
+    up, down, moved = (agt.full(1, k, np.int32).sync_on(stream) for k in (1, 0, 0))
+    start = agt.zip(agt.memcpy(x.borrow(), ones.borrow()), agt.memcpy(moved.borrow(), up.borrow()))
+    turn = agt.zip(
+        agt.memcpy(moved.borrow(), down.borrow()),
+        newton_step(n, numbers, x.borrow().partition(256), moved.borrow()),
+    )
+    graph = agt.zip(start, agt.CudaGraph.while_loop(moved.borrow(), turn)).graph_on(stream)
+
+    async def body() -> None:
+        graph.launch().sync_on(stream)
+
+    return body
+
+
 JOBS = 64
 
 

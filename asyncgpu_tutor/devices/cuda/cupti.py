@@ -10,7 +10,7 @@ cupti-python 13.0.1 on an H200.
   be on for that, if only those of the few calls that enqueue. Where all work is recorded, whoever asked
   for it, the calls of other libraries that enqueue, wait, allocate or load have records too: the host's lane.
 - **Graphs**: there is one record for each node, with the launch's correlation id, as long as nobody enables
-  ``GRAPH_TRACE``, which makes one of the whole.
+  ``GRAPH_TRACE``, which makes one of the whole. For a node in a loop there is none, or its last turn's only.
 - **Which time**: `cupti.get_timestamp` reads the clock of the records between two readings of the host's. The
   narrowest of many such brackets, at the start and at the end, places one clock on the other; between
   them it is a straight line.
@@ -19,16 +19,17 @@ cupti-python 13.0.1 on an H200.
 from __future__ import annotations
 
 import itertools
+import os
 import time
 import warnings
 from collections.abc import Generator, Iterable, Sequence
 from contextlib import contextmanager, suppress
 from importlib import metadata
+from pathlib import Path
 from typing import Any
 
 from cupy.cuda import runtime
 
-from asyncgpu_tutor.devices.cuda.attached_profiler import profiler_attached
 from asyncgpu_tutor.devices.cuda.cupti_records import (
     Anchor,
     Call,
@@ -52,6 +53,10 @@ FLUSHES = (0, 0, 0, 0, 1)
 PAUSE = 2e-4  # s, for CUPTI's own thread to complete its records
 DRIVER = 13000  # what driverGetVersion returns from 580 on
 BUFFER = 4 * 2**20  # bytes: some twenty thousand records
+# What a profiler leaves in the environment, and in the process, of a program that it runs. CUPTI says no to a
+# second client, but not to all of them.
+SIGNS = ("NSYS_PROFILING_SESSION_ID", "CUDA_INJECTION64_PATH", "NV_COMPUTE_PROFILER_PERFWORKS_DIR")
+LIBRARIES = ("ToolsInjection", "/nsight-compute/", "/nsight-systems/", "libcuda-injection")
 
 
 class CuptiRefusedError(Exception):
@@ -221,13 +226,10 @@ class CuptiRecorder:
         What is recorded here is nobody's, and stays in that buffer: to flush it would be to ask for another.
         """
         with self.own() as self._warmed:
-            memory = runtime.malloc(1024)
-            try:
-                runtime.memsetAsync(memory, 0, 1024, 0)
-                runtime.memcpyAsync(memory, memory + 512, 512, 3, 0)  # cudaMemcpyDeviceToDevice
-                runtime.deviceSynchronize()
-            finally:
-                runtime.free(memory)
+            self._spare = memory = runtime.malloc(1024)
+            runtime.memsetAsync(memory, 0, 1024, 0)
+            runtime.memcpyAsync(memory, memory + 512, 512, 3, 0)  # cudaMemcpyDeviceToDevice
+            runtime.deviceSynchronize()
 
     @contextmanager
     def own(self) -> Generator[int]:
@@ -243,6 +245,10 @@ class CuptiRecorder:
         number = next(_session.numbers)
         self._cupti.activity_push_external_correlation_id(self._kind, number)
         return number
+
+    def mark_end(self, stream: int) -> None:
+        """Enqueue a small fill under the present number, as CUPTI may not see the loop in a graph."""
+        runtime.memsetAsync(self._spare, 0, 4, stream)
 
     def after(self, stream: object) -> None:
         """The call has come back."""
@@ -299,6 +305,8 @@ class CuptiRecorder:
     def close(self) -> None:
         """Switch CUPTI off."""
         _session.close()
+        with suppress(Exception):  # behind a fault nothing can be freed
+            runtime.free(self._spare)
 
     def _collect(self) -> dict[int, list[Record]]:
         """CUPTI's records, by our numbers."""
@@ -394,6 +402,24 @@ class CuptiRecorder:
         return best
 
 
+def profiler_attached() -> str:
+    """Return the sign that a profiler runs this process, and has CUPTI then; empty if there is none."""
+    for sign in SIGNS:
+        if os.environ.get(sign):
+            return sign
+    try:
+        maps = Path("/proc/self/maps").read_text(encoding="utf-8", errors="replace")
+    except OSError:  # not Linux
+        return ""
+    for line in maps.splitlines():
+        path = line[line.find("/") :]
+        name = path.rpartition("/")[2]
+        # CUPTI itself may come from a profiler's folder, and is then no sign of the profiler.
+        if any(library in path for library in LIBRARIES) and not name.startswith("libcupti"):
+            return name
+    return ""
+
+
 def _too_old() -> str:
     """Say that the driver is too old for CUPTI; empty if it is not."""
     version = runtime.driverGetVersion()
@@ -406,12 +432,9 @@ def _too_old() -> str:
 
 
 def _facts(records: Sequence[Record]) -> dict[str, object]:
-    facts: dict[str, object] = {}
-    if len(records) > 1:
-        facts["records"] = len(records)
-    if any(record.pageable for record in records):
-        facts["pageable"] = True
-    return facts
+    several: dict[str, object] = {"records": len(records)} if len(records) > 1 else {}
+    pageable = any(record.pageable for record in records)
+    return {**several, "pageable": True} if pageable else several
 
 
 def _buffer() -> tuple[int, int]:

@@ -67,10 +67,8 @@ class Decision:
         relaxed = driver.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_RELAXED
         graphs = params.conditional.phGraph_out
         for place, (side, calls) in enumerate(self._bodies):
-            begun = driver.cuStreamBeginCaptureToGraph(
-                side.ptr, graphs[place], None, None, 0, relaxed
-            )
-            _asked(begun)
+            begin = driver.cuStreamBeginCaptureToGraph
+            _asked(begin(side.ptr, graphs[place], None, None, 0, relaxed))
             try:
                 for call, args in calls:
                     call(*args)

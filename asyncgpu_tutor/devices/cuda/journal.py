@@ -55,8 +55,10 @@ class Journal:
         start = perf_counter()
         try:
             call(*args)
-        finally:
             end = perf_counter()
+            if isinstance(recorder, CuptiRecorder) and outline is not None and not outline.fixed:
+                recorder.mark_end(stream.ptr)
+        finally:
             after = recorder.after(stream.cupy)
         self.called(kind, name, stream, detail, before, after, start, end, outline)
 

@@ -94,9 +94,7 @@ class CupyReplay:
             if facts is not None:
                 kind, name, detail = facts
                 journal.call(kind, name, stream, detail, function, args)
-                continue
-            function(*args)
-            if call.verb == "record":
+            elif call.verb == "record":
                 journal.record(self._events[call.args[0]], stream)
             else:
                 journal.wait(stream, self._events[call.args[0]])

@@ -28,8 +28,6 @@ from simgpu.machine import Wake, exclusive
 from simgpu.memory import pass_over
 from simgpu.order import Clock
 from simgpu.queues import EngineEvent
-from simgpu.sampled_reference import LARGE
-from simgpu.spec import H200, DeviceSpec
 
 T = TypeVar("T")
 
@@ -198,31 +196,13 @@ class SimDevice(simgpu.Device):
     machine: Machine  # pyright: ignore[reportIncompatibleVariableOverride] - as it is given one
     default_stream: SimStream  # pyright: ignore[reportIncompatibleVariableOverride] - it makes no others
     stream_type = SimStream
+    machine_type = Machine
+    caller = _Submissions()
+    log: SpanLog | None = None
     simulated = True
     clock = "simulated"
     patience_us = 0.0  # to wait moves the clock to the end at once; to look would take time
     limits = protocol.USUAL_LIMITS
-
-    def __init__(
-        self,
-        ordinal: int = 0,
-        spec: DeviceSpec | str = H200,
-        machine: Machine | None = None,
-        *,
-        adversary: int | None = None,
-        stand_in_above: float = LARGE,
-        load_us: float = 0.0,
-    ) -> None:
-        self.log: SpanLog | None = None
-        super().__init__(
-            ordinal,
-            spec,
-            machine or Machine(),
-            adversary=adversary,
-            stand_in_above=stand_in_above,
-            load_us=load_us,
-            caller=_Submissions(),
-        )
 
     settle_log = simgpu.Device.settle
 
@@ -269,15 +249,14 @@ class SimDevice(simgpu.Device):
         self, target: protocol.Memory, source: protocol.Memory, nbytes: int, stream: object
     ) -> None:
         """Copy to another simulated device, or from there."""
-        ends: list[SimDevice] = []
         for memory in (source, target):
             if not isinstance(memory.device, SimDevice):
                 raise DeviceMismatchError(
                     f"array {memory.name!r} is on {memory.device.name}, and {self.name} is simulated: copy "
                     "it through the host (d2h, then h2d)"
                 )
-            ends.append(memory.device)
-        super().enqueue_peer_copy(target, source, nbytes, (ends[0], ends[1]), stream)
+        ends = cast(SimDevice, source.device), cast(SimDevice, target.device)
+        super().enqueue_peer_copy(target, source, nbytes, ends, stream)
 
     # ------------------------------------------------------------------ kernels
     def activate(self) -> int | None:

@@ -5,8 +5,7 @@ exports of Nsight Systems alike.
 """
 
 from asyncgpu_tutor.traces.analysis.comparison import Comparison, compare
-from asyncgpu_tutor.traces.analysis.defects import diagnose
 from asyncgpu_tutor.traces.analysis.finding import Finding
-from asyncgpu_tutor.traces.analysis.overview import Analysis, analyse
+from asyncgpu_tutor.traces.analysis.overview import Analysis, analyse, diagnose
 
 __all__ = ["Analysis", "Comparison", "Finding", "analyse", "compare", "diagnose"]

@@ -4,21 +4,19 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Sequence
 from itertools import pairwise
 from operator import attrgetter
 from statistics import median
 
 from asyncgpu_tutor.traces.analysis.finding import Finding
 from asyncgpu_tutor.traces.analysis.idle import Evidence
-from asyncgpu_tutor.traces.analysis.limits import gaps_of, kernel_bound, limits, ranks
+from asyncgpu_tutor.traces.analysis.limits import gaps_of, kernel_bound, limits
 from asyncgpu_tutor.traces.spans import Span
 from asyncgpu_tutor.traces.spans.intervals import Interval, length, minus, union
 from asyncgpu_tutor.traces.spans.notebook_output import NAME, cut
 from asyncgpu_tutor.traces.spans.span import UNIFIED_MEMORY
 from asyncgpu_tutor.traces.spans.vocabulary import count, in_us, some
-from asyncgpu_tutor.traces.trace import Trace
 
 _LOADING = 50.0  # us; a launch that takes longer has loaded something
 # us: a wait may return before the end of its work, as the clock of the device has it: by 5 us in our
@@ -242,56 +240,15 @@ _DETECTORS: tuple[Callable[[Evidence], Iterable[Finding]], ...] = (
 )
 
 
-def diagnose(trace: Trace) -> list[Finding]:
-    """Go through the detective's list, and say what the trace gives evidence for.
-
-    Parameters
-    ----------
-    trace : Trace
-        Of a program that was warmed up, or the loading of its kernels is what will be found.
-
-    Returns
-    -------
-    list of Finding
-        What costs most comes first, be it a defect or a limit of the program (`Finding.limit`), and last what
-        costs less than a hundredth of the time. Empty where nothing was found, which is no proof of
-        innocence. Several devices are looked at one by one, and a finding's title says whose it is.
-
-    Examples
-    --------
-    >>> import asyncgpu_tutor as agt
-    >>> with agt.record() as trace:
-    ...     _ = agt.zeros((4,)).sync_on(agt.current_device().default_stream)
-    >>> [finding.name for finding in agt.diagnose(trace)]
-    ['null stream']
-    """
-    if len(trace.devices) < 2:
-        return findings(Evidence(trace))
-    return of_several(trace, {name: findings(seen) for name, seen in by_device(trace).items()})
-
-
-def by_device(trace: Trace) -> dict[str, Evidence]:
-    """The evidence on each device, which includes the others that it waited for in collectives."""
-    waited = ranks(trace)
-    return {name: Evidence(trace.of(name), waited.get(name, ())) for name in trace.devices}
-
-
 def findings(seen: Evidence) -> list[Finding]:
-    """See `diagnose`; of one device."""
+    """The findings on one device; see `diagnose`."""
     found = [finding for detect in _DETECTORS for finding in detect(seen)]
-    whole = seen.metrics.device_makespan
     if not {"one big kernel", "low utilisation"}.intersection(one.name for one in found):
         most = max((one.cost for one in found if one.name != "start of CUDA"), default=0.0)
         found += kernel_bound(seen, most)
-    return _ranked(found, whole)
+    return found
 
 
-def of_several(trace: Trace, found: Mapping[str, Iterable[Finding]]) -> list[Finding]:
-    """The findings of several devices, by their names, in one list."""
-    named = ((name, finding) for name, own in found.items() for finding in own)
-    each = trace.metrics().device_makespan / max(len(found), 1)
-    return _ranked([replace(f, title=f"{name}: {f.title}") for name, f in named], each)
-
-
-def _ranked(found: Iterable[Finding], whole: float) -> list[Finding]:
-    return sorted(found, key=lambda f: (f.cost <= _SMALL * whole, -f.cost, f.limit))
+def ranked(found: Iterable[Finding], whole: float) -> tuple[Finding, ...]:
+    """What costs most comes first, and last what costs next to nothing of the `whole` time, in us."""
+    return tuple(sorted(found, key=lambda f: (f.cost <= _SMALL * whole, -f.cost, f.limit)))

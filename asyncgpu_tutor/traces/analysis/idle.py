@@ -11,7 +11,7 @@ from operator import attrgetter
 from typing import Literal, cast, get_args
 
 from asyncgpu_tutor.traces.analysis.finding import KNOWN, Finding, advice
-from asyncgpu_tutor.traces.spans import Metrics, Span
+from asyncgpu_tutor.traces.spans import Span
 from asyncgpu_tutor.traces.spans.intervals import Interval, common, gaps, length, minus, union
 from asyncgpu_tutor.traces.spans.metrics import scope_of
 from asyncgpu_tutor.traces.spans.path import stream_predecessors
@@ -83,48 +83,37 @@ class Evidence:
 
     def __init__(self, trace: Trace, waited: Iterable[tuple[Span, Span]] = ()) -> None:
         self.trace = trace
+        self.metrics = trace.metrics()
         self.waited = list(waited)  # collectives, each with the one that came last; see `ranks`
         self.after_waits: list[Interval] = []  # pauses that a wait of the host began, whole
-
-    @cached_property
-    def work(self) -> list[Span]:
-        """All device spans, by id."""
-        return self.trace.device_spans
-
-    @cached_property
-    def device(self) -> list[Span]:
-        """The device spans that were asked for here, without those of others that ran meanwhile."""
-        return [span for span in self.work if not span.detail.get("other")]
-
-    @cached_property
-    def line(self) -> list[Span]:
-        """All device spans, by start."""
-        return sorted(self.work, key=attrgetter("start", "id"))
-
-    @cached_property
-    def busy(self) -> list[Interval]:
-        """Stretches in which the device worked."""
-        return union([(s.start, s.end) for s in self.work])
-
-    @cached_property
-    def scope(self) -> list[Interval]:
-        """See `scope_of`."""
-        return scope_of(self.busy, self.trace.windows)
-
-    @cached_property
-    def calls(self) -> dict[int, Span]:
-        """For each device span, by id, the host's call that enqueued it."""
-        calls = {span.id: span for span in self.trace if span.kind == "call"}
-        return {
+        # All device spans, by id; those that were asked for here, and not just ran meanwhile; all by start.
+        self.work = trace.device_spans
+        self.device = [span for span in self.work if not span.detail.get("other")]
+        self.line = sorted(self.work, key=attrgetter("start", "id"))
+        # Stretches in which the device worked, and those that count.
+        self.busy = union((s.start, s.end) for s in self.work)
+        self.scope = scope_of(self.busy, trace.windows)
+        # For each device span, by id, the host's call that enqueued it, and the one before it on its stream.
+        calls = {span.id: span for span in trace if span.kind == "call"}
+        self.calls = {
             span.id: calls[max(found)]
             for span in self.work
             if (found := [i for i in span.after if i in calls])
         }
-
-    @cached_property
-    def before(self) -> dict[int, Span]:
-        """See `stream_predecessors`; of all device spans."""
-        return stream_predecessors(self.work)
+        self.before = stream_predecessors(self.work)
+        self._by_id = {span.id: span for span in self.work}
+        # Stretches in which the device did nothing, from the first call on; between windows nobody asks.
+        asked = [(s.start, s.end) for s in calls.values()]
+        counted = self.scope or union(asked)
+        if asked and counted:
+            counted = union([*counted, (min(asked)[0], counted[0][0])])
+        self.unclaimed = minus(counted, self.busy)
+        # The spans of each engine by start, and the latest end up to each: `_rivals` can skip what had ended.
+        self._engines: dict[Engine, tuple[list[Span], list[float]]] = {}
+        for span in self.line:
+            spans, latest = self._engines.setdefault(ENGINE_OF[span.kind], ([], []))
+            spans.append(span)
+            latest.append(max(span.end, latest[-1]) if latest else span.end)
 
     @cached_property
     def fills(self) -> dict[int, float]:
@@ -147,11 +136,6 @@ class Evidence:
         told = next((kind for n in names for word, kind in _LIBRARIES.items() if word in n), "CUDA")
         return "PyTorch" if self.trace.clock == "PyTorch profiler" else told
 
-    @cached_property
-    def metrics(self) -> Metrics:
-        """See `measure`."""
-        return self.trace.metrics()
-
     def finding(
         self, name: str, sentence: str, spans: Iterable[Span], cost: float, *, limit: bool = False
     ) -> Finding:
@@ -167,27 +151,13 @@ class Evidence:
         return length(found)
 
     @cached_property
-    def unclaimed(self) -> list[Interval]:
-        """Stretches in which the device did nothing, from the first call on; between windows nobody asks."""
-        calls = [(s.start, s.end) for s in self.trace if s.kind == "call"]
-        counted = self.scope or union(calls)
-        if calls and counted:
-            counted = union([*counted, (min(calls)[0], counted[0][0])])
-        return minus(counted, self.busy)
-
-    @cached_property
     def idle(self) -> list[Idle]:
         """The idle time of the device: pauses in which no stream worked, by the cause of what ended them."""
         found: list[Idle] = []
         for start, end in common(gaps(self.busy), self.scope):
             first = bisect_left(self.line, end, key=attrgetter("start"))
-            found += self.pauses.before(self.line[first], start)
+            found += self.pause(self.line[first], start)
         return found
-
-    @cached_property
-    def pauses(self) -> Pauses:
-        """Times that split pauses."""
-        return Pauses(self)
 
     @cached_property
     def host_late(self) -> dict[HostPart, float]:
@@ -207,6 +177,46 @@ class Evidence:
             parts["CUDA call"].append(length(calling))
             parts["own code"].append(pause.duration - length(waiting) - length(calling))
         return {part: math.fsum(values) for part, values in parts.items()}
+
+    def pause(self, span: Span, since: float) -> Iterator[Idle]:
+        """The pause from `since` to the start of `span`, by cause; see `idle_of_streams`."""
+        now = since
+
+        def until(end: float, cause: Cause, blocker: Span | None = None) -> Iterator[Idle]:
+            nonlocal now
+            if now < (end := min(end, span.start)):
+                yield Idle(now, end, cause, span, blocker)
+                now = end
+
+        if span.stream == UNIFIED_MEMORY:
+            yield from until(span.start, "page")
+            return
+        needed = (self._by_id[i] for i in span.after if i in self._by_id)
+        others = [s for s in needed if s.stream != span.stream]
+        if others:
+            last = max(others, key=attrgetter("end"))
+            yield from until(last.end, "dependency", last)
+        if (call := self.calls.get(span.id)) is None:
+            yield from until(span.start, "unknown")
+            return
+        yield from until(call.end, "host late", call)
+        copies = ENGINE_OF[span.kind] != "compute"
+        contended = copies or span.waited_for_room or span.start - now > _START
+        rivals = self._rivals(span, now) if contended and now < span.start else []
+        for begin, end in union((s.start, s.end) for s in rivals) if rivals else ():
+            yield from until(begin, "start-up")
+            began = (s for s in rivals if s.start < end)
+            blocker = max(began, key=attrgetter("end")) if copies else None
+            yield from until(end, "engine busy" if copies else "occupancy", blocker)
+        yield from until(span.start if span.start - now < _STARTED else now + _START, "start-up")
+        yield from until(span.start, "unknown")
+
+    def _rivals(self, span: Span, since: float) -> list[Span]:
+        """Spans that other streams had on the span's engine, at any time from `since` to its start."""
+        spans, latest = self._engines[ENGINE_OF[span.kind]]
+        first = bisect_right(latest, since)
+        last = bisect_left(spans, span.start, key=attrgetter("start"))
+        return [s for s in spans[first:last] if s.stream != span.stream and s.end > since]
 
 
 def fill_of(span: Span, trace: Trace) -> float:
@@ -240,63 +250,9 @@ def idle_of_streams(seen: Evidence) -> list[Idle]:
     free: dict[int | None, float] = {}  # since when each stream has nothing to do
     for span in (span for span in seen.line if span.duration):  # a moment ends no pause
         since = free.get(span.stream, seen.busy[0][0])
-        found += seen.pauses.before(span, since)
+        found += seen.pause(span, since)
         free[span.stream] = max(since, span.end)
     if seen.trace.windows:
         parts = ((i, *part) for i in found for part in common(seen.scope, [(i.start, i.end)]))
         found = [replace(idle, start=start, end=end) for idle, start, end in parts]
     return sorted(found, key=attrgetter("start"))
-
-
-class Pauses:
-    """Splits the pause before a piece of work by cause."""
-
-    def __init__(self, seen: Evidence) -> None:
-        self._by_id = {span.id: span for span in seen.work}
-        self._calls = seen.calls
-        # The spans of each engine by start, and the latest end up to each: `_rivals` can skip what had ended.
-        self._engines: dict[Engine, tuple[list[Span], list[float]]] = {}
-        for span in seen.line:
-            spans, latest = self._engines.setdefault(ENGINE_OF[span.kind], ([], []))
-            spans.append(span)
-            latest.append(max(span.end, latest[-1]) if latest else span.end)
-
-    def before(self, span: Span, since: float) -> Iterator[Idle]:
-        """The parts of the pause from `since` to the start of `span`."""
-        now = since
-
-        def until(end: float, cause: Cause, blocker: Span | None = None) -> Iterator[Idle]:
-            nonlocal now
-            if now < (end := min(end, span.start)):
-                yield Idle(now, end, cause, span, blocker)
-                now = end
-
-        if span.stream == UNIFIED_MEMORY:
-            yield from until(span.start, "page")
-            return
-        needed = [self._by_id[i] for i in span.after if i in self._by_id]
-        others = [s for s in needed if s.stream != span.stream]
-        if others:
-            last = max(others, key=attrgetter("end"))
-            yield from until(last.end, "dependency", last)
-        if (call := self._calls.get(span.id)) is None:
-            yield from until(span.start, "unknown")
-            return
-        yield from until(call.end, "host late", call)
-        copies = ENGINE_OF[span.kind] != "compute"
-        contended = copies or span.waited_for_room or span.start - now > _START
-        rivals = self._rivals(span, now) if contended and now < span.start else []
-        for begin, end in union((s.start, s.end) for s in rivals) if rivals else ():
-            yield from until(begin, "start-up")
-            began = (s for s in rivals if s.start < end)
-            blocker = max(began, key=attrgetter("end")) if copies else None
-            yield from until(end, "engine busy" if copies else "occupancy", blocker)
-        yield from until(span.start if span.start - now < _STARTED else now + _START, "start-up")
-        yield from until(span.start, "unknown")
-
-    def _rivals(self, span: Span, since: float) -> list[Span]:
-        """Spans that other streams had on the span's engine, at any time from `since` to its start."""
-        spans, latest = self._engines[ENGINE_OF[span.kind]]
-        first = bisect_right(latest, since)
-        last = bisect_left(spans, span.start, key=attrgetter("start"))
-        return [s for s in spans[first:last] if s.stream != span.stream and s.end > since]

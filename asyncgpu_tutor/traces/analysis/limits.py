@@ -145,12 +145,8 @@ def _small_kernels(seen: Evidence) -> Iterable[Finding]:
     runs, passed = list[list[Span]](), -1
     for span in seen.line:
         call, passing = seen.calls.get(span.id), -1
-        if (
-            call
-            and span.duration <= _SHORT
-            and span.kind in _GATHERED
-            and "node" not in span.detail
-        ):
+        short = span.duration <= _SHORT and span.kind in _GATHERED
+        if call and short and "node" not in span.detail:
             passing = bisect_right(ends, call.start)
             runs += [[]] if passing != passed else []
             runs[-1].append(span)

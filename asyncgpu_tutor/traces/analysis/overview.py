@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from html import escape
 from typing import TYPE_CHECKING
 
 from asyncgpu_tutor.traces.analysis import idle as pauses
-from asyncgpu_tutor.traces.analysis.defects import by_device, findings, of_several
+from asyncgpu_tutor.traces.analysis.defects import findings, ranked
 from asyncgpu_tutor.traces.analysis.finding import Finding
-from asyncgpu_tutor.traces.analysis.limits import Gap, gaps_of
+from asyncgpu_tutor.traces.analysis.limits import Gap, gaps_of, ranks
 from asyncgpu_tutor.traces.analysis.sums import Sums, sums
 from asyncgpu_tutor.traces.spans import Metrics
 from asyncgpu_tutor.traces.spans import notebook_output as page
 from asyncgpu_tutor.traces.spans.lanes import lane_name, stream_numbers
-from asyncgpu_tutor.traces.spans.uncollected import uncollected
 from asyncgpu_tutor.traces.spans.vocabulary import clock_words, count
 from asyncgpu_tutor.traces.trace import Trace
 
@@ -40,28 +39,41 @@ class Analysis:
     Attributes
     ----------
     trace : Trace
-    metrics : Metrics
-        The usual numbers.
-    streams : tuple of Idle
-        The pauses of each stream, by cause.
-    idle : tuple of Idle
-        The pauses of the device: no stream worked.
     findings : tuple of Finding
         What is wrong, and what limits the program; what costs most comes first.
-    host_late : mapping of part to float
-        The time that the host was late, in us, by what it did.
     devices : mapping of str to Analysis
         Where several devices worked, a report on each. Empty for one device.
     """
 
     trace: Trace
-    metrics: Metrics
-    streams: tuple[pauses.Idle, ...]
-    idle: tuple[pauses.Idle, ...]
     findings: tuple[Finding, ...]
-    host_late: Mapping[pauses.HostPart, float]
     devices: Mapping[str, Analysis]
     _seen: pauses.Evidence = field(compare=False)
+
+    @property
+    def _each(self) -> list[pauses.Evidence]:
+        return [report._seen for report in self.devices.values()] or [self._seen]
+
+    @property
+    def metrics(self) -> Metrics:
+        """The usual numbers."""
+        return self._seen.metrics
+
+    @cached_property
+    def streams(self) -> tuple[pauses.Idle, ...]:
+        """The pauses of each stream, by cause."""
+        return tuple(idle for seen in self._each for idle in pauses.idle_of_streams(seen))
+
+    @cached_property
+    def idle(self) -> tuple[pauses.Idle, ...]:
+        """The pauses of the device: no stream worked."""
+        return tuple(idle for seen in self._each for idle in seen.idle)
+
+    @cached_property
+    def host_late(self) -> Mapping[pauses.HostPart, float]:
+        """The time that the host was late, in us, by what it did."""
+        each = [seen.host_late for seen in self._each]
+        return {part: math.fsum(late[part] for late in each) for part in pauses.HOST_PARTS}
 
     @cached_property
     def sums(self) -> Sums:
@@ -93,7 +105,6 @@ class Analysis:
         told = self.table()._repr_html_() if self.trace.device_spans else nothing
         return told + self.plot()._repr_html_()
 
-    @uncollected()
     def table(self) -> page.Lines:
         """All of it as text. Times are in us."""
         if self.devices:
@@ -170,7 +181,6 @@ def _causes(parts: dict[pauses.Cause, float]) -> Iterator[str]:
             yield f"  {cause:<12} {us:>10.1f}  {us / total:>4.0%}  {pauses.CAUSE_WORDS[cause]}"
 
 
-@uncollected()
 def analyse(trace: Trace) -> Analysis:
     """Ask a trace everything: idle time by cause, sums, critical path, defects.
 
@@ -187,23 +197,49 @@ def analyse(trace: Trace) -> Analysis:
     >>> agt.analyse(trace).findings
     ()
     """
-    if len(trace.devices) > 1:
-        devices = {name: _of_one(seen) for name, seen in by_device(trace).items()}
-        parts = devices.values()
-        return Analysis(
-            trace,
-            trace.metrics(),
-            tuple(idle for part in parts for idle in part.streams),
-            tuple(idle for part in parts for idle in part.idle),
-            tuple(of_several(trace, {name: part.findings for name, part in devices.items()})),
-            {part: math.fsum(own.host_late[part] for own in parts) for part in pauses.HOST_PARTS},
-            devices,
-            pauses.Evidence(trace),
-        )
-    return _of_one(pauses.Evidence(trace))
+    seen = pauses.Evidence(trace)
+    if len(trace.devices) < 2:
+        return _of_one(seen)
+    waited = ranks(trace)
+    devices = {
+        name: _of_one(pauses.Evidence(trace.of(name), waited.get(name, ())))
+        for name in trace.devices
+    }
+    named = (
+        replace(finding, title=f"{name}: {finding.title}")
+        for name, report in devices.items()
+        for finding in report.findings
+    )
+    found = ranked(named, seen.metrics.device_makespan / len(devices))
+    return Analysis(trace, found, devices, seen)
 
 
 def _of_one(seen: pauses.Evidence) -> Analysis:
-    streams, idle = tuple(pauses.idle_of_streams(seen)), tuple(seen.idle)
-    found = tuple(findings(seen))
-    return Analysis(seen.trace, seen.metrics, streams, idle, found, seen.host_late, {}, seen)
+    found = ranked(findings(seen), seen.metrics.device_makespan)
+    return Analysis(seen.trace, found, {}, seen)
+
+
+def diagnose(trace: Trace) -> list[Finding]:
+    """Go through the detective's list, and say what the trace gives evidence for.
+
+    Parameters
+    ----------
+    trace : Trace
+        Of a program that was warmed up, or the loading of its kernels is what will be found.
+
+    Returns
+    -------
+    list of Finding
+        What costs most comes first, be it a defect or a limit of the program (`Finding.limit`), and last what
+        costs less than a hundredth of the time. Empty where nothing was found, which is no proof of
+        innocence. Several devices are looked at one by one, and a finding's title says whose it is.
+
+    Examples
+    --------
+    >>> import asyncgpu_tutor as agt
+    >>> with agt.record() as trace:
+    ...     _ = agt.zeros((4,)).sync_on(agt.current_device().default_stream)
+    >>> [finding.name for finding in agt.diagnose(trace)]
+    ['null stream']
+    """
+    return list(analyse(trace).findings)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, cast
 
 from asyncgpu_tutor.errors import UsageError
@@ -36,9 +36,11 @@ _KNOWN = _RANGES | _CALLS | _WORK.keys()
 Event = dict[str, Any]
 
 
-def kept(found: Event) -> Event | None:
-    """An event of a file, without what no span is made of, which is most of it; None if nothing is."""
-    if found.get("ph") not in ("X", "B", "E") or found.get("cat") in _NOISE:
+def slimmed(found: Event) -> Event | None:
+    """An object of a file; an event without what no span is made of, which is most of it, or None for it."""
+    if "ph" not in found:
+        return found
+    if found["ph"] not in ("X", "B", "E") or str(found.get("cat")) in _NOISE:
         return None
     args = _object(found.get("args"))
     kept = {
@@ -48,9 +50,10 @@ def kept(found: Event) -> Event | None:
     return {**kept, "args": facts} if facts else kept
 
 
-def collect(events: list[Event], gpus: object) -> Export:
+def collect(events: object, gpus: object) -> Export:
     """The rows that a trace is made of; times become whole ns. `gpus` are the ``deviceProperties``."""
-    whole = list(_whole(events))
+    found = cast(list[object], events) if isinstance(events, list) else []
+    whole = list(_whole(map(_object, found)))
     # Another program's events have categories of their own, and all of them are ranges.
     foreign = not any(_category(event) in _KNOWN for event, *_ in whole)
     made = [_work(event, start, end) for event, start, end in whole]
@@ -60,17 +63,16 @@ def collect(events: list[Event], gpus: object) -> Export:
     def thread(event: Event) -> int:
         return threads.setdefault((str(event.get("pid")), str(event.get("tid"))), len(threads) + 1)
 
-    known = {w.key for w in work if w.correlation}
+    known = {w.correlation for w in work if w.correlation}
     calls: list[Call] = []
-    seen: set[tuple[int, int]] = set()
+    seen: set[int] = set()
     for event, start, end in sorted(whole, key=lambda item: item[1]):
         name, number = _name(event), _number(_object(event.get("args")).get("correlation"))
-        key = (0, number)
-        if _category(event) not in _CALLS or (number and key in seen):
+        if _category(event) not in _CALLS or (number and number in seen):
             continue
-        kind = "launch" if key in known and number else "wait" if name.startswith(WAITS) else None
+        kind = "launch" if number in known else "wait" if name.startswith(WAITS) else None
         if kind is not None:
-            seen.add(key)
+            seen.add(number)
             calls.append(Call(kind, name, start, end, thread(event), number))
     ranges = sorted(_ranges(whole, thread, foreign), key=lambda r: r.start)
     source = "the file's own clock" if foreign else "PyTorch profiler"
@@ -82,7 +84,7 @@ def collect(events: list[Event], gpus: object) -> Export:
     return Export(work, calls, ranges, frozenset((0, 7)), str(gpu.get("name", ""))[:100], about)
 
 
-def _whole(events: list[Event]) -> Iterator[tuple[Event, int, int]]:
+def _whole(events: Iterable[Event]) -> Iterator[tuple[Event, int, int]]:
     """The events that last, with start and end in ns; begin and end may be two, and an end may be missing."""
     opened: dict[tuple[str, str], list[tuple[Event, int]]] = {}
     last = 0

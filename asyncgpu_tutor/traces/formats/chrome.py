@@ -9,7 +9,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from asyncgpu_tutor.traces.spans.lanes import Lane, lanes, packed, ranges_above
+from asyncgpu_tutor.traces.spans.lanes import Lane, lanes, ranges_above
 from asyncgpu_tutor.traces.spans.span import Span
 from asyncgpu_tutor.traces.spans.vocabulary import KIND_WORDS, device_words
 
@@ -29,8 +29,7 @@ def write(
     threads = 1
     for lane in lanes(spans, ("host", "streams")):
         # Spans of a stream can overlap by the error of a clock, and a viewer would hide some: they get rows.
-        streams = lane.group == "streams"
-        row = packed(lane.spans) if streams else ranges_above(lane.spans)
+        row = ranges_above(lane.spans)
         for number, name in enumerate(_names(lane, row), threads + 1):
             events.append(_named("thread_name", number, name))
             events.append(_named("thread_sort_index", number, number, "sort_index"))

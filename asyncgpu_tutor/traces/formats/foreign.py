@@ -3,23 +3,14 @@
 from __future__ import annotations
 
 import gzip
-import json
-import re
 import stat
 import zlib
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any, cast
 
 from asyncgpu_tutor.errors import UsageError
 from asyncgpu_tutor.traces.formats import own_json
 from asyncgpu_tutor.traces.formats.own_json import Parts
 from asyncgpu_tutor.traces.spans.uncollected import uncollected
-
-_EVENTS = re.compile(r'\A\s*\[|"traceEvents"\s*:\s*\[')  # they may stand alone
-_BETWEEN = re.compile(r"[\s,]*")
-_PIECE = 2**17  # characters that are read at once
-_DECODER = json.JSONDecoder(parse_constant=own_json.no_constant)
 
 
 @uncollected()
@@ -41,14 +32,12 @@ def read(path: Path) -> Parts:
     # Only now, because what an export of Nsight Systems is made of is what this is made of.
     from asyncgpu_tutor.traces.formats import _chrome_rows, nsys
 
-    events: list[dict[str, Any]] = []
-    body = own_json.parsed(_without_events(path, head, _chrome_rows.kept, events))
+    body = own_json.parsed(_text(path, packed=head[:2] == b"\x1f\x8b"), _chrome_rows.slimmed)
     if "traceEvents" not in body:
         return own_json.read(body)
     if "asyncgpu_tutor" in str(body.get("otherData"))[:100]:
         raise UsageError(f"{path} is for Perfetto and lacks some facts: load what `save` wrote")
-    export = _chrome_rows.collect(events, body.get("deviceProperties"))
-    events.clear()
+    export = _chrome_rows.collect(body.pop("traceEvents"), body.get("deviceProperties"))
     if not export.work and not export.ranges:
         raise UsageError(
             f"{path} holds neither GPU work nor ranges. PyTorch writes them with "
@@ -58,53 +47,19 @@ def read(path: Path) -> Parts:
     return nsys.built(export), str(about["source"]), export.gpu or "unknown GPU", about
 
 
-def _without_events(
-    path: Path,
-    head: bytes,
-    kept: Callable[[dict[str, Any]], dict[str, Any] | None],
-    events: list[dict[str, Any]],
-) -> str:
-    """The text of a file, packed or not, without Chrome's events, of which those `kept` are added to a list.
-
-    They are decoded one by one, because all of them at once need many times the memory of what is kept.
-    """
+def _text(path: Path, *, packed: bool) -> str:
+    """The text of a file; of a larger one than is read, just the beginning."""
     size = path.stat().st_size
     if size > own_json.MOST_BYTES:
         raise UsageError(
             f"{path} has {size:,} bytes, and a trace is read up to {own_json.MOST_BYTES:,}: record a "
             "shorter stretch of the program"
         )
-    packed = head[:2] == b"\x1f\x8b"
     errors = "replace" if packed else None
     try:
         with (gzip.open if packed else open)(path, "rt", encoding="utf-8", errors=errors) as file:
-            text, left = "", own_json.MOST_BYTES
-            while (begin := _EVENTS.search(text)) is None:
-                piece = file.read(_PIECE)
-                text, left = text + piece, left - len(piece)
-                if not piece or left < 0:
-                    return text
-            above, at, piece = text[: begin.end()], begin.end(), _PIECE
-            while True:
-                at = _BETWEEN.match(text, at).end()  # pyright: ignore[reportOptionalMemberAccess] - matches nothing, too
-                if text[at : at + 1] == "]":
-                    rest = text[at:] + file.read(left + 1)
-                    alone = "{" not in above
-                    return f'{{"traceEvents": {above}{rest}}}' if alone else above + rest
-                try:
-                    event, at = _DECODER.raw_decode(text, at)
-                except ValueError:  # it goes on in what is not read yet
-                    more = file.read(piece)
-                    if not more or left < 0:
-                        return above + text[at:]  # which is no JSON, and will be told so
-                    text, at, left, piece = text[at:] + more, 0, left - len(more), 2 * piece
-                    continue
-                piece = _PIECE
-                if isinstance(event, dict) and (small := kept(cast(dict[str, Any], event))):
-                    events.append(small)
+            return file.read(own_json.MOST_BYTES + 1)
     except UnicodeDecodeError as error:
         raise UsageError(f"this is not a trace: {path} is not text in UTF-8 ({error})") from None
-    except RecursionError:
-        raise UsageError("this is not a trace: its JSON nests too deeply") from None
     except (OSError, EOFError, zlib.error) as error:
         raise UsageError(f"{path} cannot be read: {error}") from None

@@ -177,12 +177,13 @@ class _Builder:
     def _enqueued(self, call: rows.Call, made: Sequence[rows.Work]) -> None:
         """A call, and what it asked for."""
         first = made[0]
+        name = call_name(first.kind, first.name)
         if first.node:
             name = call_name("graph", str(first.detail.get("graph", ""))).rstrip()
-            self._nodes(made, self._on_host(call, "call", name, first.device, api=call.name))
-            return
-        name = call_name(first.kind, first.name)
         asked = self._on_host(call, "call", name, first.device, api=call.name)
+        if first.node:
+            self._nodes(made, asked)
+            return
         for work in made:
             if (work.device, work.process, work.stream) in self._apart:
                 self._asked[call.key] = asked

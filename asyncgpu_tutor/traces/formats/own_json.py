@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict
 from typing import Any, NoReturn, cast
 
@@ -39,7 +39,7 @@ def write(spans: Iterable[Span], clock: str, device: str, about: Mapping[str, ob
     return json.dumps(body, indent=1, sort_keys=True)
 
 
-def read(body: Mapping[str, Any]) -> Parts:
+def read(body: Mapping[str, object]) -> Parts:
     """Spans, clock, device and facts of what `write` wrote, `parsed`. Nothing in it is run."""
     if body.get("format") != FORMAT:
         told = "'traceEvents', as traces of PyTorch and Chrome have"
@@ -53,21 +53,25 @@ def read(body: Mapping[str, Any]) -> Parts:
         raise UsageError(f"this trace is damaged: {error}") from None
 
 
-def parsed(text: str) -> dict[str, Any]:
-    """The object in a JSON text; a UsageError if there is none."""
+def parsed(text: str, hook: Callable[[dict[str, Any]], object] | None = None) -> dict[str, object]:
+    """The object in a JSON text, with what `hook` makes of those in it; Chrome's events may stand alone."""
     if len(text) > MOST_BYTES:
         raise UsageError(
             f"this trace has {len(text):,} characters, and {MOST_BYTES:,} is the limit"
         )
     try:
-        body: Any = json.loads(text, parse_constant=no_constant)
+        found: Any = json.loads(text, object_hook=hook, parse_constant=_no_constant)
     except RecursionError:
         raise UsageError("this is not a trace: its JSON nests too deeply") from None
     except ValueError as error:
         raise UsageError(f"this is not a trace: it is not JSON ({error})") from None
-    if not isinstance(body, dict):
-        raise UsageError(f"this is not a trace: its JSON is a {type(body).__name__}, not an object")
-    return cast(dict[str, Any], body)
+    if isinstance(found, list):
+        return {"traceEvents": cast(list[object], found)}
+    if not isinstance(found, dict):
+        raise UsageError(
+            f"this is not a trace: its JSON is a {type(found).__name__}, not an object"
+        )
+    return cast(dict[str, object], found)
 
 
 def _spans(rows: object) -> list[Span]:
@@ -94,8 +98,7 @@ def _mapping(given: object, what: str) -> dict[str, object]:
     if not isinstance(given, dict):
         raise ValueError(f"its {what} is not an object")
     found = cast(dict[str, object], given)  # JSON has no other keys
-    for value in found.values():
-        _plain(value, what, _MOST_DEPTH)
+    _plain(found, what, _MOST_DEPTH + 1)
     return found
 
 
@@ -162,6 +165,6 @@ def _plain(value: object, what: str, depth: int) -> None:
         value.encode()  # as in `_text`
 
 
-def no_constant(name: str) -> NoReturn:
+def _no_constant(name: str) -> NoReturn:
     """Refuse what Python's JSON has and JSON has not: NaN and the infinities."""
     raise ValueError(f"{name} is not a number")

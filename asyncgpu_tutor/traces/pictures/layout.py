@@ -243,16 +243,14 @@ def apart(arrows: Sequence[Arrow], bars: Sequence[Bar]) -> list[Arrow]:
     into: dict[tuple[int, bool], list[Arrow]] = {}
     for arrow in sorted(arrows, key=lambda arrow: abs(arrow.after.y - arrow.before.y)):
         into.setdefault((arrow.after.span.id, arrow.down), []).append(arrow)
-    return [
-        replace(
-            arrow,
-            moved=(2 * i - last) * _HEADS / max(2, last),
-            free=last > 0 and _is_free(arrow, bars),
-        )
-        for several in into.values()
-        for last in (len(several) - 1,)
-        for i, arrow in enumerate(several)
-    ]
+    found: list[Arrow] = []
+    for several in into.values():
+        last = len(several) - 1
+        for i, arrow in enumerate(several):
+            moved = (2 * i - last) * _HEADS / max(2, last)
+            free = last > 0 and _is_free(arrow, bars)
+            found.append(replace(arrow, moved=moved, free=free))
+    return found
 
 
 def _is_free(arrow: Arrow, bars: Sequence[Bar]) -> bool:

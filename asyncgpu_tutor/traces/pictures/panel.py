@@ -127,8 +127,8 @@ def tips(panel: Panel) -> Callable[[Bar], str]:
     def tip(bar: Bar) -> str:
         span, stream = bar.span, ""
         if span.stream is not None:
-            own = f" (number {span.stream} of {span.device})"
-            stream = f", {lane_name(numbers[span.device, span.stream])}{own}"
+            lane = lane_name(numbers[span.device, span.stream])
+            stream = f", {lane} (number {span.stream} of {span.device})"
         when = f"{span.start:.1f} to {span.end:.1f} \u00b5s: {duration(span.duration)}"
         if bar.number > 1:
             many = f"{vocabulary.count(bar.number, 'span')}, most of it {vocabulary.KIND_WORDS[span.kind]}"

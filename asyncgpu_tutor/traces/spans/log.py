@@ -57,8 +57,8 @@ class SpanLog:
         What was decided on the device comes `after` the decision instead.
         """
         if isinstance(label, Name):
-            # What was captured under a name of its own has that already.
-            label, detail = str(label), {"named": label.on_bar, **(detail or {})}
+            # The innermost name is on the bars. What was captured under a name of its own has that already.
+            label, detail = str(label), {"named": label.part or str(label), **(detail or {})}
         decided, after = bool(after), after or waits_for
         if call is not None:
             after = (*after, call)

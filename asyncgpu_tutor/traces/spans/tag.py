@@ -21,11 +21,6 @@ class Name(str):
         name.part = part
         return name
 
-    @property
-    def on_bar(self) -> str:
-        """The name on the bars: the innermost one."""
-        return self.part or str(self)
-
 
 class Tag:
     """Number and name of a submission; they end up in the spans."""

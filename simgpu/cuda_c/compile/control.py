@@ -229,9 +229,8 @@ class Control:
         test, step = loop.test.run, loop.step.run
         test_point, step_point = loop.test.point, loop.step.point
         leave, again, at, after = loop.leave, loop.again, loop.at, loop.after
-        found, together = self._sums.get(loop), None
-        if found is not None:
-            together = side_by_side(found, body, (test_point, step_point))
+        found = self._sums.get(loop)
+        together = side_by_side(found, body, (test_point, step_point)) if found else None
         spin = self._parks.spins.get(loop, Spin())
         head, often, shares = spin.head, spin.often, spin.turns
         kept = [*spin.watched, *spin.patience]

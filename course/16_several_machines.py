@@ -16,10 +16,11 @@
 
 # %% id=setup
 import asyncio
+import atexit
 import contextlib
-import functools
 import os
 import signal
+import tempfile
 import time
 import warnings
 
@@ -35,7 +36,7 @@ device
 # %% [markdown] id=next-door
 # ## A GPU next door
 #
-# (All GPUs on this page are simulated, even if you have a real one, and so is the next room. Twice we start two real processes: to see what a call costs, and at the end.)
+# (All GPUs on this page are simulated, even if you have a real one, and so is the next room. Twice we start two real processes.)
 #
 # First, something to send. Here's the network of chapter 07, which looks for threes among handwritten digits:
 
@@ -218,7 +219,7 @@ assert round(slow.metrics().makespan / quick.metrics().makespan) == 8
 assert sum(array.nbytes for array in (batches[0], w0, w1)) == 33_024
 
 # %% [markdown] id=real-text
-# Eight times as fast, and the GPU still waits nearly all the time: one batch of digits is too small to be worth a trip. And what does it take between real processes? (The next cell only starts them.)
+# Eight times as fast, and the GPU still waits nearly all the time: one batch of digits is too small to be worth a trip. And what does it take between real processes?
 
 # %% id=two-processes tags=helpers
 @contextlib.asynccontextmanager
@@ -251,18 +252,36 @@ async def quickest(call, times=20):
     return min(took)
 
 # %% id=prices-live
+def carried(x):
+    """Take our recipe and a batch along, and don't run it."""
+    return agt.value(None).map(lambda _: len((small, x)))
+
+
 async with two_processes() as (gpus, local):
+
+    def crowd_of(*ops):
+        return asyncio.gather(*[gpus[i % 2](op) for i, op in enumerate(ops)])
+
     with warnings.catch_warnings(action="ignore"):  # we know by now that its weights travel along
         nothing_ms = await quickest(lambda: gpus[0](agt.value(None)))
+        carried_ms = await quickest(lambda: gpus[0](carried(batches[0])))
+        # for later: 24 calls at once, and two calls with twelve recipes in each
+        crowd_ms = await quickest(lambda: crowd_of(*[agt.value(None) for _ in range(24)]))
+        crowd_carried_ms = await quickest(lambda: crowd_of(*[carried(batches[0]) for _ in range(24)]))
+        packed_ms = await quickest(
+            lambda: crowd_of(*[agt.zip(*[carried(batches[0]) for _ in range(12)]) for _ in range(2)])
+        )
         recipe_ms = await quickest(lambda: gpus[0](small(batches[0])))
         here_ms = await quickest(lambda: small(batches[0]))
 if local is not None:
-    print(f"The quickest of 20 calls that do nothing: {nothing_ms:.1f} ms")
-    print(f"The quickest of 20 with our recipe:       {recipe_ms:.1f} ms")
-    print(f"The quickest of 20 without a call, here:  {here_ms:.1f} ms")
+    print("The quickest of 20:")
+    print(f"a call that does nothing:             {nothing_ms:.1f} ms")
+    print(f"a call that only carries our recipe:  {carried_ms:.1f} ms")
+    print(f"a call that runs it, too:             {recipe_ms:.1f} ms")
+    print(f"the recipe, without a call:           {here_ms:.1f} ms")
 
 # %% [markdown] id=prices-read
-# Your stopwatch says something else, and more on a busy machine. Doing nothing takes about a millisecond, and our recipe several more. Some of that is arithmetic (the last line), which a real GPU would do in no time. The rest is Python and Dask packing the recipe, unpacking it, and bringing the result. Our simulated cluster doesn't count that: its trips are the shortest that you can hope for.
+# Ours were 1 to 2.5 ms for nothing, and 6 to 26 for the recipe. Some of that is arithmetic (the last line), which a real GPU would do in no time. The rest is Python and Dask packing the recipe, unpacking it, and bringing the result. **Our simulated cluster doesn't count that.** It counts the trip, so its µs are the least that you can hope for.
 
 # %% [markdown] id=travels
 # ## What travels along
@@ -307,12 +326,20 @@ once.commit(...)
 # %% id=run-placed
 warnings.simplefilter("ignore", agt.errors.ByValueWarning)  # from here on, we mean it
 same, stayed = await on_cluster(placed)
-ends = [span.end for span in stayed if "sent" in span.detail]
-what = [(0, ends[0], "W0"), (ends[0], ends[-1], "W1, 4 batches")]
+
+
+def calls_and_gpu(trace, names):
+    """Show only the calls, by name, and when the GPU works."""
+    sent = [span for span in trace if "sent" in span.detail]
+    named = [(span.start, span.end, name) for span, name in zip(sent, names)]
+    work = [(span.start, span.end, "") for span in trace.device_spans]
+    return trace.with_lane("call", named).with_lane("the GPU", work)
+
+
 agt.compare_timelines(
-    [along, stayed.with_lane("what goes there", what)],
+    [calls_and_gpu(along, ["W0, W1, batch"] * 4), calls_and_gpu(stayed, ["W0", "W1"] + ["x"] * 4)],
     ["the weights go along with each batch", "the weights are put there once"],
-    lanes=("host", "streams"),
+    lanes=(),
     lesson="Above are four long calls, each with 4 MB of weights. Below is one, which puts W0 "
     "there, and then five short ones, for W1 and the batches.",
 )
@@ -425,14 +452,16 @@ def draw_doors(runs):
             bar(free, start - 500, f"batch {i}", color="white")
             free = start - 500
         for device in sorted({device for device, _ in work}):
+            mine = [times for (where, _), times in work.items() if where == device]
+            if not sent:
+                lanes.append(f"disk {device[-1]}")
+                for start, _ in mine:
+                    bar(start - 2000, start, color="white", hatch="////", label="a disk is read")
             lanes.append(f"GPU {device[-1]}")
-            for (where, _), (start, end) in work.items():
-                if where == device:
-                    bar(start, end, color="#e69f00", label="a GPU works", zorder=3)
-                    if not sent:
-                        bar(start - 2000, start, color="white", hatch="////", label="a disk is read")
+            for start, end in mine:
+                bar(start, end, color="#e69f00", label="a GPU works")
         axes.axhline(len(lanes) - 0.5, color="0.8", linewidth=0.8)
-        print(f"{name}: {max(span.end for span in trace) / 1000:.1f} ms")
+        print(f"{name}: {max(span.end for span in trace) / 1000:.1f} ms, when the last result is home")
     axes.set_yticks(range(len(lanes)), lanes)
     axes.set(ylim=(len(lanes) - 0.5, -0.5), xlim=(0, None), xlabel="simulated time (ms)")
     handles, labels = axes.get_legend_handles_labels()
@@ -449,24 +478,30 @@ times_two = one_gpu.metrics().makespan / two_gpus.metrics().makespan
 gain.reveal(f"{times_two:.2f}", "Look at your door.")
 
 # %% [markdown] id=two-read
-# Each batch has 4 MB, which takes 10 ms to send, and all leave by one door: yours. Batch 3 stands in the queue for 30 ms, and is then done in less than one. Both GPUs wait for the post. (That's our model, but in reality, too, one Python packs everything and one cable carries it. With Dask on two cores, 4 MB to each of two processes took 1.9 times as long as to one.)
+# Each batch has 4 MB, which takes 10 ms to send, and all leave by one door: yours. Batch 3 stands in the queue for 30 ms, for work that takes less than one. Both GPUs wait for the post. (That's our model, but in reality, too, one Python packs everything and one cable carries it. With Dask on two cores, 4 MB to each of two processes took 1.9 times as long as to one.)
 #
-# You can't speed up the post, but you can send less. Do the numbers have to come from *you*? If they're in a file, a worker can read it. So send only the *number* of the batch:
+# Do the numbers have to come from *you*? If they're in a file, a worker can read it. So send only the *number* of the batch:
 
 # %% id=reading
-@functools.cache
+folder = tempfile.TemporaryDirectory()
+atexit.register(folder.cleanup)
+files = [f"{folder.name}/{i}.npy" for i in range(4)]
+for file, x in zip(files, big.batches):
+    np.save(file, x)
+
+
 def read(i):
-    """Read a batch, and keep it. It stands for a file that both machines have."""
-    return agt.pin(agt.data.seed_inputs(1024).batches[i])
+    """Read a batch from a file, which both machines have."""
+    return agt.pin(np.load(files[i % 4]))
 
 
 def reading(i, there):
     """The worker reads the batch."""
-    return agt.zip(*[w.op() for w in there]).and_then(lambda w: mlp(read(i % 4), *w)).named(f"batch {i}")
+    return agt.zip(*[w.op() for w in there]).and_then(lambda w: mlp(read(i), *w)).named(f"batch {i}")
 
-
+# %% id=with-disk
 class WithDisk:
-    """A GPU whose disk needs 2 ms for a batch. Our clock doesn't count `read`, so a call waits for it."""
+    """A GPU whose disk needs 2 ms for a batch. Our clock doesn't count `read`: a call waits here instead."""
 
     def __init__(self, gpu):
         self.gpu, self.put, self.disk = gpu, gpu.put, asyncio.Lock()
@@ -478,14 +513,14 @@ class WithDisk:
 
 
 (both, two_read), _ = await on_cluster(lambda gpus: several([WithDisk(gpu) for gpu in gpus], 2, reading))
-draw_doors({"one GPU": one_gpu, "two GPUs": two_gpus, "two that read": two_read})
+draw_doors({"two that read": two_read})
 
 # %% [markdown] id=reading-read
-# Seven times as fast, though a disk with 2 GB/s needs 2 ms for a batch. Your door has no queue, and each machine has its own disk.
+# Seven times as fast, though a disk with 2 GB/s needs 2 ms for a batch. Your door has no queue, and each machine has its own disk. (Dask takes `read` along, as it's a plain function. With `functools.cache` on it, it would have to be in a module that both machines have.)
 #
 # ## Or stay at home?
 #
-# We've praised one trip after the other, and never asked what happens if you stay at home. Let's give the same batches to the GPU that you have. The weights are there already, and every batch has been read, here and next door.
+# We've praised one trip after the other, and never asked what happens if you stay at home. Let's give the same batches to the GPU that you have. The weights are there already, and reading isn't counted, here or next door.
 
 # %% id=at-home
 async def at_home(n):
@@ -509,8 +544,8 @@ for n in (1, 2):
 
 # %% id=predict-worth
 worth = Prediction(
-    "Next door, each GPU gets half of the batches. From which even number of batches on are those two faster "
-    "than your one?",
+    "Next door, each GPU gets half of the batches. On our simulated clock, from which even number of batches "
+    "on are those two faster than your one?",
     within=0.25,
 )
 worth
@@ -519,24 +554,29 @@ worth
 worth.commit(...)
 
 # %% id=crossing tags=helpers
-def draw_lines(took, cross):
-    """Draw how long n batches take at home and next door."""
-    _, axes = plt.subplots(figsize=(7.5, 3.6), layout="constrained")
+def draw_lines(took, cross, real):
+    """Draw how long n batches take at home and next door; `real` has points (real calls, ms)."""
+    _, axes = plt.subplots(figsize=(9, 3.6), layout="constrained")
     for k, (label, color, marker) in enumerate(
         [("at home, one GPU", "#0072b2", "o"), ("next door, two GPUs", "#d55e00", "s")]
     ):
         ms = [times[k] / 1000 for times in took.values()]
         plt.plot(list(took), ms, color=color, marker=marker, label=label)
+    top = axes.get_ylim()[1]
+    if real:
+        plt.plot(*zip(*real), color="0.3", linestyle="--", label="carrying recipes, real time")
     here, there = took[1]
     axes.annotate("", (1, here / 1000), (1, there / 1000), arrowprops={"arrowstyle": "<->"})
-    axes.text(1.15, 1.5, "the trip", va="center")
-    axes.axvspan(0, cross - 1, color="#0072b2", alpha=0.08)
-    axes.axvspan(cross - 1, max(took) + 0.5, color="#d55e00", alpha=0.08)
-    axes.text(cross - 1.1, 0.15, "stay at home", ha="right", color="#0072b2")
-    axes.text(cross - 0.9, 0.15, "go next door", color="#d55e00")
-    axes.set(xlim=(0, max(took) + 0.5), ylim=(0, None), xlabel="batches", ylabel="simulated time (ms)")
+    axes.text(0.92, (here + there) / 2000, "the trip", ha="right", va="center")
+    before, after = (took[n][1] - took[n][0] for n in (cross - 2, cross))
+    edge = cross - 2 + 2 * before / (before - after)
+    axes.axvspan(-0.3, edge, color="#0072b2", alpha=0.08)
+    axes.axvspan(edge, max(took) + 0.5, color="#d55e00", alpha=0.08)
+    axes.text(edge - 0.1, 0.15, "stay at home", ha="right", color="#0072b2")
+    axes.text(edge + 0.1, 0.15, "go next door", color="#d55e00")
+    axes.set(xlim=(-0.3, max(took) + 0.5), ylim=(0, top), xlabel="batches, or calls", ylabel="time (ms)")
     axes.set_xticks(list(took))
-    axes.legend(frameon=False)
+    axes.legend(frameon=False, loc="upper left", bbox_to_anchor=(1, 1))
     plt.show()
     print(f"Up to {cross - 2} batches, your one GPU is faster. From {cross} on, the two next door are.")
 
@@ -544,10 +584,10 @@ def draw_lines(took, cross):
 for n in range(4, 13, 2):
     took[n] = await both_ways(n)
 cross = min(n for n, (here, there) in took.items() if there < here)
-draw_lines(took, cross)
+draw_lines(took, cross, [] if local is None else [(1, carried_ms), (24, crowd_carried_ms)])
 
 # %% id=reveal-worth
-worth.reveal(f"{cross}", "The lines have crossed by then.")
+worth.reveal(f"{cross}", "The two solid lines have crossed by then.")
 
 # %% id=thirty-two
 here, there = await both_ways(32)
@@ -560,12 +600,19 @@ async def nothing(gpus, n):
 
 (_, alone), (_, crowd) = await on_cluster(nothing, 1), await on_cluster(nothing, 24)
 alone, crowd = alone.metrics().makespan, crowd.metrics().makespan
-print(f"A call that does nothing takes {alone:.0f} µs, and 24 of them at once take {crowd:.0f}.")
+print("One call, and 24 at once:")
+print(f"simulated, doing nothing:   {alone / 1000:.1f} and {crowd / 1000:.1f} ms")
+if local is not None:
+    print(f"real, doing nothing:        {nothing_ms:.1f} and {crowd_ms:.1f} ms")
+    print(f"real, carrying our recipe:  {carried_ms:.1f} and {crowd_carried_ms:.1f} ms")
+    print(f"The same 24 recipes in two real calls: {packed_ms:.1f} ms")
 
 # %% [markdown] id=worth-read
-# The orange line begins a millisecond higher: that's the trip (a longer one moves the crossing to the right). The second batch costs next to nothing there, because the other GPU takes it, and from then on the orange line is half as steep. (At home, a batch is 717 µs of work and adds only 493, because it begins before the last one ends. The blue line bends after 4 and 8, because a fifth batch waits for one of four streams.)
+# The orange line begins a millisecond higher (the trip), but then it's half as steep, because two GPUs share the batches.
 #
-# All calls travel at the same time, so you pay for the trip once. But Python also spends 25 to 30 µs on each call: 24 calls that do nothing take 1.7 ms. So if your batches are small, put several into one recipe.
+# That's our model, where all calls share a trip, and a further one costs 25 to 30 µs. The dashed line is what your two real processes took for calls that carry our recipe without running it. One Python packs every recipe and takes in every answer, so a further call costs most of what the first did.
+#
+# At home, a further batch costs half a millisecond. If a call costs more, the dashed line is steeper than the blue one, and **with a call for each batch you never catch up**. So make few calls, with many batches in each. And if the batches must go through your door, at 10 ms each, even that doesn't help.
 
 # %% id=check-two tags=asserts
 assert 0.95 < times_two < 1.05
@@ -616,7 +663,7 @@ async def spread(gpus, there, batches, layer):
 # In a function that gets `k`: `mine = batches[k :: len(gpus)]`, and then `gpus[k](there[k].op().and_then(lambda w: agt.zip(*[layer(x, w) for x in mine])))`. The result of batch `i` is number `i // len(gpus)` of what GPU `i % len(gpus)` returned.
 
 # %% id=16-challenge explanation
-# All calls are on their way at the same time, so you pay the millisecond once. But each also takes some of Python's time: 24 calls take 2834 µs, and two calls with twelve batches each take 2287. That's 25 µs for each call less. (`zip` is a little quicker than `overlap` here: these batches are so small that more streams cost more than they save.)
+# On the simulated cluster, 24 calls take 2834 µs, and two calls with twelve batches each take 2287. That's 25 µs for each call less. Between real processes a call costs many times as much, and so you save more. (`zip` is a little quicker than `overlap` here: these batches are so small that more streams cost more than they save.)
 
 # %% id=16-challenge-check
 check("16-challenge", spread)
@@ -738,7 +785,7 @@ check("16-dies", careful)
 # %% [markdown] id=payoff
 # ## The evening
 #
-# And now with two real processes (only their GPUs are simulated), 256 handwritten digits in eight batches, and your `careful`. As soon as all eight are on their way, we kill one process. No vacuum cleaner this time, but `SIGKILL`, and a stopwatch. (The next cell kills, and draws. You needn't read it.)
+# And now with two real processes (only their GPUs are simulated), 256 handwritten digits in eight batches, and your `careful`. As soon as all eight are on their way, we kill one process. No vacuum cleaner this time, but `SIGKILL`, and a stopwatch.
 
 # %% id=watched tags=helpers
 class Watched:
@@ -837,13 +884,14 @@ print(f"One GPU at home reads these eight batches in {stayed_here.metrics().make
 assert np.allclose(found, np.maximum(digits.batches @ digits.w0 @ digits.w1, 0).ravel(), atol=1e-3)
 assert len(recipes) >= len(pictures)
 assert stayed_here.metrics().makespan < min(span.duration for span in calls)
+folder.cleanup()  # the files of `read`
 
 # %% [markdown] id=key-points
 # ## Key points
 #
 # - Calling a worker takes a millisecond at least, as long as sixty to a hundred launches. So send a whole chain of work and not its steps.
-# - Calls that are under way together share the trip, but each takes Python another 25 to 30 µs. So put several small batches into one recipe.
-# - Ask whether the trip pays. With four batches, one GPU at home was faster than two next door. With six it wasn't, but the data lay there already.
+# - Calls that are under way together share the trip, but not Python's work. Between real processes, a further call costs most of what the first did. So send few recipes, with a lot of work in each.
+# - Ask whether the trip pays. If a call costs more than its work would at home, it never does.
 # - A recipe takes along whatever it refers to, each time that you send it. Put weights on each GPU once, and go on with handles.
 # - Everything that you send leaves by one door. If the workers can get the data themselves, send its name.
 # - When a worker dies, every await that needs it raises an error, and no other does. You can send a recipe to somebody else, but the arrays are gone.
@@ -889,7 +937,7 @@ agt.compare_timelines(
 # %% [markdown] id=big-machine-read
 # We measured both on two real H200s (November 2026), with sockets on one host for a network: 248 µs and 19.4 ms, 78 times as long. In a training step of 17 ms, with four layers of 4096 x 4096, adding up the gradients took about a millisecond over NVLink. Over those sockets it would take nearly 80. And sockets on one host are faster than most office networks: at 1 Gb/s, our 64 MB would take half a second.
 #
-# So if your GPUs have a lot to say to each other and your network is an ordinary one, buy the second GPU for the same box. (Large models are trained on networks made for it: a [DGX H100](https://docs.nvidia.com/dgx-basepod/reference-architecture-infrastructure-foundation-enterprise-ai/latest/core-components.html) has a card of 400 Gb/s for each of its eight GPUs.) Use a second machine when the work comes in pieces that don't need each other. [docs/cluster.md](../docs/cluster.md) says how to set one up in an evening.
+# So if your GPUs have a lot to say to each other and your network is an ordinary one, buy the second GPU for the same box. Use a second machine when the work comes in pieces that don't need each other.
 
 # %% id=check-network tags=asserts
 assert [round(box_took), round(network_took / 100), round(network_took / box_took)] == [248, 188, 76]

@@ -91,12 +91,13 @@ async def run_cell(tree: ast.Module, names: dict[str, Any], name: str) -> None:
         await result
 
 
-async def run(cells: list[str], page: str) -> None:
+async def run(cells: list[str], page: str) -> dict[str, Any]:
     names: dict[str, Any] = {"__name__": "__main__"}
     for number, source in enumerate(cells):
         name = f"<{page}, cell {number}>"
         linecache.cache[name] = (len(source), None, source.splitlines(keepends=True), name)
         await run_cell(ast.fix_missing_locations(_AsOnAGpu().visit(ast.parse(source))), names, name)
+    return names
 
 
 @pytest.mark.slow

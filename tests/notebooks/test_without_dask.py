@@ -25,8 +25,13 @@ def test_the_page_runs_without_it(
     cells = json.loads((SOLUTIONS / "16_several_machines.ipynb").read_text("utf-8"))["cells"]
     with agt.using("sim") as device:
         monkeypatch.setattr(agt, "use", lambda *_: device)
-        asyncio.run(run(["".join(c["source"]) for c in cells if c["cell_type"] == "code"], "16"))
+        names = asyncio.run(
+            run(["".join(c["source"]) for c in cells if c["cell_type"] == "code"], "16")
+        )
     plt.close("all")
     said = capsys.readouterr().out
     assert said.count("Dask isn't installed here") == 2
     assert "12 recipes were sent for 8 batches" in said
+    packing = pytest.importorskip("cloudpickle")
+    for recipe in ("small", "travelling", "reading"):  # real workers get them by value
+        assert callable(packing.loads(packing.dumps(names[recipe])))

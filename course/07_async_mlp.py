@@ -393,23 +393,23 @@ agt.compare_timelines(
 )
 
 # %% [markdown] id=pace-read
-# Each piece is over before Python's next call brings more work. Batches hardly overlap unless their length is greater than the pace, and even then only if the device has room.
+# Each piece is over before Python's next call brings more work. So there's nothing left to overlap. Batches hardly overlap unless their length is greater than the pace, and even then only if the device has room.
 #
-# Here's a real H200, with matrices of 256 x 256. (The profiler slows Python down.)
+# On a real H200, at 256 x 256, nothing overlaps either. (A profiler slowed Python down here, and in both recordings something held it up once.)
 
 # %% id=h200
-h200 = agt.Trace.load_recording("07_async_mlp")
-slow, measured = pace_and_length(h200)
-accident = max((span for span in h200 if span.kind == "call"), key=lambda span: span.duration)
-h200.with_lane("an accident", [(accident.start, accident.end, "")]).plot(
-    title="A real H200, four streams",
-    lanes=("host", "streams"),
+recordings = ("07_async_mlp_one_stream", "07_async_mlp")
+h200 = [agt.Trace.load_recording(name) for name in recordings]
+slow, measured = pace_and_length(h200[1])
+agt.compare_timelines(
+    h200,
+    ["a real H200, one stream", "a real H200, four streams"],
     lesson=f"Measured: {measured:.0f} µs of work, and a batch only every {slow:.0f} µs. Without a "
     "profiler it was one every 108 µs. The verdict is the same.",
 )
 
 # %% id=check-four tags=asserts
-assert h200.metrics().overlap == 0
+assert [one.metrics().overlap for one in h200] == [0, 0]
 assert np.allclose(scores, expected, atol=1e-3)
 if device.simulated:
     m = together.metrics()
@@ -420,7 +420,7 @@ if device.simulated:
 # %% [markdown] id=larger
 # ## A way out: more work for each call
 #
-# Larger matrices keep the device busy for longer, and cost Python not a single call more. (Can small batches travel together, too? That's for the race.) At 1024 x 1024:
+# Larger matrices keep the device busy for longer, and cost Python not a single call more. At 1024 x 1024:
 
 
 # %% id=data-of-any-size tags=helpers
@@ -862,7 +862,7 @@ check("07-race", race)
 # - A pipeline is a chain of `and_then`, and it runs on one stream.
 # - Start all batches before you wait for one. They overlap if each keeps the device busy for longer than Python needs to start the next one, and if the device has room.
 # - Kernels that fill the device queue. More streams then raise the throughput but may delay a batch, so look at when each is ready.
-# - If the work comes in small pieces, make fewer calls. A graph starts everything with one, and a **batch** of batches has fewer pieces to start.
+# - If the work comes in small pieces, make fewer calls. A graph starts everything with one.
 #
 # New words are in the [glossary](../docs/glossary.md), common slips on the page of [misconceptions](../docs/misconceptions.md).
 #

@@ -228,7 +228,7 @@ print(
 )
 
 # %% [markdown] id=mandelbrot-rows-read
-# More lanes wait, and yet no bar is longer: the slowest warp of each band has as many rounds in either shape. Idle lanes cost time only where others could have used it, in a picture that keeps all SMs busy. (One of 4,096 x 4,096 does. Its lanes wait for 4% and 7% of the rounds, and an H100 took 838 and 859 µs.)
+# More lanes wait, and yet no bar is longer: the slowest warp of each band has as many rounds in either shape. Idle lanes cost time only where others could have used it. (A picture of 4,096 x 4,096 keeps all SMs busy. Its lanes wait for 4% and 7% of the rounds, and an H100 took 838 and 859 µs.)
 
 # %% id=mandelbrot-warps-check tags=asserts
 assert [round(100 * share) for share in idle] == [24, 38]
@@ -751,9 +751,9 @@ for qk, (share, mix) in zip(heads.values(), made):
     assert np.allclose(mix, right_mix, atol=1e-4)
 
 # %% [markdown] id=attention-question
-# Inside `attention` the shares need the largest score and the sum, and the mix needs the shares. So each thread goes over its words again and again, and keeps a whole row of numbers in memory meanwhile. The rows of 100,000 words make a table of 40 GB, for each head.
+# Who waits for whom inside `attention`? The shares need the largest score and the sum, and the mix needs the shares. So each thread goes over its words again and again, and keeps a whole row of numbers in memory meanwhile. The rows of 100,000 words make a table of 40 GB, for each head.
 #
-# Does it have to? Suppose that you mix as you go, and measure every score by the largest one *so far*. Say the scores are 1, 3 and 2:
+# Does the mix have to wait? Suppose that you mix as you go, and measure every score by the largest one *so far*. Say the scores are 1, 3 and 2:
 #
 # | score | largest so far | it counts | what was added before |
 # |---|---|---|---|
@@ -1183,7 +1183,7 @@ if device.simulated:
 # %% [markdown] id=search-read
 # **The longer of the two hides the shorter.** So make the longer one faster. An H200 took 1,130 µs in turn and 885 ahead.
 #
-# There are two other ways. Read everything first, if the file fits into the GPU's memory. Or let Python copy ahead on a second stream while a kernel compares, as in [chapter 02b](02b_copies_and_chunks.ipynb). Python knows the order of the pieces here, so both would do. A kernel that finds out what it wants next has to ask.
+# There are two other ways. Read everything first, if the file fits into the GPU's memory. Or let Python copy ahead on a second stream while a kernel compares, as in [chapter 02b](02b_copies_and_chunks.ipynb). Both would do here. If only the kernel knows what it will want next, it has to ask.
 
 # %% [markdown] id=key-points
 # ## Key points
@@ -1191,7 +1191,7 @@ if device.simulated:
 # - A kernel ends with its slowest thread, and a warp waits for its slowest lane.
 # - `__ballot_sync` tells every lane of a warp how the others have voted, so that one lane can ask for all.
 # - A kernel that stays can report while it works. If it sends the question early and reads the answer late, it loses hardly any time.
-# - If an answer can be corrected later, one pass is enough, and no table.
+# - An answer that can be corrected later needn't wait: one pass is enough, and no table.
 # - If a kernel asks for the next piece before it works on this one, the longer of reading and working hides the shorter.
 #
 # **Next:** in [15_several_gpus](15_several_gpus.ipynb), the GPU gets company.

@@ -98,6 +98,11 @@ def ready_to_travel(op: Any, where: str) -> DeviceOp[Any]:
     for thing in _walk(recipe, set()):
         if isinstance(thing, StaysHere):
             raise CannotTravelError(f"recipe {recipe.label!r} holds {thing!r}: {thing.instead}")
+        if hasattr(thing, "cache_info") and thing.__module__ == "__main__":
+            raise CannotTravelError(
+                f"recipe {recipe.label!r} calls {thing.__qualname__!r}, of which only the name would travel, "
+                "since functools caches it. Leave the cache away, or put it into a module of its own"
+            )
         if isinstance(thing, DeviceArray | Partition):
             array = thing.array if isinstance(thing, Partition) else thing
             raise CannotTravelError(

@@ -6,7 +6,7 @@ import asyncio
 import gc
 import warnings
 from collections.abc import Callable
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -131,6 +131,8 @@ def test_between_machines_is_a_network() -> None:
     assert asyncio.run(reduce(2)) > 10 * asyncio.run(reduce(1))
 
 
+CACHED = cache(abs)
+CACHED.__module__ = "__main__"  # as if a notebook had defined it
 REFUSED: list[tuple[Callable[[Any], agt.DeviceOp[Any]], type[Exception], str]] = [
     (lambda _: agt.d2h(agt.ones(2).sync()), CannotTravelError, "array 'ones', which is on sim:0"),
     (
@@ -145,6 +147,7 @@ REFUSED: list[tuple[Callable[[Any], agt.DeviceOp[Any]], type[Exception], str]] =
         CannotTravelError,
         "the workers stay here",
     ),
+    (lambda _: agt.value(1).map(CACHED), CannotTravelError, "'abs', of which only the name"),
     (lambda _: 7, agt.errors.NotAnOperationError, "DeviceOp is needed"),  # type: ignore[return-value, list-item]
 ]
 

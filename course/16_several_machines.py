@@ -281,7 +281,7 @@ if local is not None:
     print(f"the recipe, without a call:           {here_ms:.1f} ms")
 
 # %% [markdown] id=prices-read
-# Ours were 1 to 2.5 ms for nothing, and 6 to 26 for the recipe. Some of that is arithmetic (the last line), which a real GPU would do in no time. The rest is Python and Dask packing the recipe, unpacking it, and bringing the result. **Our simulated cluster doesn't count that.** It counts the trip, so its µs are the least that you can hope for.
+# Ours were 0.8 to 2.5 ms for nothing, and 5 to 26 for the recipe. Some of that is arithmetic (the last line), which a real GPU would do in no time. The rest is Python and Dask packing the recipe, unpacking it, and bringing the result. **Our simulated cluster doesn't count that.** It counts the trip, so its µs are the least that you can hope for.
 
 # %% [markdown] id=travels
 # ## What travels along
@@ -478,7 +478,7 @@ times_two = one_gpu.metrics().makespan / two_gpus.metrics().makespan
 gain.reveal(f"{times_two:.2f}", "Look at your door.")
 
 # %% [markdown] id=two-read
-# Each batch has 4 MB, which takes 10 ms to send, and all leave by one door: yours. Batch 3 stands in the queue for 30 ms, for work that takes less than one. Both GPUs wait for the post. (That's our model, but in reality, too, one Python packs everything and one cable carries it. With Dask on two cores, 4 MB to each of two processes took 1.9 times as long as to one.)
+# Each batch has 4 MB, which takes 10 ms to send, and all leave by one door: yours. Batch 3 stands in the queue for 30 ms, for work that takes less than one. Both GPUs wait for the post. (In reality, too, one Python packs everything and one cable carries it. With Dask on two cores, 4 MB to each of two processes took 1.9 times as long as to one.)
 #
 # Do the numbers have to come from *you*? If they're in a file, a worker can read it. So send only the *number* of the batch:
 
@@ -513,14 +513,15 @@ class WithDisk:
 
 
 (both, two_read), _ = await on_cluster(lambda gpus: several([WithDisk(gpu) for gpu in gpus], 2, reading))
-draw_doors({"two that read": two_read})
+(_, one_reads), _ = await on_cluster(lambda gpus: several([WithDisk(gpus[0])], 1, reading))
+draw_doors({"one that reads": one_reads, "two that read": two_read})
 
 # %% [markdown] id=reading-read
-# Seven times as fast, though a disk with 2 GB/s needs 2 ms for a batch. Your door has no queue, and each machine has its own disk. (Dask takes `read` along, as it's a plain function. With `functools.cache` on it, it would have to be in a module that both machines have.)
+# Nothing queues at your door, so even one GPU is four times as fast, though a disk with 2 GB/s needs 2 ms a batch. And now the second one pays, because it has a disk of its own. (`read` is called *inside* the lambda, by the worker. Outside of it, you'd read the file here, and send it.)
 #
 # ## Or stay at home?
 #
-# We've praised one trip after the other, and never asked what happens if you stay at home. Let's give the same batches to the GPU that you have. The weights are there already, and reading isn't counted, here or next door.
+# What if you stay at home? Let's give the same batches to the GPU that you have. The weights are there already, and reading isn't counted on either side.
 
 # %% id=at-home
 async def at_home(n):
@@ -564,7 +565,7 @@ def draw_lines(took, cross, real):
         plt.plot(list(took), ms, color=color, marker=marker, label=label)
     top = axes.get_ylim()[1]
     if real:
-        plt.plot(*zip(*real), color="0.3", linestyle="--", label="carrying recipes, real time")
+        plt.plot(*zip(*real), color="0.3", linestyle="--", label="carrying the digits' recipe,\nreal time")
     here, there = took[1]
     axes.annotate("", (1, here / 1000), (1, there / 1000), arrowprops={"arrowstyle": "<->"})
     axes.text(0.92, (here + there) / 2000, "the trip", ha="right", va="center")
@@ -572,8 +573,8 @@ def draw_lines(took, cross, real):
     edge = cross - 2 + 2 * before / (before - after)
     axes.axvspan(-0.3, edge, color="#0072b2", alpha=0.08)
     axes.axvspan(edge, max(took) + 0.5, color="#d55e00", alpha=0.08)
-    axes.text(edge - 0.1, 0.15, "stay at home", ha="right", color="#0072b2")
-    axes.text(edge + 0.1, 0.15, "go next door", color="#d55e00")
+    axes.text(edge - 0.1, 0.15, "stay at home (on our clock)", ha="right", color="#0072b2")
+    axes.text(edge + 0.1, 0.15, "go next door (on our clock)", color="#d55e00")
     axes.set(xlim=(-0.3, max(took) + 0.5), ylim=(0, top), xlabel="batches, or calls", ylabel="time (ms)")
     axes.set_xticks(list(took))
     axes.legend(frameon=False, loc="upper left", bbox_to_anchor=(1, 1))
@@ -612,7 +613,7 @@ if local is not None:
 #
 # That's our model, where all calls share a trip, and a further one costs 25 to 30 µs. The dashed line is what your two real processes took for calls that carry our recipe without running it. One Python packs every recipe and takes in every answer, so a further call costs most of what the first did.
 #
-# At home, a further batch costs half a millisecond. If a call costs more, the dashed line is steeper than the blue one, and **with a call for each batch you never catch up**. So make few calls, with many batches in each. And if the batches must go through your door, at 10 ms each, even that doesn't help.
+# At home, a further batch costs half a millisecond. If a call costs more, the dashed line is steeper than the blue one, and **with a call for each batch you never catch up**. So make few calls, with many batches in each. Even then, a batch has to be worth more than its carrying (the last line, divided by 24), and ours hardly are. If they must go through your door, at 10 ms each, they never are.
 
 # %% id=check-two tags=asserts
 assert 0.95 < times_two < 1.05
@@ -735,9 +736,9 @@ survivors.reveal(
 )
 
 # %% [markdown] id=plug-read
-# Computed isn't delivered. Whoever waits for GPU 1 gets a `WorkerLostError`, at the very `await` that needs it, and everybody else goes on. (That's `return_exceptions=True`. Without it, the first error comes out of the `gather`, and you get no results.)
+# Computed isn't delivered. Whoever waits for GPU 1 gets a `WorkerLostError`, at the very `await` that needs it, and everybody else goes on. (`return_exceptions=True` lets you have their results. Without it, all that you get out of the `gather` is the first error.)
 #
-# So you can't know whether a lost batch was computed. What was on that GPU is gone, and handles to it are worth nothing, but you still have the recipe, and can send it once more. Ours are *idempotent*: they may run twice, because each writes only into arrays of its own. A recipe that adds to a file would add twice.
+# So you can't know whether a lost batch was computed. What was on that GPU is gone, and handles to it are worth nothing, but you still have the recipe, and can send it once more. Ours are *idempotent*: they may run twice, since each writes only into its own arrays. A recipe that adds to a file would add twice.
 #
 # A real plug is worse. A machine that loses its power closes no connections, so Dask believes in it for 30 seconds, unless you set `distributed.comm.timeouts.tcp` lower. Those two hatched bars would be 30 s long.
 
@@ -750,7 +751,7 @@ assert "gpu 1" in str(answers[1])
 # %% [markdown] id=exercise-dies
 # ### Exercise: carry on
 #
-# `recipe(x)` makes an operation for a batch, as `small` does. Run all batches, on all GPUs at once, and return the results in order. Any GPU may be lost at any time. Then its batches are done elsewhere, and whatever the others have done is kept. (Send each of them on at once, or wait until you know all that are lost, as you like.) If no GPU is left, let the `agt.errors.WorkerLostError` out. Take any other error for a bug in the recipe, and let it out at once.
+# `recipe(x)` makes an operation for a batch, as `small` does. Run all batches, on all GPUs at once, and return the results in order. Any GPU may be lost at any time. Then its batches are done elsewhere, and whatever the others have done is kept. If no GPU is left, let the `agt.errors.WorkerLostError` out. Take any other error for a bug in the recipe, and let it out at once.
 
 # %% id=16-dies starter
 async def careful(gpus, recipe, batches):
@@ -874,9 +875,9 @@ with agt.record() as stayed_here:
 print(f"One GPU at home reads these eight batches in {stayed_here.metrics().makespan:.0f} simulated µs.")
 
 # %% [markdown] id=payoff-read
-# A process died while it had work, and all 256 pictures were read. A hatched call ended when the bad news came. If its blue bar begins right there, your `careful` sent the batch on at once. If there's white between them, it waited for the others first. (Why so long? All these calls share your CPU, which also does the arithmetic of the simulated GPUs.)
+# A process died while it had work, and all 256 pictures were read. A hatched call ended when the bad news came (soon, since the operating system closes a dead process's connections). If its blue bar begins right there, your `careful` sent the batch on at once. With white in between, it waited for the others first. (Why so long? All recipes on a worker share one thread, which also does the arithmetic of its simulated GPU.)
 #
-# It's a rescue and not a race: one GPU at home is done with these eight batches before a single call would come back, even on the simulated clock. So what you send should be enough work to pay for the trip (tonight's wasn't), and described so that anybody can do it.
+# It's a rescue and not a race: one GPU at home is done with these eight batches before a single call would come back, even on the simulated clock. So what you send should be enough work to pay for the trip (tonight's wasn't), and anybody should be able to do it.
 #
 # And the machine under your colleague's desk? That's up to you. Your program needs its address instead of `"sim"`, and over there this package and the same Python. But choose who can reach that address, because whoever does can run code on your workers. [docs/cluster.md](../docs/cluster.md) has the steps.
 
@@ -889,7 +890,7 @@ folder.cleanup()  # the files of `read`
 # %% [markdown] id=key-points
 # ## Key points
 #
-# - Calling a worker takes a millisecond at least, as long as sixty to a hundred launches. So send a whole chain of work and not its steps.
+# - Calling a worker takes about a millisecond, as long as sixty to a hundred launches. So send a whole chain of work and not its steps.
 # - Calls that are under way together share the trip, but not Python's work. Between real processes, a further call costs most of what the first did. So send few recipes, with a lot of work in each.
 # - Ask whether the trip pays. If a call costs more than its work would at home, it never does.
 # - A recipe takes along whatever it refers to, each time that you send it. Put weights on each GPU once, and go on with handles.

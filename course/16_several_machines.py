@@ -875,9 +875,9 @@ with agt.record() as stayed_here:
 print(f"One GPU at home reads these eight batches in {stayed_here.metrics().makespan:.0f} simulated µs.")
 
 # %% [markdown] id=payoff-read
-# A process died while it had work, and all 256 pictures were read. A hatched call ended when the bad news came (soon, since the operating system closes a dead process's connections). If its blue bar begins right there, your `careful` sent the batch on at once. With white in between, it waited for the others first. (Why so long? All recipes on a worker share one thread, which also does the arithmetic of its simulated GPU.)
+# A process died while it had work, and all 256 pictures were read. A hatched call ended when the bad news came (in 10 to 300 ms: the operating system closes a dead process's connections). If its blue bar begins right there, your `careful` sent the batch on at once. With white in between, it waited for the others first. (It's slow in part because all recipes on a worker share one thread, which also does its simulated GPU's arithmetic.)
 #
-# It's a rescue and not a race: one GPU at home is done with these eight batches before a single call would come back, even on the simulated clock. So what you send should be enough work to pay for the trip (tonight's wasn't), and anybody should be able to do it.
+# It's a rescue and not a race: one GPU at home is done with these eight batches before a single call would come back, on the simulated clock. So what you send should be enough work to pay for the trip (tonight's wasn't), and anybody should be able to do it.
 #
 # And the machine under your colleague's desk? That's up to you. Your program needs its address instead of `"sim"`, and over there this package and the same Python. But choose who can reach that address, because whoever does can run code on your workers. [docs/cluster.md](../docs/cluster.md) has the steps.
 

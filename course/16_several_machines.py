@@ -875,7 +875,7 @@ with agt.record() as stayed_here:
 print(f"One GPU at home reads these eight batches in {stayed_here.metrics().makespan:.0f} simulated µs.")
 
 # %% [markdown] id=payoff-read
-# A process died while it had work, and all 256 pictures were read. A hatched call ended when the bad news came (in 10 to 300 ms: the operating system closes a dead process's connections). If its blue bar begins right there, your `careful` sent the batch on at once. With white in between, it waited for the others first. (It's slow in part because all recipes on a worker share one thread, which also does its simulated GPU's arithmetic.)
+# A process died while it had work, and all 256 pictures were read. A hatched call ended when the bad news came (in 10 to 300 ms: the operating system closes a dead process's connections). If its blue bar begins right there, your `careful` sent the batch on at once. With white in between, it waited for the others first. (It's slow in part because a worker's recipes share one thread, which also does its simulated GPU's arithmetic.)
 #
 # It's a rescue and not a race: one GPU at home is done with these eight batches before a single call would come back, on the simulated clock. So what you send should be enough work to pay for the trip (tonight's wasn't), and anybody should be able to do it.
 #

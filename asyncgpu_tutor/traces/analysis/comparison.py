@@ -26,7 +26,7 @@ class Difference:
     name: str  # such as ``"makespan"`` or ``"kernel sgemm_naive"``
     unit: str  # ``"us"``, ``"%"`` or ``""``
     values: tuple[float, ...]  # one for each trace; for a kind of work, its mean duration
-    titles: tuple[str, ...]  # of the traces
+    sentence: str  # the difference between the first trace and the others in words
 
     @property
     def factor(self) -> float:
@@ -35,19 +35,6 @@ class Difference:
         if first == last:
             return 1.0
         return last / first if first else math.inf
-
-    @property
-    def sentence(self) -> str:
-        """The difference between the first trace and the others in words; empty for a small one."""
-        first = self.values[0]
-        told = [
-            f"{_told(value, self.unit)} in {title}, against {_told(first, self.unit)} in {self.titles[0]}"
-            + (f", {value / first:.2f} times" if first and self.unit == "us" else "")
-            for title, value in zip(self.titles[1:], self.values[1:], strict=True)
-            # A difference below a tenth, or below what a clock resolves, is not worth a sentence.
-            if abs(value - first) > max(0.1 * abs(first), 0.5)
-        ]
-        return f"{cut(self.name, NAME)}: {'; '.join(told)}." if told else ""
 
 
 @dataclass(frozen=True, repr=False)
@@ -213,7 +200,7 @@ _WHOLE: tuple[tuple[str, str, Callable[[Metrics], float]], ...] = (
 
 def _differences(traces: tuple[Trace, ...], titles: tuple[str, ...]) -> Iterator[Difference]:
     whole = [trace.metrics() for trace in traces]
-    yield Difference("makespan", "us", tuple(m.makespan for m in whole), titles)
+    yield _difference("makespan", "us", tuple(m.makespan for m in whole), titles)
     most = max(len(trace.devices) for trace in traces)  # devices are matched by their places
     prefix = [f"GPU {place}: " if most > 1 else "" for place in range(most)]
     for place in range(most):
@@ -221,9 +208,9 @@ def _differences(traces: tuple[Trace, ...], titles: tuple[str, ...]) -> Iterator
         own = [part.metrics() for part in parts] if most > 1 else whole
         if len(own) == len(traces):
             for name, unit, value in _WHOLE:
-                yield Difference(prefix[place] + name, unit, tuple(map(value, own)), titles)
+                yield _difference(prefix[place] + name, unit, tuple(map(value, own)), titles)
     for kind in ("call", "wait"):
-        yield Difference(f"host in {kind}s", "us", tuple(m.host[kind] for m in whole), titles)
+        yield _difference(f"host in {kind}s", "us", tuple(m.host[kind] for m in whole), titles)
     durations: dict[str, list[list[float]]] = {}
     for number, trace in enumerate(traces):
         places = dict(zip(trace.devices, prefix, strict=False))
@@ -232,7 +219,22 @@ def _differences(traces: tuple[Trace, ...], titles: tuple[str, ...]) -> Iterator
             of_sort = durations.setdefault(sort, [[] for _ in traces])
             of_sort[number].append(span.duration)
     for sort, found in durations.items():
-        yield Difference(sort, "us", tuple(fmean(us or [0.0]) for us in found), titles)
+        yield _difference(sort, "us", tuple(fmean(us or [0.0]) for us in found), titles)
+
+
+def _difference(
+    name: str, unit: str, values: tuple[float, ...], titles: tuple[str, ...]
+) -> Difference:
+    first = values[0]
+    told = [
+        f"{_told(value, unit)} in {title}, against {_told(first, unit)} in {titles[0]}"
+        + (f", {value / first:.2f} times" if first and unit == "us" else "")
+        for title, value in zip(titles[1:], values[1:], strict=True)
+        # A difference below a tenth, or below what a clock resolves, is not worth a sentence.
+        if abs(value - first) > max(0.1 * abs(first), 0.5)
+    ]
+    sentence = f"{cut(name, NAME)}: {'; '.join(told)}." if told else ""
+    return Difference(name, unit, values, sentence)
 
 
 def _told(value: float, unit: str) -> str:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import zip_longest
 
-from asyncgpu_tutor.traces.spans.intervals import Interval, common, histogram, length, union
+from asyncgpu_tutor.traces.spans.intervals import Interval, common, gaps, histogram, length, union
 from asyncgpu_tutor.traces.spans.lanes import StreamKey
 from asyncgpu_tutor.traces.spans.path import Step, critical_path
 from asyncgpu_tutor.traces.spans.span import DEVICE_KINDS, Span, SpanKind
@@ -39,6 +39,8 @@ class Metrics:
         ``"compute"`` (kernels; also fills and copies within the device) and ``"link"`` (to other GPUs).
     host : mapping of kind to float
         Time the host spent in ``"call"``, ``"wait"`` and ``"work"`` spans, in us.
+    gaps : mapping of (device, stream) to tuple of (start, end)
+        The idle intervals of each stream between its own first start and last end.
     concurrency : tuple of float
         Entry k is the time, in us, in which exactly k streams of a device had work, over its makespan.
     """
@@ -48,6 +50,7 @@ class Metrics:
     stream_busy: Mapping[StreamKey, float]
     engine_busy: Mapping[tuple[str, Engine], float]
     host: Mapping[SpanKind, float]
+    gaps: Mapping[StreamKey, tuple[Interval, ...]]
     concurrency: tuple[float, ...]
     _spans: list[Span] = field(repr=False, compare=False)
 
@@ -89,9 +92,11 @@ class Metrics:
         """
         spoken = beside = 0.0
         for name in {span.device for span in self._spans}:
-            own = [span for span in self._spans if span.device == name]
-            talk = union((s.start, s.end) for s in own if s.talks)
-            work = union((s.start, s.end) for s in own if s.kind == "kernel" and not s.talks)
+            own: dict[bool, list[Interval]] = {True: [], False: []}
+            for span in self._spans:
+                if span.device == name and (span.talks or span.kind == "kernel"):
+                    own[span.talks].append((span.start, span.end))
+            talk, work = union(own[True]), union(own[False])
             spoken, beside = spoken + length(talk), beside + length(common(talk, work))
         return beside / spoken if spoken else 0.0
 
@@ -147,6 +152,7 @@ def measure(trace: Iterable[Span], windows: Sequence[Interval] = ()) -> Metrics:
             for key in sorted(engines, key=lambda k: (k[0], ENGINES.index(k[1])))
         },
         host={kind: length(union(intervals)) for kind, intervals in host.items()},
+        gaps={key: tuple(common(gaps(lane), scopes[key[0]])) for key, lane in lanes.items()},
         concurrency=tuple(map(math.fsum, zip_longest(*parts, fillvalue=0.0))) or (0.0,),
         _spans=spans,
     )

@@ -160,7 +160,9 @@ def _of_device(m: Metrics, numbers: Mapping[StreamKey, int]) -> Iterator[tuple[s
     if m.hidden:
         yield "talk", f"{m.hidden:.0%} of it beside other kernels"
     for key, busy in sorted(m.stream_busy.items(), key=lambda item: numbers[item[0]]):
-        yield lane_name(numbers[key]), f"busy {busy:.2f}"
+        idle = math.fsum(end - start for start, end in m.gaps[key])
+        gaps = f"{count(len(m.gaps[key]), 'gap')}, {idle:.2f}" if idle else "no gap"
+        yield lane_name(numbers[key]), f"busy {busy:.2f}, {gaps}"
     for (_, engine), busy in m.engine_busy.items():
         yield ENGINE_WORDS[engine], f"busy {busy:.2f}"
 

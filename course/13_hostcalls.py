@@ -365,26 +365,9 @@ class Pile:
                 return
 
 # %% id=piles tags=helpers
-from base64 import b64encode
-from html import escape
-from io import BytesIO
-
-from IPython.display import HTML, display
-
-
-def shown(figure, words):
-    """Show a figure, and below it what there is to see, in words."""
-    file = BytesIO()
-    figure.savefig(file, format="png", bbox_inches="tight")
-    plt.close(figure)
-    data = b64encode(file.getvalue()).decode()
-    fold = f"<details><summary>In words</summary>{escape(words)}</details>"
-    display(HTML(f'<img alt="the words are below" src="data:image/png;base64,{data}">{fold}'))
-
-
 def draw_piles(*rows):
     """Draw rows of moments: each is (title, pile, Bert's), and after Anna's swap also hers."""
-    figure, axes = plt.subplots(figsize=(2.5 * len(rows[0]), 2.4 * len(rows)))
+    _, axes = plt.subplots(figsize=(2.5 * len(rows[0]), 2.4 * len(rows)))
     note = {"boxstyle": "round", "fc": "#ffffcc", "ec": "0.4", "ls": "--"}
     words = []
     for x, y, (title, pile, held, *got) in (
@@ -407,7 +390,8 @@ def draw_piles(*rows):
     axes.set(xlim=(-0.2, 3.8 * len(rows[0]) - 0.6), ylim=(-4.2 * len(rows) + 1.2, 1.4))
     axes.set_aspect("equal")
     axes.axis("off")
-    shown(figure, " ".join(words))
+    plt.show()
+    print(*words, sep="\n")
 
 
 def from_top(memory):
@@ -923,7 +907,7 @@ measured = {  # µs, on the two machines; see benchmarks/README.md
     "132 blocks call at once": (132 * 1.7, 132 * 3.4),
     "the kernel ends, and we launch again": (13.8, 14.2),
 }
-figure, axes = plt.subplots(figsize=(7, 2.2))
+_, axes = plt.subplots(figsize=(7, 2.2))
 for place, (name, times) in enumerate(measured.items()):
     for shift, time in zip((-0.18, 0.18), times):
         axes.barh(place + shift, time, 0.32, color="#999999" if "launch" in name else "#e69f00")
@@ -932,8 +916,9 @@ axes.set_yticks(range(len(measured)), measured)
 axes.set_xlabel("until a block can go on (µs); two bars for two machines")
 axes.invert_yaxis()
 axes.spines[["top", "right"]].set_visible(False)
-words = [f"{name}: {one:.0f} and {other:.0f} µs." for name, (one, other) in measured.items()]
-shown(figure, " ".join(words))
+plt.show()
+for name, (one, other) in measured.items():
+    print(f"{name}: {one:.0f} and {other:.0f} µs.")
 
 # %% [markdown] id=when-it-pays
 # So when does a call pay? **Ending a kernel stops all its blocks, and a call stops only its caller.** Say four blocks work for 60 µs, and each needs a price, at a moment of its own. We've drawn that from the bars above, and not run it:
@@ -959,7 +944,8 @@ for axes, (title, end) in zip((calls, launches), ends.items()):
     axes.spines[["top", "right"]].set_visible(False)
 launches.set_xlabel("µs")
 figure.tight_layout()
-shown(figure, " ".join(f"{title}: {end} µs." for title, end in ends.items()))
+plt.show()
+print(*[f"{title}: {end} µs." for title, end in ends.items()], sep="\n")
 
 # %% [markdown] id=when-it-pays-2
 # If all need an answer at the same moment, it's the other way round: of 132 callers, each waits over 200 µs, and a launch still takes 14, plus Python's work for the prices. Then end the kernel, and launch the next. (Our file is such a case, so it gained little.)

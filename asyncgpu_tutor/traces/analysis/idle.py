@@ -93,7 +93,7 @@ class Evidence:
         # Stretches in which the device worked, and those that count.
         self.busy = union((s.start, s.end) for s in self.work)
         self.scope = scope_of(self.busy, trace.windows)
-        # For each device span, by id, the host's call that enqueued it, and the one before it on its stream.
+        # Two maps by a device span's id: the host's call behind it, and the work before it on its stream.
         calls = {span.id: span for span in trace if span.kind == "call"}
         self.calls = {
             span.id: calls[max(found)]

@@ -13,7 +13,7 @@
 #
 # | | |
 # |---|---|
-# | Time | 50 minutes |
+# | Time | 45 minutes |
 # | You need | Python and a little NumPy. No GPU, and no CUDA |
 #
 # Run the cells from top to bottom with <kbd>Shift</kbd>+<kbd>Enter</kbd>. If you get a `NameError` after a break, choose *Run*, then *Run All Above Selected Cell*. You needn't read a cell that looks like a thin bar.
@@ -175,8 +175,12 @@ share.commit(...)
 
 # %% id=stopwatch tags=helpers
 def stopwatch(trace):
-    """The same trace with one more lane: how long it took until Python went on."""
+    """The same trace with two more lanes: where Python pauses, and how long it took until it went on."""
     first, last = min(span.start for span in trace), max(span.end for span in trace)
+    python = sorted((s for s in trace if s.kind in ("call", "wait", "work")), key=lambda s: s.start)
+    pauses = [(a.end, b.start, "pause") for a, b in pairwise(python) if b.start - a.end > 10]
+    if pauses:
+        trace = trace.with_lane("Python pauses", pauses)
     return trace.with_lane("stopwatch", [(first, last, f"{last - first:.0f} µs")])
 
 
@@ -211,11 +215,11 @@ assert not [span for span in paused if span.kind == "wait"]  # paused, and not b
 assert max(s.end for s in paused.device_spans) > max(s.end for s in paused if s.kind == "call")
 
 # %% [markdown] id=where-read
-# The kernel is the orange sliver between the two long bars (the yellow one is the fill). Each copy takes over twenty times as long, because the road between the two computers is narrow: 8 MB in 148 µs is only 54 GB a second. The kernel moves 16 MB at about 2,500.
+# The kernel is the orange sliver between the two long bars (the yellow one is the fill). Each copy takes over twenty times as long, because the road between the two computers is narrow: 8 MB in 148 µs is only 54 GB a second. The kernel never leaves the device, and moves 16 MB at about 2,500.
 #
-# The middle lane is a **stream**, a queue that the device works through piece by piece. The upper lane is Python, with six short calls: one for each piece, and two for room in memory. Its call for the `d2h` was over after 46 µs, and the copy itself began at 178. Meanwhile, Python could have done something else.
+# The lane with the long bars is a **stream**, a queue that the device works through piece by piece. The top lane is Python, with six short calls: one for each piece, and two for room in memory. After 46 µs it has asked for everything, even for a copy that begins at 178. From there on it has nothing to do, so it pauses.
 #
-# The stopwatch runs until Python goes on. The device was done after 325 µs, but waking up the code that paused takes the event loop another 24.
+# The pause ends a little late. The device was done after 325 µs, but the event loop takes another 24 to notice and to wake up the code that paused. The stopwatch runs until then.
 #
 # **First clue:** how much would you save if the four slivers of the first picture ran at the same time?
 
@@ -297,7 +301,7 @@ before, after = (trace.metrics().makespan for trace in (blocking, overlapped))  
 meanwhile.reveal(f"{after:.0f}", f"It was {before:.0f} µs before.")
 
 # %% [markdown] id=timeline-read
-# The device does exactly what it did before, and now the job runs beside it. What's gone is the wait. What's left is the calls, the job, and waking up.
+# The device does exactly what it did before, and now the job runs beside it. What's gone is the wait. What's left is the calls, the job, and waking up. (An H200 gains by that, too, though not as much. The encore has its recordings.)
 #
 # **Second clue:** Python stopped waiting. Was the device done any sooner?
 
@@ -407,34 +411,44 @@ if device.simulated:
 # %% [markdown] id=exercises
 # ## Your turn
 #
-# Change an exercise's first cell, and run it and the `check` below. Stuck? `hint("00-waited")` in a cell of your own helps a little more each time. Once you've tried, `solution("00-waited")` shows you one way.
+# Change an exercise's first cell, and run it and the `check` below. Stuck? `hint("00-quicker")` in a cell of your own helps a little more each time. Once you've tried, `solution("00-quicker")` shows you one way.
 #
-# ### Exercise: how much of the time did Python wait?
+# ### Exercise: which is quicker?
 #
-# Return the part of the time for which Python was blocked, from 0 to 1, for any trace that isn't empty. In `trace.metrics()`, `makespan` is the whole time, and the dictionary `host` says how many µs the host spent on what. Print it for `blocking` first.
+# Here's a decision that a good program makes for itself. Your function gets an operation, a job, and how many µs the job takes. It runs both and returns the operation's result. Be done as soon as you can, whether the job takes 5 µs or 300. As it stands, the function is unbeatable, but only for tiny jobs.
 
 
-# %% id=00-waited starter
-def waited(trace): ...  # your code
+# %% id=00-quicker starter
+async def quicker(op, job, us):
+    result = op.sync()
+    job()
+    return result
 
 
-# %% id=00-waited solution
-def waited(trace):
-    return trace.metrics().host["wait"] / trace.metrics().makespan
+# %% id=00-quicker solution
+async def quicker(op, job, us):
+    if us < 21:
+        result = op.sync()
+        job()
+        return result
+    task = agt.spawn(op)
+    await asyncio.sleep(0)
+    job()
+    return await task
 
 
-# %% id=00-waited hints
-# In `blocking`, Python waited. Which number of `blocking.metrics().host` is that, and what is it a part of?
+# %% id=00-quicker hints
+# For which jobs is `sync` quicker, and for which ones a task? One of the pictures above has the answer.
 #
-# `trace.metrics().host` has one number for each thing the host does, such as `["call"]`. A part is that number divided by the whole.
+# A task gains from 21 µs on. So begin with `if us < 21:`, and leave what stands there below it. What should happen to a longer job?
 #
-# Divide `trace.metrics().host["wait"]` by `trace.metrics().makespan`.
+# For a longer job, take the four lines from above: `spawn`, `sleep(0)`, the job, and then `return await task`.
 
-# %% id=00-waited explanation
-# This number tells you how much of its time Python was *blocked*. That's a loss only if there's a job that could fill the wait: the slow program waited for half of its time, and nobody missed it. A pause at an `await` isn't in the number. It's a gap in the host's lane, and other tasks can use it.
+# %% id=00-quicker explanation
+# You've just written a *policy*: code that looks at what work costs, and then decides how to run it. The 21 is the price of waking up on this device, so on another machine it's another number: look before you copy it. And `sync` has a second price that no stopwatch shows. While it blocks, nobody else in Python gets a turn.
 
-# %% id=00-waited-check
-check("00-waited", waited)
+# %% id=00-quicker-check
+check("00-quicker", quicker)
 
 # %% [markdown] id=exercise-both
 # ### Exercise: two at a time
@@ -570,10 +584,96 @@ assert {round(us) for us in alone} == {77, 78}
 assert round(max(s.duration for s in quick.device_spans)) == 87
 assert round(slow.metrics().host["wait"] / slow.metrics().makespan, 1) == 0.5
 
-# %% [markdown] id=real
-# ## Can you trust the model?
+# %% [markdown] id=challenge
+# ## Challenge: three trips and a job
 #
-# That was a real H200. The simulated device follows a model of one. Your program was recorded on an H200, too, with about a million numbers. Here it is with `sync`. (All times end with the job, because the recordings do.)
+# Each page ends with a challenge, and `progress` keeps your best time.
+#
+# `trips` are three operations, and `job()` keeps Python busy for 200 µs. The first trip takes 2,000,000 numbers to the device and brings 400,000 back. The second has 1,200,000 either way, and the third is the first turned round. Do everything, and return the three results in order. From the first bar to the last, this takes 881 µs: get below 510. Then go on: the course's own answer takes 340 µs.
+
+
+# %% id=00-challenge starter
+async def everything(trips, job):
+    results = [await trip for trip in trips]
+    job()
+    return results
+
+
+# %% id=00-challenge solution
+async def everything(trips, job):
+    tasks = [agt.spawn(trip) for trip in reversed(trips)]
+    await asyncio.sleep(0)
+    job()
+    return [await task for task in reversed(tasks)]
+
+
+# %% id=00-challenge hints
+# All three can be under way before anybody waits, as in the exercise above.
+#
+# When does a task start? Not at `spawn`, but at the next pause. If `job()` comes before that, the device sits there with nothing to do.
+#
+# Spawn all three, then `await asyncio.sleep(0)`, then `job()`, and only then await the tasks. That's 497 µs.
+#
+# Look at the beginning and at the end of the 497 µs. On which road does nothing move there? Which trip would you send off first, and which last? The results can still come back in order.
+
+# %% id=00-challenge explanation
+# Start everything, do your own work, and wait as late as you can. At 497 µs, one of the two roads is still empty for a long time, at the beginning and at the end: look at the picture below. At 340, the trips take no longer than Python's own calls and job.
+
+# %% id=00-challenge-check
+check("00-challenge", everything)
+
+
+# %% id=challenge-picture
+def trip(there, back):
+    numbers = agt.h2d(agt.pin(np.ones(there, np.float32)))
+    return numbers.and_then(lambda _: agt.full(back, 1.0)).to_host()  # fill an array, bring it back
+
+
+with agt.using("sim"), agt.record() as mine:
+    sizes = (2_000_000, 1_200_000, 400_000)
+    trips = [trip(there, back) for there, back in zip(sizes, reversed(sizes), strict=True)]
+    await everything(trips, lambda: agt.work(200, "job"))
+
+mine.plot(
+    title="Your program",
+    lanes=("host", "streams"),
+    lesson="Where does Python do nothing? And when is one of the two roads empty?",
+)
+
+# %% id=score
+score(built, share, meanwhile, pays, forgotten, riddle)
+
+# %% id=progress
+progress("00")
+
+# %% [markdown] id=key-points
+# ## Key points
+#
+# - The **host** runs Python, and the **device** is a second computer. Getting there and back often takes longer than the work itself.
+# - A **kernel** is written for one element, and runs in one **thread** for each.
+# - An **operation** is only a recipe. `sync` and `await` run it, and `spawn` puts it on the event loop's list.
+# - `sync` blocks all of Python. `await` pauses only the code that says it. A **task** starts when the code that spawned it pauses, and then a job that fits into the wait costs no time. Waking up does: for a tiny job, `sync` is quicker.
+# - Copies in opposite directions can run at the same time, in different **streams**.
+# - A **timeline** shows what happened when. Look for a wait that a job could fill, and for a road that's empty.
+
+# %% [markdown] id=contents
+# ## The course
+#
+# Four books, and you can stop after each:
+#
+# - *One GPU, driven from Python* (00 to 07): [00](00_start_here.ipynb) [01](01_sync_kernels.ipynb) [02](02_streams_and_events.ipynb) [02b](02b_copies_and_chunks.ipynb) [03](03_lazy_operations.ipynb) [04](04_combinators.ipynb) [04b](04b_sharing_and_owning.ipynb) [05](05_scheduling.ipynb) [06](06_await.ipynb) [07](07_async_mlp.ipynb)
+# - *Where the time goes* (08 to 10): [08](08_profiling.ipynb) [09](09_cuda_graphs.ipynb) [10](10_build_it_yourself.ipynb)
+# - *The GPU decides* (11 to 14): [11](11_the_gpu_decides.ipynb) [12](12_async_inside_a_kernel.ipynb) [13](13_hostcalls.ipynb) [13b](13b_await_the_host.ipynb) [14](14_gallery.ipynb)
+# - *More than one GPU* (15 to 16): [15](15_several_gpus.ipynb) [16](16_several_machines.ipynb)
+#
+# In a hurry? Take 01, 02, 03, 04, 06 and 07. The [glossary](../docs/glossary.md) lists the names used elsewhere.
+#
+# **Next:** a thousand threads run the very same line of code. So how does each of them know which element is its own? [01_sync_kernels](01_sync_kernels.ipynb) begins with twelve.
+
+# %% [markdown] id=real
+# ## Encore: can you trust the model?
+#
+# The two programs of the riddle ran on a real H200. The simulated device only follows a model of one. So we ran your first program on an H200, too, with about a million numbers. Here it is with `sync`. (All times end with the job, because the recordings do.)
 
 # %% id=on-a-gpu
 h200 = [agt.Trace.load_recording(name) for name in ("00_start_here_sync", "00_start_here")]
@@ -651,89 +751,3 @@ with agt.using("sim"), agt.record() as meeting:
     await asyncio.gather(agt.spawn(doubled(pinned)), agt.spawn(doubled(pinned)))
 assert meeting.overlap_between("h2d", "d2h") > 100
 assert {round(s.duration) for s in meeting.find("h2d") + meeting.find("d2h")} <= {147, 148}
-
-# %% [markdown] id=challenge
-# ## Challenge: three trips and a job
-#
-# Each page ends with a challenge, and `progress` keeps your best time.
-#
-# `trips` are three operations, and `job()` keeps Python busy for 200 µs. The first trip takes 2,000,000 numbers to the device and brings 400,000 back. The second has 1,200,000 either way, and the third is the first turned round. Do everything, and return the three results in order. From the first bar to the last, this takes 881 µs: get below 510. Then go on: the course's own answer takes 340 µs.
-
-
-# %% id=00-challenge starter
-async def everything(trips, job):
-    results = [await trip for trip in trips]
-    job()
-    return results
-
-
-# %% id=00-challenge solution
-async def everything(trips, job):
-    tasks = [agt.spawn(trip) for trip in reversed(trips)]
-    await asyncio.sleep(0)
-    job()
-    return [await task for task in reversed(tasks)]
-
-
-# %% id=00-challenge hints
-# All three can be under way before anybody waits, as in the exercise above.
-#
-# When does a task start? Not at `spawn`, but at the next pause. If `job()` comes before that, the device sits there with nothing to do.
-#
-# Spawn all three, then `await asyncio.sleep(0)`, then `job()`, and only then await the tasks. That's 497 µs.
-#
-# Look at the beginning and at the end of the 497 µs. On which road does nothing move there? Which trip would you send off first, and which last? The results can still come back in order.
-
-# %% id=00-challenge explanation
-# Start everything, do your own work, and wait as late as you can. At 497 µs, one of the two roads is still empty for a long time, at the beginning and at the end: look at the picture below. At 340, the trips take no longer than Python's own calls and job.
-
-# %% id=00-challenge-check
-check("00-challenge", everything)
-
-
-# %% id=challenge-picture
-def trip(there, back):
-    numbers = agt.h2d(agt.pin(np.ones(there, np.float32)))
-    return numbers.and_then(lambda _: agt.full(back, 1.0)).to_host()  # fill an array, bring it back
-
-
-with agt.using("sim"), agt.record() as mine:
-    sizes = (2_000_000, 1_200_000, 400_000)
-    trips = [trip(there, back) for there, back in zip(sizes, reversed(sizes), strict=True)]
-    await everything(trips, lambda: agt.work(200, "job"))
-
-mine.plot(
-    title="Your program",
-    lanes=("host", "streams"),
-    lesson="Where does Python do nothing? And when is one of the two roads empty?",
-)
-
-# %% id=score
-score(built, share, meanwhile, pays, forgotten, riddle, gain)
-
-# %% id=progress
-progress("00")
-
-# %% [markdown] id=key-points
-# ## Key points
-#
-# - The **host** runs Python, and the **device** is a second computer. Getting there and back often takes longer than the work itself.
-# - A **kernel** is written for one element, and runs in one **thread** for each.
-# - An **operation** is only a recipe. `sync` and `await` run it, and `spawn` puts it on the event loop's list.
-# - `sync` blocks all of Python. `await` pauses only the code that says it. A **task** starts when the code that spawned it pauses, and then a job that fits into the wait costs no time. Waking up does: for a tiny job, `sync` is quicker.
-# - Copies in opposite directions can run at the same time, in different **streams**.
-# - A **timeline** shows what happened when. Look for a wait that a job could fill, and for a road that's empty.
-
-# %% [markdown] id=contents
-# ## The course
-#
-# Four books, and you can stop after each:
-#
-# - *One GPU, driven from Python* (00 to 07): [00](00_start_here.ipynb) [01](01_sync_kernels.ipynb) [02](02_streams_and_events.ipynb) [02b](02b_copies_and_chunks.ipynb) [03](03_lazy_operations.ipynb) [04](04_combinators.ipynb) [04b](04b_sharing_and_owning.ipynb) [05](05_scheduling.ipynb) [06](06_await.ipynb) [07](07_async_mlp.ipynb)
-# - *Where the time goes* (08 to 10): [08](08_profiling.ipynb) [09](09_cuda_graphs.ipynb) [10](10_build_it_yourself.ipynb)
-# - *The GPU decides* (11 to 14): [11](11_the_gpu_decides.ipynb) [12](12_async_inside_a_kernel.ipynb) [13](13_hostcalls.ipynb) [13b](13b_await_the_host.ipynb) [14](14_gallery.ipynb)
-# - *More than one GPU* (15 to 16): [15](15_several_gpus.ipynb) [16](16_several_machines.ipynb)
-#
-# In a hurry? Take 01, 02, 03, 04, 06 and 07. The [glossary](../docs/glossary.md) lists the names used elsewhere.
-#
-# **Next:** a thousand threads run the very same line of code. So how does each of them know which element is its own? [01_sync_kernels](01_sync_kernels.ipynb) begins with twelve.

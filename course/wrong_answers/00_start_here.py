@@ -1,31 +1,98 @@
 """Plausible wrong answers to the exercises of course/00_start_here.py; see tools/build_notebooks.py."""
 
 
-# %% id=00-waited cause="with 1 wait in the recording"
-def waited(trace):
-    return trace.metrics().host["wait"]
+# %% id=00-quicker cause="waking up takes longer than this job"
+async def quicker(op, job, us):
+    result = await op
+    job()
+    return result
 
 
-# %% id=00-waited cause="came out, but"
-def waited(trace):
-    return trace.metrics().host["call"] / trace.metrics().makespan
+# %% id=00-quicker cause="waking up takes longer than this job"
+async def quicker(op, job, us):
+    task = agt.spawn(op)
+    await asyncio.sleep(0)
+    job()
+    return await task
 
 
-# %% id=00-waited cause="a number from 0 to 1 should come out"
-def waited(trace):
-    return trace.metrics().host["wait"] > 0
+# %% id=00-quicker cause="with a job of 60 µs, it's right, but done after"
+async def quicker(op, job, us):
+    if us < 21:
+        result = op.sync()
+        job()
+        return result
+    task = agt.spawn(op)
+    job()
+    return await task
 
 
-# %% id=00-waited cause="takes things out of its caller's list"
-def waited(trace):
-    whole = trace.metrics().makespan
-    trace.spans.clear()
-    return trace.metrics().host["wait"] / whole
+# %% id=00-quicker cause="waking up takes longer than this job"
+async def quicker(op, job, us):
+    if us > 21:
+        result = op.sync()
+        job()
+        return result
+    task = agt.spawn(op)
+    await asyncio.sleep(0)
+    job()
+    return await task
 
 
-# %% id=00-waited cause="nothing is called 'host wait' there. `trace.metrics().host` has `\"call\"`, `\"wait\"` and `\"work\"`"
-def waited(trace):
-    return trace.metrics().host["host wait"]
+# %% id=00-quicker cause="`d2h` ran 2 times, and should run once"
+async def quicker(op, job, us):
+    task = agt.spawn(op)
+    await asyncio.sleep(0)
+    job()
+    await task
+    return op.sync()
+
+
+# %% id=00-quicker cause="`job` ran 0 times"
+async def quicker(op, job, us):
+    return op.sync()
+
+
+# %% id=00-quicker cause="a NumPy array should come out"
+async def quicker(op, job, us):
+    op.sync()
+    job()
+
+
+# %% id=00-quicker cause="a NumPy array should come out"
+async def quicker(op, job, us):
+    if us < 21:
+        result = op.sync()
+        job()
+        return result
+    task = agt.spawn(op)
+    await asyncio.sleep(0)
+    job()
+    return task
+
+
+# %% id=00-quicker cause="waking up takes longer than this job"
+async def quicker(op, job, us):
+    if us < 10:
+        result = op.sync()
+        job()
+        return result
+    task = agt.spawn(op)
+    await asyncio.sleep(0)
+    job()
+    return await task
+
+
+# %% id=00-quicker cause="with a job of 60 µs, it's right, but done after"
+async def quicker(op, job, us):
+    if us < 100:
+        result = op.sync()
+        job()
+        return result
+    task = agt.spawn(op)
+    await asyncio.sleep(0)
+    job()
+    return await task
 
 
 # %% id=00-both cause="no more than 1 of 2 operations were in flight at a time"
@@ -136,16 +203,6 @@ async def both(first, second):
     return a.buffer, b.buffer
 
 
-# %% id=00-waited cause="but Python waited for 166.68 of "
-def waited(trace):
-    return sum(s.duration for s in trace.spans[:200] if s.kind == "wait") / trace.metrics().makespan
-
-
-# %% id=00-waited cause="but Python waited for 29.93 of "
-def waited(trace):
-    return sum(s.duration for s in trace if s.name == "synchronize event") / trace.metrics().makespan
-
-
 # %% id=00-challenge cause="a task was asked for its result before it was done"
 async def everything(trips, job):
     tasks = [agt.spawn(t) for t in trips]
@@ -168,27 +225,6 @@ async def everything(trips, job):
     await asyncio.sleep(0)
     job()
     return [await t for t in tasks]
-
-
-# %% id=00-waited cause="nothing of it ran: an `async def`"
-async def waited(trace):
-    return trace.metrics().host["wait"]
-
-
-# %% id=00-waited cause="but Python waited for 29.93 of "
-def waited(trace):
-    return sum(s.duration for s in trace if s.name in ("synchronize event",)) / trace.metrics().makespan
-
-
-# %% id=00-waited cause="but Python waited for 166.68 of "
-def waited(trace):
-    return sum(s.duration for s in trace if s.kind == "wait" and s.duration > 5) / trace.metrics().makespan
-
-
-# %% id=00-waited cause="but Python waited for 166.68 of "
-def waited(trace):
-    w = sorted((s.start, s.end) for s in trace if s.kind == "wait")
-    return sum(b - a for a, b in w[:50]) / trace.metrics().makespan
 
 
 # %% id=00-both cause="the array has dtype float64, and should have float32"

@@ -21,7 +21,7 @@ from asyncgpu_tutor.exercises.names_of_other_cells import strays
 T = TypeVar("T")
 
 TEN = (
-    *("00-waited", "01-meanwhile", "03-largest", "04-diamond", "06-prepare"),
+    *("00-quicker", "01-meanwhile", "03-largest", "04-diamond", "06-prepare"),
     *("06-limited", "08-gain", "07-capture", "11-queue", "12-oneshot"),
 )
 

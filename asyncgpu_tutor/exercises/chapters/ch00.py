@@ -12,44 +12,31 @@ from unittest.mock import patch
 import asyncgpu_tutor as agt
 from asyncgpu_tutor.exercises.checks import schedule
 from asyncgpu_tutor.exercises.checks.operations import JOB, filled, job, round_trip
-from asyncgpu_tutor.exercises.checks.results import a_number, in_order
+from asyncgpu_tutor.exercises.checks.results import equal, in_order
 from asyncgpu_tutor.exercises.checks.trials import cases, runs
 from asyncgpu_tutor.exercises.device import ASIDE
-from asyncgpu_tutor.exercises.exercise import Exercise, Rejected, must
+from asyncgpu_tutor.exercises.exercise import Exercise, must
 from asyncgpu_tutor.exercises.internals import happens_before, lane_of
-from asyncgpu_tutor.exercises.sandbox import Observed, call, no_pauses, observe
+from asyncgpu_tutor.exercises.sandbox import Observed, no_pauses, observe, on_fresh_device, tried
 
 
-# ------------------------------------------------------------------ reading a recording
-def _waited(mine: Any, model: Any, times: int, size: int) -> None:
-    """The number is right for a recording in which the host waits so many times, in two ways."""
-
-    def run() -> None:
-        stream = agt.create_stream()
-        for i in range(times):
-            op = round_trip(size, 1.0)
-            _ = [op.async_on(stream), stream.synchronize()] if i % 2 else op.sync()
-        agt.work(70, "a job")
-
-    trace = observe(run).trace
-    right = model(trace)
-    got: Any = _asked(mine, trace)
-    a_number(got, "a number from 0 to 1")
-    told = f"{trace.metrics().host['wait']:.2f} of {trace.metrics().makespan:.2f} µs"
-    must(abs(got - right) <= 1e-4, f"{got:.4f} came out, but Python waited for {told}: {right:.4f}")
+# ------------------------------------------------------------------ which is quicker
+def _decided(answer: Callable[..., Any], us: float) -> Observed:
+    return observe(answer, round_trip(SIZE, 1.0), job(us), us)
 
 
-def _asked(answer: Any, trace: agt.Trace) -> object:
-    """Call an answer; if it asks for a key that is not there, tell it which ones are."""
-    try:
-        return call(answer, trace)
-    except Rejected as rejected:
-        cause = rejected.__cause__
-        if not isinstance(cause, KeyError) or cause.args[0] in trace.metrics().host:
-            raise
-        *others, last = [f'`"{key}"`' for key in trace.metrics().host]
-        has = f"`trace.metrics().host` has {', '.join(others)} and {last}"
-        raise Rejected(f"nothing is called {cause} there. {has}") from rejected
+def _quicker(mine: Any, model: Any, us: float) -> None:
+    """Operation and job are done once, and Python is back as soon as with the solution."""
+    with tried(_decided, mine, model, us, words=f"a job of {us:.0f} µs") as run:
+        schedule.launches(run.trace, "d2h", 1)
+        schedule.launches(run.trace, JOB, 1)
+        equal(run.result, filled(SIZE, 1.0))
+        due = on_fresh_device(_decided, model, us).returned
+        why = "this job could hide in the wait"
+        if us < WAKING_UP:
+            why = "waking up takes longer than this job, and nobody has to wake up from `sync`"
+        cause = f"it's right, but done after {run.returned:.0f} µs, and {due:.0f} are enough: {why}"
+        must(run.returned < due + 1, cause)
 
 
 # ------------------------------------------------------------------ two at a time
@@ -113,14 +100,15 @@ def _all_done(run: Observed, *sizes: int) -> float | None:
     return schedule.below(510.0, run.trace, late) if sizes in THREE else None
 
 
-RECORDINGS = [(1, 1_000_000), (1, 100_000), (3, 100_000), (60, 10), (0, 1)]
+SIZE = 1_000_000
+WAKING_UP = 21  # us; see the page
+JOBS = [(5,), (15,), (60,), (300,)]
 PAIRS = [(1_000_000, 900_000), (500_000, 600_000)]
 THREE = [(400_000, 1_200_000, 2_000_000)]
 FEW = [(1000, 1001, 1002)]
 
 EXERCISES = (
-    Exercise("00-waited", "How much of the time did Python wait?", "waited", cases(_waited, RECORDINGS,
-                   "{:wait} in the recording")),
+    Exercise("00-quicker", "Which is quicker?", "quicker", cases(_quicker, JOBS, "")),
     Exercise("00-both", "Two at a time", "both", runs(_both, _free, PAIRS, ""),
              runs(no_pauses()(_both), partial(_right, "both"), [FEW[0][:2]], "")),
     Exercise("00-challenge", "Challenge: three trips and a job", "everything",

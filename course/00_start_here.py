@@ -268,7 +268,7 @@ if device.simulated:  # a GPU's clock agrees with Python's to a few µs only
 # await task                      # pause until the result is there
 # ```
 #
-# `spawn` puts the operation on the event loop's list, as a **task**. (`asyncio.create_task` takes coroutines only.) A task gets its turn when the running code pauses, as it does in the second line. The task hands its work to the device, and pauses too. So we get on with our job.
+# `spawn` puts the operation on the event loop's list, as a **task**. A task gets its turn when the running code pauses, as it does in the second line. The task hands its work to the device, and pauses too. So we get on with our job.
 
 # %% id=predict
 meanwhile = Prediction(
@@ -331,10 +331,15 @@ for us in lengths:
         agt.work(0, "goes on")
     gains.append(one.metrics().makespan - other.metrics().makespan)
 
+# %% id=pays-picture tags=helpers
 plt.figure(figsize=(6, 3.5))
 plt.axhline(0, color="0.5")
 plt.plot(lengths, gains, "o-")
 plt.fill_between(lengths, gains, 0, where=np.less(gains, 0), interpolate=True, color="tab:red")
+pays_from = np.interp(0, gains, lengths)
+plt.plot(pays_from, 0, "kx")
+plt.text(pays_from + 15, -12, f"from {pays_from:.0f} µs on, the task gains")
+plt.text(lengths[-1], max(gains) - 25, f"at most {max(gains):.0f} µs", ha="right")
 plt.title("Below the grey line, sync is quicker")
 plt.xlabel("the job takes (µs)")
 plt.ylabel("the task gains (µs)")
@@ -356,7 +361,7 @@ if device.simulated:
     assert round(gains[0]) == -21  # `sync` is back sooner
 
 # %% [markdown] id=pays-read
-# Async isn't free: Python is back from `sync` sooner than it wakes up from an `await`. From 21 µs on the task gains, and once the job fills the wait, it gains no more: **a job can hide in the wait, and nowhere else.** So the most that it gains is the wait less the waking up, here 253 µs.
+# Async isn't free. After the device is done, waking up from an `await` takes 24 µs, and coming back from `sync` takes 3. The job has to earn the difference, so the task gains from 21 µs on. And once the job fills the wait, it gains no more: **a job can hide in the wait, and nowhere else.** Here the most that you can gain is 253 µs.
 
 # %% id=predict-forgotten
 forgotten = Prediction(
@@ -415,19 +420,19 @@ if device.simulated:
 #
 # ### Exercise: which is quicker?
 #
-# Here's a decision that a good program makes for itself. Your function gets an operation, a job, and how many µs the job takes. It runs both and returns the operation's result. Be done as soon as you can, whether the job takes 5 µs or 300. As it stands, the function is unbeatable, but only for tiny jobs.
+# Here's a decision that a good program makes for itself. Your function gets an operation, and how long Python would `wait` for it in `sync`. It also gets a job, and how long the job takes. Both times are in µs. It does both and returns the operation's result. Be done as soon as you can, whatever the two numbers are. As it stands, the function does well if the job is tiny.
 
 
 # %% id=00-quicker starter
-async def quicker(op, job, us):
+async def quicker(op, wait, job, us):
     result = op.sync()
     job()
     return result
 
 
 # %% id=00-quicker solution
-async def quicker(op, job, us):
-    if us < 21:
+async def quicker(op, wait, job, us):
+    if min(wait, us) < 21:
         result = op.sync()
         job()
         return result
@@ -438,14 +443,14 @@ async def quicker(op, job, us):
 
 
 # %% id=00-quicker hints
-# For which jobs is `sync` quicker, and for which ones a task? One of the pictures above has the answer.
+# A task loses by waking up, and it gains by what it can hide. When is that too little? One of the pictures above has the number.
 #
-# A task gains from 21 µs on. So begin with `if us < 21:`, and leave what stands there below it. What should happen to a longer job?
+# A job can hide in the wait, and nowhere else. So the task hides `min(wait, us)`, and that has to be worth 21 µs. If it isn't, `sync` is better, as it stands there.
 #
-# For a longer job, take the four lines from above: `spawn`, `sleep(0)`, the job, and then `return await task`.
+# `if min(wait, us) < 21:` goes above the lines that stand there. Below them come the four lines from above: `spawn`, `sleep(0)`, the job, and then `return await task`.
 
 # %% id=00-quicker explanation
-# You've just written a *policy*: code that looks at what work costs, and then decides how to run it. The 21 is the price of waking up on this device, so on another machine it's another number: look before you copy it. And `sync` has a second price that no stopwatch shows. While it blocks, nobody else in Python gets a turn.
+# You've just written a *policy*: code that looks at what work costs, and then decides how to run it. On another machine, waking up has another price, so look before you copy the 21. And `sync` has a price that no stopwatch shows: while it blocks, nobody else in Python gets a turn. (Chapter 03 has a third way to run an operation. It wakes nobody up, so it can do without the decision.)
 
 # %% id=00-quicker-check
 check("00-quicker", quicker)
@@ -453,7 +458,7 @@ check("00-quicker", quicker)
 # %% [markdown] id=exercise-both
 # ### Exercise: two at a time
 #
-# `first` and `second` are operations, and the cell below runs one after the other, with a wake-up in between. Have both under way at the same time, and return both results, in this order. (Whatever you run next gets the next stream.)
+# `first` and `second` are operations, and the cell below runs one after the other, with a wake-up in between. Have both under way at the same time, and return both results, in this order. (You needn't choose streams. There's a small pool of them, and each operation that begins gets the next one.)
 
 
 # %% id=00-both starter

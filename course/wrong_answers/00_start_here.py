@@ -1,35 +1,21 @@
 """Plausible wrong answers to the exercises of course/00_start_here.py; see tools/build_notebooks.py."""
 
 
-# %% id=00-quicker cause="waking up takes longer than this job"
-async def quicker(op, job, us):
-    result = await op
-    job()
-    return result
-
-
-# %% id=00-quicker cause="waking up takes longer than this job"
-async def quicker(op, job, us):
-    task = agt.spawn(op)
-    await asyncio.sleep(0)
-    job()
-    return await task
-
-
-# %% id=00-quicker cause="with a job of 60 µs, it's right, but done after"
-async def quicker(op, job, us):
+# %% id=00-quicker cause="waking up costs more than the job can hide"
+async def quicker(op, wait, job, us):
     if us < 21:
         result = op.sync()
         job()
         return result
     task = agt.spawn(op)
+    await asyncio.sleep(0)
     job()
     return await task
 
 
-# %% id=00-quicker cause="waking up takes longer than this job"
-async def quicker(op, job, us):
-    if us > 21:
+# %% id=00-quicker cause="a job of 5 µs and a wait of 286, it's right, but done after"
+async def quicker(op, wait, job, us):
+    if wait < 21:
         result = op.sync()
         job()
         return result
@@ -39,8 +25,74 @@ async def quicker(op, job, us):
     return await task
 
 
+# %% id=00-quicker cause="waking up costs more than the job can hide"
+async def quicker(op, wait, job, us):
+    if min(wait, us) < 10:
+        result = op.sync()
+        job()
+        return result
+    task = agt.spawn(op)
+    await asyncio.sleep(0)
+    job()
+    return await task
+
+
+# %% id=00-quicker cause="the job could hide in the wait"
+async def quicker(op, wait, job, us):
+    if min(wait, us) < 100:
+        result = op.sync()
+        job()
+        return result
+    task = agt.spawn(op)
+    await asyncio.sleep(0)
+    job()
+    return await task
+
+
+# %% id=00-quicker cause="waking up costs more than the job can hide"
+async def quicker(op, wait, job, us):
+    if min(wait, us) > 21:
+        result = op.sync()
+        job()
+        return result
+    task = agt.spawn(op)
+    await asyncio.sleep(0)
+    job()
+    return await task
+
+
+# %% id=00-quicker cause="the job could hide in the wait"
+async def quicker(op, wait, job, us):
+    if wait + us < 320:
+        result = op.sync()
+        job()
+        return result
+    task = agt.spawn(op)
+    await asyncio.sleep(0)
+    job()
+    return await task
+
+
+# %% id=00-quicker cause="waking up costs more than the job can hide"
+async def quicker(op, wait, job, us):
+    result = await op
+    job()
+    return result
+
+
+# %% id=00-quicker cause="`job` ran before the operation had begun: a task starts only when you pause"
+async def quicker(op, wait, job, us):
+    if min(wait, us) < 21:
+        result = op.sync()
+        job()
+        return result
+    task = agt.spawn(op)
+    job()
+    return await task
+
+
 # %% id=00-quicker cause="`d2h` ran 2 times, and should run once"
-async def quicker(op, job, us):
+async def quicker(op, wait, job, us):
     task = agt.spawn(op)
     await asyncio.sleep(0)
     job()
@@ -49,18 +101,18 @@ async def quicker(op, job, us):
 
 
 # %% id=00-quicker cause="`job` ran 0 times"
-async def quicker(op, job, us):
+async def quicker(op, wait, job, us):
     return op.sync()
 
 
 # %% id=00-quicker cause="a NumPy array should come out"
-async def quicker(op, job, us):
+async def quicker(op, wait, job, us):
     op.sync()
     job()
 
 
 # %% id=00-quicker cause="a NumPy array should come out"
-async def quicker(op, job, us):
+async def quicker(op, wait, job, us):
     if us < 21:
         result = op.sync()
         job()
@@ -69,30 +121,6 @@ async def quicker(op, job, us):
     await asyncio.sleep(0)
     job()
     return task
-
-
-# %% id=00-quicker cause="waking up takes longer than this job"
-async def quicker(op, job, us):
-    if us < 10:
-        result = op.sync()
-        job()
-        return result
-    task = agt.spawn(op)
-    await asyncio.sleep(0)
-    job()
-    return await task
-
-
-# %% id=00-quicker cause="with a job of 60 µs, it's right, but done after"
-async def quicker(op, job, us):
-    if us < 100:
-        result = op.sync()
-        job()
-        return result
-    task = agt.spawn(op)
-    await asyncio.sleep(0)
-    job()
-    return await task
 
 
 # %% id=00-both cause="no more than 1 of 2 operations were in flight at a time"

@@ -215,9 +215,9 @@ assert not [span for span in paused if span.kind == "wait"]  # paused, and not b
 assert max(s.end for s in paused.device_spans) > max(s.end for s in paused if s.kind == "call")
 
 # %% [markdown] id=where-read
-# The kernel is the orange sliver between the two long bars (the yellow one is the fill). Each copy takes over twenty times as long, because the road between the two computers is narrow: 8 MB in 148 µs is only 54 GB a second. The kernel never leaves the device, and moves 16 MB at about 2,500.
+# The kernel is the orange sliver between the two long bars (the yellow one is the fill). Each copy takes over twenty times as long, because the road between the two computers is narrow: 8 MB in 148 µs is only 54 GB a second. The kernel's numbers stay on the device, where 16 MB move at about 2,500.
 #
-# The lane with the long bars is a **stream**, a queue that the device works through piece by piece. The top lane is Python, with six short calls: one for each piece, and two for room in memory. After 46 µs it has asked for everything, even for a copy that begins at 178. From there on it has nothing to do, so it pauses.
+# The lane with the long bars is a **stream**, a queue that the device works through piece by piece. The top lane is Python, with six short calls: one for each piece, and two for room in memory. After 46 µs it has asked for everything, even for a copy that begins at 178. Then comes the `await`, so it pauses. Meanwhile, it could have done something else.
 #
 # The pause ends a little late. The device was done after 325 µs, but the event loop takes another 24 to notice and to wake up the code that paused. The stopwatch runs until then.
 #
@@ -301,7 +301,7 @@ before, after = (trace.metrics().makespan for trace in (blocking, overlapped))  
 meanwhile.reveal(f"{after:.0f}", f"It was {before:.0f} µs before.")
 
 # %% [markdown] id=timeline-read
-# The device does exactly what it did before, and now the job runs beside it. What's gone is the wait. What's left is the calls, the job, and waking up. (An H200 gains by that, too, though not as much. The encore has its recordings.)
+# The device does exactly what it did before, and now the job runs beside it. What's gone is the wait. What's left is the calls, the job, and waking up: 46 + 300 + 24 µs, with 4 before the job. (The last section of this page shows an H200 doing the same.)
 #
 # **Second clue:** Python stopped waiting. Was the device done any sooner?
 
@@ -361,7 +361,7 @@ if device.simulated:
     assert round(gains[0]) == -21  # `sync` is back sooner
 
 # %% [markdown] id=pays-read
-# Async isn't free. After the device is done, waking up from an `await` takes 24 µs, and coming back from `sync` takes 3. The job has to earn the difference, so the task gains from 21 µs on. And once the job fills the wait, it gains no more: **a job can hide in the wait, and nowhere else.** Here the most that you can gain is 253 µs.
+# Async isn't free. When both the device and the job are done, waking up from the `await` takes 24 µs. Coming back from `sync` takes 3. The job has to earn the difference, so the task gains from 21 µs on. And once the job fills the wait, it gains no more: **a job can hide in the wait, and nowhere else.** So the most that you can gain is the wait less the waking up, here 253 µs.
 
 # %% id=predict-forgotten
 forgotten = Prediction(
@@ -458,7 +458,7 @@ check("00-quicker", quicker)
 # %% [markdown] id=exercise-both
 # ### Exercise: two at a time
 #
-# `first` and `second` are operations, and the cell below runs one after the other, with a wake-up in between. Have both under way at the same time, and return both results, in this order. (You needn't choose streams. There's a small pool of them, and each operation that begins gets the next one.)
+# `first` and `second` are operations, and the cell below runs one after the other, with a wake-up in between. Have both under way at the same time, without blocking Python, and return both results, in this order. (You needn't choose streams. There's a small pool of them, and each operation that begins gets the next one.)
 
 
 # %% id=00-both starter
@@ -483,7 +483,7 @@ async def both(first, second):
 # Write two lines with `agt.spawn`, one for each operation, and then `return await a, await b`.
 
 # %% id=00-both explanation
-# One way is to spawn both and then await both. The first `await` is the pause in which the two tasks start, so you need no `sleep(0)`. Run the picture below again: it has a clue for the riddle.
+# One way is to spawn both and then await both. (asyncio's own `create_task` takes coroutines only.) The first `await` is the pause in which the two tasks start, so you need no `sleep(0)`. Run the picture below again: it has a clue for the riddle.
 
 # %% id=00-both-check
 check("00-both", both)
@@ -501,7 +501,7 @@ pair.plot(
 # %% [markdown] id=answer
 # ## The quick one
 #
-# **Third clue:** your own picture, once `both` is solved. Which copies take turns in it, and which don't? Change your bet if you like. Here's the quick program, at last.
+# **Third clue:** your own picture, once `both` is solved. Which copies take turns in it, and which don't? If they've changed your mind, run `riddle.commit(...)` with another answer in a cell of your own. Here's the quick program, at last.
 
 # %% id=answer-picture
 quick = agt.Trace.load_recording("02_streams_and_events").from_first()
@@ -660,6 +660,7 @@ progress("00")
 # - `sync` blocks all of Python. `await` pauses only the code that says it. A **task** starts when the code that spawned it pauses, and then a job that fits into the wait costs no time. Waking up does: for a tiny job, `sync` is quicker.
 # - Copies in opposite directions can run at the same time, in different **streams**.
 # - A **timeline** shows what happened when. Look for a wait that a job could fill, and for a road that's empty.
+# - The simulated device tells you *what* overlaps. *How much* you gain, you measure.
 
 # %% [markdown] id=contents
 # ## The course

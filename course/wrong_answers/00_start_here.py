@@ -39,6 +39,30 @@ async def quicker(op, wait, job, us):
 
 # %% id=00-quicker cause="the job could hide in the wait"
 async def quicker(op, wait, job, us):
+    if us < 21 or wait < us / 3:
+        result = op.sync()
+        job()
+        return result
+    task = agt.spawn(op)
+    await asyncio.sleep(0)
+    job()
+    return await task
+
+
+# %% id=00-quicker cause="with a job of 290 µs and a wait of 286, it's right, but done after"
+async def quicker(op, wait, job, us):
+    if us < 21 or wait < 21 or wait + us > 500:
+        result = op.sync()
+        job()
+        return result
+    task = agt.spawn(op)
+    await asyncio.sleep(0)
+    job()
+    return await task
+
+
+# %% id=00-quicker cause="the job could hide in the wait"
+async def quicker(op, wait, job, us):
     if min(wait, us) < 100:
         result = op.sync()
         job()

@@ -115,14 +115,8 @@ def _all_done(run: Observed, *sizes: int) -> float | None:
 
 STARTS = ": a task starts only when you pause (`sleep(0)`)"
 WAKING_UP = 21  # us more than a `sync` takes to be back; see the page
-JOBS = [
-    (2_000_000, 5),
-    (1000, 290),
-    (1_000_000, 15),
-    (1_000_000, 30),
-    (400_000, 110),
-    (2_000_000, 200),
-]
+TINY, SMALL, LARGE = 1000, 400_000, 2_000_000  # waits of 3, 53 and 286 us
+JOBS = [(LARGE, 5), (TINY, 290), (LARGE, 15), (LARGE, 30), (SMALL, 290), (LARGE, 290), (SMALL, 110)]
 PAIRS = [(1_000_000, 900_000), (500_000, 600_000)]
 THREE = [(400_000, 1_200_000, 2_000_000)]
 FEW = [(1000, 1001, 1002)]

@@ -13,7 +13,7 @@
 #
 # | | |
 # |---|---|
-# | Time | 45 minutes |
+# | Time | 45 to 60 minutes |
 # | You need | Python and a little NumPy. No GPU, and no CUDA |
 #
 # Run the cells from top to bottom with <kbd>Shift</kbd>+<kbd>Enter</kbd>. If you get a `NameError` after a break, choose *Run*, then *Run All Above Selected Cell*. You needn't read a cell that looks like a thin bar.
@@ -50,7 +50,7 @@ assert round(slow.metrics().makespan) == 729
 assert len(slow.device_spans) == 12
 
 # %% [markdown] id=two-runs-read
-# (A µs is a millionth of a second, and *CUPTI*, by NVIDIA, has measured them.)
+# (A µs is a millionth of a second, and *CUPTI*, by NVIDIA, has measured them. Python calls 16 times: once for each piece, and four times for memory.)
 #
 # The quick program makes just as many calls, for the same twelve pieces of work. Its picture comes near the end, after three clues.
 
@@ -298,7 +298,9 @@ agt.compare_timelines(
 
 # %% id=reveal
 before, after = (trace.metrics().makespan for trace in (blocking, overlapped))  # from start to end
-meanwhile.reveal(f"{after:.0f}", f"It was {before:.0f} µs before.")
+meanwhile.reveal(
+    f"{after:.0f}", f"It was {before:.0f} µs before. (Some 25 less? You've forgotten the waking up.)"
+)
 
 # %% [markdown] id=timeline-read
 # The device does exactly what it did before, and now the job runs beside it. What's gone is the wait. What's left is the calls, the job, and waking up: 46 + 300 + 24 µs, with 4 before the job. (The last section of this page shows an H200 doing the same.)
@@ -307,8 +309,8 @@ meanwhile.reveal(f"{after:.0f}", f"It was {before:.0f} µs before.")
 
 # %% id=predict-pays
 pays = Prediction(
-    "With a shorter job, is the task still quicker than `sync`? Type how many µs the job "
-    "must take for that. (0, if the task is always quicker.)",
+    "With a tiny job, is the task still quicker than `sync`? Type from how many µs of job on it is. "
+    "(0, if it always is.)",
     within=0.25,
 )
 pays
@@ -432,7 +434,7 @@ async def quicker(op, wait, job, us):
 
 # %% id=00-quicker solution
 async def quicker(op, wait, job, us):
-    if min(wait, us) < 21:
+    if us < 21 or wait < 24:
         result = op.sync()
         job()
         return result
@@ -445,12 +447,12 @@ async def quicker(op, wait, job, us):
 # %% id=00-quicker hints
 # A task loses by waking up, and it gains by what it can hide. When is that too little? One of the pictures above has the number.
 #
-# A job can hide in the wait, and nowhere else. So the task hides `min(wait, us)`, and that has to be worth 21 µs. If it isn't, `sync` is better, as it stands there.
+# The job has to be worth 21 µs. And what can a job hide in a wait of 3 µs? Remember that the most you can gain is the wait less the waking up, which takes 24. If either is too short, `sync` is better, as it stands there.
 #
-# `if min(wait, us) < 21:` goes above the lines that stand there. Below them come the four lines from above: `spawn`, `sleep(0)`, the job, and then `return await task`.
+# `if us < 21 or wait < 24:` goes above the lines that stand there. Below them come the four lines from above: `spawn`, `sleep(0)`, the job, and then `return await task`.
 
 # %% id=00-quicker explanation
-# You've just written a *policy*: code that looks at what work costs, and then decides how to run it. On another machine, waking up has another price, so look before you copy the 21. And `sync` has a price that no stopwatch shows: while it blocks, nobody else in Python gets a turn. (Chapter 03 has a third way to run an operation. It wakes nobody up, so it can do without the decision.)
+# You've just written a *policy*: code that looks at what work costs, and then decides how to run it. On another machine, waking up has another price, so look before you copy the 21 and the 24. And `sync` has a price that no stopwatch shows: while it blocks, nobody else in Python gets a turn. (Chapter 03 has a third way to run an operation. It wakes nobody up, so it can do without the decision.)
 
 # %% id=00-quicker-check
 check("00-quicker", quicker)
@@ -503,15 +505,19 @@ pair.plot(
 #
 # **Third clue:** your own picture, once `both` is solved. Which copies take turns in it, and which don't? If they've changed your mind, run `riddle.commit(...)` with another answer in a cell of your own. Here's the quick program, at last.
 
+# %% id=both-ways tags=helpers
+def with_both_ways(trace):
+    """The same trace with one more lane: when copies go both ways."""
+    pairs = [(there, back) for there in trace.find("h2d") for back in trace.find("d2h")]
+    meet = [(max(a.start, b.start), min(a.end, b.end), "both ways") for a, b in pairs]
+    return trace.with_lane("both ways", [(start, end, name) for start, end, name in meet if start < end])
+
+
 # %% id=answer-picture
 quick = agt.Trace.load_recording("02_streams_and_events").from_first()
 
-pairs = [(there, back) for there in quick.find("h2d") for back in quick.find("d2h")]
-meet = [(max(a.start, b.start), min(a.end, b.end), "both ways") for a, b in pairs]
-meet = [stretch for stretch in meet if stretch[0] < stretch[1]]
-
 agt.compare_timelines(
-    [slow, quick.with_lane("both ways", meet)],
+    [slow, with_both_ways(quick)],
     ["The slow program: 729 µs", "The quick program: 501 µs"],
     lanes=("host", "streams"),
     lesson="With one queue, copies there and back take turns. With four, they run side by side.",
@@ -557,7 +563,7 @@ for entry, change in told.items():
     print(f"{entry}: {change}")
 
 # %% [markdown] id=bill-read
-# A copy takes 77 or 78 µs alone, and up to 87 when it meets another. So the pieces of the quick program add up to 39 µs more: that's the larger sum that this page began with.
+# A copy takes 77 or 78 µs alone, and up to 87 when it meets another. So the pieces of the quick program add up to 39 µs more: that's the larger sum that this page began with. (Of the 35 µs that the GPU idles less, 21 are gaps. The others lie before its first piece and behind its last one.)
 
 # %% id=answer-check tags=asserts
 assert round(quick.metrics().makespan) == 501
@@ -574,7 +580,7 @@ for copies in (quick.find("h2d"), quick.find("d2h")):
     assert all(copies[i].end <= copies[i + 1].start for i in range(3))
 assert [span for span in quick if span.kind == "wait"]
 assert round(sum(relu.duration for relu in slow.find("relu"))) == 14
-assert round(slow.metrics().device_idle) == 50
+assert [round(trace.metrics().device_idle) for trace in (slow, quick)] == [50, 29]
 began = [t.device_spans[0].start - min(span.start for span in t) for t in (slow, quick)]
 assert began[1] < began[0]
 assert quick.metrics().device_idle < slow.metrics().device_idle
@@ -628,7 +634,7 @@ async def everything(trips, job):
 check("00-challenge", everything)
 
 
-# %% id=challenge-picture
+# %% id=challenge-picture tags=helpers
 def trip(there, back):
     numbers = agt.h2d(agt.pin(np.ones(there, np.float32)))
     return numbers.and_then(lambda _: agt.full(back, 1.0)).to_host()  # fill an array, bring it back
@@ -657,7 +663,7 @@ progress("00")
 # - The **host** runs Python, and the **device** is a second computer. Getting there and back often takes longer than the work itself.
 # - A **kernel** is written for one element, and runs in one **thread** for each.
 # - An **operation** is only a recipe. `sync` and `await` run it, and `spawn` puts it on the event loop's list.
-# - `sync` blocks all of Python. `await` pauses only the code that says it. A **task** starts when the code that spawned it pauses, and then a job that fits into the wait costs no time. Waking up does: for a tiny job, `sync` is quicker.
+# - `sync` blocks all of Python. `await` pauses only the code that says it. A **task** starts when the code that spawned it pauses, and then a job that fits into the wait costs no time. Waking up does: for a tiny job, or a tiny wait, `sync` is quicker.
 # - Copies in opposite directions can run at the same time, in different **streams**.
 # - A **timeline** shows what happened when. Look for a wait that a job could fill, and for a road that's empty.
 # - The simulated device tells you *what* overlaps. *How much* you gain, you measure.
@@ -681,6 +687,14 @@ progress("00")
 #
 # The two programs of the riddle ran on a real H200. The simulated device only follows a model of one. So we ran your first program on an H200, too, with about a million numbers. Here it is with `sync`. (All times end with the job, because the recordings do.)
 
+# %% id=between-calls tags=helpers
+def with_gaps(trace):
+    """The same trace with one more lane: where Python gets from one call to the next."""
+    calls = [span for span in trace.from_first().spans if span.kind == "call"]
+    gaps = [(a.end, b.start, "") for a, b in pairwise(calls) if a.end < b.start]
+    return trace.from_first().with_lane("between calls", gaps)
+
+
 # %% id=on-a-gpu
 h200 = [agt.Trace.load_recording(name) for name in ("00_start_here_sync", "00_start_here")]
 
@@ -689,13 +703,6 @@ with agt.using("sim"):
     with agt.record() as model:
         doubled(million).sync()
         agt.work(300, "Python's own job")
-
-
-def with_gaps(trace):
-    calls = [span for span in trace.from_first().spans if span.kind == "call"]
-    gaps = [(a.end, b.start, "") for a, b in pairwise(calls) if a.end < b.start]
-    return trace.from_first().with_lane("between calls", gaps)
-
 
 agt.compare_timelines(
     [with_gaps(h200[0]), with_gaps(model)],

@@ -485,7 +485,7 @@ if device.simulated:
 # %% [markdown] id=launch-returns
 # ## The length of a call
 #
-# Who pays for a long kernel? Let's look at a single launch. `op.async_on(stream)` puts an operation into a stream's queue, and `stream.synchronize()` waits until the queue is empty.
+# Who pays for a long kernel? Let's look at a single launch, the call that asks the device to run a kernel. `op.async_on(stream)` puts an operation into a stream's queue, and `stream.synchronize()` waits until the queue is empty.
 #
 # We multiply a matrix by a vector, once with 512 rows and columns, and once with 2048, which makes sixteen times as many numbers. Each row has a thread of its own.
 

@@ -11,7 +11,7 @@
 #
 # | | |
 # |---|---|
-# | Time | 60 minutes, with a good place for a break; and 30 for the encore |
+# | Time | 55 minutes, with a good place for a break; and 40 more for the encores |
 # | You need | [00_start_here](00_start_here.ipynb), and NumPy. No C: three lines below are enough to begin with |
 
 # %% id=setup
@@ -19,15 +19,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 import asyncgpu_tutor as agt
-from asyncgpu_tutor.exercises import (
-    Prediction,
-    check,
-    hint,
-    progress,
-    score,
-    solution,
-    solved,
-)
+from asyncgpu_tutor.exercises import Prediction, check, hint, progress, score, solution, solved
 
 device = agt.use("auto")
 device
@@ -132,34 +124,6 @@ threads_started.reveal(
 # %% id=blocks-are-equal-check tags=asserts
 assert grid[0] * block[0] - 1000 == 24
 assert (numbers[999], len(numbers)) == (3 * 100 + 231, 1000)
-
-# %% [markdown] id=exercise-grid
-# ### Exercise: how many blocks?
-#
-# Return the number of blocks that `n` elements need when a block has `threads` threads: enough for all of them, and not one more.
-
-
-# %% id=01-grid starter
-def blocks_needed(n, threads): ...  # your code
-
-
-# %% id=01-grid solution
-def blocks_needed(n, threads):
-    return (n + threads - 1) // threads
-
-
-# %% id=01-grid hints
-# How many blocks do you need for 256 elements and 128 threads? For 257? For 255?
-#
-# `n // threads` counts the *full* blocks. If some elements are left over, you need one more block for them.
-#
-# Round up instead of down: add `threads - 1` before you divide.
-
-# %% id=01-grid explanation
-# One way to round up is to add `threads - 1` before you divide. Unless `n` is a multiple already, that pushes the result up to the next block. `.partition(threads)` does the same for you.
-
-# %% id=01-grid-check
-check("01-grid", blocks_needed)
 
 # %% [markdown] id=puzzles
 # ## Two small kernels
@@ -466,43 +430,7 @@ check("01-matvec", my_matvec)
 #
 # You can write kernels now, so this is a good place for a break.
 #
-# So far we've asked *what* the device computes. Now we ask *when*. On an H200, we ran three kernels, each with `sync`: `sgemm_naive`, which multiplies two matrices, `matvec_naive`, and `relu` on 256 numbers. Each time, Python launches the kernel (asks the device to run it) and then waits. Where its lane is empty, Python looks up arguments and gets round to the next line. `relu` is a matter of 0.8 µs.
-
-# %% id=predict-waiting
-waiting = Prediction(
-    "When Python begins to wait for `relu`, what is `relu` doing?",
-    queued="it's still in the queue",
-    running="it's at work",
-    just="it has just finished, less than 1 µs ago",
-    long="it has been finished for several µs",
-)
-waiting
-
-# %% id=predict-waiting-commit
-waiting.commit(...)
-
-# %% id=steps-on-a-gpu
-h200 = agt.Trace.load_recording("01_sync_kernels").from_first()
-h200.plot(
-    title="Three kernels on an H200, with a sync after each",
-    lanes=("host", "streams"),
-    lesson="The last wait is for relu, that hairline, which is over by then. The device works for 52 µs, and "
-    "in between it's idle for 86.",
-)
-
-# %% id=reveal-waiting
-*_, last_wait = [span for span in h200 if span.kind == "wait"]
-(relu_there,) = h200.find("relu")
-ago = last_wait.start - relu_there.end
-waiting.reveal(
-    "running" if ago < 0 else "just" if ago < 1 else "long",
-    f"It finished {ago:.0f} µs before that. And Python still waits for {last_wait.duration:.0f} µs!",
-)
-
-# %% [markdown] id=steps-on-a-gpu-read
-# When Python gets round to asking, `relu` has been over for almost ten times as long as it took. And the question itself takes time, even if the answer is yes. Meanwhile, the device is idle. (Each kernel has its own stream, which changes nothing here.)
-#
-# Let's look closer, in five steps: copy a matrix to the device, copy a vector, multiply the two, apply ReLU, and fetch the result. A first version often looks like this, with a `sync` after each step. (`agt.matvec_naive` and `agt.relu` are the course's versions of your kernels.)
+# So far we've asked *what* the device computes. Now we ask *when*, in five steps: copy a matrix to the device, copy a vector, multiply the two, apply ReLU, and fetch the result. A first version often looks like this, with a `sync` after each step: Python asks the device for something, and waits until it's done. (`agt.matvec_naive` and `agt.relu` are the course's versions of your kernels.)
 
 # %% id=steps
 rng = np.random.default_rng(0)
@@ -537,17 +465,9 @@ stepwise.plot(
 )
 
 # %% [markdown] id=steps-read
-# Python makes one to three calls and then waits for the device. As soon as the device is done, it's the device that waits, until Python comes back with the next call. **They take turns.** It's like moving a piano with somebody who only pushes while you rest.
+# Python makes one to three calls and then waits for the device. As soon as the device is done, it's the device that waits, until Python comes back with the next call. (Where both lanes are empty, Python looks up arguments and gets round to the next line.) **They take turns.** It's like moving a piano with somebody who only pushes while you rest.
 
 # %% id=steps-check tags=asserts
-on_gpu = h200.metrics()
-assert (round(on_gpu.device_active), round(on_gpu.device_idle, 1)) == (52, 85.5)
-assert len([span for span in h200 if span.kind == "wait"]) == 3
-assert (round(ago), round(last_wait.duration)) == (7, 5)
-assert 9.5 < ago / relu_there.duration < 10
-queued = [span for span in h200 if span.kind == "call"]
-assert [round(span.duration, 1) for span in queued] == [8.9, 9.8, 8.6]
-assert [round(span.duration, 1) for span in h200.device_spans] == [15.5, 35.3, 0.8]
 waits = [span for span in stepwise if span.kind == "wait"]
 m_stepwise = stepwise.metrics()
 assert len(waits) == 5
@@ -565,7 +485,7 @@ if device.simulated:
 # %% [markdown] id=launch-returns
 # ## The length of a call
 #
-# Who pays for a long kernel? Let's look at a single launch. `op.async_on(stream)` puts an operation into a stream's queue, and `stream.synchronize()` waits until the queue is empty.
+# Who pays for a long kernel? Let's look at a single launch, the call that asks the device to run a kernel. `op.async_on(stream)` puts an operation into a stream's queue, and `stream.synchronize()` waits until the queue is empty.
 #
 # We multiply a matrix by a vector, once with 512 rows and columns, and once with 2048, which makes sixteen times as many numbers. Each row has a thread of its own.
 
@@ -608,7 +528,7 @@ length.reveal(
 # %% [markdown] id=misconception-launch
 # In blocks of 128 the device has room for all rows at once, so it doesn't matter that there are four times as many. What matters is that each is four times as long.
 #
-# But look at the other number. The *call* takes just as long for either kernel, because **launching** a kernel only means putting it into a queue. The call returns as soon as that's done, and by then the kernel may not even have begun. So it's the wait that pays for a long kernel, and not the call. On the H200 above it was the same: the kernels took 15.5, 35.3 and 0.8 µs, and their calls 8.9, 9.8 and 8.6.
+# But look at the other number. The *call* takes just as long for either kernel, because **launching** a kernel only means putting it into a queue. The call returns as soon as that's done, and by then the kernel may not even have begun. So it's the wait that pays for a long kernel, and not the call. It's the same on a real H200, where we timed three kernels: they took 15.5, 35.3 and 0.8 µs, and their calls 8.9, 9.8 and 8.6.
 #
 # > **Misconception: to find out how long a kernel takes, time the line that launches it.**
 # >
@@ -617,6 +537,10 @@ length.reveal(
 # > - *What helps:* look at the kernel's own bar in a timeline.
 
 # %% id=launch-check tags=asserts
+there = agt.Trace.load_recording("01_sync_kernels")  # from the H200
+queued = [span for span in there if span.kind == "call"]
+assert [round(span.duration, 1) for span in queued] == [8.9, 9.8, 8.6]
+assert [round(span.duration, 1) for span in there.device_spans] == [15.5, 35.3, 0.8]
 if device.simulated:  # on a GPU, host and device have clocks of their own, a few µs apart
     assert call.end < kernel.end
     assert abs(calls[512] - calls[2048]) < 0.01
@@ -784,7 +708,7 @@ def layer(a, x, b):
 check("01-challenge", layer)
 
 # %% id=score
-score(mine, threads_started, falls, comma, waiting, length, buys)
+score(mine, threads_started, falls, comma, length, buys)
 
 # %% id=progress
 progress("01")
@@ -801,9 +725,39 @@ progress("01")
 #
 # **Next:** in [02_streams_and_events](02_streams_and_events.ipynb), one queue becomes two, and for the first time two kernels can get into each other's way.
 
-# %% [markdown] id=puzzle-add
+# %% [markdown] id=exercise-grid
 # ## Encore: more puzzles
 #
+# *For the day on which you'd like more practice: one sum for Python, and six more kernels.*
+#
+# ### Exercise: how many blocks?
+#
+# Return the number of blocks that `n` elements need when a block has `threads` threads: enough for all of them, and not one more.
+
+
+# %% id=01-grid starter
+def blocks_needed(n, threads): ...  # your code
+
+
+# %% id=01-grid solution
+def blocks_needed(n, threads):
+    return (n + threads - 1) // threads
+
+
+# %% id=01-grid hints
+# How many blocks do you need for 256 elements and 128 threads? For 257? For 255?
+#
+# `n // threads` counts the *full* blocks. If some elements are left over, you need one more block for them.
+#
+# Round up instead of down: add `threads - 1` before you divide.
+
+# %% id=01-grid explanation
+# One way to round up is to add `threads - 1` before you divide. Unless `n` is a multiple already, that pushes the result up to the next block. `.partition(threads)` does the same for you.
+
+# %% id=01-grid-check
+check("01-grid", blocks_needed)
+
+# %% [markdown] id=puzzle-add
 # ### Puzzle 3: add
 #
 # In NumPy, this is `z = x + y`.
@@ -1156,3 +1110,51 @@ def with_a_job(op, job):
 
 # %% id=01-meanwhile-check
 check("01-meanwhile", with_a_job)
+# %% [markdown] id=on-an-h200
+# ## Encore: three kernels on an H200
+#
+# *For the day on which you don't believe a simulator.*
+#
+# On an H200, we ran three kernels, each with `sync`: `sgemm_naive`, which multiplies two matrices, `matvec_naive`, and `relu` on 256 numbers. `relu` is a matter of 0.8 µs.
+
+# %% id=predict-waiting
+waiting = Prediction(
+    "When Python begins to wait for `relu`, what is `relu` doing?",
+    queued="it's still in the queue",
+    running="it's at work",
+    just="it has just finished, less than 1 µs ago",
+    long="it has been finished for several µs",
+)
+waiting
+
+# %% id=predict-waiting-commit
+waiting.commit(...)
+
+# %% id=steps-on-a-gpu
+h200 = agt.Trace.load_recording("01_sync_kernels").from_first()
+h200.plot(
+    title="Three kernels on an H200, with a sync after each",
+    lanes=("host", "streams"),
+    lesson="The last wait is for relu, that hairline, which is over by then. The device works for 52 µs, and "
+    "in between it's idle for 86.",
+)
+
+# %% id=reveal-waiting
+*_, last_wait = [span for span in h200 if span.kind == "wait"]
+(relu_there,) = h200.find("relu")
+ago = last_wait.start - relu_there.end
+waiting.reveal(
+    "running" if ago < 0 else "just" if ago < 1 else "long",
+    f"It finished {ago:.0f} µs before that. And Python still waits for {last_wait.duration:.0f} µs!",
+)
+
+# %% [markdown] id=steps-on-a-gpu-read
+# When Python gets round to asking, `relu` has been over for almost ten times as long as it took. And the question itself takes time, even if the answer is yes. Meanwhile, the device is idle. (Each kernel has its own stream, which changes nothing here.)
+
+# %% id=steps-on-a-gpu-check tags=asserts
+on_gpu = h200.metrics()
+assert (round(on_gpu.device_active), round(on_gpu.device_idle, 1)) == (52, 85.5)
+assert len([span for span in h200 if span.kind == "wait"]) == 3
+assert (round(ago), round(last_wait.duration)) == (7, 5)
+assert 9.5 < ago / relu_there.duration < 10
+assert round(relu_there.duration, 1) == 0.8

@@ -7,11 +7,11 @@
 #
 # **What do you give up when you take a second queue, and how do you get it back?**
 #
-# After this page you can put work on streams of your own and say what's in order and what isn't. You can spot a race and end it with an event instead of a wait, and you can fork and join work with as few events as possible.
+# After this page you can put work on streams of your own and say what's in order and what isn't. You can spot a race and end it with an event instead of a wait, and you can fork work and join it again.
 #
 # | | |
 # |---|---|
-# | Time | 60 minutes, and 5 for the encore |
+# | Time | 50 minutes, and 10 more for the encores |
 # | You need | [01_sync_kernels](01_sync_kernels.ipynb), above all its last part: `async_on` and `synchronize` |
 
 # %% id=setup
@@ -561,7 +561,7 @@ relay.reveal(
 )
 
 # %% [markdown] id=relay-read
-# Stream three did no work, but it did have something in its queue: a wait. So orders add up. If two waits for three, and three waits for one, then two waits for one, and you needn't say so again. That will save you an event further down.
+# Stream three did no work, but it did have something in its queue: a wait. So orders add up. If two waits for three, and three waits for one, then two waits for one, and you needn't say so again.
 
 # %% id=relay-check tags=asserts
 assert relayed.happens_before(kernel, copy)
@@ -748,63 +748,10 @@ def fork_join(prepare, branches, combine, main, streams):
 # %% id=02-fork-join-check
 check("02-fork-join", fork_join)
 
-# %% [markdown] id=exercise-fewest
-# ### Exercise: as few events as possible
-#
-# Here are six pieces of work for two streams. Each line says where a piece belongs, and what has to be over before it may start:
-#
-# | piece | stream | needs |
-# |---|---|---|
-# | `a` | one | |
-# | `b` | two | |
-# | `c` | one | `a`, `b` |
-# | `d` | two | `a`, `b` |
-# | `e` | one | `b`, `c` |
-# | `f` | two | `a`, `c`, `d` |
-#
-# `ops["a"].async_on(one)` puts a piece where it belongs. (The cell below uses `sync_on`, which also makes Python wait for it.) Put things in order where the table demands it and nowhere else, with as few calls of `wait_event` as you can. With too few you have a race. With too many, Python makes calls for nothing, and work may wait for nothing.
-
-# %% id=02-minimum-events starter
-def enqueue(ops, one, two):
-    for name in "abcdef":
-        stream = one if name in "ace" else two
-        ops[name].sync_on(stream)
-
-
-# %% id=02-minimum-events solution
-def enqueue(ops, one, two):
-    ops["a"].async_on(one)
-    a_done = one.record()
-    ops["b"].async_on(two)
-    b_done = two.record()
-
-    one.wait_event(b_done)
-    ops["c"].async_on(one)
-    c_done = one.record()
-    two.wait_event(a_done)
-    ops["d"].async_on(two)
-
-    ops["e"].async_on(one)
-    two.wait_event(c_done)
-    ops["f"].async_on(two)
-
-# %% id=02-minimum-events hints
-# Some of these needs are met by the order *within* a stream, which costs nothing. Which ones?
-#
-# `e` needs `b`. But `c` comes before `e` on the same stream, and `c` already waits for `b`. So `e` needs no wait of its own.
-#
-# Three waits are enough: `c` for `b`, `d` for `a`, and `f` for `c`. Record each event right behind the work that it's meant for, before you put anything else on that stream.
-
-# %% id=02-minimum-events explanation
-# Add an event only where one thing really must wait for another. If `c` waits for `b` and `e` comes after `c`, then `e` already waits for `b`, and another event would buy you nothing. And if you record an event too late, it also covers work that you didn't mean.
-
-# %% id=02-minimum-events-check
-check("02-minimum-events", enqueue)
-
 # %% [markdown] id=challenge
 # ## Challenge: seven pieces, two streams
 #
-# This time you choose the streams as well. The pieces take different times:
+# Here are seven pieces of work. Each line says how long a piece takes, and what has to be over before it may start:
 #
 # | piece | units of time | needs |
 # |---|---|---|
@@ -816,7 +763,7 @@ check("02-minimum-events", enqueue)
 # | `f` | 3 | `c` |
 # | `g` | 1 | `d`, `e`, `f` |
 #
-# A unit is about 50 µs. As it stands, everything is on one stream and takes 640 µs. Get below 440. A pencil helps.
+# You choose the stream of each piece, and put things in order where the table demands it. A unit is about 50 µs. As it stands, everything is on one stream and takes 640 µs. Get below 440. A pencil helps.
 
 # %% id=02-challenge starter
 def arrange(ops, one, two):
@@ -868,6 +815,61 @@ progress("02")
 # If a word is new, look in the [glossary](../docs/glossary.md). If something seems wrong, the [misconceptions](../docs/misconceptions.md) page probably has it, and [hazards](../docs/hazards.md) has more races.
 #
 # **Next:** [02b_copies_and_chunks.ipynb](02b_copies_and_chunks.ipynb). Our kernels overlap now. But most of the time goes into copies, and copies have rules of their own.
+
+# %% [markdown] id=exercise-fewest
+# ## Encore: as few events as possible
+#
+# *For the day on which your program has more arrows than work.*
+#
+# Here are six pieces of work for two streams. Each line says where a piece belongs, and what has to be over before it may start:
+#
+# | piece | stream | needs |
+# |---|---|---|
+# | `a` | one | |
+# | `b` | two | |
+# | `c` | one | `a`, `b` |
+# | `d` | two | `a`, `b` |
+# | `e` | one | `b`, `c` |
+# | `f` | two | `a`, `c`, `d` |
+#
+# `ops["a"].async_on(one)` puts a piece where it belongs. (The cell below uses `sync_on`, which also makes Python wait for it.) Put things in order where the table demands it and nowhere else, with as few calls of `wait_event` as you can. With too few you have a race. With too many, Python makes calls for nothing, and work may wait for nothing.
+
+# %% id=02-minimum-events starter
+def enqueue(ops, one, two):
+    for name in "abcdef":
+        stream = one if name in "ace" else two
+        ops[name].sync_on(stream)
+
+
+# %% id=02-minimum-events solution
+def enqueue(ops, one, two):
+    ops["a"].async_on(one)
+    a_done = one.record()
+    ops["b"].async_on(two)
+    b_done = two.record()
+
+    one.wait_event(b_done)
+    ops["c"].async_on(one)
+    c_done = one.record()
+    two.wait_event(a_done)
+    ops["d"].async_on(two)
+
+    ops["e"].async_on(one)
+    two.wait_event(c_done)
+    ops["f"].async_on(two)
+
+# %% id=02-minimum-events hints
+# Some of these needs are met by the order *within* a stream, which costs nothing. Which ones?
+#
+# `e` needs `b`. But `c` comes before `e` on the same stream, and `c` already waits for `b`. So `e` needs no wait of its own.
+#
+# Three waits are enough: `c` for `b`, `d` for `a`, and `f` for `c`. Record each event right behind the work that it's meant for, before you put anything else on that stream.
+
+# %% id=02-minimum-events explanation
+# Add an event only where one thing really must wait for another. If `c` waits for `b` and `e` comes after `c`, then `e` already waits for `b`, and another event would buy you nothing. And if you record an event too late, it also covers work that you didn't mean.
+
+# %% id=02-minimum-events-check
+check("02-minimum-events", enqueue)
 
 # %% [markdown] id=null
 # ## Encore: the null stream

@@ -9,7 +9,7 @@
 #
 # | | |
 # |---|---|
-# | Time | 60 minutes, and 5 for the encore |
+# | Time | 55 minutes, and 10 more for the encores |
 # | You need | [01_sync_kernels](01_sync_kernels.ipynb) and [02_streams_and_events](02_streams_and_events.ipynb) |
 
 # %% id=setup
@@ -463,20 +463,6 @@ agt.compare_timelines(
 saved = blocking.metrics().makespan - freed.metrics().makespan
 ways.reveal(f"{freed.metrics().makespan:.0f}", f"That's {saved:.0f} µs less.")
 
-# %% [markdown] id=play-text
-# How long may the job be before it costs anything? Change these numbers:
-
-# %% id=play
-for us in (50, 100, 150, 200):
-    longer = watch(with_async_on, us)
-    print(f"with a job of {us:3} µs: {longer.metrics().makespan:3.0f} µs in all")
-
-longer.plot(
-    title=f"async_on, with a job of {us} µs",
-    lanes=("host", "streams"),
-    lesson="Where the job goes on after the last copy, it costs what sticks out.",
-)
-
 # %% [markdown] id=await-text
 # ### And `await`?
 #
@@ -672,35 +658,6 @@ idle = trip.schedule(single)
 await asyncio.sleep(0)
 assert idle.state is agt.FutureState.IDLE
 
-# %% [markdown] id=exercise-largest
-# ### Exercise: look inside, without blocking
-#
-# `op` yields an array of numbers on the host. Write the coroutine `largest(op)`, which returns the largest of them. While it waits, the event loop has to be free for others.
-
-
-# %% id=03-largest starter
-async def largest(op):
-    return op.sync().max()
-
-
-# %% id=03-largest solution
-async def largest(op):
-    numbers = await op
-    return numbers.max()
-
-# %% id=03-largest hints
-# Which of the four ways waits for the numbers and still lets the event loop go on?
-#
-# `await op` doesn't give you a handle any more. It gives you a NumPy array.
-#
-# `numbers = await op`, then `return numbers.max()`.
-
-# %% id=03-largest explanation
-# After the `await` the numbers are there and you may look. While this function waited, the event loop was free for other tasks.
-
-# %% id=03-largest-check
-check("03-largest", largest)
-
 # %% [markdown] id=answer
 # ## What, and where
 #
@@ -819,3 +776,49 @@ def blank(shape, dtype):
 
 # %% id=03-zeros-check
 check("03-zeros", blank)
+# %% [markdown] id=exercise-largest
+# ## Encore: look inside, without blocking
+#
+# *For the day on which a program has more to do than to wait for one result.*
+#
+# `op` yields an array of numbers on the host. Write the coroutine `largest(op)`, which returns the largest of them. While it waits, the event loop has to be free for others.
+
+
+# %% id=03-largest starter
+async def largest(op):
+    return op.sync().max()
+
+
+# %% id=03-largest solution
+async def largest(op):
+    numbers = await op
+    return numbers.max()
+
+# %% id=03-largest hints
+# Which of the four ways waits for the numbers and still lets the event loop go on?
+#
+# `await op` doesn't give you a handle any more. It gives you a NumPy array.
+#
+# `numbers = await op`, then `return numbers.max()`.
+
+# %% id=03-largest explanation
+# After the `await` the numbers are there and you may look. While this function waited, the event loop was free for other tasks.
+
+# %% id=03-largest-check
+check("03-largest", largest)
+
+# %% [markdown] id=play-text
+# ## Encore: a longer job
+#
+# With `async_on`, Python did a job of 100 µs beside the copies. How long may such a job be before it costs anything? Change these numbers:
+
+# %% id=play
+for us in (50, 100, 150, 200):
+    longer = watch(with_async_on, us)
+    print(f"with a job of {us:3} µs: {longer.metrics().makespan:3.0f} µs in all")
+
+longer.plot(
+    title=f"async_on, with a job of {us} µs",
+    lanes=("host", "streams"),
+    lesson="Where the job goes on after the last copy, it costs what sticks out.",
+)

@@ -11,7 +11,7 @@
 #
 # | | |
 # |---|---|
-# | Time | 60 to 75 minutes, and 5 for the encore |
+# | Time | 55 minutes, and 10 more for the encores |
 # | You need | [02_streams_and_events](02_streams_and_events.ipynb) and [04_combinators](04_combinators.ipynb) |
 
 # %% id=setup
@@ -142,7 +142,7 @@ if device.simulated:
 #
 # If you don't name a stream, a **policy** chooses one for you. It has a single method, `next_stream()`. The usual policy is `StreamPoolRoundRobin(4)`: four streams that take turns.
 #
-# To write your own, subclass `agt.SchedulingPolicy` and write that one method. This policy has a single stream and counts how often somebody asks.
+# To write your own, subclass `agt.SchedulingPolicy` and write that one method. This policy has a single stream, which it makes when it's first asked, because there may be no device before that. And it counts how often somebody asks.
 
 # %% id=counting
 class Counting(agt.SchedulingPolicy):
@@ -190,49 +190,6 @@ counting.asked = 0
 with agt.using(policy=counting):
     agt.zip(arm(0), arm(1), arm(2)).sync()
 assert counting.asked == 1
-
-# %% [markdown] id=exercise-round-robin
-# ### Exercise: round robin
-#
-# Write `StreamPoolRoundRobin` yourself: `size` streams that take turns. A policy is often created before anyone knows which device it's for, so don't make streams in `__init__`. Make each one when its turn first comes, because in `next_stream` you have `self.device`.
-
-# %% id=05-round-robin starter
-class RoundRobin(agt.SchedulingPolicy):
-    def __init__(self, size):
-        super().__init__()
-        self.size = size
-
-    def next_stream(self):
-        return self.device.default_stream  # your code
-
-
-# %% id=05-round-robin solution
-class RoundRobin(agt.SchedulingPolicy):
-    def __init__(self, size):
-        super().__init__()
-        self.size = size
-        self.streams = []
-        self.turn = 0
-
-    def next_stream(self):
-        turn = self.turn % self.size
-        if turn == len(self.streams):
-            self.streams.append(self.device.create_stream())
-        self.turn += 1
-        return self.streams[turn]
-
-# %% id=05-round-robin hints
-# A policy has to remember two things: its streams, and whose turn it is.
-#
-# In `__init__` there may be no device yet. In `next_stream` there is one, so call `self.device.create_stream()` there, when a stream's turn first comes.
-#
-# `turn = self.turn % self.size`; if `turn == len(self.streams)`, append a new stream; add 1 to `self.turn`; return `self.streams[turn]`.
-
-# %% id=05-round-robin explanation
-# `agt.StreamPoolRoundRobin` does just that, plus a lock, because several threads may ask it at once. And you've already seen its weakness: it knows nothing about the jobs.
-
-# %% id=05-round-robin-check
-check("05-round-robin", RoundRobin)
 
 # %% [markdown] id=five
 # ## One more checkout
@@ -822,6 +779,51 @@ score(opening, decisions, pool, order, who_gains, twist)
 
 # %% id=progress
 progress("05")
+# %% [markdown] id=exercise-round-robin
+# ## Encore: round robin by hand
+#
+# *For the day on which you'd like to see inside the usual policy.*
+#
+# Write `StreamPoolRoundRobin` yourself: `size` streams that take turns. A policy is often created before anyone knows which device it's for, so don't make streams in `__init__`. Make each one when its turn first comes, because in `next_stream` you have `self.device`.
+
+# %% id=05-round-robin starter
+class RoundRobin(agt.SchedulingPolicy):
+    def __init__(self, size):
+        super().__init__()
+        self.size = size
+
+    def next_stream(self):
+        return self.device.default_stream  # your code
+
+
+# %% id=05-round-robin solution
+class RoundRobin(agt.SchedulingPolicy):
+    def __init__(self, size):
+        super().__init__()
+        self.size = size
+        self.streams = []
+        self.turn = 0
+
+    def next_stream(self):
+        turn = self.turn % self.size
+        if turn == len(self.streams):
+            self.streams.append(self.device.create_stream())
+        self.turn += 1
+        return self.streams[turn]
+
+# %% id=05-round-robin hints
+# A policy has to remember two things: its streams, and whose turn it is.
+#
+# In `__init__` there may be no device yet. In `next_stream` there is one, so call `self.device.create_stream()` there, when a stream's turn first comes.
+#
+# `turn = self.turn % self.size`; if `turn == len(self.streams)`, append a new stream; add 1 to `self.turn`; return `self.streams[turn]`.
+
+# %% id=05-round-robin explanation
+# `agt.StreamPoolRoundRobin` does just that, plus a lock, because several threads may ask it at once. And you've already seen its weakness: it knows nothing about the jobs.
+
+# %% id=05-round-robin-check
+check("05-round-robin", RoundRobin)
+
 # %% [markdown] id=looking
 # ## Encore: a policy that looks
 #

@@ -9,7 +9,7 @@
 #
 # | | |
 # |---|---|
-# | Time | 65 minutes, and 25 more for the encores |
+# | Time | 55 minutes, and 35 more for the encores |
 # | You need | [04_combinators](04_combinators.ipynb), [06_await](06_await.ipynb), [07_async_mlp](07_async_mlp.ipynb) and [08_profiling](08_profiling.ipynb) |
 
 # %% id=setup
@@ -214,7 +214,7 @@ written.reveal(
 # | **instantiate** | the driver checks the list and gets it ready | once |
 # | **launch** | one call starts everything on the list | again and again |
 #
-# `graph_on` does the first two. The graph has eight **nodes**, one for each kernel. And `graph.launch()` is an operation like any other. It yields what `op` would yield.
+# `graph_on` does the first two. The graph has eight **nodes**, one for each kernel. (An operation that makes an array would be refused, because the list has to name addresses. That's why we allocated everything up front.) And `graph.launch()` is an operation like any other. It yields what `op` would yield.
 
 # %% id=capture-check tags=asserts
 assert np.allclose(in_y, in_numpy(host, tokens[0]), atol=1e-4)
@@ -652,178 +652,6 @@ for weights_i, _, arrays_i in nets:
     out = agt.d2h(arrays_i[-1].borrow()).sync()
     assert np.allclose(out, in_numpy(weights_i, tokens[0]), atol=1e-4)
 
-# %% [markdown] id=twice-text
-# If you have a second stream, do you need a second list? Let's launch *one* graph on both streams, one right after the other. It has 48 layers, so that it isn't over before the second launch arrives.
-
-
-# %% id=twice-models
-def deep_model(seed):
-    """A model that is six times as deep as the others."""
-    _, w, a = make_network(layers=48, seed=seed)
-    return network(w, a).named(f"deep {seed}")
-
-
-other = agt.create_stream()
-
-
-def both(first, second):
-    first.async_on(stream)
-    second.async_on(other)
-    stream.synchronize()
-    other.synchronize()
-
-
-deep_op = deep_model(0)
-deep = deep_op.graph_on(stream).launch()
-deep_us, same_us = took(lambda: deep.sync_on(stream), lambda: both(deep, deep))
-print(f"one launch: {deep_us:.0f} µs, two of the same graph on two streams: {same_us:.0f} µs")
-
-# %% [markdown] id=again-text
-# You do. CUDA makes the second launch of a graph wait for the first, even on another stream. (Both write into the same arrays, after all.) So let's write the list twice:
-#
-# ```python
-# again = deep_op.graph_on(stream).launch()
-# ```
-
-# %% id=predict-twice
-twice = Prediction(
-    "`deep` and `again` are graphs of the same operation. We launch one on each stream. What happens?",
-    waits="the second waits for the first: they use the same arrays",
-    apart="they run side by side: each capture got arrays of its own",
-    race="they run side by side, and both write into the same arrays",
-)
-twice
-
-# %% id=commit-twice
-twice.commit(...)
-
-# %% id=run-twice
-again = deep_op.graph_on(stream).launch()
-try:
-    (again_us,) = took(lambda: both(deep, again))
-    happened = "race" if again_us < 0.95 * same_us else "waits"  # there, one waits
-except agt.errors.StreamRaceError as error:
-    print(str(error).partition(", so")[0])
-    happened = "race"
-
-# %% id=reveal-twice
-twice.reveal(happened, "CUDA goes by the graph. It never compares the addresses on two lists.")
-
-# %% [markdown] id=twice-read
-# **For two at a time you need two graphs, each with arrays of its own.**
-
-
-# %% id=twice-picture
-def launched_twice(first, second):
-    with agt.record() as trace:
-        both(first, second)
-    return trace
-
-
-another = deep_model(1).graph_on(stream).launch()
-agt.compare_timelines(
-    [launched_twice(deep, deep), launched_twice(deep, another)],
-    ["the same graph twice", "two graphs"],
-    lanes=("host", "streams"),
-    lesson="The same graph twice: one after the other, on two streams. Two graphs: side by side.",
-)
-
-# %% id=twice-check tags=asserts
-if device.simulated:
-    assert happened == "race"
-    (two_us,) = took(lambda: both(deep, another))
-    assert two_us < 0.65 * same_us
-    assert same_us > 1.8 * deep_us
-    assert launched_twice(deep, deep).metrics().max_concurrency == 1
-    assert launched_twice(deep, another).metrics().max_concurrency == 2
-
-# %% [markdown] id=refused
-# ## What a graph can't hold
-#
-# This is a good place for a pause. The eggs will keep.
-#
-# We refuse three things.
-#
-# - **Making an array.** The list needs addresses, and an array that's made anew for each run has none to write down. (CUDA does have nodes that allocate, from a pool you don't see. We'd rather you saw it.)
-# - **Reading pageable memory.** CUDA would write the address down, but nothing would keep such an array alive and in its place until the last launch.
-# - **Waiting.** Nothing runs during a capture, so you'd wait for a long time.
-#
-# Here that leaves kernels, copies and fills.
-
-
-# %% id=refused-allocation
-def refused(op):
-    try:
-        op.graph_on(stream)
-    except agt.errors.CaptureError as error:
-        print("CaptureError:", error)
-    else:
-        raise AssertionError("this should have been refused")
-
-
-refused(agt.h2d(slot))
-refused(agt.memcpy(x.borrow(), np.zeros(64, np.float32)))
-
-# %% id=refused-check tags=asserts
-# `op.graph_on` captures one operation; a scope captures each one that you pass to `record`.
-with agt.CudaGraph.scope(stream, "by scope") as scope:
-    scope.record(agt.memcpy(x.borrow(), slot))
-    for w, (a, b) in zip(weights, pairwise(arrays)):
-        scope.record(layer(a.size, w.borrow(), a.borrow(), b.borrow().partition(64)))
-    scope.record(agt.d2h(y.borrow(), out=answer_there))
-slot[:] = tokens[3]
-*_, answer = scope.graph.launch().sync()  # a launch yields all that was recorded
-assert np.allclose(answer, in_numpy(host, tokens[3]), atol=1e-4)
-try:
-    with agt.CudaGraph.scope(stream):
-        stream.synchronize()
-except agt.errors.NestedSyncError:
-    pass
-else:
-    raise AssertionError("waiting inside of a capture should have been refused")
-agt.memcpy(x.borrow(), tokens[1]).sync_on(stream)
-network(weights, arrays).sync_on(stream)
-assert np.allclose(agt.d2h(y.borrow()).sync(), in_numpy(host, tokens[1]), atol=1e-4)
-
-# %% [markdown] id=exercise-no-allocation
-# ### Exercise: fit for a graph
-#
-# This pipeline copies `slot` to the device, applies ReLU and copies the result back, and it allocates three times on the way. Rewrite it so that it can be captured: use the device arrays `x` and `y`, which exist already, read the pinned array `slot`, and write the pinned array `out`. The caller goes on using `x` and `y`, so lend them.
-
-
-# %% id=09-no-allocation starter
-def capturable(slot, x, y, out):
-    n = slot.size
-    return (
-        agt.h2d(slot)
-        .and_then(lambda x: agt.relu(n, x, agt.zeros(n).partition(256)).output())
-        .to_host()
-    )
-
-
-# %% id=09-no-allocation solution
-def capturable(slot, x, y, out):
-    n = slot.size
-    return agt.zip(
-        agt.memcpy(x.borrow(), slot),
-        agt.relu(n, x.borrow(), y.borrow().partition(256)),
-        agt.d2h(y.borrow(), out=out),
-    )
-
-
-# %% id=09-no-allocation hints
-# Three steps make an array: `h2d`, `zeros` and `to_host`. For each of them you've been given one: `x`, `y` and `out`.
-#
-# `agt.memcpy(x.borrow(), slot)` writes into `x`, and `agt.d2h(y.borrow(), out=out)` writes into `out`.
-#
-# `agt.zip` puts the three steps in order: copy, `agt.relu(n, x.borrow(), y.borrow().partition(256))`, copy.
-
-# %% id=09-no-allocation explanation
-# It doesn't make anything any more, so all addresses are known when you capture it. Each launch reads the slot, and the result is always in `out`.
-
-# %% id=09-no-allocation-check
-check("09-no-allocation", capturable)
-
 # %% [markdown] id=pays
 # ## Does it pay?
 #
@@ -954,16 +782,16 @@ check("09-challenge", talk)
 # - When kernels are small, the calls take longer than the work. A graph makes one call out of many and leaves the kernels as they are. If your timeline has no gaps, you don't need one.
 # - `op.graph_on(stream)` captures an operation without running it. `graph.launch()` is an operation that you run as often as you like.
 # - The list says *where* things are, so new input has to go to the old place. Write it into a pinned slot, or copy it there with `graph.update`.
-# - You may use a result until the next launch, and two launches of one graph never overlap.
+# - You may use a result until the next launch, which overwrites it.
 # - A graph keeps the order of its capture. If some arms may go side by side, say so with `overlap`, and they become branches.
-# - Operations that allocate, wait, or read pageable memory are refused. If your pipeline allocates, `op.prepare()` in the encores is for you.
+# - An operation that makes an array can't be captured. If yours does, the encores are for you, and `op.prepare()`.
 #
 # There's a [glossary](../docs/glossary.md) for new words, and a page of [misconceptions](../docs/misconceptions.md).
 #
 # **Next:** [10_build_it_yourself.ipynb](10_build_it_yourself.ipynb). You've used the machine for nine chapters. Now you build one.
 
 # %% id=score
-score(written, attempts, whole, four_for, twice, wide)
+score(written, attempts, whole, four_for, wide)
 
 # %% id=progress
 progress("09")
@@ -971,7 +799,7 @@ progress("09")
 # %% [markdown] id=encores
 # ## Encores
 #
-# *The chapter is done. These three are for the day on which you put a graph into production: when it has paid for itself, how to capture a pipeline that allocates, and how to serve requests of any shape.*
+# *The chapter is done. These are for the day on which you put a graph into production: when it has paid for itself, what it can't hold, how to capture a pipeline that allocates, and how to serve requests of any shape, many at a time.*
 #
 # ### How many runs before it pays?
 #
@@ -1067,6 +895,91 @@ def break_even(make, stream):
 
 # %% id=09-break-even-check
 check("09-break-even", break_even)
+
+# %% [markdown] id=refused
+# ### What a graph can't hold
+#
+# A list has to name addresses, and Python has to write it to the end. So we refuse three things.
+#
+# - **Making an array.** The list needs addresses, and an array that's made anew for each run has none to write down. (CUDA does have nodes that allocate, from a pool you don't see. We'd rather you saw it.)
+# - **Reading pageable memory.** CUDA would write the address down, but nothing would keep such an array alive and in its place until the last launch.
+# - **Waiting.** Nothing runs during a capture, so you'd wait for a long time.
+#
+# Here that leaves kernels, copies and fills.
+
+
+# %% id=refused-allocation
+def refused(op):
+    try:
+        op.graph_on(stream)
+    except agt.errors.CaptureError as error:
+        print("CaptureError:", error)
+    else:
+        raise AssertionError("this should have been refused")
+
+
+refused(agt.h2d(slot))
+refused(agt.memcpy(x.borrow(), np.zeros(64, np.float32)))
+
+# %% id=refused-check tags=asserts
+# `op.graph_on` captures one operation; a scope captures each one that you pass to `record`.
+with agt.CudaGraph.scope(stream, "by scope") as scope:
+    scope.record(agt.memcpy(x.borrow(), slot))
+    for w, (a, b) in zip(weights, pairwise(arrays)):
+        scope.record(layer(a.size, w.borrow(), a.borrow(), b.borrow().partition(64)))
+    scope.record(agt.d2h(y.borrow(), out=answer_there))
+slot[:] = tokens[3]
+*_, answer = scope.graph.launch().sync()  # a launch yields all that was recorded
+assert np.allclose(answer, in_numpy(host, tokens[3]), atol=1e-4)
+try:
+    with agt.CudaGraph.scope(stream):
+        stream.synchronize()
+except agt.errors.NestedSyncError:
+    pass
+else:
+    raise AssertionError("waiting inside of a capture should have been refused")
+agt.memcpy(x.borrow(), tokens[1]).sync_on(stream)
+network(weights, arrays).sync_on(stream)
+assert np.allclose(agt.d2h(y.borrow()).sync(), in_numpy(host, tokens[1]), atol=1e-4)
+
+# %% [markdown] id=exercise-no-allocation
+# ### Exercise: fit for a graph
+#
+# This pipeline copies `slot` to the device, applies ReLU and copies the result back, and it allocates three times on the way. Rewrite it so that it can be captured: use the device arrays `x` and `y`, which exist already, read the pinned array `slot`, and write the pinned array `out`. The caller goes on using `x` and `y`, so lend them.
+
+
+# %% id=09-no-allocation starter
+def capturable(slot, x, y, out):
+    n = slot.size
+    return (
+        agt.h2d(slot)
+        .and_then(lambda x: agt.relu(n, x, agt.zeros(n).partition(256)).output())
+        .to_host()
+    )
+
+
+# %% id=09-no-allocation solution
+def capturable(slot, x, y, out):
+    n = slot.size
+    return agt.zip(
+        agt.memcpy(x.borrow(), slot),
+        agt.relu(n, x.borrow(), y.borrow().partition(256)),
+        agt.d2h(y.borrow(), out=out),
+    )
+
+
+# %% id=09-no-allocation hints
+# Three steps make an array: `h2d`, `zeros` and `to_host`. For each of them you've been given one: `x`, `y` and `out`.
+#
+# `agt.memcpy(x.borrow(), slot)` writes into `x`, and `agt.d2h(y.borrow(), out=out)` writes into `out`.
+#
+# `agt.zip` puts the three steps in order: copy, `agt.relu(n, x.borrow(), y.borrow().partition(256))`, copy.
+
+# %% id=09-no-allocation explanation
+# It doesn't make anything any more, so all addresses are known when you capture it. Each launch reads the slot, and the result is always in `out`.
+
+# %% id=09-no-allocation-check
+check("09-no-allocation", capturable)
 
 # %% [markdown] id=prepared
 # ### Somebody else's pipeline
@@ -1175,6 +1088,93 @@ def make_server(make, stream):
 
 # %% id=09-shapes-check
 check("09-shapes", make_server)
+
+# %% [markdown] id=twice-text
+# ### A second list?
+#
+# If you have a second stream, do you need a second list? Let's launch *one* graph on both streams, one right after the other. It has 48 layers, so that it isn't over before the second launch arrives.
+
+
+# %% id=twice-models
+def deep_model(seed):
+    """A model that is six times as deep as the others."""
+    _, w, a = make_network(layers=48, seed=seed)
+    return network(w, a).named(f"deep {seed}")
+
+
+other = agt.create_stream()
+
+
+def both(first, second):
+    first.async_on(stream)
+    second.async_on(other)
+    stream.synchronize()
+    other.synchronize()
+
+
+deep_op = deep_model(0)
+deep = deep_op.graph_on(stream).launch()
+deep_us, same_us = took(lambda: deep.sync_on(stream), lambda: both(deep, deep))
+print(f"one launch: {deep_us:.0f} µs, two of the same graph on two streams: {same_us:.0f} µs")
+
+# %% [markdown] id=again-text
+# You do. CUDA makes the second launch of a graph wait for the first, even on another stream. (Both write into the same arrays, after all.) So let's write the list twice:
+#
+# ```python
+# again = deep_op.graph_on(stream).launch()
+# ```
+
+# %% id=predict-twice
+twice = Prediction(
+    "`deep` and `again` are graphs of the same operation. We launch one on each stream. What happens?",
+    waits="the second waits for the first: they use the same arrays",
+    apart="they run side by side: each capture got arrays of its own",
+    race="they run side by side, and both write into the same arrays",
+)
+twice
+
+# %% id=commit-twice
+twice.commit(...)
+
+# %% id=run-twice
+again = deep_op.graph_on(stream).launch()
+try:
+    (again_us,) = took(lambda: both(deep, again))
+    happened = "race" if again_us < 0.95 * same_us else "waits"  # there, one waits
+except agt.errors.StreamRaceError as error:
+    print(str(error).partition(", so")[0])
+    happened = "race"
+
+# %% id=reveal-twice
+twice.reveal(happened, "CUDA goes by the graph. It never compares the addresses on two lists.")
+
+# %% [markdown] id=twice-read
+# **For two at a time you need two graphs, each with arrays of its own.**
+
+
+# %% id=twice-picture
+def launched_twice(first, second):
+    with agt.record() as trace:
+        both(first, second)
+    return trace
+
+
+another = deep_model(1).graph_on(stream).launch()
+agt.compare_timelines(
+    [launched_twice(deep, deep), launched_twice(deep, another)],
+    ["the same graph twice", "two graphs"],
+    lanes=("host", "streams"),
+    lesson="The same graph twice: one after the other, on two streams. Two graphs: side by side.",
+)
+
+# %% id=twice-check tags=asserts
+if device.simulated:
+    assert happened == "race"
+    (two_us,) = took(lambda: both(deep, another))
+    assert two_us < 0.65 * same_us
+    assert same_us > 1.8 * deep_us
+    assert launched_twice(deep, deep).metrics().max_concurrency == 1
+    assert launched_twice(deep, another).metrics().max_concurrency == 2
 
 # %% [markdown] id=server
 # ### And many at a time

@@ -5,11 +5,11 @@
 #
 # For nine chapters you've written things like `agt.h2d(x).and_then(...)`, and streams filled up as if by themselves. **How does that work, and could you have written it?**
 #
-# You're about to. On top of three operations and a few helpers, you write `and_then`, `zip`, `shared`, a scheduling policy and the future you `await`. Then your machine runs the library's program, and you try to tell the two pictures apart. Afterwards you can say in one sentence what a lazy operation *is*.
+# You're about to. On top of three operations and a few helpers, you write `and_then`, `zip`, a scheduling policy and the future you `await`. Then your machine runs the library's program, and you try to tell the two pictures apart. Afterwards you can say in one sentence what a lazy operation *is*.
 #
 # | | |
 # |---|---|
-# | Time | 70 minutes, and 5 more for the encore |
+# | Time | 55 minutes, and 20 more for the encores |
 # | You need | [04_combinators](04_combinators.ipynb), [05_scheduling](05_scheduling.ipynb) and [06_await](06_await.ipynb), but no GPU |
 
 # %% id=setup
@@ -401,131 +401,6 @@ def zip_ops(*ops):
 # %% id=10-zip-check
 check("10-zip", zip_ops)
 
-# %% [markdown] id=shared-text
-# ## One source, two readers
-#
-# Sometimes two jobs need the same result. Here `source` has the explorers hunt, and two readers copy the result back. We zip the readers, and then *that* with itself:
-
-# %% id=run-twice
-zip_ops = solved("10-zip", zip_ops)
-with agt.record() as trace:
-    source = chain(h2d(start), lambda places: hunt(STEPS, places))
-    both = zip_ops(chain(source, d2h), chain(source, d2h))
-    run(zip_ops(both, both), stream)
-print([span.name for span in trace.device_spans])
-
-# %% id=run-twice-check tags=asserts
-assert len(trace.find("hunt")) == 4
-
-# %% [markdown] id=shared-read
-# That's four hunts: `both` is in there twice, and `source` is twice in `both`. Naming a thing once doesn't make it happen once: an operation is a function, and whoever uses it calls it.
-#
-# You know the cure from ordinary Python: remember the result. (`functools.cache(op)` won't do, because each run brings its own context.) But what you remember is only a handle. The second reader may be on *another* stream, when the work behind that handle is still under way on the first. So remember two things, the result and an **event** that marks how far the first stream has to get. [Chapter 2](02_streams_and_events.ipynb) gave you both verbs:
-#
-# | | |
-# |---|---|
-# | `event = context.stream.record()` | puts a mark behind everything enqueued on this stream so far |
-# | `context.stream.wait_event(event)` | makes work enqueued here from now on wait for that mark, while Python goes on |
-
-# %% [markdown] id=exercise-shared
-# ### Exercise: shared
-#
-# Write `shared(op)`. It returns an operation that runs `op` the first time it's called, and never again. Later callers get the same result, whichever stream they use, and that stream waits until that result is really there.
-
-
-# %% id=10-shared starter
-def shared(op):
-    return op  # runs it again each time
-
-
-# %% id=10-shared solution
-def shared(op):
-    known = []
-
-    def enqueue(context):
-        if not known:
-            known.append((op(context), context.stream.record()))
-        result, event = known[0]
-        context.stream.wait_event(event)
-        return result
-
-    return enqueue
-
-
-# %% id=10-shared hints
-# Make an empty list inside `shared` but outside `enqueue`. If it's still empty when `enqueue` is called, run `op`.
-#
-# Put a pair into the list: the result, and an event that you record right after `op(context)`.
-#
-# `if not known: known.append((op(context), context.stream.record()))`. Then `result, event = known[0]`, `context.stream.wait_event(event)`, `return result`.
-
-# %% id=10-shared explanation
-# In the course's answer, the first caller waits for its own event as well. That costs the device no time, because by the time it gets there, it has passed the mark. It costs Python one call, and saves an `if`.
-
-# %% id=10-shared-check
-check("10-shared", shared)
-
-# %% id=run-shared
-shared = solved("10-shared", shared)
-source = shared(chain(h2d(start), lambda places: hunt(STEPS // 4, places)))
-one, other = agt.create_stream(), agt.create_stream()
-with agt.record() as trace:
-    submit(source, one)
-    submit(chain(source, d2h), other)
-    agt.synchronize()
-
-(copy,) = trace.find("d2h")
-asked = max(span.end for span in trace if span.kind == "call")
-trace.with_lane("the event", [(min(asked, copy.start), copy.start, "holds stream 2 back")]).plot(
-    title="One source, two callers",
-    lanes=("streams",),
-    lesson="One hunt for both. Stream 2 is asked for its copy during the hunt, and the event holds it back.",
-)
-
-# %% id=run-shared-check tags=asserts
-(h,) = trace.find("hunt")
-assert h.stream != copy.stream
-if device.simulated:
-    assert h.id in copy.after
-    assert h.start < asked < h.end - 50
-
-# %% [markdown] id=misconception-memory
-# > **Misconception: to share a result, it's enough to remember it.**
-# >
-# > - *What you see:* the right numbers, today, on this machine.
-# > - *Why it's wrong:* the handle is there at once, but the data isn't. A reader on another stream may be quicker than the writer.
-# > - *What helps:* the event. The simulated device doesn't do luck: take `wait_event` out of your `shared`, run the check again, and it names the race.
-
-# %% [markdown] id=again-text
-# Now a walk whose explorers are shared. We run it twice, on one stream:
-#
-# ```python
-# source = shared(h2d(start))
-# walk = chain(source, leg(1_000), d2h)
-# first, second = run(walk, stream), run(walk, stream)
-# ```
-
-# %% id=predict-again
-again = Prediction("How many steps have the explorers in `second` taken? (Type a number.)")
-again
-
-# %% id=commit-again
-again.commit(...)
-
-# %% id=run-again
-source = shared(h2d(start))
-walk = chain(source, leg(1_000), d2h)
-first, second = run(walk, stream).numpy(), run(walk, stream).numpy()
-steps = [
-    next(n for n in range(0, 5000, 1000) if (places == in_numpy(n)).all())
-    for places in (first, second)
-]
-again.reveal(
-    steps[1],
-    f"In `first` they've taken {steps[0]}. There's only one array, and each hunt goes on from where it "
-    "finds them.",
-)
-
 # %% [markdown] id=policy-text
 # ## Whose turn is it?
 #
@@ -605,7 +480,7 @@ print(answer)
 assert answer == "now"
 
 # %% [markdown] id=await-read
-# The two take turns, and neither knows about the other. For a GPU, all we have to do is swap the counter for an event. `event.done` says whether the device has passed it, and it never waits.
+# The two take turns, and neither knows about the other. For a GPU, all we have to do is swap the counter for an **event**, the mark in a stream's queue that you know from [chapter 2](02_streams_and_events.ipynb). `event.done` says whether the device has passed it, and it never waits.
 
 # %% [markdown] id=exercise-future
 # ### Exercise: future
@@ -652,10 +527,11 @@ class Future:
 check("10-future", Future)
 
 # %% [markdown] id=begin-text
-# Now put the policy, the submission and the future together:
+# Now put the policy, the submission and the future together. (As before, the course's answers stand in for yours where an exercise is still open.)
 
 
 # %% id=begin
+zip_ops = solved("10-zip", zip_ops)
 round_robin = solved("10-round-robin", round_robin)
 Future = solved("10-future", Future)
 
@@ -665,81 +541,6 @@ def begin(op, next_stream):
     stream = next_stream()
     return Future(submit(op, stream), stream.record())
 
-
-# %% [markdown] id=order-text
-# Let's run two jobs that way, and two of the library's.
-
-# %% id=order-programs
-p = round_robin(2)
-
-
-async def two_of_mine():
-    first = begin(job(STEPS), p)
-    second = begin(job(STEPS), p)
-    return [await first, await second]
-
-
-async def two_of_theirs():
-    first = their_job(STEPS).schedule()
-    second = their_job(STEPS).schedule()
-    return [await first, await second]
-
-
-# %% id=order-predict
-order = Prediction(
-    "In which of the two programs do the two hunts overlap?",
-    both="in both: two jobs on two streams",
-    neither="in neither: without `gather`, the second job starts when the first `await` is over",
-    mine="only in `two_of_mine`",
-    theirs="only in `two_of_theirs`",
-)
-order
-
-# %% id=order-commit
-order.commit(...)
-
-# %% id=order-run
-await two_of_mine()  # warm-up
-with agt.record() as eagerly:
-    await two_of_mine()
-with agt.record() as lazily:
-    await two_of_theirs()
-
-
-def with_awaits(trace, since):
-    """Add a bar for each `await`, up to the end of its job."""
-    first, second = [span.end for span in trace.find("d2h")]
-    return trace.with_lane(
-        "await", [(since, first, f"1st, to {first:.0f} µs"), (first, second, "2nd")]
-    )
-
-
-both_begun = max(span.end for span in eagerly if span.kind == "call")
-agt.compare_timelines(
-    [with_awaits(eagerly, both_begun), with_awaits(lazily, 0)],
-    ["two of mine", "two of theirs"],
-    lesson="Two programs on one scale. The last lane has the two awaits: what does each wait for?",
-)
-
-
-# %% id=order-reveal
-def overlapping(trace):
-    a, b = trace.find("hunt")
-    return min(a.end, b.end) > max(a.start, b.start)
-
-
-names = {(0, 0): "neither", (0, 1): "theirs", (1, 0): "mine", (1, 1): "both"}
-order.reveal(names[overlapping(eagerly), overlapping(lazily)])
-
-# %% [markdown] id=order-read
-# Your `begin` is *eager*: it submits the work when you call it, and `await` only waits. The library is lazy to the end. Nothing is submitted until somebody awaits it, and by the time you await the second job, the first is already back. `agt.spawn` is for people who want to start early.
-#
-# Both designs are sound, and each has a trap. With yours, work can start that nobody ever waits for. With theirs, work that you believe to be under way may not have begun.
-
-# %% id=order-check tags=asserts
-assert not overlapping(lazily)
-if device.simulated:
-    assert overlapping(eagerly)
 
 # %% [markdown] id=summit
 # ## Your machine
@@ -867,7 +668,7 @@ def source_of(function):
         return ""
 
 
-written = [and_then, zip_ops, shared, round_robin, Future.__await__]
+written = [and_then, zip_ops, round_robin, Future.__await__]
 given = [h2d, hunt, d2h, value, submit, run, chain, begin, Future.__init__]
 parts = written + given
 missing = ", ".join(part.__qualname__ for part in written if not source_of(part))
@@ -932,7 +733,7 @@ assert (answer.numpy() != in_numpy(STEPS)).any()
 #
 # `zip_ops` gave every operation the same context, and so the same stream. What if each operation got a context of its *own*?
 #
-# `context.fork()` returns a context like this one, on another stream. But these streams know nothing about each other. So the arms have to wait for the work *before* the overlap, and the work *after* it for all the arms. That's a fork and a join, and `record` and `wait_event` are enough for both:
+# `context.fork()` returns a context like this one, on another stream. But these streams know nothing about each other. So the arms have to wait for the work *before* the overlap, and the work *after* it for all the arms. That's a fork and a join, and two verbs of a stream are enough for both: `event = stream.record()` puts a mark behind everything enqueued there so far, and `other.wait_event(event)` makes what's enqueued on the other stream from now on wait for that mark, while Python goes on:
 #
 # ```text
 #   context    ──── before ──┬───────────────────────────┬── after ────
@@ -1013,19 +814,219 @@ if device.simulated:
 # - An operation is a function that nobody has called yet. Its argument is the place where it will run.
 # - `and_then` makes three calls, and `zip` makes a tuple. Both pass on one context, so a chain stays on one stream.
 # - A function in a chain runs while the work is being enqueued. So it gets handles instead of numbers.
-# - To share a result, remember it together with an event, because the next reader may be on another stream.
+# - To fork, each arm waits for one event. To join, whatever comes after waits for one event of each arm.
 # - A policy is a function that names a stream, and a future is a loop with a `yield` in it.
 # - What you'd miss first in a small library is somebody who notices your mistakes.
 #
 # You could have built this. In fact, you just did. The [glossary](../docs/glossary.md) tells you what others call these things.
 #
-# **Next:** in [11_the_gpu_decides](11_the_gpu_decides.ipynb) the GPU stops asking Python what to do. Or stay for the encore: your machine moves house.
+# **Next:** in [11_the_gpu_decides](11_the_gpu_decides.ipynb) the GPU stops asking Python what to do. Or stay for the encores, in which two jobs share a result and your machine moves house.
 
 # %% id=score
-score(walked, again, order, which)
+score(walked, which)
 
 # %% id=progress
 progress("10")
+# %% [markdown] id=shared-text
+# ## Encore: one source, two readers
+#
+# *For the day on which a result is too expensive to compute twice.*
+#
+# Sometimes two jobs need the same result. Here `source` has the explorers hunt, and two readers copy the result back. We zip the readers, and then *that* with itself:
+
+# %% id=run-twice
+with agt.record() as trace:
+    source = chain(h2d(start), lambda places: hunt(STEPS, places))
+    both = zip_ops(chain(source, d2h), chain(source, d2h))
+    run(zip_ops(both, both), stream)
+print([span.name for span in trace.device_spans])
+
+# %% id=run-twice-check tags=asserts
+assert len(trace.find("hunt")) == 4
+
+# %% [markdown] id=shared-read
+# That's four hunts: `both` is in there twice, and `source` is twice in `both`. Naming a thing once doesn't make it happen once: an operation is a function, and whoever uses it calls it.
+#
+# You know the cure from ordinary Python: remember the result. (`functools.cache(op)` won't do, because each run brings its own context.) But what you remember is only a handle. The second reader may be on *another* stream, when the work behind that handle is still under way on the first. So remember two things, the result and an event that marks how far the first stream has to get. The verbs are those of the last challenge, `record` and `wait_event`.
+
+# %% [markdown] id=exercise-shared
+# ### Exercise: shared
+#
+# Write `shared(op)`. It returns an operation that runs `op` the first time it's called, and never again. Later callers get the same result, whichever stream they use, and that stream waits until that result is really there.
+
+
+# %% id=10-shared starter
+def shared(op):
+    return op  # runs it again each time
+
+
+# %% id=10-shared solution
+def shared(op):
+    known = []
+
+    def enqueue(context):
+        if not known:
+            known.append((op(context), context.stream.record()))
+        result, event = known[0]
+        context.stream.wait_event(event)
+        return result
+
+    return enqueue
+
+
+# %% id=10-shared hints
+# Make an empty list inside `shared` but outside `enqueue`. If it's still empty when `enqueue` is called, run `op`.
+#
+# Put a pair into the list: the result, and an event that you record right after `op(context)`.
+#
+# `if not known: known.append((op(context), context.stream.record()))`. Then `result, event = known[0]`, `context.stream.wait_event(event)`, `return result`.
+
+# %% id=10-shared explanation
+# In the course's answer, the first caller waits for its own event as well. That costs the device no time, because by the time it gets there, it has passed the mark. It costs Python one call, and saves an `if`.
+
+# %% id=10-shared-check
+check("10-shared", shared)
+
+# %% id=run-shared
+shared = solved("10-shared", shared)
+source = shared(chain(h2d(start), lambda places: hunt(STEPS // 4, places)))
+one, other = agt.create_stream(), agt.create_stream()
+with agt.record() as trace:
+    submit(source, one)
+    submit(chain(source, d2h), other)
+    agt.synchronize()
+
+(copy,) = trace.find("d2h")
+asked = max(span.end for span in trace if span.kind == "call")
+trace.with_lane("the event", [(min(asked, copy.start), copy.start, "holds stream 2 back")]).plot(
+    title="One source, two callers",
+    lanes=("streams",),
+    lesson="One hunt for both. Stream 2 is asked for its copy during the hunt, and the event holds it back.",
+)
+
+# %% id=run-shared-check tags=asserts
+(h,) = trace.find("hunt")
+assert h.stream != copy.stream
+if device.simulated:
+    assert h.id in copy.after
+    assert h.start < asked < h.end - 50
+
+# %% [markdown] id=misconception-memory
+# > **Misconception: to share a result, it's enough to remember it.**
+# >
+# > - *What you see:* the right numbers, today, on this machine.
+# > - *Why it's wrong:* the handle is there at once, but the data isn't. A reader on another stream may be quicker than the writer.
+# > - *What helps:* the event. The simulated device doesn't do luck: take `wait_event` out of your `shared`, run the check again, and it names the race.
+
+# %% [markdown] id=again-text
+# Now a walk whose explorers are shared. We run it twice, on one stream:
+#
+# ```python
+# source = shared(h2d(start))
+# walk = chain(source, leg(1_000), d2h)
+# first, second = run(walk, stream), run(walk, stream)
+# ```
+
+# %% id=predict-again
+again = Prediction("How many steps have the explorers in `second` taken? (Type a number.)")
+again
+
+# %% id=commit-again
+again.commit(...)
+
+# %% id=run-again
+source = shared(h2d(start))
+walk = chain(source, leg(1_000), d2h)
+first, second = run(walk, stream).numpy(), run(walk, stream).numpy()
+steps = [
+    next(n for n in range(0, 5000, 1000) if (places == in_numpy(n)).all())
+    for places in (first, second)
+]
+again.reveal(
+    steps[1],
+    f"In `first` they've taken {steps[0]}. There's only one array, and each hunt goes on from where it "
+    "finds them.",
+)
+
+# %% [markdown] id=order-text
+# ## Encore: two jobs, two awaits
+#
+# *For the day on which somebody asks when the work begins.*
+#
+# Let's run two jobs by your `begin`, and two of the library's.
+
+# %% id=order-programs
+p = round_robin(2)
+
+
+async def two_of_mine():
+    first = begin(job(STEPS), p)
+    second = begin(job(STEPS), p)
+    return [await first, await second]
+
+
+async def two_of_theirs():
+    first = their_job(STEPS).schedule()
+    second = their_job(STEPS).schedule()
+    return [await first, await second]
+
+
+# %% id=order-predict
+order = Prediction(
+    "In which of the two programs do the two hunts overlap?",
+    both="in both: two jobs on two streams",
+    neither="in neither: without `gather`, the second job starts when the first `await` is over",
+    mine="only in `two_of_mine`",
+    theirs="only in `two_of_theirs`",
+)
+order
+
+# %% id=order-commit
+order.commit(...)
+
+# %% id=order-run
+await two_of_mine()  # warm-up
+with agt.record() as eagerly:
+    await two_of_mine()
+with agt.record() as lazily:
+    await two_of_theirs()
+
+
+def with_awaits(trace, since):
+    """Add a bar for each `await`, up to the end of its job."""
+    first, second = [span.end for span in trace.find("d2h")]
+    return trace.with_lane(
+        "await", [(since, first, f"1st, to {first:.0f} µs"), (first, second, "2nd")]
+    )
+
+
+both_begun = max(span.end for span in eagerly if span.kind == "call")
+agt.compare_timelines(
+    [with_awaits(eagerly, both_begun), with_awaits(lazily, 0)],
+    ["two of mine", "two of theirs"],
+    lesson="Two programs on one scale. The last lane has the two awaits: what does each wait for?",
+)
+
+
+# %% id=order-reveal
+def overlapping(trace):
+    a, b = trace.find("hunt")
+    return min(a.end, b.end) > max(a.start, b.start)
+
+
+names = {(0, 0): "neither", (0, 1): "theirs", (1, 0): "mine", (1, 1): "both"}
+order.reveal(names[overlapping(eagerly), overlapping(lazily)])
+
+# %% [markdown] id=order-read
+# Your `begin` is *eager*: it submits the work when you call it, and `await` only waits. The library is lazy to the end. Nothing is submitted until somebody awaits it, and by the time you await the second job, the first is already back. `agt.spawn` is for people who want to start early.
+#
+# Both designs are sound, and each has a trap. With yours, work can start that nobody ever waits for. With theirs, work that you believe to be under way may not have begun.
+
+# %% id=order-check tags=asserts
+assert not overlapping(lazily)
+if device.simulated:
+    assert overlapping(eagerly)
+
 # %% [markdown] id=who-knows-text
 # ## Encore: other places to run
 #
@@ -1034,7 +1035,7 @@ progress("10")
 # Which of your functions know that they run on this library? Let Python look for the word `agt` in them:
 
 # %% id=who-knows
-print([part.__name__ for part in parts if "agt" in source_of(part)])
+print([part.__name__ for part in [*parts, shared] if "agt" in source_of(part)])
 
 # %% [markdown] id=capture-text
 # Only the two at the edge name it: `submit`, which gets hold of a context, and `round_robin`, which makes streams. (An open exercise isn't listed.) The three operations use what the context offers, and the rest doesn't even do that.

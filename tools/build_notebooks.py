@@ -67,6 +67,7 @@ FOLDERS = {"starter": "notebooks", "solution": "solutions"}
 WORDS = ("hints", "explanation")
 PARTS = (*FOLDERS, *WORDS)
 FOLDED = {"asserts", "helpers"}
+LATER = ("Encore", "Second sitting")  # how titles of what is for another day begin
 ANSWERS = "asyncgpu_tutor/exercises/answers"
 METADATA = {
     "kernelspec": {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"},
@@ -203,12 +204,22 @@ def build(cells: list[Cell], audience: Audience, name: str) -> str:
     return nbformat.writes(notebook) + "\n"
 
 
-def answers(cells: list[Cell], name: str, wrong: Sequence[Cell] = ()) -> str:
-    """The parts of each exercise and its slips, as JSON; empty where there is no exercise."""
-    found: dict[str, dict[str, Any]] = {}
+def sittings(cells: Sequence[Cell]) -> Iterator[tuple[Cell, str]]:
+    """Each cell, and for what day it is, as its section's title says: empty, or one of `LATER`."""
+    day = ""
     for cell in cells:
+        if cell.kind == "markdown" and cell.only is None:
+            for title in re.findall(r"^## (.+)$", cell.text, re.MULTILINE):
+                day = next((words for words in LATER if title.startswith(words)), "")
+        yield cell, day
+
+
+def answers(cells: list[Cell], name: str, wrong: Sequence[Cell] = ()) -> str:
+    """The parts of each exercise, its day and its slips, as JSON; empty where there is no exercise."""
+    found: dict[str, dict[str, Any]] = {}
+    for cell, day in sittings(cells):
         if cell.only is not None:
-            found.setdefault(cell.id, {})[cell.only] = cell.text
+            found.setdefault(cell.id, {"later": day.lower()} if day else {})[cell.only] = cell.text
     for exercise, parts in found.items():
         if missing := [part for part in PARTS if part not in parts]:
             raise SourceError(f"{name}: {exercise} lacks its {', '.join(missing)}")

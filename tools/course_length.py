@@ -17,7 +17,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from build_notebooks import FOLDED, ROOT, Cell, chapter, sources
+from build_notebooks import FOLDED, ROOT, Cell, chapter, sittings, sources
 
 WORDS_A_MINUTE = 238
 LINE, CELL, PICTURE = 3 / 60, 5 / 60, 30 / 60  # minutes, as those below
@@ -71,12 +71,8 @@ def length(cells: Sequence[Cell]) -> Length:
 def parts(source: Path) -> tuple[Length, Length]:
     """The chapter itself, and its encores."""
     found: tuple[list[Cell], list[Cell]] = ([], [])
-    encore = False
-    for cell in chapter(source)[0]:
-        if cell.kind == "markdown" and cell.only is None:
-            for title in re.findall(r"^## (.+)$", cell.text, re.MULTILINE):
-                encore = title.startswith(("Encore", "Second sitting"))
-        found[encore].append(cell)
+    for cell, day in sittings(chapter(source)[0]):
+        found[bool(day)].append(cell)
     return length(found[False]), length(found[True])
 
 

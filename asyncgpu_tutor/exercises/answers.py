@@ -40,6 +40,11 @@ def hints(exercise: Exercise) -> list[str]:
     return [" ".join(hint.split()) for hint in _stored()[exercise.name]["hints"].split("\n\n")]
 
 
+def later(exercise: Exercise) -> str:
+    """The day that it is for, if it is not for the page's main part: an encore, or the second sitting."""
+    return _stored()[exercise.name].get("later", "")
+
+
 def explanation(exercise: Exercise) -> str:
     """Why the solution is right, for those who have found it; Markdown, on one line."""
     return " ".join(_stored()[exercise.name]["explanation"].split())

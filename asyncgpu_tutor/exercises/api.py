@@ -129,6 +129,8 @@ def solved(name: str, own: object = None) -> Any:
 def progress(chapter: str = "") -> Words:
     """A list of the exercises: which are solved, and after how many attempts and hints. The books come first.
 
+    Of a chapter, those for another day come last.
+
     Parameters
     ----------
     chapter : str, optional
@@ -140,6 +142,7 @@ def progress(chapter: str = "") -> Words:
         If no chapter with exercises has this number.
     """
     listed = [e for e in EXERCISES.values() if not chapter or e.name.startswith(f"{chapter}-")]
+    listed.sort(key=lambda e: (e.name.partition("-")[0], answers.later(e) != ""))
     if not listed:
         known = ", ".join(dict.fromkeys(name.partition("-")[0] for name in EXERCISES))
         raise agt.UsageError(f"there is no chapter {chapter!r} with exercises. There are: {known}")
@@ -151,8 +154,10 @@ def progress(chapter: str = "") -> Words:
         solved += record.solved
         state = "**solved**" if record.solved else "tried" if record.attempts else "open"
         state += "" if record.best is None else f", {record.best:.0f} µs"
+        day = answers.later(exercise)
+        title = exercise.title + (f" ({day})" if day else "")
         lines.append(
-            f"| `{exercise.name}` {exercise.title} | {state} | {record.attempts} | {record.hints} |"
+            f"| `{exercise.name}` {title} | {state} | {record.attempts} | {record.hints} |"
         )
     books = [] if chapter else [*_books(records), ""]
     return Words("\n".join([f"Solved: {solved} of {len(listed)}.", "", *books, *lines]))

@@ -199,5 +199,4 @@ def _run(function: Callable[..., Any], values: Mapping[str, Any], spec: Any) -> 
             found = completed(found)
         if isinstance(found, DeviceOp):
             cast("DeviceOp[Any]", found).sync()
-    trace.fill(trace, min((span.start for span in trace), default=0.0))
-    return trace
+    return trace.from_first()

@@ -127,10 +127,10 @@ class Trace:
         about = {key: value for key, value in self.about.items() if key != "windows"}
         return replace(self, spans=_closed(cut), about=about)
 
-    def from_first(self) -> Trace:
-        """The same trace, with its first span at 0, and not where the recording began."""
-        moved = replace(self, spans=[])
-        moved.fill(self.spans, min((span.start for span in self.spans), default=0.0))
+    def from_first(self, spans: Iterable[Span] | None = None) -> Trace:
+        """The same trace, with its first span at 0, or that of `spans`, and not where the recording began."""
+        moved, chosen = replace(self, spans=[]), self.spans if spans is None else spans
+        moved.fill(self.spans, min((span.start for span in chosen), default=0.0))
         return moved
 
     def with_lane(self, name: str, stretches: Iterable[tuple[float, float, str]]) -> Trace:

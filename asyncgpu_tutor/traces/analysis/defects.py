@@ -11,7 +11,7 @@ from statistics import median
 
 from asyncgpu_tutor.traces.analysis.finding import Finding
 from asyncgpu_tutor.traces.analysis.idle import Evidence
-from asyncgpu_tutor.traces.analysis.limits import gaps_of, kernel_bound, limits
+from asyncgpu_tutor.traces.analysis.limits import limits
 from asyncgpu_tutor.traces.spans import Span
 from asyncgpu_tutor.traces.spans.intervals import Interval, length, minus, union
 from asyncgpu_tutor.traces.spans.notebook_output import NAME, cut
@@ -66,7 +66,7 @@ def _hidden_synchronisation(seen: Evidence) -> Iterable[Finding]:
     waits.sort(key=attrgetter("end"))
     guilty: list[Span] = []
     pauses, saved = list[Interval](), list[Interval]()
-    for gap in gaps_of(seen.idle):
+    for gap in seen.gaps:
         call = seen.calls.get(gap.parts[-1].span.id)
         if call is None:
             continue
@@ -236,17 +236,13 @@ _DETECTORS: tuple[Callable[[Evidence], Iterable[Finding]], ...] = (
     _too_few_streams,
     _one_big_kernel,
     _null_stream,
-    limits,
 )
 
 
 def findings(seen: Evidence) -> list[Finding]:
     """The findings on one device; see `diagnose`."""
     found = [finding for detect in _DETECTORS for finding in detect(seen)]
-    if not {"one big kernel", "low utilisation"}.intersection(one.name for one in found):
-        most = max((one.cost for one in found if one.name != "start of CUDA"), default=0.0)
-        found += kernel_bound(seen, most)
-    return found
+    return [*found, *limits(seen, found)]
 
 
 def ranked(found: Iterable[Finding], whole: float) -> tuple[Finding, ...]:

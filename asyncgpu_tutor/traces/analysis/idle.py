@@ -7,6 +7,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import accumulate
 from operator import attrgetter
 from typing import Literal, cast, get_args
 
@@ -75,6 +76,25 @@ class Idle:
         return self.end - self.start
 
 
+@dataclass(frozen=True)
+class Gap:
+    """A stretch in which the device did nothing, with the parts that it has by cause. Times in us."""
+
+    start: float
+    end: float
+    parts: tuple[Idle, ...]
+
+    @property
+    def duration(self) -> float:
+        """In us."""
+        return self.end - self.start
+
+    @property
+    def main(self) -> Idle:
+        """The longest part: its cause, and what ended the pause."""
+        return max(self.parts, key=lambda part: part.duration)
+
+
 class Evidence:
     """A recording of one device, and what is read out of it again and again: it may have 400,000 spans.
 
@@ -109,11 +129,13 @@ class Evidence:
             counted = union([*counted, (min(asked)[0], counted[0][0])])
         self.unclaimed = minus(counted, self.busy)
         # The spans of each engine by start, and the latest end up to each: `_rivals` can skip what had ended.
-        self._engines: dict[Engine, tuple[list[Span], list[float]]] = {}
+        engines: dict[Engine, list[Span]] = {}
         for span in self.line:
-            spans, latest = self._engines.setdefault(ENGINE_OF[span.kind], ([], []))
-            spans.append(span)
-            latest.append(max(span.end, latest[-1]) if latest else span.end)
+            engines.setdefault(ENGINE_OF[span.kind], []).append(span)
+        self._engines = {
+            engine: (spans, list(accumulate((span.end for span in spans), max)))
+            for engine, spans in engines.items()
+        }
 
     @cached_property
     def fills(self) -> dict[int, float]:
@@ -136,13 +158,11 @@ class Evidence:
         told = next((kind for n in names for word, kind in _LIBRARIES.items() if word in n), "CUDA")
         return "PyTorch" if self.trace.clock == "PyTorch profiler" else told
 
-    def finding(
-        self, name: str, sentence: str, spans: Iterable[Span], cost: float, *, limit: bool = False
-    ) -> Finding:
+    def finding(self, name: str, sentence: str, spans: Iterable[Span], cost: float) -> Finding:
         """A finding of that name, with its title and the advice that fits this program."""
         ids = tuple(sorted({span.id for span in spans}))
         told = advice(name, self.language)
-        return Finding(name, KNOWN[name][0], sentence, told, ids, cost, limit)
+        return Finding(name, KNOWN[name][0], sentence, told, ids, cost)
 
     def claim(self, stretches: Iterable[Interval]) -> float:
         """Time in us that the device stood still in these stretches, as far as nobody has claimed it."""
@@ -151,13 +171,18 @@ class Evidence:
         return length(found)
 
     @cached_property
-    def idle(self) -> list[Idle]:
-        """The idle time of the device: pauses in which no stream worked, by the cause of what ended them."""
-        found: list[Idle] = []
+    def gaps(self) -> list[Gap]:
+        """The pauses in which no stream worked, longest first, split by the cause of what ended them."""
+        found: list[Gap] = []
         for start, end in common(gaps(self.busy), self.scope):
             first = bisect_left(self.line, end, key=attrgetter("start"))
-            found += self.pause(self.line[first], start)
-        return found
+            found.append(Gap(start, end, tuple(self.pause(self.line[first], start))))
+        return sorted(found, key=lambda gap: -gap.duration)
+
+    @property
+    def idle(self) -> list[Idle]:
+        """All parts of the device's pauses, by start."""
+        return sorted((part for gap in self.gaps for part in gap.parts), key=attrgetter("start"))
 
     @cached_property
     def host_late(self) -> dict[HostPart, float]:

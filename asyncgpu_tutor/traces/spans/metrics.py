@@ -10,7 +10,7 @@ from itertools import zip_longest
 
 from asyncgpu_tutor.traces.spans.intervals import Interval, common, gaps, histogram, length, union
 from asyncgpu_tutor.traces.spans.lanes import StreamKey
-from asyncgpu_tutor.traces.spans.path import Step, critical_path
+from asyncgpu_tutor.traces.spans.relations import Step, critical_path
 from asyncgpu_tutor.traces.spans.span import DEVICE_KINDS, Span, SpanKind
 from asyncgpu_tutor.traces.spans.vocabulary import ENGINES, Engine, engine_of
 

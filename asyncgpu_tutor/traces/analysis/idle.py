@@ -162,7 +162,7 @@ class Evidence:
         """A finding of that name, with its title and the advice that fits this program."""
         ids = tuple(sorted({span.id for span in spans}))
         told = advice(name, self.language)
-        return Finding(name, KNOWN[name][0], sentence, told, ids, cost)
+        return Finding(name, KNOWN[name]["title"], sentence, told, ids, cost)
 
     def claim(self, stretches: Iterable[Interval]) -> float:
         """Time in us that the device stood still in these stretches, as far as nobody has claimed it."""

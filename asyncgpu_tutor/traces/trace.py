@@ -98,10 +98,8 @@ class Trace:
             If no device of that name has worked.
         """
         if device not in self.devices:
-            raise UsageError(
-                f"this trace has no work of a device {device!r}; there are: "
-                f"{', '.join(self.devices) or 'none'}"
-            )
+            there = ", ".join(self.devices) or "none"
+            raise UsageError(f"this trace has no work of a device {device!r}; there are: {there}")
         host = device if any(s.host == device for s in self.spans) else ""
         kept = [s for s in self.spans if (s.device == device if s.on_device else s.host == host)]
         return replace(self, spans=_closed(kept))

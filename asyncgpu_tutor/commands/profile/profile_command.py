@@ -82,16 +82,10 @@ def _trace(args: argparse.Namespace) -> Trace:
     if source.suffix == ".nsys-rep":
         source = nsys.export(source)
         print(f"Export: {source}\n")
-    with source.open("rb") as file:
-        exported = file.read(16) == b"SQLite format 3\0"
-    if exported:
-        return _of_export(source, args)
     if source.suffix == ".sqlite":
-        raise UsageError(f"{source} is not SQLite: make it again, with nsys export --type sqlite")
+        return _of_export(source, args)
     if args.within:
-        raise UsageError(
-            f"--within is for exports of Nsight Systems, and {source} is not one: try --window"
-        )
+        raise UsageError(f"--within is for exports (.sqlite), and {source} is none: try --window")
     return Trace.load(source)
 
 

@@ -40,7 +40,7 @@ def opened(path: Path, what: str) -> Generator[Database]:
         raise UsageError(f"{path} has {about.st_size:,} bytes, and {_MOST_BYTES:,} is the limit")
     with path.open("rb") as file:
         if file.read(len(_MAGIC)) != _MAGIC:
-            raise UsageError(f"{path} is not {what}: it is not an SQLite database")
+            raise UsageError(f"{path} is not SQLite, so it is not {what}: make it again")
     try:
         connection = sqlite3.connect(
             f"{path.resolve().as_uri()}?mode=ro&immutable=1", uri=True, isolation_level=None

@@ -193,7 +193,8 @@ def _allocation_in_the_loop(seen: Evidence) -> Iterable[Finding]:
 def _too_few_streams(seen: Evidence) -> Iterable[Finding]:
     """Operations queue behind others on one stream, while the device has room."""
     # Where kernels that fill the device are at work, more streams would not help.
-    full = union((s.start, s.end) for s in seen.device if seen.fills.get(s.id, 0.0) >= 0.5)
+    kernels = (s for s in seen.device if s.kind == "kernel")
+    full = union((s.start, s.end) for s in kernels if seen.fills[s.id][0] >= 0.5)
     found = [(s, parts) for s, stretch in _queued(seen) if (parts := minus(union([stretch]), full))]
     total = length(union(part for _, parts in found for part in parts))
     if len(found) >= 2 and total > 0.1 * seen.metrics.device_makespan:
@@ -211,7 +212,7 @@ def _one_big_kernel(seen: Evidence) -> Iterable[Finding]:
     """One launch has most of the device's time and fills it."""
     active = seen.metrics.device_active
     for span in (s for s in seen.device if s.kind == "kernel"):
-        if span.duration >= 0.5 * active and seen.fills[span.id] >= 0.9:
+        if span.duration >= 0.5 * active and seen.fills[span.id][0] >= 0.9:
             yield seen.finding(
                 "one big kernel",
                 f"{cut(span.name, NAME)} ran for {in_us(span.duration)} of the {in_us(active)} in which the "

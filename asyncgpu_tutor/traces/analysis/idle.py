@@ -44,9 +44,10 @@ _START = 10.0
 # What takes longer, in us, waits for something that is not in the file, such as another process's collective.
 _STARTED = 200.0
 
-# Threads: 132 SMs with 2048 each (CUDA C++ Programming Guide, "Technical specifications per compute
-# capability").
-_H200 = 132 * 2048
+# Threads of a multiprocessor, and of an H200's 132 (CUDA C++ Programming Guide, "Technical specifications per
+# compute capability"): so many of a device's places are of one block or more.
+_BLOCKS = 2048
+_H200 = 132 * _BLOCKS
 
 # What is in the names of their kernels.
 _LIBRARIES = {"at::": "PyTorch", "cupy_": "CuPy"}
@@ -138,14 +139,16 @@ class Evidence:
         }
 
     @cached_property
-    def fills(self) -> dict[int, float]:
-        """For each kernel, by id, which part of the device it fills; see `fill_of`."""
-        found: dict[int, float] = {}
-        known: dict[str, float] = {}  # a large trace has few sorts of launches
+    def fills(self) -> dict[int, tuple[float, float]]:
+        """By id of a kernel, the parts of the device's threads and of its multiprocessors that it fills."""
+        told = self.trace.about.get("threads_at_once")
+        places = told if isinstance(told, int) and told > 0 else _H200
+        found: dict[int, tuple[float, float]] = {}
+        known: dict[str, tuple[float, float]] = {}  # a large trace has few sorts of launches
         for span in (span for span in self.device if span.kind == "kernel"):
             sort = repr([span.detail.get(key) for key in ("fills", "grid", "block")])
             if sort not in known:
-                known[sort] = fill_of(span, self.trace)
+                known[sort] = _filled(span.detail, places)
             found[span.id] = known[sort]
         return found
 
@@ -244,22 +247,15 @@ class Evidence:
         return [s for s in spans[first:last] if s.stream != span.stream and s.end > since]
 
 
-def fill_of(span: Span, trace: Trace) -> float:
-    """The part of the device that a kernel fills, at most 1: as a simulator says, or by its threads."""
-    fills = span.detail.get("fills")
-    if isinstance(fills, int | float):
-        return min(float(fills), 1.0)
-    sizes = (span.detail.get(key) for key in ("grid", "block"))
-    lists = (cast(list[object], size) for size in sizes if isinstance(size, list | tuple))
-    parts = [part for size in lists for part in size]
-    threads = math.prod(part for part in parts if isinstance(part, int)) if parts else 0
-    return min(threads / threads_at_once(trace), 1.0)
-
-
-def threads_at_once(trace: Trace) -> int:
-    """Threads that its device runs at once: those of an H200 where the trace does not say."""
-    told = trace.about.get("threads_at_once")
-    return told if isinstance(told, int) and told > 0 else _H200
+def _filled(detail: Mapping[str, object], places: int) -> tuple[float, float]:
+    """What a kernel fills of a device with `places` for threads, by its sizes or a simulator; see `fills`."""
+    given = (detail.get(key) for key in ("grid", "block"))
+    lists = (cast(list[object], size) if isinstance(size, list | tuple) else () for size in given)
+    grid, block = ([part for part in size if isinstance(part, int)] for size in lists)
+    blocks, threads = (math.prod(sizes) if sizes else 0 for sizes in (grid, grid + block))
+    fills = detail.get("fills")
+    part = float(fills) if isinstance(fills, int | float) else threads / places
+    return min(part, 1.0), min(max(part, blocks * _BLOCKS / places), 1.0)
 
 
 def idle_of_streams(seen: Evidence) -> list[Idle]:

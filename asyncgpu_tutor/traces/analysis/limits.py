@@ -8,10 +8,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from operator import attrgetter
 from statistics import median
-from typing import cast
 
 from asyncgpu_tutor.traces.analysis.finding import Finding
-from asyncgpu_tutor.traces.analysis.idle import CAUSE_WORDS, Evidence, threads_at_once
+from asyncgpu_tutor.traces.analysis.idle import CAUSE_WORDS, Evidence
 from asyncgpu_tutor.traces.spans import Span
 from asyncgpu_tutor.traces.spans.intervals import common, length, minus, union
 from asyncgpu_tutor.traces.spans.notebook_output import NAME, cut
@@ -32,7 +31,6 @@ _GATHERED = frozenset(("kernel", "d2d", "memset"))
 _RUN = 10  # of these, one after the other, that nobody waits for: worth a graph
 _NODE = 1.0  # us between two nodes of a graph: an H200 took 0.9 for a step of a graph of 200
 _CALL = 100.0  # us: in a longer pause the host does more than to launch
-_BLOCKS = 2048  # threads of a multiprocessor, at most: so many of a device's places are of one block or more
 _WAKING = 10_000.0  # us: a start of CUDA takes longer
 
 
@@ -148,11 +146,9 @@ def _low_utilisation(seen: Evidence) -> Iterable[Finding]:
     if not busy or busy < 0.5 * m.device_active or m.device_active < _IDLE * m.device_makespan:
         return
     # Kernels that run together fill the device together.
-    filled = math.fsum(seen.fills[s.id] * s.duration for s in kernels) / m.device_active
-    if filled >= _FEW:
-        return
-    whole = min(math.fsum(_filled(s, seen) * s.duration for s in kernels) / m.device_active, 1.0)
-    if whole >= _FEW:
+    sums = (math.fsum(seen.fills[s.id][i] * s.duration for s in kernels) for i in (0, 1))
+    filled, whole = (min(us / m.device_active, 1.0) for us in sums)
+    if whole >= _FEW:  # which is never less
         return
     small = sorted(kernels, key=lambda s: -s.duration)[:_LISTED]
     grids = {s.name: f"{cut(s.name, NAME)} has a grid of {s.detail['grid']}" for s in small[::-1]}
@@ -163,13 +159,6 @@ def _low_utilisation(seen: Evidence) -> Iterable[Finding]:
         small,
         (1 - whole) * length(union((s.start, s.end) for s in kernels)),
     )
-
-
-def _filled(kernel: Span, seen: Evidence) -> float:
-    """The part of the device that is in use: of its threads, or of its multiprocessors if that is more."""
-    grid, places = kernel.detail.get("grid"), threads_at_once(seen.trace)
-    blocks = math.prod(n for n in cast(list[object], grid) if isinstance(n, int)) if grid else 0
-    return max(seen.fills[kernel.id], min(blocks * _BLOCKS / places, 1.0))
 
 
 def _exposed(seen: Evidence) -> Iterable[Finding]:

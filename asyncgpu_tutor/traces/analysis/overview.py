@@ -7,21 +7,18 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from html import escape
-from typing import TYPE_CHECKING
 
 from asyncgpu_tutor.traces.analysis import idle as pauses
 from asyncgpu_tutor.traces.analysis.defects import findings, ranked
 from asyncgpu_tutor.traces.analysis.finding import Finding
 from asyncgpu_tutor.traces.analysis.limits import ranks
 from asyncgpu_tutor.traces.analysis.sums import Sums, sums
+from asyncgpu_tutor.traces.pictures import Timeline
 from asyncgpu_tutor.traces.spans import Metrics
 from asyncgpu_tutor.traces.spans import notebook_output as page
 from asyncgpu_tutor.traces.spans.lanes import lane_name, stream_numbers
 from asyncgpu_tutor.traces.spans.vocabulary import clock_words, count
 from asyncgpu_tutor.traces.trace import Trace
-
-if TYPE_CHECKING:
-    from asyncgpu_tutor.traces.pictures import Timeline
 
 
 def by_cause(idle: Iterable[pauses.Idle]) -> dict[pauses.Cause, float]:

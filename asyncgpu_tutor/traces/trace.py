@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any, cast
 
 from asyncgpu_tutor.errors import UsageError
 from asyncgpu_tutor.traces.formats import chrome, own_json, shipped
-from asyncgpu_tutor.traces.spans import Metrics, Span, measure, relations
+from asyncgpu_tutor.traces.spans import DEVICE_KINDS, Metrics, Span, measure, relations
 from asyncgpu_tutor.traces.spans.notebook_output import NOTHING, Lines
-from asyncgpu_tutor.traces.spans.span import DEVICE_KINDS
 from asyncgpu_tutor.traces.spans.table import render
 from asyncgpu_tutor.traces.spans.vocabulary import clock_words, count
 
@@ -80,14 +79,11 @@ class Trace:
     @property
     def windows(self) -> list[tuple[float, float]]:
         """The stretches that count, in us, of a trace of what was asked for within a range; else empty."""
-        given, found = self.about.get("windows"), list[tuple[float, float]]()
-        for pair in cast(list[object], given) if isinstance(given, list) else ():
-            match pair:
-                case [int() | float() as start, int() | float() as end] if start <= end:
-                    found.append((float(start), float(end)))
-                case _:
-                    return []
-        return found
+        given = cast(Iterable[tuple[float, float]], self.about.get("windows", ()))
+        try:
+            return [(float(start), float(end)) for start, end in given]
+        except (TypeError, ValueError):  # somebody else's word for something else
+            return []
 
     def of(self, device: str) -> Trace:
         """The part of one device, and of the host that drives it: a program may use several.

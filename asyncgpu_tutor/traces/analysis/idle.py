@@ -12,11 +12,10 @@ from operator import attrgetter
 from typing import Literal, cast, get_args
 
 from asyncgpu_tutor.traces.analysis.finding import KNOWN, Finding, advice
-from asyncgpu_tutor.traces.spans import Span
 from asyncgpu_tutor.traces.spans.intervals import Interval, common, gaps, length, minus, union
 from asyncgpu_tutor.traces.spans.metrics import scope_of
 from asyncgpu_tutor.traces.spans.relations import stream_predecessors
-from asyncgpu_tutor.traces.spans.span import UNIFIED_MEMORY
+from asyncgpu_tutor.traces.spans.span import UNIFIED_MEMORY, Span
 from asyncgpu_tutor.traces.spans.vocabulary import ENGINE_OF, Engine
 from asyncgpu_tutor.traces.trace import Trace
 

@@ -11,10 +11,9 @@ from statistics import median
 
 from asyncgpu_tutor.traces.analysis.finding import Finding
 from asyncgpu_tutor.traces.analysis.idle import CAUSE_WORDS, Evidence
-from asyncgpu_tutor.traces.spans import Span
 from asyncgpu_tutor.traces.spans.intervals import common, length, minus, union
 from asyncgpu_tutor.traces.spans.notebook_output import NAME, cut
-from asyncgpu_tutor.traces.spans.span import UNIFIED_MEMORY
+from asyncgpu_tutor.traces.spans.span import UNIFIED_MEMORY, Span
 from asyncgpu_tutor.traces.spans.vocabulary import count, in_us, some
 from asyncgpu_tutor.traces.trace import Trace
 

@@ -9,9 +9,8 @@ from dataclasses import dataclass
 from operator import itemgetter
 
 from asyncgpu_tutor.traces.analysis.idle import Evidence, thread_of
-from asyncgpu_tutor.traces.spans import Span
 from asyncgpu_tutor.traces.spans.notebook_output import PAGE, Lines, cut
-from asyncgpu_tutor.traces.spans.span import UNIFIED_MEMORY
+from asyncgpu_tutor.traces.spans.span import UNIFIED_MEMORY, Span
 
 _LISTED = 12  # rows of each table in a text
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from itertools import accumulate, count
+from itertools import accumulate, count, groupby
 from operator import attrgetter, itemgetter
 from pathlib import Path
 
@@ -277,15 +277,9 @@ def _stream_numbers(export: rows.Export) -> dict[tuple[int, int, int], int]:
     """Our numbers: the null stream is 0, and the others of a device count in the order of CUDA's own."""
     used = {(work.device, work.process, work.stream) for work in (export.whole or export).work}
     used |= {(c.device, c.process, c.stream) for c in export.calls if c.stream is not None}
-    numbers: dict[tuple[int, int, int], int] = {}
-    following: dict[int, int] = {}
-    several = len({process for _, process, _ in used}) > 1
-    for device, process, stream in sorted(used):
-        if stream == UNIFIED_MEMORY:
-            numbers[device, process, stream] = UNIFIED_MEMORY
-        elif stream in export.null_streams and not several:
-            numbers[device, process, stream] = 0
-        else:
-            following[device] = following.get(device, 0) + 1
-            numbers[device, process, stream] = following[device]
-    return numbers
+    known = dict.fromkeys((key for key in used if key[2] == UNIFIED_MEMORY), UNIFIED_MEMORY)
+    if len({process for _, process, _ in used}) < 2:
+        known |= dict.fromkeys((key for key in used if key[2] in export.null_streams), 0)
+    for _, others in groupby(sorted(used - known.keys()), key=itemgetter(0)):
+        known |= {key: number for number, key in enumerate(others, 1)}
+    return known

@@ -8,9 +8,8 @@ from itertools import pairwise
 from math import inf
 from typing import TYPE_CHECKING
 
-from asyncgpu_tutor.traces.spans import Span, SpanKind
 from asyncgpu_tutor.traces.spans.lanes import Group, Lane, lanes, rows
-from asyncgpu_tutor.traces.spans.span import UNIFIED_MEMORY
+from asyncgpu_tutor.traces.spans.span import UNIFIED_MEMORY, Span, SpanKind
 
 if TYPE_CHECKING:
     from asyncgpu_tutor.traces.trace import Trace

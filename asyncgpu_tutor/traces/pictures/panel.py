@@ -35,9 +35,8 @@ class Panel:
 
     def whole(self) -> Panel:
         """The same, with nothing merged; see `arrange`."""
-        layout = arrange(self.trace, self.lanes, columns=0)
-        layout.begin, layout.end = self.layout.begin, self.layout.end
-        layout.late, layout.still = self.layout.late, self.layout.still
+        all_of_it = arrange(self.trace, self.lanes, columns=0)
+        layout = replace(self.layout, bars=all_of_it.bars, arrows=all_of_it.arrows)
         return replace(self, layout=layout)
 
     @property

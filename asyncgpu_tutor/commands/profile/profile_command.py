@@ -39,8 +39,8 @@ def run(args: argparse.Namespace) -> int:
         raise UsageError("--from and a command were given; choose one of them")
     if args.within and args.whole:
         raise UsageError("--within and --whole were given; choose one of them")
-    if args.out is not None and args.out.exists() and not args.out.is_dir():
-        raise UsageError(f"--out {args.out} is a file: name a folder")
+    if args.out is not None:
+        args.out.mkdir(parents=True, exist_ok=True)
     trace = _trace(args)
     if args.window is not None:
         start, end = args.window
@@ -49,7 +49,6 @@ def run(args: argparse.Namespace) -> int:
     analysis = analyse(trace)
     print(analysis.table())
     if args.out is not None:
-        args.out.mkdir(parents=True, exist_ok=True)
         trace.save(args.out / "trace.json")
         trace.to_perfetto(args.out / "trace.perfetto.json")
         print(f"\nThe trace, and a file for https://ui.perfetto.dev, are in {args.out}")

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from asyncgpu_tutor.errors import UsageError
-from asyncgpu_tutor.traces.formats import chrome, own_json, shipped
+from asyncgpu_tutor.traces.formats import chrome, files, own_json
 from asyncgpu_tutor.traces.spans import DEVICE_KINDS, Metrics, Span, measure, relations
 from asyncgpu_tutor.traces.spans.notebook_output import NOTHING, Lines
 from asyncgpu_tutor.traces.spans.table import render
@@ -215,9 +215,7 @@ class Trace:
         UsageError
             If it is none of these, or damaged; says what it seems to be.
         """
-        from asyncgpu_tutor.traces.formats import foreign  # only now: most programs read no file
-
-        return cls(*foreign.read(Path(path)))
+        return cls(*files.read(Path(path)))
 
     @classmethod
     def load_recording(cls, name: str) -> Trace:
@@ -228,10 +226,10 @@ class Trace:
         name : str
             Such as ``"07_async_mlp"``; `recordings` has all names, and any other is a `UsageError`.
         """
-        return cls.load(shipped.recording(name))
+        return cls.load(files.recording(name))
 
-    recordings = staticmethod(shipped.recordings)
-    recorded_file = staticmethod(shipped.recorded_file)
+    recordings = staticmethod(files.recordings)
+    recorded_file = staticmethod(files.recorded_file)
 
     @classmethod
     def from_nsys(

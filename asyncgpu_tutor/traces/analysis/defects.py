@@ -14,7 +14,7 @@ from asyncgpu_tutor.traces.analysis.idle import Evidence
 from asyncgpu_tutor.traces.analysis.limits import limits
 from asyncgpu_tutor.traces.spans.intervals import Interval, length, minus, union
 from asyncgpu_tutor.traces.spans.notebook_output import NAME, cut
-from asyncgpu_tutor.traces.spans.span import UNIFIED_MEMORY, Span
+from asyncgpu_tutor.traces.spans.span import UNIFIED_MEMORY, Span, grouped
 from asyncgpu_tutor.traces.spans.vocabulary import count, in_us, some
 
 _LOADING = 50.0  # us; a launch that takes longer has loaded something
@@ -138,12 +138,11 @@ def _lazy_module_loading(seen: Evidence) -> Iterable[Finding]:
     calls = [span for span in seen.trace if span.kind == "call"]
     loads = [span for span in calls if span.name.startswith("load ")]
     begun = min(calls, key=attrgetter("start"), default=None)
-    by_name: dict[str, list[Span]] = {}
-    for span in calls:
-        # Launches of graphs are left out: their kernels were loaded at the capture, and their length is that
-        # of the graph.
-        if span.name.startswith("launch ") and not span.name.startswith("launch graph "):
-            by_name.setdefault(span.name, []).append(span)
+    # Launches of graphs are left out: their kernels were loaded at the capture, and their length is that of
+    # the graph.
+    launches = (s for s in calls if s.name.startswith("launch "))
+    kernels = (s for s in launches if not s.name.startswith("launch graph "))
+    by_name = grouped(kernels, lambda span: span.name)
     usual = median([s.duration for spans in by_name.values() for s in spans[1:]] or [0.0])
     for spans in by_name.values():
         rest = median([s.duration for s in spans[1:]] or [usual])
@@ -168,12 +167,10 @@ def _allocation_in_the_loop(seen: Evidence) -> Iterable[Finding]:
     for span in seen.device:
         if span.op is not None:
             ends[span.op] = max(ends.get(span.op, 0.0), span.end)
-    made: dict[str, list[Span]] = {}
-    for span in seen.trace:
-        if span.kind == "call" and span.name.startswith("malloc") and span.op is not None:
-            made.setdefault(span.name, []).append(span)
+    calls = (s for s in seen.trace if s.kind == "call" and s.op is not None)
+    made = (span for span in calls if span.name.startswith("malloc"))
     guilty: list[Span] = []
-    for spans in made.values():
+    for spans in grouped(made, lambda span: span.name).values():
         pairs = ((a, b) for a, b in pairwise(spans) if a.op != b.op and a.op in ends)
         again = [late for early, late in pairs if ends[early.op] <= late.start]
         if len(again) >= _LOOP - 1:

@@ -15,8 +15,8 @@ from asyncgpu_tutor.traces.analysis.finding import KNOWN, Finding, advice
 from asyncgpu_tutor.traces.spans.intervals import Interval, common, gaps, length, minus, union
 from asyncgpu_tutor.traces.spans.metrics import scope_of
 from asyncgpu_tutor.traces.spans.relations import stream_predecessors
-from asyncgpu_tutor.traces.spans.span import UNIFIED_MEMORY, Span
-from asyncgpu_tutor.traces.spans.vocabulary import ENGINE_OF, Engine
+from asyncgpu_tutor.traces.spans.span import UNIFIED_MEMORY, Span, grouped
+from asyncgpu_tutor.traces.spans.vocabulary import ENGINE_OF
 from asyncgpu_tutor.traces.trace import Trace
 
 Cause = Literal[
@@ -129,12 +129,9 @@ class Evidence:
             counted = union([*counted, (min(asked)[0], counted[0][0])])
         self.unclaimed = minus(counted, self.busy)
         # The spans of each engine by start, and the latest end up to each: `_rivals` can skip what had ended.
-        engines: dict[Engine, list[Span]] = {}
-        for span in self.line:
-            engines.setdefault(ENGINE_OF[span.kind], []).append(span)
         self._engines = {
             engine: (spans, list(accumulate((span.end for span in spans), max)))
-            for engine, spans in engines.items()
+            for engine, spans in grouped(self.line, lambda span: ENGINE_OF[span.kind]).items()
         }
 
     @cached_property
@@ -189,10 +186,11 @@ class Evidence:
     @cached_property
     def host_late(self) -> dict[HostPart, float]:
         """The time for which the host was late, in us, by what the thread did that ended each pause."""
-        spans: dict[tuple[int | None, str], list[Interval]] = {}
-        for span in self.trace:
-            spans.setdefault((thread_of(span), span.kind), []).append((span.start, span.end))
-        lines = {key: union(found) for key, found in spans.items() if key[1] in {"wait", "call"}}
+        host = (span for span in self.trace if span.kind in {"wait", "call"})
+        lines = {
+            key: union((s.start, s.end) for s in spans)
+            for key, spans in grouped(host, lambda s: (thread_of(s), s.kind)).items()
+        }
         parts: dict[HostPart, list[float]] = {part: [] for part in HOST_PARTS}
         for pause in self.idle:
             if pause.cause != "host late" or pause.blocker is None:

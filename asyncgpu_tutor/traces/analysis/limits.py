@@ -13,7 +13,7 @@ from asyncgpu_tutor.traces.analysis.finding import Finding
 from asyncgpu_tutor.traces.analysis.idle import CAUSE_WORDS, Evidence
 from asyncgpu_tutor.traces.spans.intervals import common, length, minus, union
 from asyncgpu_tutor.traces.spans.notebook_output import NAME, cut
-from asyncgpu_tutor.traces.spans.span import UNIFIED_MEMORY, Span
+from asyncgpu_tutor.traces.spans.span import UNIFIED_MEMORY, Span, grouped
 from asyncgpu_tutor.traces.spans.vocabulary import count, in_us, some
 from asyncgpu_tutor.traces.trace import Trace
 
@@ -108,9 +108,7 @@ def _gaps(seen: Evidence) -> Iterable[Finding]:
 
 def _small_kernels(seen: Evidence) -> Iterable[Finding]:
     """Many short kernels in a row, with nobody waiting between them, and a pause before each."""
-    pauses: dict[int, float] = {}
-    for part in seen.idle:
-        pauses[part.span.id] = pauses.get(part.span.id, 0.0) + part.duration
+    pauses = {gap.main.span.id: gap.duration for gap in seen.gaps}
     ends = sorted(span.end for span in seen.trace if span.kind == "wait")
     runs, passed = list[list[Span]](), -1
     for span in seen.line:
@@ -196,12 +194,11 @@ def ranks(trace: Trace) -> dict[str, list[tuple[Span, Span]]]:
     The first of a name on one device belongs to the first of that name on each other. Where their counts
     differ, or two that belong together did not run together, nobody knows which belong together.
     """
-    by_name: dict[str, dict[str, list[Span]]] = {}
-    talk = (s for s in trace.device_spans if s.talks and s.kind == "kernel")
-    for span in sorted(talk, key=attrgetter("start")):
-        by_name.setdefault(span.name, {}).setdefault(span.device, []).append(span)
+    talk = [s for s in trace.device_spans if s.talks and s.kind == "kernel"]
+    talk.sort(key=attrgetter("start"))
     found: dict[str, list[tuple[Span, Span]]] = {}
-    for lines in by_name.values():
+    for spans in grouped(talk, lambda span: span.name).values():
+        lines = grouped(spans, lambda span: span.device)
         if len(lines) < 2 or len({len(line) for line in lines.values()}) > 1:
             continue
         for together in zip(*lines.values(), strict=True):

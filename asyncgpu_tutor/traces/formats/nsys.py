@@ -23,7 +23,7 @@ from asyncgpu_tutor.traces.spans.cuda_calls import wait_name
 from asyncgpu_tutor.traces.spans.log import Draft, SpanLog
 from asyncgpu_tutor.traces.spans.notebook_output import warnings_of
 from asyncgpu_tutor.traces.spans.relations import causal
-from asyncgpu_tutor.traces.spans.span import UNIFIED_MEMORY, Span, SpanKind, call_name
+from asyncgpu_tutor.traces.spans.span import UNIFIED_MEMORY, Span, SpanKind, call_name, grouped
 from asyncgpu_tutor.traces.spans.uncollected import uncollected
 
 _MOST_BRANCHES = 128  # as many as a device has hardware queues
@@ -91,11 +91,9 @@ class _Builder:
         self._streams = _stream_numbers(export)
         # By process and number of an event: the device and the spans that its recording came after.
         self._events: dict[rows.Key, tuple[int, tuple[int, ...]]] = {}
-        self._by_call: dict[rows.Key, list[rows.Work]] = {}
+        called = (work for work in export.work if work.correlation)
+        self._by_call = grouped(called, lambda work: work.key)
         self._asked: dict[rows.Key, Draft] = {}  # the calls that asked for work
-        for work in export.work:
-            if work.correlation:
-                self._by_call.setdefault(work.key, []).append(work)
         # The ranges that make operations, ours if there are any, are numbered; by thread, those open.
         ours = any(found.domain == DOMAIN for found in export.ranges)
         named = [r for r in export.ranges if r.nested and (not ours or r.domain == DOMAIN)]
@@ -125,9 +123,7 @@ class _Builder:
         for call in self.export.calls:
             yield call.start, 1, call.correlation, call
         at = {call.key: call.start for call in self.export.calls}
-        lines: dict[tuple[int, int, int], list[rows.Work]] = {}
-        for work in self.export.work:
-            lines.setdefault((work.device, work.process, work.stream), []).append(work)
+        lines = grouped(self.export.work, lambda work: (work.device, work.process, work.stream))
         graphs = {key for key, made in self._by_call.items() if made[0].node} & at.keys()
         for line in lines.values():  # by start
             times = _asked(line, [at.get(work.key) if work.correlation else None for work in line])

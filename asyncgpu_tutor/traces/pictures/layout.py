@@ -9,7 +9,7 @@ from math import inf
 from typing import TYPE_CHECKING
 
 from asyncgpu_tutor.traces.spans.lanes import Group, Lane, lanes, rows
-from asyncgpu_tutor.traces.spans.span import UNIFIED_MEMORY, Span, SpanKind
+from asyncgpu_tutor.traces.spans.span import UNIFIED_MEMORY, Span, SpanKind, grouped
 
 if TYPE_CHECKING:
     from asyncgpu_tutor.traces.trace import Trace
@@ -239,9 +239,8 @@ def _arrows(bars: list[Bar]) -> list[Arrow]:
 
 def apart(arrows: Sequence[Arrow], bars: Sequence[Bar]) -> list[Arrow]:
     """The same arrows; those that lead to one bar from one side get heads of their own, the nearest first."""
-    into: dict[tuple[int, bool], list[Arrow]] = {}
-    for arrow in sorted(arrows, key=lambda arrow: abs(arrow.after.y - arrow.before.y)):
-        into.setdefault((arrow.after.span.id, arrow.down), []).append(arrow)
+    nearest_first = sorted(arrows, key=lambda arrow: abs(arrow.after.y - arrow.before.y))
+    into = grouped(nearest_first, lambda arrow: (arrow.after.span.id, arrow.down))
     found: list[Arrow] = []
     for several in into.values():
         last = len(several) - 1

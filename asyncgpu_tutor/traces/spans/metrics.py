@@ -92,11 +92,9 @@ class Metrics:
         """
         spoken = beside = 0.0
         for name in {span.device for span in self._spans}:
-            own: dict[bool, list[Interval]] = {True: [], False: []}
-            for span in self._spans:
-                if span.device == name and (span.talks or span.kind == "kernel"):
-                    own[span.talks].append((span.start, span.end))
-            talk, work = union(own[True]), union(own[False])
+            own = [span for span in self._spans if span.device == name]
+            talk = union((s.start, s.end) for s in own if s.talks)
+            work = union((s.start, s.end) for s in own if s.kind == "kernel" and not s.talks)
             spoken, beside = spoken + length(talk), beside + length(common(talk, work))
         return beside / spoken if spoken else 0.0
 

@@ -193,8 +193,7 @@ def bars(spans: Iterable[Span], lane: Lane, y: float, tall: float, finest: float
             busy[one.kind] = busy.get(one.kind, 0.0) + one.end - one.start
         if len(stretch) > 1:
             kind, end = max(busy, key=lambda kind: busy[kind]), max(one.end for one in stretch)
-            name = f"{len(stretch)} spans"
-            span = replace(span, kind=kind, name=name, end=end, after=())
+            span = replace(span, kind=kind, end=end, after=())
         share = min(1.0, sum(busy.values()) / max(span.duration, finest, _SHORTEST))
         thin = len(stretch) > 1 or span.duration < finest
         ids = tuple(one.id for one in stretch)

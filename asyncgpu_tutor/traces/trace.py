@@ -15,7 +15,7 @@ from asyncgpu_tutor.traces.spans.table import render
 from asyncgpu_tutor.traces.spans.vocabulary import clock_words, count
 
 if TYPE_CHECKING:
-    from asyncgpu_tutor.traces.formats.sql import Rows
+    from asyncgpu_tutor.traces.formats.database import Rows
     from asyncgpu_tutor.traces.pictures import Timeline
 
 
@@ -173,9 +173,9 @@ class Trace:
             If SQLite does not understand the query, or it would change something.
         """
         # Only now, because a Python in a browser may have no sqlite3.
-        from asyncgpu_tutor.traces.formats import sql
+        from asyncgpu_tutor.traces.formats import database
 
-        return sql.ask(self.spans, query)
+        return database.ask(self.spans, query)
 
     def plot(self, **options: Any) -> Timeline:
         """The timeline, to be looked at; see `asyncgpu_tutor.traces.pictures.plot` for the options."""

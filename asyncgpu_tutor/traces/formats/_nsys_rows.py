@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Literal
 
 from asyncgpu_tutor.errors import UsageError
-from asyncgpu_tutor.traces.formats._database import Database, Value
+from asyncgpu_tutor.traces.formats.database import Database, Value
 from asyncgpu_tutor.traces.spans.cuda_calls import QUERIES, WAITS, other_call
 from asyncgpu_tutor.traces.spans.intervals import union, within
 from asyncgpu_tutor.traces.spans.kernel_names import kernel_name

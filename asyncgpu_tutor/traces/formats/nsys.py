@@ -16,7 +16,7 @@ from pathlib import Path
 
 from asyncgpu_tutor.errors import UsageError
 from asyncgpu_tutor.traces.formats import _nsys_rows as rows
-from asyncgpu_tutor.traces.formats._database import opened
+from asyncgpu_tutor.traces.formats.database import opened
 from asyncgpu_tutor.traces.formats.own_json import LONGEST, Parts
 from asyncgpu_tutor.traces.nvtx import DOMAIN
 from asyncgpu_tutor.traces.spans.cuda_calls import wait_name

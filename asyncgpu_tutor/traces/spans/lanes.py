@@ -9,7 +9,7 @@ from operator import attrgetter
 from typing import Literal
 
 from asyncgpu_tutor.traces.spans.span import UNIFIED_MEMORY, Span, grouped
-from asyncgpu_tutor.traces.spans.vocabulary import ENGINE_WORDS, ENGINES, engine_of
+from asyncgpu_tutor.traces.spans.vocabulary import ENGINE_WORDS, engine_of
 
 StreamKey = tuple[str, int]  # a device, and the number that it gave to the stream
 
@@ -88,9 +88,9 @@ def lanes(trace: Iterable[Span], groups: Collection[Group] = GROUPS) -> list[Lan
                     mine = _ordered(by_stream.get(stream, ()))
                     found.append(Lane("streams", device, lane_name(number), mine, stream))
         if "engines" in groups:
-            for engine in ENGINES:
+            for engine, words in ENGINE_WORDS.items():
                 mine = _ordered(s for s in own if engine_of(s) == engine)
-                found.append(Lane("engines", device, ENGINE_WORDS[engine], mine, None, shown))
+                found.append(Lane("engines", device, words, mine, None, shown))
     by_start = attrgetter("start")
     found += [Lane("host", "", name, tuple(sorted(marks[name], key=by_start))) for name in marks]
     return [lane for lane in found if lane.spans]

@@ -12,7 +12,7 @@ from asyncgpu_tutor.traces.spans.intervals import Interval, common, gaps, histog
 from asyncgpu_tutor.traces.spans.lanes import StreamKey
 from asyncgpu_tutor.traces.spans.relations import Step, critical_path
 from asyncgpu_tutor.traces.spans.span import DEVICE_KINDS, Span, SpanKind
-from asyncgpu_tutor.traces.spans.vocabulary import ENGINES, Engine, engine_of
+from asyncgpu_tutor.traces.spans.vocabulary import ENGINE_WORDS, Engine, engine_of
 
 # Ranges are left out, because calls, waits and work happen within them and would count twice.
 _HOST_KINDS: tuple[SpanKind, ...] = ("call", "wait", "work")
@@ -147,7 +147,7 @@ def measure(trace: Iterable[Span], windows: Sequence[Interval] = ()) -> Metrics:
         stream_busy={key: length(lane) for key, lane in lanes.items()},
         engine_busy={
             key: length(common(union(engines[key]), scopes[key[0]]))
-            for key in sorted(engines, key=lambda k: (k[0], ENGINES.index(k[1])))
+            for key in sorted(engines, key=lambda k: (k[0], [*ENGINE_WORDS].index(k[1])))
         },
         host={kind: length(union(intervals)) for kind, intervals in host.items()},
         gaps={key: tuple(common(gaps(lane), scopes[key[0]])) for key, lane in lanes.items()},

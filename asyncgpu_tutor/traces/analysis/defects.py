@@ -141,8 +141,8 @@ def _lazy_module_loading(seen: Evidence) -> Iterable[Finding]:
     # Launches of graphs are left out: their kernels were loaded at the capture, and their length is that of
     # the graph.
     launches = (s for s in calls if s.name.startswith("launch "))
-    kernels = (s for s in launches if not s.name.startswith("launch graph "))
-    by_name = grouped(kernels, lambda span: span.name)
+    of_kernels = (s for s in launches if not s.name.startswith("launch graph "))
+    by_name = grouped(of_kernels, lambda span: span.name)
     usual = median([s.duration for spans in by_name.values() for s in spans[1:]] or [0.0])
     for spans in by_name.values():
         rest = median([s.duration for s in spans[1:]] or [usual])

@@ -10,6 +10,7 @@ from asyncgpu_tutor.devices.simulated.report import KernelReport, add_up, annota
 from asyncgpu_tutor.errors import UsageError
 from asyncgpu_tutor.run.current import current_device
 from asyncgpu_tutor.traces.spans.notebook_output import PAGE
+from asyncgpu_tutor.traces.spans.span import grouped
 from asyncgpu_tutor.traces.spans.tag import forbid_nested_wait
 
 
@@ -32,11 +33,10 @@ class Report:
     @property
     def kernels(self) -> tuple[KernelReport, ...]:
         """One entry for each kernel, grid, block and shared memory, in the order of first launches."""
-        groups: dict[tuple[object, ...], list[Launched]] = {}
-        for launch in self._launches:
-            shape = (launch.grid, launch.block, launch.counts.shared_bytes)
-            key = (launch.kernel, launch.source, *shape)
-            groups.setdefault(key, []).append(launch)
+        groups = grouped(
+            self._launches,
+            lambda one: (one.kernel, one.source, one.grid, one.block, one.counts.shared_bytes),
+        )
         return tuple(KernelReport(self.spec, tuple(group)) for group in groups.values())
 
     def __getitem__(self, name: str) -> KernelReport:

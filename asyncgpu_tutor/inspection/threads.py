@@ -7,8 +7,9 @@ same steps over the same ground.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 from html import escape
 from typing import Any, cast
 
@@ -20,7 +21,7 @@ from asyncgpu_tutor.devices.simgpu_errors import translated, translation
 from asyncgpu_tutor.devices.simulated.report import Access, Watched, memory_of
 from asyncgpu_tutor.errors import ArrayDTypeError, OutOfBoundsError, UsageError
 from asyncgpu_tutor.kernels import Kernel
-from asyncgpu_tutor.kernels.launching import Size, configuration
+from asyncgpu_tutor.kernels.launching import configuration
 from asyncgpu_tutor.ops.array_operations import d2h
 from asyncgpu_tutor.traces.live import show
 from asyncgpu_tutor.traces.pictures.scene import fitting, text_width
@@ -48,6 +49,11 @@ class _Cells:
     size: float
     each: int = 1
 
+    @property
+    def end(self) -> _Points:
+        """The lower right corner of them all."""
+        return self.at.max(axis=0) + self.size
+
     def centres(self, numbers: NDArray[np.int64]) -> _Points:
         """Middles of the cells of these elements; those that do not exist lie beside the others."""
         found = np.clip(numbers // self.each, -1, len(self.at) + 1)
@@ -63,8 +69,8 @@ class Threads:
 
     watched: Watched
     lesson: str = ""
+    # By the name of an array, and the grid's by none.
     _places: dict[str, _Cells] = field(default_factory=dict[str, _Cells], repr=False)
-    _ground: list[str] = field(default_factory=list[str], repr=False)
 
     @property
     def steps(self) -> list[Access]:
@@ -107,7 +113,7 @@ class Threads:
 
     def svg(self, number: int) -> str:
         """The still picture of one step, from 0."""
-        ground, height = self._drawn()
+        ground, height = self._ground
         told = self.step(number) if self.steps else self._facts
         return self._framed(ground + self._over(number) + self._numbers(), height, told)
 
@@ -130,7 +136,7 @@ class Threads:
         return list(dict.fromkeys(found)) or [0]
 
     def _view(self) -> dict[str, Any]:
-        ground, height = self._drawn()
+        ground, height = self._ground
         seen = self.watched
         return {
             "view": "threads",
@@ -168,27 +174,30 @@ class Threads:
         )
         return framed(above + inner, f"{told} {self.words}".strip(), _WIDTH, height)
 
-    def _drawn(self) -> tuple[str, float]:
+    @cached_property
+    def _ground(self) -> tuple[str, float]:
         """All cells, and where the picture ends."""
-        if not self._ground:
-            x, y = 0.0, self._grid(_HEAD + _LABEL) + 2 * _LABEL
-            below, gap = y, (26 if self.watched.fault else 4) * _GAP  # for what does not exist
-            for name, shape in self.watched.shapes.items():
-                wide, tall = self._sizes(name, shape)
-                each = self._places[name].each
-                several = f", {each} elements in a cell" if each > 1 else ""
-                told = f"{name}: {' x '.join(map(str, shape))}{several}"
-                wide = max(wide, text_width(told, 11))
-                if x and x + wide > _WIDTH:
-                    x, y = 0.0, below + 2 * _LABEL
-                self._array(self._places[name], told, x + _GAP, y)
-                x, below = x + wide + gap, max(below, y + tall)
-            below += 3 * _LABEL if self.watched.fault else 2 * _LABEL
-            self._ground.extend([self._legend(below), f"{below + 2 * _LABEL}"])
-        return "".join(self._ground[:-1]), float(self._ground[-1])
+        parts, fault = list(self._grid(_HEAD + _LABEL)), self.watched.fault
+        grid, gap = self._places[""], (26 if fault else 4) * _GAP  # for what does not exist
+        x, y = 0.0, float(grid.end[1]) + _GAP + 3 * _LABEL
+        below = y
+        for name, shape in self.watched.shapes.items():
+            cells = self._places[name] = _array(shape, grid.size)
+            wide, tall = cells.end
+            several = f", {cells.each} elements in a cell" if cells.each > 1 else ""
+            told = f"{name}: {' x '.join(map(str, shape))}{several}"
+            wide = max(wide, text_width(told, 11))
+            if x and x + wide > _WIDTH:
+                x, y = 0.0, below + 2 * _LABEL
+            cells.at += (x + _GAP, y)
+            parts.append(_text("agt-words", x + _GAP, y + tall + 13, told))
+            parts.append(_squares("agt-cell", cells.at + cells.size / 2, cells.size))
+            x, below = x + wide + gap, max(below, y + tall)
+        below += 3 * _LABEL if fault else 2 * _LABEL
+        return "".join([*parts, self._legend(below)]), below + 2 * _LABEL
 
-    def _grid(self, y: float) -> float:
-        """Draw the cells of the threads; returns where they end."""
+    def _grid(self, y: float) -> Iterator[str]:
+        """The cells of the threads, block by block."""
         seen = self.watched
         flat = seen.block[1] * seen.block[2] == 1
         columns = min(seen.block[0], 32) if flat else seen.block[0]
@@ -209,33 +218,8 @@ class Threads:
             told = seen.name(i * seen.block_threads).partition(", thread")[0]
             told = f"block {i}" if seen.grid[1] * seen.grid[2] == 1 else told
             told = told if len(told) * 6 <= wide else f"{i}"
-            self._ground.append(_text("agt-words", corner[0], corner[1] - 4, told))
-        self._ground.append(_squares("agt-cell", at + size / 2, size))
-        return y + -(-blocks // across) * tall
-
-    def _sizes(self, name: str, shape: tuple[int, ...]) -> tuple[float, float]:
-        """Choose the cells of an array; returns how wide and tall they are."""
-        length = max(int(np.prod(shape)), 1)
-        each, most = 1, self._places[""].size
-        while True:
-            cells = -(-length // each)
-            row = -(-shape[-1] // each) if len(shape) > 1 and shape[-1] else min(cells, 32)
-            for size in (s for s in _SIZES if s <= most):
-                across = min(row, int((_WIDTH - 4 * _GAP) // size))
-                if len(shape) < 2:  # as many whole rows of 32 as fit, so that a warp is a row
-                    across = min(cells, max(int((_WIDTH - 4 * _GAP) // size) // 32, 1) * 32)
-                tall = -(-cells // across) * size
-                if tall <= _ROOM and across * size <= _WIDTH - 4 * _GAP:
-                    number = np.arange(cells)
-                    at = np.column_stack([number % across * size, number // across * size])
-                    self._places[name] = _Cells(at.astype(np.float64), size, each)
-                    return across * size, tall
-            each *= 2
-
-    def _array(self, cells: _Cells, told: str, x: float, y: float) -> None:
-        cells.at += (x, y)
-        self._ground.append(_text("agt-words", x, cells.at[:, 1].max() + cells.size + 13, told))
-        self._ground.append(_squares("agt-cell", cells.at + cells.size / 2, cells.size))
+            yield _text("agt-words", corner[0], corner[1] - 4, told)
+        yield _squares("agt-cell", at + size / 2, size)
 
     def _numbers(self) -> str:
         """The number of each thread in its block, and of each element in its array, where there is room."""
@@ -330,6 +314,22 @@ class Threads:
         return self.steps[-1].write
 
 
+def _array(shape: tuple[int, ...], most: float) -> _Cells:
+    """The cells of an array, as large as they fit, each of one element or of as many as it takes."""
+    each, room = 1, _WIDTH - 4 * _GAP
+    while True:
+        cells = -(-max(int(np.prod(shape)), 1) // each)
+        for size in (s for s in _SIZES if s <= most):
+            # Of a flat array as many whole rows of 32 as fit, so that a warp is a row.
+            across = min(cells, max(room // size // 32, 1) * 32)
+            if len(shape) > 1:
+                across = min(-(-max(shape[-1], 1) // each), room // size)
+            if across * size <= room and -(-cells // across) * size <= _ROOM:
+                row, column = np.divmod(np.arange(cells), across)
+                return _Cells(np.column_stack([column, row]) * float(size), size, each)
+        each *= 2
+
+
 def _verb(step: Access, one: bool) -> str:
     plain = ("write" if step.write else "read") + "s" * one
     return f"use{'s' * one} an atomic on" if step.atomic else plain
@@ -406,11 +406,6 @@ def show_threads(
     >>> print(seen.step(0).splitlines()[1])
     40 threads read input, 24 idle
     """
-    return Threads(_watch(kernel, args, grid, block, shared_mem), lesson)
-
-
-def _watch(kernel: Kernel, args: Sequence[Any], grid: Size, block: Size, shared: int) -> Watched:
-    """See `show_threads`."""
     parameters = kernel._signature.parameters
     if len(args) != len(parameters):
         raise UsageError(kernel._signature.miscounted(args))
@@ -434,9 +429,9 @@ def _watch(kernel: Kernel, args: Sequence[Any], grid: Size, block: Size, shared:
             )
         seen.shapes[parameter.name], seen.sizes[parameter.name] = array.shape, array.itemsize
         given.append(memory_of(array, parameter.name))
-    translated(seen.run)(given, shared)
+    translated(seen.run)(given, shared_mem)
     seen.fault = seen.fault and translation(seen.fault)
-    return seen
+    return Threads(seen, lesson)
 
 
 def _on_host(kernel: str, name: str, given: Any) -> NDArray[Any]:

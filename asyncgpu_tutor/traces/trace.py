@@ -8,15 +8,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from asyncgpu_tutor.errors import UsageError
-from asyncgpu_tutor.traces.formats import chrome, own_json, shipped
-from asyncgpu_tutor.traces.spans import Metrics, Span, measure, relations
+from asyncgpu_tutor.traces.formats import chrome, files, own_json
+from asyncgpu_tutor.traces.spans import DEVICE_KINDS, Metrics, Span, measure, relations
 from asyncgpu_tutor.traces.spans.notebook_output import NOTHING, Lines
-from asyncgpu_tutor.traces.spans.span import DEVICE_KINDS
 from asyncgpu_tutor.traces.spans.table import render
 from asyncgpu_tutor.traces.spans.vocabulary import clock_words, count
 
 if TYPE_CHECKING:
-    from asyncgpu_tutor.traces.formats.sql import Rows
+    from asyncgpu_tutor.traces.formats.database import Rows
     from asyncgpu_tutor.traces.pictures import Timeline
 
 
@@ -80,14 +79,11 @@ class Trace:
     @property
     def windows(self) -> list[tuple[float, float]]:
         """The stretches that count, in us, of a trace of what was asked for within a range; else empty."""
-        given, found = self.about.get("windows"), list[tuple[float, float]]()
-        for pair in cast(list[object], given) if isinstance(given, list) else ():
-            match pair:
-                case [int() | float() as start, int() | float() as end] if start <= end:
-                    found.append((float(start), float(end)))
-                case _:
-                    return []
-        return found
+        given = cast(Iterable[tuple[float, float]], self.about.get("windows", ()))
+        try:
+            return [(float(start), float(end)) for start, end in given]
+        except (TypeError, ValueError):  # somebody else's word for something else
+            return []
 
     def of(self, device: str) -> Trace:
         """The part of one device, and of the host that drives it: a program may use several.
@@ -98,10 +94,8 @@ class Trace:
             If no device of that name has worked.
         """
         if device not in self.devices:
-            raise UsageError(
-                f"this trace has no work of a device {device!r}; there are: "
-                f"{', '.join(self.devices) or 'none'}"
-            )
+            there = ", ".join(self.devices) or "none"
+            raise UsageError(f"this trace has no work of a device {device!r}; there are: {there}")
         host = device if any(s.host == device for s in self.spans) else ""
         kept = [s for s in self.spans if (s.device == device if s.on_device else s.host == host)]
         return replace(self, spans=_closed(kept))
@@ -127,10 +121,10 @@ class Trace:
         about = {key: value for key, value in self.about.items() if key != "windows"}
         return replace(self, spans=_closed(cut), about=about)
 
-    def from_first(self) -> Trace:
-        """The same trace, with its first span at 0, and not where the recording began."""
-        moved = replace(self, spans=[])
-        moved.fill(self.spans, min((span.start for span in self.spans), default=0.0))
+    def from_first(self, spans: Iterable[Span] | None = None) -> Trace:
+        """The same trace, with its first span at 0, or that of `spans`, and not where the recording began."""
+        moved, chosen = replace(self, spans=[]), self.spans if spans is None else spans
+        moved.fill(self.spans, min((span.start for span in chosen), default=0.0))
         return moved
 
     def with_lane(self, name: str, stretches: Iterable[tuple[float, float, str]]) -> Trace:
@@ -179,9 +173,9 @@ class Trace:
             If SQLite does not understand the query, or it would change something.
         """
         # Only now, because a Python in a browser may have no sqlite3.
-        from asyncgpu_tutor.traces.formats import sql
+        from asyncgpu_tutor.traces.formats import database
 
-        return sql.ask(self.spans, query)
+        return database.ask(self.spans, query)
 
     def plot(self, **options: Any) -> Timeline:
         """The timeline, to be looked at; see `asyncgpu_tutor.traces.pictures.plot` for the options."""
@@ -221,9 +215,7 @@ class Trace:
         UsageError
             If it is none of these, or damaged; says what it seems to be.
         """
-        from asyncgpu_tutor.traces.formats import foreign  # only now: most programs read no file
-
-        return cls(*foreign.read(Path(path)))
+        return cls(*files.read(Path(path)))
 
     @classmethod
     def load_recording(cls, name: str) -> Trace:
@@ -234,10 +226,10 @@ class Trace:
         name : str
             Such as ``"07_async_mlp"``; `recordings` has all names, and any other is a `UsageError`.
         """
-        return cls.load(shipped.recording(name))
+        return cls.load(files.recording(name))
 
-    recordings = staticmethod(shipped.recordings)
-    recorded_file = staticmethod(shipped.recorded_file)
+    recordings = staticmethod(files.recordings)
+    recorded_file = staticmethod(files.recorded_file)
 
     @classmethod
     def from_nsys(

@@ -12,7 +12,7 @@ import pytest
 
 import asyncgpu_tutor as agt
 from asyncgpu_tutor.errors import UsageError
-from asyncgpu_tutor.traces.pictures.curve import Curve
+from asyncgpu_tutor.inspection.what_if import Curve
 from asyncgpu_tutor.traces.pictures.scene import text_width
 
 DATA = np.ones((2048, 1024), np.float32)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import asyncgpu_tutor as agt
 from asyncgpu_tutor.commands.mlp import run_batches, upload
-from asyncgpu_tutor.commands.mlp.measuring import Outcome
+from asyncgpu_tutor.commands.mlp.ways import Outcome
 from asyncgpu_tutor.data import reference_forward, seed_inputs
 from asyncgpu_tutor.devices.simulated import Machine, SimDevice
 

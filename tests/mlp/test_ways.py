@@ -14,9 +14,8 @@ from hypothesis import strategies as st
 
 import asyncgpu_tutor as agt
 from asyncgpu_tutor.commands.mlp import forward, traced, upload
-from asyncgpu_tutor.commands.mlp.measuring import measured
 from asyncgpu_tutor.commands.mlp.report import rounding_bound, table_lines
-from asyncgpu_tutor.commands.mlp.ways import WAYS, Job
+from asyncgpu_tutor.commands.mlp.ways import WAYS, Job, measured
 from asyncgpu_tutor.data import MlpInputs, reference_forward, seed_inputs
 from asyncgpu_tutor.devices.protocol import Device
 from tests.tools import Command

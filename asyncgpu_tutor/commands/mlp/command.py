@@ -8,9 +8,8 @@ import sys
 
 import asyncgpu_tutor as agt
 from asyncgpu_tutor.commands.mlp import report
-from asyncgpu_tutor.commands.mlp.measuring import measured
 from asyncgpu_tutor.commands.mlp.pipeline import upload
-from asyncgpu_tutor.commands.mlp.ways import WAYS, Job
+from asyncgpu_tutor.commands.mlp.ways import WAYS, Job, measured
 from asyncgpu_tutor.commands.options import picture
 from asyncgpu_tutor.data import Digits, MlpInputs, load_digits, seed_inputs
 from asyncgpu_tutor.errors import AsyncGpuError, DeviceError, UsageError

@@ -39,8 +39,8 @@ def run(args: argparse.Namespace) -> int:
         raise UsageError("--from and a command were given; choose one of them")
     if args.within and args.whole:
         raise UsageError("--within and --whole were given; choose one of them")
-    if args.out is not None and args.out.exists() and not args.out.is_dir():
-        raise UsageError(f"--out {args.out} is a file: name a folder")
+    if args.out is not None:
+        args.out.mkdir(parents=True, exist_ok=True)
     trace = _trace(args)
     if args.window is not None:
         start, end = args.window
@@ -49,7 +49,6 @@ def run(args: argparse.Namespace) -> int:
     analysis = analyse(trace)
     print(analysis.table())
     if args.out is not None:
-        args.out.mkdir(parents=True, exist_ok=True)
         trace.save(args.out / "trace.json")
         trace.to_perfetto(args.out / "trace.perfetto.json")
         print(f"\nThe trace, and a file for https://ui.perfetto.dev, are in {args.out}")
@@ -82,16 +81,10 @@ def _trace(args: argparse.Namespace) -> Trace:
     if source.suffix == ".nsys-rep":
         source = nsys.export(source)
         print(f"Export: {source}\n")
-    with source.open("rb") as file:
-        exported = file.read(16) == b"SQLite format 3\0"
-    if exported:
-        return _of_export(source, args)
     if source.suffix == ".sqlite":
-        raise UsageError(f"{source} is not SQLite: make it again, with nsys export --type sqlite")
+        return _of_export(source, args)
     if args.within:
-        raise UsageError(
-            f"--within is for exports of Nsight Systems, and {source} is not one: try --window"
-        )
+        raise UsageError(f"--within is for exports (.sqlite), and {source} is none: try --window")
     return Trace.load(source)
 
 

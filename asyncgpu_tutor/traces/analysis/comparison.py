@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from statistics import fmean
 from typing import Any
 
@@ -102,9 +102,7 @@ class Comparison:
 
     def plot(self) -> Timeline:
         """All timelines on one axis, on which each begins with its first call or work."""
-        moved = [replace(trace, spans=[]) for trace in self.traces]
-        for empty, trace in zip(moved, self.traces, strict=True):
-            empty.fill(trace, min((s.start for s in trace if s.kind != "range"), default=0.0))
+        moved = [t.from_first(s for s in t if s.kind != "range") for t in self.traces]
         return compare_timelines(moved, self.titles)
 
     def _sentences(self) -> Iterator[str]:

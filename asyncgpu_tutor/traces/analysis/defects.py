@@ -11,11 +11,10 @@ from statistics import median
 
 from asyncgpu_tutor.traces.analysis.finding import Finding
 from asyncgpu_tutor.traces.analysis.idle import Evidence
-from asyncgpu_tutor.traces.analysis.limits import gaps_of, kernel_bound, limits
-from asyncgpu_tutor.traces.spans import Span
+from asyncgpu_tutor.traces.analysis.limits import limits
 from asyncgpu_tutor.traces.spans.intervals import Interval, length, minus, union
 from asyncgpu_tutor.traces.spans.notebook_output import NAME, cut
-from asyncgpu_tutor.traces.spans.span import UNIFIED_MEMORY
+from asyncgpu_tutor.traces.spans.span import UNIFIED_MEMORY, Span, grouped
 from asyncgpu_tutor.traces.spans.vocabulary import count, in_us, some
 
 _LOADING = 50.0  # us; a launch that takes longer has loaded something
@@ -66,7 +65,7 @@ def _hidden_synchronisation(seen: Evidence) -> Iterable[Finding]:
     waits.sort(key=attrgetter("end"))
     guilty: list[Span] = []
     pauses, saved = list[Interval](), list[Interval]()
-    for gap in gaps_of(seen.idle):
+    for gap in seen.gaps:
         call = seen.calls.get(gap.parts[-1].span.id)
         if call is None:
             continue
@@ -139,12 +138,11 @@ def _lazy_module_loading(seen: Evidence) -> Iterable[Finding]:
     calls = [span for span in seen.trace if span.kind == "call"]
     loads = [span for span in calls if span.name.startswith("load ")]
     begun = min(calls, key=attrgetter("start"), default=None)
-    by_name: dict[str, list[Span]] = {}
-    for span in calls:
-        # Launches of graphs are left out: their kernels were loaded at the capture, and their length is that
-        # of the graph.
-        if span.name.startswith("launch ") and not span.name.startswith("launch graph "):
-            by_name.setdefault(span.name, []).append(span)
+    # Launches of graphs are left out: their kernels were loaded at the capture, and their length is that of
+    # the graph.
+    launches = (s for s in calls if s.name.startswith("launch "))
+    of_kernels = (s for s in launches if not s.name.startswith("launch graph "))
+    by_name = grouped(of_kernels, lambda span: span.name)
     usual = median([s.duration for spans in by_name.values() for s in spans[1:]] or [0.0])
     for spans in by_name.values():
         rest = median([s.duration for s in spans[1:]] or [usual])
@@ -169,12 +167,10 @@ def _allocation_in_the_loop(seen: Evidence) -> Iterable[Finding]:
     for span in seen.device:
         if span.op is not None:
             ends[span.op] = max(ends.get(span.op, 0.0), span.end)
-    made: dict[str, list[Span]] = {}
-    for span in seen.trace:
-        if span.kind == "call" and span.name.startswith("malloc") and span.op is not None:
-            made.setdefault(span.name, []).append(span)
+    calls = (s for s in seen.trace if s.kind == "call" and s.op is not None)
+    made = (span for span in calls if span.name.startswith("malloc"))
     guilty: list[Span] = []
-    for spans in made.values():
+    for spans in grouped(made, lambda span: span.name).values():
         pairs = ((a, b) for a, b in pairwise(spans) if a.op != b.op and a.op in ends)
         again = [late for early, late in pairs if ends[early.op] <= late.start]
         if len(again) >= _LOOP - 1:
@@ -193,7 +189,8 @@ def _allocation_in_the_loop(seen: Evidence) -> Iterable[Finding]:
 def _too_few_streams(seen: Evidence) -> Iterable[Finding]:
     """Operations queue behind others on one stream, while the device has room."""
     # Where kernels that fill the device are at work, more streams would not help.
-    full = union((s.start, s.end) for s in seen.device if seen.fills.get(s.id, 0.0) >= 0.5)
+    kernels = (s for s in seen.device if s.kind == "kernel")
+    full = union((s.start, s.end) for s in kernels if seen.fills[s.id][0] >= 0.5)
     found = [(s, parts) for s, stretch in _queued(seen) if (parts := minus(union([stretch]), full))]
     total = length(union(part for _, parts in found for part in parts))
     if len(found) >= 2 and total > 0.1 * seen.metrics.device_makespan:
@@ -211,7 +208,7 @@ def _one_big_kernel(seen: Evidence) -> Iterable[Finding]:
     """One launch has most of the device's time and fills it."""
     active = seen.metrics.device_active
     for span in (s for s in seen.device if s.kind == "kernel"):
-        if span.duration >= 0.5 * active and seen.fills[span.id] >= 0.9:
+        if span.duration >= 0.5 * active and seen.fills[span.id][0] >= 0.9:
             yield seen.finding(
                 "one big kernel",
                 f"{cut(span.name, NAME)} ran for {in_us(span.duration)} of the {in_us(active)} in which the "
@@ -236,17 +233,13 @@ _DETECTORS: tuple[Callable[[Evidence], Iterable[Finding]], ...] = (
     _too_few_streams,
     _one_big_kernel,
     _null_stream,
-    limits,
 )
 
 
 def findings(seen: Evidence) -> list[Finding]:
     """The findings on one device; see `diagnose`."""
     found = [finding for detect in _DETECTORS for finding in detect(seen)]
-    if not {"one big kernel", "low utilisation"}.intersection(one.name for one in found):
-        most = max((one.cost for one in found if one.name != "start of CUDA"), default=0.0)
-        found += kernel_bound(seen, most)
-    return found
+    return [*found, *limits(seen, found)]
 
 
 def ranked(found: Iterable[Finding], whole: float) -> tuple[Finding, ...]:

@@ -7,16 +7,16 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import accumulate
 from operator import attrgetter
 from typing import Literal, cast, get_args
 
 from asyncgpu_tutor.traces.analysis.finding import KNOWN, Finding, advice
-from asyncgpu_tutor.traces.spans import Span
 from asyncgpu_tutor.traces.spans.intervals import Interval, common, gaps, length, minus, union
 from asyncgpu_tutor.traces.spans.metrics import scope_of
-from asyncgpu_tutor.traces.spans.path import stream_predecessors
-from asyncgpu_tutor.traces.spans.span import UNIFIED_MEMORY
-from asyncgpu_tutor.traces.spans.vocabulary import ENGINE_OF, Engine
+from asyncgpu_tutor.traces.spans.relations import stream_predecessors
+from asyncgpu_tutor.traces.spans.span import UNIFIED_MEMORY, Span, grouped
+from asyncgpu_tutor.traces.spans.vocabulary import ENGINE_OF
 from asyncgpu_tutor.traces.trace import Trace
 
 Cause = Literal[
@@ -43,9 +43,10 @@ _START = 10.0
 # What takes longer, in us, waits for something that is not in the file, such as another process's collective.
 _STARTED = 200.0
 
-# Threads: 132 SMs with 2048 each (CUDA C++ Programming Guide, "Technical specifications per compute
-# capability").
-_H200 = 132 * 2048
+# Threads of a multiprocessor, and of an H200's 132 (CUDA C++ Programming Guide, "Technical specifications per
+# compute capability"): so many of a device's places are of one block or more.
+_BLOCKS = 2048
+_H200 = 132 * _BLOCKS
 
 # What is in the names of their kernels.
 _LIBRARIES = {"at::": "PyTorch", "cupy_": "CuPy"}
@@ -73,6 +74,25 @@ class Idle:
     def duration(self) -> float:
         """In us."""
         return self.end - self.start
+
+
+@dataclass(frozen=True)
+class Gap:
+    """A stretch in which the device did nothing, with the parts that it has by cause. Times in us."""
+
+    start: float
+    end: float
+    parts: tuple[Idle, ...]
+
+    @property
+    def duration(self) -> float:
+        """In us."""
+        return self.end - self.start
+
+    @property
+    def main(self) -> Idle:
+        """The longest part: its cause, and what ended the pause."""
+        return max(self.parts, key=lambda part: part.duration)
 
 
 class Evidence:
@@ -109,21 +129,22 @@ class Evidence:
             counted = union([*counted, (min(asked)[0], counted[0][0])])
         self.unclaimed = minus(counted, self.busy)
         # The spans of each engine by start, and the latest end up to each: `_rivals` can skip what had ended.
-        self._engines: dict[Engine, tuple[list[Span], list[float]]] = {}
-        for span in self.line:
-            spans, latest = self._engines.setdefault(ENGINE_OF[span.kind], ([], []))
-            spans.append(span)
-            latest.append(max(span.end, latest[-1]) if latest else span.end)
+        self._engines = {
+            engine: (spans, list(accumulate((span.end for span in spans), max)))
+            for engine, spans in grouped(self.line, lambda span: ENGINE_OF[span.kind]).items()
+        }
 
     @cached_property
-    def fills(self) -> dict[int, float]:
-        """For each kernel, by id, which part of the device it fills; see `fill_of`."""
-        found: dict[int, float] = {}
-        known: dict[str, float] = {}  # a large trace has few sorts of launches
+    def fills(self) -> dict[int, tuple[float, float]]:
+        """By id of a kernel, the parts of the device's threads and of its multiprocessors that it fills."""
+        told = self.trace.about.get("threads_at_once")
+        places = told if isinstance(told, int) and told > 0 else _H200
+        found: dict[int, tuple[float, float]] = {}
+        known: dict[str, tuple[float, float]] = {}  # a large trace has few sorts of launches
         for span in (span for span in self.device if span.kind == "kernel"):
             sort = repr([span.detail.get(key) for key in ("fills", "grid", "block")])
             if sort not in known:
-                known[sort] = fill_of(span, self.trace)
+                known[sort] = _filled(span.detail, places)
             found[span.id] = known[sort]
         return found
 
@@ -136,13 +157,11 @@ class Evidence:
         told = next((kind for n in names for word, kind in _LIBRARIES.items() if word in n), "CUDA")
         return "PyTorch" if self.trace.clock == "PyTorch profiler" else told
 
-    def finding(
-        self, name: str, sentence: str, spans: Iterable[Span], cost: float, *, limit: bool = False
-    ) -> Finding:
+    def finding(self, name: str, sentence: str, spans: Iterable[Span], cost: float) -> Finding:
         """A finding of that name, with its title and the advice that fits this program."""
         ids = tuple(sorted({span.id for span in spans}))
         told = advice(name, self.language)
-        return Finding(name, KNOWN[name][0], sentence, told, ids, cost, limit)
+        return Finding(name, KNOWN[name]["title"], sentence, told, ids, cost)
 
     def claim(self, stretches: Iterable[Interval]) -> float:
         """Time in us that the device stood still in these stretches, as far as nobody has claimed it."""
@@ -151,21 +170,27 @@ class Evidence:
         return length(found)
 
     @cached_property
-    def idle(self) -> list[Idle]:
-        """The idle time of the device: pauses in which no stream worked, by the cause of what ended them."""
-        found: list[Idle] = []
+    def gaps(self) -> list[Gap]:
+        """The pauses in which no stream worked, longest first, split by the cause of what ended them."""
+        found: list[Gap] = []
         for start, end in common(gaps(self.busy), self.scope):
             first = bisect_left(self.line, end, key=attrgetter("start"))
-            found += self.pause(self.line[first], start)
-        return found
+            found.append(Gap(start, end, tuple(self.pause(self.line[first], start))))
+        return sorted(found, key=lambda gap: -gap.duration)
+
+    @property
+    def idle(self) -> list[Idle]:
+        """All parts of the device's pauses, by start."""
+        return sorted((part for gap in self.gaps for part in gap.parts), key=attrgetter("start"))
 
     @cached_property
     def host_late(self) -> dict[HostPart, float]:
         """The time for which the host was late, in us, by what the thread did that ended each pause."""
-        spans: dict[tuple[int | None, str], list[Interval]] = {}
-        for span in self.trace:
-            spans.setdefault((thread_of(span), span.kind), []).append((span.start, span.end))
-        lines = {key: union(found) for key, found in spans.items() if key[1] in {"wait", "call"}}
+        host = (span for span in self.trace if span.kind in {"wait", "call"})
+        lines = {
+            key: union((s.start, s.end) for s in spans)
+            for key, spans in grouped(host, lambda s: (thread_of(s), s.kind)).items()
+        }
         parts: dict[HostPart, list[float]] = {part: [] for part in HOST_PARTS}
         for pause in self.idle:
             if pause.cause != "host late" or pause.blocker is None:
@@ -219,22 +244,15 @@ class Evidence:
         return [s for s in spans[first:last] if s.stream != span.stream and s.end > since]
 
 
-def fill_of(span: Span, trace: Trace) -> float:
-    """The part of the device that a kernel fills, at most 1: as a simulator says, or by its threads."""
-    fills = span.detail.get("fills")
-    if isinstance(fills, int | float):
-        return min(float(fills), 1.0)
-    sizes = (span.detail.get(key) for key in ("grid", "block"))
-    lists = (cast(list[object], size) for size in sizes if isinstance(size, list | tuple))
-    parts = [part for size in lists for part in size]
-    threads = math.prod(part for part in parts if isinstance(part, int)) if parts else 0
-    return min(threads / threads_at_once(trace), 1.0)
-
-
-def threads_at_once(trace: Trace) -> int:
-    """Threads that its device runs at once: those of an H200 where the trace does not say."""
-    told = trace.about.get("threads_at_once")
-    return told if isinstance(told, int) and told > 0 else _H200
+def _filled(detail: Mapping[str, object], places: int) -> tuple[float, float]:
+    """What a kernel fills of a device with `places` for threads, by its sizes or a simulator; see `fills`."""
+    given = (detail.get(key) for key in ("grid", "block"))
+    lists = (cast(list[object], size) if isinstance(size, list | tuple) else () for size in given)
+    grid, block = ([part for part in size if isinstance(part, int)] for size in lists)
+    blocks, threads = (math.prod(sizes) if sizes else 0 for sizes in (grid, grid + block))
+    fills = detail.get("fills")
+    part = float(fills) if isinstance(fills, int | float) else threads / places
+    return min(part, 1.0), min(max(part, blocks * _BLOCKS / places), 1.0)
 
 
 def idle_of_streams(seen: Evidence) -> list[Idle]:

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_right
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from operator import attrgetter
 from statistics import median
-from typing import cast
 
 from asyncgpu_tutor.traces.analysis.finding import Finding
-from asyncgpu_tutor.traces.analysis.idle import CAUSE_WORDS, Evidence, Idle, threads_at_once
-from asyncgpu_tutor.traces.spans import Span
+from asyncgpu_tutor.traces.analysis.idle import CAUSE_WORDS, Evidence
 from asyncgpu_tutor.traces.spans.intervals import common, length, minus, union
 from asyncgpu_tutor.traces.spans.notebook_output import NAME, cut
-from asyncgpu_tutor.traces.spans.span import UNIFIED_MEMORY
+from asyncgpu_tutor.traces.spans.span import UNIFIED_MEMORY, Span, grouped
 from asyncgpu_tutor.traces.spans.vocabulary import count, in_us, some
 from asyncgpu_tutor.traces.trace import Trace
 
@@ -32,62 +30,36 @@ _GATHERED = frozenset(("kernel", "d2d", "memset"))
 _RUN = 10  # of these, one after the other, that nobody waits for: worth a graph
 _NODE = 1.0  # us between two nodes of a graph: an H200 took 0.9 for a step of a graph of 200
 _CALL = 100.0  # us: in a longer pause the host does more than to launch
-_BLOCKS = 2048  # threads of a multiprocessor, at most: so many of a device's places are of one block or more
 _WAKING = 10_000.0  # us: a start of CUDA takes longer
 
 
-@dataclass(frozen=True)
-class Gap:
-    """A stretch in which the device did nothing, with the parts that it has by cause. Times in us."""
-
-    start: float
-    end: float
-    parts: tuple[Idle, ...]
-
-    @property
-    def duration(self) -> float:
-        """In us."""
-        return self.end - self.start
-
-    @property
-    def main(self) -> Idle:
-        """The longest part: its cause, and what ended the pause."""
-        return max(self.parts, key=lambda part: part.duration)
+def limits(seen: Evidence, defects: Sequence[Finding]) -> Iterator[Finding]:
+    """Name the limits of the program that no defect explains, and the kernels if they take longest."""
+    others = list(_other_limits(seen)) if seen.device else []
+    known = [*defects, *others]
+    if not {"one big kernel", "low utilisation"}.intersection(one.name for one in known):
+        most = max((one.cost for one in known if one.name != "start of CUDA"), default=0.0)
+        others += _kernel_bound(seen, most)
+    yield from (replace(one, limit=True) for one in others)
 
 
-def gaps_of(idle: Iterable[Idle]) -> list[Gap]:
-    """The pauses of a device with their parts put together, longest first."""
-    found: list[list[Idle]] = []
-    for part in idle:
-        if found and found[-1][-1].span.id == part.span.id and found[-1][-1].end == part.start:
-            found[-1].append(part)
-        else:
-            found.append([part])
-    pauses = [Gap(parts[0].start, parts[-1].end, tuple(parts)) for parts in found]
-    return sorted(pauses, key=lambda gap: -gap.duration)
-
-
-def limits(seen: Evidence) -> Iterable[Finding]:
-    """Name the limits of the program that no defect explains."""
-    if not seen.device:
-        return
-    gaps = gaps_of(seen.idle)
-    pauses = union((g.start, g.end) for g in gaps)
+def _other_limits(seen: Evidence) -> Iterable[Finding]:
+    pauses = union((g.start, g.end) for g in seen.gaps)
     after = union(seen.after_waits)  # whose cause is the wait, for a host that cannot keep up
     explained = length(pauses) - length(common(pauses, minus(seen.unclaimed, after)))
     if seen.metrics.device_idle >= _EXPOSED * seen.metrics.device_makespan > 0.0:
-        yield from list(_host_bound(seen, gaps, explained)) or _gaps(seen, gaps)
+        yield from list(_host_bound(seen, explained)) or _gaps(seen)
         yield from _small_kernels(seen)
     yield from _low_utilisation(seen)
     yield from _exposed(seen)
     yield from _start_of_cuda(seen)
 
 
-def _host_bound(seen: Evidence, gaps: list[Gap], explained: float) -> Iterable[Finding]:
+def _host_bound(seen: Evidence, explained: float) -> Iterable[Finding]:
     """The host cannot ask for work as fast as the device does it."""
     m, parts = seen.metrics, seen.host_late
     late = parts["CUDA call"] + parts["own code"]
-    of_host = [g for g in gaps if g.main.cause == "host late"]
+    of_host = [g for g in seen.gaps if g.main.cause == "host late"]
     waits = [g for g in of_host if g.duration < _LONG * m.device_makespan]
     if (
         m.device_idle < _IDLE * m.device_makespan
@@ -105,19 +77,18 @@ def _host_bound(seen: Evidence, gaps: list[Gap], explained: float) -> Iterable[F
         f"for more ({told}).",
         [g.main.span for g in waits],
         late,
-        limit=True,
     )
 
 
 _DOING = {"CUDA call": "inside of CUDA calls", "waiting": "waiting", "own code": "in its own code"}
 
 
-def _gaps(seen: Evidence, gaps: list[Gap]) -> Iterable[Finding]:
+def _gaps(seen: Evidence) -> Iterable[Finding]:
     """Pauses that no defect explains, and that are no start of work: a few long ones, or many."""
     m = seen.metrics
     rest = [
         (gap, us)
-        for gap in gaps
+        for gap in seen.gaps
         if (us := length(common(seen.unclaimed, [(gap.start, gap.end)])))
         and gap.main.cause not in {"start-up", "page"}
     ]
@@ -132,15 +103,12 @@ def _gaps(seen: Evidence, gaps: list[Gap]) -> Iterable[Finding]:
         f"cause: {main.cause} ({CAUSE_WORDS[main.cause]}).",
         [gap.main.span for gap, _ in rest[:_LISTED]],
         total,
-        limit=True,
     )
 
 
 def _small_kernels(seen: Evidence) -> Iterable[Finding]:
     """Many short kernels in a row, with nobody waiting between them, and a pause before each."""
-    pauses: dict[int, float] = {}
-    for part in seen.idle:
-        pauses[part.span.id] = pauses.get(part.span.id, 0.0) + part.duration
+    pauses = {gap.main.span.id: gap.duration for gap in seen.gaps}
     ends = sorted(span.end for span in seen.trace if span.kind == "wait")
     runs, passed = list[list[Span]](), -1
     for span in seen.line:
@@ -164,7 +132,6 @@ def _small_kernels(seen: Evidence) -> Iterable[Finding]:
             f"paused for {in_us(cost)} between them: most of that would be gone in a graph.",
             gathered,
             cost,
-            limit=True,
         )
 
 
@@ -176,11 +143,9 @@ def _low_utilisation(seen: Evidence) -> Iterable[Finding]:
     if not busy or busy < 0.5 * m.device_active or m.device_active < _IDLE * m.device_makespan:
         return
     # Kernels that run together fill the device together.
-    filled = math.fsum(seen.fills[s.id] * s.duration for s in kernels) / m.device_active
-    if filled >= _FEW:
-        return
-    whole = min(math.fsum(_filled(s, seen) * s.duration for s in kernels) / m.device_active, 1.0)
-    if whole >= _FEW:
+    sums = (math.fsum(seen.fills[s.id][i] * s.duration for s in kernels) for i in (0, 1))
+    filled, whole = (min(us / m.device_active, 1.0) for us in sums)
+    if whole >= _FEW:  # which is never less
         return
     small = sorted(kernels, key=lambda s: -s.duration)[:_LISTED]
     grids = {s.name: f"{cut(s.name, NAME)} has a grid of {s.detail['grid']}" for s in small[::-1]}
@@ -190,15 +155,7 @@ def _low_utilisation(seen: Evidence) -> Iterable[Finding]:
         f"While it works, the device runs {filled:.1%} of the threads that it has room for: {told}.",
         small,
         (1 - whole) * length(union((s.start, s.end) for s in kernels)),
-        limit=True,
     )
-
-
-def _filled(kernel: Span, seen: Evidence) -> float:
-    """The part of the device that is in use: of its threads, or of its multiprocessors if that is more."""
-    grid, places = kernel.detail.get("grid"), threads_at_once(seen.trace)
-    blocks = math.prod(n for n in cast(list[object], grid) if isinstance(n, int)) if grid else 0
-    return max(seen.fills[kernel.id], min(blocks * _BLOCKS / places, 1.0))
 
 
 def _exposed(seen: Evidence) -> Iterable[Finding]:
@@ -228,7 +185,6 @@ def _exposed(seen: Evidence) -> Iterable[Finding]:
                 f"({count(len(guilty), 'piece')} of work), and no other kernel ran.",
                 guilty,
                 cost,
-                limit=True,
             )
 
 
@@ -238,12 +194,11 @@ def ranks(trace: Trace) -> dict[str, list[tuple[Span, Span]]]:
     The first of a name on one device belongs to the first of that name on each other. Where their counts
     differ, or two that belong together did not run together, nobody knows which belong together.
     """
-    by_name: dict[str, dict[str, list[Span]]] = {}
-    talk = (s for s in trace.device_spans if s.talks and s.kind == "kernel")
-    for span in sorted(talk, key=attrgetter("start")):
-        by_name.setdefault(span.name, {}).setdefault(span.device, []).append(span)
+    talk = [s for s in trace.device_spans if s.talks and s.kind == "kernel"]
+    talk.sort(key=attrgetter("start"))
     found: dict[str, list[tuple[Span, Span]]] = {}
-    for lines in by_name.values():
+    for spans in grouped(talk, lambda span: span.name).values():
+        lines = grouped(spans, lambda span: span.device)
         if len(lines) < 2 or len({len(line) for line in lines.values()}) > 1:
             continue
         for together in zip(*lines.values(), strict=True):
@@ -269,11 +224,10 @@ def _start_of_cuda(seen: Evidence) -> Iterable[Finding]:
             f"{in_us(longest.duration)}: the first calls of a process start CUDA.",
             first,
             cost,
-            limit=True,
         )
 
 
-def kernel_bound(seen: Evidence, most: float) -> Iterable[Finding]:
+def _kernel_bound(seen: Evidence, most: float) -> Iterable[Finding]:
     """Kernels take longer than `most`, which is what anything else costs at most."""
     kernels = [s for s in seen.line if s.kind == "kernel" and not s.talks]
     alone = len(kernels) == len(seen.line)
@@ -292,5 +246,4 @@ def kernel_bound(seen: Evidence, most: float) -> Iterable[Finding]:
         f"{cut(top, NAME)}: {in_us(own)} in {count(len(spans), 'piece')}.",
         spans[:_LISTED],
         own,
-        limit=True,
     )

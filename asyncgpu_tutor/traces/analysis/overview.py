@@ -7,21 +7,18 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from html import escape
-from typing import TYPE_CHECKING
 
 from asyncgpu_tutor.traces.analysis import idle as pauses
 from asyncgpu_tutor.traces.analysis.defects import findings, ranked
 from asyncgpu_tutor.traces.analysis.finding import Finding
-from asyncgpu_tutor.traces.analysis.limits import Gap, gaps_of, ranks
+from asyncgpu_tutor.traces.analysis.limits import ranks
 from asyncgpu_tutor.traces.analysis.sums import Sums, sums
+from asyncgpu_tutor.traces.pictures import Timeline
 from asyncgpu_tutor.traces.spans import Metrics
 from asyncgpu_tutor.traces.spans import notebook_output as page
 from asyncgpu_tutor.traces.spans.lanes import lane_name, stream_numbers
 from asyncgpu_tutor.traces.spans.vocabulary import clock_words, count
 from asyncgpu_tutor.traces.trace import Trace
-
-if TYPE_CHECKING:
-    from asyncgpu_tutor.traces.pictures import Timeline
 
 
 def by_cause(idle: Iterable[pauses.Idle]) -> dict[pauses.Cause, float]:
@@ -81,9 +78,10 @@ class Analysis:
         return sums(self._seen)
 
     @property
-    def gaps(self) -> list[Gap]:
+    def gaps(self) -> list[pauses.Gap]:
         """The pauses of the device, longest first."""
-        return gaps_of(self.idle)
+        found = (gap for seen in self._each for gap in seen.gaps)
+        return sorted(found, key=lambda gap: -gap.duration)
 
     @property
     def idle_by_cause(self) -> dict[pauses.Cause, float]:

@@ -6,12 +6,10 @@ import math
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from operator import itemgetter
 
 from asyncgpu_tutor.traces.analysis.idle import Evidence, thread_of
-from asyncgpu_tutor.traces.spans import Span
 from asyncgpu_tutor.traces.spans.notebook_output import PAGE, Lines, cut
-from asyncgpu_tutor.traces.spans.span import UNIFIED_MEMORY
+from asyncgpu_tutor.traces.spans.span import UNIFIED_MEMORY, Span, grouped
 
 _LISTED = 12  # rows of each table in a text
 
@@ -89,9 +87,7 @@ def sums(seen: Evidence) -> Sums:
 
 
 def _by_name(spans: Iterable[Span]) -> tuple[Sum, ...]:
-    found: dict[str, list[Span]] = {}
-    for span in spans:
-        found.setdefault(_name(span), []).append(span)
+    found = grouped(spans, _name)
     everything = math.fsum(s.duration for group in found.values() for s in group) or 1.0
     rows: list[Sum] = []
     for name, group in found.items():
@@ -115,29 +111,26 @@ def _ranges(
     ranges: Iterable[Span], device: Sequence[Span], calls: dict[int, Span]
 ) -> tuple[RangeSum, ...]:
     """Ranges with the work that was asked for while they were open, by their thread where that is known."""
-    asked: dict[int | None, list[tuple[float, Span]]] = {}
-    for span in device:
-        call = calls.get(span.id)
-        if call is not None:
-            for thread in {None, thread_of(call)}:
-                asked.setdefault(thread, []).append((call.start, span))
-    for line in asked.values():
-        line.sort(key=itemgetter(0))
-    found: dict[str, list[tuple[float, list[Span]]]] = {}
-    for span in ranges:
-        line = asked.get(thread_of(span), [])
-        first = bisect_left(line, span.start, key=itemgetter(0))
-        last = bisect_right(line, span.end, key=itemgetter(0))
-        work = [other for _, other in line[first:last]]
-        found.setdefault(span.name, []).append((span.duration, work))
+
+    def asked_at(pair: tuple[Span, Span]) -> float:
+        return pair[0].start
+
+    pairs = sorted(((calls[s.id], s) for s in device if s.id in calls), key=asked_at)
+    asked = {**grouped(pairs, lambda pair: thread_of(pair[0])), None: pairs}
     rows: list[RangeSum] = []
-    for name, windows in found.items():
-        host = math.fsum(duration for duration, _ in windows)
+    for name, spans in grouped(ranges, lambda span: span.name).items():
+        windows: list[list[Span]] = []
+        for span in spans:
+            line = asked.get(thread_of(span), [])
+            first = bisect_left(line, span.start, key=asked_at)
+            last = bisect_right(line, span.end, key=asked_at)
+            windows.append([work for _, work in line[first:last]])
+        host = math.fsum(span.duration for span in spans)
         projected = math.fsum(
-            max(s.end for s in work) - min(s.start for s in work) for _, work in windows if work
+            max(s.end for s in work) - min(s.start for s in work) for work in windows if work
         )
-        times = [s.duration for _, work in windows for s in work]
-        rows.append(RangeSum(name, len(windows), host, projected, math.fsum(times), len(times)))
+        times = [s.duration for work in windows for s in work]
+        rows.append(RangeSum(name, len(spans), host, projected, math.fsum(times), len(times)))
     return tuple(sorted(rows, key=lambda row: -row.host))
 
 

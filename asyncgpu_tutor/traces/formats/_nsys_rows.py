@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import Literal
 
 from asyncgpu_tutor.errors import UsageError
-from asyncgpu_tutor.traces.formats._database import Database, Value
+from asyncgpu_tutor.traces.formats.database import Database, Value
 from asyncgpu_tutor.traces.spans.cuda_calls import QUERIES, WAITS, other_call
 from asyncgpu_tutor.traces.spans.intervals import union, within
 from asyncgpu_tutor.traces.spans.kernel_names import kernel_name
-from asyncgpu_tutor.traces.spans.span import UNIFIED_MEMORY, SpanKind
+from asyncgpu_tutor.traces.spans.span import UNIFIED_MEMORY, SpanKind, grouped
 from asyncgpu_tutor.traces.spans.vocabulary import some
 
 # A process and a correlation in it: each process counts its own calls from 1 on.
@@ -132,11 +132,10 @@ class Export:
             return index if index >= 0 and time < asked[index][1] else None
 
         at = {call.key: call.start for call in self.calls}
-        parts: dict[int | None, list[Work]] = {None: []}
-        for w in self.work:
-            index = window(at.get(w.key, w.start) if w.correlation else w.start)
-            parts.setdefault(index, []).append(w)
-        others = parts.pop(None)
+        parts = grouped(
+            self.work, lambda w: window(at.get(w.key, w.start) if w.correlation else w.start)
+        )
+        others = parts.pop(None, [])
         windows = union((min(w.start for w in p), max(w.end for w in p)) for p in parts.values())
         meanwhile = (w for w in others if within(windows, w.start, w.end))
         work = [replace(w, detail={**w.detail, "other": True}) for w in meanwhile]

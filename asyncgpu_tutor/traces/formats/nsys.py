@@ -10,20 +10,20 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from itertools import accumulate, count
+from itertools import accumulate, count, groupby
 from operator import attrgetter, itemgetter
 from pathlib import Path
 
 from asyncgpu_tutor.errors import UsageError
 from asyncgpu_tutor.traces.formats import _nsys_rows as rows
-from asyncgpu_tutor.traces.formats._database import opened
+from asyncgpu_tutor.traces.formats.database import opened
 from asyncgpu_tutor.traces.formats.own_json import LONGEST, Parts
 from asyncgpu_tutor.traces.nvtx import DOMAIN
 from asyncgpu_tutor.traces.spans.cuda_calls import wait_name
 from asyncgpu_tutor.traces.spans.log import Draft, SpanLog
 from asyncgpu_tutor.traces.spans.notebook_output import warnings_of
 from asyncgpu_tutor.traces.spans.relations import causal
-from asyncgpu_tutor.traces.spans.span import UNIFIED_MEMORY, Span, SpanKind, call_name
+from asyncgpu_tutor.traces.spans.span import UNIFIED_MEMORY, Span, SpanKind, call_name, grouped
 from asyncgpu_tutor.traces.spans.uncollected import uncollected
 
 _MOST_BRANCHES = 128  # as many as a device has hardware queues
@@ -91,13 +91,9 @@ class _Builder:
         self._streams = _stream_numbers(export)
         # By process and number of an event: the device and the spans that its recording came after.
         self._events: dict[rows.Key, tuple[int, tuple[int, ...]]] = {}
-        self._by_call: dict[rows.Key, list[rows.Work]] = {}
-        # Streams whose work is not in the order of its calls, and the calls that asked for it.
-        self._apart: set[tuple[int, int, int]] = set()
-        self._asked: dict[rows.Key, Draft] = {}
-        for work in export.work:
-            if work.correlation:
-                self._by_call.setdefault(work.key, []).append(work)
+        called = (work for work in export.work if work.correlation)
+        self._by_call = grouped(called, lambda work: work.key)
+        self._asked: dict[rows.Key, Draft] = {}  # the calls that asked for work
         # The ranges that make operations, ours if there are any, are numbered; by thread, those open.
         ours = any(found.domain == DOMAIN for found in export.ranges)
         named = [r for r in export.ranges if r.nested and (not ours or r.domain == DOMAIN)]
@@ -121,24 +117,19 @@ class _Builder:
         return causal(sorted(found, key=attrgetter("id")))
 
     def _items(self) -> Iterable[tuple[int, int, int, rows.Range | rows.Call | rows.Work]]:
-        """All that the export has, with times. Work that comes with its call is left out."""
+        """All that the export has, with times. Nodes of a graph come with its launch, and are left out."""
         for span in self.export.ranges:
             yield span.start, 0, -span.end, span
         for call in self.export.calls:
             yield call.start, 1, call.correlation, call
         at = {call.key: call.start for call in self.export.calls}
-        lines: dict[tuple[int, int, int], list[rows.Work]] = {}
-        for work in self.export.work:
-            lines.setdefault((work.device, work.process, work.stream), []).append(work)
+        lines = grouped(self.export.work, lambda work: (work.device, work.process, work.stream))
         graphs = {key for key, made in self._by_call.items() if made[0].node} & at.keys()
-        for place, line in lines.items():  # by start
-            called = [at.get(work.key) if work.correlation else None for work in line]
-            times = _asked(line, called)
-            if times != called:
-                self._apart.add(place)
-                for time, work in zip(times, line, strict=True):
-                    if not work.correlation or work.key not in graphs:
-                        yield time, 2, work.start, work
+        for line in lines.values():  # by start
+            times = _asked(line, [at.get(work.key) if work.correlation else None for work in line])
+            for time, work in zip(times, line, strict=True):
+                if not work.correlation or work.key not in graphs:
+                    yield time, 2, work.start, work
 
     def _range(self, found: rows.Range) -> None:
         op, label = self._ops.get(found.id), ""
@@ -170,25 +161,19 @@ class _Builder:
                 name, heads = f"synchronize stream {self._stream_of(call)}", self._heads(call)
             self._on_host(call, "wait", name, call.device, heads)
         elif made:
-            self._enqueued(call, made)
+            self._launch(call, made)
         elif call.kind != "launch":  # of these, nothing ran: zero bytes, or the record lies outside
             self._on_host(call, "call", call.name, call.device)
 
-    def _enqueued(self, call: rows.Call, made: Sequence[rows.Work]) -> None:
-        """A call, and what it asked for."""
+    def _launch(self, call: rows.Call, made: Sequence[rows.Work]) -> None:
+        """A call that asked for work, and of a graph its nodes."""
         first = made[0]
         name = call_name(first.kind, first.name)
         if first.node:
             name = call_name("graph", str(first.detail.get("graph", ""))).rstrip()
-        asked = self._on_host(call, "call", name, first.device, api=call.name)
+        self._asked[call.key] = self._on_host(call, "call", name, first.device, api=call.name)
         if first.node:
-            self._nodes(made, asked)
-            return
-        for work in made:
-            if (work.device, work.process, work.stream) in self._apart:
-                self._asked[call.key] = asked
-            else:
-                self._work(work, asked)
+            self._nodes(made)
 
     def _on_host(
         self, call: rows.Call, kind: SpanKind, name: str, device: int,
@@ -208,7 +193,7 @@ class _Builder:
             stack.pop()
         return (self._ops[stack[-1].id], stack[-1].text) if stack else (None, "")
 
-    def _nodes(self, made: Sequence[rows.Work], asked: Draft) -> None:
+    def _nodes(self, made: Sequence[rows.Work]) -> None:
         """The nodes of a launch of a graph: after what its stream held, and before what comes next."""
         # Its first node is on the stream of the launch. What else orders them is not in the export.
         first = made[0]
@@ -220,12 +205,12 @@ class _Builder:
         for lane in branches:
             log.wait(lane, before)
         for number, work in enumerate(made):
-            self._work(replace(work, detail={**work.detail, "node": number}), asked)
+            self._work(replace(work, detail={**work.detail, "node": number}))
         for lane in branches:
             log.wait(root, log.heads(lane))
 
-    def _work(self, work: rows.Work, asked: Draft | None = None) -> None:
-        asked = asked or (self._asked.get(work.key) if work.correlation else None)
+    def _work(self, work: rows.Work) -> None:
+        asked = self._asked.get(work.key) if work.correlation else None
         op, label, call = (asked.op, asked.label, asked.id) if asked else (None, "", None)
         detail = work.detail
         if work.stream != UNIFIED_MEMORY:  # the profiler's own window has CUDA's numbers of streams
@@ -288,15 +273,9 @@ def _stream_numbers(export: rows.Export) -> dict[tuple[int, int, int], int]:
     """Our numbers: the null stream is 0, and the others of a device count in the order of CUDA's own."""
     used = {(work.device, work.process, work.stream) for work in (export.whole or export).work}
     used |= {(c.device, c.process, c.stream) for c in export.calls if c.stream is not None}
-    numbers: dict[tuple[int, int, int], int] = {}
-    following: dict[int, int] = {}
-    several = len({process for _, process, _ in used}) > 1
-    for device, process, stream in sorted(used):
-        if stream == UNIFIED_MEMORY:
-            numbers[device, process, stream] = UNIFIED_MEMORY
-        elif stream in export.null_streams and not several:
-            numbers[device, process, stream] = 0
-        else:
-            following[device] = following.get(device, 0) + 1
-            numbers[device, process, stream] = following[device]
-    return numbers
+    known = dict.fromkeys((key for key in used if key[2] == UNIFIED_MEMORY), UNIFIED_MEMORY)
+    if len({process for _, process, _ in used}) < 2:
+        known |= dict.fromkeys((key for key in used if key[2] in export.null_streams), 0)
+    for _, others in groupby(sorted(used - known.keys()), key=itemgetter(0)):
+        known |= {key: number for number, key in enumerate(others, 1)}
+    return known

@@ -63,9 +63,8 @@ def _look(shape: Shape) -> Mapping[str, Any]:
             return {"facecolor": colour, "linewidth": 0}
         case Box(css=css, kind=kind) if kind is not None:
             rules, look = _style(css), style.KIND_LOOKS[kind]
-            low = "low" in css and kind in style.PAGE
             return {
-                "facecolor": style.LIGHT["quiet"] if low else look.colour,
+                "facecolor": style.LIGHT["quiet"] if "low" in css and look.page else look.colour,
                 "edgecolor": _colour(rules.get("stroke") or style.darker(look.colour)),
                 "hatch": look.hatch or None,
                 "linewidth": float(rules["stroke-width"]) * _POINT,

@@ -8,9 +8,8 @@ from itertools import pairwise
 from math import inf
 from typing import TYPE_CHECKING
 
-from asyncgpu_tutor.traces.spans import Span, SpanKind
 from asyncgpu_tutor.traces.spans.lanes import Group, Lane, lanes, rows
-from asyncgpu_tutor.traces.spans.span import UNIFIED_MEMORY
+from asyncgpu_tutor.traces.spans.span import UNIFIED_MEMORY, Span, SpanKind, grouped
 
 if TYPE_CHECKING:
     from asyncgpu_tutor.traces.trace import Trace
@@ -194,8 +193,7 @@ def bars(spans: Iterable[Span], lane: Lane, y: float, tall: float, finest: float
             busy[one.kind] = busy.get(one.kind, 0.0) + one.end - one.start
         if len(stretch) > 1:
             kind, end = max(busy, key=lambda kind: busy[kind]), max(one.end for one in stretch)
-            name = f"{len(stretch)} spans"
-            span = replace(span, kind=kind, name=name, end=end, after=())
+            span = replace(span, kind=kind, end=end, after=())
         share = min(1.0, sum(busy.values()) / max(span.duration, finest, _SHORTEST))
         thin = len(stretch) > 1 or span.duration < finest
         ids = tuple(one.id for one in stretch)
@@ -240,9 +238,8 @@ def _arrows(bars: list[Bar]) -> list[Arrow]:
 
 def apart(arrows: Sequence[Arrow], bars: Sequence[Bar]) -> list[Arrow]:
     """The same arrows; those that lead to one bar from one side get heads of their own, the nearest first."""
-    into: dict[tuple[int, bool], list[Arrow]] = {}
-    for arrow in sorted(arrows, key=lambda arrow: abs(arrow.after.y - arrow.before.y)):
-        into.setdefault((arrow.after.span.id, arrow.down), []).append(arrow)
+    nearest_first = sorted(arrows, key=lambda arrow: abs(arrow.after.y - arrow.before.y))
+    into = grouped(nearest_first, lambda arrow: (arrow.after.span.id, arrow.down))
     found: list[Arrow] = []
     for several in into.values():
         last = len(several) - 1

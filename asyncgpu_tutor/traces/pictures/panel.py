@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal, cast
 from asyncgpu_tutor.traces.pictures.alternative_text import duration
 from asyncgpu_tutor.traces.pictures.layout import Arrow, Bar, Layout, apart, arrange
 from asyncgpu_tutor.traces.spans import Metrics, Span, SpanKind, vocabulary
-from asyncgpu_tutor.traces.spans.lanes import Group, lane_name, stream_numbers
+from asyncgpu_tutor.traces.spans.lanes import Group, lane_name, stream_name, stream_numbers
 from asyncgpu_tutor.traces.spans.notebook_output import NOTHING
 
 if TYPE_CHECKING:
@@ -35,9 +35,8 @@ class Panel:
 
     def whole(self) -> Panel:
         """The same, with nothing merged; see `arrange`."""
-        layout = arrange(self.trace, self.lanes, columns=0)
-        layout.begin, layout.end = self.layout.begin, self.layout.end
-        layout.late, layout.still = self.layout.late, self.layout.still
+        all_of_it = arrange(self.trace, self.lanes, columns=0)
+        layout = replace(self.layout, bars=all_of_it.bars, arrows=all_of_it.arrows)
         return replace(self, layout=layout)
 
     @property
@@ -118,11 +117,6 @@ def tips(panel: Panel) -> Callable[[Bar], str]:
     """A function from a bar to lines: its name, when, how much, and what it waited for."""
     by_id = {span.id: span for span in panel.trace}
     numbers = stream_numbers(panel.trace)
-    lane_of = {b.span.id: b.lane.name for b in panel.layout.bars if b.lane.group != "engines"}
-
-    def name(number: int) -> str:
-        lane = lane_of.get(number)
-        return f"{by_id[number].name} ({lane})" if lane else by_id[number].name
 
     def tip(bar: Bar) -> str:
         span, stream = bar.span, ""
@@ -142,8 +136,8 @@ def tips(panel: Panel) -> Callable[[Bar], str]:
             part = span.detail.get("named")
             inside = f", in it {part}" if part and part != span.label else ""
             lines.append(f"operation #{span.op} {span.label}".rstrip() + inside)
-        waited = [name(i) for i in span.after if i in by_id]
-        if waited:
+        before = [by_id[i] for i in span.after if i in by_id]
+        if waited := [f"{one.name} ({stream_name(one, numbers)})" for one in before]:
             lines.append(f"after {vocabulary.some(waited, _MOST_NAMES)}")
         return "\n".join(lines)
 

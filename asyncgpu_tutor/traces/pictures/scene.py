@@ -10,7 +10,7 @@ from textwrap import wrap
 from asyncgpu_tutor.traces.pictures.layout import Arrow, Bar
 from asyncgpu_tutor.traces.pictures.panel import Panel, legend_items, tips
 from asyncgpu_tutor.traces.pictures.style import KIND_LOOKS
-from asyncgpu_tutor.traces.spans import SpanKind
+from asyncgpu_tutor.traces.spans.span import SpanKind, grouped
 
 UNIT = 26  # the height of a lane
 _ABOVE, _AXIS, _ROW = 48, 40, 20  # title and facts; ticks and the axis' name; a row of the legend
@@ -168,21 +168,21 @@ class _Drawing:
 
     def _bars(self) -> Iterator[Box]:
         """Bars that look alike come one after the other, so that they are drawn at once."""
-        panel, bars = self.panel, self.panel.layout.bars
-        alike: dict[tuple[SpanKind, str], list[Bar]] = {}
-        for bar in bars:
-            state = panel.state(bar)
-            # The borders of many thin bars side by side would hide them.
-            thin = state == "out" and self.x(bar.span.end) - self.x(bar.span.start) < _BORDERED
-            low = "low" if bar.share < 1 else ""
-            css = " ".join(filter(None, ("agt-bar", "" if thin else state, low)))
-            alike.setdefault((bar.span.kind, css), []).append(bar)
-        told: Callable[[Bar], str] = tips(panel) if len(bars) <= _MOST_TIPS else lambda _: ""
-        for (kind, css), found in alike.items():
-            for bar in found:
+        bars = self.panel.layout.bars
+        told: Callable[[Bar], str] = tips(self.panel) if len(bars) <= _MOST_TIPS else lambda _: ""
+        for (kind, css), alike in grouped(
+            bars, lambda bar: (bar.span.kind, self._css(bar))
+        ).items():
+            for bar in alike:
                 start, end = self.x(bar.span.start), self.x(bar.span.end)
                 wide, tall = max(end - start, 0.5), max(bar.share * bar.height * UNIT, _LOWEST)
                 yield Box(css, start, self.y(bar.bottom) - tall, wide, tall, kind, told(bar))
+
+    def _css(self, bar: Bar) -> str:
+        state, low = self.panel.state(bar), "low" if bar.share < 1 else ""
+        # The borders of many thin bars side by side would hide them.
+        thin = state == "out" and self.x(bar.span.end) - self.x(bar.span.start) < _BORDERED
+        return " ".join(filter(None, ("agt-bar", "" if thin else state, low)))
 
     def _waits(self) -> Iterator[Shape]:
         """Dotted holes in bars of kernels that only waited then."""

@@ -27,6 +27,7 @@ class Look:
 
     colour: str
     hatch: str = ""
+    page: str = ""  # whose colour it takes where there is a page: white bars glare in the dark
 
 
 # The hatching rises for a copy to the device and falls for one that comes back, so that they differ in grey.
@@ -38,17 +39,11 @@ KIND_LOOKS: Mapping[SpanKind, Look] = {
     "peer": Look(_BLUE, "++++"),
     "memset": Look(_YELLOW, "...."),
     "graph": Look(_VERMILION, "||"),
-    "call": Look("#D4D4D4"),
-    "wait": Look("#FFFFFF", "...."),
-    "work": Look("#9A9A9A", "----"),
-    "range": Look("#FFFFFF"),
+    "call": Look("#D4D4D4", page="var(--agt-call)"),
+    "wait": Look("#FFFFFF", "....", page="var(--agt-paper)"),
+    "work": Look("#9A9A9A", "----", page="var(--agt-work)"),
+    "range": Look("#FFFFFF", page="var(--agt-paper)"),
 }
-
-# What has no colour of its own takes the page's: white bars glare in the dark.
-PAGE: Mapping[SpanKind, str] = {
-    "call": "var(--agt-call)", "wait": "var(--agt-paper)", "work": "var(--agt-work)",
-    "range": "var(--agt-paper)",
-}  # fmt: skip
 
 # Of lines and marks, in turn: the order makes neighbours differ most.
 COLOURS = (_ORANGE, _SKY, _GREEN, _YELLOW, _PURPLE, _BLUE, _VERMILION)

@@ -16,7 +16,7 @@ from zlib import crc32
 
 from asyncgpu_tutor.traces.pictures import scene as scenes
 from asyncgpu_tutor.traces.pictures.panel import LOW, Panel, legend_items, tips
-from asyncgpu_tutor.traces.pictures.style import INK, KIND_LOOKS, PAGE, THEME, darker, lighter
+from asyncgpu_tutor.traces.pictures.style import INK, KIND_LOOKS, THEME, darker, lighter
 from asyncgpu_tutor.traces.spans import SpanKind
 
 _HATCHES: Mapping[str, str] = {
@@ -101,9 +101,9 @@ def _paints(panels: Sequence[Panel]) -> tuple[_Paints, str]:
     defs = ""
     kinds: list[SpanKind] = [bar.span.kind for panel in panels for bar in panel.layout.bars]
     for kind in dict.fromkeys(kinds):
-        look, page = KIND_LOOKS[kind], PAGE.get(kind, "")
-        paint = fill = page or look.colour
-        line = "var(--agt-quiet)" if page else darker(look.colour)
+        look = KIND_LOOKS[kind]
+        paint = fill = look.page or look.colour
+        line = "var(--agt-quiet)" if look.page else darker(look.colour)
         if look.hatch:
             name = f"{key}-{len(paints)}"
             width = 2 if look.hatch == "...." else 1
@@ -116,9 +116,13 @@ def _paints(panels: Sequence[Panel]) -> tuple[_Paints, str]:
         paints[kind] = {
             "paint": paint,
             "line": line,
-            "low": line if page else look.colour,  # without a border: a white bar would not be seen
-            "ink": "var(--agt-ink)" if page else INK,
-            "patch": ("var(--agt-paper)" if page else lighter(look.colour)) if look.hatch else "",
+            "low": line
+            if look.page
+            else look.colour,  # without a border: a white bar would not be seen
+            "ink": "var(--agt-ink)" if look.page else INK,
+            "patch": ("var(--agt-paper)" if look.page else lighter(look.colour))
+            if look.hatch
+            else "",
         }
     return paints, defs
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -164,7 +164,7 @@ def compare_timelines(
     if not traces:
         raise UsageError("compare_timelines needs at least one trace, and was given none")
     if together:
-        traces = [_from_first_work(trace) for trace in traces]
+        traces = [trace.from_first(trace.device_spans) for trace in traces]
     names = [trace.device or "Timeline" for trace in traces] if titles is None else list(titles)
     marked = [None] * len(traces) if highlight is None else list(highlight)
     for what, given in (("title", names), ("highlight", marked)):
@@ -180,12 +180,6 @@ def compare_timelines(
     for panel in panels:
         panel.layout.begin, panel.layout.end = begin, end
     return Timeline(tuple(panels), lesson)
-
-
-def _from_first_work(trace: Trace) -> Trace:
-    zero = min((span.start for span in trace.device_spans), default=0.0)
-    spans = [replace(span, start=span.start - zero, end=span.end - zero) for span in trace]
-    return replace(trace, spans=spans)
 
 
 def _panel(

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from operator import attrgetter
 from typing import Literal
 
-from asyncgpu_tutor.traces.spans.span import UNIFIED_MEMORY, Span
-from asyncgpu_tutor.traces.spans.vocabulary import ENGINE_WORDS, ENGINES, engine_of
+from asyncgpu_tutor.traces.spans.span import UNIFIED_MEMORY, Span, grouped
+from asyncgpu_tutor.traces.spans.vocabulary import ENGINE_WORDS, engine_of
 
 StreamKey = tuple[str, int]  # a device, and the number that it gave to the stream
 
@@ -71,33 +71,26 @@ def lanes(trace: Iterable[Span], groups: Collection[Group] = GROUPS) -> list[Lan
     """The lanes that have spans, from top to bottom: host, then each device's streams and engines."""
     spans = list(trace)
     numbers = stream_numbers(spans)
-    found: list[Lane] = []
-    hosts: dict[str, list[Span]] = {"": []}
-    marks: dict[str, list[Span]] = {}  # of `Trace.with_lane`
-    for span in spans:
-        if "lane" in span.detail:
-            marks.setdefault(str(span.detail["lane"]), []).append(span)
-        elif "host" in groups and not span.on_device:
-            hosts.setdefault(span.host, []).append(span)
-    found.append(Lane("host", "", "host", _ordered(hosts.pop(""))))
-    device_spans = [span for span in spans if span.on_device]
-    named = "streams" not in groups and any("named" in span.detail for span in device_spans)
-    shown = {} if named else numbers
-    for device in sorted({*hosts, *(span.device for span in device_spans)}):
+    marks = grouped((s for s in spans if "lane" in s.detail), lambda s: str(s.detail["lane"]))
+    host = (s for s in spans if not s.on_device and "lane" not in s.detail)
+    hosts = grouped(host, lambda span: span.host) if "host" in groups else {}
+    work = grouped((span for span in spans if span.on_device), lambda span: span.device)
+    named = any("named" in span.detail for own in work.values() for span in own)
+    shown = {} if named and "streams" not in groups else numbers
+    found = [Lane("host", "", "host", _ordered(hosts.pop("", ())))]
+    for device in sorted({*hosts, *work}):
         found.append(Lane("host", device, "host", _ordered(hosts.get(device, ()))))
-        own = [span for span in device_spans if span.device == device]
+        own = work.get(device, [])
         if "streams" in groups:
-            by_stream: dict[int | None, list[Span]] = {}
-            for span in own:
-                by_stream.setdefault(span.stream, []).append(span)
+            by_stream = grouped(own, lambda span: span.stream)
             for (of, stream), number in numbers.items():
                 if of == device:
                     mine = _ordered(by_stream.get(stream, ()))
                     found.append(Lane("streams", device, lane_name(number), mine, stream))
         if "engines" in groups:
-            for engine in ENGINES:
+            for engine, words in ENGINE_WORDS.items():
                 mine = _ordered(s for s in own if engine_of(s) == engine)
-                found.append(Lane("engines", device, ENGINE_WORDS[engine], mine, None, shown))
+                found.append(Lane("engines", device, words, mine, None, shown))
     by_start = attrgetter("start")
     found += [Lane("host", "", name, tuple(sorted(marks[name], key=by_start))) for name in marks]
     return [lane for lane in found if lane.spans]

@@ -10,9 +10,9 @@ from itertools import zip_longest
 
 from asyncgpu_tutor.traces.spans.intervals import Interval, common, gaps, histogram, length, union
 from asyncgpu_tutor.traces.spans.lanes import StreamKey
-from asyncgpu_tutor.traces.spans.path import Step, critical_path
+from asyncgpu_tutor.traces.spans.relations import Step, critical_path
 from asyncgpu_tutor.traces.spans.span import DEVICE_KINDS, Span, SpanKind
-from asyncgpu_tutor.traces.spans.vocabulary import ENGINES, Engine, engine_of
+from asyncgpu_tutor.traces.spans.vocabulary import ENGINE_WORDS, Engine, engine_of
 
 # Ranges are left out, because calls, waits and work happen within them and would count twice.
 _HOST_KINDS: tuple[SpanKind, ...] = ("call", "wait", "work")
@@ -92,11 +92,9 @@ class Metrics:
         """
         spoken = beside = 0.0
         for name in {span.device for span in self._spans}:
-            own: dict[bool, list[Interval]] = {True: [], False: []}
-            for span in self._spans:
-                if span.device == name and (span.talks or span.kind == "kernel"):
-                    own[span.talks].append((span.start, span.end))
-            talk, work = union(own[True]), union(own[False])
+            own = [span for span in self._spans if span.device == name]
+            talk = union((s.start, s.end) for s in own if s.talks)
+            work = union((s.start, s.end) for s in own if s.kind == "kernel" and not s.talks)
             spoken, beside = spoken + length(talk), beside + length(common(talk, work))
         return beside / spoken if spoken else 0.0
 
@@ -149,7 +147,7 @@ def measure(trace: Iterable[Span], windows: Sequence[Interval] = ()) -> Metrics:
         stream_busy={key: length(lane) for key, lane in lanes.items()},
         engine_busy={
             key: length(common(union(engines[key]), scopes[key[0]]))
-            for key in sorted(engines, key=lambda k: (k[0], ENGINES.index(k[1])))
+            for key in sorted(engines, key=lambda k: (k[0], [*ENGINE_WORDS].index(k[1])))
         },
         host={kind: length(union(intervals)) for kind, intervals in host.items()},
         gaps={key: tuple(common(gaps(lane), scopes[key[0]])) for key, lane in lanes.items()},

@@ -1,14 +1,18 @@
-"""Relations between spans of one trace: what a check of a schedule asks; methods of `Trace`."""
+"""What came before what in one trace: questions of a check of a schedule, and which spans the end waited for.
+
+The questions are methods of `Trace`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import replace
-from itertools import pairwise
+from bisect import bisect_right
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from itertools import islice, pairwise
+from operator import attrgetter
 
 from asyncgpu_tutor.errors import UsageError
 from asyncgpu_tutor.traces.spans.intervals import common, length, union
-from asyncgpu_tutor.traces.spans.path import stream_predecessors
 from asyncgpu_tutor.traces.spans.span import Span
 
 Spans = Span | str | Iterable[Span]
@@ -52,6 +56,18 @@ def runs_before(trace: Iterable[Span], a: Spans, b: Spans) -> bool:
     return max(span.end for span in one) <= min(span.start for span in other)
 
 
+def stream_predecessors(spans: Iterable[Span]) -> dict[int, Span]:
+    """For each span on a stream, by id, the one before it there: work is in the order in which it started."""
+    last: dict[tuple[str, int], Span] = {}
+    before: dict[int, Span] = {}
+    for span in sorted(spans, key=attrgetter("start", "id")):
+        if span.stream is not None:
+            if past := last.get((span.device, span.stream)):
+                before[span.id] = past
+            last[span.device, span.stream] = span
+    return before
+
+
 def happens_before(trace: Iterable[Span], a: Span, b: Span, *, host: bool = False) -> bool:
     """Tell whether `a` was bound to end before `b` started, on any run of the program.
 
@@ -78,3 +94,84 @@ def happens_before(trace: Iterable[Span], a: Span, b: Span, *, host: bool = Fals
         todo.extend(found - seen)
         seen |= found
     return False
+
+
+# ------------------------------------------------------------------ the critical path
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One span of a critical path, and the part of it that lies on the path. Times in us."""
+
+    span: Span
+    # It is the whole span but for two cases: a wait counts only from when what it waited for had ended, and a
+    # call only until the work that it enqueued had begun.
+    start: float
+    end: float
+    idle: float  # between the end of the step before and `start`: nothing on the path ran
+
+
+def critical_path(spans: list[Span]) -> tuple[Step, ...]:
+    """The chain of spans that the last end had to wait for, in order of time.
+
+    It is found backwards, from the span that ends last; ranges do not count. Before each span comes the
+    latest-ending of its predecessors: the spans of its `after`, the one before it on its stream, for one of
+    the host the host span that ended last before it started, and for a wait that names no device span each
+    one that ended during it.
+
+    Only spans with a smaller id can be predecessors, and none that starts later than the span itself (that
+    ends later than it, for a wait), so the steps never overlap. Waiting for an engine that is busy with
+    another stream is no edge here: it shows as idle time.
+    """
+    ordered = sorted((s for s in spans if s.kind != "range"), key=attrgetter("id"))
+    before_of = _predecessors(ordered)
+    steps: list[Step] = []
+    span = max(ordered, key=attrgetter("end", "id"), default=None)
+    end = span.end if span else 0.0
+    while span is not None:
+        before = max(before_of(span), key=attrgetter("end", "id"), default=None)
+        start = span.start
+        if before is None:
+            steps.append(Step(span, start, end, 0.0))
+        else:
+            if span.kind == "wait":
+                start = max(start, before.end)
+            handover = min(before.end, start)
+            steps.append(Step(span, start, end, start - handover))
+            end = handover
+        span = before
+    return tuple(reversed(steps))
+
+
+def _predecessors(ordered: list[Span]) -> Callable[[Span], Iterable[Span]]:
+    """A function from a span to those of `ordered`, by id, that may have come before it."""
+    by_id = {span.id: span for span in ordered}
+    same_stream = stream_predecessors(ordered)
+    # Sorting keeps the order of ids among those that end together.
+    by_end = sorted(ordered, key=attrgetter("end"))
+    device = [s for s in by_end if s.on_device]
+    host = [s for s in by_end if not s.on_device]
+
+    def ended(line: list[Span], time: float) -> int:
+        return bisect_right(line, time, key=attrgetter("end"))
+
+    def predecessors(span: Span) -> Iterable[Span]:
+        named = [by_id[i] for i in span.after if i in by_id]
+        if span.id in same_stream:
+            named.append(same_stream[span.id])
+        if not span.on_device:
+            earlier = (host[i] for i in reversed(range(ended(host, span.start))))
+            named += islice((s for s in earlier if s.id < span.id and s.host == span.host), 1)
+        if span.kind == "wait" and not any(s.on_device for s in named):
+            named += device[ended(device, span.start) : ended(device, span.end)]
+        return (other for other in named if _may_precede(other, span))
+
+    return predecessors
+
+
+def _may_precede(other: Span, span: Span) -> bool:
+    if other.id >= span.id:
+        return False
+    if span.kind == "wait":
+        return other.end <= span.end
+    # A call counts from its start, because it may still run when what it enqueued begins; a wait counts from
+    # its end, because the host does nothing until then.
+    return other.end <= span.start if other.kind == "wait" else other.start <= span.start

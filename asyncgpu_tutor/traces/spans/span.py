@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, cast, get_args
+from typing import Literal, TypeVar, cast, get_args
+
+T = TypeVar("T")
+K = TypeVar("K")
 
 SpanKind = Literal[
     "kernel",  # a kernel runs
@@ -116,6 +119,14 @@ class Span:
             return self.name.removeprefix("enqueue ").partition(" ")[0]
         given = self.detail.get("named")
         return f"{given}: {self.name}" if given and given != self.name else self.name
+
+
+def grouped(things: Iterable[T], by: Callable[[T], K]) -> dict[K, list[T]]:
+    """Put together what has the same key, in order; `itertools.groupby` would have it sorted."""
+    found: dict[K, list[T]] = {}
+    for thing in things:
+        found.setdefault(by(thing), []).append(thing)
+    return found
 
 
 def call_name(kind: SpanKind, name: str) -> str:

@@ -16,7 +16,7 @@ from asyncgpu_tutor.traces.spans.lanes import (
 )
 from asyncgpu_tutor.traces.spans.metrics import Metrics, measure
 from asyncgpu_tutor.traces.spans.notebook_output import NAME, NOTHING, PAGE, cut, wrapped
-from asyncgpu_tutor.traces.spans.path import Step
+from asyncgpu_tutor.traces.spans.relations import Step
 from asyncgpu_tutor.traces.spans.span import Span, SpanKind
 from asyncgpu_tutor.traces.spans.vocabulary import ENGINE_WORDS, KIND_WORDS, clock_words, count
 

@@ -9,8 +9,6 @@ from asyncgpu_tutor.traces.spans.span import Span, SpanKind
 
 Engine = Literal["h2d", "d2h", "compute", "link"]
 
-ENGINES: tuple[Engine, ...] = ("h2d", "d2h", "compute", "link")
-
 ENGINE_WORDS: Mapping[Engine, str] = {
     "h2d": "copy H2D", "d2h": "copy D2H", "compute": "compute", "link": "link",
 }  # fmt: skip

@@ -13,7 +13,7 @@ import asyncgpu_tutor as agt
 from asyncgpu_tutor import Trace
 from asyncgpu_tutor.devices.simulated import Machine, SimDevice
 from asyncgpu_tutor.errors import UsageError
-from asyncgpu_tutor.traces.formats.shipped import FOLDER
+from asyncgpu_tutor.traces.formats.files import FOLDER
 from tests.tools import tool
 
 _programs = tool("course_programs")

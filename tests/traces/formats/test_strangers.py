@@ -11,7 +11,7 @@ import asyncgpu_tutor as agt
 from asyncgpu_tutor import Trace
 from asyncgpu_tutor.errors import UsageError
 from asyncgpu_tutor.traces.analysis.idle import Evidence
-from asyncgpu_tutor.traces.formats import _database
+from asyncgpu_tutor.traces.formats import database
 
 from .nsys_export import COPY, KERNEL, RUNTIME, THREAD, Export, read, small
 
@@ -185,7 +185,7 @@ def test_a_trace_answers_questions_that_nobody_foresaw(tmp_path: Path) -> None:
 def test_what_would_change_something_or_never_ends_is_refused(
     query: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(_database, "_MOST_LOOKS", 3)
+    monkeypatch.setattr(database, "_MOST_LOOKS", 3)
     trace = read(small(), tmp_path)
     if query:
         with pytest.raises(UsageError, match="one table, spans, with the columns id, kind"):

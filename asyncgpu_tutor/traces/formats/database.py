@@ -1,20 +1,23 @@
-"""A SQLite file of a stranger, opened so that it can neither be written nor run anything.
+"""SQLite that can only be read: a file of a stranger, and a trace as a table for what nobody foresaw.
 
-It is opened as immutable, so not even a lock appears beside it. Only plain tables are looked at: a view, a
-trigger, a generated column or a virtual table could hold a program. An authoriser refuses all but reading,
-and a counter ends a query that never would.
+A file is opened so that it can neither be written nor run anything: as immutable, so not even a lock appears
+beside it. Only plain tables are looked at: a view, a trigger, a generated column or a virtual table could
+hold a program. An authoriser refuses all but reading, and a counter ends a query that never would.
 """
 
 from __future__ import annotations
 
+import json
 import re
 import sqlite3
 import stat
-from collections.abc import Container, Generator, Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 from asyncgpu_tutor.errors import UsageError
+from asyncgpu_tutor.traces.spans.notebook_output import html_table
+from asyncgpu_tutor.traces.spans.span import Span
 
 _MOST_BYTES = 8 * 2**30
 _MOST_TEXT = 1_000_000  # bytes of one value
@@ -25,9 +28,6 @@ _MAGIC = b"SQLite format 3\0"
 Value = int | float | str | bytes | None
 
 _READING = frozenset((sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_RECURSIVE))
-_Names = Container[str | None]
-_FUNCTIONS: _Names = frozenset(("count",))
-_PRAGMAS: _Names = frozenset(("table_info",))
 
 
 @contextmanager
@@ -40,7 +40,7 @@ def opened(path: Path, what: str) -> Generator[Database]:
         raise UsageError(f"{path} has {about.st_size:,} bytes, and {_MOST_BYTES:,} is the limit")
     with path.open("rb") as file:
         if file.read(len(_MAGIC)) != _MAGIC:
-            raise UsageError(f"{path} is not {what}: it is not an SQLite database")
+            raise UsageError(f"{path} is not SQLite, so it is not {what}: make it again")
     try:
         connection = sqlite3.connect(
             f"{path.resolve().as_uri()}?mode=ro&immutable=1", uri=True, isolation_level=None
@@ -63,7 +63,7 @@ class Database:
         connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _MOST_TEXT)
         connection.text_factory = lambda raw: raw.decode("utf-8", errors="replace")  # pyright: ignore
         connection.execute("PRAGMA trusted_schema = OFF")
-        only_reading(connection, _FUNCTIONS, _PRAGMAS)
+        _only_reading(connection, ours=False)
         found = connection.execute("SELECT name, sql FROM sqlite_master WHERE type = 'table'")
         special = re.compile(r"CREATE VIRTUAL|GENERATED| AS \(", re.IGNORECASE)
         self.tables = {str(name) for name, sql in found if not special.search(str(sql))}
@@ -97,17 +97,63 @@ class Database:
             yield dict(zip(names, row, strict=True))
 
 
-def only_reading(connection: sqlite3.Connection, functions: _Names | None, pragmas: _Names) -> None:
-    """Refuse all but reading, and stop a query that would not end. Without `functions`, any may be called."""
+def _only_reading(connection: sqlite3.Connection, *, ours: bool) -> None:
+    """Refuse all but reading, and stop a query that would not end. In `ours` any function may be called."""
     looks = iter(range(_MOST_LOOKS))
 
     def authorise(action: int, first: str | None, second: str | None, *_: str | None) -> int:
         allowed = (
             action in _READING
-            or (action == sqlite3.SQLITE_FUNCTION and (functions is None or second in functions))
-            or (action == sqlite3.SQLITE_PRAGMA and first in pragmas)
+            or (action == sqlite3.SQLITE_FUNCTION and (ours or second == "count"))
+            or (action == sqlite3.SQLITE_PRAGMA and not ours and first == "table_info")
         )
         return sqlite3.SQLITE_OK if allowed else sqlite3.SQLITE_DENY
 
     connection.set_authorizer(authorise)
     connection.set_progress_handler(lambda: next(looks, None) is None, _STEPS)
+
+
+# ------------------------------------------------------------------ a trace
+_COLUMNS = (
+    "id", "kind", "name", "start", "end", "duration", "device", "stream", "op", "label", "call", "bytes",
+    "detail",
+)  # fmt: skip
+
+
+class Rows(list[tuple[object, ...]]):
+    """The rows of an answer, which a notebook shows as a table with the names of its `columns`."""
+
+    def __init__(self, rows: Sequence[tuple[object, ...]], columns: tuple[str, ...]) -> None:
+        super().__init__(rows)
+        self.columns = columns
+
+    def _repr_html_(self) -> str:
+        return html_table([tuple(map(str, row)) for row in self], self.columns)
+
+
+def ask(spans: Sequence[Span], query: str) -> Rows:
+    """The answer to a query; see `Trace.sql`."""
+    calls = {span.id for span in spans if span.kind == "call"}
+    connection = sqlite3.connect(":memory:")
+    try:
+        connection.execute(f"CREATE TABLE spans ({', '.join(map(repr, _COLUMNS))})")
+        rows = (
+            (
+                s.id, s.kind, s.name, s.start, s.end, s.duration, s.device, s.stream, s.op, s.label,
+                max((i for i in s.after if i in calls), default=None),
+                size if isinstance(size := s.detail.get("bytes"), int | float) else None,
+                json.dumps(dict(s.detail)),
+            )
+            for s in spans
+        )  # fmt: skip
+        connection.executemany(f"INSERT INTO spans VALUES ({', '.join('?' * len(_COLUMNS))})", rows)
+        _only_reading(connection, ours=True)
+        found = connection.execute(query)
+        return Rows(found.fetchall(), tuple(column[0] for column in found.description or ()))
+    except (sqlite3.Error, sqlite3.Warning, OverflowError) as error:
+        raise UsageError(
+            f"SQLite cannot answer this: {error}. There is one table, spans, with the columns "
+            f"{', '.join(_COLUMNS)}; it can only be read"
+        ) from None
+    finally:
+        connection.close()

@@ -56,6 +56,8 @@ def profile(program: Sequence[str], report: Path, *, shown: bool) -> Path:
     target = report.with_suffix(".nsys-rep")
     command = [str(find()), "profile", *TRACED, f"--output={target}", *program]
     _run(command, {**os.environ, "ASYNCGPU_NVTX": "1"}, shown)
+    if not target.is_file():
+        raise UsageError(f"nsys ended without writing {target}")
     return target
 
 
@@ -73,6 +75,8 @@ def _run(command: list[str], variables: dict[str, str] | None = None, shown: boo
             command, check=False, capture_output=not shown, text=True, errors="replace",
             env=variables, timeout=None if shown else TIMEOUT,
         )  # fmt: skip
+    except OSError as error:
+        raise UsageError(f"{command[0]} cannot be run: {error}") from None
     except subprocess.TimeoutExpired:
         raise UsageError(f"{' '.join(command[:2])} took more than {TIMEOUT} s") from None
     if done.returncode:

@@ -64,7 +64,7 @@ def test_the_figures_are_those_of_the_pages_behind_them() -> None:
     (counts,) = re.findall(r"\| all \|.*\| (\d+) \| (\d+) \| \|", instructors)
     ((hours, encores),) = re.findall(r"\| all \| (\d+) h \+ (\d+) h \|", instructors)
     assert said(r"about (\d+) hours") == (int(hours),)
-    words = ["no", "one", "two", "three", "four", "five", "six", "seven", "eight"]
+    words = ["no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"]
     assert f"encores {words[int(encores)]} more" in text
     exercises, predictions = said(
         r"More than (\d+) exercises are .*? some (\d+) predictions are held"

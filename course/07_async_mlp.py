@@ -7,11 +7,11 @@
 #
 # **What does it take to have four batches at work at once?**
 #
-# After this page you can see in a timeline what keeps batches from overlapping, choose the way out that fits your program, and start a whole network with a single call.
+# After this page you can see in a timeline what keeps batches from overlapping, and start a whole network with a single call. In the second sitting you choose between throughput and latency.
 #
 # | | |
 # |---|---|
-# | Time | 60 minutes without the race, 35 more for the encores |
+# | Time | an hour, and 20 minutes for the second sitting, on another day. The encores take 40 more |
 # | You need | [01](01_sync_kernels.ipynb), [02](02_streams_and_events.ipynb), [03](03_lazy_operations.ipynb), [04](04_combinators.ipynb), [04b](04b_sharing_and_owning.ipynb) and [06](06_await.ipynb) |
 
 # %% id=setup
@@ -418,11 +418,272 @@ if device.simulated:
     assert min(task_times) > loop.metrics().makespan
     assert m.overlap == 0
 
-# %% [markdown] id=larger
-# ## A way out: more work for each call
+# %% [markdown] id=graph
+# ## A way out: fewer calls
 #
-# Larger matrices keep the device busy for longer, and cost Python not a single call more. At 1024 x 1024:
+# So there are two ways out. You can raise the length, by larger matrices. (That's for the second sitting.) But our digits stay at 64 x 64, so let's attack the other number, the pace. Python makes the same calls every time, so why not write them down once? That's a **CUDA graph**, a list of calls that a single call can start. Three methods will do today ([chapter 09](09_cuda_graphs.ipynb) has the rest):
+#
+# | | |
+# |---|---|
+# | `op.prepare()` | allocates once, so all launches use the same arrays |
+# | `.launch()` | what was prepared, as an operation |
+# | `op.graph_on(stream)` | writes down the calls of `op`, and runs none |
+#
+# A graph has a `launch()`, too. Here is one of a single batch:
 
+# %% id=graph-one
+stream = agt.create_stream()
+op = mlp(batches[0], w0, w1).named("batch 0")
+single = op.prepare().launch().graph_on(stream)
+print(single)
+print("The same scores as before?", np.array_equal(await single.launch(), scores[0]))
+
+# %% [markdown] id=exercise-capture
+# ### Exercise: all of them in one graph
+#
+# And of several? Write `capture(ops, stream)`: one graph of all these operations, with an independent **branch** for each. [Chapter 04](04_combinators.ipynb) has a combinator that gives each of its parts a stream, and in a graph, a branch. The starter allocates, and runs them in turn.
+
+
+# %% id=07-capture starter
+def capture(ops, stream):
+    return agt.zip(*ops).graph_on(stream)
+
+
+# %% id=07-capture solution
+def capture(ops, stream):
+    arms = [op.prepare().launch() for op in ops]
+    return agt.overlap(*arms).graph_on(stream)
+
+
+# %% id=07-capture hints
+# Two things are in the way: the operations allocate memory, and `zip` runs its parts one after another.
+#
+# `op.prepare().launch()` is the same operation with its memory made in advance. Which combinator gives each arm a stream of its own?
+#
+# `arms = [op.prepare().launch() for op in ops]`, then `agt.overlap(*arms).graph_on(stream)`.
+
+# %% id=07-capture explanation
+# `overlap` means the same in a graph as outside: while the graph is being written down, its arms become branches.
+
+# %% id=07-capture-check
+check("07-capture", capture)
+
+# %% [markdown] id=graph-text
+# Now your chain, weights and graph together. Deep breath.
+
+# %% id=graph-run
+capture = solved("07-capture", capture)
+begin = device.now()  # the host's clock, in µs
+graph = capture([mlp(x, w0, w1).named(f"batch {i}") for i, x in enumerate(batches)], stream)
+to_write = device.now() - begin
+
+await graph.launch()  # warm-up
+with agt.record() as as_graph:
+    scores = np.stack(await graph.launch())
+
+as_graph = as_graph.from_first()
+agt.compare_timelines(
+    [together, as_graph],
+    ["all at once, call by call", "all at once, as a graph"],
+    lanes=("host", "streams"),
+    lesson="On the same scale the graph is a small block at the left. Its one call comes first.",
+)
+
+# %% id=graph-won
+won = together.metrics().makespan / as_graph.metrics().makespan
+print(
+    f"From the first call to the last end: {together.metrics().makespan:.0f} µs have become",
+    end=" ",
+)
+print(f"{as_graph.metrics().makespan:.0f}, which is {won:.0f} times as fast.")
+
+begin = device.now()
+await all_at_once(batches, w0, w1)
+middle = device.now()
+await graph.launch()
+as_tasks, as_one = middle - begin, device.now() - middle
+print(f"Until Python has all results: {as_tasks:.0f} have become {as_one:.0f}, which is", end=" ")
+print(f"{as_tasks / as_one:.1f} times as fast.")
+print("(Measured on a real H200, with the start of an event loop: 415 and 88 µs.)")
+pays = int(to_write / (as_tasks - as_one)) + 1
+print(f"Writing the graph down took {to_write:.0f} µs, which pays from launch {pays} on.")
+as_graph.plot(
+    title="Your graph, close up",
+    lanes=("host", "streams"),
+    lesson="The picture that the page began with: one call, and four batches side by side.",
+)
+
+# %% [markdown] id=graph-read
+# There it is, and this time it's yours.
+#
+# Why? A GEMM has only 16 blocks here, so there was room for four batches the whole time. It only took somebody to hand them out fast enough. And there's hardly anything left to choose: Python has all four results after 106 µs. The loop had its first after 91.
+#
+# The small print: of those 106 µs the graph explains 39. In the other 67, Python makes an operation, submits it and wakes the task.
+#
+# And other digits? A graph remembers arrays, not numbers, so write them into the same pinned arrays and launch again. The results are written to the same places, too:
+
+# %% id=graph-again
+before = await graph.launch()
+batches[0][:] = digits.batches[3]
+again = await graph.launch()
+print("Does batch 0 get batch 3's scores now?", np.array_equal(again[0], again[3]))
+print("Was the result of the launch before overwritten, too?", np.array_equal(before[0], again[3]))
+batches[0][:] = digits.batches[0]
+
+# %% [markdown] id=culprits
+# So what can stand between you and overlap? The *program* can wait for one batch before it starts the next. The *host* can be too slow to hand out the work. And the *device* can have no room or engine left, which you'll see in the second sitting. Streams allow overlap, but they don't cause it.
+
+# %% id=check-graph tags=asserts
+assert np.allclose(scores, expected, atol=1e-3)
+(call,) = [span for span in as_graph if span.kind == "call"]
+assert call.name.startswith("launch graph")
+if device.simulated:
+    assert [round(us) for us in (as_tasks, as_one, to_write)] == [453, 106, 722]
+    assert as_graph.metrics().max_concurrency == 4
+    assert round(as_one) - round(as_graph.metrics().makespan) == 67
+    assert all(np.prod(span.detail["grid"]) == 16 for span in as_graph.find("sgemm_naive"))
+
+# %% [markdown] id=digits
+# ## So, is it a 3?
+#
+# Fast is nice, but is it right? These 256 digits weren't used for training. Nine in ten aren't a 3, so always saying *no* is right that often, and very fast. So besides **accuracy** we print this **baseline**, and the **recall**, the share of the threes that were found. Then come the mistakes.
+
+# %% id=digits-score
+quality = digits.quality(scores)
+print(f"accuracy {quality.accuracy:.3f}, where always saying no gives {quality.baseline:.3f}")
+print(f"found {quality.true_positives} of {quality.positives} threes: recall {quality.recall:.3f}")
+print(f"false alarms: {quality.false_positives} in {quality.negatives}")
+wrong = (scores > digits.threshold) != (digits.labels == 3)
+print("These are wrong. They are the digits", *digits.labels[wrong])
+show(digits.batches[wrong], scores[wrong])
+
+# %% id=check-digits tags=asserts
+assert wrong.sum() == quality.false_positives + quality.positives - quality.true_positives
+assert quality.accuracy > 0.95 > quality.baseline
+
+# %% [markdown] id=challenge
+# ## The challenge
+#
+# Eight batches this time. **Get below 45 µs** on the simulated H200 of the check:
+#
+# | | |
+# |---|---|
+# | 711 µs | the starter: eight tasks |
+# | 216 µs | everything is prepared, and `gather` launches it |
+# | 82 µs | a graph for each batch |
+# | 50 µs | one graph, as above |
+# | 45 µs | the check is content |
+# | 21 µs | thin air, but somebody has been there |
+#
+# At 50, Python is out of the way, and 56 pieces of work are left. Do you need them all?
+#
+# `race(mlp, batches, w0, w1)` prepares whatever it likes and returns an `async def` function `go`. Only `go()` counts, from its first call to its last end (NumPy before that is free), and it returns the eight results in order. Before each run, the pinned arrays get new numbers. `mlp` is this page's, but any kernel, stream and trick is allowed, as long as the device does the work.
+
+
+# %% id=07-race starter
+def race(mlp, batches, w0, w1):
+    async def go():
+        return await asyncio.gather(*[mlp(x, w0, w1) for x in batches])
+
+    return go
+
+
+# %% id=07-race solution
+def race(mlp, batches, w0, w1):
+    every = agt.pinned((8 * 64, 64))  # eight batches are one large batch
+    graph = mlp(every, w0, w1).prepare().launch().graph_on(agt.create_stream())
+
+    async def go():
+        every[:] = np.concatenate(batches)
+        scores = await graph.launch()
+        return list(scores.reshape(8, 64))
+
+    return go
+
+
+# %% id=07-race hints
+# How many calls does the host make in your `go()`? You may prepare things outside of it, where nobody looks at the clock. You've already written `capture`, and that's 50 µs.
+#
+# Now there are eight copies in, sixteen fills, 24 kernels and eight copies out. The copies in alone take 23 µs, one after the other. Does a row of `x` care which batch it belongs to?
+#
+# Another path: `x @ w0 @ w1` can be computed from either end, and `w0 @ w1` is the same for all batches.
+#
+# `mlp` takes a batch of any number of rows. Put all eight into one pinned array of 512 rows, and capture an `mlp` of that.
+#
+# And 21? Multiply `w0 @ w1` in advance. What's left are three pieces: a copy in, one kernel with a product and a ReLU, and a copy out. With a warp for each row, the kernel takes two.
+
+# %% id=07-race explanation
+# The quickest way to have eight batches overlap is to have one. The course's own answer is a single large batch, in 38 µs, with seven pieces of work instead of 56. Servers do the same, and call it **batching**.
+#
+# There's a floor: the call and the way to the device take 4 µs, two copies 5 and 2, and changing over to a kernel and back 8. That's 19 µs before anybody has multiplied anything. And 21 is possible. (The last hint says how.)
+
+# %% id=07-race-check
+check("07-race", race)
+
+# %% [markdown] id=key-points
+# ## Key points
+#
+# - A pipeline is a chain of `and_then`, and it runs on one stream.
+# - Start all batches before you wait for one. They overlap if each keeps the device busy for longer than Python needs to start the next one, and if the device has room.
+# - If the work comes in small pieces, make fewer calls. A graph starts everything with one.
+#
+# New words are in the [glossary](../docs/glossary.md), common slips on the page of [misconceptions](../docs/misconceptions.md).
+#
+# Below are a second sitting, in which a batch is urgent, and four encores. **Next:** [08_profiling.ipynb](08_profiling.ipynb), about programs that ought to be faster.
+
+# %% id=score
+score(one_alone, first_result)
+
+# %% id=progress
+progress("07")
+
+# %% [markdown] id=larger
+# ## Second sitting: when the device is full
+#
+# *This one takes 20 minutes, and uses what the page has defined above.*
+#
+# Until now the device had room to spare. Let's give it more to do, and see what it runs out of. First, more batches.
+
+
+# %% id=predict-eight
+done_with_eight = Prediction(
+    f"The device is done with four batches after {as_graph.metrics().makespan:.0f} µs. "
+    "After how many µs is it done with a graph of eight such batches?",
+    within=0.1,
+)
+done_with_eight
+
+# %% id=commit-eight
+done_with_eight.commit(...)
+
+# %% id=recorded tags=helpers
+async def recorded(run):
+    await run()  # warm-up
+    with agt.record() as trace:
+        await run()
+    return trace.from_first()
+
+# %% id=run-eight
+eight = capture([mlp(x, w0, w1).named(f"batch {i}") for i, x in enumerate(2 * batches)], stream)
+as_eight = await recorded(eight.launch)
+as_eight.plot(
+    title="A graph of eight batches",
+    lanes=("host", "streams"),
+    lesson="The copies take turns, and each batch goes on when its own is in.",
+)
+
+# %% id=reveal-eight
+more = (as_eight.metrics().makespan - as_graph.metrics().makespan) / 4
+one_copy = as_eight.find("h2d")[0].duration
+done_with_eight.reveal(
+    f"{as_eight.metrics().makespan:.0f}",
+    f"Each of the four new batches took {more:.1f} µs more, and a copy in takes {one_copy:.1f}.",
+)
+
+# %% [markdown] id=larger-text
+# The kernels still have room, but there's only one engine for copies to the device.
+#
+# Now the other way out, more work for each call. Larger matrices keep the device busy for longer, and cost Python not a single call more. At 1024 x 1024:
 
 # %% id=data-of-any-size tags=helpers
 def made_up(dim):
@@ -430,13 +691,6 @@ def made_up(dim):
     inputs = agt.data.seed_inputs(dim)
     weights = upload(agt.pin(inputs.w0), agt.pin(inputs.w1)).sync()
     return [agt.pin(batch) for batch in inputs.batches], *weights
-
-
-async def recorded(run):
-    await run()  # warm-up
-    with agt.record() as trace:
-        await run()
-    return trace.from_first()
 
 
 # %% id=one-large
@@ -559,172 +813,28 @@ with_latency(hurried).plot(
 
 # %% id=check-large tags=asserts
 if device.simulated:
+    assert abs(more - one_copy) < 0.1
     assert 1.2 < gain < 2
     assert 2.5 < ready(four_large)[0] / ready(one_large)[0] < 3.2
     assert ready(four_large)[0] > 0.9 * max(ready(four_large))
     assert 0.84 < max(ready(hurried)) / max(ready(one_large)) < 0.86
     assert [round(us) for us in (ready(hurried)[0], max(ready(hurried)))] == [740, 2491]
 
-# %% [markdown] id=graph
-# ## The other way out: fewer calls
+# %% [markdown] id=key-points-second
+# So remember: kernels that fill the device queue. More streams then raise the throughput but may delay a batch, so look at when each is ready.
+
+# %% id=score-second
+score(one_alone, first_result, done_with_eight, large)
+
+# %% [markdown] id=encores
+# ## Encores
 #
-# Our digits stay at 64 x 64, so let's attack the other number, the pace. Python makes the same calls every time, so why not write them down once? That's a **CUDA graph**, a list of calls that a single call can start. Three methods will do today ([chapter 09](09_cuda_graphs.ipynb) has the rest):
-#
-# | | |
-# |---|---|
-# | `op.prepare()` | allocates once, so all launches use the same arrays |
-# | `.launch()` | what was prepared, as an operation |
-# | `op.graph_on(stream)` | writes down the calls of `op`, and runs none |
-#
-# A graph has a `launch()`, too. Here is one of a single batch:
-
-# %% id=graph-one
-stream = agt.create_stream()
-op = mlp(batches[0], w0, w1).named("batch 0")
-single = op.prepare().launch().graph_on(stream)
-print(single)
-print("The same scores as before?", np.array_equal(await single.launch(), scores[0]))
-
-# %% [markdown] id=exercise-capture
-# ### Exercise: all of them in one graph
-#
-# And of several? Write `capture(ops, stream)`: one graph of all these operations, with an independent **branch** for each. [Chapter 04](04_combinators.ipynb) has a combinator that gives each of its parts a stream, and in a graph, a branch. The starter allocates, and runs them in turn.
-
-
-# %% id=07-capture starter
-def capture(ops, stream):
-    return agt.zip(*ops).graph_on(stream)
-
-
-# %% id=07-capture solution
-def capture(ops, stream):
-    arms = [op.prepare().launch() for op in ops]
-    return agt.overlap(*arms).graph_on(stream)
-
-
-# %% id=07-capture hints
-# Two things are in the way: the operations allocate memory, and `zip` runs its parts one after another.
-#
-# `op.prepare().launch()` is the same operation with its memory made in advance. Which combinator gives each arm a stream of its own?
-#
-# `arms = [op.prepare().launch() for op in ops]`, then `agt.overlap(*arms).graph_on(stream)`.
-
-# %% id=07-capture explanation
-# `overlap` means the same in a graph as outside: while the graph is being written down, its arms become branches.
-
-# %% id=07-capture-check
-check("07-capture", capture)
-
-# %% [markdown] id=graph-text
-# Now your chain, weights and graph together. Deep breath.
-
-# %% id=graph-run
-capture = solved("07-capture", capture)
-begin = device.now()  # the host's clock, in µs
-graph = capture([mlp(x, w0, w1).named(f"batch {i}") for i, x in enumerate(batches)], stream)
-to_write = device.now() - begin
-
-await graph.launch()  # warm-up
-with agt.record() as as_graph:
-    scores = np.stack(await graph.launch())
-
-as_graph = as_graph.from_first()
-agt.compare_timelines(
-    [together, as_graph],
-    ["all at once, call by call", "all at once, as a graph"],
-    lanes=("host", "streams"),
-    lesson="On the same scale the graph is a small block at the left. Its one call comes first.",
-)
-
-# %% id=graph-won
-won = together.metrics().makespan / as_graph.metrics().makespan
-print(
-    f"From the first call to the last end: {together.metrics().makespan:.0f} µs have become",
-    end=" ",
-)
-print(f"{as_graph.metrics().makespan:.0f}, which is {won:.0f} times as fast.")
-
-begin = device.now()
-await all_at_once(batches, w0, w1)
-middle = device.now()
-await graph.launch()
-as_tasks, as_one = middle - begin, device.now() - middle
-print(f"Until Python has all results: {as_tasks:.0f} have become {as_one:.0f}, which is", end=" ")
-print(f"{as_tasks / as_one:.1f} times as fast.")
-print("(Measured on a real H200, with the start of an event loop: 415 and 88 µs.)")
-pays = int(to_write / (as_tasks - as_one)) + 1
-print(f"Writing the graph down took {to_write:.0f} µs, which pays from launch {pays} on.")
-as_graph.plot(
-    title="Your graph, close up",
-    lanes=("host", "streams"),
-    lesson="The picture that the page began with: one call, and four batches side by side.",
-)
-
-# %% [markdown] id=graph-read
-# There it is, and this time it's yours.
-#
-# Why? A GEMM has only 16 blocks here, so there was room for four batches the whole time. It only took somebody to hand them out fast enough. And there's hardly anything left to choose: Python has all four results after 106 µs. The loop had its first after 91.
-#
-# The small print: of those 106 µs the graph explains 39. In the other 67, Python makes an operation, submits it and wakes the task.
-#
-# And other digits? A graph remembers arrays, not numbers, so write them into the same pinned arrays and launch again. The results are written to the same places, too:
-
-# %% id=graph-again
-before = await graph.launch()
-batches[0][:] = digits.batches[3]
-again = await graph.launch()
-print("Does batch 0 get batch 3's scores now?", np.array_equal(again[0], again[3]))
-print("Was the result of the launch before overwritten, too?", np.array_equal(before[0], again[3]))
-batches[0][:] = digits.batches[0]
-
-# %% id=predict-eight
-done_with_eight = Prediction(
-    f"The device is done with four batches after {as_graph.metrics().makespan:.0f} µs. "
-    "After how many µs is it done with a graph of eight such batches?",
-    within=0.1,
-)
-done_with_eight
-
-# %% id=commit-eight
-done_with_eight.commit(...)
-
-# %% id=run-eight
-eight = capture([mlp(x, w0, w1).named(f"batch {i}") for i, x in enumerate(2 * batches)], stream)
-as_eight = await recorded(eight.launch)
-as_eight.plot(
-    title="A graph of eight batches",
-    lanes=("host", "streams"),
-    lesson="The copies take turns, and each batch goes on when its own is in.",
-)
-
-# %% id=reveal-eight
-more = (as_eight.metrics().makespan - as_graph.metrics().makespan) / 4
-one_copy = as_eight.find("h2d")[0].duration
-done_with_eight.reveal(
-    f"{as_eight.metrics().makespan:.0f}",
-    f"Each of the four new batches took {more:.1f} µs more, and a copy in takes {one_copy:.1f}.",
-)
-
-# %% [markdown] id=culprits
-# The kernels still have room, but there's only one engine for copies to the device.
-#
-# Three things stood between us and overlap. The *program* can wait for one batch before it starts the next. The *host* can be too slow to hand out the work. And the *device* can have no room or engine left. Streams allow overlap, but they don't cause it.
-
-# %% id=check-graph tags=asserts
-assert np.allclose(scores, expected, atol=1e-3)
-(call,) = [span for span in as_graph if span.kind == "call"]
-assert call.name.startswith("launch graph")
-if device.simulated:
-    assert [round(us) for us in (as_tasks, as_one, to_write)] == [453, 106, 722]
-    assert as_graph.metrics().max_concurrency == 4
-    assert abs(more - one_copy) < 0.1
-    assert round(as_one) - round(as_graph.metrics().makespan) == 67
-    assert all(np.prod(span.detail["grid"]) == 16 for span in as_graph.find("sgemm_naive"))
+# *For another day: the page as one program, a GEMM of your own, a softmax, and a second GPU.*
 
 # %% [markdown] id=whole
-# ## The whole program
+# ### The whole program
 #
-# It gives the answers of three exercises away. In a file, the last line would be `asyncio.run(program(...))`.
+# This is all of the page in one piece. It gives the answers of three exercises away. In a file, the last line would be `asyncio.run(program(...))`.
 
 
 # %% id=program
@@ -779,106 +889,6 @@ assert np.allclose(scores, expected, atol=1e-3)
 results = await program(agt.data.seed_inputs(dim=64, batches=4))  # as async_mlp prints them
 printed = [[0.00208, 0], [0, 0], [0, 0.00108], [0.00244, 0.0025]]
 assert np.allclose(results[:, :2], printed, atol=5e-7)
-
-# %% [markdown] id=digits
-# ## So, is it a 3?
-#
-# Fast is nice, but is it right? These 256 digits weren't used for training. Nine in ten aren't a 3, so always saying *no* is right that often, and very fast. So besides **accuracy** we print this **baseline**, and the **recall**, the share of the threes that were found. Then come the mistakes.
-
-# %% id=digits-score
-quality = digits.quality(scores)
-print(f"accuracy {quality.accuracy:.3f}, where always saying no gives {quality.baseline:.3f}")
-print(f"found {quality.true_positives} of {quality.positives} threes: recall {quality.recall:.3f}")
-print(f"false alarms: {quality.false_positives} in {quality.negatives}")
-wrong = (scores > digits.threshold) != (digits.labels == 3)
-print("These are wrong. They are the digits", *digits.labels[wrong])
-show(digits.batches[wrong], scores[wrong])
-
-# %% id=check-digits tags=asserts
-assert wrong.sum() == quality.false_positives + quality.positives - quality.true_positives
-assert quality.accuracy > 0.95 > quality.baseline
-
-# %% [markdown] id=challenge
-# ## The challenge
-#
-# Eight batches this time. **Get below 45 µs** on the simulated H200 of the check:
-#
-# | | |
-# |---|---|
-# | 711 µs | the starter: eight tasks |
-# | 216 µs | everything is prepared, and `gather` launches it |
-# | 82 µs | a graph for each batch |
-# | 50 µs | one graph, as above |
-# | 45 µs | the check is content |
-# | 21 µs | thin air, but somebody has been there |
-#
-# At 50, Python is out of the way, and 56 pieces of work are left. Do you need them all?
-#
-# `race(mlp, batches, w0, w1)` prepares whatever it likes and returns an `async def` function `go`. Only `go()` counts, from its first call to its last end (NumPy before that is free), and it returns the eight results in order. Before each run, the pinned arrays get new numbers. `mlp` is this page's, but any kernel, stream and trick is allowed, as long as the device does the work.
-
-
-# %% id=07-race starter
-def race(mlp, batches, w0, w1):
-    async def go():
-        return await asyncio.gather(*[mlp(x, w0, w1) for x in batches])
-
-    return go
-
-
-# %% id=07-race solution
-def race(mlp, batches, w0, w1):
-    every = agt.pinned((8 * 64, 64))  # eight batches are one large batch
-    graph = mlp(every, w0, w1).prepare().launch().graph_on(agt.create_stream())
-
-    async def go():
-        every[:] = np.concatenate(batches)
-        scores = await graph.launch()
-        return list(scores.reshape(8, 64))
-
-    return go
-
-
-# %% id=07-race hints
-# How many calls does the host make in your `go()`? You may prepare things outside of it, where nobody looks at the clock. You've already written `capture`, and that's 50 µs.
-#
-# Now there are eight copies in, sixteen fills, 24 kernels and eight copies out. The copies in alone take 23 µs, one after the other. Does a row of `x` care which batch it belongs to?
-#
-# Another path: `x @ w0 @ w1` can be computed from either end, and `w0 @ w1` is the same for all batches.
-#
-# `mlp` takes a batch of any number of rows. Put all eight into one pinned array of 512 rows, and capture an `mlp` of that.
-#
-# And 21? Multiply `w0 @ w1` in advance. What's left are three pieces: a copy in, one kernel with a product and a ReLU, and a copy out. With a warp for each row, the kernel takes two.
-
-# %% id=07-race explanation
-# The quickest way to have eight batches overlap is to have one. The course's own answer is a single large batch, in 38 µs, with seven pieces of work instead of 56. Servers do the same, and call it **batching**.
-#
-# There's a floor: the call and the way to the device take 4 µs, two copies 5 and 2, and changing over to a kernel and back 8. That's 19 µs before anybody has multiplied anything. And 21 is possible. (The last hint says how.)
-
-# %% id=07-race-check
-check("07-race", race)
-
-# %% [markdown] id=key-points
-# ## Key points
-#
-# - A pipeline is a chain of `and_then`, and it runs on one stream.
-# - Start all batches before you wait for one. They overlap if each keeps the device busy for longer than Python needs to start the next one, and if the device has room.
-# - Kernels that fill the device queue. More streams then raise the throughput but may delay a batch, so look at when each is ready.
-# - If the work comes in small pieces, make fewer calls. A graph starts everything with one.
-#
-# New words are in the [glossary](../docs/glossary.md), common slips on the page of [misconceptions](../docs/misconceptions.md).
-#
-# **Next:** [08_profiling.ipynb](08_profiling.ipynb), about programs that ought to be faster.
-
-# %% id=score
-score(one_alone, first_result, large, done_with_eight)
-
-# %% id=progress
-progress("07")
-
-# %% [markdown] id=encores
-# ## Encores
-#
-# *Three for another day: a GEMM of your own, a softmax, and a second GPU.*
 
 # %% [markdown] id=tiles
 # ### A GEMM of your own

@@ -9,7 +9,7 @@
 #
 # | | |
 # |---|---|
-# | Time | 60 minutes, and 100 for the encores |
+# | Time | an hour, and 110 minutes for the encores |
 # | You need | [04_combinators](04_combinators.ipynb), [09_cuda_graphs](09_cuda_graphs.ipynb) and, from [07_async_mlp](07_async_mlp.ipynb), what a barrier is. You do not need a GPU |
 
 # %% id=setup
@@ -793,160 +793,24 @@ assert (steps == flood_in_numpy(large).ravel()).all()
 # %% [markdown] id=places
 # Don't trust these meetings: simulated ones are cheap. On an H200, a meeting of 132 blocks took 1.5 µs, so 410 of them take 0.6 ms. Nine of Newton's rounds took Python 766 µs there, so 205 take some 17 ms. So I'd expect a GPU to be more than 20 times as fast as Python.
 #
-# ## How many can meet?
+# There's a condition that's easy to miss. A block keeps its place on the GPU until it ends. If a seventeenth block found no place, it would begin only when another one ends, and the others would all wait for it. So **blocks that wait for each other must all have a place at the same time.** How many have one depends on the GPU, on the kernel's registers and shared memory, and on who else is there. Our 16 met because the GPU was empty. (In an encore, you count how many can.)
 #
-# An H200 has 132 processors (SMs). Each has places for 2,048 threads at once, that's 64 warps of 32, in up to 32 blocks. We send blocks of 100 threads to a meeting, and nothing else is going on.
+# CUDA promises places for a **cooperative launch**: it counts them first, and refuses a grid that's too large. In it you can call `grid.sync()`, which waits for all blocks and orders memory, as `meet` does. If a kernel calls `this_grid()`, `agt` makes it one.
 
-# %% id=predict-places
-places = Prediction("What is the largest number of such blocks that can all meet?")
-places
-
-# %% id=commit-places
-places.commit(...)
-
-# %% id=places-drawing tags=helpers
-def draw_places():
-    """The places of an SM, a warp each, and the blocks of 100 threads that fill them."""
-    figure, axes = plt.subplots(figsize=(10, 2.7))
-    for block in range(20):
-        outside = block > 15
-        left, alone = block * 1.1 + 0.6 * outside, {"ls": "--" if outside else "-"}
-        for warp in range(4):
-            axes.add_patch(plt.Rectangle((left, -warp), 1, 0.86, fc="w", ec="0.3", **alone))
-            if not outside:
-                share = 1 if warp < 3 else 4 / 32
-                axes.add_patch(plt.Rectangle((left, -warp), share, 0.86, fc=(BLUE, YELLOW)[block % 2]))
-                axes.text(left + 0.5, 0.43 - warp, 32 if warp < 3 else 4, ha="center", va="center")
-        axes.text(left + 0.5, 1.15, block, ha="center")
-    axes.text(8.7, -3.6, "64 places for warps, all taken by blocks 0 to 15", ha="center", va="top")
-    axes.text(20.3, -3.6, "no place", ha="center", va="top")
-    axes.set(xlim=(-0.3, 22.8), ylim=(-4.3, 1.8))
-    axes.axis("off")
-    figure.tight_layout()
-    shown(figure, "Sixteen blocks of four warps fill 64 places; the seventeenth to twentieth have none.")
-    print("One SM. A column is a block: three warps of 32 threads, and one of 4, which takes a whole place.")
-    print("20 blocks would be 2,000 threads, but 80 warps.")
-
-# %% [markdown] id=places-sim
-# On a real GPU, a wrong guess would spin ten million times and then trap, and after a trap, all CUDA calls of the process fail. The simulated GPU notices at once:
-
-# %% id=run-places
-everybody = (
-    OUR_MEET
-    + r"""
-extern "C" __global__ void everybody(unsigned int* arrived)
-{
-    meet(arrived, gridDim.x);
-}
-"""
-)
-
-
-def can_meet(blocks):
-    try:
-        agt.Kernel(everybody)(agt.zeros(1, np.uint32), grid=blocks, block=100).sync()
-        return True
-    except agt.errors.DeadlockError:
-        return False
-
-
-most, too_many = 1, 4096
-with agt.using("sim"):
-    while too_many - most > 1:  # halve the doubt
-        middle = (most + too_many) // 2
-        most, too_many = (middle, too_many) if can_meet(middle) else (most, middle)
-print(f"{most} met, and {too_many} did not")
-draw_places()
-
-# %% id=reveal-places
-places.reveal(
-    most,
-    "An SM gives its places away by the warp. A block of 100 threads takes four warps, so 16 blocks fill the "
-    "64 of an SM, and not 20. A block keeps its place until it ends. The 2,113th gets one when another block "
-    "ends, and all the others wait for the 2,113th.",
-)
-
-# %% [markdown] id=places-read
-# So here's the rule: **blocks that wait for each other must all have a place at the same time.** How many have one depends on the GPU, on the kernel's registers and shared memory, and on who else is there. Our 16 met because the GPU was empty.
+# %% [markdown] id=pays-text
+# ## When it doesn't pay
 #
-# CUDA promises places for a **cooperative launch**: it counts them first, and refuses a grid that's too large. In it you can call `grid.sync()`, which waits for all blocks and orders memory, as `meet` does. If a kernel calls `this_grid()`, `agt` makes it one:
-
-# %% id=cooperative
-together = r"""
-#include <cooperative_groups.h>
-namespace cg = cooperative_groups;
-
-extern "C" __global__ void together(unsigned int* present, unsigned int* sum)
-{
-    cg::grid_group grid = cg::this_grid();
-    if (threadIdx.x == 0) present[blockIdx.x] = 1;
-    grid.sync();
-    if (grid.thread_rank() == 0) {
-        for (unsigned int i = 0; i < gridDim.x; i++) *sum += present[i];
-    }
-}
-"""
-
-
-def all_together(blocks):
-    present, sum = agt.zeros(blocks, np.uint32), agt.zeros(1, np.uint32)
-    return agt.Kernel(together)(present, sum, grid=blocks, block=100).last().to_host().sync()[0]
-
-
-print("met:", all_together(16))
-with agt.using("sim"):
-    print("met:", all_together(2112))
-    try:
-        all_together(2113)
-    except agt.errors.LaunchConfigError as error:
-        print(error)
-    else:
-        raise AssertionError("the launch was not refused")
-
-# %% id=cooperative-check tags=asserts
-assert all_together(16) == 16
-
-# %% [markdown] id=ways-read
-# ## Is it Python's fault?
+# If you've written CUDA in C++, you've been shaking your head for a while: *of course* Python is slow. But whoever asks the host after each round waits, in any language. In C++, too, on an H100, one kernel was about ten times as fast as asking: 13 µs against 128. (An encore has the whole table.)
 #
-# If you've written CUDA in C++, you've been shaking your head for a while: *of course* Python is slow. So here are whole runs for our 1,024 numbers on one H100 80GB, in µs, with a copy of the roots to the host. (Two numbers are two processes.)
-#
-# | Newton's nine rounds | Python | Python, [prepared](09_cuda_graphs.ipynb) | C++ |
-# |---|---|---|---|
-# | the host asks after each | 523, 640 | 266, 294 | 128 |
-# | nine launches, and nobody asks | | | 44 |
-# | a graph with a `while` node, which asks the device (see the encores) | | 98, 106 | 74 |
-# | one kernel | 49, 63 | 36, 46 | 13 |
-#
-# In part: C++ asks four times as quickly as Python, and twice as quickly as Python that has prepared its operations. But whoever asks the host after each round waits, in any language, so in C++ too the one kernel is about ten times as fast as asking. Nearly three quarters of that gain is in *not asking*. And in Python? Let it launch all nine rounds and not ask:
+# So you save the conversation, and nothing else, and then it matters how long a round takes. Let's make Newton's rounds longer: in each, the threads now go through some useless steps first.
 
-# %% id=ways-python
+# %% id=pays-kernels tags=helpers
+# Newton's two kernels with `work` useless steps in each round, and a drawing.
 def makespan(run, *args):
     _, trace = recorded(run, *args)
     return trace.metrics().makespan
 
 
-def nobody_asks(numbers):
-    x, moved = agt.ones(numbers.size).sync_on(stream), agt.zeros(1, np.int32).sync_on(stream)
-    for _ in range(rounds):
-        step = newton_step(numbers.size, numbers, x.borrow().partition(256), moved.borrow())
-        step.async_on(stream)
-    stream.synchronize()
-
-
-for run in (python_decides, nobody_asks, gpu_decides):
-    print(f"{run.__name__}: {makespan(run, numbers):.0f} µs")
-
-# %% [markdown] id=ways-python-read
-# On the simulated device, about half of the gain is in not asking. The other half is in *launching once*, because Python describes each launch anew.
-
-# %% [markdown] id=pays-text
-# ## When it doesn't pay
-#
-# You save the conversation, and nothing else, so it matters how long a round takes. Let's make Newton's rounds longer: in each, the threads now go through some useless steps first.
-
-# %% id=pays-kernels tags=helpers
-# Newton's two kernels with `work` useless steps in each round, and a drawing.
 SLOWLY = r"""
 __device__ float slowly(float a, unsigned int work)
 {
@@ -1058,7 +922,7 @@ if device.simulated:
 # **Next:** in [12_async_inside_a_kernel](12_async_inside_a_kernel.ipynb) a kernel waits for several things at once.
 
 # %% id=score
-score(quick, one_fence, places, longer)
+score(quick, one_fence, longer)
 
 # %% id=progress
 progress("11")
@@ -1066,7 +930,7 @@ progress("11")
 # %% [markdown] id=encores
 # ## Encores
 #
-# *The chapter is done. Here's a challenge, and then four more ways to talk less: let a graph ask, ask less often, go home early, stay for the next job. At the end, blocks agree in two other ways: without waiting, and without a goal.*
+# *The chapter is done. Here's a challenge, then a count of the blocks that can meet and a comparison with C++, and then four more ways to talk less: let a graph ask, ask less often, go home early, stay for the next job. At the end, blocks agree in two other ways: without waiting, and without a goal.*
 
 # %% [markdown] id=challenge
 # ### Challenge: who is important?
@@ -1166,6 +1030,147 @@ def pagerank(sources, weight):
 
 # %% id=11-challenge-check
 check("11-challenge", pagerank)
+
+# %% [markdown] id=places-question
+# ### How many can meet?
+#
+# An H200 has 132 processors (SMs). Each has places for 2,048 threads at once, that's 64 warps of 32, in up to 32 blocks. We send blocks of 100 threads to a meeting, and nothing else is going on.
+
+# %% id=predict-places
+places = Prediction("What is the largest number of such blocks that can all meet?")
+places
+
+# %% id=commit-places
+places.commit(...)
+
+# %% id=places-drawing tags=helpers
+def draw_places():
+    """The places of an SM, a warp each, and the blocks of 100 threads that fill them."""
+    figure, axes = plt.subplots(figsize=(10, 2.7))
+    for block in range(20):
+        outside = block > 15
+        left, alone = block * 1.1 + 0.6 * outside, {"ls": "--" if outside else "-"}
+        for warp in range(4):
+            axes.add_patch(plt.Rectangle((left, -warp), 1, 0.86, fc="w", ec="0.3", **alone))
+            if not outside:
+                share = 1 if warp < 3 else 4 / 32
+                axes.add_patch(plt.Rectangle((left, -warp), share, 0.86, fc=(BLUE, YELLOW)[block % 2]))
+                axes.text(left + 0.5, 0.43 - warp, 32 if warp < 3 else 4, ha="center", va="center")
+        axes.text(left + 0.5, 1.15, block, ha="center")
+    axes.text(8.7, -3.6, "64 places for warps, all taken by blocks 0 to 15", ha="center", va="top")
+    axes.text(20.3, -3.6, "no place", ha="center", va="top")
+    axes.set(xlim=(-0.3, 22.8), ylim=(-4.3, 1.8))
+    axes.axis("off")
+    figure.tight_layout()
+    shown(figure, "Sixteen blocks of four warps fill 64 places; the seventeenth to twentieth have none.")
+    print("One SM. A column is a block: three warps of 32 threads, and one of 4, which takes a whole place.")
+    print("20 blocks would be 2,000 threads, but 80 warps.")
+
+# %% [markdown] id=places-sim
+# On a real GPU, a wrong guess would spin ten million times and then trap, and after a trap, all CUDA calls of the process fail. The simulated GPU notices at once:
+
+# %% id=run-places
+everybody = (
+    OUR_MEET
+    + r"""
+extern "C" __global__ void everybody(unsigned int* arrived)
+{
+    meet(arrived, gridDim.x);
+}
+"""
+)
+
+
+def can_meet(blocks):
+    try:
+        agt.Kernel(everybody)(agt.zeros(1, np.uint32), grid=blocks, block=100).sync()
+        return True
+    except agt.errors.DeadlockError:
+        return False
+
+
+most, too_many = 1, 4096
+with agt.using("sim"):
+    while too_many - most > 1:  # halve the doubt
+        middle = (most + too_many) // 2
+        most, too_many = (middle, too_many) if can_meet(middle) else (most, middle)
+print(f"{most} met, and {too_many} did not")
+draw_places()
+
+# %% id=reveal-places
+places.reveal(
+    most,
+    "An SM gives its places away by the warp. A block of 100 threads takes four warps, so 16 blocks fill the "
+    "64 of an SM, and not 20. A block keeps its place until it ends. The 2,113th gets one when another block "
+    "ends, and all the others wait for the 2,113th.",
+)
+
+# %% [markdown] id=places-read
+# A cooperative launch counts the places first, and is refused if the grid is too large:
+
+# %% id=cooperative
+together = r"""
+#include <cooperative_groups.h>
+namespace cg = cooperative_groups;
+
+extern "C" __global__ void together(unsigned int* present, unsigned int* sum)
+{
+    cg::grid_group grid = cg::this_grid();
+    if (threadIdx.x == 0) present[blockIdx.x] = 1;
+    grid.sync();
+    if (grid.thread_rank() == 0) {
+        for (unsigned int i = 0; i < gridDim.x; i++) *sum += present[i];
+    }
+}
+"""
+
+
+def all_together(blocks):
+    present, sum = agt.zeros(blocks, np.uint32), agt.zeros(1, np.uint32)
+    return agt.Kernel(together)(present, sum, grid=blocks, block=100).last().to_host().sync()[0]
+
+
+print("met:", all_together(16))
+with agt.using("sim"):
+    print("met:", all_together(2112))
+    try:
+        all_together(2113)
+    except agt.errors.LaunchConfigError as error:
+        print(error)
+    else:
+        raise AssertionError("the launch was not refused")
+
+# %% id=cooperative-check tags=asserts
+assert all_together(16) == 16
+
+# %% [markdown] id=ways-read
+# ### Is it Python's fault?
+#
+# Here are whole runs for our 1,024 numbers on one H100 80GB, in µs, with a copy of the roots to the host. (Two numbers are two processes.)
+#
+# | Newton's nine rounds | Python | Python, [prepared](09_cuda_graphs.ipynb) | C++ |
+# |---|---|---|---|
+# | the host asks after each | 523, 640 | 266, 294 | 128 |
+# | nine launches, and nobody asks | | | 44 |
+# | a graph with a `while` node, which asks the device (the next encore) | | 98, 106 | 74 |
+# | one kernel | 49, 63 | 36, 46 | 13 |
+#
+# In part: C++ asks four times as quickly as Python, and twice as quickly as Python that has prepared its operations. But whoever asks the host after each round waits, in any language, so in C++ too the one kernel is about ten times as fast as asking. Nearly three quarters of that gain is in *not asking*. And in Python? Let it launch all nine rounds and not ask:
+
+# %% id=ways-python
+def nobody_asks(numbers):
+    x, moved = agt.ones(numbers.size).sync_on(stream), agt.zeros(1, np.int32).sync_on(stream)
+    for _ in range(rounds):
+        step = newton_step(numbers.size, numbers, x.borrow().partition(256), moved.borrow())
+        step.async_on(stream)
+    stream.synchronize()
+
+
+for run in (python_decides, nobody_asks, gpu_decides):
+    print(f"{run.__name__}: {makespan(run, numbers):.0f} µs")
+
+# %% [markdown] id=ways-python-read
+# On the simulated device, about half of the gain is in not asking. The other half is in *launching once*, because Python describes each launch anew.
 
 # %% [markdown] id=ways-text
 # ### A graph that goes round

@@ -5,11 +5,11 @@
 #
 # Some things only the host can do: open a file, ask a database. So far, a kernel had to end first. **Does it have to?**
 #
-# After this page you can let Python and a running kernel talk, hand out packets from a stack without locks, call Python from a kernel with `agt.hostcalls`, and say what a call costs and when it pays.
+# After this page you can let Python and a running kernel talk, call Python from a kernel with `agt.hostcalls`, and say what a call costs and when it pays.
 #
 # | | |
 # |---|---|
-# | Time | 60 minutes, and 45 for the encores |
+# | Time | an hour, and another one for the encores |
 # | You need | [06_await](06_await.ipynb) and, from [11_the_gpu_decides](11_the_gpu_decides.ipynb), what CUDA promises. You do not need a GPU |
 # | Device | the first cell of code says which one is in use |
 
@@ -330,248 +330,10 @@ check("13-ask", ASK)
 #   the host                         ┗━ works on it ━┛
 # ```
 #
-# The packet itself stays where it is, and its number goes round. Beside the packets are two lists that others look at, too: the flags, and which packet lies below which.
-#
-# How do many threads take packets and give them back at once, without a lock? With a *compare and swap*: `atomicCAS(top, old, new)` writes `new`, but only if `top` still is `old`.
-#
-# ```text
-#   take:   look at the top packet        p
-#           see which one lies below it   q
-#           CAS: if the top is still p, make it q.   Else: start again
-# ```
-#
-# If somebody else was quicker, the swap fails and we try again. Here it is in Python. Each `yield` is one access to memory that others can see, and between two of them anything may happen.
-
-# %% id=naive-stack
-class Pile:
-    start = 0  # the top, at first: packet 0. Below it lies 1, and then 2
-
-    @staticmethod
-    def pop():
-        while True:
-            top = yield "load", "top"
-            if top is None:
-                return None
-            below = yield "load", ("next", top)
-            if (yield "cas", "top", top, below):
-                return top
-
-    @staticmethod
-    def push(packet):
-        while True:
-            top = yield "load", "top"
-            yield "store", ("next", packet), top
-            if (yield "cas", "top", top, packet):
-                return
-
-# %% id=piles tags=helpers
-def draw_piles(*rows):
-    """Draw rows of moments: each is (title, pile, Bert's), and after Anna's swap also hers."""
-    _, axes = plt.subplots(figsize=(2.5 * len(rows[0]), 2.4 * len(rows)))
-    note = {"boxstyle": "round", "fc": "#ffffcc", "ec": "0.4", "ls": "--"}
-    words = []
-    for x, y, (title, pile, held, *got) in (
-        (3.8 * x, -4.2 * y, moment) for y, row in enumerate(rows) for x, moment in enumerate(row)
-    ):
-        anna = got[0] if got else []
-        columns = (("pile", pile, "#56b4e9"), ("Bert", held, "#e69f00"), ("Anna", anna, "#009e73"))
-        for place, (name, packets, colour) in enumerate(columns):
-            left = x + place
-            axes.text(left + 0.4, y + 0.2, name, ha="center", fontsize=8, color="0.4")
-            for top, packet in enumerate(packets):
-                both = [*pile, *held, *anna].count(packet) > 1
-                colours = {"fc": "#d55e00" if both else colour, "ec": "k", "lw": 3 if both else 1}
-                axes.add_patch(plt.Rectangle((left, y - top), 0.8, -0.8, **colours))
-                axes.text(left + 0.4, y - top - 0.4, packet, ha="center", va="center", fontsize=12)
-        if not got:
-            axes.text(x + 2.5, y - 0.5, "top 0,\nthen 1", ha="center", va="center", fontsize=8, bbox=note)
-        axes.text(x, y + 0.8, title, fontsize=9, va="bottom")
-        words.append(f"{title}: pile {pile}, Bert {held}, Anna {anna if got else 'remembers 0, then 1'}.")
-    axes.set(xlim=(-0.2, 3.8 * len(rows[0]) - 0.6), ylim=(-4.2 * len(rows) + 1.2, 1.4))
-    axes.set_aspect("equal")
-    axes.axis("off")
-    plt.show()
-    print(*words, sep="\n")
-
-
-def from_top(memory):
-    """The packets of a pile, from the top down."""
-    found, packet = [], memory["top"]
-    while packet is not None:
-        found.append(packet)
-        packet = memory["next", packet]
-    return found
-
-
-# %% [markdown] id=predict-aba-text
-# Anna wants one packet, and Bert wants two. Anna begins: she looks at the top, packet 0, and at what lies below it, packet 1. Then somebody taps her on the shoulder, and while she turns around, Bert is busy:
-
-# %% id=bert
-bert_moves = [("Anna looks", [0, 1, 2], []), ("Bert takes 0", [1, 2], [0]), ("and takes 1", [2], [0, 1])]
-draw_piles(bert_moves)
-
-# %% id=predict-aba
-endings = {"0": (0,), "1": (1,), "1, then 0": (1, 0), "0, then 1": (0, 1)}
-on_top = Prediction(
-    "Bert doesn't need them all, and gives back packet 0; or packet 1; or both, 1 first and then 0; or both, "
-    "0 first and then 1. After that Anna turns back and swaps: *if the top is still 0, make it "
-    "1*. If the swap "
-    "fails, she starts again. In how many of the four cases does a packet end up in two places? "
-    "(Type a number.)"
-)
-on_top
-
-# %% id=commit-aba
-on_top.commit(...)
-
-# %% id=search tags=helpers
-def anna(stack):
-    def thread():
-        return [(yield from stack.pop())]
-
-    return thread
-
-
-def bert(stack, back):
-    def thread():
-        held = [(yield from stack.pop())]
-        held += [(yield from stack.pop())]
-        for i in back:
-            yield from stack.push(held[i])
-        return [packet for i, packet in enumerate(held) if i not in back]
-
-    return thread
-
-
-def search(stack, back=(0,), **limit):
-    memory = {"top": stack.start, ("next", 0): 1, ("next", 1): 2, ("next", 2): None}
-    return list(interleavings([anna(stack), bert(stack, back)], memory, **limit))
-
-
-def bert_alone(back):
-    """The pile and what Bert holds when he is done, and Anna hasn't swapped."""
-    memory = {"top": 0, ("next", 0): 1, ("next", 1): 2, ("next", 2): None}
-    (run,) = interleavings([bert(Pile, back)], memory)
-    return from_top(run.memory), run.results[0]
-
-
-def after(title, run):
-    return title, from_top(run.memory), run.results[1], run.results[0]
-
-
-def tapped(back):
-    """Anna's two looks, all that Bert does, and then the rest of hers."""
-    (run,) = [  # of all orders of their steps with at most two interruptions
-        run
-        for run in search(Pile, back, most=2)
-        if run.order[:2] == (0, 0) and set(run.order[2 : 2 + run.order.count(1)]) == {1}
-    ]
-    return run
-
-# %% id=endings
-before = [(f"{name} is back", *bert_alone(back)) for name, back in endings.items()]
-swaps = ["Her swap works" if pile[0] == 0 else "It fails, so again" for _, pile, _ in before]
-ends = [after(swap, tapped(back)) for swap, back in zip(swaps, endings.values())]
-draw_piles(before, ends)
-
-# %% id=reveal-aba
-owned = [[*pile, *held, *got] for _, pile, held, got in ends]
-twice = [name for name, packets in zip(endings, owned) if len(set(packets)) < len(packets)]
-on_top.reveal(
-    len(twice),
-    "In two of the cases, the first and the third, the top is 0 again, and Anna's swap works. Where both "
-    "packets are back, it does no harm, because 1 lies below 0 again. But where only 0 came back, her swap "
-    "puts packet 1 on top, and Bert has that in his hands. In the other two the top is 1, so she starts "
-    "again.",
-)
-
-# %% id=aba-check tags=asserts
-assert twice == ["0"]
-assert before[0][1:] == ([0, 2], [1])
-
-# %% [markdown] id=search-text
-# How often does that happen? Together the two take twelve steps or more, and `interleavings` runs *every order of them*. (It keeps each thread's steps in order. A GPU may not, so this can't find a missing fence.)
-
-# %% id=search-all
-orders = search(Pile)
-taken_back = [run for run in orders if run.memory["top"] in run.results[1]]
-print(len(orders), "orders;", len(taken_back), "that leave a packet on the pile while Bert still holds it")
-print("one of them:", "".join("AB"[i] for i in taken_back[0].order))
-
-# %% id=search-check tags=asserts
-assert (len(orders), len(taken_back)) == (9355, 21)
-
-# %% [markdown] id=aba-read
-# The top was 0, then another packet, then 0 again: value A, then B, then A. That's the **ABA problem**. (The orders aren't equally likely, so don't take 21 in 9355 for a chance.)
-#
-# Anna doesn't need to know *whether the top is 0*, but *whether anybody has touched the top*. So let the top count: each change adds one to a **tag**, and then the old 0 and the new 0 look different.
-
-# %% [markdown] id=exercise-stack
-# ### Exercise: a stack for many
-#
-# Make `top` a pair, `(packet, tag)`. `start` is `(0, 0)`, and a swap by anybody, in `pop` or `push`, raises the tag by one. An empty pile is `(None, tag)`. What is stored in `("next", packet)` stays a number, or None.
-
-# %% id=13-stack starter
-class FreeStack:
-    start = (0, 0)
-
-    @staticmethod
-    def pop():
-        while True:
-            top = yield "load", "top"
-            packet, tag = top
-            if packet is None:
-                return None
-            below = yield "load", ("next", packet)
-            if (yield "cas", "top", top, (below, tag)):
-                return packet
-
-    @staticmethod
-    def push(packet):
-        while True:
-            top = yield "load", "top"
-            yield "store", ("next", packet), top[0]
-            if (yield "cas", "top", top, (packet, top[1])):
-                return
-
-# %% id=13-stack solution
-class FreeStack:
-    start = (0, 0)
-
-    @staticmethod
-    def pop():
-        while True:
-            top = yield "load", "top"
-            packet, tag = top
-            if packet is None:
-                return None
-            below = yield "load", ("next", packet)
-            if (yield "cas", "top", top, (below, tag + 1)):
-                return packet
-
-    @staticmethod
-    def push(packet):
-        while True:
-            top = yield "load", "top"
-            yield "store", ("next", packet), top[0]
-            if (yield "cas", "top", top, (packet, top[1] + 1)):
-                return
-
-# %% id=13-stack hints
-# The starter carries the tag around already. It never changes it.
-#
-# There are two swaps. In each, the second value is the new pair.
-
-# %% id=13-stack explanation
-# Two `+ 1`, and a bug is gone that could have cost you a week. (Either one alone would do: before an old top comes back, somebody has to take it *and* put it back. With both, the tag simply counts every change. It has 32 bits, so the old 0 looks like the new one again only after 2³² changes.) In CUDA C the pair is one 64-bit word: the packet's number in the lower half, the tag in the upper one.
-
-# %% id=13-stack-check
-check("13-stack", FreeStack)
+# The packet itself stays where it is, and its number goes round. Many threads take packets and give them back at once, without a lock. (That's harder than it looks: the encore "a pile without locks" shows how one packet gets two owners, and you put it right.)
 
 # %% [markdown] id=hostcall
-# ## The whole post office
-#
-# A header has all these parts. On the host, `agt.hostcalls` opens the office for as long as a block lasts. A kernel takes the office's two arrays: `mail` has the packets, in the host's memory, and `stack` the pile, in the GPU's, so taking a packet doesn't cross the bus. The kernel asks for a service by its number, with three numbers of its own. Numbers from 16 on are yours:
+# A header has all these parts: flags, packets and the pile. On the host, `agt.hostcalls` opens the office for as long as a block lasts. A kernel takes the office's two arrays: `mail` has the packets, in the host's memory, and `stack` the pile, in the GPU's, so taking a packet doesn't cross the bus. The kernel asks for a service by its number, with three numbers of its own. Numbers from 16 on are yours:
 
 # %% id=first-call
 dice = agt.Kernel(r"""
@@ -958,15 +720,14 @@ print(*[f"{title}: {end} µs." for title, end in ends.items()], sep="\n")
 # - A running kernel can read and write mapped memory of the host. Each look is a trip over the bus.
 # - To publish, write, fence, and raise the flag. To read, look at the flag, fence, and then read. Of the three `__threadfence`s, only `__threadfence_system()` reaches the host.
 # - Every wait in a kernel needs a counter or a clock, because from outside only the end of the process stops it.
-# - A compare-and-swap sees whether a value *is* the same, not whether it *stayed* the same (ABA). A tag that counts the changes tells the difference, until it wraps.
 # - A packet has one owner at a time: whoever took it, or the host.
 # - Python answers in rounds, so have many calls under way. All that wait share its look, but a function answers them one after another.
 # - Ending a kernel stops all its blocks, and a call only its caller. Call when few blocks need an answer and the others have work.
 #
-# **Next:** in [13b_await_the_host](13b_await_the_host.ipynb) a kernel has several calls under way, and goes on working meanwhile. Four encores follow.
+# **Next:** in [13b_await_the_host](13b_await_the_host.ipynb) a kernel has several calls under way, and goes on working meanwhile. Five encores follow.
 
 # %% id=score
-score(late, on_top, fired)
+score(late, fired)
 
 # %% id=progress
 progress("13")
@@ -991,6 +752,266 @@ agt.compare_timelines(
     lesson="Both shout six pieces with four blocks. Compare the solid stretches, where blocks work, and "
     "the number of the dotted ones, where all of them wait.",
 )
+
+# %% [markdown] id=stack-text
+# ## Encore: a pile without locks
+#
+# *For those who wonder how a hundred thousand threads share one pile.*
+#
+# They use a *compare and swap*: `atomicCAS(top, old, new)` writes `new`, but only if `top` still is `old`. Beside the packets is a list of which packet lies below which.
+#
+# ```text
+#   take:   look at the top packet        p
+#           see which one lies below it   q
+#           CAS: if the top is still p, make it q.   Else: start again
+# ```
+#
+# If somebody else was quicker, the swap fails and we try again. Here it is in Python. Each `yield` is one access to memory that others can see, and between two of them anything may happen.
+
+# %% id=naive-stack
+class Pile:
+    start = 0  # the top, at first: packet 0. Below it lies 1, and then 2
+
+    @staticmethod
+    def pop():
+        while True:
+            top = yield "load", "top"
+            if top is None:
+                return None
+            below = yield "load", ("next", top)
+            if (yield "cas", "top", top, below):
+                return top
+
+    @staticmethod
+    def push(packet):
+        while True:
+            top = yield "load", "top"
+            yield "store", ("next", packet), top
+            if (yield "cas", "top", top, packet):
+                return
+
+# %% id=piles tags=helpers
+def draw_piles(*rows):
+    """Draw rows of moments: each is (title, pile, Bert's), and after Anna's swap also hers."""
+    _, axes = plt.subplots(figsize=(2.5 * len(rows[0]), 2.4 * len(rows)))
+    note = {"boxstyle": "round", "fc": "#ffffcc", "ec": "0.4", "ls": "--"}
+    words = []
+    for x, y, (title, pile, held, *got) in (
+        (3.8 * x, -4.2 * y, moment) for y, row in enumerate(rows) for x, moment in enumerate(row)
+    ):
+        anna = got[0] if got else []
+        columns = (("pile", pile, "#56b4e9"), ("Bert", held, "#e69f00"), ("Anna", anna, "#009e73"))
+        for place, (name, packets, colour) in enumerate(columns):
+            left = x + place
+            axes.text(left + 0.4, y + 0.2, name, ha="center", fontsize=8, color="0.4")
+            for top, packet in enumerate(packets):
+                both = [*pile, *held, *anna].count(packet) > 1
+                colours = {"fc": "#d55e00" if both else colour, "ec": "k", "lw": 3 if both else 1}
+                axes.add_patch(plt.Rectangle((left, y - top), 0.8, -0.8, **colours))
+                axes.text(left + 0.4, y - top - 0.4, packet, ha="center", va="center", fontsize=12)
+        if not got:
+            axes.text(x + 2.5, y - 0.5, "top 0,\nthen 1", ha="center", va="center", fontsize=8, bbox=note)
+        axes.text(x, y + 0.8, title, fontsize=9, va="bottom")
+        words.append(f"{title}: pile {pile}, Bert {held}, Anna {anna if got else 'remembers 0, then 1'}.")
+    axes.set(xlim=(-0.2, 3.8 * len(rows[0]) - 0.6), ylim=(-4.2 * len(rows) + 1.2, 1.4))
+    axes.set_aspect("equal")
+    axes.axis("off")
+    plt.show()
+    print(*words, sep="\n")
+
+
+def from_top(memory):
+    """The packets of a pile, from the top down."""
+    found, packet = [], memory["top"]
+    while packet is not None:
+        found.append(packet)
+        packet = memory["next", packet]
+    return found
+
+
+# %% [markdown] id=predict-aba-text
+# Anna wants one packet, and Bert wants two. Anna begins: she looks at the top, packet 0, and at what lies below it, packet 1. Then somebody taps her on the shoulder, and while she turns around, Bert is busy:
+
+# %% id=bert
+bert_moves = [("Anna looks", [0, 1, 2], []), ("Bert takes 0", [1, 2], [0]), ("and takes 1", [2], [0, 1])]
+draw_piles(bert_moves)
+
+# %% id=predict-aba
+endings = {"0": (0,), "1": (1,), "1, then 0": (1, 0), "0, then 1": (0, 1)}
+on_top = Prediction(
+    "Bert doesn't need them all, and gives back packet 0; or packet 1; or both, 1 first and then 0; or both, "
+    "0 first and then 1. After that Anna turns back and swaps: *if the top is still 0, make it "
+    "1*. If the swap "
+    "fails, she starts again. In how many of the four cases does a packet end up in two places? "
+    "(Type a number.)"
+)
+on_top
+
+# %% id=commit-aba
+on_top.commit(...)
+
+# %% id=search tags=helpers
+def anna(stack):
+    def thread():
+        return [(yield from stack.pop())]
+
+    return thread
+
+
+def bert(stack, back):
+    def thread():
+        held = [(yield from stack.pop())]
+        held += [(yield from stack.pop())]
+        for i in back:
+            yield from stack.push(held[i])
+        return [packet for i, packet in enumerate(held) if i not in back]
+
+    return thread
+
+
+def search(stack, back=(0,), **limit):
+    memory = {"top": stack.start, ("next", 0): 1, ("next", 1): 2, ("next", 2): None}
+    return list(interleavings([anna(stack), bert(stack, back)], memory, **limit))
+
+
+def bert_alone(back):
+    """The pile and what Bert holds when he is done, and Anna hasn't swapped."""
+    memory = {"top": 0, ("next", 0): 1, ("next", 1): 2, ("next", 2): None}
+    (run,) = interleavings([bert(Pile, back)], memory)
+    return from_top(run.memory), run.results[0]
+
+
+def after(title, run):
+    return title, from_top(run.memory), run.results[1], run.results[0]
+
+
+def tapped(back):
+    """Anna's two looks, all that Bert does, and then the rest of hers."""
+    (run,) = [  # of all orders of their steps with at most two interruptions
+        run
+        for run in search(Pile, back, most=2)
+        if run.order[:2] == (0, 0) and set(run.order[2 : 2 + run.order.count(1)]) == {1}
+    ]
+    return run
+
+# %% id=endings
+before = [(f"{name} is back", *bert_alone(back)) for name, back in endings.items()]
+swaps = ["Her swap works" if pile[0] == 0 else "It fails, so again" for _, pile, _ in before]
+ends = [after(swap, tapped(back)) for swap, back in zip(swaps, endings.values())]
+draw_piles(before, ends)
+
+# %% id=reveal-aba
+owned = [[*pile, *held, *got] for _, pile, held, got in ends]
+twice = [name for name, packets in zip(endings, owned) if len(set(packets)) < len(packets)]
+on_top.reveal(
+    len(twice),
+    "In two of the cases, the first and the third, the top is 0 again, and Anna's swap works. Where both "
+    "packets are back, it does no harm, because 1 lies below 0 again. But where only 0 came back, her swap "
+    "puts packet 1 on top, and Bert has that in his hands. In the other two the top is 1, so she starts "
+    "again.",
+)
+
+# %% id=aba-check tags=asserts
+assert twice == ["0"]
+assert before[0][1:] == ([0, 2], [1])
+
+# %% [markdown] id=search-text
+# How often does that happen? Together the two take twelve steps or more, and `interleavings` runs *every order of them*. (It keeps each thread's steps in order. A GPU may not, so this can't find a missing fence.)
+
+# %% id=search-all
+orders = search(Pile)
+taken_back = [run for run in orders if run.memory["top"] in run.results[1]]
+print(len(orders), "orders;", len(taken_back), "that leave a packet on the pile while Bert still holds it")
+print("one of them:", "".join("AB"[i] for i in taken_back[0].order))
+
+# %% id=search-check tags=asserts
+assert (len(orders), len(taken_back)) == (9355, 21)
+
+# %% [markdown] id=aba-read
+# The top was 0, then another packet, then 0 again: value A, then B, then A. That's the **ABA problem**. (The orders aren't equally likely, so don't take 21 in 9355 for a chance.)
+#
+# A compare-and-swap sees whether a value *is* the same, not whether it *stayed* the same. But Anna needs to know *whether anybody has touched the top*. So let the top count: each change adds one to a **tag**, and then the old 0 and the new 0 look different.
+
+# %% [markdown] id=exercise-stack
+# ### Exercise: a stack for many
+#
+# Make `top` a pair, `(packet, tag)`. `start` is `(0, 0)`, and a swap by anybody, in `pop` or `push`, raises the tag by one. An empty pile is `(None, tag)`. What is stored in `("next", packet)` stays a number, or None.
+
+# %% id=13-stack starter
+class FreeStack:
+    start = (0, 0)
+
+    @staticmethod
+    def pop():
+        while True:
+            top = yield "load", "top"
+            packet, tag = top
+            if packet is None:
+                return None
+            below = yield "load", ("next", packet)
+            if (yield "cas", "top", top, (below, tag)):
+                return packet
+
+    @staticmethod
+    def push(packet):
+        while True:
+            top = yield "load", "top"
+            yield "store", ("next", packet), top[0]
+            if (yield "cas", "top", top, (packet, top[1])):
+                return
+
+# %% id=13-stack solution
+class FreeStack:
+    start = (0, 0)
+
+    @staticmethod
+    def pop():
+        while True:
+            top = yield "load", "top"
+            packet, tag = top
+            if packet is None:
+                return None
+            below = yield "load", ("next", packet)
+            if (yield "cas", "top", top, (below, tag + 1)):
+                return packet
+
+    @staticmethod
+    def push(packet):
+        while True:
+            top = yield "load", "top"
+            yield "store", ("next", packet), top[0]
+            if (yield "cas", "top", top, (packet, top[1] + 1)):
+                return
+
+# %% id=13-stack hints
+# The starter carries the tag around already. It never changes it.
+#
+# There are two swaps. In each, the second value is the new pair.
+
+# %% id=13-stack explanation
+# Two `+ 1`, and a bug is gone that could have cost you a week. (Either one alone would do: before an old top comes back, somebody has to take it *and* put it back. With both, the tag simply counts every change. It has 32 bits, so the old 0 looks like the new one again only after 2³² changes.) In CUDA C the pair is one 64-bit word: the packet's number in the lower half, the tag in the upper one.
+
+# %% id=13-stack-check
+check("13-stack", FreeStack)
+
+# %% [markdown] id=header-text
+# ## Encore: the pile in CUDA C
+#
+# *For those who like to read the source.*
+#
+# Here's how the header takes a packet.
+
+# %% id=header
+from importlib.resources import files
+
+header = (files("asyncgpu_tutor") / "kernels/headers/hostcall.cuh").read_text()
+take = header.index("__device__ inline int hostcall_pop")
+print(header[take : header.index("__device__ inline void hostcall_push")])
+
+# %% [markdown] id=header-read
+# That's the `pop` of the encore above, with the packet's number and the tag in one word. A packet is stored as its number plus one, so that 0 is an empty pile. `which` says which of the piles this is. When a swap fails, `atomicCAS` returns the top that it found, so there's no need to look again. And there's a fence: without it, a GPU may read the link before the top, or not see what the last owner did.
+#
+# A kernel that waits also looks whether the host has stopped. In our first header all blocks looked at one word for that. Blocks that read the same word of host memory take turns, each a trip over the bus, so a crowd of 132 crawled. Now each packet has a stop word of its own.
 
 # %% [markdown] id=pressure
 # ## Encore: a crowd
@@ -1095,25 +1116,6 @@ pressure.reveal(
     f"But with only two to answer, a round is quicker: it takes {scarce / 8:.1f} µs instead of {enough:.1f}. "
     "Nothing overflows, and no call is lost or answered twice: it's the back-pressure of chapter 6.",
 )
-
-# %% [markdown] id=header-text
-# ## Encore: the pile in CUDA C
-#
-# *For those who like to read the source.*
-#
-# Here's how the header takes a packet.
-
-# %% id=header
-from importlib.resources import files
-
-header = (files("asyncgpu_tutor") / "kernels/headers/hostcall.cuh").read_text()
-take = header.index("__device__ inline int hostcall_pop")
-print(header[take : header.index("__device__ inline void hostcall_push")])
-
-# %% [markdown] id=header-read
-# That's your `pop`, with the packet's number and the tag in one word. A packet is stored as its number plus one, so that 0 is an empty pile. `which` says which of the piles this is. When a swap fails, `atomicCAS` returns the top that it found, so there's no need to look again. And there's a fence: without it, a GPU may read the link before the top, or not see what the last owner did.
-#
-# A kernel that waits also looks whether the host has stopped. In our first header all blocks looked at one word for that. Blocks that read the same word of host memory take turns, each a trip over the bus, so a crowd of 132 crawled. Now each packet has a stop word of its own.
 
 # %% [markdown] id=wrong
 # ## Encore: when the host is in trouble

@@ -5,11 +5,11 @@
 #
 # In chapter 12 a thread of the GPU learned to wait for several things at once. In chapter 13 it learned to call Python. You've probably asked already: **why doesn't it do both?** When it calls, it just stands there holding the phone, as if it had never heard of futures.
 #
-# After this page you can turn a call to the host into a future, have several of them under way at once, give up on one without losing its packet, cope with a refusal inside a kernel, and read the next piece of a file while you're still busy with this one.
+# After this page you can turn a call to the host into a future, have several of them under way at once, cope with a refusal inside a kernel, and read the next piece of a file while you're still busy with this one. In the second sitting you give up on a call without losing its packet.
 #
 # | | |
 # |---|---|
-# | Time | 60 minutes |
+# | Time | an hour, and 25 minutes for the second sitting, on another day. The encores take 15 more |
 # | You need | [12_async_inside_a_kernel](12_async_inside_a_kernel.ipynb) and [13_hostcalls](13_hostcalls.ipynb). You do not need a GPU |
 # | Device | the first cell of code says which one is in use |
 
@@ -350,8 +350,205 @@ __global__ void both(unsigned long long* mail, unsigned long long* stack, int a,
 # %% id=13b-both-check
 check("13b-both", BOTH)
 
+# %% [markdown] id=ahead-text
+# ## Asking before you need it
+#
+# There's one more thing that a future can do and a call can't. You may ask now, and wait later. A file that is read piece by piece is the classic case: while you work on one piece, the next could already be on its way.
+#
+# ```text
+#   in turn     read 0 | work 0 | read 1 | work 1 | read 2 | work 2
+#
+#   ahead       read 0 | work 0 | work 1 | work 2
+#                      | read 1 | read 2 |
+# ```
+#
+# It takes two packets: one that you're working on, and one with the host. `ask_keeping` makes a call whose packet stays yours after `READY`, because you want its bytes:
+#
+# ```c
+# Ask one = ask_keeping(host, 16, 3, 0, 0);    // about piece 3; nothing is sent yet
+# block_on(one);                               // sends it, and waits for the answer
+# float first = one.bytes()[0];
+# one.end();                                   // the packet goes back, even if the call was refused
+# ```
+#
+# `end()` is for a call that was `READY`. If you don't want to wait for that any more, `drop()` the call instead. You may copy an `Ask` (`two = one`), but then use only the copy, or the packet is given back twice.
+
+# %% [markdown] id=exercise-challenge
+# ### Challenge: read ahead
+#
+# `ahead` works through a file of at least one piece, piece by piece. For each, it asks service 16 by the piece's number, and works on the first byte that comes back. If a piece is refused, nothing is stored. The host needs 50 µs for a piece, and the work takes about 55. Leave `work` as it is. The version below reads and works in turn. For 12 pieces it takes 1380 µs: get below 1000.
+
+# %% id=13b-challenge starter
+AHEAD = r"""
+#include "hostcall_async.cuh"
+__device__ float work(float x)
+{
+    float root = 1.0f + x;
+    for (int k = 0; k < 1500; k++) root = 0.5f * (root + 3.0f / root);
+    return root + x;
+}
+
+__global__ void ahead(unsigned long long* mail, unsigned long long* stack, int pieces, float* out)
+{
+    Hostcalls host = hostcalls(mail, stack);
+    float sum = 0.0f;
+    for (int k = 0; k < pieces; k++) {
+        Ask mine = ask_keeping(host, 16, k, 0, 0);
+        block_on(mine);
+        if (mine.error != 0) {
+            mine.end();
+            return;
+        }
+        sum += work(mine.bytes()[0]);
+        mine.end();
+    }
+    *out = sum;
+}
+"""
+
+# %% id=13b-challenge solution
+AHEAD = r"""
+#include "hostcall_async.cuh"
+__device__ float work(float x)
+{
+    float root = 1.0f + x;
+    for (int k = 0; k < 1500; k++) root = 0.5f * (root + 3.0f / root);
+    return root + x;
+}
+
+__global__ void ahead(unsigned long long* mail, unsigned long long* stack, int pieces, float* out)
+{
+    Hostcalls host = hostcalls(mail, stack);
+    float sum = 0.0f;
+    Ask next = ask_keeping(host, 16, 0, 0, 0);
+    for (int k = 0; k < pieces; k++) {
+        Ask mine = next;
+        block_on(mine);
+        if (mine.error != 0) {
+            mine.end();
+            return;
+        }
+        if (k + 1 < pieces) {
+            next = ask_keeping(host, 16, k + 1, 0, 0);
+            next.poll();
+        }
+        sum += work(mine.bytes()[0]);
+        mine.end();
+    }
+    *out = sum;
+}
+"""
+
+# %% id=13b-challenge hints
+# When is the earliest moment at which you can ask for piece 1? It's before you work on piece 0.
+#
+# Keep two futures, `mine` and `next`. As soon as `mine` is there, make a new `next`, and poll it once so that the question is sent. Then work.
+#
+# Mind both ends: the first piece has to be asked for before the loop, and there is no piece behind the last one.
+
+# %% id=13b-challenge explanation
+# All reads but the first one hide behind the work, or nearly: each takes the trip there and back as well. It's the two buffers of chapter 2b, with Python as the copy engine. Where the host takes longer than the work, some waiting is left. More packets help then, if the host can look for several pieces at once, as coroutines that sleep can. A disk that reads one piece after the other is no quicker for being asked more.
+
+# %% id=13b-challenge-check
+check("13b-challenge", AHEAD)
+
+# %% [markdown] id=ahead-picture-text
+# Here are six pieces from a host that needs 55 µs for each, just as long as the work takes. (In the challenge it was a little quicker. Both kernels are the course's. The next cell gives the trick away, so try the challenge first.)
+
+# %% id=ahead-in-turn
+async def read(call):
+    await agt.sleep(55)
+    call.data[:8] = call.a
+
+
+async def six_pieces(source):
+    result = agt.pin(np.zeros(1, np.float32))
+    kernel = agt.Kernel(source)
+    for _ in range(1 if device.simulated else 2):  # a real GPU compiles it in the first run
+        async with agt.hostcalls({16: read}) as office:
+            with agt.record() as trace:
+                await office.run(kernel(*office.arrays, 6, agt.mapped(result), grid=1, block=1))
+    return trace
+
+
+# Without its early `poll`, the course's own answer asks only when it needs the piece.
+late = await six_pieces(solved("13b-challenge").replace("next.poll();", ""))
+print(f"in turn, the kernel took {kernel_us(late):.0f} µs")
+
+# %% id=predict-ahead
+read_ahead = Prediction(
+    f"In turn, the kernel took {kernel_us(late):.0f} µs for six pieces: 55 µs of reading and 55 of work for "
+    "each, and what a call costs besides. How long does it take if it reads ahead? "
+    "(Type a number of µs.)",
+    within=0.05,
+)
+read_ahead
+
+# %% id=commit-ahead
+read_ahead.commit(...)
+
+# %% id=working tags=helpers
+def working(trace):
+    """The trace with a lane that says which piece its kernel works on, where the device knows."""
+    (kernel,) = trace.device_spans
+    answered = [end for _, end in kernel.waits]
+    asked = [*(start for start, _ in kernel.waits[1:]), kernel.end]
+    return trace.with_lane("works on", [(*when, f"{k}") for k, when in enumerate(zip(answered, asked))])
+
+
+# %% id=ahead-picture
+early = await six_pieces(solved("13b-challenge"))
+agt.compare_timelines(
+    [working(late), working(early)],
+    ["read and work in turn", "read ahead"],
+    lanes=("host", "streams"),
+    lesson="Where the kernel's bar is solid, it works, and where it's dotted, it waits. Above, nobody reads "
+    "while it works. Below, the host reads piece 1 while the kernel works on piece 0, and so "
+    "on. The kernel is "
+    f"done after {kernel_us(early):.0f} µs instead of {kernel_us(late):.0f}.",
+)
+
+# %% id=reveal-ahead
+read_ahead.reveal(
+    round(kernel_us(early)),
+    "Six times the work makes 330, and the first read comes before it. But a piece takes the trips there and "
+    "back besides the host's 55 µs, so it's always a little later than the work. The kernel "
+    "waits for each, and "
+    f"the host sets the pace. In turn, a piece took {kernel_us(late) / 6:.1f} µs, so reading one takes "
+    f"{kernel_us(late) / 6 - 55:.1f}. Six of these, and then the work on the last piece, make "
+    f"{kernel_us(late) - 5 * 55:.0f}.",
+)
+
+# %% id=ahead-picture-check tags=asserts
+if device.simulated:
+    assert kernel_us(early) < 0.75 * kernel_us(late)
+
+# %% [markdown] id=costs
+# ## What it costs
+#
+# A future is no faster than a call. What it saves is the time that you'd have spent standing there. If there's nothing else to do, or if every block asks a single question, `hostcall` is shorter and as quick. And each look at a packet reads two words over the bus, which took an H200 2.4 µs. So a thread that polls thirty futures is back at the first one after some 70 µs.
+#
+# The other limit is Python. While the kernel waits for two answers, somebody has to work on both, and that works here because the handlers sleep. When we measured it on an H200, with handlers that slept for 200 µs two joined calls took 1.1 times as long as one call, and with 50 µs 1.2 times, because Python begins the coroutines one after the other. Handlers that compute never overlap, join or no join. And with a host that took 100 µs for a piece, reading ahead hid 89 % of that time behind work of 115 µs, but only 53 % behind 65.
+
+# %% [markdown] id=key-points
+# ## Key points
+#
+# - A call to the host is a state machine with two waits, one for a packet and one for the answer. As a future, it can be joined like any other.
+# - A refusal is a number in `error`, and the kernel has to look at it. An exception that isn't a refusal ends all calls.
+# - Ask early and wait late: then the host's time hides behind your own.
+#
+# What if you don't want to wait any more? That's the second sitting. Behind it are two encores, for the day when a kernel has to open a file, and for the day when a colleague is in a bad mood. **Next:** [14_gallery](14_gallery.ipynb), where the ideas of this course hang on a wall.
+
+# %% id=score
+score(joined, careless, read_ahead)
+
+# %% id=progress
+progress("13b")
+
 # %% [markdown] id=limit-text
-# ## Hanging up
+# ## Second sitting: hanging up
+#
+# *This one takes 25 minutes. It uses what the page has defined above, down to "Two answers, or an error".*
 #
 # Suppose that one colleague is asleep. You don't want to wait all day, so you set a limit. `within(future, clocks)` is a `select` between a future and a `Deadline`, which is ready when the SM's clock has got that far. The header's `select` drops its loser for you, by calling its `drop()`. (The one on chapter 12's page just left it standing.) Every future in our headers has a `drop`, and you can also call it yourself.
 #
@@ -581,202 +778,15 @@ __global__ void first(unsigned long long* mail, unsigned long long* stack, int a
 # %% id=13b-first-check
 check("13b-first", FIRST)
 
-# %% [markdown] id=ahead-text
-# ## Asking before you need it
+# %% [markdown] id=key-points-second
+# ### Key points of the second sitting
 #
-# There's one more thing that a future can do and a call can't. You may ask now, and wait later. A file that is read piece by piece is the classic case: while you work on one piece, the next could already be on its way.
-#
-# ```text
-#   in turn     read 0 | work 0 | read 1 | work 1 | read 2 | work 2
-#
-#   ahead       read 0 | work 0 | work 1 | work 2
-#                      | read 1 | read 2 |
-# ```
-#
-# It takes two packets: one that you're working on, and one with the host. `ask_keeping` makes a call whose packet stays yours after `READY`, because you want its bytes:
-#
-# ```c
-# Ask one = ask_keeping(host, 16, 3, 0, 0);    // about piece 3; nothing is sent yet
-# block_on(one);                               // sends it, and waits for the answer
-# float first = one.bytes()[0];
-# one.end();                                   // the packet goes back, even if the call was refused
-# ```
-#
-# `end()` is for a call that was `READY`. If you don't want to wait for that any more, `drop()` the call instead. You may copy an `Ask` (`two = one`), but then use only the copy, or the packet is given back twice.
-
-# %% [markdown] id=exercise-challenge
-# ### Challenge: read ahead
-#
-# `ahead` works through a file of at least one piece, piece by piece. For each, it asks service 16 by the piece's number, and works on the first byte that comes back. If a piece is refused, nothing is stored. The host needs 50 µs for a piece, and the work takes about 55. Leave `work` as it is. The version below reads and works in turn. For 12 pieces it takes 1380 µs: get below 1000.
-
-# %% id=13b-challenge starter
-AHEAD = r"""
-#include "hostcall_async.cuh"
-__device__ float work(float x)
-{
-    float root = 1.0f + x;
-    for (int k = 0; k < 1500; k++) root = 0.5f * (root + 3.0f / root);
-    return root + x;
-}
-
-__global__ void ahead(unsigned long long* mail, unsigned long long* stack, int pieces, float* out)
-{
-    Hostcalls host = hostcalls(mail, stack);
-    float sum = 0.0f;
-    for (int k = 0; k < pieces; k++) {
-        Ask mine = ask_keeping(host, 16, k, 0, 0);
-        block_on(mine);
-        if (mine.error != 0) {
-            mine.end();
-            return;
-        }
-        sum += work(mine.bytes()[0]);
-        mine.end();
-    }
-    *out = sum;
-}
-"""
-
-# %% id=13b-challenge solution
-AHEAD = r"""
-#include "hostcall_async.cuh"
-__device__ float work(float x)
-{
-    float root = 1.0f + x;
-    for (int k = 0; k < 1500; k++) root = 0.5f * (root + 3.0f / root);
-    return root + x;
-}
-
-__global__ void ahead(unsigned long long* mail, unsigned long long* stack, int pieces, float* out)
-{
-    Hostcalls host = hostcalls(mail, stack);
-    float sum = 0.0f;
-    Ask next = ask_keeping(host, 16, 0, 0, 0);
-    for (int k = 0; k < pieces; k++) {
-        Ask mine = next;
-        block_on(mine);
-        if (mine.error != 0) {
-            mine.end();
-            return;
-        }
-        if (k + 1 < pieces) {
-            next = ask_keeping(host, 16, k + 1, 0, 0);
-            next.poll();
-        }
-        sum += work(mine.bytes()[0]);
-        mine.end();
-    }
-    *out = sum;
-}
-"""
-
-# %% id=13b-challenge hints
-# When is the earliest moment at which you can ask for piece 1? It's before you work on piece 0.
-#
-# Keep two futures, `mine` and `next`. As soon as `mine` is there, make a new `next`, and poll it once so that the question is sent. Then work.
-#
-# Mind both ends: the first piece has to be asked for before the loop, and there is no piece behind the last one.
-
-# %% id=13b-challenge explanation
-# All reads but the first one hide behind the work, or nearly: each takes the trip there and back as well. It's the two buffers of chapter 2b, with Python as the copy engine. Where the host takes longer than the work, some waiting is left. More packets help then, if the host can look for several pieces at once, as coroutines that sleep can. A disk that reads one piece after the other is no quicker for being asked more.
-
-# %% id=13b-challenge-check
-check("13b-challenge", AHEAD)
-
-# %% [markdown] id=ahead-picture-text
-# Here are six pieces from a host that needs 55 µs for each, just as long as the work takes. (In the challenge it was a little quicker. Both kernels are the course's. The next cell gives the trick away, so try the challenge first.)
-
-# %% id=ahead-in-turn
-async def read(call):
-    await agt.sleep(55)
-    call.data[:8] = call.a
-
-
-async def six_pieces(source):
-    result = agt.pin(np.zeros(1, np.float32))
-    kernel = agt.Kernel(source)
-    for _ in range(1 if device.simulated else 2):  # as above
-        async with agt.hostcalls({16: read}) as office:
-            with agt.record() as trace:
-                await office.run(kernel(*office.arrays, 6, agt.mapped(result), grid=1, block=1))
-    return trace
-
-
-# Without its early `poll`, the course's own answer asks only when it needs the piece.
-late = await six_pieces(solved("13b-challenge").replace("next.poll();", ""))
-print(f"in turn, the kernel took {kernel_us(late):.0f} µs")
-
-# %% id=predict-ahead
-read_ahead = Prediction(
-    f"In turn, the kernel took {kernel_us(late):.0f} µs for six pieces: 55 µs of reading and 55 of work for "
-    "each, and what a call costs besides. How long does it take if it reads ahead? "
-    "(Type a number of µs.)",
-    within=0.05,
-)
-read_ahead
-
-# %% id=commit-ahead
-read_ahead.commit(...)
-
-# %% id=working tags=helpers
-def working(trace):
-    """The trace with a lane that says which piece its kernel works on, where the device knows."""
-    (kernel,) = trace.device_spans
-    answered = [end for _, end in kernel.waits]
-    asked = [*(start for start, _ in kernel.waits[1:]), kernel.end]
-    return trace.with_lane("works on", [(*when, f"{k}") for k, when in enumerate(zip(answered, asked))])
-
-
-# %% id=ahead-picture
-early = await six_pieces(solved("13b-challenge"))
-agt.compare_timelines(
-    [working(late), working(early)],
-    ["read and work in turn", "read ahead"],
-    lanes=("host", "streams"),
-    lesson="Where the kernel's bar is solid, it works, and where it's dotted, it waits. Above, nobody reads "
-    "while it works. Below, the host reads piece 1 while the kernel works on piece 0, and so "
-    "on. The kernel is "
-    f"done after {kernel_us(early):.0f} µs instead of {kernel_us(late):.0f}.",
-)
-
-# %% id=reveal-ahead
-read_ahead.reveal(
-    round(kernel_us(early)),
-    "Six times the work makes 330, and the first read comes before it. But a piece takes the trips there and "
-    "back besides the host's 55 µs, so it's always a little later than the work. The kernel "
-    "waits for each, and "
-    f"the host sets the pace. In turn, a piece took {kernel_us(late) / 6:.1f} µs, so reading one takes "
-    f"{kernel_us(late) / 6 - 55:.1f}. Six of these, and then the work on the last piece, make "
-    f"{kernel_us(late) - 5 * 55:.0f}.",
-)
-
-# %% id=ahead-picture-check tags=asserts
-if device.simulated:
-    assert kernel_us(early) < 0.75 * kernel_us(late)
-
-# %% [markdown] id=costs
-# ## What it costs
-#
-# A future is no faster than a call. What it saves is the time that you'd have spent standing there. If there's nothing else to do, or if every block asks a single question, `hostcall` is shorter and as quick. And each look at a packet reads two words over the bus, which took an H200 2.4 µs. So a thread that polls thirty futures is back at the first one after some 70 µs.
-#
-# The other limit is Python. While the kernel waits for two answers, somebody has to work on both, and that works here because the handlers sleep. When we measured it on an H200, with handlers that slept for 200 µs two joined calls took 1.1 times as long as one call, and with 50 µs 1.2 times, because Python begins the coroutines one after the other. Handlers that compute never overlap, join or no join. And with a host that took 100 µs for a piece, reading ahead hid 89 % of that time behind work of 115 µs, but only 53 % behind 65.
-
-# %% [markdown] id=key-points
-# ## Key points
-#
-# - A call to the host is a state machine with two waits, one for a packet and one for the answer. As a future, it can be joined, raced and limited like any other.
-# - A refusal is a number in `error`, and the kernel has to look at it. An exception that isn't a refusal ends all calls.
+# - A call can be raced and limited, too, and then the loser is dropped.
 # - If you drop a call while the host has its packet, you must not give the packet back. Leave it, and it is used again when the host is done.
 # - A dropped call may still be carried out, so hanging up undoes nothing.
-# - Ask early and wait late: then the host's time hides behind your own.
-#
-# Below are two encores, for the day when a kernel has to open a file, and for the day when a colleague is in a bad mood. **Next:** [14_gallery](14_gallery.ipynb), where the ideas of this course hang on a wall.
 
-# %% id=score
-score(joined, careless, packet, read_ahead)
-
-# %% id=progress
-progress("13b")
+# %% id=score-second
+score(joined, careless, read_ahead, packet)
 
 # %% [markdown] id=open-text
 # ## Encore: files by name

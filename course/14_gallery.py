@@ -3,14 +3,14 @@
 # %% [markdown] id=title
 # # A gallery
 #
-# A fractal, a page of text, a network that learns to read digits, the attention of a language model, and a file of pictures. If you want to know how long any of them takes, you end up asking the same question: **who waits for whom?**
+# A fractal, a page of text, a file of pictures, a network that learns to read digits, and the attention of a language model. If you want to know how long any of them takes, you end up asking the same question: **who waits for whom?**
 #
-# After this page you can say how long a kernel takes whose threads have unequal work, let a warp agree on who writes where, watch and stop a network while a single launch trains it, correct an answer later, and let a kernel read its database while it computes.
+# After this page you can say how long a kernel takes whose threads have unequal work, let a warp agree on who writes where, and let a kernel read its database while it computes. After the second sitting you can also watch and stop a network while a single launch trains it, and correct an answer later.
 #
 # | | |
 # |---|---|
-# | Time | 90 minutes, and 45 for the encores |
-# | You need | [07_async_mlp](07_async_mlp.ipynb), [09_cuda_graphs](09_cuda_graphs.ipynb) and [11_the_gpu_decides](11_the_gpu_decides.ipynb), and, for rooms 3 and 5, [13b_await_the_host](13b_await_the_host.ipynb). You don't need a GPU |
+# | Time | an hour, and half an hour for the second sitting, on another day. The encores take an hour more |
+# | You need | [07_async_mlp](07_async_mlp.ipynb), [09_cuda_graphs](09_cuda_graphs.ipynb) and [11_the_gpu_decides](11_the_gpu_decides.ipynb), and, for rooms 3 and 4, [13b_await_the_host](13b_await_the_host.ipynb). You don't need a GPU |
 # | Device | the first cell of code says which one is in use |
 
 # %% id=setup
@@ -37,11 +37,11 @@ device
 # |---|---|---|
 # | 1 | What does a black pixel of the Mandelbrot set cost? | threads with unequal work |
 # | 2 | Where in a text is the letter *e*? | a warp votes |
-# | 3 | Can you watch a launch learn, and tell it to stop? | a kernel that awaits the host |
-# | 4 | What does a word look at? | correct an answer, and go on |
-# | 5 | Which picture looks like this one? | read the next piece while you compare this one |
+# | 3 | Which picture looks like this one? | read the next piece while you compare this one |
+# | 4 | Can you watch a launch learn, and tell it to stop? | a kernel that awaits the host |
+# | 5 | What does a word look at? | correct an answer, and go on |
 #
-# Behind the key points are two encores: galaxies, and a city.
+# Three rooms make a sitting. The other two, behind the key points, are for another day, and so are two encores: galaxies, and a city.
 
 # %% [markdown] id=recorded-text
 # On a real GPU, Python's first calls after a pause are several times slower. So the helper below records the second of two runs.
@@ -191,7 +191,6 @@ assert bars[-1] < 1.1 * bars[1]
 
 # %% [markdown] id=mandelbrot-how
 # The same happens inside a warp, where it's called **divergence**. As a rule, its 32 threads go through the loop together, so those that are done wait for the slowest. Neighbours need similar numbers of rounds, and a warp has 8 x 4 of them here. On the right, it has a row of 32:
-
 
 # %% id=mandelbrot-warps
 idle = []
@@ -421,516 +420,14 @@ assert in_warps["z"].max() == 1
 #
 # But compilers often do this to a plain `atomicAdd(count, 1)`: in 64 MB of text, an H100 took 1.51 ms with either kernel. You need a vote if a warp's matches have to stay in order, or its lanes agree on more than a sum.
 
-# %% [markdown] id=training-door
-# ## Room 3: A kernel that reports
-#
-# *Can you watch a launch learn, and tell it to stop?*
-#
-# Training is a loop, and after chapter 11 you'd want that loop inside a kernel. But then who watches it, and stops it when the network only learns its examples by heart?
-#
-# Here a network of a single layer learns to read the digits of chapter 7, in one block. There's a weight for each of 64 pixels and each of ten digits, so 640, and a thread for each weight. It learns from 192 pictures, and 64 are set aside. The arithmetic is folded away: `learn_a_step` scores every picture, works out how wrong the scores are, and corrects all weights.
-
-# %% id=training-step tags=helpers
-LEARN_A_STEP = r"""
-#include "hostcall_async.cuh"
-#define SEEN 192                                                    // pictures to learn from
-#define ALL 256                                                     // and those set aside
-#define ROW 68                                                      // 64, and 4 against bank conflicts
-
-__device__ void unpack(const unsigned char* pictures, unsigned char* ink)
-{
-    for (int k = threadIdx.x; k < ALL * 64; k += 640) ink[k / 64 * ROW + k % 64] = pictures[k];
-}
-
-__device__ void learn_a_step(const int* labels, const unsigned char* ink, float* w, float* share, float* loss)
-{
-    int i = threadIdx.x;
-    __syncthreads();
-    for (int k = i; k < 10 * ALL; k += 640) {                       // what each digit says to each picture
-        float score = 0.0f;
-        for (int p = 0; p < 64; p++) score += w[k / ALL * 64 + p] * ink[k % ALL * ROW + p];
-        share[k] = expf(score);                                     // these scores are small, so it's safe
-    }
-    __syncthreads();
-    if (i < ALL) {                                                  // a thread for each picture, softmax
-        float sum = 0.0f;
-        for (int d = 0; d < 10; d++) sum += share[d * ALL + i];
-        for (int d = 0; d < 10; d++) share[d * ALL + i] /= sum;
-        float* right = &share[labels[i] * ALL + i];
-        loss[i] = -logf(*right);
-        *right -= 1.0f;
-    }
-    __syncthreads();
-    float slope = 0.0f;                                             // a thread for each weight
-    for (int k = 0; k < SEEN; k++) slope += share[i / 64 * ALL + k] * ink[k * ROW + i % 64];
-    w[i] -= 0.02f * slope / SEEN;
-}
-
-__device__ unsigned int mean(const float* loss, int first, int end)
-{
-    float sum = 0.0f;
-    for (int k = first; k < end; k++) sum += loss[k] / (end - first);
-    return __float_as_uint(sum);                                    // its bits, for the packet
-}
-"""
-
-# %% [markdown] id=training-kernel-text
-# Every few steps, thread 0 sends Python both losses in an `Ask` from [chapter 13b](13b_await_the_host.ipynb), and the block trains on. Thread 0 picks up the answer when the next report is due. In every step it tells all others what Python has said, so they stop together.
-
-# %% id=training-kernel
-learn = agt.Kernel(
-    LEARN_A_STEP
-    + r"""
-extern "C" __global__ void learn(
-    unsigned long long* mail, unsigned long long* stack, const unsigned char* pictures,
-    const int* labels, int most, int every, float* weights, int* steps)
-{
-    __shared__ float w[10 * 64], share[10 * ALL], loss[ALL];
-    __shared__ unsigned char ink[ALL * ROW];
-    Hostcalls host = hostcalls(mail, stack);
-    Ask report = ask(host, 16, 0, 0, 0);             // handler 16, and three numbers; not sent yet
-    int step = 0;
-    bool sent = false, stop = false;
-    unpack(pictures, ink);
-    w[threadIdx.x] = 0.0f;
-    for (; step < most; step++) {
-        learn_a_step(labels, ink, w, share, loss);
-        if (threadIdx.x == 0 && step % every == 0) {
-            if (sent) {                              // what did Python say?
-                block_on(report);
-                stop = report.error != 0 || report.answer == 1;
-            }
-            report = ask(host, 16, step, mean(loss, 0, SEEN), mean(loss, SEEN, ALL));
-            report.poll();                           // the first poll sends it; the answer can wait
-            sent = true;
-        }
-        if (__syncthreads_or(stop)) break;           // all hear of it
-    }
-    if (threadIdx.x == 0) {
-        block_on(report);                            // nobody leaves Python in the middle of a report
-        *steps = step;
-    }
-    weights[threadIdx.x] = w[threadIdx.x];
-}
-""",
-    "learn",
-)
-pictures, labels = (
-    agt.h2d(agt.pin(part)).sync().share() for part in (ink, digits.labels.astype(np.int32).ravel())
-)
-
-
-# %% id=training-run
-async def trained(every, most=1000, watch=False, draw=60):
-    """What Python heard, the weights, the number of steps, and the trace."""
-    heard = []
-
-    def listen(call):
-        seen, aside = np.array([call.b, call.c], np.uint32).view(np.float32)
-        enough = watch and len(heard) > 0 and aside > 0.99 * heard[-1][2]  # it hardly falls
-        heard.append((call.a, seen, aside))
-        agt.work(draw, "draw")  # a stand-in: a real picture takes much longer
-        if watch:
-            print(f"{aside:.3f}", end=" ", flush=True)
-        return int(enough)
-
-    weights, steps = agt.pin(np.zeros(640, np.float32)), agt.pin(np.zeros(1, np.int32))
-    async with agt.hostcalls({16: listen}) as office:
-        with agt.record() as trace:
-            args = (pictures, labels, most, every, agt.mapped(weights), agt.mapped(steps))
-            await office.run(learn(*office.arrays, *args, grid=1, block=640))
-    return heard, weights.reshape(10, 8, 8), int(steps[0]), trace
-
-
-# %% [markdown] id=training-live
-# Each number below is printed while the kernel runs. It's the loss of the pictures set aside, and as soon as it falls by less than 1%, Python says stop.
-
-# %% id=training-picture
-await trained(10, most=20)  # warm-up
-heard, weights, steps, _ = await trained(10, watch=True)
-said_stop = heard[-2][0]
-print(f"Python said stop at step {said_stop}, and the kernel stopped at step {steps}.")
-
-figure, shown = plt.subplot_mosaic(
-    [["c", *"01234"], ["c", *"56789"]], figsize=(11, 4), width_ratios=[5, *[1] * 5]
-)
-reported, of_seen, of_aside = np.array(heard).T
-plt.sca(shown["c"])
-plt.semilogy(reported, of_seen, "o-", label="192 to learn from")
-plt.semilogy(reported, of_aside, "s--", label="64 set aside")
-plt.axvline(said_stop, color="k", linewidth=0.8, label="Python says stop")
-plt.axvline(steps, color="k", linewidth=0.8, linestyle=":", label="the kernel stops")
-plt.legend()
-shown["c"].set(xlabel="step", ylabel="loss", title="what Python heard")
-for d in range(10):
-    shown[str(d)].imshow(weights[d], cmap="RdBu_r", vmin=-0.15, vmax=0.15)
-    shown[str(d)].set_title(d)
-    shown[str(d)].axis("off")
-figure.text(0.7, 0.03, "red: ink speaks for it   blue: against it", ha="center")
-plt.show()
-print(
-    "Two curves that part: one keeps falling, the other levels off. Beside them, the 64 weights of"
-)
-print("each digit. The 0 has a blue hole.")
-
-# %% id=training-check tags=asserts
-right = (ink.reshape(256, 64) @ weights.reshape(10, 64).T).argmax(1) == digits.labels.ravel()
-assert right[:192].all()
-assert (ink.reshape(256, 64) @ weights.reshape(10, 64).T).max() < 80  # expf overflows at 88
-assert right[192:].mean() > 0.9
-assert 50 < steps < 300
-assert steps == heard[-1][0]  # one report after it was told so
-assert heard[-2][2] > 0.99 * heard[-3][2]
-assert [step for step, *_ in heard] == list(range(0, steps + 1, 10))[: len(heard)]
-
-# %% [markdown] id=training-question
-# The kernel stopped one report *after* Python had said so, which is the price of not waiting. Does it cost anything else? Let's report at every step, every four, and every ten:
-
-
-# %% id=training-every
-async def a_step(every, draw=60):
-    """How many µs a step takes, on average of forty, and the trace."""
-    _, _, done, trace = await trained(every, most=40, draw=draw)
-    return trace.device_spans[-1].duration / done, trace
-
-
-alone, _ = await a_step(1000)
-print(f"a report at the start:  {alone:4.1f} µs a step")
-steps_of, traces = {}, []
-for every in (1, 4, 10):
-    steps_of[every], trace = await a_step(every)
-    traces.append(beginning(trace, 450))
-    between = every * steps_of[every]
-    print(
-        f"a report every {every:2} steps: {steps_of[every]:4.1f}, and {between:.0f} from report to report"
-    )
-
-agt.compare_timelines(
-    traces,
-    ["a report at every step", "a report every four steps", "a report every ten steps"],
-    lanes=("host", "streams"),
-    lesson="The first 450 µs of each; a bar is dotted where the kernel only waits. Four steps fill more of "
-    "the bar than one, and yet the drawings follow each other almost as fast. With ten steps the "
-    "kernel hardly waits. (On the simulated device, a drawing begins a few µs too early.)",
-)
-
-# %% id=predict-reports
-slower = Prediction(
-    "Now Python draws a finer picture, for 120 µs instead of 60, and the kernel reports every *ten* steps. "
-    "How many µs is it from one report to the next? (Type a number.)",
-    within=0.05,
-)
-slower
-
-# %% id=commit-reports
-slower.commit(...)
-
-# %% id=reveal-reports
-finer, _ = await a_step(10, draw=120)
-slower.reveal(
-    round(10 * finer),
-    "A report takes longer than Python draws: there's the way there and back, and thread 0 adds up 256 "
-    f"losses on its own. With 60 µs of drawing that made {steps_of[1]:.0f} from one to the next, so with 120 "
-    f"it's about {steps_of[1] + 60:.0f}, and the kernel's ten steps need {10 * steps_of[10]:.0f}. The longer "
-    "of the two counts.",
-)
-
-# %% id=reports-check tags=asserts
-if device.simulated:
-    assert 4 * alone < 60 < 10 * alone
-    assert steps_of[10] < 1.1 * alone
-    assert 4 * steps_of[4] < 1.1 * steps_of[1]
-    assert 80 < steps_of[1] < 90
-    assert 1.07 * 10 * steps_of[10] < 10 * finer < 1.05 * (steps_of[1] + 60)
-
-# %% [markdown] id=attention-door
-# ## Room 4: What a word looks at
-#
-# *What does a word look at?*
-#
-# In a language model, each word of a text looks at itself and at the words before it. How much it looks at each is its **attention**. A word asks with a vector $q$, the others offer a vector $k$ each, and where the two agree the product $q \cdot k$ is large. A *softmax* turns these products into shares that add up to one, and what the word takes home is a mix of the vectors $v$, in these shares.
-#
-# A **head** is one way of looking. A real model learns its heads. We make four by hand, in the folded cell.
-
-# %% id=attention-kernel
-attention = agt.Kernel(r"""
-#define SIZE 24
-// One thread for each word. It looks at words 0 to i, and no further.
-extern "C" __global__ void attention(
-    int words, const float* q, const float* k, const float* v, float* share, float* out)
-{
-    int i = blockIdx.x * blockDim.x + threadIdx.x;
-    if (i >= words) return;
-    float most = -1e30f, sum = 0.0f;
-    for (int j = 0; j <= i; j++) {
-        float score = 0.0f;
-        for (int c = 0; c < SIZE; c++) score += q[i * SIZE + c] * k[j * SIZE + c];
-        share[i * words + j] = score;
-        most = fmaxf(most, score);
-    }
-    for (int j = 0; j <= i; j++) {
-        float e = expf(share[i * words + j] - most);   // at most 1, so nothing overflows
-        share[i * words + j] = e;
-        sum += e;
-    }
-    for (int j = 0; j <= i; j++) share[i * words + j] /= sum;
-    for (int c = 0; c < SIZE; c++) {
-        float mix = 0.0f;
-        for (int j = 0; j <= i; j++) mix += share[i * words + j] * v[j * SIZE + c];
-        out[i * SIZE + c] = mix;
-    }
-}
-""")
-
-# %% id=attention-text tags=helpers
-SENTENCE = (
-    "this is the block that ran the warp that read the tile that lay in the house that jack built"
-)
-TEXT = SENTENCE.split()
-NOUNS = {"block", "warp", "tile", "house", "jack"}
-
-rng = np.random.default_rng(0)
-n = len(TEXT)
-vocabulary = sorted(set(TEXT))
-meaning = np.eye(24)[[vocabulary.index(word) for word in TEXT]]
-place = np.eye(24)[:n]
-noun = np.array([word in NOUNS for word in TEXT])[:, None] * np.eye(24)[0]
-heads = {
-    "the word before": (5 * np.roll(place, 1, axis=0), place),
-    "the same word": (5 * meaning, meaning),
-    "the nouns": (np.tile(5 * np.eye(24)[0], (n, 1)), noun),
-    "everybody alike": (0 * place, place),
-}
-vectors = rng.standard_normal((n, 24))
-
-
-# %% id=attention-heads
-def head(kernel, q, k, v, tabled):
-    """What a kernel makes of a head: the table, if the kernel writes one, and the mix."""
-    words = len(q)
-    q, k, v = (agt.h2d(agt.pin(part.astype(np.float32).ravel())) for part in (q, k, v))
-    sizes = [words * words, words * 24] if tabled else [words * 24]
-    op = agt.zip(q, k, v, *map(agt.zeros, sizes)).and_then(
-        lambda given: kernel(words, *given, grid=-(-words // 32), block=32)
-    )
-    got = op.and_then(lambda given: agt.zip(*map(agt.d2h, given[3:]))).sync()
-    return [part.reshape(words, -1) for part in got]
-
-
-made = [head(attention, *qk, vectors, tabled=True) for qk in heads.values()]
-
-# %% id=attention-picture
-fig, shown = plt.subplots(1, 4, figsize=(13, 4), sharey=True, layout="constrained")
-for axes, name, (share, _) in zip(shown, heads, made):
-    drawn = axes.imshow(share, cmap="Blues", vmin=0, vmax=1)
-    axes.set_title(name)
-    axes.set_xticks(range(n), TEXT, rotation=90, fontsize=7)
-    axes.set_yticks(range(n), TEXT, fontsize=7)
-fig.colorbar(drawn, ax=shown, label="share", shrink=0.8)
-plt.show()
-print("Four triangles. A row is a word, and its dark cells are the words that it looks at:")
-print(
-    "a line below the diagonal; dots where a word comes again; columns at the nouns (until the first"
-)
-print(
-    "one comes, a word looks at all alike); a haze that's even in each row, and paler further down."
-)
-
-
-# %% id=attention-check tags=asserts
-def head_in_numpy(q, k):
-    scores = np.where(np.tri(n, dtype=bool), q @ k.T, -np.inf)
-    share = np.exp(scores - scores.max(axis=1, keepdims=True))
-    share /= share.sum(axis=1, keepdims=True)
-    return share, share @ vectors
-
-
-for qk, (share, mix) in zip(heads.values(), made):
-    right, right_mix = head_in_numpy(*qk)
-    assert np.allclose(share, right, atol=1e-5)
-    assert np.allclose(mix, right_mix, atol=1e-4)
-
-# %% [markdown] id=attention-question
-# Who waits for whom inside `attention`? The shares need the largest score and the sum, and the mix needs the shares. So each thread goes over its words again and again, and keeps a whole row of numbers in memory meanwhile. The rows of 100,000 words make a table of 40 GB, for each head.
-#
-# Does the mix have to wait? Suppose that you mix as you go, and measure every score by the largest one *so far*. Say the scores are 1, 3 and 2:
-#
-# | score | largest so far | it counts | what was added before |
-# |---|---|---|---|
-# | 1 | 1 | $e^{1-1}$ | nothing |
-# | 3 | 3 | $e^{3-3}$ | counted $e^{1-1}$, and should have counted $e^{1-3}$ |
-# | 2 | 3 | $e^{2-3}$ | $e^{1-3}$ and $e^{3-3}$: right |
-#
-# When the 3 comes, all that you've added up is too large, but all of it by the same factor. So correct it, and go on.
-
-# %% [markdown] id=exercise-mix
-# ### Exercise: correct it, and go on
-#
-# `flash` goes over the words once, in tiles that a block fetches together. It keeps the largest score so far in `most`, and adds to `sum` and `mix`. But it never corrects what it added before. Do that.
-
-# %% id=14-mix starter
-FLASH = r"""
-#define SIZE 24
-#define TILE 32
-extern "C" __global__ void flash(int words, const float* q, const float* k, const float* v, float* out)
-{
-    __shared__ float keys[TILE * SIZE], values[TILE * SIZE];
-    int i = blockIdx.x * TILE + threadIdx.x, last = min(words, (int)(blockIdx.x + 1) * TILE);
-    float mine[SIZE], mix[SIZE], most = -1e30f, sum = 0.0f;
-    for (int c = 0; c < SIZE; c++) {
-        mine[c] = i < words ? q[i * SIZE + c] : 0.0f;
-        mix[c] = 0.0f;
-    }
-    for (int first = 0; first < last; first += TILE) {
-        int here = min(TILE, last - first);
-        for (int x = threadIdx.x; x < here * SIZE; x += TILE) {     // a tile for all
-            keys[x] = k[first * SIZE + x];
-            values[x] = v[first * SIZE + x];
-        }
-        __syncthreads();
-        for (int j = 0; j < here && first + j <= i; j++) {
-            float score = 0.0f;
-            for (int c = 0; c < SIZE; c++) score += mine[c] * keys[j * SIZE + c];
-            most = fmaxf(most, score);
-            float e = expf(score - most);
-            sum += e;
-            for (int c = 0; c < SIZE; c++) mix[c] += e * values[j * SIZE + c];
-        }
-        __syncthreads();
-    }
-    if (i >= words) return;
-    for (int c = 0; c < SIZE; c++) out[i * SIZE + c] = mix[c] / sum;
-}
-"""
-
-# %% id=14-mix solution
-FLASH = r"""
-#define SIZE 24
-#define TILE 32
-extern "C" __global__ void flash(int words, const float* q, const float* k, const float* v, float* out)
-{
-    __shared__ float keys[TILE * SIZE], values[TILE * SIZE];
-    int i = blockIdx.x * TILE + threadIdx.x, last = min(words, (int)(blockIdx.x + 1) * TILE);
-    float mine[SIZE], mix[SIZE], most = -1e30f, sum = 0.0f;
-    for (int c = 0; c < SIZE; c++) {
-        mine[c] = i < words ? q[i * SIZE + c] : 0.0f;
-        mix[c] = 0.0f;
-    }
-    for (int first = 0; first < last; first += TILE) {
-        int here = min(TILE, last - first);
-        for (int x = threadIdx.x; x < here * SIZE; x += TILE) {     // a tile for all
-            keys[x] = k[first * SIZE + x];
-            values[x] = v[first * SIZE + x];
-        }
-        __syncthreads();
-        for (int j = 0; j < here && first + j <= i; j++) {
-            float score = 0.0f;
-            for (int c = 0; c < SIZE; c++) score += mine[c] * keys[j * SIZE + c];
-            float before = most;
-            most = fmaxf(most, score);
-            float fix = expf(before - most), e = expf(score - most);
-            sum = fix * sum + e;                                    // corrected, and then added to
-            for (int c = 0; c < SIZE; c++) mix[c] = fix * mix[c] + e * values[j * SIZE + c];
-        }
-        __syncthreads();
-    }
-    if (i >= words) return;
-    for (int c = 0; c < SIZE; c++) out[i * SIZE + c] = mix[c] / sum;
-}
-"""
-
-# %% id=14-mix hints
-# A new largest score changes the measure. By which factor is `expf(x - before)` larger than `expf(x - most)`, whatever `x` is?
-#
-# So all that was added up has to be multiplied by `expf(before - most)`, where `before` is what `most` was before this word. If `most` stays, that's 1.
-#
-# Two things were added up: `sum`, and each of the numbers in `mix`. The new word is measured by the new `most` already, so it's added *after* the correction.
-
-# %% id=14-mix explanation
-# The division at the end makes the measure cancel, as long as the sum and the mix have the same one. The first word comes out right, too: `expf(-1e30f - score)` is 0, and so are the sums that it multiplies.
-
-# %% id=14-mix-check
-check("14-mix", FLASH)
-
-# %% [markdown] id=mix-text
-# The table is gone. Let the microscope count the bytes that the threads ask the memory for, with a text of 256 words.
-
-# %% id=attention-bytes
-flash = agt.Kernel(solved("14-mix", FLASH), "flash")
-long_text, longer_text = (rng.standard_normal((3, words, 24)) / 4 for words in (256, 512))
-
-
-def bytes_of(kernel, text):
-    """How many bytes the threads of a head ask for."""
-    with agt.using("sim"), agt.microscope() as scope:
-        head(kernel, *text, kernel is attention)
-    (seen,) = (
-        kernel.launches[0] for kernel in scope.kernels if kernel.name in ("attention", "flash")
-    )
-    return seen.counts.load_bytes + seen.counts.store_bytes
-
-
-by_table, in_one_go = bytes_of(attention, long_text), bytes_of(flash, long_text)
-_, both_ways = recorded(lambda: (head(attention, *long_text, True), head(flash, *long_text, False)))
-slow, fast = (both_ways.find(name)[-1].duration for name in ("attention", "flash"))
-own = 2 * 4 * 24 * 256
-print(f"attention: {by_table:10,} bytes, {slow:.0f} µs")
-print(
-    f"flash:     {in_one_go:10,} bytes, {fast:.0f} µs; {own:,} of these bytes are for q and for the mix"
-)
-print(
-    "So many bytes the threads ask for. The tiles save a factor of 32 or a little less. The rest"
-)
-print("is q again with each k, the share again with each number of v, and the table.")
-
-# %% id=predict-heads
-of_longer = bytes_of(flash, longer_text)
-twice = Prediction(
-    f"That's {by_table / in_one_go:.0f} times fewer bytes, and hardly any faster. Why? Let's look at a text "
-    "that's twice as long. With 512 words, four times as many pairs look at each other, and `flash` asks for "
-    f"{of_longer / in_one_go:.1f} times as many bytes. How many µs does it take now, instead of {fast:.0f}? "
-    "(Type a number.)",
-    within=0.15,
-)
-twice
-
-# %% id=commit-heads
-twice.commit(...)
-
-# %% id=reveal-heads
-_, longer = recorded(
-    lambda: (head(attention, *longer_text, True), head(flash, *longer_text, False))
-)
-slow_longer, fast_longer = (longer.find(name)[-1].duration for name in ("attention", "flash"))
-twice.reveal(
-    round(fast_longer),
-    "A kernel ends with its slowest thread. That's the one of the last word, which looks at twice as many "
-    "words now. The other words have threads of their own, and there's room for all. It's the same in "
-    f"`attention`, which takes {slow_longer:.0f} µs instead of {slow:.0f}.",
-)
-
-# %% id=attention-timeline-check tags=asserts
-for qk, (_, mix) in zip(heads.values(), made):
-    (without_table,) = head(flash, *qk, vectors, tabled=False)
-    assert np.allclose(without_table, mix, atol=1e-5)
-assert 40 < by_table / in_one_go < 60
-assert 3 < of_longer / in_one_go < 4
-if device.simulated:
-    assert 1 < slow / fast < 1.5
-    assert 1.9 < fast_longer / fast < 2.1
-    assert 1.9 < slow_longer / slow < 2.1
-
-# %% [markdown] id=attention-read
-# A single short head leaves the memory idle. But with 32 heads of 4,096 words each, an H200 took 104 ms with the table and 7.8 without: 13 times as fast. The running correction is called *online softmax* (Milakov and Gimelshein, 2018). With tiles that stay on the chip it's the heart of **flash attention** (Dao and others, 2022).
-
 # %% [markdown] id=search-door
-# ## Room 5: A file of pictures
+# ## Room 3: A file of pictures
 #
 # *Which picture looks like this one?*
 #
-# You can also read without learning: keep all known pictures, and when a new one comes, look for those most like it. That's a **vector search**. A picture is a vector of 64 numbers here, and two are alike if their distance is small.
+# Here's a way to read a digit without learning anything: keep all known pictures, and when a new one comes, look for those most like it. That's a **vector search**. A picture is a vector of 64 numbers here, and two are alike if their distance is small.
 #
-# Such a database is often far larger than the memory of a GPU, so it stays in a file, and is read piece by piece. Ours has 192 of our digits, and each of them again, moved by a pixel in eight directions. Python reads one when a kernel asks for it.
+# Such a database is often far larger than the memory of a GPU, so it stays in a file, and is read piece by piece. Ours has 192 of the digits of chapter 7, and each of them again, moved by a pixel in eight directions. Python reads one when a kernel asks for it, by an `Ask` of [chapter 13b](13b_await_the_host.ipynb).
 
 # %% id=search-file
 moves = [(y, x) for y in (0, 1, -1) for x in (0, 1, -1)]
@@ -1190,17 +687,523 @@ if device.simulated:
 #
 # - A kernel ends with its slowest thread, and a warp waits for its slowest lane.
 # - `__ballot_sync` tells every lane of a warp how the others have voted, so that one lane can ask for all.
-# - A kernel that stays can report while it works. If it sends the question early and reads the answer late, it loses hardly any time.
-# - An answer that can be corrected later needn't wait: one pass is enough, and no table.
 # - If a kernel asks for the next piece before it works on this one, the longer of reading and working hides the shorter.
 #
-# **Next:** in [15_several_gpus](15_several_gpus.ipynb), the GPU gets company.
+# Below are the second sitting and two encores, for days when you feel like another room. **Next:** in [15_several_gpus](15_several_gpus.ipynb), the GPU gets company.
 
 # %% id=score
 score()
 
 # %% id=progress
 progress("14")
+
+# %% [markdown] id=training-door
+# ## Second sitting, room 4: A kernel that reports
+#
+# *Can you watch a launch learn, and tell it to stop?*
+#
+# Training is a loop, and after chapter 11 you'd want that loop inside a kernel. But then who watches it, and stops it when the network only learns its examples by heart?
+#
+# Here a network of a single layer learns to read the digits of chapter 7, in one block. There's a weight for each of 64 pixels and each of ten digits, so 640, and a thread for each weight. It learns from 192 pictures, and 64 are set aside. The arithmetic is folded away: `learn_a_step` scores every picture, works out how wrong the scores are, and corrects all weights.
+
+# %% id=training-step tags=helpers
+LEARN_A_STEP = r"""
+#include "hostcall_async.cuh"
+#define SEEN 192                                                    // pictures to learn from
+#define ALL 256                                                     // and those set aside
+#define ROW 68                                                      // 64, and 4 against bank conflicts
+
+__device__ void unpack(const unsigned char* pictures, unsigned char* ink)
+{
+    for (int k = threadIdx.x; k < ALL * 64; k += 640) ink[k / 64 * ROW + k % 64] = pictures[k];
+}
+
+__device__ void learn_a_step(const int* labels, const unsigned char* ink, float* w, float* share, float* loss)
+{
+    int i = threadIdx.x;
+    __syncthreads();
+    for (int k = i; k < 10 * ALL; k += 640) {                       // what each digit says to each picture
+        float score = 0.0f;
+        for (int p = 0; p < 64; p++) score += w[k / ALL * 64 + p] * ink[k % ALL * ROW + p];
+        share[k] = expf(score);                                     // these scores are small, so it's safe
+    }
+    __syncthreads();
+    if (i < ALL) {                                                  // a thread for each picture, softmax
+        float sum = 0.0f;
+        for (int d = 0; d < 10; d++) sum += share[d * ALL + i];
+        for (int d = 0; d < 10; d++) share[d * ALL + i] /= sum;
+        float* right = &share[labels[i] * ALL + i];
+        loss[i] = -logf(*right);
+        *right -= 1.0f;
+    }
+    __syncthreads();
+    float slope = 0.0f;                                             // a thread for each weight
+    for (int k = 0; k < SEEN; k++) slope += share[i / 64 * ALL + k] * ink[k * ROW + i % 64];
+    w[i] -= 0.02f * slope / SEEN;
+}
+
+__device__ unsigned int mean(const float* loss, int first, int end)
+{
+    float sum = 0.0f;
+    for (int k = first; k < end; k++) sum += loss[k] / (end - first);
+    return __float_as_uint(sum);                                    // its bits, for the packet
+}
+"""
+
+# %% [markdown] id=training-kernel-text
+# Every few steps, thread 0 sends Python both losses in an `Ask` from [chapter 13b](13b_await_the_host.ipynb), and the block trains on. Thread 0 picks up the answer when the next report is due. In every step it tells all others what Python has said, so they stop together.
+
+# %% id=training-kernel
+learn = agt.Kernel(
+    LEARN_A_STEP
+    + r"""
+extern "C" __global__ void learn(
+    unsigned long long* mail, unsigned long long* stack, const unsigned char* pictures,
+    const int* labels, int most, int every, float* weights, int* steps)
+{
+    __shared__ float w[10 * 64], share[10 * ALL], loss[ALL];
+    __shared__ unsigned char ink[ALL * ROW];
+    Hostcalls host = hostcalls(mail, stack);
+    Ask report = ask(host, 16, 0, 0, 0);             // handler 16, and three numbers; not sent yet
+    int step = 0;
+    bool sent = false, stop = false;
+    unpack(pictures, ink);
+    w[threadIdx.x] = 0.0f;
+    for (; step < most; step++) {
+        learn_a_step(labels, ink, w, share, loss);
+        if (threadIdx.x == 0 && step % every == 0) {
+            if (sent) {                              // what did Python say?
+                block_on(report);
+                stop = report.error != 0 || report.answer == 1;
+            }
+            report = ask(host, 16, step, mean(loss, 0, SEEN), mean(loss, SEEN, ALL));
+            report.poll();                           // the first poll sends it; the answer can wait
+            sent = true;
+        }
+        if (__syncthreads_or(stop)) break;           // all hear of it
+    }
+    if (threadIdx.x == 0) {
+        block_on(report);                            // nobody leaves Python in the middle of a report
+        *steps = step;
+    }
+    weights[threadIdx.x] = w[threadIdx.x];
+}
+""",
+    "learn",
+)
+pictures, labels = (
+    agt.h2d(agt.pin(part)).sync().share() for part in (ink, digits.labels.astype(np.int32).ravel())
+)
+
+
+# %% id=training-run
+async def trained(every, most=1000, watch=False, draw=60):
+    """What Python heard, the weights, the number of steps, and the trace."""
+    heard = []
+
+    def listen(call):
+        seen, aside = np.array([call.b, call.c], np.uint32).view(np.float32)
+        enough = watch and len(heard) > 0 and aside > 0.99 * heard[-1][2]  # it hardly falls
+        heard.append((call.a, seen, aside))
+        agt.work(draw, "draw")  # a stand-in: a real picture takes much longer
+        if watch:
+            print(f"{aside:.3f}", end=" ", flush=True)
+        return int(enough)
+
+    weights, steps = agt.pin(np.zeros(640, np.float32)), agt.pin(np.zeros(1, np.int32))
+    async with agt.hostcalls({16: listen}) as office:
+        with agt.record() as trace:
+            args = (pictures, labels, most, every, agt.mapped(weights), agt.mapped(steps))
+            await office.run(learn(*office.arrays, *args, grid=1, block=640))
+    return heard, weights.reshape(10, 8, 8), int(steps[0]), trace
+
+
+# %% [markdown] id=training-live
+# Each number below is printed while the kernel runs. It's the loss of the pictures set aside, and as soon as it falls by less than 1%, Python says stop.
+
+# %% id=training-picture
+await trained(10, most=20)  # warm-up
+heard, weights, steps, _ = await trained(10, watch=True)
+said_stop = heard[-2][0]
+print(f"Python said stop at step {said_stop}, and the kernel stopped at step {steps}.")
+
+figure, shown = plt.subplot_mosaic(
+    [["c", *"01234"], ["c", *"56789"]], figsize=(11, 4), width_ratios=[5, *[1] * 5]
+)
+reported, of_seen, of_aside = np.array(heard).T
+plt.sca(shown["c"])
+plt.semilogy(reported, of_seen, "o-", label="192 to learn from")
+plt.semilogy(reported, of_aside, "s--", label="64 set aside")
+plt.axvline(said_stop, color="k", linewidth=0.8, label="Python says stop")
+plt.axvline(steps, color="k", linewidth=0.8, linestyle=":", label="the kernel stops")
+plt.legend()
+shown["c"].set(xlabel="step", ylabel="loss", title="what Python heard")
+for d in range(10):
+    shown[str(d)].imshow(weights[d], cmap="RdBu_r", vmin=-0.15, vmax=0.15)
+    shown[str(d)].set_title(d)
+    shown[str(d)].axis("off")
+figure.text(0.7, 0.03, "red: ink speaks for it   blue: against it", ha="center")
+plt.show()
+print(
+    "Two curves that part: one keeps falling, the other levels off. Beside them, the 64 weights of"
+)
+print("each digit. The 0 has a blue hole.")
+
+# %% id=training-check tags=asserts
+right = (ink.reshape(256, 64) @ weights.reshape(10, 64).T).argmax(1) == digits.labels.ravel()
+assert right[:192].all()
+assert (ink.reshape(256, 64) @ weights.reshape(10, 64).T).max() < 80  # expf overflows at 88
+assert right[192:].mean() > 0.9
+assert 50 < steps < 300
+assert steps == heard[-1][0]  # one report after it was told so
+assert heard[-2][2] > 0.99 * heard[-3][2]
+assert [step for step, *_ in heard] == list(range(0, steps + 1, 10))[: len(heard)]
+
+# %% [markdown] id=training-question
+# The kernel stopped one report *after* Python had said so, which is the price of not waiting. Does it cost anything else? Let's report at every step, every four, and every ten:
+
+
+# %% id=training-every
+async def a_step(every, draw=60):
+    """How many µs a step takes, on average of forty, and the trace."""
+    _, _, done, trace = await trained(every, most=40, draw=draw)
+    return trace.device_spans[-1].duration / done, trace
+
+
+alone, _ = await a_step(1000)
+print(f"a report at the start:  {alone:4.1f} µs a step")
+steps_of, traces = {}, []
+for every in (1, 4, 10):
+    steps_of[every], trace = await a_step(every)
+    traces.append(beginning(trace, 450))
+    between = every * steps_of[every]
+    print(
+        f"a report every {every:2} steps: {steps_of[every]:4.1f}, and {between:.0f} from report to report"
+    )
+
+agt.compare_timelines(
+    traces,
+    ["a report at every step", "a report every four steps", "a report every ten steps"],
+    lanes=("host", "streams"),
+    lesson="The first 450 µs of each; a bar is dotted where the kernel only waits. Four steps fill more of "
+    "the bar than one, and yet the drawings follow each other almost as fast. With ten steps the "
+    "kernel hardly waits. (On the simulated device, a drawing begins a few µs too early.)",
+)
+
+# %% id=predict-reports
+slower = Prediction(
+    "Now Python draws a finer picture, for 120 µs instead of 60, and the kernel reports every *ten* steps. "
+    "How many µs is it from one report to the next? (Type a number.)",
+    within=0.05,
+)
+slower
+
+# %% id=commit-reports
+slower.commit(...)
+
+# %% id=reveal-reports
+finer, _ = await a_step(10, draw=120)
+slower.reveal(
+    round(10 * finer),
+    "A report takes longer than Python draws: there's the way there and back, and thread 0 adds up 256 "
+    f"losses on its own. With 60 µs of drawing that made {steps_of[1]:.0f} from one to the next, so with 120 "
+    f"it's about {steps_of[1] + 60:.0f}, and the kernel's ten steps need {10 * steps_of[10]:.0f}. The longer "
+    "of the two counts.",
+)
+
+# %% id=reports-check tags=asserts
+if device.simulated:
+    assert 4 * alone < 60 < 10 * alone
+    assert steps_of[10] < 1.1 * alone
+    assert 4 * steps_of[4] < 1.1 * steps_of[1]
+    assert 80 < steps_of[1] < 90
+    assert 1.07 * 10 * steps_of[10] < 10 * finer < 1.05 * (steps_of[1] + 60)
+
+# %% [markdown] id=attention-door
+# ## Second sitting, room 5: What a word looks at
+#
+# *What does a word look at?*
+#
+# In a language model, each word of a text looks at itself and at the words before it. How much it looks at each is its **attention**. A word asks with a vector $q$, the others offer a vector $k$ each, and where the two agree the product $q \cdot k$ is large. A *softmax* turns these products into shares that add up to one, and what the word takes home is a mix of the vectors $v$, in these shares.
+#
+# A **head** is one way of looking. A real model learns its heads. We make four by hand, in the folded cell.
+
+# %% id=attention-kernel
+attention = agt.Kernel(r"""
+#define SIZE 24
+// One thread for each word. It looks at words 0 to i, and no further.
+extern "C" __global__ void attention(
+    int words, const float* q, const float* k, const float* v, float* share, float* out)
+{
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i >= words) return;
+    float most = -1e30f, sum = 0.0f;
+    for (int j = 0; j <= i; j++) {
+        float score = 0.0f;
+        for (int c = 0; c < SIZE; c++) score += q[i * SIZE + c] * k[j * SIZE + c];
+        share[i * words + j] = score;
+        most = fmaxf(most, score);
+    }
+    for (int j = 0; j <= i; j++) {
+        float e = expf(share[i * words + j] - most);   // at most 1, so nothing overflows
+        share[i * words + j] = e;
+        sum += e;
+    }
+    for (int j = 0; j <= i; j++) share[i * words + j] /= sum;
+    for (int c = 0; c < SIZE; c++) {
+        float mix = 0.0f;
+        for (int j = 0; j <= i; j++) mix += share[i * words + j] * v[j * SIZE + c];
+        out[i * SIZE + c] = mix;
+    }
+}
+""")
+
+# %% id=attention-text tags=helpers
+SENTENCE = (
+    "this is the block that ran the warp that read the tile that lay in the house that jack built"
+)
+TEXT = SENTENCE.split()
+NOUNS = {"block", "warp", "tile", "house", "jack"}
+
+rng = np.random.default_rng(0)
+n = len(TEXT)
+vocabulary = sorted(set(TEXT))
+meaning = np.eye(24)[[vocabulary.index(word) for word in TEXT]]
+place = np.eye(24)[:n]
+noun = np.array([word in NOUNS for word in TEXT])[:, None] * np.eye(24)[0]
+heads = {
+    "the word before": (5 * np.roll(place, 1, axis=0), place),
+    "the same word": (5 * meaning, meaning),
+    "the nouns": (np.tile(5 * np.eye(24)[0], (n, 1)), noun),
+    "everybody alike": (0 * place, place),
+}
+vectors = rng.standard_normal((n, 24))
+
+
+# %% id=attention-heads
+def head(kernel, q, k, v, tabled):
+    """What a kernel makes of a head: the table, if the kernel writes one, and the mix."""
+    words = len(q)
+    q, k, v = (agt.h2d(agt.pin(part.astype(np.float32).ravel())) for part in (q, k, v))
+    sizes = [words * words, words * 24] if tabled else [words * 24]
+    op = agt.zip(q, k, v, *map(agt.zeros, sizes)).and_then(
+        lambda given: kernel(words, *given, grid=-(-words // 32), block=32)
+    )
+    got = op.and_then(lambda given: agt.zip(*map(agt.d2h, given[3:]))).sync()
+    return [part.reshape(words, -1) for part in got]
+
+
+made = [head(attention, *qk, vectors, tabled=True) for qk in heads.values()]
+
+# %% id=attention-picture
+fig, shown = plt.subplots(1, 4, figsize=(13, 4), sharey=True, layout="constrained")
+for axes, name, (share, _) in zip(shown, heads, made):
+    drawn = axes.imshow(share, cmap="Blues", vmin=0, vmax=1)
+    axes.set_title(name)
+    axes.set_xticks(range(n), TEXT, rotation=90, fontsize=7)
+    axes.set_yticks(range(n), TEXT, fontsize=7)
+fig.colorbar(drawn, ax=shown, label="share", shrink=0.8)
+plt.show()
+print("Four triangles. A row is a word, and its dark cells are the words that it looks at:")
+print(
+    "a line below the diagonal; dots where a word comes again; columns at the nouns (until the first"
+)
+print(
+    "one comes, a word looks at all alike); a haze that's even in each row, and paler further down."
+)
+
+
+# %% id=attention-check tags=asserts
+def head_in_numpy(q, k):
+    scores = np.where(np.tri(n, dtype=bool), q @ k.T, -np.inf)
+    share = np.exp(scores - scores.max(axis=1, keepdims=True))
+    share /= share.sum(axis=1, keepdims=True)
+    return share, share @ vectors
+
+
+for qk, (share, mix) in zip(heads.values(), made):
+    right, right_mix = head_in_numpy(*qk)
+    assert np.allclose(share, right, atol=1e-5)
+    assert np.allclose(mix, right_mix, atol=1e-4)
+
+# %% [markdown] id=attention-question
+# Who waits for whom inside `attention`? The shares need the largest score and the sum, and the mix needs the shares. So each thread goes over its words again and again, and keeps a whole row of numbers in memory meanwhile. The rows of 100,000 words make a table of 40 GB, for each head.
+#
+# Does the mix have to wait? Suppose that you mix as you go, and measure every score by the largest one *so far*. Say the scores are 1, 3 and 2:
+#
+# | score | largest so far | it counts | what was added before |
+# |---|---|---|---|
+# | 1 | 1 | $e^{1-1}$ | nothing |
+# | 3 | 3 | $e^{3-3}$ | counted $e^{1-1}$, and should have counted $e^{1-3}$ |
+# | 2 | 3 | $e^{2-3}$ | $e^{1-3}$ and $e^{3-3}$: right |
+#
+# When the 3 comes, all that you've added up is too large, but all of it by the same factor. So correct it, and go on.
+
+# %% [markdown] id=exercise-mix
+# ### Exercise: correct it, and go on
+#
+# `flash` goes over the words once, in tiles that a block fetches together. It keeps the largest score so far in `most`, and adds to `sum` and `mix`. But it never corrects what it added before. Do that.
+
+# %% id=14-mix starter
+FLASH = r"""
+#define SIZE 24
+#define TILE 32
+extern "C" __global__ void flash(int words, const float* q, const float* k, const float* v, float* out)
+{
+    __shared__ float keys[TILE * SIZE], values[TILE * SIZE];
+    int i = blockIdx.x * TILE + threadIdx.x, last = min(words, (int)(blockIdx.x + 1) * TILE);
+    float mine[SIZE], mix[SIZE], most = -1e30f, sum = 0.0f;
+    for (int c = 0; c < SIZE; c++) {
+        mine[c] = i < words ? q[i * SIZE + c] : 0.0f;
+        mix[c] = 0.0f;
+    }
+    for (int first = 0; first < last; first += TILE) {
+        int here = min(TILE, last - first);
+        for (int x = threadIdx.x; x < here * SIZE; x += TILE) {     // a tile for all
+            keys[x] = k[first * SIZE + x];
+            values[x] = v[first * SIZE + x];
+        }
+        __syncthreads();
+        for (int j = 0; j < here && first + j <= i; j++) {
+            float score = 0.0f;
+            for (int c = 0; c < SIZE; c++) score += mine[c] * keys[j * SIZE + c];
+            most = fmaxf(most, score);
+            float e = expf(score - most);
+            sum += e;
+            for (int c = 0; c < SIZE; c++) mix[c] += e * values[j * SIZE + c];
+        }
+        __syncthreads();
+    }
+    if (i >= words) return;
+    for (int c = 0; c < SIZE; c++) out[i * SIZE + c] = mix[c] / sum;
+}
+"""
+
+# %% id=14-mix solution
+FLASH = r"""
+#define SIZE 24
+#define TILE 32
+extern "C" __global__ void flash(int words, const float* q, const float* k, const float* v, float* out)
+{
+    __shared__ float keys[TILE * SIZE], values[TILE * SIZE];
+    int i = blockIdx.x * TILE + threadIdx.x, last = min(words, (int)(blockIdx.x + 1) * TILE);
+    float mine[SIZE], mix[SIZE], most = -1e30f, sum = 0.0f;
+    for (int c = 0; c < SIZE; c++) {
+        mine[c] = i < words ? q[i * SIZE + c] : 0.0f;
+        mix[c] = 0.0f;
+    }
+    for (int first = 0; first < last; first += TILE) {
+        int here = min(TILE, last - first);
+        for (int x = threadIdx.x; x < here * SIZE; x += TILE) {     // a tile for all
+            keys[x] = k[first * SIZE + x];
+            values[x] = v[first * SIZE + x];
+        }
+        __syncthreads();
+        for (int j = 0; j < here && first + j <= i; j++) {
+            float score = 0.0f;
+            for (int c = 0; c < SIZE; c++) score += mine[c] * keys[j * SIZE + c];
+            float before = most;
+            most = fmaxf(most, score);
+            float fix = expf(before - most), e = expf(score - most);
+            sum = fix * sum + e;                                    // corrected, and then added to
+            for (int c = 0; c < SIZE; c++) mix[c] = fix * mix[c] + e * values[j * SIZE + c];
+        }
+        __syncthreads();
+    }
+    if (i >= words) return;
+    for (int c = 0; c < SIZE; c++) out[i * SIZE + c] = mix[c] / sum;
+}
+"""
+
+# %% id=14-mix hints
+# A new largest score changes the measure. By which factor is `expf(x - before)` larger than `expf(x - most)`, whatever `x` is?
+#
+# So all that was added up has to be multiplied by `expf(before - most)`, where `before` is what `most` was before this word. If `most` stays, that's 1.
+#
+# Two things were added up: `sum`, and each of the numbers in `mix`. The new word is measured by the new `most` already, so it's added *after* the correction.
+
+# %% id=14-mix explanation
+# The division at the end makes the measure cancel, as long as the sum and the mix have the same one. The first word comes out right, too: `expf(-1e30f - score)` is 0, and so are the sums that it multiplies.
+
+# %% id=14-mix-check
+check("14-mix", FLASH)
+
+# %% [markdown] id=mix-text
+# The table is gone. Let the microscope count the bytes that the threads ask the memory for, with a text of 256 words.
+
+# %% id=attention-bytes
+flash = agt.Kernel(solved("14-mix", FLASH), "flash")
+long_text, longer_text = (rng.standard_normal((3, words, 24)) / 4 for words in (256, 512))
+
+
+def bytes_of(kernel, text):
+    """How many bytes the threads of a head ask for."""
+    with agt.using("sim"), agt.microscope() as scope:
+        head(kernel, *text, kernel is attention)
+    (seen,) = (
+        kernel.launches[0] for kernel in scope.kernels if kernel.name in ("attention", "flash")
+    )
+    return seen.counts.load_bytes + seen.counts.store_bytes
+
+
+by_table, in_one_go = bytes_of(attention, long_text), bytes_of(flash, long_text)
+_, both_ways = recorded(lambda: (head(attention, *long_text, True), head(flash, *long_text, False)))
+slow, fast = (both_ways.find(name)[-1].duration for name in ("attention", "flash"))
+own = 2 * 4 * 24 * 256
+print(f"attention: {by_table:10,} bytes, {slow:.0f} µs")
+print(
+    f"flash:     {in_one_go:10,} bytes, {fast:.0f} µs; {own:,} of these bytes are for q and for the mix"
+)
+print("So many bytes the threads ask for. The tiles save a factor of 32 or a little less. The rest")
+print("is q again with each k, the share again with each number of v, and the table.")
+
+# %% id=predict-heads
+of_longer = bytes_of(flash, longer_text)
+twice = Prediction(
+    f"That's {by_table / in_one_go:.0f} times fewer bytes, and hardly any faster. Why? Let's look at a text "
+    "that's twice as long. With 512 words, four times as many pairs look at each other, and `flash` asks for "
+    f"{of_longer / in_one_go:.1f} times as many bytes. How many µs does it take now, instead of {fast:.0f}? "
+    "(Type a number.)",
+    within=0.15,
+)
+twice
+
+# %% id=commit-heads
+twice.commit(...)
+
+# %% id=reveal-heads
+_, longer = recorded(
+    lambda: (head(attention, *longer_text, True), head(flash, *longer_text, False))
+)
+slow_longer, fast_longer = (longer.find(name)[-1].duration for name in ("attention", "flash"))
+twice.reveal(
+    round(fast_longer),
+    "A kernel ends with its slowest thread. That's the one of the last word, which looks at twice as many "
+    "words now. The other words have threads of their own, and there's room for all. It's the same in "
+    f"`attention`, which takes {slow_longer:.0f} µs instead of {slow:.0f}.",
+)
+
+# %% id=attention-timeline-check tags=asserts
+for qk, (_, mix) in zip(heads.values(), made):
+    (without_table,) = head(flash, *qk, vectors, tabled=False)
+    assert np.allclose(without_table, mix, atol=1e-5)
+assert 40 < by_table / in_one_go < 60
+assert 3 < of_longer / in_one_go < 4
+if device.simulated:
+    assert 1 < slow / fast < 1.5
+    assert 1.9 < fast_longer / fast < 2.1
+    assert 1.9 < slow_longer / slow < 2.1
+
+# %% [markdown] id=attention-read
+# A single short head leaves the memory idle. But with 32 heads of 4,096 words each, an H200 took 104 ms with the table and 7.8 without: 13 times as fast. The running correction is called *online softmax* (Milakov and Gimelshein, 2018). With tiles that stay on the chip it's the heart of **flash attention** (Dao and others, 2022).
+#
+# ### Key points of the second sitting
+#
+# - A kernel that stays can report while it works. If it sends the question early and reads the answer late, it loses hardly any time.
+# - An answer that can be corrected later needn't wait: one pass is enough, and no table.
+
+# %% id=score-second
+score()
 
 # %% [markdown] id=galaxies-door
 # ## Encore: two galaxies
@@ -1646,7 +1649,7 @@ tenth.reveal(
 )
 
 # %% [markdown] id=walk-queue-text
-# A launch for two houses is a waste, with a question or without. So keep a **queue** of houses in the GPU's memory, and one kernel. Its blocks take a house and look at its neighbours, and put a neighbour into the queue if this way to it is shorter than any before. It's the queue of chapter 11, but now those who take from it fill it as well. And there are no rounds any more, so a block may come to a house by a longer way first. Then the distance is corrected later, as in room 4, and the house goes into the queue once more.
+# A launch for two houses is a waste, with a question or without. So keep a **queue** of houses in the GPU's memory, and one kernel. Its blocks take a house and look at its neighbours, and put a neighbour into the queue if this way to it is shorter than any before. It's the queue of chapter 11, but now those who take from it fill it as well. And there are no rounds any more, so a block may come to a house by a longer way first. Then the distance is corrected later, as in room 5, and the house goes into the queue once more.
 #
 # Whoever finds the queue empty has a problem. Somebody else may still be at work, and may put something in. **How do you know that nothing will come any more?**
 

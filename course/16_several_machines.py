@@ -7,11 +7,11 @@
 #
 # **What do you have to send, so that it's worth the trip?**
 #
-# After this page you can choose the size of a recipe by the price of a call, place data once and go on with handles, keep several workers busy, carry on when one of them dies, and say when to stay at home instead.
+# After this page you can choose the size of a recipe by the price of a call, place data once and go on with handles, keep several workers busy, and say when to stay at home instead. In the second sitting you carry on when one of them dies.
 #
 # | | |
 # |---|---|
-# | Time | 75 minutes, and 20 more for the encores |
+# | Time | an hour, and 20 minutes for the second sitting, on another day. The encores take 20 more |
 # | You need | [04_combinators](04_combinators.ipynb), [06_await](06_await.ipynb) and [07_async_mlp](07_async_mlp.ipynb), but neither a GPU nor a second machine |
 
 # %% id=setup
@@ -669,8 +669,27 @@ async def spread(gpus, there, batches, layer):
 # %% id=16-challenge-check
 check("16-challenge", spread)
 
+# %% [markdown] id=key-points
+# ## Key points
+#
+# - Calling a worker takes about a millisecond, as long as sixty to a hundred launches. So send a whole chain of work and not its steps.
+# - Calls that are under way together share the trip, but not Python's work. Between real processes, a further call costs most of what the first did. So send few recipes, with a lot of work in each.
+# - Ask whether the trip pays. If a call costs more than its work would at home, it never does.
+# - A recipe takes along whatever it refers to, each time that you send it. Put weights on each GPU once, and go on with handles.
+# - Everything that you send leaves by one door. If the workers can get the data themselves, send its name.
+#
+# There's a [glossary](../docs/glossary.md) for new words. **Next:** one evening is left, the second sitting. It's half past eight when it begins, and it doesn't go as planned.
+
+# %% id=score
+score(busy, once, gain, worth)
+
+# %% id=progress
+progress("16")  # one of these is in the second sitting, and two are in the encores
+
 # %% [markdown] id=plug
-# ## Somebody pulls the plug
+# ## Second sitting: somebody pulls the plug
+#
+# *This one takes 20 minutes and ends the course. It uses what the page has defined above.*
 #
 # It's half past eight. Somebody vacuums under your colleague's desk, and GPU 1 is gone. On a simulated cluster, `gpu.lose(why)` is the vacuum cleaner, and an honest one: it tells you at once.
 #
@@ -784,7 +803,7 @@ async def careful(gpus, recipe, batches):
 check("16-dies", careful)
 
 # %% [markdown] id=payoff
-# ## The evening
+# ### The evening
 #
 # And now with two real processes (only their GPUs are simulated), 256 handwritten digits in eight batches, and your `careful`. As soon as all eight are on their way, we kill one process. No vacuum cleaner this time, but `SIGKILL`, and a stopwatch.
 
@@ -887,27 +906,17 @@ assert len(recipes) >= len(pictures)
 assert stayed_here.metrics().makespan < min(span.duration for span in calls)
 folder.cleanup()  # the files of `read`
 
-# %% [markdown] id=key-points
-# ## Key points
+# %% [markdown] id=farewell
+# ### Good night
 #
-# - Calling a worker takes about a millisecond, as long as sixty to a hundred launches. So send a whole chain of work and not its steps.
-# - Calls that are under way together share the trip, but not Python's work. Between real processes, a further call costs most of what the first did. So send few recipes, with a lot of work in each.
-# - Ask whether the trip pays. If a call costs more than its work would at home, it never does.
-# - A recipe takes along whatever it refers to, each time that you send it. Put weights on each GPU once, and go on with handles.
-# - Everything that you send leaves by one door. If the workers can get the data themselves, send its name.
-# - When a worker dies, every await that needs it raises an error, and no other does. You can send a recipe to somebody else, but the arrays are gone.
-#
-# There's a [glossary](../docs/glossary.md) for new words.
+# When a worker dies, every await that needs it raises an error, and no other does. You can send a recipe to somebody else, but the arrays are gone.
 #
 # That was the course. It began with a launch for which Python stood and waited, and tonight a process died in the middle of the work, and the work went on. You've written kernels, recipes, schedulers, queues and a ring. If you keep one thing of all that, keep the habit: before you make anything faster, draw its timeline, and ask who waits for whom.
 #
 # **Next:** a problem of your own. It won't come with a check, but it has a timeline. Thank you for coming along, and be kind to whoever vacuums.
 
-# %% id=score
+# %% id=score-second
 score(busy, once, gain, worth, survivors)
-
-# %% id=progress
-progress("16")  # two of these are in the encores below
 
 # %% [markdown] id=big-machine
 # ## Encore: one big machine

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Iterator
 from functools import lru_cache
 from types import FrameType
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -115,16 +115,18 @@ def _make(
     return op
 
 
-class Take(DeviceOp[tuple[Any, ...]]):
-    """Takes arrays, enqueues something, and gives back arrays."""
+class Take(DeviceOp[Any]):
+    """Takes arrays, enqueues something, and yields what `act` returns: a tuple of so many, or one array."""
 
-    __slots__ = ("_act", "_arrays")
+    __slots__ = ("_act", "_arrays", "_bodies", "_count")
 
     def __init__(
         self,
         label: str,
         arrays: tuple[Any, ...],
-        act: Callable[[ExecutionContext, tuple[DeviceArray, ...]], tuple[Any, ...]],
+        act: Callable[[ExecutionContext, tuple[DeviceArray, ...]], Any],
+        count: int | None = None,
+        bodies: tuple[DeviceOp[Any], ...] = (),  # what else `act` may run
     ) -> None:
         for array in arrays:
             if not isinstance(array, DeviceArray):
@@ -140,16 +142,19 @@ class Take(DeviceOp[tuple[Any, ...]]):
                 if array.gone == where:
                     array._undo_take()
             raise
-        self._act = act
+        self._act, self._count, self._bodies = act, count, bodies
         self._built(label, sys._getframe(2))
 
-    def _arity(self) -> int:
-        return 2
+    def _parts(self) -> tuple[DeviceOp[Any], ...]:
+        return self._bodies
+
+    def _arity(self) -> int | None:
+        return self._count
 
     def _borrowed(self) -> Iterator[str]:
         return borrowed_in(self._arrays)
 
-    def _enqueue(self, context: ExecutionContext) -> tuple[Any, ...]:
+    def _enqueue(self, context: ExecutionContext) -> Any:
         where = f"into an earlier run of {self._label}()"
         if len(self._arrays) > 1:  # all are good, or none is taken
             for array in self._arrays:
@@ -345,7 +350,7 @@ def memcpy(
                 f"memcpy writes to its target, and array {target.name!r} is shared: shared arrays are for "
                 "reading. Copy into an array of your own."
             )
-    return cast(DeviceOp[tuple[DeviceArray, Any]], Take("memcpy", arrays, act))
+    return Take("memcpy", arrays, act, count=2)
 
 
 def dup(array: DeviceArray) -> DeviceOp[tuple[DeviceArray, DeviceArray]]:
@@ -358,30 +363,18 @@ def dup(array: DeviceArray) -> DeviceOp[tuple[DeviceArray, DeviceArray]]:
             context.copy(target, source)
         return source, target
 
-    return cast(DeviceOp[tuple[DeviceArray, DeviceArray]], Take("dup", (array,), act))
-
-
-class TakeOne(Take):
-    """Yields the one array that is left, and no tuple."""
-
-    __slots__ = ()
-
-    def _arity(self) -> int | None:  # pyright: ignore[reportIncompatibleMethodOverride] - it yields one array
-        return None
-
-    def _enqueue(self, context: ExecutionContext) -> Any:
-        return super()._enqueue(context)[0]
+    return Take("dup", (array,), act, count=2)
 
 
 def to(array: DeviceArray, device: str | Device) -> DeviceOp[DeviceArray]:
     """Copy an array to another device; see `DeviceArray.to`."""
     resolve(device)  # one that is not there is told of here, not where it runs
 
-    def act(context: ExecutionContext, arrays: tuple[DeviceArray, ...]) -> tuple[DeviceArray, ...]:
+    def act(context: ExecutionContext, arrays: tuple[DeviceArray, ...]) -> DeviceArray:
         (source,), target = arrays, resolve(device)
-        return (source if source.device is target else context.copy_to(source, target),)
+        return source if source.device is target else context.copy_to(source, target)
 
-    return cast(DeviceOp[DeviceArray], TakeOne("to", (array,), act))
+    return Take("to", (array,), act)
 
 
 def _number(label: str, given: float, kind: np.dtype[Any]) -> npt.NDArray[Any]:

@@ -23,7 +23,7 @@ from asyncgpu_tutor import errors
 from asyncgpu_tutor.arrays.handles import DeviceArray
 from asyncgpu_tutor.devices.opening import open_group
 from asyncgpu_tutor.devices.protocol import Collective, Communicator, Device, Memory, Stream
-from asyncgpu_tutor.ops.array_operations import Take, TakeOne
+from asyncgpu_tutor.ops.array_operations import Take
 from asyncgpu_tutor.ops.operation import DeviceOp, as_op, choose
 from asyncgpu_tutor.run.capture import CaptureContext
 from asyncgpu_tutor.run.context import ExecutionContext, check_same
@@ -244,7 +244,7 @@ class Group:
             self._enqueue([(call, context)])
             return arrays
 
-        return cast(Any, Take("exchange", (x, into), act))
+        return Take("exchange", (x, into), act, count=2)
 
     # ------------------------------------------------------------------ how
     def _op(
@@ -266,9 +266,7 @@ class Group:
                 f"{len(given)}"
             )
 
-        def act(
-            context: ExecutionContext, arrays: tuple[DeviceArray, ...]
-        ) -> tuple[DeviceArray, ...]:
+        def act(context: ExecutionContext, arrays: tuple[DeviceArray, ...]) -> Any:
             _capturable(what, context, several)
             branches = self._branches(context) if several else [context]
             calls: list[tuple[Collective, ExecutionContext]] = []
@@ -283,9 +281,9 @@ class Group:
                 self._enqueue(calls)
             finally:
                 _join(context, branches)
-            return tuple(results)
+            return tuple(results) if several else results[0]
 
-        return Take(what, given, act) if several else TakeOne(what, given, act)
+        return Take(what, given, act, count=self.size if several else None)
 
     def _one(self, rank: int) -> int:
         if rank not in range(self.size):

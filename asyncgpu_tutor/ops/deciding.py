@@ -2,51 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Sequence
 from functools import partial
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
 from asyncgpu_tutor import errors
 from asyncgpu_tutor.arrays.handles import DeviceArray
-from asyncgpu_tutor.ops.array_operations import TakeOne
+from asyncgpu_tutor.ops.array_operations import Take
 from asyncgpu_tutor.ops.operation import DeviceOp, as_op, evaluate
 from asyncgpu_tutor.run.context import ExecutionContext
 
 
-class Decision(TakeOne):
-    """Reads a number on the device, and goes on with what that says."""
-
-    __slots__ = ("_bodies",)
-
-    def __init__(self, label: str, number: DeviceArray, bodies: tuple[DeviceOp[Any], ...]) -> None:
-        if isinstance(number, DeviceArray) and (number.dtype != np.int32 or number.size < 1):  # pyright: ignore[reportUnnecessaryIsInstance] - Take says what else it may be
-            raise errors.ArrayDTypeError(
-                f"{label} goes by the first element of an array of int32, and {number.name!r} has "
-                f"{number.size} of {number.dtype}: make one with agt.zeros(1, np.int32)"
-            )
-        self._bodies = tuple([as_op(body) for body in bodies])
-        super().__init__(label, (number,), self._decide)
-
-    def _parts(self) -> tuple[DeviceOp[Any], ...]:
-        return self._bodies
-
-    def _borrowed(self) -> Iterator[str]:
-        yield from super()._borrowed()
-        for body in self._bodies:
-            yield from body._borrowed()
-
-    def _yields(self) -> str:
-        return "the number's array"
-
-    def _decide(
-        self, context: ExecutionContext, arrays: tuple[DeviceArray, ...]
-    ) -> tuple[DeviceArray, ...]:
-        context.decide(
-            self._label, arrays[0], [partial(evaluate, body, context) for body in self._bodies]
+def _decision(what: str, number: DeviceArray, bodies: Sequence[DeviceOp[Any]]) -> Take:
+    """Read a number on the device, and go on with what that says; yields the number's array."""
+    if isinstance(number, DeviceArray) and (number.dtype != np.int32 or number.size < 1):  # pyright: ignore[reportUnnecessaryIsInstance] - Take says what else it may be
+        raise errors.ArrayDTypeError(
+            f"{what} goes by the first element of an array of int32, and {number.name!r} has "
+            f"{number.size} of {number.dtype}: make one with agt.zeros(1, np.int32)"
         )
-        return arrays
+    ops = tuple([as_op(body) for body in bodies])
+
+    def act(context: ExecutionContext, arrays: tuple[DeviceArray, ...]) -> DeviceArray:
+        context.decide(what, arrays[0], [partial(evaluate, body, context) for body in ops])
+        return arrays[0]
+
+    return Take(what, (number,), act, bodies=ops)
 
 
 def while_loop(go: DeviceArray, body: DeviceOp[Any]) -> DeviceOp[DeviceArray]:
@@ -76,7 +58,7 @@ def while_loop(go: DeviceArray, body: DeviceOp[Any]) -> DeviceOp[DeviceArray]:
     -----
     A conditional node of type ``while``: CUDA C++ Programming Guide, "Conditional Graph Nodes".
     """
-    return cast(DeviceOp[DeviceArray], Decision("while_loop", go, (body,)))
+    return _decision("while_loop", go, [body])
 
 
 def cond(
@@ -87,7 +69,7 @@ def cond(
     Parameters and errors are as for `while_loop`. With `otherwise` a GPU needs CUDA 12.8 or newer.
     """
     bodies = (then,) if otherwise is None else (then, otherwise)
-    return cast(DeviceOp[DeviceArray], Decision("cond", which, bodies))
+    return _decision("cond", which, bodies)
 
 
 def switch(number: DeviceArray, *cases: DeviceOp[Any]) -> DeviceOp[DeviceArray]:
@@ -98,4 +80,4 @@ def switch(number: DeviceArray, *cases: DeviceOp[Any]) -> DeviceOp[DeviceArray]:
     """
     if not cases:
         raise errors.UsageError("switch chooses among cases, and got none: give it operations")
-    return cast(DeviceOp[DeviceArray], Decision("switch", number, cases))
+    return _decision("switch", number, cases)

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from asyncgpu_tutor import errors
 from asyncgpu_tutor.arrays.handles import DeviceArray, as_shape, borrowed_in, handle
 from asyncgpu_tutor.devices.protocol import Device, Memory
-from asyncgpu_tutor.ops.fill_kernels import RANDN, FillKernel, arange_source, fill_source
+from asyncgpu_tutor.ops.fill_kernels import ARANGE, FILL, RANDN, of_type
 from asyncgpu_tutor.ops.leaves import Download
 from asyncgpu_tutor.ops.operation import DeviceOp
 from asyncgpu_tutor.run.context import ExecutionContext, check_out, check_same
@@ -76,15 +76,16 @@ class Make(DeviceOp[DeviceArray]):
 class Filling(NamedTuple):
     """A kernel that fills an array."""
 
-    kernel: FillKernel
+    source: str
+    name: str  # of the kernel
     scalars: tuple[Any, ...]  # what it takes between the number of elements and the array
     itemsize: int
     each: int = 1  # how many elements a thread writes
 
 
 def _by_kernel(context: ExecutionContext, memory: Memory, nbytes: int, filling: Filling) -> None:
-    kernel, scalars, itemsize, each = filling
-    function = context.device.get_function(kernel.source, kernel.name)
+    source, name, scalars, itemsize, each = filling
+    function = context.device.get_function(source, name)
     size = nbytes // itemsize
     grid = (-(-size // (BLOCK * each)), 1, 1)
     context.launch(function, grid, (BLOCK, 1, 1), (np.uint64(size), *scalars, memory))
@@ -252,7 +253,7 @@ def _full(
 ) -> DeviceOp[DeviceArray]:
     kind = _element(label, dtype)
     bits: Any = _number(label, fill_value, kind).view(f"u{kind.itemsize}")[()]
-    filling = Filling(fill_source(BITS[kind.itemsize]), (bits,), kind.itemsize)
+    filling = Filling(of_type(BITS[kind.itemsize], FILL), "fill", (bits,), kind.itemsize)
     return _make(_by_kernel, filling, label, shape, kind, name, frame)
 
 
@@ -278,7 +279,7 @@ def arange(
         raise errors.ArrayDTypeError(f"arange makes {', '.join(COUNTING)}, and got {kind}")
 
     scalars = (_number("arange", start, kind)[()], _number("arange", step, kind)[()])
-    filling = Filling(arange_source(COUNTING[kind.name]), scalars, kind.itemsize)
+    filling = Filling(of_type(COUNTING[kind.name], ARANGE), "arange", scalars, kind.itemsize)
     return _make(_by_kernel, filling, "arange", stop, kind, name, sys._getframe(1))
 
 
@@ -303,7 +304,8 @@ def randn(
         )
     single = np.dtype(np.float32)
     around, spread = _number("randn", mean, single)[()], _number("randn", std, single)[()]
-    filling = Filling(RANDN, (np.uint64(seed), around, spread), single.itemsize, each=4)
+    scalars = (np.uint64(seed), around, spread)
+    filling = Filling(RANDN, "randn", scalars, single.itemsize, each=4)
     return _make(_by_kernel, filling, "randn", shape, single, name, sys._getframe(1))
 
 

@@ -3,16 +3,8 @@
 from __future__ import annotations
 
 from functools import cache
-from typing import NamedTuple
 
-
-class FillKernel(NamedTuple):
-    """CUDA C and the name of its kernel; every one takes the number of elements first and the array last."""
-
-    name: str
-    source: str
-
-
+# Every one takes the number of elements first and the array last.
 FILL = r"""
 extern "C" __global__
 void fill(unsigned long long n, T value, T* out)
@@ -33,22 +25,16 @@ void arange(unsigned long long n, T start, T step, T* out)
 
 
 @cache  # one source for each type: devices look compiled kernels up by it
-def fill_source(ctype: str) -> FillKernel:
-    """`out[:] = value` for elements of the C type `ctype`."""
-    return FillKernel("fill", f"#define T {ctype}\n{FILL}")
-
-
-@cache
-def arange_source(ctype: str) -> FillKernel:
-    """`out[i] = start + i * step` for elements of the C type `ctype`."""
-    return FillKernel("arange", f"#define T {ctype}\n{ARANGE}")
+def of_type(ctype: str, source: str) -> str:
+    """`FILL` or `ARANGE` for elements of the C type `ctype`."""
+    return f"#define T {ctype}\n{source}"
 
 
 # Random numbers from a counter, so that a seed gives the same ones on every device.
 # Philox-4x32-10: Salmon, Moraes, Dror, Shaw, "Parallel random numbers: as easy as 1, 2, 3", SC11; the
 # multipliers and Weyl constants are those of its section 4.3. Pairs of uniform numbers become normal
 # ones by Box and Muller (1958). Each thread makes four.
-_RANDN = r"""
+RANDN = r"""
 extern "C" __global__
 void randn(unsigned long long n, unsigned long long seed, float mean, float std, float* out)
 {
@@ -83,5 +69,3 @@ void randn(unsigned long long n, unsigned long long seed, float mean, float std,
     if (i + 3 < n) out[i + 3] = mean + r1 * sinf(turn * u3);
 }
 """
-
-RANDN = FillKernel("randn", _RANDN)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, NoReturn
 
 from asyncgpu_tutor.devices.protocol import Event
@@ -12,15 +13,15 @@ if TYPE_CHECKING:
     from asyncgpu_tutor.run.capture import Capture
 
 
+@dataclass(eq=False)
 class CaptureEvent:
     """A point in the work of a stream of a capture."""
 
-    done = succeeded = retired = seen = False  # nothing has run yet
+    capture: Capture
+    number: int
+    before: Counter[int]
 
-    def __init__(self, capture: Capture, number: int, before: Counter[int]) -> None:
-        self.capture = capture
-        self.number = number
-        self.before = before
+    done = succeeded = retired = seen = False  # nothing has run yet
 
     def synchronize(self) -> None:
         """Nothing runs in a capture, so nothing can be waited for."""

@@ -303,7 +303,7 @@ class Group:
             if device is not context.device and device not in self._streams:
                 self._streams[device] = device.create_stream(urgent=True)
             mine = device is context.device
-            branches.append(context if mine else context.elsewhere(device, self._streams[device]))
+            branches.append(context if mine else context.on(self._streams[device]))
         for branch in branches:
             if branch is not context:
                 branch.stream.wait_event(fork)

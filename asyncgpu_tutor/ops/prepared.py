@@ -151,7 +151,9 @@ class Prepared(Replayed[T]):
         Names of its kernels, in order.
     """
 
-    def __init__(self, capture: Capture, handles: T) -> None:
+    def __init__(self, op: DeviceOp[T]) -> None:
+        capture = Capture(op.label, current_device().default_stream, allocates=True)
+        handles = capture.run(partial(evaluate, op))
         super().__init__(capture.label, capture.device)
         self._capture = capture  # keeps what its calls point at
         self._replay: Replay = capture.close()
@@ -185,9 +187,3 @@ class _Launch(DeviceOp[T]):
 
     def _enqueue(self, context: ExecutionContext) -> T:
         return context.seen(self._what._enqueue(context).handles)
-
-
-def prepare(op: DeviceOp[T]) -> Prepared[T]:
-    """See `DeviceOp.prepare`."""
-    capture = Capture(op.label, current_device().default_stream, allocates=True)
-    return Prepared(capture, capture.run(partial(evaluate, op)))

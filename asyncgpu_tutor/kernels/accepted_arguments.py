@@ -9,7 +9,7 @@ import numpy as np
 
 from asyncgpu_tutor.arrays.handles import DeviceArray, Partition
 from asyncgpu_tutor.devices.cuda_source import Parameter
-from asyncgpu_tutor.errors import ArrayDTypeError, ArrayShapeError, UsageError, UseAfterMoveError
+from asyncgpu_tutor.errors import ArrayDTypeError, UsageError, UseAfterMoveError
 from asyncgpu_tutor.ops.operation import DeviceOp
 from asyncgpu_tutor.ops.pinned import asarray, is_foreign
 
@@ -165,21 +165,6 @@ def _other(wanted: str, given: Any) -> Any:
     if isinstance(given, DeviceOp):
         raise HasOperationError
     raise ArrayDTypeError(f"{wanted}, and got {type(given).__name__}")
-
-
-def shape_check(kernel: str, name: str, symbols: tuple[str, ...]) -> Callable[..., None]:
-    """A check that an array has the shape of these sizes; one size fits any array of that many elements."""
-
-    def check(array: DeviceArray, *shape: Any) -> None:
-        shape = tuple(int(size) for size in shape)
-        if array.shape != shape and (len(shape) != 1 or array.size != shape[0]):
-            said = ", ".join(f"{s}={n}" for s, n in dict(zip(symbols, shape, strict=True)).items())
-            raise ArrayShapeError(
-                f"{kernel}() was called with {said}, so {name!r} must have shape {shape}, and array "
-                f"{array.name!r} has {array.shape}"
-            )
-
-    return check
 
 
 def settle(args: Iterable[Any]) -> None:

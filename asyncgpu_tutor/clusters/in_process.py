@@ -73,7 +73,7 @@ class LocalGpu(Gpu):
                 result = await self._worker.run(op)
             except Exception as error:  # noqa: BLE001 - whatever it is, it travels back
                 result = error
-            return result, self.device.now(), self._worker.store.arrays
+            return result, self.device.now(), self._worker.arrays
 
         result = await link.carry(self.device, self.rank, op, run)
         if isinstance(result, Exception):
@@ -81,17 +81,17 @@ class LocalGpu(Gpu):
         return result
 
     def _drop(self, number: int) -> None:
-        self._worker.store.drop([number])
+        self._worker.drop([number])
 
     def lose(self, why: str) -> None:
         """As if its process had ended; see `Gpu.lose`."""
         super().lose(why)
-        self._worker.store.close()
+        self._worker.close()
 
     def close(self) -> None:
         """Let go of its arrays."""
         self.closed = True
-        self._worker.store.close()
+        self._worker.close()
         for task in list(self._going):
             task.cancel()
 

@@ -5,63 +5,15 @@ from __future__ import annotations
 import sys
 import weakref
 from collections.abc import Callable
-from dataclasses import dataclass
-from itertools import count
 from typing import Any, ClassVar
 
 import numpy as np
 
-from asyncgpu_tutor.arrays.handles import DeviceArray, Partition
-from asyncgpu_tutor.arrays.host import in_containers
+from asyncgpu_tutor.arrays.handles import DeviceArray
+from asyncgpu_tutor.clusters.worker import Kept, workers
 from asyncgpu_tutor.errors import DeviceMismatchError, UsageError
 from asyncgpu_tutor.ops.operation import DeviceOp
 from asyncgpu_tutor.run.context import ExecutionContext
-
-
-class Store:
-    """The arrays that a worker keeps for others, by number."""
-
-    def __init__(self, name: str) -> None:
-        self.name = name  # of the worker
-        self.arrays: dict[int, DeviceArray] = {}
-        self._numbers = count(1)
-        _stores[name] = self
-
-    def keep(self, result: Any) -> Any:
-        """A result as it travels: with a `Kept` in the place of each array."""
-        return in_containers(self._keep, result)
-
-    def _keep(self, thing: Any) -> Any:
-        array = thing.array if isinstance(thing, Partition) else thing
-        if not isinstance(array, DeviceArray):
-            return array
-        number = next(self._numbers)
-        self.arrays[number] = array
-        return Kept(self.name, number, array.shape, array.dtype, array.name)
-
-    def drop(self, numbers: list[int]) -> None:
-        """Nobody has a handle to these any more."""
-        for number in numbers:
-            self.arrays.pop(number, None)
-
-    def close(self) -> None:
-        """The worker is gone."""
-        self.arrays.clear()
-        _stores.pop(self.name, None)
-
-
-_stores: dict[str, Store] = {}  # of the workers in this process
-
-
-@dataclass(frozen=True, slots=True)
-class Kept:
-    """An array that has stayed on a worker."""
-
-    store: str
-    number: int
-    shape: tuple[int, ...]
-    dtype: np.dtype[Any]
-    name: str
 
 
 class StaysHere:
@@ -134,8 +86,8 @@ class Fetch(DeviceOp[DeviceArray]):
 
     def _enqueue(self, context: ExecutionContext) -> DeviceArray:
         kept = self._kept
-        store = _stores.get(kept.store)
-        array = None if store is None else store.arrays.get(kept.number)
+        worker = workers.get(kept.worker)
+        array = None if worker is None else worker.arrays.get(kept.number)
         if array is None or array.device is not context.device:
             raise DeviceMismatchError(
                 f"array {kept.name!r} is on {self._told}, and this recipe runs on {context.device.name} of "

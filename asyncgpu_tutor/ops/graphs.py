@@ -14,7 +14,6 @@ from asyncgpu_tutor.ops.operation import DeviceOp, as_op, evaluate
 from asyncgpu_tutor.ops.prepared import Replayed
 from asyncgpu_tutor.ops.shared import once_lock
 from asyncgpu_tutor.run.capture import Capture
-from asyncgpu_tutor.run.capture_stream import CaptureStream
 from asyncgpu_tutor.run.context import ExecutionContext
 from asyncgpu_tutor.run.current import adopt_stream
 from asyncgpu_tutor.run.last_use import come_after, in_turn
@@ -110,7 +109,7 @@ class CudaGraph(Replayed[T]):
             return op.async_on(self.stream)
 
     def _run(self, context: ExecutionContext) -> None:
-        if isinstance(context.stream, CaptureStream):
+        if context._run.captures:
             raise CaptureError(
                 f"{self.label!r} is a CUDA graph already, and cannot be captured into another: capture the "
                 "operation that it was made of, or launch both, one after the other"

@@ -13,7 +13,6 @@ from asyncgpu_tutor.arrays.host import Lent, in_containers
 from asyncgpu_tutor.devices.protocol import Device, Replay
 from asyncgpu_tutor.ops.operation import DeviceOp, evaluate
 from asyncgpu_tutor.run.capture import Capture
-from asyncgpu_tutor.run.capture_stream import CaptureStream
 from asyncgpu_tutor.run.context import ExecutionContext
 from asyncgpu_tutor.run.current import current_device
 from asyncgpu_tutor.run.last_use import UsedMemory, come_after, in_turn
@@ -105,8 +104,8 @@ class Replayed(ABC, Generic[T]):
         with in_turn:
             come_after(stream, self._used, run)
             self._run(context)
-        if isinstance(stream, CaptureStream):
-            stream.capture.owners.update(dict.fromkeys(self._owners))
+        if isinstance(run, Capture):
+            run.owners.update(dict.fromkeys(self._owners))
         else:
             for array in self._arrays:  # other libraries ask an array for its stream
                 array._memory.stream = stream

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from asyncgpu_tutor.devices.protocol import Event, Stream
-from asyncgpu_tutor.run.capture_stream import CaptureStream
+from asyncgpu_tutor.run.capture import CaptureStream
 from asyncgpu_tutor.run.context import Run
 
 # Held from the moment in which a run is put behind those before it until it is enqueued itself. There is one

@@ -7,7 +7,7 @@ from typing import Any, Self
 
 from asyncgpu_tutor.clusters.members import Cluster, Gpu, numbers
 from asyncgpu_tutor.clusters.recipes import host_arrays
-from asyncgpu_tutor.clusters.worker import Worker
+from asyncgpu_tutor.clusters.remote import Worker
 from asyncgpu_tutor.devices.opening import open_group, wire
 from asyncgpu_tutor.devices.protocol import Device
 from asyncgpu_tutor.devices.simulated import Wiring

@@ -15,8 +15,7 @@ import numpy.typing as npt
 from asyncgpu_tutor.arrays.handles import DeviceArray
 from asyncgpu_tutor.arrays.host import in_containers
 from asyncgpu_tutor.clusters.recipes import ready_to_travel
-from asyncgpu_tutor.clusters.remote import RemoteArray, StaysHere
-from asyncgpu_tutor.clusters.worker import Kept
+from asyncgpu_tutor.clusters.remote import Kept, RemoteArray, StaysHere
 from asyncgpu_tutor.errors import UsageError, WorkerLostError
 from asyncgpu_tutor.ops.array_operations import h2d
 from asyncgpu_tutor.ops.collectives import Group

@@ -22,7 +22,7 @@ from asyncgpu_tutor.clusters.guests import Guest
 from asyncgpu_tutor.clusters.in_process import Link
 from asyncgpu_tutor.clusters.members import Cluster, Gpu, numbers
 from asyncgpu_tutor.clusters.recipes import packed, unpacked
-from asyncgpu_tutor.clusters.worker import Worker
+from asyncgpu_tutor.clusters.remote import Worker
 from asyncgpu_tutor.devices.opening import new_group_id, open_rank
 from asyncgpu_tutor.devices.protocol import Collective, Device
 from asyncgpu_tutor.errors import ClusterError, CollectiveError, DeviceError, DeviceUnavailableError

@@ -84,7 +84,7 @@ def test_a_failure_there_is_an_error_here(address: str) -> None:
 
 def kept(_: Any) -> int:
     """How many arrays the stores of a worker's process hold."""
-    from asyncgpu_tutor.clusters.worker import workers
+    from asyncgpu_tutor.clusters.remote import workers
 
     return sum(len(worker.arrays) for worker in workers.values())
 

@@ -6,8 +6,8 @@ with submissions, asyncio and this package's errors.
 
 from asyncgpu_tutor.devices.simgpu_errors import translated
 from asyncgpu_tutor.devices.simulated import packets as packets  # so that kernels find them
-from asyncgpu_tutor.devices.simulated.communicator import SimCommunicator as SimCommunicator
 from asyncgpu_tutor.devices.simulated.sim_device import Machine as Machine
+from asyncgpu_tutor.devices.simulated.sim_device import SimCommunicator as SimCommunicator
 from asyncgpu_tutor.devices.simulated.sim_device import SimDevice as SimDevice
 from asyncgpu_tutor.devices.simulated.sim_device import SimEvent as SimEvent
 from asyncgpu_tutor.devices.simulated.sim_device import SimStream as SimStream

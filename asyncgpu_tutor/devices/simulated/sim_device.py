@@ -9,6 +9,7 @@ import asyncio
 import weakref
 from collections.abc import Callable, Iterator, Sequence, Sized
 from contextlib import AbstractContextManager
+from dataclasses import fields
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
@@ -27,6 +28,7 @@ from simgpu.cuda_c import GlobalMemory
 from simgpu.machine import Wake, exclusive
 from simgpu.memory import pass_over
 from simgpu.order import Clock
+from simgpu.pieces import Piece
 from simgpu.queues import EngineEvent
 
 T = TypeVar("T")
@@ -310,3 +312,39 @@ class SimDevice(simgpu.Device):
     def stop_log(self) -> None:
         """Write no more spans."""
         self.log = self.recorder = None
+
+
+# Simgpu's call of a rank has the same words for the same things.
+_FIELDS = [field.name for field in fields(simgpu.Collective)]
+
+
+def _call(part: protocol.Collective) -> simgpu.Collective:
+    return simgpu.Collective(**{name: getattr(part, name) for name in _FIELDS})
+
+
+class SimCommunicator:
+    """Ranks that are simulated devices of one machine."""
+
+    @translated
+    def __init__(self, devices: Sequence[SimDevice]) -> None:
+        self._inner = simgpu.Communicator(devices)
+
+    @translated
+    def enqueue(
+        self, parts: Sequence[tuple[protocol.Collective, protocol.Stream]], ranks: int
+    ) -> None:
+        """Enqueue each part; a rank that comes first holds its SMs until the others are there."""
+        for part, stream in parts:
+            self._inner.enqueue(part.rank, _call(part), cast(SimStream, stream))
+
+    def together(self, parts: Sequence[protocol.Collective], home: SimDevice) -> Piece:
+        """All parts as one piece of work, for a replay."""
+        return self._inner.together({part.rank: _call(part) for part in parts}, home)
+
+    @translated
+    def fail(self, message: str) -> None:
+        """Let whoever waits fail."""
+        self._inner.fail(message)
+
+    def check(self) -> None:
+        """An error of the work surfaces where the work is waited for."""

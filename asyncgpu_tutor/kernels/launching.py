@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from asyncgpu_tutor.arrays.handles import DeviceArray, Partition, noted_moves
+from asyncgpu_tutor.arrays.handles import DeviceArray, Partition, this_thread
 from asyncgpu_tutor.devices.cuda_source import Parameter, Signature
 from asyncgpu_tutor.devices.protocol import USUAL_LIMITS, Dim3, Limits, Share
 from asyncgpu_tutor.errors import ArrayShapeError, LaunchConfigError, UsageError
@@ -109,8 +109,8 @@ class CallChecks:
         for array in arrays if owned else ():
             if array.mode == "owned":
                 array._gone = self._where
-                if noted_moves:
-                    array._note()
+                if this_thread.moved is not None:
+                    this_thread.moved.append(array)
 
     def _look_at_numbers(self, args: tuple[Any, ...]) -> tuple[tuple[Any, ...], list[Any]]:
         """Return the arguments with their numbers as they are passed on, and the rows of the arrays."""

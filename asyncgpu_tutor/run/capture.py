@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeVar, cast
 
 import numpy as np
 
-from asyncgpu_tutor.arrays.handles import DeviceArray, noting_moves
+from asyncgpu_tutor.arrays.handles import DeviceArray, this_thread
 from asyncgpu_tutor.arrays.host import buffers
 from asyncgpu_tutor.devices import protocol
 from asyncgpu_tutor.errors import CaptureError
@@ -150,8 +150,11 @@ class Capture(Run):
         """A part of `run`, in a block that is `under_way`."""
         if self.closed:
             self._refuse("an operation")
-        with noting_moves(self._moved):
+        before, this_thread.moved = this_thread.moved, self._moved
+        try:
             return enqueue(CaptureContext(self.root, self))
+        finally:
+            this_thread.moved = before
 
     @contextmanager
     def under_way(self) -> Generator[None]:

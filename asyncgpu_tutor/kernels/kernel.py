@@ -431,7 +431,6 @@ def _launch(
 def _defer(
     kernel: Kernel, frame: FrameType, args: Sequence[Any], grid: Any, block: Any, shared_mem: int
 ) -> Launch:
-    """A launch with operations among its arguments."""
     if grid is not None:
         grid = as_dim3("grid", grid)
     if block is not None:

@@ -100,7 +100,6 @@ def _make(
     name: str | None,
     frame: FrameType,
 ) -> Make:
-    """A new operation."""
     op = Make()
     op._fill, op._what = fill, what
     sizes = shape if type(shape) is tuple else as_shape(shape)

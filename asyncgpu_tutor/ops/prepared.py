@@ -172,8 +172,6 @@ class Prepared(Replayed[T]):
 
 
 class _Launch(DeviceOp[T]):
-    """One run."""
-
     __slots__ = ("_what",)
 
     def __init__(self, what: Replayed[T]) -> None:

@@ -291,13 +291,13 @@ class Group:
         fork = context.stream.record()
         branches: list[ExecutionContext] = []
         for device in self.devices:
-            if device is not context.device and device not in self._streams:
-                self._streams[device] = device.create_stream(urgent=True)
-            mine = device is context.device
-            branches.append(context if mine else context.on(self._streams[device]))
-        for branch in branches:
-            if branch is not context:
+            branch = context
+            if device is not context.device:
+                if device not in self._streams:
+                    self._streams[device] = device.create_stream(urgent=True)
+                branch = context.on(self._streams[device])
                 branch.stream.wait_event(fork)
+            branches.append(branch)
         context.stream.reuse(fork)
         return branches
 

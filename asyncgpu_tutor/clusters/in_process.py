@@ -8,11 +8,11 @@ from typing import Any, Self
 from asyncgpu_tutor.clusters.members import Cluster, Gpu, numbers
 from asyncgpu_tutor.clusters.recipes import host_arrays
 from asyncgpu_tutor.clusters.remote import Worker
-from asyncgpu_tutor.devices.opening import open_group, wire
+from asyncgpu_tutor.devices.opening import wire
 from asyncgpu_tutor.devices.protocol import Device
 from asyncgpu_tutor.devices.simulated import Wiring
 from asyncgpu_tutor.errors import ClusterError, DeviceUnavailableError
-from asyncgpu_tutor.ops.collectives import Group, forget_group, name_group
+from asyncgpu_tutor.ops.collectives import Group, forget_group, group, name_group
 from asyncgpu_tutor.ops.operation import DeviceOp
 from asyncgpu_tutor.run.current import resolve
 
@@ -110,10 +110,8 @@ class LocalCluster(Cluster):
 
     async def group(self) -> Group:
         """A new group; see `Cluster.group`."""
-        devices = [gpu.device for gpu in self._gpus]
-        made = Group(len(devices), dict(enumerate(devices)), open_group(devices))
         self._made.append(f"{self.name} group {next(self._groups)}")
-        return name_group(made, self._made[-1])
+        return name_group(group(*(gpu.device for gpu in self._gpus)), self._made[-1])
 
     async def __aenter__(self) -> Self:
         devices = self._devices or _open(self._kind, self._count)

@@ -560,11 +560,9 @@ def _cure(name: str) -> str:
             "op.and_then(f) goes on with the operation that f returns, and op.map(f) changes the result on "
             "the host"
         )
-    if name in ("result", "get", "run", "wait", "compute", "execute"):
-        return "op.sync() runs it and blocks for the result, and await op does so without blocking"
     return (
-        "it only describes work. op.sync() or await op runs it and gives the result; inside a chain, f in "
-        "op.map(f) gets the handle of the result"
+        "it only describes work. op.sync() runs it and blocks for the result, and await op does so without "
+        "blocking; inside a chain, f in op.map(f) gets the handle of the result"
     )
 
 

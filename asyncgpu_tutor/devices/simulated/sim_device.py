@@ -18,7 +18,7 @@ import numpy as np
 import simgpu
 import simgpu.machine
 from asyncgpu_tutor.devices import protocol
-from asyncgpu_tutor.devices.cuda_source import Signature, read_signature
+from asyncgpu_tutor.devices.cuda_source import read_signature
 from asyncgpu_tutor.devices.event_loop import ready_in
 from asyncgpu_tutor.devices.simgpu_errors import translated, translating, translation
 from asyncgpu_tutor.errors import DeviceMismatchError
@@ -76,14 +76,6 @@ class Machine(simgpu.machine.Machine):
     def gone(self, owner: object) -> bool:
         """True if the event loop that a wait belongs to is closed."""
         return isinstance(owner, asyncio.AbstractEventLoop) and owner.is_closed()
-
-    async def sleep(self, us: float) -> None:
-        """Let other tasks run for `us` microseconds of the host's clock."""
-        event, queue = self.timer(us)
-        try:
-            await self.until(event)
-        finally:
-            queue.waiting.clear()  # where the task was cancelled, time need not go there
 
     async def until(self, event: EngineEvent) -> None:
         """Let other tasks run until an event has passed."""
@@ -177,7 +169,7 @@ class SimReplay(simgpu.Replay):
 
 @translating(
     "__init__", "malloc", "pinned", "map_host", "memset_async", "copy_from_host_async", "copy_to_host_async",
-    "copy_from_device_async", "copy_to_peer_async", "signature", "get_function", "variable", "launch",
+    "copy_from_device_async", "copy_to_peer_async", "get_function", "variable", "launch",
     "prepare", "synchronize", "work", "settle_log",
 )  # fmt: skip
 class SimDevice(simgpu.Device):
@@ -207,6 +199,7 @@ class SimDevice(simgpu.Device):
     limits = protocol.USUAL_LIMITS
 
     settle_log = simgpu.Device.settle
+    signature = staticmethod(read_signature)  # from a kernel's head alone
 
     # ------------------------------------------------------------------ streams
     def create_stream(self, urgent: bool = False) -> SimStream:
@@ -268,10 +261,6 @@ class SimDevice(simgpu.Device):
     def restore(self, before: int) -> None:
         """See `activate`."""
 
-    def signature(self, source: str, name: str) -> Signature:
-        """Return a kernel's parameters, from its head alone."""
-        return read_signature(source, name)
-
     def prepare(self, calls: Sequence[simgpu.Call]) -> SimReplay:
         """Make these calls ready."""
         return SimReplay(self, calls)
@@ -287,7 +276,11 @@ class SimDevice(simgpu.Device):
 
     async def sleep(self, us: float) -> None:
         """Let other tasks run for `us` microseconds."""
-        await self.machine.sleep(us)
+        event, queue = self.machine.timer(us)
+        try:
+            await self.machine.until(event)
+        finally:
+            queue.waiting.clear()  # where the task was cancelled, time need not go there
 
     async def until_waited_for(self, answered: int, look: object, asked: protocol.Look) -> None:
         """Wait until a kernel asks, and as long as a round takes; see `Device.until_waited_for`."""

@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Callable, Iterator
-from functools import lru_cache
+from functools import cache, lru_cache
+from pathlib import Path
 from types import FrameType
 from typing import Any, NamedTuple
 
@@ -15,7 +16,6 @@ import numpy.typing as npt
 from asyncgpu_tutor import errors
 from asyncgpu_tutor.arrays.handles import DeviceArray, as_shape, borrowed_in, handle
 from asyncgpu_tutor.devices.protocol import Device, Memory
-from asyncgpu_tutor.ops.fill_kernels import ARANGE, FILL, RANDN, of_type
 from asyncgpu_tutor.ops.leaves import Download
 from asyncgpu_tutor.ops.operation import DeviceOp
 from asyncgpu_tutor.run.context import ExecutionContext, check_out, check_same
@@ -33,6 +33,16 @@ COUNTING = {
     "float32": "float",
     "float64": "double",
 }
+
+
+@cache  # one text for each type: devices look compiled kernels up by it
+def fill_source(name: str, ctype: str = "float") -> str:
+    """CUDA C that fills an array, from a file beside this one.
+
+    Every kernel takes the number of elements first and the array last; T is the type of an element.
+    """
+    text = Path(__file__).with_name(f"{name}.cu").read_text("utf-8")
+    return f"#define T {ctype}\n{text}"
 
 
 @lru_cache(1024, typed=True)  # the same come again and again
@@ -252,7 +262,7 @@ def _full(
 ) -> DeviceOp[DeviceArray]:
     kind = _element(label, dtype)
     bits: Any = _number(label, fill_value, kind).view(f"u{kind.itemsize}")[()]
-    filling = Filling(of_type(BITS[kind.itemsize], FILL), "fill", (bits,), kind.itemsize)
+    filling = Filling(fill_source("fill", BITS[kind.itemsize]), "fill", (bits,), kind.itemsize)
     return _make(_by_kernel, filling, label, shape, kind, name, frame)
 
 
@@ -278,7 +288,7 @@ def arange(
         raise errors.ArrayDTypeError(f"arange makes {', '.join(COUNTING)}, and got {kind}")
 
     scalars = (_number("arange", start, kind)[()], _number("arange", step, kind)[()])
-    filling = Filling(of_type(COUNTING[kind.name], ARANGE), "arange", scalars, kind.itemsize)
+    filling = Filling(fill_source("arange", COUNTING[kind.name]), "arange", scalars, kind.itemsize)
     return _make(_by_kernel, filling, "arange", stop, kind, name, sys._getframe(1))
 
 
@@ -304,7 +314,7 @@ def randn(
     single = np.dtype(np.float32)
     around, spread = _number("randn", mean, single)[()], _number("randn", std, single)[()]
     scalars = (np.uint64(seed), around, spread)
-    filling = Filling(RANDN, "randn", scalars, single.itemsize, each=4)
+    filling = Filling(fill_source("randn"), "randn", scalars, single.itemsize, each=4)
     return _make(_by_kernel, filling, "randn", shape, single, name, sys._getframe(1))
 
 

@@ -42,9 +42,8 @@ _HOMES = {
         "ops.graphs": "CudaGraph",
         "ops.group": "overlap zip",
         "ops.leaves": "value with_context",
-        "ops.operation": "DeviceOp",
+        "ops.operation": "DeviceOp spawn",
         "ops.pinned": "asarray mapped pin pinned",
-        "ops.spawning": "spawn",
         "run.current": "SchedulingPolicy SingleStream StreamPoolRoundRobin create_stream current_device "
         "sleep use using work",
         "run.future": "DeviceFuture FutureState",

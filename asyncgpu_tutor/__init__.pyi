@@ -22,9 +22,8 @@ from asyncgpu_tutor.ops.collectives import group
 from asyncgpu_tutor.ops.graphs import CudaGraph
 from asyncgpu_tutor.ops.group import overlap, zip
 from asyncgpu_tutor.ops.leaves import value, with_context
-from asyncgpu_tutor.ops.operation import DeviceOp
+from asyncgpu_tutor.ops.operation import DeviceOp, spawn
 from asyncgpu_tutor.ops.pinned import asarray, mapped, pin, pinned
-from asyncgpu_tutor.ops.spawning import spawn
 from asyncgpu_tutor.run.current import (
     SchedulingPolicy,
     SingleStream,

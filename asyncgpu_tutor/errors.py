@@ -91,15 +91,12 @@ class AsyncGpuError(Exception):
         shell: Any = get_ipython()  # pyright: ignore[reportUnknownVariableType, reportNoOverloadImplementation] - IPython has no types
         if sys.exc_info()[1] is None:
             return shell.InteractiveTB.structured_traceback(type(self), self, self.__traceback__)
-        return short_traceback(self, shell.compile.format_code_name)
-
-
-def short_traceback(error: AsyncGpuError, cell: _Cell) -> list[str]:
-    """The message of an error, and the lines of the reader's own that led to it: the first and the last."""
-    return [*_told(error, cell), "(%tb in a cell shows the whole traceback.)"]
+        lines = _told(self, shell.compile.format_code_name)
+        return [*lines, "(%tb in a cell shows the whole traceback.)"]
 
 
 def _told(error: BaseException, cell: _Cell) -> list[str]:
+    """The message of an error, and the lines of the reader's own that led to it: the first and the last."""
     lines = [f"{type(error).__name__}: {error}", *getattr(error, "__notes__", [])]
     cause = error.__cause__
     if cause is not None and not isinstance(cause, AsyncGpuError):

@@ -10,8 +10,7 @@ from __future__ import annotations
 import math
 import sys
 import threading
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, cast
 
@@ -26,7 +25,15 @@ if TYPE_CHECKING:
 
 Mode = Literal["owned", "shared", "borrowed"]
 _BY_SHARE = "by share()"  # where an owned array went that has become a shared one
-noted_moves: dict[int, list[DeviceArray]] = {}  # by thread: see `noting_moves`
+
+
+class _Thread(threading.local):
+    """One thread. In a capture, which may fail, the handles that it takes are noted in `moved`."""
+
+    moved: list[DeviceArray] | None = None
+
+
+this_thread = _Thread()
 
 
 def as_shape(shape: int | tuple[int, ...] | list[int]) -> tuple[int, ...]:
@@ -171,13 +178,8 @@ class DeviceArray:
             self._check()
         if self.mode == "owned":
             self._gone = where
-            if noted_moves:
-                self._note()
-
-    def _note(self) -> None:
-        moved = noted_moves.get(threading.get_ident())
-        if moved is not None:
-            moved.append(self)
+            if this_thread.moved is not None:
+                this_thread.moved.append(self)
 
     def _undo_take(self) -> None:
         """Nothing became of what took it: the handle is good again."""
@@ -356,7 +358,6 @@ class Partition:
         return part
 
     def _again(self) -> Partition:
-        """As for an array."""
         array = self.array._again()
         return self if array is self.array else self._of(array)
 
@@ -395,20 +396,6 @@ def borrowed_in(things: Iterable[Any]) -> Iterator[str]:
         array: Any = thing.array if isinstance(thing, Partition) else thing
         if isinstance(array, DeviceArray) and array._owner is not None:
             yield array.name
-
-
-@contextmanager
-def noting_moves(moved: list[DeviceArray]) -> Generator[None]:
-    """Add the handles that this thread takes meanwhile, so that their taking can be undone."""
-    thread = threading.get_ident()
-    before = noted_moves.get(thread)
-    noted_moves[thread] = moved
-    try:
-        yield
-    finally:
-        del noted_moves[thread]
-        if before is not None:
-            noted_moves[thread] = before
 
 
 @lru_cache(1024, typed=True)  # the same come again and again

@@ -7,12 +7,12 @@ from typing import Any, Self
 
 from asyncgpu_tutor.clusters.members import Cluster, Gpu, numbers
 from asyncgpu_tutor.clusters.recipes import host_arrays
-from asyncgpu_tutor.clusters.worker import Worker
-from asyncgpu_tutor.devices.opening import open_group, wire
+from asyncgpu_tutor.clusters.remote import Worker
+from asyncgpu_tutor.devices.opening import wire
 from asyncgpu_tutor.devices.protocol import Device
 from asyncgpu_tutor.devices.simulated import Wiring
 from asyncgpu_tutor.errors import ClusterError, DeviceUnavailableError
-from asyncgpu_tutor.ops.collectives import Group, forget_group, name_group
+from asyncgpu_tutor.ops.collectives import Group, forget_group, group, name_group
 from asyncgpu_tutor.ops.operation import DeviceOp
 from asyncgpu_tutor.run.current import resolve
 
@@ -73,7 +73,7 @@ class LocalGpu(Gpu):
                 result = await self._worker.run(op)
             except Exception as error:  # noqa: BLE001 - whatever it is, it travels back
                 result = error
-            return result, self.device.now(), self._worker.store.arrays
+            return result, self.device.now(), self._worker.arrays
 
         result = await link.carry(self.device, self.rank, op, run)
         if isinstance(result, Exception):
@@ -81,17 +81,17 @@ class LocalGpu(Gpu):
         return result
 
     def _drop(self, number: int) -> None:
-        self._worker.store.drop([number])
+        self._worker.drop([number])
 
     def lose(self, why: str) -> None:
         """As if its process had ended; see `Gpu.lose`."""
         super().lose(why)
-        self._worker.store.close()
+        self._worker.close()
 
     def close(self) -> None:
         """Let go of its arrays."""
         self.closed = True
-        self._worker.store.close()
+        self._worker.close()
         for task in list(self._going):
             task.cancel()
 
@@ -110,10 +110,8 @@ class LocalCluster(Cluster):
 
     async def group(self) -> Group:
         """A new group; see `Cluster.group`."""
-        devices = [gpu.device for gpu in self._gpus]
-        made = Group(len(devices), dict(enumerate(devices)), open_group(devices))
         self._made.append(f"{self.name} group {next(self._groups)}")
-        return name_group(made, self._made[-1])
+        return name_group(group(*(gpu.device for gpu in self._gpus)), self._made[-1])
 
     async def __aenter__(self) -> Self:
         devices = self._devices or _open(self._kind, self._count)

@@ -22,7 +22,7 @@ from asyncgpu_tutor.clusters.guests import Guest
 from asyncgpu_tutor.clusters.in_process import Link
 from asyncgpu_tutor.clusters.members import Cluster, Gpu, numbers
 from asyncgpu_tutor.clusters.recipes import packed, unpacked
-from asyncgpu_tutor.clusters.worker import Worker
+from asyncgpu_tutor.clusters.remote import Worker
 from asyncgpu_tutor.devices.opening import new_group_id, open_rank
 from asyncgpu_tutor.devices.protocol import Collective, Device
 from asyncgpu_tutor.errors import ClusterError, CollectiveError, DeviceError, DeviceUnavailableError
@@ -85,7 +85,7 @@ class Actor:
         calls = {name: group.log.copy() for name, group in self._groups.items()}
         for group in self._groups.values():
             group.log.clear()
-        return result, calls, device.now(), list(self._worker.store.arrays), self._spans()
+        return result, calls, device.now(), list(self._worker.arrays), self._spans()
 
     def _record(self, recording: int | None) -> None:
         """Begin a recording, or end one, unless recipes run."""
@@ -106,7 +106,7 @@ class Actor:
 
     async def drop(self, numbers: list[int]) -> None:
         """Nobody has a handle to these arrays any more."""
-        self._worker.store.drop(numbers)
+        self._worker.drop(numbers)
 
     async def new_id(self) -> Any:
         """A name by which the ranks of a new group find each other."""
@@ -123,7 +123,7 @@ class Actor:
         for name in self._groups:
             forget_group(name)
         self._record(None)
-        self._worker.store.close()
+        self._worker.close()
 
 
 def versions() -> dict[str, str]:

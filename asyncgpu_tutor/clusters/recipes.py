@@ -20,21 +20,9 @@ from asyncgpu_tutor.kernels.kernel import Kernel
 from asyncgpu_tutor.ops.collectives import Group
 from asyncgpu_tutor.ops.operation import DeviceOp, as_op, warn_at
 
-# What nothing is looked for in: it travels as it is, or by its name.
-_CLOSED = (
-    str,
-    bytes,
-    int,
-    float,
-    complex,
-    type,
-    ModuleType,
-    np.dtype,
-    np.generic,
-    Group,
-    Kernel,
-    Fetch,
-)
+# What nothing is looked for in: it travels as it is, or says itself how.
+_AS_IT_IS = (str, bytes, int, float, complex, type, ModuleType, np.dtype, np.generic)
+_CLOSED = (*_AS_IT_IS, Group, Kernel, Fetch)
 _DEEPEST = 12
 
 

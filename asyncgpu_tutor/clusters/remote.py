@@ -1,4 +1,4 @@
-"""Handles to arrays that stay on a worker's GPU, and the operation that finds one there."""
+"""Workers, handles to the arrays that stay with them, and the operation that finds one there."""
 
 from __future__ import annotations
 
@@ -13,23 +13,44 @@ import numpy as np
 
 from asyncgpu_tutor.arrays.handles import DeviceArray, Partition
 from asyncgpu_tutor.arrays.host import in_containers
+from asyncgpu_tutor.devices.protocol import Device
 from asyncgpu_tutor.errors import DeviceMismatchError, UsageError
-from asyncgpu_tutor.ops.operation import DeviceOp
+from asyncgpu_tutor.ops.operation import DeviceOp, choose
 from asyncgpu_tutor.run.context import ExecutionContext
+from asyncgpu_tutor.run.current import StreamPoolRoundRobin, using
+from asyncgpu_tutor.run.future import DeviceFuture
+from asyncgpu_tutor.run.submission import submit
 
 
-class Store:
-    """The arrays that a worker keeps for others, by number."""
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """An array that has stayed on a worker."""
 
-    def __init__(self, name: str) -> None:
-        self.name = name  # of the worker
-        self.arrays: dict[int, DeviceArray] = {}
+    worker: str
+    number: int
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+    name: str
+
+
+class Worker:
+    """Runs recipes on one device, side by side, each on a stream of its own."""
+
+    def __init__(self, name: str, device: Device) -> None:
+        self.name, self.device = name, device
+        self.arrays: dict[int, DeviceArray] = {}  # that others have handles to, by number
         self._numbers = count(1)
-        _stores[name] = self
+        self._policy = StreamPoolRoundRobin(4, device)
+        workers[name] = self
 
-    def keep(self, result: Any) -> Any:
-        """A result as it travels: with a `Kept` in the place of each array."""
-        return in_containers(self._keep, result)
+    async def run(self, op: DeviceOp[Any]) -> Any:
+        """The result of an operation, as it travels: with a `Kept` in the place of each array."""
+        with using(self.device, self._policy):
+            stream, policy = choose(self._policy)
+            submission = await self.device.apart(
+                lambda: submit(op._run, stream, policy, op.label, spawned=True)
+            )
+            return in_containers(self._keep, await DeviceFuture.of(submission))
 
     def _keep(self, thing: Any) -> Any:
         array = thing.array if isinstance(thing, Partition) else thing
@@ -40,28 +61,17 @@ class Store:
         return Kept(self.name, number, array.shape, array.dtype, array.name)
 
     def drop(self, numbers: list[int]) -> None:
-        """Nobody has a handle to these any more."""
+        """Nobody has a handle to these arrays any more."""
         for number in numbers:
             self.arrays.pop(number, None)
 
     def close(self) -> None:
-        """The worker is gone."""
+        """Let go of everything."""
         self.arrays.clear()
-        _stores.pop(self.name, None)
+        workers.pop(self.name, None)
 
 
-_stores: dict[str, Store] = {}  # of the workers in this process
-
-
-@dataclass(frozen=True, slots=True)
-class Kept:
-    """An array that has stayed on a worker."""
-
-    store: str
-    number: int
-    shape: tuple[int, ...]
-    dtype: np.dtype[Any]
-    name: str
+workers: dict[str, Worker] = {}  # those in this process
 
 
 class StaysHere:
@@ -134,8 +144,8 @@ class Fetch(DeviceOp[DeviceArray]):
 
     def _enqueue(self, context: ExecutionContext) -> DeviceArray:
         kept = self._kept
-        store = _stores.get(kept.store)
-        array = None if store is None else store.arrays.get(kept.number)
+        worker = workers.get(kept.worker)
+        array = None if worker is None else worker.arrays.get(kept.number)
         if array is None or array.device is not context.device:
             raise DeviceMismatchError(
                 f"array {kept.name!r} is on {self._told}, and this recipe runs on {context.device.name} of "

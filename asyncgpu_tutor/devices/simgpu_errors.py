@@ -41,9 +41,7 @@ def translation(error: BaseException) -> BaseException:
     for theirs, ours in _WORDS.items():
         message = message.replace(theirs, ours)
     message = _ARMS.sub(r"\1Arms of an overlap don't wait for each other: use one arm.", message)
-    kind = (
-        errors.AsyncGpuError if type(error) is SimGpuError else vars(errors)[type(error).__name__]
-    )
+    kind = vars(errors).get(type(error).__name__, errors.AsyncGpuError)  # of a plain SimGpuError
     made: errors.AsyncGpuError = kind(message)
     for name, value in vars(error).items():  # line, column, site and notes
         setattr(

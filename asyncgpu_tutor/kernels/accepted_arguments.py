@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Any, cast
 
 import numpy as np
 
 from asyncgpu_tutor.arrays.handles import DeviceArray, Partition
 from asyncgpu_tutor.devices.cuda_source import Parameter
-from asyncgpu_tutor.errors import ArrayDTypeError, ArrayShapeError, UsageError, UseAfterMoveError
+from asyncgpu_tutor.errors import ArrayDTypeError, UsageError, UseAfterMoveError
 from asyncgpu_tutor.ops.operation import DeviceOp
 from asyncgpu_tutor.ops.pinned import asarray, is_foreign
 
@@ -76,84 +77,79 @@ def scalar_acceptor(kernel: str, parameter: Parameter) -> Acceptor:
     """As `array_acceptor`, for a number."""
     article = "an" if parameter.ctype.startswith(("int", "unsigned")) else "a"
     wanted = f"{kernel}() takes {article} {parameter.ctype} as {parameter.name!r}"
-    record = parameter.record
-    if record is not None:
-
-        def accept_record(given: Any) -> Any:
-            if isinstance(given, DeviceOp):
-                raise HasOperationError
-            try:
-                known: Any = given
-                plain = not hasattr(known, "dtype") or known.dtype.names is None
-                made = np.array(tuple(known) if plain else known, record)
-            except (TypeError, ValueError):
-                made = np.empty(0, record)
-            if made.shape:
-                names = ", ".join(record.names or ())
-                raise ArrayDTypeError(f"{wanted}, and got {given!r}: pass a tuple of ({names})")
-            return made[()]
-
-        return accept_record
-    dtype = parameter.dtype
+    dtype = parameter.record or parameter.dtype
     if dtype is None:
 
         def refuse(given: Any) -> Any:
             raise UsageError(f"{wanted}, which cannot be passed from the host")
 
         return refuse
-    if dtype.kind == "V":
-        return sized_acceptor(wanted, dtype.itemsize)
-    if dtype.kind not in "iu":
-
-        def accept_any(given: Any) -> Any:
-            if isinstance(given, bool | int | float | np.bool_ | np.integer | np.floating):
-                try:
-                    return dtype.type(cast(Any, given))
-                except OverflowError:  # of an int, since a float becomes infinite
-                    most, got = np.finfo(dtype).max, _spelled(int(cast(Any, given)))
-                    raise ArrayDTypeError(
-                        f"{wanted}, and got {got}, which is beyond all of them: the largest is {most}. For "
-                        "infinity, pass float('inf')"
-                    ) from None
-            return _other(wanted, given)
-
-        return accept_any
-    lowest, highest = int(np.iinfo(dtype).min), int(np.iinfo(dtype).max)
-
-    def accept_whole(given: Any) -> Any:
-        if isinstance(given, float | np.floating):
-            raise ArrayDTypeError(f"{wanted}, and got the float {given!r}: pass an int")
-        if not isinstance(given, int | np.bool_ | np.integer):
-            return _other(wanted, given)
-        whole = int(cast(Any, given))
-        if not lowest <= whole <= highest:
-            told = f"{_spelled(whole)} is outside of {lowest} to {highest}"
-            raise ArrayDTypeError(f"{wanted}, and {told}")
-        return whole
-
-    return accept_whole
-
-
-def sized_acceptor(wanted: str, size: int) -> Acceptor:
-    """As `scalar_acceptor`, where only the size of the number is known: a NumPy number has to have it."""
-    wholes = (f"i{size}", f"u{size}") if size in {1, 2, 4, 8} else ()
-    real = f"f{size}" if size in {2, 4, 8} else None
+    if parameter.record is not None:
+        convert = partial(_record, wanted, dtype)
+    elif dtype.kind in "iu":
+        convert = partial(_whole, wanted, np.iinfo(dtype))
+    else:
+        convert = partial(_sized if dtype.kind == "V" else _real, wanted, dtype)
 
     def accept(given: Any) -> Any:
-        kind = cast("type[Any]", type(given))
-        if issubclass(kind, np.generic) and given.nbytes == size:
-            return given
-        if kind is bool and size == 1:
-            return np.bool_(given)
-        if kind is int:
-            for whole in wholes:
-                if np.iinfo(whole).min <= given <= np.iinfo(whole).max:
-                    return np.dtype(whole).type(given)
-        if kind is float and real is not None:
-            return np.dtype(real).type(given)
-        return _other(wanted, given)
+        if isinstance(given, DeviceOp):
+            raise HasOperationError
+        return convert(given)
 
     return accept
+
+
+def _record(wanted: str, record: np.dtype[Any], given: Any) -> Any:
+    try:
+        plain = not hasattr(given, "dtype") or given.dtype.names is None
+        made = np.array(tuple(given) if plain else given, record)
+    except (TypeError, ValueError):
+        made = np.empty(0, record)
+    if made.shape:
+        names = ", ".join(record.names or ())
+        raise ArrayDTypeError(f"{wanted}, and got {given!r}: pass a tuple of ({names})")
+    return made[()]
+
+
+def _whole(wanted: str, limits: np.iinfo[Any], given: Any) -> int:
+    if isinstance(given, float | np.floating):
+        raise ArrayDTypeError(f"{wanted}, and got the float {given!r}: pass an int")
+    if not isinstance(given, int | np.bool_ | np.integer):
+        raise _other(wanted, given)
+    whole = int(cast(Any, given))
+    if not limits.min <= whole <= limits.max:
+        told = f"{_spelled(whole)} is outside of {limits.min} to {limits.max}"
+        raise ArrayDTypeError(f"{wanted}, and {told}")
+    return whole
+
+
+def _real(wanted: str, dtype: np.dtype[Any], given: Any) -> Any:
+    if not isinstance(given, bool | int | float | np.bool_ | np.integer | np.floating):
+        raise _other(wanted, given)
+    try:
+        return dtype.type(cast(Any, given))
+    except OverflowError:  # of an int, since a float becomes infinite
+        most, got = np.finfo(dtype).max, _spelled(int(cast(Any, given)))
+        raise ArrayDTypeError(
+            f"{wanted}, and got {got}, which is beyond all of them: the largest is {most}. For infinity, "
+            "pass float('inf')"
+        ) from None
+
+
+def _sized(wanted: str, dtype: np.dtype[Any], given: Any) -> Any:
+    """Where only the size of the number is known: a NumPy number has to have it."""
+    size, kind = dtype.itemsize, cast("type[Any]", type(given))
+    if issubclass(kind, np.generic) and given.nbytes == size:
+        return given
+    if kind is bool and size == 1:
+        return np.bool_(given)
+    if kind is int and size in {1, 2, 4, 8}:
+        for whole in (np.dtype(f"i{size}"), np.dtype(f"u{size}")):
+            if np.iinfo(whole).min <= given <= np.iinfo(whole).max:
+                return whole.type(given)
+    if kind is float and size in {2, 4, 8}:
+        return np.dtype(f"f{size}").type(given)
+    raise _other(wanted, given)
 
 
 def _spelled(whole: int) -> str:
@@ -161,25 +157,8 @@ def _spelled(whole: int) -> str:
     return str(whole) if abs(whole) < 10**40 else f"an integer of {whole.bit_length()} bits"
 
 
-def _other(wanted: str, given: Any) -> Any:
-    if isinstance(given, DeviceOp):
-        raise HasOperationError
-    raise ArrayDTypeError(f"{wanted}, and got {type(given).__name__}")
-
-
-def shape_check(kernel: str, name: str, symbols: tuple[str, ...]) -> Callable[..., None]:
-    """A check that an array has the shape of these sizes; one size fits any array of that many elements."""
-
-    def check(array: DeviceArray, *shape: Any) -> None:
-        shape = tuple(int(size) for size in shape)
-        if array.shape != shape and (len(shape) != 1 or array.size != shape[0]):
-            said = ", ".join(f"{s}={n}" for s, n in dict(zip(symbols, shape, strict=True)).items())
-            raise ArrayShapeError(
-                f"{kernel}() was called with {said}, so {name!r} must have shape {shape}, and array "
-                f"{array.name!r} has {array.shape}"
-            )
-
-    return check
+def _other(wanted: str, given: Any) -> ArrayDTypeError:
+    return ArrayDTypeError(f"{wanted}, and got {type(given).__name__}")
 
 
 def settle(args: Iterable[Any]) -> None:

@@ -15,15 +15,9 @@ from asyncgpu_tutor.devices.cuda_source import device_code
 from asyncgpu_tutor.errors import UsageError
 
 SHIPPED = Path(__file__).parent / "headers"
+FILES = (".cu", ".cuh", ".cuda")
 
 _INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*[<"]([^">\n]+)[">][^\n]*', re.MULTILINE)
-
-
-def is_file_name(source: object) -> bool:
-    """Tell whether this names a file, rather than being the text of one."""
-    if isinstance(source, str):
-        return "\n" not in source and source.endswith((".cu", ".cuh", ".cuda"))
-    return isinstance(source, PathLike)
 
 
 def include_headers(
@@ -35,9 +29,10 @@ def include_headers(
     that is found nowhere stays an `#include`: C's and CUDA's own are not needed.
     """
     folders = [Path(folder) for folder in include]
-    if not is_file_name(source):
-        return _expanded(str(source), folders, set())
     file = Path(source)
+    # A line that ends so names a file, rather than being the text of one.
+    if isinstance(source, str) and ("\n" in source or file.suffix not in FILES):
+        return _expanded(source, folders, set())
     try:
         return _joined(file, folders, {file.resolve()})
     except (OSError, UnicodeDecodeError) as error:

@@ -15,12 +15,12 @@ import numpy as np
 
 from asyncgpu_tutor.arrays.handles import DeviceArray, Partition, borrowed_in, handle
 from asyncgpu_tutor.devices.cuda_source import Signature, is_sized, read_signature
-from asyncgpu_tutor.devices.protocol import USUAL_LIMITS, Device, Function
+from asyncgpu_tutor.devices.protocol import USUAL_LIMITS, Device, Dim3, Function, Share
 from asyncgpu_tutor.errors import UsageError
 from asyncgpu_tutor.kernels import accepted_arguments
 from asyncgpu_tutor.kernels.constants import Constants
 from asyncgpu_tutor.kernels.files import include_headers, only_kernel
-from asyncgpu_tutor.kernels.launching import CallChecks, Checked, as_dim3, check_limits
+from asyncgpu_tutor.kernels.launching import CallChecks, as_dim3, check_limits
 from asyncgpu_tutor.ops.operation import DeviceOp, evaluate
 from asyncgpu_tutor.ops.pinned import is_foreign
 from asyncgpu_tutor.run.context import ExecutionContext
@@ -271,7 +271,7 @@ class Kernel:
         return names.index(name)
 
 
-class Launch(DeviceOp[Any], Checked):
+class Launch(DeviceOp[Any]):
     """One launch of a kernel; yields the kernel's array arguments, in the form in which they were given.
 
     An array that it takes is not handed on by another handle: the one that was given is marked as moved, and
@@ -290,6 +290,12 @@ class Launch(DeviceOp[Any], Checked):
         "_shares",
     )
 
+    _how: tuple[Dim3, Dim3]  # grid and block
+    _shared_mem: int
+    _given: Sequence[Any]  # the arguments, as they were given
+    _args: Sequence[Any]  # those for a device: numbers, and memory in place of arrays
+    _arrays: Sequence[DeviceArray]  # the handles of the arrays among them
+    _shares: Sequence[Share | None]  # by which it counts as one more shared handle while it lives
     _kernel: Kernel
     _index: int | None  # which of the arrays it yields alone
     _ran: bool
@@ -425,7 +431,6 @@ def _launch(
 def _defer(
     kernel: Kernel, frame: FrameType, args: Sequence[Any], grid: Any, block: Any, shared_mem: int
 ) -> Launch:
-    """A launch with operations among its arguments."""
     if grid is not None:
         grid = as_dim3("grid", grid)
     if block is not None:

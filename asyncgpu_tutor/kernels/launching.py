@@ -8,38 +8,28 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from operator import itemgetter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from asyncgpu_tutor.arrays.handles import DeviceArray, Partition, noted_moves
+from asyncgpu_tutor.arrays.handles import DeviceArray, Partition, this_thread
 from asyncgpu_tutor.devices.cuda_source import Parameter, Signature
 from asyncgpu_tutor.devices.protocol import USUAL_LIMITS, Dim3, Limits, Share
-from asyncgpu_tutor.errors import LaunchConfigError, UsageError
-from asyncgpu_tutor.kernels.accepted_arguments import Acceptor, shape_check
+from asyncgpu_tutor.errors import ArrayShapeError, LaunchConfigError, UsageError
+from asyncgpu_tutor.kernels.accepted_arguments import Acceptor
+
+if TYPE_CHECKING:
+    from asyncgpu_tutor.kernels.kernel import Launch
 
 Size = int | tuple[int, ...] | None  # a grid or a block as it is given, if it is
 Shapes = Mapping[str, tuple[str, ...]]  # of arrays, by the names of scalars
-
-
-class Checked:
-    """A launch whose arguments are right."""
-
-    __slots__ = ()
-
-    _how: tuple[Dim3, Dim3]  # grid and block
-    _shared_mem: int
-    _given: Sequence[Any]  # the arguments, as they were given
-    _args: Sequence[Any]  # those for a device: numbers, and memory in place of arrays
-    _arrays: Sequence[DeviceArray]  # the handles of the arrays among them
-    _shares: Sequence[Share | None]  # by which it counts as one more shared handle while it lives
 
 
 class CallChecks:
     """Checks of the calls of one kernel: `acceptors` look closely at an argument, one for each parameter."""
 
     def __init__(self, signature: Signature, shapes: Shapes, acceptors: Sequence[Acceptor]) -> None:
-        self._signature = signature
+        self._signature, self._shapes = signature, shapes
         self._where = f"into {signature.name}()"
         rows = list(enumerate(zip(signature.parameters, acceptors, strict=True)))
         # Each number has a row: its place, the type of Python's numbers that fit, their limits, its acceptor.
@@ -47,22 +37,21 @@ class CallChecks:
         self._pick = _picker([row[0] for row in self._numbers])
         self._kinds = [row[1] for row in self._numbers]
         places = {parameter.name: index for index, (parameter, _) in rows}
-        # Each array has one: its place, its dtype, whether it is written, its acceptor; what picks its shape
-        # from the arguments, if they have it, and what complains of another.
+        # Each array has one: its place, its dtype, whether it is written, its acceptor; and what picks its
+        # shape from the arguments, if they have it.
         self._arrays: list[tuple[Any, ...]] = []
         for i, (p, look) in rows:
             if p.pointer:
                 names = shapes.get(p.name)
                 sizes = None if names is None else _picker([places[size] for size in names])
-                complain = shape_check(signature.name, p.name, names or ())
-                self._arrays.append((i, p.dtype, not p.const, look, sizes, complain))
+                self._arrays.append((i, p.dtype, not p.const, look, sizes))
         # In a loop much stays the same. The numbers that were found to be right last, and the rows of the
         # arrays with the shapes that follow from them; grid, block and shared memory that were allowed.
         self._seen: tuple[Any, list[tuple[Any, ...]]] = (None, [])
         self._allowed: tuple[Any, Any] = (None, None)
 
     def check(
-        self, launch: Checked, args: tuple[Any, ...], grid: Size, block: Size, shared_mem: int
+        self, launch: Launch, args: tuple[Any, ...], grid: Size, block: Size, shared_mem: int
     ) -> None:
         """Check a call, fill in its launch, and mark its owned arrays as moved; none where it raises."""
         if len(args) != len(self._signature.parameters):
@@ -76,7 +65,7 @@ class CallChecks:
         arrays: list[DeviceArray] = []
         owned = False  # whether there are any
         shares: tuple[Share | None, ...] = ()
-        for place, dtype, writes, look, shape, complain in rows:
+        for place, dtype, writes, look, shape in rows:
             array = args[place]
             if type(array) is Partition:
                 if part is None:
@@ -99,7 +88,7 @@ class CallChecks:
             ):
                 look(array)  # says what is wrong, if anything
             if shape is not None and array.shape != shape:
-                complain(array, *shape)
+                self._look_at_shape(array, place, shape)
             if mode == "owned":
                 owned = True
             elif mode == "shared":
@@ -120,8 +109,8 @@ class CallChecks:
         for array in arrays if owned else ():
             if array.mode == "owned":
                 array._gone = self._where
-                if noted_moves:
-                    array._note()
+                if this_thread.moved is not None:
+                    this_thread.moved.append(array)
 
     def _look_at_numbers(self, args: tuple[Any, ...]) -> tuple[tuple[Any, ...], list[Any]]:
         """Return the arguments with their numbers as they are passed on, and the rows of the arrays."""
@@ -130,13 +119,22 @@ class CallChecks:
             number = args[place]
             if type(number) is not kind or not lowest <= number <= highest:
                 args = (*args[:place], look(number), *args[place + 1 :])
-        rows = [
-            (*row, None if sizes is None else sizes(args), complain)
-            for *row, sizes, complain in self._arrays
-        ]
+        rows = [(*row, None if sizes is None else sizes(args)) for *row, sizes in self._arrays]
         if args is given:  # none was converted
             self._seen = self._pick(args), rows
         return args, rows
+
+    def _look_at_shape(self, array: DeviceArray, place: int, sizes: Sequence[Any]) -> None:
+        """`ArrayShapeError` if this is not its shape; one size fits any array of that many elements."""
+        shape = tuple(int(size) for size in sizes)
+        if array.shape != shape and (len(shape) != 1 or array.size != shape[0]):
+            name = self._signature.parameters[place].name
+            said = dict(zip(self._shapes[name], shape, strict=True))
+            told = ", ".join(f"{symbol}={size}" for symbol, size in said.items())
+            raise ArrayShapeError(
+                f"{self._signature.name}() was called with {told}, so {name!r} must have shape {shape}, and "
+                f"array {array.name!r} has {array.shape}"
+            )
 
 
 def _picker(places: Sequence[int]) -> Callable[[tuple[Any, ...]], tuple[Any, ...]]:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Callable, Iterator
-from functools import lru_cache
+from functools import cache, lru_cache
+from pathlib import Path
 from types import FrameType
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -15,7 +16,6 @@ import numpy.typing as npt
 from asyncgpu_tutor import errors
 from asyncgpu_tutor.arrays.handles import DeviceArray, as_shape, borrowed_in, handle
 from asyncgpu_tutor.devices.protocol import Device, Memory
-from asyncgpu_tutor.ops.fill_kernels import RANDN, FillKernel, arange_source, fill_source
 from asyncgpu_tutor.ops.leaves import Download
 from asyncgpu_tutor.ops.operation import DeviceOp
 from asyncgpu_tutor.run.context import ExecutionContext, check_out, check_same
@@ -33,6 +33,16 @@ COUNTING = {
     "float32": "float",
     "float64": "double",
 }
+
+
+@cache  # one text for each type: devices look compiled kernels up by it
+def fill_source(name: str, ctype: str = "float") -> str:
+    """CUDA C that fills an array, from a file beside this one.
+
+    Every kernel takes the number of elements first and the array last; T is the type of an element.
+    """
+    text = Path(__file__).with_name(f"{name}.cu").read_text("utf-8")
+    return f"#define T {ctype}\n{text}"
 
 
 @lru_cache(1024, typed=True)  # the same come again and again
@@ -76,15 +86,16 @@ class Make(DeviceOp[DeviceArray]):
 class Filling(NamedTuple):
     """A kernel that fills an array."""
 
-    kernel: FillKernel
+    source: str
+    name: str  # of the kernel
     scalars: tuple[Any, ...]  # what it takes between the number of elements and the array
     itemsize: int
     each: int = 1  # how many elements a thread writes
 
 
 def _by_kernel(context: ExecutionContext, memory: Memory, nbytes: int, filling: Filling) -> None:
-    kernel, scalars, itemsize, each = filling
-    function = context.device.get_function(kernel.source, kernel.name)
+    source, name, scalars, itemsize, each = filling
+    function = context.device.get_function(source, name)
     size = nbytes // itemsize
     grid = (-(-size // (BLOCK * each)), 1, 1)
     context.launch(function, grid, (BLOCK, 1, 1), (np.uint64(size), *scalars, memory))
@@ -99,7 +110,6 @@ def _make(
     name: str | None,
     frame: FrameType,
 ) -> Make:
-    """A new operation."""
     op = Make()
     op._fill, op._what = fill, what
     sizes = shape if type(shape) is tuple else as_shape(shape)
@@ -115,16 +125,18 @@ def _make(
     return op
 
 
-class Take(DeviceOp[tuple[Any, ...]]):
-    """Takes arrays, enqueues something, and gives back arrays."""
+class Take(DeviceOp[Any]):
+    """Takes arrays, enqueues something, and yields what `act` returns: a tuple of so many, or one array."""
 
-    __slots__ = ("_act", "_arrays")
+    __slots__ = ("_act", "_arrays", "_bodies", "_count")
 
     def __init__(
         self,
         label: str,
         arrays: tuple[Any, ...],
-        act: Callable[[ExecutionContext, tuple[DeviceArray, ...]], tuple[Any, ...]],
+        act: Callable[[ExecutionContext, tuple[DeviceArray, ...]], Any],
+        count: int | None = None,
+        bodies: tuple[DeviceOp[Any], ...] = (),  # what else `act` may run
     ) -> None:
         for array in arrays:
             if not isinstance(array, DeviceArray):
@@ -140,16 +152,19 @@ class Take(DeviceOp[tuple[Any, ...]]):
                 if array.gone == where:
                     array._undo_take()
             raise
-        self._act = act
+        self._act, self._count, self._bodies = act, count, bodies
         self._built(label, sys._getframe(2))
 
-    def _arity(self) -> int:
-        return 2
+    def _parts(self) -> tuple[DeviceOp[Any], ...]:
+        return self._bodies
+
+    def _arity(self) -> int | None:
+        return self._count
 
     def _borrowed(self) -> Iterator[str]:
         return borrowed_in(self._arrays)
 
-    def _enqueue(self, context: ExecutionContext) -> tuple[Any, ...]:
+    def _enqueue(self, context: ExecutionContext) -> Any:
         where = f"into an earlier run of {self._label}()"
         if len(self._arrays) > 1:  # all are good, or none is taken
             for array in self._arrays:
@@ -247,7 +262,7 @@ def _full(
 ) -> DeviceOp[DeviceArray]:
     kind = _element(label, dtype)
     bits: Any = _number(label, fill_value, kind).view(f"u{kind.itemsize}")[()]
-    filling = Filling(fill_source(BITS[kind.itemsize]), (bits,), kind.itemsize)
+    filling = Filling(fill_source("fill", BITS[kind.itemsize]), "fill", (bits,), kind.itemsize)
     return _make(_by_kernel, filling, label, shape, kind, name, frame)
 
 
@@ -273,7 +288,7 @@ def arange(
         raise errors.ArrayDTypeError(f"arange makes {', '.join(COUNTING)}, and got {kind}")
 
     scalars = (_number("arange", start, kind)[()], _number("arange", step, kind)[()])
-    filling = Filling(arange_source(COUNTING[kind.name]), scalars, kind.itemsize)
+    filling = Filling(fill_source("arange", COUNTING[kind.name]), "arange", scalars, kind.itemsize)
     return _make(_by_kernel, filling, "arange", stop, kind, name, sys._getframe(1))
 
 
@@ -298,7 +313,8 @@ def randn(
         )
     single = np.dtype(np.float32)
     around, spread = _number("randn", mean, single)[()], _number("randn", std, single)[()]
-    filling = Filling(RANDN, (np.uint64(seed), around, spread), single.itemsize, each=4)
+    scalars = (np.uint64(seed), around, spread)
+    filling = Filling(fill_source("randn"), "randn", scalars, single.itemsize, each=4)
     return _make(_by_kernel, filling, "randn", shape, single, name, sys._getframe(1))
 
 
@@ -345,7 +361,7 @@ def memcpy(
                 f"memcpy writes to its target, and array {target.name!r} is shared: shared arrays are for "
                 "reading. Copy into an array of your own."
             )
-    return cast(DeviceOp[tuple[DeviceArray, Any]], Take("memcpy", arrays, act))
+    return Take("memcpy", arrays, act, count=2)
 
 
 def dup(array: DeviceArray) -> DeviceOp[tuple[DeviceArray, DeviceArray]]:
@@ -358,30 +374,18 @@ def dup(array: DeviceArray) -> DeviceOp[tuple[DeviceArray, DeviceArray]]:
             context.copy(target, source)
         return source, target
 
-    return cast(DeviceOp[tuple[DeviceArray, DeviceArray]], Take("dup", (array,), act))
-
-
-class TakeOne(Take):
-    """Yields the one array that is left, and no tuple."""
-
-    __slots__ = ()
-
-    def _arity(self) -> int | None:  # pyright: ignore[reportIncompatibleMethodOverride] - it yields one array
-        return None
-
-    def _enqueue(self, context: ExecutionContext) -> Any:
-        return super()._enqueue(context)[0]
+    return Take("dup", (array,), act, count=2)
 
 
 def to(array: DeviceArray, device: str | Device) -> DeviceOp[DeviceArray]:
     """Copy an array to another device; see `DeviceArray.to`."""
     resolve(device)  # one that is not there is told of here, not where it runs
 
-    def act(context: ExecutionContext, arrays: tuple[DeviceArray, ...]) -> tuple[DeviceArray, ...]:
+    def act(context: ExecutionContext, arrays: tuple[DeviceArray, ...]) -> DeviceArray:
         (source,), target = arrays, resolve(device)
-        return (source if source.device is target else context.copy_to(source, target),)
+        return source if source.device is target else context.copy_to(source, target)
 
-    return cast(DeviceOp[DeviceArray], TakeOne("to", (array,), act))
+    return Take("to", (array,), act)
 
 
 def _number(label: str, given: float, kind: np.dtype[Any]) -> npt.NDArray[Any]:

@@ -14,7 +14,6 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from operator import attrgetter
 from types import FrameType
 from typing import Any, TypeVar, cast
@@ -22,8 +21,8 @@ from typing import Any, TypeVar, cast
 from asyncgpu_tutor import errors
 from asyncgpu_tutor.arrays.handles import DeviceArray
 from asyncgpu_tutor.devices.opening import open_group
-from asyncgpu_tutor.devices.protocol import Collective, Communicator, Device, Memory, Stream
-from asyncgpu_tutor.ops.array_operations import Take, TakeOne
+from asyncgpu_tutor.devices.protocol import Collective, Communicator, Device, Stream
+from asyncgpu_tutor.ops.array_operations import Take
 from asyncgpu_tutor.ops.operation import DeviceOp, as_op, choose
 from asyncgpu_tutor.run.capture import CaptureContext
 from asyncgpu_tutor.run.context import ExecutionContext, check_same
@@ -167,59 +166,46 @@ class Group:
             What becomes of the elements.
         """
         where, reduce = _line(sys._getframe(1)), _known(reduce)
-        return self._op("all_reduce", x, partial(_in_place, "all_reduce"), where, reduce=reduce)
+        return self._op("all_reduce", x, _itself, where, reduce=reduce)
 
     def all_gather(self, x: Array | Sequence[DeviceArray]) -> DeviceOp[Any]:
         """Give each rank a new array of shape ``(ranks, *x.shape)`` with the arrays of all, by rank."""
 
-        def part(array: DeviceArray, context: ExecutionContext) -> _Part:
-            source = context._touch(array)
-            target = context.empty(
-                (self.size, *array.shape), array.dtype, f"{array.name} of all ranks"
-            )
-            return {"source": source, "target": target.memory}, array.size, target
+        def target(array: DeviceArray, context: ExecutionContext) -> DeviceArray:
+            shape = (self.size, *array.shape)
+            return context.empty(shape, array.dtype, f"{array.name} of all ranks")
 
-        return self._op("all_gather", x, part, _line(sys._getframe(1)))
+        return self._op("all_gather", x, target, _line(sys._getframe(1)))
 
     def reduce_scatter(
         self, x: Array | Sequence[DeviceArray], reduce: str = "sum"
     ) -> DeviceOp[Any]:
         """Reduce as `all_reduce` does, and give each rank its part of the rows, in a new array."""
 
-        def part(array: DeviceArray, context: ExecutionContext) -> _Part:
+        def target(array: DeviceArray, context: ExecutionContext) -> DeviceArray:
             rows = array.shape[0] if array.shape else 1
             if rows % self.size:
                 raise errors.ArrayShapeError(
                     f"reduce_scatter gives each of {self.size} ranks as many rows, and array "
                     f"{array.name!r} of shape {array.shape} has {rows}"
                 )
-            source = context._touch(array)
             shape = (rows // self.size, *array.shape[1:])
-            target = context.empty(shape, array.dtype, f"part of {array.name}")
-            return {"source": source, "target": target.memory}, array.size, target
+            return context.empty(shape, array.dtype, f"part of {array.name}")
 
-        return self._op("reduce_scatter", x, part, _line(sys._getframe(1)), reduce=_known(reduce))
+        return self._op("reduce_scatter", x, target, _line(sys._getframe(1)), reduce=_known(reduce))
 
     def broadcast(self, x: Array | Sequence[DeviceArray], root: int = 0) -> DeviceOp[Any]:
         """Copy the root's array into those of all other ranks."""
         where, root = _line(sys._getframe(1)), self._one(root)
-        return self._op("broadcast", x, partial(_in_place, "broadcast"), where, root=root)
+        return self._op("broadcast", x, _itself, where, root=root)
 
     def send(self, x: Array, to: int) -> DeviceOp[DeviceArray]:
         """Send an array to another rank, which has to call `recv`; yields it again."""
-
-        def part(array: DeviceArray, context: ExecutionContext) -> _Part:
-            return {"source": context._touch(array)}, array.size, array
-
-        return self._op("send", x, part, _line(sys._getframe(1)), to=self._one(to))
+        return self._op("send", x, None, _line(sys._getframe(1)), to=self._one(to))
 
     def recv(self, into: Array, source: int) -> DeviceOp[DeviceArray]:
         """Fill an array with what another rank sends, and yield it."""
-
-        def part(array: DeviceArray, context: ExecutionContext) -> _Part:
-            return {"target": _written(array, context, "recv")}, array.size, array
-
-        return self._op("recv", into, part, _line(sys._getframe(1)), origin=self._one(source))
+        return self._op("recv", into, _itself, _line(sys._getframe(1)), origin=self._one(source))
 
     def exchange(
         self, x: DeviceArray, to: int | None, into: DeviceArray, source: int | None
@@ -238,26 +224,28 @@ class Group:
         ) -> tuple[DeviceArray, ...]:
             _capturable("exchange", context, several=False)
             given, got = arrays
-            memory = context._touch(given), _written(got, context, "exchange")
+            _check_written(got, "exchange")
+            memory = context._touch(given), context._touch(got)
             facts = "exchange", self.rank(context), given.size, given.dtype
             call = Collective(*facts, *memory, to=to, origin=origin, where=where)
             self._enqueue([(call, context)])
             return arrays
 
-        return cast(Any, Take("exchange", (x, into), act))
+        return Take("exchange", (x, into), act, count=2)
 
     # ------------------------------------------------------------------ how
     def _op(
         self,
         what: str,
         x: Any,
-        part: Callable[[DeviceArray, ExecutionContext], _Part],
+        target: Callable[[DeviceArray, ExecutionContext], DeviceArray] | None,
         where: str,
         **options: Any,
     ) -> DeviceOp[Any]:
+        """A rank gives its array, except to `recv`, and gets the `target`, which may be that array itself."""
         if isinstance(x, DeviceOp):
             made = cast("DeviceOp[DeviceArray]", x)
-            return made.and_then(lambda array: self._op(what, array, part, where, **options))
+            return made.and_then(lambda array: self._op(what, array, target, where, **options))
         several = not isinstance(x, DeviceArray)
         given = tuple(cast("Sequence[DeviceArray]", x)) if several else (x,)
         if several and len(given) != self.size:
@@ -266,26 +254,27 @@ class Group:
                 f"{len(given)}"
             )
 
-        def act(
-            context: ExecutionContext, arrays: tuple[DeviceArray, ...]
-        ) -> tuple[DeviceArray, ...]:
+        def act(context: ExecutionContext, arrays: tuple[DeviceArray, ...]) -> Any:
             _capturable(what, context, several)
             branches = self._branches(context) if several else [context]
             calls: list[tuple[Collective, ExecutionContext]] = []
             results: list[DeviceArray] = []
             for branch, array in zip(branches, arrays, strict=True):
-                memory, count, result = part(array, branch)
-                rank = self.rank(branch)
-                call = Collective(what, rank, count, array.dtype, **memory, **options, where=where)
-                calls.append((call, branch))
+                given = branch._touch(array)
+                result = array if target is None else target(array, branch)
+                if target is _itself:
+                    _check_written(array, what)
+                ends = given if what != "recv" else None, result.memory if target else None
+                facts = what, self.rank(branch), array.size, array.dtype
+                calls.append((Collective(*facts, *ends, **options, where=where), branch))
                 results.append(result)
             try:
                 self._enqueue(calls)
             finally:
                 _join(context, branches)
-            return tuple(results)
+            return tuple(results) if several else results[0]
 
-        return Take(what, given, act) if several else TakeOne(what, given, act)
+        return Take(what, given, act, count=self.size if several else None)
 
     def _one(self, rank: int) -> int:
         if rank not in range(self.size):
@@ -302,20 +291,19 @@ class Group:
         fork = context.stream.record()
         branches: list[ExecutionContext] = []
         for device in self.devices:
-            if device is not context.device and device not in self._streams:
-                self._streams[device] = device.create_stream(urgent=True)
-            mine = device is context.device
-            branches.append(context if mine else context.elsewhere(device, self._streams[device]))
-        for branch in branches:
-            if branch is not context:
+            branch = context
+            if device is not context.device:
+                if device not in self._streams:
+                    self._streams[device] = device.create_stream(urgent=True)
+                branch = context.on(self._streams[device])
                 branch.stream.wait_event(fork)
+            branches.append(branch)
         context.stream.reuse(fork)
         return branches
 
     def _enqueue(self, calls: Sequence[tuple[Collective, ExecutionContext]]) -> None:
         communicator = self._communicator
-        if communicator is None:  # `rank` has refused it before
-            raise errors.UsageError(f"{self!r} has no rank in this process")
+        assert communicator is not None  # `rank` has refused a group without a rank here
         context = calls[0][1]
         if isinstance(context, CaptureContext):
             come_after(context.stream, list(self._last.values()), context._run)
@@ -344,9 +332,6 @@ class Group:
         communicator.enqueue(parts, self.size if ends is None else 2)
 
 
-_Part = tuple[dict[str, Memory], int, DeviceArray]  # what a rank gives and gets, and what it yields
-
-
 def _capturable(what: str, context: ExecutionContext, several: bool) -> None:
     if context._run.captures and not (several and what in ("all_reduce", "broadcast")):
         raise errors.CaptureError(
@@ -362,18 +347,16 @@ def _join(context: ExecutionContext, branches: Sequence[ExecutionContext]) -> No
         stream.reuse(join)
 
 
-def _in_place(what: str, array: DeviceArray, context: ExecutionContext) -> _Part:
-    memory = _written(array, context, what)
-    return {"source": memory, "target": memory}, array.size, array
+def _itself(array: DeviceArray, _: ExecutionContext) -> DeviceArray:
+    return array
 
 
-def _written(array: DeviceArray, context: ExecutionContext, what: str) -> Memory:
+def _check_written(array: DeviceArray, what: str) -> None:
     if array.mode == "shared":
         raise errors.UsageError(
             f"{what} writes to array {array.name!r}, which is shared: shared arrays are for reading. Lend "
             "it, as in x.borrow(), or use agt.dup(x) for a copy"
         )
-    return context._touch(array)
 
 
 def _known(reduce: str) -> str:

@@ -1,20 +1,22 @@
-"""CUDA graphs: captured from an operation, or piece by piece in a scope."""
+"""CUDA graphs: captured from an operation, or piece by piece in a scope; in them the device may decide."""
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from typing import Any, TypeVar
 
+import numpy as np
+
+from asyncgpu_tutor.arrays.handles import DeviceArray
 from asyncgpu_tutor.devices.protocol import Graph, Stream
-from asyncgpu_tutor.errors import CaptureError
-from asyncgpu_tutor.ops.deciding import cond, switch, while_loop
+from asyncgpu_tutor.errors import ArrayDTypeError, CaptureError, UsageError
+from asyncgpu_tutor.ops.array_operations import Take
 from asyncgpu_tutor.ops.operation import DeviceOp, as_op, evaluate
 from asyncgpu_tutor.ops.prepared import Replayed
 from asyncgpu_tutor.ops.shared import once_lock
 from asyncgpu_tutor.run.capture import Capture
-from asyncgpu_tutor.run.capture_stream import CaptureStream
 from asyncgpu_tutor.run.context import ExecutionContext
 from asyncgpu_tutor.run.current import adopt_stream
 from asyncgpu_tutor.run.last_use import come_after, in_turn
@@ -46,11 +48,6 @@ class CudaGraph(Replayed[T]):
     nodes : int
         Number of kernels, copies and memsets; 0 before the end of its scope.
     """
-
-    # Operations that only a graph can hold: in it the device decides.
-    while_loop = staticmethod(while_loop)
-    cond = staticmethod(cond)
-    switch = staticmethod(switch)
 
     def __init__(self, label: str, stream: Stream) -> None:
         super().__init__(label, stream.device)
@@ -110,7 +107,7 @@ class CudaGraph(Replayed[T]):
             return op.async_on(self.stream)
 
     def _run(self, context: ExecutionContext) -> None:
-        if isinstance(context.stream, CaptureStream):
+        if context._run.captures:
             raise CaptureError(
                 f"{self.label!r} is a CUDA graph already, and cannot be captured into another: capture the "
                 "operation that it was made of, or launch both, one after the other"
@@ -120,6 +117,75 @@ class CudaGraph(Replayed[T]):
                 f"{self.label!r} is not captured yet: launch it after its scope has ended"
             )
         self._graph.launch(context.stream)
+
+    # ------------------------------------------------------------------ the device decides
+    @staticmethod
+    def while_loop(go: DeviceArray, body: DeviceOp[Any]) -> DeviceOp[DeviceArray]:
+        """Run `body` again and again on the device, while the first element of `go` is not 0; yields `go`.
+
+        The host is not asked: it launches one CUDA graph, and a kernel of the body sets `go` to 0 when it is
+        enough. Where `go` is 0 from the start the body does not run.
+
+        Parameters
+        ----------
+        go : DeviceArray
+            Of int32. The body needs it too, so pass ``go.borrow()`` to both.
+        body : DeviceOp
+            Kernels, memsets and copies within the device, one after the other; decisions, too.
+
+        Raises
+        ------
+        ArrayDTypeError
+            If `go` is no array of int32.
+        CaptureError
+            If it runs outside of a graph (see `DeviceOp.graph_on`), or the body has a copy to or from the
+            host, an allocation, or an `overlap`.
+        RunawayKernelError
+            On the simulated device, if it has come round 10,000 times.
+
+        Notes
+        -----
+        A conditional node of type ``while``: CUDA C++ Programming Guide, "Conditional Graph Nodes".
+        """
+        return _decision("while_loop", go, [body])
+
+    @staticmethod
+    def cond(
+        which: DeviceArray, then: DeviceOp[Any], otherwise: DeviceOp[Any] | None = None
+    ) -> DeviceOp[DeviceArray]:
+        """Run `then` if the first element of `which` is not 0 there, else `otherwise`; yields `which`.
+
+        Parameters and errors are as for `while_loop`. With `otherwise` a GPU needs CUDA 12.8 or newer.
+        """
+        bodies = (then,) if otherwise is None else (then, otherwise)
+        return _decision("cond", which, bodies)
+
+    @staticmethod
+    def switch(number: DeviceArray, *cases: DeviceOp[Any]) -> DeviceOp[DeviceArray]:
+        """Run the case that the first element of `number` counts to there, from 0; yields `number`.
+
+        A number beyond the cases runs none. Parameters and errors are as for `while_loop`. A GPU needs CUDA
+        12.8 or newer.
+        """
+        if not cases:
+            raise UsageError("switch chooses among cases, and got none: give it operations")
+        return _decision("switch", number, cases)
+
+
+def _decision(what: str, number: DeviceArray, bodies: Sequence[DeviceOp[Any]]) -> Take:
+    """Read a number on the device, and go on with what that says; yields the number's array."""
+    if isinstance(number, DeviceArray) and (number.dtype != np.int32 or number.size < 1):  # pyright: ignore[reportUnnecessaryIsInstance] - Take says what else it may be
+        raise ArrayDTypeError(
+            f"{what} goes by the first element of an array of int32, and {number.name!r} has "
+            f"{number.size} of {number.dtype}: make one with agt.zeros(1, np.int32)"
+        )
+    ops = tuple([as_op(body) for body in bodies])
+
+    def act(context: ExecutionContext, arrays: tuple[DeviceArray, ...]) -> DeviceArray:
+        context.decide(what, arrays[0], [partial(evaluate, body, context) for body in ops])
+        return arrays[0]
+
+    return Take(what, (number,), act, bodies=ops)
 
 
 class GraphScope:

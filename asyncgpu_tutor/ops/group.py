@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from types import FrameType
 from typing import Any, Protocol, TypeVar, overload
 
@@ -22,16 +23,16 @@ F = TypeVar("F")
 
 
 class _Group(DeviceOp[tuple[Any, ...]]):
-    __slots__ = ("_arms",)
+    __slots__ = ("_arms", "_how")
 
-    def __init__(self, label: str, arms: tuple[Any, ...]) -> None:
+    def __init__(self, label: str, arms: tuple[Any, ...], how: Callable[..., Any]) -> None:
         if not arms:
             raise UsageError(f"{label} needs at least one operation, and got none")
         for arm in arms:
             if not isinstance(arm, DeviceOp):
                 as_op(arm)
             arm._used = True
-        self._arms = arms
+        self._arms, self._how = arms, how
         self._built(label, sys._getframe(2))
 
     def _parts(self) -> tuple[DeviceOp[Any], ...]:
@@ -45,27 +46,8 @@ class _Group(DeviceOp[tuple[Any, ...]]):
             ", ..." if len(self._arms) > 4 else ""
         )
 
-
-class Zip(_Group):
-    """All on one stream, in order."""
-
-    __slots__ = ()
-
     def _enqueue(self, context: ExecutionContext) -> tuple[Any, ...]:
-        results: list[Any] = []
-        for arm in self._arms:
-            named = type(arm._label) is Name
-            results.append(evaluate(arm, context) if named else arm._enqueue(context))
-        return tuple(results)
-
-
-class Overlap(_Group):
-    """Each on a stream of its own: fork and join by events."""
-
-    __slots__ = ()
-
-    def _enqueue(self, context: ExecutionContext) -> tuple[Any, ...]:
-        return _side_by_side(context, self._arms)
+        return self._how(context, self._arms)
 
 
 class On(DeviceOp[A]):
@@ -99,7 +81,17 @@ class On(DeviceOp[A]):
         return _side_by_side(context, (self,))[0]
 
 
+def _in_order(context: ExecutionContext, arms: tuple[DeviceOp[Any], ...]) -> tuple[Any, ...]:
+    """All on one stream."""
+    results: list[Any] = []
+    for arm in arms:
+        named = type(arm._label) is Name
+        results.append(evaluate(arm, context) if named else arm._enqueue(context))
+    return tuple(results)
+
+
 def _side_by_side(context: ExecutionContext, arms: tuple[DeviceOp[Any], ...]) -> tuple[Any, ...]:
+    """Each on a stream of its own: fork and join by events."""
     fork = context.stream.record()
     joins: list[tuple[Stream, Event]] = []
     results: list[Any] = []
@@ -195,7 +187,7 @@ def _zip(*ops: DeviceOp[Any]) -> DeviceOp[Any]:
     NotAnOperationError
         If one of them is none.
     """
-    return Zip("zip", ops)
+    return _Group("zip", ops, _in_order)
 
 
 def _overlap(*ops: DeviceOp[Any]) -> DeviceOp[Any]:
@@ -212,7 +204,7 @@ def _overlap(*ops: DeviceOp[Any]) -> DeviceOp[Any]:
     NotAnOperationError
         If one of them is none.
     """
-    return Overlap("overlap", ops)
+    return _Group("overlap", ops, _side_by_side)
 
 
 zip: Combinator = _zip

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import sys
 import warnings
 from abc import abstractmethod
@@ -15,8 +16,14 @@ import numpy.typing as npt
 
 from asyncgpu_tutor.arrays.handles import DeviceArray, Partition, borrowed_in
 from asyncgpu_tutor.devices.protocol import Device, Stream
-from asyncgpu_tutor.errors import NeverRunWarning, NotAnOperationError, NotDataError
-from asyncgpu_tutor.run.context import ExecutionContext, Run
+from asyncgpu_tutor.errors import (
+    BorrowedSpawnError,
+    NeverRunWarning,
+    NotAnOperationError,
+    NotDataError,
+    UsageError,
+)
+from asyncgpu_tutor.run.context import ExecutionContext, Run, borrowed_message
 from asyncgpu_tutor.run.current import (
     SchedulingPolicy,
     adopt_stream,
@@ -287,8 +294,7 @@ class DeviceOp(Generic[T]):
 
     def sync_on(self, stream: object) -> T:
         """Run on this stream, and block until it is done. Also takes a `cupy.cuda.Stream`."""
-        mine = adopt_stream(stream)
-        return wait(submit(self._run, mine, None, self._label, "sync_on()", True))
+        return wait(submit(self._run, adopt_stream(stream), None, self._label, "sync_on()", True))
 
     def async_on(self, stream: object) -> T:
         """Submit to this stream and return handles at once.
@@ -296,8 +302,7 @@ class DeviceOp(Generic[T]):
         The host does not wait. Work on other streams is not ordered with it; a `HostArray` in the
         result can be read after `stream.synchronize()`.
         """
-        mine = adopt_stream(stream)
-        return forsake(submit(self._run, mine, None, self._label))
+        return forsake(submit(self._run, adopt_stream(stream), None, self._label))
 
     def schedule(self, policy: SchedulingPolicy | None = None) -> DeviceFuture[T]:
         """Let the policy, or the current one, choose the stream now; run when the future is first awaited."""
@@ -384,7 +389,6 @@ def _bind(
     maps: bool = False,
     with_context: bool = False,
 ) -> Bind[Any]:
-    """A chain goes on."""
     if type(function) is not FunctionType and not callable(function):
         raise NotAnOperationError(
             f"and_then and map take a function, and got {_brief(function)}: write "
@@ -482,6 +486,61 @@ def choose(policy: SchedulingPolicy | None) -> tuple[Stream, SchedulingPolicy]:
     return adopt_stream(policy.next_stream(), policy.home), policy
 
 
+def spawn(op: DeviceOp[T], policy: SchedulingPolicy | None = None) -> asyncio.Task[T]:
+    """Start an operation as an `asyncio.Task`.
+
+    The policy chooses the stream now; the work is submitted at the next turn of the event loop.
+
+    Only here a borrowed array can be refused. An operation that a coroutine awaits cannot know whether
+    somebody waits for the coroutine, as in a `TaskGroup`, or whether `asyncio.create_task` has sent it off
+    alone. There it is up to you that the owner stays; one that was moved before the task ran is found.
+
+    Raises
+    ------
+    BorrowedSpawnError
+        If it takes a borrowed array.
+    UsageError
+        If no event loop is running.
+    """
+    if isinstance(op, DeviceFuture):
+        raise NotAnOperationError(
+            "spawn() takes an operation, and got a future: pass the operation, as in agt.spawn(op), or "
+            "start the future with asyncio.ensure_future(future)"
+        )
+    as_op(op)
+    names = borrowed_arrays(op)
+    if names:
+        raise BorrowedSpawnError(borrowed_message(names[0]))
+    try:
+        loop = asyncio.get_running_loop()
+    except RuntimeError:
+        raise UsageError(
+            "spawn() needs a running event loop: call it in an async function, or use op.sync()"
+        ) from None
+    op._used = True  # also where the task is cancelled before its first step: then that was wanted
+    stream, chosen = choose(policy)
+    future = DeviceFuture(op._run, stream, chosen, op.label, spawned=True)
+    return loop.create_task(_drive(future), name=op.label)
+
+
+async def _drive(future: DeviceFuture[T]) -> T:
+    return await future
+
+
+def borrowed_arrays(op: DeviceOp[Any]) -> list[str]:
+    """Names of the borrowed arrays that an operation, or a part of it, is known to take."""
+    found: list[str] = []
+    stack = [op]
+    seen: set[int] = set()
+    while stack:
+        part = stack.pop()
+        if id(part) not in seen:
+            seen.add(id(part))
+            found.extend(part._borrowed())
+            stack.extend(part._parts())
+    return found
+
+
 def warn_at(code: CodeType, at: int, words: str, kind: type[Warning]) -> None:
     """Warn of an operation at the line that built it: whoever runs it may be asyncio."""
     file = code.co_filename
@@ -501,11 +560,9 @@ def _cure(name: str) -> str:
             "op.and_then(f) goes on with the operation that f returns, and op.map(f) changes the result on "
             "the host"
         )
-    if name in ("result", "get", "run", "wait", "compute", "execute"):
-        return "op.sync() runs it and blocks for the result, and await op does so without blocking"
     return (
-        "it only describes work. op.sync() or await op runs it and gives the result; inside a chain, f in "
-        "op.map(f) gets the handle of the result"
+        "it only describes work. op.sync() runs it and blocks for the result, and await op does so without "
+        "blocking; inside a chain, f in op.map(f) gets the handle of the result"
     )
 
 

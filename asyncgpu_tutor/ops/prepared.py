@@ -13,7 +13,6 @@ from asyncgpu_tutor.arrays.host import Lent, in_containers
 from asyncgpu_tutor.devices.protocol import Device, Replay
 from asyncgpu_tutor.ops.operation import DeviceOp, evaluate
 from asyncgpu_tutor.run.capture import Capture
-from asyncgpu_tutor.run.capture_stream import CaptureStream
 from asyncgpu_tutor.run.context import ExecutionContext
 from asyncgpu_tutor.run.current import current_device
 from asyncgpu_tutor.run.last_use import UsedMemory, come_after, in_turn
@@ -105,8 +104,8 @@ class Replayed(ABC, Generic[T]):
         with in_turn:
             come_after(stream, self._used, run)
             self._run(context)
-        if isinstance(stream, CaptureStream):
-            stream.capture.owners.update(dict.fromkeys(self._owners))
+        if isinstance(run, Capture):
+            run.owners.update(dict.fromkeys(self._owners))
         else:
             for array in self._arrays:  # other libraries ask an array for its stream
                 array._memory.stream = stream
@@ -151,7 +150,9 @@ class Prepared(Replayed[T]):
         Names of its kernels, in order.
     """
 
-    def __init__(self, capture: Capture, handles: T) -> None:
+    def __init__(self, op: DeviceOp[T]) -> None:
+        capture = Capture(op.label, current_device().default_stream, allocates=True)
+        handles = capture.run(partial(evaluate, op))
         super().__init__(capture.label, capture.device)
         self._capture = capture  # keeps what its calls point at
         self._replay: Replay = capture.close()
@@ -171,8 +172,6 @@ class Prepared(Replayed[T]):
 
 
 class _Launch(DeviceOp[T]):
-    """One run."""
-
     __slots__ = ("_what",)
 
     def __init__(self, what: Replayed[T]) -> None:
@@ -185,9 +184,3 @@ class _Launch(DeviceOp[T]):
 
     def _enqueue(self, context: ExecutionContext) -> T:
         return context.seen(self._what._enqueue(context).handles)
-
-
-def prepare(op: DeviceOp[T]) -> Prepared[T]:
-    """See `DeviceOp.prepare`."""
-    capture = Capture(op.label, current_device().default_stream, allocates=True)
-    return Prepared(capture, capture.run(partial(evaluate, op)))

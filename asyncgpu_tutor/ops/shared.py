@@ -12,7 +12,7 @@ from asyncgpu_tutor.arrays.handles import DeviceArray, Partition
 from asyncgpu_tutor.arrays.host import in_containers
 from asyncgpu_tutor.errors import CaptureError, DeviceMismatchError, UsageError, UseAfterMoveError
 from asyncgpu_tutor.ops.operation import DeviceOp, evaluate
-from asyncgpu_tutor.run.capture_stream import CaptureStream
+from asyncgpu_tutor.run.capture import CaptureStream
 from asyncgpu_tutor.run.context import ExecutionContext
 from asyncgpu_tutor.run.last_use import LastUse
 from asyncgpu_tutor.run.submission import lasting
@@ -126,7 +126,7 @@ class _Once(DeviceOp[T]):
         """Tell whether this is a capture and the source ran outside of it, so that it does nothing here."""
         use = self._use
         outside = use is not None and not isinstance(use.stream, CaptureStream)
-        return outside and isinstance(context.stream, CaptureStream)
+        return outside and context._run.captures
 
     def _adopt(self, handles: T) -> T:
         return handles
@@ -179,7 +179,7 @@ class _Entry(DeviceOp[Any]):
                 "build the operation again for the capture"
             )
         found = _pick(source._enqueue(context), self._index, self._label)
-        self._ran = self._ran or not isinstance(context.stream, CaptureStream)
+        self._ran = self._ran or not context._run.captures
         return found
 
 

@@ -122,19 +122,14 @@ class ExecutionContext:
             stream = policy.instead(stream, beside)
         return ExecutionContext(stream, policy, self._run)
 
-    def elsewhere(
-        self, device: protocol.Device, stream: protocol.Stream | None = None
-    ) -> ExecutionContext:
-        """The same run, on a stream of another device: this one, or what that device's policy chooses."""
+    def elsewhere(self, device: protocol.Device) -> ExecutionContext:
+        """The same run, on a stream of another device, which that device's policy chooses."""
         if self._run.captures:
             raise errors.CaptureError(
                 f"{self._run.label!r} goes to {device.name} here, and a capture stays on one device: "
                 f"capture a part for each, in a block of agt.using({device.name!r})"
             )
-        policy = current.policy_for(device).at(device)
-        if stream is None:
-            return self._arm(policy, device)
-        return ExecutionContext(stream, policy, self._run)
+        return self._arm(current.policy_for(device).at(device), device)
 
     def keep(self, *things: object) -> None:
         """Keep these alive until the operation has completed."""

@@ -37,6 +37,7 @@ class SchedulingPolicy(ABC):
 
     _device: Device | None = None  # here, too: a subclass may forget super().__init__()
     _streams_in_words = ""
+    devices: tuple[Device, ...] = ()  # where it deals out several; a recording has the work of each
 
     def __init__(self, device: Device | None = None) -> None:
         self._device = device
@@ -66,12 +67,7 @@ class SchedulingPolicy(ABC):
     @property
     def home(self) -> Device | None:
         """The device that all of its streams are on; None for one that deals them out over several."""
-        return self.device
-
-    @property
-    def devices(self) -> tuple[Device, ...]:
-        """Those that it deals out, where it is for several; a recording has the work of each."""
-        return ()
+        return None if self.devices else self.device
 
     def at(self, device: Device) -> SchedulingPolicy:
         """The policy for what has to run on this device: itself, unless it deals out several."""
@@ -85,6 +81,8 @@ class SchedulingPolicy(ABC):
         DeviceMismatchError
             If it is settled already, and another one.
         """
+        if device in self.devices:  # of several it serves each
+            return
         if self._device not in (None, device):
             raise DeviceMismatchError(
                 f"this {type(self).__name__} belongs to {self._device.name}, and the operation is to run on "
@@ -148,6 +146,7 @@ class StreamPoolRoundRobin(SchedulingPolicy):
         pools = [StreamPoolRoundRobin(size, resolve(each)) for each in devices]
         super().__init__(pools[0].device if pools else device)
         self._pools = {pool.device: pool for pool in pools}
+        self.devices = tuple(self._pools)
         self.size = size
         self._streams_in_words = f" over {size} stream{'s' if size != 1 else ''}"
         self._streams: list[Stream] = []
@@ -175,24 +174,9 @@ class StreamPoolRoundRobin(SchedulingPolicy):
         others = (pool._at((place + n) % pool.size) for n in range(pool.size))
         return next((other for other in others if other not in beside), stream)
 
-    @property
-    def home(self) -> Device | None:
-        """None for several devices."""
-        return None if self._pools else self.device
-
-    @property
-    def devices(self) -> tuple[Device, ...]:
-        """Those of the constructor."""
-        return tuple(self._pools)
-
     def at(self, device: Device) -> SchedulingPolicy:
         """Its streams of one device."""
         return self._pools.get(device, self)
-
-    def bind(self, device: Device) -> None:
-        """Settle the device; of several it serves each."""
-        if device not in self._pools:
-            super().bind(device)
 
 
 @dataclass(eq=False, slots=True)
@@ -229,11 +213,9 @@ def resolve(name: str | Device) -> Device:
     DeviceUnavailableError
         If it is not on this machine. There is no fallback.
     """
-    if not isinstance(name, str):
-        if not hasattr(name, "create_stream"):
-            raise UsageError(f"{name!r} is not a device: say {FORMS}")
+    if not isinstance(name, str) and hasattr(name, "create_stream"):
         return name
-    if not _FORM.fullmatch(name):
+    if not isinstance(name, str) or not _FORM.fullmatch(name):
         raise UsageError(f"{name!r} is not a device: say {FORMS}")
     if name == "auto":
         try:

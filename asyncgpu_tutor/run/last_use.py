@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from asyncgpu_tutor.devices.protocol import Event, Stream
-from asyncgpu_tutor.run.capture_stream import CaptureStream
+from asyncgpu_tutor.run.capture import CaptureStream
 from asyncgpu_tutor.run.context import Run
 
 # Held from the moment in which a run is put behind those before it until it is enqueued itself. There is one
@@ -18,15 +19,13 @@ from asyncgpu_tutor.run.context import Run
 in_turn = threading.RLock()
 
 
+@dataclass(eq=False, slots=True)
 class LastUse:
     """The last use of some memory."""
 
-    __slots__ = ("_event", "run", "stream")
-
-    def __init__(self, stream: Stream, run: Run | None = None) -> None:
-        self.stream = stream  # on which stream
-        self.run = run
-        self._event: Event | None = None
+    stream: Stream  # on which stream
+    run: Run | None = None
+    _event: Event | None = None
 
     def mark(self) -> Event:
         """Whoever comes next waits for what is enqueued by now, and for nothing that follows."""
@@ -39,14 +38,12 @@ class LastUse:
             stream.wait_event(self._event or self.mark())
 
 
+@dataclass(eq=False, slots=True)
 class UsedMemory:
     """Memory that is used in one run after the other: that of a prepared pipeline, say."""
 
-    __slots__ = ("last",)
-
-    def __init__(self) -> None:
-        # Outside of captures. What happens in a capture is the capture's to know.
-        self.last: LastUse | None = None
+    # Outside of captures. What happens in a capture is the capture's to know.
+    last: LastUse | None = None
 
 
 def come_after(stream: Stream, used: Sequence[UsedMemory], run: Run | None = None) -> None:

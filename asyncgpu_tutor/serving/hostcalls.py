@@ -256,7 +256,8 @@ class Hostcalls:
             first = looked.find(_ASKED, first + 1)
         if first < 0:
             few = [packet for packet in few if packet not in self._at_work]
-            if len(few) < 2 or not self._batched(few):
+            rows = (self._first_row + packet * PER_PACKET for packet in few)
+            if len(few) < 2 or not any(self._words[row] in self._batch_handlers for row in rows):
                 for packet in few:
                     self._answer_alone(packet)
                 return len(few)
@@ -270,10 +271,6 @@ class Hostcalls:
             for service in np.unique(asked).tolist():
                 self._answer_service(service, ready[asked == service])
         return len(ready)
-
-    def _batched(self, packets: list[int]) -> bool:
-        rows = (self._first_row + packet * PER_PACKET for packet in packets)
-        return any(self._words[row] in self._batch_handlers for row in rows)
 
     def _answer_service(self, service: int, which: npt.NDArray[np.int64]) -> None:
         together = self._batch_handlers.get(service)

@@ -162,5 +162,4 @@ def _refuse_device_arrays(handle: Any) -> None:
 
 
 def _copied(handle: Any) -> Any:
-    """A copy of an array, which the caller may keep."""
     return handle.copy() if isinstance(handle, np.ndarray) else handle  # pyright: ignore[reportUnknownVariableType] - whatever is in it

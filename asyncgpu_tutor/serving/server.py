@@ -211,22 +211,7 @@ class Server(Generic[T]):
             raise
 
     async def _begun(self, request: Request) -> Lane[T]:
-        """Launch a request; the lane that it has."""
-        free = self._free
-        if free and self._open and not free[-1].busy:
-            lane = free.pop()
-        else:
-            lane = await self._next_lane()
-        try:
-            lane.launch(request)
-        except BaseException:
-            self._give(lane)
-            raise
-        return lane
-
-    # ------------------------------------------------------------------ lanes
-    async def _next_lane(self) -> Lane[T]:
-        """A lane whose memory nobody uses, when it is this request's turn."""
+        """Launch a request on a lane whose memory nobody uses, when it is its turn; the lane that it has."""
         if not self._open:
             raise UsageError("the server is closed: use it in `async with Server(...) as server`")
         lane = self._free.pop() if self._free else await self._turn()
@@ -235,11 +220,13 @@ class Server(Generic[T]):
                 await lane.quiet()
             if not self._open:
                 raise UsageError(CLOSED)
+            lane.launch(request)
         except BaseException:
             self._give(lane)
             raise
         return lane
 
+    # ------------------------------------------------------------------ lanes
     async def _turn(self) -> Lane[T]:
         """Wait in line for a lane that others give back."""
         if len(self._turns) >= self._waiting:

@@ -84,9 +84,9 @@ def test_a_failure_there_is_an_error_here(address: str) -> None:
 
 def kept(_: Any) -> int:
     """How many arrays the stores of a worker's process hold."""
-    from asyncgpu_tutor.clusters.remote import _stores
+    from asyncgpu_tutor.clusters.remote import workers
 
-    return sum(len(store.arrays) for store in _stores.values())
+    return sum(len(worker.arrays) for worker in workers.values())
 
 
 def test_dropping_the_last_handle_frees_the_memory_there(address: str) -> None:

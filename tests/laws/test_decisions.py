@@ -98,7 +98,7 @@ def test_a_switch(device: Device, which: int, result: int) -> None:
     chosen, to = number(which), number(0)
     cases = [add(2**k, to) for k in range(3)]
 
-    graph(agt.CudaGraph.switch(chosen.borrow(), *cases)).launch().sync()
+    graph(agt.CudaGraph.switch(chosen.borrow(), *cases).named("cases")).launch().sync()
 
     assert said(to) == [result]
 
@@ -108,7 +108,7 @@ def test_decisions_within_decisions(device: Device) -> None:
     again = agt.memcpy(inner.borrow(), number(4).share())
     body = agt.zip(
         again,
-        agt.CudaGraph.while_loop(inner.borrow(), count_down(inner, times)),
+        agt.CudaGraph.while_loop(inner.borrow(), count_down(inner, times)).named("inner"),
         agt.CudaGraph.cond(
             odd.borrow(), agt.zip(add(1, to), add(-1, odd)), agt.zip(add(10, to), add(1, odd))
         ),

@@ -16,7 +16,7 @@ import asyncgpu_tutor as agt
 from asyncgpu_tutor.commands.mlp import forward
 from asyncgpu_tutor.data import seed_inputs
 from asyncgpu_tutor.kernels import MATVEC_NAIVE, RELU, SGEMM_NAIVE
-from asyncgpu_tutor.ops.fill_kernels import RANDN, fill_source
+from asyncgpu_tutor.ops.array_operations import fill_source
 
 CORPUS = Path(__file__).resolve().parents[2] / "tests/simgpu/cuda_c/corpus"
 F, I, U, L, B, D = np.float32, np.int32, np.uint32, np.uint64, np.uint8, np.float64
@@ -82,7 +82,7 @@ def kernel_cases() -> Iterator[KernelCase]:
             ("matmul_registers<64, 64, 8, 4, 4>", mx, (n // 64, n // 64), 256, _mm(n)),
         )
     for n in (256, 1 << 16, 1 << 20, 1 << 22):
-        g, half, fill = -(-n // 256), -(-n // 512), fill_source("float").source
+        g, half, fill = -(-n // 256), -(-n // 512), fill_source("fill")
         yield from cases(
             n,
             ("relu", RELU.source, g, 256, lambda r, n=n: [U(n), f(r, n), z(F, n)]),
@@ -97,10 +97,10 @@ def kernel_cases() -> Iterator[KernelCase]:
             ("bitonic_block", ss, g, 256, lambda r, n=n: [r.integers(0, 1 << 20, n).astype(I)], 1024),
         )  # fmt: skip
     for n in (1024, 1 << 16, 1 << 20):
-        few = min(264, -(-n // 256))
+        few, randn = min(264, -(-n // 256)), fill_source("randn")
         yield from cases(
             n,
-            ("randn", RANDN.source, -(-n // 1024), 256, lambda r, n=n: [L(n), L(7), F(0), F(1), z(F, n)]),
+            ("randn", randn, -(-n // 1024), 256, lambda r, n=n: [L(n), L(7), F(0), F(1), z(F, n)]),
             ("reduce_shuffle", rd, few, 256, lambda r, n=n: [f(r, n), z(F, 1), I(n)]),
             ("histogram_shared", ir, few, 256,
              lambda r, n=n: [r.integers(0, 256, n).astype(B), z(U, 256), I(n)]),

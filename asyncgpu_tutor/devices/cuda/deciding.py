@@ -13,7 +13,7 @@ from typing import Any
 import cupy
 from cupy.cuda import driver as cupy_driver
 
-from asyncgpu_tutor.devices.cuda.transfers import Bound
+from asyncgpu_tutor.devices.cuda.packing import Bound
 from asyncgpu_tutor.errors import UsageError
 
 # Only a kernel can set a condition. The declaration is the one of CUDA's own device_functions.h, which NVRTC

@@ -23,10 +23,9 @@ from asyncgpu_tutor.devices.cuda.compile import compile_function, sized_signatur
 from asyncgpu_tutor.devices.cuda.graph_nodes import span_facts
 from asyncgpu_tutor.devices.cuda.guard import CUDA_ERRORS, guarded, translated
 from asyncgpu_tutor.devices.cuda.journal import Journal, open_recorder
-from asyncgpu_tutor.devices.cuda.packing import Packer
+from asyncgpu_tutor.devices.cuda.packing import Packer, address, transfer
 from asyncgpu_tutor.devices.cuda.prepared_and_graphs import CupyReplay
 from asyncgpu_tutor.devices.cuda.stream import CupyEvent, CupyStream
-from asyncgpu_tutor.devices.cuda.transfers import address, transfer
 from asyncgpu_tutor.devices.cuda_source import Signature, is_cooperative, read_signature
 from asyncgpu_tutor.devices.event_loop import turn_given, turn_is_due
 from asyncgpu_tutor.devices.protocol import (

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from itertools import cycle
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
@@ -185,22 +186,18 @@ def call_together(
     """
     journals: list[Journal] = [stream.device.journal for stream, _, _ in spans]
     first = journals[0].recorder
-    common = isinstance(first, CuptiRecorder)
-    streams = [stream.cupy for stream, _, _ in spans]
-    before: list[Any] = [first.before(None)] * len(spans) if common else []
-    if not common:
-        before = [j.recorder.before(s) for j, s in zip(journals, streams, strict=True)]
+    # Of CUPTI one recorder is asked, for all.
+    asked = [first] if isinstance(first, CuptiRecorder) else [j.recorder for j in journals]
+    recorders = list(zip(asked, [stream.cupy for stream, _, _ in spans], strict=False))
+    before = [recorder.before(stream) for recorder, stream in recorders]
     start = perf_counter()
     try:
         call()
     finally:
         end = perf_counter()
-        after: list[Any] = [first.after(None)] * len(spans) if common else []
-        if not common:
-            after = [j.recorder.after(s) for j, s in zip(journals, streams, strict=True)]
-    for journal, (stream, name, detail), early, late in zip(
-        journals, spans, before, after, strict=True
-    ):
+        after = [recorder.after(stream) for recorder, stream in recorders]
+    told = zip(journals, spans, cycle(before), cycle(after), strict=False)
+    for journal, (stream, name, detail), early, late in told:
         journal.called("kernel", name, stream, detail, early, late, start, end)
 
 

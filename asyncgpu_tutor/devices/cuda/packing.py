@@ -1,4 +1,4 @@
-"""Arguments of a kernel, laid out as the driver wants them.
+"""What CUDA's functions are called with: a kernel's arguments, laid out as the driver wants them; and copies.
 
 CuPy looks at the type of each argument at each launch, which takes longer than the driver's own call. Here
 the layout follows from the kernel's signature, once.
@@ -8,18 +8,22 @@ from __future__ import annotations
 
 import ctypes
 import struct
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from cupy.cuda import driver
+from cupy.cuda import PinnedMemoryPointer, driver, runtime
 
 from asyncgpu_tutor.devices.cuda_source import Parameter, Signature, is_sized
-from asyncgpu_tutor.devices.protocol import Dim3
+from asyncgpu_tutor.devices.protocol import Dim3, HostBuffer
 from asyncgpu_tutor.errors import UsageError
 
 # NumPy's letters for its types are the struct module's. cuLaunchKernel takes each argument at its natural
 # alignment, which is what "@" means there.
 POINTER = "Q"
+
+H2D, D2H, D2D = 1, 2, 3  # cudaMemcpyKind
+# A function of CUDA's, and what it is called with.
+Bound = tuple[Callable[..., object], tuple[Any, ...]]
 
 # Room for arguments, the address of an array of pointers to them ("kernelParams"), and that array.
 Room = tuple[Any, int, Any]
@@ -108,3 +112,31 @@ def _bytes_of(arg: Any) -> bytes:
     if arg is None:
         return bytes(8)
     return arg.ptr.to_bytes(8, "little") if hasattr(arg, "ptr") else arg.tobytes()
+
+
+# ------------------------------------------------------------------ memsets and copies
+def address(host: HostBuffer) -> int:
+    """Of the first byte of a C-contiguous host array."""
+    base: Any = host.base
+    if type(base) is PinnedMemoryPointer:  # as `CupyDevice.pinned` makes them, whole
+        start: int = base.ptr
+        return start
+    return int(host.__array_interface__["data"][0])  # `ctypes.data` takes thrice as long
+
+
+def transfer(verb: str, args: Sequence[Any]) -> Bound:
+    """CUDA's function for a method of `Device` that takes `args`, and what it takes before the stream."""
+    if verb == "memset_async":
+        memory, value, nbytes = args
+        return runtime.memsetAsync, (memory.ptr, value, nbytes)
+    if verb == "copy_from_host_async":
+        memory, host = args
+        return runtime.memcpyAsync, (memory.ptr, address(host), host.nbytes, H2D)
+    if verb == "copy_to_host_async":
+        host, memory = args
+        return runtime.memcpyAsync, (address(host), memory.ptr, host.nbytes, D2H)
+    target, source, nbytes = args
+    if verb == "copy_from_device_async":
+        return runtime.memcpyAsync, (target.ptr, source.ptr, nbytes, D2D)
+    ends = target.ptr, target.device.ordinal, source.ptr, source.device.ordinal
+    return runtime.memcpyPeerAsync, (*ends, nbytes)

@@ -14,9 +14,8 @@ from asyncgpu_tutor.devices.cuda.deciding import Decision
 from asyncgpu_tutor.devices.cuda.graph_nodes import Outline, call_facts
 from asyncgpu_tutor.devices.cuda.guard import CUDA_ERRORS, guarded, translated
 from asyncgpu_tutor.devices.cuda.journal import Journal
-from asyncgpu_tutor.devices.cuda.packing import Room
+from asyncgpu_tutor.devices.cuda.packing import Bound, Room, transfer
 from asyncgpu_tutor.devices.cuda.stream import CupyEvent, CupyStream
-from asyncgpu_tutor.devices.cuda.transfers import Bound, transfer
 from asyncgpu_tutor.devices.protocol import Call, Stream
 
 if TYPE_CHECKING:

@@ -6,33 +6,17 @@ with submissions, asyncio and this package's errors.
 
 from asyncgpu_tutor.devices.simgpu_errors import translated
 from asyncgpu_tutor.devices.simulated import packets as packets  # so that kernels find them
-from asyncgpu_tutor.devices.simulated.communicator import SimCommunicator
-from asyncgpu_tutor.devices.simulated.sim_device import (
-    Machine,
-    SimDevice,
-    SimEvent,
-    SimStream,
-)
+from asyncgpu_tutor.devices.simulated.sim_device import Machine as Machine
+from asyncgpu_tutor.devices.simulated.sim_device import SimCommunicator as SimCommunicator
+from asyncgpu_tutor.devices.simulated.sim_device import SimDevice as SimDevice
+from asyncgpu_tutor.devices.simulated.sim_device import SimEvent as SimEvent
+from asyncgpu_tutor.devices.simulated.sim_device import SimStream as SimStream
 from simgpu import gpus
-from simgpu.gpus import SPECS, derived
-from simgpu.launches import Launched
-from simgpu.links import Wiring
-from simgpu.spec import DeviceSpec
+from simgpu.gpus import SPECS as SPECS
+from simgpu.gpus import derived as derived
+from simgpu.launches import Launched as Launched
+from simgpu.links import Wiring as Wiring
+from simgpu.spec import DeviceSpec as DeviceSpec
 
 find_spec = translated(gpus.find_spec)
 save_spec = translated(gpus.save_spec)
-
-__all__ = [
-    "SPECS",
-    "DeviceSpec",
-    "Launched",
-    "Machine",
-    "SimCommunicator",
-    "SimDevice",
-    "SimEvent",
-    "SimStream",
-    "Wiring",
-    "derived",
-    "find_spec",
-    "save_spec",
-]

@@ -9,6 +9,7 @@ import asyncio
 import weakref
 from collections.abc import Callable, Iterator, Sequence, Sized
 from contextlib import AbstractContextManager
+from dataclasses import fields
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
@@ -17,7 +18,7 @@ import numpy as np
 import simgpu
 import simgpu.machine
 from asyncgpu_tutor.devices import protocol
-from asyncgpu_tutor.devices.cuda_source import Signature, read_signature
+from asyncgpu_tutor.devices.cuda_source import read_signature
 from asyncgpu_tutor.devices.event_loop import ready_in
 from asyncgpu_tutor.devices.simgpu_errors import translated, translating, translation
 from asyncgpu_tutor.errors import DeviceMismatchError
@@ -27,6 +28,7 @@ from simgpu.cuda_c import GlobalMemory
 from simgpu.machine import Wake, exclusive
 from simgpu.memory import pass_over
 from simgpu.order import Clock
+from simgpu.pieces import Piece
 from simgpu.queues import EngineEvent
 
 T = TypeVar("T")
@@ -74,14 +76,6 @@ class Machine(simgpu.machine.Machine):
     def gone(self, owner: object) -> bool:
         """True if the event loop that a wait belongs to is closed."""
         return isinstance(owner, asyncio.AbstractEventLoop) and owner.is_closed()
-
-    async def sleep(self, us: float) -> None:
-        """Let other tasks run for `us` microseconds of the host's clock."""
-        event, queue = self.timer(us)
-        try:
-            await self.until(event)
-        finally:
-            queue.waiting.clear()  # where the task was cancelled, time need not go there
 
     async def until(self, event: EngineEvent) -> None:
         """Let other tasks run until an event has passed."""
@@ -175,7 +169,7 @@ class SimReplay(simgpu.Replay):
 
 @translating(
     "__init__", "malloc", "pinned", "map_host", "memset_async", "copy_from_host_async", "copy_to_host_async",
-    "copy_from_device_async", "copy_to_peer_async", "signature", "get_function", "variable", "launch",
+    "copy_from_device_async", "copy_to_peer_async", "get_function", "variable", "launch",
     "prepare", "synchronize", "work", "settle_log",
 )  # fmt: skip
 class SimDevice(simgpu.Device):
@@ -205,6 +199,7 @@ class SimDevice(simgpu.Device):
     limits = protocol.USUAL_LIMITS
 
     settle_log = simgpu.Device.settle
+    signature = staticmethod(read_signature)  # from a kernel's head alone
 
     # ------------------------------------------------------------------ streams
     def create_stream(self, urgent: bool = False) -> SimStream:
@@ -266,10 +261,6 @@ class SimDevice(simgpu.Device):
     def restore(self, before: int) -> None:
         """See `activate`."""
 
-    def signature(self, source: str, name: str) -> Signature:
-        """Return a kernel's parameters, from its head alone."""
-        return read_signature(source, name)
-
     def prepare(self, calls: Sequence[simgpu.Call]) -> SimReplay:
         """Make these calls ready."""
         return SimReplay(self, calls)
@@ -285,7 +276,11 @@ class SimDevice(simgpu.Device):
 
     async def sleep(self, us: float) -> None:
         """Let other tasks run for `us` microseconds."""
-        await self.machine.sleep(us)
+        event, queue = self.machine.timer(us)
+        try:
+            await self.machine.until(event)
+        finally:
+            queue.waiting.clear()  # where the task was cancelled, time need not go there
 
     async def until_waited_for(self, answered: int, look: object, asked: protocol.Look) -> None:
         """Wait until a kernel asks, and as long as a round takes; see `Device.until_waited_for`."""
@@ -310,3 +305,39 @@ class SimDevice(simgpu.Device):
     def stop_log(self) -> None:
         """Write no more spans."""
         self.log = self.recorder = None
+
+
+# Simgpu's call of a rank has the same words for the same things.
+_FIELDS = [field.name for field in fields(simgpu.Collective)]
+
+
+def _call(part: protocol.Collective) -> simgpu.Collective:
+    return simgpu.Collective(**{name: getattr(part, name) for name in _FIELDS})
+
+
+class SimCommunicator:
+    """Ranks that are simulated devices of one machine."""
+
+    @translated
+    def __init__(self, devices: Sequence[SimDevice]) -> None:
+        self._inner = simgpu.Communicator(devices)
+
+    @translated
+    def enqueue(
+        self, parts: Sequence[tuple[protocol.Collective, protocol.Stream]], ranks: int
+    ) -> None:
+        """Enqueue each part; a rank that comes first holds its SMs until the others are there."""
+        for part, stream in parts:
+            self._inner.enqueue(part.rank, _call(part), cast(SimStream, stream))
+
+    def together(self, parts: Sequence[protocol.Collective], home: SimDevice) -> Piece:
+        """All parts as one piece of work, for a replay."""
+        return self._inner.together({part.rank: _call(part) for part in parts}, home)
+
+    @translated
+    def fail(self, message: str) -> None:
+        """Let whoever waits fail."""
+        self._inner.fail(message)
+
+    def check(self) -> None:
+        """An error of the work surfaces where the work is waited for."""

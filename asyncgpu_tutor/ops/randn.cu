@@ -1,54 +1,7 @@
-"""CUDA C of the kernels that fill new arrays: with one number, by counting, at random."""
-
-from __future__ import annotations
-
-from functools import cache
-from typing import NamedTuple
-
-
-class FillKernel(NamedTuple):
-    """CUDA C and the name of its kernel; every one takes the number of elements first and the array last."""
-
-    name: str
-    source: str
-
-
-FILL = r"""
-extern "C" __global__
-void fill(unsigned long long n, T value, T* out)
-{
-    unsigned long long i = (unsigned long long)blockIdx.x * blockDim.x + threadIdx.x;
-    if (i < n) out[i] = value;
-}
-"""
-
-ARANGE = r"""
-extern "C" __global__
-void arange(unsigned long long n, T start, T step, T* out)
-{
-    unsigned long long i = (unsigned long long)blockIdx.x * blockDim.x + threadIdx.x;
-    if (i < n) out[i] = start + (T)i * step;
-}
-"""
-
-
-@cache  # one source for each type: devices look compiled kernels up by it
-def fill_source(ctype: str) -> FillKernel:
-    """`out[:] = value` for elements of the C type `ctype`."""
-    return FillKernel("fill", f"#define T {ctype}\n{FILL}")
-
-
-@cache
-def arange_source(ctype: str) -> FillKernel:
-    """`out[i] = start + i * step` for elements of the C type `ctype`."""
-    return FillKernel("arange", f"#define T {ctype}\n{ARANGE}")
-
-
-# Random numbers from a counter, so that a seed gives the same ones on every device.
-# Philox-4x32-10: Salmon, Moraes, Dror, Shaw, "Parallel random numbers: as easy as 1, 2, 3", SC11; the
-# multipliers and Weyl constants are those of its section 4.3. Pairs of uniform numbers become normal
-# ones by Box and Muller (1958). Each thread makes four.
-_RANDN = r"""
+// Random numbers from a counter, so that a seed gives the same ones on every device.
+// Philox-4x32-10: Salmon, Moraes, Dror, Shaw, "Parallel random numbers: as easy as 1, 2, 3", SC11; the
+// multipliers and Weyl constants are those of its section 4.3. Pairs of uniform numbers become normal
+// ones by Box and Muller (1958). Each thread makes four.
 extern "C" __global__
 void randn(unsigned long long n, unsigned long long seed, float mean, float std, float* out)
 {
@@ -82,6 +35,3 @@ void randn(unsigned long long n, unsigned long long seed, float mean, float std,
     if (i + 2 < n) out[i + 2] = mean + r1 * cosf(turn * u3);
     if (i + 3 < n) out[i + 3] = mean + r1 * sinf(turn * u3);
 }
-"""
-
-RANDN = FillKernel("randn", _RANDN)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -66,19 +67,20 @@ def case(words: str, unless: str = "\n") -> Generator[None]:
 
 
 @contextmanager
-def meant_to_fail(*kinds: type[Exception]) -> Generator[None]:
-    """Say of an error of these kinds that it was expected, if it comes out of the answer in the block."""
+def about(sign: str | tuple[type[Exception], ...], words: str) -> Generator[None]:
+    """Put a rejection with this pattern in its cause, or because of such an error, into other words.
+
+    In them ``{}`` stands for the cause.
+    """
     try:
         yield
     except Rejected as rejected:
         error = rejected.__cause__
         while isinstance(error, BaseExceptionGroup):
             error = cast("BaseExceptionGroup[BaseException]", error).exceptions[0]
-        if isinstance(error, kinds):
-            rejected.cause = (
-                "an operation failed, as it is meant to here, and its error came out of your function: "
-                + rejected.cause
-            )
+        text = rejected.cause
+        if re.search(sign, text) if isinstance(sign, str) else isinstance(error, sign):
+            rejected.cause = words.replace("{}", rejected.cause)
         raise
 
 

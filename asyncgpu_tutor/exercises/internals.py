@@ -13,7 +13,7 @@ from asyncgpu_tutor.ops.array_operations import Make
 from asyncgpu_tutor.ops.leaves import Download
 from asyncgpu_tutor.traces.pictures import Timeline
 from asyncgpu_tutor.traces.pictures import compare_timelines as compare
-from asyncgpu_tutor.traces.spans.lanes import lane_name, lane_of, stream_numbers
+from asyncgpu_tutor.traces.spans.lanes import lane_of
 from asyncgpu_tutor.traces.spans.relations import happens_before, overlap_between
 from asyncgpu_tutor.traces.spans.vocabulary import count
 
@@ -32,8 +32,6 @@ __all__ = [
     "happens_before",
     "in_containers",
     "include_headers",
-    "lane_name",
     "lane_of",
     "overlap_between",
-    "stream_numbers",
 ]

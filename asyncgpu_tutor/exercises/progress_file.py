@@ -80,7 +80,8 @@ def change() -> Generator[dict[str, Record]]:
         with suppress(OSError):  # nothing can be removed from a read-only file system, either
             draft.unlink()
         if path not in _unwritten:
-            _say(f"{path} cannot be written ({error}): your progress is kept until Python ends")
+            said = f"{path} cannot be written ({error}): your progress is kept until Python ends"
+            warnings.warn(said, UserWarning, stacklevel=4)
         _unwritten[path] = records
     else:
         _unwritten.pop(path, None)
@@ -92,8 +93,5 @@ def _keep_aside(path: Path) -> None:
         path.rename(kept)
     except OSError:
         return
-    _say(f"{path.name} could not be read; it is kept as {kept.name}, and a new one is begun")
-
-
-def _say(what: str) -> None:
-    warnings.warn(what, UserWarning, stacklevel=5)
+    said = f"{path.name} could not be read; it is kept as {kept.name}, and a new one is begun"
+    warnings.warn(said, UserWarning, stacklevel=4)

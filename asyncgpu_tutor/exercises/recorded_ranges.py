@@ -87,10 +87,10 @@ def watched(log: RangeLog | None = None) -> Generator[agt.Trace]:
     origin, device = _now(), agt.current_device().name
     with agt.record() as trace, agt.ranges.into(found):
         yield trace
-    number = max((span.id for span in trace), default=0)
+    last = max((span.id for span in trace), default=0)
     # Longer ones come first, so that those which begin together are nested as they were opened.
-    for one in sorted(found.closed, key=lambda r: (r.start, -r.end)):
-        number += 1
+    ranges = sorted(found.closed, key=lambda r: (r.start, -r.end))
+    for number, one in enumerate(ranges, last + 1):
         trace.spans.append(
             agt.types.Span(number, "range", one.name, one.start - origin, one.end - origin, device)
         )

@@ -19,7 +19,7 @@ import numpy as np
 
 import asyncgpu_tutor as agt
 from asyncgpu_tutor.exercises.device import CheckDevice
-from asyncgpu_tutor.exercises.exercise import Rejected, case, compared, must
+from asyncgpu_tutor.exercises.exercise import Rejected, compared, must
 from asyncgpu_tutor.exercises.internals import completed, find_spec, in_containers
 
 T = TypeVar("T")
@@ -91,22 +91,19 @@ class Observed:
 
 
 @contextmanager
-def tried(
-    run: Callable[..., T], mine: Any, model: Any, *args: Any, words: str = ""
-) -> Generator[T]:
+def tried(run: Callable[..., T], mine: Any, model: Any, *args: Any) -> Generator[T]:
     """Yield ``run(mine, *args)``: something `Observed`, a trace, or a tuple that begins with one.
 
     Whatever is rejected in the block gets the timelines of this run and of the solution's, which is run only
-    then; and `words`, if there are any, say in which case it was wrong.
+    then.
     """
-    with case(words):
-        found = run(mine, *args)
+    found = run(mine, *args)
 
     def expected() -> agt.Trace:
         plain = all(isinstance(arg, int | float | None) for arg in args)
         return (_of_solution if plain else _of_solution.__wrapped__)(run, model, *args)
 
-    with case(words), compared(_trace(found), expected):
+    with compared(_trace(found), expected):
         yield found
 
 
@@ -153,11 +150,9 @@ def left_whole(*args: Any) -> Generator[None]:
     must(all(isinstance(arg, list) or arg.keys() == was.keys() for arg, was in given), due)
     due = "your function takes things out of its caller's list: go through it with a `for` instead"
     must(all(len(arg) >= len(was) for arg, was in given), due)
-    due = (
-        "your function puts its caller's list into another order: `sorted` makes a new one instead"
-    )
+    due = "your function puts its caller's list into another order: `sorted` makes a new one "
     ids = [([*map(id, arg)], [*map(id, was)]) for arg, was in given]
-    must(all(now == before or {*now} != {*before} for now, before in ids), due)
+    must(all(now == before or {*now} != {*before} for now, before in ids), due + "instead")
 
 
 def _nap(sleep: Callable[[float], None], home: int, seconds: float) -> None:

@@ -989,7 +989,7 @@ def accuse(trace):
     return "null stream"
 
 
-# %% id=08-suspects cause="`accuse` should be a function, and is 'innocent'"
+# %% id=08-suspects cause="a function is wanted here, and this is 'innocent'"
 accuse = "innocent"
 
 

@@ -1,7 +1,6 @@
 """The exercises, one file a chapter: what each one checks. Their words are in `course/`.
 
-`EXERCISES` has all of them by name, in the order of the course, which is that of the files' names. A file
-whose exercises another one lists, because a chapter has too many for one, need not have the tuple.
+`EXERCISES` has all of them by name, in the order of the course, which is that of the files' names.
 """
 
 from __future__ import annotations
@@ -25,5 +24,5 @@ BOOKS = {
 EXERCISES: Mapping[str, Exercise] = {
     exercise.name: exercise
     for file in sorted(module.name for module in iter_modules(__path__))
-    for exercise in getattr(import_module(f"{__name__}.{file}"), "EXERCISES", ())
+    for exercise in import_module(f"{__name__}.{file}").EXERCISES
 }

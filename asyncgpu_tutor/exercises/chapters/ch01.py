@@ -59,36 +59,27 @@ def _launches(kernel: agt.Kernel, given: Given, block: Shape, full: float = UNWR
         raise
 
 
-def of_vectors(name: str, make: Make, each: int = 1) -> Check:
-    """A check of a kernel with a thread for each element of a vector, or for so many."""
-    return _of_kernels(name, make, LENGTHS, "n={} and blocks of {}", ((20,), (8,)), each)
-
-
-def of_matrices(name: str, make: Make, blocks: Sequence[Shape], small: Shape) -> Check:
-    """A check of a kernel that gets a matrix, with a thread for each element of its output."""
-    rows = list(product(SHAPES, blocks))
-    return _of_kernels(name, make, rows, "a matrix of shape {} and blocks of {}", ((6, 5), small))
-
-
-def _of_kernels(
-    name: str,
-    make: Make,
-    rows: Sequence[tuple[Shape, Shape]],
-    words: str,
-    few: tuple[Shape, Shape],
-    each: int = 1,
+def of_kernels(
+    name: str, make: Make, blocks: Sequence[Shape] = (), small: Shape = (8,), each: int = 1
 ) -> Check:
+    """A check of a kernel with a thread for each element of its output, or for `each` of so many.
+
+    It gets a matrix if there are `blocks` for that, and else a vector. A `small` block is for few elements.
+    """
+    rows = list(product(SHAPES, blocks)) if blocks else LENGTHS
+    # A large output has more elements than 16 bits can count.
+    few, large = ((6, 5), (300, 300)) if blocks else ((20,), (70_000,))
+
     def check(mine: Any, _model: Any) -> None:
         kernel = as_kernel(mine, name)
         for seed, (shape, block) in product(SEEDS, rows):
-            n = shape if len(shape) > 1 else math.prod(shape)
-            with case(words.format(n, " by ".join(map(str, block)))):
+            of = f"a matrix of shape {shape}" if blocks else f"n={shape[0]}"
+            with case(f"{of} and blocks of {' by '.join(map(str, block))}"):
                 _launches(kernel, make(seed, shape), block)
-        args, right = make(3, few[0])
-        results.one_writer(kernel, args, right.shape, few[1], each)
+        args, right = make(3, few)
+        results.one_writer(kernel, args, right.shape, small, each)
         with case("an output that is full of nan before the launch"):
-            _launches(kernel, make(3, few[0]), few[1], math.nan)
-        large = (300, 300) if len(few[0]) > 1 else (70_000,)  # more than 16 bits can count
+            _launches(kernel, make(3, few), small, math.nan)
         with case(f"{math.prod(large):,} elements"):
             _launches(kernel, make(3, large), rows[0][1])
 
@@ -131,7 +122,7 @@ def _broadcast(seed: int, shape: Shape) -> Given:
 
 def check_relu(mine: Any, model: Any) -> None:
     """Output is right where blocks are full and where they are not, apart from the input and in its place."""
-    of_vectors("my_relu", RELU)(mine, model)
+    of_kernels("my_relu", RELU)(mine, model)
     kernel = as_kernel(mine, "my_relu")
     n, threads, x = 1000, 256, noise(1, 1000)
 
@@ -147,46 +138,37 @@ def check_relu(mine: Any, model: Any) -> None:
 
 
 # ------------------------------------------------------------------ schedule
+CURE = ": describe all the steps, with `to_host()` at the end, and don't run any of them"
+
+
 def _one_wait(mine: Any, model: Any, seed: int, m: int, n: int) -> None:
     """Building runs nothing, so running is the one wait; the device computes, and the result is right."""
     a, x = agt.pin(noise(seed, m, n)), agt.pin(noise(seed + 100, n))
     right = np.maximum(a @ x, 0)  # before the answer gets hold of `a` and `x`
-    cure = ": describe all the steps, with `to_host()` at the end, and don't run any of them"
-    with run_of("forward", mine, model, a, x, cure=cure)() as run:
+    with run_of("forward", mine, model, a, x, cure=CURE)() as run:
         equal(run.result, right)
         ran = [s.name for s in run.trace.device_spans if s.kind in ("h2d", "d2h", "kernel")]
         due = f"this ran on the device: {', '.join(ran)}. Two copies there, two kernels and one copy back "
         must(len(ran) <= 5, due + "are enough")
 
 
-def _positive(x: Any) -> agt.DeviceOp[Any]:
-    out = agt.zeros(x.size).partition(256)
-    return agt.relu(x.size, agt.h2d(x), out).output().to_host()
-
-
-def _with_a_job(answer: Callable[..., Any], x: Any, us: float) -> Any:
-    return np.asarray(call(answer, _positive(x), job(us)))
-
-
-def _observed_here(answer: Callable[..., Any], *args: Any) -> Observed:
+def _meanwhile(answer: Callable[..., Any], seed: int, n: int, us: float) -> Observed:
     """Observe an answer, which has to use streams of the check's own device."""
+    x, out = agt.pin(noise(seed, n)), agt.zeros(n).partition(256)
+    positive = agt.relu(n, agt.h2d(x), out).output().to_host()
     # A recording has the work of all simulated devices. This one's clock has passed the ends of its own.
     device = agt.current_device()
     begun = device.now()
     # On another device this one's pinned arrays are ordinary memory.
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", agt.errors.PageableCopyWarning)
-        run = observe(answer, *args)
+        run = observe(lambda: np.asarray(call(answer, positive, job(us))))
     must(
         device.now() - begun >= max((span.end for span in run.trace.device_spans), default=0.0),
         "you used a stream from an earlier cell, which belongs to the notebook's device: this check has "
         "a device of its own, so make your streams inside the function, with `agt.create_stream()`",
     )
     return run
-
-
-def _meanwhile(answer: Callable[..., Any], seed: int, n: int, us: float) -> Observed:
-    return _observed_here(_with_a_job, answer, agt.pin(noise(seed, n)), us)
 
 
 def _done_meanwhile(run: Observed, seed: int, n: int, us: float) -> None:
@@ -210,9 +192,8 @@ def _layer(mine: Any, model: Any, seed: int, m: int, n: int) -> float | None:
     shapes = enumerate([(m, n), (n,), (m,)])
     a, x, b = (agt.pin(noise(seed + 100 * i, *shape)) for i, shape in shapes)
     right = np.maximum(a @ x + b, 0)
-    cure = ": describe all the steps, with `to_host()` at the end, and don't run any of them"
     # Not `late`: whoever packs all three into one copy does so here, where nobody knows `with_context` yet.
-    with run_of("layer", mine, model, a, x, b, cure=cure, late=False)() as run:
+    with run_of("layer", mine, model, a, x, b, cure=CURE, late=False)() as run:
         equal(run.result, right)
         return schedule.below(GOAL, run.trace) if (m, n) == SMALL else None
 
@@ -224,19 +205,19 @@ LAYERS = [(1, 200, 30), (2, 30, 200), (3, *SMALL)]
 
 EXERCISES = (
     Exercise("01-grid", "How many blocks?", "blocks_needed", cases(_grid, GRIDS, "n={1} and threads={0}")),
-    Exercise("01-copy", "Puzzle 1: copy", "my_copy", of_vectors("my_copy", COPY)),
+    Exercise("01-copy", "Puzzle 1: copy", "my_copy", of_kernels("my_copy", COPY)),
     Exercise("01-relu", "Puzzle 2: ReLU", "my_relu", check_relu),
-    Exercise("01-add", "Puzzle 3: add", "my_add", of_vectors("my_add", ADD)),
-    Exercise("01-scale", "Puzzle 4: scale and shift", "my_scale", of_vectors("my_scale", _scale)),
+    Exercise("01-add", "Puzzle 3: add", "my_add", of_kernels("my_add", ADD)),
+    Exercise("01-scale", "Puzzle 4: scale and shift", "my_scale", of_kernels("my_scale", _scale)),
     Exercise("01-reverse", "Puzzle 5: reverse", "my_reverse",
-             of_vectors("my_reverse", REVERSE, each=2)),  # who swaps writes a pair
-    Exercise("01-stride", "Puzzle 6: every so often", "my_stride", of_vectors("my_stride", _stride)),
+             of_kernels("my_reverse", REVERSE, each=2)),  # who swaps writes a pair
+    Exercise("01-stride", "Puzzle 6: every so often", "my_stride", of_kernels("my_stride", _stride)),
     Exercise("01-broadcast", "Puzzle 7: broadcast", "my_broadcast",
-             of_matrices("my_broadcast", _broadcast, SQUARES, (4, 2))),
+             of_kernels("my_broadcast", _broadcast, SQUARES, (4, 2))),
     Exercise("01-transpose", "Puzzle 8: transpose", "my_transpose",
-             of_matrices("my_transpose", TRANSPOSE, SQUARES, (4, 2))),
+             of_kernels("my_transpose", TRANSPOSE, SQUARES, (4, 2))),
     Exercise("01-matvec", "Matrix times vector", "my_matvec",
-             of_matrices("my_matvec", MATVEC, [(32,), (48,)], (4,))),
+             of_kernels("my_matvec", MATVEC, [(32,), (48,)], (4,))),
     Exercise("01-one-wait", "Wait once", "forward",
              cases(_one_wait, PRODUCTS, "a matrix of shape ({1}, {2})")),
     Exercise("01-meanwhile", "A job for the host meanwhile", "with_a_job",

@@ -9,9 +9,8 @@ from typing import Any, cast
 import asyncgpu_tutor as agt
 from asyncgpu_tutor.exercises.checks import schedule
 from asyncgpu_tutor.exercises.checks.operations import filled, long_step
-from asyncgpu_tutor.exercises.checks.races import observe_events
-from asyncgpu_tutor.exercises.checks.results import Array, equal
-from asyncgpu_tutor.exercises.checks.trials import runs, tuple_of
+from asyncgpu_tutor.exercises.checks.results import Array, equal, tuple_of
+from asyncgpu_tutor.exercises.checks.trials import runs
 from asyncgpu_tutor.exercises.exercise import Exercise, must
 from asyncgpu_tutor.exercises.internals import count
 from asyncgpu_tutor.exercises.sandbox import Observed, call, observe, slow_memory
@@ -48,7 +47,7 @@ def _two(answer: Any, n: int) -> Two:
         _ = a.async_on(one), b.async_on(two)
         return call(answer, write, read, one, two), c.async_on(one)
 
-    run = observe_events(amid_others)
+    run = schedule.observe_events(amid_others)
     run.result = run.result[0]
     return run, one, two
 
@@ -78,7 +77,7 @@ def _fork(answer: Any, number: int, n: int) -> Fork:
     prepare = long_step("prepare", 0.0, 1.0, x, x)
     branches = [long_step(f"branch{i}", i + 2.0, 0.0, x, y) for i, y in enumerate(results)]
     combine = agt.zip(*[agt.d2h(y.borrow()) for y in (x, *results)]).named("combine")
-    return observe_events(answer, prepare, branches, combine, main, streams), main, streams
+    return schedule.observe_events(answer, prepare, branches, combine, main, streams), main, streams
 
 
 def _joined(found: Fork, number: int, n: int) -> None:

@@ -11,9 +11,8 @@ import numpy as np
 import asyncgpu_tutor as agt
 from asyncgpu_tutor.exercises.checks import schedule
 from asyncgpu_tutor.exercises.checks.operations import cuda, filled
-from asyncgpu_tutor.exercises.checks.races import observe_events
 from asyncgpu_tutor.exercises.checks.results import Array, equal, in_order, listed
-from asyncgpu_tutor.exercises.checks.trials import runs
+from asyncgpu_tutor.exercises.checks.trials import runs, timed
 from asyncgpu_tutor.exercises.device import moved
 from asyncgpu_tutor.exercises.exercise import Exercise, case, must
 from asyncgpu_tutor.exercises.internals import happens_before, lane_of
@@ -71,13 +70,11 @@ def _two_buffers(found: Upload, number: int, size: int) -> None:
 
 
 # ------------------------------------------------------------------ chunks
-# One thread goes along a whole row, so a narrow matrix keeps the device busy for long.
-WEIGH = cuda("02b_weigh")
 Pipeline = tuple[Observed, list[agt.types.Stream], list[Array]]
 
 
 def _pipeline(answer: Any, number: int, streams: int, rows: int, n: int) -> Pipeline:
-    weigh = agt.Kernel(WEIGH)
+    weigh = agt.Kernel(cuda("02b_weigh"))
     random = np.random.default_rng(number)
     table = random.standard_normal(n, dtype=np.float32)
     shapes = [(rows + 3 * i % 7, n) for i in range(number)]  # each tells whose result it is
@@ -91,7 +88,7 @@ def _pipeline(answer: Any, number: int, streams: int, rows: int, n: int) -> Pipe
         return result.to_host().named(name)
 
     mine = [agt.create_stream() for _ in range(streams)]
-    run = observe_events(answer, agt.h2d(host, "table"), process, chunks, mine)
+    run = schedule.observe_events(answer, agt.h2d(host, "table"), process, chunks, mine)
     return run, mine, [table * chunk for chunk in chunks]
 
 
@@ -107,19 +104,14 @@ def _chunked(found: Pipeline, number: int, *_sizes: int) -> None:
     due = "a chunk was uploaded from a copy in pageable memory: the chunks are pinned, so hand over the chunk"
     must(not pageable, due, *pageable)
     early = [span for span in trace if span.kind == "wait"][:1]
-    must(
-        not early or early[0].start >= trace.find("launch weigh")[-1].start,
-        "the host waited before all the chunks were in a queue: let the streams wait for the table, by "
-        "an event, and wait yourself at the end",
-        *early,
-    )
+    due = "the host waited before all the chunks were in a queue: let the streams wait for the table, by "
+    due += "an event, and wait yourself at the end"
+    must(not early or early[0].start >= trace.find("launch weigh")[-1].start, due, *early)
     schedule.only_on(trace, *given)
     for before, after in pairwise(trace.find("weigh")):
-        due = (
-            f"a chunk on {lane_of(trace, after)} has to wait for the one before it, on "
-            f"{lane_of(trace, before)}: deal the chunks out in turn, and let each stream wait for the "
-            "table and for nothing else"
-        )
+        due = f"a chunk on {lane_of(trace, after)} has to wait for the one before it, on "
+        due += f"{lane_of(trace, before)}: deal the chunks out in turn, and let each stream wait for the "
+        due += "table and for nothing else"
         free = before.stream == after.stream or not happens_before(trace, before, after)
         must(free, due, before, after)
     back, every = schedule.results(trace, [x.size for x in found[2]]), min(number, len(given))
@@ -134,13 +126,12 @@ def _chunked(found: Pipeline, number: int, *_sizes: int) -> None:
 
 
 # ------------------------------------------------------------------ the challenge
-BEND = cuda("02b_bend")
 GOAL = 385.0
 
 
 def _there_and_back(answer: Any, readings: int) -> Observed:
     """A run in which all readings came back, in order."""
-    bend, random = agt.Kernel(BEND), np.random.default_rng(1)
+    bend, random = agt.Kernel(cuda("02b_bend")), np.random.default_rng(1)
     data = agt.pin(random.standard_normal(readings, dtype=np.float32))
     right = np.where(data > 0, data, np.float32(0.1) * data)
 
@@ -163,11 +154,6 @@ def _there_and_back(answer: Any, readings: int) -> Observed:
     return run
 
 
-def _back(run: Observed, _readings: int) -> float:
-    """It took less than the time to beat."""
-    return schedule.below(GOAL, run.trace)
-
-
 def hostile_back(mine: Any, _model: Any) -> None:
     """All is there on return, whichever stream is the last."""
     data = agt.pin(filled(4_000_000, 1.0))
@@ -187,6 +173,6 @@ EXERCISES = (
              runs(_pipeline, _chunked, CHUNKS, "{:chunk} and {:stream}"),
              runs(_pipeline, _chunks_in_order, [(5, 3, 64, 16)], "")),
     Exercise("02b-challenge", "Challenge: there and back", "there_and_back",
-             runs(_there_and_back, _back, [(4_000_000,)], ""),
+             timed(_there_and_back, [(4_000_000,)], "", GOAL),
              hostile_back),
 )  # fmt: skip

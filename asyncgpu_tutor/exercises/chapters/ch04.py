@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,16 +11,13 @@ import asyncgpu_tutor as agt
 from asyncgpu_tutor.exercises.checks import schedule
 from asyncgpu_tutor.exercises.checks.building import run_of
 from asyncgpu_tutor.exercises.checks.operations import cuda, noise, operation
-from asyncgpu_tutor.exercises.checks.results import each_equal, equal
-from asyncgpu_tutor.exercises.checks.trials import cases, tuple_of
+from asyncgpu_tutor.exercises.checks.results import each_equal, equal, tuple_of
+from asyncgpu_tutor.exercises.checks.trials import cases
 from asyncgpu_tutor.exercises.exercise import Exercise, must
 from asyncgpu_tutor.exercises.internals import lane_of
 
 BLOCK = 256
 # Each kernel gets a name of its own, so that it can be found in a trace.
-PAIRWISE = cuda("04_pairwise")
-ROW_SUMS = cuda("04_row_sums")
-SCALE = cuda("04_scale")
 SAXPY = cuda("04_saxpy")
 
 
@@ -30,15 +27,10 @@ def random(seed: int, *shape: int) -> Any:
 
 
 def _pairwise(name: str, expression: str) -> agt.Kernel:
-    return agt.Kernel(PAIRWISE.replace("NAME", name).replace("EXPRESSION", expression))
+    return agt.Kernel(cuda("04_pairwise").replace("NAME", name).replace("EXPRESSION", expression))
 
 
-def _into_new(kernel: agt.Kernel, x: Any, y: Any, n: int) -> agt.DeviceOp[agt.DeviceArray]:
-    """Launch a pairwise kernel on arrays, or on operations that yield some; yields its output."""
-    return kernel(n, x, y, agt.zeros(n).partition(BLOCK)).output()
-
-
-def several(result: Any, number: int, what: str) -> tuple[Any, ...]:
+def several(result: Any, number: int, what: str) -> Sequence[Any]:
     """The entries of a result that should be a tuple."""
     return tuple_of(result, number, f"a tuple of {number} {what} should come out, and not ")
 
@@ -56,7 +48,7 @@ def _residual(mine: Any, model: Any, seed: int, n: int) -> None:
 
 def _loop(mine: Any, model: Any, seed: int, n: int, factors: list[float]) -> None:
     """Each result has its own factor, and is computed on the device."""
-    kernel = agt.Kernel(SCALE)
+    kernel = agt.Kernel(cuda("04_scale"))
 
     def scaled(array: agt.DeviceArray, factor: float) -> agt.DeviceOp[agt.DeviceArray]:
         return kernel(array.size, factor, array.partition(BLOCK)).output()
@@ -92,15 +84,17 @@ def _integers(seed: int, n: int) -> Any:
 
 def _summed(name: str, factor: float, n: int) -> Callable[[Any], agt.DeviceOp[agt.DeviceArray]]:
     """A function that sums a matrix's rows, in few threads, so that two of its kernels fit side by side."""
-    kernel = agt.Kernel(ROW_SUMS.replace("NAME", name).replace("FACTOR", f"{float(factor)}f"))
+    source = cuda("04_row_sums").replace("NAME", name)
+    kernel = agt.Kernel(source.replace("FACTOR", f"{float(factor)}f"))
     return lambda op: kernel(n, operation(name, op), agt.zeros(n).partition(128)).output()
 
 
-def _subtracted(n: int) -> Callable[[Any, Any], agt.DeviceOp[Any]]:
-    kernel = _pairwise("join", "x[i] - y[i]")
+def _joined(n: int, expression: str, home: bool = True) -> Callable[..., agt.DeviceOp[Any]]:
+    kernel = _pairwise("join", expression)
 
     def join(p: Any, q: Any) -> agt.DeviceOp[Any]:
-        return _into_new(kernel, p, q, n).to_host()
+        op = kernel(n, p, q, agt.zeros(n).partition(BLOCK)).output()
+        return op.to_host() if home else op
 
     join.__qualname__ = "join"  # a learner reads it in an error
     return join
@@ -109,7 +103,7 @@ def _subtracted(n: int) -> Callable[[Any, Any], agt.DeviceOp[Any]]:
 def _side_by_side(mine: Any, model: Any, seed: int, n: int) -> None:
     """Neither arm is made to wait for the other, the host does not wait, and what follows waits for both."""
     x, y = _integers(seed, n), _integers(seed + 10, n)
-    a, b, join = _summed("a", 1, n), _summed("b", 2, n), _subtracted(n)
+    a, b, join = _summed("a", 1, n), _summed("b", 2, n), _joined(n, "x[i] - y[i]")
     arms, once = (a(agt.h2d(x)), b(agt.h2d(y))), ("a", "b", "join")
     with run_of("side_by_side", mine, model, *arms, join)(*once) as run:
         schedule.unordered(run.trace, "a", "b")
@@ -119,7 +113,7 @@ def _side_by_side(mine: Any, model: Any, seed: int, n: int) -> None:
 def _diamond(mine: Any, model: Any, seed: int, n: int) -> None:
     """The source runs once; its two users are on two streams; the join gets both results."""
     x = _integers(seed, n)
-    parts = _summed("left", 3, n), _summed("right", 2, n), _subtracted(n)
+    parts = _summed("left", 3, n), _summed("right", 2, n), _joined(n, "x[i] - y[i]")
     once = ("h2d", "left", "right", "join")
     with run_of("diamond", mine, model, agt.h2d(x), *parts)(*once) as run:
         (left,), (right,) = run.trace.find("left"), run.trace.find("right")
@@ -140,11 +134,7 @@ def _filtered(mine: Any, model: Any, seed: int, n: int, factors: list[int]) -> f
     f = [np.float32(factor) * x.sum(axis=1) for factor in factors]
     right = (f[0] + f[1]) + (f[2] + f[3])
     filters = [_summed(f"filter{i}", factor, n) for i, factor in enumerate(factors)]
-    kernel = _pairwise("join", "x[i] + y[i]")
-
-    def join(p: Any, q: Any) -> agt.DeviceOp[agt.DeviceArray]:
-        return _into_new(kernel, p, q, n)
-
+    join = _joined(n, "x[i] + y[i]", home=False)
     once = [f"filter{i}" for i in range(4)]
     with run_of("filtered", mine, model, x, filters, join)(*once) as run:
         equal(run.result, right)

@@ -19,7 +19,6 @@ from asyncgpu_tutor.exercises.device import host_arrays
 from asyncgpu_tutor.exercises.exercise import Exercise, case, compared, must
 from asyncgpu_tutor.exercises.sandbox import Observed, call, held, observe
 
-HEAT = cuda("04b_heat")
 COOLED_US = 390.0
 
 
@@ -98,7 +97,7 @@ def _heated(x: Any, rounds: int) -> Any:
 
 def check_cooled(mine: Any, model: Any) -> float:
     """The rod is as warm as it should be, after an odd and an even number of steps, in little time."""
-    kernel, took = agt.Kernel(HEAT), 0.0
+    kernel, took = agt.Kernel(cuda("04b_heat")), 0.0
 
     def step(src: Any, dst: Any) -> agt.DeviceOp[Any]:
         launch = kernel(x.size, src, dst.partition(BLOCK))

@@ -17,9 +17,6 @@ from asyncgpu_tutor.exercises.exercise import Exercise, Rejected, compared, must
 from asyncgpu_tutor.exercises.internals import count
 from asyncgpu_tutor.exercises.sandbox import SLOW_US, call, observe, private_device, slow_memory
 
-# Each step needs the one before it, so a job takes as long as one likes and still fills one block only.
-WALK = cuda("05_walk")
-
 
 def _walks(steps: Sequence[int]) -> list[agt.DeviceOp[Any]]:
     """A job for each entry, with a kernel of its own name that walks so many steps."""
@@ -28,7 +25,7 @@ def _walks(steps: Sequence[int]) -> list[agt.DeviceOp[Any]]:
     ops: list[agt.DeviceOp[Any]] = []
     for i, number in enumerate(steps):
         place = agt.h2d(np.arange(32, dtype=np.uint32), f"place{i}").sync()
-        kernel = agt.Kernel(WALK.replace("NAME", f"job{i}"))
+        kernel = agt.Kernel(cuda("05_walk").replace("NAME", f"job{i}"))
         ops.append(kernel(number, slips, place.borrow(), grid=1, block=32))
     return ops
 
@@ -79,17 +76,14 @@ def _at_most(trace: agt.Trace, size: int) -> None:
 
 
 # ------------------------------------------------------------------ round robin
-def _ready_made(_: object) -> None:
-    raise Rejected("the course's own `StreamPoolRoundRobin` picked the stream: write your own")
-
-
 def _turns(policy: agt.SchedulingPolicy, number: int) -> agt.Trace:
     """Run operations one by one, as any program does that uses this policy."""
     ops = _walks([1] * number)
     busy()
 
     def run_all() -> None:
-        own = patch.object(agt.StreamPoolRoundRobin, "next_stream", _ready_made)
+        due = "the course's own `StreamPoolRoundRobin` picked the stream: write your own"
+        own = patch.object(agt.StreamPoolRoundRobin, "next_stream", side_effect=Rejected(due))
         with own, agt.using(policy=policy):
             for op in ops:
                 op.sync()
@@ -125,12 +119,7 @@ def _round_robin(mine: Any, model: Any, size: int) -> None:
     must(len(set(found)) == 2 * size, due)
     due = "streams were made before they were needed: make each one when its turn first comes"
     must(found == list(range(found[0], found[0] + 2 * size)), due)
-
-
-def check_round_robin(mine: Any, model: Any) -> None:
-    """The policy is right for pools of several sizes, and for a device that was chosen after it was made."""
-    cases(_round_robin, [(3,), (1,), (10,)], "a pool of {}")(mine, model)
-    _at_home(mine, "RoundRobin", 2)
+    _at_home(mine, "RoundRobin", size)
 
 
 # ------------------------------------------------------------------ pool size
@@ -140,8 +129,7 @@ def _pool_size(mine: Any, model: Any, *sizes: int) -> None:
     a_number(got, "a number of streams", whole=True)
     due = f"{count(got, 'stream')} won't be enough: a job would wait for a stream while the device has room"
     must(got >= right, due)
-    due = f"{count(got, 'stream')} would be more than you can use: {right} will do"
-    must(got <= right, due)
+    must(got <= right, f"{count(got, 'stream')} would be more than you can use: {right} will do")
 
 
 DRAWN = np.random.default_rng(0).integers(1, (900, 90, 40), (60, 3)).tolist()
@@ -259,7 +247,8 @@ MIXES = [
 ]
 
 EXERCISES = (
-    Exercise("05-round-robin", "A policy: round robin", "RoundRobin", check_round_robin),
+    Exercise("05-round-robin", "A policy: round robin", "RoundRobin",
+             cases(_round_robin, [(3,), (1,), (10,)], "a pool of {}")),
     Exercise("05-pool-size", "How many streams?", "streams_needed",
              cases(_pool_size, POOLS, "jobs of {} µs, one every {} µs, and room for {}")),
     Exercise("05-least-loaded", "A policy: least loaded", "LeastLoaded", cases(_least_loaded, MIXES,

@@ -10,33 +10,22 @@ from functools import partial
 from itertools import count as counter
 from itertools import pairwise
 from typing import Any, cast
+from unittest.mock import Mock
 
 import numpy as np
 
 import asyncgpu_tutor as agt
 from asyncgpu_tutor.exercises.checks import operations, schedule
 from asyncgpu_tutor.exercises.checks.operations import filled, own_sizes, round_trip
-from asyncgpu_tutor.exercises.checks.results import Array, brief, equal, in_order, listed
+from asyncgpu_tutor.exercises.checks.results import Array, brief, equal, in_order, listed, tuple_of
 from asyncgpu_tutor.exercises.checks.trials import Check, cases, runs
-from asyncgpu_tutor.exercises.exercise import (
-    Exercise,
-    Rejected,
-    case,
-    compared,
-    meant_to_fail,
-    must,
-)
+from asyncgpu_tutor.exercises.exercise import Exercise, Rejected, about, case, compared, must
 from asyncgpu_tutor.exercises.internals import count
 from asyncgpu_tutor.exercises.sandbox import Observed, neighbour, observe, private_device, tried
 
 
 def _fails_at_submission(error: Exception) -> agt.DeviceOp[Any]:
-    """Fails when it is submitted, because its function raises."""
-
-    def look_up(_array: object) -> agt.DeviceOp[Any]:
-        raise error
-
-    return agt.ones(32).and_then(look_up)
+    return agt.ones(32).and_then(Mock(side_effect=error))
 
 
 def _hostile_batches(mine: Any, _model: Any) -> None:
@@ -84,14 +73,17 @@ def _prepare(mine: Any, model: Any, number: int) -> None:
         schedule.never_blocks(run.trace)
         schedule.launches(run.trace, "d2h", number)
         schedule.each_once(run.trace, *[f"prepare {i}" for i in range(number)])
-        if run.trace.metrics().makespan > 1.01 * expected.metrics().makespan:
+        took, enough = (trace.metrics().makespan for trace in (run.trace, expected))
+        if took > 1.01 * enough:
             for i in range(1, number):
                 why = "have a batch started, really started, before you prepare the next one"
                 schedule.overlapping(run.trace, f"prepare {i}", why)
-        schedule.as_quick(run.trace, expected)
+        due = f"it takes {took:.0f} µs, and {enough:.0f} are enough: does somebody sleep, or wait, "
+        must(took <= 1.1 * enough, due + "for no reason?")
     in_order("pipeline", run.result, [_batch(i, BATCH) for i in range(number)])
 
 
+SOON = 25  # us
 PERIOD, MOST_BEATS = 50.0, 2000  # us between two beats; how many of them are an endless loop
 NEVER_STOPS = "the heart beats on after the operation was done: cancel it, or look before each beat"
 BY_SLEEP = "by `agt.sleep(50)` (`asyncio.sleep` goes by the clock on the wall)"
@@ -183,6 +175,7 @@ KINDS = {"device": agt.DeviceError, "program": KeyError}
 ScaleError = type("ScaleError", (Exception,), {})
 OTHERS = ValueError, ScaleError, OSError, RuntimeError, agt.errors.UsageError
 FAULTS = agt.DeviceError, agt.errors.DivisionByZeroError
+MEANT = "an operation failed, as it is meant to here, and its error came out of your function: {}"
 ENDS = (*[error("no luck") for error in (*OTHERS, *FAULTS)], TypeError(), None, (1, 2))
 
 
@@ -190,7 +183,7 @@ def _three_arms(mine: Any, model: Any, *arms: str) -> None:
     """Each outcome is told from the others, and costs them nothing."""
     ops = [ARMS[arm]() for arm in arms]
     expected = observe(model, [ARMS[arm]() for arm in arms]).trace
-    with meant_to_fail(agt.DeviceError, KeyError):
+    with about((agt.DeviceError, KeyError), MEANT):
         run = observe(mine, ops)
     with compared(run.trace, expected):
         schedule.never_blocks(run.trace)
@@ -201,11 +194,9 @@ def _three_arms(mine: Any, model: Any, *arms: str) -> None:
             cure = "put them all in flight, each in a task with a `try` of its own"
             schedule.side_by_side(run.trace, cure)
     for i, told in enumerate(listed("reports", run.result, len(arms))):
-        pair = isinstance(told, tuple) and len(cast(tuple[Any, ...], told)) == 2
-        must(pair, f'each report is a pair such as ("done", result), and one is {brief(told)}')
-        word, what = cast(tuple[Any, Any], told)
-        due = f"operation {i} is reported as {word!r} instead of {arms[i]!r}"
-        must(word == arms[i], due)
+        due = 'each report is a pair such as ("done", result), and one is '
+        word, what = tuple_of(told, 2, due)
+        must(word == arms[i], f"operation {i} is reported as {word!r} instead of {arms[i]!r}")
         if word == "done":
             equal(what, filled(1_000_000, 5.0))
         else:
@@ -218,15 +209,14 @@ def check_three_arms(mine: Any, model: Any) -> None:
     rows = [("done", "device", "done"), ("program", "done", "done"), ("device", "program", "done")]
     cases(_three_arms, rows, "operations that end as {}, {} and {}")(mine, model)
     ops = [_fails_at_submission(e) if isinstance(e, Exception) else agt.value(e) for e in ENDS]
-    with meant_to_fail(Exception):
+    with about((Exception,), MEANT):
         run = observe(mine, ops)
     for end, told in zip(ENDS, listed("reports", run.result, len(ENDS)), strict=True):
         word = "device" if isinstance(end, agt.DeviceError) else "program"
         right = (word if isinstance(end, Exception) else "done"), end
         due = f"the report on an operation that ends with {end!r} should be {right!r}, and is {brief(told)}: "
         due += "any `agt.DeviceError` is the device's, and any exception that is no `agt.DeviceError` is the "
-        due += "program's"
-        must(tuple(told[:2]) == right, due)
+        must(tuple(told[:2]) == right, due + "program's")
     observe(_cancelled, mine, "reports", [round_trip(1_000_000, 1.0), round_trip(1_000_000, 2.0)])
     listed("reports", observe(mine, []).result, 0)
 
@@ -262,7 +252,15 @@ def _at_most(mine: Any, model: Any, us: int, size: int) -> None:
     expected, run = observe(attempt, model), observe(attempt, mine)
     (result, left), in_time = run.result, expected.result[0] is not None
     with compared(run.trace, expected.trace):
-        _on_time(run.trace, expected.trace, in_time)
+        (answered,), end = run.trace.find("answered"), _device_end(run.trace)
+        late = answered.start - expected.trace.find("answered")[0].start
+        due = f"the result was there, and you still waited for {late:.0f} µs: wait for whichever comes first"
+        must(not in_time or late <= SOON / 2, due, end, answered)
+        due = "you gave up before the time was over: use `agt.sleep(us)` as the clock (asyncio's own timers "
+        due += "go by the clock on the wall)"
+        must(in_time or late >= -35, due, answered)  # 28 to submit it
+        due = f"the time was up, and you went on waiting for {late:.0f} µs: wait for whichever comes first"
+        must(in_time or late <= SOON, due, end, answered)
         schedule.never_blocks(run.trace)
     # What follows shows in no timeline, so a rejection gets no picture.
     due = f"the time was up, so `at_most` should return None, and it returned {brief(result)}"
@@ -296,21 +294,6 @@ async def _failed(answer: Any, *args: Any) -> int:
         pass
     await agt.sleep(400)
     return await _left()
-
-
-SOON = 25  # us
-
-
-def _on_time(trace: agt.Trace, expected: agt.Trace, in_time: bool) -> None:
-    """The answer came neither late nor before the time was over."""
-    (answered,), end = trace.find("answered"), _device_end(trace)
-    late = answered.start - expected.find("answered")[0].start
-    due = f"the result was there, and you still waited for {late:.0f} µs: wait for whichever comes first"
-    must(not in_time or late <= SOON / 2, due, end, answered)
-    due = "you gave up before the time was over: use `agt.sleep(us)` as the clock (asyncio's own timers "
-    must(in_time or late >= -35, due + "go by the clock on the wall)", answered)  # 28 to submit it
-    due = f"the time was up, and you went on waiting for {late:.0f} µs: wait for whichever comes first"
-    must(in_time or late <= SOON, due, end, answered)
 
 
 # ------------------------------------------------------------------ first come, first served
@@ -470,7 +453,7 @@ def check_feed(mine: Any, model: Any) -> float:
     # Where the device is quick, a program without any limit has few in flight as well.
     words = f"batches of {LARGE:,} elements, for which the device needs longer"
     # On a device of its own, because memory that is there already would shorten the run that is timed.
-    with private_device(), tried(_fed, mine, model, LARGE, FED - 1, words=words) as run:
+    with private_device(), case(words), tried(_fed, mine, model, LARGE, FED - 1) as run:
         schedule.never_blocks(run.trace)
         due = "no other task had a turn: a loop that asks again and again blocks them, too"
         must(run.result > 0, due)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from itertools import combinations, product
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
@@ -15,10 +15,10 @@ from asyncgpu_tutor.exercises.checks import results, schedule
 from asyncgpu_tutor.exercises.checks.building import built
 from asyncgpu_tutor.exercises.checks.operations import cuda, filled, noise, own_sizes
 from asyncgpu_tutor.exercises.checks.results import Array, as_kernel, brief, equal, launched
-from asyncgpu_tutor.exercises.checks.trials import cases, runs, tuple_of
+from asyncgpu_tutor.exercises.checks.trials import cases, runs, timed
 from asyncgpu_tutor.exercises.device import host_arrays, moved
 from asyncgpu_tutor.exercises.exercise import Exercise, Rejected, case, compared, must
-from asyncgpu_tutor.exercises.internals import SimDevice, count, happens_before
+from asyncgpu_tutor.exercises.internals import count, happens_before
 from asyncgpu_tutor.exercises.sandbox import Observed, observe, on_fresh_device
 
 
@@ -93,7 +93,7 @@ def _upload(mine: Any, model: Any, dim: int) -> None:
     list(map(np.copyto, late, hosts))
     run = observe(op.sync)
     due = "`upload` should yield both weights, W0 and then W1, and it yielded "
-    found = tuple_of(run.result, 2, due)
+    found = results.tuple_of(run.result, 2, due)
     schedule.launches(run.trace, "h2d", 2)
     due = "`upload` should yield shared arrays, for any number of batches, and it yielded "
     for i, (array, host) in enumerate(zip(found, hosts, strict=True)):
@@ -244,7 +244,7 @@ RUNNERS, PAR = 8, 45.0
 
 
 def _race(answer: Any) -> Observed:
-    """The second run, on other numbers than the first had; both have to be right."""
+    """The second run, on other numbers than the first had; both have to be right, and this one quick."""
     inputs = agt.data.seed_inputs(64, RUNNERS)
     batches = [agt.pin(batch) for batch in inputs.batches]
     go = sandbox.call(answer, _mlp, batches, *_shared(inputs.w0, inputs.w1))
@@ -272,41 +272,24 @@ def _race(answer: Any) -> Observed:
     return run
 
 
-def _won(run: Observed) -> float:
-    """The answer is right twice, on different numbers, and the second time it is quick."""
-    return schedule.below(PAR, run.trace, "Where does the time go?")
-
-
 # ------------------------------------------------------------------ two devices
-ADD = cuda("07_add")
 
 
 def _sum(n: int, w: Array, y: Array) -> Array:
     return y[:n] + w[:n]
 
 
-def _added(y: Any, w: Any) -> agt.DeviceOp[Any]:
-    return agt.Kernel(ADD, reference=_sum)(y.size, w, y.partition(256)).output()
-
-
 def _recipe(x: Any, w: Any) -> agt.DeviceOp[Any]:
-    out = agt.zeros(x.size).partition(256)
+    out, add = agt.zeros(x.size).partition(256), agt.Kernel(cuda("07_add"), reference=_sum)
     positive = agt.relu(x.size, agt.h2d(x), out).output()
-    return positive.and_then(lambda y: _added(y, w)).to_host()
+    return positive.and_then(lambda y: add(y.size, w, y.partition(256)).output()).to_host()
 
 
-@sandbox.private_device(stand_in_above=1e4)  # NumPy computes what is large
 def _on_both(answer: Any, number: int, size: int) -> Observed:
-    batches, weights = _batches(number, size)
-    first = cast(SimDevice, agt.current_device())
-    second = SimDevice(1, machine=first.machine, stand_in_above=first.stand_in_above)
-    sandbox.call(answer, _recipe, [weights, weights], agt.pin(0 * weights), (first, second))
-    # A recording covers the current device and those that the process knows. It does not know the second one,
-    # so that one is recorded apart.
-    with agt.using(second), agt.record() as other, agt.using(first):
-        run = observe(answer, _recipe, list(map(agt.pin, batches)), weights, (first, second))
-    spans = sorted([*run.trace, *other], key=lambda span: span.id)
-    return Observed(run.result, agt.Trace(spans, run.trace.clock, run.trace.device))
+    with sandbox.private_fleet(2, stand_in_above=1e4) as both:  # NumPy computes what is large
+        batches, weights = _batches(number, size)
+        sandbox.call(answer, _recipe, [weights, weights], agt.pin(0 * weights), both)
+        return observe(answer, _recipe, list(map(agt.pin, batches)), weights, both)
 
 
 def _batches(number: int, size: int) -> tuple[list[Array], Array]:
@@ -328,8 +311,7 @@ def _took_turns(run: Observed, number: int, size: int) -> None:
     spans = run.trace.find("h2d")
     copies = count(len(spans) - number, "time")
     due = f"the weights were copied {copies}: once to each device is right, for all batches of this call "
-    due += "(the next call's weights are others)"
-    must(len(spans) - number == 2, due, *spans[:1])
+    must(len(spans) - number == 2, due + "(the next call's weights are others)", *spans[:1])
     if size == LONG:
         schedule.all_in_flight(run.trace, sizes, number)
     batches, weights = _batches(number, size)
@@ -348,7 +330,8 @@ EXERCISES = (
              cases(_first_come, [(6, 300), (4, 960)], "{} operations")),
     Exercise("07-capture", "All of them in one graph", "capture", cases(_capture, BATCHES, "{} operations")),
     Exercise("07-tiled", "A kernel: GEMM with tiles", "sgemm_tiled", check_tiled),
-    Exercise("07-race", "The race: eight batches", "race", runs(_race, _won, [()], "")),
+    Exercise("07-race", "The race: eight batches", "race",
+             timed(_race, [()], "", PAR, "Where does the time go?")),
     Exercise("07-softmax", "A kernel: softmax", "softmax", check_softmax),
     Exercise("07-two-devices", "Two devices", "on_both",
              runs(_on_both, _took_turns, [(7, 3_000), (3, LONG)], "")),

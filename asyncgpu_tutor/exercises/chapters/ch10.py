@@ -20,8 +20,8 @@ import asyncgpu_tutor as agt
 from asyncgpu_tutor.exercises import sandbox
 from asyncgpu_tutor.exercises.checks import schedule
 from asyncgpu_tutor.exercises.checks.operations import BLOCK, filled, step_kernel
-from asyncgpu_tutor.exercises.checks.results import Array, brief, equal
-from asyncgpu_tutor.exercises.checks.trials import cases, runs, tuple_of
+from asyncgpu_tutor.exercises.checks.results import Array, brief, equal, tuple_of
+from asyncgpu_tutor.exercises.checks.trials import cases, runs
 from asyncgpu_tutor.exercises.exercise import Exercise, Rejected, case, must
 from asyncgpu_tutor.exercises.internals import count, find_spec, happens_before
 from asyncgpu_tutor.exercises.sandbox import Observed, observe
@@ -63,7 +63,6 @@ def _download(array: agt.DeviceArray) -> Op:
 
 
 def _read(source: Op) -> Op:
-    """Copy to the host what `source` yields."""
     return lambda context: _download(source(context))(context)
 
 
@@ -83,14 +82,7 @@ def _submit(op: Op, stream: agt.types.Stream) -> Any:
 
 
 def _observed(op: Op, stream: agt.types.Stream) -> Observed:
-    """Observe a run of the operation."""
-
-    def run() -> Any:
-        result = _submit(op, stream)
-        stream.synchronize()
-        return result
-
-    return observe(run)
+    return observe(lambda: (_submit(op, stream), stream.synchronize())[0])
 
 
 def _twice(op: Op) -> Twice:
@@ -296,8 +288,7 @@ def _awaited(answer: Any, number: int) -> Observed:
         due = f"`await` gave {brief(first)} instead of the result that the future was made with"
         must(first is result, due)
         first.numpy()  # refused if it is too early
-        due = "a second `await` of the same future gave something else"
-        must(await future is result, due)
+        must(await future is result, "a second `await` of the same future gave something else")
         return meanwhile
 
     async def main() -> list[int]:

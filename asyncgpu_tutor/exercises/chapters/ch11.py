@@ -16,37 +16,29 @@ import numpy as np
 
 import asyncgpu_tutor as agt
 from asyncgpu_tutor.exercises.checks import results, schedule, trials
-from asyncgpu_tutor.exercises.checks.device_code import about, left_by, own_lines
+from asyncgpu_tutor.exercises.checks.device_code import left_by, own_lines
 from asyncgpu_tutor.exercises.checks.operations import cuda
 from asyncgpu_tutor.exercises.checks.results import Array, as_kernel, brief, equal, left_in
-from asyncgpu_tutor.exercises.checks.trials import cases, hasty, in_late_memory, returned, runs
+from asyncgpu_tutor.exercises.checks.trials import cases, in_late_memory, runs, timed
 from asyncgpu_tutor.exercises.device import moved
-from asyncgpu_tutor.exercises.exercise import Exercise, Rejected, case, must
+from asyncgpu_tutor.exercises.exercise import Exercise, Rejected, about, case, must
 from asyncgpu_tutor.exercises.internals import count
 from asyncgpu_tutor.exercises.sandbox import Observed, call, observe
 
-# A round that halves a number, and says whether it is still above one.
-HALVE = cuda("11_halve")
-# The last thread of each block is late: it waits for the first of another block. So a meeting that does not
-# wait for all threads of a block can be told from one that does.
-STENCIL = cuda("11_stencil")
-# A grain that falls on a pile of sand, and a wave of toppling; both raise a flag if some cell has to topple.
-PILE = cuda("11_pile")
-# Before each draw from the queue, block 0 is held up for longer than the others need for all jobs.
-BUSY, LATE = cuda("11_busy"), (200, 3, 0, ", where block 0 comes late")
+LATE = 200, 3, 0, ", where block 0 comes late"
 QUEUES = [(20, 3, 0, ""), (7, 7, 0, ", in blocks of 32 threads"), (2, 5, 0, ""), (20, 3, 4, ""),
           (300, 9, 0, ""), LATE]  # fmt: skip
-LEAVES = "a thread leaves alone, the vote goes on without it, its cell stays dry (let all leave by a vote): "
-ENDLESS = "a thread never hears that all jobs are taken (a shuffle tells no warp but its own): "
-DRAW = "each block draws its job from the counter by one `atomicAdd`: "
-TIMED, STILL = (4096, ""), (600, " whose ranks are right from the start")
+LEAVES = "a thread leaves alone, the vote goes on without it, its cell stays dry (all leave by a vote): {}"
+ENDLESS = "a thread never hears that all jobs are taken (a shuffle tells no warp but its own): {}"
+DRAW = "each block draws its job from the counter by one `atomicAdd`: {}"
+STILL, MANY = (600, " whose ranks are right from the start"), (4096, "")
 GOAL_US, CHAIN, LONE = 200, " and a chain of links", " of which one moves at a time"
 
 
 # ------------------------------------------------------------------ fewer questions
 def _settled(answer: Any, start: float, every: int, _looks: int) -> Observed:
     """The rounds until a number that is halved in each is not above one."""
-    halve, x = agt.Kernel(HALVE), agt.full(1, start).sync()
+    halve, x = agt.Kernel(cuda("11_halve")), agt.full(1, start).sync()
 
     def round_op() -> agt.DeviceOp[Any]:
         moved = agt.zeros(1, np.int32)
@@ -69,7 +61,9 @@ def _ask_less(run: Observed, _start: float, every: int, looks: int) -> None:
 
 
 def _rounds(run: Observed, _start: float, every: int, looks: int) -> None:
-    returned("settle", run.result, every * looks, "how many rounds were run, ")
+    got, right = run.result, every * looks
+    due = f"`settle` should return how many rounds were run, {right}, and returned {brief(got)}"
+    must(results.is_number(got, whole=True) and got == right, due)
 
 
 # ------------------------------------------------------------------ one block decides
@@ -142,7 +136,8 @@ def _slid(answer: Any, width: int) -> Observed:
     sand, where, unstable, waves = arrays
 
     def op(name: str, *given: agt.DeviceArray, block: Any) -> agt.DeviceOp[Any]:
-        return agt.Kernel(PILE, name)(*[array.borrow() for array in given], grid=1, block=block)
+        kernel = agt.Kernel(cuda("11_pile"), name)
+        return kernel(*[array.borrow() for array in given], grid=1, block=block)
 
     topple = partial(op, "topple", sand, unstable, waves, block=(width, width))
     graph = call(answer, partial(op, "drop", *arrays, block=1), topple, unstable, stream)
@@ -172,9 +167,9 @@ def _lies_still(run: Observed, width: int) -> None:
 # ------------------------------------------------------------------ the grid meets
 # The last has more threads than are interpreted side by side: some begin when others have long waited.
 MEETINGS = [(4, 64), (7, 32), (1, 96), (20, 1024)]
-REAL = "the count has to be atomic, and the look, too, or volatile: "
-OUT = "what a block wrote gets out by a barrier, a fence and the count, in this order: "
-IN = "what others wrote gets into a block by the last look, a fence and a barrier, in this order: "
+REAL = "the count has to be atomic, and the look, too, or volatile: {}"
+OUT = "what a block wrote gets out by a barrier, a fence and the count, in this order: {}"
+IN = "what others wrote gets into it by the last look, a fence and a barrier, in this order: {}"
 LOOKS = 500  # of one thread; right answers need 50 until others have come
 LONG = re.compile(r"\b[1-9]\d{5,8}")  # a bound of looks
 
@@ -182,7 +177,7 @@ LONG = re.compile(r"\b[1-9]\d{5,8}")  # a bound of looks
 def check_meet(mine: Any, model: Any) -> None:
     """Each block waits for the others at each meeting, even for one that never comes."""
     cases(_meet, MEETINGS, "{} blocks of {} threads, and three meetings")(mine, model)
-    hasty(LOOKS)
+    cast(Any, agt.current_device()).step_budget = LOOKS  # which ends a longer loop
     due = "a thread never leaves where the counter is past its `goal`, because others have counted for their "
     due += "next meeting before it looks: wait as long as the counter is below"
     must(_alone(mine, 5) is True, due)
@@ -196,7 +191,7 @@ def check_again(mine: Any, model: Any) -> None:
     """Each block waits at one gate for the others, even for one that never comes."""
     cases(_again, GATES, "{0:block} of {1:thread}, and `gate[1]` at {2} before{3}")(mine, model)
     _between_fences(mine)
-    hasty(LOOKS)
+    cast(Any, agt.current_device()).step_budget = LOOKS  # which ends a longer loop
     mine += "\n#define meet(gate, goal) meet(gate)\n"
     due = "a block never comes, and another leaves: end the kernel by `__trap()`"
     must(_alone(mine) is not True, due)
@@ -237,7 +232,7 @@ def _alone(mine: str, arrived: int = 0) -> object:
     """True if threads of a block leave a meeting to which the other never comes; or an error."""
     args = np.array([arrived, 0], np.uint32), np.zeros(32, np.int32)
     try:
-        kernel = call(agt.Kernel, mine + STENCIL, "alone")
+        kernel = call(agt.Kernel, mine + cuda("11_stencil"), "alone")
         return bool(left_in((1,), kernel, args, grid=2, block=32)[0].any())
     except Rejected as rejected:  # of a wait for ever, or of a trap
         return rejected.__cause__
@@ -259,8 +254,8 @@ def _queue(mine: Any, _model: Any, jobs: int, blocks: int, begun: int, held_up: 
     """Every job is done, and was taken from the counter; with more blocks than jobs, too."""
     kernel = as_kernel(mine, "QUEUE")
     if held_up == LATE[-1]:
-        with own_lines(mine, BUSY):
-            kernel = call(agt.Kernel, BUSY + kernel.source, kernel.name)
+        with own_lines(mine, busy := cuda("11_busy")):
+            kernel = call(agt.Kernel, busy + kernel.source, kernel.name)
     lengths = np.random.default_rng(jobs).integers(1, 300, jobs).astype(np.uint32)
     lengths[5::7] = 0
     right = np.array([(1 / np.arange(1, n + 1, dtype=float) ** 2).sum() for n in lengths])
@@ -277,8 +272,8 @@ def _queue(mine: Any, _model: Any, jobs: int, blocks: int, begun: int, held_up: 
 
 
 # ------------------------------------------------------------------ who is last, and a gate
-EARLY = "a thread went on from a meeting, and can't rely on what others wrote before it: "
-OVER = "a block waits for ever: its meeting is over, or its count was wiped out: "
+EARLY = "a thread went on from a meeting, and can't rely on what others wrote before it: {}"
+OVER = "a block waits for ever: its meeting is over, or its count was wiped out: {}"
 BETWEEN = ": put a __threadfence() between the two"
 # What may go wrong in a meeting that begins with these generations, if no fence orders two steps.
 UNORDERED = {
@@ -287,8 +282,8 @@ UNORDERED = {
     7: "no fence orders setting the counter back before raising the generation, so others may see the new "
        "one first, come to the next meeting, and count. Then writing the 0 loses their count" + BETWEEN,
 }  # fmt: skip
-SOON = "`last` said true to a thread that can't rely on what others wrote: "
-WAITS = "there is a place for one block at a time, and `last` waits for another: "
+SOON = "`last` said true to a thread that can't rely on what others wrote: {}"
+WAITS = "there is a place for one block at a time, and `last` waits for another: {}"
 LASTS = [(4, 64, ""), (2, 32, ""), (7, 96, ""), (3, 32, ", one by one"),
          (3, 32, ", one by one, from the last to the first")]  # fmt: skip
 SLOW = 2**32 - 2, ", and somebody held up in `meet`"
@@ -316,7 +311,7 @@ def _again(mine: Any, _model: Any, blocks: int, threads: int, begun: int, held_u
     """Six meetings at one gate. What is written before each, all blocks read behind it."""
     x, gate = np.zeros(blocks * threads, np.int32), np.array([0, begun], np.uint32)
     files, args = [held_up and "11_gate_slow", "11_gate"], (x.size, begun > 0, x, gate, 0 * x[:1])
-    with about("'x'", EARLY), about("__trap()", OVER):
+    with about("'x'", EARLY), about(r"__trap\(\)", OVER):
         left, early = left_by("MEET_AGAIN", mine, files, args, (1, 2), blocks, threads)
     must(not early[0], "a thread left a meeting before all blocks had come")
     must(not left[0], f"`gate[0]` is {left[0]} in the end: set it back to 0 after each meeting")
@@ -372,14 +367,6 @@ def _ranked(answer: Any, n: int, kind: str) -> Observed:
     return run
 
 
-def _ranks(run: Observed, n: int, kind: str) -> float:
-    return schedule.below(GOAL_US if (n, kind) == TIMED else 1e9, run.trace)
-
-
-def _late_ranks(mine: Any, _model: Any, n: int) -> None:
-    _ranked(mine, n, "")
-
-
 EXERCISES = (
     Exercise("11-ask-less", "Ask less often", "settle",
              runs(_settled, _ask_less, [(100.0, 4, 2), (2.0**120, 1, 120), (3.0, 3, 1), (2.0**120, 8, 15)],
@@ -398,6 +385,6 @@ EXERCISES = (
     Exercise("11-again", "A barrier without a goal", "MEET_AGAIN", check_again,
              in_late_memory(_again, 3, 32, 0, "", turns=LOOKS)),
     Exercise("11-challenge", "Challenge: who is important?", "pagerank",
-             runs(_ranked, _ranks, [(700, CHAIN), (1501, LONE), (600, ""), STILL, TIMED], "{} pages{}"),
-             in_late_memory(_late_ranks, 260)),
+             timed(_ranked, [(700, CHAIN), (1501, LONE), (600, ""), STILL, MANY], "{} pages{}", GOAL_US),
+             in_late_memory(timed(_ranked, [(260, "")], ""))),
 )  # fmt: skip

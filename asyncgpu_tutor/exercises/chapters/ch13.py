@@ -6,8 +6,7 @@ import asyncio
 import sys
 import tempfile
 from collections.abc import Generator
-from contextlib import suppress
-from functools import partial
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, cast
 
@@ -15,16 +14,15 @@ import numpy as np
 
 import asyncgpu_tutor as agt
 from asyncgpu_tutor.exercises.checks import interleavings as orders
-from asyncgpu_tutor.exercises.checks.device_code import about, in_own_lines, looks, own_lines
-from asyncgpu_tutor.exercises.checks.operations import all_back, cuda, packets_left
+from asyncgpu_tutor.exercises.checks.device_code import own_lines
+from asyncgpu_tutor.exercises.checks.operations import beside_host, cuda
 from asyncgpu_tutor.exercises.checks.results import Array, as_kernel, brief, equal, left_in
 from asyncgpu_tutor.exercises.checks.trials import cases, in_late_memory
-from asyncgpu_tutor.exercises.exercise import Exercise, Rejected, case, must
+from asyncgpu_tutor.exercises.exercise import Exercise, Rejected, about, case, must
 from asyncgpu_tutor.exercises.internals import SimDevice, count, cuda_source
 from asyncgpu_tutor.exercises.sandbox import call
 
 # ------------------------------------------------------------------ the host's side of a mailbox
-LETTERS = cuda("13_letters")
 ANSWERED = 2  # the flag, when the kernel may read
 LOOKS = 2000  # at the mail, of one answer
 LOOKED = 150
@@ -95,7 +93,7 @@ def _answer(mine: Any, _model: Any, rounds: int, first: int) -> None:
             gate[0] = k + 1
 
     async def main() -> None:
-        letters = agt.Kernel(LETTERS)
+        letters = agt.Kernel(cuda("13_letters"))
         # First: what is no coroutine is refused before there is an operation that nobody would run.
         answering = asyncio.ensure_future(mine(plain.view(_Mail), rounds))
         arrays = map(agt.mapped, (plain, answers, gate))
@@ -125,7 +123,9 @@ def check_ask(mine: Any, model: Any) -> None:
     """Each question is asked; the wait has an end, with a host and without."""
     kernel = as_kernel(mine, "ASK")
     steps = cuda_source.steps(kernel.source, kernel.name)
-    deepest = max((step.depth for step in steps if looks(0)(step)), default=0)
+    by_atomic = "atomicA", "atomicC", "load"
+    looks = [s for s in steps if (s.kind, s.value) == ("read", 0) or s.name.startswith(by_atomic)]
+    deepest = max((step.depth for step in looks), default=0)
     slept = [s for s in steps if s.name == "__nanosleep" and s.depth >= deepest and s.value != 0]
     due = "the wait does not sleep between two looks. Put `__nanosleep(100)` into it: it leaves the bus to "
     due += "others, and by it the simulated device knows that the loop waits, and lets Python have a turn"
@@ -256,8 +256,7 @@ def check_stack(mine: Any, model: Any) -> None:
         tag, pushes = alone.memory["top"][1], len(back)
         due = "no packet is lost: for that, `pop` alone, or `push` alone, may raise the tag. But each swap "
         due += f"should: from {MANY}, where this test begins, 3 in `pop` and {pushes} in `push` should "
-        due += f"take it to {MANY + 3 + pushes}, and it is {tag}"
-        must(tag == MANY + 3 + pushes, due)
+        must(tag == MANY + 3 + pushes, due + f"take it to {MANY + 3 + pushes}, and it is {tag}")
 
 
 def _stack(mine: Any, _model: Any, number: int, back: Any, _: str, first: Any = ()) -> None:
@@ -290,30 +289,22 @@ def _stack(mine: Any, _model: Any, number: int, back: Any, _: str, first: Any = 
 
 
 # ------------------------------------------------------------------ a kernel that calls
-@in_own_lines
 def check_bill(mine: Any, model: Any) -> None:
     """Each block asks for its own price, once; nothing is written where no answer came."""
-    kernel = as_kernel(mine, "BILL")
-    _impatient()
-    with about("gave up waiting", "give each packet back by `hostcall_end`. The device says: "):
-        cases(_billed, [(9, 0), (40, 0)], "{} blocks")(kernel, model)
-    cases(_billed, [(40, 2)], "a host that stops")(kernel, model)
-    cases(_billed, [(40, 0, True)], "a host that refuses some")(kernel, model)
+    kept = "give each packet back by `hostcall_end`. The device says: {}"
+    with own_lines(mine):
+        kernel = as_kernel(mine, "BILL")
+        with about("gave up waiting", kept):
+            cases(_billed, [(9, 0), (40, 0)], "{} blocks")(kernel, model)
+        cases(_billed, [(40, 2)], "a host that stops")(kernel, model)
+        cases(_billed, [(40, 0, True)], "a host that refuses some")(kernel, model)
     text, spy, spied, services = _spying(mine, "16")
-    with own_lines(text, spy), case(UNLUCKY):
-        call(partial(_unlucky, spied, services))
-
-
-async def _unlucky(kernel: agt.Kernel, services: dict[int, Any]) -> None:
-    """Of nine blocks one gets no packet, and one no answer."""
-
-    def price(_: Any) -> int:
-        return 3
-
-    ones, costs = np.ones(9, np.int32), agt.pin(np.full(9, 7, np.uint64))
-    async with agt.hostcalls({16: price, **services}, packets=16) as host:
-        given = await agt.zip(agt.h2d(agt.pin(ones)), agt.h2d(agt.pin(ones)))
-        await host.run(kernel(*host.arrays, 9, *given, agt.mapped(costs), grid=9, block=1))
+    services[16] = lambda _: 3  # pyright: ignore
+    ones, costs = (agt.mapped(agt.pin(np.ones(9, dtype))) for dtype in (np.int32, np.uint64))
+    # Of nine blocks one gets no packet, and one no answer.
+    how: Any = {"handlers": services, "packets": 16, "grid": 9, "all_back": False}
+    with own_lines(text, spy), case(UNLUCKY), beside_host(spied, 9, ones, ones, costs, **how):
+        pass
 
 
 def _billed(kernel: agt.Kernel, _: Any, blocks: int, stop_at: int, refuses: bool = False) -> None:
@@ -322,7 +313,7 @@ def _billed(kernel: agt.Kernel, _: Any, blocks: int, stop_at: int, refuses: bool
     items[-1] = 0  # which costs nothing
     right = PRICE * items.astype(np.uint64) * amounts.astype(np.uint64)
     costs, asked, together = agt.pin(np.full(blocks, 7, np.uint64)), list[int](), list[int]()
-    refused, left, packets = (items % 3 == 1) & refuses, 0, 64 if refuses else 8
+    refused, packets = (items % 3 == 1) & refuses, 64 if refuses else 8
 
     def prices(items: Any, *_: Any) -> Any:
         asked.extend(items.tolist())
@@ -337,29 +328,20 @@ def _billed(kernel: agt.Kernel, _: Any, blocks: int, stop_at: int, refuses: bool
             raise agt.errors.CallRefusedError(13)
         return cost
 
-    async def main() -> None:
-        nonlocal left
-        given = await agt.zip(agt.h2d(agt.pin(items)), agt.h2d(agt.pin(amounts)))
-        how: Any = {"handlers": {16: price}} if refuses else {"batch_handlers": {16: prices}}
-        async with agt.hostcalls(**how, packets=packets) as host:
-            args = (*host.arrays, blocks, *given, agt.mapped(costs))
-            with suppress(LookupError):
-                await host.run(kernel(*args, grid=blocks, block=1))
-                left = await packets_left(host, packets)
-
-    call(main)
-    if stop_at or refuses:
-        due = "a block changed its cost although it got no answer: look at what `hostcall` returns, and "
-        due += "write nothing where that is false, not even a 0"
-        must(bool(((costs == 7) | ~refused & (costs == right)).all()), due)
-    if stop_at:
-        return
-    due = f"the host was asked {len(asked)} times, for {sorted(set(asked))[:6]}...: each block asks once, "
-    must(sorted(asked) == sorted(items.tolist()), due + "for the price of its own item")
-    equal(costs, np.where(refused, np.uint64(7), right))
-    due = "the host was never asked by two blocks at a time: let each block ask for its own item, and no "
-    must(refuses or max(together) > 1, due + "block for others")
-    all_back(left, packets)
+    args = blocks, *(agt.h2d(agt.pin(x)).sync() for x in (items, amounts)), agt.mapped(costs)
+    how: Any = {"handlers": {16: price}} if refuses else {"batch_handlers": {16: prices}}
+    with beside_host(kernel, *args, packets=packets, grid=blocks, forgiven=(LookupError,), **how):
+        if stop_at or refuses:
+            due = "a block changed its cost although it got no answer: look at what `hostcall` returns, and "
+            due += "write nothing where that is false, not even a 0"
+            must(bool(((costs == 7) | ~refused & (costs == right)).all()), due)
+        if stop_at:
+            return
+        due = f"the host was asked {len(asked)} times, for {sorted(set(asked))[:6]}...: each block asks "
+        must(sorted(asked) == sorted(items.tolist()), due + "once, for the price of its own item")
+        equal(costs, np.where(refused, np.uint64(7), right))
+        due = "the host was never asked by two blocks at a time: let each block ask for its own item, and no "
+        must(refuses or max(together) > 1, due + "block for others")
 
 
 def _batch(mine: Any, _model: Any, number: int) -> None:
@@ -389,20 +371,16 @@ def _batch(mine: Any, _model: Any, number: int) -> None:
 
 # ------------------------------------------------------------------ the challenge
 BLOCKS, THREADS, PIECE = 4, 32, 64
+FILES = [(500, 64), (700, 304), (807, 8), (6144, 256)]  # their bytes, and those of a piece
 GOAL_US = 130.0  # which takes four rounds, and not more threads than there are packets for
 
 
-@in_own_lines
 def check_pipeline(mine: Any, model: Any) -> float:
     """One launch turns a file into another; the score is how long that takes."""
-    kernel = as_kernel(mine, "PIPELINE")
-    files = cases(
-        _piped,
-        [(500, 64), (700, 304), (807, 8), (6144, 256)],
-        "a file of {} bytes, in pieces of {}",
-    )
-    with about("in shared memory, which ", "", ROUNDS), about("gave up waiting", "", HELD):
-        took, rounds = cast(Any, files(kernel, model))
+    files = cases(_piped, FILES, "a file of {} bytes, in pieces of {}")
+    late, held = about("in shared memory, which ", ROUNDS), about("gave up waiting", HELD)
+    with own_lines(mine), late, held:
+        took, rounds = cast(Any, files(as_kernel(mine, "PIPELINE"), model))
     for service in ("HOSTCALL_READ", "HOSTCALL_WRITE", ALL_ANSWERED):
         _spied(mine, service)
     due = f"the file is right, and takes {took:.0f} µs: get below {GOAL_US:.0f}. "
@@ -413,10 +391,10 @@ def check_pipeline(mine: Any, model: Any) -> float:
 LATE = "a packet is used after `hostcall_end`, and may be somebody else's then: give it back last"
 ALONE = "there was no answer, and a packet is used: look at what `hostcall_wait` returns, each time"
 TURNS = "the file was right by luck: is there a barrier between those who change bytes and the one who asks?"
-ROUNDS = ". In a loop that may be from the round before: does a `__syncthreads()` follow the last read of it?"
+ROUNDS = "{}. In a loop that may be from the round before: does a `__syncthreads()` follow its last read?"
 HELD = (
-    ". Does a thread keep its packet while it waits at a barrier, or in its warp, for others that want one? "
-    "There are 16, so then all of them wait for ever (hold and wait)"
+    "{}. Does a thread keep its packet while it waits at a barrier, or in its warp, for others that want "
+    "one? There are 16, so then all of them wait for ever (hold and wait)"
 )
 ALL_ANSWERED, UNLUCKY = "99", "no packet for one call, and no answer to another"
 NONE = "`hostcall_begin` gives -1 where the host has stopped, and that is no packet: return then"
@@ -437,48 +415,34 @@ def _spying(mine: object, service: str) -> tuple[str, str, agt.Kernel, dict[int,
 def _spied(mine: object, service: str) -> None:
     """Packets are used while they are one's own, also where one call for this service has no answer."""
     text, spy, spied, services = _spying(mine, service)
+    told_by_file = service == ALL_ANSWERED
+    forgiven = (agt.errors.AsyncGpuError,) if told_by_file else ()
+    how: Any = {"handlers": services, "forgiven": forgiven, "all_back": False}
+    words = "an answer to each call" if told_by_file else UNLUCKY
+    with own_lines(text, spy), case(words), _filed(spied, b"a" * 500, PIECE, **how) as (_, got):
+        must(not told_by_file or b"?" not in got, LATE)
+        must(not told_by_file or got == b"A" * 500, TURNS)
 
-    async def main() -> None:
-        with tempfile.TemporaryDirectory() as folder:
-            files = [Path(folder) / name for name in ("old", "new")]
-            files[0].write_bytes(b"a" * 500)
-            async with agt.hostcalls(services, files=files, nbytes=PIECE, packets=16) as host:
-                args = (*host.arrays, 8, PIECE)
-                with suppress(*forgiven):
-                    await host.run(spied(*args, grid=BLOCKS, block=THREADS))
-            got = files[1].read_bytes() if service == ALL_ANSWERED else b"A" * 500
-            must(b"?" not in got, LATE)
-            must(got == b"A" * 500, TURNS)
 
-    forgiven = (agt.errors.AsyncGpuError,) if service == ALL_ANSWERED else ()  # the file tells it
-    words = "an answer to each call" if forgiven else UNLUCKY
-    with own_lines(text, spy), case(words):
-        call(main)
+@contextmanager
+def _filed(kernel: agt.Kernel, text: bytes, piece: int, **how: Any) -> Generator[Any]:
+    """Yield how long a kernel takes over a file, and the bytes of the new one."""
+    with tempfile.TemporaryDirectory() as folder:
+        old, new = Path(folder) / "log.txt", Path(folder) / "LOUD.TXT"
+        old.write_bytes(text)
+        args, files = (-(-len(text) // piece), piece), [old, new]
+        how |= {"grid": BLOCKS, "block": THREADS, "packets": 16, "nbytes": piece}
+        with beside_host(kernel, *args, files=files, **how) as took:
+            yield took, new.read_bytes() if new.exists() else b""
 
 
 def _piped(kernel: agt.Kernel, _model: Any, size: int, piece: int) -> Any:
     """How long it takes, and how many rounds of answers that are."""
-    device = _impatient()
     text = bytes(np.random.default_rng(size).permutation(np.arange(size) % 256).tolist())
-    with tempfile.TemporaryDirectory() as folder:
-        old, new = Path(folder) / "log.txt", Path(folder) / "LOUD.TXT"
-        old.write_bytes(text)
-
-        async def main() -> float:
-            async with agt.hostcalls(files=[old, new], nbytes=piece, packets=16) as host:
-                start = device.now()
-                args = (*host.arrays, -(-size // piece), piece)
-                await host.run(kernel(*args, grid=BLOCKS, block=THREADS))
-                took = device.now() - start
-                all_back(await packets_left(host, 16), 16)
-                return took
-
-        with agt.record() as trace:
-            took = call(main)
-        got = new.read_bytes() if new.exists() else b""
-    must(len(got) == size, f"the new file has {len(got)} bytes, and {size} is right")
-    for at, (a, b) in enumerate(zip(got, text.upper(), strict=True)):
-        must(a == b, f"byte {at} of the new file is {brief(chr(a))}, and {chr(b)!r} is right")
+    with agt.record() as trace, _filed(kernel, text, piece) as (took, got):
+        must(len(got) == size, f"the new file has {len(got)} bytes, and {size} is right")
+        for at, (a, b) in enumerate(zip(got, text.upper(), strict=True)):
+            must(a == b, f"byte {at} of the new file is {brief(chr(a))}, and {chr(b)!r} is right")
     return took, sum(span.kind == "work" for span in trace)
 
 

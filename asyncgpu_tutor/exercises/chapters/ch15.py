@@ -10,24 +10,16 @@ import numpy as np
 
 import asyncgpu_tutor as agt
 from asyncgpu_tutor.exercises.checks import results, schedule
-from asyncgpu_tutor.exercises.checks.building import built
-from asyncgpu_tutor.exercises.checks.device_code import about
+from asyncgpu_tutor.exercises.checks.building import an_operation, built
 from asyncgpu_tutor.exercises.checks.operations import cuda, filled, layer, noise, step, step_kernel
-from asyncgpu_tutor.exercises.checks.results import Array, brief, equal
+from asyncgpu_tutor.exercises.checks.results import Array, equal
 from asyncgpu_tutor.exercises.checks.trials import runs
-from asyncgpu_tutor.exercises.exercise import Exercise, case, must
+from asyncgpu_tutor.exercises.exercise import Exercise, about, case, must
 from asyncgpu_tutor.exercises.internals import count, happens_before
 from asyncgpu_tutor.exercises.sandbox import Observed, left_whole, observe, private_fleet
 
 
-def _operation(name: str, op: object) -> agt.DeviceOp[Any]:
-    due = f"`{name}` should return an operation, and returned {brief(op)}"
-    must(isinstance(op, agt.DeviceOp), due)
-    return op  # pyright: ignore[reportReturnType]
-
-
 def _free(trace: agt.Trace, one: agt.types.Span, other: agt.types.Span, cure: str) -> None:
-    """Neither of two spans is made to wait for the other."""
     for early, late in ((one, other), (other, one)):
         due = f"`{late.name}` on {late.device} waits for `{early.name}` on {early.device}: {cure}"
         must(not happens_before(trace, early, late), due, early, late)
@@ -127,13 +119,12 @@ def _moved_once(run: Observed, gpus: int, steps: int) -> None:
 
 
 # ------------------------------------------------------------------ ring
-PLUS = cuda("07_add")
 LAYERS = "W1", "W10", "W0"  # in no order that anything but `shapes` has
 SIZE = 3000
 
 
 def _plus(x: agt.DeviceArray, y: agt.DeviceArray) -> agt.DeviceOp[Any]:
-    return agt.Kernel(PLUS)(y.size, x.borrow(), y.borrow().partition(128)).output()
+    return agt.Kernel(cuda("07_add"))(y.size, x.borrow(), y.borrow().partition(128)).output()
 
 
 def _chunks(ranks: int, size: int) -> Array:
@@ -148,7 +139,7 @@ def _ringed(answer: Any, ranks: int, size: int) -> Observed:
 
         def recipe(rank: int) -> agt.DeviceOp[Any]:
             parts = [array.borrow() for array in there[rank]]
-            op = _operation("ring", answer(group, rank, parts, rooms[rank].borrow(), _plus))
+            op = an_operation("ring", answer(group, rank, parts, rooms[rank].borrow(), _plus))
             return op.and_then(lambda _: agt.zip(*[agt.d2h(part) for part in parts]))
 
         return observe(group.on_each, recipe)
@@ -202,7 +193,7 @@ def _agreed(answer: Any, ranks: int, sizes: Sequence[results.Shape]) -> Observed
 
         def recipe(rank: int) -> agt.DeviceOp[Any]:
             with left_whole(there[rank], shapes):
-                op = _operation("reduce_all", answer(group, there[rank], shapes))
+                op = an_operation("reduce_all", answer(group, there[rank], shapes))
 
             def home(arrays: Any) -> agt.DeviceOp[Any]:
                 absent = [name for name in shapes if name not in there[rank]]
@@ -258,7 +249,7 @@ def _trained(answer: Any, gpus: int, layers: int) -> Observed:
         gradients = [gradient(i) for i in range(layers)]
         agt.zip(*gradients, *reduces)  # so nobody is warned of those that stay unrun
         due = "`reduces[0]` begins before `gradients[0]` is over, and needs what that computes. That's a "
-        with about("race on array 'gradient 0'", due):
+        with about("race on array 'gradient 0'", due + "{}"):
             run = observe(built("overlapped", answer, agt.Trace(), gradients, reduces).sync)
         run.result = [[agt.d2h(a.borrow()).on(a.device).sync() for a in arrays] for arrays in sums]
     return run
@@ -287,12 +278,11 @@ def _hidden(run: Observed, gpus: int, layers: int) -> None:
 # ------------------------------------------------------------------ halo
 _Arrays = list[list[agt.DeviceArray]]
 MIDDLE, COLUMNS = 12, 30  # of a band, which has a row above and a row below its middle
-SPREAD = cuda("15_spread")
 
 
 def _spread(before: Any, here: Any, after: Any, out: Any) -> agt.DeviceOp[Any]:
     (n, columns), above = here.shape, before.shape[0]
-    kernel = agt.Kernel(SPREAD.replace("NAME", "edge" if n == 1 else "middle"))
+    kernel = agt.Kernel(cuda("15_spread").replace("NAME", "edge" if n == 1 else "middle"))
     parts = (array.borrow() for array in (before, here, after, out))
     return kernel(columns, above, n, *parts, grid=1, block=32).last()
 
@@ -317,7 +307,7 @@ def _advanced(answer: Any, ranks: int) -> Observed:
 
         def recipe(rank: int) -> agt.DeviceOp[Any]:
             mine = ([a.borrow() for a in arrays[rank]] for arrays in (olds, halos, news))
-            op = _operation("advance", answer(group, rank, *mine, _spread))
+            op = an_operation("advance", answer(group, rank, *mine, _spread))
             left = *news[rank], *halos[rank]
             return op.and_then(lambda _: agt.zip(*[agt.d2h(a.borrow()) for a in left]))
 

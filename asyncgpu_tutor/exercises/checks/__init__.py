@@ -7,6 +7,5 @@
     trials         factories for checks: the cases as a table, and what must be right in each
     building       that describing an operation runs nothing
     operations     operations and arrays to try it on
-    reports        what it reads out of a trace
     interleavings  every order of a few threads' steps
 """

@@ -33,7 +33,11 @@ def built(
     building = observe(answer, *args)
     with compared(building.trace, expected):
         lazy(building.trace)
-    op = building.result
+    return an_operation(name, building.result, cure)
+
+
+def an_operation(name: str, op: object, cure: str = "") -> agt.DeviceOp[Any]:
+    """What an answer of this name returned, which has to be an operation."""
     cause = f"`{name}` should return an operation, and returned {type(op).__name__}{cure}"
     must(isinstance(op, agt.DeviceOp), cause)
     return cast(agt.DeviceOp[Any], op)

@@ -5,40 +5,27 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
-from functools import wraps
-from typing import Any, TypeVar, cast
+from typing import Any, cast
 
 import numpy as np
 
 import asyncgpu_tutor as agt
 from asyncgpu_tutor.exercises.checks.operations import cuda
-from asyncgpu_tutor.exercises.checks.results import Array, left_in
-from asyncgpu_tutor.exercises.checks.trials import text_of
+from asyncgpu_tutor.exercises.checks.results import Array, brief, left_in
 from asyncgpu_tutor.exercises.exercise import Rejected, case, must
 from asyncgpu_tutor.exercises.internals import cuda_source, include_headers
 from asyncgpu_tutor.exercises.sandbox import call
 
-T = TypeVar("T")
 NO_PACKET = ". Where a call has no packet, its number is -1: did it give it back before this?"
-Step = cuda_source.Step
-Mark = Callable[[Step], bool]
 # A line of the whole text, as messages of kernels and of the compiler name it.
 _PLACE = re.compile(r"\(line (?P<at>\d+) of the kernel\)|kernel\.cu:(?P<line>\d+):(?P<column>\d+)")
 
 
-def all_lanes(steps: Sequence[Step]) -> None:
+def all_lanes(steps: Sequence[cuda_source.Step]) -> None:
     """The lanes of a warp are named, and not asked for."""
     due = "`__activemask()`, or `coalesced_threads()`, names the lanes that happen to be here, and a GPU may "
     due += "have split the warp: "
     must(all(step.name != "__activemask" for step in steps), due + "name all 32 by `0xffffffff`")
-
-
-def looks(element: int) -> Mark:
-    """A mark of the steps that read this element, or look at something by an atomic."""
-    return lambda step: (
-        (step.kind, step.value) == ("read", element)
-        or step.name.startswith(("atomicA", "atomicC", "load"))
-    )
 
 
 @contextmanager
@@ -70,28 +57,6 @@ def own_lines(mine: object, before: str = "", after: str = "") -> Generator[None
         raise
 
 
-def in_own_lines(check: Callable[[Any, Any], T]) -> Callable[[Any, Any], T]:
-    """A check that names lines as `own_lines` does, of a kernel that includes headers."""
-
-    @wraps(check)
-    def named(mine: Any, model: Any) -> T:
-        with own_lines(mine):
-            return check(mine, model)
-
-    return named
-
-
-@contextmanager
-def about(sign: str, begin: str, end: str = "") -> Generator[None]:
-    """Put whatever is rejected in the block, and has this sign in its cause, between these words."""
-    try:
-        yield
-    except Rejected as rejected:
-        if sign in rejected.cause:
-            rejected.cause = begin + rejected.cause + end
-        raise
-
-
 def left_by(
     name: str, mine: object, files: Sequence[str], args: Any, places: Sequence[int], *shape: int
 ) -> tuple[Array, ...]:
@@ -100,10 +65,21 @@ def left_by(
     The shape is that of the launch: how many blocks, of how many threads.
     """
     size = str(np.size(args[0]))
-    before, after = (cuda(file).replace("COUNT", size) if file else "" for file in files)
-    with own_lines(text := text_of(name, mine, "the text of device code"), before, after):
-        kernel = call(agt.Kernel, before + text + after, "trial")
+    texts = [cuda(file).replace("COUNT", size) if file else "" for file in files]
+    with trial(name, mine, *texts) as kernel:
         return left_in(places, kernel, args, grid=shape[0], block=shape[1])
+
+
+@contextmanager
+def trial(
+    name: str, mine: object, before: str, after: str = "", kernel: str = "trial"
+) -> Generator[agt.Kernel]:
+    """Yield a kernel that tries an answer between two texts; a rejection in the block names its lines."""
+    kind = "the text of device code" if after else "the text of a kernel"
+    if not isinstance(mine, str):
+        raise Rejected(f"`{name}` should be {kind}, and is {brief(mine)}")
+    with own_lines(mine, before, after):
+        yield call(agt.Kernel, before + mine + after, kernel)
 
 
 def keeps_waiting(mine: str, before: str, *args: Any, block: int = 1) -> None:

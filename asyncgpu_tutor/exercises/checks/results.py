@@ -143,17 +143,19 @@ def of_dtype(array: Any, dtype: object) -> None:
     must(array.dtype == dtype, f"the array has dtype {array.dtype}, and should have {dtype}")
 
 
+def tuple_of(found: object, number: int, should: str, *more: type[Sequence[Any]]) -> Sequence[Any]:
+    """The answer's tuple, or one of `more` kinds, of this length; `should` begins the cause."""
+    kinds = (tuple, *more)
+    parts = cast(Sequence[Any], found if isinstance(found, kinds) else ())
+    came = f"one of {len(parts)}" if isinstance(found, kinds) else brief(found)
+    must(isinstance(found, kinds) and len(parts) == number, should + came)
+    return parts
+
+
 def listed(answer: str, results: object, number: int) -> Sequence[Any]:
     """The list or tuple that the answer of this name returned, with one thing for each operation."""
-    returned = brief(results)
-    if isinstance(results, list | tuple):
-        found = cast(Sequence[Any], results)
-        if len(found) == number:
-            return found
-        returned = f"one of {len(found)}"
-    raise Rejected(
-        f"`{answer}` should return a list of {number}, one for each in order, and returned {returned}"
-    )
+    due = f"`{answer}` should return a list of {number}, one for each in order, and returned "
+    return tuple_of(results, number, due, list)
 
 
 def in_order(

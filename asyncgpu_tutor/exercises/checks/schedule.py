@@ -5,16 +5,25 @@ None of them looks at how long anything took, but for `below`, which is for chal
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Callable, Sequence
 from itertools import pairwise
+from typing import Any
 
 import asyncgpu_tutor as agt
 from asyncgpu_tutor.exercises.device import ASIDE
 from asyncgpu_tutor.exercises.exercise import Rejected, must
 from asyncgpu_tutor.exercises.internals import count, happens_before, lane_of, overlap_between
+from asyncgpu_tutor.exercises.sandbox import Observed, observe
 
 ASIDE_WHY = "another thread ran it, which begins when it likes: call it yourself, in between"
 DUE = {0: "shouldn't {} at all", 1: "should {} once"}
+# What the simulated device says of work that overtakes a write. If the calls are the wrong way round, so that
+# the reading comes first, events are not what is wrong.
+RACE = re.compile(
+    r"(?P<facts>race on .*: '(?P<early>\w+)' of .* \(#(?P<op>\d+)\) on stream (?P<one>\d+) writes it, "
+    r"'(?P<late>\w+)' of .* on stream (?P<two>\d+) \w+ it, and nothing orders the two)"
+)
 
 
 def lazy(building: agt.Trace) -> None:
@@ -31,8 +40,7 @@ def launches(trace: agt.Trace, name: str, times: int) -> None:
     """Exactly `times` pieces of work of the device, or of the host, have this name."""
     found = [span for span in trace.find(name) if span.on_device or span.kind == "work"]
     due = DUE.get(times, f"should {{}} {count(times, 'time')}").format("run")
-    cause = f"`{name}` ran {count(len(found), 'time')}, and {due}"
-    must(len(found) == times, cause, *found)
+    must(len(found) == times, f"`{name}` ran {count(len(found), 'time')}, and {due}", *found)
 
 
 def each_once(trace: agt.Trace, *names: str) -> None:
@@ -150,13 +158,6 @@ def below(goal: float, trace: agt.Trace, hint: str = "") -> float:
     return took
 
 
-def as_quick(trace: agt.Trace, expected: agt.Trace) -> None:
-    """It takes about as long as the solution."""
-    took, due = trace.metrics().makespan, expected.metrics().makespan
-    cause = f"it takes {took:.0f} µs, and {due:.0f} are enough: does somebody sleep, or wait, for no reason?"
-    must(took <= 1.1 * due, cause)
-
-
 def waits(trace: agt.Trace, most: int, why: str) -> None:
     """The host waited `most` times at most."""
     found = [span for span in trace if span.kind == "wait" and ASIDE not in span.detail]
@@ -174,6 +175,36 @@ def went_on(trace: agt.Trace, returned: float, why: str, name: str = "") -> None
 def never_blocks(trace: agt.Trace) -> None:
     """The host did not wait at all, because it has an event loop to run."""
     waits(trace, 0, "`sync` or `synchronize` blocks the event loop, and with it every other task")
+
+
+def observe_events(answer: Callable[..., Any], *args: Any) -> Observed:
+    """As `observe`; where streams of the answer race, the cause says which call of an event is wrong."""
+    try:
+        return observe(answer, *args)
+    except Rejected as rejected:
+        race = RACE.match(rejected.cause)
+        if race is not None and rejected.got is not None:
+            rejected.cause = f"{race['facts']}. {_wrong_call(race, rejected.got)}"
+        raise
+
+
+def _wrong_call(race: re.Match[str], trace: agt.Trace) -> str:
+    """The device refuses the late work, so all calls in the trace were made before it."""
+    one, two = int(race["one"]), int(race["two"])
+    written = max((s.id for s in trace.device_spans if s.op == int(race["op"])), default=0)
+    waits = trace.find("wait_event")
+    if any((s.detail["stream"], s.detail["event_of"]) == (two, one) for s in waits):
+        return (
+            f"Stream {two} does wait for an event of stream {one}, but for one that was recorded before "
+            f"`{race['early']}` was put there: record it behind that"
+        )
+    behind = [s for s in waits if s.id > written]
+    if any((s.detail["stream"], s.detail["event_of"]) == (one, two) for s in behind):
+        return f"Here stream {one} waits for stream {two}, and the other way round is right"
+    return (
+        f"When `{race['late']}` was put on stream {two}, no `wait_event` had made that stream wait for "
+        f"stream {one}: it needs such a wait, and needs it before that work"
+    )
 
 
 def _first(trace: agt.Trace, name: str) -> agt.types.Span:

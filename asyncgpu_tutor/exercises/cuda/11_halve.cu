@@ -1,3 +1,4 @@
+// A round that halves a number, and says whether it is still above one.
 extern "C" __global__ void halve(float* x, int* moved)
 {
     x[0] = 0.5f * x[0];

@@ -1,3 +1,4 @@
+// A grain that falls on a pile of sand, and a wave of toppling; both raise a flag if some cell has to topple.
 extern "C" __global__ void drop(int* sand, const int* where, int* unstable, int* waves)
 {
     int now = sand[*where] + 1;

@@ -1,3 +1,4 @@
+// The fall of a small galaxy: one step of all stars, from one pair of arrays to another.
 extern "C" __global__ void fall(
     unsigned int n, const float* at, const float* speed, float* at_next, float* speed_next)
 {

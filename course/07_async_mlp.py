@@ -571,11 +571,11 @@ assert quality.accuracy > 0.95 > quality.baseline
 # | 711 µs | the starter: eight tasks |
 # | 216 µs | everything is prepared, and `gather` launches it |
 # | 82 µs | a graph for each batch |
-# | 50 µs | one graph, as above |
+# | not quite enough | one graph, as above |
 # | 45 µs | the check is content |
 # | 21 µs | thin air, but somebody has been there |
 #
-# At 50, Python is out of the way, and 56 pieces of work are left. Do you need them all?
+# With one graph, Python is out of the way, and 56 pieces of work are left. Do you need them all?
 #
 # `race(mlp, batches, w0, w1)` prepares whatever it likes and returns an `async def` function `go`. Only `go()` counts, from its first call to its last end (NumPy before that is free), and it returns the eight results in order. Before each run, the pinned arrays get new numbers. `mlp` is this page's, but any kernel, stream and trick is allowed, as long as the device does the work.
 
@@ -602,7 +602,7 @@ def race(mlp, batches, w0, w1):
 
 
 # %% id=07-race hints
-# How many calls does the host make in your `go()`? You may prepare things outside of it, where nobody looks at the clock. You've already written `capture`, and that's 50 µs.
+# How many calls does the host make in your `go()`? You may prepare things outside of it, where nobody looks at the clock. You've already written `capture`, and that's nearly enough.
 #
 # Now there are eight copies in, sixteen fills, 24 kernels and eight copies out. The copies in alone take 23 µs, one after the other. Does a row of `x` care which batch it belongs to?
 #

@@ -371,7 +371,7 @@ check("13b-both", BOTH)
 # one.end();                                   // the packet goes back, even if the call was refused
 # ```
 #
-# `end()` is for a call that was `READY`. If you don't want to wait for that any more, `drop()` the call instead. You may copy an `Ask` (`two = one`), but then use only the copy, or the packet is given back twice.
+# `end()` is for a call that was `READY`. If you don't want to wait for that any more, `drop()` the call instead (that's the second sitting). You may copy an `Ask` (`two = one`), but then use only the copy, or the packet is given back twice.
 
 # %% [markdown] id=exercise-challenge
 # ### Challenge: read ahead
@@ -705,7 +705,7 @@ if device.simulated:
 # | 0 | it has no packet yet |
 # | 1 | it has a packet, and hasn't asked |
 # | 2 | the host has the packet, or has answered and nobody has looked |
-# | 3 | the answer was read, and the packet given back (as in all calls so far) |
+# | 3 | the answer was read, and the packet given back (with `ask_keeping` it's still yours) |
 
 # %% id=13b-drop starter
 DROPPED = r"""
@@ -786,7 +786,7 @@ check("13b-first", FIRST)
 # - A dropped call may still be carried out, so hanging up undoes nothing.
 
 # %% id=score-second
-score(joined, careless, read_ahead, packet)
+score(packet)
 
 # %% [markdown] id=open-text
 # ## Encore: files by name

@@ -31,7 +31,7 @@ stream = agt.create_stream()
 device
 
 # %% [markdown] id=welcome
-# Each room of this gallery has a question at the door, a picture on the wall, and one idea behind it. Run the next cell, and then begin where you like: no room needs another.
+# Each room of this gallery has a question at the door, a picture on the wall, and one idea behind it. Run the next cell, and then begin where you like: in the first sitting, no room needs another.
 #
 # | room | question | idea |
 # |---|---|---|
@@ -392,7 +392,7 @@ in_warps = {letter: np.bincount(places_of(letter) // 32) for letter in "ez"}
 per_warp = np.bincount(in_warps["e"])
 fig, (many, shown) = plt.subplots(1, 2, figsize=(9.6, 2.8))
 many.bar(range(1, per_warp.size), per_warp[1:])
-many.set(xlabel="times that a warp has an e", ylabel="warps", title="most often two to four")
+many.set(xlabel="times that a warp has an e", ylabel="warps", title="most often one to three")
 for x, matches in enumerate(in_warps.values()):
     for dx, total in ((-0.2, matches.sum()), (0.2, np.count_nonzero(matches))):
         bar = shown.bar(x + dx, total, width=0.38, color="0.7" if dx < 0 else "tab:orange")
@@ -680,7 +680,9 @@ if device.simulated:
 # %% [markdown] id=search-read
 # **The longer of the two hides the shorter.** So make the longer one faster. An H200 took 1,130 µs in turn and 885 ahead.
 #
-# There are two other ways. Read everything first, if the file fits into the GPU's memory. Or let Python copy ahead on a second stream while a kernel compares, as in [chapter 02b](02b_copies_and_chunks.ipynb). Both would do here. If only the kernel knows what it will want next, it has to ask.
+# There are two other ways. Read everything first, if the file fits into the GPU's memory. Or let Python copy ahead on a second stream while a kernel compares, as in [chapter 02b](02b_copies_and_chunks.ipynb). Both would do here, since this kernel reads one piece after the other. A kernel that stops at the first hit, or goes where an index sends it, can only ask, because nobody else knows what it will want next.
+#
+# So that's three rooms, and the same answer in each: the slowest thread decides for its warp, one thread can speak for 32, and a wait is free behind longer work.
 
 # %% [markdown] id=key-points
 # ## Key points
@@ -1199,7 +1201,7 @@ if device.simulated:
 #
 # ### Key points of the second sitting
 #
-# - A kernel that stays can report while it works. If it sends the question early and reads the answer late, it loses hardly any time.
+# - A kernel that stays can report while it works. If it sends the question early and reads the answer late, it loses little time.
 # - An answer that can be corrected later needn't wait: one pass is enough, and no table.
 
 # %% id=score-second
@@ -1483,7 +1485,7 @@ def fly(step, at, speed, steps):
 # %% id=14-challenge hints
 # Run the next picture with the starter, and look at the gaps between the bars. They're Python's: it describes forty launches, and waits after each.
 #
-# `async_on` takes the waits away, but the descriptions remain. A graph of all forty steps has to be described as well, and is used only once. A graph of two steps, launched twenty times, is what this room has taught, and it's still not enough.
+# `async_on` takes the waits away, but the descriptions remain. A graph of all forty steps has to be described as well, and is used only once. A graph of two steps, launched twenty times, is what the last picture has shown, and it's still not enough.
 #
 # There are at most 64 stars, so they fit into one block. Put the loop over steps into a kernel of your own, keep the places of the stars in shared memory, and have a `__syncthreads()` after the reading and another one after the writing.
 #

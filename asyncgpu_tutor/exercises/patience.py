@@ -11,8 +11,8 @@ from pathlib import Path
 
 from asyncgpu_tutor.exercises.exercise import Rejected
 
-# At work in the main thread, of which right answers need 4 at most, and twice as many on a busy machine. Not in
-# the whole process: NumPy takes all cores for a product, and sixteen of them are through with them in a second.
+# At work in the main thread, of which right answers need 4, and twice that on a busy machine. Not in the
+# whole process: NumPy takes all cores for a product, and sixteen of them are through with these in a second.
 SECONDS = 15.0
 # Asleep, a quarter longer, since a container may hold work back and nobody counts that; where nobody counts
 # how long work waits for a core either, more than twice as long.
@@ -66,8 +66,8 @@ def not_for_ever() -> Generator[None]:
             raise
         took = time.monotonic() - start
         due = f"it had not ended after {took:.0f} s, and was interrupted: a wait needs something that "
-        due += "comes, a loop an end, and one that asks again and again has to give others a turn (`await`). (If this "
-        due += "machine is very busy, run the check again)"
+        due += "comes, a loop an end, and one that asks again and again has to give others a turn (`await`). "
+        due += "If this machine is very busy, run the check again"
         raise Rejected(due) from None
     finally:
         signal.signal(signal.SIGALRM, before)

@@ -144,7 +144,7 @@ def test_each_wrong_answer_is_rejected_and_each_reason_is_given_to_some(
         plain(self, *args)
 
     monkeypatch.setattr(Rejected, "__init__", noted)
-    monkeypatch.setattr(patience, "SECONDS", 8.0)  # many of them have no end
+    monkeypatch.setattr(patience, "SECONDS", 10.0)  # many of them have no end
     for number, answer in enumerate(WRONG[chapter]):
         name = f"{answer.id}, wrong answer {number} of the chapter"
         outcome = checked(chapter, answer)

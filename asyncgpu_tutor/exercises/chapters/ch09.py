@@ -229,7 +229,7 @@ def _each_shape(found: tuple[Observed, list[Array]]) -> None:
 
 
 # ------------------------------------------------------------------ the challenge
-MODELS, LAYERS, TOKENS, GOAL_US = 4, 8, 12, 2000
+MODELS, LAYERS, TOKENS, GOAL_US = 4, 8, 12, 1850
 
 
 def _talked(answer: Any, tokens: int, number: int = MODELS) -> Observed:

@@ -97,7 +97,7 @@ if device.simulated:
 # %% [markdown] id=goal-read
 # A hunt takes long because each step waits for memory, and it leaves room for the others because it has only four blocks.
 #
-# How many lines of Python will your own machine for this picture have? Write your guess down somewhere, preferably in ink. We'll count at the end.
+# How many lines of Python will your own machine for this picture have, counting those that we give you? Write your guess down somewhere, preferably in ink. We'll count at the end.
 
 # %% [markdown] id=idea
 # ## A job that waits for its stream
@@ -207,7 +207,7 @@ def value(x):
 assert run(value(42), stream) == 42
 
 # %% [markdown] id=and-then-text
-# It looks about as useful as the number 0. You'll need it before this section is over.
+# It looks about as useful as the number 0, but before long a spy will travel on it.
 #
 # Now the important one. You have `h2d(start)`, which will give an array, and you have `hunt(steps, array)`, which *wants* an array. How do you join them when there is no array yet? Let's write down what each part takes, and what it returns:
 #
@@ -327,7 +327,7 @@ def spy(places):
 answer = run(chain(h2d(start), lambda places: hunt(STEPS, places), spy, d2h), stream)
 
 # %% [markdown] id=when-read
-# Python has enqueued everything long before the device has done it. So `spy` gets a handle. It can decide what comes next by the array's *size*, but not by its *numbers*, which don't exist yet. `agt` has the same rule and calls it "handles, not data". You didn't have to enforce it. It follows from the order of three calls in your `and_then`, as this picture shows:
+# Python has enqueued everything long before the device has done it. So `spy` gets a handle. It can decide what comes next by the array's *size*, but not by its *numbers*, which don't exist yet. `agt` has the same rule and calls it "handles, not data". You didn't have to enforce it: `op(context)` returns as soon as its work is enqueued, so a handle is all that your `and_then` has for `f`. Here are its calls, in their order:
 
 # %% id=nested tags=helpers
 from IPython.display import HTML
@@ -400,6 +400,17 @@ def zip_ops(*ops):
 
 # %% id=10-zip-check
 check("10-zip", zip_ops)
+
+# %% [markdown] id=zipped-text
+# Now two jobs are one operation, and a chain can go on with both results:
+
+# %% id=zipped
+zip_ops = solved("10-zip", zip_ops)
+two = zip_ops(chain(h2d(start), leg(STEPS)), chain(h2d(start), leg(STEPS)))
+with agt.record() as trace:
+    found = run(chain(two, lambda both: zip_ops(*map(d2h, both))), stream)
+print([span.name for span in trace.device_spans])
+assert all((places.numpy() == in_numpy(STEPS)).all() for places in found)
 
 # %% [markdown] id=policy-text
 # ## Whose turn is it?
@@ -531,7 +542,6 @@ check("10-future", Future)
 
 
 # %% id=begin
-zip_ops = solved("10-zip", zip_ops)
 round_robin = solved("10-round-robin", round_robin)
 Future = solved("10-future", Future)
 
@@ -545,7 +555,7 @@ def begin(op, next_stream):
 # %% [markdown] id=summit
 # ## Your machine
 #
-# It's time. Here's the program from the top of the page, with hunts half as long: once with the library, and once on the machine that you've written. A coin decides which is A.
+# It's time. Here are the four jobs from the top of the page, with hunts half as long: once with the library, and once on the machine that you've written. (Yours begins all four before it awaits the first, so it needs no `gather`.) A coin decides which is A.
 
 
 # %% id=summit-run
@@ -567,7 +577,7 @@ agt.compare_timelines(
     pair,
     ["A", "B"],
     lanes=("streams",),
-    lesson="One program, two machines. Look closely: who is who?",
+    lesson="The same four jobs, two machines. Look closely: who is who?",
 )
 
 # %% id=predict-which
@@ -583,12 +593,22 @@ which.reveal(
     "AB"[pair.index(mine)], f"Yours takes {us[0]:.0f} µs, and the library's {us[1]:.0f}. Here's why:"
 )
 
+
+# %% id=which-seam tags=helpers
+def seam(trace):
+    """From the end of the first job to the second one's copy, with a lane of the events between."""
+    last, following = [span for span in trace if span.kind == "call"][3:5]
+    record = trace.find("record")[:1]
+    free = (record or [following])[0].start  # until then, the library is busy with its own event
+    events = [(last.end, free, "library"), *((span.start, span.end, "yours") for span in record)]
+    return trace.with_lane("event", events).between(last.start, trace.find("h2d")[1].end)
+
+
 # %% id=which-why
 agt.compare_timelines(
-    [mine, theirs],
-    ["yours", "the library's"],
-    lanes=("host", "streams"),
-    lesson="Behind each of your jobs the host has one more short bar: there it records an event.",
+    [seam(mine), seam(theirs)],
+    ["yours, where one job follows another", "the library's"],
+    lesson="The library records an event of its own, which looks like a gap. Then you record one more.",
 )
 
 # %% id=which-check tags=asserts
@@ -604,7 +624,7 @@ if device.simulated:
     assert round(us[0] - us[1]) in (12, 13)
 
 # %% [markdown] id=which-read
-# A small machine isn't a quick one. In each job, `begin` records an event for your `Future`. The library's `async_on`, which you submit with, has already recorded one of its own, in the gap before that bar. So you pay twice: on the simulated H200 that's 4 µs more a job, and three jobs come before your last.
+# A small machine isn't a quick one. After each job, `begin` records an event for your `Future`. But the library's `async_on`, which you submit with, has just recorded one of its own. So you pay twice: on the simulated H200 that's 4 µs more a job, and three jobs come before your last.
 
 # %% [markdown] id=count-text
 # Now for the guess you wrote down. Here's your machine, from `h2d` to `Future`, and beside it what the library has for operations and their runs. Each line is a stroke:
@@ -726,7 +746,7 @@ assert (answer.numpy() != in_numpy(STEPS)).any()
 #
 # Your future is simpler, too. It spins: it keeps a processor core busy, where the library's helper sleeps until the driver wakes it. And it never asks whether the device failed, so `await` may hand you a wrong result instead of an error.
 #
-# One thing you did get: the context keeps alive whatever its verbs touch until the work is over. Otherwise you'd find out on a Friday evening.
+# One thing you did get: the context keeps alive whatever its verbs touch until the work is over. Otherwise an array could be freed while a kernel still writes to it, and you'd find out on a Friday evening.
 
 # %% [markdown] id=challenge
 # ## The last challenge
@@ -787,8 +807,8 @@ overlap = solved("10-overlap", overlap)
 traces = []
 for together in (zip_ops, overlap):
     before, *arms, after = [run(h2d(start), stream) for _ in range(6)]
-    last = hunt(STEPS // 4, after)
-    middle = together(*[hunt(n * STEPS // 4, places) for n, places in enumerate(arms, 1)])
+    last = hunt(STEPS // 2, after)
+    middle = together(*[hunt(n * STEPS // 2, places) for n, places in enumerate(arms, 1)])
     with agt.record() as trace:
         run(chain(hunt(STEPS // 2, before), lambda _: middle, lambda _: last), stream)
     traces.append(trace)
@@ -806,6 +826,7 @@ if device.simulated:
     assert first.end <= min(span.start for span in middle)
     assert last.start >= max(span.end for span in middle)
     assert max(span.start for span in middle) - first.end < 10
+    assert sorted(round(s.duration / first.duration) for s in middle) == [1, 2, 3, 4]
     assert traces[1].metrics().makespan < 0.6 * traces[0].metrics().makespan
 
 # %% [markdown] id=key-points
@@ -1038,7 +1059,7 @@ if device.simulated:
 print([part.__name__ for part in [*parts, shared] if "agt" in source_of(part)])
 
 # %% [markdown] id=capture-text
-# Only the two at the edge name it: `submit`, which gets hold of a context, and `round_robin`, which makes streams. (An open exercise isn't listed.) The three operations use what the context offers, and the rest doesn't even do that.
+# Only the two at the edge name it: `submit`, which gets hold of a context, and `round_robin`, which makes streams. (An open exercise isn't listed.) The three operations use what the context offers, `begin`, `run` and `shared` need a few verbs of its stream, and the rest only hands it on.
 #
 # ### A context that only takes notes
 #

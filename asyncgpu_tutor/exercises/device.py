@@ -34,7 +34,7 @@ class Moved:
     sources: list[Any] = field(default_factory=list[Any])
 
     def by_kernels(self, results: object, *given: object) -> None:
-        """Refuse numbers that the host computed, and kernels did not make of what was `given`."""
+        """Refuse numbers that the host computed, not kernels from what was `given`; it may send them back."""
         parts = [part.astype(np.float32) for part in host_arrays(results)]
         total = _bits(parts)
         every = SAMPLE if total.size > 1e6 else 1
@@ -50,7 +50,7 @@ class Moved:
             new = _bits([array] if up else [])[::every]
             new = new[~_among(new, theirs)]
             made |= set((new[~_among(new, _sorted(down))] if new.size else new).tolist())
-            uploads |= ({array.tobytes()} if up else set()) - whole
+            (uploads if up and array.tobytes() not in whole else whole).add(array.tobytes())
         copied = any(part.tobytes() in uploads for part in parts)
         due = "the results, or what they are made of, were on the host first, and were copied to the device "
         due += f"from there: the host has computed them, or copied them before their time. {CURE}"

@@ -33,7 +33,7 @@ def strays(answer: object) -> str:
         )
     if data:
         said.append(
-            f"It uses {data} from outside. Make that inside, or let it come in as an argument."
+            f"It uses {data} from outside. Make that inside, take it as an argument, or do without."
         )
     return " ".join(said)
 

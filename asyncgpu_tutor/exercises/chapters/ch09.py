@@ -225,7 +225,7 @@ def _each_shape(found: tuple[Observed, list[Array]]) -> None:
 
 
 # ------------------------------------------------------------------ the challenge
-MODELS, LAYERS, TOKENS, GOAL_US = 4, 8, 12, 2000  # the last with the capture
+MODELS, LAYERS, TOKENS, GOAL_US = 4, 8, 12, 1850  # the last with the capture
 
 
 def _talked(answer: Any, tokens: int, number: int = MODELS) -> Observed:

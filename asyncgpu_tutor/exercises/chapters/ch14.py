@@ -224,7 +224,7 @@ EXERCISES = (
     Exercise("14-search", "Read while you compare", "SEARCH", check_search),
     Exercise("14-challenge", "Challenge: forty steps", "fly",
              timed(_flown, [(41, 3), (9, 130), (64, 40)], "{} stars and {} steps", GOAL_US,
-                   "Is most of it in Python's calls, or in the kernel: what does a thread compute for 64 pulls?")),
+                   "Is it in Python's calls, or in the kernel: what does a thread compute for 64 pulls?")),
     Exercise("14-queue", "Will anything come?", "QUEUE", check_queue,
              in_late_memory(_fills, 6, "chain", 3)),
 )  # fmt: skip

@@ -21,7 +21,7 @@ _BETWEEN = 0.25  # between two groups of lanes
 _LEAD = 0.05  # of the device's work, before it
 _SHORTEST = 1e-6  # us, of the axis: no clock tells less, and floats end
 _MARGIN = 0.13  # above and below a bar, as a part of its row
-_HEADS = 10.0  # pixels to either side, for the heads of arrows to one bar; half if there are two
+_HEADS = 20.0  # pixels before a bar, for the heads of several arrows to it; half if there are two
 _CROWDED = 3  # columns: thin bars that are less far apart are drawn as high as they are busy
 
 
@@ -244,7 +244,7 @@ def apart(arrows: Sequence[Arrow], bars: Sequence[Bar]) -> list[Arrow]:
     for several in into.values():
         last = len(several) - 1
         for i, arrow in enumerate(several):
-            moved = (2 * i - last) * _HEADS / max(2, last)
+            moved = (i - last) * _HEADS / max(2, last)
             free = last > 0 and _is_free(arrow, bars)
             found.append(replace(arrow, moved=moved, free=free))
     return found

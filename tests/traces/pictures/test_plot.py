@@ -137,7 +137,7 @@ def test_arrows_into_one_bar_have_heads_of_their_own() -> None:
     )
 
     assert near.points[-1][:2] == far.points[-1][:2]
-    assert near.points[-1][2] < 0 < far.points[-1][2]
+    assert near.points[-1][2] < 0 == far.points[-1][2]
     assert (near.free, far.free) == (False, True)  # because of work that comes after `near`
 
 

@@ -65,9 +65,8 @@ def not_for_ever() -> Generator[None]:
         if not interrupted:
             raise
         took = time.monotonic() - start
-        due = f"it had not ended after {took:.0f} s, and was interrupted: a wait needs something that "
-        due += "comes, a loop an end, and one that asks again and again has to give others a turn (`await`). "
-        due += "If this machine is very busy, run the check again"
+        due = f"it had not ended after {took:.0f} s, and was interrupted: a wait needs something that comes, "
+        due += "a loop an end, and who asks again and again an `await` (or this machine is busy: try again)"
         raise Rejected(due) from None
     finally:
         signal.signal(signal.SIGALRM, before)

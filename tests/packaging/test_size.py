@@ -46,12 +46,12 @@ ROOT = Path(__file__).resolve().parents[2]
 #   frames by name, whose fence, fast counts   13   22   21
 #   waiters take turns, recipes that travel     5   36   21
 #   said once, and layers that passed on     -228   -2    0
-#   two mechanisms that did one thing        -725    0   -1
+#   two mechanisms that did one thing        -725    0    0
 #   texts and CUDA C in files of their own   -120    0    0
 CEILINGS = {
     "asyncgpu_tutor": 30_142,
     "simgpu": 23_452,
-    "tests": 26_569,
+    "tests": 26_570,
 }
 
 

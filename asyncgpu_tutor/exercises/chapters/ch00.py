@@ -16,7 +16,7 @@ from asyncgpu_tutor.exercises.checks.operations import JOB, filled, job, round_t
 from asyncgpu_tutor.exercises.checks.results import equal, in_order
 from asyncgpu_tutor.exercises.checks.trials import cases, runs
 from asyncgpu_tutor.exercises.device import ASIDE
-from asyncgpu_tutor.exercises.exercise import Exercise, must
+from asyncgpu_tutor.exercises.exercise import Exercise, case, must
 from asyncgpu_tutor.exercises.internals import happens_before, lane_of
 from asyncgpu_tutor.exercises.sandbox import Observed, no_pauses, observe, on_fresh_device, tried
 
@@ -37,7 +37,7 @@ def _decided(answer: Callable[..., Any], size: int, us: float) -> Observed:
 def _quicker(mine: Any, model: Any, size: int, us: float) -> None:
     """Operation and job are done once, and Python is back as soon as with the solution."""
     words = f"a job of {us:.0f} µs and a wait of {_wait(size):.0f}"
-    with tried(_decided, mine, model, size, us, words=words) as run:
+    with case(words), tried(_decided, mine, model, size, us) as run:
         schedule.launches(run.trace, "d2h", 1)
         schedule.launches(run.trace, JOB, 1)
         equal(run.result, filled(size, 1.0))

@@ -51,7 +51,7 @@ def answer(mail, rounds):
         mail[0] = 2
 
 
-# %% id=13-ask cause="which the host took for a signal, without a __threadfence_system() between"
+# %% id=13-ask cause="writes 'mail'[1] (line 5) and then [0], which the host took for a signal"
 ASK = r"""
 __global__ void ask(volatile unsigned* mail, int n, unsigned* out)
 {

@@ -180,7 +180,7 @@ def _answered(kernel: agt.Kernel, n: int, looks: int = LOOKED) -> tuple[int, lis
     async def main() -> None:
         answering = asyncio.ensure_future(host())
         try:
-            await kernel(agt.mapped(mail), n, agt.mapped(out), grid=1, block=1)
+            await kernel(agt.mapped(mail, "mail"), n, agt.mapped(out, "out"), grid=1, block=1)
         finally:
             answering.cancel()
 

@@ -10,7 +10,7 @@ async def in_one(gpu, x, stages):
     return await gpu(done.op().to_host())
 
 
-# %% id=16-recipe cause="`stage_0` ran 0 times, and should run once"
+# %% id=16-recipe cause="with 3 stages, the last stage ran 3 times: a lambda looks up `x` when it runs, after the loop"
 async def in_one(gpu, x, stages):
     op = x.op()
     for stage in stages:
@@ -846,7 +846,7 @@ async def careful(gpus, recipe, batches):
 # + return results
 
 
-# %% id=16-dies cause="with no GPU that is left, `WorkerLostError` should come out, and ExceptionGroup("
+# %% id=16-dies cause="(ExceptionGroup) did: a `TaskGroup` wraps it"
 # - return await asyncio.gather(*[one(i, x) for i, x in enumerate(batches)])
 # + try:
 # +     async with asyncio.TaskGroup() as tasks:

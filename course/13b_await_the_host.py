@@ -371,7 +371,7 @@ check("13b-both", BOTH)
 # one.end();                                   // the packet goes back, even if the call was refused
 # ```
 #
-# `end()` is for a call that was `READY`. If you don't want to wait for that any more, `drop()` the call instead (that's the second sitting). You may copy an `Ask` (`two = one`), but then use only the copy, or the packet is given back twice.
+# `end()` is for a call that was `READY`. If you don't want to wait for that any more, `drop()` the call instead (that's the second sitting). You may copy an `Ask` (`two = one`), but then use only the copy, or the packet is given back twice. `join` and `select` copy, too: read `both.a`, and not what you made it of.
 
 # %% [markdown] id=exercise-challenge
 # ### Challenge: read ahead
@@ -791,7 +791,7 @@ score(packet)
 # %% [markdown] id=open-text
 # ## Encore: files by name
 #
-# *The chapter is done. This is for the day when a kernel has to open a file on its own.*
+# *The chapter is done. This is for the day when a kernel has to open a file on its own, and you've done the second sitting.*
 #
 # The services for files and connections can refuse, too, with the numbers that C calls `errno`. You say what is allowed when you open the office, and the kernel opens by name:
 
@@ -843,7 +843,7 @@ assert found.tolist() == [0, -2, -13, -13]
 # %% [markdown] id=again-text
 # ## Encore: ask again
 #
-# *For the day when your colleagues are busy, grumpy or asleep.*
+# *For the day when your colleagues are busy, grumpy or asleep. It needs the second sitting, too.*
 #
 # Somebody says no, or says nothing at all. You ask again, because they may be in a better mood by now, and after the third time you let it be. In Python this is a `for` loop with an `await` and a `try` in it. A kernel can write the loop as well, but then it stands there holding the phone again. If asking again is a *future*, you can join two of them, or race one against a clock, like any other.
 

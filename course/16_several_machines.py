@@ -271,7 +271,7 @@ if local is not None:
     print(f"the recipe, without a call:           {here_ms:.1f} ms")
 
 # %% [markdown] id=prices-read
-# Ours were 0.8 to 3 ms for nothing, and 5 to 32 for the recipe. Some of that is arithmetic (the last line), which a real GPU would do in no time. The rest is Python and Dask packing the recipe, unpacking it, and bringing the result. **Our simulated cluster doesn't count that.** It counts the trip, so its µs are the least that you can hope for.
+# Ours were 0.8 to 3 ms for nothing, and 5 to 32 for the recipe. Some of that is arithmetic (the last line), which a real GPU would do in no time. The rest is Python and Dask packing the recipe, unpacking it, and bringing the result. **Our simulated cluster doesn't count that.** It counts the trip and the launches, so for one worker its µs are the least that you can hope for.
 
 # %% [markdown] id=travels
 # ## What travels along
@@ -594,7 +594,7 @@ print(f"A call that does nothing takes {alone / 1000:.1f} ms, and 24 of them at 
 # %% [markdown] id=worth-read
 # The orange line begins a millisecond higher (the trip), but then it's half as steep, because two GPUs share the batches. So the trip pays, if you have enough to do.
 #
-# But all that is our model, where calls that are under way together share the trip, and a further one costs 25 to 30 µs.
+# But all that is our model, where calls that are under way together share the trip, and a further one costs 25 to 30 µs and its launches.
 #
 # ## And for real?
 #
@@ -643,9 +643,9 @@ if local is not None:
     draw_carrying(each, packed, home)
 
 # %% [markdown] id=carrying-read
-# The last lines are your verdict, and a busy machine makes it harsher. Ours took 4.5 to 12.5 ms a batch with a call for each, and 0.7 to 3.1 ms packed. One Python packs every recipe and takes in every answer, and no second GPU helps it with that.
+# The last lines are your verdict, and a busy machine makes it harsher. Ours took 4.5 to 12.5 ms a batch with a call for each, and 0.6 to 3.1 ms packed. One Python packs every recipe and takes in every answer, and no second GPU helps it with that.
 #
-# The work of a batch takes half a millisecond at home. If a call takes longer than that, then **with a call for each batch you never catch up**: each one that you send leaves you further behind. Packing brings the lines closer, because Python handles two calls instead of 24. But even then, a batch has to be worth more than its carrying, and ours weren't.
+# The work of a batch takes half a millisecond at home. If a call takes longer than that, then **with a call for each batch you never catch up**: each one that you send leaves you further behind. Packing brings the lines closer, because Python handles two calls instead of 24. But even then, a batch has to be worth more than its carrying, and with 24 batches ours weren't.
 #
 # So that's what is worth the trip: few calls, many batches in each, and more work in every batch than it takes Python to send it. (If the numbers themselves go through your door, at 10 ms a batch, that's carrying, too.)
 

@@ -69,7 +69,7 @@ class Threads:
 
     watched: Watched
     lesson: str = ""
-    # By the name of an array, and the grid's by none.
+    # The cells of each array, by its name. Those of the grid have the name "".
     _places: dict[str, _Cells] = field(default_factory=dict[str, _Cells], repr=False)
 
     @property
@@ -320,7 +320,7 @@ def _array(shape: tuple[int, ...], most: float) -> _Cells:
     while True:
         cells = -(-max(int(np.prod(shape)), 1) // each)
         for size in (s for s in _SIZES if s <= most):
-            # Of a flat array as many whole rows of 32 as fit, so that a warp is a row.
+            # A flat array gets rows of 32, 64 and so on, as many as fit, so that no warp breaks.
             across = min(cells, max(room // size // 32, 1) * 32)
             if len(shape) > 1:
                 across = min(-(-max(shape[-1], 1) // each), room // size)

@@ -55,7 +55,7 @@ class CaptureStream:
         self.number = number  # in the capture
         self.device = capture.device
         self.forked = number == 0  # whether what is captured here comes after what was there before
-        # By stream, how many of its calls come before the next one here.
+        # For each stream of the capture, how many of its calls come before the next one here.
         self.seen: Counter[int] = Counter()
 
     def __repr__(self) -> str:

@@ -2,99 +2,43 @@
 
 
 # %% id=00-quicker cause="waking up costs more than the job can hide"
-async def quicker(op, wait, job, us):
-    if us < 21:
-        result = op.sync()
-        job()
-        return result
-    task = agt.spawn(op)
-    await asyncio.sleep(0)
-    job()
-    return await task
+# - if us < 21 or wait < 24:
+# + if us < 21:
 
 
 # %% id=00-quicker cause="a job of 5 µs and a wait of 286, it's right, but done after"
-async def quicker(op, wait, job, us):
-    if wait < 21:
-        result = op.sync()
-        job()
-        return result
-    task = agt.spawn(op)
-    await asyncio.sleep(0)
-    job()
-    return await task
+# - if us < 21 or wait < 24:
+# + if wait < 21:
 
 
 # %% id=00-quicker cause="waking up costs more than the job can hide"
-async def quicker(op, wait, job, us):
-    if min(wait, us) < 10:
-        result = op.sync()
-        job()
-        return result
-    task = agt.spawn(op)
-    await asyncio.sleep(0)
-    job()
-    return await task
+# - if us < 21 or wait < 24:
+# + if min(wait, us) < 10:
 
 
 # %% id=00-quicker cause="the job could hide in the wait"
-async def quicker(op, wait, job, us):
-    if us < 21 or wait < us / 3:
-        result = op.sync()
-        job()
-        return result
-    task = agt.spawn(op)
-    await asyncio.sleep(0)
-    job()
-    return await task
+# - if us < 21 or wait < 24:
+# + if us < 21 or wait < us / 3:
 
 
 # %% id=00-quicker cause="with a job of 290 µs and a wait of 286, it's right, but done after"
-async def quicker(op, wait, job, us):
-    if us < 21 or wait < 21 or wait + us > 500:
-        result = op.sync()
-        job()
-        return result
-    task = agt.spawn(op)
-    await asyncio.sleep(0)
-    job()
-    return await task
+# - if us < 21 or wait < 24:
+# + if us < 21 or wait < 21 or wait + us > 500:
 
 
 # %% id=00-quicker cause="the job could hide in the wait"
-async def quicker(op, wait, job, us):
-    if min(wait, us) < 100:
-        result = op.sync()
-        job()
-        return result
-    task = agt.spawn(op)
-    await asyncio.sleep(0)
-    job()
-    return await task
+# - if us < 21 or wait < 24:
+# + if min(wait, us) < 100:
 
 
 # %% id=00-quicker cause="waking up costs more than the job can hide"
-async def quicker(op, wait, job, us):
-    if min(wait, us) > 21:
-        result = op.sync()
-        job()
-        return result
-    task = agt.spawn(op)
-    await asyncio.sleep(0)
-    job()
-    return await task
+# - if us < 21 or wait < 24:
+# + if min(wait, us) > 21:
 
 
 # %% id=00-quicker cause="the job could hide in the wait"
-async def quicker(op, wait, job, us):
-    if wait + us < 320:
-        result = op.sync()
-        job()
-        return result
-    task = agt.spawn(op)
-    await asyncio.sleep(0)
-    job()
-    return await task
+# - if us < 21 or wait < 24:
+# + if wait + us < 320:
 
 
 # %% id=00-quicker cause="waking up costs more than the job can hide"
@@ -105,14 +49,7 @@ async def quicker(op, wait, job, us):
 
 
 # %% id=00-quicker cause="`job` ran before the operation had begun: a task starts only when you pause"
-async def quicker(op, wait, job, us):
-    if min(wait, us) < 21:
-        result = op.sync()
-        job()
-        return result
-    task = agt.spawn(op)
-    job()
-    return await task
+# - await asyncio.sleep(0)
 
 
 # %% id=00-quicker cause="`d2h` ran 2 times, and should run once"
@@ -136,15 +73,8 @@ async def quicker(op, wait, job, us):
 
 
 # %% id=00-quicker cause="a NumPy array should come out"
-async def quicker(op, wait, job, us):
-    if us < 21:
-        result = op.sync()
-        job()
-        return result
-    task = agt.spawn(op)
-    await asyncio.sleep(0)
-    job()
-    return task
+# - return await task
+# + return task
 
 
 # %% id=00-both cause="no more than 1 of 2 operations were in flight at a time"

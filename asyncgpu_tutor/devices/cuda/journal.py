@@ -186,7 +186,7 @@ def call_together(
     """
     journals: list[Journal] = [stream.device.journal for stream, _, _ in spans]
     first = journals[0].recorder
-    # Of CUPTI one recorder is asked, for all.
+    # CUPTI knows the whole call, so one recorder of its kind answers for all.
     asked = [first] if isinstance(first, CuptiRecorder) else [j.recorder for j in journals]
     recorders = list(zip(asked, [stream.cupy for stream, _, _ in spans], strict=False))
     before = [recorder.before(stream) for recorder, stream in recorders]

@@ -301,7 +301,7 @@ def check_bill(mine: Any, model: Any) -> None:
     text, spy, spied, services = _spying(mine, "16")
     services[16] = lambda _: 3  # pyright: ignore
     ones, costs = (agt.mapped(agt.pin(np.ones(9, dtype))) for dtype in (np.int32, np.uint64))
-    # Of nine blocks one gets no packet, and one no answer.
+    # One of the nine blocks gets no packet, and another one gets no answer.
     how: Any = {"handlers": services, "packets": 16, "grid": 9, "all_back": False}
     with own_lines(text, spy), case(UNLUCKY), beside_host(spied, 9, ones, ones, costs, **how):
         pass

@@ -1642,7 +1642,7 @@ __device__ void done(Queue queue)
 """
 
 
-# %% id=14-challenge cause="Most of it is in the kernel by now"
+# %% id=14-challenge cause="Is it in Python's calls, or in the kernel"
 KERNEL = agt.Kernel(r"""
 
 extern "C" __global__ void fall_all(unsigned int n, int steps, float* at, float* speed)

@@ -97,13 +97,12 @@ def checked(chapter: str, answer: Any) -> Outcome:
     return outcome
 
 
-@pytest.fixture
+@pytest.fixture(autouse=True)
 def at_leisure(monkeypatch: pytest.MonkeyPatch) -> None:
     """An outcome is the same on a slow or busy machine: how long it takes is no test's business."""
     monkeypatch.setattr(patience, "SECONDS", 60.0)
 
 
-@pytest.mark.usefixtures("at_leisure")
 @pytest.mark.parametrize(("chapter", "answer"), ANSWERS)
 def test_the_check_knows_right_from_untouched(chapter: str, answer: Any) -> None:
     outcome = checked(chapter, answer)
@@ -115,7 +114,6 @@ def test_the_check_knows_right_from_untouched(chapter: str, answer: Any) -> None
         assert explanation(EXERCISES[answer.id]) in outcome.text
 
 
-@pytest.mark.usefixtures("at_leisure")
 @pytest.mark.parametrize(("chapter", "answer"), RIGHT)
 def test_another_right_answer_is_accepted(
     chapter: str, answer: Any, monkeypatch: pytest.MonkeyPatch
@@ -127,7 +125,6 @@ def test_another_right_answer_is_accepted(
     assert outcome.accepted, outcome.cause
 
 
-@pytest.mark.usefixtures("at_leisure")
 @pytest.mark.parametrize("chapter", WRONG)
 def test_each_wrong_answer_is_rejected_and_each_reason_is_given_to_some(
     chapter: str, monkeypatch: pytest.MonkeyPatch

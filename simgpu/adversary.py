@@ -30,7 +30,7 @@ class Adversary:
         late, how_late, stretch = draw(), draw(), draw()
         return 10 ** (5 * how_late) if late < 0.5 else 0.0, 2 ** (12 * stretch - 2)
 
-    def memory(self) -> int:
+    def memory(self) -> int | None:
         """The seed of the next launch whose threads tell each other something (`cuda_c.memory.hostile`)."""
         self._memories += 1
         return self.seed << 20 | self._memories

@@ -35,15 +35,14 @@ PAGES = sorted(p.stem for p in SOLUTIONS.glob("*.ipynb") if AUTO in p.read_text(
 class Neighbours(Adversary):
     """Others use the GPU too: everything takes up to twice as long, or has to wait, or loses a time slice."""
 
-    def __init__(self, seed: int) -> None:
-        super().__init__(seed)
-        self._random = random.Random(seed)
-
     def whim(self) -> tuple[float, float]:
         draw = self._random
         delay = draw.expovariate(1 / 60) if draw.random() < 0.3 else 0.0
         lost = draw.random() < 0.06
         return delay, 10 ** draw.uniform(1, 3) if lost else draw.uniform(1, 2)
+
+    def memory(self) -> None:
+        """They take time, and nothing else: late memory has tests of its own, and takes minutes here."""
 
 
 class Shared(SimDevice):

@@ -411,7 +411,7 @@ with agt.record() as looped:
 looped.plot(
     title="Three tokens: an update and a launch for each",
     lanes=("host", "streams"),
-    lesson="The host's three boxes are an update, and the short one is a launch. Arrows join the two.",
+    lesson="For each token, Python updates the graph (three boxes) and launches it (a short one).",
 )
 
 # %% [markdown] id=token-read

@@ -548,7 +548,7 @@ progress("13b")
 # %% [markdown] id=limit-text
 # ## Second sitting: hanging up
 #
-# *This one takes 25 minutes. It uses what the page has defined above, down to "Two answers, or an error".*
+# *This one takes 25 minutes. It uses what the page has defined above, down to "Asking before you need it".*
 #
 # Suppose that one colleague is asleep. You don't want to wait all day, so you set a limit. `within(future, clocks)` is a `select` between a future and a `Deadline`, which is ready when the SM's clock has got that far. The header's `select` drops its loser for you, by calling its `drop()`. (The one on chapter 12's page just left it standing.) Every future in our headers has a `drop`, and you can also call it yourself.
 #

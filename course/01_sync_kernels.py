@@ -511,7 +511,7 @@ length.reveal(
 # %% [markdown] id=misconception-launch
 # In blocks of 128 the device has room for all rows at once, so it doesn't matter that there are four times as many. What matters is that each is four times as long.
 #
-# But look at the other number. The *call* takes just as long for either kernel, because **launching** a kernel only means putting it into a queue. The call returns as soon as that's done, and by then the kernel may not even have begun. So it's the wait that pays for a long kernel, and not the call. A real H200 makes shorter calls than our simulated one, but the same holds there: `sgemm_naive` took 15.5 µs, `matvec_naive` 35.3 and `relu` 0.8, and their calls 8.9, 9.8 and 8.6.
+# But look at the other number. The *call* takes just as long for either kernel, because **launching** a kernel only means putting it into a queue. The call returns as soon as that's done, and by then the kernel may not even have begun. So it's the wait that pays for a long kernel, and not the call. A real H200 makes shorter calls than our simulated one, but the same holds there: a product of two matrices took 15.5 µs, one of a matrix and a vector 35.3, and a tiny `relu` 0.8, and their calls 8.9, 9.8 and 8.6.
 #
 # > **Misconception: to find out how long a kernel takes, time the line that launches it.**
 # >

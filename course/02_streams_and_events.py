@@ -7,7 +7,7 @@
 #
 # **What do you give up when you take a second queue, and how do you get it back?**
 #
-# After this page you can put work on streams of your own and say what's in order and what isn't. You can spot a race and end it with an event instead of a wait, and you can fork work and join it again.
+# After this page you can put work on streams of your own and say what's in order and what isn't. You can spot a race and end it with an event, while Python goes on, and you can fork work and join it again.
 #
 # | | |
 # |---|---|
@@ -36,7 +36,7 @@ agt.compare_timelines(
     h200,
     ["One stream, H200", "Four streams, H200"],
     lanes=("streams",),
-    lesson="Copies in opposite directions overlap, on whichever streams they are.",
+    lesson="Copies in opposite directions overlap, if they are on different streams.",
 )
 
 # %% id=on-a-gpu-check tags=asserts
@@ -296,8 +296,7 @@ def draw_torn(trace, old, new, row=128):
 
 # %% id=predict-race
 how_wrong = Prediction(
-    "Had the copy read `y` in this very run, how many of its 358,400 numbers would be wrong? "
-    "(Think of what was in `y` before.)",
+    "Had the copy read `y` in this very run, how many of its 358,400 numbers would be wrong?",
     all="all of them",
     two="about two thirds",
     third="about a third",
@@ -311,13 +310,10 @@ how_wrong.commit(...)
 # %% id=race-home
 after = agt.d2h(y.borrow()).sync()
 wrong = np.count_nonzero(torn(twin, before, after) != after)
-print(f"{wrong:,} of {after.size:,} numbers are wrong")
-
-# %% id=reveal-race
 parts = {0: "none", 1: "third", 2: "two", 3: "all"}
 how_wrong.reveal(
     parts[round(3 * wrong / after.size)],
-    "This page has smoothed the same readings before, so `y` held the right numbers already.",
+    f"{wrong:,} are wrong. This page has smoothed these readings before, so `y` held the right numbers already.",
 )
 
 # %% [markdown] id=race-luck
@@ -409,7 +405,7 @@ agt.compare_timelines(
 )
 
 # %% [markdown] id=event-read
-# The arrow is the event. It leads from the end of the kernel to the start of the copy, and it will be there in every run. You can ask a trace about it: `ordered.happens_before(kernel, copy)` tells you what was *guaranteed*, whatever happened this time. So that's how you get the order back, and only where you want it.
+# The arrow is the event. It leads from the end of the kernel to the start of the copy, and it will be there in every run. You can ask a trace about any two of its bars: `ordered.happens_before(this, that)` tells you what was *guaranteed*, whatever happened this time. So that's how you get the order back, and only where you want it.
 #
 # The two slim boxes in Python's lane are the calls of `record` and `wait_event`. The lane `mark.done` shows what the mark would answer: has the device passed it?
 
@@ -572,7 +568,7 @@ if device.simulated:
 # %% [markdown] id=who-waits
 # ## Who waits for what
 #
-# These are the ways to wait that you've seen so far:
+# Here are all the ways to wait, and the ways to ask:
 #
 # | call | who waits | until |
 # |---|---|---|
@@ -803,6 +799,14 @@ score(how_far, who_is_first, how_wrong, relay, how_much)
 # %% id=progress
 progress("02")
 
+# %% [markdown] id=bound
+# So which pieces of the H200's quick program were *bound* to come before which others? In each stream, the copy in, the kernel and the copy back. Between streams, nothing was. It has no events, and needs none: no two streams use the same array. That their copies take turns so neatly just happened.
+
+# %% id=bound-check tags=asserts
+quick = h200[1].device_spans
+for this, that in ((this, that) for this in quick for that in quick if this is not that):
+    assert h200[1].happens_before(this, that) is (this.stream == that.stream and this.start < that.start)
+
 # %% [markdown] id=key-points
 # ## Key points
 #
@@ -814,7 +818,7 @@ progress("02")
 #
 # If a word is new, look in the [glossary](../docs/glossary.md). If something seems wrong, the [misconceptions](../docs/misconceptions.md) page probably has it, and [hazards](../docs/hazards.md) has more races.
 #
-# **Next:** [02b_copies_and_chunks.ipynb](02b_copies_and_chunks.ipynb). Our kernels overlap now. But most of the time goes into copies, and copies have rules of their own.
+# **Next:** [02b_copies_and_chunks.ipynb](02b_copies_and_chunks.ipynb). Our kernels overlap now. But on the H200 nearly all of the time went into copies, and copies have rules of their own.
 
 # %% [markdown] id=exercise-fewest
 # ## Encore: as few events as possible
@@ -876,7 +880,7 @@ check("02-minimum-events", enqueue)
 #
 # *For the day on which you meet a timeline whose streams take turns, and nobody knows why.*
 #
-# Every device has one stream from the start, `device.default_stream`, with the number 0. CUDA calls it the **null stream**, and in plain CUDA, work that names no stream goes there. By tradition it has a rule of its own: whatever you put on it waits for everything on the other streams, and they wait for it. So one careless call, in your program or in a library that you use, is enough to stop all overlap.
+# Every device has one stream from the start, `device.default_stream`, with the number 0. CUDA calls it the **null stream**, and in plain CUDA, work that names no stream goes there. By tradition it has a rule of its own: whatever you put on it waits for everything on the other streams, and they wait for it. So one careless call, in your program or in a library that you use, is enough: nothing from before it overlaps with anything that comes later.
 #
 # A stream can be created in such a way that it takes no part in this, which CUDA calls *non-blocking*. All streams of this course are like that. CuPy's own `Stream()` isn't, unless you say `non_blocking=True`.
 #

@@ -313,7 +313,7 @@ wrong = np.count_nonzero(torn(twin, before, after) != after)
 parts = {0: "none", 1: "third", 2: "two", 3: "all"}
 how_wrong.reveal(
     parts[round(3 * wrong / after.size)],
-    f"{wrong:,} are wrong. This page has smoothed these readings before, so `y` held the right numbers already.",
+    f"{wrong:,} are wrong. The page has smoothed these readings before, so `y` held the right numbers.",
 )
 
 # %% [markdown] id=race-luck

@@ -573,7 +573,11 @@ wrong = (scores > digits.threshold) != (digits.labels == 3)
 print("These are wrong. They are the digits", *digits.labels[wrong])
 show(digits.batches[wrong], scores[wrong])
 
+# %% [markdown] id=digits-read
+# Honestly, would you have called the third one a 9?
+
 # %% id=check-digits tags=asserts
+assert digits.labels[wrong][2] == 9
 assert wrong.sum() == quality.false_positives + quality.positives - quality.true_positives
 assert quality.accuracy > 0.95 > quality.baseline
 

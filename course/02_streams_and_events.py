@@ -344,7 +344,7 @@ def write_and_read():
     return agt.d2h(y.borrow()).named("fetch").async_on(two)
 
 
-with agt.using("sim"):
+with agt.using("sim:1"):  # a second one, whose streams count from 1
     try:
         write_and_read()
     except agt.errors.StreamRaceError as error:
@@ -460,15 +460,26 @@ check("02-order-the-race", in_order)
 # two.wait_event(mark)
 # agt.d2h(y.borrow()).async_on(two)
 # ```
-#
-# What does the copy wait for now? Guess before you run this rehearsal:
+
+# %% id=predict-early
+early = Prediction(
+    "Is this a race?",
+    behind="no: the wait comes behind the kernel, and that's what counts",
+    stream="no: the mark stands for stream one, and the kernel is on it",
+    stuck="no: the mark comes too early, so the copy never starts",
+    race="yes: nothing makes the copy wait for the kernel",
+)
+early
+
+# %% id=predict-early-commit
+early.commit(...)
 
 # %% id=early-run
 def tidy():
     mark = one.record()
     smoothing(x, y).async_on(one)
     two.wait_event(mark)
-    agt.d2h(other.borrow()).async_on(two)  # an array that nobody writes, so no race
+    agt.d2h(other.borrow()).async_on(two)  # instead of `y`, so nothing is torn
     agt.synchronize()
 
 
@@ -479,8 +490,14 @@ with_marks(recorded_early, "mark").plot(
     lesson="The mark is passed before the kernel begins, so the copy doesn't wait for the kernel.",
 )
 
-# %% id=early-check tags=asserts
+# %% id=reveal-early
 (kernel,), (copy,) = recorded_early.find("smooth"), recorded_early.find("d2h")
+early.reveal(
+    "stream" if recorded_early.happens_before(kernel, copy) else "race",
+    "There was nothing ahead of the mark, so it was passed at once.",
+)
+
+# %% id=early-check tags=asserts
 assert not recorded_early.happens_before(kernel, copy)
 if device.simulated:
     assert passed(recorded_early, *recorded_early.find("record")) < kernel.start < copy.start < kernel.end
@@ -568,7 +585,7 @@ if device.simulated:
 # %% [markdown] id=who-waits
 # ## Who waits for what
 #
-# Here are all the ways to wait, and the ways to ask:
+# Here are the ways to wait for a queue, and the ways to ask:
 #
 # | call | who waits | until |
 # |---|---|---|
@@ -578,9 +595,9 @@ if device.simulated:
 # | `agt.synchronize()` | Python | no stream has anything left to do |
 # | `mark.done`, `one.done` | nobody | they answer without waiting: true or false |
 #
-# Below, there are two kernels on one stream, with a mark between them. Python needs the result of the first kernel only, so it waits for the mark and not for the stream.
+# If Python needs only the first of two kernels on a stream, let it wait for a mark between them, and work on while the second runs.
 
-# %% id=who-waits-run
+# %% id=who-waits-check tags=asserts
 half = agt.h2d(agt.pin(readings[:, :900]), "half").sync()
 half_y = agt.zeros((rows, 900), name="half y").sync()
 
@@ -590,19 +607,16 @@ def wait_for_the_first():
     mark = one.record()
     smoothing(x, y).named("second").async_on(one)
     mark.synchronize()
+    assert mark.done
+    if device.simulated:
+        assert not one.done
     agt.work(40, "after the mark")
     one.synchronize()
+    assert one.done
     agt.work(40, "after the stream")
 
 
 waiting, _ = recorded(wait_for_the_first)
-with_marks(waiting, "mark").plot(
-    title="Two waits",
-    lanes=("host", "streams"),
-    lesson="After the mark, Python works while the second kernel runs. After the stream, the device is idle.",
-)
-
-# %% id=who-waits-check tags=asserts
 first, second = waiting.find("smooth")
 (after_mark,), (after_stream,) = waiting.find("after the mark"), waiting.find("after the stream")
 if device.simulated:
@@ -739,7 +753,7 @@ def fork_join(prepare, branches, combine, main, streams):
 # In the loop, after you've put a branch on its stream, add `joins.append(stream.record())`. After the loop, `main` waits for each of the `joins`, and then it gets `combine`.
 
 # %% id=02-fork-join explanation
-# A fork takes one event, no matter how many branches there are. A join takes one for each branch on another stream. Nothing orders the branches among themselves, so they may overlap. Chapter 04 has a function that does exactly this, `agt.overlap`.
+# One event is enough for a fork, however many branches there are: record it once, ahead of the loop. A join takes one for each branch on another stream. Nothing orders the branches among themselves, so they may overlap. Chapter 04 has a function that does exactly this, `agt.overlap`.
 
 # %% id=02-fork-join-check
 check("02-fork-join", fork_join)
@@ -759,7 +773,7 @@ check("02-fork-join", fork_join)
 # | `f` | 3 | `c` |
 # | `g` | 1 | `d`, `e`, `f` |
 #
-# You choose the stream of each piece, and put things in order where the table demands it. A unit is about 50 µs. As it stands, everything is on one stream and takes 640 µs. Get below 440. A pencil helps.
+# You choose the stream of each piece, and put things in order where the table demands it. A unit is about 50 µs. As it stands, everything is on one stream and takes 640 µs. Get below 440. A pencil helps. (In the check's picture, stream 1 is the one that got work first.)
 
 # %% id=02-challenge starter
 def arrange(ops, one, two):
@@ -794,18 +808,21 @@ def arrange(ops, one, two):
 check("02-challenge", arrange)
 
 # %% id=score
-score(how_far, who_is_first, how_wrong, relay, how_much)
+score(how_far, who_is_first, how_wrong, early, relay, how_much)
 
 # %% id=progress
 progress("02")
 
 # %% [markdown] id=bound
-# So which pieces of the H200's quick program were *bound* to come before which others? In each stream, the copy in, the kernel and the copy back. Between streams, nothing was. It has no events, and needs none: no two streams use the same array. That their copies take turns so neatly just happened.
+# Back to the H200 and its four streams. Which pieces were *bound* to come before which others? In each stream, the copy in, the kernel and the copy back. Between streams, none. No event orders them, and none has to: no two streams use the same array. That stream 1 went first and stream 4 last just happened.
 
 # %% id=bound-check tags=asserts
 quick = h200[1].device_spans
 for this, that in ((this, that) for this in quick for that in quick if this is not that):
     assert h200[1].happens_before(this, that) is (this.stream == that.stream and this.start < that.start)
+assert [s.stream for s in quick if s.name == "h2d"] == [1, 2, 3, 4]
+copying = sum(s.duration for s in quick if s.kind != "kernel") - h200[1].overlap_between("h2d", "d2h")
+assert copying > 0.95 * h200[1].metrics().device_active
 
 # %% [markdown] id=key-points
 # ## Key points
@@ -813,7 +830,7 @@ for this, that in ((this, that) for this in quick for that in quick if this is n
 # - On **one stream**, everything runs in order. **Between streams** there's no order, no matter in which order you made the calls.
 # - If two streams use the same array, at least one of them writes it, and nothing puts them in order, that's a **race**. A GPU won't tell you, and just gives you whatever is there. The simulated device refuses to run it.
 # - `record` marks a place in one queue, and `wait_event` holds back another queue until the device gets there. Neither makes Python wait.
-# - A **fork** takes one event, and a **join** takes one for each branch on another stream. Add an event only where one thing really must wait for another, because some orders follow from others.
+# - A **fork** takes one event, and a **join** takes one for each branch on another stream. Orders add up, so add an event only where nothing puts the two in order yet.
 # - However many streams you have, a program takes at least as long as its longest chain of steps that need each other.
 #
 # If a word is new, look in the [glossary](../docs/glossary.md). If something seems wrong, the [misconceptions](../docs/misconceptions.md) page probably has it, and [hazards](../docs/hazards.md) has more races.

@@ -31,6 +31,6 @@ class Adversary:
         return 10 ** (5 * how_late) if late < 0.5 else 0.0, 2 ** (12 * stretch - 2)
 
     def memory(self) -> int | None:
-        """The seed of the next launch whose threads tell each other something (`cuda_c.memory.hostile`)."""
+        """A seed for the next launch that talks (`cuda_c.memory.hostile`); None leaves memory alone."""
         self._memories += 1
         return self.seed << 20 | self._memories

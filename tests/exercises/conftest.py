@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from asyncgpu_tutor.exercises import patience
+
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
@@ -13,3 +15,9 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("ASYNCGPU_DEVICE", "sim")
     return tmp_path
+
+
+@pytest.fixture(autouse=True)
+def at_leisure(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An outcome is the same on a slow or busy machine: how long it takes is no test's business."""
+    monkeypatch.setattr(patience, "SECONDS", 60.0)

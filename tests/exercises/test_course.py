@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 import asyncgpu_tutor as agt
-from asyncgpu_tutor.exercises import Outcome, Rejected, chapters, check, hint, patience, solution
+from asyncgpu_tutor.exercises import Outcome, Rejected, chapters, check, hint, solution
 from asyncgpu_tutor.exercises.answers import explanation, hints
 from asyncgpu_tutor.exercises.chapters import EXERCISES
 from asyncgpu_tutor.exercises.checks import schedule
@@ -95,12 +95,6 @@ def checked(chapter: str, answer: Any) -> Outcome:
     outcome = eval(compile(call.text, chapter, "eval"), names)
     assert isinstance(outcome, Outcome)
     return outcome
-
-
-@pytest.fixture(autouse=True)
-def at_leisure(monkeypatch: pytest.MonkeyPatch) -> None:
-    """An outcome is the same on a slow or busy machine: how long it takes is no test's business."""
-    monkeypatch.setattr(patience, "SECONDS", 60.0)
 
 
 @pytest.mark.parametrize(("chapter", "answer"), ANSWERS)

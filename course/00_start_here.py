@@ -570,7 +570,14 @@ for entry, change in told.items():
 if device.simulated:
     with agt.record() as solved_pair:
         await solved("00-both")(doubled(x), doubled(x))
-    assert round(solved_pair.metrics().makespan) == 472
+    with agt.record() as in_a_row:
+        await doubled(x)
+        await doubled(x)
+    row, beside = in_a_row.metrics().makespan, solved_pair.metrics().makespan
+    assert [round(us) for us in (row, beside, 100 - 100 * beside / row)] == [674, 472, 30]
+assert round(100 - 100 * short / long) == 31
+slivers = [relu.duration for relu in slow.find("relu")]
+assert sum(slivers) - max(slivers) < 11
 assert round(quick.metrics().makespan) == 501
 assert sorted(s.name for s in slow.device_spans) == sorted(s.name for s in quick.device_spans)
 calls = [sum(span.kind == "call" for span in trace) for trace in (slow, quick)]

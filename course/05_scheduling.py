@@ -11,11 +11,10 @@
 #
 # | | |
 # |---|---|
-# | Time | 55 minutes, and 10 more for the encores |
+# | Time | 55 minutes, and 5 more for the encore |
 # | You need | [02_streams_and_events](02_streams_and_events.ipynb) and [04_combinators](04_combinators.ipynb) |
 
 # %% id=setup
-import matplotlib.pyplot as plt
 import numpy as np
 
 import asyncgpu_tutor as agt
@@ -61,7 +60,7 @@ extern "C" __global__ void hunt(unsigned int steps, const unsigned int* next, un
 # %% [markdown] id=run-all
 # Two tools are folded away. `hunts(lengths)` makes a job for each length in µs. `run_all(ops, policy)` asks somebody for a stream, puts the job there, goes on to the next, and returns the trace.
 #
-# First we measure how long a step takes, and the **pace** of the host: the time that Python needs from one job to the next.
+# There we also measure the **pace** of the host: the time that Python needs from one job to the next.
 
 # %% id=run-all-code tags=helpers
 slips = np.random.default_rng(0).permutation(1 << 15).astype(np.uint32)
@@ -97,23 +96,23 @@ def run_all(ops, policy, lengths=()):
     return trace
 
 
-# %% id=pace-run
 one_job = run_all([hunting(0, 2000)], agt.SingleStream())
 step_us = one_job.device_spans[0].duration / 2000
 
 starts = [span.start for span in run_all(hunts([1] * 12), agt.SingleStream()).device_spans]
 pace = (max(starts) - min(starts)) / 11
+
+# %% id=pace-run
 LONG, SHORT = 8 * pace, 0.5 * pace
 mixed = [LONG if i % 4 == 0 else SHORT for i in range(12)]  # every fourth is long
 
-alone = run_all(hunts(mixed), agt.SingleStream()).metrics().makespan
-print(f"a step takes {1000 * step_us:.0f} ns, and the pace is {pace:.0f} µs")
-print(f"a long job takes {LONG:.0f} µs, a short one {SHORT:.0f}, and all twelve on one stream {alone:.0f}")
+print(f"the pace is {pace:.0f} µs; a long job takes {LONG:.0f} µs, and a short one {SHORT:.0f}")
 
 # %% [markdown] id=mixed-text
 # Now four streams, which take turns:
 
 # %% id=mixed-run
+alone = run_all(hunts(mixed), agt.SingleStream()).metrics().makespan
 in_turn = run_all(hunts(mixed), agt.StreamPoolRoundRobin(4))
 print(f"{alone:.0f} µs with one checkout, and {in_turn.metrics().makespan:.0f} with four")
 in_turn.plot(
@@ -195,7 +194,53 @@ assert counting.asked == 1
 # %% [markdown] id=five
 # ## One more checkout
 #
-# The trouble was that both count to four. So let's count to five.
+# The trouble was that the program and the pool both count to four. So let's count to five.
+
+# %% [markdown] id=exercise-round-robin
+# ### Exercise: round robin
+#
+# Write the pool yourself: `size` streams that take turns. As in `Counting`, make each one in `next_stream`, when its turn first comes.
+
+# %% id=05-round-robin starter
+class RoundRobin(agt.SchedulingPolicy):
+    def __init__(self, size):
+        super().__init__()
+        self.size = size
+        self.streams = []
+
+    def next_stream(self):
+        return self.device.default_stream  # your code
+
+
+# %% id=05-round-robin solution
+class RoundRobin(agt.SchedulingPolicy):
+    def __init__(self, size):
+        super().__init__()
+        self.size = size
+        self.streams = []
+        self.turn = -1
+
+    def next_stream(self):
+        if len(self.streams) < self.size:
+            self.streams.append(self.device.create_stream())
+        self.turn += 1
+        return self.streams[self.turn % self.size]
+
+# %% id=05-round-robin hints
+# A policy has to remember two things: its streams, and whose turn it is.
+#
+# In `__init__` there may be no device yet. In `next_stream` there is one, so call `self.device.create_stream()` there, when a stream's turn first comes.
+#
+# Let `self.turn` begin at -1. In `next_stream`, append a new stream if there are fewer than `self.size`, add 1 to `self.turn`, and return `self.streams[self.turn % self.size]`.
+
+# %% id=05-round-robin explanation
+# `agt.StreamPoolRoundRobin` does just that, plus a lock, because several threads may ask it at once. And you've already seen its weakness: it knows nothing about the jobs.
+
+# %% id=05-round-robin-check
+check("05-round-robin", RoundRobin)
+
+# %% [markdown] id=five-opens
+# Now open five in yours. (Until it's accepted, you see ours.)
 
 # %% id=predict-mixed
 opening = Prediction(
@@ -209,7 +254,8 @@ opening
 opening.commit(...)
 
 # %% id=five-run
-of_five = run_all(hunts(mixed), agt.StreamPoolRoundRobin(5))
+Pool = solved("05-round-robin", RoundRobin)
+of_five = run_all(hunts(mixed), Pool(5))
 opening.reveal(f"{of_five.metrics().makespan:.0f}", "The last long job is `job8`: look when it begins.")
 
 # %% id=five-picture
@@ -226,7 +272,7 @@ of_five.plot(
 #
 # How long do the short jobs wait?
 
-# %% id=waited
+# %% id=waited tags=helpers
 def waits_of_short_jobs(trace):
     """Return for how long each short job lay in its queue, in µs."""
     handed_over = {span.id: span.end for span in trace if span.kind == "call"}
@@ -237,13 +283,9 @@ def waits_of_short_jobs(trace):
     return [wait for wait, us in zip(waits, mixed) if us == SHORT]
 
 
-def report(name, trace):
-    longest = max(waits_of_short_jobs(trace))
-    print(f"{name:12} {trace.metrics().makespan:4.0f} µs; a short job waits {longest:3.0f} µs at most")
-
-
-report("pool of four", in_turn)
-report("pool of five", of_five)
+# %% id=waited-run
+for size, trace in ((4, in_turn), (5, of_five)):
+    print(f"pool of {size}: a short job waits {max(waits_of_short_jobs(trace)):.0f} µs at most")
 
 # %% [markdown] id=waited-read
 # So everybody is done sooner, but now one bottle of milk stands in a queue for far longer.
@@ -263,10 +305,8 @@ if device.simulated:
 #
 # Now eight jobs that are all alike, of 3.5 paces each.
 
-# %% id=pool-one
-by_size = {1: run_all(hunts([3.5 * pace] * 8), agt.SingleStream())}
-
 # %% id=predict-pool
+by_size = {1: run_all(hunts([3.5 * pace] * 8), agt.SingleStream())}
 pool = Prediction(
     f"On one stream, the eight take {by_size[1].metrics().makespan:.0f} µs. How many µs on two streams that "
     "take turns, and how many on three? Type two numbers.",
@@ -301,24 +341,6 @@ agt.compare_timelines(
 # %% [markdown] id=pool-read
 # Two streams take more than half the time of one, because the second starts a pace late. On three, two of them have three jobs each. While one job runs, Python hands out three and a half more, so with four, a stream has always just become free. With eight you get the same staircase, because **Python can't keep more streams busy than a job's length divided by the pace**, rounded up.
 
-# %% [markdown] id=curves-text
-# Does the rule hold for other lengths? Each line is a program of eight jobs. Look where it goes flat:
-
-# %% id=curves tags=helpers
-sizes = range(1, 7)
-for paces in (4.5, 2.5, 1.5):
-    ops = hunts([paces * pace] * 8)
-    times = [run_all(ops, agt.StreamPoolRoundRobin(n)).metrics().makespan for n in sizes]
-    flat = next(n for n, us in zip(sizes, times) if us < 1.02 * times[-1])
-    print(f"jobs of {paces} paces: {times[0]:4.0f} µs on one stream, flat from {flat} streams on")
-    plt.plot(sizes, times, "o-", label=f"{paces} paces")
-    plt.plot(flat, times[flat - 1], "o", ms=14, mfc="none", mec="black")
-plt.xlabel("streams")
-plt.ylabel("µs")
-plt.ylim(0)
-plt.legend(title="eight jobs of")
-plt.show()
-
 # %% id=pool-check tags=asserts
 assert [round(trace.metrics().makespan) for trace in h200] == [571, 230]
 assert [round(span.duration) for trace in h200 for span in trace.device_spans] == [139, 138, 138, 138] * 2
@@ -346,8 +368,7 @@ def streams_needed(length, pace, room):
 
 # %% id=05-pool-size solution
 def streams_needed(length, pace, room):
-    at_work = int(np.ceil(length / pace))
-    return max(1, min(at_work, room))
+    return max(1, min(int(np.ceil(length / pace)), room))
 
 # %% id=05-pool-size hints
 # Job `i` starts at `i * pace` and ends at `i * pace + length`. Which later job is the first that may have its stream?
@@ -381,6 +402,7 @@ def scored(trace, lengths, size):
     return lower_bound(lengths, size) / trace.metrics().device_makespan  # first start to last end
 
 
+# %% id=with-bound tags=helpers
 def with_bound(trace, lengths, size):
     """The trace, with the bound on a lane of its own."""
     us, first = lower_bound(lengths, size), trace.device_spans[0].start
@@ -402,7 +424,7 @@ with_bound(worst, heavy, 3).plot(
 )
 
 # %% [markdown] id=busy-read
-# The picture highlights the **critical path**, the chain of things that the end of *this run* had to wait for. It's three long jobs in a row. They don't need each other, so it was the policy that made a chain of them. **If two jobs are on the critical path only because they share a queue, another schedule may do better.** If each really needs the one before it, none can.
+# The picture highlights the **critical path**, the chain of things that the end of *this run* had to wait for. It's three long jobs in a row. They don't need each other, so it was the policy that made a chain of them. **If two jobs are on the critical path only because they share a queue, another schedule may do better.**
 #
 # To choose among busy queues, a policy would have to know how *full* the trolleys are.
 
@@ -416,7 +438,7 @@ if device.simulated:
 # %% [markdown] id=exercise-least
 # ### Exercise: least loaded
 #
-# So let's tell it. If a policy has a method `expect`, `run_all` calls `policy.expect(us)` before each job, with its length. Send each job to the stream that has been given the least work so far. The check tries several mixes of jobs, and wants at least nine tenths of the score that this idea can reach.
+# So let's tell it. If a policy has a method `expect`, `run_all` calls `policy.expect(us)` before each job, with its length. Send each job to the stream that has been given the least work so far. The check wants at least nine tenths of the score that this idea can reach.
 
 # %% id=05-least-loaded starter
 class LeastLoaded(agt.SchedulingPolicy):
@@ -424,7 +446,6 @@ class LeastLoaded(agt.SchedulingPolicy):
         super().__init__()
         self.size = size
         self.streams = []
-        self.turn = 0
         self.us = 0.0
 
     def expect(self, us):
@@ -433,8 +454,7 @@ class LeastLoaded(agt.SchedulingPolicy):
     def next_stream(self):
         if not self.streams:
             self.streams = [self.device.create_stream() for _ in range(self.size)]
-        self.turn += 1
-        return self.streams[self.turn % self.size]  # your code
+        return self.streams[0]  # your code
 
 
 # %% id=05-least-loaded solution
@@ -470,7 +490,7 @@ class LeastLoaded(agt.SchedulingPolicy):
 check("05-least-loaded", LeastLoaded)
 
 # %% [markdown] id=board-text
-# How does yours do on the jobs above? (Until it's accepted, you see ours.)
+# How does yours do on the jobs above?
 
 # %% id=board
 def race(runs):
@@ -544,7 +564,7 @@ if device.simulated:
 # | half | the same on 2,000 numbers, which fills half of the device |
 # | uploads | 4 MB each, from pinned memory |
 
-# %% id=cannot-programs
+# %% id=cannot-programs tags=helpers
 source = agt.pin(np.ones(1_000_000, np.float32))
 larges = [agt.zeros(80_000, name=f"large {i}").sync() for i in range(8)]
 smalls = [agt.zeros(2_000, name=f"small {i}").sync() for i in range(8)]
@@ -573,21 +593,17 @@ who_gains
 who_gains.commit(...)
 
 # %% id=cannot-run
-runs = {}
+runs, gains = {}, {}
 for name, ops in programs.items():
     runs[name] = [run_all(ops, policy) for policy in (agt.SingleStream(), agt.StreamPoolRoundRobin(4))]
     one, four = (trace.metrics().makespan for trace in runs[name])
-    print(f"{name:8} one stream {one:4.0f} µs, four {four:4.0f} µs: {one / four:.1f} times faster")
+    gains[name] = one / four
+    print(f"{name:8} one stream {one:4.0f} µs, four {four:4.0f} µs: {gains[name]:.1f} times faster")
 
 # %% id=reveal-cannot
-def gain(name):
-    one, four = runs[name]
-    return one.metrics().makespan / four.metrics().makespan
-
-
-best = max(runs, key=gain)
-winners = [name for name in runs if gain(name) > 1.5 or name == best]
-who_gains.reveal(" ".join(winners), "The picture below shows why, and a later one has `half`.")
+best = max(gains, key=gains.get)
+winners = [name for name in runs if gains[name] > 1.5 or name == best]
+who_gains.reveal(" ".join(winners), "The picture below shows why.")
 
 # %% [markdown] id=misconception-size
 # > **Misconception: on several streams, kernels run at the same time.**
@@ -598,13 +614,14 @@ who_gains.reveal(" ".join(winners), "The picture below shows why, and a later on
 
 # %% id=full-picture
 agt.compare_timelines(
-    [runs[name][1] for name in ("hunts", "full", "uploads")],
-    ["hunts: four streams", "full: four streams", "uploads: four streams"],
-    lesson="Narrow kernels run side by side. Full ones run in a row, and so do copies in one direction.",
+    [four for _, four in runs.values()],
+    [f"{name}: four streams" for name in runs],
+    lesson="Narrow kernels run side by side. Full ones run in a row, and so do copies in one direction. "
+    "In half, the host makes one call after another, and the device is mostly idle.",
 )
 
 # %% [markdown] id=full-text
-# The uploads have four streams, but only one engine. And `full`? The whole device is busy. But each of its blocks has a single thread.
+# The uploads have four streams, but only one engine. `half` leaves room, but a fortieth of the numbers takes far less than a pace, so each kernel is over before the next is submitted. And `full`? The whole device is busy. But each of its blocks has a single thread.
 
 # %% id=predict-twist
 twist = Prediction(
@@ -636,18 +653,6 @@ twist.reveal(
 
 # %% [markdown] id=twist-read
 # An SM has room for 32 blocks at most, however small they are. And it works in groups of 32 threads, called **warps**, so a block of one thread leaves 31 places of its warp empty. The blocks of 256 fill less than a third of the device, and are done far sooner. **A full device isn't a well-used one.**
-#
-# And `half`, which leaves so much room? Look at the host:
-
-# %% id=half-picture
-agt.compare_timelines(
-    runs["half"],
-    ["half: one stream", "half: four streams"],
-    lesson="The host makes one call after another. The device is mostly idle, on one stream as on four.",
-)
-
-# %% [markdown] id=half-read
-# A fortieth of the numbers takes far less than a pace, so each kernel is over before the next is submitted.
 
 # %% id=cannot-check tags=asserts
 if device.simulated:
@@ -658,7 +663,7 @@ if device.simulated:
     assert round(runs["half"][0].metrics().host["call"]) == 130
     assert [round(trace.metrics().makespan) for trace in runs["half"]] == [172, 172]
     assert round(took[1]) == 47
-    assert max(gain("full"), gain("half"), gain("uploads")) < 1.1
+    assert max(gains["full"], gains["half"], gains["uploads"]) < 1.1
     one, four = runs["full"]
     assert all(span.detail["fills"] == 1 for span in one.find("relu"))
     assert 0 < four.metrics().overlap_fraction < 0.15
@@ -677,31 +682,23 @@ if device.simulated:
 # | each of the two copy engines | `m.engine_busy`, a dict with a time for each engine, such as `("sim:0", "h2d")` |
 # | the SMs | for each kernel, its duration times the part of the device that it fills (`span.detail["fills"]`), all added up |
 # | the longest job | for each operation without an `overlap` (`span.op` is its number, and arms share it), its work added up, and the largest sum |
-#
-# Here are the raw numbers for `hunts`:
-
-# %% id=walls-by-hand
-trace = runs["hunts"][0]
-m = trace.metrics()
-print(f"the host's calls: {m.host['call']:.0f} µs")
-print("engines:", {engine: round(us) for engine, us in m.engine_busy.items()})
-for span in trace.device_spans[:2]:
-    print(f"{span.name}, operation {span.op}: {span.duration:.0f} µs, fills {span.detail.get('fills')}")
 
 # %% [markdown] id=walls-read
-# The engine `"compute"` isn't a wall, because it counts as busy as soon as one small kernel runs. (Only the simulated device notes what a kernel fills.)
+# The engine `"compute"` isn't a wall, because it counts as busy as soon as one small kernel runs.
 #
-# If the **host** is the wall, use fewer and larger operations, or a graph ([chapter 09](09_cuda_graphs.ipynb)). If it's an **engine**, copy less, or in both directions at once. If it's the **SMs**, you need a better kernel, and if it's the **longest job**, cut it into pieces. Only if none of them is near do more streams help.
+# If the **host** is the wall, use fewer and larger operations, or a graph ([chapter 09](09_cuda_graphs.ipynb)). If it's an **engine**, copy less, or in both directions at once. If it's the **SMs**, you need a better kernel, and if it's the **longest job**, cut it into pieces. Only if none of them is near can more streams help.
 
 # %% [markdown] id=exercise-pays
 # ### Exercise: how far down can it go?
 #
-# You're given the trace of a program on one stream, without an `overlap`. Return the time, in µs, below which no number of streams could bring it: the highest wall. (Take the names of the engines from the trace.)
+# You're given the trace of a program on one stream, without an `overlap`. Return the time, in µs, below which no number of streams could bring it: the highest wall. The host and the engines are there.
 
 # %% id=05-when-it-pays starter
 def best_possible(trace):
     m = trace.metrics()
-    return m.host["call"]  # your code
+    walls = [m.host["call"]]
+    walls += [busy for (_, engine), busy in m.engine_busy.items() if engine != "compute"]
+    return max(walls)  # your code
 
 
 # %% id=05-when-it-pays solution
@@ -709,32 +706,50 @@ def best_possible(trace):
     m = trace.metrics()
     walls = [m.host["call"]]
     walls += [busy for (_, engine), busy in m.engine_busy.items() if engine != "compute"]
-    kernels = [span for span in trace.device_spans if span.kind == "kernel"]
-    walls.append(sum(span.duration * span.detail["fills"] for span in kernels))
+    walls.append(sum(span.duration * span.detail.get("fills", 0.0) for span in trace.device_spans))
     jobs = {}
     for span in trace.device_spans:
         jobs[span.op] = jobs.get(span.op, 0.0) + span.duration
     return max(walls + list(jobs.values()))
 
 # %% id=05-when-it-pays hints
-# You're looking for five numbers (two of them for copy engines), each a time that more streams can't shorten. The largest of them wins.
+# Two walls are missing, the SMs and the longest job. Each is a time that more streams can't shorten, and the highest of all wins.
 #
-# `m = trace.metrics()` has `m.host['call']` and `m.engine_busy`. Kernels that run side by side share the SMs, and each needs `span.duration * span.detail['fills']` of them.
+# Kernels that run side by side share the SMs, and each needs `span.duration * span.detail['fills']` of them. (A copy has no `"fills"`.)
 #
-# For the longest job, add up the durations of the device spans of each `span.op`. Then take `max(host, up, down, kernels, longest)`.
+# For the longest job, add up the durations of the device spans of each `span.op`. A dict with a sum for each number will do.
 
 # %% id=05-when-it-pays explanation
-# Compare this bound with the time on one stream. If they're close, don't bother with more streams. It's only a bound: for `half` it's 130 µs, and with the pauses between Python's calls it's 172, on one stream as on four.
+# If this bound is close to the time on one stream, don't bother with more streams. It's only a bound: it doesn't say that you can get there.
 
 # %% id=05-when-it-pays-check
 check("05-when-it-pays", best_possible)
+
+# %% [markdown] id=walls-four
+# Which of the four programs is far above its wall?
+
+# %% id=walls-run
+bound = solved("05-when-it-pays", best_possible)
+for name, traces in runs.items() if device.simulated else ():  # no GPU notes what a kernel fills
+    one, four = (trace.metrics().makespan for trace in traces)
+    print(f"{name:8} wall {bound(traces[0]):4.0f} µs, one stream {one:4.0f}, four {four:4.0f}")
+
+# %% [markdown] id=walls-four-read
+# Only `hunts`, and it gains. For `half` the wall is too low, because it leaves out the pauses between Python's calls, which no stream shortens.
+
+# %% id=walls-check tags=asserts
+if device.simulated:
+    over = {name: one.metrics().makespan / bound(one) for name, (one, _) in runs.items()}
+    assert over["hunts"] > 4
+    assert max(us for name, us in over.items() if name != "hunts") < 1.4
+    assert round(bound(runs["half"][0])) == 130
 
 # %% [markdown] id=challenge
 # ## Challenge: close the shop early
 #
 # Twelve jobs again. Every fourth takes 258 µs, and the others 16. With four streams that take turns, it takes 812 µs. Get below 340.
 #
-# `jobs` is a list of pairs: an operation, and how many µs it will take. Write `run_jobs(jobs)`, which runs each of them once, whatever their lengths. The rest is up to you: how many streams you open, and in which order.
+# `jobs` is a list of pairs: an operation, and how many µs it will take. Write `run_jobs(jobs)`, which runs each of them once, whatever their lengths. How many streams, and in which order, is up to you.
 
 # %% id=05-challenge starter
 def run_jobs(jobs):
@@ -785,51 +800,6 @@ score(opening, decisions, pool, order, who_gains, twist)
 
 # %% id=progress
 progress("05")
-# %% [markdown] id=exercise-round-robin
-# ## Encore: round robin by hand
-#
-# *For the day on which you'd like to see inside the usual policy.*
-#
-# Write `StreamPoolRoundRobin` yourself: `size` streams that take turns. A policy is often created before anyone knows which device it's for, so don't make streams in `__init__`. Make each one when its turn first comes, because in `next_stream` you have `self.device`.
-
-# %% id=05-round-robin starter
-class RoundRobin(agt.SchedulingPolicy):
-    def __init__(self, size):
-        super().__init__()
-        self.size = size
-
-    def next_stream(self):
-        return self.device.default_stream  # your code
-
-
-# %% id=05-round-robin solution
-class RoundRobin(agt.SchedulingPolicy):
-    def __init__(self, size):
-        super().__init__()
-        self.size = size
-        self.streams = []
-        self.turn = 0
-
-    def next_stream(self):
-        turn = self.turn % self.size
-        if turn == len(self.streams):
-            self.streams.append(self.device.create_stream())
-        self.turn += 1
-        return self.streams[turn]
-
-# %% id=05-round-robin hints
-# A policy has to remember two things: its streams, and whose turn it is.
-#
-# In `__init__` there may be no device yet. In `next_stream` there is one, so call `self.device.create_stream()` there, when a stream's turn first comes.
-#
-# `turn = self.turn % self.size`; if `turn == len(self.streams)`, append a new stream; add 1 to `self.turn`; return `self.streams[turn]`.
-
-# %% id=05-round-robin explanation
-# `agt.StreamPoolRoundRobin` does just that, plus a lock, because several threads may ask it at once. And you've already seen its weakness: it knows nothing about the jobs.
-
-# %% id=05-round-robin-check
-check("05-round-robin", RoundRobin)
-
 # %% [markdown] id=looking
 # ## Encore: a policy that looks
 #
@@ -865,6 +835,11 @@ sooner
 sooner.commit(...)
 
 # %% id=looking-run
+def report(name, trace):
+    longest = max(waits_of_short_jobs(trace))
+    print(f"{name:12} {trace.metrics().makespan:4.0f} µs; a short job waits {longest:3.0f} µs at most")
+
+
 looking = run_all(hunts(mixed), IdleFirst(4))
 report("pool of four", in_turn)
 report("pool of five", of_five)

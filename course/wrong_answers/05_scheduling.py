@@ -572,24 +572,24 @@ def best_possible(trace):
 
 
 # %% id=05-round-robin cause="streams were made before they were needed"
-# - if turn == len(self.streams):
+# - if len(self.streams) < self.size:
 # - self.streams.append(self.device.create_stream())
 # + self.streams = self.streams or [self.device.create_stream() for _ in range(self.size)]
 
 
 # %% id=05-round-robin cause="two pools share a stream, or a turn: make each stream by `create_stream()`"
 # - self.streams.append(self.device.create_stream())
-# + self.streams.append(self.device.create_stream() if turn else self.device.default_stream)
+# + self.streams.append(self.device.create_stream() if self.streams else self.device.default_stream)
 
 
 # %% id=05-pool-size cause="with jobs of 0 µs, one every 40 µs, and room for 16, 0 streams won't be enough"
-# - return max(1, min(at_work, room))
-# + return min(at_work, room)
+# - return max(1, min(int(np.ceil(length / pace)), room))
+# + return min(int(np.ceil(length / pace)), room)
 
 
 # %% id=05-pool-size cause="64 streams won't be enough"
-# - return max(1, min(at_work, room))
-# + return max(1, min(at_work, room, 64))
+# - return max(1, min(int(np.ceil(length / pace)), room))
+# + return max(1, min(int(np.ceil(length / pace)), room, 64))
 
 
 # %% id=05-challenge cause="your function puts its caller's list into another order"

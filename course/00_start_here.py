@@ -126,6 +126,7 @@ def hang_up(*pictures):
     axes[1].set_title("what came back")
     plt.tight_layout()
     plt.show()
+    print("A curl of spirals, dark on the left, and twice as bright on the right")
 
 
 # %% id=first-operation

@@ -11,7 +11,7 @@
 #
 # | | |
 # |---|---|
-# | Time | 55 minutes, and 10 more for the encores |
+# | Time | 60 minutes, and 5 more for the encore |
 # | You need | [02_streams_and_events](02_streams_and_events.ipynb) and [04_combinators](04_combinators.ipynb) |
 
 # %% id=setup
@@ -108,7 +108,7 @@ mixed = [LONG if i % 4 == 0 else SHORT for i in range(12)]  # every fourth is lo
 
 alone = run_all(hunts(mixed), agt.SingleStream()).metrics().makespan
 print(f"a step takes {1000 * step_us:.0f} ns, and the pace is {pace:.0f} µs")
-print(f"a long job takes {LONG:.0f} µs, a short one {SHORT:.0f}, and all twelve on one stream {alone:.0f}")
+print(f"a long job takes {LONG:.0f} µs, and a short one {SHORT:.0f}")
 
 # %% [markdown] id=mixed-text
 # Now four streams, which take turns:
@@ -192,10 +192,55 @@ with agt.using(policy=counting):
     agt.zip(arm(0), arm(1), arm(2)).sync()
 assert counting.asked == 1
 
+# %% [markdown] id=exercise-round-robin
+# ### Exercise: round robin
+#
+# Write the usual policy yourself: `size` streams that take turns. As above, make each when its turn first comes.
+
+# %% id=05-round-robin starter
+class RoundRobin(agt.SchedulingPolicy):
+    def __init__(self, size):
+        super().__init__()
+        self.size = size
+        self.streams = []
+        self.turn = 0
+
+    def next_stream(self):
+        return self.device.default_stream  # your code
+
+
+# %% id=05-round-robin solution
+class RoundRobin(agt.SchedulingPolicy):
+    def __init__(self, size):
+        super().__init__()
+        self.size = size
+        self.streams = []
+        self.turn = 0
+
+    def next_stream(self):
+        turn = self.turn % self.size
+        if turn == len(self.streams):
+            self.streams.append(self.device.create_stream())
+        self.turn += 1
+        return self.streams[turn]
+
+# %% id=05-round-robin hints
+# A policy has to remember two things: its streams, and whose turn it is.
+#
+# In `__init__` there may be no device yet. In `next_stream` there is one, so call `self.device.create_stream()` there, when a stream's turn first comes.
+#
+# `turn = self.turn % self.size`; if `turn == len(self.streams)`, append a new stream; add 1 to `self.turn`; return `self.streams[turn]`.
+
+# %% id=05-round-robin explanation
+# `agt.StreamPoolRoundRobin` does just that, plus a lock, because several threads may ask it at once. And you've already seen its weakness: it knows nothing about the jobs.
+
+# %% id=05-round-robin-check
+check("05-round-robin", RoundRobin)
+
 # %% [markdown] id=five
 # ## One more checkout
 #
-# The trouble was that both count to four. So let's count to five.
+# The trouble with our twelve jobs was that they count to four, and so does the pool. So let's count to five.
 
 # %% id=predict-mixed
 opening = Prediction(
@@ -299,25 +344,7 @@ agt.compare_timelines(
 )
 
 # %% [markdown] id=pool-read
-# Two streams take more than half the time of one, because the second starts a pace late. On three, two of them have three jobs each. While one job runs, Python hands out three and a half more, so with four, a stream has always just become free. With eight you get the same staircase, because **Python can't keep more streams busy than a job's length divided by the pace**, rounded up.
-
-# %% [markdown] id=curves-text
-# Does the rule hold for other lengths? Each line is a program of eight jobs. Look where it goes flat:
-
-# %% id=curves tags=helpers
-sizes = range(1, 7)
-for paces in (4.5, 2.5, 1.5):
-    ops = hunts([paces * pace] * 8)
-    times = [run_all(ops, agt.StreamPoolRoundRobin(n)).metrics().makespan for n in sizes]
-    flat = next(n for n, us in zip(sizes, times) if us < 1.02 * times[-1])
-    print(f"jobs of {paces} paces: {times[0]:4.0f} µs on one stream, flat from {flat} streams on")
-    plt.plot(sizes, times, "o-", label=f"{paces} paces")
-    plt.plot(flat, times[flat - 1], "o", ms=14, mfc="none", mec="black")
-plt.xlabel("streams")
-plt.ylabel("µs")
-plt.ylim(0)
-plt.legend(title="eight jobs of")
-plt.show()
+# Two streams take more than half the time of one, because the second starts a pace late. While one job runs, Python hands out three and a half more, so with four, a stream has always just become free. With eight you get the same staircase, because **Python can't keep more streams busy than a job's length divided by the pace**, rounded up.
 
 # %% id=pool-check tags=asserts
 assert [round(trace.metrics().makespan) for trace in h200] == [571, 230]
@@ -424,7 +451,7 @@ class LeastLoaded(agt.SchedulingPolicy):
         super().__init__()
         self.size = size
         self.streams = []
-        self.turn = 0
+        self.load = [0.0] * size
         self.us = 0.0
 
     def expect(self, us):
@@ -433,8 +460,7 @@ class LeastLoaded(agt.SchedulingPolicy):
     def next_stream(self):
         if not self.streams:
             self.streams = [self.device.create_stream() for _ in range(self.size)]
-        self.turn += 1
-        return self.streams[self.turn % self.size]  # your code
+        return self.streams[0]  # your code
 
 
 # %% id=05-least-loaded solution
@@ -457,7 +483,7 @@ class LeastLoaded(agt.SchedulingPolicy):
         return self.streams[i]
 
 # %% id=05-least-loaded hints
-# Keep a sum for each stream: how much work it has been given so far, in µs.
+# `self.load` is for a sum for each stream: how much work it has been given so far, in µs.
 #
 # The next job goes to the stream with the smallest sum, and adds its own length to it.
 #
@@ -535,7 +561,7 @@ if device.simulated:
 # %% [markdown] id=cannot
 # ## Four programs
 #
-# Here are four programs, each with eight jobs.
+# Four programs, each with eight jobs:
 #
 # | program | its jobs |
 # |---|---|
@@ -696,12 +722,14 @@ for span in trace.device_spans[:2]:
 # %% [markdown] id=exercise-pays
 # ### Exercise: how far down can it go?
 #
-# You're given the trace of a program on one stream, without an `overlap`. Return the time, in µs, below which no number of streams could bring it: the highest wall. (Take the names of the engines from the trace.)
+# You're given the trace of a program on one stream, without an `overlap`. Return the time, in µs, below which no number of streams could bring it: the highest wall. The cell below has three of the walls.
 
 # %% id=05-when-it-pays starter
 def best_possible(trace):
     m = trace.metrics()
-    return m.host["call"]  # your code
+    walls = [m.host["call"]]
+    walls += [busy for (_, engine), busy in m.engine_busy.items() if engine != "compute"]
+    return max(walls)  # your code
 
 
 # %% id=05-when-it-pays solution
@@ -717,11 +745,11 @@ def best_possible(trace):
     return max(walls + list(jobs.values()))
 
 # %% id=05-when-it-pays hints
-# You're looking for five numbers (two of them for copy engines), each a time that more streams can't shorten. The largest of them wins.
+# You're looking for five numbers, each a time that more streams can't shorten. You have the host's and those of the two copy engines. The largest wins.
 #
-# `m = trace.metrics()` has `m.host['call']` and `m.engine_busy`. Kernels that run side by side share the SMs, and each needs `span.duration * span.detail['fills']` of them.
+# Kernels that run side by side share the SMs, and each needs `span.duration * span.detail['fills']` of them.
 #
-# For the longest job, add up the durations of the device spans of each `span.op`. Then take `max(host, up, down, kernels, longest)`.
+# For the longest job, add up the durations of the device spans of each `span.op`. Then take the largest of all.
 
 # %% id=05-when-it-pays explanation
 # Compare this bound with the time on one stream. If they're close, don't bother with more streams. It's only a bound: for `half` it's 130 µs, and with the pauses between Python's calls it's 172, on one stream as on four.
@@ -785,51 +813,6 @@ score(opening, decisions, pool, order, who_gains, twist)
 
 # %% id=progress
 progress("05")
-# %% [markdown] id=exercise-round-robin
-# ## Encore: round robin by hand
-#
-# *For the day on which you'd like to see inside the usual policy.*
-#
-# Write `StreamPoolRoundRobin` yourself: `size` streams that take turns. A policy is often created before anyone knows which device it's for, so don't make streams in `__init__`. Make each one when its turn first comes, because in `next_stream` you have `self.device`.
-
-# %% id=05-round-robin starter
-class RoundRobin(agt.SchedulingPolicy):
-    def __init__(self, size):
-        super().__init__()
-        self.size = size
-
-    def next_stream(self):
-        return self.device.default_stream  # your code
-
-
-# %% id=05-round-robin solution
-class RoundRobin(agt.SchedulingPolicy):
-    def __init__(self, size):
-        super().__init__()
-        self.size = size
-        self.streams = []
-        self.turn = 0
-
-    def next_stream(self):
-        turn = self.turn % self.size
-        if turn == len(self.streams):
-            self.streams.append(self.device.create_stream())
-        self.turn += 1
-        return self.streams[turn]
-
-# %% id=05-round-robin hints
-# A policy has to remember two things: its streams, and whose turn it is.
-#
-# In `__init__` there may be no device yet. In `next_stream` there is one, so call `self.device.create_stream()` there, when a stream's turn first comes.
-#
-# `turn = self.turn % self.size`; if `turn == len(self.streams)`, append a new stream; add 1 to `self.turn`; return `self.streams[turn]`.
-
-# %% id=05-round-robin explanation
-# `agt.StreamPoolRoundRobin` does just that, plus a lock, because several threads may ask it at once. And you've already seen its weakness: it knows nothing about the jobs.
-
-# %% id=05-round-robin-check
-check("05-round-robin", RoundRobin)
-
 # %% [markdown] id=looking
 # ## Encore: a policy that looks
 #

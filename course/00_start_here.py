@@ -50,7 +50,7 @@ assert round(slow.metrics().makespan) == 729
 assert len(slow.device_spans) == 12
 
 # %% [markdown] id=two-runs-read
-# (A µs is a millionth of a second, and *CUPTI*, by NVIDIA, has measured them. Python calls 16 times: once for each piece, and four times for memory.)
+# (A µs is a millionth of a second. Python calls 16 times: once for each piece, and four times for memory.)
 #
 # The quick program makes just as many calls, for the same twelve pieces of work. Its picture comes near the end, after three clues.
 
@@ -101,10 +101,37 @@ twice
 # %% [markdown] id=describe
 # ## There and back
 #
-# The device can't see NumPy's memory. So the numbers travel there, and the result travels back:
+# Let's double the brightness of a picture that's too dark, two million pixels. The device can't see NumPy's memory. So the numbers travel there, and the result travels back:
+
+# %% id=dark-picture tags=helpers
+def too_dark():
+    """A picture in the dark: 1,250 rows of 1,600 pixels, each from 0 (black) to 0.5. It's a Julia set."""
+    rows, columns = np.mgrid[1:-1:625j, -1.28:1.28:800j]
+    c, z = np.complex64(-0.8 + 0.156j), (1.25 * (columns + 1j * rows)).astype(np.complex64)
+    rounds = np.zeros(z.shape, np.float32)
+    with np.errstate(over="ignore", invalid="ignore"):
+        for _ in range(60):
+            z = z * z + c
+            rounds += np.abs(z) < 2
+    return np.kron(0.5 * np.sqrt(rounds / rounds.max()), np.ones((2, 2), np.float32))
+
+
+def hang_up(*pictures):
+    """Draw pictures side by side, with the same black and the same white."""
+    axes = plt.subplots(1, len(pictures), figsize=(9, 3.7))[1]
+    for ax, picture in zip(axes, pictures, strict=True):
+        ax.imshow(picture.reshape(dark.shape), cmap="inferno", vmin=0, vmax=1)
+        ax.set(xticks=[], yticks=[])
+    axes[0].set_title("what went to the device")
+    axes[1].set_title("what came back")
+    plt.tight_layout()
+    plt.show()
+    print("A curl of spirals, dark on the left, and twice as bright on the right")
+
 
 # %% id=first-operation
-x = agt.pin(np.arange(2_000_000, dtype=np.float32))
+dark = too_dark()  # the thin bar above draws it
+x = agt.pin(dark.ravel())
 
 
 def doubled(x):
@@ -189,7 +216,7 @@ with agt.record() as first:
     y = await op
     agt.work(0, "goes on")  # a job of 0 µs, to see when Python goes on
 
-print(y[:6], y.dtype, y.shape)
+print(y.dtype, y.shape, "largest:", y.max())
 timed = stopwatch(first)  # the thin bar above says how
 timed.plot(
     title="Your first work for the GPU",
@@ -206,7 +233,11 @@ share.reveal(
     f"The kernel takes {kernel.duration:.0f} µs, and the two copies take {copying:.0f}.",
 )
 
+# %% id=bright
+hang_up(x, y)
+
 # %% id=first-launch-check tags=asserts
+assert x.size == 2_000_000
 assert np.array_equal(y, 2 * x)
 for _ in range(4):  # a real GPU loads kernels and makes streams when it first needs them
     with agt.record() as paused:
@@ -217,11 +248,11 @@ assert max(s.end for s in paused.device_spans) > max(s.end for s in paused if s.
 # %% [markdown] id=where-read
 # The kernel is the orange sliver between the two long bars (the yellow one is the fill). Each copy takes over twenty times as long, because the road between the two computers is narrow: 8 MB in 148 µs is only 54 GB a second. The kernel's numbers stay on the device, where 16 MB move at about 2,500.
 #
-# The lane with the long bars is a **stream**, a queue that the device works through piece by piece. The top lane is Python, with six short calls: one for each piece, and two for room in memory. After 46 µs it has asked for everything, even for a copy that begins at 178. Then comes the `await`, so it pauses. Meanwhile, it could have done something else.
+# The lane with the long bars is a **stream**, a queue that the device works through piece by piece. The top lane is Python, with six short calls: one for each piece, and two for room in memory. After 46 µs it has asked for everything, even for a copy that begins at 178. Then comes the `await`, so it pauses.
 #
 # The pause ends a little late. The device was done after 325 µs, but the event loop takes another 24 to notice and to wake up the code that paused. (It needs Python for that. While a job keeps Python busy, it can't.) The stopwatch runs until then.
 #
-# **First clue:** how much would you save if the four slivers of the first picture ran at the same time? At most 11 µs of 228. Cross off `kernels`.
+# **First clue:** how much would you save if the four slivers of the first picture ran at the same time? At most 11 of 228 µs, the difference between the two programs. Cross off `kernels`.
 
 # %% id=where-check tags=asserts
 if device.simulated:
@@ -300,13 +331,13 @@ agt.compare_timelines(
 before, after = (trace.metrics().makespan for trace in (blocking, overlapped))  # from start to end
 meanwhile.reveal(
     f"{after:.0f}",
-    f"It was {before:.0f} µs before. (Some 25 less? The loop can wake nobody up before the job is done.)",
+    f"It was {before:.0f} µs before.",
 )
 
 # %% [markdown] id=timeline-read
-# The device does exactly what it did before, and now the job runs beside it. What's gone is the wait. What's left is the calls, the job, and waking up: 46 + 300 + 24 µs, with 4 before the job. (In the last section an H200 does the same, and gains less.)
+# The device does exactly what it did before, and now the job runs beside it. What's gone is the wait. What's left is the calls, the job, and waking up: 46 + 300 + 24 µs, with 4 before the job. (In the last section an H200 does it with half the numbers, and gains less.)
 #
-# **Second clue:** Python stopped waiting. Was the device done any sooner? It wasn't. Cross off `python`.
+# **Second clue:** Python stopped waiting. Was the device done any sooner? It wasn't. And without a job, as in the riddle, Python gains nothing either. Cross off `python`.
 
 # %% id=predict-pays
 pays = Prediction(
@@ -366,16 +397,8 @@ if device.simulated:
 # %% [markdown] id=pays-read
 # Async isn't free. When both the device and the job are done, waking up from the `await` takes 24 µs. Coming back from `sync` takes 3. The job has to earn the difference, so the task gains from 21 µs on. And once the job fills the wait, it gains no more: **a job can hide in the wait, and nowhere else.** So the most that you can gain is the wait less the waking up, here 253 µs.
 
-# %% id=predict-forgotten
-forgotten = Prediction(
-    "Back to the job of 300 µs. Delete the line with `sleep(0)`, and nothing else. "
-    "What does the stopwatch say then?",
-    within=0.02,
-)
-forgotten
-
-# %% id=predict-forgotten-commit
-forgotten.commit(...)
+# %% [markdown] id=forgotten
+# And what's the line with `sleep(0)` for? Back to the job of 300 µs, without it:
 
 # %% id=run-forgotten
 with agt.record() as too_late:
@@ -390,14 +413,8 @@ stopwatch(too_late).plot(
     lesson="The device gets its work only after the job, so nothing overlaps with it.",
 )
 
-# %% id=reveal-forgotten
-forgotten.reveal(
-    f"{too_late.metrics().makespan:.0f}",
-    f"It was {after:.0f} with the `sleep(0)`, and {before:.0f} with `sync`.",
-)
-
 # %% [markdown] id=forgotten-read
-# `spawn` only put the task on the list. Nobody paused until `await task`, so the task got its first turn after the job, and waking up came on top. It's a nasty slip, because the results are right and the code looks busy.
+# `spawn` only put the task on the list. Nobody paused until `await task`, so the task got its first turn after the job: 649 µs, more than with `sync`. It's a nasty slip, because the results are right and the code looks busy.
 
 # %% id=timeline-claims tags=asserts
 job = "Python's own job"
@@ -411,6 +428,7 @@ assert len(overlapped.streams) == 1
 assert [s.name for s in blocking.device_spans] == [s.name for s in overlapped.device_spans]
 if device.simulated:
     assert both_with_spawn > both_with_sync
+    assert round(too_late.metrics().makespan) == 649
     assert abs(too_late.metrics().makespan - blocking.metrics().makespan - even) < 1
     assert too_late.overlap_between(job, too_late.device_spans) == 0
     if round(after_job.duration) == 300:  # the reader may have played with it
@@ -486,25 +504,43 @@ async def both(first, second):
 # Write two lines with `agt.spawn`, one for each operation, and then `return await a, await b`.
 
 # %% id=00-both explanation
-# One way is to spawn both and then await both. (asyncio's own `create_task` takes coroutines only.) The first `await` is the pause in which the two tasks start, so you need no `sleep(0)`. Run the picture below again: it has a clue for the riddle.
+# One way is to spawn both and then await both. (asyncio's own `create_task` takes coroutines only.) The first `await` is the pause in which the two tasks start, so you need no `sleep(0)`.
 
 # %% id=00-both-check
 check("00-both", both)
 
+# %% id=predict-pair
+with agt.record() as in_a_row:
+    await doubled(x)
+    await doubled(x)
+
+row = in_a_row.metrics().makespan
+two = Prediction(
+    f"One after the other, two of our operations take {row:.0f} µs. And two at a time?",
+    within=0.05,
+)
+two
+
+# %% id=predict-pair-commit
+two.commit(...)
+
 # %% id=both-picture
 with agt.record() as pair:
-    await both(doubled(x), doubled(x))
+    await solved("00-both")(doubled(x), doubled(x))  # yours, or the course's until it's accepted
 
 pair.plot(
-    title="Your two at a time",
+    title="Two at a time",
     lanes=("host", "streams"),
-    lesson="Do any two copies run at the same time? (None do before the exercise is solved.)",
+    lesson="Which copies run at the same time, and which take turns?",
 )
+
+# %% id=reveal-pair
+two.reveal(f"{pair.metrics().makespan:.0f}", f"Half of the time would be {row / 2:.0f}.")
 
 # %% [markdown] id=answer
 # ## The quick one
 #
-# **Third clue:** your own picture, once `both` is solved. Which copies take turns in it, and which don't? If they've changed your mind, run `riddle.commit(...)` with another answer in a cell of your own. Here's the quick program, at last.
+# **Third clue:** in that picture, which copies take turns, and which don't? If they've changed your mind, run `riddle.commit(...)` with another answer in a cell of your own. Here's the quick program, at last.
 
 # %% id=both-ways tags=helpers
 def with_both_ways(trace):
@@ -532,9 +568,9 @@ riddle.reveal(
 )
 
 # %% [markdown] id=answer-read
-# One queue means one thing at a time: in, compute, out. With four queues, one result comes back while the next numbers are already on their way in. In `both`, copies in the same direction took turns. Here, those to the GPU don't even meet, because Python asks for each too late. But each direction has a road of its own, and the slow program always left at least one empty. `both` has the same trick, and goes from 674 µs to 472. That's 30% less, and for the riddle it's 31.
+# One queue means one thing at a time: in, compute, out. With four queues, one result comes back while the next numbers are already on their way in. In `both`, copies in the same direction took turns. Here, those to the GPU don't even meet, because Python asks for each too late. But each direction has a road of its own, and the slow program always left at least one empty. `both` has the same trick, and gains 30%. The riddle gains 31.
 #
-# The others? The gaps between the pieces are only 50 µs. Python waits half of the time, but has no job for the wait. Here's the whole bill:
+# And `gaps`? Together they are only 50 µs. Here's the whole bill:
 
 # %% id=bill tags=helpers
 long, short = (trace.metrics().makespan for trace in (slow, quick))
@@ -568,12 +604,7 @@ for entry, change in told.items():
 
 # %% id=answer-check tags=asserts
 if device.simulated:
-    with agt.record() as solved_pair:
-        await solved("00-both")(doubled(x), doubled(x))
-    with agt.record() as in_a_row:
-        await doubled(x)
-        await doubled(x)
-    row, beside = in_a_row.metrics().makespan, solved_pair.metrics().makespan
+    beside = pair.metrics().makespan
     assert [round(us) for us in (row, beside, 100 - 100 * beside / row)] == [674, 472, 30]
 assert round(100 - 100 * short / long) == 31
 slivers = [relu.duration for relu in slow.find("relu")]
@@ -640,7 +671,7 @@ async def everything(trips, job):
 # Look at the beginning and at the end of the 497 µs. On which road does nothing move there? Which trip would you send off first, and which last? The results can still come back in order.
 
 # %% id=00-challenge explanation
-# Start everything, do your own work, and wait as late as you can. At 497 µs, one of the two roads is still empty for a long time, at the beginning and at the end: look at the picture below. At 340, the trips take no longer than Python's own calls and job.
+# Start everything, do your own work, and wait as late as you can. In the order given, that's 497 µs, as one of the two roads is empty for a long time, at the beginning and at the end. With the right trip first it's 340. That's the floor: Python's own calls and job take as long.
 
 # %% id=00-challenge-check
 check("00-challenge", everything)
@@ -664,7 +695,7 @@ mine.plot(
 )
 
 # %% id=score
-score(built, share, meanwhile, pays, forgotten, riddle)
+score(built, share, meanwhile, pays, two, riddle)
 
 # %% id=progress
 progress("00")
@@ -750,7 +781,7 @@ gain.reveal(f"{real:.0f}", f"With `sync`, Python waited for {waiting:.0f} µs.")
 # %% [markdown] id=real-read
 # In the model, `sync` waits for 136 µs, and on the H200 for only 66, of which 60 are gone. (The recording ends before the waking up, which still costs some of them.)
 #
-# The device isn't to blame: a copy takes 78 µs on the H200, and 79 in the model. The six calls take 58 µs instead of 46. But *between* them lie 104 µs, in which Python gets from one to the next, and in the model next to nothing. Before the `d2h`, even the device waits for Python. (CUPTI has a part in that: it made [another program](../docs/profiling.md#what-it-costs) 39% slower. It watched all of ours.)
+# The device isn't to blame: a copy takes 78 µs on the H200, and 79 in the model. The six calls take 58 µs instead of 46. But *between* them lie 104 µs, in which Python gets from one to the next, and in the model next to nothing. Before the `d2h`, even the device waits for Python. (*CUPTI*, by NVIDIA, which measured these times, has a part in that: it made [another program](../docs/profiling.md#what-it-costs) 39% slower. It watched all of ours.)
 #
 # Nor do copies that meet slow each other down in the model, as you can see in `both`. So let the model tell you *what* overlaps, and measure *how much* you gain.
 

@@ -7,11 +7,11 @@
 #
 # **What do you give up when you take a second queue, and how do you get it back?**
 #
-# After this page you can put work on streams of your own and say what's in order and what isn't. You can spot a race and end it with an event, while Python goes on, and you can fork work and join it again.
+# After this page you can put work on streams of your own and say what's in order and what isn't. You can spot a race and end it with an event, while Python goes on, and you can fork and join work with as few events as possible.
 #
 # | | |
 # |---|---|
-# | Time | 50 minutes, and 10 more for the encores |
+# | Time | 55 minutes, and 5 more for the encore |
 # | You need | [01_sync_kernels](01_sync_kernels.ipynb), above all its last part: `async_on` and `synchronize` |
 
 # %% id=setup
@@ -156,7 +156,7 @@ how_far.reveal(
 )
 
 # %% [markdown] id=within-read
-# **On one stream, each piece of work starts only when the one before it has ended.** (The gaps between some of them are the device's own: it takes a few µs to get from a copy to a kernel, or back.) Python hands in all the work and waits once, at the end. `there` is a handle, too, and after the wait, `there.numpy()` is the array.
+# **On one stream, each piece of work starts only when the one before it has ended.** (The gaps between some of them are the device's own: it takes a few µs to get from a copy to a kernel, or back.) `there` is a handle, too, and after the wait, `there.numpy()` is the array.
 
 # %% id=within-check tags=asserts
 assert np.allclose(result, in_numpy(readings), atol=1e-4)
@@ -317,7 +317,7 @@ how_wrong.reveal(
 )
 
 # %% [markdown] id=race-luck
-# You wouldn't have noticed anything. Ahead of the kernel, `y` still had the numbers from last time, and with the same readings those are right. Test such a program with the same data all week, and it's right all week. Then comes the day of the demo, with new readings:
+# You wouldn't have noticed anything. Test such a program with the same data all week, and it's right all week. Then comes the day of the demo, with new readings:
 
 # %% id=race-torn
 today = agt.pin((np.cos(3 * wave) + rng.normal(0, 0.3, (rows, n))).astype(np.float32))
@@ -353,7 +353,7 @@ with agt.using("sim:1"):  # a second one, whose streams count from 1
         raise AssertionError("this race should have been refused")
 
 # %% [markdown] id=race-refused
-# That's why this page uses it for every race, even if you have a GPU. (The error suggests `shared` and `overlap`. They come in chapter 04, and we'll do without them here.)
+# That's why this page uses it for every race, even if you have a GPU. (The error suggests `shared` and `overlap`. They come in chapter 04.)
 
 # %% [markdown] id=event
 # ## A mark in a queue
@@ -530,7 +530,9 @@ with agt.using("sim"):
     assert np.allclose(there.numpy(), in_numpy(readings[:64, :64]), atol=1e-4)
 
 # %% [markdown] id=relay
-# In the next program, stream three has no work at all. It only passes the word on from stream one to stream two:
+# ## A stream without work
+#
+# In the next program, stream three has no work at all, only a wait and a mark:
 
 # %% id=relay-program
 three = agt.create_stream()
@@ -574,7 +576,7 @@ relay.reveal(
 )
 
 # %% [markdown] id=relay-read
-# Stream three did no work, but it did have something in its queue: a wait. So orders add up. If two waits for three, and three waits for one, then two waits for one, and you needn't say so again.
+# Stream three did no work, but it did have something in its queue: a wait. So orders add up. If two waits for three, and three waits for one, then two waits for one, and you needn't say so again. That will save you an event in the exercise below.
 
 # %% id=relay-check tags=asserts
 assert relayed.happens_before(kernel, copy)
@@ -582,10 +584,65 @@ if device.simulated:
     assert {passed(relayed, mark) for mark in relayed.find("record")} == {kernel.end}
     assert copy.start >= kernel.end
 
+# %% [markdown] id=exercise-fewest
+# ### Exercise: as few events as possible
+#
+# Here are six pieces of work, `ops["a"]` to `ops["f"]`. The cell below puts each on its stream, but a piece may start only when all that it needs is over:
+#
+# | piece | stream | needs |
+# |---|---|---|
+# | `a` | one | |
+# | `b` | two | |
+# | `c` | one | `a`, `b` |
+# | `d` | two | `a`, `b` |
+# | `e` | one | `b`, `c` |
+# | `f` | two | `a`, `c`, `d` |
+#
+# Put them in order where the table demands it and nowhere else, with as few calls of `wait_event` as you can. Python doesn't wait. With too few you have a race. With too many, Python makes calls for nothing, and work may wait for nothing.
+
+# %% id=02-minimum-events starter
+def enqueue(ops, one, two):
+    ops["a"].async_on(one)
+    ops["b"].async_on(two)
+    ops["c"].async_on(one)
+    ops["d"].async_on(two)
+    ops["e"].async_on(one)
+    ops["f"].async_on(two)
+
+
+# %% id=02-minimum-events solution
+def enqueue(ops, one, two):
+    ops["a"].async_on(one)
+    ops["b"].async_on(two)
+    a_done, b_done = one.record(), two.record()
+
+    one.wait_event(b_done)
+    ops["c"].async_on(one)
+    c_done = one.record()
+    two.wait_event(a_done)
+    ops["d"].async_on(two)
+
+    ops["e"].async_on(one)
+    two.wait_event(c_done)
+    ops["f"].async_on(two)
+
+# %% id=02-minimum-events hints
+# Some of these needs are met by the order *within* a stream, which costs nothing. Which ones?
+#
+# `e` needs `b`. But `c` comes before `e` on the same stream, and `c` already waits for `b`. So `e` needs no wait of its own.
+#
+# Three waits are enough: `c` for `b`, `d` for `a`, and `f` for `c`. Record each event right behind the work that it's meant for, before you put anything else on that stream.
+
+# %% id=02-minimum-events explanation
+# Add an event only where one thing really must wait for another. If `c` waits for `b` and `e` comes after `c`, then `e` already waits for `b`, and another event would buy you nothing. And if you record an event too late, it also covers work that you didn't mean.
+
+# %% id=02-minimum-events-check
+check("02-minimum-events", enqueue)
+
 # %% [markdown] id=who-waits
 # ## Who waits for what
 #
-# Here are the ways to wait for a queue, and the ways to ask:
+# Here are the ways to wait for a queue, or to ask:
 #
 # | call | who waits | until |
 # |---|---|---|
@@ -715,20 +772,20 @@ if device.simulated:
     assert diamond.metrics().makespan < chain.metrics().makespan
 
 # %% [markdown] id=fork-join-read
-# There are two arrows, one for the fork and one for the join. But why isn't it twice as fast? Upload, smooth, subtract: each needs the one before, and no second stream makes that chain shorter. And Python makes one call at a time, so the branch on stream one, whose call comes second, starts later than the other.
+# Why isn't it twice as fast? Upload, smooth, subtract: each needs the one before, and no second stream makes that chain shorter. And Python makes one call at a time, so the branch on stream one, whose call comes second, starts later than the other.
 #
 # Beginners remember the fork and forget the join. Without it we'd have the same race as before, because `subtract` reads `much` while the other stream writes it.
 
 # %% [markdown] id=exercise-fork-join
 # ### Exercise: fork and join
 #
-# Now do it for any number of branches. Put `prepare` on the stream `main`. Then put `branches[i]` on `streams[i]`, for each `i`, and finally `combine` on `main`. Each branch needs the result of `prepare`, but no other branch. `combine` needs all of them. Python doesn't wait. Return whatever `async_on` returns for `combine`.
+# Now do it for any number of branches. Below, everything is on its stream already, but nothing makes one stream wait for another. Each branch needs the result of `prepare`, but no other branch. `combine` needs all of them. Python doesn't wait.
 
 # %% id=02-fork-join starter
 def fork_join(prepare, branches, combine, main, streams):
     prepare.async_on(main)
-    for branch in branches:
-        branch.async_on(main)
+    for branch, stream in zip(branches, streams):
+        branch.async_on(stream)
     return combine.async_on(main)
 
 
@@ -761,7 +818,7 @@ check("02-fork-join", fork_join)
 # %% [markdown] id=challenge
 # ## Challenge: seven pieces, two streams
 #
-# Here are seven pieces of work. Each line says how long a piece takes, and what has to be over before it may start:
+# Here are seven pieces of work, and again a piece may start only when all that it needs is over. But now they differ in length, and you choose the streams as well:
 #
 # | piece | units of time | needs |
 # |---|---|---|
@@ -773,7 +830,7 @@ check("02-fork-join", fork_join)
 # | `f` | 3 | `c` |
 # | `g` | 1 | `d`, `e`, `f` |
 #
-# You choose the stream of each piece, and put things in order where the table demands it. A unit is about 50 µs. As it stands, everything is on one stream and takes 640 µs. Get below 440. A pencil helps. (In the check's picture, stream 1 is the one that got work first.)
+# A unit is about 50 µs. As it stands, everything is on one stream and takes 640 µs. Get below 440. A pencil helps. (In the check's picture, stream 1 is the one that got work first.)
 
 # %% id=02-challenge starter
 def arrange(ops, one, two):
@@ -838,61 +895,6 @@ assert copying > 0.95 * h200[1].metrics().device_active
 # If a word is new, look in the [glossary](../docs/glossary.md). If something seems wrong, the [misconceptions](../docs/misconceptions.md) page probably has it, and [hazards](../docs/hazards.md) has more races.
 #
 # **Next:** [02b_copies_and_chunks.ipynb](02b_copies_and_chunks.ipynb). Our kernels overlap now. But on the H200 nearly all of the time went into copies, and copies have rules of their own.
-
-# %% [markdown] id=exercise-fewest
-# ## Encore: as few events as possible
-#
-# *For the day on which your program has more arrows than work.*
-#
-# Here are six pieces of work for two streams. Each line says where a piece belongs, and what has to be over before it may start:
-#
-# | piece | stream | needs |
-# |---|---|---|
-# | `a` | one | |
-# | `b` | two | |
-# | `c` | one | `a`, `b` |
-# | `d` | two | `a`, `b` |
-# | `e` | one | `b`, `c` |
-# | `f` | two | `a`, `c`, `d` |
-#
-# `ops["a"].async_on(one)` puts a piece where it belongs. (The cell below uses `sync_on`, which also makes Python wait for it.) Put things in order where the table demands it and nowhere else, with as few calls of `wait_event` as you can. With too few you have a race. With too many, Python makes calls for nothing, and work may wait for nothing.
-
-# %% id=02-minimum-events starter
-def enqueue(ops, one, two):
-    for name in "abcdef":
-        stream = one if name in "ace" else two
-        ops[name].sync_on(stream)
-
-
-# %% id=02-minimum-events solution
-def enqueue(ops, one, two):
-    ops["a"].async_on(one)
-    a_done = one.record()
-    ops["b"].async_on(two)
-    b_done = two.record()
-
-    one.wait_event(b_done)
-    ops["c"].async_on(one)
-    c_done = one.record()
-    two.wait_event(a_done)
-    ops["d"].async_on(two)
-
-    ops["e"].async_on(one)
-    two.wait_event(c_done)
-    ops["f"].async_on(two)
-
-# %% id=02-minimum-events hints
-# Some of these needs are met by the order *within* a stream, which costs nothing. Which ones?
-#
-# `e` needs `b`. But `c` comes before `e` on the same stream, and `c` already waits for `b`. So `e` needs no wait of its own.
-#
-# Three waits are enough: `c` for `b`, `d` for `a`, and `f` for `c`. Record each event right behind the work that it's meant for, before you put anything else on that stream.
-
-# %% id=02-minimum-events explanation
-# Add an event only where one thing really must wait for another. If `c` waits for `b` and `e` comes after `c`, then `e` already waits for `b`, and another event would buy you nothing. And if you record an event too late, it also covers work that you didn't mean.
-
-# %% id=02-minimum-events-check
-check("02-minimum-events", enqueue)
 
 # %% [markdown] id=null
 # ## Encore: the null stream

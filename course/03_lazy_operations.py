@@ -9,8 +9,8 @@
 #
 # | | |
 # |---|---|
-# | Time | 55 minutes, and 10 more for the encores |
-# | You need | [01_sync_kernels](01_sync_kernels.ipynb) and [02_streams_and_events](02_streams_and_events.ipynb) |
+# | Time | 55 minutes, and 5 for the encore |
+# | You need | [00_start_here](00_start_here.ipynb), [01_sync_kernels](01_sync_kernels.ipynb), and [02_streams_and_events](02_streams_and_events.ipynb) |
 
 # %% id=setup
 import asyncio
@@ -98,9 +98,6 @@ came_out
 # %% id=reveal-buffer
 batches.reveal(" ".join(map(str, came_out)), "The numbers are read when the copy runs.")
 
-# %% [markdown] id=buffer-picture-text
-# Here's that run, with the buffer:
-
 # %% id=buffer-picture
 filled = [span.end for span in story if span.kind == "work"]
 ends = [*filled, max(span.end for span in story)]
@@ -117,7 +114,7 @@ if device.simulated:
     assert min(span.start for span in story.device_spans) > filled[-1]
 
 # %% [markdown] id=recipes
-# So a trip in the list names no stream, waits for nothing, and doesn't even look into the buffer. It's an **operation**, a recipe like those on page 00, and its type is `DeviceOp`. A recipe does nothing until somebody runs it. The word for that is **lazy**, and it's meant as a compliment.
+# So a trip names no stream, waits for nothing, and doesn't even look into the buffer. It's an **operation**, a recipe like those on page 00, and its type is `DeviceOp`. A recipe does nothing until somebody runs it. The word for that is **lazy**, and it's meant as a compliment.
 
 # %% [markdown] id=misconception-buffer
 # > **Misconception: an operation keeps the numbers that were there when it was built.**
@@ -147,7 +144,7 @@ print(heard[0].message)
 assert [w.category for w in heard] == [agt.errors.NeverRunWarning]
 
 # %% [markdown] id=proofread
-# Some mistakes in a recipe come up as you write it, because nothing has to run for us to notice. Here a kernel gets too few arguments:
+# Other mistakes come up as you write, before anything runs. Here a kernel gets too few arguments:
 
 # %% id=proofread-run
 try:
@@ -166,7 +163,7 @@ else:
 agt.value(42).sync()
 
 # %% [markdown] id=with-context
-# It looks useless, but bear with me. The second is `agt.with_context(function)`, which turns a *function* into an operation. Your function isn't called when you build the operation. It's called when the operation **runs**, because that's when there is a stream to work on. It receives an `ExecutionContext`, or *context* for short, which knows the stream of this run and can put work on it. It has to return another *operation*, which runs next, on the same stream. If all you have is a plain thing, wrap it in `value`.
+# It looks useless, but bear with me. The second is `agt.with_context(function)`, which turns a *function* into an operation. Your function isn't called when you build the operation. It's called when the operation **runs**, because that's when there is a stream. It receives an `ExecutionContext`, or *context* for short, which can put work on that stream. It has to return another *operation*, which runs next, on the same stream. If all you have is a plain thing, wrap it in `value`.
 #
 # Let's ask a context for its stream:
 
@@ -183,9 +180,9 @@ for _ in range(5):
     where.sync()
 
 # %% [markdown] id=context-table
-# We built it once, and our function was called at each run. Who chose the streams? `sync` leaves that to a *policy*, and the usual one has four streams that take turns, so the fifth run is back on the stream of the first.
+# Our function was called at each run. Who chose the streams? `sync` leaves that to a *policy*, and the usual one has four streams that take turns, so the fifth run is back on the stream of the first.
 #
-# The context has a verb for each kind of work. Each verb puts work into the queue of its stream and returns right away:
+# The context has a verb for each kind of work, which puts it into the queue of its stream and returns right away:
 #
 # | | |
 # |---|---|
@@ -252,7 +249,7 @@ check("03-h2d", upload)
 # %% [markdown] id=handles
 # ## What `async_on` returns
 #
-# Copying back has a catch. `async_on` starts an operation on your stream and returns right away, when the copy may have hardly begun. So what can it return? Let's queue up some trips and look.
+# Copying back has a catch. `async_on` starts an operation on your stream and returns right away, when the copy may have hardly begun. So what can it return?
 
 # %% id=handles-make
 stream = agt.create_stream()
@@ -263,7 +260,7 @@ early = repr(handle)
 early
 
 # %% [markdown] id=handles-name
-# We got a **handle**: a name for numbers that are still on their way. It already has a shape and a dtype. But what if you can't wait, and ask it for its largest number in the middle of the copy?
+# We got a **handle**: a name for numbers that are still on their way. It already has a shape and a dtype. But what if you ask for its largest number in the middle of the copy?
 
 
 # %% id=handle-ask
@@ -279,11 +276,10 @@ def answer_to(question):
 
 shape = answer_to(lambda handle: handle.shape)
 largest = answer_to(lambda handle: handle.max())
-print(shape)
-print(largest)
+print(shape, largest, sep="\n")
 
 # %% [markdown] id=handle-read
-# Why an error? Plain CUDA would hand you the buffer with whatever happened to be in it. And if we quietly waited for the copy, your program would stand still and you'd never find out. So you get an error, on every device, every time.
+# Why an error? Plain CUDA would hand you whatever happened to be in the buffer. And if we quietly waited, your program would stand still and you'd never find out. So you get an error, on every device, every time.
 #
 # `answer_to` waits for the copies on its way out, so by now our first handle has its numbers:
 
@@ -300,7 +296,7 @@ if device.simulated:
 # %% [markdown] id=exercise-d2h
 # ### Exercise: d2h by hand
 #
-# Write `download(array)`. It returns an operation that copies a device array to the host. Inside your function you get a handle. Pass it on as it is, because whoever runs the operation with `sync` gets a NumPy array instead.
+# Write `download(array)`. It returns an operation that copies a device array to the host. Inside your function you get a handle. Pass it on as it is: whoever runs the operation with `sync` gets a NumPy array instead.
 
 
 # %% id=03-d2h starter
@@ -333,7 +329,7 @@ check("03-d2h", download)
 # %% [markdown] id=twice-text
 # ## Run it again?
 #
-# The buffer with the three batches was read too late. Can numbers be read too early, too? Here's a recipe that sorts the numbers before they go to the device, and lets `relu` cut off the negative ones:
+# Here's a recipe that sorts the numbers before they go to the device, and lets `relu` cut off the negative ones:
 
 
 # %% id=twice-show
@@ -366,7 +362,7 @@ second
 again.reveal(f"{second.max():.0f}", "Python sorted the numbers when you wrote the recipe, and never again.")
 
 # %% [markdown] id=twice-read
-# The copy did run again, but from `in_order`, and nobody has touched that. `np.sort(x)` is ordinary Python, so Python sorted on the spot, while you were writing the recipe. **Only operations are lazy. The Python around them isn't.**
+# The copy did run again, but from `in_order`, and nobody has touched that. `np.sort(x)` is ordinary Python, so Python sorted on the spot, while you were writing the recipe. The buffer was read too late, and these numbers too early. **Only operations are lazy. The Python around them isn't.**
 #
 # So how do you get Python code into a recipe, to be run each time? You already know how.
 
@@ -402,7 +398,7 @@ def ascending(x):
 # Move both lines into `def cook(context):`, unchanged, and `return agt.with_context(cook)`.
 
 # %% id=03-recipe-twice explanation
-# `with_context` calls your function at each run, so the sorting, the pinned copy and the launch all happen afresh. It's also why three runs can be under way at once: each has an `in_order` of its own.
+# `with_context` calls your function at each run, so the sorting, the copies and the launch all happen afresh. It's also why three runs can be under way at once: each has sorted numbers of its own.
 
 # %% id=03-recipe-twice-check
 check("03-recipe-twice", ascending)
@@ -419,7 +415,7 @@ check("03-recipe-twice", ascending)
 # | `op.async_on(stream)` | you | nobody: waiting is up to you, later | handles |
 # | `await op` | the policy | this task only | the result |
 #
-# To compare them, we give Python a job of its own beside a trip: 100 µs of work.
+# To compare them, we give Python a job of its own beside a trip: 200 µs of work.
 
 # %% id=ways-blocking
 JOB = "Python's own job"
@@ -428,21 +424,20 @@ trip = trips[0]
 
 def with_sync():
     trip.sync()
-    agt.work(100, JOB)
+    agt.work(200, JOB)
 
 
-def with_async_on(us=100):
+def with_async_on(us=200):
     trip.async_on(stream)
     agt.work(us, JOB)
     stream.synchronize()
 
 
 blocking = watch(with_sync)
-print(f"sync, then the job: {blocking.metrics().makespan:.0f} µs")
 
 # %% id=predict-ways
 ways = Prediction(
-    f"`with_sync` takes {blocking.metrics().makespan:.0f} µs, and 100 of them are the job. "
+    f"`with_sync` takes {blocking.metrics().makespan:.0f} µs, and 200 of them are the job. "
     "How many µs does `with_async_on` take?",
     within=0.1,
 )
@@ -456,12 +451,31 @@ freed = watch(with_async_on)
 agt.compare_timelines(
     [blocking, freed],
     ["sync, then the job", "async_on, the job, then wait"],
-    lesson="With sync, Python's job begins after the last copy. With async_on it lies beside the copies.",
+    lesson="With sync, Python's job begins after the last copy. With async_on it begins beside the first.",
 )
 
 # %% id=reveal-ways
 saved = blocking.metrics().makespan - freed.metrics().makespan
-ways.reveal(f"{freed.metrics().makespan:.0f}", f"That's {saved:.0f} µs less.")
+ways.reveal(f"{freed.metrics().makespan:.0f}", f"The calls, the job, a short wait: {saved:.0f} µs less.")
+
+# %% [markdown] id=play-text
+# Here the job outlasts the copies. How long may it be before it costs anything? Change these numbers:
+
+# %% id=play
+for us in (50, 100, 150, 200):
+    print(f"a job of {us:3} µs: {watch(with_async_on, us).metrics().makespan:3.0f} µs in all")
+
+# %% [markdown] id=play-read
+# Python enqueues until 28.4 µs and the last copy ends at 165.7, so a job of up to 137 µs is free. A longer one costs what sticks out.
+
+# %% id=play-check tags=asserts
+if device.simulated:
+    enqueued, copied = freed.find(JOB)[0].start, max(span.end for span in freed.device_spans)
+    assert [round(us, 1) for us in (enqueued, copied)] == [28.4, 165.7]
+    assert int(copied - enqueued) == 137
+    free, costs = (watch(with_async_on, us).metrics().makespan for us in (137, 147))
+    assert abs(free - watch(with_async_on, 10).metrics().makespan) < 0.1
+    assert 9 < costs - free < 10.1
 
 # %% [markdown] id=await-text
 # ### And `await`?
@@ -482,16 +496,43 @@ await with_await()
 with agt.record() as awaited:
     await with_await()
 
-awaited.plot(
-    title="await, with the job as a neighbour",
-    lanes=("host", "streams"),
-    lesson="Python's job lies beside the copies, and there is no bar for a wait: nobody is blocked.",
-)
+print(f"await, with a job of 100 µs: {awaited.metrics().makespan:.0f} µs in all")
 
 # %% [markdown] id=await-read
-# That was as quick as `async_on`, because `trip` stands first: `gather(job(), trip)` would do the job first. But look at the host's lane: there's no wait, only a gap behind the job. If the loop had anything else to do, it would do it in that gap.
+# That's as quick as `async_on`, because `trip` stands first: `gather(job(), trip)` would do the job first.
+
+# %% [markdown] id=exercise-largest
+# ### Exercise: look inside, without blocking
 #
-# Here are all four ways on an H200, with the same trip and a job of 100 µs each time.
+# `op` yields an array of numbers on the host, and the coroutine `largest(op)` returns the largest of them. But while it waits, so does everybody else. Rewrite it so that the event loop is free for others meanwhile.
+
+
+# %% id=03-largest starter
+async def largest(op):
+    return op.sync().max()
+
+
+# %% id=03-largest solution
+async def largest(op):
+    return (await op).max()
+
+# %% id=03-largest hints
+# Which of the four ways waits for the numbers and still lets the event loop go on?
+#
+# `await op` doesn't give you a handle any more. It gives you a NumPy array, and you want *its* largest number.
+#
+# `return (await op).max()`, with the parentheses, because `await op.max()` would ask the operation.
+
+# %% id=03-largest explanation
+# After the `await` the numbers are there and you may look. While this function waited, the event loop was free for other tasks.
+
+# %% id=03-largest-check
+check("03-largest", largest)
+
+# %% [markdown] id=on-a-gpu-text
+# ### On an H200
+#
+# Here are all four ways, with the same trip and a job of 100 µs each time.
 
 # %% id=on-a-gpu
 h200 = agt.Trace.load_recording("03_lazy_operations")
@@ -505,7 +546,7 @@ agt.compare_timelines(
 )
 
 # %% [markdown] id=on-a-gpu-read
-# With `sync` and `sync_on`, Python waits for more than 100 µs before its job. With `async_on` it waits for 17 µs, at the very end, and with `await` not at all.
+# With `sync` and `sync_on`, Python waits for more than 100 µs before its job. With `async_on` it waits for 17 µs, at the very end. With `await` there's no wait, only a gap behind the job, and the loop could do something else in it.
 #
 # So which one do you take? `sync` is for trying things out. `async_on` and `sync_on` are for when the *stream* matters, for example beside a library that has streams of its own. Then the order between streams is your business. `await` is for programs that do several things at a time.
 
@@ -521,8 +562,8 @@ if device.simulated:  # on a GPU, host and device have clocks of their own, a fe
     together = [t.overlap_between(JOB, t.device_spans) for t in (blocking, freed, awaited)]
     assert together[0] == 0 < min(together[1:])
     assert max(span.end for span in awaited.device_spans) > awaited.find(JOB)[0].end  # the gap
-    assert 75 < saved < 140
-    assert abs(awaited.metrics().makespan - freed.metrics().makespan) < 15
+    as_quick = watch(with_async_on, 100).metrics().makespan
+    assert abs(awaited.metrics().makespan - as_quick) < 15
 
 # %% [markdown] id=exercise-which-way
 # ### Exercise: which way to run?
@@ -561,22 +602,17 @@ check("03-which-way", load_and_fetch)
 # %% [markdown] id=future-text
 # ## When does the work begin?
 #
-# `await` has two relatives. `agt.spawn(op)` turns the operation into a task. `op.schedule(policy)` has the policy choose a stream right away, and gives you a **future**. Here are four little programs, each with Python's job in the middle.
+# `await` has two relatives. `agt.spawn(op)` turns the operation into a task. `op.schedule(policy)` has the policy choose a stream right away, and gives you a **future**, which several of your functions may await. Here are three little programs, each with Python's job in the middle.
 
 # %% id=three-begin
 single = agt.SingleStream()  # a policy with one stream, so that each picture has a single lane
 
 
-async def a_future():
+async def a_future_and_a_turn():
     future = trip.schedule(single)
+    await asyncio.sleep(0)  # one turn for everybody else
     agt.work(100, JOB)
     await future
-
-
-async def a_task():
-    task = agt.spawn(trip, single)
-    agt.work(100, JOB)
-    await task
 
 
 async def nothing(): ...
@@ -591,7 +627,7 @@ async def a_task_and_nothing():
 
 async def a_task_and_a_turn():
     task = agt.spawn(trip, single)
-    await asyncio.sleep(0)  # one turn for everybody else
+    await asyncio.sleep(0)
     agt.work(100, JOB)
     await task
 
@@ -599,9 +635,9 @@ async def a_task_and_a_turn():
 # %% id=predict-future
 starting = Prediction(
     "In which of them is the device at work *during* Python's job?",
-    all="in all four: the operation was handed over before the job",
-    tasks="in the three with a task",
-    awaits="in `a_task_and_nothing` and `a_task_and_a_turn`, because both await something before the job",
+    all="in all three: each of them awaits something before the job",
+    tasks="in the two with a task",
+    turns="in the two with a turn",
     last="only in `a_task_and_a_turn`",
     none="in none: the job blocks the event loop",
 )
@@ -612,36 +648,29 @@ starting.commit(...)
 
 # %% id=future-run
 begun = {}
-for program in (a_future, a_task, a_task_and_nothing, a_task_and_a_turn):
+for program in (a_future_and_a_turn, a_task_and_nothing, a_task_and_a_turn):
     with agt.record() as begun[program.__name__]:
         await program()
 
 agt.compare_timelines(
     list(begun.values()),
     list(begun),
-    lesson="Only with a turn of the loop before the job do the copies lie beside it. Else they come after.",
+    lesson="Only for a task, and only with a turn before the job, do the copies lie beside it.",
 )
 
 # %% id=reveal-future
-early = [
-    name
-    for name, trace in begun.items()
-    if trace.find("enqueue h2d")[0].start < trace.find(JOB)[0].start
-]
-starting.reveal(
-    {0: "none", 1: "last", 2: "awaits", 3: "tasks", 4: "all"}[len(early)],
-    f"Enqueued before the job: {', '.join(early) or 'nothing'}.",
-)
+early = [name for name, t in begun.items() if t.find("enqueue h2d")[0].start < t.find(JOB)[0].start]
+starting.reveal(["none", "last", "tasks", "all"][len(early)], f"Begun in time: {', '.join(early)}.")
 
 # %% [markdown] id=misconception-future
 # > **Misconception: `schedule` and `spawn` start the work.**
 # >
 # > - *What you see:* you made a future or a task early in the program, and the device does nothing during the job.
-# > - *Why:* a future has a stream and nothing else, and its work is enqueued when somebody awaits it. A task needs a turn of the event loop, and the loop takes over when your code pauses. Not every `await` is a pause: `nothing()` never has to wait, so your code carries straight on, and the loop doesn't get its turn.
+# > - *Why:* a future has a stream and nothing else, and its work is enqueued when somebody awaits it. A task needs a turn of the event loop, and the loop takes over when your code pauses. Not every `await` is a pause: `nothing()` never has to wait, so your code carries straight on.
 # > - *What helps:* spawn a task and pause before the long job, if only with `await asyncio.sleep(0)`. For several operations, `await asyncio.gather(...)` starts all of them before it waits.
 
 # %% [markdown] id=once-text
-# What's a future for, then? You can await it as often as you like, and unlike an operation, it does its work only *once*:
+# What's a future for, then? However often you await it, it does its work only *once*, unlike an operation:
 
 # %% id=once-run
 with agt.record() as awaited_twice:
@@ -679,7 +708,7 @@ for size in (1, 3):
 # %% [markdown] id=challenge
 # ## Challenge: sixteen small arrays
 #
-# Sixteen small arrays of 1000 numbers each have to go to the device, through `agt.relu`, and back. The program below gets it right, but the device is idle nearly all the time. As it stands, this takes 737 µs: get below 200. `watch(lambda: small_arrays(hosts).sync()).plot()` draws its timeline.
+# Sixteen small arrays of 1000 numbers each have to go to the device, through `agt.relu`, and back. The program below gets it right, but it takes 737 µs, and the device is idle nearly all the time. Get below 200. `watch(lambda: small_arrays(hosts).sync()).plot()` draws its timeline.
 #
 # `small_arrays(hosts)` returns one operation. Its result has sixteen rows, in order, and may be a list, a tuple or an array. The operation can run any number of times, and each run takes what the arrays hold *by then*. Two tools may help: `agt.zip` makes one operation of several, and `op.reshape(rows, columns)` reshapes what an operation yields.
 
@@ -776,49 +805,3 @@ def blank(shape, dtype):
 
 # %% id=03-zeros-check
 check("03-zeros", blank)
-# %% [markdown] id=exercise-largest
-# ## Encore: look inside, without blocking
-#
-# *For the day on which a program has more to do than to wait for one result.*
-#
-# `op` yields an array of numbers on the host. Write the coroutine `largest(op)`, which returns the largest of them. While it waits, the event loop has to be free for others.
-
-
-# %% id=03-largest starter
-async def largest(op):
-    return op.sync().max()
-
-
-# %% id=03-largest solution
-async def largest(op):
-    numbers = await op
-    return numbers.max()
-
-# %% id=03-largest hints
-# Which of the four ways waits for the numbers and still lets the event loop go on?
-#
-# `await op` doesn't give you a handle any more. It gives you a NumPy array.
-#
-# `numbers = await op`, then `return numbers.max()`.
-
-# %% id=03-largest explanation
-# After the `await` the numbers are there and you may look. While this function waited, the event loop was free for other tasks.
-
-# %% id=03-largest-check
-check("03-largest", largest)
-
-# %% [markdown] id=play-text
-# ## Encore: a longer job
-#
-# With `async_on`, Python did a job of 100 µs beside the copies. How long may such a job be before it costs anything? Change these numbers:
-
-# %% id=play
-for us in (50, 100, 150, 200):
-    longer = watch(with_async_on, us)
-    print(f"with a job of {us:3} µs: {longer.metrics().makespan:3.0f} µs in all")
-
-longer.plot(
-    title=f"async_on, with a job of {us} µs",
-    lanes=("host", "streams"),
-    lesson="Where the job goes on after the last copy, it costs what sticks out.",
-)

@@ -802,7 +802,7 @@ assert (steps == flood_in_numpy(large).ravel()).all()
 #
 # If you've written CUDA in C++, you've been shaking your head for a while: *of course* Python is slow. But whoever asks the host after each round waits, in any language. In C++, too, on an H100, one kernel was about ten times as fast as asking: 13 µs against 128. (An encore has the whole table.)
 #
-# So you save the conversation, and nothing else, and then it matters how long a round takes. Let's make Newton's rounds longer: in each, the threads now go through some useless steps first.
+# What you save in either language is the conversation, and nothing else. So it matters how long a round takes. Let's make Newton's rounds longer: in each, the threads now go through some useless steps first.
 
 # %% id=pays-kernels tags=helpers
 # Newton's two kernels with `work` useless steps in each round, and a drawing.
@@ -930,7 +930,7 @@ progress("11")
 # %% [markdown] id=encores
 # ## Encores
 #
-# *The chapter is done. Here's a challenge, then a count of the blocks that can meet and a comparison with C++, and then four more ways to talk less: let a graph ask, ask less often, go home early, stay for the next job. At the end, blocks agree in two other ways: without waiting, and without a goal.*
+# *The chapter is done. Here's a count of the blocks that can meet, then a challenge and a comparison with C++, and then four more ways to talk less: let a graph ask, ask less often, go home early, stay for the next job. At the end, blocks agree in two other ways: without waiting, and without a goal.*
 
 # %% [markdown] id=places-question
 # ### How many can meet?

@@ -129,7 +129,7 @@ def solved(name: str, own: object = None) -> Any:
 def progress(chapter: str = "") -> Words:
     """A list of the exercises: which are solved, and after how many attempts and hints. The books come first.
 
-    Of a chapter, those for another day come last.
+    Of a chapter, those for another day come last, and are counted apart.
 
     Parameters
     ----------
@@ -148,19 +148,19 @@ def progress(chapter: str = "") -> Words:
         raise agt.UsageError(f"there is no chapter {chapter!r} with exercises. There are: {known}")
     records = progress_file.load()
     lines = ["| exercise | | attempts | hints |", "|---|---|---|---|"]
-    solved = 0
+    solved: dict[bool, list[bool]] = {False: [], True: []}  # True: for another day
     for exercise in listed:
         record = records.get(exercise.name, progress_file.Record())
-        solved += record.solved
         state = "**solved**" if record.solved else "tried" if record.attempts else "open"
         state += "" if record.best is None else f", {record.best:.0f} µs"
         day = answers.later(exercise)
-        title = exercise.title + (f" ({day})" if day else "")
-        lines.append(
-            f"| `{exercise.name}` {title} | {state} | {record.attempts} | {record.hints} |"
-        )
+        solved[day != ""].append(record.solved)
+        name = f"`{exercise.name}` {exercise.title}" + (f" ({day})" if day else "")
+        lines.append(f"| {name} | {state} | {record.attempts} | {record.hints} |")
     books = [] if chapter else [*_books(records), ""]
-    return Words("\n".join([f"Solved: {solved} of {len(listed)}.", "", *books, *lines]))
+    now, later = (f"{sum(these)} of {len(these)}" for these in solved.values())
+    total = f"Solved: {now}" + (f", and {later} for another day." if solved[True] else ".")
+    return Words("\n".join([total, "", *books, *lines]))
 
 
 def _books(records: Mapping[str, progress_file.Record]) -> Iterator[str]:

@@ -337,8 +337,8 @@ class ExecutionContext:
         if not isinstance(array, DeviceArray):  # pyright: ignore[reportUnnecessaryIsInstance] - callers are not all type-checked
             raise errors.UsageError(
                 f"this verb of a context takes a device array, and got {type(array).__name__}: make one with "
-                "context.empty(shape, dtype). A host array comes second, in copy_from_host and copy_to_host, "
-                "and unpartition() makes an array of a Partition"
+                "context.empty(shape, dtype). A host array comes second in copy_from_host(array, host), and "
+                "copy_to_host(array) makes one itself; unpartition() makes an array of a Partition"
             )
         memory = array._use(self._user, self.device, taken)
         if array._owner is not None and self._run.spawned:

@@ -166,6 +166,16 @@ def download(array):
     return agt.with_context(enqueue)
 
 
+# %% id=03-d2h cause="copy_from_host(array, host), and copy_to_host(array) makes one itself"
+def download(array):
+    def enqueue(context):
+        host = agt.pinned(array.shape, array.dtype)
+        context.copy(host, array)
+        return agt.value(host)
+
+    return agt.with_context(enqueue)
+
+
 # %% id=03-d2h cause="a NumPy array should come out, and not None"
 def download(array):
     def enqueue(context):
@@ -445,7 +455,7 @@ def small_arrays(hosts):
     return agt.with_context(lambda context: agt.value(np.maximum(np.stack(hosts), 0)))
 
 
-# %% id=03-challenge cause="should return a list of 16, one for each in order"
+# %% id=03-challenge cause="the result has shape (16000,), and should have (16, 1000)"
 def small_arrays(hosts):
     def enqueue(context):
         together = agt.pin(np.concatenate(hosts))
@@ -880,8 +890,8 @@ def ascending(x):
 
 
 # %% id=03-largest cause="with an array of shape (1000, 400), your code raised ValueError"
-# - return numbers.max()
-# + return max(numbers)
+# - return (await op).max()
+# + return max(await op)
 
 
 # %% id=03-challenge cause="with the caller's arrays, and an earlier result, looked at afterwards"

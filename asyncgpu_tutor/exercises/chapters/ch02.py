@@ -158,10 +158,10 @@ def _seven(found: Two, _lengths: object) -> float:
 EXERCISES = (
     Exercise("02-order-the-race", "Order the race", "in_order",
              runs(_two, _ordered, [(LONG,)], "")),
-    Exercise("02-fork-join", "Fork and join", "fork_join",
-             runs(_fork, _joined, [(2, LONG), (5, SHORT), (1, SHORT), (0, SHORT)], "a fork into {}")),
     Exercise("02-minimum-events", "As few events as possible", "enqueue",
              runs(slow_memory(LOAD_US)(_pieces), _fewest, [(SIX,)], "")),
+    Exercise("02-fork-join", "Fork and join", "fork_join",
+             runs(_fork, _joined, [(2, LONG), (5, SHORT), (1, SHORT), (0, SHORT)], "a fork into {}")),
     Exercise("02-challenge", "Challenge: seven pieces, two streams", "arrange",
              runs(_pieces, _seven, [(LENGTHS,)], "")),
 )  # fmt: skip

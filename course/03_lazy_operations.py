@@ -466,7 +466,7 @@ for us in (50, 100, 150, 200):
     print(f"a job of {us:3} µs: {watch(with_async_on, us).metrics().makespan:3.0f} µs in all")
 
 # %% [markdown] id=play-read
-# Python enqueues until 28.4 µs and the last copy ends at 165.7, so a job of up to 137 µs is free. A longer one costs what sticks out.
+# On the simulated H200, Python enqueues until 28.4 µs and the last copy ends at 165.7, so a job of up to 137 µs is free. A longer one costs what sticks out.
 
 # %% id=play-check tags=asserts
 if device.simulated:

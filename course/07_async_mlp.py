@@ -397,9 +397,9 @@ agt.compare_timelines(
 )
 
 # %% [markdown] id=pace-read
-# So there's nothing left to overlap. Batches hardly overlap unless their length is greater than the pace, and even then only if the device has room.
+# Each piece is over before Python's next call brings more work, so there's nothing left to overlap. Batches hardly overlap unless their length is greater than the pace, and even then only if the device has room.
 #
-# (It's the same on a real H200, at 256 x 256: nothing overlapped when we recorded it, and when we didn't, four batches with 63 µs of work each took 431.)
+# (It's the same on a real H200, with matrices of 256 x 256. Four batches of 63 µs each took 431, and in a recording of it, which slows Python down, nothing overlapped.)
 
 # %% id=check-four tags=asserts
 h200 = agt.Trace.load_recording("07_async_mlp")
@@ -516,7 +516,7 @@ print(f"From the graph it has all four after {of_four:.0f}.")
 # So three things can stand between you and overlap: a *program* that waits, a *host* that's too slow, and a *device* that's full, as in the second sitting. Streams allow overlap, but they don't cause it.
 
 # %% [markdown] id=small-print
-# The small print: `await` takes longer than `sync`, as waking up does, and a graph has to be written down first.
+# The small print: each launch writes into the same arrays, so copy the results that you want to keep. `await` takes longer than `sync`, as waking up costs time. And a graph has to be written down first.
 
 # %% id=small-print-run
 begin = device.now()
@@ -612,7 +612,7 @@ enough = 1 + int(np.argmax(np.cumsum(np.sort(stencil)[::-1]) > digits.threshold)
 pixels.reveal(f"{enough}", f"With the best single pixel alone, the device's score is {lonely:.2f}.")
 
 # %% [markdown] id=pixels-read
-# Remember what we weren't going to tell anybody? Without a ReLU between them, two layers are really one, and this is it: a stencil. Each pixel adds its number to the score, and five pixels are enough for a 3, each on its own. Nobody trained the network on pictures like yours, so its recall says nothing about them.
+# Remember what we weren't going to tell anybody? Without a ReLU between them, two layers are really one, and this is it: a stencil. Each pixel adds its number to the score, and for five of the 64, one alone is enough for a 3. Nobody trained the network on pictures like yours, so its recall says nothing about them.
 
 # %% id=draw-check tags=asserts
 assert np.allclose(found[0], np.maximum(picture @ digits.w0 @ digits.w1, 0), atol=1e-2)
@@ -732,7 +732,7 @@ if device.simulated:
 # Below are a second sitting, in which a batch is urgent, and four encores. **Next:** [08_profiling.ipynb](08_profiling.ipynb), about programs that ought to be faster.
 
 # %% id=score
-score(one_alone, first_result)
+score(one_alone, first_result, summit, pixels)
 
 # %% id=progress
 progress("07")
@@ -917,12 +917,12 @@ if device.simulated:
 # So remember: kernels that fill the device queue. More streams then raise the throughput but may delay a batch, so look at when each is ready.
 
 # %% id=score-second
-score(one_alone, first_result, done_with_twelve, large)
+score(one_alone, first_result, summit, pixels, done_with_twelve, large)
 
 # %% [markdown] id=encores
 # ## Encores
 #
-# *For another day: the page as one program, a GEMM of your own, a softmax, and a second GPU.*
+# *For another day, after the second sitting: the page as one program, a GEMM of your own, a softmax, and a second GPU.*
 
 # %% [markdown] id=whole
 # ### The whole program

@@ -716,7 +716,7 @@ progress("01")
 # %% [markdown] id=exercise-grid
 # ## Encore: more puzzles
 #
-# *For the day on which you'd like more practice: one sum for Python, and six more kernels.*
+# *For the day when you'd like more practice: one sum for Python, and six more kernels.*
 #
 # ### Exercise: how many blocks?
 #
@@ -1101,7 +1101,7 @@ check("01-meanwhile", with_a_job)
 # %% [markdown] id=on-an-h200
 # ## Encore: three kernels on an H200
 #
-# *For the day on which you don't believe a simulator.*
+# *For the day when you don't believe a simulator.*
 #
 # On an H200, we ran three kernels, each with `sync`: `sgemm_naive`, which multiplies two matrices, `matvec_naive`, and `relu` on 256 numbers. `relu` is a matter of 0.8 µs.
 

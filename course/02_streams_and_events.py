@@ -899,7 +899,7 @@ assert copying > 0.95 * h200[1].metrics().device_active
 # %% [markdown] id=null
 # ## Encore: the null stream
 #
-# *For the day on which you meet a timeline whose streams take turns, and nobody knows why.*
+# *For the day when you meet a timeline whose streams take turns, and nobody knows why.*
 #
 # Every device has one stream from the start, `device.default_stream`, with the number 0. CUDA calls it the **null stream**, and in plain CUDA, work that names no stream goes there. By tradition it has a rule of its own: whatever you put on it waits for everything on the other streams, and they wait for it. So one careless call, in your program or in a library that you use, is enough: nothing from before it overlaps with anything that comes later.
 #

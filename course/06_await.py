@@ -884,7 +884,7 @@ progress("06")
 # %% [markdown] id=encores
 # ## Encores
 #
-# *For the day on which your program meets the world: long sums, work that fails, results that come in any order, and more work than fits into memory.*
+# *For the day when your program meets the world: long sums, work that fails, results that come in any order, and more work than fits into memory.*
 
 # %% [markdown] id=rounds
 # ### How short is short?

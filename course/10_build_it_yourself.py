@@ -851,7 +851,7 @@ progress("10")
 # %% [markdown] id=shared-text
 # ## Encore: one source, two readers
 #
-# *For the day on which a result is too expensive to compute twice.*
+# *For the day when a result is too expensive to compute twice.*
 #
 # Sometimes two jobs need the same result. Here `source` has the explorers hunt, and two readers copy the result back. We zip the readers, and then *that* with itself:
 
@@ -972,7 +972,7 @@ again.reveal(
 # %% [markdown] id=order-text
 # ## Encore: two jobs, two awaits
 #
-# *For the day on which somebody asks when the work begins.*
+# *For the day when somebody asks when the work begins.*
 #
 # Let's run two jobs by your `begin`, and two of the library's.
 
@@ -1051,7 +1051,7 @@ if device.simulated:
 # %% [markdown] id=who-knows-text
 # ## Encore: other places to run
 #
-# *For the day on which somebody says that your machine only works because the library helps.*
+# *For the day when somebody says that your machine only works because the library helps.*
 #
 # Which of your functions know that they run on this library? Let Python look for the word `agt` in them:
 

@@ -864,14 +864,10 @@ def arrange(ops, one, two):
 # %% id=02-challenge-check
 check("02-challenge", arrange)
 
-# %% id=score
-score(how_far, who_is_first, how_wrong, early, relay, how_much)
-
-# %% id=progress
-progress("02")
-
 # %% [markdown] id=bound
-# Back to the H200 and its four streams. Which pieces were *bound* to come before which others? In each stream, the copy in, the kernel and the copy back. Between streams, none. No event orders them, and none has to: no two streams use the same array. That stream 1 went first and stream 4 last just happened.
+# ## Back to the H200
+#
+# Which of its pieces were *bound* to come before which others? In each stream, the copy in, the kernel and the copy back. Between streams, none. No event orders them, and none has to: no two streams use the same array. Stream 1 went first only because Python called it first.
 
 # %% id=bound-check tags=asserts
 quick = h200[1].device_spans
@@ -882,6 +878,12 @@ for this in quick:
 assert [s.stream for s in quick if s.name == "h2d"] == [1, 2, 3, 4]
 copying = sum(s.duration for s in quick if s.kind != "kernel") - h200[1].overlap_between("h2d", "d2h")
 assert copying > 0.95 * h200[1].metrics().device_active
+
+# %% id=score
+score(how_far, who_is_first, how_wrong, early, relay, how_much)
+
+# %% id=progress
+progress("02")
 
 # %% [markdown] id=key-points
 # ## Key points

@@ -288,7 +288,7 @@ for size, trace in ((4, in_turn), (5, of_five)):
     print(f"pool of {size}: a short job waits {max(waits_of_short_jobs(trace)):.0f} µs at most")
 
 # %% [markdown] id=waited-read
-# So everybody is done sooner, but now one bottle of milk stands in a queue for far longer.
+# So the last is done sooner, but now a bottle of milk stands in a queue for far longer.
 
 # %% id=five-check tags=asserts
 jobs = of_five.device_spans
@@ -735,7 +735,7 @@ for name, traces in runs.items() if device.simulated else ():  # no GPU notes wh
     print(f"{name:8} wall {bound(traces[0]):4.0f} µs, one stream {one:4.0f}, four {four:4.0f}")
 
 # %% [markdown] id=walls-four-read
-# Only `hunts`, and it gains. For `half` the wall is too low, because it leaves out the pauses between Python's calls, which no stream shortens.
+# Only `hunts`, which gains. (The wall of `half` leaves out the pauses between Python's calls, which no stream shortens.)
 
 # %% id=walls-check tags=asserts
 if device.simulated:

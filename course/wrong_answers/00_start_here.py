@@ -1,7 +1,7 @@
 """Plausible wrong answers to the exercises of course/00_start_here.py; see tools/build_notebooks.py."""
 
 
-# %% id=00-quicker cause="waking up costs more than the job can hide"
+# %% id=00-quicker cause="waking up costs more than there is to hide"
 # - if us < 21 or wait < 24:
 # + if us < 21:
 
@@ -11,7 +11,7 @@
 # + if wait < 21:
 
 
-# %% id=00-quicker cause="waking up costs more than the job can hide"
+# %% id=00-quicker cause="waking up costs more than there is to hide"
 # - if us < 21 or wait < 24:
 # + if min(wait, us) < 10:
 
@@ -31,7 +31,7 @@
 # + if min(wait, us) < 100:
 
 
-# %% id=00-quicker cause="waking up costs more than the job can hide"
+# %% id=00-quicker cause="waking up costs more than there is to hide"
 # - if us < 21 or wait < 24:
 # + if min(wait, us) > 21:
 
@@ -41,7 +41,7 @@
 # + if wait + us < 320:
 
 
-# %% id=00-quicker cause="waking up costs more than the job can hide"
+# %% id=00-quicker cause="waking up costs more than there is to hide"
 async def quicker(op, wait, job, us):
     result = await op
     job()

@@ -44,7 +44,7 @@ def _quicker(mine: Any, model: Any, size: int, us: float) -> None:
         due = on_fresh_device(_decided, model, size, us).returned
         why = "the job could hide in the wait"
         if min(us, _wait(size)) < WAKING_UP:
-            why = "waking up costs more than the job can hide"
+            why = "waking up costs more than there is to hide"
         elif run.trace.find(JOB)[0].end <= min(s.start for s in run.trace if s.kind == "call"):
             why = f"`job` ran before the operation had begun{STARTS}"
         cause = f"it's right, but done after {run.returned:.0f} µs, and {due:.0f} are enough: {why}"

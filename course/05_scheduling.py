@@ -680,7 +680,7 @@ if device.simulated:
 # |---|---|
 # | the host | `m.host["call"]`, Python's calls, without the pauses between |
 # | each of the two copy engines | `m.engine_busy`, a dict with a time for each engine, such as `("sim:0", "h2d")` |
-# | the SMs | for each kernel, its duration times the part of the device that it fills (`span.detail["fills"]`), all added up |
+# | the SMs | for each kernel, its duration times the part of the device that it fills (`span.detail["fills"]`, simulated only), all added up |
 # | the longest job | for each operation without an `overlap` (`span.op` is its number, and arms share it), its work added up, and the largest sum |
 
 # %% [markdown] id=walls-read

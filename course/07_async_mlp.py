@@ -727,7 +727,7 @@ progress("07")
 # %% [markdown] id=larger
 # ## Second sitting: when the device is full
 #
-# *This one takes 20 minutes, and uses what the page has defined above.*
+# *This one takes 20 minutes. On another day, run the page down to here first.*
 #
 # Until now the device had room to spare. Let's give it more to do, and see what it runs out of.
 #

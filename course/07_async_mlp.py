@@ -498,7 +498,9 @@ as_graph.plot(
 
 # %% id=reveal-graph
 won = together.metrics().makespan / as_graph.metrics().makespan
-summit.reveal(f"{as_graph.metrics().makespan:.0f}", f"On the device, that's {won:.0f} times as fast as four tasks.")
+summit.reveal(
+    f"{as_graph.metrics().makespan:.0f}", f"That's {won:.0f} times as fast as four tasks, on the device."
+)
 
 # %% id=graph-won
 graph.launch().sync_on(stream)  # `sync`, but on this stream

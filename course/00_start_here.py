@@ -13,7 +13,7 @@
 #
 # | | |
 # |---|---|
-# | Time | 45 to 60 minutes |
+# | Time | an hour |
 # | You need | Python and a little NumPy. No GPU, and no CUDA |
 #
 # Run the cells from top to bottom with <kbd>Shift</kbd>+<kbd>Enter</kbd>. If you get a `NameError` after a break, choose *Run*, then *Run All Above Selected Cell*. You needn't read a cell that looks like a thin bar.
@@ -343,8 +343,8 @@ meanwhile.reveal(
 
 # %% id=predict-pays
 pays = Prediction(
-    "With a tiny job, is the task still quicker than `sync`? Type from how many µs of job on it is. "
-    "(0, if it always is.)",
+    "How many µs must the job take, at least, for the task to be quicker than `sync`? "
+    "(Type 0 if it always is.)",
     within=0.25,
 )
 pays

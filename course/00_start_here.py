@@ -126,7 +126,7 @@ def hang_up(*pictures):
     axes[1].set_title("what came back")
     plt.tight_layout()
     plt.show()
-    print("A curl of spirals, dark on the left, and twice as bright on the right")
+    print("A curl of spirals: dark on the left, and on the right as the kernel made it")
 
 
 # %% id=first-operation
@@ -558,9 +558,10 @@ def with_both_ways(trace):
 # %% id=answer-picture
 quick = agt.Trace.load_recording("02_streams_and_events").from_first()
 
+whose = "Your" if go is both else "Our"
 agt.compare_timelines(
     [slow, with_both_ways(quick), with_both_ways(pair.from_first())],
-    ["The slow program: 729 µs", "The quick program: 501 µs", "Your two at a time"],
+    ["The slow program: 729 µs", "The quick program: 501 µs", f"{whose} two at a time"],
     lanes=("host", "streams"),
     lesson="With one queue, copies there and back take turns. With several, they run side by side.",
 )
@@ -573,7 +574,7 @@ riddle.reveal(
 )
 
 # %% [markdown] id=answer-read
-# One queue means one thing at a time: in, compute, out. With four queues, one result comes back while the next numbers are already on their way in. In `both`, copies in the same direction took turns. But each direction has a road of its own, and the slow program always left at least one empty. Yours, at the bottom, has the same trick: you've written such a program.
+# One queue means one thing at a time: in, compute, out. With four queues, one result comes back while the next numbers are already on their way in. In `both`, copies in the same direction took turns. But each direction has a road of its own, and the slow program always left at least one empty. `both`, at the bottom, has the same trick: once it's yours, you've written such a program.
 #
 # And `gaps`? Together they are only 50 µs. Here's the whole bill:
 

@@ -182,7 +182,7 @@ for _ in range(5):
 # %% [markdown] id=context-table
 # Our function was called at each run. Who chose the streams? `sync` leaves that to a *policy*, and the usual one has four streams that take turns, so the fifth run is back on the stream of the first.
 #
-# The context has a verb for each kind of work, which puts it into the queue of its stream and returns right away:
+# The context has a verb for each kind of work. Each puts work into the queue of its stream and returns right away:
 #
 # | | |
 # |---|---|

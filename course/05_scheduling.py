@@ -730,9 +730,10 @@ check("05-when-it-pays", best_possible)
 
 # %% id=walls-run
 bound = solved("05-when-it-pays", best_possible)
-for name, traces in runs.items() if device.simulated else ():  # no GPU notes what a kernel fills
-    one, four = (trace.metrics().makespan for trace in traces)
-    print(f"{name:8} wall {bound(traces[0]):4.0f} µs, one stream {one:4.0f}, four {four:4.0f}")
+if device.simulated:  # no GPU notes what a kernel fills
+    for name, traces in runs.items():
+        one, four = (trace.metrics().makespan for trace in traces)
+        print(f"{name:8} wall {bound(traces[0]):4.0f} µs, one stream {one:4.0f}, four {four:4.0f}")
 
 # %% [markdown] id=walls-four-read
 # Only `hunts`, which gains. (The wall of `half` leaves out the pauses between Python's calls, which no stream shortens.)

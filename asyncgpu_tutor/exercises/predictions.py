@@ -87,23 +87,22 @@ class Prediction:
     _repr_markdown_ = __repr__
 
     def commit(self, answer: str | float | EllipsisType) -> Words:
-        """Settle for an answer; with ``...`` there is none, and the first option is taken, if there are any.
+        """Settle for an answer; ``...`` keeps the one before, or else takes the first option, if any.
 
         Raises
         ------
         UsageError
             If the answer is not one of the options, or there are none and it is empty.
         """
-        self._by_default = isinstance(answer, EllipsisType)
-        self.verdict = None
         if isinstance(answer, EllipsisType):
-            self.answer = next(iter(self.options), "")
+            if self.answer is not None and not self._by_default:
+                return Words(f"Your answer is still `{self.answer}`.")
+            self.answer, self._by_default = next(iter(self.options), ""), True
             taken = f", so `{self.answer}` is taken for now" if self.options else ""
             how = f"type one of {self._listed()}" if self.options else "type it (words in quotes)"
-            return Words(
-                f"No answer yet{taken}. To take part, {how} in place of `...` and run this cell again."
-            )
-        self.answer = self._known(answer)
+            how = f"To take part, {how} in place of `...` and run this cell again."
+            return Words(f"No answer yet{taken}. {how}")
+        self.answer, self._by_default, self.verdict = self._known(answer), False, None
         meaning = f", {self.options[self.answer]}" if self.options else ""
         return Words(f"Committed: `{self.answer}`{meaning}.")
 

@@ -22,12 +22,12 @@ async def quicker(op, wait, job, us):
     return await task
 
 
-# %% id=00-both
+# %% id=00-develop
 import asyncio
 
 
-async def both(first, second):
-    return await asyncio.gather(first.schedule(), second.schedule())
+async def develop(ops):
+    return await asyncio.gather(*[op.schedule() for op in ops])
 
 
 # %% id=00-challenge

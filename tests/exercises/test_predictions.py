@@ -71,7 +71,7 @@ def test_a_typed_number_may_be_off_by_a_part_that_the_question_names() -> None:
     assert "75 to 125" in repr(question)
     for answer, right in [(75, True), (125, True), (74, False), (126, False)]:
         question.commit(answer)
-        assert question.reveal(100).right == right
+        assert ("still" in str(question.commit(...)), question.reveal(100).right) == (True, right)
     question.commit(0.9)
     assert "a hundredth of that" in question.reveal(100).text
 

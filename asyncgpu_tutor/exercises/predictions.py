@@ -36,7 +36,7 @@ class Prediction:
     ``"b a c"``. What is typed cannot be guessed by leaving out what is unlikely.
 
     A notebook that nobody has touched runs through: ``commit(...)`` takes the first option, or none. Answers
-    may be committed again, and cells run in any order and twice: the last answer counts.
+    may be committed again, and cells run in any order and twice: the last one that isn't ``...`` counts.
 
     Parameters
     ----------
@@ -74,7 +74,7 @@ class Prediction:
         self.options: Mapping[str, str] = options
         self.answer: str | None = None
         self.verdict: Verdict | None = None
-        self._by_default = False
+        self._by_default = True
         _asked[question] = self
 
     def __repr__(self) -> str:
@@ -87,22 +87,23 @@ class Prediction:
     _repr_markdown_ = __repr__
 
     def commit(self, answer: str | float | EllipsisType) -> Words:
-        """Settle for an answer; ``...`` keeps the one before, or else takes the first option, if any.
+        """Settle for an answer; with ``...`` an earlier one stays, or the first option is taken, if any.
 
         Raises
         ------
         UsageError
             If the answer is not one of the options, or there are none and it is empty.
         """
+        if isinstance(answer, EllipsisType) and not self._by_default:
+            return Words(f"Your answer is still `{self.answer}`.")
+        self.verdict = None
         if isinstance(answer, EllipsisType):
-            if self.answer is not None and not self._by_default:
-                return Words(f"Your answer is still `{self.answer}`.")
-            self.answer, self._by_default = next(iter(self.options), ""), True
+            self.answer = next(iter(self.options), "")
             taken = f", so `{self.answer}` is taken for now" if self.options else ""
             how = f"type one of {self._listed()}" if self.options else "type it (words in quotes)"
-            how = f"To take part, {how} in place of `...` and run this cell again."
-            return Words(f"No answer yet{taken}. {how}")
-        self.answer, self._by_default, self.verdict = self._known(answer), False, None
+            told = f"No answer yet{taken}. To take part, {how}"
+            return Words(f"{told} in place of `...` and run this cell again.")
+        self.answer, self._by_default = self._known(answer), False
         meaning = f", {self.options[self.answer]}" if self.options else ""
         return Words(f"Committed: `{self.answer}`{meaning}.")
 
@@ -124,9 +125,8 @@ class Prediction:
         true = self._known(truth)
         meaning = f": {self.options[true]}." if self.options else "."
         if self.answer is None:
-            raise agt.UsageError(
-                "commit an answer before the reveal: run the cell with commit(...) first"
-            )
+            due = "commit an answer before the reveal: run the cell with commit(...) first"
+            raise agt.UsageError(due)
         right = not self._by_default and self._agree(self.answer, true)
         if self._by_default:
             said = f"**The answer is `{true}`{meaning[0]}**{meaning[1:]}"

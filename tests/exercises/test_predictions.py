@@ -35,9 +35,7 @@ def test_a_right_answer_is_right_and_a_wrong_one_names_both() -> None:
 
 def test_without_an_answer_the_first_option_is_taken_and_scores_nothing() -> None:
     question = ask()
-    told = question.commit(...)
-
-    assert '"one", "four"' in str(told)
+    assert '"one", "four"' in str(question.commit(...))
     verdict = question.reveal("one")
     assert verdict.by_default
     assert not verdict.right
@@ -95,6 +93,7 @@ def test_the_last_answer_counts_and_takes_back_the_verdict() -> None:
     question.commit("four")
 
     assert question.verdict is None
+    assert str(question.commit(...)) == "Your answer is still `four`."
     assert not question.reveal("one").right
 
 

@@ -34,7 +34,7 @@ device
 # %% [markdown] id=two-runs
 # ## The slow one
 #
-# Here's the slow program, recorded on an NVIDIA H200. The top lane is Python, and the lane below is a queue of work for the GPU. A bar is a **span**: one piece of work, or one call that Python makes. An `h2d` copies numbers to the GPU, the orange sliver behind it computes, and a `d2h` copies the result back.
+# Here's the slow program, recorded on an NVIDIA H200. The top lane is Python, and the lane below is a queue of work for the GPU. A bar is a **span**: one piece of work, or one call that Python makes. An `h2d` copies numbers to the GPU, the orange sliver behind it (a **kernel**) computes, and a `d2h` copies the result back.
 
 # %% id=two-runs-picture
 slow = agt.Trace.load_recording("02_one_stream").from_first()
@@ -74,12 +74,12 @@ riddle.commit(...)
 #
 # Think of a GPU as a second computer, with its own memory and its own sense of time. The computer that runs Python is called the **host**, and the GPU is the **device**. When NumPy computes, you wait for it. A device can compute while Python does something else.
 #
-# Without an NVIDIA GPU, `agt.use("auto")` gave you the **simulated device**. It computes its results from the very same source code, and works out times with a model of an H200, always labelled *simulated*.
+# Without an NVIDIA GPU, `agt.use("auto")` gave you the **simulated device**. It computes its results from the very same source code, and works out times with a model of an H200, always labelled *simulated*. The times in the text are its own.
 
 # %% [markdown] id=kernel
 # ## A function for one element
 #
-# A function that runs on the device is called a **kernel**. You write it in CUDA C, for just *one* element of an array. The device runs it for all of them, in thousands of **threads** at the same time.
+# A kernel is a function that runs on the device. You write it in CUDA C, for just *one* element of an array. The device runs it for all of them, in thousands of **threads** at the same time.
 
 # %% id=kernel-source
 twice = agt.Kernel(r"""
@@ -138,7 +138,7 @@ with agt.record() as so_far:
     op = doubled(x)
 
 # %% [markdown] id=describe-explained
-# Read `doubled` from the inside out. `agt.h2d(x)`, short for *host to device*, copies the picture to the device. `agt.zeros(x.size)` makes room for the result and fills it with zeros. `twice(...)` launches the kernel, with the kernel's arguments in their order, and `to_host()` copies the result back. So the device has four pieces of work: a copy, a fill, a kernel, and another copy.
+# `agt.pin` puts `x` where the device can fetch it without Python's help. Now read `doubled` from the inside out. `agt.h2d(x)`, short for *host to device*, copies the picture to the device. `agt.zeros(x.size)` makes room for the result and fills it with zeros. `twice(...)` launches the kernel, with the kernel's arguments in their order, in groups of 256 threads, called **blocks**. (The last block has threads to spare: hence the `if`.) `output()` picks the array that the kernel writes, and `to_host()` copies it back. So the device has four pieces of work: a copy, a fill, a kernel, and another copy.
 #
 # `agt.record()` keeps a diary of what happens in the `with`, called a **trace**.
 
@@ -224,7 +224,7 @@ copying = sum(span.duration for span in first.find("h2d") + first.find("d2h"))
 ratio = copying / kernel.duration
 share.reveal(
     "same" if ratio < 2 else "five" if ratio < 16 else "fifty" if ratio < 160 else "more",
-    f"The kernel takes {kernel.duration:.0f} µs, and the two copies take {copying:.0f}.",
+    f"The kernel takes {kernel.duration:.1f} µs, and the two copies take {copying:.0f}.",
 )
 
 # %% id=bright
@@ -241,8 +241,6 @@ assert max(s.end for s in paused.device_spans) > max(s.end for s in paused if s.
 
 # %% [markdown] id=where-read
 # (For a negative, change the kernel's line to `1.0f - x[i]`, and run the cells from there again.)
-#
-# Three names are still open. `agt.pin` puts `x` where the device can fetch it without Python's help. `.partition(256)` has the threads work in groups of 256, called **blocks**. (The last block has threads to spare: hence the `if`.) And `.output()` picks the array that the kernel writes: `y`, the only pointer (`*`) without `const`.
 #
 # The kernel is the orange sliver between the two long bars (the yellow one is the fill). Each copy takes over twenty times as long, because the road between the two computers is narrow: 8 MB in 148 µs is only 54 GB a second. The kernel's numbers stay on the device, and move at about 2,500.
 #
@@ -333,7 +331,7 @@ meanwhile.reveal(
 )
 
 # %% [markdown] id=timeline-read
-# The device does exactly what it did before, and now the job runs beside it. What's gone is the wait. What's left is the calls, the job, and waking up: 46 + 300 + 24 µs, with 4 before the job. (In the last section, an H200 gains less.)
+# The device does exactly what it did before, and now the job runs beside it. What's gone is the wait. What's left is the calls, 4 µs to get back to our code, the job, and waking up: 46 + 4 + 300 + 24 µs.
 #
 # **Second clue:** Python stopped waiting. Was the device done any sooner? It wasn't. We gained because Python's job fitted into the wait, and in the riddle Python has no job. Cross off `python`.
 
@@ -394,7 +392,7 @@ if device.simulated:
     assert round(gains[0]) == -21  # `sync` is back sooner
 
 # %% [markdown] id=pays-read
-# Async isn't free. When both the device and the job are done, waking up from the `await` takes 24 µs. Coming back from `sync` takes 3. The job has to earn the difference, so the task gains from 21 µs on. And once the job fills the wait, it gains no more: **a job can hide in the wait, and nowhere else.** So the most that you can gain is the wait less the waking up, here 253 µs.
+# Async isn't free. When both the device and the job are done, waking up from the `await` takes 24 µs. Coming back from `sync` takes 3, which the dotted bar contains. The job has to earn the difference, so the task gains from 21 µs on. But **a job can hide in the wait, and nowhere else.** So the most that you can gain is the wait less the waking up: 277 - 24 = 253 µs.
 
 # %% [markdown] id=forgotten
 # And what's the line with `sleep(0)` for? Back to the job of 300 µs, without it:
@@ -478,7 +476,7 @@ check("00-quicker", quicker)
 # %% [markdown] id=exercise-develop
 # ### Exercise: make the slow one quick
 #
-# Four pictures are too dark, and `ops` has an operation for each. The program below zips them into a single operation. One operation goes into one queue, so this is the slow program of the riddle. Make a quick one of it: have all four under way at the same time, without blocking Python, and return the four results in order. (A pool has four streams, and each operation that begins gets the next one.)
+# Four pictures are too dark, and `ops` has an operation for each. The program below zips them into a single operation. One operation goes into one queue, so this has the shape of the riddle's slow program. Make a quick one of it: have all four under way at the same time, without blocking Python, and return the four results in order. (There's a pool of four streams, and each operation that begins gets the next one.)
 
 
 # %% id=00-develop starter
@@ -548,7 +546,7 @@ hang_up(**dict(zip(("first", "second", "third", "fourth"), bright, strict=True))
 # %% [markdown] id=answer
 # ## The quick one
 #
-# **Third clue:** in your program, which copies take turns? Those in the same direction. Cross off `inward`. If that changes your mind about the riddle, commit another answer. Then comes the quick program, at last.
+# **Third clue:** in that picture, which copies take turns, and which don't? If the clues have changed your mind about the riddle, commit another answer. Then comes the quick program, at last.
 
 # %% id=riddle-again
 riddle.commit(...)
@@ -557,8 +555,9 @@ riddle.commit(...)
 def with_both_ways(trace):
     """The same trace with one more lane: when copies go both ways."""
     pairs = [(there, back) for there in trace.find("h2d") for back in trace.find("d2h")]
-    meet = [(max(a.start, b.start), min(a.end, b.end), "both ways") for a, b in pairs]
-    return trace.with_lane("both ways", [(start, end, name) for start, end, name in meet if start < end])
+    meet = [(max(a.start, b.start), min(a.end, b.end)) for a, b in pairs]
+    spans = [(start, end, f"{end - start:.0f} µs") for start, end in meet if start < end]
+    return trace.with_lane("both ways", spans)
 
 
 # %% id=answer-picture
@@ -579,9 +578,31 @@ riddle.reveal(
 )
 
 # %% [markdown] id=answer-read
-# One queue means one thing at a time: in, compute, out. With four queues, one result comes back while the next numbers are already on their way in. Each direction has a road of its own, and the slow program always left at least one of them empty. Your program has the same trick, and gains even more.
-#
-# Did the GPU get quicker? On the contrary. A copy takes 77 or 78 µs alone, and up to 87 when it meets another, so the pieces of the quick program add up to 39 µs *more*. Copies go both ways for 232 µs, and the GPU idles for 35 less: 729 - 232 - 35 + 39 = 501. (The simulated device doesn't know about the 39.)
+# One queue means one thing at a time: in, compute, out. With four queues, one result comes back while the next numbers are already on their way in. Each direction has a road of its own. Copies in one direction take turns on it, so cross off `inward`, but the slow program always left a road empty. The program at the bottom has the same trick: once `develop` is yours, you've written such a program.
+
+# %% id=predict-sums
+sums = Prediction(
+    "One more. Add up how long the twelve pieces took in the slow program, and in the quick one. "
+    "The quick one's sum is ...",
+    smaller="smaller: quicker pieces, too",
+    same="the same, to a µs or two: the same pieces on the same GPU",
+    larger="larger: slower pieces",
+)
+sums
+
+# %% id=predict-sums-commit
+sums.commit(...)
+
+# %% id=reveal-sums
+worked = [sum(span.duration for span in trace.device_spans) for trace in (slow, quick)]
+more = worked[1] - worked[0]
+sums.reveal(
+    "same" if abs(more) < 2 else "larger" if more > 0 else "smaller",
+    f"Slow: {worked[0]:.0f} µs. Quick: {worked[1]:.0f}.",
+)
+
+# %% [markdown] id=sums-read
+# A copy takes 77 or 78 µs alone, and up to 87 when it meets another, because they share more than they seem to. So here's the whole bill: copies go both ways for 232 µs, the GPU idles for 35 less, and the pieces take 39 *more*. 729 - 232 - 35 + 39 = 501. (The simulated device doesn't know about the 39.)
 
 # %% id=answer-check tags=asserts
 if device.simulated:
@@ -594,7 +615,6 @@ if device.simulated:
         assert all(a.end <= b.start for a, b in pairwise(copies))
     assert len(in_a_row.streams) == 1
 long, short = (trace.metrics().makespan for trace in (slow, quick))
-worked = [sum(span.duration for span in trace.device_spans) for trace in (slow, quick)]
 idle = [long - worked[0] + in_turn, short - worked[1] + meeting]
 slivers = [relu.duration for relu in slow.find("relu")]
 assert sum(slivers) - max(slivers) < 11
@@ -668,7 +688,7 @@ check("00-challenge", everything)
 # %% id=challenge-picture tags=helpers
 def trip(there, back):
     numbers = agt.h2d(agt.pin(np.ones(there, np.float32)))
-    return numbers.and_then(lambda _: agt.full(back, 1.0)).to_host()  # fill an array, bring it back
+    return numbers.and_then(lambda _: agt.full(back, 1.0)).to_host()  # a kernel writes ones
 
 
 with agt.using("sim"), agt.record() as mine:
@@ -683,7 +703,7 @@ mine.plot(
 )
 
 # %% id=score
-score(built, share, meanwhile, pays, four, riddle)
+score(built, share, meanwhile, pays, four, riddle, sums)
 
 # %% id=progress
 progress("00")
@@ -769,7 +789,7 @@ gain.reveal(f"{real:.0f}", f"With `sync`, Python waited for {waiting:.0f} µs.")
 # %% [markdown] id=real-read
 # In the model, `sync` waits for 136 µs, and on the H200 for only 66, of which 60 are gone. (The recording ends before the waking up, which still costs some of them.)
 #
-# The device isn't to blame: a copy takes 78 µs on the H200, and 79 in the model. The six calls take 58 µs instead of 46. But *between* them lie 104 µs, in which Python gets from one to the next, and in the model next to nothing. Before the `d2h`, even the device waits for Python. (*CUPTI*, by NVIDIA, which measured these times, has a part in that: it made [another program](../docs/profiling.md#what-it-costs) 39% slower. It watched all of ours.)
+# The device isn't to blame: a copy takes 78 µs on the H200, and 79 in the model. The six calls take 58 µs instead of 46. But *between* them lie 104 µs, in which Python gets from one to the next, and in the model next to nothing. Before the `d2h`, even the device waits for Python.
 #
 # Nor do copies that meet slow each other down in the model, as you can see in your own program. So let the model tell you *what* overlaps, and measure *how much* you gain.
 

@@ -602,7 +602,7 @@ sums.reveal(
 )
 
 # %% [markdown] id=sums-read
-# A copy takes 77 or 78 µs alone, and up to 87 when it meets another, because they share more than they seem to. So here's the whole bill: copies go both ways for 232 µs, the GPU idles for 35 less, and the pieces take 39 *more*. 729 - 232 - 35 + 39 = 501. (The simulated device doesn't know about the 39.)
+# A copy takes 77 or 78 µs alone, and up to 87 when it meets another. So here's the whole bill: copies go both ways for 232 µs, the GPU idles for 35 less, and the pieces take 39 *more*. 729 - 232 - 35 + 39 = 501. (The simulated device doesn't know about the 39.)
 
 # %% id=answer-check tags=asserts
 if device.simulated:

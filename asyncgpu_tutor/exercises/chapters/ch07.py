@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import combinations, product
 from typing import Any
 
@@ -269,7 +270,7 @@ def _race(answer: Any) -> Observed:
             results.each_equal(run.result, right, f"{RUNNERS} batches, for batch")
         before = run.result[1:]
         there.by_kernels(run.result, numbers)
-    return run
+    return replace(run, trace=run.trace.from_first())
 
 
 # ------------------------------------------------------------------ two devices

@@ -35,3 +35,21 @@ def fork_join(prepare, branches, combine, main, streams):
         before = stream
     main.wait_event(before.record())
     return combine.async_on(main)
+
+
+# %% id=02-challenge
+def arrange(ops, one, two):
+    """Nobody shares a stream with `b` and `f`, and each mark is recorded as soon as it can be."""
+    ops["a"].async_on(one)
+    ops["b"].async_on(two)
+    b_done = two.record()
+    ops["c"].async_on(one)
+    c_done = one.record()
+    two.wait_event(c_done)
+    ops["f"].async_on(two)
+    f_done = two.record()
+    ops["d"].async_on(one)
+    one.wait_event(b_done)
+    ops["e"].async_on(one)
+    one.wait_event(f_done)
+    ops["g"].async_on(one)

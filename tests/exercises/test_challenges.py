@@ -76,6 +76,7 @@ def test_the_times_on_the_page_of_the_pipeline() -> None:
     ("name", "page", "said"),
     [("10-overlap", "10_build_it_yourself", "own answer takes {:.0f} µs"),
      ("10-overlap", "10_build_it_yourself", "With fewer calls, {:.0f} is possible"),
+     ("02-challenge", "02_streams_and_events", "and {:.0f} µs is possible"),
      ("02b-challenge", "02b_copies_and_chunks", "different sizes, {:.0f} is possible"),
      ("07-race", "07_async_mlp", "a single large batch, in {:.0f} µs")],
 )  # fmt: skip
@@ -83,7 +84,7 @@ def test_the_page_says_how_long_its_own_answer_takes(name: str, page: str, said:
     own = model(EXERCISES[name])
     if "possible" in said:
         cells = (ROOT / f"course/right_answers/{page}.py").read_text("utf-8").split("# %%")
-        quick = next(c for c in cells if "One arm stays" in c or "The parts get smaller" in c)
+        quick = next(c for c in cells if re.search("Nobody shares|One arm stays|The parts get", c))
         exec("#" + quick, names := {"agt": agt})
         own = names[EXERCISES[name].answer]
     with private_device():
@@ -111,8 +112,7 @@ def test_the_slow_server_shows_its_last_defect_when_the_others_are_gone() -> Non
     (starter,) = [c for c in cells[0] if (c.id, c.only) == ("08-challenge", "starter")]
     pinned = next(c for c in cells[1] if c.id == "08-challenge" and "agt.pinned(" in c.text)
     for cell in (starter, pinned):
-        names: dict[str, Any] = {"agt": agt, "asyncio": asyncio, "np": np}
-        exec(cell.text, names)
+        exec(cell.text, names := dict[str, Any](agt=agt, asyncio=asyncio, np=np))
         with private_device():
             trace = served(names["serve"], 8)[0].trace
         found.append({finding.name for finding in agt.diagnose(trace) if not finding.limit})

@@ -170,12 +170,15 @@ class DeviceOp(Generic[T]):
                 "op.unzip(n) for all n."
             )
 
+        def _no_order(self, *_):
+            due = "has no order, because it describes work: op.sync() or await op runs it. To sort "
+            raise NotDataError(f"<DeviceOp {self._label}> {due}pairs, give `sorted` a `key`.")
+
         __array_ufunc__ = None  # so that NumPy leaves its operators to these
         __array__ = __bool__ = __len__ = __iter__ = __getitem__ = __float__ = __int__ = _no_data
-        __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __matmul__ = __rmatmul__ = (
-            _no_data
-        )
-        __truediv__ = __rtruediv__ = __neg__ = __lt__ = __le__ = __gt__ = __ge__ = _no_data
+        __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __matmul__ = _no_data
+        __rmatmul__ = __truediv__ = __rtruediv__ = __neg__ = _no_data
+        __lt__ = __le__ = __gt__ = __ge__ = _no_order
 
     # ------------------------------------------------------------------ composition
     def and_then(self, function: Callable[[T], DeviceOp[U]]) -> DeviceOp[U]:

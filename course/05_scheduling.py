@@ -26,7 +26,19 @@ device
 # %% [markdown] id=question
 # ## Four checkouts
 #
-# Jobs that are all alike are easy. On an H200, four such kernels take 571 µs on one stream, and 230 if four streams take turns. But most of our twelve jobs are customers with a bottle of milk, and every fourth has a full trolley. A checkout is a stream, and we open four. **How much sooner is everybody done?**
+# Jobs that are all alike are easy. On an H200, four such kernels take 571 µs on one stream, and 230 if four streams take turns:
+
+# %% id=pool-on-a-gpu
+h200 = [agt.Trace.load_recording(name).from_first() for name in ("05_scheduling_single", "05_scheduling")]
+agt.compare_timelines(
+    h200,
+    ["One stream, H200", "Four streams, H200"],
+    lanes=("host", "streams"),
+    lesson="Four alike, in a row and side by side. A staircase, because Python starts one after the other.",
+)
+
+# %% [markdown] id=checkouts
+# But most of our twelve jobs are customers with a bottle of milk, and every fourth has a full trolley. A checkout is a stream, and we open four. **How much sooner is everybody done?**
 #
 # We need jobs of any length, and narrow ones, so that the device has room for many at once. Ours are treasure hunts. At each place lies a slip of paper with the number of the *next* place, so nobody can take a step before finishing the one before. A job is one block of 32 threads on 32 trails.
 
@@ -343,7 +355,6 @@ agt.compare_timelines(
 # Two streams take more than half the time of one, because the second starts a pace late, and nothing halves Python's first call. On three, two of them have three jobs each. While one job runs, Python hands out three and a half more, so with four, a stream has always just become free. With eight you get the same staircase, because **Python can't keep more streams busy than a job's length divided by the pace**, rounded up.
 
 # %% id=pool-check tags=asserts
-h200 = [agt.Trace.load_recording(name).from_first() for name in ("05_scheduling_single", "05_scheduling")]
 assert [round(trace.metrics().makespan) for trace in h200] == [571, 230]
 assert [round(span.duration) for trace in h200 for span in trace.device_spans] == [139, 138, 138, 138] * 2
 for size, trace in by_size.items():

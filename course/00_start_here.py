@@ -563,13 +563,14 @@ def with_both_ways(trace):
 
 # %% id=answer-picture
 quick = agt.Trace.load_recording("02_streams_and_events").from_first()
-larger = f"{whose}, with larger copies: {at_once_us:.0f} µs, and {row:.0f} in one queue"
+larger = f"{whose}: {row:.0f} µs became {at_once_us:.0f}"
 
 agt.compare_timelines(
     [slow, with_both_ways(quick), with_both_ways(at_once.from_first())],
     ["The slow program: 729 µs", "The quick program: 501 µs", larger],
     lanes=("host", "streams"),
-    lesson="With one queue, copies there and back take turns. With several, they run side by side.",
+    lesson="With one queue, copies there and back take turns. With several, they run side by side. "
+    "(The program at the bottom copies twice as much.)",
 )
 
 # %% id=reveal-riddle

@@ -745,7 +745,7 @@ if device.simulated:
 # %% [markdown] id=fork-join-read
 # Why isn't it twice as fast? Upload, smooth, subtract: each needs the one before, and no second stream makes that chain shorter. And Python makes one call at a time, so the branch on stream one, whose call comes second, starts later than the other.
 #
-# Beginners remember the fork and forget the join. Without it, you'd have been right by luck in this run: `a lot` was over at 137 µs, and `subtract` couldn't start before 155, as it's behind `a little`. Nothing guaranteed it.
+# Beginners remember the fork and forget the join. Without it, you'd have been right by luck in this run: `a lot` was over at 137 µs, and `subtract` couldn't start before 155, as it's behind `a little`. Nothing guaranteed it: a race.
 
 # %% [markdown] id=exercise-fork-join
 # ### Exercise: fork and join

@@ -389,7 +389,7 @@ print("results of four tasks:    ", *(f"{us:4.0f}" for us in task_times), "µs")
 print("results of an await loop: ", *(f"{us:4.0f}" for us in loop_times), "µs")
 
 # %% [markdown] id=read-loop
-# Both are done at the same time, on the simulated H200, and the `await` loop has its first result almost four times as early. It gets worse. Our plain loop, the one with `sync`, wakes nobody and has its *last* result after 366 µs, when with all our machinery **not even the first task is awake**. The device itself is done after 355, hardly sooner than with `sync`: all four streams worked, and never two at the same time.
+# Both are done at the same time, on the simulated H200, and the `await` loop has its first result almost four times as early. It gets worse. Our plain loop at the foot wakes nobody and has its *last* result after 366 µs, when with all our machinery **not even the first task is awake**. The device itself is done after 355, hardly sooner than with `sync`: all four streams worked, and never two at the same time.
 #
 # Who's to blame? The host's lane hardly has a gap until the last call. After each short piece of work the device waits for Python, and by the time Python gets around to batch 1, the device is done with batch 0. **The host is the bottleneck**, and no number of streams helps.
 #

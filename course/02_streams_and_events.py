@@ -610,7 +610,7 @@ if device.simulated:
 # | `e` | one | `b`, `c` |
 # | `f` | two | `a`, `c`, `d` |
 #
-# Put them in order where the table demands it and nowhere else, with as few calls of `wait_event` as you can. Python doesn't wait. With too few you have a race. With too many, Python makes calls for nothing, and work may wait for nothing.
+# Put them in order where the table demands it and nowhere else, with as few calls of `wait_event` as you can. Python doesn't wait. With too few you have a race, or something waits for nothing. With too many, Python makes calls for nothing.
 
 # %% id=02-minimum-events starter
 def enqueue(ops, one, two):

@@ -268,8 +268,8 @@ handles.clear()
 # %% id=handle-check tags=asserts
 assert handle.max() == x.max()
 assert handle.shape == (1_000_000,)
-assert isinstance(largest, agt.errors.NotReadyError)
-if device.simulated:
+if device.simulated:  # a busy computer with a GPU may ask too late
+    assert isinstance(largest, agt.errors.NotReadyError)
     assert "not written yet" in early
 
 # %% [markdown] id=exercise-d2h

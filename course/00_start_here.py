@@ -601,7 +601,7 @@ worked = [sum(span.duration for span in trace.device_spans) for trace in (slow, 
 more = worked[1] - worked[0]
 sums.reveal(
     "same" if abs(more) < 2 else "larger" if more > 0 else "smaller",
-    f"Slow: {worked[0]:.0f} µs. Quick: {worked[1]:.0f}.",
+    f"Slow: {worked[0]:.1f} µs. Quick: {worked[1]:.1f}.",
 )
 
 # %% [markdown] id=sums-read

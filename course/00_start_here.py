@@ -574,10 +574,10 @@ agt.compare_timelines(
 )
 
 # %% id=reveal-riddle
-in_turn, meeting = (trace.overlap_between("h2d", "d2h") for trace in (slow, quick))
+in_turn, beside = (trace.overlap_between("h2d", "d2h") for trace in (slow, quick))
 riddle.reveal(
-    "ways" if meeting > in_turn else "inward",
-    f"Numbers travel both ways for {meeting:.0f} µs, and in the slow program for {in_turn:.0f}.",
+    "ways" if beside > in_turn else "inward",
+    f"Numbers travel both ways for {beside:.0f} µs, and in the slow program for {in_turn:.0f}.",
 )
 
 # %% [markdown] id=answer-read
@@ -618,7 +618,7 @@ if device.simulated:
         assert all(a.end <= b.start for a, b in pairwise(copies))
     assert len(in_a_row.streams) == 1
 long, short = (trace.metrics().makespan for trace in (slow, quick))
-idle = [long - worked[0] + in_turn, short - worked[1] + meeting]
+idle = [long - worked[0] + in_turn, short - worked[1] + beside]
 slivers = [relu.duration for relu in slow.find("relu")]
 assert sum(slivers) - max(slivers) < 11
 assert round(quick.metrics().makespan) == 501
@@ -626,7 +626,7 @@ assert sorted(s.name for s in slow.device_spans) == sorted(s.name for s in quick
 calls = [sum(span.kind == "call" for span in trace) for trace in (slow, quick)]
 assert calls[0] == calls[1]
 assert (len(slow.streams), len(quick.streams)) == (1, 4)
-assert (round(meeting), in_turn) == (232, 0)
+assert (round(beside), in_turn) == (232, 0)
 first_relu, *relus = quick.find("relu")
 rest = [span for span in quick.device_spans if span.name != "relu"]
 assert quick.overlap_between([first_relu], relus) == 0

@@ -535,6 +535,7 @@ if device.simulated:
     assert as_graph.metrics().max_concurrency == 4
     assert round(of_four) == 42 < 0.5 * of_one
     assert all(np.prod(span.detail["grid"]) == 16 for span in as_graph.find("sgemm_naive"))
+    assert device.spec.sms * device.spec.threads_per_sm // (16 * 16) == 1056  # blocks of the GEMM
     begin = device.now()
     our_graph = solved("07-capture")([mlp(x, w0, w1) for x in batches], stream)
     price = device.now() - begin

@@ -112,7 +112,8 @@ def test_the_slow_server_shows_its_last_defect_when_the_others_are_gone() -> Non
     (starter,) = [c for c in cells[0] if (c.id, c.only) == ("08-challenge", "starter")]
     pinned = next(c for c in cells[1] if c.id == "08-challenge" and "agt.pinned(" in c.text)
     for cell in (starter, pinned):
-        exec(cell.text, names := dict[str, Any](agt=agt, asyncio=asyncio, np=np))
+        names: dict[str, Any] = {"agt": agt, "asyncio": asyncio, "np": np}
+        exec(cell.text, names)
         with private_device():
             trace = served(names["serve"], 8)[0].trace
         found.append({finding.name for finding in agt.diagnose(trace) if not finding.limit})

@@ -102,9 +102,10 @@ def _round_robin(mine: Any, model: Any, size: int) -> None:
         _at_most(trace, size)
         jobs = _jobs(trace)
         for i, job in enumerate(jobs[:size]):
-            for before in [other for other in jobs[:i] if other.stream == job.stream][:1]:
-                due = f"`{job.name}` went to the stream of `{before.name}`, although there was a stream "
-                raise Rejected(due + "that had no job yet", before, job)
+            before = [other for other in jobs[:i] if other.stream == job.stream]
+            if before:
+                due = f"`{job.name}` went to the stream of `{before[0].name}`, although there was a stream "
+                raise Rejected(due + "that had no job yet", before[0], job)
         for turn, job in zip(jobs, jobs[size:], strict=False):
             due = f"`{job.name}` did not go to the stream of `{turn.name}`, whose turn it was"
             must(job.stream == turn.stream, due, turn, job)

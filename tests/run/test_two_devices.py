@@ -10,6 +10,7 @@ import pytest
 
 import asyncgpu_tutor as agt
 from tests.conftest import open_or_skip
+from tests.laws.kernels import add
 
 PAIRS = [("sim:0", "sim:1"), pytest.param(("cuda:0", "cuda:1"), marks=pytest.mark.gpu)]
 
@@ -84,6 +85,27 @@ def test_each_device_has_constants_of_its_own(pair: tuple[Any, Any]) -> None:
         with agt.using(device):
             found = kernel(agt.zeros(1, np.int32), grid=1, block=1).output().to_host().sync()
             assert found == kernel.constants["c"] == number
+
+
+def test_a_graph_is_recorded_beside_a_second_device(pair: tuple[Any, Any]) -> None:
+    # On GPUs a copy in the graph wrote its times to memory of the other one, and killed the context: see
+    # devices/cuda/cupti.py.
+    first, second = pair
+    with agt.using(second):
+        agt.ones(4).sync()
+    with agt.using(first):
+        sums = add(agt.full((40,), 1.0), agt.full((40,), 2.0), 40).to_host()
+        prepared = sums.prepare()
+        prepared.launch().async_on(agt.create_stream())
+        agt.synchronize()
+        graph = prepared.launch().graph_on(agt.create_stream())
+        for _ in range(3):
+            policy = agt.StreamPoolRoundRobin(4, first)
+            with agt.record() as trace, agt.using(policy=policy):
+                handle = graph.launch().async_on(policy.next_stream())
+                agt.synchronize()
+            assert handle.numpy().tolist() == [3.0] * 40
+            assert {span.device for span in trace if span.on_device} == {first.name}
 
 
 def test_two_devices_work_at_the_same_time() -> None:

@@ -11,6 +11,11 @@ cupti-python 13.0.1 on an H200.
   for it, the calls of other libraries that enqueue, wait, allocate or load have records too: the host's lane.
 - **Graphs**: there is one record for each node, with the launch's correlation id, as long as nobody enables
   ``GRAPH_TRACE``, which makes one of the whole. For a node in a loop there is none, or its last turn's only.
+- **Which contexts**: records of work are switched on for the context of each recorded device, and no other.
+  Where there are several, CUPTI makes a mistake: if the last copy or fill was in another context than the
+  graph that is launched now, a copy in this graph can write its times to an address of the other one. The
+  driver reports an MMU fault of HUBCLIENT_FE, and the program ``cudaErrorLaunchFailure`` (libcupti 13.0.85,
+  driver 580.159.04, two H200, 2026-11-28). So `mark_begin` makes a small fill in the graph's own context.
 - **Which time**: `cupti.get_timestamp` reads the clock of the records between two readings of the host's. The
   narrowest of many such brackets, at the start and at the end, places one clock on the other; between
   them it is a straight line.
@@ -28,7 +33,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from cupy.cuda import runtime
+from cupy.cuda import driver, runtime
 
 from asyncgpu_tutor.devices.cuda.cupti_records import (
     Anchor,
@@ -77,15 +82,30 @@ class _Session:
         self._subscriber: Any = None
         self._registered = False
         self._on: list[Any] = []
+        self._work: tuple[Any, ...] = ()  # kinds of records
+        self._contexts: list[int] = []  # in which records of work are on
         # Names of the calls that are told of, by the kind of their records and CUPTI's number.
         self._names: dict[tuple[int, int], str] = {}
 
     def open(self, everything: bool) -> Any:
-        """Switch the records on, and return CUPTI's module."""
+        """Switch the records of calls on, and return CUPTI's module."""
         if self.users == 0:
             self._start(everything)
         self.users += 1
         return self._cupti
+
+    @property
+    def several_contexts(self) -> bool:
+        """True if work is recorded on more than one device."""
+        return len(self._contexts) > 1
+
+    def watch_context(self) -> None:
+        """Switch the records of work on in the current device's context: see the top of this file."""
+        context = driver.ctxGetCurrent()
+        if context not in self._contexts:
+            self._contexts.append(context)
+            for kind in self._work:
+                self._cupti.activity_enable_context(context, kind)
 
     def close(self) -> None:
         """Switch them off when nobody needs them any more."""
@@ -131,8 +151,8 @@ class _Session:
         # Ids of ours are reported for calls of which there are records, and for no others.
         calls = (kind.RUNTIME, kind.DRIVER)
         # The second kind of copies are those between devices.
-        work = (kind.CONCURRENT_KERNEL, kind.MEMCPY, kind.MEMCPY2, kind.MEMSET)
-        for wanted in (*work, kind.EXTERNAL_CORRELATION, *calls):
+        self._work = (kind.CONCURRENT_KERNEL, kind.MEMCPY, kind.MEMCPY2, kind.MEMSET)
+        for wanted in (kind.EXTERNAL_CORRELATION, *calls):
             cupti.activity_enable(wanted)
             self._on.append(wanted)
         for api, names, switch in (
@@ -154,8 +174,11 @@ class _Session:
         try:
             for kind in self._on:
                 cupti.activity_disable(kind)
+            for context, kind in itertools.product(self._contexts, self._work):
+                cupti.activity_disable_context(context, kind)
         finally:
             self._on.clear()
+            self._contexts.clear()
             cupti.unsubscribe(self._subscriber)
 
     def _take(self, activities: Iterable[Any]) -> None:
@@ -226,10 +249,14 @@ class CuptiRecorder:
         What is recorded here is nobody's, and stays in that buffer: to flush it would be to ask for another.
         """
         with self.own() as self._warmed:
-            self._spare = memory = runtime.malloc(1024)
-            runtime.memsetAsync(memory, 0, 1024, 0)
-            runtime.memcpyAsync(memory, memory + 512, 512, 3, 0)  # cudaMemcpyDeviceToDevice
-            runtime.deviceSynchronize()
+            _session.watch_context()
+            self._spare = _worked()
+            self._known = _others_in_use(self._ordinal) if self._everything else []
+            for ordinal in self._known:  # recorded only to say that they worked, too
+                runtime.setDevice(ordinal)
+                _session.watch_context()
+                runtime.free(_worked())
+                runtime.setDevice(self._ordinal)
 
     @contextmanager
     def own(self) -> Generator[int]:
@@ -245,6 +272,12 @@ class CuptiRecorder:
         number = next(_session.numbers)
         self._cupti.activity_push_external_correlation_id(self._kind, number)
         return number
+
+    def mark_begin(self, stream: int) -> None:
+        """Have the last fill before a graph in the graph's own context: see the top of this file."""
+        if _session.several_contexts:
+            with self.own():
+                runtime.memsetAsync(self._spare, 0, 4, stream)
 
     def mark_end(self, stream: int) -> None:
         """Enqueue a small fill under the present number, as CUPTI may not see the loop in a graph."""
@@ -346,11 +379,15 @@ class CuptiRecorder:
         first, ours = self._first.theirs, union((start, end) for _, start, end in host)
         records: list[Record] = []
         elsewhere: set[int] = set()
+        others: set[int] = set()
         for record in fresh:
             number = _session.ours.get(record.correlation)
             if number == self._warmed:
-                self._streams.setdefault(record.stream, 0)
-            elif number is None and not 0 < record.start < first:
+                if record.device == self._ordinal:
+                    self._streams.setdefault(record.stream, 0)
+                continue
+            others.add(record.device)
+            if number is None and not 0 < record.start < first:
                 if record.device == self._ordinal:
                     records.append(record)
                 else:
@@ -376,7 +413,9 @@ class CuptiRecorder:
             ):
                 theirs.append(call)
         if self._leads:
-            self._elsewhere |= {record.device for record in fresh} - _session.devices
+            # A device that was first used meanwhile has no records at all.
+            others.update(set(_others_in_use(self._ordinal)).difference(self._known))
+            self._elsewhere |= others - _session.devices
         enqueuing = mine | foreign
         return drafts_of_others(records, theirs, self._streams, self.log.numbers, enqueuing)
 
@@ -400,6 +439,24 @@ class CuptiRecorder:
             if (late - early) / 2e3 < best.uncertainty:
                 best = Anchor(theirs, (early + late) / 2e3, (late - early) / 2e3)
         return best
+
+
+def _worked() -> int:
+    """New memory of the current device, after a fill and a copy there."""
+    memory: int = runtime.malloc(1024)
+    runtime.memsetAsync(memory, 0, 1024, 0)
+    runtime.memcpyAsync(memory, memory + 512, 512, 3, 0)  # cudaMemcpyDeviceToDevice
+    runtime.deviceSynchronize()
+    return memory
+
+
+def _others_in_use(ordinal: int) -> list[int]:
+    """The other devices that have a context in this process; asking makes none."""
+    # CuPy lacks this question. cupti-python needs the bindings, so they are there.
+    from cuda.bindings import driver as bindings
+
+    others = set(range(runtime.getDeviceCount())) - {ordinal}
+    return [other for other in sorted(others) if bindings.cuDevicePrimaryCtxGetState(other)[2]]
 
 
 def profiler_attached() -> str:

@@ -52,6 +52,8 @@ class Journal:
     ) -> None:
         """Make a call that enqueues; `outline` says what is in a graph."""
         recorder = self.recorder
+        if outline is not None and isinstance(recorder, CuptiRecorder):
+            recorder.mark_begin(stream.ptr)
         before = recorder.before(stream.cupy)
         start = perf_counter()
         try:

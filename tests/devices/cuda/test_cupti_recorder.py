@@ -44,6 +44,8 @@ class Cupti(ModuleType):
         self.off: set[str] = set()
         self.pushed: list[int] = []
         self.current = 0  # the device
+        self.in_use = {0, 1}
+        self.contexts: list[int] = []  # where work is recorded
         self.take: Callable[[list[SimpleNamespace]], None]
 
     def get_timestamp(self) -> int:
@@ -58,6 +60,10 @@ class Cupti(ModuleType):
 
     def activity_enable_driver_api(self, number: int, on: int) -> None:
         self.off.add(Driver(number).name)
+
+    def activity_enable_context(self, context: int, kind: object) -> None:
+        if kind == Kind.MEMCPY:
+            self.contexts.append(context)
 
     def activity_flush_all(self, flag: int) -> None:
         pending, self.pending = self.pending, []
@@ -113,11 +119,23 @@ def cupti(monkeypatch: pytest.MonkeyPatch) -> Iterator[Cupti]:
         memsetAsync=memset,
         memcpyAsync=lambda *_: None,
         deviceSynchronize=lambda: fake.call(Runtime.cudaDeviceSynchronize_v3020),
+        getDeviceCount=lambda: 2,
+        setDevice=lambda ordinal: setattr(fake, "current", ordinal),
     )
+    bindings = ModuleType("cuda.bindings")
+    state = SimpleNamespace(cuDevicePrimaryCtxGetState=lambda device: (0, 0, device in fake.in_use))
+    vars(bindings)["driver"] = state
     cupy, cuda = ModuleType("cupy"), ModuleType("cupy.cuda")
-    vars(cuda)["runtime"] = runtime
+    vars(cuda).update(
+        runtime=runtime, driver=SimpleNamespace(ctxGetCurrent=lambda: fake.current + 1)
+    )
     kept = sys.modules.pop(MODULE, None)
-    for name, module in {"cupy": cupy, "cupy.cuda": cuda, "cupti": fake}.items():
+    for name, module in {
+        "cupy": cupy,
+        "cupy.cuda": cuda,
+        "cupti": fake,
+        "cuda.bindings": bindings,
+    }.items():
         monkeypatch.setitem(sys.modules, name, module)
     recorder = importlib.import_module(MODULE)
     clock = SimpleNamespace(perf_counter_ns=lambda: fake.now, sleep=lambda seconds: None)
@@ -274,6 +292,18 @@ def test_earlier_work_of_others_says_nothing_of_streams_of_a_second_device(cupti
         recorder.settle()
         recorder.close()
     assert [span.stream for span in logs[1].spans if span.on_device] == [1009, 0]
+
+
+def test_only_contexts_of_recorded_devices_are_watched(cupti: Cupti) -> None:
+    # CUPTI may break a context that it was told to watch and that nobody has warmed up.
+    cupti.recorder.CuptiRecorder(SpanLog("cuda:0"), 0).close()
+    assert cupti.contexts == [1]
+
+
+def test_a_gpu_that_is_first_used_in_a_recording_is_named(cupti: Cupti) -> None:
+    cupti.in_use = {0}
+    with pytest.warns(UserWarning, match="cuda:1 worked as well"), recording(cupti):
+        cupti.in_use = {0, 1}
 
 
 def test_work_of_a_gpu_that_is_not_recorded_is_not_left_out_silently(cupti: Cupti) -> None:

@@ -10,7 +10,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pytest
@@ -32,12 +32,14 @@ N = 8
 
 
 @contextmanager
-def heard() -> Iterator[list[warnings.WarningMessage]]:
-    """Collect all warnings about operations that nobody ran."""
+def heard(
+    action: Literal["always", "default"] = "always",
+) -> Iterator[list[warnings.WarningMessage]]:
+    """Collect warnings about operations that nobody ran: all of them, or one for each line."""
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("ignore")
         gc.collect()  # what earlier tests have left
-        warnings.simplefilter("always", NeverRunWarning)
+        warnings.simplefilter(action, NeverRunWarning)
         found: list[warnings.WarningMessage] = []
         yield found
         gc.collect()
@@ -76,19 +78,18 @@ def test_what_nobody_ran_says_where_it_was_built(device: Device, program: str, l
 
 
 def test_a_loop_warns_once_a_line(device: Device) -> None:
-    with warnings.catch_warnings(record=True) as said:
-        warnings.simplefilter("default", NeverRunWarning)
+    with heard("default") as said:
         for _ in range(5):
             agt.zeros((N,)).map(print)
         for _ in range(5):
             agt.zeros((N,))
-        gc.collect()
     lines = [one.lineno for one in said]
     assert len(lines) == len(set(lines)) == 2
 
 
 def test_as_an_error_it_breaks_nothing(device: Device, monkeypatch: pytest.MonkeyPatch) -> None:
     told: list[Any] = []
+    gc.collect()  # what earlier tests have left
     monkeypatch.setattr(sys, "unraisablehook", lambda told_of: told.append(told_of.exc_type))
     with warnings.catch_warnings():
         warnings.simplefilter("error", NeverRunWarning)

@@ -517,7 +517,8 @@ def interruptible() -> Generator[None]:
         yield
     except KeyboardInterrupt as interrupted:
         if type(interrupted) is KeyboardInterrupt:  # whoever was cancelled is told nothing of this
-            print(*getattr(interrupted, "__notes__", ()), file=sys.stderr)  # noqa: T201
+            for note in getattr(interrupted, "__notes__", ()):
+                print(note, file=sys.stderr)  # noqa: T201
         failure = given_up(interrupted.with_traceback(None))
         raise failure from failure.__cause__
     finally:

@@ -17,6 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import asyncgpu_tutor as agt
+from asyncgpu_tutor.clusters import over_dask
 from asyncgpu_tutor.clusters.guests import Guest
 from asyncgpu_tutor.errors import CannotTravelError, ClusterError, OutOfBoundsError, WorkerLostError
 from asyncgpu_tutor.traces.spans import SpanLog
@@ -186,6 +187,45 @@ def test_a_lost_worker_is_an_error_of_those_who_need_it(address: str) -> None:
         return await gpus[0](agt.ones(2).to_host())
 
     assert inside(address, act, gpus=2).tolist() == [1.0, 1.0]
+
+
+def test_a_stopped_worker_is_lost_and_a_busy_one_is_not(
+    address: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def act(gpus: Any) -> Any:
+        monkeypatch.setattr(over_dask, "SILENT_S", 2.0)
+        busy = agt.value(None).map(lambda _: __import__("time").sleep(3))
+        await gpus[1](busy)  # for longer than somebody may be silent
+        pid = await gpus[1](agt.value(None).map(lambda _: os.getpid()))
+        os.kill(pid, signal.SIGSTOP)
+        try:
+            async with asyncio.timeout(5):  # what law 21 promises
+                for _ in range(2):
+                    with pytest.raises(WorkerLostError, match=r"gpu 1 .*its process is stopped"):
+                        await gpus[1](agt.ones(1))
+            return await gpus[0](agt.ones(2).to_host())
+        finally:
+            os.kill(pid, signal.SIGKILL)
+
+    assert inside(address, act, gpus=2).tolist() == [1.0, 1.0]
+
+
+async def test_only_who_has_the_certificates_gets_in() -> None:
+    pytest.importorskip("cryptography", reason="pip install 'asyncgpu_tutor[cluster]'")
+    how = {"n_workers": 1, "threads_per_worker": 1, "dashboard_address": None, "silence_logs": 50}
+    async with distributed.LocalCluster(asynchronous=True, security=True, **how) as local:
+        address = local.scheduler_address
+        async with agt.cluster(address, device="sim", security=local.security) as gpus:
+            assert (await gpus[0](agt.ones(1).to_host())).tolist() == [1.0]
+        for where in (address, address.replace("tls:", "tcp:")):
+            with pytest.raises(ClusterError, match=r"certificates|no Dask scheduler answers"):
+                async with agt.cluster(where, device="sim"):
+                    pass
+
+
+def test_without_certificates_it_says_so() -> None:
+    with pytest.raises(ClusterError, match=r"certificates for tls://127.0.0.1:1.*security="):
+        inside("tls://127.0.0.1:1", lambda gpus: gpus[0](agt.ones(1)))
 
 
 def test_who_does_not_answer_or_does_not_fit_is_said(address: str, monkeypatch: Any) -> None:

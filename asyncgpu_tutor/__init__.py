@@ -16,7 +16,13 @@ takes less than `import numpy`, and a program that reads traces never loads an i
 
 from __future__ import annotations
 
+import sys
 from importlib import import_module
+
+if sys.version_info < (3, 11):  # noqa: UP036 - in a clone no pip has looked
+    said = "asyncgpu_tutor needs Python 3.11 or newer, and this is {}.{}"
+    said = said.format(*sys.version_info)
+    raise SystemExit(said) if sys.argv[:1] == ["-m"] else ImportError(said)
 
 __version__ = "0.1.0"
 

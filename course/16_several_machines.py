@@ -226,16 +226,18 @@ assert sum(array.nbytes for array in (batches[0], w0, w1)) == 33_024
 async def two_processes():
     """Start two workers in processes of their own, and end them; where there's no Dask, simulate them."""
     try:
-        from distributed import LocalCluster
-    except ImportError:
-        print("Dask isn't installed here (pip install distributed), so these workers are simulated, too.")
+        from distributed import LocalCluster, Security
+
+        only_us = Security.temporary()  # certificates, or any user of this machine could run code as you
+    except ImportError as missing:
+        print(f"These workers are simulated, too ({missing}): pip install 'asyncgpu_tutor[cluster]'")
         async with agt.cluster("sim", gpus=2, apart=True) as gpus:
             yield gpus, None
         return
     how = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": None, "silence_logs": 50}
     async with (
-        LocalCluster(asynchronous=True, **how) as local,
-        agt.cluster(local.scheduler_address, device="sim") as gpus,
+        LocalCluster(asynchronous=True, security=only_us, **how) as local,
+        agt.cluster(local.scheduler_address, device="sim", security=only_us) as gpus,
     ):
         for gpu in gpus:  # what has travelled isn't pinned any more, and we know
             await gpu(agt.value("ignore").map(warnings.simplefilter))

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import signal
+import sys
 import threading
 import weakref
 from collections import OrderedDict
@@ -16,6 +17,7 @@ from collections.abc import Callable, Generator, Hashable, Iterable, Mapping, Se
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property, partial
+from types import FrameType
 from typing import TYPE_CHECKING, cast
 
 import numpy as np
@@ -494,9 +496,9 @@ def _state(memory: GlobalMemory, number: int, known: list[_Launch]) -> MemorySta
 def interruptible() -> Generator[None]:
     """Let Ctrl-C, and a notebook's Stop, end what runs inside at once.
 
-    An event loop takes them as a wish to cancel a task, at its next turn, and a kernel gives it none. So the
-    kernel fails with a `DeviceError` for whoever awaits it: an interrupt that went through the loop itself
-    would stop all of its tasks.
+    An event loop takes them as a wish to cancel a task, at its next turn, and a kernel gives it none. So its
+    handler hears of them, and the kernel fails with a `DeviceError` for whoever awaits it: an interrupt that
+    went through the loop itself would stop a notebook's.
     """
     before = None
     if threading.current_thread() is threading.main_thread():
@@ -504,11 +506,20 @@ def interruptible() -> Generator[None]:
     if before in (None, signal.SIG_IGN, signal.default_int_handler):
         yield
         return
-    signal.signal(signal.SIGINT, signal.default_int_handler)
+    handler = before if callable(before) else signal.default_int_handler
+
+    def interrupt(number: int, frame: FrameType | None) -> None:
+        handler(number, frame)  # it may raise one itself
+        raise KeyboardInterrupt
+
+    signal.signal(signal.SIGINT, interrupt)
     try:
         yield
-    except KeyboardInterrupt as interrupt:
-        failure = given_up(interrupt.with_traceback(None))
+    except KeyboardInterrupt as interrupted:
+        if type(interrupted) is KeyboardInterrupt:  # whoever was cancelled is told nothing of this
+            for note in getattr(interrupted, "__notes__", ()):
+                print(note, file=sys.stderr)  # noqa: T201
+        failure = given_up(interrupted.with_traceback(None))
         raise failure from failure.__cause__
     finally:
         signal.signal(signal.SIGINT, before)

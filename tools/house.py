@@ -36,7 +36,7 @@ KINDS = {
         "what you see": ("inspection", "traces"),
         "what you write with": ("clusters", "serving", "kernels", "ops", "run", "arrays"),
         "what it runs on": ("devices",),
-        "what all of them use": ("types", "data", "errors"),
+        "what all of them use": ("types", "data", "errors", "files"),
     },
     "simgpu": {
         "what you type": ("__main__",),

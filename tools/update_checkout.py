@@ -11,7 +11,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from asyncgpu_tutor.commands.start.pages import PARTS, aside, copy
+from asyncgpu_tutor.commands.start.pages import PARTS, aside, copy, updating
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -23,8 +23,9 @@ class GitFailed(Exception):
 def main(root: Path = ROOT) -> int:
     """Update it, and say where changed pages are now; 1 if git could not, and nothing has changed."""
     try:
-        kept = update(root)
-    except GitFailed as error:
+        with updating(root):
+            kept = update(root)
+    except (GitFailed, TimeoutError) as error:
         print(f"Your pages are as they were, because {error}", file=sys.stderr)
         return 1
     print("The course is the newest one. `make lab` installs what it needs, and opens it.")
@@ -40,7 +41,7 @@ def update(root: Path) -> list[Path]:
     listed = _git(root, "diff", "--name-only", "-z", "HEAD", "--", *PARTS).split("\0")
     changed = [page for page in listed if page]
     there = [page for page in changed if (root / page).exists()]
-    away = aside(root)
+    away = aside(root) if there else root
     for page in there:
         copy(root / page, away / page)
     if changed:

@@ -6,6 +6,8 @@ in `members.py`; the workers are of this process (`in_process.py`), or of others
 not called as the function is, because importing it would hide that.
 """
 
+from typing import Any
+
 from asyncgpu_tutor.clusters.in_process import LocalCluster
 from asyncgpu_tutor.clusters.members import Cluster, Gpu
 from asyncgpu_tutor.clusters.remote import RemoteArray
@@ -21,6 +23,7 @@ def cluster(
     machines: int = 1,
     apart: bool = False,
     device: str = "auto",
+    security: Any = None,
 ) -> Cluster:
     """GPUs of this machine or of others, for recipes: ``async with agt.cluster(...) as gpus``.
 
@@ -39,6 +42,9 @@ def cluster(
         ``sent`` and ``received``, and how many arrays were then ``kept`` there.
     device : {"auto", "sim", "cuda"}
         What a worker of Dask runs recipes on.
+    security : distributed.Security, optional
+        The certificates for a scheduler at ``"tls://..."``: those of a `LocalCluster` of Dask's are its
+        ``security``. Without them, those that Dask's configuration names.
 
     Raises
     ------
@@ -69,7 +75,7 @@ def cluster(
     if "://" in where:
         from asyncgpu_tutor.clusters.over_dask import DaskCluster
 
-        return DaskCluster(where, gpus, device)
+        return DaskCluster(where, gpus, device, security)
     raise UsageError(
         f"{where!r} is not a cluster: say 'sim', 'cuda', or the address of a Dask scheduler, as in "
         "'tcp://10.0.0.1:8786'"

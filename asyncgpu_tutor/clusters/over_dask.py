@@ -12,10 +12,10 @@ import asyncio
 import importlib
 import os
 import platform
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Mapping, Sequence
 from contextlib import suppress
 from itertools import count
-from typing import Any, Self, cast
+from typing import Any, Self, TypeVar, cast
 
 import asyncgpu_tutor
 from asyncgpu_tutor.clusters.guests import Guest
@@ -32,11 +32,13 @@ from asyncgpu_tutor.run.current import resolve
 from asyncgpu_tutor.run.recording import under_way
 from asyncgpu_tutor.traces.spans import Span, SpanLog
 
+T = TypeVar("T")
+
 CONNECT_S = 5.0  # for how long a scheduler may take to answer, and its workers to be there
 START_S = 60.0  # for how long a worker may take to load this package and open its device
 LOOK_S = 0.5  # how often the scheduler is asked who is alive
 EXCHANGES = 10  # of times, to set a worker's clock by ours: a millisecond each
-SILENT_S = 4.0  # a scheduler that says nothing for so long is gone
+SILENT_S = 4.0  # a scheduler or a machine that says nothing for so long is gone
 
 
 class Actor:
@@ -236,11 +238,12 @@ class DaskGpu(Gpu):
 class DaskCluster(Cluster):
     """The workers of a Dask scheduler."""
 
-    def __init__(self, address: str, gpus: int | None, device: str) -> None:
+    def __init__(self, address: str, gpus: int | None, device: str, security: Any) -> None:
         super().__init__(f"cluster {next(numbers)} of {os.getpid()}")
         self._address, self._count, self._kind = address, gpus, device
+        self._security = security
         self.client: Any = None
-        self._watch: asyncio.Task[None] | None = None
+        self._watches: list[asyncio.Task[None]] = []
         self.ledgers: dict[str, Ledger] = {}  # of its groups: what their ranks have called
         self._actors: list[Any] = []  # Dask's futures: they keep the actors
         self.link = Link()
@@ -253,12 +256,13 @@ class DaskCluster(Cluster):
         except BaseException:
             await self.client.close()
             raise
-        self._watch = asyncio.create_task(self._look())
+        looks = [self._look(), *map(self._look_at, self._gpus)]
+        self._watches = [asyncio.create_task(look) for look in looks]
         return self
 
     async def __aexit__(self, *error: object) -> None:
-        if self._watch is not None:
-            self._watch.cancel()
+        for watch in self._watches:
+            watch.cancel()
         await asyncio.gather(*(gpu.close() for gpu in self._gpus))
         for name in self.ledgers:
             forget_group(name)
@@ -292,9 +296,19 @@ class DaskCluster(Cluster):
                 f"a cluster at {self._address} needs Dask ({error}): pip install 'asyncgpu_tutor[cluster]'"
             ) from error
         try:
-            return await distributed.Client(
-                self._address, asynchronous=True, timeout=CONNECT_S, set_as_default=False
-            )
+            how = {"timeout": CONNECT_S, "set_as_default": False, "security": self._security}
+            client = distributed.Client(self._address, asynchronous=True, **how)
+            try:
+                return await client
+            except TypeError:  # with others it does so itself
+                await client.close()
+                raise
+        except (TypeError, ImportError) as error:  # Dask's way to say so
+            raise ClusterError(
+                f"the certificates for {self._address} are not there ({error}): give those of its scheduler, "
+                "agt.cluster(..., security=distributed.Security(...)), or have Dask's "
+                "configuration name them"
+            ) from error
         except (OSError, ValueError, TimeoutError) as error:
             raise ClusterError(
                 f"no Dask scheduler answers at {self._address} within {CONNECT_S:.0f} s ({error}): is it "
@@ -350,7 +364,7 @@ class DaskCluster(Cluster):
         heard = loop.time()
         while True:
             try:
-                alive = set(await asyncio.wait_for(self._alive(), SILENT_S))
+                alive = set(await _answer(self._alive()))
             except (OSError, TimeoutError, RuntimeError) as error:
                 if loop.time() - heard > SILENT_S or self.client.status != "running":
                     self._lose(set(), f"the scheduler at {self._address} is silent: {error}")
@@ -360,10 +374,42 @@ class DaskCluster(Cluster):
                 self._lose(alive, "the scheduler has lost it")
             await asyncio.sleep(LOOK_S)
 
+    async def _look_at(self, gpu: DaskGpu) -> None:
+        """Ask a worker's nanny again and again whether it is stopped; it itself may be busy for long."""
+        while True:
+            try:
+                asked = self.client.run(_state, workers=[gpu.address], nanny=True)
+                if "stopped" in (await _answer(asked)).values():
+                    gpu.lose("its process is stopped")
+            except TimeoutError:
+                gpu.lose(f"nothing on its machine answers for {SILENT_S:.0f} s")
+            except Exception:  # noqa: BLE001 - it has no nanny, or is gone, as the scheduler says
+                pass
+            await asyncio.sleep(LOOK_S)
+
     def _lose(self, alive: set[str], why: str) -> None:
         for gpu in self._gpus:
             if gpu.address not in alive:
                 gpu.lose(why)
+
+
+async def _answer(call: Awaitable[T]) -> T:
+    """What is answered; `TimeoutError` after `SILENT_S` without the time in which this loop stood still."""
+    task = asyncio.ensure_future(call)
+    try:
+        for _ in range(round(SILENT_S / LOOK_S)):
+            await asyncio.wait({task}, timeout=LOOK_S)
+            if task.done():
+                return task.result()
+        raise TimeoutError(f"no answer in {SILENT_S:.0f} s")
+    finally:
+        task.cancel()
+
+
+def _state(dask_worker: Any) -> str:
+    """How the process of this nanny's worker is, in the words of psutil, which Dask brings."""
+    psutil: Any = importlib.import_module("psutil")
+    return psutil.Process(dask_worker.pid).status()
 
 
 def _workers(dask_scheduler: Any) -> list[str]:

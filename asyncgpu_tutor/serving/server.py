@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from asyncgpu_tutor.arrays.handles import as_shape
-from asyncgpu_tutor.devices.event_loop import TURN_EVERY_US
+from asyncgpu_tutor.devices.event_loop import TURN_EVERY_US, ready_in
 from asyncgpu_tutor.errors import ServerBusyError, UsageError
 from asyncgpu_tutor.ops.operation import DeviceOp
 from asyncgpu_tutor.run.current import current_device
@@ -171,6 +171,7 @@ class Server(Generic[T]):
         more = True
         free, now = self._free, self._device.now
         looked_us = turn_us = now()
+        in_a_row, ready = 0, ready_in(asyncio.get_running_loop())
         try:
             while more or under_way:
                 at_us = now()
@@ -192,9 +193,11 @@ class Server(Generic[T]):
                     await lane.quiet()
                 else:
                     looked_us = at_us
-                    if at_us - turn_us > TURN_EVERY_US:  # nothing here has waited
+                    in_a_row += 1  # nothing here has waited
+                    wanted = ready and in_a_row >= len(self._lanes)  # by others
+                    if wanted or at_us - turn_us > TURN_EVERY_US:
                         await asyncio.sleep(0)
-                        turn_us = now()
+                        turn_us, in_a_row = now(), 0
                 under_way.popleft()
                 try:
                     result = lane.taken()

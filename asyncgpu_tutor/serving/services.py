@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
-from errno import EACCES, EBADF, EINVAL, EMFILE
+from errno import EACCES, EBADF, EBUSY, EINVAL, EMFILE
 from io import FileIO
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
@@ -62,18 +62,24 @@ class Files:
 
     def read(self, call: Call) -> int:
         """As HOSTCALL_READ in hostcall.cuh."""
-        return self._at(call, writes=False).readinto(call.data.data[: call.c])
+        file = self._at(call, writes=False)
+        with _refused():
+            file.seek(call.b)
+            return file.readinto(call.data.data[: call.c])
 
     def write(self, call: Call) -> int:
         """As HOSTCALL_WRITE in hostcall.cuh. The rest of the file stays."""
-        return self._at(call, writes=True).write(call.data.data[: call.c])
+        file = self._at(call, writes=True)
+        with _refused():
+            file.seek(call.b)
+            return file.write(call.data.data[: call.c])
 
     def open(self, call: Call) -> int:
         """As HOSTCALL_OPEN in hostcall.cuh: a plain file in the folder, or in one below it."""
         with _refused():
             if self._folder is None:
                 raise PermissionError(EACCES, "no folder: agt.hostcalls(folder=...) allows one")
-            path = (self._folder / os.fsdecode(_text(call))).resolve()
+            path = Path(os.path.realpath(self._folder / os.fsdecode(_text(call))))
             if not path.is_relative_to(self._folder):
                 raise PermissionError(EACCES, "outside of the folder")
             # A pipe, for one, could hold up the host for ever.
@@ -148,7 +154,6 @@ class Files:
                 mode = "rb" if not writes else "r+b" if path.exists() else "w+b"
                 self._open[key] = path.open(mode, buffering=0)
             file = self._open[key]
-        file.seek(call.b)
         return file
 
 
@@ -157,9 +162,15 @@ def _refused() -> Generator[None]:
     """Tell the kernel of an error of the system's, by its number."""
     try:
         yield
-    except (OSError, ValueError) as error:  # the latter of a name that can be none
-        number = error.errno if isinstance(error, OSError) else None
-        raise CallRefusedError(number or EINVAL) from error
+    except OSError as error:
+        raise CallRefusedError(max(error.errno or 0, 0) or EINVAL) from error  # no name: -2
+    except (
+        ValueError,
+        OverflowError,
+    ) as error:  # a name, a port or a place in a file that can be none
+        raise CallRefusedError(EINVAL) from error
+    except RuntimeError as error:  # of asyncio: two calls wait for bytes of one connection
+        raise CallRefusedError(EBUSY) from error
 
 
 def _fits(call: Call) -> int:

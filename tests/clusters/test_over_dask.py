@@ -188,6 +188,40 @@ def test_a_lost_worker_is_an_error_of_those_who_need_it(address: str) -> None:
     assert inside(address, act, gpus=2).tolist() == [1.0, 1.0]
 
 
+def test_a_stopped_worker_is_lost(address: str) -> None:
+    async def act(gpus: Any) -> Any:
+        pid = await gpus[1](agt.value(None).map(lambda _: os.getpid()))
+        os.kill(pid, signal.SIGSTOP)
+        try:
+            async with asyncio.timeout(5):  # what law 21 promises
+                for _ in range(2):
+                    with pytest.raises(WorkerLostError, match=r"gpu 1 .*its process is stopped"):
+                        await gpus[1](agt.ones(1))
+            return await gpus[0](agt.ones(2).to_host())
+        finally:
+            os.kill(pid, signal.SIGKILL)
+
+    assert inside(address, act, gpus=2).tolist() == [1.0, 1.0]
+
+
+async def test_only_who_has_the_certificates_gets_in() -> None:
+    pytest.importorskip("cryptography", reason="pip install 'asyncgpu_tutor[cluster]'")
+    how = {"n_workers": 1, "threads_per_worker": 1, "dashboard_address": None, "silence_logs": 50}
+    async with distributed.LocalCluster(asynchronous=True, security=True, **how) as local:
+        address = local.scheduler_address
+        async with agt.cluster(address, device="sim", security=local.security) as gpus:
+            assert (await gpus[0](agt.ones(1).to_host())).tolist() == [1.0]
+        for where in (address, address.replace("tls:", "tcp:")):
+            with pytest.raises(ClusterError, match=r"certificates|no Dask scheduler answers"):
+                async with agt.cluster(where, device="sim"):
+                    pass
+
+
+def test_without_certificates_it_says_so() -> None:
+    with pytest.raises(ClusterError, match=r"certificates for tls://127.0.0.1:1.*security="):
+        inside("tls://127.0.0.1:1", lambda gpus: gpus[0](agt.ones(1)))
+
+
 def test_who_does_not_answer_or_does_not_fit_is_said(address: str, monkeypatch: Any) -> None:
     with socket.socket() as closed:
         closed.bind(("127.0.0.1", 0))

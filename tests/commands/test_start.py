@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 from types import ModuleType
 
@@ -104,6 +105,36 @@ def test_an_update_keeps_work_aside_and_takes_what_nobody_touched(
     (mine / worked).write_text("more")
     assert "my-work" in command("start", mine, "--update").out
     assert command("start", mine, "--update").out.endswith("0 new files.\n")
+
+
+@pytest.mark.parametrize("text", ["[]", "null", "{", '{"notebooks/x.ipynb": 5}', "[" * 100_000])
+def test_updates_in_one_second_lose_no_page_whatever_the_digests_say(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str
+) -> None:
+    monkeypatch.setattr(pages.time, "strftime", lambda _: "now")
+    source, mine = tmp_path / "source", tmp_path / "mine"
+    (source / "notebooks").mkdir(parents=True)
+    page = Path(FIRST_PAGE)
+    for work in ("one", "two", "three"):
+        (source / page).write_text(f"before {work}")
+        bring(source, mine)
+        (mine / page).write_text(work)
+        (source / page).write_text(f"after {work}")
+        (mine / pages.AS_BROUGHT).write_text(text)
+        bring(source, mine, update=True)
+    assert {path.read_text() for path in (mine / pages.MY_WORK).rglob("*.ipynb")} == {
+        "one", "two", "three",
+    }  # fmt: skip
+
+
+def test_an_update_waits_for_another_and_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pages, "locked", partial(pages.locked, wait_s=0))
+    with pages.updating(tmp_path):
+        with pytest.raises(TimeoutError, match="another program has been at work there"):
+            bring(ROOT, tmp_path, update=True)
+        assert tool("update_checkout").main(tmp_path) == 1
 
 
 @pytest.mark.skipif(shutil.which("git") is None, reason="needs git")

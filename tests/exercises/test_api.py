@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import gc
 import json
+import os
 import re
+import subprocess
+import sys
 import warnings
 from collections.abc import Callable
 from dataclasses import replace
@@ -20,6 +23,7 @@ from asyncgpu_tutor import UsageError
 from asyncgpu_tutor.exercises import check, forget, hint, progress, progress_file, solution, solved
 from asyncgpu_tutor.exercises.answers import hints, later
 from asyncgpu_tutor.exercises.chapters import EXERCISES
+from asyncgpu_tutor.files import locked
 
 NAME = "01-grid"
 
@@ -205,6 +209,9 @@ def test_an_unknown_name_is_told_those_like_it(call: object) -> None:
         '{"format": "asyncgpu_tutor.progress/1", "exercises": {"01-grid": 3}}',
         '{"format": "asyncgpu_tutor.progress/1", "exercises": {"01-grid": {"attempts": "x"}}}',
         '{"format": "asyncgpu_tutor.progress/1", "exercises": {"01-grid": {"attempts": 1e999}}}',
+        '{"format": "asyncgpu_tutor.progress/1", "exercises": {"01-grid": {"attempts": "3"}}}',
+        '{"format": "asyncgpu_tutor.progress/1", "exercises": {"01-grid": {"solved": "yes"}}}',
+        '{"format": "asyncgpu_tutor.progress/1", "exercises": {"01-grid": {"best": "9"}}}',
         """{"format": "asyncgpu_tutor.progress/1", "exercises": {
             "01-grid": {"attempts": 1, "hints": 0, "solved": true, "best": -1}}}""",
         "\0" * 40,
@@ -286,6 +293,78 @@ def test_where_nothing_can_be_written_progress_lasts_as_long_as_python(
     assert "**solved**" in row()
     assert Path(progress_file.FILE).exists()
     forget()
+
+
+def solve(name: str) -> None:
+    with progress_file.change() as records:
+        records.setdefault(name, progress_file.Record()).solved = True
+
+
+def written() -> list[str]:
+    return list(json.loads(Path(progress_file.FILE).read_text())["exercises"])
+
+
+def elsewhere(names: list[str]) -> subprocess.Popen[bytes]:
+    """Another process, which solves these, one after the other."""
+    code = f"from tests.exercises.test_api import solve\nfor name in {names}: solve(name)"
+    root = str(Path(__file__).parents[2])
+    return subprocess.Popen([sys.executable, "-c", code], env={**os.environ, "PYTHONPATH": root})
+
+
+def failing(*_: object, **__: object) -> Any:
+    raise PermissionError("not now")
+
+
+@pytest.mark.parametrize(
+    "where",
+    ["pathlib.Path.read_bytes", "pathlib.Path.write_text", "pathlib.Path.replace", "os.open"],
+)
+def test_what_cannot_be_read_or_written_for_a_moment_loses_nothing(
+    monkeypatch: pytest.MonkeyPatch, where: str
+) -> None:
+    solve("a")
+    with monkeypatch.context() as moment:
+        moment.setattr(where, failing)
+        with pytest.warns(UserWarning, match="not now.*kept until Python ends"):
+            solve("b")
+    assert written() == ["a"]
+    file = Path(progress_file.FILE)  # another process forgets one exercise, and solves another
+    file.write_text(file.read_text().replace('"a"', '"c"'))
+    assert list(progress_file.load()) == ["c", "b"]
+    solve("d")
+    assert written() == ["b", "c", "d"]
+
+
+def test_processes_that_solve_at_once_lose_nothing() -> None:
+    names = [[f"{p}{n:02}" for n in range(20)] for p in "abc"]
+    assert [process.wait(60) for process in [elsewhere(some) for some in names]] == [0, 0, 0]
+    assert written() == [name for some in names for name in some]
+
+
+def test_a_lock_that_nobody_gives_back_is_waited_for_no_longer_than_its_time(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lock = folder / f".{progress_file.FILE}.lock"
+    lock.touch()  # of a process that was killed
+    solve("a")
+    assert (written(), lock.exists()) == (["a"], False)
+    monkeypatch.setattr(progress_file, "locked", partial(locked, wait_s=0))
+    with locked(lock), pytest.warns(UserWarning, match="another program"):
+        solve("b")
+    assert written() == ["a"]
+    solve("c")
+    assert written() == ["a", "b", "c"]
+
+
+def test_two_damages_in_a_second_leave_two_copies(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(progress_file.time, "strftime", lambda _: "now")
+    for text in ("one", "two"):
+        Path(progress_file.FILE).write_text(text)
+        with pytest.warns(UserWarning, match="kept as"):
+            progress_file.load()
+    assert sorted(path.read_text() for path in folder.iterdir()) == ["one", "two"]
 
 
 def test_a_name_that_the_course_no_longer_has_is_kept_and_not_shown(folder: Path) -> None:

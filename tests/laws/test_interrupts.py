@@ -6,6 +6,7 @@ import asyncio
 import gc
 import signal
 from collections.abc import Iterator
+from contextlib import closing, suppress
 
 import numpy as np
 import pytest
@@ -67,25 +68,44 @@ class TestInterrupts:
         assert agt.in_flight() <= before
         assert sim.heap.live == 0
 
-    def test_an_await_ends_with_the_cause(self, sim: SimDevice) -> None:
-        async def main() -> list[float]:
-            with pytest.raises(agt.DeviceError, match="KeyboardInterrupt") as caught:
-                await LONG(agt.zeros(32, np.int32), grid=1, block=32)
-            cause = caught.value.__cause__
-            assert cause is not None
-            assert isinstance(cause.__cause__, KeyboardInterrupt)
-            assert any("kernel 'endless'" in note for note in _notes(caught.value))
+    @pytest.mark.parametrize("way", ["asyncio.run", "a loop by hand", "a handler of one's own"])
+    def test_the_first_one_ends_what_is_awaited_and_the_program(
+        self, sim: SimDevice, way: str, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        async def main() -> None:
+            while True:  # as servers do
+                with suppress(agt.DeviceError):
+                    await LONG(agt.zeros(32, np.int32), grid=1, block=32)
+
+        async def cancelled_by_hand() -> None:
+            task = asyncio.ensure_future(main())
+            signal.signal(signal.SIGINT, lambda *_: task.cancel() and None)
+            await task
+
+        def run() -> None:
+            if way == "asyncio.run":
+                asyncio.run(main())
+            with closing(asyncio.new_event_loop()) as loop:
+                loop.run_until_complete(main() if way == "a loop by hand" else cancelled_by_hand())
+
+        before, handler = agt.in_flight(), signal.getsignal(signal.SIGINT)
+        with pytest.raises((KeyboardInterrupt, asyncio.CancelledError)) as caught:
+            run()
+        assert caught.type is (asyncio.CancelledError if "own" in way else KeyboardInterrupt)
+        notes = getattr(caught.value, "__notes__", ())
+        assert "kernel 'endless'" in " ".join([capsys.readouterr().err, *notes])
+        signal.signal(signal.SIGINT, handler)
+
+        async def afterwards() -> list[float]:
             return (await agt.ones((2,)).to_host()).tolist()
 
-        before = agt.in_flight()
-        handler = signal.getsignal(signal.SIGINT)
-        assert asyncio.run(main()) == [1.0, 1.0]
+        assert asyncio.run(afterwards()) == [1.0, 1.0]
         assert signal.getsignal(signal.SIGINT) is handler
+        with pytest.raises(agt.DeviceError, match="KeyboardInterrupt") as told:
+            agt.synchronize()
+        assert isinstance(told.value.__cause__, KeyboardInterrupt | agt.DeviceError)
+        gc.collect()
         assert agt.in_flight() <= before
-
-
-def _notes(error: BaseException | None) -> list[str]:
-    return [] if error is None else [*getattr(error, "__notes__", ()), *_notes(error.__cause__)]
 
 
 def test_long_interpretation_says_so_once(capsys: pytest.CaptureFixture[str]) -> None:

@@ -7,6 +7,8 @@ import importlib
 import inspect
 import pickle
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -118,3 +120,15 @@ def test_types_are_classes_that_no_program_makes_by_name() -> None:
     assert agt.types.__all__ == sorted(agt.types.__all__)
     assert all(inspect.isclass(getattr(agt.types, name)) for name in agt.types.__all__)
     assert set(agt.types.__all__) & set(PUBLIC) == set()
+
+
+@pytest.mark.parametrize(("argv", "kind"), [(["-m"], ""), (["x.py"], "ImportError: ")])
+def test_an_older_python_is_told_so_in_a_sentence(argv: list[str], kind: str) -> None:
+    """In a clone, where pip has refused nothing."""
+    ast.parse(page("asyncgpu_tutor/__init__.py"), feature_version=(3, 8))
+    older = f"import sys; sys.version_info, sys.argv = (3, 10, 1), {argv}; import asyncgpu_tutor"
+    how = {"cwd": ROOT, "capture_output": True, "text": True}
+    ran = subprocess.run([sys.executable, "-c", older], check=False, **how)
+    said = ran.stderr.splitlines()[-1]
+    assert said == f"{kind}asyncgpu_tutor needs Python 3.11 or newer, and this is 3.10"
+    assert ran.returncode == 1

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from errno import EACCES, EBADF, EMFILE, ENOENT
+from errno import EACCES, EBADF, EBUSY, EINVAL, ELOOP, EMFILE, ENOENT, ENOSPC
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ import asyncgpu_tutor as agt
 from asyncgpu_tutor.devices.protocol import Device
 from asyncgpu_tutor.errors import CallRefusedError
 from asyncgpu_tutor.serving.hostcalls import keeps_order
+from asyncgpu_tutor.serving.services import Call, Files
 
 # A script of calls, in one packet: service, a, b, c each, where -1 stands for the answer of the first call.
 # Bytes of the first call come from `text`. What each answered is left in `out`, or minus its error.
@@ -101,6 +102,56 @@ class TestFilesByName:
         (tmp_path / "f").touch()
         found, _ = await played(b"f", *[(OPEN, 1, 0, 0)] * 65, folder=tmp_path)
         assert found == [*range(64), -EMFILE]
+
+
+BIG, TOP = 2**63 - 1, -1  # the latter is 2**64 - 1 for the host
+
+
+@pytest.mark.parametrize(
+    ("text", "calls", "office", "error"),
+    [
+        (b"f", [(OPEN, 1, 0, 0), (READ, -1, TOP, 8)], {}, EINVAL),
+        (b"f", [(OPEN, 1, 0, 0), (READ, -1, BIG, 8)], {}, EINVAL),
+        (b"f", [(OPEN, 1, 1, 0), (WRITE, -1, BIG, 8)], {}, EINVAL),
+        pytest.param(
+            b"",
+            [(WRITE, 0, 0, 8)],
+            {"files": ["/dev/full"]},
+            ENOSPC,
+            marks=pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full"),
+        ),
+        (b"", [(CONNECT, 0, 0, 0)], {"addresses": [""]}, EINVAL),
+        (b"loop", [(OPEN, 4, 1, 0)], {}, ELOOP),
+        (b"h:99999", [(CONNECT, 7, 0, 0)], {"addresses": ["h:99999"]}, EINVAL),
+    ],
+)
+async def test_a_mistake_is_an_error_of_its_kernel_alone(
+    device: Device, tmp_path: Path, text: bytes, calls: Any, office: Any, error: int
+) -> None:
+    (tmp_path / "f").touch()
+    (tmp_path / "loop").symlink_to("loop")
+    found, _ = await played(text, *calls, (CLOSE, 99, 0, 0), folder=tmp_path, **office)
+    assert found[-2:] == [-error, -EBADF]
+
+
+async def test_two_that_receive_from_one_connection_get_an_error_for_one(tmp_path: Path) -> None:
+    async def silent(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.read()
+        writer.close()
+
+    server = await asyncio.start_server(silent, "127.0.0.1", 0)
+    files = Files([], None, [address := f"127.0.0.1:{server.sockets[0].getsockname()[1]}"])
+    data = np.frombuffer(address.encode(), np.uint8).copy()
+    async with server:
+        number = await files.connect(Call(CONNECT, len(data), 0, 0, data))
+        call = Call(RECEIVE, number, 0, 8, np.zeros(8, np.uint8))
+        first = asyncio.ensure_future(files.receive(call))
+        await asyncio.sleep(0)
+        with pytest.raises(CallRefusedError) as refused:
+            await files.receive(call)
+        assert refused.value.number == EBUSY
+        files.close()
+        assert await first == 0
 
 
 TALK = """#include "hostcall.cuh"

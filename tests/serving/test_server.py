@@ -308,3 +308,20 @@ async def test_who_would_wait_for_a_lane_in_another_loop_is_refused(sim: SimDevi
         found = [float(y[0]) for y in await asyncio.gather(first, server(request(3.0)))]
 
     assert found == [4.0, 6.0]
+
+
+async def test_a_map_whose_consumer_never_awaits_leaves_others_their_turns(sim: SimDevice) -> None:
+    order = list[str]()
+
+    async def many(server: agt.Server[Any]) -> None:
+        async for _ in server.map(request(1) for _ in range(200)):
+            order.append("map")
+
+    async with agt.Server(pipeline, N, lanes=4) as server:
+        task = asyncio.create_task(many(server))
+        for _ in range(5):
+            await server(request(2))
+            order.append("one")
+        await task
+    gaps = "".join(name[0] for name in order).split("o")[:5]
+    assert max(map(len, gaps)) <= 8 * 4, gaps

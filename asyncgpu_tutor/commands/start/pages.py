@@ -6,13 +6,15 @@ import json
 import shutil
 import time
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from fnmatch import fnmatch
 from hashlib import sha256
+from itertools import chain, count
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 from asyncgpu_tutor.errors import UsageError
+from asyncgpu_tutor.files import locked, replace_text
 
 PARTS = ("notebooks", "solutions", "docs")
 FIRST_PAGE = "notebooks/00_start_here.ipynb"
@@ -55,10 +57,17 @@ def bring(source: Path, folder: Path, *, update: bool = False) -> Brought:
         raise UsageError(f"{folder} is a file: name a folder for the course")
     if any(folder.resolve().is_relative_to(source / part) for part in PARTS):
         raise UsageError(f"{folder} is a part of the course's own pages: name a folder elsewhere")
-    found, away = Brought([], [], []), aside(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    with updating(folder):
+        return _brought(source, folder, update)
+
+
+def _brought(source: Path, folder: Path, update: bool) -> Brought:
+    found, away = Brought([], [], []), None
     digests: dict[str, str] = {}
-    with suppress(OSError, ValueError):
-        digests = json.loads((folder / AS_BROUGHT).read_bytes())
+    with suppress(OSError, ValueError, RecursionError):
+        known = json.loads((folder / AS_BROUGHT).read_bytes())
+        digests = cast("dict[str, str]", known) if isinstance(known, dict) else {}
     for page in _pages(source):
         there, brought = folder / page, _digest(source / page)
         here = _digest(there) if there.exists() else ""
@@ -66,18 +75,31 @@ def bring(source: Path, folder: Path, *, update: bool = False) -> Brought:
             found.kept.append(page)
             continue
         if here and here != digests.get(str(page)):
+            away = away or aside(folder)
             copy(there, away / page)
             found.aside.append(away / page)
         copy(source / page, there)
         found.new.append(page)
         digests[str(page)] = brought
-    (folder / AS_BROUGHT).write_text(json.dumps(digests, indent=1), encoding="utf-8")
+    replace_text(folder / AS_BROUGHT, json.dumps(digests, indent=1))
     return found
 
 
+def updating(folder: Path) -> AbstractContextManager[None]:
+    """Let one update at a time change the pages of a folder."""
+    return locked(folder / f"{AS_BROUGHT}.lock")
+
+
 def aside(folder: Path) -> Path:
-    """Folder for pages, as they are, that an update takes from their places."""
-    return folder / MY_WORK / time.strftime("%Y-%m-%d_%H%M%S")
+    """Make a folder for pages, as they are, that an update takes from their places: nothing is in it."""
+    (folder / MY_WORK).mkdir(exist_ok=True)
+    now = time.strftime("%Y-%m-%d_%H%M%S")
+    names = chain([now], (f"{now}-{number}" for number in count(2)))
+    while True:
+        away = folder / MY_WORK / next(names)
+        with suppress(FileExistsError):
+            away.mkdir()
+            return away
 
 
 def _pages(source: Path) -> Iterator[Path]:

@@ -107,10 +107,6 @@ class Machine(simgpu.machine.Machine):
                 self.advance()
             else:  # a task that keeps the host busy does not keep others from what is done by now
                 self.wake()
-        except KeyboardInterrupt:
-            # What was interrupted has failed, and tells so who awaits it. Raised from here, a notebook's loop
-            # would end with it.
-            pass
         finally:  # an interrupt must not stop time for good
             if not self.waits(loop):
                 self._turning.discard(loop)

@@ -40,7 +40,7 @@
 #define HOSTCALL_PRINT 3   // prints the first a of the packet's bytes, as text
 #define HOSTCALL_READ 4    // from file a, at byte b, c bytes into the packet's; answers how many there were
 #define HOSTCALL_WRITE 5   // to file a, at byte b, the first c of the packet's bytes; answers c
-// These name things within what the office allows, and may fail: see hostcall_error.
+// From READ on a call may fail, see hostcall_error. These name things within what the office allows.
 #define HOSTCALL_OPEN 6     // the file that the first a bytes name, b: 0 to read, 1 to write; answers its number
 #define HOSTCALL_CLOSE 7    // file or connection a
 #define HOSTCALL_CONNECT 8  // to the address in the first a bytes, as in 127.0.0.1:80; answers a number

@@ -1,0 +1,77 @@
+"""Files that several programs write at once, and of which nothing may be lost: a lock, and whole files."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Generator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+if sys.platform == "win32":
+    import msvcrt
+
+    def _lock(number: int) -> None:
+        msvcrt.locking(number, msvcrt.LK_NBLCK, 1)
+
+elif sys.platform == "emscripten":  # a browser's page is alone with its files
+
+    def _lock(number: int) -> None: ...
+
+else:
+    import fcntl
+
+    def _lock(number: int) -> None:
+        fcntl.flock(number, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+@contextmanager
+def locked(path: Path, wait_s: float = 5.0) -> Generator[None]:
+    """Let one program at a time into the block; `TimeoutError` if another stays there for `wait_s`.
+
+    The system takes the lock from a process that ends, however it ends, so the file `path` may lie there.
+    Where the file system has no locks, there is none.
+    """
+    last = time.monotonic() + wait_s
+    while True:
+        try:
+            number = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+        except PermissionError:  # left by another user
+            number = os.open(path, os.O_RDONLY)
+        try:
+            if _is_ours(number, path):
+                try:
+                    yield
+                finally:
+                    with suppress(OSError):  # Windows removes no open file
+                        path.unlink()
+                return
+        finally:
+            os.close(number)
+        if time.monotonic() > last:
+            said = f"another program has been at work there for {wait_s:g} s: end it, or try again"
+            raise TimeoutError(f"{path.parent}: {said}")
+        time.sleep(0.01)
+
+
+def _is_ours(number: int, path: Path) -> bool:
+    try:
+        _lock(number)
+        return os.path.samestat(os.fstat(number), path.stat())
+    except (BlockingIOError, PermissionError, FileNotFoundError):  # another has it, or removed it
+        return False
+    except OSError:
+        return True
+
+
+def replace_text(path: Path, text: str) -> None:
+    """Write a file whole, or leave the one that is there, as on a full disk."""
+    draft = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        draft.write_text(text, encoding="utf-8")
+        draft.replace(path)
+    except BaseException:
+        with suppress(OSError):  # nothing can be removed from a read-only file system, either
+            draft.unlink()
+        raise

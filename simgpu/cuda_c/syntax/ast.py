@@ -78,13 +78,13 @@ class Literal(Expression):
 
 
 class Text(Expression):
-    """A string."""
+    """A string; `value` has a character for each of its bytes."""
 
     value: str
 
     def characters(self) -> list[Expression]:
         """The characters of an array that is made of it; the last one is 0."""
-        codes = [code - 256 * (code > 127) for code in self.value.encode()]
+        codes = [code - 256 * (code > 127) for code in self.value.encode("latin-1")]
         return [Literal(at=self.at, value=code, type=CHAR) for code in [*codes, 0]]
 
 

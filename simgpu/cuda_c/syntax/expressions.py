@@ -165,12 +165,13 @@ class ExpressionParser(TypeParser):
         if token.kind in ("number", "char"):
             self.advance()
             number = token.kind == "number"
-            value, kind = parse_number(self.source, token) if number else (parse_char(token), CHAR)
+            value, kind = parse_number(self.source, token) if number else (0, CHAR)
+            value = value if number else parse_char(self.source, token)
             return ast.Literal(at=token.at, value=value, type=kind)
         if token.kind == "string":
             text = ""
             while self.token.kind == "string":
-                text += parse_string(self.advance())
+                text += parse_string(self.source, self.advance())
             return ast.Text(at=token.at, value=text)
         if self.at("("):
             return self.in_parentheses()

@@ -62,6 +62,7 @@ _GPU_TYPES = {
     r"curandState(Mtgp|MRG|Sobol|ScrambledSobol)\w*|curandDirectionVectors\w*": (
         "take curandState (XORWOW) or curandStatePhilox4_32_10_t"
     ),
+    r"wchar_t|char(8|16|32)_t": "take char or int",
     "cluster_group": "clusters of blocks are not there; a grid_group is",
     "cuda(Stream|Event|Error)_t": "device code cannot call the CUDA runtime here",
     "cudaTextureObject_t": "pass the array as a pointer, and read its elements with ordinary loads",

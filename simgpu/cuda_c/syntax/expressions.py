@@ -122,6 +122,8 @@ class ExpressionParser(TypeParser):
         else:
             operand = self.unary()
         align = word.text == "alignof"
+        if align and not isinstance(operand, ast.TypeName):
+            self.unsupported("alignof takes a type here, not a value", word.at)
         out: ast.Expression = ast.SizeOf(at=word.at, operand=operand, align=align)
         for length in () if align else lengths:
             out = ast.Binary(at=word.at, op="*", left=out, right=length)

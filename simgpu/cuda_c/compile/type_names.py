@@ -204,12 +204,13 @@ class Layout:
             natural = 1
         given = said.layout if said else []
         if self._pack and any(one.name != "packed" for one in given):
-            self._c.unsupported(at, "an alignment of a member within #pragma pack: compilers differ in it")
+            self._c.unsupported(
+                at, "an alignment of a member within #pragma pack: compilers differ in it"
+            )
         need = alignment(self._c, given, min(natural, self._pack or natural))
         offset = 0 if self._union else -(-self.end // need) * need
-        self.fields.append(
-            types.Field(name, ctype, offset, said is not None and top_volatile(said))
-        )
+        volatile = said is not None and top_volatile(said)
+        self.fields.append(types.Field(name, ctype, offset, volatile))
         self.end, self.align = max(self.end, offset + types.size_of(ctype)), max(self.align, need)
 
 
@@ -239,7 +240,9 @@ def define_struct(c: Context, node: ast.StructDef, out: types.Struct | None = No
             _member(c, member, layout, inside)
     wanted = alignment(c, node.layout, layout.align)
     if packed and 1 < wanted < layout.align:
-        c.unsupported(node.at, "a packed struct with a member that is aligned more: compilers differ in it")
+        c.unsupported(
+            node.at, "a packed struct with a member that is aligned more: compilers differ in it"
+        )
     layout.align = max(layout.align, wanted)
     out.complete(tuple(layout.fields), layout.size, layout.align)
     methods: dict[str, list[ast.Function]] = {}

@@ -153,9 +153,7 @@ class StatementParser(DeclaratorParser):
                     self.using[name.text] = self.namespace_here()
                 while not self.at(";"):  # what is in a namespace is known without its name
                     if self.advance().is_("="):
-                        self.unsupported(
-                            "attributes of a name for a type are not supported", name.at
-                        )
+                        self.unsupported("attributes are not supported here", name.at)
                 self.advance()
                 return ast.Block(at=token.at, body=[])
             name = self.identifier()

@@ -145,9 +145,7 @@ def parse_string(source: Source, token: Token) -> str:
     """The bytes of a literal, one character for each; a line that ends in a backslash goes on in the next."""
     prefix, _, text = token.text[:-1].partition(token.text[-1])
     if prefix not in ("", "u8"):
-        source.unsupported(
-            token.at, f"wide characters, with '{prefix}' in front, are not supported"
-        )
+        source.unsupported(token.at, f"wide characters, with '{prefix}', are not supported")
 
     def one(match: re.Match[str]) -> str:
         code = match.group(1)

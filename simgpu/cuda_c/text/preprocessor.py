@@ -48,7 +48,8 @@ class Preprocessed:
     """The tokens that the parser sees, the headers that were asked for, and what else the file had.
 
     `aside` are the host's functions and variables, with their places; `missing`, headers (`published`).
-    `chooses` says whether it may mean what the standard has to choose and change types.
+    `chooses` says whether it may mean what the standard has to choose and change types; `packs`, behind which
+    lines `#pragma pack` says what, where 0 is nothing.
     """
 
     tokens: list[Token] = field(default_factory=list[Token])
@@ -56,9 +57,7 @@ class Preprocessed:
     aside: Mapping[str, str] = field(default_factory=dict[str, str])
     missing: tuple[str, ...] = ()
     chooses: bool = False
-    packs: tuple[
-        tuple[int, int], ...
-    ] = ()  # from which lines on `#pragma pack` says what; 0 is nothing
+    packs: tuple[tuple[int, int], ...] = ()
 
 
 def preprocess(source: Source) -> Preprocessed:
@@ -167,9 +166,7 @@ class _Preprocessor:
         elif name == "pragma":
             self._pragma(sharp, rest)
         elif name == "line":
-            self.source.unsupported(
-                sharp.at, "#line is not supported: lines are counted in the file"
-            )
+            self.source.unsupported(sharp.at, "#line is not supported: lines are the file's")
         elif name != "warning":
             self.source.fail(line[0].at, f"unknown directive #{name}")
         return []
@@ -263,8 +260,7 @@ class _Preprocessor:
                 out.append(Token("number", str(token.at.line), token.at))
                 continue
             if token.text == "_Pragma" and len(todo) > 2 and todo[-2].kind == "string":
-                said = tokenise(Source(parse_string(self.source, todo[-2])))[:-1]
-                self._pragma(token, said)
+                self._pragma(token, tokenise(Source(parse_string(self.source, todo[-2])))[:-1])
                 del todo[-3:]
                 continue
             if macro is None or token.text in token.hidden:

@@ -100,7 +100,7 @@ REFUSED = [
         "typedef int T __attribute__((aligned(16)));", "typedef float T __attribute__((vector_size(16)));", "using T [[gnu::aligned(8)]] = int;")),
     (F.format("alignas(16) int a"), "o[i] = f(1);", "not supported here"), ("", "alignas(16) int a; o[i] = alignof(a);", "takes a type"),
     ("__device__ int __cluster_dims__(2) f() { return 1; }", "o[i] = f();", "'__cluster_dims__' is not supported"),
-    ("", 'o[i] = sizeof(L"a");', "wide characters, with 'L' in front,"),
+    ("", 'o[i] = sizeof(L"a");', "wide characters, with 'L', are"),
     ("#pragma pack(1)\nstruct S { char a; alignas(8) int b; };", "S s; o[i] = sizeof(s);", "compilers differ"),
     ("struct S { char a; alignas(8) int b; } __attribute__((packed, aligned(2)));", "S s; o[i] = sizeof(s);", "compilers differ"),
 ]  # fmt: skip

@@ -151,12 +151,12 @@ def parse_string(source: Source, token: Token) -> str:
         code = match.group(1)
         if code[0] == "x" or code[0].isdigit():
             number = int(code[1:], 16) if code[0] == "x" else int(code, 8)
-            if number > 255:
-                source.fail(token.at, f"'\\{code}' does not fit a char")
-            return chr(number)
+            return chr(number & 255)  # as compilers do, with a warning
         if code[0] in "uU" and len(code) > 1:
-            return chr(int(code[1:], 16)).encode().decode("latin-1")
-        if code in "uUNx":
+            number = int(code[1:], 16)
+            if number < 0xD800 or 0xE000 <= number < 0x110000:
+                return chr(number).encode().decode("latin-1")
+        if code[0] in "uUNx":
             source.fail(token.at, f"'\\{code}' is not followed by the number of a character")
         return _ESCAPES.get(code, code)
 

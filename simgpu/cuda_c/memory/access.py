@@ -53,29 +53,26 @@ def load(team: Team, mask: Mask, ptr: Ptr, ctype: types.CType, site: Site) -> An
         fetch(team, mask)
         if team.launch.messages.active and not team.turns:
             team.launch.messages.look(team, mask.index, words_of(team, mask, ptr))
-    if isinstance(ctype, types.Scalar) and not site.packed:
+    if site.packed or (isinstance(ctype, types.Struct) and ctype.packed):
+        return _load_bytes(team, mask, ptr, ctype, site)
+    if isinstance(ctype, types.Scalar):
         return region.load(Access(team, mask, ptr, ctype, site, ctype.size))
-    if isinstance(ctype, types.Pointer) and not site.packed:
-        number = region.load(Access(team, mask, ptr, types.ULLONG, site, 8))
-        return _as_pointer(team, mask, number, ctype, site)
+    if isinstance(ctype, types.Pointer):
+        return _load_pointer(team, mask, ptr, ctype, site, 8)
     out: list[Any] = []
     for leaf, place, size in _parts(team, mask, ptr, ctype, site):
-        scalar = types.ULLONG if isinstance(leaf, types.Pointer) else leaf
-        if size is None:
-            raw = [
-                region.load(Access(team, mask, place.moved(k), types.UCHAR, site, 1))
-                for k in range(scalar.size)
-            ]
-            found = np.stack(np.broadcast_arrays(*raw), -1).view(scalar.dtype)[..., 0][()]
-        else:
-            found = region.load(Access(team, mask, place, scalar, site, size))
         if isinstance(leaf, types.Pointer):
-            found = _as_pointer(team, mask, found, leaf, site)
-        out.append(found)
-    return out if isinstance(ctype, types.Struct) else out[0]
+            out.append(_load_pointer(team, mask, place, leaf, site, size))
+        else:
+            out.append(region.load(Access(team, mask, place, leaf, site, size)))
+    return out
 
 
-def _as_pointer(team: Team, mask: Mask, number: Any, ctype: types.Pointer, site: Site) -> Ptr:
+def _load_pointer(
+    team: Team, mask: Mask, ptr: Ptr, ctype: types.Pointer, site: Site, wide: int
+) -> Ptr:
+    region = region_of(team, mask, ptr, site)
+    number = region.load(Access(team, mask, ptr, types.ULLONG, site, wide))
     return team.launch.addresses.pointer(team, mask, number, types.size_of(ctype.target), site.at)
 
 
@@ -86,43 +83,67 @@ def store(team: Team, mask: Mask, ptr: Ptr, ctype: types.CType, value: Any, site
         tell(team, mask, ptr, types.size_of(ctype), site)
     if site.volatile and team.launch.messages.active:
         team.launch.messages.write(team, mask.index, words_of(team, mask, ptr))
-    if isinstance(ctype, types.Scalar) and not site.packed:
+    if site.packed or (isinstance(ctype, types.Struct) and ctype.packed):
+        _store_bytes(team, mask, ptr, ctype, value, site)
+        return
+    if isinstance(ctype, types.Scalar):
         region.store(Access(team, mask, ptr, ctype, site, ctype.size), value)
         return
     addresses = team.launch.addresses
-    if isinstance(ctype, types.Pointer) and not site.packed:
+    if isinstance(ctype, types.Pointer):
         region.store(Access(team, mask, ptr, types.ULLONG, site, 8), addresses.number(value))
         return
-    values = value if isinstance(ctype, types.Struct) else [value]
     for k, (leaf, place, size) in enumerate(_parts(team, mask, ptr, ctype, site)):
         far = isinstance(leaf, types.Pointer)
-        scalar, new = (types.ULLONG, addresses.number(values[k])) if far else (leaf, values[k])
-        if size is not None:
-            region.store(Access(team, mask, place, scalar, site, size), new)
-            continue
-        raw = np.asarray(new)[..., None].copy().view(np.uint8)
-        for j in range(scalar.size):
-            part = Access(team, mask, place.moved(j), types.UCHAR, site, 1)
-            region.store(part, raw[..., j])
+        part = Access(team, mask, place, types.ULLONG if far else leaf, site, size)
+        region.store(part, addresses.number(value[k]) if far else value[k])
+
+
+def _load_bytes(team: Team, mask: Mask, ptr: Ptr, ctype: types.CType, site: Site) -> Any:
+    """As `load`, byte by byte, since a packed struct does not align its members."""
+    region, out = ptr.region or region_of(team, mask, ptr, site), list[Any]()
+    for leaf, offset in types.leaves(ctype):
+        raw = [
+            region.load(Access(team, mask, ptr.moved(offset + k), types.UCHAR, site, 1))
+            for k in range(types.size_of(leaf))
+        ]
+        far = isinstance(leaf, types.Pointer)
+        dtype = types.ULLONG.dtype if far else leaf.dtype
+        found = np.stack(np.broadcast_arrays(*raw), -1).view(dtype)[..., 0][()]
+        step = types.size_of(leaf.target) if far else 0
+        pointer = team.launch.addresses.pointer
+        out.append(pointer(team, mask, found, step, site.at) if far else found)
+    return out if isinstance(ctype, types.Struct) else out[0]
+
+
+def _store_bytes(
+    team: Team, mask: Mask, ptr: Ptr, ctype: types.CType, value: Any, site: Site
+) -> None:
+    region = ptr.region or region_of(team, mask, ptr, site)
+    values = value if isinstance(ctype, types.Struct) else [value]
+    for (leaf, offset), new in zip(types.leaves(ctype), values, strict=True):
+        number = team.launch.addresses.number(new) if isinstance(leaf, types.Pointer) else new
+        raw = np.asarray(number)[..., None].copy().view(np.uint8)
+        for k in range(types.size_of(leaf)):
+            byte = Access(team, mask, ptr.moved(offset + k), types.UCHAR, site, 1)
+            region.store(byte, raw[..., k])
 
 
 def _parts(
     team: Team, mask: Mask, ptr: Ptr, ctype: types.CType, site: Site
-) -> Iterator[tuple[types.Scalar | types.Pointer, Ptr, int | None]]:
+) -> Iterator[tuple[types.Scalar | types.Pointer, Ptr, int]]:
     """The leaves of a struct: where they are, and how many bytes a request for them moves.
 
-    An aligned struct of up to 16 bytes is one request, that of its first leaf; else each leaf has its own. A
-    leaf that a packed struct does not align is moved byte by byte, which None says.
+    An aligned struct of up to 16 bytes is one request, that of its first leaf; else each leaf has its own.
     """
-    align = 1 if site.packed else types.align_of(ctype)
+    align = types.align_of(ctype)
     if ptr.stride % align or ptr.base % align:
         where = mask.take(ptr.address())
         report_misaligned(team, mask, ptr, where, align, types.spelled(ctype), site)
     wide = isinstance(ctype, types.Struct) and align == ctype.size <= 16
     for k, (leaf, offset) in enumerate(types.leaves(ctype)):
-        own = types.size_of(leaf)
-        size = own if not wide else 0 if k else align
-        yield leaf, ptr.moved(offset), None if align % own or offset % own else size
+        size = types.size_of(leaf) if not wide else 0 if k else align
+        yield leaf, ptr.moved(offset), size
 
 
 def merge(mask: Mask, new: Any, old: Any) -> Any:

@@ -106,6 +106,12 @@ class Struct:
         for name, value in (("fields", fields), ("size", size), ("align", align)):
             object.__setattr__(self, name, value)
 
+    @cached_property
+    def packed(self) -> bool:
+        """Tell whether a member may lie where its type does not elsewhere."""
+        parts = [(size_of(leaf), offset) for leaf, offset in leaves(self)]
+        return any(offset % size or self.align % size for size, offset in parts)
+
     def member(self, name: str) -> Field | None:
         """The field of this name, if there is one."""
         inside: Field | None = None

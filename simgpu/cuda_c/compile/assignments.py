@@ -145,7 +145,7 @@ def _update(
         address: Evaluate = lambda t, m: t.slots[room]
         fixed = replace(place, pointer=address, checked=None)
         write = writer(c, replace(target, place=fixed), at, result)
-        site = c.new_site(at, volatile=place.volatile)
+        site = c.new_site(at, volatile=place.volatile, packed=place.packed)
 
         def fetch(t: Team, m: Mask) -> Any:
             ptr = t.slots[room] = pointer(t, m)

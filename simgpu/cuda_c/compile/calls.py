@@ -389,7 +389,7 @@ def _bind_parameters(
         new = convert(c, decay(storage.use(c, argument)), ctype, argument.at)
         if not param.name:
             continue
-        fixed = const
+        fixed = const = const and not param.dims
         if isinstance(ctype, types.FunctionPointer):
             fixed = const or param.name not in assigned_names(function.body)
         if new.constant is not None and param.name not in addressed and fixed:

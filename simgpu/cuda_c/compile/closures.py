@@ -39,7 +39,7 @@ def closure(c: Context, node: ast.Lambda, used: bool) -> Expr:
     methods = {"operator()": [node.function]}
     around = Scope(c.scope.outer)
     around.names |= c.scope.names  # but not what is declared below it
-    c.file.classes[ctype] = Class(ctype, name, around, methods, [])
+    c.file.classes[ctype] = Class(ctype, name, around, methods, [], None, ctype.size, False)
     return value(c, ctype, joined(parts), node.at, parts, origin=origin)
 
 

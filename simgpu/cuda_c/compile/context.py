@@ -206,9 +206,11 @@ class Context:
         self.numbers.points += 1
         return Piece(self.numbers.points - 1, at)
 
-    def new_site(self, at: Position, write: bool = False, volatile: bool = False) -> Site:
+    def new_site(
+        self, at: Position, write: bool = False, volatile: bool = False, packed: bool = False
+    ) -> Site:
         """The number of a load or store that is compiled here."""
-        site = Site(len(self.numbers.sites), at, write, volatile)
+        site = Site(len(self.numbers.sites), at, write, volatile, packed)
         self.numbers.sites.append(site)
         self.steps.append(Access(site.index))
         return site

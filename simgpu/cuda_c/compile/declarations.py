@@ -39,6 +39,7 @@ def variables(c: Context, node: ast.Declaration) -> None:
             _enter(c, item.name, TypeBinding(whole), item.at)
         return
     for item in node.items:
+        type_names.alignment(c, item.type.layout, 1)
         with c.piece(item.at) as piece:
             piece.declares = True
             piece.call = item.init if isinstance(item.init, ast.Call) else None
@@ -103,8 +104,10 @@ def _declarator(c: Context, item: ast.Declarator, storage: set[str]) -> Evaluate
         return _in_memory(c, item, ctype, const, volatile)
     if item.init is not None:
         new = converted(c, item.init, ctype, item.init.at)
-        if "constexpr" in storage:
+        if storage & {"constexpr", "static"}:
             new = evaluated(c, new, item.init)
+        if "static" in storage and new.constant is None and isinstance(ctype, types.Scalar):
+            c.fail(item.init.at, f"the static '{item.name}' needs a value that is known now")
         return _bind(c, item, ctype, new, const)
     if const and not (isinstance(ctype, types.Struct) and not ctype.fields):
         c.fail(item.at, f"'{item.name}' is const and needs a value")
@@ -256,7 +259,8 @@ def shared_variable(
     cell = min(map(types.size_of, types.kinds(ctype)), default=4)
     key = (0, None) if dynamic else (id(item), ctype)
     if not dynamic and key not in c.shared:
-        align, end = types.align_of(ctype), max(c.shared.values(), default=0)
+        align = type_names.alignment(c, item.type.layout, types.align_of(ctype))
+        end = max(c.shared.values(), default=0)
         c.shared[key] = -(-end // align) * align + nbytes
 
     def run(t: Team, m: Mask) -> None:

@@ -96,7 +96,7 @@ def finish(c: Context, form: Form) -> Code:
 def _parameter(c: Context, param: Param, entry: list[Evaluate]) -> Variable:
     if param.type.reference:
         c.unsupported(param.at, "references as kernel parameters: take a pointer")
-    ctype, const = param_type(c, param), top_const(param.type)
+    ctype, const = param_type(c, param), top_const(param.type) and not param.dims
     given = Variable(param.name, ctype, c.new_slot(), const=const, parameter=True)
     given.rank = c.numbers.ranks.parameter()
     if isinstance(ctype, Pointer):

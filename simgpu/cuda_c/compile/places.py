@@ -175,7 +175,9 @@ def _part(c: Context, base: typed.Expr, field: types.Field, at: Position) -> typ
         pointer, checked = place.pointer, place.checked
         address, volatile = c.note(Part((base.node,))), place.volatile or field.volatile
         moved: typed.Evaluate = lambda t, m: pointer(t, m).moved(offset)
-        inner = typed.MemoryPlace(moved, address, place.origin, place.const, volatile)
+        align = types.align_of(field.type)
+        packed = place.packed or offset % align > 0 or types.align_of(base.type) < align
+        inner = typed.MemoryPlace(moved, address, place.origin, place.const, volatile, packed)
         if checked is not None:
             inner.checked = lambda t, m: checked(t, m).moved(offset)
         return storage.read_memory(c, inner, field.type, at)
@@ -274,7 +276,8 @@ def _element(
     volatile = ctype.volatile or (array is not None and array.volatile)
     parts = (base.node, index.node)
     address = c.note(Element(parts, array=length is not None, volatile=volatile))
-    place = typed.MemoryPlace(pointer, address, base.origin, const, volatile)
+    packed = array is not None and array.packed
+    place = typed.MemoryPlace(pointer, address, base.origin, const, volatile, packed)
     if array is not None and length:
         outer = array.checked
         known = index.constant is not None and 0 <= int(index.constant) < length

@@ -85,7 +85,7 @@ def read_memory(c: Context, place: MemoryPlace, ctype: types.CType, at: Position
         return Expr(ctype, place.pointer, at, place.node, place=place, origin=place.origin)
     if isinstance(ctype, types.Void):
         c.fail(at, "a void pointer must be cast before it is followed")
-    site = c.new_site(at, volatile=place.volatile)
+    site = c.new_site(at, volatile=place.volatile, packed=place.packed)
     if place.volatile:
         place.origin.note("signals")
     c.aims.watched.append((site, place.origin))
@@ -163,7 +163,7 @@ def writer(c: Context, expr: Expr, at: Position, new: Expr) -> Evaluate:
     c.aims.follows |= has_pointer(ctype)
     place.origin.content().unite(new.origin)
     c.steps.append(form.Store(expr.node, new.node, place.origin))
-    site = c.new_site(at, write=True, volatile=place.volatile)
+    site = c.new_site(at, write=True, volatile=place.volatile, packed=place.packed)
     pointer = place.accessed
 
     def store(t: Team, m: Mask) -> Any:

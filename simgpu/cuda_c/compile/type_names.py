@@ -152,12 +152,32 @@ def _declared(node: ast.StructDef, name: str) -> types.Struct:
     return types.Struct(name, (), 0, 1, key=id(node), union=node.union)
 
 
+def alignment(c: Context, given: Sequence[ast.Attribute], own: int) -> int:
+    """The alignment of what by itself has that of `own` bytes."""
+    own = 1 if any(one.name == "packed" for one in given) else own
+    most = own
+    for one in given:
+        wanted = 1 if one.name == "packed" else 16
+        if isinstance(one.value, ast.TypeName):
+            wanted = types.align_of(resolve(c, one.value))
+        elif one.value is not None:
+            wanted = integer_constant(c, one.value, "an alignment")
+        if wanted & (wanted - 1) or wanted < (one.name != "alignas"):
+            c.fail(one.at, f"an alignment of {wanted} bytes is not a power of two")
+        if 0 < wanted < own and one.name == "alignas":
+            c.unsupported(one.at, f"an alignment below that of the members ({own})")
+        most = max(most, wanted)
+    return most
+
+
 @dataclass
 class Layout:
     """The members of a struct so far, and where they end."""
 
     _c: Context
     _union: bool = False
+    _packed: bool = False
+    _pack: int = 0  # of `#pragma pack`
     fields: list[types.Field] = field(default_factory=list[types.Field])
     initial: list[tuple[str, ast.Expression]] = field(
         default_factory=list[tuple[str, ast.Expression]]
@@ -170,22 +190,34 @@ class Layout:
         """Bytes of all of it."""
         return max(1, -(-self.end // self.align) * self.align)
 
-    def place(self, name: str, ctype: types.CType, at: Position, volatile: bool = False) -> None:
-        """Give a member the next place."""
+    def place(
+        self, name: str, ctype: types.CType, at: Position, said: ast.TypeName | None = None
+    ) -> None:
+        """Give a member the next place; `said` is what its declaration says of the type."""
         if name and any(f.name == name for f in self.fields):
             self._c.fail(at, f"'{name}' is declared twice in this struct")
         if isinstance(ctype, types.Struct) and not ctype.size:
             text = f"'{types.spelled(ctype)}' is not complete here; a pointer to it can be a member"
             self._c.fail(at, text)
-        need = types.align_of(ctype)
+        natural = types.align_of(ctype)
+        if self._packed and _plain(self._c, types.element_of(ctype)):
+            natural = 1
+        given = said.layout if said else []
+        if self._pack and any(one.name != "packed" for one in given):
+            self._c.unsupported(
+                at, "an alignment of a member within #pragma pack: compilers differ in it"
+            )
+        need = alignment(self._c, given, min(natural, self._pack or natural))
         offset = 0 if self._union else -(-self.end // need) * need
+        volatile = said is not None and top_volatile(said)
         self.fields.append(types.Field(name, ctype, offset, volatile))
         self.end, self.align = max(self.end, offset + types.size_of(ctype)), max(self.align, need)
 
 
 def define_struct(c: Context, node: ast.StructDef, out: types.Struct | None = None) -> types.Struct:
     """Lay out a struct as a C compiler does, in `out` if it was declared before."""
-    layout = Layout(c, node.union)
+    packed = any(one.name == "packed" for one in node.layout)
+    layout = Layout(c, node.union, packed, node.pack)
     out = out or _declared(node, node.name)
     inside = typed.Scope(c.scope)
     if node.name:
@@ -198,25 +230,36 @@ def define_struct(c: Context, node: ast.StructDef, out: types.Struct | None = No
             text = f"'{name}' is no struct of this file: nothing can be derived from it"
             c.fail(node.base.at, text)
         inside.names |= base.scope.names
+        if base.type.fields and packed:
+            c.unsupported(node.base.at, "a packed struct that is derived from another")
         if base.type.fields:
             layout.place("", base.type, node.base.at)
+            layout.end = base.end
     with c.seen_from(inside):
         for member in node.members:
             _member(c, member, layout, inside)
-    if node.align is not None:
-        wanted = integer_constant(c, node.align, "an alignment")
-        if wanted < 1 or wanted & (wanted - 1):
-            c.fail(node.align.at, f"an alignment of {wanted} bytes is not a power of two")
-        if wanted < layout.align:
-            c.unsupported(node.align.at, f"an alignment below that of the members ({layout.align})")
-        layout.align = wanted
+    wanted = alignment(c, node.layout, layout.align)
+    if packed and 1 < wanted < layout.align:
+        c.unsupported(
+            node.at, "a packed struct with a member that is aligned more: compilers differ in it"
+        )
+    layout.align = max(layout.align, wanted)
     out.complete(tuple(layout.fields), layout.size, layout.align)
     methods: dict[str, list[ast.Function]] = {}
     for method in node.methods:
         methods.setdefault(method.name, []).append(method)
-    c.file.classes[out] = typed.Class(out, node.name, inside, methods, layout.initial, base=base)
-    c.file.classes[out].parts = any(c.constructs(field.type) for field in layout.fields)
+    plain = node.plain and base is None and not layout.initial
+    plain = plain and all(_plain(c, types.element_of(field.type)) for field in layout.fields)
+    end = out.size if plain else layout.end
+    made = typed.Class(out, node.name, inside, methods, layout.initial, base, end, plain)
+    c.file.classes[out] = made
+    made.parts = any(c.constructs(field.type) for field in layout.fields)
     return out
+
+
+def _plain(c: Context, ctype: types.CType) -> bool:
+    known = c.class_of(ctype)
+    return types.spelled(ctype) not in ("half", "half2", "dim3") if known is None else known.plain
 
 
 def _member(
@@ -241,7 +284,7 @@ def _member(
             c.unsupported(item.at, "references in structs are not supported")
         if item.init is not None:
             layout.initial.append((item.name, item.init))
-        layout.place(item.name, whole, item.at, top_volatile(item.type))
+        layout.place(item.name, whole, item.at, item.type)
 
 
 def _static(c: Context, item: ast.Declarator) -> typed.Number:

@@ -41,6 +41,7 @@ class MemoryPlace:
     origin: Origin
     const: bool = False
     volatile: bool = False
+    packed: bool = False  # its address may be none that a type of its kind has elsewhere
     checked: Callable[[Team, Mask], Ptr] | None = None
 
     @property
@@ -144,11 +145,13 @@ class Class:
     scope: Scope
     methods: dict[str, list[Function]]  # its functions; constructors are called as the struct is
     initial: list[tuple[str, Expression]]  # values that members get if nobody gives them others
+    # The struct that it is derived from. An object begins with that part, a field without a name.
+    base: Class | None
+    end: int  # where the members of a derived struct may begin, which is behind all of it if it is `plain`
+    plain: bool
     # `template` and `arguments`: of an instance of a template.
     template: StructTemplate | None = None
     arguments: Sequence[Given] = ()
-    # The struct that it is derived from. An object begins with that part, a field without a name.
-    base: Class | None = None
     parts: bool = False  # whether making one of its members takes more than values
 
     @property

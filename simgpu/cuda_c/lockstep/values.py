@@ -50,7 +50,9 @@ def converter(source: Scalar, target: Scalar) -> Callable[[Value], Value] | None
 
 
 def _saturating(source: Scalar, target: Scalar) -> Callable[[Value], Value]:
-    """Float to integer as PTX `cvt.rzi` does it: clamped; NaN is 0 (for 64 bits, 1 << 63).
+    """Float to integer as PTX `cvt.rzi` does it: clamped.
+
+    NaN is 0, but the highest bit alone where the float or the integer has 64 bits (PTX ISA 9.0, "cvt").
 
     What is smaller than an int is cut from one of 32 bits, signed or not as it is itself (tried with nvcc
     13.0); a half is clamped to what is asked for.
@@ -60,12 +62,13 @@ def _saturating(source: Scalar, target: Scalar) -> Callable[[Value], Value]:
         wide = UINT if target.kind == "uint" else INT
     low, high = wide.lowest, wide.highest
 
+    not_a_number = 0 if max(source.size, wide.size) < 8 else low or high // 2 + 1
+
     def to_32_bits(raw: Value) -> Value:
-        return np.clip(np.nan_to_num(np.trunc(raw), nan=0.0), low, high)
+        return np.clip(np.nan_to_num(np.trunc(raw), nan=not_a_number), low, high)
 
     # Clipping does not do for 64 bits, because their highest integer is no float64.
     above, below = float(high) + 1.0, low - 1.0
-    not_a_number = low if wide.kind == "int" else 1 << 63
 
     def to_64_bits(raw: Value) -> Value:
         inside = (raw > below) & (raw < above)

@@ -53,6 +53,8 @@ def load(team: Team, mask: Mask, ptr: Ptr, ctype: types.CType, site: Site) -> An
         fetch(team, mask)
         if team.launch.messages.active and not team.turns:
             team.launch.messages.look(team, mask.index, words_of(team, mask, ptr))
+    if site.packed or (isinstance(ctype, types.Struct) and ctype.packed):
+        return _load_bytes(team, mask, ptr, ctype, site)
     if isinstance(ctype, types.Scalar):
         return region.load(Access(team, mask, ptr, ctype, site, ctype.size))
     if isinstance(ctype, types.Pointer):
@@ -81,6 +83,9 @@ def store(team: Team, mask: Mask, ptr: Ptr, ctype: types.CType, value: Any, site
         tell(team, mask, ptr, types.size_of(ctype), site)
     if site.volatile and team.launch.messages.active:
         team.launch.messages.write(team, mask.index, words_of(team, mask, ptr))
+    if site.packed or (isinstance(ctype, types.Struct) and ctype.packed):
+        _store_bytes(team, mask, ptr, ctype, value, site)
+        return
     if isinstance(ctype, types.Scalar):
         region.store(Access(team, mask, ptr, ctype, site, ctype.size), value)
         return
@@ -92,6 +97,36 @@ def store(team: Team, mask: Mask, ptr: Ptr, ctype: types.CType, value: Any, site
         far = isinstance(leaf, types.Pointer)
         part = Access(team, mask, place, types.ULLONG if far else leaf, site, size)
         region.store(part, addresses.number(value[k]) if far else value[k])
+
+
+def _load_bytes(team: Team, mask: Mask, ptr: Ptr, ctype: types.CType, site: Site) -> Any:
+    """As `load`, byte by byte, since a packed struct does not align its members."""
+    region, out = ptr.region or region_of(team, mask, ptr, site), list[Any]()
+    for leaf, offset in types.leaves(ctype):
+        raw = [
+            region.load(Access(team, mask, ptr.moved(offset + k), types.UCHAR, site, 1))
+            for k in range(types.size_of(leaf))
+        ]
+        far = isinstance(leaf, types.Pointer)
+        dtype = types.ULLONG.dtype if far else leaf.dtype
+        found = np.stack(np.broadcast_arrays(*raw), -1).view(dtype)[..., 0][()]
+        step = types.size_of(leaf.target) if far else 0
+        pointer = team.launch.addresses.pointer
+        out.append(pointer(team, mask, found, step, site.at) if far else found)
+    return out if isinstance(ctype, types.Struct) else out[0]
+
+
+def _store_bytes(
+    team: Team, mask: Mask, ptr: Ptr, ctype: types.CType, value: Any, site: Site
+) -> None:
+    region = ptr.region or region_of(team, mask, ptr, site)
+    values = value if isinstance(ctype, types.Struct) else [value]
+    for (leaf, offset), new in zip(types.leaves(ctype), values, strict=True):
+        number = team.launch.addresses.number(new) if isinstance(leaf, types.Pointer) else new
+        raw = np.asarray(number)[..., None].copy().view(np.uint8)
+        for k in range(types.size_of(leaf)):
+            byte = Access(team, mask, ptr.moved(offset + k), types.UCHAR, site, 1)
+            region.store(byte, raw[..., k])
 
 
 def _parts(

@@ -12,6 +12,7 @@ from simgpu.cuda_c.lockstep.team import Launch, Team
 from simgpu.cuda_c.memory.allocation import GlobalMemory
 from simgpu.cuda_c.memory.pointers import Access, Ptr, Words
 from simgpu.cuda_c.memory.regions import UNSIGNED, WRITTEN, ByteRegion
+from simgpu.cuda_c.text.source import text_of
 from simgpu.cuda_c.types import CHAR, Array
 from simgpu.errors import RaceError, ReadOnlyError
 
@@ -190,8 +191,8 @@ def literal(team: Team, text: str) -> Ptr:
     """The characters of a string literal, in memory that no thread may write."""
     known = team.launch.literals.get(text)
     if known is None:
-        content = np.frombuffer(text.encode() + b"\0", np.uint8)
-        name = f'"{text}"'
+        content = np.frombuffer(text.encode("latin-1") + b"\0", np.uint8)
+        name = f'"{text_of(text)}"'
         memory = GlobalMemory(len(content), name)
         memory.data[:] = content
         memory.mark_written()

@@ -69,6 +69,8 @@ class Named:
             size = ctype.element.size
         bound = self.nbytes // size
         valid = f"valid are 0 to {bound - 1}" if bound > 0 else "it is empty"
+        if not bound and self.nbytes:
+            return f"it has {self.nbytes} bytes"
         return f"it has {bound} element{'s' if bound != 1 else ''}, {valid}"
 
 

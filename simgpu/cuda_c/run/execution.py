@@ -17,6 +17,7 @@ from simgpu.cuda_c.lockstep.masks import Mask, join
 from simgpu.cuda_c.lockstep.team import Launch, Team
 from simgpu.cuda_c.lockstep.waiting_threads import Group
 from simgpu.cuda_c.memory.global_region import GlobalRegion
+from simgpu.cuda_c.text.source import text_of
 from simgpu.errors import DeadlockError
 
 
@@ -87,7 +88,7 @@ class Execution:
                 region.memory.settle()
             loaded += region.needed(0)
             stored += region.needed(1)
-        printed = "".join(self.launch.printed)
+        printed = text_of("".join(self.launch.printed))
         if self.launch.dropped_lines:
             printed += f"... and {self.launch.dropped_lines} more calls of printf\n"
         return LaunchResult(self.tally.counts(self._facts, (loaded, stored)), printed)

@@ -27,6 +27,16 @@ class Node:
 # -- types, as written
 
 
+class Attribute(Node):
+    """What lays out memory: `packed`, `aligned`, or `alignas`, which must not be less than the type's own.
+
+    `value` are the bytes, or a type that has them; None for `aligned` alone.
+    """
+
+    name: str
+    value: TypeName | Expression | None = None
+
+
 class TypeName(Node):
     """A type before its declarator."""
 
@@ -44,6 +54,7 @@ class TypeName(Node):
     function: FunctionType | None = None
     array: ArrayType | None = None
     of: Expression | None = None  # of `decltype(...)`: that of which it is the type
+    layout: list[Attribute] = field(default_factory=list[Attribute])  # of what is declared with it
 
 
 class FunctionType(Node):
@@ -78,13 +89,13 @@ class Literal(Expression):
 
 
 class Text(Expression):
-    """A string."""
+    """A string; `value` has a character for each of its bytes."""
 
     value: str
 
     def characters(self) -> list[Expression]:
         """The characters of an array that is made of it; the last one is 0."""
-        codes = [code - 256 * (code > 127) for code in self.value.encode()]
+        codes = [code - 256 * (code > 127) for code in self.value.encode("latin-1")]
         return [Literal(at=self.at, value=code, type=CHAR) for code in [*codes, 0]]
 
 
@@ -298,7 +309,12 @@ class StructDef(Statement):
     declared: bool = False
     # A constructor is called as the struct is.
     methods: list[Function] = field(default_factory=list["Function"])
-    align: Expression | None = None
+    layout: list[Attribute] = field(default_factory=list[Attribute])
+    pack: int = 0  # the most that its members are aligned by, of `#pragma pack`
+    # A derived struct begins behind it. Else it may begin in what is left behind the last member, as C++ has
+    # it for structs with constructors, say. `hidden` says whether members are private here.
+    plain: bool = True
+    hidden: bool = False
     template: Template | None = None
     union: bool = False
     # An enumeration is written as a struct that holds nothing but these.

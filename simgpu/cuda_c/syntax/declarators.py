@@ -55,6 +55,7 @@ class DeclaratorParser(ExpressionParser):
     def packless_type(self) -> ast.TypeName:
         """Parse the type of a parameter, of a function or a template."""
         _, base = self.specifiers()
+        self.harmless(base.layout)
         wanted = self.pointers(base)
         if self.at("..."):
             self.unsupported("parameter packs are not supported")
@@ -80,7 +81,7 @@ class DeclaratorParser(ExpressionParser):
     def _param(self) -> ast.Param:
         if self.at("..."):
             self.unsupported("variable arguments are not supported")
-        self.skip_double_brackets()
+        self.harmless(self.attributes(words=False))
         wanted = self.packless_type()
         at, name, dims = self.token.at, "", list[ast.Dim]()
         reference_to_array = self.at("(") and self.ahead().is_("&")
@@ -98,6 +99,8 @@ class DeclaratorParser(ExpressionParser):
             self.name_variable(name)
         if reference_to_array:
             self.need(")")
+        self.harmless(self.attributes())
         dims = dims or self.dimensions()
+        self.harmless(self.attributes())
         default = self.assignment() if self.accept("=") else None
         return ast.Param(at=at, name=name, type=wanted, dims=dims, default=default)

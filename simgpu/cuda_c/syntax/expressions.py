@@ -122,6 +122,8 @@ class ExpressionParser(TypeParser):
         else:
             operand = self.unary()
         align = word.text == "alignof"
+        if align and not isinstance(operand, ast.TypeName):
+            self.unsupported("alignof takes a type here, not a value", word.at)
         out: ast.Expression = ast.SizeOf(at=word.at, operand=operand, align=align)
         for length in () if align else lengths:
             out = ast.Binary(at=word.at, op="*", left=out, right=length)
@@ -165,12 +167,13 @@ class ExpressionParser(TypeParser):
         if token.kind in ("number", "char"):
             self.advance()
             number = token.kind == "number"
-            value, kind = parse_number(self.source, token) if number else (parse_char(token), CHAR)
+            value, kind = parse_number(self.source, token) if number else (0, CHAR)
+            value = value if number else parse_char(self.source, token)
             return ast.Literal(at=token.at, value=value, type=kind)
         if token.kind == "string":
             text = ""
             while self.token.kind == "string":
-                text += parse_string(self.advance())
+                text += parse_string(self.source, self.advance())
             return ast.Text(at=token.at, value=text)
         if self.at("("):
             return self.in_parentheses()

@@ -9,6 +9,7 @@ from simgpu.cuda_c.syntax import ast
 from simgpu.cuda_c.syntax.structs import StructParser
 from simgpu.cuda_c.text.lexer import Token
 from simgpu.cuda_c.text.preprocessor import Preprocessed, prelude
+from simgpu.cuda_c.text.published import ATTRIBUTES
 from simgpu.cuda_c.text.source import Source
 from simgpu.errors import KernelCompileError, UnsupportedFeatureError
 
@@ -50,6 +51,7 @@ def _prelude(chooses: bool) -> _Parser:
 class _Parser(StructParser):
     def __init__(self, source: Source, text: Preprocessed, heads_only: bool) -> None:
         super().__init__(source, text.tokens, text.headers)
+        self.packs = text.packs
         self.heads_only = heads_only
         self.open_braces: list[str] = []  # of namespaces, and of extern "C", which has no name
         self.result = ast.Unit()
@@ -63,7 +65,7 @@ class _Parser(StructParser):
         return self.result
 
     def _top_level(self) -> None:
-        self.skip_double_brackets()
+        self.harmless(self.attributes(words=False))
         if self.accept(";"):
             return
         if self.at("}") and self.open_braces:
@@ -160,7 +162,7 @@ class _Parser(StructParser):
                 self._refuse_type(name, error)
                 return
         words = [t for t, after in pairwise(here[:99]) if t.kind == "name" and after.is_("(")]
-        names = [t for t in words if t.text not in ("__launch_bounds__", "__align__")]
+        names = [t for t in words if t.text not in ATTRIBUTES]
         marks = here[: here.index(names[0])] if names else []
         kernel = any(t.is_("__global__") for t in marks)
         known = any(t.is_("__device__", "__forceinline__", "constexpr") for t in marks)

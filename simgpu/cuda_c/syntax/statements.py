@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from simgpu.cuda_c.syntax import ast
 from simgpu.cuda_c.syntax.declarators import DeclaratorParser
@@ -17,8 +18,6 @@ _REFUSED = {
     "case": "a case label outside its switch's own block",
     "default": "a case label outside its switch's own block",
 }
-
-ALIGNMENT = ("__align__", "alignas")
 
 
 class StatementParser(DeclaratorParser):
@@ -43,8 +42,12 @@ class StatementParser(DeclaratorParser):
         return ast.Block(at=start.at, body=body)
 
     def statement(self) -> ast.Statement:
-        self.skip_double_brackets()
-        token = self.token
+        self.harmless(self.attributes(words=False))
+        token, start = self.token, self.position
+        if self.at("__attribute__"):  # of a fallthrough, unless a declaration follows
+            self.attributes()
+            if not self.at(";"):
+                self.position = start
         if self.at("{"):
             return self.block()
         if self.accept(";"):
@@ -71,7 +74,7 @@ class StatementParser(DeclaratorParser):
                 out.variables.storage |= storage
             return out
         self.position = first
-        if self.at_type() or self.at(*ALIGNMENT):
+        if self.at_type():
             start = self.position
             storage, base = self.specifiers()
             bracketed, inside = self.at("(") and self.ahead().is_("*", "&"), self.position
@@ -115,7 +118,10 @@ class StatementParser(DeclaratorParser):
                 self.unsupported("structured bindings are not supported")
             name = self.identifier()
         self.name_variable(name.text)
+        layout = self.attributes()
         dims = dims or self.dimensions()
+        layout += self.attributes()
+        wanted = replace(wanted, layout=wanted.layout + layout) if layout else wanted
         init: ast.Expression | None = None
         if self.accept("="):
             init = self.initialiser()
@@ -146,7 +152,8 @@ class StatementParser(DeclaratorParser):
                 if not whole and self.namespace_here():
                     self.using[name.text] = self.namespace_here()
                 while not self.at(";"):  # what is in a namespace is known without its name
-                    self.advance()
+                    if self.advance().is_("="):
+                        self.unsupported("attributes are not supported here", name.at)
                 self.advance()
                 return ast.Block(at=token.at, body=[])
             name = self.identifier()
@@ -156,6 +163,7 @@ class StatementParser(DeclaratorParser):
             if self.at_struct():
                 return self.struct(None, typedef=True)
             _, base = self.specifiers()
+            self.harmless(base.layout)
             target, inner, dims = self.pointers(base), None, list[ast.Dim]()
             if self.at_brackets():
                 target, inner, dims = self.in_brackets(target)
@@ -167,6 +175,7 @@ class StatementParser(DeclaratorParser):
                 at=name.at, returns=returns, params=self.parameters()
             )
         dims = dims or self.dimensions()
+        self.harmless(self.attributes())
         self.need(";")
         self.name_type(name.text)
         item = ast.Declarator(at=name.at, name=name.text, type=target, dims=dims)

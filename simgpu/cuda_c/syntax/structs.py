@@ -6,8 +6,10 @@ from dataclasses import replace
 
 from simgpu.cuda_c.syntax import ast
 from simgpu.cuda_c.syntax.ast import CONVERSION
-from simgpu.cuda_c.syntax.statements import ALIGNMENT, StatementParser
+from simgpu.cuda_c.syntax.statements import StatementParser
 from simgpu.cuda_c.text.lexer import Token
+from simgpu.cuda_c.text.published import ATTRIBUTES
+from simgpu.cuda_c.text.source import Position
 from simgpu.cuda_c.types import INT
 from simgpu.errors import KernelCompileError, UnsupportedFeatureError
 
@@ -38,11 +40,11 @@ class StructParser(StatementParser):
             kernel="__global__" in storage, template=template, specialises=specialises,
             static="static" in storage, constexpr="constexpr" in storage,
         )  # fmt: skip
-        while self.at(*_BEHIND_HEAD, "__launch_bounds__"):
-            if self.at("__launch_bounds__"):
-                self.skip_attribute()
-            else:
-                out.const |= self.advance().text == "const"
+        self.harmless(returns.layout)
+        self.harmless(self.attributes())
+        while self.at(*_BEHIND_HEAD):
+            out.const |= self.advance().text == "const"
+            self.harmless(self.attributes())
         if self.accept("->"):
             out.returns = self.abstract_type()
         if struct is not None and self.accept(":"):
@@ -156,14 +158,12 @@ class StructParser(StatementParser):
     def at_struct(self) -> bool:
         if not self.at(*_WORDS):
             return False
-        here = 1
-        while self.ahead(here).is_(*ALIGNMENT):
-            here, depth = here + 2, 1
+        here = 1 + (self.at("enum") and self.ahead().is_("class", "struct"))
+        while self.ahead(here).is_(*ATTRIBUTES, "["):
+            here, depth = here + (self.ahead(here).kind == "name") + 1, 1
             while depth and self.ahead(here).kind != "end":
-                depth += self.ahead(here).is_("(") - self.ahead(here).is_(")")
+                depth += self.ahead(here).is_("(", "[") - self.ahead(here).is_(")", "]")
                 here += 1
-        if self.at("enum"):
-            here += self.ahead(here).is_("class", "struct")
         after, then = self.ahead(here), self.ahead(here + 1)
         named = after.kind == "name" and then.is_("{", ":", ";", "<", "final")
         return after.is_("{", ":") or (named and not (then.is_("<") and not self.specialising))
@@ -174,17 +174,11 @@ class StructParser(StatementParser):
         start = self.advance()
         if start.text == "enum":
             return self._enum(start, typedef)
-        align: ast.Expression | None = None
-        if self.accept(*ALIGNMENT):
-            self.need("(")
-            if self.at_type():
-                self.unsupported("an alignment that is given by a type: write the number of bytes")
-            align = self.conditional()
-            self.need(")")
+        layout = self.attributes()
         name = self.advance().text if self.token.kind == "name" else ""
         out = ast.StructDef(
-            at=start.at, name=name, align=align, template=template,
-            union=start.text == "union",
+            at=start.at, name=name, layout=layout, template=template, union=start.text == "union",
+            pack=self.pack_at(start.at), hidden=start.text == "class",
         )  # fmt: skip
         if name:
             known = self.type_names[-1 if template is None else -2]
@@ -207,8 +201,16 @@ class StructParser(StatementParser):
             self._member(out)
             nested |= {n for n, is_type in self.type_names[-1].items() if is_type}
         self.type_names.pop()
-        self.need("}")
+        if self.pack_at(self.need("}").at) != out.pack:
+            self.unsupported("a change of #pragma pack within a struct is not supported", start.at)
+        layout += self.attributes()
         return self._ended(out, typedef)
+
+    packs: tuple[tuple[int, int], ...] = ()
+
+    def pack_at(self, at: Position) -> int:
+        """What `#pragma pack` says at a place, or 0."""
+        return next((most for line, most in reversed(self.packs) if line < at.line), 0)
 
     def _base(self) -> ast.TypeName:
         """Parse the struct that this one is derived from."""
@@ -243,6 +245,7 @@ class StructParser(StatementParser):
             wanted = self.pointers(ast.TypeName(at=out.at, base=out.name))
             name = self.identifier("the name of this type")
             dims = self.dimensions()
+            self.harmless(self.attributes())
             self.name_type(name.text)
             if name.text != out.name:
                 items.append(ast.Declarator(at=name.at, name=name.text, type=wanted, dims=dims))
@@ -251,13 +254,14 @@ class StructParser(StatementParser):
         return ast.Declaration(at=out.at, storage={"typedef"}, items=items) if items else None
 
     def _member(self, out: ast.StructDef) -> None:
-        self.skip_double_brackets()
+        self.harmless(self.attributes(words=False))
         if self.accept(";"):
             return
-        if self.accept("public", "private", "protected"):
+        if access := self.accept("public", "private", "protected"):
+            out.hidden = access.text != "public"
             self.need(":")
-        elif self.at("static_assert"):
-            self.skip_attribute()
+        elif self.accept("static_assert"):
+            self.skip_brackets("(", ")", "this '(' is never closed")
         elif self.at("typedef", "using"):
             item = self.alias()
             if isinstance(item, ast.Declaration | ast.StructDef):
@@ -299,12 +303,14 @@ class StructParser(StatementParser):
             name = self.identifier()
             whole = Token("name", f"~{name.text}", name.at)
             gone = self.function(storage, _void(name), whole, None)
+            out.plain &= self._defaulted()
             if "__device__" in storage and gone.body is not None and gone.body.body:
                 self.unsupported("destructors that do something are not supported", name.at)
             return
         if self.at(out.name) and self.ahead().is_("("):
             name = self.advance()
             made = self.function(storage, _void(name), name, template, out.name)
+            out.plain &= self._defaulted()
             if len(made.params) == 1 and made.params[0].type.base == out.name:
                 if "__device__" in storage:
                     self._copying(made)  # values are copied anyway
@@ -327,10 +333,16 @@ class StructParser(StatementParser):
             if template is not None:
                 self.function_templates.add(name.text)
             out.methods.append(self.function(storage, wanted, name, template, out.name))
+            out.plain &= name.text != "operator=" or self._defaulted()
             return
+        out.plain &= not out.hidden or bool(storage & {"static", "constexpr"})
         first = self.declarator(wanted, name)
         self._whole()
         out.members.append(self.declaration(storage, base, token, first))
+
+    def _defaulted(self) -> bool:
+        """Tell whether the function that has just been read ends in `= default;` or `= delete;`."""
+        return self.tokens[self.position - 2].is_("default", "delete")
 
     def _whole(self) -> None:
         if self.at(":"):
@@ -387,6 +399,7 @@ class StructParser(StatementParser):
     def _enum(self, start: Token, typedef: bool) -> ast.StructDef:
         """An enumeration: a struct of constants. Those of a plain one are known without its name, too."""
         scoped = self.accept("class", "struct") is not None
+        self.harmless(self.attributes())
         name = ""
         if self.token.kind == "name":
             name = self.identifier("the name of this enumeration").text
@@ -411,6 +424,7 @@ class StructParser(StatementParser):
             if not self.accept(","):
                 break
         self.need("}")
+        self.harmless(self.attributes())
         storage = {"static"} | ({"scoped"} if scoped else set[str]())
         values = ast.Declaration(at=start.at, storage=storage, items=items)
         out = ast.StructDef(at=start.at, name=name, enumerators=values)

@@ -8,8 +8,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import NoReturn, TypeVar
 
-from simgpu.cuda_c.syntax.ast import Expression, Member, Name, StructDef, TypeName
+from simgpu.cuda_c.syntax.ast import Attribute, Expression, Member, Name, StructDef, TypeName
 from simgpu.cuda_c.text.lexer import Token
+from simgpu.cuda_c.text.published import ATTRIBUTES
 from simgpu.cuda_c.text.source import Position, Source
 from simgpu.cuda_c.types import VECTORS
 
@@ -35,8 +36,18 @@ _STORAGE = {
     "__noinline__", "__inline__", "__global__", "__device__", "__host__", "__shared__",
     "__constant__", "__managed__", "__grid_constant__", "explicit", "mutable",
 }  # fmt: skip
+# Attributes that change no value and no place in memory. Any other one is refused.
+_HARMLESS = {
+    "access", "always_inline", "artificial", "assume", "cold", "const", "deprecated", "fallthrough",
+    "flatten", "forceinline", "format", "gnu_inline", "hot", "launch_bounds", "leaf", "likely", "malloc",
+    "maxnreg", "maybe_unused", "may_alias", "noclone", "nodiscard", "noinline", "nonnull", "noreturn",
+    "nothrow", "pure", "returns_nonnull", "unlikely", "unused", "used", "visibility", "warn_unused_result",
+}  # fmt: skip
 _BEGIN_TYPES = (
-    {"auto", "decltype", "struct", "class", "union", "enum"} | _TYPE_QUALIFIERS | _STORAGE
+    {"auto", "decltype", "struct", "class", "union", "enum"}
+    | _TYPE_QUALIFIERS
+    | _STORAGE
+    | ATTRIBUTES
 )
 # Namespaces whose names are known by themselves, and those that only a GPU has.
 _OPEN_NAMESPACES = {"std", "cooperative_groups"}
@@ -62,6 +73,7 @@ _GPU_TYPES = {
     r"curandState(Mtgp|MRG|Sobol|ScrambledSobol)\w*|curandDirectionVectors\w*": (
         "take curandState (XORWOW) or curandStatePhilox4_32_10_t"
     ),
+    r"wchar_t|char(8|16|32)_t": "take char or int",
     "cluster_group": "clusters of blocks are not there; a grid_group is",
     "cuda(Stream|Event|Error)_t": "device code cannot call the CUDA runtime here",
     "cudaTextureObject_t": "pass the array as a pointer, and read its elements with ordinary loads",
@@ -81,8 +93,7 @@ _NEEDS_HEADER = {
     "thread_(block|group|block_tile)|(grid|coalesced)_group": "cooperative_groups.h>, and name its namespace",
 }
 _START = Position(1, 1)
-_ATTRIBUTES = {"__launch_bounds__", "__align__", "alignas", "__attribute__", "__cluster_dims__"}
-_KEYWORDS = {
+_KEYWORDS = ATTRIBUTES | {
     "if", "else", "for", "while", "do", "switch", "case", "default", "return", "break", "continue",
     "goto", "sizeof", "true", "false", "nullptr", "struct", "class", "union", "enum", "template",
     "typedef", "using", "namespace", "auto", "operator", "new", "delete", "this", "asm",
@@ -235,8 +246,8 @@ class TypeParser(ABC):
                 setattr(result, token.text, True)
             elif token.text in _TYPE_QUALIFIERS:
                 self.advance()
-            elif token.text in _ATTRIBUTES:
-                self.skip_attribute()
+            elif token.text in ATTRIBUTES:
+                result.layout += self.attributes()
             elif token.text in _WORDS and not result.base:
                 words.append(self.advance().text)
             elif words or result.base:
@@ -326,17 +337,47 @@ class TypeParser(ABC):
             self.unsupported("'long double' is not supported", start.at)
         return found or self.fail(f"'{' '.join(words)}' is not a type", start.at)
 
-    def skip_double_brackets(self) -> None:
-        """Pass over `[[likely]]`, `[[maybe_unused]]` and their like, which mean nothing to a value."""
-        while self.at("[") and self.ahead().is_("["):
-            while not (self.at("]") and self.ahead().is_("]")):
-                if self.advance().kind == "end":
-                    self.fail("these '[[' are never closed")
-            self.position += 2
+    def attributes(self, words: bool = True) -> list[Attribute]:
+        """Read all attributes that come next: those that lay out memory. With `words`, not only `[[...]]`."""
+        out: list[Attribute | None] = []
+        while (double := self.at("[") and self.ahead().is_("[")) or (
+            words and self.token.text in ATTRIBUTES
+        ):
+            if not double and not self.accept("__attribute__"):
+                out.append(self._attribute())
+                continue
+            opening, closing = "[]" if double else "()"
+            self.need(opening)
+            self.need(opening)
+            out += self.several(self._attribute, closing)
+            self.need(closing, " behind this attribute")
+            self.need(closing, " behind this attribute")
+        return [one for one in out if one is not None]
 
-    def skip_attribute(self) -> None:
-        self.advance()
-        self.skip_brackets("(", ")", "this '(' is never closed")
+    def _attribute(self) -> Attribute | None:
+        """Read one; None if it means nothing to a value."""
+        token = self.advance()
+        if self.accept("::"):  # as in gnu::aligned
+            token = self.advance()
+        out = Attribute(at=token.at, name=token.text.strip("_"))
+        if out.name in ("align", "alignas") or (out.name == "aligned" and self.at("(")):
+            self.need("(")
+            out.value = self.abstract_type() if self.at_type() else self.conditional()
+            self.need(")")
+        elif out.name not in ("aligned", "packed"):
+            if out.name not in _HARMLESS:
+                self.unsupported(f"the attribute '{token.text}' is not supported", token.at)
+            if self.at("("):
+                self.skip_brackets("(", ")", "this '(' is never closed")
+            return None
+        return out
+
+    def harmless(self, given: Sequence[Attribute]) -> None:
+        """Refuse attributes that lay out memory, where there is none."""
+        for one in given:
+            self.unsupported(
+                f"'{one.name}' is not supported here, but for structs and variables", one.at
+            )
 
     def skip_brackets(self, opening: str, closing: str, unclosed: str) -> None:
         """Pass over all from an opening bracket to the one that closes it."""
@@ -372,6 +413,7 @@ class TypeParser(ABC):
     def abstract_type(self) -> TypeName:
         """A type without a name, as in a cast."""
         _, base = self.specifiers()
+        self.harmless(base.layout)
         return self.pointers(base)
 
     def template_arguments(self) -> list[TypeName | Expression]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable
+from functools import partial
 
 from simgpu.cuda_c.text.lexer import Token, parse_number
 from simgpu.cuda_c.text.source import Position, Source
@@ -36,6 +37,7 @@ def evaluate_condition(source: Source, at: Position, tokens: list[Token]) -> int
 class _Reader:
     def __init__(self, source: Source, at: Position, tokens: list[Token]) -> None:
         self.source, self.at, self.rest = source, at, list(tokens)
+        self.idle = 0  # how many operators do without what is read
 
     def accept(self, *texts: str) -> str | None:
         if self.rest and self.rest[0].is_(*texts):
@@ -49,10 +51,17 @@ class _Reader:
     def ternary(self) -> int:
         value = self.binary(1)
         if self.accept("?"):
-            yes = self.ternary()
+            yes = self.idly(not value, self.ternary)
             self.need(":")
-            no = self.ternary()
+            no = self.idly(bool(value), self.ternary)
             return yes if value else no
+        return value
+
+    def idly(self, idle: bool, read: Callable[[], int]) -> int:
+        """Read a part; if it does not count, it may divide by zero."""
+        self.idle += idle
+        value = read()
+        self.idle -= idle
         return value
 
     def binary(self, level: int) -> int:
@@ -60,9 +69,12 @@ class _Reader:
         while self.rest and _OPERATIONS.get(self.rest[0].text, (0,))[0] >= level:
             op = self.rest.pop(0).text
             strength, compute = _OPERATIONS[op]
-            right = self.binary(strength + 1)
+            known = op in ("&&", "||") and bool(left) == (op == "||")
+            right = self.idly(known, partial(self.binary, strength + 1))
             if op in ("/", "%") and right == 0:
-                self.source.fail(self.at, "division by zero in this condition")
+                if not self.idle:
+                    self.source.fail(self.at, "division by zero in this condition")
+                right = 1
             left = int(compute(left, right))
         return left
 

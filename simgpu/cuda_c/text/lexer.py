@@ -23,9 +23,9 @@ PATTERN = re.compile(
       | (?:[0-9][0-9']*\.[0-9]*|\.[0-9]+|[0-9]+(?=[eE][+-]?[0-9]))(?:[eE][+-]?[0-9]+)?[fFlL]?
       | [0-9][0-9']*[uUlLfF]*
     )
+  | (?P<string>(?:u8|[uUL])?"(?:\\\r?\n|\\.|[^"\\\n])*")
+  | (?P<char>(?:u8|[uUL])?'(?:\\(?:x[0-9a-fA-F]+|[0-7]{1,3}|u[0-9a-fA-F]{4}|.)|[^'\\\n])')
   | (?P<name>[A-Za-z_][A-Za-z_0-9]*)
-  | (?P<string>"(?:\\\r?\n|\\.|[^"\\\n])*")
-  | (?P<char>'(?:\\(?:x[0-9a-fA-F]+|[0-7]{1,3}|.)|[^'\\\n])')
   | (?P<op><<=|>>=|\.\.\.|<<<|>>>|\+\+|--|->|::|<<|>>|<=|>=|==|!=|&&|\|\||\#\#
         |[-+*/%&|^]=|[-+*/%<>=!&|^~?:;,.(){}\[\]\#])
   | (?P<bad>.)
@@ -44,8 +44,8 @@ _UNCLOSED = {
 }
 # The types of integers by their suffix, signed and unsigned in turns: the first that fits is taken.
 _KINDS = {"": (INT, UINT, LONG, ULONG), "l": (LONG, ULONG), "ll": (LLONG, ULLONG)}
-_ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "0": "\0", "a": "\a", "b": "\b", "f": "\f", "v": "\v"}
-_ESCAPE = re.compile(r"\\(x[0-9a-fA-F]+|[0-7]{1,3}|.)", re.DOTALL)
+_ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "f": "\f", "v": "\v"}
+_ESCAPE = re.compile(r"\\(x[0-9a-fA-F]+|[0-7]{1,3}|u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}|.)", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,23 +133,31 @@ def parse_number(source: Source, token: Token) -> tuple[int | float, Scalar]:
     return value, next((kind for kind in kinds if value <= kind.highest), ULONG)
 
 
-def parse_char(token: Token) -> int:
-    """Value of a character constant."""
-    return ord(_unescape(token.text[1:-1]))
+def parse_char(source: Source, token: Token) -> int:
+    """Value of a character constant, which is a signed byte."""
+    found = parse_string(source, token)
+    if len(found) > 1:
+        source.fail(token.at, _UNCLOSED["'"])
+    return ord(found) - 256 * (ord(found) > 127)
 
 
-def parse_string(token: Token) -> str:
-    """Text of a string literal; a line that ends in a backslash goes on in the next one."""
-    return _unescape(re.sub(r"\\\r?\n", "", token.text[1:-1]))
+def parse_string(source: Source, token: Token) -> str:
+    """The bytes of a literal, one character for each; a line that ends in a backslash goes on in the next."""
+    prefix, _, text = token.text[:-1].partition(token.text[-1])
+    if prefix not in ("", "u8"):
+        source.unsupported(token.at, f"wide characters, with '{prefix}', are not supported")
 
-
-def _unescape(text: str) -> str:
     def one(match: re.Match[str]) -> str:
         code = match.group(1)
-        if code[0] == "x":
-            return chr(int(code[1:], 16))
-        if code[0].isdigit():
-            return chr(int(code, 8))
+        if code[0] == "x" or code[0].isdigit():
+            number = int(code[1:], 16) if code[0] == "x" else int(code, 8)
+            return chr(number & 255)  # as compilers do, with a warning
+        if code[0] in "uU" and len(code) > 1:
+            number = int(code[1:], 16)
+            if number < 0xD800 or 0xE000 <= number < 0x110000:
+                return chr(number).encode().decode("latin-1")
+        if code[0] in "uUNx":
+            source.fail(token.at, f"'\\{code}' is not followed by the number of a character")
         return _ESCAPES.get(code, code)
 
-    return _ESCAPE.sub(one, text)
+    return _ESCAPE.sub(one, re.sub(r"\\\r?\n", "", text).encode().decode("latin-1"))

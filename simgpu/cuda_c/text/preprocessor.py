@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from simgpu.cuda_c.text.condition import evaluate_condition
 from simgpu.cuda_c.text.headers import text_of
-from simgpu.cuda_c.text.lexer import Token, tokenise
+from simgpu.cuda_c.text.lexer import Token, parse_string, tokenise
 from simgpu.cuda_c.text.published import device_code
 from simgpu.cuda_c.text.source import Position, Source
 
@@ -29,6 +29,12 @@ _CHOOSES = re.compile(
 )
 _WITHOUT = "ASYNCGPU_NO_CHOICE_OF_TYPES"
 _MAX_EXPANSIONS = 200_000
+_PACK = re.compile(r"pack\((push|pop)?,?(1|2|4|8|16)?\)")
+# Pragmas that change neither a value nor a place in memory, of compilers for a GPU and for the host's code.
+_HARMLESS = re.compile(
+    r"((no)?unroll|once|nv_diag(nostic)?_\w+|diag_\w+|nv_exec_check_disable|hd_warning_disable|message|warning|"
+    r"(end)?region|mark|omp|acc|comment|(GCC|clang) (diagnostic|unroll|ivdep|loop|system_header))\b"
+)
 
 
 @dataclass(frozen=True)
@@ -42,7 +48,8 @@ class Preprocessed:
     """The tokens that the parser sees, the headers that were asked for, and what else the file had.
 
     `aside` are the host's functions and variables, with their places; `missing`, headers (`published`).
-    `chooses` says whether it may mean what the standard has to choose and change types.
+    `chooses` says whether it may mean what the standard has to choose and change types; `packs`, behind which
+    lines `#pragma pack` says what, where 0 is nothing.
     """
 
     tokens: list[Token] = field(default_factory=list[Token])
@@ -50,17 +57,19 @@ class Preprocessed:
     aside: Mapping[str, str] = field(default_factory=dict[str, str])
     missing: tuple[str, ...] = ()
     chooses: bool = False
+    packs: tuple[tuple[int, int], ...] = ()
 
 
 def preprocess(source: Source) -> Preprocessed:
     """Take the device code of a file, expand macros, and drop what conditions exclude."""
     code = device_code(source.text)
     chooses = _CHOOSES.search(source.text) is not None
-    tokens = _Preprocessor(source, dict(prelude(chooses).macros)).run(code.text)
+    reader = _Preprocessor(source, dict(prelude(chooses).macros))
+    tokens = reader.run(code.text)
     headers = frozenset(re.findall(r'#\s*include\s*[<"]([^>"]+)', code.text))
     if "mma.h" in headers:
         headers |= {"cuda_fp16.h"}  # it comes along
-    return Preprocessed(tokens, headers, code.aside, code.missing, chooses)
+    return Preprocessed(tokens, headers, code.aside, code.missing, chooses, tuple(reader.packs))
 
 
 class _Prelude(NamedTuple):
@@ -97,6 +106,8 @@ class _Preprocessor:
         self.macros = macros
         self.expansions = 0
         self.joined: set[str] = set()  # headers that have been included
+        self.packs: list[tuple[int, int]] = []  # see `Preprocessed`
+        self.pushed: list[int] = []  # by `#pragma pack(push)`
         # For each open #if: is its text taken, and was one of its branches taken already?
         self.conditions: list[tuple[bool, bool, Token]] = []
 
@@ -140,6 +151,8 @@ class _Preprocessor:
             self.conditions.append((taken, taken, sharp))
         elif name in ("elif", "else", "endif"):
             self._continue_condition(name, line[0], rest)
+        elif name in ("elifdef", "elifndef"):
+            self.source.unsupported(sharp.at, f"#{name} is not supported: write #elif defined()")
         elif not self.live:
             return []
         elif name == "define":
@@ -150,9 +163,27 @@ class _Preprocessor:
             return self._include(rest)
         elif name == "error":
             self.source.fail(sharp.at, "#error " + " ".join(t.text for t in rest))
-        elif name not in ("pragma", "line", "warning"):
+        elif name == "pragma":
+            self._pragma(sharp, rest)
+        elif name == "line":
+            self.source.unsupported(sharp.at, "#line is not supported: lines are the file's")
+        elif name != "warning":
             self.source.fail(line[0].at, f"unknown directive #{name}")
         return []
+
+    def _pragma(self, sharp: Token, rest: list[Token]) -> None:
+        """Obey a pragma that lays out memory, pass over one that means nothing, and refuse any other."""
+        text, now = " ".join(t.text for t in rest), self.packs[-1][1] if self.packs else 0
+        found = _PACK.fullmatch("".join(t.text for t in self.expand(rest)))
+        if found is None or (found[1] == "pop" and not self.pushed):
+            if text and not _HARMLESS.match(text):
+                self.source.unsupported(sharp.at, f"#pragma {text} is not supported")
+            return
+        if found[1] == "push":
+            self.pushed.append(now)
+        else:
+            now = self.pushed.pop() if found[1] else 0
+        self.packs.append((sharp.at.line, int(found[2] or now)))
 
     def _condition(self, name: str, at: Token, rest: list[Token]) -> bool:
         if name not in ("if", "elif"):
@@ -197,7 +228,9 @@ class _Preprocessor:
         parameters: list[str] = []
         i = 2
         while i < len(rest) and not rest[i].is_(")"):
-            if rest[i].is_("..."):
+            if rest[i].is_("...") and rest[i - 1].kind == "name":
+                self.source.unsupported(rest[i].at, "a name for '...' is not supported")
+            elif rest[i].is_("..."):
                 parameters.append("__VA_ARGS__")
             elif rest[i].kind == "name":
                 parameters.append(rest[i].text)
@@ -225,6 +258,10 @@ class _Preprocessor:
             macro = self.macros.get(token.text) if token.kind == "name" else None
             if token.text == "__LINE__":
                 out.append(Token("number", str(token.at.line), token.at))
+                continue
+            if token.text == "_Pragma" and len(todo) > 2 and todo[-2].kind == "string":
+                self._pragma(token, tokenise(Source(parse_string(self.source, todo[-2])))[:-1])
+                del todo[-3:]
                 continue
             if macro is None or token.text in token.hidden:
                 out.append(token)

@@ -21,7 +21,11 @@ from simgpu.cuda_c.text.lexer import PATTERN
 
 MARKS = {"__global__", "__device__", "__constant__", "__shared__", "__managed__"}
 _TYPES = {"struct", "class", "union", "enum"}
-_ALIGNED = {"__align__", "alignas", "__attribute__", "__launch_bounds__", "__declspec"}
+# Words that have attributes behind them, in brackets.
+ATTRIBUTES = {
+    "__align__", "alignas", "__attribute__", "__launch_bounds__", "__declspec", "__maxnreg__",
+    "__cluster_dims__", "__block_size__",
+}  # fmt: skip
 _OPEN, _CLOSE = ("(", "[", "{"), (")", "]", "}")
 # A header that device code may need, and the words by which one sees that it does. NVRTC has all of these,
 # if it is shown where; what it brings by itself, such as cuda_runtime.h, needs no #include.
@@ -347,11 +351,11 @@ def _plain(texts: list[str]) -> list[str]:
     out: list[str] = []
     depth = 0
     for text in texts:
-        if out and out[-1] in _ALIGNED and (text == "(" or depth):
+        if out and out[-1] in ATTRIBUTES and (text == "(" or depth):
             depth += (text == "(") - (text == ")")
         else:
             out.append(text)
-    return [text for text in out if text not in _ALIGNED]
+    return [text for text in out if text not in ATTRIBUTES]
 
 
 def _is_type(head: list[str]) -> bool:
@@ -394,7 +398,7 @@ def _declared(texts: list[str]) -> Iterator[str]:
 
 def _type_names(words: list[str], head: list[str]) -> set[str]:
     """Names that a type gives: its own, those of its enumerators, and what is declared with it."""
-    names = set(_declared(words))
+    names = set(_declared(_plain(words)))
     if words[0] == "typedef":
         behind = len(words) - words[::-1].index("}") if "}" in words else 0
         names |= {name for star, name in pairwise(words[behind:]) if star == "*"}

@@ -16,6 +16,14 @@ class Position:
     column: int
 
 
+def text_of(characters: str) -> str:
+    """What bytes say, of which `characters` has one for each; these themselves if they are no UTF-8."""
+    try:
+        return characters.encode("latin-1").decode()
+    except UnicodeDecodeError:
+        return characters
+
+
 @dataclass(frozen=True)
 class Source:
     """The text of a kernel file, and the name that its messages carry."""

@@ -41,7 +41,7 @@ MACROS = """#define N 4
     #define CAT(a, b) a##b
     #define SUM(first, ...) (first + ARGS(__VA_ARGS__))
     #define ARGS(a, b) (a * b)
-    #if N > 3 && defined(SQ) && !defined(NOPE)
+    #if N > 3 && defined(SQ) && !defined(NOPE) && (1 || 1 / 0) && (N ? 1 : 1 % 0)
     #define PICK 1
     #elif 1
     #define PICK 2
@@ -74,6 +74,8 @@ STATEMENTS: list[tuple[str, str, Any]] = [
     ("", "double d = 1.0 / 3; o[i] = d * 3 == 1.0 && (float)d != d;", 1),
     (HALVES, "half2 p = __floats2half2_rn(1.5f, 2.0f); p = __hfma2(p, p, p); x[i] = __low2float(p) + 100 * __high2float(p);",
      603.75),
+    ("__device__ int f(const int a[], int n) { int s = 0; while (n--) s += *a++; return s; }",
+     "int q[3] = {1, 2, 4}; o[i] = f(q, 3);", 7),
     # Loops, and ways out of them.
     ("", "int s = 0; for (int a = 0, b = 10; a < b; a++, b--) s += a * b; o[i] = s;", 70),
     ("", "int s = 0, k = i; while (k) { if (k == 20) break; k--; if (k & 1) continue; s++; } o[i] = s;",
@@ -269,7 +271,8 @@ INTEGERS = [
     ("(short)(-70000.0f * n / 32)", -4464), ("(int)4294967295u", -1),
     ("sizeof(float4) + sizeof(double)", 24),
     ("__ll2double_rn(-3) + __ull2double_rn(1ull << 63) > 9e18 and __ull2float_rn(~0ull) > 1e19", 1),
-    ("'a' + 1", 98), ("0x1F + 010 + 0b11", 42),
+    ("sizeof(\"\\u00e4\") * 100 + sizeof(\"\\xe4\" \"b\\0\") * 10 + sizeof(u8\"\\101\")", 342), ("\"\\303\\244\"[1]", -92), ("'\\377'", -1),
+    ("__FLT_MAX__ == FLT_MAX && __INT_MAX__ == INT_MAX", 1), ("'a' + 1", 98), ("0x1F + 010 + 0b11", 42),
     ('sizeof("hey") + sizeof(int[3]) + sizeof(float*[2][2]) + alignof(double)', 56),
     ("(int)(0x1.8p3f + 0x1p-1)", 12), ("(n > 3) + (n > 40)", 1), ("n > 3 ? 5 : 6", 5),
     ("1 + 2 * 3 - 4 / 2 % 2", 7), ("(1, 2)", 2), ("max(3, n) + min(3, n)", 35), ("max(1u, 2)", 2),
@@ -451,6 +454,24 @@ FORMS_OF_INTEGERS = [
     ("%hd|%hu|%hhx|%hhd", "70000, -1, 511, 200", "4464|65535|ff|-56"),
     ("%+u|% x|%05.2u", "3, 255, 7", "3|ff|   07"),
     ("%c%c", "65, -1", "A\xff"),
+    # As glibc has these.
+    ("%#o|%#o|%#x|%#X|%#.3o", "8, 0, 0, 255, 8", "010|0|0|0XFF|010"),
+    (
+        "[%.0d|%5.3d|%-+6d|% d|%06d|%08.3d]",
+        "0, 7, 7, 7, -7, -7",
+        "[|  007|+7    | 7|-00007|    -007]",
+    ),
+    (
+        "[%*d|%-*d|%*d|%.*f|%.*f|%*.*s]",
+        '4, 7, 4, 7, -4, 7, 1, 2.25, -1, 2.25, 4, 2, "abc"',
+        "[   7|7   |7   |2.2|2.250000|  ab]",
+    ),
+    (
+        "[%05f|%05.1f|%+G|%#.0f|%5c|%-3cx]",
+        "INFINITY, -2.5, 1e10, 3.0, 65, 66",
+        "[  inf|-02.5|+1E+10|3.|    A|B  x]",
+    ),
+    ("\\u00e4\\xc3\\244%s", 'u8"\\U000020ac" "x"', "ää€x"),
     ("%d", "1ll << 32 | 5", "5"),  # an int is read, as on a GPU
 ]
 PRINTED = [
@@ -535,6 +556,19 @@ def test_arrays_of_bfloat16_come_as_bits() -> None:
     with agt.using("sim"):
         op = agt.Kernel(BF16 + text, "k")(agt.h2d(x), agt.zeros((4,)), grid=1, block=4)
         assert op.output().to_host().sync().tolist() == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize("source", ["__half", "__nv_bfloat16", "float", "double"])
+@pytest.mark.parametrize("bits", [8, 16, 32, 64])
+@pytest.mark.parametrize("sign", ["", "u"])
+def test_what_is_no_number_is_0_or_the_highest_bit(source: str, bits: int, sign: str) -> None:
+    # PTX ISA 9.0, "cvt"; what is smaller than an int is cut from one of 32 bits, of which the rest is 0.
+    text = f"""__global__ void k({sign}int{bits}_t* o, float zero) {{ {source} x = zero / zero;
+        o[0] = ({sign}int{bits}_t)x; o[1] = ({sign}int{bits}_t)({source})(float)NAN; }}"""
+    o = np.zeros(2, f"uint{bits}")
+    launch(HALVES + BF16 + text, "k", 1, 1, o, np.float32(0))
+    highest = bits == 64 or (bits == 32 and source == "double")
+    assert o.tolist() == [highest << (bits - 1)] * 2
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import re
+from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
@@ -23,6 +25,7 @@ from simgpu.cuda_c.lockstep.team import Team
 from simgpu.cuda_c.lockstep.values import varies
 from simgpu.cuda_c.memory import access
 from simgpu.cuda_c.syntax.ast import Call
+from simgpu.cuda_c.text.source import text_of
 from simgpu.errors import DeviceAssertError, KernelFault
 
 
@@ -38,8 +41,9 @@ def _load(c: Context, node: Call, used: bool) -> Expr:
     return out
 
 
-_CONVERSION = re.compile(r"%([-+ #0]*)(\*|\d*)((?:\.\d*)?)(hh|h|ll|l|z|t|j)?([diuoxXeEfFgGaAcsp%])")
-
+_CONVERSION = re.compile(
+    r"%([-+ #0]*)(\*|\d*)(?:\.(\*|\d*))?(hh|h|ll|l|z|t|j)?([diuoxXeEfFgGaAcsp%])"
+)
 
 # The types that a conversion of an integer reads, signed and unsigned, by the letters for its length.
 _READS = {
@@ -56,17 +60,18 @@ def _printf(c: Context, node: Call, used: bool) -> Expr:
     if form.text is None:
         c.unsupported(form.at, "printf needs a literal format")
     args = [decay(c.expression(a)) for a in node.arguments[1:]]
-    if any("*" in found[1] for found in _CONVERSION.findall(form.text)):
-        c.unsupported(form.at, "a width of '*' in a format is not supported")
     if "%" in _CONVERSION.sub("", form.text):
         c.fail(form.at, "a '%' in this format begins no conversion: write '%%' to print one")
-    conversions = [found for found in _CONVERSION.findall(form.text) if found[4] != "%"]
+    conversions: list[tuple[str, str]] = []  # the length and the letter, with an int for each `*`
+    for _, width, precision, length, letter in _CONVERSION.findall(form.text):
+        conversions += [("", "d")] * (width, precision).count("*")
+        conversions += [(length, letter)] * (letter != "%")
     if len(conversions) != len(args):
         text = f"this format has {len(conversions)} conversions, {len(args)} values are given"
         c.fail(node.at, text)
     pairs = zip(conversions, args, strict=True)
-    ready = [_printable(c, found[3], found[4], arg) for found, arg in pairs]
-    template = _CONVERSION.sub(_python_conversion, form.text)
+    ready = [_printable(c, length, letter, arg) for (length, letter), arg in pairs]
+    template = form.text
     runs = [e.run for e in ready]
     texts = [e.text for e in ready]
     c.work(16)
@@ -78,7 +83,7 @@ def _printf(c: Context, node: Call, used: bool) -> Expr:
         for lane in m.index[: max(room, 0)]:
             pairs = zip(values, texts, strict=True)
             row = [_one(v, int(lane)) if text is None else text for v, text in pairs]
-            launch.printed.append(template % tuple(row))
+            launch.printed.append(_CONVERSION.sub(partial(_converted, iter(row)), template))
         launch.dropped_lines += max(0, m.n - max(room, 0))
         return np.int32(len(args))
 
@@ -103,19 +108,43 @@ def _texts(t: Team, m: Mask, start: Any, site: Site) -> NDArray[np.object_]:
     return out
 
 
-def _python_conversion(match: re.Match[str]) -> str:
+def _converted(values: Iterator[Any], match: re.Match[str]) -> str:
+    """The next value as a conversion of C's prints it."""
     flags, width, precision, _, letter = match.groups()
-    if letter == "p":
-        flags, letter = f"#{flags}", "x"
-    if letter in "uxXo":
-        flags = re.sub("[+ ]", "", flags)  # there is no sign
-    if precision and letter in "diuxXo":
-        flags = flags.replace("0", "")
     if letter == "%":
-        return "%%"
-    if letter == "u":
-        letter = "d"
-    return f"%{flags}{width}{precision}{letter}"
+        return "%"
+    wide = next(values) if width == "*" else int(width or 0)
+    digits = (
+        next(values) if precision == "*" else None if precision is None else int(precision or 0)
+    )
+    value, sign = next(values), ""
+    if wide < 0:
+        flags, wide = f"{flags}-", -wide
+    if digits is not None and digits < 0:
+        digits = None
+    if letter in "sc":
+        text = str(value)[:digits] if letter == "s" else chr(value)
+        flags = flags.replace("0", "")
+    elif letter in "eEfFgG":
+        text = f"%{flags}{'' if digits is None else f'.{digits}'}{letter}" % value
+        if not math.isfinite(value):
+            flags = flags.replace("0", "")
+        if text[0] in "+- ":
+            sign, text = text[0], text[1:]
+    else:
+        text = format(abs(value), {"o": "o", "x": "x", "X": "X", "p": "x"}.get(letter, "d"))
+        text = "" if digits == value == 0 else text.zfill(digits or 0)
+        if letter in "di":
+            sign = "-" if value < 0 else "+" if "+" in flags else " " if " " in flags else ""
+        elif letter == "p" or ("#" in flags and letter in "xX" and value):
+            sign = "0X" if letter == "X" else "0x"
+        elif "#" in flags and letter == "o" and text[:1] != "0":
+            text = f"0{text}"
+        if digits is not None:
+            flags = flags.replace("0", "")
+    if "0" in flags and "-" not in flags:
+        text = text.zfill(wide - len(sign))
+    return f"{sign}{text}".ljust(wide) if "-" in flags else f"{sign}{text}".rjust(wide)
 
 
 def _printable(c: Context, length: str, letter: str, arg: Expr) -> Expr:
@@ -192,7 +221,7 @@ def _static_assert(c: Context, node: Call, used: bool) -> Expr:
     need_count(c, node, 1, 2)
     if not integer_constant(c, node.arguments[0], "the condition of static_assert"):
         text = c.expression(node.arguments[1]).text if len(node.arguments) > 1 else ""
-        c.fail(node.at, f"static assertion failed: {text}")
+        c.fail(node.at, f"static assertion failed: {text_of(text or '')}")
     return value(c, types.VOID, lambda t, m: None, node.at)
 
 

@@ -16,6 +16,32 @@ typedef double cufftDoubleReal; typedef double2 cufftDoubleComplex;
 #ifndef CUDART_VERSION
 #define CUDART_VERSION 12000
 #endif
+// The host's compiler, which nvcc calls, predefines these; a text for NVRTC must not depend on it.
+#ifndef __INT_MAX__
+#define __SCHAR_MAX__ 127
+#define __SHRT_MAX__ 32767
+#define __INT_MAX__ 2147483647
+#define __LONG_MAX__ 9223372036854775807L
+#define __LONG_LONG_MAX__ 9223372036854775807LL
+#define __INT8_MAX__ 127
+#define __INT16_MAX__ 32767
+#define __INT32_MAX__ 2147483647
+#define __INT64_MAX__ 9223372036854775807L
+#define __UINT8_MAX__ 255
+#define __UINT16_MAX__ 65535
+#define __UINT32_MAX__ 4294967295U
+#define __UINT64_MAX__ 18446744073709551615UL
+#define __SIZE_MAX__ 18446744073709551615UL
+#define __CHAR_BIT__ 8
+#endif
+#ifndef __FLT_MAX__
+#define __FLT_MAX__ 3.402823466e+38F
+#define __FLT_MIN__ 1.175494351e-38F
+#define __FLT_EPSILON__ 1.192092896e-07F
+#define __DBL_MAX__ 1.7976931348623157e+308
+#define __DBL_MIN__ 2.2250738585072014e-308
+#define __DBL_EPSILON__ 2.2204460492503131e-16
+#endif
 #define CHAR_BIT 8
 #define SCHAR_MAX 127
 #define SCHAR_MIN (-128)

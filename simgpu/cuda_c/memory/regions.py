@@ -105,7 +105,7 @@ class ByteRegion(Named):
         if a.site.volatile and a.team.launch.watches:
             for cells in self._race_cells(a) if self._shadow is not None else ():
                 self._watch().look(a, cells)
-        elif self.watched and not a.site.relaxed:
+        if self.watched and not a.site.relaxed:
             a.team.clock += 1
             self.note_read(a, within)
         view = self.flat(a.scalar)[a.shift :]
@@ -127,7 +127,7 @@ class ByteRegion(Named):
         self.place(a, False)
         if not self._all_written(a):
             return one_by_one(self, a)
-        if self.watched and not site.relaxed and not (site.volatile and team.launch.watches):
+        if self.watched and not site.relaxed:
             team.clock += 1
             self.note_read(a, within)
         value: Any = self.flat(a.scalar)[a.shift :][a.part]
@@ -179,6 +179,8 @@ class ByteRegion(Named):
             view[part] = value[-1] if varies(value) else value
         if varies(value):
             lost = differ(view[part], value)
+            if a.site.volatile and np.any(lost):  # of other warps, either may come last
+                lost = lost & (team.thread_id[mask.index] >> 5 == _last_writers(a) >> 5)
             if lost.any():
                 self._report_collision(a, lost)
         self.mark(a)
@@ -278,6 +280,13 @@ class ByteRegion(Named):
     def _in_block(self, element: int, size: int) -> int:
         """Turn the index of an element of the flat view into that in its block."""
         return element % (self.data.size // self.blocks // size) if self.shared else element
+
+
+def _last_writers(a: Access) -> NDArray[np.int64]:
+    """For each lane, the thread whose value stays where it writes."""
+    backwards = a.index[::-1]
+    _, first, which = np.unique(backwards, return_index=True, return_inverse=True)
+    return a.threads[::-1][first[which]][::-1]
 
 
 def _every_lane(mask: Mask, value: NDArray[Any]) -> NDArray[Any]:

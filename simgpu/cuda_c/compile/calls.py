@@ -353,6 +353,16 @@ def _passed(
     return rooms.parameter_entry(c, variable, new)
 
 
+def _handed_round(function: ast.Function, name: str) -> bool:
+    """Tell whether a function only offers a parameter to a shuffle."""
+    assert function.body is not None
+    parts = list(ast.parts_of(function.body))
+    shuffles = [part for part in parts if isinstance(part, ast.Call) and "shfl" in part.name]
+    offered = [id(a) for call in shuffles for a in call.arguments]
+    uses = [id(part) for part in parts if isinstance(part, ast.Name) and part.name == name]
+    return bool(uses) and set(uses) <= set(offered)
+
+
 def _bind_parameters(
     c: Context,
     function: ast.Function,
@@ -385,6 +395,11 @@ def _bind_parameters(
             if isinstance(binding, Variable):
                 c.steps.append(Declare(binding, parameter=True))
             entry.append(fix)
+            continue
+        given = isinstance(argument.place, typed.RegisterPlace | typed.MemoryPlace)
+        if given and argument.type == ctype and _handed_round(function, param.name):
+            # Only the lane that the others ask has to have a value, as where it is offered here.
+            names.names[param.name] = typed.Alias(argument)
             continue
         new = convert(c, decay(storage.use(c, argument)), ctype, argument.at)
         if not param.name:

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from simgpu.cuda_c.lockstep.masks import Mask, varies
 from simgpu.cuda_c.lockstep.meter import Meter
+from simgpu.cuda_c.memory.holes import holed
 from simgpu.cuda_c.memory.names import Named, report_bounds, report_misaligned
 from simgpu.cuda_c.memory.pointers import Access, Together, Words, one_by_one, row_of
 from simgpu.cuda_c.memory.races import Changes, Shadow
@@ -101,7 +102,7 @@ class ByteRegion(Named):
             self.count(a, a.part)
         within = a.part
         self.place(a, False)
-        self._require_written(a)
+        missing = self._require_written(a)
         if a.site.volatile and a.team.launch.watches:
             for cells in self._race_cells(a) if self._shadow is not None else ():
                 self._watch().look(a, cells)
@@ -110,7 +111,12 @@ class ByteRegion(Named):
             self.note_read(a, within)
         view = self.flat(a.scalar)[a.shift :]
         # All indices are known to be inside; to clip them is faster than to look again.
-        return a.mask.spread(view.take(a.part, mode="clip")) if varies(a.part) else view[a.part]
+        value = a.mask.spread(view.take(a.part, mode="clip")) if varies(a.part) else view[a.part]
+        if missing is None:
+            return value
+        bits = np.zeros(a.mask.layout.lanes, np.bool_)
+        bits[a.mask.index] = missing
+        return holed(a.team, value, bits, self._described(a, int(missing.argmax()))[0])
 
     def _load_turns(self, a: Access) -> Any:
         """As `load`, in several turns of a loop: with a row of addresses for each, or the same in all."""
@@ -236,17 +242,20 @@ class ByteRegion(Named):
         index = self._in_block(cell * self.cell // size, size)
         return self.spelled(name, index * size, size), index, self.nbytes // size
 
-    def _require_written(self, a: Access) -> None:
-        """Fault if an element was never written."""
+    def _require_written(self, a: Access) -> NDArray[np.bool_] | None:
+        """Fault if an element was never written; of what is only copied, tell in which lanes."""
         written = self.unwritten
         if written is None:
-            return
+            return None
         ones = WRITTEN[a.size]
         marks = written.view(UNSIGNED[a.size])[a.shift :]
         got = marks.take(a.part) if varies(a.part) else marks[a.part]
         if np.all(got == ones):
-            return
-        k = int(np.flatnonzero(np.broadcast_to(np.asarray(got != ones), (a.mask.n,)))[0])
+            return None
+        missing = np.broadcast_to(np.asarray(got != ones), (a.mask.n,))
+        if a.copied:
+            return missing
+        k = int(missing.argmax())
         element, more = self._described(a, k)
         text = f"reads {element}, which nothing has written{self.advice}"
         a.team.fault(UninitialisedReadError, a.site.at, int(a.mask.index[k]), text, **more)

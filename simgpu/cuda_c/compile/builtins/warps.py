@@ -14,12 +14,13 @@ from simgpu.cuda_c.compile.builtins import common
 from simgpu.cuda_c.compile.context import Context
 from simgpu.cuda_c.compile.conversions import convert, value
 from simgpu.cuda_c.compile.storage import require_defined
-from simgpu.cuda_c.compile.typed import Evaluate, Expr, RegisterPlace
-from simgpu.cuda_c.compile.variables import Variable
+from simgpu.cuda_c.compile.typed import Evaluate, Expr, MemoryPlace, RegisterPlace
 from simgpu.cuda_c.lockstep.masks import WARP, Mask
 from simgpu.cuda_c.lockstep.team import Team
 from simgpu.cuda_c.lockstep.values import choose, varies
 from simgpu.cuda_c.lockstep.waiting_threads import Apart
+from simgpu.cuda_c.memory import access
+from simgpu.cuda_c.memory.holes import Holed, require
 from simgpu.cuda_c.syntax.ast import Call
 from simgpu.cuda_c.text.source import Position
 from simgpu.cuda_c.types import BOOL, HALF, INT, UINT, Scalar, Struct, promoted
@@ -88,10 +89,14 @@ def _shuffle(way: str, structs: bool, c: Context, node: Call, used: bool) -> Exp
         source = _source(way, t.layout.lane, np.asarray(distance(t, m), np.int64), size)
         target = t.layout.index - t.layout.lane + source
         _present(t, m, source, target, at, name)
-        if given_by is not None and t.defined[given_by.slot] is not True:
+        unset = given_by is not None and t.defined[given_by.variable.slot] is not True
+        if unset or type(given) is Holed:
             asked = np.zeros(t.layout.lanes, np.bool_)
             asked[target[m.index]] = True
-            require_defined(t, asked, given_by, args[1].at)
+            given = require(t, asked, given, args[1].at)
+            if given_by is not None:
+                by = given_by.variable, args[1].at, given_by.first, given_by.count
+                require_defined(t, asked, *by)
         here = np.minimum(target, t.layout.lanes - 1)
         if isinstance(given, list):
             return [x.take(here) if varies(x) else x for x in cast("list[Any]", given)]
@@ -100,17 +105,24 @@ def _shuffle(way: str, structs: bool, c: Context, node: Call, used: bool) -> Exp
     return value(c, kind, run, at, args)
 
 
-def _unread(offered: Expr) -> tuple[Expr, Variable | None]:
+def _unread(offered: Expr) -> tuple[Expr, RegisterPlace | None]:
     """Offer a variable to a shuffle; only the lanes that are asked for it need to have set it."""
     place = offered.place
-    if not isinstance(place, RegisterPlace) or place.count or not place.variable.unset:
+    ctype, site = offered.type, offered.site
+    if isinstance(place, MemoryPlace) and isinstance(ctype, Scalar) and site is not None:
+        pointer = place.accessed
+        load: Evaluate = lambda t, m: access.load(t, m, pointer(t, m), ctype, site, copied=True)
+        return replace(offered, run=load), None
+    if not isinstance(place, RegisterPlace) or place.before or not place.variable.unset:
         return offered, None
-    slot = place.variable.slot
+    slot, first, whole = place.variable.slot, place.first, place.count is None
+    if not whole and not isinstance(ctype, Scalar):
+        return offered, None
 
     def run(t: Team, m: Mask) -> Any:
-        return t.slots[slot]
+        return t.slots[slot] if whole else t.slots[slot][first]
 
-    return replace(offered, run=run), place.variable
+    return replace(offered, run=run), place
 
 
 def _source(way: str, lane: Any, distance: Any, size: Any) -> Any:

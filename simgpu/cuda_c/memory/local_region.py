@@ -33,7 +33,7 @@ class LocalRegion(Named):
         self.nbytes, self.types = size_of(ctype), {name: ctype}
         self.ended: NDArray[np.bool_] | None = None
         self.unit = unit
-        self.lanes = team.layout.lanes
+        self.team, self.lanes = team, team.layout.lanes
         count = self.nbytes // unit
         self.rows: list[Any] | None = [None] * count
         self.defined: list[Any] = [None] * count  # None, True, or a mask's bits

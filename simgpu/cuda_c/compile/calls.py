@@ -16,7 +16,7 @@ from simgpu.cuda_c.compile.braces import listed
 from simgpu.cuda_c.compile.context import Context, Frame, ends
 from simgpu.cuda_c.compile.control import expanded
 from simgpu.cuda_c.compile.conversions import convert, decay, value
-from simgpu.cuda_c.compile.cuts import cut
+from simgpu.cuda_c.compile.cuts import cut, cut_meeting
 from simgpu.cuda_c.compile.form import Bind, Declare, Expansion, Followed
 from simgpu.cuda_c.compile.overloads import choose
 from simgpu.cuda_c.compile.places import as_base, place_of
@@ -65,7 +65,8 @@ def call(c: Context, node: ast.Call, used: bool = True) -> typed.Expr:
             cure = "write __device__ in front, so that a kernel can call it"
             advice = f"{c.elsewhere(node.name)}: {cure}"
         c.fail(node.at, f"there is no function '{node.name}'{advice}")
-    return builtin(c, node, used)
+    mark = len(c.steps)
+    return cut_meeting(c, mark, builtin(c, node, used))
 
 
 def _fits_as_it_is(

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from simgpu.cuda_c.compile import form
-from simgpu.cuda_c.compile.form import Loop, Node, Step
+from simgpu.cuda_c.compile.form import Loop, Meet, Node, Step
 from simgpu.cuda_c.compile.variables import Variable
 from simgpu.cuda_c.lockstep.meter import Site
 from simgpu.cuda_c.lockstep.waiting_threads import ENDLESS, NOWHERE
@@ -93,7 +93,31 @@ def may_wait(steps: Sequence[Step]) -> bool:
         or (isinstance(step, Loop) and _may_spin(step) and _looks(step.parts))
         or (isinstance(step, form.Branch) and _parts_at_barriers(step))
         for step in form.below(steps)
-    )
+    ) or parts_in_warps(steps)
+
+
+def parts_in_warps(steps: Sequence[Step]) -> bool:
+    """Tell whether some lanes may come to one call of a function of a warp, and others to another."""
+    sides = [side for step in form.below(steps) for side in _sides(step)]
+    if len(sides) < 2:
+        return False
+    within: dict[
+        str, set[frozenset[int]]
+    ] = {}  # for each function, the sides that its calls are in
+    calls: dict[Meet, set[int]] = {}
+    for k, side in enumerate(sides):
+        for step in form.below(side):
+            if isinstance(step, form.Meet) and step.by == "warp":
+                calls.setdefault(step, set()).add(k)
+    for call, around in calls.items():
+        within.setdefault(call.what, set()).add(frozenset(around))
+    return any(a - b and b - a for found in within.values() for a in found for b in found)
+
+
+def _sides(step: Step) -> Sequence[Sequence[Step]]:
+    if isinstance(step, form.Branch):
+        return step.then, step.otherwise or []
+    return step.cases if isinstance(step, form.Selection) else ()
 
 
 def waits_apart(steps: Sequence[Step]) -> bool:

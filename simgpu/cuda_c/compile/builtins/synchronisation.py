@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simgpu.cuda_c.compile.builtins.common import Handler, arguments, fenced, need_count
-from simgpu.cuda_c.compile.builtins.warps import named
+from simgpu.cuda_c.compile.builtins.warps import meeting
 from simgpu.cuda_c.compile.context import Context
 from simgpu.cuda_c.compile.conversions import convert, value
 from simgpu.cuda_c.compile.typed import Evaluate, Expr
@@ -143,16 +143,19 @@ def _syncwarp(c: Context, node: Call, used: bool) -> Expr:
     if args:
         names = convert(c, args[0], UINT, args[0].at).run
     c.work()
-    at, name, meet = node.at, node.name, c.meet("warp", node.at)
+    meet = meeting(c, node, names, lambda t, m: np.int32(0))
 
     def run(t: Team, m: Mask) -> None:
-        given = names(t, m)
-        named(t, m, given, at, name, meet.waits)
+        given, m, _, new = meet(t, m)
+        if not new:
+            return
         if t.lanes is not None:
             t.launch.messages.barrier(t, m.index, warps=True)
         if t.launch.hostile is not None:
             for warp in np.unique(t.layout.warp[m.index]):
                 t.launch.hostile.meet(t.thread_id[m.bits & (t.layout.warp == warp)])
+        if varies(given) and (given[m.index] == 0xFFFFFFFF).all():
+            given = np.uint32(0xFFFFFFFF)
         if varies(given) or int(given) != 0xFFFFFFFF:
             _met_some(t, m, t.array(given)[m.index])
             return

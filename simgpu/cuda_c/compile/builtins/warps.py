@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from typing import Any, cast
+from typing import Any, TypeAlias, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +18,7 @@ from simgpu.cuda_c.compile.typed import Evaluate, Expr, MemoryPlace, RegisterPla
 from simgpu.cuda_c.lockstep.masks import WARP, Mask
 from simgpu.cuda_c.lockstep.team import Team
 from simgpu.cuda_c.lockstep.values import choose, varies
-from simgpu.cuda_c.lockstep.waiting_threads import Apart
+from simgpu.cuda_c.lockstep.waiting_threads import Apart, Meeting, some
 from simgpu.cuda_c.memory import access
 from simgpu.cuda_c.memory.holes import Holed, require
 from simgpu.cuda_c.syntax.ast import Call
@@ -30,14 +30,69 @@ from simgpu.errors import WarpError
 _PAIRS = {"half2", "__nv_bfloat16", "__nv_bfloat162"}
 
 
-def named(t: Team, m: Mask, names: Any, at: Position, what: str, waits: bool) -> None:
-    """Refuse a call by a lane that its mask does not name, or without one that it names; or wait for it."""
-    everyone = not varies(names) and int(names) == 0xFFFFFFFF
-    if everyone and (m.full or (t.layout.even and m.n == WARP * m.n_warps)):
-        return
-    lanes = t.layout.lane.astype(np.uint32)
-    mine = (names >> lanes) & np.uint32(1)
-    bad = m.bits & (mine == 0)
+# What those who meet have in common: the masks, who they are, what they give, and whether it is new.
+Met: TypeAlias = tuple[Any, Mask, Any, bool]
+
+
+def meeting(
+    c: Context, node: Call, names: Evaluate, offered: Evaluate
+) -> Callable[[Team, Mask], Met]:
+    """Lanes of a warp meet at a call, or wait for each other; or it is refused."""
+    at, name, meet = node.at, node.name, c.meet("warp", node.at, node.name)
+
+    def run(t: Team, m: Mask) -> Met:
+        whole = m.full or (t.layout.even and m.n == WARP * m.n_warps)
+        if meet.waits and (not whole or t.waiters.meetings.get(name)):
+            return _gathered(t, m, names, offered, at, name)
+        those = names(t, m)
+        if not whole or varies(those) or int(those) != 0xFFFFFFFF:
+            _require_named(t, m, those, at, name)
+            expected = t.layout.full.bits if t.exited is None else ~t.exited.bits
+            absent = those & _by_warp(t, expected & ~m.bits)
+            _require_all(t, np.where(m.bits, absent, 0), those, at, name)
+        return those, m, offered(t, m), True
+
+    return run
+
+
+def _gathered(t: Team, m: Mask, names: Evaluate, offered: Evaluate, at: Position, what: str) -> Met:
+    """Lanes meet others that have come to another call, or wait for these."""
+    meetings = t.waiters.meetings.setdefault(what, [])
+    fresh = m.bits.copy()
+    for one in meetings:
+        fresh &= ~one.here
+    new = some(t.layout, fresh)
+    if new is not None:
+        those = t.array(names(t, new))
+        _require_named(t, new, those, at, what)
+        given = offered(t, new)
+        for one in (*meetings, Meeting(t.layout)):
+            come = some(t.layout, fresh & ~one.bits)
+            if come is not None:
+                one.join(come.bits, those)
+                one.given = access.merge(come, given, one.given)
+                fresh = fresh & ~come.bits
+                meetings += [one] * (one not in meetings)
+    one = next(one for one in meetings if one.here[m.index[0]])
+    mine, short = m.bits & one.here, one.short(t.waiters.left(t.exited))
+    if t.forced:
+        _require_all(t, np.where(mine, short, 0), one.names, at, what)
+    later = m.bits & (~mine | (short != 0))
+    if later.any():
+        raise Apart(later, "warp", what=what)
+    near = t.layout.words(mine)[t.layout.warp] != 0
+    party, before = some(t.layout, one.bits & near), one.done
+    assert party is not None
+    those, given = one.names, one.given
+    one.leave(mine)
+    if not one.bits.any():
+        meetings.remove(one)
+    return those, party, given, not (before & party.bits).any()
+
+
+def _require_named(t: Team, m: Mask, names: Any, at: Position, what: str) -> None:
+    """Refuse a call by a lane that its mask does not name."""
+    bad = m.bits & ((names >> t.layout.lane.astype(np.uint32)) & np.uint32(1) == 0)
     if bad.any():
         lane = int(bad.argmax())
         text = (
@@ -45,18 +100,17 @@ def named(t: Team, m: Mask, names: Any, at: Position, what: str, waits: bool) ->
             f"0x{int(t.array(names)[lane]):08x} does not name"
         )
         t.fault(WarpError, at, lane, text)
-    expected = t.layout.full.bits if t.exited is None else ~t.exited.bits
-    absent = m.bits & ((names & _by_warp(t, expected & ~m.bits)) != 0)
+
+
+def _require_all(t: Team, absent: NDArray[Any], names: Any, at: Position, what: str) -> None:
+    """Refuse a call without a lane that is named: those that are `absent`, for each lane."""
     if absent.any():
-        if waits and not t.forced:
-            raise Apart(absent, "warp", t.array(names))
-        lane = int(absent.argmax())
-        mask = int(t.array(names)[lane])
-        away = mask & int(_by_warp(t, expected & ~m.bits)[lane])
+        lane = int((absent != 0).argmax())
+        away = int(absent[lane])
         text = (
-            f"calls {what} with the mask 0x{mask:08x}, and lane {(away & -away).bit_length() - 1}, which "
-            "it names, does not: the result is undefined, or the warp hangs. Name only the lanes "
-            "that get here, or move the call out of the branch"
+            f"calls {what} with the mask 0x{int(t.array(names)[lane]):08x}, and lane "
+            f"{(away & -away).bit_length() - 1}, which it names, does not: the result is undefined, or the "
+            "warp hangs. Name only the lanes that get here, or move the call out of the branch"
         )
         t.fault(WarpError, at, lane, text)
 
@@ -70,9 +124,8 @@ def _shuffle(way: str, structs: bool, c: Context, node: Call, used: bool) -> Exp
     else:
         kind = common.number(c, node, args[1])
         kind = kind if kind is HALF else promoted(kind)
-    callers = _callers(c, node, args[0])
     offering, given_by = _unread(args[1])
-    offered = convert(c, offering, kind, args[1].at).run
+    callers = _callers(c, node, args[0], convert(c, offering, kind, args[1].at).run)
     distance = convert(c, args[2], INT, args[2].at).run
     width = convert(c, args[3], INT, args[3].at) if len(args) == 4 else None
     known = 32 if width is None or width.constant is None else int(width.constant)
@@ -83,16 +136,16 @@ def _shuffle(way: str, structs: bool, c: Context, node: Call, used: bool) -> Exp
     at, name = node.at, node.name
 
     def run(t: Team, m: Mask) -> Any:
-        callers(t, m)
-        given = offered(t, m)
+        _, party, given, _ = callers(t, m)
         size = np.int64(32) if group is None else np.asarray(group(t, m), np.int64)
         source = _source(way, t.layout.lane, np.asarray(distance(t, m), np.int64), size)
         target = t.layout.index - t.layout.lane + source
-        _present(t, m, source, target, at, name)
+        _present(t, m, party, source, target, at, name)
         unset = given_by is not None and t.defined[given_by.variable.slot] is not True
         if unset or type(given) is Holed:
             asked = np.zeros(t.layout.lanes, np.bool_)
             asked[target[m.index]] = True
+            asked &= m.bits | ~party.bits  # what others give has been looked at by them
             given = require(t, asked, given, args[1].at)
             if given_by is not None:
                 by = given_by.variable, args[1].at, given_by.first, given_by.count
@@ -138,11 +191,13 @@ def _source(way: str, lane: Any, distance: Any, size: Any) -> Any:
     return choose(partner < lane - place + size, partner, lane)
 
 
-def _present(t: Team, m: Mask, source: Any, target: Any, at: Position, name: str) -> None:
+def _present(
+    t: Team, m: Mask, party: Mask, source: Any, target: Any, at: Position, name: str
+) -> None:
     layout = t.layout
     there = (source >= 0) & (source < WARP) & (target < layout.lanes)
     within = np.where(there, target, 0)
-    there &= m.bits[within] & (layout.warp[within] == layout.warp)
+    there &= party.bits[within] & (layout.warp[within] == layout.warp)
     bad = m.bits & ~there
     if bad.any():
         lane = int(bad.argmax())
@@ -158,31 +213,22 @@ def _by_warp(t: Team, bits: NDArray[np.bool_]) -> NDArray[np.uint32]:
     return t.layout.words(bits)[t.layout.warp]
 
 
-def _callers(c: Context, node: Call, mask: Expr) -> Callable[[Team, Mask], Any]:
-    """Computes the mask of a call, and sees that the lanes in it are those that make the call."""
-    names = convert(c, mask, UINT, mask.at).run
-    at, name, meet = node.at, node.name, c.meet("warp", node.at, node.name)
-
-    def run(t: Team, m: Mask) -> Any:
-        those = names(t, m)
-        named(t, m, those, at, name, meet.waits)
-        return those
-
-    return run
+def _callers(c: Context, node: Call, mask: Expr, offered: Evaluate) -> Callable[[Team, Mask], Met]:
+    """As `meeting`, by a mask that is an argument."""
+    return meeting(c, node, convert(c, mask, UINT, mask.at).run, offered)
 
 
 def _vote(
     result: Scalar, finish: Callable[[Any, Any], Any], c: Context, node: Call, used: bool
 ) -> Expr:
     args = common.arguments(c, node, 2)
-    callers = _callers(c, node, args[0])
-    test = convert(c, args[1], BOOL, args[1].at).run
+    callers = _callers(c, node, args[0], convert(c, args[1], BOOL, args[1].at).run)
     c.work()
 
     def run(t: Team, m: Mask) -> Any:
-        those = callers(t, m)
-        yes = _by_warp(t, m.bits & t.array(test(t, m))) & those
-        here = _by_warp(t, m.bits) & those
+        those, party, test, _ = callers(t, m)
+        yes = _by_warp(t, party.bits & t.array(test)) & those
+        here = _by_warp(t, party.bits) & those
         return finish(yes, here).astype(result.dtype)
 
     return value(c, result, run, node.at, args)
@@ -210,9 +256,13 @@ def _match(c: Context, node: Call, used: bool) -> Expr:
     """`__match_any_sync`."""
     args = common.arguments(c, node, 2)
     common.number(c, node, args[1])
-    callers, offered = _callers(c, node, args[0]), args[1].run
+    callers = _callers(c, node, args[0], args[1].run)
     c.work(2)
-    run: Evaluate = lambda t, m: callers(t, m) & _groups(t, m, offered(t, m))
+
+    def run(t: Team, m: Mask) -> Any:
+        those, party, given, _ = callers(t, m)
+        return those & _groups(t, party, given)
+
     return value(c, UINT, run, node.at, args)
 
 
@@ -221,18 +271,17 @@ def _reduce(ufunc: Any, types: tuple[Scalar, ...], c: Context, node: Call, used:
     kind = common.number(c, node, args[1])
     if kind not in types:
         c.fail(node.at, f"{node.name}() has no form for '{kind.name}'")
-    callers = _callers(c, node, args[0])
-    offered = args[1].run
+    callers = _callers(c, node, args[0], args[1].run)
     c.work(2)
 
     def run(t: Team, m: Mask) -> Any:
-        those = callers(t, m)
+        those, m, given, _ = callers(t, m)
         # Lanes of a warp that name the same ones are a group.
         key = t.layout.warp[m.index] << 32 | t.array(those)[m.index].astype(np.int64)
         order = np.argsort(key, kind="stable")
         ordered = key[order]
         first = np.concatenate(([True], ordered[1:] != ordered[:-1]))
-        totals = ufunc.reduceat(t.array(offered(t, m))[m.index][order], np.flatnonzero(first))
+        totals = ufunc.reduceat(t.array(given)[m.index][order], np.flatnonzero(first))
         out = np.zeros(m.n, kind.dtype)
         out[order] = totals[np.cumsum(first) - 1]
         return m.spread(out)

@@ -125,7 +125,7 @@ def _register_reader(
         if t.defined[slot] is not True:
             require_defined(t, m.bits, variable, at, first, count)
             if isinstance(variable.type, types.Struct) and count != 1:
-                return _with_holes(t, m, variable)
+                return with_holes(t, m, variable)
         return t.slots[slot]
 
     return checked
@@ -279,15 +279,21 @@ def require_defined(
         t.fault(UninitialisedReadError, at, int(missing.argmax()), text, array=variable.name)
 
 
-def _with_holes(t: Team, m: Mask, variable: Variable) -> list[Any]:
-    """A struct that is copied, and of which not all members have a value."""
-    out: list[Any] = list(t.slots[variable.slot])
-    what = f"a member of '{variable.name}'"
-    for k, state in enumerate(t.defined[variable.slot]):
-        missing = m.bits if state is None else m.bits & ~np.asarray(state)
-        if missing.any() and not isinstance(out[k], Ptr):
-            out[k] = holes.holed(t, out[k], missing, what)
-    return out
+def with_holes(t: Team, m: Mask, variable: Variable) -> Any:
+    """The value of a variable that is copied, and to which not all lanes have assigned all of it."""
+    value, defined = t.slots[variable.slot], t.defined[variable.slot]
+    if defined is True:
+        return value
+    what = f"'{variable.name}', a local variable that nothing has been assigned to"
+    if not isinstance(value, list):
+        return _with_hole(t, m, value, defined, what)
+    members = zip(cast("list[Any]", value), defined, strict=True)
+    return [_with_hole(t, m, one, state, f"a member of {what}") for one, state in members]
+
+
+def _with_hole(t: Team, m: Mask, value: Any, state: Any, what: str) -> Any:
+    missing = m.bits if state is None else m.bits & ~np.asarray(state)
+    return value if isinstance(value, Ptr) else holes.holed(t, value, missing, what)
 
 
 # -- structs, whose values are lists of their leaves

@@ -110,13 +110,15 @@ def parts_in_warps(steps: Sequence[Step]) -> bool:
             if isinstance(step, form.Meet) and step.by == "warp":
                 calls.setdefault(step, set()).add(k)
     for call, around in calls.items():
-        within.setdefault(call.what, set()).add(frozenset(around))
+        within.setdefault(call.what.lstrip("_"), set()).add(frozenset(around))
     return any(a - b and b - a for found in within.values() for a in found for b in found)
 
 
 def _sides(step: Step) -> Sequence[Sequence[Step]]:
     if isinstance(step, form.Branch):
         return step.then, step.otherwise or []
+    if isinstance(step, form.Choice):
+        return [[side] for side in step.sides]
     return step.cases if isinstance(step, form.Selection) else ()
 
 

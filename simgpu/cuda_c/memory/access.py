@@ -73,7 +73,7 @@ def load(
         lacking = False if missing is None else lacking & missing
         out.append(_pointed(team, mask, found, leaf, site) if far else found)
     # A byte may be between two members, so that memcpy copies those as well.
-    if np.any(lacking) and getattr(ctype, "name", "") != "_byte":
+    if np.any(lacking) and not copied and getattr(ctype, "name", "") != "_byte":
         leaf, place, size = next(_parts(team, mask, ptr, ctype, site))
         kind = types.ULLONG if isinstance(leaf, types.Pointer) else leaf
         region.load(Access(team, mask, place, kind, site, size))  # which fails
@@ -103,7 +103,8 @@ def store(team: Team, mask: Mask, ptr: Ptr, ctype: types.CType, value: Any, site
         team.launch.messages.write(team, mask.index, words_of(team, mask, ptr))
     if isinstance(ctype, types.Scalar):
         if (lanes := present(mask, value)) is not None:
-            region.store(Access(team, lanes, ptr, ctype, site, ctype.size), value)
+            plain = np.asarray(value) if type(value) is Holed else value
+            region.store(Access(team, lanes, ptr, ctype, site, ctype.size), plain)
         return
     addresses = team.launch.addresses
     if isinstance(ctype, types.Pointer):

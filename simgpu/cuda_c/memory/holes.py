@@ -16,8 +16,12 @@ from simgpu.errors import UninitialisedReadError
 class Holed(np.ndarray):
     """A member's values, of which lanes are `missing`; `what` calls it by its name where that was seen."""
 
-    missing: NDArray[np.bool_] | None = None  # None of what NumPy has made from one
+    missing: NDArray[np.bool_] | None = None
     what: str = ""
+
+    def __array_finalize__(self, obj: Any) -> None:
+        """Whatever NumPy makes of one lacks the same lanes."""
+        self.missing, self.what = getattr(obj, "missing", None), getattr(obj, "what", "")
 
 
 def holed(team: Team, value: Any, missing: NDArray[np.bool_], what: str) -> Holed:
@@ -38,9 +42,20 @@ def require(team: Team, lanes: NDArray[np.bool_], value: Any, at: Position) -> A
     if missing is None:
         return value
     if (lanes & missing).any():
-        text = f"reads a copy of {value.what}, which nothing has written"
+        text = f"reads {value.what}"
         team.fault(UninitialisedReadError, at, int((lanes & missing).argmax()), text)
     return np.asarray(value)
+
+
+def taken(value: NDArray[Any], lanes: NDArray[np.int64]) -> NDArray[Any]:
+    """For each lane the value of another, which may lack it."""
+    out = np.asarray(value).take(lanes)
+    missing = missing_in(value)
+    if missing is None:
+        return out
+    holes = out.view(Holed)
+    holes.missing, holes.what = missing.take(lanes), value.what if type(value) is Holed else ""
+    return holes
 
 
 def present(mask: Mask, value: Any) -> Mask | None:

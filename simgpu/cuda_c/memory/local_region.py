@@ -122,7 +122,10 @@ class LocalRegion(Named):
 
     def _lacking(self, a: Access, value: Any, missing: NDArray[np.bool_], word: int) -> Any:
         """A value that is only copied, and that some lanes do not have."""
-        return holed(a.team, value, missing, self.spelled(a.name, word * self.unit, self.unit))
+        element = self.spelled(a.name, word * self.unit, self.unit)
+        return holed(
+            a.team, value, missing, f"{element}, a local variable that nothing has written"
+        )
 
     def _to_matrix(self) -> None:
         if self.rows is None:

@@ -116,7 +116,9 @@ class ByteRegion(Named):
             return value
         bits = np.zeros(a.mask.layout.lanes, np.bool_)
         bits[a.mask.index] = missing
-        return holed(a.team, value, bits, self._described(a, int(missing.argmax()))[0])
+        element = self._described(a, int(missing.argmax()))[0]
+        what = f"a copy of {element}, which nothing has written{self.advice}"
+        return holed(a.team, value, bits, what)
 
     def _load_turns(self, a: Access) -> Any:
         """As `load`, in several turns of a loop: with a row of addresses for each, or the same in all."""

@@ -13,14 +13,14 @@ from numpy.typing import NDArray
 from simgpu.cuda_c.compile.builtins import common
 from simgpu.cuda_c.compile.context import Context
 from simgpu.cuda_c.compile.conversions import convert, value
-from simgpu.cuda_c.compile.storage import require_defined
+from simgpu.cuda_c.compile.storage import with_holes
 from simgpu.cuda_c.compile.typed import Evaluate, Expr, MemoryPlace, RegisterPlace
 from simgpu.cuda_c.lockstep.masks import WARP, Mask
 from simgpu.cuda_c.lockstep.team import Team
 from simgpu.cuda_c.lockstep.values import choose, varies
 from simgpu.cuda_c.lockstep.waiting_threads import Apart, Meeting, some
 from simgpu.cuda_c.memory import access
-from simgpu.cuda_c.memory.holes import Holed, require
+from simgpu.cuda_c.memory.holes import Holed, require, taken
 from simgpu.cuda_c.syntax.ast import Call
 from simgpu.cuda_c.text.source import Position
 from simgpu.cuda_c.types import BOOL, HALF, INT, UINT, Scalar, Struct, promoted
@@ -35,15 +35,16 @@ Met: TypeAlias = tuple[Any, Mask, Any, bool]
 
 
 def meeting(
-    c: Context, node: Call, names: Evaluate, offered: Evaluate
+    c: Context, node: Call, names: Evaluate, offered: Evaluate, kind: str = ""
 ) -> Callable[[Team, Mask], Met]:
     """Lanes of a warp meet at a call, or wait for each other; or it is refused."""
     at, name, meet = node.at, node.name, c.meet("warp", node.at, node.name)
+    key = f"{name.lstrip('_')} of {kind}"  # only the same kind of shuffle can meet
 
     def run(t: Team, m: Mask) -> Met:
         whole = m.full or (t.layout.even and m.n == WARP * m.n_warps)
-        if meet.waits and (not whole or t.waiters.meetings.get(name)):
-            return _gathered(t, m, names, offered, at, name)
+        if meet.waits and (not whole or t.waiters.meetings.get(key)):
+            return _gathered(t, m, names, offered, at, name, key)
         those = names(t, m)
         if not whole or varies(those) or int(those) != 0xFFFFFFFF:
             _require_named(t, m, those, at, name)
@@ -55,9 +56,11 @@ def meeting(
     return run
 
 
-def _gathered(t: Team, m: Mask, names: Evaluate, offered: Evaluate, at: Position, what: str) -> Met:
+def _gathered(
+    t: Team, m: Mask, names: Evaluate, offered: Evaluate, at: Position, what: str, key: str
+) -> Met:
     """Lanes meet others that have come to another call, or wait for these."""
-    meetings = t.waiters.meetings.setdefault(what, [])
+    meetings = t.waiters.meetings.setdefault(key, [])
     fresh = m.bits.copy()
     for one in meetings:
         fresh &= ~one.here
@@ -70,7 +73,7 @@ def _gathered(t: Team, m: Mask, names: Evaluate, offered: Evaluate, at: Position
             come = some(t.layout, fresh & ~one.bits)
             if come is not None:
                 one.join(come.bits, those)
-                one.given = access.merge(come, given, one.given)
+                one.given = access.merge_member(come, given, one.given)
                 fresh = fresh & ~come.bits
                 meetings += [one] * (one not in meetings)
     one = next(one for one in meetings if one.here[m.index[0]])
@@ -79,7 +82,7 @@ def _gathered(t: Team, m: Mask, names: Evaluate, offered: Evaluate, at: Position
         _require_all(t, np.where(mine, short, 0), one.names, at, what)
     later = m.bits & (~mine | (short != 0))
     if later.any():
-        raise Apart(later, "warp", what=what)
+        raise Apart(later, "warp", what=key)
     near = t.layout.words(mine)[t.layout.warp] != 0
     party, before = some(t.layout, one.bits & near), one.done
     assert party is not None
@@ -124,8 +127,8 @@ def _shuffle(way: str, structs: bool, c: Context, node: Call, used: bool) -> Exp
     else:
         kind = common.number(c, node, args[1])
         kind = kind if kind is HALF else promoted(kind)
-    offering, given_by = _unread(args[1])
-    callers = _callers(c, node, args[0], convert(c, offering, kind, args[1].at).run)
+    offered = convert(c, _unread(args[1]), kind, args[1].at).run
+    callers = _callers(c, node, args[0], offered, kind.name)
     distance = convert(c, args[2], INT, args[2].at).run
     width = convert(c, args[3], INT, args[3].at) if len(args) == 4 else None
     known = 32 if width is None or width.constant is None else int(width.constant)
@@ -141,41 +144,36 @@ def _shuffle(way: str, structs: bool, c: Context, node: Call, used: bool) -> Exp
         source = _source(way, t.layout.lane, np.asarray(distance(t, m), np.int64), size)
         target = t.layout.index - t.layout.lane + source
         _present(t, m, party, source, target, at, name)
-        unset = given_by is not None and t.defined[given_by.variable.slot] is not True
-        if unset or type(given) is Holed:
+        if type(given) is Holed:
             asked = np.zeros(t.layout.lanes, np.bool_)
             asked[target[m.index]] = True
-            asked &= m.bits | ~party.bits  # what others give has been looked at by them
             given = require(t, asked, given, args[1].at)
-            if given_by is not None:
-                by = given_by.variable, args[1].at, given_by.first, given_by.count
-                require_defined(t, asked, *by)
         here = np.minimum(target, t.layout.lanes - 1)
         if isinstance(given, list):
-            return [x.take(here) if varies(x) else x for x in cast("list[Any]", given)]
+            return [taken(x, here) if varies(x) else x for x in cast("list[Any]", given)]
         return given.take(here) if varies(given) else given
 
     return value(c, kind, run, at, args)
 
 
-def _unread(offered: Expr) -> tuple[Expr, RegisterPlace | None]:
+def _unread(offered: Expr) -> Expr:
     """Offer a variable to a shuffle; only the lanes that are asked for it need to have set it."""
-    place = offered.place
-    ctype, site = offered.type, offered.site
-    if isinstance(place, MemoryPlace) and isinstance(ctype, Scalar) and site is not None:
+    place, ctype, site = offered.place, offered.type, offered.site
+    if isinstance(place, MemoryPlace) and site is not None:
         pointer = place.accessed
         load: Evaluate = lambda t, m: access.load(t, m, pointer(t, m), ctype, site, copied=True)
-        return replace(offered, run=load), None
+        return replace(offered, run=load)
     if not isinstance(place, RegisterPlace) or place.before or not place.variable.unset:
-        return offered, None
-    slot, first, whole = place.variable.slot, place.first, place.count is None
-    if not whole and not isinstance(ctype, Scalar):
-        return offered, None
+        return offered
+    variable, first, count = place.variable, place.first, place.count
+    if isinstance(ctype, Struct) and count is not None:
+        return offered
 
     def run(t: Team, m: Mask) -> Any:
-        return t.slots[slot] if whole else t.slots[slot][first]
+        whole = with_holes(t, m, variable)
+        return whole if count is None else whole[first]
 
-    return replace(offered, run=run), place
+    return replace(offered, run=run)
 
 
 def _source(way: str, lane: Any, distance: Any, size: Any) -> Any:
@@ -213,9 +211,11 @@ def _by_warp(t: Team, bits: NDArray[np.bool_]) -> NDArray[np.uint32]:
     return t.layout.words(bits)[t.layout.warp]
 
 
-def _callers(c: Context, node: Call, mask: Expr, offered: Evaluate) -> Callable[[Team, Mask], Met]:
+def _callers(
+    c: Context, node: Call, mask: Expr, offered: Evaluate, kind: str = ""
+) -> Callable[[Team, Mask], Met]:
     """As `meeting`, by a mask that is an argument."""
-    return meeting(c, node, convert(c, mask, UINT, mask.at).run, offered)
+    return meeting(c, node, convert(c, mask, UINT, mask.at).run, offered, kind)
 
 
 def _vote(
@@ -271,7 +271,7 @@ def _reduce(ufunc: Any, types: tuple[Scalar, ...], c: Context, node: Call, used:
     kind = common.number(c, node, args[1])
     if kind not in types:
         c.fail(node.at, f"{node.name}() has no form for '{kind.name}'")
-    callers = _callers(c, node, args[0], args[1].run)
+    callers = _callers(c, node, args[0], args[1].run, kind.name)
     c.work(2)
 
     def run(t: Team, m: Mask) -> Any:

@@ -89,8 +89,9 @@ def _load_pointer(
 
 
 def _pointed(team: Team, mask: Mask, number: Any, ctype: types.Pointer, site: Site) -> Ptr:
-    if type(number) is Holed:
-        number = np.where(number.missing, np.uint64(0), number)
+    missing = missing_in(number)
+    if missing is not None:
+        number = np.where(missing, np.uint64(0), np.asarray(number))
     return team.launch.addresses.pointer(team, mask, number, types.size_of(ctype.target), site.at)
 
 

@@ -237,7 +237,17 @@ def _vote(
 def _activemask(c: Context, node: Call, used: bool) -> Expr:
     common.need_count(c, node, 0)
     c.work()
-    return value(c, UINT, lambda t, m: _by_warp(t, m.bits), node.at)
+
+    def run(t: Team, m: Mask) -> Any:
+        active, hostile = _by_warp(t, m.bits), t.launch.hostile
+        if hostile is None:
+            return active
+        # It promises nothing about lanes that could be converged: some may come later.
+        part = np.uint32(hostile.random.getrandbits(32))
+        first = part >> t.layout.lane.astype(np.uint32) & np.uint32(1)
+        return active & np.where(first != 0, part, ~part)
+
+    return value(c, UINT, run, node.at)
 
 
 def _groups(t: Team, m: Mask, value: Any) -> NDArray[np.uint32]:

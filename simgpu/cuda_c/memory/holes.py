@@ -43,7 +43,9 @@ def require(team: Team, lanes: NDArray[np.bool_], value: Any, at: Position) -> A
         return value
     if (lanes & missing).any():
         text = f"reads {value.what}"
-        team.fault(UninitialisedReadError, at, int((lanes & missing).argmax()), text)
+        array = value.what.partition("'")[2].partition("'")[0]
+        lane = int((lanes & missing).argmax())
+        team.fault(UninitialisedReadError, at, lane, text, array=array)
     return np.asarray(value)
 
 

@@ -9,6 +9,7 @@ import pytest
 
 from simgpu import errors
 from simgpu.cuda_c import GlobalMemory, Limits
+from tests.simgpu.cuda_c.corpus import source
 from tests.simgpu.cuda_c.support import launch
 
 # ---------------------------------------------------------------------- volatile and plain
@@ -86,6 +87,15 @@ def test_lanes_that_exchange_volatile_values_wait_for_each_other(where: str, pol
     text = f"{polls} {begin} {place.format('t')} = t; SYNC o[t] = {place.format('31 - t')};"
     assert verdict(text.replace("SYNC", "__syncwarp();"), 1, 32) == ""
     assert verdict(text.replace("SYNC", ""), 1, 32) == "RaceError"
+
+
+def test_the_old_way_to_end_a_reduction_needs_a_barrier_of_the_warp() -> None:
+    """It relies on `volatile` and on lanes in step, which ended with Volta; a loop beside it changes nothing."""
+    text = source("reduction")
+    assert "s[tid] += s[tid + 16];" in text
+    given = np.ones(900, np.float32), np.zeros(2, np.float32), 900
+    with pytest.raises(errors.RaceError, match="syncwarp"):
+        launch(text, "reduce_unrolled<256>", 2, 256, *given)
 
 
 # ---------------------------------------------------------------------- what nobody has set

@@ -35,9 +35,12 @@ Met: TypeAlias = tuple[Any, Mask, Any, bool]
 
 
 def meeting(
-    c: Context, node: Call, names: Evaluate, offered: Evaluate, kind: str = ""
+    c: Context, node: Call, mask: Expr | None, offered: Evaluate, kind: str = ""
 ) -> Callable[[Team, Mask], Met]:
     """Lanes of a warp meet at a call, or wait for each other; or it is refused."""
+    names: Evaluate = lambda t, m: np.uint32(0xFFFFFFFF)
+    if mask is not None:
+        names = convert(c, mask, UINT, mask.at).run
     at, name, meet = node.at, node.name, c.meet("warp", node.at, node.name)
     key = f"{name.lstrip('_')} of {kind}"  # only the same kind of shuffle can meet
 
@@ -128,7 +131,7 @@ def _shuffle(way: str, structs: bool, c: Context, node: Call, used: bool) -> Exp
         kind = common.number(c, node, args[1])
         kind = kind if kind is HALF else promoted(kind)
     offered = convert(c, _unread(args[1]), kind, args[1].at).run
-    callers = _callers(c, node, args[0], offered, kind.name)
+    callers = meeting(c, node, args[0], offered, kind.name)
     distance = convert(c, args[2], INT, args[2].at).run
     width = convert(c, args[3], INT, args[3].at) if len(args) == 4 else None
     known = 32 if width is None or width.constant is None else int(width.constant)
@@ -211,18 +214,11 @@ def _by_warp(t: Team, bits: NDArray[np.bool_]) -> NDArray[np.uint32]:
     return t.layout.words(bits)[t.layout.warp]
 
 
-def _callers(
-    c: Context, node: Call, mask: Expr, offered: Evaluate, kind: str = ""
-) -> Callable[[Team, Mask], Met]:
-    """As `meeting`, by a mask that is an argument."""
-    return meeting(c, node, convert(c, mask, UINT, mask.at).run, offered, kind)
-
-
 def _vote(
     result: Scalar, finish: Callable[[Any, Any], Any], c: Context, node: Call, used: bool
 ) -> Expr:
     args = common.arguments(c, node, 2)
-    callers = _callers(c, node, args[0], convert(c, args[1], BOOL, args[1].at).run)
+    callers = meeting(c, node, args[0], convert(c, args[1], BOOL, args[1].at).run)
     c.work()
 
     def run(t: Team, m: Mask) -> Any:
@@ -266,7 +262,7 @@ def _match(c: Context, node: Call, used: bool) -> Expr:
     """`__match_any_sync`."""
     args = common.arguments(c, node, 2)
     common.number(c, node, args[1])
-    callers = _callers(c, node, args[0], args[1].run)
+    callers = meeting(c, node, args[0], args[1].run)
     c.work(2)
 
     def run(t: Team, m: Mask) -> Any:
@@ -281,7 +277,7 @@ def _reduce(ufunc: Any, types: tuple[Scalar, ...], c: Context, node: Call, used:
     kind = common.number(c, node, args[1])
     if kind not in types:
         c.fail(node.at, f"{node.name}() has no form for '{kind.name}'")
-    callers = _callers(c, node, args[0], args[1].run, kind.name)
+    callers = meeting(c, node, args[0], args[1].run, kind.name)
     c.work(2)
 
     def run(t: Team, m: Mask) -> Any:

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from simgpu.cuda_c.compile import form
-from simgpu.cuda_c.compile.form import Loop, Meet, Node, Step
+from simgpu.cuda_c.compile.form import Loop, Node, Step
 from simgpu.cuda_c.compile.variables import Variable
 from simgpu.cuda_c.lockstep.meter import Site
 from simgpu.cuda_c.lockstep.waiting_threads import ENDLESS, NOWHERE
@@ -98,20 +98,26 @@ def may_wait(steps: Sequence[Step]) -> bool:
 
 def parts_in_warps(steps: Sequence[Step]) -> bool:
     """Tell whether some lanes may come to one call of a function of a warp, and others to another."""
-    sides = [side for step in form.below(steps) for side in _sides(step)]
-    if len(sides) < 2:
+    every = list(form.below(steps))
+    sides = [side for step in every for side in _sides(step)]
+    calls = {s: set[int]() for s in every if isinstance(s, form.Meet) and s.by == "warp"}
+    if len(calls) < 2 or not sides:
         return False
-    within: dict[
-        str, set[frozenset[int]]
-    ] = {}  # for each function, the sides that its calls are in
-    calls: dict[Meet, set[int]] = {}
     for k, side in enumerate(sides):
         for step in form.below(side):
-            if isinstance(step, form.Meet) and step.by == "warp":
-                calls.setdefault(step, set()).add(k)
+            if isinstance(step, form.Meet) and step in calls:
+                calls[step].add(k)
+    within: dict[str, set[frozenset[int]]] = {}  # for each function, the sides its calls are in
     for call, around in calls.items():
         within.setdefault(call.what.lstrip("_"), set()).add(frozenset(around))
-    return any(a - b and b - a for found in within.values() for a in found for b in found)
+    # Who has made a call and leaves its side, does not come to the ones behind it.
+    leaves = {k for k, side in enumerate(sides) if form.has(side, form.Leave, calls=False)}
+    return any(
+        a - b and (b - a or (a - b) & leaves)
+        for found in within.values()
+        for a in found
+        for b in found
+    )
 
 
 def _sides(step: Step) -> Sequence[Sequence[Step]]:

@@ -193,6 +193,7 @@ SHAPES = {
     "switch": "switch (t / 16) { case 0: r = C; break; default: r = C; } r += C;",
     "conditional": "r = t < 16 ? C : C; r += C;",
     "both": "int j = 0; if (t < 16) r = j++ + C + C; else r = C + C;",
+    "break": "for (;;) { if (t < 16) { r = C; r += C; break; } r = C; r += C; break; }",
     "loop": "for (int k = 0; k < 2; k++) { if (t < 16) r += C; else r += C; }",
 }
 AWAY = [

@@ -179,7 +179,8 @@ class Stream:
     def access(self, what: str, tells: Tells | None = None) -> Access:
         """A new piece of work on this stream, ordered after all that the host has seen complete."""
         self.clock.merge(self.machine.seen)
-        self._join()
+        if self.blocking or self is self.device.default_stream:
+            self._join()
         key = (self.device.ordinal, self.number)
         op, label = self.device.caller.group()
         whose = "" if op is None else f" of operation {label!r} (#{op})"

@@ -103,9 +103,11 @@ def store(team: Team, mask: Mask, ptr: Ptr, ctype: types.CType, value: Any, site
     if site.volatile and team.launch.messages.active:
         team.launch.messages.write(team, mask.index, words_of(team, mask, ptr))
     if isinstance(ctype, types.Scalar):
-        if (lanes := present(mask, value)) is not None:
-            plain = np.asarray(value) if type(value) is Holed else value
-            region.store(Access(team, lanes, ptr, ctype, site, ctype.size), plain)
+        lanes: Mask | None = mask
+        if type(value) is Holed:
+            lanes, value = present(mask, value), np.asarray(value)
+        if lanes is not None:
+            region.store(Access(team, lanes, ptr, ctype, site, ctype.size), value)
         return
     addresses = team.launch.addresses
     if isinstance(ctype, types.Pointer):

@@ -116,7 +116,7 @@ class Communicator:
         made = {self.devices[rank]: self._piece(rank, call) for rank, call in parts.items()}
         mine = made.pop(home)
         for device in made:
-            self._sides.setdefault(device, device.create_stream())
+            self._sides.setdefault(device, device.create_stream(non_blocking=True))
         return replace(mine, others=[(self._sides[device], made[device]) for device in made])
 
     def _piece(self, rank: int, call: Collective) -> Piece:

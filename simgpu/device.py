@@ -122,7 +122,7 @@ class Device:
         self._streams: weakref.WeakSet[Stream] = weakref.WeakSet()
         self._next_stream = 0
         self._submission: int | None = None
-        self.default_stream = self.create_stream()  # which legacy CUDA calls null
+        self.default_stream = self.create_stream(non_blocking=True)  # which legacy CUDA calls null
 
     def __repr__(self) -> str:
         return f"<{self.name}: {self.description}>"
@@ -199,10 +199,15 @@ class Device:
             self.machine.observe(stream.clock)
         self.machine.engine.raise_failures(lambda queue: queue.device == self.ordinal)
 
+    @property
+    def blocking_streams(self) -> list[Stream]:
+        """Those that are ordered with the null stream."""
+        return sorted((s for s in self._streams if s.blocking), key=lambda s: s.number)
+
     @exclusive
-    def create_stream(self) -> Stream:
-        """A new stream, not ordered with any other."""
-        stream = self.stream_type(self, self._next_stream)
+    def create_stream(self, *, non_blocking: bool = False) -> Stream:
+        """A new stream; as in CUDA it is ordered with the null stream, unless it is `non_blocking`."""
+        stream = self.stream_type(self, self._next_stream, not non_blocking)
         self._next_stream += 1
         self._streams.add(stream)
         return stream

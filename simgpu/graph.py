@@ -57,7 +57,8 @@ class Graph:
             for index, piece, records, awaits in replay.steps
         ]
         self._branches: list[Stream] = [
-            device.create_stream() for _ in range(max((s[0] for s in self._steps), default=0))
+            device.create_stream(non_blocking=True)
+            for _ in range(max((s[0] for s in self._steps), default=0))
         ]
         self._further = max(len({index for index, piece, _, _ in self._steps if piece}) - 1, 0)
         device.call(f"instantiate {name}", next(nodes) * device.spec.graph_instantiate_us)

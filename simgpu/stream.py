@@ -73,8 +73,9 @@ class Stream:
 
     event_type: ClassVar[type[Event]] = Event
 
-    def __init__(self, device: Device, number: int) -> None:
+    def __init__(self, device: Device, number: int, blocking: bool = False) -> None:
         self.device = device  # the GPU that does its work
+        self.blocking = blocking  # whether it is ordered with the null stream, in both directions
         self.machine, self.lock = device.machine, device.lock
         self.number = number
         self.clock = Clock()
@@ -112,11 +113,28 @@ class Stream:
 
     def mark(self) -> Event:
         """As `record`, where it costs the host nothing: in a graph."""
+        self._join()
+        return self._marked()
+
+    def _marked(self) -> Event:
         before, heads = self.clock.copy(), self._heads()
         event = self.event_type(self.device, EngineEvent(), before, heads, self.number)
         op, _ = self.device.caller.group()
         self.submit(Command("none", self.device.now(), op, records=event.state))
         return event
+
+    def _join(self) -> None:
+        """Come behind all that the null stream holds; if this is that one, behind all blocking streams.
+
+        (CUDA Runtime API, "Stream synchronization behavior", legacy default stream.)
+        """
+        if self is self.device.default_stream:
+            others = self.device.blocking_streams
+        else:
+            others = [self.device.default_stream] if self.blocking else ()
+        for other in others:
+            if not self.clock.follows(other.clock):
+                self.follow(other._marked())
 
     def _heads(self) -> tuple[int, ...]:
         log = self.device.recorder
@@ -161,6 +179,8 @@ class Stream:
     def access(self, what: str, tells: Tells | None = None) -> Access:
         """A new piece of work on this stream, ordered after all that the host has seen complete."""
         self.clock.merge(self.machine.seen)
+        if self.blocking or self is self.device.default_stream:
+            self._join()
         key = (self.device.ordinal, self.number)
         op, label = self.device.caller.group()
         whose = "" if op is None else f" of operation {label!r} (#{op})"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import warnings
 from collections.abc import Callable
 from functools import partial
@@ -264,6 +265,34 @@ def test_no_warning_where_it_makes_no_difference(device: Device) -> None:
         agt.h2d(pinned).async_on(stream)
         agt.h2d(pinned[:500]).async_on(stream)
         stream.synchronize()
+
+
+@pytest.mark.parametrize("how", ["sync", "await", "sync_on"])
+@pytest.mark.parametrize("chain", ["function", "lambda"])
+def test_arms_that_could_overlap_are_warned_however_they_are_waited_for(
+    device: Device, how: str, chain: str
+) -> None:
+    upload = agt.h2d if chain == "function" else lambda host: agt.h2d(host, "x")
+
+    def run(hosts: list[np.ndarray]) -> int:
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            op = agt.overlap(*(agt.value(host).and_then(upload) for host in hosts))
+            if how == "await":
+                asyncio.run(_awaited(op))
+            else:
+                op.sync() if how == "sync" else op.sync_on(agt.create_stream())
+        return sum(w.category is agt.errors.PageableCopyWarning for w in caught)
+
+    hosts = [np.ones(1000, np.float32) for _ in range(2)]
+    assert run(hosts) == 2
+    assert run([agt.pin(host) for host in hosts]) == 0
+    if how != "await":
+        assert run(hosts[:1]) == 0  # beside nothing
+
+
+async def _awaited(op: agt.DeviceOp[object]) -> object:
+    return await op
 
 
 def test_a_pageable_copy_holds_up_the_host(sim: SimDevice) -> None:

@@ -98,7 +98,8 @@ def _side_by_side(context: ExecutionContext, arms: tuple[DeviceOp[Any], ...]) ->
     # An arm has a stream on which no arm beside it runs, nor any arm inside of those, if the policy has one.
     # A stream that it branched off from will do: what is there is over, or waits for the arms.
     run = context._run
-    outer, run.beside = run.beside, set(run.beside)
+    outer, run.beside = (run.beside, run.blocking), set(run.beside)
+    run.blocking &= len(arms) < 2
     try:
         for arm in arms:
             begun = len(run.arms)
@@ -118,7 +119,7 @@ def _side_by_side(context: ExecutionContext, arms: tuple[DeviceOp[Any], ...]) ->
                     device.restore(before)
             run.beside.update(run.arms[begun:])
     finally:
-        run.beside = outer
+        run.beside, run.blocking = outer
         # Also where an arm could not be submitted: what the others do has to end before the
         # operation counts as complete.
         for stream, join in joins:

@@ -47,7 +47,8 @@ class Run(Tag):
         self.over = self.known = False  # enqueued; and waited for by the host
         self.captures = captures
         self.stream = stream  # where it runs
-        self.blocking = blocking  # whether the host waits for it anyway
+        # Whether the host waits for it anyway, and nothing could run beside what is being enqueued.
+        self.blocking = blocking
         self.spawned = spawned  # whether it may outlive the code that started it
         # Whether it may outlive the owners of what it borrows: it was spawned, or is captured.
         self.outlives = spawned or captures

@@ -37,7 +37,7 @@ extern "C" __global__ void stray(float* y) { y[threadIdx.x + 1] = 1.0f; }
 def gpu(streams: int = 2) -> Any:
     """A new device, and so many streams of it."""
     device = simgpu.Device()
-    return device, *(device.create_stream() for _ in range(streams))
+    return device, *(device.create_stream(non_blocking=True) for _ in range(streams))
 
 
 def array(device: simgpu.Device, value: float = 0.0, dtype: str = "float32") -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from contextlib import nullcontext
 
 import numpy as np
 import pytest
@@ -69,6 +70,33 @@ def test_a_kernel_takes_arrays_and_numbers_on_any_stream() -> None:
 
     assert y.get(stream).tolist() == [3.0 * i for i in range(100)]
     assert gpu.now() > 0
+
+
+@pytest.mark.parametrize("first", ["null", "other"])
+@pytest.mark.parametrize(
+    ("non_blocking", "by_way"), [(False, ""), (True, ""), (False, "null"), (True, "null")]
+)
+def test_the_null_stream_is_ordered_with_blocking_streams(
+    first: str, non_blocking: bool, by_way: str
+) -> None:
+    """As CUDA's legacy default stream; an event on it comes between two others."""
+    gpu = simgpu.Device()
+    null, other, third = (
+        gpu.default_stream,
+        *(gpu.create_stream(non_blocking=non_blocking) for _ in "ab"),
+    )
+    x, y = simgpu.zeros(100, np.float32, gpu), simgpu.zeros(100, np.float32, gpu)
+    gpu.synchronize()
+    saxpy = simgpu.RawKernel(SAXPY, "saxpy")
+    streams = [other, third] if by_way else [null, other]
+    one, two = streams if first == "null" else streams[::-1]
+
+    saxpy(1, 128, (x, y, 2, 100), stream=one)
+    if by_way:
+        null.record()
+    with pytest.raises(errors.StreamRaceError) if non_blocking else nullcontext():
+        saxpy(1, 128, (x, y, 2, 100), stream=two)
+    gpu.synchronize()
 
 
 def test_the_current_device_is_where_arrays_are_made() -> None:

@@ -198,9 +198,9 @@ class SimDevice(simgpu.Device):
     signature = staticmethod(read_signature)  # from a kernel's head alone
 
     # ------------------------------------------------------------------ streams
-    def create_stream(self, urgent: bool = False) -> SimStream:
+    def create_stream(self, urgent: bool = False, *, non_blocking: bool = True) -> SimStream:
         """A new stream, not ordered with any other. All are alike here: whatever is ready has its share."""
-        return cast(SimStream, super().create_stream())
+        return cast(SimStream, super().create_stream(non_blocking=non_blocking))
 
     def adopt_stream(self, foreign: object) -> protocol.Stream | None:
         """Only this device's own streams are known to it."""

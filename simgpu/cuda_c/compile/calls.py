@@ -16,7 +16,7 @@ from simgpu.cuda_c.compile.braces import listed
 from simgpu.cuda_c.compile.context import Context, Frame, ends
 from simgpu.cuda_c.compile.control import expanded
 from simgpu.cuda_c.compile.conversions import convert, decay, value
-from simgpu.cuda_c.compile.cuts import cut
+from simgpu.cuda_c.compile.cuts import cut, cut_meeting
 from simgpu.cuda_c.compile.form import Bind, Declare, Expansion, Followed
 from simgpu.cuda_c.compile.overloads import choose
 from simgpu.cuda_c.compile.places import as_base, place_of
@@ -65,7 +65,8 @@ def call(c: Context, node: ast.Call, used: bool = True) -> typed.Expr:
             cure = "write __device__ in front, so that a kernel can call it"
             advice = f"{c.elsewhere(node.name)}: {cure}"
         c.fail(node.at, f"there is no function '{node.name}'{advice}")
-    return builtin(c, node, used)
+    mark = len(c.steps)
+    return cut_meeting(c, mark, builtin(c, node, used))
 
 
 def _fits_as_it_is(
@@ -353,6 +354,16 @@ def _passed(
     return rooms.parameter_entry(c, variable, new)
 
 
+def _handed_round(function: ast.Function, name: str) -> bool:
+    """Tell whether a function only offers a parameter to a shuffle."""
+    assert function.body is not None
+    parts = list(ast.parts_of(function.body))
+    shuffles = [part for part in parts if isinstance(part, ast.Call) and "shfl" in part.name]
+    offered = [id(a) for call in shuffles for a in call.arguments]
+    uses = [id(part) for part in parts if isinstance(part, ast.Name) and part.name == name]
+    return bool(uses) and set(uses) <= set(offered)
+
+
 def _bind_parameters(
     c: Context,
     function: ast.Function,
@@ -385,6 +396,11 @@ def _bind_parameters(
             if isinstance(binding, Variable):
                 c.steps.append(Declare(binding, parameter=True))
             entry.append(fix)
+            continue
+        given = isinstance(argument.place, typed.RegisterPlace | typed.MemoryPlace)
+        if given and argument.type == ctype and _handed_round(function, param.name):
+            # Only the lane that the others ask has to have a value, as where it is offered here.
+            names.names[param.name] = typed.Alias(argument)
             continue
         new = convert(c, decay(storage.use(c, argument)), ctype, argument.at)
         if not param.name:

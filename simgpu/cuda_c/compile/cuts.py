@@ -12,7 +12,17 @@ from typing import Any
 
 from simgpu.cuda_c.compile.context import Context
 from simgpu.cuda_c.compile.conversions import value
-from simgpu.cuda_c.compile.form import Branch, Evaluate, Expansion, Leave, Node, Piece, Step, below
+from simgpu.cuda_c.compile.form import (
+    Branch,
+    Evaluate,
+    Expansion,
+    Leave,
+    Meet,
+    Node,
+    Piece,
+    Step,
+    below,
+)
 from simgpu.cuda_c.compile.rooms import zero_of
 from simgpu.cuda_c.compile.storage import put
 from simgpu.cuda_c.compile.typed import Expr
@@ -34,6 +44,19 @@ def cut(c: Context, mark: int, body: Expansion, run: Evaluate, void: bool) -> Ev
     piece.run = run if void else put(slot, run)
     c.ahead.append(piece)
     return _nothing if void else _reader(slot)
+
+
+def cut_meeting(c: Context, mark: int, out: Expr) -> Expr:
+    """Put a function of a warp, whose steps begin at `mark`, in front, since lanes may wait in it."""
+    if not c.cuts or not any(isinstance(s, Meet) and s.by == "warp" for s in c.steps[mark:]):
+        return out
+    slot, piece = c.new_slot(), c.new_piece(out.at)
+    piece.steps = c.steps[mark:]
+    del c.steps[mark:]
+    void = isinstance(out.type, Void)
+    piece.run = out.run if void else put(slot, out.run)
+    c.ahead.append(piece)
+    return value(c, out.type, _nothing if void else _reader(slot), out.at, [out])
 
 
 def kept(c: Context, expr: Expr, mark: int) -> Expr:

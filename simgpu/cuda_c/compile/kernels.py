@@ -15,7 +15,7 @@ from simgpu.cuda_c.compile.summing import summing
 from simgpu.cuda_c.compile.type_names import param_type, resolve, top_const, top_volatile
 from simgpu.cuda_c.compile.typed import Scope
 from simgpu.cuda_c.compile.variables import Variable
-from simgpu.cuda_c.compile.waiting import may_wait, parks, waits_apart
+from simgpu.cuda_c.compile.waiting import may_wait, parks, parts_in_warps, waits_apart
 from simgpu.cuda_c.lockstep.meter import Site
 from simgpu.cuda_c.syntax.ast import Declarator, Function, Param
 from simgpu.cuda_c.syntax.names import addressed_names
@@ -78,7 +78,7 @@ def lower(
 
 def needs_cuts(form: Form) -> bool:
     """Tell whether threads wait in a call within a larger expression, which has to be cut out (`cuts`)."""
-    return may_wait(form.steps) and waits_apart(form.steps)
+    return may_wait(form.steps) and (waits_apart(form.steps) or parts_in_warps(form.steps))
 
 
 def finish(c: Context, form: Form) -> Code:

@@ -190,7 +190,7 @@ def _part(c: Context, base: typed.Expr, field: types.Field, at: Position) -> typ
         return storage.read_member(c, part, field.type, at)
     if isinstance(field.type, types.Array):
         c.unsupported(at, "an array in a struct that has no name: give it one first")
-    pick = storage.pick_leaves(base.run, field.type, first, count)
+    pick = storage.pick_leaves(base.run, field.type, first, count, at)
     out = value(c, field.type, pick, at, [base], origin=base.origin)
     out.lost = base.lost
     return out

@@ -15,7 +15,8 @@ from simgpu.cuda_c.compile.variables import Origin, Variable
 from simgpu.cuda_c.lockstep.masks import Mask
 from simgpu.cuda_c.lockstep.meter import Site
 from simgpu.cuda_c.lockstep.team import Team
-from simgpu.cuda_c.memory import access
+from simgpu.cuda_c.memory import access, holes
+from simgpu.cuda_c.memory.pointers import Ptr
 from simgpu.cuda_c.text.source import Position
 from simgpu.errors import UninitialisedReadError
 
@@ -46,7 +47,7 @@ def read_member(c: Context, place: RegisterPlace, ctype: types.CType, at: Positi
     variable, first = place.variable, place.first
     count = len(types.leaves(ctype))
     reader = _register_reader(variable, at, first, count)
-    run = in_turn(place.before, pick_leaves(reader, ctype, first, count))
+    run = in_turn(place.before, pick_leaves(reader, ctype, first, count, at))
     node = c.note(form.Read(variable=variable, whole=False))
     rank = variable.rank + first / 64
     return Expr(ctype, run, at, node, place=place, origin=variable.origin, rank=rank)
@@ -123,6 +124,8 @@ def _register_reader(
     def checked(t: Team, m: Mask) -> Any:
         if t.defined[slot] is not True:
             require_defined(t, m.bits, variable, at, first, count)
+            if isinstance(variable.type, types.Struct) and count != 1:
+                return with_holes(t, m, variable)
         return t.slots[slot]
 
     return checked
@@ -231,7 +234,7 @@ def _register_writer(place: RegisterPlace, ctype: types.CType, evaluate: Evaluat
         if count is not None:
             whole = list(old)
             if single:
-                whole[first] = access.merge(m, new, whole[first])
+                whole[first] = access.merge_member(m, new, whole[first])
             else:
                 whole[first : first + count] = access.merge(m, new, whole[first : first + count])
             t.slots[slot] = whole
@@ -276,13 +279,37 @@ def require_defined(
         t.fault(UninitialisedReadError, at, int(missing.argmax()), text, array=variable.name)
 
 
+def with_holes(t: Team, m: Mask, variable: Variable) -> Any:
+    """The value of a variable that is copied, and to which not all lanes have assigned all of it."""
+    value, defined = t.slots[variable.slot], t.defined[variable.slot]
+    if defined is True:
+        return value
+    what = f"'{variable.name}', a local variable that nothing has been assigned to"
+    if not isinstance(value, list):
+        return _with_hole(t, m, value, defined, what)
+    members = zip(cast("list[Any]", value), defined, strict=True)
+    return [_with_hole(t, m, one, state, f"a member of {what}") for one, state in members]
+
+
+def _with_hole(t: Team, m: Mask, value: Any, state: Any, what: str) -> Any:
+    missing = m.bits if state is None else m.bits & ~np.asarray(state)
+    return value if isinstance(value, Ptr) else holes.holed(t, value, missing, what)
+
+
 # -- structs, whose values are lists of their leaves
 
 
-def pick_leaves(whole: Evaluate, ctype: types.CType, first: int, count: int) -> Evaluate:
+def pick_leaves(
+    whole: Evaluate, ctype: types.CType, first: int, count: int, at: Position
+) -> Evaluate:
     """The part of a struct's value that is a member of type `ctype`."""
     if isinstance(ctype, (types.Scalar, types.Pointer)):
-        return lambda t, m: whole(t, m)[first]
+
+        def pick(t: Team, m: Mask) -> Any:
+            leaf = whole(t, m)[first]
+            return holes.require(t, m.bits, leaf, at) if type(leaf) is holes.Holed else leaf
+
+        return pick
     return lambda t, m: whole(t, m)[first : first + count]
 
 

@@ -93,7 +93,39 @@ def may_wait(steps: Sequence[Step]) -> bool:
         or (isinstance(step, Loop) and _may_spin(step) and _looks(step.parts))
         or (isinstance(step, form.Branch) and _parts_at_barriers(step))
         for step in form.below(steps)
+    ) or parts_in_warps(steps)
+
+
+def parts_in_warps(steps: Sequence[Step]) -> bool:
+    """Tell whether some lanes may come to one call of a function of a warp, and others to another."""
+    every = list(form.below(steps))
+    sides = [side for step in every for side in _sides(step)]
+    calls = {s: set[int]() for s in every if isinstance(s, form.Meet) and s.by == "warp"}
+    if len(calls) < 2 or not sides:
+        return False
+    for k, side in enumerate(sides):
+        for step in form.below(side):
+            if isinstance(step, form.Meet) and step in calls:
+                calls[step].add(k)
+    within: dict[str, set[frozenset[int]]] = {}  # for each function, the sides its calls are in
+    for call, around in calls.items():
+        within.setdefault(call.what.lstrip("_"), set()).add(frozenset(around))
+    # Who has made a call and leaves its side, does not come to the ones behind it.
+    leaves = {k for k, side in enumerate(sides) if form.has(side, form.Leave, calls=False)}
+    return any(
+        a - b and (b - a or (a - b) & leaves)
+        for found in within.values()
+        for a in found
+        for b in found
     )
+
+
+def _sides(step: Step) -> Sequence[Sequence[Step]]:
+    if isinstance(step, form.Branch):
+        return step.then, step.otherwise or []
+    if isinstance(step, form.Choice):
+        return [[side] for side in step.sides]
+    return step.cases if isinstance(step, form.Selection) else ()
 
 
 def waits_apart(steps: Sequence[Step]) -> bool:

@@ -19,9 +19,10 @@ ByTurn: TypeAlias = Callable[[int], None]  # given the number of a turn of a loo
 class Site:
     """One load or store in the source: where messages point, and under what number it is counted.
 
-    `volatile` and `relaxed` reads are checked less for races: threads signal each other by the first, and
-    the second are in a compare-and-swap loop. A read `polls` if it is in a loop that waits by it. What is
-    `packed` is moved byte by byte. The `scope` of an atomic is 1 for its block alone, or 2 for the device.
+    Two `volatile` accesses do not race, since threads signal each other by them; and `relaxed` reads are not
+    checked, because they are in a compare-and-swap loop. A read `polls` if it is in a loop that waits by
+    it. What is `packed` is moved byte by byte. The `scope` of an atomic is 1 for its block alone, or 2 for
+    the device.
     """
 
     index: int

@@ -37,14 +37,48 @@ Bits = NDArray[np.bool_]
 class Apart(Exception):
     """Raised within a statement that has had no effect yet: these lanes wait at it for others.
 
-    They meet all of their block or grid; or those of their warp whom `names` names for each. Others of the
-    block may be at another barrier of the source, unless it gathers something from all (`alone`).
+    They meet all of their block or grid; or some of their warp, in a function `what` (`Meeting`). Others of
+    the block may be at another barrier of the source, unless it gathers something from all (`alone`).
     """
 
     bits: Bits
     by: Literal["warp", "block", "grid"]
-    names: NDArray[np.uint32] | None = None
     alone: bool = False
+    what: str = ""
+
+
+class Meeting:
+    """Lanes of a warp that call one function, wherever each of them calls it.
+
+    Since Volta it doesn't matter where (PTX ISA, "shfl.sync", asks for the same instruction and mask). What a
+    lane has brought, `given`, is kept until all have gone on, and is computed only once.
+    """
+
+    def __init__(self, layout: Layout) -> None:
+        self.layout, self.given = layout, None
+        self.names = np.zeros(layout.lanes, np.uint32)
+        self.bits, self.done = np.zeros((2, layout.lanes), np.bool_)  # who has come, and gone on
+
+    def join(self, bits: Bits, names: NDArray[np.uint32]) -> None:
+        """Lanes come, each with a mask of those whom it will meet."""
+        self.bits = self.bits | bits
+        self.names = np.where(bits, names, self.names)
+
+    @property
+    def here(self) -> Bits:
+        """The lanes that have come, and have not gone on."""
+        return self.bits & ~self.done
+
+    def short(self, left: Bits) -> NDArray[np.uint32]:
+        """For each lane, whom it names in vain, but for those who have `left` the kernel."""
+        absent = self.layout.words(~(self.bits | left))[self.layout.warp]
+        return np.where(self.here, self.names & absent, np.uint32(0))
+
+    def leave(self, bits: Bits) -> None:
+        """Lanes go on; those of a warp of which all have gone on may meet anew."""
+        self.done = self.done | bits
+        left = self.layout.words(self.here)[self.layout.warp] != 0
+        self.bits, self.done = self.bits & left, self.done & left
 
 
 @dataclass
@@ -72,20 +106,22 @@ class Waiters:
         self.met: Bits = np.zeros(layout.lanes, np.bool_)
         self.passed: Bits = np.zeros(layout.lanes, np.bool_)
         self.count = 0  # how often lanes have been set aside
+        self.ended: Bits = np.zeros(layout.lanes, np.bool_)  # lanes that came to the kernel's end
+        self.meetings: dict[str, list[Meeting]] = {}  # of lanes of warps, by function
 
     def park(self, new: Group) -> None:
         """Set lanes aside."""
         self.count += 1
         self.bits = self.bits | new.bits
-        group, meets = self.groups.setdefault(new.place, new), new.meets
+        group = self.groups.setdefault(new.place, new)
         if group is new:
             return
-        if meets is not None and meets.names is not None and group.meets is not None:
-            old = group.meets.names
-            assert old is not None
-            meets = Apart(meets.bits, meets.by, np.where(new.bits, meets.names, old))
-        group.bits, group.meets = group.bits | new.bits, meets
+        group.bits, group.meets = group.bits | new.bits, new.meets
         group.seen, group.turn = min(group.seen, new.seen), group.turn or new.turn
+
+    def left(self, exited: Mask | None) -> Bits:
+        """Those who have left the kernel by a `return`, rather than at its end, where they are missed."""
+        return self.ended & False if exited is None else exited.bits & ~self.ended
 
     def without(self, mask: Mask | None) -> Mask | None:
         """Those of `mask` who have not been set aside."""
@@ -129,9 +165,10 @@ class Waiters:
             if not meets.alone:
                 self._meet(full)
             return group.bits & full[layout.block]
-        assert meets.names is not None
-        absent = layout.words(~here)[layout.warp]
-        return group.bits & ((meets.names & absent) == 0)
+        known = self.meetings[meets.what]
+        left = self.left(exited)
+        able = np.logical_or.reduce([one.here & (one.short(left) == 0) for one in known])
+        return group.bits & able
 
     def _at_barriers(self) -> list[Bits]:
         """The lanes that wait at barriers of a block and have not met the others yet, place by place."""

@@ -15,6 +15,7 @@ from simgpu.cuda_c.lockstep.masks import Mask, varies
 from simgpu.cuda_c.lockstep.meter import Site
 from simgpu.cuda_c.lockstep.team import Team
 from simgpu.cuda_c.lockstep.values import choose
+from simgpu.cuda_c.memory.holes import Holed, merged, missing_in, present
 from simgpu.cuda_c.memory.mixed_region import MixedRegion, region_of
 from simgpu.cuda_c.memory.names import report_misaligned
 from simgpu.cuda_c.memory.pointers import Access, Ptr, Region
@@ -44,8 +45,13 @@ def tell(team: Team, mask: Mask, ptr: Ptr, size: int, site: Site) -> None:
         watcher(team, mask, ptr, size, site)
 
 
-def load(team: Team, mask: Mask, ptr: Ptr, ctype: types.CType, site: Site) -> Any:
-    """The value of type `ctype` at an address: one array, or a list of them for a struct."""
+def load(
+    team: Team, mask: Mask, ptr: Ptr, ctype: types.CType, site: Site, copied: bool = False
+) -> Any:
+    """The value of type `ctype` at an address: one array, or a list of them for a struct.
+
+    Members of a struct that nobody wrote are `Holed`, and so is a number that is only `copied`.
+    """
     region = ptr.region or region_of(team, mask, ptr, site)
     if team.launch.limits.watcher is not None:
         tell(team, mask, ptr, types.size_of(ctype), site)
@@ -56,15 +62,23 @@ def load(team: Team, mask: Mask, ptr: Ptr, ctype: types.CType, site: Site) -> An
     if site.packed or (isinstance(ctype, types.Struct) and ctype.packed):
         return _load_bytes(team, mask, ptr, ctype, site)
     if isinstance(ctype, types.Scalar):
-        return region.load(Access(team, mask, ptr, ctype, site, ctype.size))
+        return region.load(Access(team, mask, ptr, ctype, site, ctype.size, copied=copied))
     if isinstance(ctype, types.Pointer):
         return _load_pointer(team, mask, ptr, ctype, site, 8)
     out: list[Any] = []
+    lacking: Any = mask.bits
     for leaf, place, size in _parts(team, mask, ptr, ctype, site):
-        if isinstance(leaf, types.Pointer):
-            out.append(_load_pointer(team, mask, place, leaf, site, size))
-        else:
-            out.append(region.load(Access(team, mask, place, leaf, site, size)))
+        far = isinstance(leaf, types.Pointer)
+        one = Access(team, mask, place, types.ULLONG if far else leaf, site, size, copied=True)
+        found = region.load(one)
+        missing = missing_in(found)
+        lacking = False if missing is None else lacking & missing
+        out.append(_pointed(team, mask, found, leaf, site) if far else found)
+    # A byte may be between two members, so that memcpy copies those as well.
+    if np.any(lacking) and not copied and getattr(ctype, "name", "") != "_byte":
+        leaf, place, size = next(_parts(team, mask, ptr, ctype, site))
+        kind = types.ULLONG if isinstance(leaf, types.Pointer) else leaf
+        region.load(Access(team, mask, place, kind, site, size))  # which fails
     return out
 
 
@@ -73,6 +87,13 @@ def _load_pointer(
 ) -> Ptr:
     region = region_of(team, mask, ptr, site)
     number = region.load(Access(team, mask, ptr, types.ULLONG, site, wide))
+    return _pointed(team, mask, number, ctype, site)
+
+
+def _pointed(team: Team, mask: Mask, number: Any, ctype: types.Pointer, site: Site) -> Ptr:
+    missing = missing_in(number)
+    if missing is not None:
+        number = np.where(missing, np.uint64(0), np.asarray(number))
     return team.launch.addresses.pointer(team, mask, number, types.size_of(ctype.target), site.at)
 
 
@@ -87,7 +108,11 @@ def store(team: Team, mask: Mask, ptr: Ptr, ctype: types.CType, value: Any, site
         _store_bytes(team, mask, ptr, ctype, value, site)
         return
     if isinstance(ctype, types.Scalar):
-        region.store(Access(team, mask, ptr, ctype, site, ctype.size), value)
+        lanes: Mask | None = mask
+        if type(value) is Holed:
+            lanes, value = present(mask, value), np.asarray(value)
+        if lanes is not None:
+            region.store(Access(team, lanes, ptr, ctype, site, ctype.size), value)
         return
     addresses = team.launch.addresses
     if isinstance(ctype, types.Pointer):
@@ -95,8 +120,9 @@ def store(team: Team, mask: Mask, ptr: Ptr, ctype: types.CType, value: Any, site
         return
     for k, (leaf, place, size) in enumerate(_parts(team, mask, ptr, ctype, site)):
         far = isinstance(leaf, types.Pointer)
-        part = Access(team, mask, place, types.ULLONG if far else leaf, site, size)
-        region.store(part, addresses.number(value[k]) if far else value[k])
+        if (lanes := present(mask, value[k])) is not None:
+            part = Access(team, lanes, place, types.ULLONG if far else leaf, site, size)
+            region.store(part, addresses.number(value[k]) if far else np.asarray(value[k])[()])
 
 
 def _load_bytes(team: Team, mask: Mask, ptr: Ptr, ctype: types.CType, site: Site) -> Any:
@@ -152,7 +178,7 @@ def merge(mask: Mask, new: Any, old: Any) -> Any:
         parts = cast(list[Any], new)
         if old is None:
             return list(parts)
-        return [merge(mask, a, b) for a, b in zip(parts, old, strict=True)]
+        return [merge_member(mask, a, b) for a, b in zip(parts, old, strict=True)]
     if isinstance(new, Ptr):
         return new if old is None else _merge_pointers(mask.bits, new, old)
     if old is None:
@@ -161,6 +187,14 @@ def merge(mask: Mask, new: Any, old: Any) -> Any:
     if uniform and new.tobytes() == old.tobytes():  # by bytes, because -0.0 == 0.0
         return new
     return choose(mask.bits, new, old)
+
+
+def merge_member(mask: Mask, new: Any, old: Any) -> Any:
+    """As `merge`, of a member of a struct, which lanes may lack."""
+    out = merge(mask, new, old)
+    if type(new) is Holed or type(old) is Holed:
+        return merged(mask, new, old, out)
+    return out
 
 
 def _merge_pointers(bits: NDArray[np.bool_], new: Ptr, old: Ptr) -> Ptr:

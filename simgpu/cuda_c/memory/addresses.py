@@ -17,7 +17,8 @@ from simgpu.cuda_c.lockstep.masks import Mask, varies
 from simgpu.cuda_c.lockstep.team import Team
 from simgpu.cuda_c.lockstep.values import choose
 from simgpu.cuda_c.memory.allocation import GlobalMemory
-from simgpu.cuda_c.memory.mixed_region import MixedRegion
+from simgpu.cuda_c.memory.local_region import LocalRegion
+from simgpu.cuda_c.memory.mixed_region import ForeignRegion, MixedRegion
 from simgpu.cuda_c.memory.pointers import Ptr, Region
 from simgpu.cuda_c.text.source import Position
 from simgpu.errors import KernelFault
@@ -26,6 +27,7 @@ _BITS = 40
 _ROOM = 1 << _BITS  # bytes
 _MIDDLE = _ROOM >> 1  # where a memory begins in its part
 _OWN = 1 << 20  # the first part; devices give addresses far below
+_FRAME = 22  # bits of an address within a thread's local memory; the bits above are the thread's
 
 
 class Addresses:
@@ -66,6 +68,8 @@ class Addresses:
         if region is None:
             return offset
         part = self.place(region, name)
+        if isinstance(region, LocalRegion):
+            offset = offset + (np.arange(region.lanes) << _FRAME)
         out = offset + (((part + _OWN) << _BITS) + _MIDDLE)
         for start, nbytes, placed in self._placed:
             if placed == part:
@@ -80,7 +84,10 @@ class Addresses:
     def pointer(self, team: Team, mask: Mask, number: Any, step: int, at: Position) -> Ptr:
         """A number as a pointer to elements of `step` bytes."""
         if not varies(number):
-            return self.known(int(number), step)
+            known = self.known(int(number), step)
+            if not isinstance(known.region, LocalRegion):
+                return known
+            number = team.array(number)
         if team.turns:  # which have to be taken one by one
             team.fault(KernelFault, at, None, "follows pointers that differ from turn to turn")
         whole: NDArray[np.int64] = number.view(np.int64)
@@ -92,10 +99,23 @@ class Addresses:
             region, name, start = self._found(first)
             bits = todo & (self._same(whole, first))
             offset[bits] = whole[bits] - start
+            if isinstance(region, LocalRegion):
+                owners = offset + (1 << _FRAME - 1) >> _FRAME
+                offset[bits] -= (owners << _FRAME)[bits]
+                foreign = bits & ((owners != team.layout.index) | (region.team is not team))
+                if foreign.any():
+                    stranger = ForeignRegion(owners, region.team)
+                    choices[id(stranger)] = foreign, stranger, name
+                    todo, bits = todo & ~foreign, bits & ~foreign
+                if not bits.any():
+                    continue
             known = choices.get(id(region))
             choices[id(region)] = (bits if known is None else bits | known[0], region, name)
             todo &= ~bits
-        unit = 1 if (mask.take(offset) % step).any() else step
+        at_all = mask.take(offset)
+        if (at_all == at_all[0]).all():
+            offset = np.int64(at_all[0])  # as those of a local variable mostly are
+        unit = 1 if (at_all % step).any() else step
         _, region, name = next(iter(choices.values()))
         if len(choices) > 1:
             region = MixedRegion(list(choices.values()))

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from simgpu.cuda_c.lockstep.masks import Mask, varies
 from simgpu.cuda_c.lockstep.team import Team
+from simgpu.cuda_c.memory.holes import holed
 from simgpu.cuda_c.memory.names import Named, report_bounds
 from simgpu.cuda_c.memory.pointers import Access, Words, one_by_one
 from simgpu.cuda_c.memory.regions import UNSIGNED, inside
@@ -32,7 +33,7 @@ class LocalRegion(Named):
         self.nbytes, self.types = size_of(ctype), {name: ctype}
         self.ended: NDArray[np.bool_] | None = None
         self.unit = unit
-        self.lanes = team.layout.lanes
+        self.team, self.lanes = team, team.layout.lanes
         count = self.nbytes // unit
         self.rows: list[Any] | None = [None] * count
         self.defined: list[Any] = [None] * count  # None, True, or a mask's bits
@@ -67,13 +68,17 @@ class LocalRegion(Named):
         dtype, word = a.scalar.dtype, self._word(a)
         if not varies(word):
             if self.rows is not None:
-                self._require(a, self.defined[word], word)
-                return _seen(self.rows[word], dtype)
-            self._require_matrix(a, np.full(mask.n, word))
-            return self.matrix[word].view(dtype).copy()
-        self._require_matrix(a, word)
+                missing = self._require(a, self.defined[word], word)
+                row = self.rows[word]
+                value = a.scalar.make(0) if row is None else _seen(row, dtype)
+                return value if missing is None else self._lacking(a, value, missing, word)
+            missing = self._require_matrix(a, np.full(mask.n, word))
+            value = self.matrix[word].view(dtype).copy()
+            return value if missing is None else self._lacking(a, value, missing, word)
+        missing = self._require_matrix(a, word)
         flat = word.astype(np.int64) * self.lanes + mask.index
-        return mask.spread(self.matrix.reshape(-1).take(flat).view(dtype))
+        value = mask.spread(self.matrix.reshape(-1).take(flat).view(dtype))
+        return value if missing is None else self._lacking(a, value, missing, int(word[0]))
 
     def store(self, a: Access, value: Any) -> None:
         mask = a.mask
@@ -107,12 +112,20 @@ class LocalRegion(Named):
             union = self.defined[word] | mask.bits
             self.defined[word] = True if union.all() else union
 
-    def _require(self, a: Access, defined: Any, word: int) -> None:
+    def _require(self, a: Access, defined: Any, word: int) -> NDArray[np.bool_] | None:
         if defined is True:
-            return
+            return None
         missing = a.mask.bits if defined is None else a.mask.bits & ~defined
-        if missing.any():
+        if missing.any() and not a.copied:
             self._unwritten(a, int(missing.argmax()), word)
+        return missing if missing.any() else None
+
+    def _lacking(self, a: Access, value: Any, missing: NDArray[np.bool_], word: int) -> Any:
+        """A value that is only copied, and that some lanes do not have."""
+        element = self.spelled(a.name, word * self.unit, self.unit)
+        return holed(
+            a.team, value, missing, f"{element}, a local variable that nothing has written"
+        )
 
     def _to_matrix(self) -> None:
         if self.rows is None:
@@ -127,20 +140,27 @@ class LocalRegion(Named):
         self.written = None if written.all() else written
         self.rows = None
 
-    def _require_matrix(self, a: Access, part: NDArray[Any]) -> None:
-        if self.written is None:
-            return
-        known = self.written[part, a.mask.index]
-        if not known.all():
-            k = int((~known).argmax())
+    def _require_matrix(self, a: Access, part: NDArray[Any]) -> NDArray[np.bool_] | None:
+        if self.written is None or (known := self.written[part, a.mask.index]).all():
+            return None
+        k = int((~known).argmax())
+        if not a.copied:
             self._unwritten(a, int(a.mask.index[k]), int(part[k]))
+        missing = np.zeros(self.lanes, np.bool_)
+        missing[a.mask.index] = ~known
+        return missing
 
     def _load_other(self, a: Access) -> Any:
         at = self._words(a)
-        if self.written is not None and not (known := self.written[at]).all():
-            lane, word = np.argwhere(~known)[0]
+        value = a.mask.spread(self.matrix[at].reshape(-1).view(a.scalar.dtype))
+        if self.written is None or (known := self.written[at]).all():
+            return value
+        lane, word = np.argwhere(~known)[0]
+        if not a.copied:
             self._unwritten(a, int(a.mask.index[lane]), int(at[0][lane, word]))
-        return a.mask.spread(self.matrix[at].reshape(-1).view(a.scalar.dtype))
+        missing = np.zeros(self.lanes, np.bool_)
+        missing[a.mask.index] = ~known.all(axis=1)
+        return self._lacking(a, value, missing, int(at[0][lane, word]))
 
     def _store_other(self, a: Access, value: Any) -> None:
         at = self._words(a)

@@ -55,6 +55,31 @@ class MixedRegion:
         return region_of(a.team, part.mask, part.ptr, a.site).cells(part)
 
 
+class ForeignRegion:
+    """A local variable of another thread: one may know where it is, but not go there."""
+
+    def __init__(self, owners: NDArray[np.int64], whose: Team) -> None:
+        self.owners, self.whose = owners, whose
+
+    def load(self, a: Access) -> Any:
+        """Refuse it."""
+        lane, launch = int(a.mask.index[0]), a.team.launch
+        owner = int(self.whose.thread_id[self.owners[lane]])
+        text = (
+            f"{'writes' if a.site.write else 'reads'} '{a.name}', a local variable of thread "
+            f"{launch.thread_name(owner & 1023)} of block {launch.block_name(owner >> 10)}, by its address: "
+            "that means nothing to other threads. Put what they share into shared "
+            "or global memory"
+        )
+        a.team.fault(OutOfBoundsError, a.site.at, lane, text, array=a.name)
+
+    def store(self, a: Access, value: Any) -> None:
+        """Refuse it."""
+        self.load(a)
+
+    cells = load
+
+
 def mixed(ptr: Ptr) -> bool:
     """Tell whether a pointer points into different arrays in different threads."""
     return isinstance(ptr.region, MixedRegion)

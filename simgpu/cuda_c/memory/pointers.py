@@ -45,6 +45,7 @@ class Access:
     site: Site
     # Bytes that one request of it moves; 0 if it was counted already, as part of a vector.
     wide: int
+    copied: bool = False  # as a part of a whole: what nobody wrote is no error then, and is `Holed`
     # Once it is located: each lane's element is `shift + part` of the memory.
     shift: int = 0
     part: Any = 0

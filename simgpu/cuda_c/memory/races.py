@@ -10,6 +10,7 @@ Time is the number of the memory access (`Team.clock`). A thread's last barrier 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -32,7 +33,56 @@ _UNFENCED = "this thread has no {acquire} between its look at the flag and this 
 _APART = "another thread of its block was told, and no barrier stands between that and this"
 _BUT = " but a message, or a barrier of the grid,"
 _STEPS = "the data, then {release}, then an atomic flag; the reader: flag, {acquire}, data"
+_ATOMIC, _VOLATILE = 2, 3  # of the device; it reaches as far
 _ONE, _WARP, _BLOCK, _MANY = 1, 2, 3, 4  # how many have read an element in this interval
+
+
+class Readers:
+    """The last reads of each cell of a region, of one kind: plain or volatile."""
+
+    def __init__(self, cells: int) -> None:
+        self.who = np.full(cells, _NOBODY, np.int64)
+        self.time = np.zeros(cells, np.int64)
+        self.kinds = np.zeros(cells, np.uint8)
+
+    def note(self, a: Access, cells: Cells) -> None:
+        """Remember a read."""
+        me, before = a.threads, self.who.take(cells)
+        new = (before == me) | (before == _NOBODY)
+        if new.all() and (self.kinds.take(cells) <= _ONE).all():
+            kinds = None
+        else:
+            kinds = self._merged(a, cells, me, before)
+        self.who[cells] = me
+        self.time[cells] = a.team.clock
+        clash = self.who.take(cells) != me
+        if kinds is None and not clash.any():
+            self.kinds[cells] = np.maximum(self.kinds.take(cells), _ONE)
+            return
+        if kinds is None:
+            kinds = np.maximum(self.kinds.take(cells), _ONE)
+        if clash.any():
+            other = self.who.take(cells)
+            kinds = np.maximum(kinds, np.where(clash, _relation(me, other), _ONE))
+        # The marks go in this order, because of several lanes on one cell the gravest mark must stay.
+        for kind in (_ONE, _WARP, _BLOCK, _MANY):
+            chosen = kinds == kind
+            if chosen.any():
+                self.kinds[cells[chosen]] = kind
+
+    def _merged(self, a: Access, cells: Cells, me: Threads, before: Threads) -> NDArray[np.uint8]:
+        kinds = self.kinds.take(cells)
+        when = self.time.take(cells)
+        # A barrier of all who read orders their reads before everything that this thread does from now on,
+        # so its mark may replace theirs.
+        settled = (kinds != _MANY) & (before >> 10 == me >> 10) & (when <= a.after_block_barrier)
+        settled |= (kinds <= _WARP) & (before >> 5 == me >> 5) & (when <= a.after_warp_barrier)
+        alone = ~settled & (kinds <= _ONE) & (before != me) & (before >= 0)
+        settled |= _handed_over(a, alone, before, when)
+        fresh = (before == _NOBODY) | settled
+        same = (before == me) & (kinds <= _ONE)
+        grown = np.maximum(kinds, _relation(me, before))
+        return np.where(fresh | same, np.uint8(_ONE), grown).astype(np.uint8)
 
 
 class Shadow:
@@ -41,57 +91,20 @@ class Shadow:
     def __init__(self, memory: ByteRegion, cells: int) -> None:
         self.memory, self.cells = memory, cells
         self._writer: NDArray[np.int64] | None = None
-        self._reader: NDArray[np.int64] | None = None
+        self._readers: list[Readers | None] = [None, None]  # plain and volatile
 
     def read(self, a: Access, cells: Cells) -> None:
         """Check a read of these cells against the last writes, and remember it."""
-        me = a.threads
         if self._writer is not None:
             writer = self._writer.take(cells)
-            if ((writer != me) & (writer >= 0)).any():
+            if ((writer != a.threads) & (writer >= 0)).any():
                 self._check_writer(a, cells, writes=False)
-        if self._reader is None:
-            self._reader = np.full(self.cells, _NOBODY, np.int64)
-            self._read_time = np.zeros(self.cells, np.int64)
-            self._readers = np.zeros(self.cells, np.uint8)
-        before = self._reader.take(cells)
-        new = (before == me) | (before == _NOBODY)
-        if new.all() and (self._readers.take(cells) <= _ONE).all():
-            kinds = None
-        else:
-            kinds = self._merge_readers(a, cells, me, before)
-        self._reader[cells] = me
-        self._read_time[cells] = a.team.clock
-        clash = self._reader.take(cells) != me
-        if kinds is None and not clash.any():
-            self._readers[cells] = np.maximum(self._readers.take(cells), _ONE)
-            return
-        if kinds is None:
-            kinds = np.maximum(self._readers.take(cells), _ONE)
-        if clash.any():
-            other = self._reader.take(cells)
-            kinds = np.maximum(kinds, np.where(clash, _relation(me, other), _ONE))
-        # The marks go in this order, because of several lanes on one cell the gravest mark must stay.
-        for kind in (_ONE, _WARP, _BLOCK, _MANY):
-            chosen = kinds == kind
-            if chosen.any():
-                self._readers[cells[chosen]] = kind
-
-    def _merge_readers(
-        self, a: Access, cells: Cells, me: Threads, before: Threads
-    ) -> NDArray[np.uint8]:
-        kinds = self._readers.take(cells)
-        when = self._read_time.take(cells)
-        # A barrier of all who read orders their reads before everything that this thread does from now on,
-        # so its mark may replace theirs.
-        settled = (kinds != _MANY) & (before >> 10 == me >> 10) & (when <= a.after_block_barrier)
-        settled |= (kinds <= _WARP) & (before >> 5 == me >> 5) & (when <= a.after_warp_barrier)
-        alone = ~settled & (kinds <= _ONE) & (before != me) & (before >= 0)
-        settled |= self._handed_over(a, alone, before, when)
-        fresh = (before == _NOBODY) | settled
-        same = (before == me) & (kinds <= _ONE)
-        grown = np.maximum(kinds, _relation(me, before))
-        return np.where(fresh | same, np.uint8(_ONE), grown).astype(np.uint8)
+        if a.site.volatile and a.site.polls:
+            return  # the next look would meet whatever this one has missed
+        readers = self._readers[a.site.volatile]
+        if readers is None:
+            readers = self._readers[a.site.volatile] = Readers(self.cells)
+        readers.note(a, cells)
 
     def look(self, a: Access, cells: Cells) -> None:
         """Check a volatile read of what the writer of a flag, once polled, wrote before: it takes fences."""
@@ -106,7 +119,7 @@ class Shadow:
             heard[:, lanes[other]] = writer[other], when[other]
             return
         bad = other & (writer == heard[0, lanes]) & (when < heard[1, lanes])
-        bad &= ~_ordered(a, me, writer, when) & ~self._handed_over(a, bad, writer, when)
+        bad &= ~_ordered(a, me, writer, when) & ~_handed_over(a, bad, writer, when)
         if bad.any():
             _report(self.memory, a, bad, cells, writer, when, False, "writes")
 
@@ -114,23 +127,27 @@ class Shadow:
         """Check a write to these cells against earlier accesses, and remember it.
 
         `changes` tells which lanes write something new, since two threads may write the same value; without
-        it all do. Atomics do not race with each other.
+        it all do. Atomics and volatile accesses do not race with each other.
         """
         me = a.threads
         if self._writer is None:
             self._writer = np.full(self.cells, _NOBODY, np.int64)
             self._write_time = np.zeros(self.cells, np.int64)
-            # By which scope: 0 by none, 1 the block, 2 the device.
-            self._by_atomic = np.zeros(self.cells, np.uint8)
+            # By 0 a plain one, an atomic for the block (1) or the device, or a volatile one.
+            self._strong = np.zeros(self.cells, np.uint8)
         writer = self._writer.take(cells)
         if ((writer != me) & (writer >= 0)).any():
             self._check_writer(a, cells, True, atomic, changes)
-        if self._reader is not None:
-            reader = self._reader.take(cells)
-            if ((reader >= 0) & ((reader != me) | (self._readers.take(cells) > _ONE))).any():
-                self._check_readers(a, cells, atomic)
-            if a.team.launch.watches and not atomic and not a.site.volatile:
-                self._reader[cells] = _NOBODY  # who comes after this write comes after those reads
+        plain = not atomic and not a.site.volatile
+        for volatile, readers in enumerate(self._readers):
+            if readers is not None:
+                reader = readers.who.take(cells)
+                if ((reader >= 0) & ((reader != me) | (readers.kinds.take(cells) > _ONE))).any():
+                    self._check_readers(a, cells, atomic, readers, bool(volatile))
+                if a.team.launch.watches and plain:
+                    readers.who[cells] = (
+                        _NOBODY  # who comes after this write comes after those reads
+                    )
         self._writer[cells] = me
         if atomic and a.site.scope == 1:
             last = self._writer.take(cells)
@@ -138,9 +155,7 @@ class Shadow:
             if apart.any():
                 _report(self.memory, a, apart, cells, last, last, True, "updates atomically")
         self._write_time[cells] = a.team.clock
-        self._by_atomic[cells] = (
-            1 if atomic and a.site.scope == 1 else 2 if atomic or _signals(a) else 0
-        )
+        self._strong[cells] = (a.site.scope or _ATOMIC) if atomic else _VOLATILE * a.site.volatile
 
     # -- the checks; they are slow, and run only where two threads met
 
@@ -151,65 +166,75 @@ class Shadow:
         me = a.threads
         other = self._writer.take(cells)
         when = self._write_time.take(cells)
-        scope = self._by_atomic.take(cells)
-        by_atomic = (scope > 0) & ((me >> 10 == other >> 10) | ((scope > 1) & (a.site.scope != 1)))
+        how = self._strong.take(cells)
+        strong = (how > 0) & ((me >> 10 == other >> 10) | ((how > 1) & (a.site.scope != 1)))
         bad = (other >= 0) & (other != me) & ~_ordered(a, me, other, when)
-        if atomic or _signals(a):
-            bad &= ~by_atomic
+        step = np.zeros(len(me), np.bool_)
+        if atomic:
+            bad &= ~strong
+        elif a.site.volatile:
+            # Lanes of a warp aren't in step: one that takes what another has just written has to wait for it.
+            if not writes and not a.site.polls:
+                step = (how == _VOLATILE) & (me >> 5 == other >> 5)
+            if a.team.heard is not None:  # by polling
+                who, then = a.team.heard[:, a.mask.index]
+                step &= (who != other) | (then < when)
+            bad &= ~strong | step
         elif writes and changes is not None and bad.any():
-            bad &= changes() | by_atomic
+            bad &= changes() | strong
         if bad.any():
-            bad &= ~self._handed_over(a, bad, other, when)
+            bad &= ~_handed_over(a, bad, other, when)
         # What atomics have left is there for who has looked since.
         if bad.any() and a.team.fetched is not None:
-            bad &= ~(by_atomic & (a.team.fetched[a.mask.index] >= when))
+            bad &= ~(strong & ~step & (a.team.fetched[a.mask.index] >= when))
         if bad.any():
             k = int(bad.argmax())
-            did = "updates atomically" if by_atomic[k] else _NARROW if scope[k] == 1 else "writes"
+            did = "updates atomically" if strong[k] else _NARROW if how[k] == 1 else "writes"
+            did = "writes as volatile" if how[k] == _VOLATILE else did
             _report(self.memory, a, bad, cells, other, when, writes, did, atomic=atomic)
 
-    def _check_readers(self, a: Access, cells: Cells, atomic: bool) -> None:
-        assert self._reader is not None
+    def _check_readers(
+        self, a: Access, cells: Cells, atomic: bool, readers: Readers, volatile: bool
+    ) -> None:
         me = a.threads
-        other = self._reader.take(cells)
-        when = self._read_time.take(cells)
-        kinds = self._readers.take(cells)
+        other = readers.who.take(cells)
+        when = readers.time.take(cells)
+        kinds = readers.kinds.take(cells)
         alone = (other == me) & (kinds <= _ONE)
         ordered = _ordered(a, me, other, when)
         # Reads by several threads are ordered only by a barrier of all of them: of the block, if it
         # holds them, and by none if other blocks read too.
         ordered &= (kinds != _MANY) & ((kinds != _BLOCK) | (when <= a.after_block_barrier))
         bad = (other >= 0) & ~alone & ~ordered
+        if volatile and (atomic or a.site.volatile):
+            near = (other >> 10 == me >> 10) & (kinds != _MANY)
+            step = near & (other >> 5 == me >> 5) & (kinds <= _WARP)
+            bad &= step & (not atomic) if a.site.scope != 1 else ~near
         if bad.any():
-            bad &= ~self._handed_over(a, bad, other, when)
+            bad &= ~_handed_over(a, bad, other, when)
         if bad.any() and a.team.launch.watches and not self.memory.shared:
             # Several blocks have read it. This thread has been told of one since, and the check trusts the
             # kernel that it has heard of all of them.
-            bad &= ~self._handed_over(a, bad & (kinds == _MANY), None, when)
+            bad &= ~_handed_over(a, bad & (kinds == _MANY), None, when)
         if bad.any():
             by_warp = bool((kinds[bad] <= _WARP).all())
-            _report(self.memory, a, bad, cells, other, when, True, "reads", by_warp, atomic)
-
-    def _handed_over(
-        self, a: Access, asked: NDArray[np.bool_], other: Any, when: Any
-    ) -> NDArray[np.bool_]:
-        """Tell for those lanes that are asked whether they know of what another thread (None: any) did.
-
-        The pattern is: write, `__threadfence()`, atomic; and in the reading thread an atomic, or a volatile
-        load, of the same word, and then a `__threadfence()`: see `messages`. The check trusts the kernel to
-        use what it has found.
-        """
-        out = np.zeros(len(asked), np.bool_)
-        at = np.flatnonzero(asked) if a.team.lanes is not None else out.nonzero()[0]
-        if len(at):
-            theirs = None if other is None else other[at]
-            out[at] = a.team.launch.messages.told(a.team, a.mask.index[at], theirs, when[at])
-        return out
+            did = "reads as volatile" if volatile else "reads"
+            _report(self.memory, a, bad, cells, other, when, True, did, by_warp, atomic)
 
 
-def _signals(a: Access) -> bool:
-    """Tell whether threads may signal each other by this access, because it is volatile."""
-    return a.site.volatile and a.team.launch.watches
+def _handed_over(a: Access, asked: NDArray[np.bool_], other: Any, when: Any) -> NDArray[np.bool_]:
+    """Tell for those lanes that are asked whether they know of what another thread (None: any) did.
+
+    The pattern is: write, `__threadfence()`, atomic; and in the reading thread an atomic, or a volatile
+    load, of the same word, and then a `__threadfence()`: see `messages`. The check trusts the kernel to
+    use what it has found.
+    """
+    out = np.zeros(len(asked), np.bool_)
+    at = np.flatnonzero(asked) if a.team.lanes is not None else out.nonzero()[0]
+    if len(at):
+        theirs = None if other is None else other[at]
+        out[at] = a.team.launch.messages.told(a.team, a.mask.index[at], theirs, when[at])
+    return out
 
 
 def _ordered(a: Access, me: Any, other: Any, when: Any) -> NDArray[np.bool_]:
@@ -237,7 +262,11 @@ def _report(
     k = int(bad.argmax())
     team, lane = a.team, int(a.mask.index[k])
     mine, theirs = int(team.thread_id[lane]), int(other[k])
-    one = atomic or a.site.volatile, did == "updates atomically"  # of which a flag needs both
+    strong = "volatile" if a.site.volatile or "volatile" in did else "atomic"
+    one = (
+        atomic or a.site.volatile,
+        did not in ("reads", "writes", _NARROW),
+    )  # of which a flag needs both
     places = " (each of the two may need a place of its own)" * (
         writes and did == "writes" and not any(one)
     )
@@ -246,7 +275,7 @@ def _report(
     if mine >> 10 == theirs >> 10:
         if mine == theirs:
             who = "other threads"
-            did = {"reads": "read", "writes": "write"}.get(did, "update atomically")
+            did = re.sub(r"^(read|write|update)s", r"\1", did)
         else:
             who = f"thread {thread}"
         near = team.thread_id[a.mask.index[bad]] >> 5 == other[bad] >> 5
@@ -261,7 +290,7 @@ def _report(
             cure = f"and {_UNFENCED}"
     else:
         who = f"thread {thread} of block {team.launch.block_name(theirs >> 10)}"
-        plain = f"{'only one' if any(one) else 'neither'} of the two is atomic: if this counts or signals, "
+        plain = f"{'only one' if any(one) else 'neither'} of the two is {strong}: if this counts or signals, "
         plain += "make both atomic. If it is data, "
         told = team.launch.watches or team.launch.messages.active
         cure = f"and {plain * (not all(one) and (any(one) or not told))}nothing orders two blocks"

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from simgpu.cuda_c.lockstep.masks import Mask, varies
 from simgpu.cuda_c.lockstep.meter import Meter
+from simgpu.cuda_c.memory.holes import holed
 from simgpu.cuda_c.memory.names import Named, report_bounds, report_misaligned
 from simgpu.cuda_c.memory.pointers import Access, Together, Words, one_by_one, row_of
 from simgpu.cuda_c.memory.races import Changes, Shadow
@@ -101,16 +102,23 @@ class ByteRegion(Named):
             self.count(a, a.part)
         within = a.part
         self.place(a, False)
-        self._require_written(a)
+        missing = self._require_written(a)
         if a.site.volatile and a.team.launch.watches:
             for cells in self._race_cells(a) if self._shadow is not None else ():
                 self._watch().look(a, cells)
-        elif self.watched and not a.site.relaxed:
+        if self.watched and not a.site.relaxed:
             a.team.clock += 1
             self.note_read(a, within)
         view = self.flat(a.scalar)[a.shift :]
         # All indices are known to be inside; to clip them is faster than to look again.
-        return a.mask.spread(view.take(a.part, mode="clip")) if varies(a.part) else view[a.part]
+        value = a.mask.spread(view.take(a.part, mode="clip")) if varies(a.part) else view[a.part]
+        if missing is None:
+            return value
+        bits = np.zeros(a.mask.layout.lanes, np.bool_)
+        bits[a.mask.index] = missing
+        element = self._described(a, int(missing.argmax()))[0]
+        what = f"a copy of {element}, which nothing has written{self.advice}"
+        return holed(a.team, value, bits, what)
 
     def _load_turns(self, a: Access) -> Any:
         """As `load`, in several turns of a loop: with a row of addresses for each, or the same in all."""
@@ -127,7 +135,7 @@ class ByteRegion(Named):
         self.place(a, False)
         if not self._all_written(a):
             return one_by_one(self, a)
-        if self.watched and not site.relaxed and not (site.volatile and team.launch.watches):
+        if self.watched and not site.relaxed:
             team.clock += 1
             self.note_read(a, within)
         value: Any = self.flat(a.scalar)[a.shift :][a.part]
@@ -179,6 +187,8 @@ class ByteRegion(Named):
             view[part] = value[-1] if varies(value) else value
         if varies(value):
             lost = differ(view[part], value)
+            if a.site.volatile and np.any(lost):  # of other warps, either may come last
+                lost = lost & (team.thread_id[mask.index] >> 5 == _last_writers(a) >> 5)
             if lost.any():
                 self._report_collision(a, lost)
         self.mark(a)
@@ -234,17 +244,20 @@ class ByteRegion(Named):
         index = self._in_block(cell * self.cell // size, size)
         return self.spelled(name, index * size, size), index, self.nbytes // size
 
-    def _require_written(self, a: Access) -> None:
-        """Fault if an element was never written."""
+    def _require_written(self, a: Access) -> NDArray[np.bool_] | None:
+        """Fault if an element was never written; of what is only copied, tell in which lanes."""
         written = self.unwritten
         if written is None:
-            return
+            return None
         ones = WRITTEN[a.size]
         marks = written.view(UNSIGNED[a.size])[a.shift :]
         got = marks.take(a.part) if varies(a.part) else marks[a.part]
         if np.all(got == ones):
-            return
-        k = int(np.flatnonzero(np.broadcast_to(np.asarray(got != ones), (a.mask.n,)))[0])
+            return None
+        missing = np.broadcast_to(np.asarray(got != ones), (a.mask.n,))
+        if a.copied:
+            return missing
+        k = int(missing.argmax())
         element, more = self._described(a, k)
         text = f"reads {element}, which nothing has written{self.advice}"
         a.team.fault(UninitialisedReadError, a.site.at, int(a.mask.index[k]), text, **more)
@@ -278,6 +291,13 @@ class ByteRegion(Named):
     def _in_block(self, element: int, size: int) -> int:
         """Turn the index of an element of the flat view into that in its block."""
         return element % (self.data.size // self.blocks // size) if self.shared else element
+
+
+def _last_writers(a: Access) -> NDArray[np.int64]:
+    """For each lane, the thread whose value stays where it writes."""
+    backwards = a.index[::-1]
+    _, first, which = np.unique(backwards, return_index=True, return_inverse=True)
+    return a.threads[::-1][first[which]][::-1]
 
 
 def _every_lane(mask: Mask, value: NDArray[Any]) -> NDArray[Any]:

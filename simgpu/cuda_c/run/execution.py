@@ -146,7 +146,10 @@ class Execution:
         self.launch.more = self._code.watches and self._free() > 0
         team.clock = self.launch.clock
         team.since = self.tally.progress() if self._code.watches else 0
-        team.exited = join(self._code.body(team, mask), team.exited)
+        through = self._code.body(team, mask)
+        team.exited = join(through, team.exited)
+        if team.apart and through is not None:
+            team.waiters.ended |= through.bits
         self.launch.clock = team.clock
         if not team.apart or not team.waiters.groups:
             self.tally.end_batch(team.layout)

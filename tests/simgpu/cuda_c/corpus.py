@@ -171,7 +171,6 @@ CASES = [
     Case(M, "batched_trace", (6,), (32,), lambda r: [r.standard_normal((6, 40, 40)), zeros(D, 6), 40]),
     Case(R, "reduce_interleaved", (8,), (128,), lambda r: [i(r, -99, 99, 1000), zeros(I, 8), 1000], 512),
     Case(R, "reduce_sequential", (4,), (128,), lambda r: [f(r, 1000), zeros(F, 4), 1000], 512),
-    Case(R, "reduce_unrolled<256>", (2,), (256,), lambda r: [f(r, 900), zeros(F, 2), 900]),
     Case(R, "reduce_shuffle", (4,), (128,), lambda r: [f(r, 3000), zeros(F, 1), 3000],
          expect=lambda x, o, n: {1: [x.astype(D).sum()]}, tolerance=1e-4),
     Case("last_block", "sum_in_last_block", (6,), (128,), lambda r: [f(r, 3000), zeros(F, 6), zeros(F, 1), 3000],

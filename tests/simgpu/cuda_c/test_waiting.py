@@ -297,7 +297,7 @@ def test_a_bound_that_is_never_reached_is_a_deadlock() -> None:
         left(PATIENT % endless, "k", 1, 2, 1, 2)
 
 
-def waited(text: str, write: str = "f[0] = 5;") -> list[int]:
+def waited(text: str, write: str = "*(volatile int*)f = 5;") -> list[int]:
     """Return what block 0 leaves in `o`. It waits for block 1 to write, and block 0 runs first."""
     kernel = f"__global__ void k(int* f, int* o) {{ int i = threadIdx.x; if (blockIdx.x == 0) {{ {text} }} else {write} }}"
     o = np.zeros(4, np.int32)

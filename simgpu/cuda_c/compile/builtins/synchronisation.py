@@ -9,17 +9,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simgpu.cuda_c.compile.builtins.common import Handler, arguments, fenced, need_count
-from simgpu.cuda_c.compile.builtins.warps import named
+from simgpu.cuda_c.compile.builtins.warps import meeting
 from simgpu.cuda_c.compile.context import Context
 from simgpu.cuda_c.compile.conversions import convert, value
-from simgpu.cuda_c.compile.typed import Evaluate, Expr
+from simgpu.cuda_c.compile.typed import Expr
 from simgpu.cuda_c.lockstep.masks import WARP, Mask, varies
 from simgpu.cuda_c.lockstep.team import Team
 from simgpu.cuda_c.lockstep.waiting_threads import Apart
 from simgpu.cuda_c.memory.shared_region import SharedRegion
 from simgpu.cuda_c.syntax.ast import Call
 from simgpu.cuda_c.text.source import Position
-from simgpu.cuda_c.types import BOOL, INT, UINT, VOID
+from simgpu.cuda_c.types import BOOL, INT, VOID
 from simgpu.errors import BarrierError
 
 
@@ -139,20 +139,20 @@ def _met_some(t: Team, m: Mask, names: NDArray[np.uint32]) -> None:
 
 def _syncwarp(c: Context, node: Call, used: bool) -> Expr:
     args = arguments(c, node, 0, 1)
-    names: Evaluate = lambda t, m: np.uint32(0xFFFFFFFF)
-    if args:
-        names = convert(c, args[0], UINT, args[0].at).run
     c.work()
-    at, name, meet = node.at, node.name, c.meet("warp", node.at)
+    meet = meeting(c, node, args[0] if args else None, lambda t, m: np.int32(0))
 
     def run(t: Team, m: Mask) -> None:
-        given = names(t, m)
-        named(t, m, given, at, name, meet.waits)
+        given, m, _, new = meet(t, m)
+        if not new:
+            return
         if t.lanes is not None:
             t.launch.messages.barrier(t, m.index, warps=True)
         if t.launch.hostile is not None:
             for warp in np.unique(t.layout.warp[m.index]):
                 t.launch.hostile.meet(t.thread_id[m.bits & (t.layout.warp == warp)])
+        if varies(given) and (given[m.index] == 0xFFFFFFFF).all():
+            given = np.uint32(0xFFFFFFFF)
         if varies(given) or int(given) != 0xFFFFFFFF:
             _met_some(t, m, t.array(given)[m.index])
             return

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from typing import Any, cast
+from typing import Any, TypeAlias, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,13 +13,14 @@ from numpy.typing import NDArray
 from simgpu.cuda_c.compile.builtins import common
 from simgpu.cuda_c.compile.context import Context
 from simgpu.cuda_c.compile.conversions import convert, value
-from simgpu.cuda_c.compile.storage import require_defined
-from simgpu.cuda_c.compile.typed import Evaluate, Expr, RegisterPlace
-from simgpu.cuda_c.compile.variables import Variable
+from simgpu.cuda_c.compile.storage import with_holes
+from simgpu.cuda_c.compile.typed import Evaluate, Expr, MemoryPlace, RegisterPlace
 from simgpu.cuda_c.lockstep.masks import WARP, Mask
 from simgpu.cuda_c.lockstep.team import Team
 from simgpu.cuda_c.lockstep.values import choose, varies
-from simgpu.cuda_c.lockstep.waiting_threads import Apart
+from simgpu.cuda_c.lockstep.waiting_threads import Apart, Meeting, some
+from simgpu.cuda_c.memory import access
+from simgpu.cuda_c.memory.holes import Holed, require, taken
 from simgpu.cuda_c.syntax.ast import Call
 from simgpu.cuda_c.text.source import Position
 from simgpu.cuda_c.types import BOOL, HALF, INT, UINT, Scalar, Struct, promoted
@@ -29,14 +30,75 @@ from simgpu.errors import WarpError
 _PAIRS = {"half2", "__nv_bfloat16", "__nv_bfloat162"}
 
 
-def named(t: Team, m: Mask, names: Any, at: Position, what: str, waits: bool) -> None:
-    """Refuse a call by a lane that its mask does not name, or without one that it names; or wait for it."""
-    everyone = not varies(names) and int(names) == 0xFFFFFFFF
-    if everyone and (m.full or (t.layout.even and m.n == WARP * m.n_warps)):
-        return
-    lanes = t.layout.lane.astype(np.uint32)
-    mine = (names >> lanes) & np.uint32(1)
-    bad = m.bits & (mine == 0)
+# What those who meet have in common: the masks, who they are, what they give, and whether it is new.
+Met: TypeAlias = tuple[Any, Mask, Any, bool]
+
+
+def meeting(
+    c: Context, node: Call, mask: Expr | None, offered: Evaluate, kind: str = ""
+) -> Callable[[Team, Mask], Met]:
+    """Lanes of a warp meet at a call, or wait for each other; or it is refused."""
+    names: Evaluate = lambda t, m: np.uint32(0xFFFFFFFF)
+    if mask is not None:
+        names = convert(c, mask, UINT, mask.at).run
+    at, name, meet = node.at, node.name, c.meet("warp", node.at, node.name)
+    key = f"{name.lstrip('_')} of {kind}"  # only the same kind of shuffle can meet
+
+    def run(t: Team, m: Mask) -> Met:
+        whole = m.full or (t.layout.even and m.n == WARP * m.n_warps)
+        if meet.waits and (not whole or t.waiters.meetings.get(key)):
+            return _gathered(t, m, names, offered, at, name, key)
+        those = names(t, m)
+        if not whole or varies(those) or int(those) != 0xFFFFFFFF:
+            _require_named(t, m, those, at, name)
+            expected = t.layout.full.bits if t.exited is None else ~t.exited.bits
+            absent = those & _by_warp(t, expected & ~m.bits)
+            _require_all(t, np.where(m.bits, absent, 0), those, at, name)
+        return those, m, offered(t, m), True
+
+    return run
+
+
+def _gathered(
+    t: Team, m: Mask, names: Evaluate, offered: Evaluate, at: Position, what: str, key: str
+) -> Met:
+    """Lanes meet others that have come to another call, or wait for these."""
+    meetings = t.waiters.meetings.setdefault(key, [])
+    fresh = m.bits.copy()
+    for one in meetings:
+        fresh &= ~one.here
+    new = some(t.layout, fresh)
+    if new is not None:
+        those = t.array(names(t, new))
+        _require_named(t, new, those, at, what)
+        given = offered(t, new)
+        for one in (*meetings, Meeting(t.layout)):
+            come = some(t.layout, fresh & ~one.bits)
+            if come is not None:
+                one.join(come.bits, those)
+                one.given = access.merge_member(come, given, one.given)
+                fresh = fresh & ~come.bits
+                meetings += [one] * (one not in meetings)
+    one = next(one for one in meetings if one.here[m.index[0]])
+    mine, short = m.bits & one.here, one.short(t.waiters.left(t.exited))
+    if t.forced:
+        _require_all(t, np.where(mine, short, 0), one.names, at, what)
+    later = m.bits & (~mine | (short != 0))
+    if later.any():
+        raise Apart(later, "warp", what=key)
+    near = t.layout.words(mine)[t.layout.warp] != 0
+    party, before = some(t.layout, one.bits & near), one.done
+    assert party is not None
+    those, given = one.names, one.given
+    one.leave(mine)
+    if not one.bits.any():
+        meetings.remove(one)
+    return those, party, given, not (before & party.bits).any()
+
+
+def _require_named(t: Team, m: Mask, names: Any, at: Position, what: str) -> None:
+    """Refuse a call by a lane that its mask does not name."""
+    bad = m.bits & ((names >> t.layout.lane.astype(np.uint32)) & np.uint32(1) == 0)
     if bad.any():
         lane = int(bad.argmax())
         text = (
@@ -44,18 +106,17 @@ def named(t: Team, m: Mask, names: Any, at: Position, what: str, waits: bool) ->
             f"0x{int(t.array(names)[lane]):08x} does not name"
         )
         t.fault(WarpError, at, lane, text)
-    expected = t.layout.full.bits if t.exited is None else ~t.exited.bits
-    absent = m.bits & ((names & _by_warp(t, expected & ~m.bits)) != 0)
+
+
+def _require_all(t: Team, absent: NDArray[Any], names: Any, at: Position, what: str) -> None:
+    """Refuse a call without a lane that is named: those that are `absent`, for each lane."""
     if absent.any():
-        if waits and not t.forced:
-            raise Apart(absent, "warp", t.array(names))
-        lane = int(absent.argmax())
-        mask = int(t.array(names)[lane])
-        away = mask & int(_by_warp(t, expected & ~m.bits)[lane])
+        lane = int((absent != 0).argmax())
+        away = int(absent[lane])
         text = (
-            f"calls {what} with the mask 0x{mask:08x}, and lane {(away & -away).bit_length() - 1}, which "
-            "it names, does not: the result is undefined, or the warp hangs. Name only the lanes "
-            "that get here, or move the call out of the branch"
+            f"calls {what} with the mask 0x{int(t.array(names)[lane]):08x}, and lane "
+            f"{(away & -away).bit_length() - 1}, which it names, does not: the result is undefined, or the "
+            "warp hangs. Name only the lanes that get here, or move the call out of the branch"
         )
         t.fault(WarpError, at, lane, text)
 
@@ -69,9 +130,8 @@ def _shuffle(way: str, structs: bool, c: Context, node: Call, used: bool) -> Exp
     else:
         kind = common.number(c, node, args[1])
         kind = kind if kind is HALF else promoted(kind)
-    callers = _callers(c, node, args[0])
-    offering, given_by = _unread(args[1])
-    offered = convert(c, offering, kind, args[1].at).run
+    offered = convert(c, _unread(args[1]), kind, args[1].at).run
+    callers = meeting(c, node, args[0], offered, kind.name)
     distance = convert(c, args[2], INT, args[2].at).run
     width = convert(c, args[3], INT, args[3].at) if len(args) == 4 else None
     known = 32 if width is None or width.constant is None else int(width.constant)
@@ -82,35 +142,41 @@ def _shuffle(way: str, structs: bool, c: Context, node: Call, used: bool) -> Exp
     at, name = node.at, node.name
 
     def run(t: Team, m: Mask) -> Any:
-        callers(t, m)
-        given = offered(t, m)
+        _, party, given, _ = callers(t, m)
         size = np.int64(32) if group is None else np.asarray(group(t, m), np.int64)
         source = _source(way, t.layout.lane, np.asarray(distance(t, m), np.int64), size)
         target = t.layout.index - t.layout.lane + source
-        _present(t, m, source, target, at, name)
-        if given_by is not None and t.defined[given_by.slot] is not True:
+        _present(t, m, party, source, target, at, name)
+        if type(given) is Holed:
             asked = np.zeros(t.layout.lanes, np.bool_)
             asked[target[m.index]] = True
-            require_defined(t, asked, given_by, args[1].at)
+            given = require(t, asked, given, args[1].at)
         here = np.minimum(target, t.layout.lanes - 1)
         if isinstance(given, list):
-            return [x.take(here) if varies(x) else x for x in cast("list[Any]", given)]
+            return [taken(x, here) if varies(x) else x for x in cast("list[Any]", given)]
         return given.take(here) if varies(given) else given
 
     return value(c, kind, run, at, args)
 
 
-def _unread(offered: Expr) -> tuple[Expr, Variable | None]:
+def _unread(offered: Expr) -> Expr:
     """Offer a variable to a shuffle; only the lanes that are asked for it need to have set it."""
-    place = offered.place
-    if not isinstance(place, RegisterPlace) or place.count or not place.variable.unset:
-        return offered, None
-    slot = place.variable.slot
+    place, ctype, site = offered.place, offered.type, offered.site
+    if isinstance(place, MemoryPlace) and site is not None:
+        pointer = place.accessed
+        load: Evaluate = lambda t, m: access.load(t, m, pointer(t, m), ctype, site, copied=True)
+        return replace(offered, run=load)
+    if not isinstance(place, RegisterPlace) or place.before or not place.variable.unset:
+        return offered
+    variable, first, count = place.variable, place.first, place.count
+    if isinstance(ctype, Struct) and count is not None:
+        return offered
 
     def run(t: Team, m: Mask) -> Any:
-        return t.slots[slot]
+        whole = with_holes(t, m, variable)
+        return whole if count is None else whole[first]
 
-    return replace(offered, run=run), place.variable
+    return replace(offered, run=run)
 
 
 def _source(way: str, lane: Any, distance: Any, size: Any) -> Any:
@@ -126,11 +192,13 @@ def _source(way: str, lane: Any, distance: Any, size: Any) -> Any:
     return choose(partner < lane - place + size, partner, lane)
 
 
-def _present(t: Team, m: Mask, source: Any, target: Any, at: Position, name: str) -> None:
+def _present(
+    t: Team, m: Mask, party: Mask, source: Any, target: Any, at: Position, name: str
+) -> None:
     layout = t.layout
     there = (source >= 0) & (source < WARP) & (target < layout.lanes)
     within = np.where(there, target, 0)
-    there &= m.bits[within] & (layout.warp[within] == layout.warp)
+    there &= party.bits[within] & (layout.warp[within] == layout.warp)
     bad = m.bits & ~there
     if bad.any():
         lane = int(bad.argmax())
@@ -146,31 +214,17 @@ def _by_warp(t: Team, bits: NDArray[np.bool_]) -> NDArray[np.uint32]:
     return t.layout.words(bits)[t.layout.warp]
 
 
-def _callers(c: Context, node: Call, mask: Expr) -> Callable[[Team, Mask], Any]:
-    """Computes the mask of a call, and sees that the lanes in it are those that make the call."""
-    names = convert(c, mask, UINT, mask.at).run
-    at, name, meet = node.at, node.name, c.meet("warp", node.at, node.name)
-
-    def run(t: Team, m: Mask) -> Any:
-        those = names(t, m)
-        named(t, m, those, at, name, meet.waits)
-        return those
-
-    return run
-
-
 def _vote(
     result: Scalar, finish: Callable[[Any, Any], Any], c: Context, node: Call, used: bool
 ) -> Expr:
     args = common.arguments(c, node, 2)
-    callers = _callers(c, node, args[0])
-    test = convert(c, args[1], BOOL, args[1].at).run
+    callers = meeting(c, node, args[0], convert(c, args[1], BOOL, args[1].at).run)
     c.work()
 
     def run(t: Team, m: Mask) -> Any:
-        those = callers(t, m)
-        yes = _by_warp(t, m.bits & t.array(test(t, m))) & those
-        here = _by_warp(t, m.bits) & those
+        those, party, test, _ = callers(t, m)
+        yes = _by_warp(t, party.bits & t.array(test)) & those
+        here = _by_warp(t, party.bits) & those
         return finish(yes, here).astype(result.dtype)
 
     return value(c, result, run, node.at, args)
@@ -179,7 +233,17 @@ def _vote(
 def _activemask(c: Context, node: Call, used: bool) -> Expr:
     common.need_count(c, node, 0)
     c.work()
-    return value(c, UINT, lambda t, m: _by_warp(t, m.bits), node.at)
+
+    def run(t: Team, m: Mask) -> Any:
+        active, hostile = _by_warp(t, m.bits), t.launch.hostile
+        if hostile is None:
+            return active
+        # It promises nothing about lanes that could be converged: some may come later.
+        part = np.uint32(hostile.random.getrandbits(32))
+        first = part >> t.layout.lane.astype(np.uint32) & np.uint32(1)
+        return active & np.where(first != 0, part, ~part)
+
+    return value(c, UINT, run, node.at)
 
 
 def _groups(t: Team, m: Mask, value: Any) -> NDArray[np.uint32]:
@@ -198,9 +262,13 @@ def _match(c: Context, node: Call, used: bool) -> Expr:
     """`__match_any_sync`."""
     args = common.arguments(c, node, 2)
     common.number(c, node, args[1])
-    callers, offered = _callers(c, node, args[0]), args[1].run
+    callers = meeting(c, node, args[0], args[1].run)
     c.work(2)
-    run: Evaluate = lambda t, m: callers(t, m) & _groups(t, m, offered(t, m))
+
+    def run(t: Team, m: Mask) -> Any:
+        those, party, given, _ = callers(t, m)
+        return those & _groups(t, party, given)
+
     return value(c, UINT, run, node.at, args)
 
 
@@ -209,18 +277,17 @@ def _reduce(ufunc: Any, types: tuple[Scalar, ...], c: Context, node: Call, used:
     kind = common.number(c, node, args[1])
     if kind not in types:
         c.fail(node.at, f"{node.name}() has no form for '{kind.name}'")
-    callers = _callers(c, node, args[0])
-    offered = args[1].run
+    callers = meeting(c, node, args[0], args[1].run, kind.name)
     c.work(2)
 
     def run(t: Team, m: Mask) -> Any:
-        those = callers(t, m)
+        those, m, given, _ = callers(t, m)
         # Lanes of a warp that name the same ones are a group.
         key = t.layout.warp[m.index] << 32 | t.array(those)[m.index].astype(np.int64)
         order = np.argsort(key, kind="stable")
         ordered = key[order]
         first = np.concatenate(([True], ordered[1:] != ordered[:-1]))
-        totals = ufunc.reduceat(t.array(offered(t, m))[m.index][order], np.flatnonzero(first))
+        totals = ufunc.reduceat(t.array(given)[m.index][order], np.flatnonzero(first))
         out = np.zeros(m.n, kind.dtype)
         out[order] = totals[np.cumsum(first) - 1]
         return m.spread(out)

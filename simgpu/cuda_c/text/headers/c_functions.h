@@ -13,9 +13,11 @@ ASYNCGPU_STORE(__stwb) ASYNCGPU_STORE(__stcg) ASYNCGPU_STORE(__stcs) ASYNCGPU_ST
 template <typename T> __device__ inline unsigned __match_all_sync(unsigned names, T value, int* all) {
     *all = __match_any_sync(names, value) == names;
     return *all ? names : 0; }
+// A byte that may lie between two members of a struct, so that nobody has written it.
+struct _byte { char _value; };
 __device__ inline void* memcpy(void* to, const void* from, size_t count) {
-    char* a = (char*)to;
-    const char* b = (const char*)from;
+    _byte* a = (_byte*)to;
+    const _byte* b = (const _byte*)from;
     for (size_t k = 0; k < count; k++) a[k] = b[k];
     return to; }
 __device__ inline void* memset(void* to, int value, size_t count) {

@@ -1,0 +1,82 @@
+"""Members of a struct that was copied whole, though nobody had written them: to use one is the error."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from simgpu.cuda_c.lockstep.masks import Mask
+from simgpu.cuda_c.lockstep.team import Team
+from simgpu.cuda_c.text.source import Position
+from simgpu.errors import UninitialisedReadError
+
+
+class Holed(np.ndarray):
+    """A member's values, of which lanes are `missing`; `what` calls it by its name where that was seen."""
+
+    missing: NDArray[np.bool_] | None = None
+    what: str = ""
+
+    def __array_finalize__(self, obj: Any) -> None:
+        """Whatever NumPy makes of one lacks the same lanes."""
+        self.missing, self.what = getattr(obj, "missing", None), getattr(obj, "what", "")
+
+
+def holed(team: Team, value: Any, missing: NDArray[np.bool_], what: str) -> Holed:
+    """A value that some lanes do not have."""
+    out = team.array(value).view(Holed)
+    out.missing, out.what = missing, what
+    return out
+
+
+def missing_in(value: Any) -> NDArray[np.bool_] | None:
+    """The lanes that do not have a value, if there may be any."""
+    return value.missing if type(value) is Holed else None
+
+
+def require(team: Team, lanes: NDArray[np.bool_], value: Any, at: Position) -> Any:
+    """A member's value, for use by some lanes, all of which must have it."""
+    missing = missing_in(value)
+    if missing is None:
+        return value
+    if (lanes & missing).any():
+        text = f"reads {value.what}"
+        array = value.what.partition("'")[2].partition("'")[0]
+        lane = int((lanes & missing).argmax())
+        team.fault(UninitialisedReadError, at, lane, text, array=array)
+    return np.asarray(value)
+
+
+def taken(value: NDArray[Any], lanes: NDArray[np.int64]) -> NDArray[Any]:
+    """For each lane the value of another, which may lack it."""
+    out = np.asarray(value).take(lanes)
+    missing = missing_in(value)
+    if missing is None:
+        return out
+    holes = out.view(Holed)
+    holes.missing, holes.what = missing.take(lanes), value.what if type(value) is Holed else ""
+    return holes
+
+
+def present(mask: Mask, value: Any) -> Mask | None:
+    """Those lanes of `mask` that have a value."""
+    missing = missing_in(value)
+    if missing is None or not (mask.bits & missing).any():
+        return mask
+    bits = mask.bits & ~missing
+    n = int(np.count_nonzero(bits))
+    return Mask(mask.layout, bits, n) if n else None
+
+
+def merged(mask: Mask, new: Any, old: Any, value: Any) -> Any:
+    """Of `value`, which is `new` in the lanes of `mask` and else `old`, the lanes that do not have it."""
+    for one, lanes in ((new, mask.bits), (old, ~mask.bits)):
+        missing = missing_in(one)
+        if missing is not None and (missing & lanes).any():
+            known = missing_in(value)
+            both = missing & lanes if known is None else known | (missing & lanes)
+            value = np.array(value).view(Holed)
+            value.missing, value.what = both, one.what
+    return value

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Literal, cast
 
 from asyncgpu_tutor.errors import UsageError
-from asyncgpu_tutor.traces.formats.database import Database, Value
 from asyncgpu_tutor.traces.formats.damage import NO_WORK, Damage, Record
+from asyncgpu_tutor.traces.formats.database import Database, Value
 from asyncgpu_tutor.traces.spans.cuda_calls import LAUNCHES, QUERIES, WAITS, other_call
 from asyncgpu_tutor.traces.spans.intervals import union, within
 from asyncgpu_tutor.traces.spans.kernel_names import kernel_name
@@ -383,7 +383,11 @@ def _ranges(read: _Reader, texts: Mapping[int, str]) -> list[Range]:
     for number, row in enumerate(rows):
         if row["eventType"] in {_PUSH_POP, _START_END}:
             text = _name(row["text"] if row["text"] is not None else row["textId"], texts)
-            start, end, thread = (_int(row, "start"), _int(row, "end", last), _int(row, "globalTid", 0))
+            start, end, thread = (
+                _int(row, "start"),
+                _int(row, "end", last),
+                _int(row, "globalTid", 0),
+            )
             domain, nested = domains.get(row["domainId"], ""), row["eventType"] == _PUSH_POP
             found.append(Range(number, text, domain, start, end, thread, nested))
     return found

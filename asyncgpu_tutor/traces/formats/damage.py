@@ -47,7 +47,7 @@ class Damage:
     def told(self, about: Mapping[str, object]) -> dict[str, object]:
         """Facts of a trace, with this among them in sentences."""
         found = (
-            f"{count(len(names), 'record')} {what}, such as {names[0]!r:.80}."
+            f"{count(len(names), 'record')} {what}, such as {names[0]!r:.120}."
             for what, names in self._found.items()
         )
         said = list(dict.fromkeys((*damage_of(about), *found)))

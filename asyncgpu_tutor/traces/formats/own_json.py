@@ -27,7 +27,7 @@ FORMAT = "asyncgpu_tutor.trace/1"
 
 MOST_BYTES = 256 * 2**20  # of a trace as JSON: about a million spans
 MOST_SPANS = 1_000_000
-_MOST_VALUES = 15_000_000  # in its JSON: 256 MB of PyTorch's profiler hold about ten million
+_MOST_VALUES = 18_000_000  # in its JSON: 256 MB of PyTorch's profiler hold about 15 million
 MOST_WHOLE = 2**63  # more than any count of bytes or blocks, and a float can still hold it
 _MOST_CHARACTERS = 10_000  # of a name
 _MOST_DEPTH = 16  # of what a span's detail holds
@@ -92,15 +92,12 @@ def parsed(
 
 # What PyTorch writes by version, and what it should be: paths of Windows and quotes that are not escaped, and
 # words where JSON has none (pytorch/pytorch#98432 and #113001, pytorch/kineto#750).
-_FAULTS: Mapping[str, tuple[re.Pattern[str], Callable[[re.Match[str]], str]]] = {
-    "single backslashes": (
-        re.compile(r'\\(["\\/bfnrt]|u[0-9a-fA-F]{4})|\\'), lambda m: m[0] if m[1] else "\\\\",
-    ),
-    "quotes in names": (re.compile(r'(?<![\\{\[,:\s])"(?![,:}\]\s])'), lambda _: '\\"'),
-    "bare words for numbers": (
-        re.compile(r"(:\s?)(N/A|-?nan|-?inf)(?=\s?[,}])", re.IGNORECASE), lambda m: f"{m[1]}null",
-    ),
-}  # fmt: skip
+_FAULTS: Mapping[str, tuple[str, str]] = {
+    "single backslashes": (r'(?<!\\)((?:\\\\)*)\\(?!["\\/bfnrt]|u[0-9a-fA-F]{4})', r"\1\\\\"),
+    "quotes in names": (r'(?<![\\{\[,:\s])"(?![,:}\]\s])', r"\\" + '"'),
+    "bare words for numbers": (r"(:\s?)(?:N/A|-?nan|-?inf)(?=\s?[,}])", r"\1null"),
+}
+_MOST_MENDED = 4_000_000  # places of one fault
 
 
 def _mended(
@@ -109,7 +106,7 @@ def _mended(
     """As `parsed`, for a text that is JSON but for the known faults of PyTorch's writer."""
     found: list[str] = []
     for name, (pattern, mend) in _FAULTS.items():
-        better = pattern.sub(mend, text)
+        better = re.sub(pattern, mend, text, count=_MOST_MENDED)
         found += [name] if better != text else []
         text = better
     try:

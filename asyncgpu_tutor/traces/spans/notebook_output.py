@@ -28,7 +28,7 @@ class Lines(str):
 
     __slots__ = ()
 
-    def __new__(cls, text: str) -> Lines:
+    def __new__(cls, text: str) -> Lines:  # noqa: D102
         return super().__new__(cls, printable(text))
 
     def __repr__(self) -> str:
@@ -62,7 +62,11 @@ def damage_of(about: Mapping[str, object]) -> list[str]:
 
 def _sentences(about: Mapping[str, object], key: str) -> list[str]:
     said = about.get(key)
-    return [cut(str(line), 300) for line in cast("list[object]", said)] if isinstance(said, list) else []
+    return (
+        [cut(str(line), 300) for line in cast("list[object]", said)]
+        if isinstance(said, list)
+        else []
+    )
 
 
 def wrapped(text: str, indent: int) -> list[str]:

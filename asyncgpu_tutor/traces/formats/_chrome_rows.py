@@ -89,7 +89,8 @@ def collect(events: object, gpus: object, damage: Damage) -> Export:
             continue
         kind = "launch" if number in known else "wait" if name.startswith(WAITS) else None
         if kind is None and name.startswith(LAUNCHES):
-            damage.add(NO_WORK, name)
+            if number not in damage.unread:
+                damage.add(NO_WORK, name)
         elif kind is not None:
             seen.add(number)
             calls.append(Call(kind, name, start, end, thread(event), number))
@@ -115,6 +116,7 @@ def _whole(events: Iterable[Event], damage: Damage) -> Iterator[tuple[Event, int
             start, end = _times(event)
         except ValueError as error:
             damage.add("left out: it has no times", f"{_name(event)}: {error}")
+            damage.unread.add(_number(_object(event.get("args")).get("correlation")))
             continue
         last = max(last, end)
         stack = opened.setdefault((str(event.get("pid")), str(event.get("tid"))), [])

@@ -228,6 +228,7 @@ class _Reader:
             )
             if told := next(wrong, ""):
                 self.damage.add("left out: a value in it is no whole number", told)
+                self.damage.unread.add(row.get("correlationId"))
             else:
                 yield row
 
@@ -338,7 +339,7 @@ def _calls(
         elif told := other_call(name):
             kind, name = "other", told
         else:
-            if name.startswith(LAUNCHES):
+            if name.startswith(LAUNCHES) and key[1] not in read.damage.unread:
                 read.damage.add(NO_WORK, name)
             continue
         place = _place(kind, about) if about else (0, None, 0)

@@ -39,6 +39,7 @@ class Damage:
 
     def __init__(self) -> None:
         self._found: dict[str, list[str]] = {}
+        self.unread: set[object] = set()  # calls that have work, which could not be read
 
     def add(self, what: str, name: str) -> None:
         """Count a record, of which is said `what` becomes of it."""
@@ -58,7 +59,7 @@ class Damage:
         starts = sorted(r.start for r in records if r.start and r.start <= r.end)
         middle = starts[len(starts) // 2] if starts else 0.0
         ran = [r for r in records if r.lasting and r.start < r.end]
-        edges = (round(time * 1000 / us) for r in ran for time in (r.start, r.end))
+        edges = (round(time * (1000 // us)) for r in ran for time in (r.start, r.end))
         fine = 0 < math.gcd(*edges) < 1000 * _SHORTEST
         asked = {r.key: r.start for r in records if r.key is not None}
 

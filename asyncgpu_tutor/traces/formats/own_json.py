@@ -141,6 +141,10 @@ def _spans(rows: object, damage: Damage, *, modelled: bool) -> list[Span]:
             span = _span(row)
         except _NoTime as error:
             damage.add("left out: it has no times", str(error))
+            after = cast(Mapping[str, object], row).get("after")
+            damage.unread.update(
+                map(repr, cast(list[object], after) if isinstance(after, list) else ())
+            )
             continue
         except (ValueError, TypeError) as error:
             raise ValueError(f"span number {index}: {error}") from None
@@ -161,6 +165,7 @@ def _spans(rows: object, damage: Damage, *, modelled: bool) -> list[Span]:
     if found and not kept:
         raise ValueError(" ".join(damage_of(damage.told({}))))
     asked = {i for span in spans.values() for i in span.after}
+    asked |= {i for i in calls if repr(i) in damage.unread}
     for span in kept:
         if span.kind == "call" and span.name.startswith("launch ") and span.id not in asked:
             damage.add(NO_WORK, span.name)

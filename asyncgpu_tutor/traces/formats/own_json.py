@@ -51,7 +51,9 @@ def read(body: Mapping[str, object]) -> Parts:
     try:
         clock, device = (_text(body[key], key, 1000) for key in ("clock", "device"))
         about, damage = _mapping(body.get("about", {}), "about"), Damage()
-        spans = _spans(body["spans"], damage, modelled=clock == "simulated")
+        # Of what was left out before a trace was saved, it has the calls still.
+        known = "damage" in about
+        spans = _spans(body["spans"], damage, modelled=clock == "simulated", known=known)
         return spans, clock, device, damage.told(about)
     except KeyError as error:
         raise UsageError(f"this trace is damaged: it has no {error}") from None
@@ -124,12 +126,8 @@ def _mended(
     return body
 
 
-class _NoTime(ValueError):
-    """A span cannot have been when its row says: it is left out."""
-
-
-def _spans(rows: object, damage: Damage, *, modelled: bool) -> list[Span]:
-    """The spans that rows of JSON describe; a ValueError says which one is wrong, and how."""
+def _spans(rows: object, damage: Damage, *, modelled: bool, known: bool) -> list[Span]:
+    """The spans that rows of JSON describe; a ValueError says what is wrong with all of them."""
     if not isinstance(rows, list):
         raise ValueError("'spans' is not a list")
     found = cast(list[object], rows)
@@ -139,15 +137,13 @@ def _spans(rows: object, damage: Damage, *, modelled: bool) -> list[Span]:
     for index, row in enumerate(found):
         try:
             span = _span(row)
-        except _NoTime as error:
-            damage.add("left out: it has no times", str(error))
-            after = cast(Mapping[str, object], row).get("after")
+        except (ValueError, TypeError) as error:
+            damage.add("left out: a field in it is damaged", f"span number {index}: {error}")
+            after = cast(Mapping[str, object], row).get("after") if isinstance(row, dict) else None
             damage.unread.update(
                 map(repr, cast(list[object], after) if isinstance(after, list) else ())
             )
             continue
-        except (ValueError, TypeError) as error:
-            raise ValueError(f"span number {index}: {error}") from None
         if span.id in spans:
             raise ValueError(f"two spans have the id {span.id}")
         spans[span.id] = span
@@ -166,7 +162,7 @@ def _spans(rows: object, damage: Damage, *, modelled: bool) -> list[Span]:
         raise ValueError(" ".join(damage_of(damage.told({}))))
     asked = {i for span in spans.values() for i in span.after}
     asked |= {i for i in calls if repr(i) in damage.unread}
-    for span in kept:
+    for span in () if known else kept:
         if span.kind == "call" and span.name.startswith("launch ") and span.id not in asked:
             damage.add(NO_WORK, span.name)
     return causal(kept)
@@ -193,7 +189,7 @@ def _span(row: object) -> Span:
         raise ValueError(f"unknown kind of span {kind!r}")
     start, end = _time(fields["start"], "start"), _time(fields["end"], "end")
     if not 0 <= start <= end:
-        raise _NoTime(f"it goes from {start} to {end} us")
+        raise ValueError(f"it goes from {start} to {end} us")
     after = fields.get("after", [])
     if not isinstance(after, list | tuple):
         raise ValueError("its 'after' is not a list")
@@ -216,7 +212,7 @@ def _whole(value: object, what: str) -> int:
 
 def _time(value: object, what: str) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) <= _LONGEST:
-        raise _NoTime(f"its {what} is {value!r:.60}, not a number of us")
+        raise ValueError(f"its {what} is {value!r:.60}, not a number of us")
     return float(value)
 
 

@@ -52,7 +52,8 @@ def test_no_such_gpu(tmp_path: Path) -> None:
         find_spec(str(tmp_path / "none.json"))
 
 
-WRONG = [("sms", 0), ("sms", -1), ("sms", 1.5), ("dram_gb_s", 0.0), ("sync_us", math.nan), ("start_us", math.inf),
+WRONG = [("sms", 0), ("sms", -1), ("sms", 1.5), ("dram_gb_s", 0.0), ("sync_us", math.nan),
+         ("start_us", math.inf),
          ("call_malloc_us", -1), ("memory_bytes", True), ("clock_mhz", 10**400)]  # fmt: skip
 
 

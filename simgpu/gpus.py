@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import math
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from simgpu.spec import GUIDE, H200, THROUGHPUT, DeviceSpec
 
 TAKEN_OVER = "taken over from the H200"
 SCALED = "the H200's, times SMs and clock"
+_COUNTED = {field.name for field in dataclasses.fields(DeviceSpec) if field.type == "int"}
 BUS = 0.86  # of the bus's rate is what the H200 reaches: 55 of 64 GB/s
 
 
@@ -104,9 +106,14 @@ def load_spec(path: Path) -> DeviceSpec:
         rows = told["constants"]
         values = {key: row["value"] for key, row in rows.items()}
         sources = tuple((key, str(rows[key]["source"])) for key, _ in H200.sources)
-        bad = [key for key, value in values.items() if not isinstance(value, int | float)]
-        if bad:
-            raise TypeError(f"{bad[0]} is not a number")
+        for key, value in values.items():
+            if isinstance(value, bool) or not isinstance(value, int | float):
+                raise TypeError(f"{key} is not a number")
+            # A time may be 0; of what is counted, or divides, there is some. The exponent has no largest.
+            least = 0.0 if key.endswith(("_us", "_clocks")) else 1.0 if key in _COUNTED else 1e-6
+            most = math.inf if key == "overlap" else 1e6 if key == "sms" else 1e18
+            if not least <= value <= most or (key in _COUNTED and not isinstance(value, int)):
+                raise ValueError(f"{key} is {value!r:.40}, which no GPU has")
         return DeviceSpec(name=str(told["name"]), sources=sources, **values)
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise UsageError(f"{path} does not hold the spec of a GPU: {error}") from error

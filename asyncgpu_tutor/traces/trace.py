@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from asyncgpu_tutor.errors import UsageError
 from asyncgpu_tutor.traces.formats import chrome, files, own_json
 from asyncgpu_tutor.traces.spans import DEVICE_KINDS, Metrics, Span, measure, relations
-from asyncgpu_tutor.traces.spans.notebook_output import NOTHING, Lines
+from asyncgpu_tutor.traces.spans.notebook_output import NOTHING, Lines, damage_of, printable
+from asyncgpu_tutor.traces.spans.span import grouped
 from asyncgpu_tutor.traces.spans.table import render
 from asyncgpu_tutor.traces.spans.vocabulary import clock_words, count
 
@@ -56,9 +58,10 @@ class Trace:
         length = max(s.end for s in self.spans) - min(s.start for s in self.spans)
         within = self.about.get("clocks_within_us")
         clocks = f"; its workers' clocks are set within {within} µs" if within is not None else ""
-        return (
+        damage = "".join(f"; {said}" for said in damage_of(self.about))
+        return printable(
             f"<Trace of {count(len(self.spans), 'span')}, {len(work):,} on the device in "
-            f"{count(len(streams), 'stream')}, {length:.1f} µs, {clock_words(self.clock)}{clocks}>"
+            f"{count(len(streams), 'stream')}, {length:.1f} µs, {clock_words(self.clock)}{clocks}{damage}>"
         )
 
     @property
@@ -93,12 +96,20 @@ class Trace:
         UsageError
             If no device of that name has worked.
         """
-        if device not in self.devices:
+        parts = dict(self.each([device]))
+        if device not in parts:
             there = ", ".join(self.devices) or "none"
             raise UsageError(f"this trace has no work of a device {device!r}; there are: {there}")
-        host = device if any(s.host == device for s in self.spans) else ""
-        kept = [s for s in self.spans if (s.device == device if s.on_device else s.host == host)]
-        return replace(self, spans=_closed(kept))
+        return parts[device]
+
+    def each(self, devices: Iterable[str]) -> Iterator[tuple[str, Trace]]:
+        """For each of these devices that worked its part of the trace; see `of`."""
+        work = grouped((s for s in self.spans if s.on_device), lambda span: span.device)
+        hosts = grouped((s for s in self.spans if not s.on_device), lambda span: span.host)
+        for name in devices:
+            if name in work:
+                kept = [*work[name], *hosts.get(name, hosts.get("", ()))]
+                yield name, replace(self, spans=_closed(sorted(kept, key=attrgetter("id"))))
 
     def find(self, name: str) -> list[Span]:
         """All spans with this name, by id."""
@@ -155,7 +166,8 @@ class Trace:
 
     def table(self) -> Lines:
         """The timeline as text: the facts of `plot`, for those who cannot see it, of the first 200 spans."""
-        return Lines(render(self.spans, device=self.device, clock=self.clock))
+        said = "".join(f"{line}\n" for line in damage_of(self.about))
+        return Lines(said + render(self.spans, device=self.device, clock=self.clock))
 
     def sql(self, query: str) -> Rows:
         """Ask the trace by SQL, for what nobody foresaw; a notebook shows the rows as a table.

@@ -9,8 +9,10 @@ from statistics import fmean
 from typing import Any
 
 from asyncgpu_tutor.errors import UsageError
+from asyncgpu_tutor.traces.analysis.finding import MOST_DEVICES
 from asyncgpu_tutor.traces.pictures import Timeline, compare_timelines
 from asyncgpu_tutor.traces.spans import Metrics, Span
+from asyncgpu_tutor.traces.spans import notebook_output as page
 from asyncgpu_tutor.traces.spans.notebook_output import NAME, PAGE, Lines, cut, wrapped
 from asyncgpu_tutor.traces.spans.vocabulary import some
 from asyncgpu_tutor.traces.trace import Trace
@@ -80,7 +82,7 @@ class Comparison:
     def __repr__(self) -> str:
         told = " against ".join(self.titles)
         times = ", ".join(f"{us:.1f}" for us in self["makespan"].values)
-        return f"<Comparison of {told}: makespans {times} µs>"
+        return page.printable(f"<Comparison of {told}: makespans {times} µs>")
 
     def _repr_mimebundle_(self, **_: object) -> dict[str, Any]:
         shown = self.plot()._repr_mimebundle_()
@@ -98,7 +100,12 @@ class Comparison:
             for name, cells in rows
         ]
         said = (line for sentence in self._sentences() for line in wrapped(sentence, 2))
-        return Lines("\n".join([*lines, "", *said]))
+        damage = [
+            f"{title}: {line}"
+            for title, trace in zip(self.titles, self.traces, strict=True)
+            for line in page.damage_of(trace.about)
+        ]
+        return Lines("\n".join([*damage, *lines, "", *said]))
 
     def plot(self) -> Timeline:
         """All timelines on one axis, on which each begins with its first call or work."""
@@ -201,9 +208,9 @@ def _differences(traces: tuple[Trace, ...], titles: tuple[str, ...]) -> Iterator
     yield _difference("makespan", "us", tuple(m.makespan for m in whole), titles)
     most = max(len(trace.devices) for trace in traces)  # devices are matched by their places
     prefix = [f"GPU {place}: " if most > 1 else "" for place in range(most)]
-    for place in range(most):
-        parts = [t.of(t.devices[place]) for t in traces if place < len(t.devices)]
-        own = [part.metrics() for part in parts] if most > 1 else whole
+    each = [[p.metrics() for _, p in t.each(t.devices[:MOST_DEVICES])] for t in traces]
+    for place in range(min(most, MOST_DEVICES)):
+        own = [found[place] for found in each if place < len(found)] if most > 1 else whole
         if len(own) == len(traces):
             for name, unit, value in _WHOLE:
                 yield _difference(prefix[place] + name, unit, tuple(map(value, own)), titles)

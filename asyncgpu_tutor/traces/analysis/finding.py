@@ -7,6 +7,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from asyncgpu_tutor.traces.spans.notebook_output import printable
+
+# Each device's part of a trace has the whole host, so no more devices than these get a report of their own.
+MOST_DEVICES = 64
+
 
 @dataclass(frozen=True)
 class Finding:
@@ -40,7 +45,7 @@ class Finding:
     limit: bool = False
 
     def __str__(self) -> str:
-        return f"{self.title}: {self.sentence} {self.advice}"
+        return printable(f"{self.title}: {self.sentence} {self.advice}")
 
 
 # By name, with the advice in the words of each language.

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Iterator, Mapping
+from bisect import bisect_left
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import accumulate
@@ -12,7 +12,15 @@ from operator import attrgetter
 from typing import Literal, cast, get_args
 
 from asyncgpu_tutor.traces.analysis.finding import KNOWN, Finding, advice
-from asyncgpu_tutor.traces.spans.intervals import Interval, common, gaps, length, minus, union
+from asyncgpu_tutor.traces.spans.intervals import (
+    Interval,
+    common,
+    gaps,
+    length,
+    minus,
+    union,
+    within,
+)
 from asyncgpu_tutor.traces.spans.metrics import scope_of
 from asyncgpu_tutor.traces.spans.relations import stream_predecessors
 from asyncgpu_tutor.traces.spans.span import UNIFIED_MEMORY, Span, grouped
@@ -128,9 +136,9 @@ class Evidence:
         if asked and counted:
             counted = union([*counted, (min(asked)[0], counted[0][0])])
         self.unclaimed = minus(counted, self.busy)
-        # The spans of each engine by start, and the latest end up to each: `_rivals` can skip what had ended.
+        # For each engine when it worked; its spans by start, and of those up to each the one that ended last.
         self._engines = {
-            engine: (spans, list(accumulate((span.end for span in spans), max)))
+            engine: (union((s.start, s.end) for s in spans), spans, list(accumulate(spans, _later)))
             for engine, spans in grouped(self.line, lambda span: ENGINE_OF[span.kind]).items()
         }
 
@@ -227,21 +235,19 @@ class Evidence:
         yield from until(call.end, "host late", call)
         copies = ENGINE_OF[span.kind] != "compute"
         contended = copies or span.waited_for_room or span.start - now > _START
-        rivals = self._rivals(span, now) if contended and now < span.start else []
-        for begin, end in union((s.start, s.end) for s in rivals) if rivals else ():
+        # Its own stream has no work in a pause, so whatever an engine does then is of another.
+        busy, spans, last = self._engines[ENGINE_OF[span.kind]]
+        for begin, end in within(busy, now, span.start) if contended else ():
             yield from until(begin, "start-up")
-            began = (s for s in rivals if s.start < end)
-            blocker = max(began, key=attrgetter("end")) if copies else None
+            began = bisect_left(spans, end, key=attrgetter("start")) if copies else 0
+            blocker = last[began - 1] if began else None
             yield from until(end, "engine busy" if copies else "occupancy", blocker)
         yield from until(span.start if span.start - now < _STARTED else now + _START, "start-up")
         yield from until(span.start, "unknown")
 
-    def _rivals(self, span: Span, since: float) -> list[Span]:
-        """Spans that other streams had on the span's engine, at any time from `since` to its start."""
-        spans, latest = self._engines[ENGINE_OF[span.kind]]
-        first = bisect_right(latest, since)
-        last = bisect_left(spans, span.start, key=attrgetter("start"))
-        return [s for s in spans[first:last] if s.stream != span.stream and s.end > since]
+
+def _later(one: Span, other: Span) -> Span:
+    return other if other.end > one.end else one
 
 
 def _filled(detail: Mapping[str, object], places: int) -> tuple[float, float]:
@@ -255,8 +261,8 @@ def _filled(detail: Mapping[str, object], places: int) -> tuple[float, float]:
     return min(part, 1.0), min(max(part, blocks * _BLOCKS / places), 1.0)
 
 
-def idle_of_streams(seen: Evidence) -> list[Idle]:
-    """The pauses of each stream, from the first work of the device on, each split by cause, by start.
+def idle_of_streams(seen: Evidence, streams: Collection[int | None] | None = None) -> list[Idle]:
+    """The pauses of each stream, or of some, each split by cause, by start, from the device's first work on.
 
     In this order: until the last span on another stream that it had to wait for ended, ``"dependency"``; from
     then until the host's call returned, ``"host late"``; as long as another stream's copy in its direction
@@ -266,7 +272,9 @@ def idle_of_streams(seen: Evidence) -> list[Idle]:
     """
     found: list[Idle] = []
     free: dict[int | None, float] = {}  # since when each stream has nothing to do
-    for span in (span for span in seen.line if span.duration):  # a moment ends no pause
+    for span in seen.line:
+        if not span.duration or (streams is not None and span.stream not in streams):
+            continue  # a moment ends no pause
         since = free.get(span.stream, seen.busy[0][0])
         found += seen.pause(span, since)
         free[span.stream] = max(since, span.end)

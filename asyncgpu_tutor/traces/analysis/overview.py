@@ -10,13 +10,14 @@ from html import escape
 
 from asyncgpu_tutor.traces.analysis import idle as pauses
 from asyncgpu_tutor.traces.analysis.defects import findings, ranked
-from asyncgpu_tutor.traces.analysis.finding import Finding
+from asyncgpu_tutor.traces.analysis.finding import MOST_DEVICES, Finding
 from asyncgpu_tutor.traces.analysis.limits import ranks
 from asyncgpu_tutor.traces.analysis.sums import Sums, sums
 from asyncgpu_tutor.traces.pictures import Timeline
 from asyncgpu_tutor.traces.spans import Metrics
 from asyncgpu_tutor.traces.spans import notebook_output as page
 from asyncgpu_tutor.traces.spans.lanes import lane_name, stream_numbers
+from asyncgpu_tutor.traces.spans.span import grouped
 from asyncgpu_tutor.traces.spans.vocabulary import clock_words, count
 from asyncgpu_tutor.traces.trace import Trace
 
@@ -58,7 +59,7 @@ class Analysis:
 
     @cached_property
     def streams(self) -> tuple[pauses.Idle, ...]:
-        """The pauses of each stream, by cause."""
+        """The pauses of each stream, by cause: of n streams up to n times as many as there is work."""
         return tuple(idle for seen in self._each for idle in pauses.idle_of_streams(seen))
 
     @cached_property
@@ -93,9 +94,10 @@ class Analysis:
             return f"<Analysis: no device work. {page.NOTHING}>"
         m = self.metrics
         found = ", ".join(finding.name for finding in self.findings) or "none"
-        return (
+        damage = "".join(f"; {said}" for said in page.damage_of(self.trace.about))
+        return page.printable(
             f"<Analysis of {count(len(self.trace), 'span')}: device busy {m.device_active:.1f} µs, idle "
-            f"{m.device_idle:.1f} µs, overlap {m.overlap_fraction:.0%}; findings: {found}>"
+            f"{m.device_idle:.1f} µs, overlap {m.overlap_fraction:.0%}; findings: {found}{damage}>"
         )
 
     def _repr_html_(self) -> str:
@@ -107,9 +109,14 @@ class Analysis:
         """All of it as text. Times are in us."""
         if self.devices:
             reports = (f"===== {name}\n{report.table()}" for name, report in self.devices.items())
-            told = f"{len(self.devices)} devices worked, so there is a report on each."
+            worked = len(self.trace.devices)
+            told = f"{worked} devices worked, so there is a report on each."
+            if worked > len(self.devices):
+                told = f"{worked} devices worked; the first {len(self.devices)} have a report each."
             return page.Lines("\n\n".join((told, *reports)))
         title = f"Analysis of {self.trace.device or 'trace'} ({clock_words(self.trace.clock)}), µs"
+        for said in page.damage_of(self.trace.about):
+            title += "\n" + "\n".join(page.wrapped(said, 2))
         if not self.trace.device_spans:
             said = page.warnings_of(self.trace.about)
             return page.Lines(f"{title}\nNo device work was recorded.{said}")
@@ -141,8 +148,13 @@ class Analysis:
             yield ("Longest pauses:", *longest)
         lines = ["Why each stream stood still:"]
         numbers = stream_numbers(self.trace)
-        for (_, stream), number in list(numbers.items())[:_LANES]:
-            idle = by_cause(idle for idle in self.streams if idle.span.stream == stream)
+        shown = list(numbers.items())[:_LANES]
+        paused = grouped(
+            pauses.idle_of_streams(self._seen, {stream for (_, stream), _ in shown}),
+            lambda idle: idle.span.stream,
+        )
+        for (_, stream), number in shown:
+            idle = by_cause(paused.get(stream, ()))
             told = ", ".join(f"{cause} {us:.1f}" for cause, us in idle.items() if us)
             lines += page.wrapped(f"  {lane_name(number)}: {told or 'never'}", 4)
         yield lines + [f"  and {len(numbers) - _LANES} more"] * (len(numbers) > _LANES)
@@ -200,8 +212,8 @@ def analyse(trace: Trace) -> Analysis:
         return _of_one(seen)
     waited = ranks(trace)
     devices = {
-        name: _of_one(pauses.Evidence(trace.of(name), waited.get(name, ())))
-        for name in trace.devices
+        name: _of_one(pauses.Evidence(part, waited.get(name, ())))
+        for name, part in trace.each(trace.devices[:MOST_DEVICES])
     }
     named = (
         replace(finding, title=f"{name}: {finding.title}")

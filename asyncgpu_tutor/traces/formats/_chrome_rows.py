@@ -6,15 +6,17 @@ Format: "Trace Event Format", https://perfetto.dev/docs/getting-started/other-fo
 
 from __future__ import annotations
 
+import itertools
 import math
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, cast
 
 from asyncgpu_tutor.errors import UsageError
-from asyncgpu_tutor.traces.formats._nsys_rows import Call, Export, Range, Work
+from asyncgpu_tutor.traces.formats._nsys_rows import Call, Export, Range, Work, sound
+from asyncgpu_tutor.traces.formats.damage import NO_WORK, Damage
 from asyncgpu_tutor.traces.formats.own_json import MOST_WHOLE
-from asyncgpu_tutor.traces.spans.cuda_calls import WAITS
+from asyncgpu_tutor.traces.spans.cuda_calls import LAUNCHES, WAITS
 from asyncgpu_tutor.traces.spans.kernel_names import kernel_name
 from asyncgpu_tutor.traces.spans.span import SpanKind
 
@@ -36,12 +38,27 @@ _KNOWN = _RANGES | _CALLS | _WORK.keys()
 Event = dict[str, Any]
 
 
-def slimmed(found: Event) -> Event | None:
-    """An object of a file; an event without what no span is made of, which is most of it, or None for it."""
-    if "ph" not in found:
-        return found
-    if found["ph"] not in ("X", "B", "E") or str(found.get("cat")) in _NOISE:
-        return None
+def slimming(most: int) -> Callable[[Event], Event | None]:
+    """A function that makes an object of a file small, for at `most` so many events."""
+    events = itertools.count(1)
+
+    def slimmed(found: Event) -> Event | None:
+        if "ph" not in found:
+            return found
+        if found["ph"] not in ("X", "B", "E") or str(found.get("cat")) in _NOISE:
+            return None
+        if next(events) > most:
+            raise UsageError(
+                f"this trace has more than {most:,} events, and no more are read: record a shorter stretch "
+                "of the program, or fewer activities"
+            )
+        return _slim(found)
+
+    return slimmed
+
+
+def _slim(found: Event) -> Event:
+    """An event without what no span is made of, which is most of it."""
     args = _object(found.get("args"))
     kept = {
         k: sys.intern(v) if isinstance(v := found[k], str) else v for k in _FIELDS if k in found
@@ -50,10 +67,10 @@ def slimmed(found: Event) -> Event | None:
     return {**kept, "args": facts} if facts else kept
 
 
-def collect(events: object, gpus: object) -> Export:
+def collect(events: object, gpus: object, damage: Damage) -> Export:
     """The rows that a trace is made of; times become whole ns. `gpus` are the ``deviceProperties``."""
     found = cast(list[object], events) if isinstance(events, list) else []
-    whole = list(_whole(map(_object, found)))
+    whole = list(_whole(map(_object, found), damage))
     # Another program's events have categories of their own, and all of them are ranges.
     foreign = not any(_category(event) in _KNOWN for event, *_ in whole)
     made = [_work(event, start, end) for event, start, end in whole]
@@ -71,7 +88,10 @@ def collect(events: object, gpus: object) -> Export:
         if _category(event) not in _CALLS or (number and number in seen):
             continue
         kind = "launch" if number in known else "wait" if name.startswith(WAITS) else None
-        if kind is not None:
+        if kind is None and name.startswith(LAUNCHES):
+            if number not in damage.unread:
+                damage.add(NO_WORK, name)
+        elif kind is not None:
             seen.add(number)
             calls.append(Call(kind, name, start, end, thread(event), number))
     ranges = sorted(_ranges(whole, thread, foreign), key=lambda r: r.start)
@@ -81,17 +101,23 @@ def collect(events: object, gpus: object) -> Export:
     sizes = (_number(gpu.get(key)) for key in ("numSms", "maxThreadsPerMultiprocessor"))
     if at_once := _number(math.prod(sizes)):
         about["threads_at_once"] = at_once
-    return Export(work, calls, ranges, frozenset((0, 7)), str(gpu.get("name", ""))[:100], about)
+    name = str(gpu.get("name", ""))[:100]
+    return sound(Export(work, calls, ranges, frozenset((0, 7)), name, about), damage)
 
 
-def _whole(events: Iterable[Event]) -> Iterator[tuple[Event, int, int]]:
+def _whole(events: Iterable[Event], damage: Damage) -> Iterator[tuple[Event, int, int]]:
     """The events that last, with start and end in ns; begin and end may be two, and an end may be missing."""
     opened: dict[tuple[str, str], list[tuple[Event, int]]] = {}
     last = 0
     for event in events:
         if (kind := event.get("ph")) not in {"X", "B", "E"}:
             continue
-        start, end = _times(event)
+        try:
+            start, end = _times(event)
+        except ValueError as error:
+            damage.add("left out: it has no times", f"{_name(event)}: {error}")
+            damage.unread.add(_number(_object(event.get("args")).get("correlation")))
+            continue
         last = max(last, end)
         stack = opened.setdefault((str(event.get("pid")), str(event.get("tid"))), [])
         if kind == "X":
@@ -108,17 +134,17 @@ def _whole(events: Iterable[Event]) -> Iterator[tuple[Event, int, int]]:
 def _times(event: Event) -> tuple[int, int]:
     """Start and end in ns."""
     times: list[int] = []
-    for key in ("ts", "dur"):
-        value = event.get(key, 0)
+    for key in ("ts", "dur") if event["ph"] == "X" else ("ts",):
+        value = event.get(key, 0 if key == "dur" else None)
         try:
             us = float(value)
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             us = math.nan
         if not abs(us) <= 1e18:
-            raise UsageError(f"this trace is damaged: {key} is {value!r:.40}, not a time in us")
+            raise ValueError(f"{key} is {value!r:.40}, not a time in us")
         # 1.7e15 us since 1970 and more digits than a float has: the ns are counted apart.
         times.append(round(us * 1000) if not isinstance(value, int) else value * 1000)
-    return times[0], times[0] + max(times[1], 0)
+    return times[0], sum(times)
 
 
 def _work(event: Event, start: int, end: int) -> Work | None:

@@ -9,11 +9,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
-from typing import Literal
+from typing import Literal, cast
 
 from asyncgpu_tutor.errors import UsageError
+from asyncgpu_tutor.traces.formats.damage import NO_WORK, Damage, Record
 from asyncgpu_tutor.traces.formats.database import Database, Value
-from asyncgpu_tutor.traces.spans.cuda_calls import QUERIES, WAITS, other_call
+from asyncgpu_tutor.traces.spans.cuda_calls import LAUNCHES, QUERIES, WAITS, other_call
 from asyncgpu_tutor.traces.spans.intervals import union, within
 from asyncgpu_tutor.traces.spans.kernel_names import kernel_name
 from asyncgpu_tutor.traces.spans.span import UNIFIED_MEMORY, SpanKind, grouped
@@ -36,6 +37,7 @@ _COPY_KINDS: Mapping[int, SpanKind] = {1: "h2d", 2: "d2h", 3: "h2d", 4: "d2h", 1
 _WHY: Mapping[Value, str] = {1: "prefetched", 2: "touched", 3: "guessed", 4: "evicted"}
 _MIGRATIONS = frozenset((11, 12, 13))  # pages of unified memory, which no call asked for
 _PAGEABLE = 0  # ENUM_CUDA_MEM_KIND
+_TEXTS = frozenset(("shortName", "demangledName", "text"))
 _NULL_STREAM = 7  # the number of a first context's null stream, where the export does not say
 
 
@@ -160,6 +162,28 @@ def too_much(path: Path, size: int, limit: int) -> UsageError:
     )
 
 
+def sound(export: Export, damage: Damage) -> Export:
+    """The same, with nothing but sound records, and with a word on the others."""
+    looked = [
+        Record(c, c.name, c.start, c.end, stamped=True, key=c.key if c.correlation else None)
+        for c in export.calls
+    ]
+    looked += [Record(r, r.text, r.start, r.end) for r in export.ranges]
+    for w in export.work:
+        call = w.key if w.correlation else None
+        looked.append(
+            Record(w, w.name, w.start, w.end, True, w.detail.get("bytes") != 0, None, call)
+        )
+    kept = {id(row) for row in damage.sound(looked, us=1000)}
+    parts = (
+        [row for row in rows if id(row) in kept]
+        for rows in (export.work, export.calls, export.ranges)
+    )
+    work, calls, ranges = cast("tuple[list[Work], list[Call], list[Range]]", tuple(parts))
+    about = damage.told(export.about)
+    return replace(export, work=work, calls=calls, ranges=ranges, about=about)
+
+
 def collect(database: Database, limit: int) -> Export:
     """Read all tables that a trace needs, of a file with at most `limit` rows; those not there are empty."""
     kinds = ("KERNEL", "MEMCPY", "MEMSET", "GRAPH_TRACE")
@@ -168,19 +192,45 @@ def collect(database: Database, limit: int) -> Export:
         raise too_much(database.path, total, limit)
     rows = database.rows("StringIds", ("id", "value"))
     texts = {_int(row, "id"): _str(row["value"]) for row in rows}
+    damage = Damage()
+    read = _Reader(database, damage)
     work = sorted(
-        [*_kernels(database, texts), *_copies(database), *_fills(database), *_graphs(database)],
+        [*_kernels(read, texts), *_copies(read), *_fills(read), *_graphs(read)],
         key=lambda w: (w.start, w.correlation),
     )
-    ranges = _ranges(database, texts)
+    ranges = _ranges(read, texts)
     # Older versions do not tell processes apart in the tables of work.
     mask = -1 if any(w.process for w in work) else 0
-    calls = _calls(database, texts, {w.key for w in work}, mask, limit)
+    calls = _calls(read, texts, {w.key for w in work}, mask, limit)
     _on_gpus(database, work, calls)
     contexts = database.rows("TARGET_INFO_CUDA_CONTEXT_INFO", ("nullStreamId",))
     nulls = frozenset(_int(row, "nullStreamId") for row in contexts) or frozenset({_NULL_STREAM})
     gpu = next((_str(r["name"]) for r in database.rows("TARGET_INFO_GPU", ("name",))), "")
-    return Export(work, calls, ranges, nulls, gpu, _about(database))
+    return sound(Export(work, calls, ranges, nulls, gpu, _about(database)), damage)
+
+
+@dataclass(frozen=True)
+class _Reader:
+    """Reads tables, but for the rows that have no whole number where there must be one."""
+
+    database: Database
+    damage: Damage
+
+    def rows(
+        self, table: str, needed: Sequence[str], wanted: Sequence[str] = ()
+    ) -> Iterator[dict[str, Value]]:
+        for row in self.database.rows(table, needed, wanted, "start"):
+            wrong = (
+                f"{key} is {value!r:.40} in {table}"
+                for key, value in row.items()
+                if not isinstance(value, int) and key not in _TEXTS
+                if value is not None or (key in needed and key != "correlationId")
+            )
+            if told := next(wrong, ""):
+                self.damage.add("left out: a value in it is no whole number", told)
+                self.damage.unread.add(row.get("correlationId"))
+            else:
+                yield row
 
 
 # ------------------------------------------------------------------ work
@@ -189,7 +239,7 @@ _PLACE = ("start", "end", "deviceId", "streamId", "correlationId")
 _NODE = ("graphId", "graphNodeId", "globalPid")
 
 
-def _kernels(database: Database, texts: Mapping[int, str]) -> Iterator[Work]:
+def _kernels(read: _Reader, texts: Mapping[int, str]) -> Iterator[Work]:
     sides: tuple[str, ...] = ("gridX", "gridY", "gridZ", "blockX", "blockY", "blockZ")
 
     @cache  # a program has few sorts of launches
@@ -202,16 +252,16 @@ def _kernels(database: Database, texts: Mapping[int, str]) -> Iterator[Work]:
         return name, detail
 
     wanted = ("demangledName", *sides, *_NODE)
-    for row in database.rows(_CUPTI + "KERNEL", (*_PLACE, "shortName"), wanted, "start"):
+    for row in read.rows(_CUPTI + "KERNEL", (*_PLACE, "shortName"), wanted):
         given = row["shortName"] if row["demangledName"] is None else row["demangledName"]
         name, detail = sort(given, *(row[side] for side in sides))
         yield _work("kernel", name, row, detail)
 
 
-def _copies(database: Database) -> Iterator[Work]:
+def _copies(read: _Reader) -> Iterator[Work]:
     needed = (*_PLACE, "bytes", "copyKind")
     wanted = ("srcKind", "dstKind", "migrationCause", *_NODE)
-    for row in database.rows(_CUPTI + "MEMCPY", needed, wanted, "start"):
+    for row in read.rows(_CUPTI + "MEMCPY", needed, wanted):
         number = _int(row, "copyKind")
         kind = _COPY_KINDS.get(number, "d2d")
         detail: dict[str, object] = {"bytes": _int(row, "bytes")}
@@ -227,19 +277,19 @@ def _copies(database: Database) -> Iterator[Work]:
         yield _work(kind, kind, row, detail)
 
 
-def _fills(database: Database) -> Iterator[Work]:
-    for row in database.rows(_CUPTI + "MEMSET", (*_PLACE, "bytes"), _NODE, "start"):
+def _fills(read: _Reader) -> Iterator[Work]:
+    for row in read.rows(_CUPTI + "MEMSET", (*_PLACE, "bytes"), _NODE):
         yield _work("memset", "memset", row, {"bytes": _int(row, "bytes")})
 
 
-def _graphs(database: Database) -> Iterator[Work]:
+def _graphs(read: _Reader) -> Iterator[Work]:
     """CUDA graphs as a whole: so nsys traces them unless it is told --cuda-graph-trace=node."""
-    for row in database.rows(_CUPTI + "GRAPH_TRACE", _PLACE, ("graphId",), "start"):
+    for row in read.rows(_CUPTI + "GRAPH_TRACE", _PLACE, ("graphId",)):
         yield _work("graph", f"graph {row['graphId'] or ''}".strip(), row, {})
 
 
 def _work(kind: SpanKind, name: str, row: Row, detail: dict[str, object]) -> Work:
-    start, end = _times(row, name)
+    start, end = _int(row, "start"), _int(row, "end")
     node = _int(row, "graphNodeId", 0)
     if node and row["graphId"]:
         detail = {**detail, "graph": str(_int(row, "graphId"))}
@@ -251,7 +301,7 @@ def _work(kind: SpanKind, name: str, row: Row, detail: dict[str, object]) -> Wor
 
 # ------------------------------------------------------------------ the host
 def _calls(
-    database: Database, texts: Mapping[int, str], enqueued: set[Key], mask: int, limit: int
+    read: _Reader, texts: Mapping[int, str], enqueued: set[Key], mask: int, limit: int
 ) -> list[Call]:
     """Calls that enqueued something, waited, allocated or loaded, each once; and what orders streams."""
     order = ("streamId", "eventId", "eventSyncId", "deviceId", "syncType", "globalPid")
@@ -260,7 +310,7 @@ def _calls(
         return (process >> _PROCESS) & mask, _int(row, "correlationId", 0)
 
     def by_key(table: str) -> dict[Key, dict[str, Value]]:
-        rows = database.rows(_CUPTI + table, ("correlationId",), order)
+        rows = read.database.rows(_CUPTI + table, ("correlationId",), order)
         return {key_of(row, _int(row, "globalPid", 0)): row for row in rows}
 
     syncs, events = by_key("SYNCHRONIZATION"), by_key("CUDA_EVENT")
@@ -268,11 +318,11 @@ def _calls(
     known: set[Key] = set()
     threads: set[int] = set()  # those that enqueue: a wait of another one holds up nobody
     needed = ("start", "end", "globalTid", "correlationId", "nameId")
-    for row in database.rows(_CUPTI + "RUNTIME", needed, (), "start"):
+    for row in read.rows(_CUPTI + "RUNTIME", needed):
         thread = _int(row, "globalTid")
         key = key_of(row, thread)
         name = texts.get(_int(row, "nameId"), "")
-        start, end = _times(row, name)
+        start, end = _int(row, "start"), _int(row, "end")
         if (key[1] and key in known) or name.startswith(QUERIES):
             continue
         # Synchronisations are listed with the process that made them; in old exports with none.
@@ -289,12 +339,14 @@ def _calls(
         elif told := other_call(name):
             kind, name = "other", told
         else:
+            if name.startswith(LAUNCHES) and key[1] not in read.damage.unread:
+                read.damage.add(NO_WORK, name)
             continue
         place = _place(kind, about) if about else (0, None, 0)
         found.append(Call(kind, name, start, end, thread, key[1], key[0], *place))
         known.add(key)
         if len(found) > 4 * limit:
-            raise too_much(database.path, len(found), 4 * limit)
+            raise too_much(read.database.path, len(found), 4 * limit)
     return [call for call in found if call.kind != "wait" or call.thread in threads or not threads]
 
 
@@ -322,9 +374,9 @@ def _place(kind: CallKind, row: Row) -> tuple[int, int | None, int]:
     return _int(row, "deviceId", 0), None if stream == _NO_STREAM else stream, event
 
 
-def _ranges(database: Database, texts: Mapping[int, str]) -> list[Range]:
+def _ranges(read: _Reader, texts: Mapping[int, str]) -> list[Range]:
     wanted = ("end", "eventType", "text", "textId", "domainId", "globalTid")
-    rows = list(database.rows("NVTX_EVENTS", ("start",), wanted, "start"))
+    rows = list(read.rows("NVTX_EVENTS", ("start",), wanted))
     domains = {row["domainId"]: _str(row["text"]) for row in rows if row["eventType"] == _DOMAIN}
     # A range that was left open lasts to the end.
     last = max((_int(row, "end", _int(row, "start")) for row in rows), default=0)
@@ -332,7 +384,11 @@ def _ranges(database: Database, texts: Mapping[int, str]) -> list[Range]:
     for number, row in enumerate(rows):
         if row["eventType"] in {_PUSH_POP, _START_END}:
             text = _name(row["text"] if row["text"] is not None else row["textId"], texts)
-            (start, end), thread = _times(row, text, last), _int(row, "globalTid", 0)
+            start, end, thread = (
+                _int(row, "start"),
+                _int(row, "end", last),
+                _int(row, "globalTid", 0),
+            )
             domain, nested = domains.get(row["domainId"], ""), row["eventType"] == _PUSH_POP
             found.append(Range(number, text, domain, start, end, thread, nested))
     return found
@@ -368,13 +424,6 @@ def _int(row: Row, key: str, absent: int | None = None) -> int:
     if not isinstance(value, int):
         raise UsageError(f"this export is damaged: {key} is {value!r:.60}, not a whole number")
     return value
-
-
-def _times(row: Row, what: str, last: int | None = None) -> tuple[int, int]:
-    start, end = _int(row, "start"), _int(row, "end", last)
-    if end < start:
-        raise UsageError(f"this export is damaged: {what!r:.60} goes from {start} to {end} ns")
-    return start, end
 
 
 def _str(value: Value) -> str:

@@ -11,7 +11,9 @@ from pathlib import Path
 
 from asyncgpu_tutor.errors import UsageError
 from asyncgpu_tutor.traces.formats import own_json
+from asyncgpu_tutor.traces.formats.damage import Damage
 from asyncgpu_tutor.traces.formats.own_json import Parts
+from asyncgpu_tutor.traces.spans.notebook_output import damage_of
 from asyncgpu_tutor.traces.spans.uncollected import uncollected
 
 FOLDER = Path(__file__).resolve().parents[1] / "recordings"
@@ -49,7 +51,13 @@ def _found(what: str, name: str, known: Mapping[str, Path]) -> Path:
 @uncollected()
 def read(path: Path) -> Parts:
     """Spans, clock, device and facts; see `Trace.load`."""
-    if not stat.S_ISREG(path.stat().st_mode):
+    try:
+        kind = path.stat().st_mode
+    except (OSError, RuntimeError) as error:
+        if isinstance(error, FileNotFoundError):
+            raise
+        raise UsageError(f"{path} cannot be read: {error}") from None
+    if not stat.S_ISREG(kind):
         raise UsageError(f"{path} is not a file, so there is no trace in it")
     with path.open("rb") as file:
         head = file.read(16)
@@ -65,16 +73,19 @@ def read(path: Path) -> Parts:
     # Only now, because what an export of Nsight Systems is made of is what this is made of.
     from asyncgpu_tutor.traces.formats import _chrome_rows, nsys
 
-    body = own_json.parsed(_text(path, packed=head[:2] == b"\x1f\x8b"), _chrome_rows.slimmed)
+    damage = Damage()
+    text = _text(path, packed=head[:2] == b"\x1f\x8b")
+    body = own_json.parsed(text, _chrome_rows.slimming(own_json.MOST_SPANS), damage)
     if "traceEvents" not in body:
         return own_json.read(body)
     if "asyncgpu_tutor" in str(body.get("otherData"))[:100]:
         raise UsageError(f"{path} is for Perfetto and lacks some facts: load what `save` wrote")
-    export = _chrome_rows.collect(body.pop("traceEvents"), body.get("deviceProperties"))
+    export = _chrome_rows.collect(body.pop("traceEvents"), body.get("deviceProperties"), damage)
     if not export.work and not export.ranges:
         raise UsageError(
             f"{path} holds neither GPU work nor ranges. PyTorch writes them with "
             "torch.profiler.profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA])"
+            + "".join(f". {said}" for said in damage_of(export.about)).removesuffix(".")
         )
     about = {**export.about, "file": path.name}
     return nsys.built(export), str(about["source"]), export.gpu or "unknown GPU", about

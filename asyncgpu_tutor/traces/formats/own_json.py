@@ -9,11 +9,14 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict
 from typing import Any, NoReturn, cast
 
 from asyncgpu_tutor.errors import UsageError
+from asyncgpu_tutor.traces.formats.damage import NO_WORK, Damage, Record
+from asyncgpu_tutor.traces.spans.notebook_output import damage_of
 from asyncgpu_tutor.traces.spans.relations import causal
 from asyncgpu_tutor.traces.spans.span import DEVICE_KINDS, KINDS, Span, SpanKind
 
@@ -24,10 +27,11 @@ FORMAT = "asyncgpu_tutor.trace/1"
 
 MOST_BYTES = 256 * 2**20  # of a trace as JSON: about a million spans
 MOST_SPANS = 1_000_000
+_MOST_VALUES = 18_000_000  # in its JSON: 256 MB of PyTorch's profiler hold about 15 million
 MOST_WHOLE = 2**63  # more than any count of bytes or blocks, and a float can still hold it
 _MOST_CHARACTERS = 10_000  # of a name
 _MOST_DEPTH = 16  # of what a span's detail holds
-LONGEST = 1e15  # us: thirty years, and a float still tells one ns from the next
+_LONGEST = 1e15  # us: thirty years, and a float still tells one ns from the next
 
 
 def write(spans: Iterable[Span], clock: str, device: str, about: Mapping[str, object]) -> str:
@@ -46,24 +50,38 @@ def read(body: Mapping[str, object]) -> Parts:
         raise UsageError(f"this is not a trace: it has neither {told}, nor the 'format' {FORMAT!r}")
     try:
         clock, device = (_text(body[key], key, 1000) for key in ("clock", "device"))
-        return _spans(body["spans"]), clock, device, _mapping(body.get("about", {}), "about")
+        about, damage = _mapping(body.get("about", {}), "about"), Damage()
+        # Of what was left out before a trace was saved, it has the calls still.
+        known = "damage" in about
+        spans = _spans(body["spans"], damage, modelled=clock == "simulated", known=known)
+        return spans, clock, device, damage.told(about)
     except KeyError as error:
         raise UsageError(f"this trace is damaged: it has no {error}") from None
     except ValueError as error:
         raise UsageError(f"this trace is damaged: {error}") from None
 
 
-def parsed(text: str, hook: Callable[[dict[str, Any]], object] | None = None) -> dict[str, object]:
-    """The object in a JSON text, with what `hook` makes of those in it; Chrome's events may stand alone."""
+def parsed(
+    text: str, hook: Callable[[dict[str, Any]], object] | None = None, damage: Damage | None = None
+) -> dict[str, object]:
+    """The object in a JSON text, with what `hook` makes of those in it; Chrome's events may stand alone.
+
+    With `damage`, a trace may have the known faults of PyTorch's writer.
+    """
     if len(text) > MOST_BYTES:
         raise UsageError(
             f"this trace has {len(text):,} characters, and {MOST_BYTES:,} is the limit"
         )
+    values = sum(map(text.count, ",[{"))
+    if values > _MOST_VALUES:
+        raise UsageError(f"this trace has {values:,} values, and {_MOST_VALUES:,} is the limit")
     try:
         found: Any = json.loads(text, object_hook=hook, parse_constant=_no_constant)
     except RecursionError:
         raise UsageError("this is not a trace: its JSON nests too deeply") from None
     except ValueError as error:
+        if damage is not None and '"traceEvents"' in text:
+            return _mended(text, hook, damage, error)
         raise UsageError(f"this is not a trace: it is not JSON ({error})") from None
     if isinstance(found, list):
         return {"traceEvents": cast(list[object], found)}
@@ -74,8 +92,42 @@ def parsed(text: str, hook: Callable[[dict[str, Any]], object] | None = None) ->
     return cast(dict[str, object], found)
 
 
-def _spans(rows: object) -> list[Span]:
-    """The spans that rows of JSON describe; a ValueError says which one is wrong, and how."""
+# What PyTorch writes by version, and what it should be: paths of Windows and quotes that are not escaped, and
+# words where JSON has none (pytorch/pytorch#98432 and #113001, pytorch/kineto#750).
+_FAULTS: Mapping[str, tuple[str, str]] = {
+    "single backslashes": (r'(?<!\\)((?:\\\\)*)\\(?!["\\/bfnrt]|u[0-9a-fA-F]{4})', r"\1\\\\"),
+    "quotes in names": (r'(?<![\\{\[,:\s])"(?![,:}\]\s])', r"\\" + '"'),
+    "bare words for numbers": (r"(:\s?)(?:N/A|-?nan|-?inf)(?=\s?[,}])", r"\1null"),
+}
+_MOST_MENDED = 4_000_000  # places of one fault
+
+
+def _mended(
+    text: str, hook: Callable[[dict[str, Any]], object] | None, damage: Damage, error: ValueError
+) -> dict[str, object]:
+    """As `parsed`, for a text that is JSON but for the known faults of PyTorch's writer."""
+    found: list[str] = []
+    for name, (pattern, mend) in _FAULTS.items():
+        better = re.sub(pattern, mend, text, count=_MOST_MENDED)
+        found += [name] if better != text else []
+        text = better
+    try:
+        body = json.loads(text, object_hook=hook, strict=False)
+    except (ValueError, RecursionError):
+        raise UsageError(
+            f"this is not a trace: it is not JSON ({error}). Some versions of PyTorch write a trace that is "
+            "none, with raw backslashes or quotes in names: repair that place by hand, or record it without "
+            "with_stack, or by a newer PyTorch"
+        ) from None
+    damage.add(
+        "of a file that is not quite JSON was mended, as some versions of PyTorch write it",
+        ", ".join(found or ["raw line breaks"]),
+    )
+    return body
+
+
+def _spans(rows: object, damage: Damage, *, modelled: bool, known: bool) -> list[Span]:
+    """The spans that rows of JSON describe; a ValueError says what is wrong with all of them."""
     if not isinstance(rows, list):
         raise ValueError("'spans' is not a list")
     found = cast(list[object], rows)
@@ -86,11 +138,34 @@ def _spans(rows: object) -> list[Span]:
         try:
             span = _span(row)
         except (ValueError, TypeError) as error:
-            raise ValueError(f"span number {index}: {error}") from None
+            damage.add("left out: a field in it is damaged", f"span number {index}: {error}")
+            after = cast(Mapping[str, object], row).get("after") if isinstance(row, dict) else None
+            damage.unread.update(
+                map(repr, cast(list[object], after) if isinstance(after, list) else ())
+            )
+            continue
         if span.id in spans:
             raise ValueError(f"two spans have the id {span.id}")
         spans[span.id] = span
-    return causal([span for _, span in sorted(spans.items())])
+    calls = {span.id for span in spans.values() if span.kind == "call"}
+    looked = (
+        Record(
+            s, s.name, s.start, s.end,
+            s.on_device and not modelled,  # a model may give anything no time, and begins at 0
+            s.on_device and not modelled and s.detail.get("bytes") != 0,
+            s.id if s.id in calls else None, max((i for i in s.after if i in calls), default=None),
+        )
+        for _, s in sorted(spans.items())
+    )  # fmt: skip
+    kept: list[Span] = damage.sound(list(looked))
+    if found and not kept:
+        raise ValueError(" ".join(damage_of(damage.told({}))))
+    asked = {i for span in spans.values() for i in span.after}
+    asked |= {i for i in calls if repr(i) in damage.unread}
+    for span in () if known else kept:
+        if span.kind == "call" and span.name.startswith("launch ") and span.id not in asked:
+            damage.add(NO_WORK, span.name)
+    return causal(kept)
 
 
 def _mapping(given: object, what: str) -> dict[str, object]:
@@ -136,7 +211,7 @@ def _whole(value: object, what: str) -> int:
 
 
 def _time(value: object, what: str) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) <= LONGEST:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) <= _LONGEST:
         raise ValueError(f"its {what} is {value!r:.60}, not a number of us")
     return float(value)
 

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from operator import attrgetter, itemgetter
 from typing import TYPE_CHECKING
 
 from asyncgpu_tutor.traces.spans import Metrics, Span, measure
 from asyncgpu_tutor.traces.spans.intervals import gaps, union
 from asyncgpu_tutor.traces.spans.lanes import stream_name, stream_numbers
-from asyncgpu_tutor.traces.spans.notebook_output import NAME, cut
+from asyncgpu_tutor.traces.spans.notebook_output import NAME, cut, damage_of
+from asyncgpu_tutor.traces.spans.span import grouped
 from asyncgpu_tutor.traces.spans.vocabulary import clock_words, count, device_words
 
 if TYPE_CHECKING:
     from asyncgpu_tutor.traces.trace import Trace
 
+_MOST_AT_ONCE = 128  # streams of which it is said which two ran together for longest
 _MOST = 8000  # spans: in a picture of more, nobody could read a name either
 
 
@@ -26,7 +29,8 @@ def duration(time: float) -> str:
 def alt_text(trace: Trace, metrics: Metrics | None = None) -> str:
     """Describe the timeline: what ran at the same time, what waited for another stream, the longest pause."""
     title = f"Timeline of {device_words(trace.device)}" if trace.device else "Timeline"
-    head = f"{title} ({clock_words(trace.clock)}): "
+    damage = "".join(f" {said}" for said in damage_of(trace.about))
+    head = f"{title} ({clock_words(trace.clock)}):{damage} "
     if not trace.spans:
         return head + "nothing was recorded."
     metrics = metrics or measure(trace)
@@ -36,8 +40,9 @@ def alt_text(trace: Trace, metrics: Metrics | None = None) -> str:
         return f"{head}{took} of the host, in which the device did nothing."
     parts = [("the device", trace, metrics)]
     if len(trace.devices) > 1:
-        of = {name: trace.of(name) for name in trace.devices}
-        parts = [(name, part, part.metrics()) for name, part in of.items()]
+        # Each has the whole host, which is in none of what is said of a device.
+        work_alone = replace(trace, spans=work)
+        parts = [(name, part, part.metrics()) for name, part in work_alone.each(trace.devices)]
     busy = [
         f"{name} is busy for {duration(own.device_active)}, and {_together(_work(part), own)}"
         for name, part, own in parts
@@ -54,7 +59,8 @@ def _together(work: Sequence[Span], metrics: Metrics) -> str:
     """Name the work that ran at the same time."""
     streams = len(metrics.stream_busy)
     if streams > 1 and metrics.overlap:
-        names = _longest_pair(work) if len(work) <= _MOST else "streams"
+        few = len(work) <= _MOST and metrics.max_concurrency <= _MOST_AT_ONCE
+        names = _longest_pair(work) if few else "streams"
         return (
             f"{names} run at the same time: streams overlap for {duration(metrics.overlap)}, "
             f"{metrics.overlap_fraction:.0%} of that, at most {metrics.max_concurrency} at once"
@@ -100,8 +106,8 @@ def _pauses(trace: Trace, work: Sequence[Span]) -> Iterator[str]:
         )
     idle = [
         (end - start, start, end, name)
-        for name in sorted({span.device for span in work})
-        for start, end in gaps(union((s.start, s.end) for s in work if s.device == name))
+        for name, own in sorted(grouped(work, lambda span: span.device).items())
+        for start, end in gaps(union((s.start, s.end) for s in own))
     ]
     if not idle:
         yield "the device never pauses between its first work and its last"

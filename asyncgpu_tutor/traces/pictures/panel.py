@@ -11,7 +11,7 @@ from asyncgpu_tutor.traces.pictures.alternative_text import duration
 from asyncgpu_tutor.traces.pictures.layout import Arrow, Bar, Layout, apart, arrange
 from asyncgpu_tutor.traces.spans import Metrics, Span, SpanKind, vocabulary
 from asyncgpu_tutor.traces.spans.lanes import Group, lane_name, stream_name, stream_numbers
-from asyncgpu_tutor.traces.spans.notebook_output import NOTHING
+from asyncgpu_tutor.traces.spans.notebook_output import NOTHING, damage_of
 
 if TYPE_CHECKING:
     from asyncgpu_tutor.traces.trace import Trace
@@ -72,6 +72,7 @@ class Panel:
         parts = [vocabulary.clock_words(self.trace.clock)]
         if self.trace.device:
             parts.append(vocabulary.device_words(self.trace.device))
+        parts += damage_of(self.trace.about)[:1]
         if self.trace.spans:
             late, still = self.layout.late, self.layout.still
             begins = f", the device begins after {duration(late)}" if late else ""

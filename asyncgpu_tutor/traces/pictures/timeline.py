@@ -17,6 +17,7 @@ from asyncgpu_tutor.traces.pictures.panel import Panel
 from asyncgpu_tutor.traces.pictures.scene import scene
 from asyncgpu_tutor.traces.spans import measure
 from asyncgpu_tutor.traces.spans.lanes import GROUPS, Group
+from asyncgpu_tutor.traces.spans.notebook_output import printable
 from asyncgpu_tutor.traces.spans.relations import Spans, select
 
 if TYPE_CHECKING:
@@ -48,7 +49,7 @@ class Timeline:
         """A description for those who cannot see it: its lesson first, if it was given one."""
         told = [(p.title, alt_text(p.trace, p.metrics)) for p in self.panels]
         counts = [words if len(told) == 1 else f"{title}: {words}" for title, words in told]
-        return " ".join([self.lesson, *counts] if self.lesson else counts)
+        return printable(" ".join([self.lesson, *counts] if self.lesson else counts))
 
     def svg(self) -> str:
         """The still picture: it stands alone, and is light or dark as the page is."""

@@ -14,6 +14,10 @@ QUERIES = ("cudaEventQuery", "cudaStreamQuery", "cuEventQuery", "cuStreamQuery")
 ENQUEUE = ("cudaLaunch", "cudaMemcpy", "cudaMemset", "cudaGraphLaunch", "cuLaunch", "cuMemcpy", "cuMemset",
             "cuGraphLaunch")  # fmt: skip
 
+# How the names begin of those that always have work; a copy or a fill of 0 bytes has none.
+LAUNCHES = ("cudaLaunchKernel", "cudaLaunchCooperative", "cuLaunchKernel", "cuLaunchCooperative",
+            "cudaGraphLaunch", "cuGraphLaunch")  # fmt: skip
+
 _OTHERS: Mapping[str, str] = {
     "cudaMallocHost": "malloc host", "cudaHostAlloc": "malloc host", "cuMemAllocHost": "malloc host",
     "cuMemHostAlloc": "malloc host", "cudaFreeHost": "free host", "cuMemFreeHost": "free host",

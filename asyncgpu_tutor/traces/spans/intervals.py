@@ -74,15 +74,17 @@ def within(disjoint: Sequence[Interval], start: float, end: float) -> list[Inter
     return inside
 
 
-def histogram(lanes: Iterable[Sequence[Interval]], begin: float, end: float) -> tuple[float, ...]:
-    """For how long exactly k of the lanes, each a result of `union`, are busy within [begin, end)."""
+def histogram(lanes: Iterable[Sequence[Interval]], scope: Sequence[Interval]) -> tuple[float, ...]:
+    """For how long exactly k of the lanes are busy within `scope`; all are results of `union`, within it."""
     import numpy as np  # whoever only has a trace's type needs no arrays
 
     found = np.array([edge for lane in lanes for edge in lane], np.float64).reshape(-1, 2)
-    starts, stops = found[:, 0], found[:, 1]
-    edges = np.concatenate((stops, starts))
-    order = np.argsort(edges, kind="stable")  # of two at one time, what ends comes first
-    times = np.concatenate(([begin], edges[order], [end]))
-    busy = np.concatenate(([0], np.cumsum(np.where(order < len(stops), -1, 1))))
-    parts = np.diff(times)
-    return tuple(math.fsum(parts[busy == k]) for k in range(int(busy.max()) + 1))
+    inside = np.array(scope, np.float64).reshape(-1, 2)
+    # Outside of the scope the count is -1. Of edges at one time, those come first at which something ends.
+    edges = np.concatenate((found[:, 1], inside[:, 1], inside[:, 0], found[:, 0]))
+    steps = np.repeat((-1, -1, 1, 1), (len(found), len(inside), len(inside), len(found)))
+    order = np.argsort(edges, kind="stable")
+    busy, parts = np.cumsum(steps[order])[:-1] - 1, np.diff(edges[order])
+    by_count = np.argsort(busy, kind="stable")
+    bounds = np.searchsorted(busy[by_count], range(int(busy.max(initial=-1)) + 2)).tolist()
+    return tuple(math.fsum(parts[by_count[a:b]]) for a, b in pairwise(bounds))

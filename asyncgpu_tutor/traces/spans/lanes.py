@@ -75,6 +75,7 @@ def lanes(trace: Iterable[Span], groups: Collection[Group] = GROUPS) -> list[Lan
     host = (s for s in spans if not s.on_device and "lane" not in s.detail)
     hosts = grouped(host, lambda span: span.host) if "host" in groups else {}
     work = grouped((span for span in spans if span.on_device), lambda span: span.device)
+    of_device = grouped(numbers, lambda key: key[0])
     named = any("named" in span.detail for own in work.values() for span in own)
     shown = {} if named and "streams" not in groups else numbers
     found = [Lane("host", "", "host", _ordered(hosts.pop("", ())))]
@@ -83,10 +84,9 @@ def lanes(trace: Iterable[Span], groups: Collection[Group] = GROUPS) -> list[Lan
         own = work.get(device, [])
         if "streams" in groups:
             by_stream = grouped(own, lambda span: span.stream)
-            for (of, stream), number in numbers.items():
-                if of == device:
-                    mine = _ordered(by_stream.get(stream, ()))
-                    found.append(Lane("streams", device, lane_name(number), mine, stream))
+            for _, stream in of_device.get(device, ()):
+                mine, name = _ordered(by_stream.get(stream, ())), lane_name(numbers[device, stream])
+                found.append(Lane("streams", device, name, mine, stream))
         if "engines" in groups:
             for engine, words in ENGINE_WORDS.items():
                 mine = _ordered(s for s in own if engine_of(s) == engine)

@@ -11,7 +11,7 @@ from itertools import zip_longest
 from asyncgpu_tutor.traces.spans.intervals import Interval, common, gaps, histogram, length, union
 from asyncgpu_tutor.traces.spans.lanes import StreamKey
 from asyncgpu_tutor.traces.spans.relations import Step, critical_path
-from asyncgpu_tutor.traces.spans.span import DEVICE_KINDS, Span, SpanKind
+from asyncgpu_tutor.traces.spans.span import DEVICE_KINDS, Span, SpanKind, grouped
 from asyncgpu_tutor.traces.spans.vocabulary import ENGINE_WORDS, Engine, engine_of
 
 # Ranges are left out, because calls, waits and work happen within them and would count twice.
@@ -91,8 +91,7 @@ class Metrics:
         Talk is copies to a peer and collectives, with the time in which ranks wait for each other there.
         """
         spoken = beside = 0.0
-        for name in {span.device for span in self._spans}:
-            own = [span for span in self._spans if span.device == name]
+        for own in grouped(self._spans, lambda span: span.device).values():
             talk = union((s.start, s.end) for s in own if s.talks)
             work = union((s.start, s.end) for s in own if s.kind == "kernel" and not s.talks)
             spoken, beside = spoken + length(talk), beside + length(common(talk, work))
@@ -133,10 +132,11 @@ def measure(trace: Iterable[Span], windows: Sequence[Interval] = ()) -> Metrics:
             host[kind].append(interval)
     scopes = {name: scope_of(found, windows) for name, found in sorted(work.items())}
     lanes = {key: common(union(streams[key]), scopes[key[0]]) for key in sorted(streams)}
+    by_device = grouped(lanes, lambda key: key[0])
     parts = [
-        histogram([common(lane, [part]) for key, lane in lanes.items() if key[0] == name], *part)
+        histogram([lanes[key] for key in by_device.get(name, ())], scope)
         for name, scope in scopes.items()
-        for part in scope
+        if scope
     ]
     makespan = length(union(i for scope in scopes.values() for i in scope))
     if not windows and spans:

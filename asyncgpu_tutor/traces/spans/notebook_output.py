@@ -18,10 +18,18 @@ NOTHING = (
 )
 
 
+def printable(text: str) -> str:
+    """The text without what a terminal would obey, whoever chose the names in it; lines stay lines."""
+    return "\n".join(cut(line, len(line)) for line in text.split("\n"))
+
+
 class Lines(str):
     """Several lines of text. A notebook shows them as `print` does, and never wraps one."""
 
     __slots__ = ()
+
+    def __new__(cls, text: str) -> Lines:  # noqa: D102
+        return super().__new__(cls, printable(text))
 
     def __repr__(self) -> str:
         return str(self)
@@ -43,10 +51,22 @@ def cut(text: str, width: int) -> str:
 
 def warnings_of(about: Mapping[str, object]) -> str:
     """The sentences in which a profiler itself says why it saw little, where a file has any."""
-    said = about.get("warnings")
-    lines = cast("list[object]", said) if isinstance(said, list) else ()
-    told = [cut(str(line), 300) for line in lines]
+    told = _sentences(about, "warnings")
     return f" The profiler says: {' '.join(told)}" if told else ""
+
+
+def damage_of(about: Mapping[str, object]) -> list[str]:
+    """Sentences on records of a file that were left out, or that one has to know of."""
+    return _sentences(about, "damage")
+
+
+def _sentences(about: Mapping[str, object], key: str) -> list[str]:
+    said = about.get(key)
+    return (
+        [cut(str(line), 300) for line in cast("list[object]", said)]
+        if isinstance(said, list)
+        else []
+    )
 
 
 def wrapped(text: str, indent: int) -> list[str]:

@@ -5,6 +5,7 @@ The questions are methods of `Trace`.
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_right
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
@@ -13,7 +14,9 @@ from operator import attrgetter
 
 from asyncgpu_tutor.errors import UsageError
 from asyncgpu_tutor.traces.spans.intervals import common, length, union
-from asyncgpu_tutor.traces.spans.span import Span
+from asyncgpu_tutor.traces.spans.span import Span, grouped
+
+_NEAR = 1000  # spans that are looked at; nearly always the first one is it
 
 Spans = Span | str | Iterable[Span]
 
@@ -148,20 +151,22 @@ def _predecessors(ordered: list[Span]) -> Callable[[Span], Iterable[Span]]:
     # Sorting keeps the order of ids among those that end together.
     by_end = sorted(ordered, key=attrgetter("end"))
     device = [s for s in by_end if s.on_device]
-    host = [s for s in by_end if not s.on_device]
+    hosts = grouped((s for s in by_end if not s.on_device), lambda span: span.host)
 
-    def ended(line: list[Span], time: float) -> int:
-        return bisect_right(line, time, key=attrgetter("end"))
+    def ended(line: list[Span], span: Span, since: float, until: float) -> Iterable[Span]:
+        """The last of a line that ended in (since, until] and may precede the span, if a near one may."""
+        first, last = (bisect_right(line, time, key=attrgetter("end")) for time in (since, until))
+        near = (line[i] for i in range(last - 1, max(first, last - _NEAR) - 1, -1))
+        return islice((other for other in near if other.id < span.id), 1)
 
     def predecessors(span: Span) -> Iterable[Span]:
         named = [by_id[i] for i in span.after if i in by_id]
         if span.id in same_stream:
             named.append(same_stream[span.id])
         if not span.on_device:
-            earlier = (host[i] for i in reversed(range(ended(host, span.start))))
-            named += islice((s for s in earlier if s.id < span.id and s.host == span.host), 1)
+            named += ended(hosts[span.host], span, -math.inf, span.start)
         if span.kind == "wait" and not any(s.on_device for s in named):
-            named += device[ended(device, span.start) : ended(device, span.end)]
+            named += ended(device, span, span.start, span.end)
         return (other for other in named if _may_precede(other, span))
 
     return predecessors

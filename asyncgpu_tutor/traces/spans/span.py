@@ -108,7 +108,10 @@ class Span:
     def waits(self) -> Sequence[tuple[float, float]]:
         """From when to when a kernel did nothing but wait, in us; empty where nobody knows."""
         waits = cast("Iterable[tuple[float, float]]", self.detail.get("waits", ()))
-        return [(self.start + since, self.start + until) for since, until in waits]
+        try:
+            return [(self.start + since, self.start + until) for since, until in waits]
+        except (TypeError, ValueError):  # somebody else's word for something else
+            return []
 
     @property
     def title(self) -> str:

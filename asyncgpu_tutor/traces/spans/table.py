@@ -17,7 +17,7 @@ from asyncgpu_tutor.traces.spans.lanes import (
 from asyncgpu_tutor.traces.spans.metrics import Metrics, measure
 from asyncgpu_tutor.traces.spans.notebook_output import NAME, NOTHING, PAGE, cut, wrapped
 from asyncgpu_tutor.traces.spans.relations import Step
-from asyncgpu_tutor.traces.spans.span import Span, SpanKind
+from asyncgpu_tutor.traces.spans.span import Span, SpanKind, grouped
 from asyncgpu_tutor.traces.spans.vocabulary import ENGINE_WORDS, KIND_WORDS, clock_words, count
 
 _COLUMNS = ("start", "duration", "lane", "kind", "name", "operation")
@@ -137,11 +137,12 @@ def _strip(lane: Lane, begin: float, column: float, width: int) -> str:
 def _metrics(spans: Sequence[Span], clock: str, numbers: Mapping[StreamKey, int]) -> str:
     m = measure(spans)
     devices = sorted({device for device, _ in m.stream_busy})
+    work = grouped((s for s in spans if s.on_device), lambda span: span.device)
     alone = f" (device alone {m.device_makespan:.2f})" if len(devices) < 2 else ""
     rows = [("makespan", f"{m.makespan:.2f}{alone}")]
     for name in devices:
         several = f"{name} " if len(devices) > 1 else ""
-        own = measure([s for s in spans if s.device == name and s.on_device]) if several else m
+        own = measure(work[name]) if several else m
         rows += [(several + what, told) for what, told in _of_device(own, numbers)]
     host = [f"{KIND_WORDS[kind]} {time:.2f}" for kind, time in m.host.items() if time]
     if host:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import json
+import math
 from pathlib import Path
 
 import pytest
@@ -48,6 +50,22 @@ def test_no_such_gpu(tmp_path: Path) -> None:
         find_spec(str(tmp_path / "half.json"))
     with pytest.raises(UsageError, match="does not hold the spec"):
         find_spec(str(tmp_path / "none.json"))
+
+
+WRONG = [("sms", 0), ("sms", -1), ("sms", 1.5), ("dram_gb_s", 0.0), ("sync_us", math.nan),
+         ("start_us", math.inf),
+         ("call_malloc_us", -1), ("memory_bytes", True), ("clock_mhz", 10**400)]  # fmt: skip
+
+
+@pytest.mark.parametrize(("key", "value"), WRONG)
+def test_a_constant_that_no_gpu_has_is_refused(key: str, value: object, tmp_path: Path) -> None:
+    path = tmp_path / "s.json"
+    save_spec(SPECS["h200"], path)
+    body = json.loads(path.read_text())
+    body["constants"][key]["value"] = value
+    path.write_text(json.dumps(body))
+    with pytest.raises(UsageError, match=f"does not hold the spec of a GPU: {key} is"):
+        find_spec(str(path))
 
 
 def test_a_slower_gpu_takes_longer() -> None:

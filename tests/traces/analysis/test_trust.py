@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 from pathlib import Path
+from typing import cast
 
 import pytest
 from hypothesis import given
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 
 import asyncgpu_tutor as agt
 from asyncgpu_tutor import Trace
+from asyncgpu_tutor.errors import UsageError
 from asyncgpu_tutor.traces.analysis.idle import Evidence, idle_of_streams
 from asyncgpu_tutor.types import Span
 from tests.traces.formats.nsys_export import THREAD, Export, read
@@ -146,7 +148,7 @@ WORK = st.tuples(*(st.integers(0, 3000) for _ in range(4)), st.integers(13, 15),
 def test_no_timeline_is_impossible(
     work: list[tuple[int, ...]], waits: list[tuple[int, int]], tmp_path: Path
 ) -> None:
-    """Calls and work of any times, as nothing in a file says that they fit together."""
+    """Calls and work of any times: nothing in a file says that they fit together, and most clocks are off."""
     export = Export()
     for number, (asked, took, start, length, stream, known) in enumerate(work, 1):
         if known:
@@ -154,6 +156,12 @@ def test_no_timeline_is_impossible(
         export.kernel("k" * (number % 3 + 1), start, start + length, stream, known * number)
     for number, (start, length) in enumerate(waits, 100):
         export.call("cudaDeviceSynchronize_v3020", start, start + length, number)
-    trace = read(export, tmp_path)
-    assert len(trace.device_spans) == len(work)
+    try:
+        trace = read(export, tmp_path)
+    except UsageError:
+        assert not any(start or length for _, _, start, length, *_ in work)
+        return
+    said = cast("list[str]", trace.about.get("damage", []))
+    left_out = sum(int(line.split()[0]) for line in said if "left out" in line)
+    assert len(trace.device_spans) <= len(work) <= len(trace.device_spans) + left_out
     hold(trace)

@@ -127,6 +127,9 @@ def test_what_is_not_a_file_is_not_read_and_a_pipe_is_not_waited_for(tmp_path: P
         Trace.load(tmp_path / "nothing.json")
     pipe = tmp_path / "pipe.json"
     getattr(os, "mkfifo", Path.mkdir)(pipe)  # not every system has named pipes
+    (tmp_path / "loop.json").symlink_to("loop.json")
+    with pytest.raises(UsageError, match="cannot be read"):
+        Trace.load(tmp_path / "loop.json")
     for path in (tmp_path, pipe):
         with pytest.raises(UsageError, match="is not a file"):
             Trace.load(path)

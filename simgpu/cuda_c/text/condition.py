@@ -63,7 +63,9 @@ class _Reader:
             right = self.binary(strength + 1)
             if op in ("/", "%") and right == 0:
                 self.source.fail(self.at, "division by zero in this condition")
-            left = int(compute(left, right))
+            if op in ("<<", ">>") and not 0 <= right < 64:
+                self.source.fail(self.at, f"a shift by {right} in this condition")
+            left = (int(compute(left, right)) + 2**63) % 2**64 - 2**63  # as C does, in 64 bits
         return left
 
     def unary(self) -> int:

@@ -39,6 +39,7 @@ def _load(c: Context, node: Call, used: bool) -> Expr:
 
 
 _CONVERSION = re.compile(r"%([-+ #0]*)(\*|\d*)((?:\.\d*)?)(hh|h|ll|l|z|t|j)?([diuoxXeEfFgGaAcsp%])")
+_MOST_LETTERS = 1 << 20  # that are kept of a launch, which is also the size of a GPU's buffer
 
 
 # The types that a conversion of an integer reads, signed and unsigned, by the letters for its length.
@@ -56,6 +57,8 @@ def _printf(c: Context, node: Call, used: bool) -> Expr:
     if form.text is None:
         c.unsupported(form.at, "printf needs a literal format")
     args = [decay(c.expression(a)) for a in node.arguments[1:]]
+    if any(len(found[1]) > 3 or len(found[2]) > 4 for found in _CONVERSION.findall(form.text)):
+        c.unsupported(form.at, "a width or precision above 999 in a format")
     if any("*" in found[1] for found in _CONVERSION.findall(form.text)):
         c.unsupported(form.at, "a width of '*' in a format is not supported")
     if "%" in _CONVERSION.sub("", form.text):
@@ -75,11 +78,15 @@ def _printf(c: Context, node: Call, used: bool) -> Expr:
         launch = t.launch
         room = launch.limits.printed_lines - len(launch.printed)
         values = [None if x is not None else r(t, m) for r, x in zip(runs, texts, strict=True)]
+        before = len(launch.printed)
         for lane in m.index[: max(room, 0)]:
+            if launch.letters > _MOST_LETTERS:
+                break
             pairs = zip(values, texts, strict=True)
             row = [_one(v, int(lane)) if text is None else text for v, text in pairs]
             launch.printed.append(template % tuple(row))
-        launch.dropped_lines += max(0, m.n - max(room, 0))
+            launch.letters += len(launch.printed[-1])
+        launch.dropped_lines += m.n - (len(launch.printed) - before)
         return np.int32(len(args))
 
     return value(c, types.INT, run, node.at, ready)

@@ -15,6 +15,7 @@ from asyncgpu_tutor.devices.cuda_source import device_code
 from asyncgpu_tutor.errors import UsageError
 
 SHIPPED = Path(__file__).parent / "headers"
+_MAIN = "kernel.cu"  # what messages call the source itself, whatever its file is called
 FILES = (".cu", ".cuh", ".cuda")
 # Nothing else is read for an #include, since a message may quote what is read, and a kernel be a stranger's.
 _SOURCES = re.compile(r".*\.(cu|cuh|cuda|c|cc|cpp|cxx|h|hh|hpp|hxx|inc|inl|ipp|tpp|def)", re.DOTALL)
@@ -39,7 +40,7 @@ def include_headers(
         # A line that ends so names a file, rather than being the text of one.
         if isinstance(source, str) and ("\n" in source or file.suffix not in FILES):
             return _Joining(folders).expanded(source.removeprefix("\ufeff"), folders)
-        return _Joining([file.parent, *folders]).joined(file.resolve())
+        return _Joining([file.parent, *folders]).joined(file.resolve(), _MAIN)
     except (OSError, ValueError, RecursionError) as error:
         raise UsageError(f"{file} cannot be read as CUDA C: {error}") from None
 
@@ -52,22 +53,26 @@ class _Joining:
         self._roots = [folder.resolve() for folder in folders]
         self._seen: dict[Path, bool] = {}  # whether it has been read to its end
 
-    def joined(self, file: Path) -> str:
+    def joined(self, file: Path, name: str) -> str:
         if file.exists() and (not file.is_file() or file.stat().st_size > _MOST_BYTES):
             raise OSError(f"{file.name} is no file of at most {_MOST_BYTES:,} bytes")
         self._seen[file] = False
-        text = self.expanded(file.read_text("utf-8-sig"), [file.parent, *self._folders])
+        text = self.expanded(file.read_text("utf-8-sig"), [file.parent, *self._folders], name)
         self._seen[file] = True
         return text
 
-    def expanded(self, text: str, folders: Sequence[Path]) -> str:
+    def expanded(self, text: str, folders: Sequence[Path], name: str = _MAIN) -> str:
         def header(match: re.Match[str]) -> str:
             found = self._found(match.group(1), folders)
             if found is None:
                 return match.group()
             if not self._seen.get(found, True) and not _GUARD.search(found.read_text("utf-8-sig")):
                 raise UsageError(f"{found.name} includes itself: write #pragma once at its top")
-            return "" if found in self._seen else self.joined(found)
+            if found in self._seen:
+                return ""
+            line = text.count("\n", 0, match.end()) + 2
+            # By these marks a message names the line of a file, rather than that of the whole.
+            return f'// #line 1 "{found.name}"\n{self.joined(found, found.name)}\n// #line {line} "{name}"'
 
         return _INCLUDE.sub(header, text)
 

@@ -124,3 +124,22 @@ def test_a_byte_order_mark_is_skipped(folder: Path, device: Device) -> None:
     (folder / "main.cu").write_text(text)
     for source in (folder / "main.cu", text):
         assert agt.Kernel(source, include=[folder]).name == "twice"
+
+
+def test_messages_name_the_line_of_the_file(folder: Path, sim: Device) -> None:
+    (folder / "elsewhere" / "common.h").write_text(
+        "#define ONE 1\n__device__ int f(int* p) { return p[9]; }\n"
+    )
+    for file, old, new, says in (
+        ("main.cu", "= plus", "= lost", r"^kernel\.cu:4:\d+: error: .*'lost'"),
+        ("parts/add.cuh", "a + b", "a + lost", r"^add\.cuh:3:\d+: error: .*'lost'"),
+        ("main.cu", "x[i] = plus", "x[i + 9] = plus", r"\n    line 4: __global__ void twice"),
+        ("main.cu", "* ONE", "* f((int*)x)", r"\n    line 2 of common\.h: __device__ int f"),
+    ):
+        whole = (folder / file).read_text()
+        (folder / file).write_text(whole.replace(old, new))
+        with pytest.raises(agt.errors.AsyncGpuError, match=says):
+            agt.Kernel(folder / "main.cu", include=[folder / "elsewhere"])(
+                agt.h2d(np.zeros(4, np.float32)), 4, grid=1, block=4
+            ).sync()
+        (folder / file).write_text(whole)

@@ -316,5 +316,7 @@ class Team:
             thread = launch.thread_name(int(layout.linear[lane]))
             who = f": block {block}, thread {thread}"
         line = launch.source.quoted(at.line)
-        text = shortened(f"kernel '{launch.kernel}'{who} {what}") + f"\n    line {at.line}: {line}"
+        file, number = launch.source.place(at.line)
+        where = f"line {number}" + f" of {file}" * (file != launch.source.filename)
+        text = shortened(f"kernel '{launch.kernel}'{who} {what}") + f"\n    {where}: {line}"
         raise kind(text, FaultSite(launch.kernel, at.line, block, thread, **more))

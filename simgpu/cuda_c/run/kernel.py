@@ -120,7 +120,7 @@ class CompiledKernel:
         if sample is None and blocks * launch.threads > _MOST_THREADS:
             raise LaunchConfigError(
                 f"kernel '{self.name}': {blocks:,} blocks of {launch.threads} threads would keep the "
-                f"simulated device busy for minutes (a GPU runs them): at most {_MOST_THREADS:,} threads are taken"
+                f"simulated device busy for minutes: at most {_MOST_THREADS:,} threads are taken"
             )
         # Not an array of all numbers, because a grid may be large.
         wanted = range(blocks) if sample is None else np.asarray(sample, np.int64)

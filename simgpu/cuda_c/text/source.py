@@ -14,6 +14,8 @@ _DEEP = (
     "this is nested too deep: templates that need each other without an end, or hundreds of operators, "
     "brackets, macros, branches or links of an else-if chain within each other"
 )
+# Where another file begins in a text that was joined of several, and at which of its lines.
+_MARK = re.compile(r'// #line (\d+) "([^"]*)"')
 _WIDE = 160  # columns of a line that a message quotes
 _LONG_WORD = re.compile(r"([^\s'\"]{60})[^\s'\"]{60,}([^\s'\"]{20})")
 
@@ -43,6 +45,13 @@ class Source:
         lines = self.text.split("\n")
         return lines[number - 1] if 0 < number <= len(lines) else ""
 
+    def place(self, number: int) -> tuple[str, int]:
+        """The file that a line of this text was joined from, and the number that it has there."""
+        for back, line in enumerate(self.text.split("\n")[number - 1 :: -1] if number > 0 else ()):
+            if back and (found := _MARK.fullmatch(line)):
+                return found[2], int(found[1]) + back - 1
+        return self.filename, number
+
     def quoted(self, number: int) -> str:
         """The text of a line for the end of a message: not all of a very long one."""
         line = self.line(number).strip()
@@ -64,7 +73,7 @@ class Source:
         # A tab in the line stays a tab under it, so that the caret lands where an editor shows it.
         lead = "".join("\t" if c == "\t" else " " for c in line[: at.column - 1 - cut])
         lead = lead.ljust(at.column - 1 - cut)
-        where = f"{self.filename}:{at.line}:{at.column}"
+        where = ":".join(map(str, (*self.place(at.line), at.column)))
         return f"{where}: error: {shortened(message)}\n    {line}\n    {lead}^"
 
 

@@ -23,7 +23,7 @@ from simgpu.cuda_c.types import (
     spelled,
 )
 
-_MOST_NUMBERS = 2**17
+_MOST_NUMBERS = 2**17  # in a list
 
 
 def converted(c: Context, node: Expression, ctype: CType, at: Position) -> Expr:

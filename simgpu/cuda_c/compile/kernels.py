@@ -21,9 +21,7 @@ from simgpu.cuda_c.syntax.ast import Declarator, Function, Param
 from simgpu.cuda_c.syntax.names import addressed_names
 from simgpu.cuda_c.types import Pointer, Struct, size_of
 
-_MOST_PARAMETERS = (
-    32_764  # bytes; CUDA C++ Programming Guide, "Function Parameters", since CUDA 12.1
-)
+_MOST_PARAMETERS = 32_764  # bytes; CUDA C++ Programming Guide, "Function Parameters"
 
 
 @dataclass(frozen=True)

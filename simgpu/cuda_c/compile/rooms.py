@@ -20,9 +20,8 @@ from simgpu.cuda_c.memory.local_region import LocalRegion
 from simgpu.cuda_c.memory.pointers import Ptr
 from simgpu.cuda_c.text.source import Position
 
-LOCAL_BYTES = (
-    512 * 1024
-)  # of a thread; CUDA C++ Programming Guide, "Technical Specifications per ..."
+# Of a thread: CUDA C++ Programming Guide, "Technical Specifications per Compute Capability".
+LOCAL_BYTES = 512 * 1024
 
 
 def zero_of(ctype: types.CType) -> Any:
@@ -40,15 +39,11 @@ def own_variable(
     """A variable that each thread has of its own, in memory or in registers."""
     size = types.size_of(ctype) if memory else 0
     if size > LOCAL_BYTES:
-        c.fail(
-            at, f"'{name}' takes {size:,} bytes, and a thread has {LOCAL_BYTES:,} of local memory"
-        )
+        c.fail(at, f"'{name}' takes {size:,} bytes; a thread has {LOCAL_BYTES:,} of local memory")
     c.numbers.local_bytes += size
     if c.numbers.local_bytes > LOCAL_BYTES:
-        text = (
-            "the local arrays of this kernel, and of each call of a function in it, take more than"
-        )
-        c.unsupported(at, f"{text} {LOCAL_BYTES:,} bytes")
+        text = f"local arrays of more than {LOCAL_BYTES:,} bytes in a kernel with all its calls"
+        c.unsupported(at, text)
     variable = Variable(name, ctype, c.new_slot(), memory=memory, const=const, thread=memory)
     if memory:
         variable.origin.note("near")

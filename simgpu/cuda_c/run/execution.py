@@ -147,7 +147,7 @@ class Execution:
         """Run lanes of a team until they end or wait."""
         self.tally.enter(team.layout)
         self.launch.more = self._code.watches and self._free() > 0
-        team.clock = self.launch.clock
+        team.clock = team.charged = self.launch.clock  # what others did is not its work
         team.since = self.tally.progress() if self._code.watches else 0
         team.exited = join(self._code.body(team, mask), team.exited)
         self.launch.clock = team.clock

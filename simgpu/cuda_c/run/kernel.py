@@ -33,9 +33,7 @@ _MAX_BLOCK = (1024, 1024, 64)
 _MAX_THREADS = 1024
 _MAX_GRID = (2**31 - 1, 65535, 65535)
 _MAX_SHARED = 227 * 1024  # of a block
-_MOST_THREADS = (
-    2**32
-)  # of a launch; the interpreter does some 50 million of the simplest in a second
+_MOST_THREADS = 2**32  # of a launch; of the simplest, some 50 million take a second
 
 
 @dataclass(frozen=True, slots=True)

@@ -59,10 +59,7 @@ _COMMUTE = {f"atomic{name}" for name in ("Add", "Sub", "Min", "Max", "And", "Or"
 STATIC_SHARED = 48 * 1024
 # Variables of a file, and how many bytes they may take: 64 KB of constants (the same table), and as much as a
 # host has to spare. Memory for more is allocated by the program.
-_ROOMS = (
-    ("the variables of this file", 1 << 30),
-    ("the __constant__ variables of this file", 1 << 16),
-)
+_ROOMS = ("variables", 1 << 30), ("__constant__ variables", 1 << 16)
 
 
 class Program:

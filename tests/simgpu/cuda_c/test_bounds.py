@@ -23,7 +23,7 @@ SPIN = (
 SOURCES = [
     (K + "int q[2000000000]; q[i] = 1; }", "'q' takes 8,000,000,000 bytes.* 524,288", 1),
     (K + "int q[65536][65536][65536]; }", "524,288", 1),
-    (K + "".join(f"int q{j}[50000]; q{j}[i] = i; " for j in range(9)) + "}", "local arrays.*524,288", 1),
+    (K + "".join(f"int q{j}[50000]; q{j}[i] = i; " for j in range(9)) + "}", "local arrays of more than 524,288", 1),
     ("struct S { char a[1000000]; };\n" + K + "S s; s.a[0] = 1; }", "'s' takes 1,000,000", 2),
     ("struct S { char a[99999]; };\n__global__ void k(S s) {}", "99,999 bytes, 32,764", 2),
     ("__device__ int g[1500000000];\n" + K + "}", "6,000,000,000 bytes", 1),

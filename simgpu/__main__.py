@@ -1,9 +1,11 @@
 """`python -m simgpu` lists the GPUs that can be simulated; with `--passes FILE`, prints a file's kernels."""
 
 import argparse
+import sys
 from pathlib import Path
 
 from simgpu.cuda_c import compile_source
+from simgpu.errors import SimGpuError
 from simgpu.gpus import SPECS
 
 
@@ -13,7 +15,10 @@ def main() -> None:
     parser.add_argument("--passes", metavar="FILE", type=Path, help="a source in CUDA C")
     file = parser.parse_args().passes
     if file is not None:
-        program = compile_source(file.read_text(encoding="utf-8"))
+        try:
+            program = compile_source(file.read_text(encoding="utf-8-sig"))
+        except (OSError, UnicodeDecodeError, SimGpuError) as error:
+            sys.exit(f"{file} cannot be read as CUDA C: {error}")
         print("\n\n".join(map(program.passes, program.kernels)))
         return
     for name, spec in SPECS.items():

@@ -135,7 +135,7 @@ class RawKernel:
         values = [arg.memory if isinstance(arg, Array) else arg for arg in args]
         queue = stream or device.default_stream
         shape = (_dim3(grid), _dim3(block))
-        check_shape(self.name, *shape)
+        check_shape(self.name, *shape, shared_mem)
         device.launch(self.function(device), *shape, values, shared_mem, queue)
 
     def function(self, device: Device) -> Function:
@@ -144,5 +144,5 @@ class RawKernel:
 
 
 def _dim3(size: int | tuple[int, ...]) -> Dim3:
-    given = (size,) if isinstance(size, int) else size
+    given = tuple(size) if isinstance(size, tuple | list) else (size,)
     return cast(Dim3, (*given, 1, 1, 1)[: max(3, len(given))])  # `check_shape` refuses more

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, ClassVar
 
-import numpy as np
+from numpy.typing import DTypeLike
 
 from simgpu import pieces
 from simgpu.adversary import Adversary
@@ -222,7 +222,7 @@ class Device:
         """Bytes of the interpreter, as this device gives them out."""
         return Memory(cells, ptr)
 
-    def pinned(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> HostBuffer:
+    def pinned(self, shape: int | tuple[int, ...], dtype: DTypeLike) -> HostBuffer:
         """A host array that counts as page-locked."""
         return self.machine.pinned(shape, dtype)
 

@@ -379,7 +379,10 @@ def _scalar(arg: object, parameter: cuda_c.Parameter) -> np.generic | None:
     if not isinstance(arg, bool | int | float | np.generic) or parameter.dtype is None:
         wanted = f"no number for {parameter.name!r}"
         raise UsageError(f"{arg!r} is not memory of this device, and {wanted}")
-    number: np.generic = parameter.dtype.type(arg)
+    try:
+        number: np.generic = parameter.dtype.type(arg)
+    except (ValueError, OverflowError) as error:  # such as NaN for an integer
+        raise UsageError(f"{arg!r} cannot be passed for {parameter.name!r}: {error}") from None
     return number
 
 

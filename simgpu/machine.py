@@ -14,6 +14,7 @@ from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar, cast
 from zlib import crc32
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from simgpu.common import HostBuffer, Pinned
 from simgpu.engine import Engine
@@ -143,15 +144,18 @@ class Machine:
         return start, self.host
 
     # Pinned for one device is pinned for all: CUDA Driver API, "Unified Addressing".
-    def pinned(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> HostBuffer:
+    def pinned(self, shape: int | tuple[int, ...], dtype: DTypeLike) -> HostBuffer:
         """A host array that counts as page-locked."""
-        nbytes = math.prod(shape) * dtype.itemsize
+        lengths, dtype = (shape,) if isinstance(shape, int) else tuple(shape), np.dtype(dtype)
+        if min(lengths, default=0) < 0:
+            raise UsageError(f"a pinned array of {shape} is not possible: no length is below 0")
+        nbytes = math.prod(lengths) * dtype.itemsize
         # A multiple of 16 bytes, for `GlobalMemory` to lie on.
         room: HostBuffer = np.empty(max(-(-nbytes // 16), 1) * 16, np.uint8)
         key = id(room)
         known = self._pinned
         known[key] = weakref.ref(room, lambda _: known.pop(key, None))
-        array = room[:nbytes].view(dtype).reshape(shape).view(Pinned)
+        array = room[:nbytes].view(dtype).reshape(lengths).view(Pinned)
         array.look = self.look
         return array
 

@@ -21,6 +21,11 @@ is_cooperative = translated(cuda_c.is_cooperative)
 read_signature = translated(cuda_c.read_signature)
 
 
+def place(source: str, line: int) -> tuple[str, int]:
+    """The file that a line of a joined source is from, and the number that it has there."""
+    return Source(source).place(line)
+
+
 def is_sized(parameter: Parameter) -> bool:
     """Tell whether only the size of a parameter is known, because our parser could not read the kernel."""
     return parameter.record is None and parameter.dtype is not None and parameter.dtype.kind == "V"

@@ -286,6 +286,13 @@ def kinds(ctype: CType) -> set[Scalar | Pointer]:
             return set()
 
 
+def numbers_in(ctype: CType, every: bool = True) -> int:
+    """Count the numbers and pointers in a value, of arrays those in `every` element or in one."""
+    if isinstance(ctype, Array):
+        return numbers_in(ctype.element, every) * (ctype.length if every else 1)
+    return sum(numbers_in(f.type, every) for f in ctype.fields) if isinstance(ctype, Struct) else 1
+
+
 def needs_memory(ctype: CType) -> bool:
     """Tell whether a value needs memory, as a struct does that holds an array or a union, at any depth."""
     if isinstance(ctype, Struct):

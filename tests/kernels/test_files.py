@@ -72,3 +72,74 @@ def test_a_string_has_headers_of_its_own_too(folder: Path) -> None:
     )
     got = kernel(agt.zeros((1,), np.int32), grid=1, block=1).output().to_host().sync()
     assert got.tolist() == [1]
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "/etc/passwd",
+        "../outside.cuh",
+        "secret.txt",
+        "/dev/zero",
+        "a" * 3000 + ".h",
+        "a\0.h",
+        ".",
+        "",
+    ],
+)
+def test_nothing_but_sources_below_the_named_folders_is_read(
+    folder: Path, name: str, sim: Device
+) -> None:
+    for file in ("outside.cuh", "parts/secret.txt"):
+        (folder / file).write_text("password = hunter2 @@@\n")
+    (folder / "parts" / "main.cu").write_text(
+        f'#include "{name}"\n__global__ void k(int* o) {{ *o = ONE; }}'
+    )
+    with pytest.raises(agt.errors.KernelCompileError, match="'ONE' is not declared") as caught:
+        agt.Kernel(folder / "parts" / "main.cu")
+    assert "hunter2" not in str(caught.value)
+    (folder / "outside.cuh").write_text("#define ONE 1\n")
+    if name == "../outside.cuh":
+        assert agt.Kernel(folder / "parts" / "main.cu", include=[folder]).name == "k"
+
+
+@pytest.mark.parametrize("guard", ["", "#pragma once\n", "#ifndef ADD\n#define ADD\n#endif\n"])
+def test_a_file_that_includes_itself(folder: Path, guard: str, sim: Device) -> None:
+    (folder / "parts" / "add.cuh").write_text(guard + '#include "more.cuh"\n')
+    (folder / "parts" / "more.cuh").write_text(
+        '#include "add.cuh"\n#define ONE 1\n#define plus(x, y) x\n'
+    )
+    if guard:
+        assert agt.Kernel(folder / "main.cu").name == "twice"
+        return
+    with pytest.raises(
+        agt.errors.UsageError, match=r"add\.cuh includes itself: write #pragma once"
+    ):
+        agt.Kernel(folder / "main.cu")
+
+
+def test_a_byte_order_mark_is_skipped(folder: Path, device: Device) -> None:
+    (folder / "parts" / "add.cuh").write_text("\ufeff#define plus(x, y) x\n#define ONE 1\n")
+    text = "\ufeff" + (folder / "main.cu").read_text()
+    (folder / "main.cu").write_text(text)
+    for source in (folder / "main.cu", text):
+        assert agt.Kernel(source, include=[folder]).name == "twice"
+
+
+def test_messages_name_the_line_of_the_file(folder: Path, sim: Device) -> None:
+    (folder / "elsewhere" / "common.h").write_text(
+        "#define ONE 1\n__device__ int f(int* p) { return p[9]; }\n"
+    )
+    for file, old, new, says in (
+        ("main.cu", "= plus", "= lost", r"^kernel\.cu:4:\d+: error: .*'lost'"),
+        ("parts/add.cuh", "a + b", "a + lost", r"^add\.cuh:3:\d+: error: .*'lost'"),
+        ("main.cu", "x[i] = plus", "x[i + 9] = plus", r"\n    line 4: __global__ void twice"),
+        ("main.cu", "* ONE", "* f((int*)x)", r"\n    line 2 of common\.h: __device__ int f"),
+    ):
+        whole = (folder / file).read_text()
+        (folder / file).write_text(whole.replace(old, new))
+        with pytest.raises(agt.errors.AsyncGpuError, match=says):
+            agt.Kernel(folder / "main.cu", include=[folder / "elsewhere"])(
+                agt.h2d(np.zeros(4, np.float32)), 4, grid=1, block=4
+            ).sync()
+        (folder / file).write_text(whole)

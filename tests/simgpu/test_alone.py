@@ -136,3 +136,10 @@ def test_an_error_comes_with_its_wait_and_the_array_is_spoiled() -> None:
         gpu.synchronize()
     with pytest.raises(errors.UpstreamError):
         y.get()
+
+
+def test_a_pinned_array_takes_what_numpy_takes() -> None:
+    device = simgpu.Device()
+    assert device.pinned((2, 3), np.float32).nbytes == device.pinned(6, "f4").nbytes == 24
+    with pytest.raises(errors.UsageError, match="no length is below 0"):
+        device.pinned((2, -3), np.float32)

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from cupy.cuda import compiler, driver, memory, runtime
 
 from asyncgpu_tutor import errors
+from asyncgpu_tutor.devices.cuda_source import place
 
 CUDA_ERRORS: tuple[type[BaseException], ...] = (
     memory.OutOfMemoryError,
@@ -72,7 +73,7 @@ def compiling(source: str, name: str) -> Generator[None]:
             advice = "\nThe header comes with cuRAND: pip install 'cuda-toolkit[curand]'"
         text = lines[line - 1] if 0 < line <= len(lines) else ""
         raise errors.KernelCompileError(
-            f"kernel.cu:{line}: error: {found[2]}\n    {text}{advice}\n\n"
+            f"{':'.join(map(str, place(source, line)))}: error: {found[2]}\n    {text}{advice}\n\n"
             f"all of the compiler's messages:\n{log}",
             line=line,
         ) from None

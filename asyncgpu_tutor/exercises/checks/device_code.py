@@ -45,12 +45,14 @@ def own_lines(mine: object, before: str = "", after: str = "") -> Generator[None
         ahead = include_headers(before + mine).count("\n") - mine.count("\n")
 
         def place(match: re.Match[str]) -> str:
+            # Messages of a compiler know where each file's text begins, and faults count all lines.
             line = int(match["at"] or match["line"])
-            own = line - ahead
+            own = line - (ahead if match["at"] else before.count("\n"))
             if 0 < own <= mine.count("\n") + 1:
                 column = match["column"]
                 return f"(line {own} of your text)" if match["at"] else f"kernel.cu:{own}:{column}"
-            quoted = f"`{whole[line - 1].strip()}`, which is not in your text"
+            lines = whole if match["at"] else (before + mine + after).split("\n")
+            quoted = f"`{lines[line - 1].strip()}`, which is not in your text"
             return f"(at {quoted})" if match["at"] else f"kernel.cu, at {quoted}"
 
         rejected.cause = _PLACE.sub(place, rejected.cause)

@@ -11,7 +11,19 @@ from simgpu.cuda_c.compile.typed import Expr
 from simgpu.cuda_c.compile.variables import Origin
 from simgpu.cuda_c.syntax.ast import Braces, Expression, Text
 from simgpu.cuda_c.text.source import Position
-from simgpu.cuda_c.types import UINT, Array, CType, Pointer, Scalar, Struct, leaves, spelled
+from simgpu.cuda_c.types import (
+    UINT,
+    Array,
+    CType,
+    Pointer,
+    Scalar,
+    Struct,
+    leaves,
+    numbers_in,
+    spelled,
+)
+
+_MOST_NUMBERS = 2**17  # in a list
 
 
 def converted(c: Context, node: Expression, ctype: CType, at: Position) -> Expr:
@@ -54,6 +66,9 @@ def initialise(c: Context, node: Expression, ctype: CType) -> list[Expr]:
     """One expression for each leaf of `ctype`, from a braced list; C's rules for nesting."""
     if isinstance(node, Text) and isinstance(ctype, Array):
         node = Braces(at=node.at, items=node.characters())
+    if isinstance(ctype, Array) and numbers_in(ctype) > _MOST_NUMBERS:
+        text = f"initial values for {numbers_in(ctype):,} numbers, of which {_MOST_NUMBERS:,} are taken"
+        c.unsupported(node.at, f"{text}: write them from the host or by a kernel")
     if isinstance(ctype, (Scalar, Pointer)):
         return [converted(c, node, ctype, node.at)]
     known = c.class_of(ctype)

@@ -329,7 +329,7 @@ def _inside(
     if this.lost and not function.const:
         c.unsupported(this.at, storage.LOST)
     if place is None:  # a value that has no name yet
-        variable = rooms.own_variable(c, "this", known.type, c.lives_in_memory(known.type))
+        variable = rooms.own_variable(c, "this", known.type, c.lives_in_memory(known.type), this.at)
         entry.append(_passed(c, scope, typed.THIS, variable, this))
     else:
         if place.const and not function.const:
@@ -412,6 +412,6 @@ def _bind_parameters(
             names.names[param.name] = typed.Number(new)
             continue
         in_memory = param.name in addressed or c.lives_in_memory(ctype)
-        variable = rooms.own_variable(c, param.name, ctype, in_memory, const)
+        variable = rooms.own_variable(c, param.name, ctype, in_memory, argument.at, const)
         entry.append(_passed(c, names, param.name, variable, new))
     return entry

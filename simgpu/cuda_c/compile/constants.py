@@ -18,7 +18,7 @@ from simgpu.errors import KernelFault
 
 _NUMBERS = ast.Literal | ast.Qualified | ast.TypeName
 _PLAIN = _NUMBERS | ast.Binary | ast.Unary | ast.Cast | ast.Conditional
-_LIMITS = Limits(step_budget=10_000)
+_MOST_TURNS = 10_000, 100_000  # of loops, in one constant and in all
 
 
 class _Unpaid:
@@ -42,13 +42,16 @@ def evaluated(c: Context, expr: Expr, node: ast.Expression) -> Expr:
     if not all(_constant(c, part) for part in ast.parts_of(node)):
         return expr
     one, unpaid = (1, 1, 1), cast("Any", _Unpaid())
-    launch = Launch("a constant", c.file.source, one, one, _LIMITS, unpaid, 0, unpaid, unpaid)
+    limits = Limits(step_budget=min(_MOST_TURNS[0], _MOST_TURNS[1] - sum(c.file.turns)))
+    launch = Launch("a constant", c.file.source, one, one, limits, unpaid, 0, unpaid, unpaid)
     team = Team(launch, np.zeros(1, np.int64), c.numbers.slots, c.numbers.exits)
     try:
         with np.errstate(all="ignore"):
             value: Any = expr.run(team, team.full)
     except KernelFault:
         return expr
+    finally:
+        c.file.turns.append(team.steps)
     return constant(expr.type, value[0] if varies(value) else value, expr.at)
 
 

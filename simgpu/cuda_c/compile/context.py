@@ -81,6 +81,7 @@ class File:
     # The functions, and members of any class, that a call by this name may run.
     called: dict[str, list[Function]] = field(default_factory=dict[str, list[Function]])
     referred: Referred = frozenset()
+    turns: list[int] = field(default_factory=list[int])  # of loops run to compute each constant
     # The functions and names of structs that have more than data.
     classes: dict[types.Struct, Class] = field(default_factory=dict[types.Struct, Class])
     # Functions whose address is taken: an address is a number, from 1 on, in this list.
@@ -94,6 +95,7 @@ class Numbers:
     slots: int = 0
     exits: int = 0
     points: int = 0
+    local_bytes: int = 0  # of each thread
     sites: list[Site] = field(default_factory=list[Site])
     ranks: Ranks = field(default_factory=Ranks)
 

@@ -234,6 +234,7 @@ class Control:
         spin = self._parks.spins.get(loop, Spin())
         head, often, shares = spin.head, spin.often, spin.turns
         kept = [*spin.watched, *spin.patience]
+        counted = test is not None and form.counting(loop.step) is not None
 
         def run(t: Team, entered: Mask) -> Mask | None:
             meter = t.meter
@@ -264,7 +265,7 @@ class Control:
                 first = False
                 assert m is not None
                 inside = m
-                t.step(at, inside)
+                t.step(at, inside, counted)
                 t.left[again] = None
                 m = join(body(t, inside), t.left[again], inside)
                 # All that entered are charged, because a warp that breaks has begun the iteration too.

@@ -224,6 +224,8 @@ def _in_memory(
     given: Expr | None = None,
 ) -> Evaluate:
     """A variable in memory; `given` is its value, where that has been compiled."""
+    variable = rooms.own_variable(c, item.name, ctype, True, item.at, const)
+    variable.volatile = volatile
     values: list[Expr] = []
     if given is None and isinstance(item.init, ast.Braces):
         values = initialise(c, item.init, ctype)
@@ -232,8 +234,6 @@ def _in_memory(
         values = leaves_of(c, value, ctype)
     elif item.init is not None:
         c.fail(item.init.at, f"the array '{item.name}' needs values in braces")
-    variable = rooms.own_variable(c, item.name, ctype, True, const)
-    variable.volatile = volatile
     for value in values:
         rooms.first_value(c, variable, value)
     _enter(c, item.name, variable, item.at)

@@ -19,7 +19,9 @@ from simgpu.cuda_c.compile.waiting import may_wait, parks, parts_in_warps, waits
 from simgpu.cuda_c.lockstep.meter import Site
 from simgpu.cuda_c.syntax.ast import Declarator, Function, Param
 from simgpu.cuda_c.syntax.names import addressed_names
-from simgpu.cuda_c.types import Pointer, Struct
+from simgpu.cuda_c.types import Pointer, Struct, size_of
+
+_MOST_PARAMETERS = 32_764  # bytes; CUDA C++ Programming Guide, "Function Parameters"
 
 
 @dataclass(frozen=True)
@@ -33,6 +35,7 @@ class Code:
     # `slots` and `exits`: how many variables and ways out a batch keeps track of.
     slots: int
     exits: int
+    local_bytes: int  # of local memory that a thread takes
     sites: list[Site]  # the loads and stores that are counted
     shared_bytes: int  # static shared memory of a block
     watches: bool  # whether it has a loop that may spin, or a fence
@@ -60,6 +63,9 @@ def lower(
     c.scope = Scope(scope)
     c.frame.addressed = addressed_names(function.body, c.file.referred)
     c.frame.namespace = function.namespace
+    size = sum(size_of(param_type(c, param)) for param in function.params)
+    if size > _MOST_PARAMETERS:
+        c.fail(function.at, f"the parameters take {size:,} bytes, {_MOST_PARAMETERS:,} are allowed")
     parameters = [_parameter(c, param, entry) for param in function.params]
     if function.body is None:
         text = f"the kernel '{function.name}' is declared, and has no body in this file"
@@ -88,7 +94,8 @@ def finish(c: Context, form: Form) -> Code:
     meets = any(isinstance(step, Meet) and step.by == "grid" for step in below(form.steps))
     shared_bytes = max(c.shared.values(), default=0)
     return Code(
-        form.parameters, form.entry, body, c.numbers.slots, c.numbers.exits, form.sites, shared_bytes,
+        form.parameters, form.entry, body, c.numbers.slots, c.numbers.exits, c.numbers.local_bytes,
+        form.sites, shared_bytes,
         places.watches or meets or c.aims.fences, c.aims.follows, meets,
     )  # fmt: skip
 

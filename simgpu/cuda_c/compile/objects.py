@@ -47,7 +47,7 @@ def construct(
     if target is not None:
         return _made(c, known, arguments, at, target)
     in_memory = c.lives_in_memory(known.type)
-    variable = own_variable(c, known.type.name, known.type, in_memory)
+    variable = own_variable(c, known.type.name, known.type, in_memory, at)
     c.steps.append(Declare(variable))
     if in_memory:
         # A member that a constructor leaves out may still be copied, with whatever is in it.

@@ -20,6 +20,9 @@ from simgpu.cuda_c.memory.local_region import LocalRegion
 from simgpu.cuda_c.memory.pointers import Ptr
 from simgpu.cuda_c.text.source import Position
 
+# Of a thread: CUDA C++ Programming Guide, "Technical Specifications per Compute Capability".
+LOCAL_BYTES = 512 * 1024
+
 
 def zero_of(ctype: types.CType) -> Any:
     """A value that stands for one that nobody may look at."""
@@ -31,9 +34,16 @@ def zero_of(ctype: types.CType) -> Any:
 
 
 def own_variable(
-    c: Context, name: str, ctype: types.CType, memory: bool, const: bool = False
+    c: Context, name: str, ctype: types.CType, memory: bool, at: Position, const: bool = False
 ) -> Variable:
     """A variable that each thread has of its own, in memory or in registers."""
+    size = types.size_of(ctype) if memory else 0
+    if size > LOCAL_BYTES:
+        c.fail(at, f"'{name}' takes {size:,} bytes; a thread has {LOCAL_BYTES:,} of local memory")
+    c.numbers.local_bytes += size
+    if c.numbers.local_bytes > LOCAL_BYTES:
+        text = f"local arrays of more than {LOCAL_BYTES:,} bytes in a kernel with all its calls"
+        c.unsupported(at, text)
     variable = Variable(name, ctype, c.new_slot(), memory=memory, const=const, thread=memory)
     if memory:
         variable.origin.note("near")
@@ -95,7 +105,7 @@ def bind_reference(
     if place is None or target.type != ctype:
         if const and isinstance(target.type, (types.Scalar, types.Struct)):
             new = convert(c, use(c, target), ctype, at)
-            variable = own_variable(c, name, ctype, c.lives_in_memory(ctype), const=True)
+            variable = own_variable(c, name, ctype, c.lives_in_memory(ctype), at, const=True)
             first_value(c, variable, new)
             return variable, parameter_entry(c, variable, new)
         if place is None and target.lost:

@@ -169,6 +169,8 @@ def instance_of(c: Context, name: str) -> _Found:
 
 def _arguments(c: Context, text: Source) -> tuple[list[_Given] | None, list[ast.Param] | None]:
     """Read the arguments of the template, and the parameters, behind a kernel's name."""
+    if not text.text:
+        return None, None
     parser = DeclaratorParser(text, tokenise(text), frozenset({"cuda_fp16.h"}))
     for word in c.file.scope.visible():
         meaning = c.file.scope.find(word)

@@ -15,6 +15,9 @@ from simgpu.cuda_c.syntax import ast
 from simgpu.cuda_c.text.source import Position
 from simgpu.errors import KernelCompileError
 
+_MOST_MEMBERS = 10_000  # with those of its members; an array counts as one
+_MOST_BYTES = 2**62  # of an array
+
 
 def _is_reference(c: Context, node: ast.Expression, of: typed.Expr) -> bool:
     """Tell whether decltype of an expression is a reference to something."""
@@ -211,6 +214,8 @@ class Layout:
         offset = 0 if self._union else -(-self.end // need) * need
         volatile = said is not None and top_volatile(said)
         self.fields.append(types.Field(name, ctype, offset, volatile))
+        if sum(types.numbers_in(f.type, False) for f in self.fields) > _MOST_MEMBERS:
+            self._c.unsupported(at, f"a struct of more than {_MOST_MEMBERS:,} members")
         self.end, self.align = max(self.end, offset + types.size_of(ctype)), max(self.align, need)
 
 
@@ -487,7 +492,7 @@ def array_type(
     """An array with these dimensions, the outermost first; a missing one counts 0."""
     for dim in reversed(dims):
         length = 0 if dim is None else integer_constant(c, dim, "the size of an array")
-        if dim is not None and length <= 0:
+        if dim is not None and not 0 < length * types.size_of(element) <= _MOST_BYTES:
             c.fail(dim.at, f"an array of {length} elements is not possible")
         element = types.Array(element, length, const)
     return element

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from simgpu.cuda_c.lockstep import waiting_threads
 from simgpu.cuda_c.lockstep.masks import Layout, Mask, varies
 from simgpu.cuda_c.lockstep.meter import Meter, Site
-from simgpu.cuda_c.text.source import Position, Source
+from simgpu.cuda_c.text.source import Position, Source, shortened
 from simgpu.errors import FaultSite, KernelFault, RunawayKernelError
 
 if TYPE_CHECKING:
@@ -76,6 +76,7 @@ class Launch:
     made_messages: Callable[[], Messages]
     named: list[tuple[Any, str, Any]] = field(default_factory=list[tuple[Any, str, Any]])
     printed: list[str] = field(default_factory=list[str])
+    letters: int = 0  # in what was printed
     dropped_lines: int = 0
     clock: int = 1
     # Counts what changes memory, in kernels whose loops may spin (`watches`).
@@ -119,7 +120,7 @@ class Launch:
     def progress(self) -> str:
         """How far it is, in words. A loop is quoted: its number counts lines of headers, too."""
         x, y, z = self.grid
-        loop = f", and it is in `{self.source.line(self.at.line).strip()}`" if self.at else ""
+        loop = f", and it is in `{self.source.quoted(self.at.line)}`" if self.at else ""
         return (
             f"The simulated GPU has been at kernel '{self.kernel}' for {time.monotonic() - self.since:.1f} "
             f"s of your time: {self.begun} of {x * y * z} blocks have begun{loop}"
@@ -172,7 +173,7 @@ class Team:
         self.turns = self.turn = 0
         self.rows: dict[object, Any] = {}
         # Number of the access or barrier at hand, which orders them in time.
-        self.clock = launch.clock
+        self.clock = self.charged = launch.clock  # `charged`: as far as `step` has counted accesses
         # When each lane last passed a barrier of its block, or of its warp.
         self.block_time: Any = 0
         self.warp_time: Any = 0
@@ -271,15 +272,24 @@ class Team:
             return value
         return np.full(self.layout.lanes, value)
 
-    def step(self, at: Position, mask: Mask) -> None:
-        """Count one loop iteration of the lanes of `mask`."""
+    def step(self, at: Position, mask: Mask, counted: bool) -> None:
+        """Count one loop iteration of the lanes of `mask`.
+
+        A loop that is not `counted`, because nothing says when it ends, is charged for its work as well:
+        accesses take 20 to 50 times as long as a turn without any, and longer for many lanes.
+        """
         self.steps += 1
+        if not counted:
+            accesses = self.clock - self.charged
+            self.steps += mask.n // 8192 + accesses * (2 + mask.n // 1024)
+        self.charged = self.clock
         self.launch.at = at
         if not self.steps & 15:
             self.launch.look()
         if self.steps > self.launch.limits.step_budget:
             text = (
-                f"does not end: this loop is still running after {self.steps - 1} iterations. "
+                f"does not end, or not soon: this loop is still running after {self.steps - 1} iterations, "
+                "where an access to memory may count as several, and those of all loops count. "
                 "Either its condition never becomes false, or its threads wait for each other "
                 "(a lock between threads of one warp, or a wait for another block)"
             )
@@ -305,6 +315,8 @@ class Team:
             block = launch.block_name(int(layout.numbers[layout.block[lane]]))
             thread = launch.thread_name(int(layout.linear[lane]))
             who = f": block {block}, thread {thread}"
-        line = launch.source.line(at.line).strip()
-        text = f"kernel '{launch.kernel}'{who} {what}\n    line {at.line}: {line}"
+        line = launch.source.quoted(at.line)
+        file, number = launch.source.place(at.line)
+        where = f"line {number}" + f" of {file}" * (file != launch.source.filename)
+        text = shortened(f"kernel '{launch.kernel}'{who} {what}") + f"\n    {where}: {line}"
         raise kind(text, FaultSite(launch.kernel, at.line, block, thread, **more))

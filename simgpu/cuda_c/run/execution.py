@@ -20,6 +20,8 @@ from simgpu.cuda_c.memory.global_region import GlobalRegion
 from simgpu.cuda_c.text.source import text_of
 from simgpu.errors import DeadlockError
 
+_LOCAL_ROOM = 1 << 29  # bytes of local memory that are there at once, if a single block takes less
+
 
 @dataclass(frozen=True)
 class LaunchResult:
@@ -42,7 +44,7 @@ class Execution:
     regions: Mapping[int, GlobalRegion]  # by the `id` of their memories
     _facts: dict[str, int]
     _values: Mapping[int, Any]  # what the slots of the parameters hold
-    _wanted: NDArray[np.int64]  # numbers of the blocks, in the order in which they begin
+    _wanted: NDArray[np.int64] | range  # numbers of the blocks, in the order in which they begin
     _first: int = 0  # of those that have not begun
     _leapt: bool = False  # whether threads may leap no more
     _spent: float = 0.0  # seconds of interpreting
@@ -105,11 +107,12 @@ class Execution:
 
     def _run(self) -> bool:
         launch = self.launch
-        most = max(1, launch.limits.batch_lanes // launch.threads) if launch.hostile is None else 1
+        most = min(launch.limits.batch_lanes, _LOCAL_ROOM // max(1, self._code.local_bytes))
+        most = max(1, most // launch.threads) if launch.hostile is None else 1
         self._go_on()
         while (count := min(most, self._free())) > 0:
             self._first += count
-            self._begin(self._wanted[self._first - count : self._first])
+            self._begin(np.asarray(self._wanted[self._first - count : self._first]))
             self._go_on()
         if launch.teams and not self._spinning():
             self.stuck()
@@ -131,6 +134,7 @@ class Execution:
     def _begin(self, numbers: NDArray[np.int64]) -> None:
         team = Team(self.launch, numbers, self._code.slots, self._code.exits)
         self.launch.begun += len(numbers)
+        self.launch.look()
         self.tally.begin_batch(team.layout)
         for slot, value in self._values.items():
             team.slots[slot] = value
@@ -144,7 +148,7 @@ class Execution:
         """Run lanes of a team until they end or wait."""
         self.tally.enter(team.layout)
         self.launch.more = self._code.watches and self._free() > 0
-        team.clock = self.launch.clock
+        team.clock = team.charged = self.launch.clock  # what others did is not its work
         team.since = self.tally.progress() if self._code.watches else 0
         through = self._code.body(team, mask)
         team.exited = join(through, team.exited)

@@ -32,6 +32,8 @@ Argument: TypeAlias = GlobalMemory | np.generic | int | float | bool | None
 _MAX_BLOCK = (1024, 1024, 64)
 _MAX_THREADS = 1024
 _MAX_GRID = (2**31 - 1, 65535, 65535)
+_MAX_SHARED = 227 * 1024  # of a block
+_MOST_THREADS = 2**32  # of a launch; of the simplest, some 50 million take a second
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +92,7 @@ class CompiledKernel:
         find: Callable[[int], GlobalMemory | None] | None = None,
     ) -> Execution:
         """Begin a launch, as `Program.begin`; `variables` is the memory of `globals`, by name."""
-        check_shape(self.name, grid, block)
+        check_shape(self.name, grid, block, dynamic_shared)
         limits = limits or Limits()
         blocks = grid[0] * grid[1] * grid[2]
         self.check_room(blocks, limits.resident_blocks)
@@ -113,7 +115,13 @@ class CompiledKernel:
         if limits.hostile is not None and few:
             launch.hostile = Hostile(launch, limits.hostile)
         values = self._bind(variables, args, launch, regions)
-        wanted = np.arange(blocks) if sample is None else np.asarray(sample, np.int64)
+        if sample is None and blocks * launch.threads > _MOST_THREADS:
+            raise LaunchConfigError(
+                f"kernel '{self.name}': {blocks:,} blocks of {launch.threads} threads would keep the "
+                f"simulated device busy for minutes: at most {_MOST_THREADS:,} threads are taken"
+            )
+        # Not an array of all numbers, because a grid may be large.
+        wanted = range(blocks) if sample is None else np.asarray(sample, np.int64)
         facts = {
             "threads": len(wanted) * launch.threads,
             "warps": len(wanted) * -(-launch.threads // 32),
@@ -122,6 +130,7 @@ class CompiledKernel:
             "registers": self.costs.registers,
         }
         if launch.hostile is not None and blocks <= (limits.resident_blocks or blocks):
+            wanted = np.asarray(wanted)
             launch.hostile.random.shuffle(wanted)
         return Execution(launch, self.code, tally, regions, facts, values, wanted)
 
@@ -224,12 +233,14 @@ class CompiledKernel:
         return np.asarray(given).astype(ctype.dtype)[()]
 
 
-def check_shape(name: str, grid: Dim, block: Dim) -> None:
-    """Refuse a grid or block that no GPU takes."""
+def check_shape(name: str, grid: Dim, block: Dim, shared: int = 0) -> None:
+    """Refuse a grid, a block or bytes of shared memory that no GPU takes."""
     text = ""
+    if not _whole(shared) or not 0 <= shared <= _MAX_SHARED:
+        text = f"{shared!r} bytes of shared memory are not possible: at most {_MAX_SHARED:,}"
     for what, dim, most in (("grid", grid, _MAX_GRID), ("block", block, _MAX_BLOCK)):
-        if len(dim) != 3 or min(dim) < 1:
-            text = f"a {what} of {dim} is not possible: it has one to three lengths above 0"
+        if len(dim) != 3 or not all(map(_whole, dim)) or min(dim) < 1:
+            text = f"a {what} of {dim} is not possible: it has one to three whole numbers above 0"
         elif dim[0] > most[0] or dim[1] > most[1] or dim[2] > most[2]:
             text = f"a {what} of {dim} is too large: at most {most}"
         if text:
@@ -238,3 +249,7 @@ def check_shape(name: str, grid: Dim, block: Dim) -> None:
     if threads > _MAX_THREADS:
         text = f"a block of {block} has {threads} threads; at most {_MAX_THREADS} are possible"
         raise LaunchConfigError(f"kernel '{name}': {text}")
+
+
+def _whole(number: object) -> bool:
+    return isinstance(number, int | np.integer) and not isinstance(number, bool)

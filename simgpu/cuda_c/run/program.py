@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -36,7 +36,7 @@ from simgpu.cuda_c.syntax import ast
 from simgpu.cuda_c.syntax.names import addressed_by_reference, grown
 from simgpu.cuda_c.syntax.parser import parse
 from simgpu.cuda_c.text.preprocessor import Preprocessed, preprocess
-from simgpu.cuda_c.text.source import Position, Source
+from simgpu.cuda_c.text.source import Position, Source, nesting
 from simgpu.cuda_c.types import Scalar, Void, leaves, size_of
 from simgpu.errors import KernelCompileError, UnsupportedFeatureError
 
@@ -52,16 +52,14 @@ class _Global:
     awaited: bool = False  # has no value until the host gives it one
 
 
-_DEEP = (
-    "this is nested too deep: templates that need each other without an end, or hundreds of operators, "
-    "brackets or branches within each other"
-)
-
 # Atomics that commute with themselves, on whole numbers: the rounding of sums of floats depends on order.
 _COMMUTE = {f"atomic{name}" for name in ("Add", "Sub", "Min", "Max", "And", "Or", "Xor")}
 
 # Of a block: CUDA C++ Programming Guide, "Technical Specifications per Compute Capability".
 STATIC_SHARED = 48 * 1024
+# Variables of a file, and how many bytes they may take: 64 KB of constants (the same table), and as much as a
+# host has to spare. Memory for more is allocated by the program.
+_ROOMS = ("variables", 1 << 30), ("__constant__ variables", 1 << 16)
 
 
 class Program:
@@ -82,6 +80,7 @@ class Program:
         self._file, self._lenient = File(source, {}, typed.Scope(), text, contract), lenient
         self._spaces: dict[str, tuple[str, ...]] = {}  # the namespace of each type and variable
         self._globals: list[_Global] = []
+        self._room = Counter[str]()
         self._shared: list[tuple[ast.Declarator, set[str]]] = []
         self._compiled: dict[str, CompiledKernel] = {}
         self._signatures: dict[str, Signature] = {}
@@ -212,6 +211,11 @@ class Program:
             return
         whole = type_names.declared_type(c, item, ctype, const)
         # To C++ a `__constant__` variable is no const one: who writes to it is told when the kernel runs.
+        of, most = _ROOMS["__constant__" in storage]
+        self._room[of] += size_of(whole)
+        if self._room[of] > most:
+            text = f"with '{item.name}', {of} take {self._room[of]:,} bytes: at most {most:,} are there"
+            self._file.source.fail(item.at, text)
         unchanging = const or not placed
         variable = Variable(item.name, whole, len(self._globals), memory=True, const=unchanging)
         variable.volatile = type_names.top_volatile(item.type)
@@ -258,10 +262,8 @@ class Program:
             function, _, canonical = heads.instance_of(self._context(), name)
             kernel = self._compiled.get(canonical)
             if kernel is None:
-                try:
+                with nesting(self._file.source, function.at):
                     kernel = self._compile(function, name)
-                except RecursionError:
-                    self._file.source.unsupported(function.at, _DEEP)
             self._compiled[name] = kernel
         return kernel
 
@@ -304,8 +306,9 @@ class Program:
             )
         variables, file = [g.variable for g in self._globals], self._file.functions
         of_name = file.get(name, [])  # no instances of templates
-        own = any(word.startswith("atomic") and file[word][0].at.line > 0 for word in file)
-        added = _added_to(function) if len(of_name) == 1 and not own else {}
+        added = _added_to(function) if len(of_name) == 1 else {}
+        if added and any(word.startswith("atomic") and file[word][0].at.line > 0 for word in file):
+            added = {}  # an atomic of the file's own
         adds = [
             added.get(p.name, "") if p.dtype is not None and p.dtype.kind in "iu" else ""
             for p in signature.parameters
@@ -393,10 +396,8 @@ def _array_of(place: ast.Expression) -> str:
 def _compile_cached(source: str, contract: bool) -> Program:
     text = Source(source)
     prepared = preprocess(text)
-    try:
+    with nesting(text):
         return Program(text, parse(text, prepared), prepared, contract)
-    except RecursionError:
-        text.unsupported(Position(1, 1), _DEEP)
 
 
 def compile_source(source: str, *, contract: bool = False) -> Program:
@@ -434,6 +435,6 @@ def is_cooperative(source: str, name: str) -> bool:
 def _read(source: str, *, heads_only: bool) -> Program:
     text = Source(source)
     prepared = preprocess(text)
-    return Program(
-        text, parse(text, prepared, heads_only=heads_only), prepared, False, lenient=True
-    )
+    unit = parse(text, prepared, heads_only=heads_only)
+    with nesting(text):
+        return Program(text, unit, prepared, False, lenient=True)

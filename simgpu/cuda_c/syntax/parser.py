@@ -10,7 +10,7 @@ from simgpu.cuda_c.syntax.structs import StructParser
 from simgpu.cuda_c.text.lexer import Token
 from simgpu.cuda_c.text.preprocessor import Preprocessed, prelude
 from simgpu.cuda_c.text.published import ATTRIBUTES
-from simgpu.cuda_c.text.source import Source
+from simgpu.cuda_c.text.source import Source, nesting
 from simgpu.errors import KernelCompileError, UnsupportedFeatureError
 
 
@@ -27,7 +27,8 @@ def parse(source: Source, text: Preprocessed, *, heads_only: bool = False) -> as
     parser.struct_templates |= before.struct_templates
     parser.shorthands |= before.shorthands
     parser.nested_types |= before.nested_types
-    unit = parser.unit()
+    with nesting(source):
+        unit = parser.unit()
     for function in unit.functions:
         for call in ast.parts_of(function.body):
             if isinstance(call, ast.Call):

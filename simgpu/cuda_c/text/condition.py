@@ -75,7 +75,11 @@ class _Reader:
                 if not self.idle:
                     self.source.fail(self.at, "division by zero in this condition")
                 right = 1
-            left = int(compute(left, right))
+            if op in ("<<", ">>") and not 0 <= right < 64:
+                if not self.idle:
+                    self.source.fail(self.at, f"a shift by {right} in this condition")
+                right = 0
+            left = (int(compute(left, right)) + 2**63) % 2**64 - 2**63  # as C does, in 64 bits
         return left
 
     def unary(self) -> int:

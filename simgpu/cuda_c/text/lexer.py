@@ -13,17 +13,17 @@ from simgpu.cuda_c.types import DOUBLE, FLOAT, INT, LLONG, LONG, UINT, ULLONG, U
 
 PATTERN = re.compile(
     r"""
-    (?P<space>[ \t\r\f\v]+|\\\r?\n)
+    (?P<space>[ \t\r\f\v\ufeff]+|\\\r?\n)
   | (?P<newline>\n)
   | (?P<comment>//(?:\\\n|[^\n])*|/\*.*?\*/)
   | (?P<number>
-        0[xX][0-9a-fA-F']*\.?[0-9a-fA-F]*[pP][+-]?[0-9]+[fFlL]?
+        0[xX][0-9a-fA-F']*+\.?[0-9a-fA-F]*+[pP][+-]?[0-9]+[fFlL]?
       | 0[xX][0-9a-fA-F']+[uUlL]*
       | 0[bB][01']+[uUlL]*
       | (?:[0-9][0-9']*\.[0-9]*|\.[0-9]+|[0-9]+(?=[eE][+-]?[0-9]))(?:[eE][+-]?[0-9]+)?[fFlL]?
       | [0-9][0-9']*[uUlLfF]*
     )
-  | (?P<string>(?:u8|[uUL])?"(?:\\\r?\n|\\.|[^"\\\n])*")
+  | (?P<string>(?:u8|[uUL])?"(?:\\\r?\n|\\.|[^"\\\n])*+")
   | (?P<char>(?:u8|[uUL])?'(?:\\(?:x[0-9a-fA-F]+|[0-7]{1,3}|u[0-9a-fA-F]{4}|.)|[^'\\\n])')
   | (?P<name>[A-Za-z_][A-Za-z_0-9]*)
   | (?P<op><<=|>>=|\.\.\.|<<<|>>>|\+\+|--|->|::|<<|>>|<=|>=|==|!=|&&|\|\||\#\#
@@ -109,7 +109,10 @@ def parse_number(source: Source, token: Token) -> tuple[int | float, Scalar]:
     text = token.text.replace("'", "").lower()
     prefixed = text.startswith(("0x", "0b"))
     if text.startswith("0x") and "p" in text:
-        return float.fromhex(text.rstrip("fl")), FLOAT if text.endswith("f") else DOUBLE
+        try:
+            return float.fromhex(text.rstrip("fl")), FLOAT if text.endswith("f") else DOUBLE
+        except (ValueError, OverflowError):
+            source.fail(token.at, f"'{token.text}' is not a number, or too large for one")
     if not prefixed and ("." in text or "e" in text):
         if text.endswith("f"):
             return float(text[:-1]), FLOAT

@@ -12,7 +12,7 @@ from simgpu.cuda_c.text.condition import evaluate_condition
 from simgpu.cuda_c.text.headers import text_of
 from simgpu.cuda_c.text.lexer import Token, parse_string, tokenise
 from simgpu.cuda_c.text.published import device_code
-from simgpu.cuda_c.text.source import Position, Source
+from simgpu.cuda_c.text.source import Position, Source, nesting
 
 # Headers of NVIDIA's, by the word by which an #include asks for each, and the file that stands for it.
 _HEADERS = {
@@ -28,7 +28,7 @@ _CHOOSES = re.compile(
     r"\busing\s+namespace\s+std\b"
 )
 _WITHOUT = "ASYNCGPU_NO_CHOICE_OF_TYPES"
-_MAX_EXPANSIONS = 200_000
+_MOST_WORDS = 200_000  # that macros make of each other, until all are expanded
 _PACK = re.compile(r"pack\((push|pop)?,?(1|2|4|8|16)?\)")
 # Pragmas that change neither a value nor a place in memory, of compilers for a GPU and for the host's code.
 _HARMLESS = re.compile(
@@ -65,7 +65,8 @@ def preprocess(source: Source) -> Preprocessed:
     code = device_code(source.text)
     chooses = _CHOOSES.search(source.text) is not None
     reader = _Preprocessor(source, dict(prelude(chooses).macros))
-    tokens = reader.run(code.text)
+    with nesting(source):
+        tokens = reader.run(code.text)
     headers = frozenset(re.findall(r'#\s*include\s*[<"]([^>"]+)', code.text))
     if "mma.h" in headers:
         headers |= {"cuda_fp16.h"}  # it comes along
@@ -104,7 +105,7 @@ class _Preprocessor:
     def __init__(self, source: Source, macros: dict[str, _Macro]) -> None:
         self.source = source
         self.macros = macros
-        self.expansions = 0
+        self.words = 0  # that macros have made
         self.joined: set[str] = set()  # headers that have been included
         self.packs: list[tuple[int, int]] = []  # see `Preprocessed`
         self.pushed: list[int] = []  # by `#pragma pack(push)`
@@ -266,18 +267,16 @@ class _Preprocessor:
             if macro is None or token.text in token.hidden:
                 out.append(token)
                 continue
-            self.expansions += 1
-            if self.expansions > _MAX_EXPANSIONS:
-                self.source.fail(token.at, f"macro '{token.text}' expands without end")
-            if macro.parameters is None:
-                body = self._paste(macro.body)
-                hidden = frozenset({token.text})
-                todo += [t.moved(token.at, token.hidden | hidden) for t in reversed(body)]
-            elif todo and todo[-1].is_("("):
-                arguments = self._arguments(token, macro, todo)
-                todo += list(reversed(self._call(token, macro, arguments)))
-            else:
+            if macro.parameters is not None and not (todo and todo[-1].is_("(")):
                 out.append(token)
+                continue
+            arguments = [] if macro.parameters is None else self._arguments(token, macro, todo)
+            new = self._call(token, macro, arguments)
+            self.words += 1 + sum(1 + len(t.text) // 16 for t in new)  # long ones count for more
+            if self.words > _MOST_WORDS:
+                text = f"the macros of this file make more than {_MOST_WORDS:,} words"
+                self.source.fail(token.at, f"{text}; '{token.text}' is the one at hand")
+            todo += reversed(new)
         return out
 
     def _arguments(self, name: Token, macro: _Macro, todo: list[Token]) -> list[list[Token]]:

@@ -18,6 +18,7 @@ from itertools import pairwise
 
 from simgpu.cuda_c.text.headers import text_of
 from simgpu.cuda_c.text.lexer import PATTERN
+from simgpu.cuda_c.text.source import Source, nesting
 
 MARKS = {"__global__", "__device__", "__constant__", "__shared__", "__managed__"}
 _TYPES = {"struct", "class", "union", "enum"}
@@ -90,7 +91,8 @@ class _Item:
 @lru_cache(maxsize=256)
 def device_code(source: str) -> DeviceCode:
     """The device's part of a source; a source without anything else comes back as it is."""
-    return _Reader(source).read()
+    with nesting(Source(source)):
+        return _Reader(source).read()
 
 
 def for_compiler(source: str) -> str:

@@ -44,6 +44,7 @@ def _load(c: Context, node: Call, used: bool) -> Expr:
 _CONVERSION = re.compile(
     r"%([-+ #0]*)(\*|\d*)(?:\.(\*|\d*))?(hh|h|ll|l|z|t|j)?([diuoxXeEfFgGaAcsp%])"
 )
+_MOST_LETTERS = 1 << 20  # that are kept of a launch, which is also the size of a GPU's buffer
 
 # The types that a conversion of an integer reads, signed and unsigned, by the letters for its length.
 _READS = {
@@ -60,6 +61,10 @@ def _printf(c: Context, node: Call, used: bool) -> Expr:
     if form.text is None:
         c.unsupported(form.at, "printf needs a literal format")
     args = [decay(c.expression(a)) for a in node.arguments[1:]]
+    if any(
+        len(width) > 3 or len(digits) > 3 for _, width, digits, *_ in _CONVERSION.findall(form.text)
+    ):
+        c.unsupported(form.at, "a width or precision above 999 in a format")
     if "%" in _CONVERSION.sub("", form.text):
         c.fail(form.at, "a '%' in this format begins no conversion: write '%%' to print one")
     conversions: list[tuple[str, str]] = []  # the length and the letter, with an int for each `*`
@@ -80,11 +85,15 @@ def _printf(c: Context, node: Call, used: bool) -> Expr:
         launch = t.launch
         room = launch.limits.printed_lines - len(launch.printed)
         values = [None if x is not None else r(t, m) for r, x in zip(runs, texts, strict=True)]
+        before = len(launch.printed)
         for lane in m.index[: max(room, 0)]:
+            if launch.letters > _MOST_LETTERS:
+                break
             pairs = zip(values, texts, strict=True)
             row = [_one(v, int(lane)) if text is None else text for v, text in pairs]
             launch.printed.append(_CONVERSION.sub(partial(_converted, iter(row)), template))
-        launch.dropped_lines += max(0, m.n - max(room, 0))
+            launch.letters += len(launch.printed[-1])
+        launch.dropped_lines += m.n - (len(launch.printed) - before)
         return np.int32(len(args))
 
     return value(c, types.INT, run, node.at, ready)
@@ -120,8 +129,9 @@ def _converted(values: Iterator[Any], match: re.Match[str]) -> str:
     value, sign = next(values), ""
     if wide < 0:
         flags, wide = f"{flags}-", -wide
-    if digits is not None and digits < 0:
-        digits = None
+    wide = min(wide, _MOST_LETTERS)  # no more would be kept
+    if digits is not None:
+        digits = None if digits < 0 else min(digits, _MOST_LETTERS)
     if letter in "sc":
         text = str(value)[:digits] if letter == "s" else chr(value)
         flags = flags.replace("0", "")

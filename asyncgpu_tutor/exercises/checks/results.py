@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections import Counter
 from collections.abc import Sequence
 from functools import partial
@@ -16,7 +15,7 @@ import asyncgpu_tutor as agt
 from asyncgpu_tutor.exercises.device import STALE
 from asyncgpu_tutor.exercises.exercise import Rejected, case, must
 from asyncgpu_tutor.exercises.internals import cuda_source
-from asyncgpu_tutor.exercises.sandbox import call
+from asyncgpu_tutor.exercises.sandbox import brief, call
 
 Array = npt.NDArray[Any]
 Shape = tuple[int, ...]
@@ -167,14 +166,3 @@ def in_order(
     known = all(any(np.array_equal(x, y) for y in there) for here, there in ways for x in here)
     turned = known and not all(map(np.array_equal, found, expected))
     each_equal(found, expected, "results in the wrong order, it seems: " * turned + words)
-
-
-def brief(thing: Any) -> str:
-    """A few words on something that an answer gave, with its type."""
-    kind = type(thing).__name__
-    if isinstance(thing, asyncio.Future):  # the state that it is in by now is the check's own doing
-        return f"a {kind}: `await` it"
-    if isinstance(thing, agt.types.HostArray):
-        return f"a {kind}: wait for the device, and then `.numpy()` gives the array"
-    text = repr(thing).partition("\n")[0]
-    return f"{text if len(text) <= 50 else text[:47] + '...'} ({kind})"

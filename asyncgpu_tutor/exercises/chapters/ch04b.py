@@ -26,9 +26,18 @@ def _halves(mine: Any, model: Any, seed: int, n: int) -> None:
     """The source runs once, and each entry of the tuple goes its own way."""
     x, y, saxpy = random(seed, n), random(seed + 1, n), agt.Kernel(SAXPY)
 
+    given = list[object]()  # to `f` and `g`
+
     def way(a: float) -> Callable[[agt.DeviceOp[agt.DeviceArray]], agt.DeviceOp[Any]]:
         out, name = agt.zeros(n).partition(BLOCK), "fg"[a > 2]
-        return lambda op: saxpy(n, a, operation(name, op), out).output().to_host()
+
+        def its(op: Any) -> agt.DeviceOp[Any]:
+            due = "`f` and `g` got the same array: the first one is for `f`, and the second for `g`"
+            must(all(op is not other for other in given), due)
+            given.append(operation(name, op))
+            return saxpy(n, a, op, out).output().to_host()
+
+        return its
 
     source = agt.zip(agt.h2d(x), agt.h2d(y)).map(tuple)
     with run_of("halves", mine, model, source, way(2.0), way(3.0))() as run:

@@ -255,11 +255,15 @@ def check_stack(mine: Any, model: Any) -> None:
     cases(_stack, STACKS, "{2}")(mine, model)
     begun = {"top": (0, MANY), **LINKS}  # as if there had been so many swaps
     for back in ((), (2,), (2, 1, 0)):
-        alone = call(next, orders.interleavings([_taking(mine, 3, back)], begun))
+        # One more than there are: a look at an empty pile is no swap.
+        alone = call(next, orders.interleavings([_taking(mine, PACKETS + 1, back)], begun))
         tag, pushes = alone.memory["top"][1], len(back)
         due = "no packet is lost: for that, `pop` alone, or `push` alone, may raise the tag. But each swap "
         due += f"should: from {MANY}, where this test begins, 3 in `pop` and {pushes} in `push` should "
-        must(tag == MANY + 3 + pushes, due + f"take it to {MANY + 3 + pushes}, and it is {tag}")
+        must(
+            tag == MANY + 3 + pushes,
+            due + f"take it to {MANY + 3 + pushes}, and it is {tag} (an empty pile keeps its tag)",
+        )
 
 
 def _stack(mine: Any, _model: Any, number: int, back: Any, _: str, first: Any = ()) -> None:

@@ -141,7 +141,9 @@ def _tree(n: int, kind: str) -> tuple[Array, Array]:
 
 def check_queue(mine: Any, model: Any) -> None:
     """All items are done; and a block waits for one that is open, however long nobody puts it."""
-    cases(_fills, TREES, "a {1} of {0:item} and {2:block} of 32 threads, each of which may put")(mine, model)
+    cases(_fills, TREES, "a {1} of {0:item} and {2:block} of 32 threads, each of which may put")(
+        mine, model
+    )
     args = 1, *[np.full(2, -1, np.int32)] * 7, np.array([0, 1, 1], np.uint32)
     kernel = call(agt.Kernel, cuda("14_queue_given") + mine + cuda("14_queue"), "trial")
     due = "`take` gives up although an item is open: whoever works on it for long may still put something"

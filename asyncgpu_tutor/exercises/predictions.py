@@ -101,7 +101,7 @@ class Prediction:
         UsageError
             If the answer is not one of the options, or there are none and it is empty.
         """
-        nothing = answer in ((), (...,))
+        nothing = all(part is ... for part in answer)
         if nothing and not self._by_default:
             return Words(f"Your answer is still `{self.answer}`.")
         self.verdict = None
@@ -183,9 +183,11 @@ def _text(given: object) -> str:
     """An answer as it's typed, of which there may be several in a list."""
     if isinstance(given, tuple | list):
         return " ".join(map(_text, cast(Sequence[object], given)))
-    if not isinstance(given, str | Real):
-        raise agt.UsageError(f"an answer is a number, or words in quotes, and not {given!r}")
-    return given if isinstance(given, str) else f"{given:.10g}"
+    if isinstance(given, str):
+        return given
+    if isinstance(given, Real):
+        return f"{given:.10g}"
+    raise agt.UsageError(f"an answer is a number, or words in quotes, and not {given!r}")
 
 
 def _words(answer: str, truth: str = "") -> list[str]:

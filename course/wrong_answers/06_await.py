@@ -1468,7 +1468,7 @@ async def as_they_come(ops, use):
 # + return task if task.done() else None
 
 
-# %% id=06-as-completed cause="one of the operations failed, as it is meant to here, and your function waits for ever"
+# %% id=06-as-completed cause="one operation failed, as it is meant to here, and your function waits for ever: let its error out"
 async def as_they_come(ops, use):
     q = asyncio.Queue()
 

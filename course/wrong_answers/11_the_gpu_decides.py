@@ -2118,7 +2118,7 @@ __device__ void meet(unsigned int* gate)
 # + unsigned short looks = 0;
 
 
-# %% id=11-meet cause="the check can't follow how `meet` counts its looks, and doesn't know if that ends"
+# %% id=11-meet cause="the check can't follow how `meet` counts its looks, nor say if that ends"
 # - unsigned int looks = 0;
 # + float looks = 0.0f;
 # - if (++looks > 10000000) __trap();

@@ -220,8 +220,8 @@ def _gives_up(mine: str) -> None:
     cast(Any, agt.current_device()).step_budget = NESTED
     end = str(_alone(back))
     must("waits for ever in this loop" not in end, due)
-    due = "the check can't follow how `meet` counts its looks, and doesn't know if that ends: count them one by "
-    must("still running" not in end, due + "one, in an `unsigned int` of each thread's own")
+    due = "the check can't follow how `meet` counts its looks, nor say if that ends: count them one by one, "
+    must("still running" not in end, due + "in an `unsigned int` of each thread's own")
     cast(Any, agt.current_device()).leap = 100_000
     early = _alone(back)
     due = "`meet` gives up after fewer than 100,000 looks, and a block may be later than that"

@@ -222,7 +222,7 @@ def _gives_up(mine: str) -> None:
     must("waits for ever in this loop" not in end, due)
     due = "the check can't follow how `meet` counts its looks, nor say if that ends: count them one by one, "
     must("still running" not in end, due + "in an `unsigned int` of each thread's own")
-    cast(Any, agt.current_device()).leap = 100_000
+    cast(Any, agt.current_device()).leap = 99_900  # looks; the first few are made
     early = _alone(back)
     due = "`meet` gives up after fewer than 100,000 looks, and a block may be later than that"
     must(early is not True and not isinstance(early, agt.errors.BarrierError), due)

@@ -279,9 +279,8 @@ def test_a_limited_leap_tells_how_patient_a_loop_is(loop: str) -> None:
 
 # A million looks, as one loop counts the ends of another, or of a function's.
 NESTED = [
-    "bool on = false; for (int a = 0; a < 1000 && !on; a++) for (int b = 0; b < 1000 && !on; b++) on = atomicAdd(flag, 0);"
-    "turns = on ? 0 : 2000;",
-    "while (!soon(flag)) if (++turns > 1001) break;",
+    "for (int a = 0; a < 1000 && !on; a++) for (int b = 0; b < 1000 && !on; b++) on = atomicAdd(flag, 0);",
+    "while (!(on = soon(flag))) if (++turns > 1001) break;",
 ]
 SOON = """__device__ bool soon(int* flag) {
     for (int k = 0; k < 1000; k++) if (atomicAdd(flag, 0)) return true;
@@ -290,6 +289,7 @@ SOON = """__device__ bool soon(int* flag) {
 
 @pytest.mark.parametrize("loop", NESTED)
 def test_loops_in_loops_leap_as_far_as_all_their_turns(loop: str) -> None:
+    loop = f"bool on = false; {loop} turns = on ? 0 : 2000;"
     assert left(SOON + PATIENT % loop, "k", 1, 2, 1, 2, leap=1_100_000) == [-1, -1]
     with pytest.raises(errors.DeadlockError):
         left(SOON + PATIENT % loop, "k", 1, 2, 1, 2, leap=900_000)

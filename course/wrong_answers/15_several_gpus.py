@@ -653,7 +653,7 @@ def overlapped(gradients, reduces):
     return agt.zip(gradient, agt.overlap(overlapped(later, others), reduce))
 
 
-# %% id=15-split cause="the batch got its numbers only when `split` had returned, and the results are those of what was there"
+# %% id=15-split cause="the batch got its numbers only when `split` had returned, and the results are those of what was"
 def split(recipe, batch, weights):
     parts = np.array_split(batch.copy(), len(weights))
     return agt.overlap(*[recipe(x, w).on(w.device) for x, w in zip(parts, weights)])

@@ -65,8 +65,8 @@ def _shares(run: Observed, gpus: int, rows: int) -> None:
     must(sum(sizes) == rows and max(sizes) - min(sizes) <= 1, due)
     batch, w = _batch(rows)
     right = np.split(batch @ w, np.cumsum(sizes)[:-1])
-    due = "the batch got its numbers only when `split` had returned, and the results are those of what was there "
-    must(any(map(np.any, parts)), due + "before: cut it into views, and copy nothing yet")
+    due = "the batch got its numbers only when `split` had returned, and the results are those of what was "
+    must(any(map(np.any, parts)), due + "there before: cut it into views, and copy nothing yet")
     results.each_equal(parts, right, "part")
     work = run.trace.find("sgemm_naive")
     idle = gpus - len({span.device for span in work})

@@ -975,7 +975,7 @@ assert np.allclose(agt.d2h(y.borrow()).sync(), in_numpy(host, tokens[1]), atol=1
 # %% [markdown] id=exercise-no-allocation
 # ### Exercise: fit for a graph
 #
-# This pipeline copies `slot` to the device, applies ReLU and copies the result back, and it allocates three times on the way. Rewrite it so that it can be captured: use the device arrays `x` and `y`, which exist already, read the pinned array `slot`, and write the pinned array `out`. The caller goes on using `x` and `y`, so lend them.
+# This pipeline copies `slot` to the device, applies ReLU and copies the result back, and it allocates three times on the way. Rewrite it so that it can be captured: use no device arrays but `x` and `y`, which exist already, read the pinned array `slot`, and write the pinned array `out`. The caller goes on using `x` and `y`, so lend them.
 
 
 # %% id=09-no-allocation starter

@@ -324,6 +324,7 @@ class Waiting:
             self._began = now
         state.waited = max(state.waited, int((now - self._began - self._worked) * mhz))
         changes = state.changes
+        state.leapt *= not self.stirred()
         self._known = [data.copy() for data in self._mapped]
         self._shows, self._first, self._last = Shows(), now, now
         for at, write in engine.unseen if self._mapped else ():  # other kernels see it by now

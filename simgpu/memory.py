@@ -95,7 +95,7 @@ class Heap:
         return memory
 
     def _largest(self) -> str:
-        largest = max(self._alive, key=lambda memory: memory.nbytes, default=None)
+        largest = max(self.alive(), key=lambda memory: memory.nbytes, default=None)
         if largest is None:
             return ""
         return f" (the largest is {largest.name!r}, {largest.nbytes:,} bytes)"

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from types import EllipsisType
+from numbers import Real
+from typing import cast
 
 import asyncgpu_tutor as agt
 from asyncgpu_tutor.exercises.outcome import Words
 
+_SEVERAL = re.compile("(two|three) numbers", re.IGNORECASE)  # in a question that wants them
 _asked: dict[str, Prediction] = {}  # by question, since a cell that runs again asks it again
 
 
@@ -86,18 +88,24 @@ class Prediction:
 
     _repr_markdown_ = __repr__
 
-    def commit(self, answer: str | float | EllipsisType) -> Words:
+    def commit(self, *answer: object) -> Words:
         """Settle for an answer; with ``...`` an earlier one stays, or the first option is taken, if any.
+
+        Parameters
+        ----------
+        *answer : str or float
+            Several may be given one by one, in a list, or in one string.
 
         Raises
         ------
         UsageError
             If the answer is not one of the options, or there are none and it is empty.
         """
-        if isinstance(answer, EllipsisType) and not self._by_default:
+        nothing = all(part is ... for part in answer)
+        if nothing and not self._by_default:
             return Words(f"Your answer is still `{self.answer}`.")
         self.verdict = None
-        if isinstance(answer, EllipsisType):
+        if nothing:
             self.answer = next(iter(self.options), "")
             taken = f", so `{self.answer}` is taken for now" if self.options else ""
             how = f"type one of {self._listed()}" if self.options else "type it (words in quotes)"
@@ -142,7 +150,7 @@ class Prediction:
 
     def _agree(self, answer: str, truth: str) -> bool:
         """Compare words in their order, or numbers within the tolerance."""
-        said, true = _words(answer), _words(truth)
+        said, true = _words(answer, truth), _words(truth)
         if not all(map(_is_number, said + true)):
             return said == true
         return len(said) == len(true) and all(
@@ -150,29 +158,51 @@ class Prediction:
             for a, b in zip(said, true, strict=True)
         )
 
-    def _known(self, given: str | float) -> str:
-        option = given if isinstance(given, str) else f"{given:.10g}"
+    def _known(self, given: object) -> str:
+        option = _text(given)
         if not self.options:
             if not option.strip():
                 raise agt.UsageError("this answer is empty: type a number, or words in their order")
-            if self.within and not all(map(_is_number, _words(option))):
+            if self.within and not _numbers(option):
                 raise agt.UsageError(f"type a number here, such as 120, and not {option!r}")
-        elif option not in self.options:
-            raise agt.UsageError(
-                f"{option!r} is not one of the options: type one of {self._listed()}"
-            )
-        return option
+            asked, typed = _SEVERAL.search(self.question), len(_words(option))
+            if asked and _numbers(option) and typed != 2 + (asked[1].lower() == "three"):
+                due = f"{asked[0].lower()} are asked for here, and you gave {typed}: {option!r}"
+                raise agt.UsageError(due)
+            return option
+        for name in self.options:
+            if name.lower() == option.strip().lower():
+                return name
+        raise agt.UsageError(f"{option!r} is not one of the options: type one of {self._listed()}")
 
     def _listed(self) -> str:
         return ", ".join(f'"{name}"' for name in self.options)
 
 
-def _words(answer: str) -> list[str]:
-    return re.split(r"[\s,;]+", answer.strip().lower())
+def _text(given: object) -> str:
+    """An answer as it's typed, of which there may be several in a list."""
+    if isinstance(given, tuple | list):
+        return " ".join(map(_text, cast(Sequence[object], given)))
+    if isinstance(given, str):
+        return given
+    if isinstance(given, Real):
+        return f"{given:.10g}"
+    raise agt.UsageError(f"an answer is a number, or words in quotes, and not {given!r}")
+
+
+def _words(answer: str, truth: str = "") -> list[str]:
+    """Words or numbers. Where the truth is one number, a comma before three digits parts thousands."""
+    if _is_number(truth.strip()):
+        answer = re.sub(r"(?<=\d),(?=\d{3}(?!\d))", "", answer)
+    return re.split(r"[\s,;]+(?:and[\s,;]+)?", answer.strip().lower())
+
+
+def _numbers(text: str) -> bool:
+    return all(map(_is_number, _words(text)))
 
 
 def _is_number(text: str) -> bool:
-    return re.fullmatch(r"[+-]?\d+(\.\d*)?", text) is not None
+    return re.fullmatch(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", text) is not None
 
 
 def score(*predictions: Prediction) -> Words:

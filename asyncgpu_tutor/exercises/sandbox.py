@@ -24,6 +24,8 @@ from asyncgpu_tutor.exercises.internals import completed, find_spec, in_containe
 
 T = TypeVar("T")
 SLOW_US = 1.0
+# In a `repr`, where it's another one in each run.
+_ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+\b")
 
 
 @contextmanager
@@ -124,7 +126,7 @@ def call(function: Callable[..., Any], *args: Any) -> Any:
     """
     if not callable(function):
         raise Rejected(
-            f"a function is wanted here, and this is {function!r} ({type(function).__name__}): write it "
+            f"a function is wanted here, and this is {brief(function)}: write it "
             "with `def`, and hand it over without calling it"
         )
     given = [cast(Any, arg).copy() if isinstance(arg, list) else arg for arg in args]
@@ -259,7 +261,7 @@ def one_line(error: BaseException) -> str:
             "the memory of this machine is full, so nothing was checked: drop what earlier cells have left "
             "there (`del x`), or restart the kernel, and check again"
         )
-    text = str(error).partition("\n")[0]
+    text = _ADDRESS.sub("", str(error).partition("\n")[0])
     asked = error.obj if isinstance(error, AttributeError) else None
     if isinstance(error, AttributeError) and isinstance(asked, agt.DeviceOp | agt.DeviceFuture):
         if isinstance(asked, agt.DeviceFuture):
@@ -272,3 +274,14 @@ def one_line(error: BaseException) -> str:
     if isinstance(error, agt.errors.AsyncGpuError):
         return f"{text}{where}"
     return f"your code raised {type(error).__name__}: {text}"
+
+
+def brief(thing: Any) -> str:
+    """A few words on something that an answer gave, with its type."""
+    kind = type(thing).__name__
+    if isinstance(thing, asyncio.Future):  # the state that it is in by now is the check's own doing
+        return f"a {kind}: `await` it"
+    if isinstance(thing, agt.types.HostArray):
+        return f"a {kind}: wait for the device, and then `.numpy()` gives the array"
+    text = _ADDRESS.sub("", repr(thing).partition("\n")[0])
+    return f"{text if len(text) <= 50 else text[:47] + '...'} ({kind})"

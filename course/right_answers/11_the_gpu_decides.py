@@ -502,3 +502,53 @@ __device__ void meet(unsigned int* gate)
 # + __threadfence();
 # + atomicAdd(&gate[1], 1);
 # + atomicAdd(&gate[0], -gridDim.x);
+
+
+# %% id=11-meet
+# -         unsigned int looks = 0;
+# -         while (atomicAdd(arrived, 0) < goal) {
+# -             if (++looks > 10000000) __trap();
+# -         }
+# +         bool here = false;
+# +         for (int a = 0; a < 5 && !here; a++)
+# +             for (int b = 0; b < 200000 && !here; b++) here = atomicAdd(arrived, 0) >= goal;
+# +         if (!here) __trap();
+
+
+# %% id=11-meet
+# -         unsigned int looks = 0;
+# -         while (atomicAdd(arrived, 0) < goal) {
+# -             if (++looks > 10000000) __trap();
+# -         }
+# +         bool here = false;
+# +         for (int a = 0; a < 100 && !here; a++)
+# +             for (int b = 0; b < 100 && !here; b++)
+# +                 for (int c = 0; c < 100 && !here; c++) here = atomicAdd(arrived, 0) >= goal;
+# +         if (!here) __trap();
+
+
+# %% id=11-meet
+# - __device__ void meet(unsigned int* arrived, unsigned int goal)
+# + __device__ bool soon(unsigned int* arrived, unsigned int goal)
+# + {
+# +     for (int k = 0; k < 1000; k++) if (atomicAdd(arrived, 0) >= goal) return true;
+# +     return false;
+# + }
+# + __device__ void meet(unsigned int* arrived, unsigned int goal)
+# -         unsigned int looks = 0;
+# -         while (atomicAdd(arrived, 0) < goal) {
+# -             if (++looks > 10000000) __trap();
+# -         }
+# +         int tries = 0;
+# +         while (!soon(arrived, goal)) if (++tries > 2000) __trap();
+
+
+# %% id=11-again
+# -             unsigned int looks = 0;
+# -             while (atomicAdd(&gate[1], 0) == before) {
+# -                 if (++looks > 10000000) __trap();
+# -             }
+# +             bool here = false;
+# +             for (int a = 0; a < 1000 && !here; a++)
+# +                 for (int b = 0; b < 1000 && !here; b++) here = atomicAdd(&gate[1], 0) != before;
+# +             if (!here) __trap();

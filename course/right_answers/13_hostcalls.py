@@ -491,3 +491,18 @@ async def answer(mail, rounds):
 # + hostcall_ask(host, call.packet, HOSTCALL_WRITE, 1, (unsigned long long)piece * size, n);
 # + if (!hostcall_wait(host, call.packet)) return;
 # + call.end();
+
+
+# %% id=13-ask
+# -         int turns = 0;
+# -         while (mail[0] != 2) {
+# -             if (++turns > 1000000) return;
+# -             __nanosleep(100);
+# -         }
+# +         bool here = false;
+# +         for (int a = 0; a < 1000 && !here; ++a)
+# +             for (int b = 0; b < 1000 && !here; ++b) {
+# +                 here = mail[0] == 2;
+# +                 if (!here) __nanosleep(100);
+# +             }
+# +         if (!here) return;

@@ -1134,3 +1134,22 @@ def with_a_job(op, job):
         pass
     stream.synchronize()
     return result
+
+
+# %% id=01-matvec cause="with blocks of 4, kernel 'my_matvec': block (0, 0, 0), thread (0, 0, 0) reads 'part'[4], which nothing"
+my_matvec = agt.Kernel(r"""
+extern "C" __global__ void my_matvec(unsigned int m, unsigned int n,
+                                     const float* a, const float* x, float* y)
+{
+    __shared__ float part[32];                         // of x, and blocks have 32 threads at least
+    unsigned int row = blockIdx.x * blockDim.x + threadIdx.x;
+    float s = 0.0f;
+    for (unsigned int t = 0; t < n; t += 32) {
+        if (threadIdx.x < 32 && t + threadIdx.x < n) part[threadIdx.x] = x[t + threadIdx.x];
+        __syncthreads();
+        if (row < m) for (unsigned int k = 0; k < 32 && t + k < n; k++) s += a[row * n + t + k] * part[k];
+        __syncthreads();
+    }
+    if (row < m) y[row] = s;
+}
+""")

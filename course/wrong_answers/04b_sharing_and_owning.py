@@ -32,7 +32,7 @@ def halves(pair, f, g):
     return f(a).and_then(lambda _: g(b))
 
 
-# %% id=04b-unzip cause="the source of"
+# %% id=04b-unzip cause="`f` and `g` got the same array: the first one is for `f`"
 def halves(pair, f, g):
     a, b = pair.unzip(2)
     return agt.zip(f(a), g(a))

@@ -1466,3 +1466,15 @@ async def as_they_come(ops, use):
 # %% id=06-cancel cause="a NumPy array should come out, and not a Task: `await` it"
 # - return task.result() if task.done() else None
 # + return task if task.done() else None
+
+
+# %% id=06-as-completed cause="one operation failed, as it is meant to here, and your function waits for ever: let its error out"
+async def as_they_come(ops, use):
+    q = asyncio.Queue()
+
+    async def run(op):
+        q.put_nowait(await op)
+
+    tasks = [asyncio.create_task(run(op)) for op in ops]
+    for _ in tasks:
+        use(await q.get())

@@ -2118,7 +2118,7 @@ __device__ void meet(unsigned int* gate)
 # + unsigned short looks = 0;
 
 
-# %% id=11-meet cause="another waits for ever: give up by `__trap()`"
+# %% id=11-meet cause="the check can't follow how `meet` counts its looks, nor say if that ends"
 # - unsigned int looks = 0;
 # + float looks = 0.0f;
 # - if (++looks > 10000000) __trap();
@@ -2287,3 +2287,19 @@ def pagerank(sources, weight):
     n = weight.size
     op = agt.zip(agt.zeros(n), agt.zeros(n)).and_then(lambda ab: SHARED_RANK(n, sources, weight, *ab, grid=1, block=1024))
     return op.last().to_host().sync()
+
+
+# %% id=11-meet cause="gives up after fewer than 100,000 looks"
+# -         unsigned int looks = 0;
+# -         while (atomicAdd(arrived, 0) < goal) {
+# -             if (++looks > 10000000) __trap();
+# -         }
+# +         bool here = false;
+# +         for (int a = 0; a < 100 && !here; a++)
+# +             for (int b = 0; b < 100 && !here; b++) here = atomicAdd(arrived, 0) >= goal;
+# +         if (!here) __trap();
+
+
+# %% id=11-meet cause="count them one by one, in an `unsigned int` of each thread's own"
+# -             if (++looks > 10000000) __trap();
+# +             if ((looks += 3) > 10000000) __trap();

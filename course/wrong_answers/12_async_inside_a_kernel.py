@@ -501,7 +501,7 @@ __device__ Poll poll(unsigned int* cell, unsigned int& x)
 """
 
 
-# %% id=12-oneshot cause="waits for ever in this loop"
+# %% id=12-oneshot cause="were sent, one to each cell, and at one of them `poll` says PENDING for ever"
 ONESHOT = r"""
 __device__ void send(unsigned int* cell, unsigned int x)
 {
@@ -1723,3 +1723,14 @@ struct Ring {
     }
 };
 """
+
+
+# %% id=12-oneshot cause="with 3 senders, [100, 0, 4294967295] were sent, one to each cell, and at one of them `poll` says PENDING"
+# -     x = cell[1];
+# +     x = cell[1];
+# +     if (x == 0) return PENDING;
+
+
+# %% id=12-channel cause="two senders read and count `tail` at the same time: draw the place by one `atomicAdd`"
+# -     unsigned int place = atomicAdd(tail, 1u);
+# +     unsigned int place = (*tail)++;

@@ -2168,3 +2168,59 @@ __global__ void bill(unsigned long long* mail, unsigned long long* stack, int n,
 # - if (threadIdx.x >= 4) return;
 # - for (int piece = blockIdx.x * 4 + threadIdx.x; piece < pieces; piece += gridDim.x * 4) {
 # + for (int piece = blockIdx.x * 32 + threadIdx.x; piece < pieces; piece += gridDim.x * 32) {
+
+
+# %% id=13-ask cause="the count of turns goes on from question to question"
+# -     for (int k = 0; k < n; ++k) {
+# +     int turns = 0;
+# +     for (int k = 0; k < n; ++k) {
+# -         int turns = 0;
+# -         while (mail[0] != 2) {
+# -             if (++turns > 1000000) return;
+# +         while (mail[0] != 2) {
+# +             if (++turns > 1000 * 1000) return;
+
+
+# %% id=13-ask cause="the count of turns goes on from question to question"
+# -     for (int k = 0; k < n; ++k) {
+# +     int turns = 0;
+# +     for (int k = 0; k < n; ++k) {
+# -         int turns = 0;
+# -         while (mail[0] != 2) {
+# -             if (++turns > 1000000) return;
+# +         while (mail[0] != 2) {
+# +             if (++turns > 1e6) return;
+
+
+# %% id=13-ask cause="the count of turns goes on from question to question"
+# -     for (int k = 0; k < n; ++k) {
+# +     int turns = 0;
+# +     for (int k = 0; k < n; ++k) {
+# -         int turns = 0;
+# -         while (mail[0] != 2) {
+# -             if (++turns > 1000000) return;
+# +         while (mail[0] != 2) {
+# +             if (++turns > 1'000'000) return;
+
+
+# %% id=13-ask cause="the count of turns goes on from question to question"
+# -     for (int k = 0; k < n; ++k) {
+# +     int turns = 0;
+# +     for (int k = 0; k < n; ++k) {
+# -         int turns = 0;
+# -         while (mail[0] != 2) {
+# -             if (++turns > 1000000) return;
+# +         while (mail[0] != 2) {
+# +             if (++turns > (1 << 20)) return;
+
+
+# %% id=13-stack cause="should take it to 2147483651, and it is 0 (an empty pile keeps its tag)"
+# - if (yield "cas", "top", top, (below, tag + 1)):
+# + if (yield "cas", "top", top, (below, 0 if below is None else tag + 1)):
+
+
+# %% id=13-stack cause="should take it to 2147483651, and it is 0 (an empty pile keeps its tag)"
+# - if packet is None:
+# + if packet is None:
+# +     if not (yield "cas", "top", top, (None, 0)):
+# +         continue

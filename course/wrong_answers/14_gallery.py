@@ -1687,3 +1687,20 @@ def fly(step, at, speed, steps):
 
 # %% id=14-queue cause="nothing tells it that no more will come (`open` is counted"
 # - atomicSub(queue.open, 1);
+
+
+# %% id=14-queue cause="a star of 40 items and 3 blocks of 32 threads, each of which may put, a block waits for ever"
+# -     atomicAdd(queue.open, 1);
+# +     if (threadIdx.x == 0) atomicAdd(queue.open, 1);
+
+
+# %% id=14-queue cause="item 2 was done 0 times, and 1 is right: thread 1 put it. Either that does nothing"
+# -     atomicAdd(queue.open, 1);
+# +     if (threadIdx.x != 0) return;
+# +     atomicAdd(queue.open, 1);
+
+
+# %% id=14-queue cause="a tree of 1 item and 1 block of 32 threads, each of which may put, a block waits for ever"
+# -     atomicSub(queue.open, 1);
+# +     __threadfence();
+# +     atomicSub(queue.open, blockDim.x);

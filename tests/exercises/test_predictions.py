@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from asyncgpu_tutor import UsageError
@@ -47,11 +48,13 @@ def test_without_an_answer_the_first_option_is_taken_and_scores_nothing() -> Non
     [
         ("a1 b1", "a1 b1", True), (" A1,  b1 ", "a1 b1", True), ("b1 a1", "a1 b1", False),
         ("a1", "a1 b1", False), (0, "0", True), ("2, 3", "2 3", True), (3, 2, False),
-        ("a b", "2 3", False),
+        ("a b", "2 3", False), ("2 and 10", "2 10", True), ((2, 10), "2 10", True), ([2, 10], "2 10", True),
+        ("9,233", 9233, True), ("1,234,567", 1234567, True), ("2,300", "2 300", True), ("2,3", 23, False),
+        ("1.65e1", 16.5, True), (".5", 0.5, True), ("a and b", "a b", True), (np.int64(3), 3, True),
     ],
 )  # fmt: skip
 def test_a_typed_answer_is_words_in_an_order_or_numbers(
-    answer: str | float, truth: str | float, right: bool
+    answer: object, truth: str | float, right: bool
 ) -> None:
     question = Prediction("In which order?")
     question.commit(answer)
@@ -61,6 +64,27 @@ def test_a_typed_answer_is_words_in_an_order_or_numbers(
     assert verdict.right == right
     assert ("Right." in verdict.text) == right
     assert verdict.text.endswith(". See the trace.")
+
+
+@pytest.mark.parametrize(
+    ("asked", "given"), [("two", (2,)), ("two", (2, 10, 3)), ("Three", ("2, 3",))]
+)
+def test_fewer_or_more_numbers_than_the_question_wants_are_told(
+    asked: str, given: tuple[object, ...]
+) -> None:
+    question = Prediction(f"How many of each? Type {asked} numbers.")
+    with pytest.raises(
+        UsageError, match=f"{asked.lower()} numbers are asked for here, and you gave "
+    ):
+        question.commit(*given)
+    question.commit("hang")  # which may be the answer, too
+
+
+def test_an_option_may_be_typed_in_any_case() -> None:
+    question = ask()
+
+    assert str(question.commit(" FOUR ")).startswith("Committed: `four`")
+    assert str(question.commit()) == "Your answer is still `four`."
 
 
 def test_a_typed_number_may_be_off_by_a_part_that_the_question_names() -> None:
@@ -102,6 +126,9 @@ def test_mistakes_are_told() -> None:
         Prediction("?").commit(" ")
     with pytest.raises(UsageError, match="type a number here, such as 120, and not '100 µs'"):
         Prediction("?", within=0.1).commit("100 µs")
+    for nothing in (None, 1j, object):
+        with pytest.raises(UsageError, match="an answer is a number, or words in quotes, and not "):
+            Prediction("?").commit(nothing)
     with pytest.raises(UsageError, match="at least two options, or none, and got 1"):
         Prediction("?", yes="y")
     with pytest.raises(UsageError, match=r"'many' is not one of the options: .*\"one\", \"four\""):

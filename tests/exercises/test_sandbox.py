@@ -17,7 +17,7 @@ import pytest
 import asyncgpu_tutor as agt
 from asyncgpu_tutor.exercises import Rejected, patience, several
 from asyncgpu_tutor.exercises.checks.results import equal, launched
-from asyncgpu_tutor.exercises.sandbox import call, observe, private_device
+from asyncgpu_tutor.exercises.sandbox import brief, call, observe, private_device
 
 
 def test_a_page_gets_as_many_gpus_as_it_asks_for() -> None:
@@ -249,3 +249,16 @@ def test_a_wait_for_what_never_comes_is_interrupted(monkeypatch: pytest.MonkeyPa
 
     with pytest.raises(Rejected, match="was interrupted"), patience.not_for_ever():
         call(lambda: lock.acquire() and lock.acquire())
+
+
+async def _gated() -> Any:
+    raise RuntimeError(f"{object()!r} is bound to a different event loop")
+
+
+@pytest.mark.parametrize("thing", [_gated, object(), [object()]])
+def test_no_words_name_an_address_since_each_run_has_others(thing: Any) -> None:
+    for tried in (lambda: call(thing), lambda: equal(thing, np.zeros(1))):
+        with pytest.raises(Rejected) as rejected:
+            tried()
+        assert "0x" not in rejected.value.cause
+    assert "0x" not in brief(thing)

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import replace
 from functools import lru_cache, partial
-from itertools import count, permutations
+from itertools import count, permutations, product
 from typing import Any
 from unittest.mock import patch
 
@@ -115,7 +115,18 @@ def _all_done(run: Observed, *sizes: int) -> float | None:
 STARTS = ": a task starts only when you pause (`sleep(0)`)"
 WAKING_UP = 21  # us more than a `sync` takes to be back; see the page
 TINY, SMALL, LARGE = 1000, 400_000, 2_000_000  # waits of 3, 53 and 286 us
-JOBS = [(LARGE, 5), (TINY, 290), (LARGE, 15), (LARGE, 30), (SMALL, 290), (LARGE, 290), (SMALL, 110)]
+APART = [
+    (LARGE, 5),
+    (TINY, 290),
+    (LARGE, 15),
+    (LARGE, 30),
+    (SMALL, 290),
+    (LARGE, 290),
+    (SMALL, 110),
+]
+# Waits of 6 to 82 us, and jobs as long, since a rule that holds for a few pairs may be another one.
+WAITS = [50_000, 130_000, 180_000, 250_000, 340_000, 450_000, 600_000]
+JOBS = [*APART, *product(WAITS, [12, 26, 40, 60, 90, 290])]
 FOUR = [(2_000_000, 1_900_000, 1_800_000, 1_700_000), (1_500_000, 1_700_000, 1_600_000, 1_800_000)]
 THREE = [(400_000, 1_200_000, 2_000_000)]
 FEW = [(1000, 1001, 1002, 1003)]

@@ -16,7 +16,7 @@ from asyncgpu_tutor.exercises.checks.operations import cuda, operation
 from asyncgpu_tutor.exercises.checks.results import each_equal, equal, listed
 from asyncgpu_tutor.exercises.checks.trials import cases
 from asyncgpu_tutor.exercises.device import host_arrays
-from asyncgpu_tutor.exercises.exercise import Exercise, case, compared, must
+from asyncgpu_tutor.exercises.exercise import Exercise, about, case, compared, must
 from asyncgpu_tutor.exercises.sandbox import Observed, call, held, observe
 
 COOLED_US = 390.0
@@ -31,7 +31,9 @@ def _halves(mine: Any, model: Any, seed: int, n: int) -> None:
         return lambda op: saxpy(n, a, operation(name, op), out).output().to_host()
 
     source = agt.zip(agt.h2d(x), agt.h2d(y)).map(tuple)
-    with run_of("halves", mine, model, source, way(2.0), way(3.0))() as run:
+    due = "`f` and `g` got the same array: the first one is for `f`, and the second for `g`"
+    run_it = run_of("halves", mine, model, source, way(2.0), way(3.0))
+    with about("went to an earlier run", due), run_it() as run:
         schedule.launches(run.trace, "h2d", 2)
         results = several(run.result, 2, "results")
         for got, right in zip(results, (2 * x, 3 * y), strict=True):

@@ -63,6 +63,7 @@ def _pot(row: tuple[int, ...], pending: int, late: int, _: int) -> None:
     must(not late, LATE)
 
 
+PLACES = "two senders read and count `tail` at the same time: draw the place by one `atomicAdd`"
 LATE = "a future was polled after it had said READY"
 
 
@@ -144,9 +145,11 @@ def check_oneshot(mine: Any, model: Any) -> None:
 
 def _oneshot(mine: str, _model: Any, senders: int) -> None:
     cells, out = np.zeros((2, 2 * senders), np.uint32)
-    got = _out("ONESHOT", mine, "oneshot", cells, out, grid=senders + 1)
-    for k, (x, again) in enumerate(got.reshape(-1, 2), 1):
-        sent = [2**32 - 1, 0, 100][senders - k]
+    letters = [2**32 - 1, 0, 100][senders - 1 :: -1]
+    due = f"{letters} were sent, one to each cell, and at one of them `poll` says PENDING for ever"
+    with about(r"while \(poll", due):
+        got = _out("ONESHOT", mine, "oneshot", cells, out, grid=senders + 1)
+    for sent, (x, again) in zip(letters, got.reshape(-1, 2), strict=True):
         must(x == sent, f"{x} came out, and {sent} was sent")
         must(again, "`poll` said READY, and doesn't at the next look: have it take nothing away")
 
@@ -154,7 +157,8 @@ def _oneshot(mine: str, _model: Any, senders: int) -> None:
 def _channel(mine: Any, _model: Any, senders: int) -> None:
     """Every message arrives once, and those of one sender in order."""
     arrays = [np.zeros(size, np.uint32) for size in (1, *[6 * senders] * 3)]
-    got = _out("SEND", mine, "channel", *arrays, grid=senders + 1, block=2).tolist()
+    with about("'tail'", PLACES):
+        got = _out("SEND", mine, "channel", *arrays, grid=senders + 1, block=2).tolist()
     right = [100 * sender + k for sender in range(2 * senders) for k in range(3)]
     must(sorted(got) == right, f"these messages came out: {got}, and these were sent: {right}")
 

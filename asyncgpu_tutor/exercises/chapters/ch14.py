@@ -141,14 +141,16 @@ def _tree(n: int, kind: str) -> tuple[Array, Array]:
 
 def check_queue(mine: Any, model: Any) -> None:
     """All items are done; and a block waits for one that is open, however long nobody puts it."""
-    cases(_fills, TREES, "a {1} of {0:item} and {2:block}")(mine, model)
+    cases(_fills, TREES, "a {1} of {0:item} and {2:block} of 32 threads, each of which may put")(
+        mine, model
+    )
     args = 1, *[np.full(2, -1, np.int32)] * 7, np.array([0, 1, 1], np.uint32)
     kernel = call(agt.Kernel, cuda("14_queue_given") + mine + cuda("14_queue"), "trial")
     due = "`take` gives up although an item is open: whoever works on it for long may still put something"
     for leap in 100_000, None:
         cast(SimDevice, agt.current_device()).leap = leap
         try:
-            must(stays(lambda: left_in((7,), kernel, args, grid=1, block=1)), due)
+            must(stays(lambda: left_in((7,), kernel, args, grid=1, block=32)), due)
         except Rejected as rejected:  # who has waited for long enough may give up, by a trap
             if leap or "__trap()" not in rejected.cause:
                 raise
@@ -164,7 +166,7 @@ def _fills(mine: Any, _model: Any, n: int, kind: str, blocks: int) -> None:
     args = n, begin, children, naps, gift, gift - 1, gift, items, np.array([0, 1, 1], np.uint32)
     try:
         with trial("QUEUE", mine, given, cuda("14_queue")) as kernel:
-            (times,) = left_in((5,), kernel, args, grid=blocks, block=1)
+            (times,) = left_in((5,), kernel, args, grid=blocks, block=32)
     except Rejected as rejected:
         due = "a block waits for ever in `take`: either nothing tells it that no more will come (`open` is "
         due += (
@@ -175,7 +177,9 @@ def _fills(mine: Any, _model: Any, n: int, kind: str, blocks: int) -> None:
         must("waits for ever" not in rejected.cause and not gave_up, due)
         raise
     for item in range(n):
-        why = "somebody left while others could still put something" if times[item] == 0 else ""
+        thread = int((item - 1 - begin[np.searchsorted(begin, item) - 1]) % 32)
+        why = f"thread {thread} put it. Either that does nothing, or somebody left while others could still "
+        why = "" if times[item] else why + "put something"
         counted(f"item {item} was done", int(times[item]), "time", 1, why)
 
 
@@ -210,7 +214,7 @@ def _flown(answer: Any, n: int, steps: int) -> Observed:
 TEXTS = [(b"banana", "a"), (b"a" * 40, "a"), (b"xyz" * 30, "a"), (b"-" * 31 + b"a", "a"),
          (b"a man a plan a canal panama " * 8, "n"),
          (b"a man a plan a canal panama " * 12, "p", 256)]  # fmt: skip
-TREES = [(1, "tree", 1), (6, "chain", 3), (9, "star", 4), (15, "tree", 5)]
+TREES = [(1, "tree", 1), (6, "chain", 3), (40, "star", 3), (9, "star", 4), (15, "tree", 5)]
 WORDS = [(1, 0, ""), (40, 0, ", where the largest score changes on the way"),
          (33, 8, ", each of which counts for more than those before it"),
          (90, LITTLE, ", each of which counts for a little more than those before it"),

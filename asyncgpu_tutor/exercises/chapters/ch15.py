@@ -50,7 +50,11 @@ def _split(answer: Any, gpus: int, rows: int) -> Observed:
     batch, w = _batch(rows)
     with private_fleet(gpus) as fleet:
         weights = [agt.h2d(agt.pin(w)).on(device).sync().share() for device in fleet]
-        return observe(built("split", answer, agt.Trace(), layer, batch, weights).sync)
+        late = batch.copy()
+        batch[:] = 0
+        op = built("split", answer, agt.Trace(), layer, batch, weights)
+        batch[:] = late
+        return observe(op.sync)
 
 
 def _shares(run: Observed, gpus: int, rows: int) -> None:
@@ -61,6 +65,8 @@ def _shares(run: Observed, gpus: int, rows: int) -> None:
     must(sum(sizes) == rows and max(sizes) - min(sizes) <= 1, due)
     batch, w = _batch(rows)
     right = np.split(batch @ w, np.cumsum(sizes)[:-1])
+    due = "the batch got its numbers only when `split` had returned, and the results are those of what was "
+    must(any(map(np.any, parts)), due + "there before: cut it into views, and copy nothing yet")
     results.each_equal(parts, right, "part")
     work = run.trace.find("sgemm_naive")
     idle = gpus - len({span.device for span in work})

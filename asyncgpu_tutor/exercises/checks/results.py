@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections import Counter
 from collections.abc import Sequence
 from functools import partial
@@ -16,7 +15,7 @@ import asyncgpu_tutor as agt
 from asyncgpu_tutor.exercises.device import STALE
 from asyncgpu_tutor.exercises.exercise import Rejected, case, must
 from asyncgpu_tutor.exercises.internals import cuda_source
-from asyncgpu_tutor.exercises.sandbox import call
+from asyncgpu_tutor.exercises.sandbox import brief, call, one_line
 
 Array = npt.NDArray[Any]
 Shape = tuple[int, ...]
@@ -60,6 +59,8 @@ def one_writer(
     grid = tuple(-(-n // b) for n, b in zip(shape, block, strict=True))[::-1]
     given = [*args, np.zeros(shape, np.float32)]
     seen = call(partial(agt.show_threads, kernel, *given, grid=grid, block=block[::-1]))
+    with case(f"blocks of {' by '.join(map(str, block))}"):
+        must(not seen.watched.fault, one_line(seen.watched.fault or Exception()))
     output = cuda_source.read_signature(kernel.source, kernel.name).parameters[-1].name
     pairs = set[tuple[int, int]]()
     for step in seen.steps:
@@ -115,7 +116,8 @@ def equal(got: object, expected: Array) -> None:
         due += "or read it, since neither the `buffer` of a handle nor an `out` waits for anybody"
         must(array[index].tobytes() != STALE * array.itemsize, due)
         shown = "" if whole else ".6g"
-        mine, right = format(array[index], shown), format(expected[index], shown)
+        held = expected if whole or array.dtype.kind != "f" else expected.astype(array.dtype)
+        mine, right = format(array[index], shown), format(held[index], shown)
         raise Rejected(f"element {place} is {mine}, and should be {right}")
 
 
@@ -167,14 +169,3 @@ def in_order(
     known = all(any(np.array_equal(x, y) for y in there) for here, there in ways for x in here)
     turned = known and not all(map(np.array_equal, found, expected))
     each_equal(found, expected, "results in the wrong order, it seems: " * turned + words)
-
-
-def brief(thing: Any) -> str:
-    """A few words on something that an answer gave, with its type."""
-    kind = type(thing).__name__
-    if isinstance(thing, asyncio.Future):  # the state that it is in by now is the check's own doing
-        return f"a {kind}: `await` it"
-    if isinstance(thing, agt.types.HostArray):
-        return f"a {kind}: wait for the device, and then `.numpy()` gives the array"
-    text = repr(thing).partition("\n")[0]
-    return f"{text if len(text) <= 50 else text[:47] + '...'} ({kind})"

@@ -246,7 +246,7 @@ class Control:
                 t.resume = -1
             m: Mask | None = entered
             turns, known = 0, (0, 0)
-            if resume >= 0 and _leap(t, entered, spin.patience):
+            if resume == head and _leap(t, entered, spin.patience):  # not on the way to one inside
                 turns = -1  # because a counter may come to its end in the turn after the next test
             if together is not None:
                 together(t, entered)
@@ -327,13 +327,15 @@ def _leap(t: Team, m: Mask, slots: Mapping[int, int]) -> bool:
     """Let threads that are hurried have counted as if they had waited for very long."""
     if not slots or not t.hurried:
         return False
-    t.hurried = False
+    t.hurried, launch, most = False, t.launch, 0
     for slot, way in slots.items():
         value = t.array(t.slots[slot]).copy()
-        old, far = value[m.index].astype(np.int64), t.launch.limits.leap
-        end = _far(value, way) if way > 0 else 1
-        value[m.index] = end if far is None else np.clip(end, old - far, old + far)
+        old, far = value[m.index].astype(np.int64), (launch.limits.leap or 1 << 60) - launch.leapt
+        end = np.clip(_far(value, way) if way > 0 else 1, old - far, old + far)
+        most = max(most, int(abs(end - old).max()))
+        value[m.index] = end
         t.slots[slot] = value
+    launch.leapt += most
     return True
 
 

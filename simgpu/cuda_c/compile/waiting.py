@@ -155,8 +155,11 @@ def _only_looks(loop: Loop) -> bool:
     """Tell whether the step of a loop only counts looks at memory that may end it."""
     if not _looks(loop.parts) or form.has(loop.parts, form.Meet):
         return False
-    asks = loop.condition is not None and _looks(form.nodes_of(loop.condition))
     counted = form.counting(loop.step)
+    # Its condition has a look itself, or a variable that a look may have changed.
+    tested = form.read_by(loop.condition) if loop.condition is not None else set[Variable]()
+    asks = loop.condition is not None and _looks(form.nodes_of(loop.condition))
+    asks |= any(isinstance(s, form.Assign) and s.variable in tested for s in form.below(loop.body))
     leaves = asks or form.has(loop.body, form.Leave, calls=False)
     return leaves and counted is not None and counted[0] in _patience(loop, strict=True)
 

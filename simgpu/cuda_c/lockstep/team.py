@@ -44,8 +44,8 @@ class Limits:
 
     # Loop iterations that one batch of blocks, all its threads in lockstep, may take together.
     step_budget: int = 500_000
-    # Turns by which threads that count how long they wait leap where nobody will come. By default they leap
-    # until they give up; if it is limited, they leap once.
+    # Turns by which threads that count how long they wait leap where nobody will come, in all, until the host
+    # writes. By default they leap until they give up.
     leap: int | None = None
     # Threads that run side by side. Affects speed and memory, and no result of a correct kernel.
     batch_lanes: int = 32768
@@ -78,6 +78,7 @@ class Launch:
     printed: list[str] = field(default_factory=list[str])
     letters: int = 0  # in what was printed
     dropped_lines: int = 0
+    leapt: int = 0  # turns, see `Limits`
     clock: int = 1
     # Counts what changes memory, in kernels whose loops may spin (`watches`).
     changes: int = 0

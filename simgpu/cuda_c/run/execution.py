@@ -46,7 +46,6 @@ class Execution:
     _values: Mapping[int, Any]  # what the slots of the parameters hold
     _wanted: NDArray[np.int64] | range  # numbers of the blocks, in the order in which they begin
     _first: int = 0  # of those that have not begun
-    _leapt: bool = False  # whether threads may leap no more
     _spent: float = 0.0  # seconds of interpreting
 
     def go_on(self, *, last: bool = False, host: bool = False) -> bool:
@@ -96,14 +95,21 @@ class Execution:
         return LaunchResult(self.tally.counts(self._facts, (loaded, stored)), printed)
 
     def _hurry(self) -> None:
-        """Nobody else will ever write: have threads that count how long they wait give up."""
-        for team, group in self._spinning():
-            if group.patient and not self._leapt:
-                self._leapt = self.launch.limits.leap is not None
-                team.resume, team.hurried = group.place, True
-                self._enter(team, team.waiters.take(group, group.bits))
-                return
-        self.stuck()
+        """Nobody else will ever write: have threads that count how long they wait leap, and give up.
+
+        Where one loop counts the ends of another, they leap again and again.
+        """
+        launch, begun = self.launch, self.launch.leapt
+        changes, most = launch.changes, launch.limits.leap
+        while launch.changes == changes and (most is None or launch.leapt < most):
+            patient = [(team, group) for team, group in self._spinning() if group.patient]
+            if not patient:
+                break
+            team, group = patient[0]
+            team.resume, team.hurried = group.place, True
+            self._enter(team, team.waiters.take(group, group.bits))
+        if launch.leapt == begun:
+            self.stuck()
 
     def _run(self) -> bool:
         launch = self.launch

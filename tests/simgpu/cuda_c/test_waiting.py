@@ -277,6 +277,24 @@ def test_a_limited_leap_tells_how_patient_a_loop_is(loop: str) -> None:
         left(PATIENT % loop, "k", 1, 2, 1, 2, leap=3_999_900)
 
 
+# A million looks, as one loop counts the ends of another, or of a function's.
+NESTED = [
+    "for (int a = 0; a < 1000 && !on; a++) for (int b = 0; b < 1000 && !on; b++) on = atomicAdd(flag, 0);",
+    "while (!(on = soon(flag))) if (++turns > 1001) break;",
+]
+SOON = """__device__ bool soon(int* flag) {
+    for (int k = 0; k < 1000; k++) if (atomicAdd(flag, 0)) return true;
+    return false; }"""
+
+
+@pytest.mark.parametrize("loop", NESTED)
+def test_loops_in_loops_leap_as_far_as_all_their_turns(loop: str) -> None:
+    loop = f"bool on = false; {loop} turns = on ? 0 : 2000;"
+    assert left(SOON + PATIENT % loop, "k", 1, 2, 1, 2, leap=1_100_000) == [-1, -1]
+    with pytest.raises(errors.DeadlockError):
+        left(SOON + PATIENT % loop, "k", 1, 2, 1, 2, leap=900_000)
+
+
 @pytest.mark.parametrize("narrow", ["unsigned short", "signed char"])
 def test_a_counter_that_cannot_hold_its_bound_never_gives_up(narrow: str) -> None:
     loop = f"{narrow} u = 0; while (atomicAdd(flag, 0) == 0) {{ if (++u > 4000000) break; }} turns = 2000;"

@@ -121,7 +121,7 @@ class CheckDevice(SimDevice):
         memory.cells.data[:] = ord(GARBAGE)
         return memory
 
-    def pinned(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
+    def pinned(self, shape: int | tuple[int, ...], dtype: npt.DTypeLike) -> Array:
         """Make a pinned array that does not hold, by luck, what is to be copied there."""
         array = super().pinned(shape, dtype)
         array.reshape(-1).view(np.uint8)[:] = ord(STALE)

@@ -19,8 +19,8 @@ from simgpu.cuda_c.compile.form import Access, Meet, Piece, Price, Scoped, Step,
 from simgpu.cuda_c.compile.typed import Class, Expr, Scope, Target
 from simgpu.cuda_c.compile.variables import Origin, Variable
 from simgpu.cuda_c.lockstep.meter import Site
-from simgpu.cuda_c.syntax.ast import Expression, Function, Statement
-from simgpu.cuda_c.syntax.names import Referred
+from simgpu.cuda_c.syntax.ast import Block, Expression, Function, Statement
+from simgpu.cuda_c.syntax.names import Referred, addressed_names
 from simgpu.cuda_c.text.preprocessor import Preprocessed
 from simgpu.cuda_c.text.source import Position, Source
 
@@ -85,6 +85,16 @@ class File:
     classes: dict[types.Struct, Class] = field(default_factory=dict[types.Struct, Class])
     # Functions whose address is taken: an address is a number, from 1 on, in this list.
     targets: list[Target] = field(default_factory=list[Target])
+    # For each body that was asked for, by its id: the body, `referred` and what `addressed` says.
+    _known: dict[int, tuple[Block, Referred, set[str]]] = field(default_factory=dict[Any, Any])
+
+    def addressed(self, body: Block) -> set[str]:
+        """The variables of a function whose address is taken; the same function is called many times."""
+        known = self._known.get(id(body))
+        if known is None or known[1] is not self.referred:
+            names = addressed_names(body, self.referred)
+            known = self._known[id(body)] = body, self.referred, names
+        return known[2]
 
 
 @dataclass

@@ -77,8 +77,8 @@ def parks(steps: Sequence[Step], sites: Sequence[Site], source: Source) -> Parks
             source.unsupported(step.at, text)
     spins = [loop for loop, spin in found.parks.spins.items() if spin.often]
     for loop in spins:
-        inside = list(form.below(loop.parts))
-        for load in inside if not any(other in inside for other in spins) else ():
+        inside = set(form.below(loop.parts))
+        for load in inside if inside.isdisjoint(spins) else ():
             if isinstance(load, form.Load) and load.site is not None:
                 sites[load.site].polls = True
     return found.parks

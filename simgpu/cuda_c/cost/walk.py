@@ -279,8 +279,12 @@ def _is_selection(step: form.Branch) -> bool:
 
     For these nvcc 13.0 emits no branch, but `FSEL` or `SEL`, with the test as an operand, or a predicate.
     """
-    found = {type(part) for side in (step.then, step.otherwise or []) for part in _flat(side)}
-    return form.Assign in found and _is_short(step) and found <= _AT_HAND
+    assigns = False
+    for part in _flat([*step.then, *(step.otherwise or [])]):
+        if type(part) not in _AT_HAND:
+            return False
+        assigns |= type(part) is form.Assign
+    return assigns and _is_short(step)
 
 
 def _is_short(step: form.Branch) -> bool:

@@ -338,7 +338,7 @@ class Waiting:
         for data, known in zip(self._mapped, self._known, strict=True):
             data[:] = known
         self._steps = engine.begun + engine.looks
-        result = execution.result()
+        result = execution.result(by_line=ended)
         time = self._launch.time(result.counts)
         took = self._reckon(time, now)
         shown = self._shows[-1][0] if self._shows else now

@@ -130,6 +130,9 @@ class Context:
     numbers: Numbers = field(default_factory=Numbers)
     # `cuts`: whether a call in which threads wait is put in front of the piece at hand, into `ahead`.
     cuts: bool = False
+    # Whether it is being found out if cuts are needed, and whether a loop was found where threads may wait.
+    trial: bool = False
+    waits: bool = False
     ahead: list[Step] = field(default_factory=list[Step])
     aims: Aims = field(default_factory=Aims)
     shared: dict[object, int] = field(default_factory=dict[object, int])  # where each variable ends
@@ -173,7 +176,7 @@ class Context:
 
     def type_of(self, node: Expression) -> types.CType:
         """The type of an expression that is not computed, so that its steps are dropped."""
-        with self.recording():
+        with self.dropping():
             return self.expression(node).type
 
     def class_of(self, ctype: types.CType) -> Class | None:
@@ -249,6 +252,16 @@ class Context:
             yield self.steps
         finally:
             self.steps, self.ahead = outer
+
+    @contextmanager
+    def dropping(self) -> Generator[None]:
+        """Drop what is written inside, which says nothing about the kernel, as nobody computes it."""
+        trial, self.trial = self.trial, False
+        try:
+            with self.recording():
+                yield
+        finally:
+            self.trial = trial
 
     @contextmanager
     def detached(self, at: Position) -> Generator[Piece]:

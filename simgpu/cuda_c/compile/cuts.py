@@ -12,15 +12,42 @@ from typing import Any
 
 from simgpu.cuda_c.compile.context import Context
 from simgpu.cuda_c.compile.conversions import value
-from simgpu.cuda_c.compile.form import Branch, Evaluate, Expansion, Leave, Node, Piece, Step, below
+from simgpu.cuda_c.compile.form import (
+    Branch,
+    Evaluate,
+    Expansion,
+    Leave,
+    Loop,
+    Node,
+    Piece,
+    Step,
+    below,
+)  # fmt: skip
 from simgpu.cuda_c.compile.rooms import zero_of
 from simgpu.cuda_c.compile.storage import put
 from simgpu.cuda_c.compile.typed import Expr
-from simgpu.cuda_c.compile.waiting import waits
+from simgpu.cuda_c.compile.waiting import may_wait_in, waits, waits_apart
 from simgpu.cuda_c.lockstep.masks import Mask
 from simgpu.cuda_c.lockstep.team import Team
 from simgpu.cuda_c.memory import access
 from simgpu.cuda_c.types import CType, Pointer, Scalar, Void
+
+
+class NeedsCuts(Exception):
+    """Threads wait within an expression, so that the kernel has to be lowered with `cuts`."""
+
+
+def try_out(c: Context, step: Loop | Piece) -> None:
+    """Stop as soon as it is known that cuts are needed, since all that is lowered until then is dropped.
+
+    Most kernels that need any have them near their begin.
+    """
+    if not c.trial:
+        return
+    if isinstance(step, Loop):
+        c.waits = c.waits or may_wait_in(step)
+    elif c.waits and waits_apart(step):
+        raise NeedsCuts
 
 
 def cut(c: Context, mark: int, body: Expansion, run: Evaluate, void: bool) -> Evaluate:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from simgpu.cuda_c.compile.braces import converted
 from simgpu.cuda_c.compile.context import Context
 from simgpu.cuda_c.compile.conversions import condition, decay
-from simgpu.cuda_c.compile.cuts import tested_inside
+from simgpu.cuda_c.compile.cuts import tested_inside, try_out
 from simgpu.cuda_c.compile.form import Branch, Followed, Leave, Loop, Node, Selection, Step
 from simgpu.cuda_c.compile.places import by_address, place_of
 from simgpu.cuda_c.compile.storage import use
@@ -52,6 +52,7 @@ def effect(c: Context, node: ast.ExpressionStatement) -> None:
     with c.piece(node.at) as piece:
         expr = c.expression(node.expression, used=False)
     piece.run, piece.call, piece.total = expr.run, call_of(node.expression), expr.total
+    try_out(c, piece)
 
 
 # -- branches
@@ -68,6 +69,7 @@ def branch(c: Context, node: ast.If) -> None:
     """Compile `if`."""
     with c.detached(node.at) as head:
         expr, head.run = tested(c, node.test)
+    try_out(c, head)
     if node.constexpr:
         if expr.constant is None:
             c.fail(node.test.at, "the condition of 'if constexpr' must be a constant")
@@ -128,7 +130,7 @@ def loop(c: Context, node: ast.For) -> None:
 
 def range_for(c: Context, node: ast.RangeFor) -> None:
     """`for (item : array)`, as a loop over the indices."""
-    with c.recording():  # the steps are dropped, because nothing of this is computed
+    with c.dropping():  # because nothing of this is computed
         array = place_of(c, node.array).type
     if not isinstance(array, Array):
         c.unsupported(node.array.at, f"a range-for over a '{spelled(array)}': it works on arrays")
@@ -172,20 +174,19 @@ def _turns(c: Context, node: ast.For) -> None:
             c.cuts = cuts
     c.frame.breaks.pop()
     c.frame.continues.pop()
-    c.steps.append(
-        Loop(
-            at=node.at,
-            after=node.after,
-            counter=counter,
-            test=test,
-            condition=condition,
-            endless=test.run is None,
-            body=body,
-            step=step,
-            leave=leave,
-            again=again,
-        )
+    whole = Loop(
+        at=node.at,
+        after=node.after,
+        counter=counter,
+        test=test,
+        condition=condition,
+        endless=test.run is None,
+        body=body,
+        step=step,
+        leave=leave,
+        again=again,
     )
+    try_out(c, c.note(whole))
 
 
 # -- leaving
@@ -233,7 +234,7 @@ def leave(c: Context, node: ast.Return) -> None:
 def _referred(c: Context, node: ast.Expression, wanted: CType) -> Expr:
     """Compile the address that a reference returns; the value, if it refers to a variable in registers."""
     if isinstance(node, ast.Conditional):
-        with c.recording():  # the steps are dropped, because this only asks where the sides are
+        with c.dropping():  # because this only asks where the sides are
             sides = [place_of(c, side).place for side in (node.yes, node.no)]
         if all(isinstance(side, MemoryPlace) for side in sides):
             node = by_address(node)

@@ -90,22 +90,25 @@ def may_wait(steps: Sequence[Step]) -> bool:
     # that may spin and looks at memory by an atomic or a volatile load.
     return any(
         (isinstance(step, form.Meet) and step.by == "grid")
-        or (isinstance(step, Loop) and _may_spin(step) and _looks(step.parts))
+        or (isinstance(step, Loop) and may_wait_in(step))
         or (isinstance(step, form.Branch) and _parts_at_barriers(step))
         for step in form.below(steps)
     )
 
 
-def waits_apart(steps: Sequence[Step]) -> bool:
-    """Tell whether threads may wait in a function that is called in a larger expression."""
-    for step in form.below(steps):
-        if isinstance(step, form.Piece):
-            for call in form.below(step.steps, calls=False):
-                if not isinstance(call, form.Expansion) or call.call is step.call:
-                    continue
-                if any(map(waits, form.below(call.steps))):
-                    return True
-    return False
+def may_wait_in(loop: Loop) -> bool:
+    """Tell whether threads may wait for others in a loop."""
+    return _may_spin(loop) and _looks(loop.parts)
+
+
+def waits_apart(piece: form.Piece) -> bool:
+    """Tell whether threads may wait in a function that is called in a larger expression, which this is."""
+    return any(
+        isinstance(call, form.Expansion)
+        and call.call is not piece.call
+        and any(map(waits, form.below(call.steps)))
+        for call in form.below(piece.steps, calls=False)
+    )
 
 
 def _parts_at_barriers(branch: form.Branch) -> bool:

@@ -176,7 +176,7 @@ class Context:
 
     def type_of(self, node: Expression) -> types.CType:
         """The type of an expression that is not computed, so that its steps are dropped."""
-        with self.dropping():
+        with self.recording(dropped=True):
             return self.expression(node).type
 
     def class_of(self, ctype: types.CType) -> Class | None:
@@ -244,23 +244,20 @@ class Context:
         return self.note(Meet(by, at, what))
 
     @contextmanager
-    def recording(self, steps: list[Step] | None = None) -> Generator[list[Step]]:
-        """Write into a list of its own what is compiled inside, or go on with `steps`."""
+    def recording(
+        self, steps: list[Step] | None = None, dropped: bool = False
+    ) -> Generator[list[Step]]:
+        """Write into a list of its own what is compiled inside, or go on with `steps`.
+
+        What is `dropped` says nothing about the kernel, since nobody computes it.
+        """
+        trial, self.trial = self.trial, self.trial and not dropped
         outer, self.steps = (self.steps, self.ahead), [] if steps is None else steps
         self.ahead = []
         try:
             yield self.steps
         finally:
             self.steps, self.ahead = outer
-
-    @contextmanager
-    def dropping(self) -> Generator[None]:
-        """Drop what is written inside, which says nothing about the kernel, as nobody computes it."""
-        trial, self.trial = self.trial, False
-        try:
-            with self.recording():
-                yield
-        finally:
             self.trial = trial
 
     @contextmanager

@@ -12,21 +12,11 @@ from typing import Any
 
 from simgpu.cuda_c.compile.context import Context
 from simgpu.cuda_c.compile.conversions import value
-from simgpu.cuda_c.compile.form import (
-    Branch,
-    Evaluate,
-    Expansion,
-    Leave,
-    Loop,
-    Node,
-    Piece,
-    Step,
-    below,
-)  # fmt: skip
+from simgpu.cuda_c.compile.form import Branch, Evaluate, Expansion, Leave, Node, Piece, Step, below
 from simgpu.cuda_c.compile.rooms import zero_of
 from simgpu.cuda_c.compile.storage import put
 from simgpu.cuda_c.compile.typed import Expr
-from simgpu.cuda_c.compile.waiting import may_wait_in, waits, waits_apart
+from simgpu.cuda_c.compile.waiting import waits, waits_apart
 from simgpu.cuda_c.lockstep.masks import Mask
 from simgpu.cuda_c.lockstep.team import Team
 from simgpu.cuda_c.memory import access
@@ -37,16 +27,9 @@ class NeedsCuts(Exception):
     """Threads wait within an expression, so that the kernel has to be lowered with `cuts`."""
 
 
-def try_out(c: Context, step: Loop | Piece) -> None:
-    """Stop as soon as it is known that cuts are needed, since all that is lowered until then is dropped.
-
-    Most kernels that need any have them near their begin.
-    """
-    if not c.trial:
-        return
-    if isinstance(step, Loop):
-        c.waits = c.waits or may_wait_in(step)
-    elif c.waits and waits_apart(step):
+def try_out(c: Context, piece: Piece) -> None:
+    """Stop at the first piece that needs cuts, often near the begin: what is lowered until then is dropped."""
+    if c.trial and c.waits and waits_apart(piece):
         raise NeedsCuts
 
 

@@ -15,6 +15,7 @@ from simgpu.cuda_c.compile.storage import use
 from simgpu.cuda_c.compile.type_names import integer_constant
 from simgpu.cuda_c.compile.typed import Evaluate, Expr, MemoryPlace
 from simgpu.cuda_c.compile.variables import Variable
+from simgpu.cuda_c.compile.waiting import may_wait_in
 from simgpu.cuda_c.syntax import ast
 from simgpu.cuda_c.types import INT, VOID, Array, CType, Pointer, Scalar, Void, spelled
 
@@ -130,7 +131,7 @@ def loop(c: Context, node: ast.For) -> None:
 
 def range_for(c: Context, node: ast.RangeFor) -> None:
     """`for (item : array)`, as a loop over the indices."""
-    with c.dropping():  # because nothing of this is computed
+    with c.recording(dropped=True):  # because nothing of this is computed
         array = place_of(c, node.array).type
     if not isinstance(array, Array):
         c.unsupported(node.array.at, f"a range-for over a '{spelled(array)}': it works on arrays")
@@ -175,18 +176,11 @@ def _turns(c: Context, node: ast.For) -> None:
     c.frame.breaks.pop()
     c.frame.continues.pop()
     whole = Loop(
-        at=node.at,
-        after=node.after,
-        counter=counter,
-        test=test,
-        condition=condition,
-        endless=test.run is None,
-        body=body,
-        step=step,
-        leave=leave,
-        again=again,
-    )
-    try_out(c, c.note(whole))
+        at=node.at, after=node.after, counter=counter, test=test, condition=condition,
+        endless=test.run is None, body=body, step=step, leave=leave, again=again,
+    )  # fmt: skip
+    c.waits = c.waits or (c.trial and may_wait_in(whole))
+    c.note(whole)
 
 
 # -- leaving
@@ -234,7 +228,7 @@ def leave(c: Context, node: ast.Return) -> None:
 def _referred(c: Context, node: ast.Expression, wanted: CType) -> Expr:
     """Compile the address that a reference returns; the value, if it refers to a variable in registers."""
     if isinstance(node, ast.Conditional):
-        with c.dropping():  # because this only asks where the sides are
+        with c.recording(dropped=True):  # because this only asks where the sides are
             sides = [place_of(c, side).place for side in (node.yes, node.no)]
         if all(isinstance(side, MemoryPlace) for side in sides):
             node = by_address(node)

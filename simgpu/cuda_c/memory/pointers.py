@@ -106,7 +106,7 @@ class Ptr:
                 return Ptr(self.region, 0, step, base + count * step, self.name)
             return Ptr(self.region, count, step, base, self.name)
         if uniform:
-            return self.moved(count * step)
+            return self.moved(int(count) * step)
         if self.stride == step:
             return replace(self, offset=_wide(self.offset) + _wide(count))
         unit = gcd(self.stride, step)

@@ -28,7 +28,7 @@ class NeedsCuts(Exception):
 
 
 def try_out(c: Context, piece: Piece) -> None:
-    """Stop at the first piece that needs cuts, often near the begin: what is lowered until then is dropped."""
+    """Stop at the first piece that needs cuts, as what is lowered until then is dropped."""
     if c.trial and c.waits and waits_apart(piece):
         raise NeedsCuts
 

@@ -358,15 +358,8 @@ class Waiting:
             nap = max(_TRIP, self._napped / 20)
             self._napped += nap
             ready += nap
-        return Work(
-            math.inf,
-            time.places,
-            _IDLE,
-            paused=self,
-            ready=ready,
-            naps=naps,
-            shows=self._shows,
-        )
+        shows = self._shows
+        return Work(math.inf, time.places, _IDLE, paused=self, ready=ready, naps=naps, shows=shows)
 
 
 def _scalar(arg: object, parameter: cuda_c.Parameter) -> np.generic | None:

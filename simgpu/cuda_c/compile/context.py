@@ -247,10 +247,7 @@ class Context:
     def recording(
         self, steps: list[Step] | None = None, dropped: bool = False
     ) -> Generator[list[Step]]:
-        """Write into a list of its own what is compiled inside, or go on with `steps`.
-
-        What is `dropped` says nothing about the kernel, since nobody computes it.
-        """
+        """Write into a list of its own, or `steps`, what is inside; `dropped` if nobody computes it."""
         trial, self.trial = self.trial, self.trial and not dropped
         outer, self.steps = (self.steps, self.ahead), [] if steps is None else steps
         self.ahead = []

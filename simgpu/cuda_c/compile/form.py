@@ -388,8 +388,7 @@ def below(steps: Iterable[Step], calls: bool = True) -> Iterator[Step]:
     while todo:
         step = todo.pop()
         yield step
-        kind = step.__class__
-        if kind in _HOLDING and (calls or kind is not Expansion):
+        if step.__class__ in _HOLDING and (calls or not isinstance(step, Expansion)):
             todo += [other for part in inner(step) for other in part][::-1]
 
 

@@ -359,9 +359,7 @@ class Tally:
 
     # -- the result
 
-    def counts(
-        self, layout_facts: dict[str, int], needed: tuple[int, int], by_line: bool = True
-    ) -> Counts:
+    def counts(self, facts: dict[str, int], needed: tuple[int, int], by_line: bool) -> Counts:
         """All of it, added up; with `by_line`, also for each line of the source."""
         of, warps, lanes = self._fields, np.array(self.warps), np.array(self.lanes)
         each, total = {"divergent_branches": np.array(self.divergent)}, defaultdict[str, int](int)
@@ -397,10 +395,10 @@ class Tally:
                 row = lines[site.at.line]
                 row[name] = row.get(name, 0) + count
         queues = [int(queue.max(initial=0)) for queue in self._queues.values()]
-        warps = max(1, layout_facts["warps"])
+        warps = max(1, facts["warps"])
         return Counts(
             **total,
-            **layout_facts,
+            **facts,
             **dict(zip(ADDED, self._furthest(), strict=True)),
             chain_fresh_loads=round(fresh / warps),
             global_atomics=self.global_atomics,

@@ -341,7 +341,7 @@ class Waiting:
         for data, known in zip(self._mapped, self._known, strict=True):
             data[:] = known
         self._steps = engine.begun + engine.looks
-        result = execution.result()
+        result = execution.result(by_line=ended)
         time = self._launch.time(result.counts)
         took = self._reckon(time, now)
         shown = self._shows[-1][0] if self._shows else now
@@ -361,15 +361,8 @@ class Waiting:
             nap = max(_TRIP, self._napped / 20)
             self._napped += nap
             ready += nap
-        return Work(
-            math.inf,
-            time.places,
-            _IDLE,
-            paused=self,
-            ready=ready,
-            naps=naps,
-            shows=self._shows,
-        )
+        shows = self._shows
+        return Work(math.inf, time.places, _IDLE, paused=self, ready=ready, naps=naps, shows=shows)
 
 
 def _scalar(arg: object, parameter: cuda_c.Parameter) -> np.generic | None:

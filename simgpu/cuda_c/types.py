@@ -105,6 +105,14 @@ class Struct:
         """Define what was declared."""
         for name, value in (("fields", fields), ("size", size), ("align", align)):
             object.__setattr__(self, name, value)
+        self.__dict__.pop("leaves", None)
+
+    @cached_property
+    def leaves(self) -> list[tuple[Scalar | Pointer, int]]:
+        """What `leaves` finds in it."""
+        if self.union:
+            return leaves(max((f.type for f in self.fields), key=size_of))
+        return [(s, f.offset + o) for f in self.fields for s, o in leaves(f.type)]
 
     @cached_property
     def packed(self) -> bool:
@@ -259,10 +267,8 @@ def element_of(ctype: CType) -> CType:
 def leaves(ctype: CType) -> list[tuple[Scalar | Pointer, int]]:
     """The numbers and pointers in a value, each with its offset; of a union, those of its largest member."""
     match ctype:
-        case Struct(union=True):
-            return leaves(max((f.type for f in ctype.fields), key=size_of))
         case Struct():
-            return [(s, f.offset + o) for f in ctype.fields for s, o in leaves(f.type)]
+            return ctype.leaves
         case Array():
             step = size_of(ctype.element)
             inner = leaves(ctype.element)

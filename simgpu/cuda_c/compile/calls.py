@@ -23,7 +23,7 @@ from simgpu.cuda_c.compile.places import as_base, place_of
 from simgpu.cuda_c.compile.statements import ADDRESS, sequence
 from simgpu.cuda_c.compile.variables import Origin, Variable
 from simgpu.cuda_c.syntax import ast
-from simgpu.cuda_c.syntax.names import addressed_names, assigned_names
+from simgpu.cuda_c.syntax.names import assigned_names
 from simgpu.cuda_c.text.source import Position
 
 _MOST_POINTS = 20_000  # pieces of code in a kernel once its functions are expanded
@@ -241,7 +241,7 @@ def expand(
     if c.numbers.points > _MOST_POINTS:
         c.unsupported(node.at, "this kernel is too large once its functions are expanded")
     assert function.body is not None
-    addressed = addressed_names(function.body, c.file.referred)
+    addressed = c.file.addressed(function.body)
     caller, mark = c.frame, len(c.steps)
     c.calls.append(key)
     entry: list[typed.Evaluate | None] = []

@@ -19,8 +19,8 @@ from simgpu.cuda_c.compile.form import Access, Meet, Piece, Price, Scoped, Step,
 from simgpu.cuda_c.compile.typed import Class, Expr, Scope, Target
 from simgpu.cuda_c.compile.variables import Origin, Variable
 from simgpu.cuda_c.lockstep.meter import Site
-from simgpu.cuda_c.syntax.ast import Expression, Function, Statement
-from simgpu.cuda_c.syntax.names import Referred
+from simgpu.cuda_c.syntax.ast import Block, Expression, Function, Statement
+from simgpu.cuda_c.syntax.names import Referred, addressed_names
 from simgpu.cuda_c.text.preprocessor import Preprocessed
 from simgpu.cuda_c.text.source import Position, Source
 
@@ -86,6 +86,16 @@ class File:
     classes: dict[types.Struct, Class] = field(default_factory=dict[types.Struct, Class])
     # Functions whose address is taken: an address is a number, from 1 on, in this list.
     targets: list[Target] = field(default_factory=list[Target])
+    # For each body that was asked for, by its id: the body, `referred` and what `addressed` says.
+    _known: dict[int, tuple[Block, Referred, set[str]]] = field(default_factory=dict[Any, Any])
+
+    def addressed(self, body: Block) -> set[str]:
+        """The variables of a function whose address is taken; the same function is called many times."""
+        known = self._known.get(id(body))
+        if known is None or known[1] is not self.referred:
+            names = addressed_names(body, self.referred)
+            known = self._known[id(body)] = body, self.referred, names
+        return known[2]
 
 
 @dataclass
@@ -122,6 +132,9 @@ class Context:
     numbers: Numbers = field(default_factory=Numbers)
     # `cuts`: whether a call in which threads wait is put in front of the piece at hand, into `ahead`.
     cuts: bool = False
+    # Whether it is being found out if cuts are needed, and whether a loop was found where threads may wait.
+    trial: bool = False
+    waits: bool = False
     ahead: list[Step] = field(default_factory=list[Step])
     aims: Aims = field(default_factory=Aims)
     shared: dict[object, int] = field(default_factory=dict[object, int])  # where each variable ends
@@ -165,7 +178,7 @@ class Context:
 
     def type_of(self, node: Expression) -> types.CType:
         """The type of an expression that is not computed, so that its steps are dropped."""
-        with self.recording():
+        with self.recording(dropped=True):
             return self.expression(node).type
 
     def class_of(self, ctype: types.CType) -> Class | None:
@@ -235,14 +248,18 @@ class Context:
         return self.note(Meet(by, at, what))
 
     @contextmanager
-    def recording(self, steps: list[Step] | None = None) -> Generator[list[Step]]:
-        """Write into a list of its own what is compiled inside, or go on with `steps`."""
+    def recording(
+        self, steps: list[Step] | None = None, dropped: bool = False
+    ) -> Generator[list[Step]]:
+        """Write into a list of its own, or `steps`, what is inside; `dropped` if nobody computes it."""
+        trial, self.trial = self.trial, self.trial and not dropped
         outer, self.steps = (self.steps, self.ahead), [] if steps is None else steps
         self.ahead = []
         try:
             yield self.steps
         finally:
             self.steps, self.ahead = outer
+            self.trial = trial
 
     @contextmanager
     def detached(self, at: Position) -> Generator[Piece]:

@@ -26,11 +26,21 @@ from simgpu.cuda_c.compile.form import (
 from simgpu.cuda_c.compile.rooms import zero_of
 from simgpu.cuda_c.compile.storage import put
 from simgpu.cuda_c.compile.typed import Expr
-from simgpu.cuda_c.compile.waiting import waits
+from simgpu.cuda_c.compile.waiting import waits, waits_apart
 from simgpu.cuda_c.lockstep.masks import Mask
 from simgpu.cuda_c.lockstep.team import Team
 from simgpu.cuda_c.memory import access
 from simgpu.cuda_c.types import CType, Pointer, Scalar, Void
+
+
+class NeedsCuts(Exception):
+    """Threads wait within an expression, so that the kernel has to be lowered with `cuts`."""
+
+
+def try_out(c: Context, piece: Piece) -> None:
+    """Stop at the first piece that needs cuts, as what is lowered until then is dropped."""
+    if c.trial and c.waits and waits_apart(piece):
+        raise NeedsCuts
 
 
 def cut(c: Context, mark: int, body: Expansion, run: Evaluate, void: bool) -> Evaluate:

@@ -49,7 +49,7 @@ def size_of(c: Context, node: ast.SizeOf, used: bool) -> Expr:
     if isinstance(node.operand, ast.TypeName):
         ctype = resolve(c, node.operand)
     else:
-        with c.recording():  # the steps are dropped, because the operand is not computed
+        with c.recording(dropped=True):  # because the operand is not computed
             ctype = place_of(c, node.operand).type
     number = types.align_of(ctype) if node.align else types.size_of(ctype)
     return conversions.constant(types.ULONG, number, node.at)

@@ -373,6 +373,10 @@ def inner(step: Step) -> list[list[Step]]:
             return []
 
 
+# The kinds of steps of which `inner` is not always empty.
+_HOLDING = {Piece, Scoped, Expansion, Branch, Selection, Loop, Choice, ShortCircuit, Leave}
+
+
 def pieces_of(step: Step) -> list[Piece]:
     """The pieces that are part of a value."""
     return [*step.sides] if isinstance(step, Choice) else []
@@ -384,7 +388,7 @@ def below(steps: Iterable[Step], calls: bool = True) -> Iterator[Step]:
     while todo:
         step = todo.pop()
         yield step
-        if not isinstance(step, Node) and (calls or not isinstance(step, Expansion)):
+        if step.__class__ in _HOLDING and (calls or not isinstance(step, Expansion)):
             todo += [other for part in inner(step) for other in part][::-1]
 
 

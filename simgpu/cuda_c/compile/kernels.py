@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from simgpu.cuda_c.compile.context import Context
 from simgpu.cuda_c.compile.control import Control
 from simgpu.cuda_c.compile.declarations import shared_variable
-from simgpu.cuda_c.compile.form import Declare, Evaluate, Execute, Form, Meet, below
+from simgpu.cuda_c.compile.form import Declare, Evaluate, Execute, Form, Meet, Piece, below
 from simgpu.cuda_c.compile.rooms import parameter_entry
 from simgpu.cuda_c.compile.statements import sequence
 from simgpu.cuda_c.compile.storage import has_pointer, read_variable
@@ -84,7 +84,8 @@ def lower(
 
 def needs_cuts(form: Form) -> bool:
     """Tell whether threads wait in a call within a larger expression, which has to be cut out (`cuts`)."""
-    return may_wait(form.steps) and (waits_apart(form.steps) or parts_in_warps(form.steps))
+    pieces = (step for step in below(form.steps) if isinstance(step, Piece))
+    return may_wait(form.steps) and (any(map(waits_apart, pieces)) or parts_in_warps(form.steps))
 
 
 def finish(c: Context, form: Form) -> Code:

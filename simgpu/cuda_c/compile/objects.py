@@ -51,7 +51,7 @@ def construct(
     c.steps.append(Declare(variable))
     if in_memory:
         # A member that a constructor leaves out may still be copied, with whatever is in it.
-        with c.recording():  # the steps are dropped, since a GPU does nothing of this
+        with c.recording(dropped=True):  # since a GPU does nothing of this
             begin = local_memory(c, variable, zeros(known.type, at), at)
     else:
         zero = zero_of(known.type)

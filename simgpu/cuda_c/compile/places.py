@@ -51,7 +51,7 @@ def place_of(c: Context, node: ast.Expression) -> typed.Expr:
 
 def _either(c: Context, node: ast.Conditional) -> typed.Expr:
     """`test ? a : b`, by which one of the two may be changed."""
-    with c.recording():  # the steps are dropped, because this only asks where the sides are
+    with c.recording(dropped=True):  # because this only asks where the sides are
         yes, no = (place_of(c, side) for side in (node.yes, node.no))
     same = yes.type == no.type and isinstance(yes.type, types.Struct | types.Scalar)
     memory = isinstance(yes.place, typed.MemoryPlace) and isinstance(no.place, typed.MemoryPlace)
@@ -214,7 +214,7 @@ def _index(c: Context, node: ast.Index) -> typed.Expr:
         if found is not None:
             return found
     if isinstance(base.type, types.Scalar):
-        with c.recording():  # the steps are dropped, because this only asks for the type
+        with c.recording(dropped=True):  # because this only asks for the type
             flipped = place_of(c, node.index).type
         if isinstance(flipped, (types.Pointer, types.Array)):
             return _index(c, ast.Index(at=node.at, base=node.index, index=node.base))

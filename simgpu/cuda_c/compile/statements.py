@@ -8,13 +8,14 @@ from dataclasses import replace
 from simgpu.cuda_c.compile.braces import converted
 from simgpu.cuda_c.compile.context import Context
 from simgpu.cuda_c.compile.conversions import condition, decay
-from simgpu.cuda_c.compile.cuts import tested_inside
+from simgpu.cuda_c.compile.cuts import tested_inside, try_out
 from simgpu.cuda_c.compile.form import Branch, Followed, Leave, Loop, Node, Selection, Step
 from simgpu.cuda_c.compile.places import by_address, place_of
 from simgpu.cuda_c.compile.storage import use
 from simgpu.cuda_c.compile.type_names import integer_constant
 from simgpu.cuda_c.compile.typed import Evaluate, Expr, MemoryPlace
 from simgpu.cuda_c.compile.variables import Variable
+from simgpu.cuda_c.compile.waiting import may_wait_in
 from simgpu.cuda_c.syntax import ast
 from simgpu.cuda_c.types import INT, VOID, Array, CType, Pointer, Scalar, Void, spelled
 
@@ -52,6 +53,7 @@ def effect(c: Context, node: ast.ExpressionStatement) -> None:
     with c.piece(node.at) as piece:
         expr = c.expression(node.expression, used=False)
     piece.run, piece.call, piece.total = expr.run, call_of(node.expression), expr.total
+    try_out(c, piece)
 
 
 # -- branches
@@ -68,6 +70,7 @@ def branch(c: Context, node: ast.If) -> None:
     """Compile `if`."""
     with c.detached(node.at) as head:
         expr, head.run = tested(c, node.test)
+    try_out(c, head)
     if node.constexpr:
         if expr.constant is None:
             c.fail(node.test.at, "the condition of 'if constexpr' must be a constant")
@@ -128,7 +131,7 @@ def loop(c: Context, node: ast.For) -> None:
 
 def range_for(c: Context, node: ast.RangeFor) -> None:
     """`for (item : array)`, as a loop over the indices."""
-    with c.recording():  # the steps are dropped, because nothing of this is computed
+    with c.recording(dropped=True):  # because nothing of this is computed
         array = place_of(c, node.array).type
     if not isinstance(array, Array):
         c.unsupported(node.array.at, f"a range-for over a '{spelled(array)}': it works on arrays")
@@ -172,20 +175,12 @@ def _turns(c: Context, node: ast.For) -> None:
             c.cuts = cuts
     c.frame.breaks.pop()
     c.frame.continues.pop()
-    c.steps.append(
-        Loop(
-            at=node.at,
-            after=node.after,
-            counter=counter,
-            test=test,
-            condition=condition,
-            endless=test.run is None,
-            body=body,
-            step=step,
-            leave=leave,
-            again=again,
-        )
-    )
+    whole = Loop(
+        at=node.at, after=node.after, counter=counter, test=test, condition=condition,
+        endless=test.run is None, body=body, step=step, leave=leave, again=again,
+    )  # fmt: skip
+    c.waits = c.waits or (c.trial and may_wait_in(whole))
+    c.note(whole)
 
 
 # -- leaving
@@ -233,7 +228,7 @@ def leave(c: Context, node: ast.Return) -> None:
 def _referred(c: Context, node: ast.Expression, wanted: CType) -> Expr:
     """Compile the address that a reference returns; the value, if it refers to a variable in registers."""
     if isinstance(node, ast.Conditional):
-        with c.recording():  # the steps are dropped, because this only asks where the sides are
+        with c.recording(dropped=True):  # because this only asks where the sides are
             sides = [place_of(c, side).place for side in (node.yes, node.no)]
         if all(isinstance(side, MemoryPlace) for side in sides):
             node = by_address(node)

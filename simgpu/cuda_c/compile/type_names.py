@@ -33,7 +33,7 @@ def resolve(c: Context, name: ast.TypeName) -> types.CType:
     """Resolve a type name; a reference has the type of what it refers to."""
     ctype: types.CType
     if name.of is not None:
-        with c.recording():  # the steps are dropped, because nothing of this is computed
+        with c.recording(dropped=True):  # because nothing of this is computed
             of = c.expression(name.of)
         if _is_reference(c, name.of, of):
             c.unsupported(name.at, "decltype of a place, which is a reference: write the type")

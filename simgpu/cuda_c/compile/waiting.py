@@ -77,8 +77,8 @@ def parks(steps: Sequence[Step], sites: Sequence[Site], source: Source) -> Parks
             source.unsupported(step.at, text)
     spins = [loop for loop, spin in found.parks.spins.items() if spin.often]
     for loop in spins:
-        inside = list(form.below(loop.parts))
-        for load in inside if not any(other in inside for other in spins) else ():
+        inside = set(form.below(loop.parts))
+        for load in inside if inside.isdisjoint(spins) else ():
             if isinstance(load, form.Load) and load.site is not None:
                 sites[load.site].polls = True
     return found.parks
@@ -90,7 +90,7 @@ def may_wait(steps: Sequence[Step]) -> bool:
     # that may spin and looks at memory by an atomic or a volatile load.
     return any(
         (isinstance(step, form.Meet) and step.by == "grid")
-        or (isinstance(step, Loop) and _may_spin(step) and _looks(step.parts))
+        or (isinstance(step, Loop) and may_wait_in(step))
         or (isinstance(step, form.Branch) and _parts_at_barriers(step))
         for step in form.below(steps)
     ) or parts_in_warps(steps)
@@ -128,16 +128,19 @@ def _sides(step: Step) -> Sequence[Sequence[Step]]:
     return step.cases if isinstance(step, form.Selection) else ()
 
 
-def waits_apart(steps: Sequence[Step]) -> bool:
-    """Tell whether threads may wait in a function that is called in a larger expression."""
-    for step in form.below(steps):
-        if isinstance(step, form.Piece):
-            for call in form.below(step.steps, calls=False):
-                if not isinstance(call, form.Expansion) or call.call is step.call:
-                    continue
-                if any(map(waits, form.below(call.steps))):
-                    return True
-    return False
+def may_wait_in(loop: Loop) -> bool:
+    """Tell whether threads may wait for others in a loop."""
+    return _may_spin(loop) and _looks(loop.parts)
+
+
+def waits_apart(piece: form.Piece) -> bool:
+    """Tell whether threads may wait in a function that is called in a larger expression, which this is."""
+    return any(
+        isinstance(call, form.Expansion)
+        and call.call is not piece.call
+        and any(map(waits, form.below(call.steps)))
+        for call in form.below(piece.steps, calls=False)
+    )
 
 
 def _parts_at_barriers(branch: form.Branch) -> bool:

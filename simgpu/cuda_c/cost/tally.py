@@ -105,6 +105,8 @@ class Tally:
         self._queues: dict[int, NDArray[np.int64]] = {}
         self._charged: list[Mask] = []
         self._batches: dict[Layout, NDArray[np.float64]] = {}
+        # Of each batch, the warps that are sampled, and whether a lane is of one.
+        self._samples: dict[Layout, tuple[NDArray[np.int64], NDArray[np.bool_]]] = {}
         self._chains: NDArray[np.float64] = np.zeros((ROWS, 0), np.float64)
         self._sample: NDArray[np.int64] = np.zeros(0, np.int64)
         self._sampled_lane: NDArray[np.bool_] = np.zeros(0, np.bool_)
@@ -114,19 +116,20 @@ class Tally:
     def begin_batch(self, layout: Layout) -> None:
         """Start with another batch of blocks."""
         self._batches[layout] = np.zeros((ROWS, layout.warps), np.float64)
+        count = min(_SAMPLED_WARPS, layout.warps)
+        sample = np.unique(np.linspace(0, layout.warps - 1, count).astype(np.int64))
+        self._samples[layout] = sample, np.isin(layout.warp, sample)
 
     def enter(self, layout: Layout) -> None:
         """Go on with a batch."""
         self.settle()
         self._chains = self._batches[layout]
-        count = min(_SAMPLED_WARPS, layout.warps)
-        self._sample = np.unique(np.linspace(0, layout.warps - 1, count).astype(np.int64))
-        self._sampled_lane = np.isin(layout.warp, self._sample)
+        self._sample, self._sampled_lane = self._samples[layout]
 
     def end_batch(self, layout: Layout) -> None:
         """Find the longest warp of a batch."""
         self.settle()
-        del self._batches[layout]
+        del self._batches[layout], self._samples[layout]
         self.longest = max(self.longest, _longest(self._chains))
 
     def charge(self, point: int, mask: Mask, times: int = 1) -> None:
@@ -356,8 +359,8 @@ class Tally:
 
     # -- the result
 
-    def counts(self, layout_facts: dict[str, int], needed: tuple[int, int]) -> Counts:
-        """All of it, added up."""
+    def counts(self, facts: dict[str, int], needed: tuple[int, int], by_line: bool) -> Counts:
+        """All of it, added up; with `by_line`, also for each line of the source."""
         of, warps, lanes = self._fields, np.array(self.warps), np.array(self.lanes)
         each, total = {"divergent_branches": np.array(self.divergent)}, defaultdict[str, int](int)
         for name, part in OF_WARPS.items():
@@ -367,7 +370,7 @@ class Tally:
         for name, column in each.items():
             total[name] = int(column.sum())
         at, lines = of["line"].astype(np.int64), defaultdict[int, dict[str, int]](dict)
-        for name in _BY_LINE:
+        for name in _BY_LINE if by_line else ():
             sums = np.bincount(at, each[name])
             for line in np.flatnonzero(sums).tolist():
                 lines[line][name] = int(sums[line])
@@ -387,14 +390,15 @@ class Tally:
             total[f"{way}_bytes"] += tally.global_lane_bytes
             total["shared_requests"] += tally.shared_requests
             total["bank_conflicts"] += conflicts
-            found, row = (requests, sectors, tally.shared_requests, conflicts), lines[site.at.line]
-            for name, count in zip(_OF_SITES, found, strict=True):
+            found = requests, sectors, tally.shared_requests, conflicts
+            for name, count in zip(_OF_SITES, found, strict=True) if by_line else ():
+                row = lines[site.at.line]
                 row[name] = row.get(name, 0) + count
         queues = [int(queue.max(initial=0)) for queue in self._queues.values()]
-        warps = max(1, layout_facts["warps"])
+        warps = max(1, facts["warps"])
         return Counts(
             **total,
-            **layout_facts,
+            **facts,
             **dict(zip(ADDED, self._furthest(), strict=True)),
             chain_fresh_loads=round(fresh / warps),
             global_atomics=self.global_atomics,

@@ -279,8 +279,10 @@ def _is_selection(step: form.Branch) -> bool:
 
     For these nvcc 13.0 emits no branch, but `FSEL` or `SEL`, with the test as an operand, or a predicate.
     """
+    if not _is_short(step):  # asked first, because it looks at the first few only
+        return False
     found = {type(part) for side in (step.then, step.otherwise or []) for part in _flat(side)}
-    return form.Assign in found and _is_short(step) and found <= _AT_HAND
+    return form.Assign in found and found <= _AT_HAND
 
 
 def _is_short(step: form.Branch) -> bool:

@@ -22,6 +22,14 @@ def varies(value: Any) -> TypeGuard[NDArray[Any]]:
     return isinstance(value, np.ndarray)
 
 
+def by_lane(value: Any, lanes: int) -> NDArray[Any]:
+    """A value as one element for each of so many lanes; not to be written to."""
+    given = np.asarray(value)
+    if given.size == lanes:  # asked first, because NumPy takes several microseconds to broadcast
+        return given.reshape(lanes)
+    return np.broadcast_to(given, (lanes,))
+
+
 class Layout:
     """How the threads of a batch of blocks lie side by side.
 

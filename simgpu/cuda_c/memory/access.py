@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from math import gcd
 from typing import Any, cast
 
@@ -204,7 +203,7 @@ def _merge_pointers(bits: NDArray[np.bool_], new: Ptr, old: Ptr) -> Ptr:
         uniform = not varies(new.offset) and not varies(old.offset)
         if uniform and new.offset == old.offset:
             return new
-        return replace(new, offset=choose(bits, new.offset, old.offset))
+        return Ptr(new.region, choose(bits, new.offset, old.offset), new.stride, new.base, new.name)
     unit = gcd(new.stride, old.stride, new.base, old.base) or 1
     offset = choose(bits, new.address(), old.address()) // unit
     if new.region is old.region:

@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from simgpu.cuda_c.lockstep.masks import by_lane
+
 if TYPE_CHECKING:
     from simgpu.cuda_c.lockstep.team import Team
 
@@ -160,7 +162,7 @@ class Messages:
         self, t: Team, lanes: Any, words: Any, scope: int, changed: Any, looks: bool
     ) -> None:
         """Lanes work on words by atomics of a scope, in this order, and some have changed them."""
-        changed = np.broadcast_to(changed, len(lanes))
+        changed = by_lane(changed, len(lanes))
         release = self._releases(t, lanes[changed])
         for (word, block), those in _by_word(t, lanes, words).items():
             new = [lane for k, lane in those if changed[k]]
@@ -243,7 +245,7 @@ class Messages:
         self, t: Team, lanes: Any, theirs: Any, when: Any, seen: bool = False
     ) -> NDArray[np.bool_]:
         """Tell whether these lanes know of what others (None: anybody) did at a time; or would by a fence."""
-        out, when = np.zeros(len(lanes), np.bool_), np.broadcast_to(when, len(lanes))
+        out, when = np.zeros(len(lanes), np.bool_), by_lane(when, len(lanes))
         for known in _of(t).seen if seen else (_of(t).known,):
             of = cast("list[Known | None]", known[lanes].tolist())
             ids = np.fromiter(map(id, of), np.int64, len(of))

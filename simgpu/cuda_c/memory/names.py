@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from simgpu.cuda_c.lockstep.masks import Mask
+from simgpu.cuda_c.lockstep.masks import Mask, by_lane
 from simgpu.cuda_c.lockstep.meter import Site
 from simgpu.cuda_c.lockstep.team import Team
 from simgpu.cuda_c.memory.pointers import Access, Ptr
@@ -129,4 +129,4 @@ def report_misaligned(
 
 
 def _by_lane(mask: Mask, value: Any) -> NDArray[Any]:
-    return np.broadcast_to(np.asarray(value), (mask.n,))
+    return by_lane(value, mask.n)

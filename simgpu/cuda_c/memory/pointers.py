@@ -9,7 +9,7 @@ from typing import Any, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from simgpu.cuda_c.lockstep.masks import Mask, varies
+from simgpu.cuda_c.lockstep.masks import Mask, by_lane, varies
 from simgpu.cuda_c.lockstep.meter import Site
 from simgpu.cuda_c.lockstep.team import Team
 from simgpu.cuda_c.types import Scalar
@@ -63,7 +63,7 @@ class Access:
     @property
     def index(self) -> NDArray[np.int64]:
         """Each lane's element."""
-        return np.broadcast_to(np.asarray(self.part, np.int64), (self.mask.n,)) + self.shift
+        return by_lane(np.asarray(self.part, np.int64), self.mask.n) + self.shift
 
     @property
     def threads(self) -> NDArray[np.int64]:
@@ -107,7 +107,7 @@ class Ptr:
                 return Ptr(self.region, 0, step, base + count * step, self.name)
             return Ptr(self.region, count, step, base, self.name)
         if uniform:
-            return replace(self, base=self.base + count * step)
+            return self.moved(int(count) * step)
         if self.stride == step:
             return replace(self, offset=_wide(self.offset) + _wide(count))
         unit = gcd(self.stride, step)
@@ -116,7 +116,9 @@ class Ptr:
 
     def moved(self, distance: int) -> Ptr:
         """The address so many bytes further."""
-        return replace(self, base=self.base + distance) if distance else self
+        if not distance:
+            return self
+        return Ptr(self.region, self.offset, self.stride, self.base + distance, self.name)
 
     def address(self) -> Any:
         """Bytes from the start of the region: an int, or an array of int64."""

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from simgpu.cuda_c.lockstep.masks import Mask, varies
+from simgpu.cuda_c.lockstep.masks import Mask, by_lane, varies
 from simgpu.cuda_c.lockstep.meter import Meter
 from simgpu.cuda_c.memory.holes import holed
 from simgpu.cuda_c.memory.names import Named, report_bounds, report_misaligned
@@ -176,7 +176,7 @@ class ByteRegion(Named):
         team.clock += 1
 
         def changes() -> NDArray[np.bool_]:
-            return np.broadcast_to(np.asarray(differ(view[part], value)), (mask.n,))
+            return by_lane(differ(view[part], value), mask.n)
 
         self.note_write(a, within, changes)
         if team.launch.watches:

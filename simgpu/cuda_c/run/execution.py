@@ -81,8 +81,8 @@ class Execution:
             last = True
         return self.result()
 
-    def result(self) -> LaunchResult:
-        """The outcome so far."""
+    def result(self, by_line: bool = True) -> LaunchResult:
+        """The outcome so far; with `by_line`, also for each line of the source."""
         loaded = stored = 0
         for region in self.regions.values():
             if not region.memory.fully_initialised:
@@ -92,7 +92,7 @@ class Execution:
         printed = text_of("".join(self.launch.printed))
         if self.launch.dropped_lines:
             printed += f"... and {self.launch.dropped_lines} more calls of printf\n"
-        return LaunchResult(self.tally.counts(self._facts, (loaded, stored)), printed)
+        return LaunchResult(self.tally.counts(self._facts, (loaded, stored), by_line), printed)
 
     def _hurry(self) -> None:
         """Nobody else will ever write: have threads that count how long they wait leap, and give up.

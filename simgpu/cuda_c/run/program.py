@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -18,6 +19,7 @@ from simgpu.cuda_c.compile.braces import initialise
 from simgpu.cuda_c.compile.constants import evaluated
 from simgpu.cuda_c.compile.context import Context, File, Numbers
 from simgpu.cuda_c.compile.conversions import convert
+from simgpu.cuda_c.compile.cuts import NeedsCuts
 from simgpu.cuda_c.compile.form import Form, Piece, Step, below
 from simgpu.cuda_c.compile.function_addresses import take_addresses
 from simgpu.cuda_c.compile.kernels import finish, lower, needs_cuts
@@ -291,7 +293,11 @@ class Program:
         """Write the form of a kernel; with `cuts`, again, since threads wait within its expressions."""
         c = self._context(cuts)
         function, scope, signature = self.head(c, name)
-        form = lower(c, function, scope, self._shared)
+        c.trial = not cuts
+        try:
+            form = lower(c, function, scope, self._shared)
+        except NeedsCuts:
+            return self._lower(name, True)
         return (c, form, signature) if cuts or not needs_cuts(form) else self._lower(name, True)
 
     def _compile(self, function: ast.Function, name: str) -> CompiledKernel:
@@ -396,8 +402,15 @@ def _array_of(place: ast.Expression) -> str:
 def _compile_cached(source: str, contract: bool) -> Program:
     text = Source(source)
     prepared = preprocess(text)
-    with nesting(text):
-        return Program(text, parse(text, prepared), prepared, contract)
+    # Nearly all that is made here is kept, so to look for garbage meanwhile finds none, and doubles the time.
+    collects = gc.isenabled()
+    gc.disable()
+    try:
+        with nesting(text):
+            return Program(text, parse(text, prepared), prepared, contract)
+    finally:
+        if collects:
+            gc.enable()
 
 
 def compile_source(source: str, *, contract: bool = False) -> Program:

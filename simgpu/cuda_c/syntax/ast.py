@@ -403,12 +403,16 @@ def assigning(target: Expression, value: Expression, at: Position) -> Expression
     return ExpressionStatement(at=at, expression=Assign(at=at, op="", target=target, value=value))
 
 
+# The classes of most fields, which are no nodes and have none.
+_PLAIN = {type(None), str, bool, int, float, Position, Scalar}
+
+
 def parts_of(node: object) -> Iterator[Node]:
     """A node of the tree, or several in a list, and all below."""
     todo = [node]
     while todo:
         item = todo.pop()
-        if item is None or item.__class__ is str:  # which most fields are, and asking costs least
+        if item.__class__ in _PLAIN:  # asked first, because it costs least
             continue
         if isinstance(item, Node):
             yield item

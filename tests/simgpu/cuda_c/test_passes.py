@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
+import gc
 from pathlib import Path
 
 import pytest
 
 from simgpu import __main__ as command
 from simgpu.cuda_c import compile_source
+from simgpu.cuda_c.compile.context import Context
+from simgpu.cuda_c.text.source import Position
+from simgpu.errors import KernelCompileError
 
 SUM = """extern "C" __global__ void rows(const float* a, float* out, int n) {
     int row = threadIdx.x;
@@ -56,6 +61,25 @@ def test_where_threads_may_wait_is_noted_and_a_call_in_which_they_do_is_cut_out(
     product = next(k for k, line in enumerate(lines) if "= operation 2, %" in line)
     assert call < product  # in a piece of its own, in front of the sum that it stands in
     assert any(line.startswith("piece ") for line in lines[call:product])
+
+
+def test_lowering_stops_where_it_is_known_that_a_call_has_to_be_cut_out(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    made, new_piece, counts = list[Position](), Context.new_piece, list[int]()
+    monkeypatch.setattr(Context, "new_piece", lambda c, at: made.append(at) or new_piece(c, at))
+    for text in ("total[0] += 2 * take(lock);", "int got = take(lock); total[0] += 2 * got;"):
+        made.clear()
+        compile_source(LOCK.replace("total[0] += 2 * take(lock);", text + "total[1] += 1;" * 50))
+        counts.append(len(made))
+    assert 50 < counts[0] < counts[1] + 20  # the second needs no cuts
+
+
+@pytest.mark.parametrize("source", [SUM, SUM.replace("sum;", "summ;")])
+def test_garbage_is_looked_for_again_once_a_source_is_compiled_or_refused(source: str) -> None:
+    with contextlib.suppress(KernelCompileError):
+        compile_source(source + f"// {source}")
+    assert gc.isenabled()
 
 
 def test_what_a_piece_is_charged_stands_beside_it() -> None:

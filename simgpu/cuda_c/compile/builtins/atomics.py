@@ -20,7 +20,7 @@ from simgpu.cuda_c.compile.conversions import convert, nodes, value
 from simgpu.cuda_c.compile.form import Exchange
 from simgpu.cuda_c.compile.storage import load
 from simgpu.cuda_c.compile.typed import Evaluate, Expr
-from simgpu.cuda_c.lockstep.masks import Mask
+from simgpu.cuda_c.lockstep.masks import Mask, by_lane
 from simgpu.cuda_c.lockstep.meter import Site
 from simgpu.cuda_c.lockstep.team import Team
 from simgpu.cuda_c.lockstep.values import choose
@@ -131,7 +131,7 @@ def _changing(
         view, index = region.cells(access)
         memory = view.__array_interface__["data"][0]  # whatever the pointer is called here
         t.meter.atomic(m, index, isinstance(region, SharedRegion), memory)
-        parts = [np.broadcast_to(np.asarray(m.take(value)), (m.n,)) for value in given]
+        parts = [by_lane(m.take(value), m.n) for value in given]
         messages = t.launch.messages
         before = view[index] if t.launch.watches or messages.active else None
         does, hostile = change, t.launch.hostile

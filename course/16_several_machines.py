@@ -672,7 +672,7 @@ assert 1.8 < here / there < 1.9
 # %% [markdown] id=exercise-spread
 # ### Challenge: all of them at once
 #
-# Twenty-four small batches and two GPUs. The version below takes 26025 µs: get below 2600. The weights are there already, and `there[k]` is their handle on GPU `k`. The batches travel. Each GPU should do about as many as the others, however many there are, and the results come in order.
+# Twenty-four small batches and two GPUs. The version below takes 26041 µs: get below 2600. The weights are there already, and `there[k]` is their handle on GPU `k`. The batches travel. Each GPU should do about as many as the others, however many there are, and the results come in order.
 
 # %% id=16-challenge starter
 async def spread(gpus, there, batches, layer):

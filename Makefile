@@ -74,11 +74,11 @@ $(BUNDLE_STAMP): $(VENV_STAMP) pyproject.toml
 venv: $(TEST_STAMP)
 
 lab: $(LAB_STAMP)
-	$(PY) -m asyncgpu_tutor start $(if $(PORT),--port=$(PORT)) $(ARGS)
+	$(PY) -m asyncgpu_course start $(if $(PORT),--port=$(PORT)) $(ARGS)
 
 # The newest course. Pages that somebody has worked in are kept in my-work, as they are.
 update: $(LAB_STAMP)
-	$(PY) -m asyncgpu_tutor start --update $(ARGS)
+	$(PY) -m asyncgpu_course start --update $(ARGS)
 
 lint: $(TEST_STAMP)
 	$(BIN)/ruff check .

@@ -1,7 +1,7 @@
-"""The command line: ``asyncgpu-tutor COMMAND`` or ``python -m asyncgpu_tutor COMMAND``.
+"""The command line of the tutor: ``python -m asyncgpu_tutor COMMAND``.
 
 Each command lives in a module of its own, with ``add_arguments(parser)`` and ``run(args)``, and is
-imported only when it is the one asked for.
+imported only when it is the one asked for. The course adds its own to them: ``asyncgpu-tutor`` is its script.
 """
 
 from __future__ import annotations
@@ -9,24 +9,32 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from typing import cast
 
 from asyncgpu_tutor import __version__
 from asyncgpu_tutor.errors import AsyncGpuError
 
-# One line about each; it is implemented in the module or folder of `commands` that has its name.
-COMMANDS = {
-    "doctor": "say what this machine has, what is missing, and what to do about it",
-    "mlp": "run the four-batch asynchronous MLP and report on what happened",
-    "profile": "run a program under Nsight Systems, or read a profile, and say what it shows",
-    "start": "put the course into a folder, and open it in JupyterLab",
+# For each command, the module that it is implemented in, and one line about it.
+COMMANDS: Mapping[str, tuple[str, str]] = {
+    "doctor": (
+        "asyncgpu_tutor.commands.doctor",
+        "say what this machine has, what is missing, and what to do about it",
+    ),
+    "mlp": (
+        "asyncgpu_tutor.commands.mlp",
+        "run the four-batch asynchronous MLP and report on what happened",
+    ),
+    "profile": (
+        "asyncgpu_tutor.commands.profile",
+        "run a program under Nsight Systems, or read a profile, and say what it shows",
+    ),
 }
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run a command with these arguments, or those of the process; the exit code.
+def main(argv: Sequence[str] | None = None, known: Mapping[str, tuple[str, str]] = COMMANDS) -> int:
+    """Run one of the known commands with these arguments, or those of the process; the exit code.
 
     It is 0 for success, and 2 if what was asked for cannot be had, which is said in a line.
     """
@@ -38,10 +46,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("--version", action="version", version=__version__)
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
-    for name, about in COMMANDS.items():
+    for name, (home, about) in known.items():
         subparser = commands.add_parser(name, help=about, description=about)
         if name == chosen:
-            module = import_module(f"asyncgpu_tutor.commands.{name}")
+            module = import_module(home)
             module.add_arguments(subparser)
             subparser.set_defaults(run=module.run)
 

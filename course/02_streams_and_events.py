@@ -19,7 +19,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 import asyncgpu_tutor as agt
-from asyncgpu_tutor.exercises import Prediction, check, hint, progress, score, solution
+from asyncgpu_course import Prediction, check, hint, progress, score, solution
 
 device = agt.use("auto")
 device

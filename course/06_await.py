@@ -21,7 +21,7 @@ from itertools import pairwise
 import numpy as np
 
 import asyncgpu_tutor as agt
-from asyncgpu_tutor.exercises import Prediction, check, hint, progress, score, solution, solved
+from asyncgpu_course import Prediction, check, hint, progress, score, solution, solved
 
 device = agt.use("auto")
 device
@@ -857,7 +857,7 @@ fed.plot(
 if device.simulated:
     assert fed.overlap_between([s for s in fed if s.kind == "work"], fed.device_spans) > 0
 
-from asyncgpu_tutor.exercises.chapters.ch06 import FED, QUICK
+from asyncgpu_course.exercises.chapters.ch06 import FED, QUICK
 
 with agt.using("sim"), agt.record() as checked:
     await agt.h2d(agt.pin(np.ones(QUICK, np.float32)))

@@ -22,8 +22,8 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 import asyncgpu_tutor as agt
+from asyncgpu_course import Prediction, check, hint, progress, score, solution, solved
 from asyncgpu_tutor.commands import mlp as ours
-from asyncgpu_tutor.exercises import Prediction, check, hint, progress, score, solution, solved
 
 device = agt.use("auto")
 device

@@ -21,10 +21,10 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 import asyncgpu_tutor as agt
+from asyncgpu_course import Prediction, check, hint, progress, score, solution, solved
+from asyncgpu_course.exhibits import EXHIBITS, report, rounds
+from asyncgpu_course.recorded_ranges import watched
 from asyncgpu_tutor import ranges
-from asyncgpu_tutor.exercises import Prediction, check, hint, progress, score, solution, solved
-from asyncgpu_tutor.exercises.exhibits import EXHIBITS, report, rounds
-from asyncgpu_tutor.exercises.recorded_ranges import watched
 
 device = agt.use("auto")
 device

@@ -18,8 +18,8 @@ from itertools import pairwise
 import numpy as np
 
 import asyncgpu_tutor as agt
+from asyncgpu_course import Prediction, check, hint, progress, score, solution, solved
 from asyncgpu_tutor.commands.mlp import forward, upload
-from asyncgpu_tutor.exercises import Prediction, check, hint, progress, score, solution, solved
 
 device = agt.use("auto")
 stream = agt.create_stream()

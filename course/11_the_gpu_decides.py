@@ -20,7 +20,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 import asyncgpu_tutor as agt
-from asyncgpu_tutor.exercises import Prediction, check, hint, progress, score, solution, solved
+from asyncgpu_course import Prediction, check, hint, progress, score, solution, solved
 
 device = agt.use("auto")
 stream = agt.create_stream()

@@ -22,7 +22,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 import asyncgpu_tutor as agt
-from asyncgpu_tutor.exercises import (
+from asyncgpu_course import (
     Prediction,
     check,
     hint,

@@ -103,7 +103,7 @@ def sim() -> Iterator[Device]:
 @pytest.fixture
 def command(capsys: pytest.CaptureFixture[str]) -> Command:
     """Run `asyncgpu-tutor` in this process, on the current device unless the words name one."""
-    from asyncgpu_tutor.__main__ import main
+    from asyncgpu_course.__main__ import main
 
     def run(*words: object, code: int = 0) -> Any:
         capsys.readouterr()

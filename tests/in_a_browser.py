@@ -18,10 +18,12 @@ from typing import Any
 
 TESTS = Path(__file__).resolve().parent
 PACKAGE = TESTS.parent / "asyncgpu_tutor"
+COURSE = TESTS.parent / "asyncgpu_course"
 SIMULATED = TESTS.parent / "simgpu"
-# The rooms of the tutor that nobody enters in a browser.
+# The rooms that nobody enters in a browser.
 OUTSIDE = {
-    "commands": "they are typed at a prompt; `start` runs a server, and `profile -- CMD` a program",
+    "commands": "they are typed at a prompt; `profile -- CMD` runs a program",
+    "start": "it is typed at a prompt, and runs a server",
     "devices/cuda": "there is no CUDA; CuPy's device has a thread that waits for events",
     "serving/connections.py": "a kernel's connections are the host's, and a browser has none",
     "clusters/over_dask.py": "Dask reaches other processes by sockets",
@@ -74,8 +76,9 @@ def by_the_course() -> bool:
             return False
         if "distributed" in place.parts:  # Dask: where it is installed there is no browser, either
             return False
-        if place.is_relative_to(PACKAGE):
-            return not any(place.is_relative_to(PACKAGE / room) for room in OUTSIDE)
+        for package in (PACKAGE, COURSE):
+            if place.is_relative_to(package):
+                return not any(place.is_relative_to(package / room) for room in OUTSIDE)
         if place.is_relative_to(SIMULATED):
             return True
         if place.is_relative_to(TESTS):

@@ -14,6 +14,7 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
 TOOLS = ROOT / "tools"
+PACKAGES = ("asyncgpu_course", "asyncgpu_tutor", "simgpu")
 Command = Callable[..., Any]  # the fixture `command`
 
 

@@ -19,7 +19,7 @@ that opens at a click. A `starter` cell is in the learner's notebook
 only, and a `solution` cell only in the one that is written to ``solutions/``, which exists for sources that
 have such cells. What precedes the first cell is for readers of the source.
 
-All four parts of an exercise go to ``asyncgpu_tutor/exercises/answers/NN_name.json``, by the ids of their
+All four parts of an exercise go to ``asyncgpu_course/exercises/answers/NN_name.json``, by the ids of their
 cells, which are the names of the exercises. From there `check`, `hint` and `solution` have them. Hints, a
 paragraph for each, and the explanation are Markdown, and in no notebook.
 
@@ -68,7 +68,7 @@ WORDS = ("hints", "explanation")
 PARTS = (*FOLDERS, *WORDS)
 FOLDED = {"asserts", "helpers"}
 LATER = ("Encore", "Second sitting")  # how titles of what is for another day begin
-ANSWERS = "asyncgpu_tutor/exercises/answers"
+ANSWERS = "asyncgpu_course/exercises/answers"
 METADATA = {
     "kernelspec": {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"},
     "language_info": {"name": "python"},

@@ -24,7 +24,7 @@ from typing import Any
 import readme_picture
 
 import asyncgpu_tutor as agt
-from asyncgpu_tutor.exercises.chapters import BOOKS
+from asyncgpu_course.exercises.chapters import BOOKS
 
 ROOT = Path(__file__).resolve().parents[1]
 SOURCE = ROOT / "build/site-source"

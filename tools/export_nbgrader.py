@@ -99,7 +99,7 @@ def _test(check: str, name: str) -> str:
     if not (isinstance(call, ast.Call) and getattr(call.func, "id", "") == "check"):
         raise SourceError(f"{name}: the cell of a check is a call of it, not {check!r}")
     return (
-        "from asyncgpu_tutor.exercises import check\n\n"
+        "from asyncgpu_course import check\n\n"
         f"outcome = {check}\n"
         "display(outcome)\n"
         'assert outcome.accepted, outcome.cause or "not attempted yet"'

@@ -1,4 +1,4 @@
-"""The picture of the house in ARCHITECTURE.md: two packages, their rooms and floors, and what each is for.
+"""The picture of the house in ARCHITECTURE.md: three packages, their rooms and floors, and what each is for.
 
     python tools/house.py            rewrite the picture
     python tools/house.py --check    fail if it is out of date
@@ -30,9 +30,15 @@ CLOSED = {"data"}
 
 # A newcomer asks for one of these kinds. A room that is in none of them is refused, as is one on no floor.
 KINDS = {
+    "asyncgpu_course": {
+        "what you type": ("__main__", "start"),
+        "what a page calls": ("api", "predictions", "several", "exhibits", "recorded_ranges"),
+        "what is asked": ("exercises",),
+        "what a check is made of": ("checks", "internals"),
+        "what is said, and kept": ("outcome", "progress_file"),
+    },
     "asyncgpu_tutor": {
         "what you type": ("__main__", "commands"),
-        "what teaches": ("exercises",),
         "what you see": ("inspection", "traces"),
         "what you write with": ("clusters", "serving", "kernels", "ops", "run", "arrays"),
         "what it runs on": ("devices",),
@@ -108,7 +114,7 @@ def row(number: str, module: str, depth: int) -> Iterator[str]:
 
 
 def picture() -> str:
-    """Both packages, one below the other."""
+    """All packages, one below the other."""
     return "\n".join(
         f"{package}/: {purpose(package)}\n\n{drawing(package, kinds)}"
         for package, kinds in KINDS.items()

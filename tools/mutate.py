@@ -25,18 +25,18 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 # For each room of the code, the tests that hold it first.
 ROOMS = {
-    "asyncgpu_tutor/arrays": ["arrays", "laws"],
-    "asyncgpu_tutor/kernels": ["kernels", "laws"],
-    "asyncgpu_tutor/ops": ["laws", "mlp", "traces/spans"],
-    "asyncgpu_tutor/run": ["run", "laws", "mlp"],
-    "asyncgpu_tutor/traces": ["traces"],
-    "asyncgpu_tutor/exercises": ["exercises"],
-    "asyncgpu_tutor/serving": ["serving"],
-    "asyncgpu_tutor/inspection": ["inspection"],
-    "asyncgpu_tutor/commands": ["commands", "mlp"],
-    "asyncgpu_tutor/devices/simulated": ["devices", "laws"],
+    "asyncgpu_tutor/arrays": ["asyncgpu_tutor/arrays", "laws"],
+    "asyncgpu_tutor/kernels": ["asyncgpu_tutor/kernels", "laws"],
+    "asyncgpu_tutor/ops": ["laws", "asyncgpu_tutor/mlp", "asyncgpu_tutor/traces/spans"],
+    "asyncgpu_tutor/run": ["asyncgpu_tutor/run", "laws", "asyncgpu_tutor/mlp"],
+    "asyncgpu_tutor/traces": ["asyncgpu_tutor/traces"],
+    "asyncgpu_course": ["asyncgpu_course"],
+    "asyncgpu_tutor/serving": ["asyncgpu_tutor/serving"],
+    "asyncgpu_tutor/inspection": ["asyncgpu_tutor/inspection"],
+    "asyncgpu_tutor/commands": ["asyncgpu_tutor/commands", "asyncgpu_tutor/mlp"],
+    "asyncgpu_tutor/devices/simulated": ["asyncgpu_tutor/devices", "laws"],
     "simgpu/cuda_c": ["simgpu"],
-    "simgpu": ["simgpu", "devices", "laws"],
+    "simgpu": ["simgpu", "asyncgpu_tutor/devices", "laws"],
 }
 COMPARED = {ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq}
 COMPARED |= {ast.NotEq: ast.Eq, ast.Is: ast.IsNot, ast.IsNot: ast.Is, ast.In: ast.NotIn}

@@ -11,7 +11,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from asyncgpu_tutor.commands.start.pages import PARTS, aside, copy, updating
+from asyncgpu_course.start.pages import PARTS, aside, copy, updating
 
 ROOT = Path(__file__).resolve().parents[1]
 

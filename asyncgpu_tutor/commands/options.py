@@ -16,10 +16,3 @@ def picture(text: str) -> Path:
     if not path.absolute().parent.is_dir():
         raise ArgumentTypeError(f"{path}: there is no folder {path.parent}; make it first")
     return path
-
-
-def port(text: str) -> int:
-    """A port of TCP. JupyterLab would print another number, and serve on some port that it likes."""
-    if not (text.isdecimal() and 1 <= int(text) <= 65535):
-        raise ArgumentTypeError(f"{text}: a port is a number from 1 to 65535")
-    return int(text)

@@ -22,7 +22,8 @@ from asyncgpu_tutor.run import current
 from asyncgpu_tutor.run.current import SchedulingPolicy
 from asyncgpu_tutor.traces.spans.tag import Tag
 
-PACKAGE = f"{Path(__file__).resolve().parents[1]}{os.sep}"
+# A warning names the line of a program that led to it, so frames of code in these folders are skipped.
+_SKIPPED = [f"{Path(__file__).resolve().parents[1]}{os.sep}"]
 numbers = itertools.count(1)  # of runs
 DECIDES_IN_A_GRAPH = (
     "the device decides here, which it can do only in a CUDA graph: capture the operation, as in "
@@ -357,10 +358,15 @@ def borrowed_message(name: str) -> str:
     )
 
 
+def skip_frames_of(folder: Path) -> None:
+    """Have warnings name the line that called into this folder, and none in it."""
+    _SKIPPED.append(f"{folder}{os.sep}")
+
+
 def warn_pageable(name: str, nbytes: int) -> None:
     """Warn that the host array behind `name` is pageable, at the caller's line."""
     level, frame = 1, inspect.currentframe()
-    while frame is not None and frame.f_code.co_filename.startswith(PACKAGE):
+    while frame is not None and frame.f_code.co_filename.startswith(tuple(_SKIPPED)):
         level, frame = level + 1, frame.f_back
     warnings.warn(
         f"host array {name!r} ({nbytes:,} bytes) is pageable: the host is held up while its copy is "

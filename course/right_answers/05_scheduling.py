@@ -30,7 +30,7 @@ streams_needed = lambda length, pace, room: np.int64(max(1, min(-(-length // pac
 
 
 # %% id=05-when-it-pays
-from asyncgpu_tutor.exercises import solved
+from asyncgpu_course import solved
 import numpy as np
 
 
@@ -86,7 +86,7 @@ class RoundRobin(agt.SchedulingPolicy):
 # %% id=05-challenge
 def run_jobs(jobs):
     """Each job takes as long as is said; a record costs hardly any time."""
-    from asyncgpu_tutor.exercises import solved
+    from asyncgpu_course import solved
 
     with agt.record() as trace:
         solved("05-challenge")(jobs)

@@ -15,8 +15,8 @@ from course_programs import RUNS
 from cupyx import profiler
 
 import asyncgpu_tutor as agt
+from asyncgpu_course.exhibits import EXHIBITS
 from asyncgpu_tutor import ranges
-from asyncgpu_tutor.exercises.exhibits import EXHIBITS
 
 WARM_UP = 25
 

@@ -6,9 +6,8 @@ import re
 
 import pytest
 
-from tests.tools import ROOT, tool
+from tests.tools import PACKAGES, ROOT, tool
 
-PACKAGES = [ROOT / "asyncgpu_tutor", ROOT / "simgpu"]
 TOOL = tool("house")
 PAGE = TOOL.PAGE.read_text("utf-8")
 LAWS = PAGE.partition("\n## The laws\n")[2].partition("\n## ")[0]
@@ -21,7 +20,9 @@ def test_the_picture_is_the_house() -> None:
 
 
 def test_every_room_is_in_the_picture_with_what_it_is_for() -> None:
-    paths = [path for package in PACKAGES for path in package.iterdir() if path.name[0] != "_"]
+    paths = [
+        path for package in PACKAGES for path in (ROOT / package).iterdir() if path.name[0] != "_"
+    ]
     rooms = {path.stem for path in paths if path.is_dir() or path.suffix == ".py"}
     shown = set(re.findall(r"(?m)^ *\d+  (\w+)", TOOL.picture()))
 
@@ -30,7 +31,7 @@ def test_every_room_is_in_the_picture_with_what_it_is_for() -> None:
 
 
 def test_a_room_in_no_kind_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delitem(TOOL.KINDS["asyncgpu_tutor"], "what teaches")
+    monkeypatch.delitem(TOOL.KINDS["asyncgpu_course"], "what is asked")
 
     with pytest.raises(TOOL.HouseError, match="exercises"):
         TOOL.picture()
@@ -38,7 +39,7 @@ def test_a_room_in_no_kind_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_what_it_names_is_there() -> None:
     assert len(NAMED) > 60
-    folders = [ROOT, PACKAGES[0]]
+    folders = [ROOT, ROOT / "asyncgpu_tutor"]
     assert [n for n in NAMED if not any((folder / n).exists() for folder in folders)] == []
 
 

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 import asyncgpu_tutor as agt
-from asyncgpu_tutor.exercises import check
-from asyncgpu_tutor.exercises.chapters import EXERCISES
+from asyncgpu_course import check
+from asyncgpu_course.exercises.chapters import EXERCISES
 from tests.tools import ROOT, blocks, page
 
 TEXT = page("docs/instructors.md")

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from asyncgpu_tutor.__main__ import COMMANDS
+from asyncgpu_course.__main__ import COMMANDS
 from tests.tools import ROOT
 from tests.tools import page as text_of
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from asyncgpu_tutor.commands.start import bring
+from asyncgpu_course.start import bring
 from tests.tools import ROOT
 
 if TYPE_CHECKING:
@@ -93,7 +93,7 @@ def lab(course: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]
         "IPYTHONDIR": str(home / "ipython"),
         "ASYNCGPU_DEVICE": "sim",
     }
-    command = [sys.executable, "-m", "asyncgpu_tutor", "start", str(course), "--no-browser"]
+    command = [sys.executable, "-m", "asyncgpu_course", "start", str(course), "--no-browser"]
     # The last option lets a test ask the page what its cells say: those off the screen are not in the page.
     command += ["--lab=--port=0", "--lab=--LabApp.expose_app_in_browser=True"]
     server = subprocess.Popen(

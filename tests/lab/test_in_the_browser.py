@@ -87,7 +87,9 @@ def cell_at(page: Page, name: str) -> Locator:
 
 
 def solution(name: str) -> str:
-    return json.loads(text_of(f"asyncgpu_tutor/exercises/answers/{CHAPTER}.json"))[name]["solution"]
+    return json.loads(text_of(f"asyncgpu_course/exercises/answers/{CHAPTER}.json"))[name][
+        "solution"
+    ]
 
 
 def wrong_answer(name: str, cause: str) -> str:

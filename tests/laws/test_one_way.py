@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 import asyncgpu_tutor as agt
 from asyncgpu_tutor.devices.protocol import Device
 from asyncgpu_tutor.traces import nvtx
-from tests.traces.test_nvtx import FakeDomain
+from tests.asyncgpu_tutor.traces.test_nvtx import FakeDomain
 
 from .programs import PROGRAMS, Program
 from .shape import structure

@@ -6,8 +6,8 @@ from typing import Any
 
 import nbformat
 
+import asyncgpu_course
 import asyncgpu_tutor as agt
-from asyncgpu_tutor import exercises
 from tests.tools import ROOT
 
 
@@ -17,7 +17,7 @@ def magics(shell: Any) -> set[str]:
 
 
 def test_no_name_that_a_learner_is_told_to_call_is_a_magic(shell: Any) -> None:
-    names = {*agt.__all__, *exercises.__all__}
+    names = {*agt.__all__, *asyncgpu_course.__all__}
 
     assert names & magics(shell) == set()
     assert {"who", "reset", "run", "time"} <= magics(shell)  # so this test can fail

@@ -19,7 +19,7 @@ import asyncgpu_tutor as agt
 from tests.tools import ROOT, tool
 
 RUN = "01_sync_kernels"  # the chapter that is run as a whole
-ANSWERS = "asyncgpu_tutor/exercises/answers"
+ANSWERS = "asyncgpu_course/exercises/answers"
 REGION = re.compile(r"### BEGIN SOLUTION\n.*?### END SOLUTION", re.DOTALL)
 TOOL = tool("export_nbgrader")
 SOURCES: dict[str, Any] = dict(TOOL.assignments())

@@ -20,8 +20,8 @@ from typing import Any
 import matplotlib.pyplot as plt
 import pytest
 
+import asyncgpu_course
 import asyncgpu_tutor as agt
-from asyncgpu_tutor import exercises
 from asyncgpu_tutor.devices.simulated import Machine, SimDevice
 from asyncgpu_tutor.run import current
 from simgpu.adversary import Adversary
@@ -75,8 +75,8 @@ def shared(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[SimDevic
     for other in others:  # so that recordings know them
         monkeypatch.setitem(current._devices, f"shared {other.name}", other)
     monkeypatch.setattr(agt, "use", lambda *_: device)
-    monkeypatch.setattr(exercises, "several", lambda most: [device, *others][:most])
-    monkeypatch.setattr(exercises, "check", lambda *_: None)
+    monkeypatch.setattr(asyncgpu_course, "several", lambda most: [device, *others][:most])
+    monkeypatch.setattr(asyncgpu_course, "check", lambda *_: None)
     with agt.using(device):
         yield device
     plt.close("all")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from asyncgpu_tutor.__main__ import COMMANDS
+from asyncgpu_course.__main__ import COMMANDS
 from tests.tools import tool
 
 

@@ -8,11 +8,11 @@ import importlib
 import numpy as np
 import pytest
 
-from tests.tools import ROOT
+from tests.tools import PACKAGES, ROOT
 
 MODULES = [
     ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
-    for package in ("asyncgpu_tutor", "simgpu")
+    for package in PACKAGES
     for path in sorted((ROOT / package).rglob("*.py"))
     if ">>> " in path.read_text(encoding="utf-8")
 ]

@@ -32,7 +32,7 @@ case "$*" in
 esac
 """
 
-OPEN_FIRST_PAGE = "python -m asyncgpu_tutor start"
+OPEN_FIRST_PAGE = "python -m asyncgpu_course start"
 
 
 class Checkout:

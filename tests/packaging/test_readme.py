@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from asyncgpu_tutor.exercises.chapters import BOOKS
+from asyncgpu_course.exercises.chapters import BOOKS
 from tests.tools import ROOT, blocks, page, tool
 
 from .conftest import run

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from asyncgpu_tutor.commands.start import PARTS
+from asyncgpu_course.start import PARTS
 from tests.tools import ROOT
 
 from .conftest import pip_for, run
@@ -28,18 +28,18 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_wheel_holds_what_the_checkout_holds_and_nothing_else(wheel: Path) -> None:
-    listed = run(*LISTING, "asyncgpu_tutor", "simgpu", *PARTS).stdout.split()
+    listed = run(*LISTING, "asyncgpu_course", "asyncgpu_tutor", "simgpu", *PARTS).stdout.split()
     pages = tuple(f"{part}/" for part in PARTS)
     expected = {
-        f"asyncgpu_tutor/course/{name}" if name.startswith(pages) else name for name in listed
+        f"asyncgpu_course/pages/{name}" if name.startswith(pages) else name for name in listed
     }
     names = set(zipfile.ZipFile(wheel).namelist())
 
     # The others are of a checkout in use.
-    progress = [f"asyncgpu_tutor/course/{part}progress.json" for part in pages]
+    progress = [f"asyncgpu_course/pages/{part}progress.json" for part in pages]
     left_out = ("asyncgpu_tutor-", *progress)
     assert {name for name in names if not name.startswith(left_out)} == expected
-    assert {"asyncgpu_tutor/py.typed", "simgpu/py.typed"} <= names
+    assert {"asyncgpu_course/py.typed", "asyncgpu_tutor/py.typed", "simgpu/py.typed"} <= names
     assert "asyncgpu_tutor/kernels/sgemm_naive.py" in names
     assert any(name.startswith("asyncgpu_tutor/data/") for name in names)
     assert any(name.endswith("/licenses/LICENSE") for name in names)

@@ -1,0 +1,31 @@
+"""The tools of the notebooks for learners: predictions, and exercises with checks.
+
+`api` has what a notebook calls. Each attempt gets a device of its own (`sandbox`); starters, solutions and
+words come from course/ (`answers`), and what is imported from below `agt` comes by way of `internals`.
+"""
+
+from asyncgpu_course.api import check, forget, hint, progress, solution, solved
+from asyncgpu_course.checks.interleavings import interleavings
+from asyncgpu_course.checks.rejection import Rejected
+from asyncgpu_course.exercises.exercise import Exercise
+from asyncgpu_course.outcome import Outcome, Words
+from asyncgpu_course.predictions import Prediction, Verdict, score
+from asyncgpu_course.several import several
+
+__all__ = [
+    "Exercise",
+    "Outcome",
+    "Prediction",
+    "Rejected",
+    "Verdict",
+    "Words",
+    "check",
+    "forget",
+    "hint",
+    "interleavings",
+    "progress",
+    "score",
+    "several",
+    "solution",
+    "solved",
+]

@@ -1,0 +1,24 @@
+"""The command line: ``asyncgpu-tutor COMMAND`` or ``python -m asyncgpu_course COMMAND``.
+
+It has the tutor's commands, and ``start``, which brings the pages.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from asyncgpu_tutor import __main__ as tutor
+
+COMMANDS = {
+    **tutor.COMMANDS,
+    "start": ("asyncgpu_course.start", "put the course into a folder, and open it in JupyterLab"),
+}
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run a command with these arguments, or those of the process; the exit code."""
+    return tutor.main(argv, COMMANDS)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

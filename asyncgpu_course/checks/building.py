@@ -1,0 +1,103 @@
+"""For answers that return an operation: building it runs nothing, and it is one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator
+from contextlib import AbstractContextManager, contextmanager
+from typing import Any, cast
+
+import numpy as np
+
+import asyncgpu_tutor as agt
+from asyncgpu_course.checks import operations
+from asyncgpu_course.checks.device import host_arrays, moved
+from asyncgpu_course.checks.rejection import case, compared, must
+from asyncgpu_course.checks.results import each_equal
+from asyncgpu_course.checks.sandbox import Observed, call, held, observe
+from asyncgpu_course.checks.schedule import each_once, lazy
+from asyncgpu_course.internals import in_containers
+
+LATE = "host arrays that are filled after your function has returned, and another of its operations run first"
+THEIRS = "the caller's arrays, and an earlier result, looked at afterwards (write to neither)"
+
+
+def built(
+    name: str, answer: Callable[..., Any], expected: agt.Trace, *args: Any, cure: str = ""
+) -> agt.DeviceOp[Any]:
+    """The operation that an answer, called with `args`, describes without having run anything.
+
+    A run of the solution's, `expected`, is drawn beside what was run too early. The `cure` ends what is said
+    to an answer that returns something else.
+    """
+    operations.busy()
+    building = observe(answer, *args)
+    with compared(building.trace, expected):
+        lazy(building.trace)
+    return an_operation(name, building.result, cure)
+
+
+def an_operation(name: str, op: object, cure: str = "") -> agt.DeviceOp[Any]:
+    """What an answer of this name returned, which has to be an operation."""
+    cause = f"`{name}` should return an operation, and returned {type(op).__name__}{cure}"
+    must(isinstance(op, agt.DeviceOp), cause)
+    return cast(agt.DeviceOp[Any], op)
+
+
+def run_now(op: agt.DeviceOp[Any], *stream: agt.types.Stream) -> Observed:
+    """Run an operation, on a stream if one is given; of arrays without a handle, it yields early copies."""
+    results, how = list[Any](), op.map(held)
+    run = observe(lambda: results.append(how.sync_on(*stream) if stream else how.sync()))
+    run.result = results[0]
+    return run
+
+
+def run_of(
+    name: str,
+    mine: Callable[..., Any],
+    model: Callable[..., Any],
+    *args: Any,
+    cure: str = "",
+    late: bool = True,
+) -> Callable[..., AbstractContextManager[Observed]]:
+    """A function that runs the operation that an answer describes, as often as it is called; see `built`.
+
+    It takes names of pieces that should run once each, and gives a context with the run, whose results have
+    to be from kernels. Whatever is rejected there gets the timelines of it and of the solution's. When all is
+    asked once more, `late`, host arrays have other numbers while it is described, and another one runs first.
+    """
+    with moved() as given:  # some of which may be in operations
+        expected = observe(model(*args).sync).trace
+    theirs = host_arrays(args)
+    late, right = bool(late and operations.asked_before and theirs), [x.copy() for x in theirs]
+    for host in theirs if late else []:
+        np.negative(host, out=host)
+    op = built(name, mine, expected, *args, cure=cure)
+    if late:
+        for host, numbers in zip(theirs, right, strict=True):
+            host[:] = numbers
+        theirs += host_arrays(of_another(mine, args))
+
+    @contextmanager
+    def run_it(*once: str) -> Generator[Observed]:
+        before = [host.copy() for host in theirs]
+        with moved() as numbers, case(LATE * late):
+            run = run_now(op)
+        with compared(run.trace, expected), case(LATE * late):
+            each_once(run.trace, *once)
+            with case(THEIRS):
+                each_equal(theirs, before, "array")
+            yield run
+            numbers.by_kernels(run.result, *args, *(part for up, part in given.copies if up))
+
+    return run_it
+
+
+def of_another(answer: Callable[..., Any], args: tuple[Any, ...]) -> Any:
+    """Run another operation of the answer, for other numbers, in arrays of the same shapes."""
+    return call(call(answer, *in_containers(_other, args)).sync)
+
+
+def _other(arg: Any) -> Any:
+    if isinstance(arg, np.ndarray):
+        return agt.pin(np.roll(cast(operations.Array, arg), 1))
+    return arg + 1 if isinstance(arg, int | float) else arg

@@ -1,0 +1,171 @@
+"""Checks of what an answer computes."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from functools import partial
+from math import isfinite
+from typing import Any, cast
+
+import numpy as np
+import numpy.typing as npt
+
+import asyncgpu_tutor as agt
+from asyncgpu_course.checks.device import STALE
+from asyncgpu_course.checks.rejection import Rejected, case, must
+from asyncgpu_course.checks.sandbox import brief, call, one_line
+from asyncgpu_course.internals import cuda_source
+
+Array = npt.NDArray[Any]
+Shape = tuple[int, ...]
+
+# Outputs are full of this number before the launch, because no kernel computes it. It is small enough
+# for `y[i] += ...` to change it, so that adding to it can be told from not writing.
+UNWRITTEN = float(np.float32(-8765.4321))
+ROUNDING = 0.1  # bounds the error of sums that begin at `UNWRITTEN`
+
+
+def as_kernel(answer: object, name: str) -> agt.Kernel:
+    """The learner's kernel, which may be given as its source."""
+    if isinstance(answer, str):
+        return call(agt.Kernel, answer)
+    if not isinstance(answer, agt.Kernel):
+        raise Rejected(f"`{name}` should be an `agt.Kernel`, and is {brief(answer)}")
+    return answer
+
+
+def launched(
+    kernel: agt.Kernel, args: Sequence[Any], shape: Shape, block: Shape, full: float = UNWRITTEN
+) -> Array:
+    """Run a kernel, and return its last argument, an array that starts `full` of a number.
+
+    The other arguments are numbers and NumPy arrays, which are copied to the device. The output has this
+    `shape`, and is partitioned into blocks.
+    """
+
+    def run() -> Array:
+        given = [agt.h2d(cast(Array, arg)) if isinstance(arg, np.ndarray) else arg for arg in args]
+        out = agt.full(shape, full).partition(*block)
+        return kernel(*given, out).last().unpartition().to_host().sync()
+
+    return call(run)
+
+
+def one_writer(
+    kernel: agt.Kernel, args: Sequence[Any], shape: Shape, block: Shape, most: int | None = None
+) -> None:
+    """Each element of the output, the last argument, has one thread that writes it; none writes too many."""
+    grid = tuple(-(-n // b) for n, b in zip(shape, block, strict=True))[::-1]
+    given = [*args, np.zeros(shape, np.float32)]
+    seen = call(partial(agt.show_threads, kernel, *given, grid=grid, block=block[::-1]))
+    with case(f"blocks of {' by '.join(map(str, block))}"):
+        must(not seen.watched.fault, one_line(seen.watched.fault or Exception()))
+    output = cuda_source.read_signature(kernel.source, kernel.name).parameters[-1].name
+    pairs = set[tuple[int, int]]()
+    for step in seen.steps:
+        if step.write and step.array == output:
+            pairs |= {*zip(step.threads.tolist(), step.elements.tolist(), strict=True)}
+    found, wrote = Counter(thread for thread, _ in pairs).most_common(1)[0]
+    due = f"the numbers are right, but thread {found} of the grid writes {wrote} elements: let "
+    must(wrote <= (most or wrote), due + "each thread write only its own, so that all work at once")
+    found, wrote = Counter(element for _, element in pairs).most_common(1)[0]
+    due = f"the numbers are right, but {wrote} threads write element {found}, and one is enough: let a "
+    must(wrote == 1, due + "thread that has no element of its own write nothing")
+
+
+def left_in(
+    places: Sequence[int], kernel: agt.Kernel, args: Sequence[Any], *, grid: int, block: int
+) -> tuple[Array, ...]:
+    """Run a kernel, and return those of its arrays which have these places among its arguments.
+
+    `args` are as for `launched`, the outputs with them.
+    """
+
+    def run() -> tuple[Array, ...]:
+        given = [agt.h2d(cast(Array, arg)) if isinstance(arg, np.ndarray) else arg for arg in args]
+        done = kernel(*given, grid=grid, block=block)
+        return done.and_then(lambda arrays: agt.zip(*[agt.d2h(arrays[i]) for i in places])).sync()
+
+    return call(run)
+
+
+def equal(got: object, expected: Array) -> None:
+    """The answer's numbers are the expected ones: to within rounding, and whole numbers to the last digit."""
+    array = cast(Array, got)
+    if not isinstance(got, np.ndarray) or array.dtype == object:
+        what = got if not isinstance(got, np.ndarray) else array.tolist()
+        raise Rejected(f"a NumPy array should come out, and not {brief(what)}")
+    fits = array.shape == expected.shape
+    must(fits, f"the result has shape {array.shape}, and should have {expected.shape}")
+    if "f" == array.dtype.kind == expected.dtype.kind and array.itemsize > expected.itemsize:
+        of_dtype(array, expected.dtype)
+    if np.array_equal(array, expected):  # much sooner known than whether all are close
+        return
+    whole = expected.dtype.kind in "iu"
+    wrong = array != expected if whole else ~np.isclose(array, expected, rtol=1e-4, atol=1e-5)
+    if wrong.any():
+        index = tuple(int(i) for i in np.argwhere(wrong)[0])
+        place = index[0] if len(index) == 1 else index
+        must(array[index] != UNWRITTEN, f"no thread wrote element {place} of the output")
+        cause = f"element {place} was added to whatever the output held before the launch, which need not "
+        cause += "be zero: add up in a variable of your own, and write that"
+        added = abs(array[index] - UNWRITTEN - expected[index]) < ROUNDING  # it may be nan
+        must(not added, cause)
+        due = f"element {place} of the result was not there yet: wait for the device before you hand it over "
+        due += "or read it, since neither the `buffer` of a handle nor an `out` waits for anybody"
+        must(array[index].tobytes() != STALE * array.itemsize, due)
+        shown = "" if whole else ".6g"
+        held = expected if whole or array.dtype.kind != "f" else expected.astype(array.dtype)
+        mine, right = format(array[index], shown), format(held[index], shown)
+        raise Rejected(f"element {place} is {mine}, and should be {right}")
+
+
+def each_equal(results: Sequence[object], expected: Sequence[Array], words: str) -> None:
+    """Each result is the right one; a rejection says which, after words such as ``"for token"``."""
+    for i, (got, right) in enumerate(zip(results, expected, strict=True)):
+        with case(f"{words} {i}"):
+            equal(got, right)
+
+
+def is_number(thing: object, *, whole: bool = False) -> bool:
+    """True for a number of Python's or NumPy's; True, False and nan are none."""
+    kinds = (int, np.integer) if whole else (int, float, np.integer, np.floating)
+    return isinstance(thing, kinds) and not isinstance(thing, bool) and isfinite(cast(float, thing))
+
+
+def a_number(got: object, what: str, *, whole: bool = False) -> None:
+    """A number came out; `what` says of what, such as ``"a number of streams"``."""
+    due = "should be an `int`" if whole else "should come out"
+    must(is_number(got, whole=whole), f"{what} {due}, and not {brief(got)}")
+
+
+def of_dtype(array: Any, dtype: object) -> None:
+    """The array has this dtype, which `equal` does not look at."""
+    must(array.dtype == dtype, f"the array has dtype {array.dtype}, and should have {dtype}")
+
+
+def tuple_of(found: object, number: int, should: str, *more: type[Sequence[Any]]) -> Sequence[Any]:
+    """The answer's tuple, or one of `more` kinds, of this length; `should` begins the cause."""
+    kinds = (tuple, *more)
+    parts = cast(Sequence[Any], found if isinstance(found, kinds) else ())
+    came = f"one of {len(parts)}" if isinstance(found, kinds) else brief(found)
+    must(isinstance(found, kinds) and len(parts) == number, should + came)
+    return parts
+
+
+def listed(answer: str, results: object, number: int) -> Sequence[Any]:
+    """The list or tuple that the answer of this name returned, with one thing for each operation."""
+    due = f"`{answer}` should return a list of {number}, one for each in order, and returned "
+    return tuple_of(results, number, due, list)
+
+
+def in_order(
+    answer: str, results: object, expected: Sequence[Array], words: str = "result"
+) -> None:
+    """The answer of this name returned a list of the right results; see `each_equal` for `words`."""
+    found = listed(answer, results, len(expected))
+    ways = (found, expected), (expected, found)
+    known = all(any(np.array_equal(x, y) for y in there) for here, there in ways for x in here)
+    turned = known and not all(map(np.array_equal, found, expected))
+    each_equal(found, expected, "results in the wrong order, it seems: " * turned + words)

@@ -1,0 +1,339 @@
+"""Exercises of 07_async_mlp: what each one checks."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import combinations, product
+from typing import Any
+
+import numpy as np
+
+import asyncgpu_tutor as agt
+from asyncgpu_course.checks import results, sandbox, schedule
+from asyncgpu_course.checks.building import built
+from asyncgpu_course.checks.device import host_arrays, moved
+from asyncgpu_course.checks.operations import cuda, filled, noise, own_sizes
+from asyncgpu_course.checks.rejection import Rejected, case, compared, must
+from asyncgpu_course.checks.results import Array, as_kernel, brief, equal, launched
+from asyncgpu_course.checks.sandbox import Observed, observe, on_fresh_device
+from asyncgpu_course.checks.trials import cases, runs, timed
+from asyncgpu_course.exercises.exercise import Exercise
+from asyncgpu_course.internals import count, happens_before
+
+
+# ------------------------------------------------------------------ the chain
+def _shared(*hosts: Array) -> list[agt.DeviceArray]:
+    return [agt.h2d(agt.pin(host)).sync().share() for host in hosts]
+
+
+def _gemm(x: Any, w0: Any, hidden: Any) -> agt.DeviceOp[Any]:
+    (m, k), n = x.shape, hidden.shape[1]
+    return agt.sgemm_naive(m, n, k, 1.0, x, w0, 0.0, hidden.partition(16, 16)).output()
+
+
+def _matvec(hidden: Any, w1: Any, output: Any) -> agt.DeviceOp[Any]:
+    return agt.matvec_naive(*hidden.shape, hidden, w1, output.partition(256)).output()
+
+
+def _relu(output: Any) -> agt.DeviceOp[Any]:
+    part = output.partition(256)
+    return agt.relu(output.size, part, part).output()
+
+
+def _forward(x: Array, w0: Array, w1: Array) -> Array:
+    return np.maximum(x @ w0 @ w1, 0)
+
+
+CHAIN = ("h2d", "sgemm_naive", "matvec_naive", "relu", "d2h")
+
+
+def _chained(
+    answer: Any, expected: agt.Trace, x: Array, weights: Sequence[agt.DeviceArray]
+) -> Observed:
+    """Have a chain made of stages that are noted, and run it."""
+    called = set[Any]()
+
+    def noted(stage: Any) -> Any:
+        return lambda *args: (called.add(stage), stage(*args))[1]  # pyright: ignore
+
+    stages = _gemm, _matvec, _relu
+    op = built("chain", answer, expected, x, *weights, *map(noted, stages))
+    x += np.float32(0.5)  # the operation reads what is there by then
+    run = observe(op.sync)
+    for stage in stages:
+        due = f"`chain` didn't call the `{stage.__name__[1:]}` it was given, and we'll swap one of them later"
+        must(stage in called, due)
+    return run
+
+
+def _chain(mine: Any, model: Any, rows: int, inner: int, outer: int) -> None:
+    """One lazy operation on one stream, that leaves the weights where they are for the next."""
+    x = agt.pin(noise(4, rows, inner) / np.float32(8))
+    w0, w1 = noise(5, inner, outer) / np.float32(8), noise(6, outer)
+    expected = on_fresh_device(lambda: _chained(model, agt.Trace(), x, _shared(w0, w1)).trace)
+    weights = _shared(w0, w1)
+    for _ in range(2):  # the weights are there for the second batch, too
+        run = _chained(mine, expected, x, weights)
+        with compared(run.trace, expected):
+            for name in CHAIN:
+                schedule.launches(run.trace, name, 1)
+            schedule.launches(run.trace, "d2d", 0)
+            schedule.one_stream(run.trace)
+            schedule.ordered(run.trace, *CHAIN)
+        equal(run.result, _forward(x, w0, w1))
+
+
+def _upload(mine: Any, model: Any, dim: int) -> None:
+    """One operation, one copy of each, and any number of users."""
+    hosts = noise(7, dim, dim), noise(8, dim)
+    expected = on_fresh_device(observe, lambda: model(*map(agt.pin, hosts)).sync())
+    late = [agt.pinned(host.shape) for host in hosts]
+    op = built("upload", mine, expected.trace, *late)
+    list(map(np.copyto, late, hosts))
+    run = observe(op.sync)
+    due = "`upload` should yield both weights, W0 and then W1, and it yielded "
+    found = results.tuple_of(run.result, 2, due)
+    schedule.launches(run.trace, "h2d", 2)
+    due = "`upload` should yield shared arrays, for any number of batches, and it yielded "
+    for i, (array, host) in enumerate(zip(found, hosts, strict=True)):
+        with case(f"W{i} (whose host array was filled after `upload` had returned)"):
+            shared = isinstance(array, agt.DeviceArray) and array.mode == "shared"
+            must(shared, due + brief(array))
+            equal(agt.d2h(array).sync(), host)
+
+
+# ------------------------------------------------------------------ somebody waits
+def _mlp(x: Any, w0: Any, w1: Any) -> agt.DeviceOp[Any]:
+    n = len(x)
+
+    def stages(arrays: Any) -> agt.DeviceOp[Any]:
+        x, hidden, output = arrays
+        chain = _gemm(x, w0, hidden).and_then(lambda hidden: _matvec(hidden, w1, output))
+        return chain.and_then(_relu)
+
+    room = agt.zip(agt.h2d(x, "x"), agt.zeros((n, w0.shape[1])), agt.zeros(n))
+    return room.and_then(stages).to_host()
+
+
+@sandbox.private_device(stand_in_above=1e4)  # NumPy computes what is large
+def _urgent(answer: Any, batches: list[Array], *weights: Array) -> Observed:
+    shared = _shared(*weights)
+    ops = [_mlp(agt.pin(x), *shared).named(f"batch {i}") for i, x in enumerate(batches)]
+    agt.zip(*ops)  # parts of something: nobody is warned of those that stay unrun
+    return observe(answer, ops)
+
+
+def _first_come(mine: Any, model: Any, number: int, first: int) -> None:
+    """The first is ready as soon as if it were alone, and the others take no longer than they must."""
+    inputs = agt.data.seed_inputs(1024)
+    given = inputs.w0, inputs.w1
+    batches = [inputs.batches[i % 4, : first - 8 * i * i] for i in range(number)]
+    run, expected = (_urgent(answer, batches, *given) for answer in (mine, model))
+    with compared(run.trace, expected.trace):
+        schedule.never_blocks(run.trace)
+        right = [_forward(x, *given) for x in batches]
+        results.in_order("urgent", run.result, right, "operation")
+        (soon, last), (due, end) = (
+            (schedule.stretches(o.trace, [first])[0][1], max(s.end for s in o.trace.device_spans))
+            for o in (run, expected)
+        )
+        cause = f"the urgent one was ready after {soon:.0f} µs, and {due:.0f} are enough if nothing else "
+        must(soon < 1.05 * due, cause + "is on the device before it is done")
+        cause = f"all were ready after {last:.0f} µs, and {end:.0f} are enough: once the urgent one is done, "
+        must(last < 1.05 * end, cause + "nobody needs to wait for anybody else")
+    batches[-1] = batches[-1][:, :8].copy()  # a row too short for the weights
+    try:
+        _urgent(mine, batches, *given)
+    except Rejected:
+        return
+    raise Rejected("the last operation failed, and the error doesn't come out of your function")
+
+
+# ------------------------------------------------------------------ as a graph
+def _captured(answer: Any, number: int) -> tuple[Any, agt.types.Stream, list[Array]]:
+    stream = agt.create_stream()
+    hosts = [agt.pin(filled(100_000 + i, i)) for i in range(number)]
+    ops = [agt.h2d(host).to_host().named(f"op {i}") for i, host in enumerate(hosts)]
+    run = observe(answer, ops, stream)
+    due = "`capture` ran something on the device: capturing only writes down what a launch will run"
+    must(not run.trace.device_spans, due, *run.trace.device_spans[:1])
+    return run.result, stream, hosts
+
+
+def _launch(graph: Any, stream: agt.types.Stream, *_: object) -> Observed:
+    return observe(lambda: [one.copy() for one in host_arrays(graph.launch().sync_on(stream))])
+
+
+def _capture(mine: Any, model: Any, number: int) -> None:
+    """One call starts all; no branch waits for another; each launch reads what the host has by then."""
+    expected = on_fresh_device(lambda: _launch(*_captured(model, number)).trace)
+    graph, stream, hosts = _captured(mine, number)
+    due = f"`capture` should return a graph, and returned {brief(graph)}: `graph_on(stream)` makes one"
+    must(isinstance(graph, agt.CudaGraph), due)
+    due = "the graph was captured on another stream than the given one, where its updates would run, too: "
+    must(graph.stream == stream, due + "`graph_on(stream)`")
+    for launch in (1, 2):
+        right = [filled(host.size, 10 * launch + i) for i, host in enumerate(hosts)]
+        for host, numbers in zip(hosts, right, strict=True):
+            host[:] = numbers
+        with case(f"launch {launch}"):
+            run = _launch(graph, stream)
+            results.in_order("graph.launch()", run.result, right)
+            with compared(run.trace, expected):
+                ends = schedule.results(run.trace, [host.size for host in hosts])
+                due = "the graph runs two in a row: `zip` keeps an order, `overlap` makes a branch of each"
+                for one, two in combinations(sorted(ends, key=lambda span: span.id), 2):
+                    free = one.stream != two.stream and not happens_before(run.trace, one, two)
+                    must(free, due, one, two)
+
+
+# ------------------------------------------------------------------ the kernels
+TILE, WARP = 16, 32
+
+
+def check_softmax(mine: Any, _model: Any) -> None:
+    """Right for full blocks and others, wherever the largest is, also where `expf` overflows or gives 0."""
+    kernel = as_kernel(mine, "softmax")
+    sizes = [(64, 64), (64, 16), (100, 256), (1000, 128), (5000, 256), (1, 32)]
+    ranges = ((1.0, 0.0, 0), (100.0, 0.0, 0), (300.0, -1e9, 0), (1.0, 0.0, 200))
+    for (n, threads), (scale, middle, peak) in product(sizes, ranges):
+        x = noise(n, n) * np.float32(scale) + np.float32(middle)
+        x[{100: 0, 1000: 333}.get(n, -1)] += peak
+        grown = np.exp(x.astype(np.float64) - x.max())
+        with case(f"n={n}, blocks of {threads} and numbers from {x.min():.0f} to {x.max():.0f}"):
+            got, right = launched(kernel, [n, x], (n,), (threads,)), grown / grown.sum()
+            equal(got, right)
+            # As `equal`, also for the smallest of numbers that add up to 1.
+            for i in np.flatnonzero(~np.isclose(got, right, rtol=1e-3, atol=1e-30))[:1]:
+                raise Rejected(f"element {i} is {got[i]:.4g}, and should be {right[i]:.4g}")
+    results.one_writer(kernel, [20, noise(1, 20)], (20,), (8,))
+    n = 256
+    asked = _counts(kernel, [n, noise(1, n)], (n,), (WARP,)).global_store_requests
+    due = f"{n} outputs took {asked} stores of a warp of {WARP} threads, and {n // WARP} are enough"
+    must(asked <= n // WARP, f"{due}: let each thread write one output, its own")
+
+
+def _counts(kernel: agt.Kernel, *launch: Any) -> Any:
+    with agt.microscope() as report:
+        launched(kernel, *launch)
+    return report[kernel.name].counts
+
+
+def check_tiled(mine: Any, _model: Any) -> None:
+    """The product is right whether or not tiles fit, and global memory is asked no more often than needed."""
+    kernel = as_kernel(mine, "sgemm_tiled")
+    sizes = [(32, 32, 32), (50, 30, 70), (17, 16, 15), (1, 1, 1)]
+    for seed, (m, n, k) in product((1, 2), sizes):
+        a, b = noise(seed, m, k), noise(seed + 2, k, n)
+        with case(f"m={m}, n={n}, k={k}"):
+            equal(launched(kernel, [m, n, k, a, b], (m, n), (TILE, TILE)), a @ b)
+    n, block = 64, (TILE, TILE)
+    results.one_writer(kernel, [17, 18, 1, noise(1, 17), noise(2, 18)], (17, 18), block)
+    ones = np.ones((n, n), np.float32)
+    asked = _counts(kernel, [n, n, n, ones, ones], (n, n), block).global_load_requests
+    args = [n, n, n, 1.0, ones, ones, 0.0]
+    naive = _counts(agt.sgemm_naive, args, (n, n), block).global_load_requests
+    due = f"at {n} x {n} the warps ask global memory {asked:,} times, where the naive kernel does {naive:,} "
+    cure = f"times and a {TILE}th of that is enough: load every element of both tiles once, by one thread, "
+    must(asked <= naive / TILE * 1.1, due + cure + "and then read it from shared memory")
+
+
+# ------------------------------------------------------------------ the race
+RUNNERS, PAR = 8, 45.0
+
+
+def _race(answer: Any) -> Observed:
+    """The second run, on other numbers than the first had; both have to be right, and this one quick."""
+    inputs = agt.data.seed_inputs(64, RUNNERS)
+    batches = [agt.pin(batch) for batch in inputs.batches]
+    go = sandbox.call(answer, _mlp, batches, *_shared(inputs.w0, inputs.w1))
+
+    async def once() -> list[Array]:
+        returned: Any = go()
+        due = "`race` should return an `async def` function that can run again and again"
+        must(asyncio.iscoroutine(returned), due)
+        return [np.array(result) for result in results.listed("go", await returned, RUNNERS)]
+
+    run, before = Observed(None, agt.Trace()), list[Array]()
+    others = np.concatenate([inputs.batches[:1], inputs.batches[:0:-1] + np.float32(0.25)])
+    for numbers in (inputs.batches, others):  # whose first batch is the same
+        for pinned, batch in zip(batches, numbers, strict=True):
+            pinned[:] = batch
+        with moved() as there:
+            run = observe(once)
+        schedule.never_blocks(run.trace)
+        right = [_forward(batch, inputs.w0, inputs.w1) for batch in numbers]
+        stale = any(map(np.array_equal, run.result[1:], before))
+        with case("other numbers in a second run, and results of the first came again" * stale):
+            results.each_equal(run.result, right, f"{RUNNERS} batches, for batch")
+        before = run.result[1:]
+        there.by_kernels(run.result, numbers)
+    return replace(run, trace=run.trace.from_first())
+
+
+# ------------------------------------------------------------------ two devices
+
+
+def _sum(n: int, w: Array, y: Array) -> Array:
+    return y[:n] + w[:n]
+
+
+def _recipe(x: Any, w: Any) -> agt.DeviceOp[Any]:
+    out, add = agt.zeros(x.size).partition(256), agt.Kernel(cuda("07_add"), reference=_sum)
+    positive = agt.relu(x.size, agt.h2d(x), out).output()
+    return positive.and_then(lambda y: add(y.size, w, y.partition(256)).output()).to_host()
+
+
+def _on_both(answer: Any, number: int, size: int) -> Observed:
+    with sandbox.private_fleet(2, stand_in_above=1e4) as both:  # NumPy computes what is large
+        batches, weights = _batches(number, size)
+        sandbox.call(answer, _recipe, [weights, weights], agt.pin(0 * weights), both)
+        return observe(answer, _recipe, list(map(agt.pin, batches)), weights, both)
+
+
+def _batches(number: int, size: int) -> tuple[list[Array], Array]:
+    """The first is long, so that it isn't ready first."""
+    sizes = [size + MORE, *own_sizes(number - 1, size)]
+    batches = [filled(n, i) for i, n in enumerate(sizes)]
+    return batches, agt.pin(np.arange(size + MORE, dtype=np.float32))
+
+
+def _took_turns(run: Observed, number: int, size: int) -> None:
+    """Even batches run here and odd ones there, at the same time, with one copy of the weights on each."""
+    sizes = [size + MORE, *own_sizes(number - 1, size)]
+    schedule.launches(run.trace, "relu", number)
+    schedule.never_blocks(run.trace)
+    for i, span in enumerate(schedule.results(run.trace, sizes)):
+        right = f"sim:{i % 2}"
+        due = f"batch {i} ran on device {span.device}, but belongs on {right}: they take turns"
+        must(span.device == right, due, span)
+    spans = run.trace.find("h2d")
+    copies = count(len(spans) - number, "time")
+    due = f"the weights were copied {copies}: once to each device is right, for all batches of this call "
+    must(len(spans) - number == 2, due + "(the next call's weights are others)", *spans[:1])
+    if size == LONG:
+        schedule.all_in_flight(run.trace, sizes, number)
+    batches, weights = _batches(number, size)
+    right = [np.maximum(batch, 0) + weights[: batch.size] for batch in batches]
+    results.in_order("on_both", run.result, right, f"{number} batches, for batch")
+
+
+LONG, MORE = 1_300_000, 900_000  # elements: such copies go on while the host starts others
+BATCHES, SHAPES = [(4,), (2,), (7,)], [(64, 64, 64), (48, 32, 80)]
+EXERCISES = (
+    Exercise("07-chain", "The chain", "chain",
+             cases(_chain, SHAPES, "a batch of {0} x {1} and weights of {1} x {2}")),
+    Exercise("07-upload", "Weights for everybody", "upload",
+             cases(_upload, [(64,), (48,)], "weights of {0} x {0}")),
+    Exercise("07-urgent", "One of them is urgent", "urgent",
+             cases(_first_come, [(6, 300), (4, 960)], "{} operations")),
+    Exercise("07-capture", "All of them in one graph", "capture", cases(_capture, BATCHES, "{} operations")),
+    Exercise("07-tiled", "A kernel: GEMM with tiles", "sgemm_tiled", check_tiled),
+    Exercise("07-race", "The race: eight batches", "race",
+             timed(_race, [()], "", PAR, "Where does the time go?")),
+    Exercise("07-softmax", "A kernel: softmax", "softmax", check_softmax),
+    Exercise("07-two-devices", "Two devices", "on_both",
+             runs(_on_both, _took_turns, [(7, 3_000), (3, LONG)], "")),
+)  # fmt: skip

@@ -1,0 +1,260 @@
+"""Exercises of 13b_await_the_host: what each one checks. All of it is found out by running the answers."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from typing import Any, cast
+
+import numpy as np
+
+import asyncgpu_tutor as agt
+from asyncgpu_course.checks.device_code import (
+    keeps_waiting,
+    own_lines,
+    trial,
+)
+from asyncgpu_course.checks.operations import beside_host, cuda
+from asyncgpu_course.checks.rejection import Rejected, about, case, must
+from asyncgpu_course.checks.results import Array, as_kernel, left_in
+from asyncgpu_course.checks.trials import cases, counted, in_late_memory
+from asyncgpu_course.exercises.exercise import Exercise
+
+GIVEN_UP = "a call got no packet any more: each comes back with its answer, or when nobody wants it"
+SHORT = "`poll` waits for the packet that the other call has: where none is free, it is `PENDING`"
+TIMES = 1_000_000_007  # so an answer to 3 needs more bits than an `int` has
+SLOW_US = 4000.0  # which a kernel has to wait for as well
+# The SM's clock does not begin with the kernel.
+RUNNING = """__device__ long long running() { return clock64() + 5000000000; }
+#define clock64 running
+"""
+
+
+class _Office:
+    """A host that writes down who asks, and how many are under way."""
+
+    less = 0  # is taken from a question before it is multiplied
+    # How long it takes over a question, and the error that it then refuses with, if any.
+    mood: Callable[[int], tuple[float, int]]
+
+    def __init__(self, us: Callable[[int], float], refused: Any = ()) -> None:
+        # One error is as small as can be, and the other needs more bits than a `short` has.
+        self.mood = lambda a: (us(a), (70_001 + a if a == 3 else 1) * (a in refused))
+        self.asked = Counter[int]()
+        self.open, self.most = 0, 0
+        self.behind = 0  # open questions in the end
+
+    async def answer(self, asking: Any) -> int:
+        """So many times the question, a little later."""
+        self.asked[asking.a] += 1
+        us, error = self.mood(asking.a)
+        self.open += 1
+        self.most = max(self.most, self.open)
+        await agt.sleep(us)
+        self.open -= 1
+        asking.data[:8] = asking.a % 7 + 10 * np.arange(8)
+        if error:
+            raise agt.errors.CallRefusedError(error)
+        return TIMES * (asking.a - self.less)
+
+    @contextmanager
+    def run(
+        self, kernel: agt.Kernel, *args: Any, packets: int = 4, stuck: str = GIVEN_UP
+    ) -> Generator[float]:
+        """Run it, and yield how long it takes; in the end all packets are back."""
+
+        def at_end() -> None:
+            self.behind = self.open
+
+        how: Any = {"packets": packets, "handlers": {16: self.answer}, "at_end": at_end}
+        lost = about(r"__trap\(\)|gave up waiting|waits for ever", stuck)
+        with lost, beside_host(kernel, *args, **how) as took:
+            yield took
+
+
+def _left(size: int) -> Array:
+    return agt.pin(np.full(size, 99, np.int64))
+
+
+# ------------------------------------------------------------------ a call that does not wait
+def _ask(mine: Any, _model: Any, calls: int, packets: int) -> None:
+    out, office = _left(calls), _Office(lambda _: 50.0)
+    stuck = SHORT if packets < calls else GIVEN_UP
+    tried = trial("ASK", mine, cuda("13b_ask_given"), cuda("13b_ask"))
+    with tried as kernel, office.run(kernel, calls, agt.mapped(out), packets=packets, stuck=stuck):
+        twice = [a for a, times in office.asked.items() if times > 1]
+        due = f"the host was asked for {twice[:1]} more than once: which step comes after asking?"
+        must(not twice, due)
+        for k, got in enumerate(out.tolist()):
+            due = f"call {k} was answered {TIMES * (k + 1)}, and `answer` is {got}"
+            must(got == TIMES * (k + 1), due)
+        due = "two calls were joined, and the host never had both at a time: does `poll` wait?"
+        must(min(calls, packets) < 2 or office.most > 1, due)
+
+
+def _late(mine: Any, _model: Any, name: str, after: str, then: str) -> None:
+    """The host's words are read, or their packet given back, behind the look that found them."""
+    args = np.zeros(4, np.uint64), np.zeros(4, np.uint64), 4
+    try:
+        with trial(name, mine, cuda("13b_ask_late_given"), cuda(after)) as kernel:
+            for _ in range(4):  # since it is chance who is late
+                (answers,) = left_in((1,), kernel, args, grid=2, block=1)
+                due = "there is no `__threadfence_system()` between `hostcall_done` and "
+                due += f"`{then}`: what the host wrote may come only after that"
+                must(answers.tolist() == [10, 20, 30, 40], due)
+    except Rejected as rejected:  # it may call what the block lacks that is the host here
+        if not isinstance(rejected.__cause__, agt.errors.KernelCompileError):
+            raise
+
+
+# ------------------------------------------------------------------ what becomes of a packet
+def _drop(mine: Any, _model: Any, step: int, us: float) -> None:
+    office = _Office(lambda a: us if a == 1 else 5.0)
+    tried = trial("DROPPED", mine, cuda("13b_drop_given"), cuda("13b_drop"))
+    with tried as kernel, office.run(kernel, step, agt.mapped(_left(1)), packets=2):
+        due = "`dropped` waits for the host, and nobody wants the answer any more: leave the packet"
+        must(step != 2 or us < 20 or office.most > 1, due)
+        due = "the host was asked, and nobody wants the answer any more"
+        must(step != 1 or [*office.asked] == [2], due)
+
+
+# ------------------------------------------------------------------ results and errors
+def check_both(mine: Any, model: Any) -> None:
+    """Two questions at once; the first error that there is, or the product."""
+    with own_lines(mine):
+        kernel = as_kernel(mine, "BOTH")
+        for refused, us in ([], 60), ([3], 60), ([2], 60), ([3, 2], 60), ([], 50), ([], SLOW_US):
+            a, zero = (0, ", one of which is 0") if us == 50 else (3, "")
+            out, office = _left(1), _Office(lambda _, us=us: us, refused)
+            right = [-office.mood(q)[1] for q in refused] or [a * TIMES * 2 * TIMES]
+            when = case(f"{refused or 'none'} refused, and answers after {us:.0f} µs{zero}")
+            with when, office.run(kernel, a, 2, agt.mapped(out)):
+                due = f"`out[0]` is {int(out[0])}, and {' or '.join(map(str, right))} is right"
+                must(int(out[0]) in right, due)
+                must(office.most > 1, "the host never had both questions at a time: join them")
+        keeps_waiting(kernel.source, "", 3, 2, agt.mapped(_left(1)))
+
+
+def check_first(mine: Any, model: Any) -> None:
+    """The quicker of two answers, or -1 at the limit."""
+    text = mine.source if isinstance(mine, agt.Kernel) else mine
+    with own_lines(text, RUNNING):
+        kernel = as_kernel(RUNNING + text if isinstance(text, str) else text, "FIRST")
+        cases(_race, RACES, "answers after {} and {} µs")(kernel, model)
+
+
+# When the answers to two questions come, in us, and which is the first; the limit is 101 us.
+RACES = [(20, 95, 3), (95, 20, 4), (85, 95, 3), (95, 85, 4), (108, 115, -1), (20, 95, 0)]
+
+
+def _race(kernel: agt.Kernel, _model: Any, a: int, b: int, first: int) -> None:
+    one, out, office = 3 if first else 0, _left(1), _Office(lambda q: b if q == 4 else a)
+    right = -1 if first < 0 else TIMES * first
+    with office.run(kernel, one, 4, agt.mapped(out)):
+        due = f"`out[0]` is {int(out[0])}, and {right} is right: "
+        won = "no answer came in time" if first < 0 else f"the answer to {first} came first"
+        must(int(out[0]) == right, due + won)
+        asked = sorted(office.asked.elements())
+        due = f"the host was asked for {asked}, and [{one}, 4] at the same time is right"
+        must(asked == [one, 4] and office.most > 1, due)
+
+
+# ------------------------------------------------------------------ asking again
+OK, NO, LATE, TOO_LATE = (20.0, 0), (20.0, 13), (160.0, 0), -2
+CLOCKS, BOTH = 200_000, (0, TIMES)  # a try may take about 100 us; two right answers
+TRIALS = [
+    ("the first refused twice", 4, [NO, NO, OK], [OK], BOTH),
+    ("the second too late once", 4, [OK], [LATE, OK], BOTH),
+    ("a refusal, then late answers", 4, [OK], [NO, LATE, LATE, OK], (0, TOO_LATE)),
+    ("a late answer, then refusals", 4, [OK], [LATE, NO, (20.0, 14), OK], (0, 14)),
+    ("one packet for both", 1, [NO, NO, OK], [NO, OK], BOTH),
+    ("two packets that come back late", 2, [(130.0, 0), OK], [(130.0, 0), OK], BOTH),
+    ("a refusal, then a late answer", 4, [NO, (150.0, 0), OK], [OK], BOTH),
+    ("a caller who hangs up", 2, [LATE, OK], [NO, LATE, OK], ()),
+]
+
+
+def _retry(mine: Any, _model: Any, _words: str, packets: int, *given: Any) -> None:
+    """Two that may ask again, joined: the office has moods for each, one after the other."""
+    *moods, right = given
+    out, office = _left(2), _Office(float)
+    office.less = 1  # so that one answer is 0
+    office.mood = lambda a: moods[a - 1][min(office.asked[a], len(moods[a - 1])) - 1]
+    tried, limit = trial("RETRY", mine, cuda("13b_drop_given"), cuda("13b_retry")), 100 * CLOCKS
+    args = CLOCKS, limit if right else 150_000, agt.mapped(out)
+    with tried as kernel, office.run(kernel, *args, packets=packets):
+        for a, (found, due, tries) in enumerate(zip(out.tolist(), right, moods, strict=False), 1):
+            counted(f"question {a} came to the host", office.asked[a], "time", min(len(tries), 3))
+            must(found == due, f"`Retry` of question {a} ended with {found}, and {due} is right")
+        due = "the host never had both questions: does `poll` wait?"
+        must(packets == 1 or office.most > 1, due)
+        must(
+            bool(right) or office.behind > 0,
+            "`drop` waits for an answer that nobody wants any more",
+        )
+
+
+# ------------------------------------------------------------------ the challenge
+TURNS = 50_000  # of loops, since the work for 20 pieces takes 30,000
+GOAL_US, WORK_US = 1000.0, 90.0  # the latter: for one piece from a quick host, at least
+
+
+PIECES = [(1, 1.0, ""), (5, SLOW_US, ", and bytes that change when their packet is given back"),
+          (20, 150.0, ""), (12, 50.0, "")]  # fmt: skip
+
+
+def check_ahead(mine: Any, model: Any) -> float:
+    """Each piece is read and computed once, until one is refused; the score is how long that takes."""
+    cast(Any, agt.current_device()).step_budget = TURNS
+    with own_lines(mine):
+        kernel = as_kernel(mine, "AHEAD")
+        text = mine if isinstance(mine, str) else kernel.source
+        took = cast(float, cases(_ahead, PIECES, "{0:piece}{2}")(text, model))
+        cases(_stops, [(3,), (0,), (4,)], "piece {} refused")(kernel, model)
+        keeps_waiting(text, "", 5, agt.mapped(agt.pin(np.zeros(1, np.float32))))
+    must(took < GOAL_US, f"the sum is right, and takes {took:.0f} µs: get below {GOAL_US:.0f}")
+    return took
+
+
+def _ahead(text: str, _model: Any, pieces: int, us: float, changed: str) -> float:
+    out, office = agt.pin(np.full(1, 9, np.float32)), _Office(lambda a: 50.0 if a else us)
+    before = cuda("13b_spoil") * bool(changed)
+    wanted = [*range(pieces)]
+    right = sum(3**0.5 + piece % 7 for piece in wanted)
+    with own_lines(text, before):
+        kernel = as_kernel(before + text, "AHEAD")
+        with office.run(kernel, pieces, agt.mapped(out)) as took:
+            asked = sorted(office.asked.elements())
+            due = f"the host was asked for pieces {asked[:14]}, and 0 to {pieces - 1} is right"
+            must(asked == wanted, due)
+            due = f"the sum is {out[0]:.2f}, and {right:.2f} is right"
+            must(abs(float(out[0]) - right) < 1e-3 * right, due)
+    due = (
+        f"a piece that comes at once took {took:.0f} µs, and over {WORK_US:.0f} with the work given"
+    )
+    must(pieces > 1 or took >= WORK_US, due + ": leave `work` as it is, and read ahead")
+    return took
+
+
+def _stops(kernel: agt.Kernel, _model: Any, refused: int) -> None:
+    out, office = agt.pin(np.full(1, 99, np.float32)), _Office(lambda _: 50.0, [refused])
+    with office.run(kernel, 5, agt.mapped(out)):
+        due = f"`*out` is {out[0]:.2f}, and nothing should be stored: look at `error`"
+        must(out[0] == 99, due)
+
+
+EXERCISES = (
+    Exercise("13b-ask", "A call that does not wait", "ASK",
+             cases(_ask, [(1, 4), (2, 4), (9, 4), (2, 1)], "{:call} and {:packet}"),
+             in_late_memory(_late, "ASK", "13b_ask_late", "hostcall_answer")),
+    Exercise("13b-both", "Two answers, or an error", "BOTH", check_both),
+    Exercise("13b-drop", "What becomes of the packet?", "DROPPED",
+             cases(_drop, [(0, 80.0), (1, 80.0), (2, 80.0), (2, 5.0), (3, 80.0)],
+                   "a dropped call at step {}"),
+             in_late_memory(_late, "DROPPED", "13b_drop_late", "hostcall_end")),
+    Exercise("13b-first", "The quicker of two", "FIRST", check_first),
+    Exercise("13b-retry", "Up to three times", "RETRY",
+             cases(_retry, TRIALS, "{0}"), cases(_retry, TRIALS[-2:], "{0}")),
+    Exercise("13b-challenge", "Challenge: read ahead", "AHEAD", check_ahead),
+)  # fmt: skip

@@ -1,0 +1,23 @@
+"""Fixtures for the tests of exercises."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from asyncgpu_course.checks import patience
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A desk of its own: progress.json goes there, and `auto` is the simulated device."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("ASYNCGPU_DEVICE", "sim")
+    return tmp_path
+
+
+@pytest.fixture(autouse=True)
+def at_leisure(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An outcome is the same on a slow or busy machine: how long it takes is no test's business."""
+    monkeypatch.setattr(patience, "SECONDS", 60.0)

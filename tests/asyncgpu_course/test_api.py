@@ -1,0 +1,376 @@
+"""check, hint, solution, progress, forget: in any order, twice, and whatever became of the file."""
+
+from __future__ import annotations
+
+import gc
+import json
+import os
+import re
+import subprocess
+import sys
+import warnings
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+import pytest
+
+import asyncgpu_tutor as agt
+from asyncgpu_course import check, forget, hint, progress, progress_file, solution, solved
+from asyncgpu_course.exercises.answers import hints, later
+from asyncgpu_course.exercises.chapters import EXERCISES
+from asyncgpu_tutor import UsageError
+from asyncgpu_tutor.files import locked
+
+NAME = "01-grid"
+
+
+def right(n: int, threads: int) -> int:
+    return -(-n // threads)
+
+
+def wrong(n: int, threads: int) -> int:
+    return n // threads
+
+
+def row(name: str = NAME) -> str:
+    (line,) = [line for line in str(progress()).splitlines() if f"`{name}`" in line]
+    return line
+
+
+def test_what_is_solved_is_an_answer_and_counts_for_nobody(folder: Path) -> None:
+    assert [solved(NAME)(n, 32) for n in (1, 32, 33)] == [1, 1, 2]
+    assert not list(folder.iterdir())
+    with pytest.raises(UsageError, match="no exercise"):
+        solved("99-nothing")
+
+
+def test_the_page_goes_on_with_an_own_answer_once_it_was_accepted() -> None:
+    assert solved(NAME, right) is not right  # nobody has checked it
+    check(NAME, wrong)
+    assert solved(NAME, wrong) is not wrong
+    check(NAME, right)
+    assert solved(NAME, right) is right
+    assert solved(NAME, wrong)(33, 32) == 2
+
+
+def test_operations_that_an_answer_leaves_alone_are_no_warning() -> None:
+    async def one_of_all(ops: list[Any], limit: int) -> list[Any]:
+        return [await ops[0]]
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert check("06-limited", one_of_all).status == "rejected"
+        gc.collect()
+
+
+def test_progress_of_one_chapter_lists_its_exercises_and_no_others() -> None:
+    assert check(NAME, right).accepted
+    listed = str(progress("01"))
+    names = [name for name in EXERCISES if name.startswith("01-")]
+    days = [later(EXERCISES[name]) != "" for name in names]
+    assert f"Solved: 0 of {days.count(False)}, and 1 of {sum(days)} for another day." in listed
+    assert all(f"`{name}`" in listed for name in names)
+    assert "`00-" not in listed
+    with pytest.raises(UsageError, match=r"no chapter '1' with exercises\. There are: 00, 01, "):
+        progress("1")
+
+
+def test_progress_goes_from_open_by_tried_to_solved_and_stays_there(folder: Path) -> None:
+    assert "| open | 0 | 0 |" in row()
+    assert not check(NAME, wrong).accepted
+    assert "| tried | 1 | 0 |" in row()
+    assert check(NAME, right).accepted
+    hint(NAME)
+    assert "| **solved** | 2 | 1 |" in row()
+    books = re.findall(r"- .+ \((..) to (..)\): (\d+) of (\d+)\n", str(progress()))
+    assert books[0][:3] == ("00", "07", "1")
+    assert [book[:3] for book in books[1:3]] == [("08", "10", "0"), ("11", "14", "0")]
+    assert sum(int(book[3]) for book in books) == len(EXERCISES)
+
+    assert not check(NAME, wrong).accepted
+    assert check(NAME, right).accepted
+    assert "**solved**" in row()
+    assert [path.name for path in folder.iterdir()] == [progress_file.FILE]
+
+
+def test_of_a_challenge_the_best_time_is_kept(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def timed(answer: Callable[[int, int], int], _model: object) -> float:
+        return float(answer(0, 0))
+
+    monkeypatch.setitem(cast(Any, EXERCISES), NAME, replace(EXERCISES[NAME], check=timed))
+    assert "**470 µs**; your best so far is 470 µs" in check(NAME, lambda n, threads: 470.2).text
+    assert "**455 µs**; your best so far is 455 µs" in check(NAME, lambda n, threads: 455).text
+    assert "**500 µs**; your best so far is 455 µs" in check(NAME, lambda n, threads: 500).text
+    assert "| **solved**, 455 µs | 3 | 0 |" in row()
+
+    monkeypatch.undo()
+    monkeypatch.chdir(folder)
+    assert check(NAME, right).accepted  # has no score, and leaves the best one alone
+    assert "| **solved**, 455 µs | 4 | 0 |" in row()
+
+
+def test_an_answer_that_is_not_there_yet_counts_for_nothing(folder: Path) -> None:
+    assert check(NAME, ...).status == "not attempted"
+    assert "not attempted yet" in str(check(NAME, ...))
+    assert not list(folder.iterdir())
+
+
+def test_an_answer_that_is_no_answer_is_rejected_with_a_cause() -> None:
+    kernel = agt.Kernel(solved("01-copy").source)
+    with pytest.raises(agt.errors.KernelCompileError):
+        agt.Kernel(kernel.source.replace(";", ""))
+    assert "didn't compile" in check("01-copy", kernel).cause
+    assert "a function is wanted here, and this is 'four' (str)" in check(NAME, "four").cause
+    assert "should be an `agt.Kernel`, and is 4 (int)" in check("01-relu", 4).cause
+    assert "TypeError" in check(NAME, lambda: 1).cause
+    assert "has no kernel" in check("01-relu", "void f() {}").cause
+
+
+def test_where_a_plain_function_is_wanted_a_coroutine_function_is_told_so() -> None:
+    async def later(n: int, threads: int) -> int:
+        return right(n, threads)
+
+    cause = "nothing of it ran: an `async def` runs when somebody awaits it, and here nobody does"
+    assert cause in check(NAME, later).cause
+
+
+def _nothing(*_: object) -> None: ...
+
+
+NO_ANSWERS: list[Callable[[], object]] = [
+    lambda: np.zeros(3), lambda: {"a": np.zeros(3)}, lambda: (np.zeros(3), np.zeros(3)), agt.Trace,
+    lambda: partial(max, 1), lambda: ("?", _nothing), lambda: ("too few streams", _nothing),
+    lambda: agt.StreamPoolRoundRobin(2), agt.StreamPoolRoundRobin,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", EXERCISES)
+def test_whatever_is_given_is_an_attempt_with_a_cause_of_one_line(name: str) -> None:
+    with agt.using("sim"):
+        for number, make in enumerate(NO_ANSWERS, 1):
+            outcome = check(name, make())
+            assert outcome.status == "rejected", number
+            assert "\n" not in outcome.cause
+            assert progress_file.load()[name].attempts == number
+
+
+def test_a_result_that_is_not_there_yet_may_be_given_too() -> None:
+    with agt.using("sim"):
+        stream = agt.create_stream()
+        assert not check(NAME, agt.zeros(4).to_host().async_on(stream)).accepted
+        agt.synchronize()
+
+
+def test_hints_start_again_after_the_last() -> None:
+    given = hints(EXERCISES[NAME])
+    shown = [str(hint(NAME)) for _ in range(len(given) + 1)]
+
+    assert shown[0] == shown[-1]
+    assert "That was the last one" in shown[-2]
+    assert len(set(shown)) == len(given)
+
+
+def test_reset_forgets_one_or_all() -> None:
+    check(NAME, right)
+    check("01-relu", agt.relu.source)
+    forget(NAME)
+    assert "open" in row()
+    assert "solved" in row("01-relu")
+    assert "an attempt of your own" in str(solution(NAME))
+    forget()
+    assert "open" in row("01-relu")
+    forget()
+
+
+@pytest.mark.parametrize("call", [check, hint, solution, forget])
+def test_an_unknown_name_is_told_those_like_it(call: object) -> None:
+    rest = [...] if call is check else []
+    with pytest.raises(UsageError, match=r"no exercise '01-gird'; did you mean '01-grid'"):
+        call("01-gird", *rest)
+    with pytest.raises(UsageError, match=r"no exercise 'a policy'; `progress\(\)` lists them"):
+        call("a policy", *rest)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "{",
+        "[]",
+        "null",
+        '{"format": 1}',
+        '{"format": "asyncgpu_tutor.progress/1"}',
+        '{"format": "asyncgpu_tutor.progress/1", "exercises": {"01-grid": 3}}',
+        '{"format": "asyncgpu_tutor.progress/1", "exercises": {"01-grid": {"attempts": "x"}}}',
+        '{"format": "asyncgpu_tutor.progress/1", "exercises": {"01-grid": {"attempts": 1e999}}}',
+        '{"format": "asyncgpu_tutor.progress/1", "exercises": {"01-grid": {"attempts": "3"}}}',
+        '{"format": "asyncgpu_tutor.progress/1", "exercises": {"01-grid": {"solved": "yes"}}}',
+        '{"format": "asyncgpu_tutor.progress/1", "exercises": {"01-grid": {"best": "9"}}}',
+        """{"format": "asyncgpu_tutor.progress/1", "exercises": {
+            "01-grid": {"attempts": 1, "hints": 0, "solved": true, "best": -1}}}""",
+        "\0" * 40,
+        "[" * 100_000,
+        "\xff\xfe\0",  # another encoding
+    ],
+)
+def test_a_damaged_file_is_kept_aside_and_begun_anew(folder: Path, text: str) -> None:
+    (folder / progress_file.FILE).write_bytes(text.encode("latin-1"))
+
+    with pytest.warns(UserWarning, match=r"it is kept as progress\.damaged-.*\.json"):
+        assert "| open | 0 | 0 |" in row()
+    (kept,) = folder.glob("progress.damaged-*.json")
+    assert kept.read_bytes() == text.encode("latin-1")
+    assert check(NAME, right).accepted
+    assert "**solved**" in row()
+    assert (
+        json.loads((folder / progress_file.FILE).read_text())["exercises"][NAME]["solved"] is True
+    )
+
+
+def test_a_mark_of_byte_order_does_no_harm(folder: Path) -> None:
+    assert check(NAME, right).accepted
+    file = folder / progress_file.FILE
+    file.write_bytes(b"\xef\xbb\xbf" + file.read_bytes())
+
+    assert "**solved**" in row()
+
+
+def test_a_link_stays_one(folder: Path) -> None:
+    kept = folder / "elsewhere" / "mine.json"
+    kept.parent.mkdir()
+    (folder / progress_file.FILE).symlink_to(kept)
+
+    assert check(NAME, right).accepted
+    assert (folder / progress_file.FILE).is_symlink()
+    assert json.loads(kept.read_text())["exercises"][NAME]["solved"] is True
+
+
+def test_two_notebooks_at_once_lose_nothing(folder: Path) -> None:
+    """Another notebook solves an exercise while a check of this one is running."""
+
+    def meanwhile(n: int, threads: int) -> int:
+        if (n, threads) == (1, 32):
+            with progress_file.change() as records:
+                records.setdefault("00-quicker", progress_file.Record()).solved = True
+        return right(n, threads)
+
+    assert check(NAME, meanwhile).accepted
+    assert "**solved**" in row()
+    assert "**solved**" in row("00-quicker")
+
+
+def test_an_interrupted_check_is_an_attempt() -> None:
+    def interrupted(n: int, threads: int) -> int:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        check(NAME, interrupted)
+    assert "| tried | 1 | 0 |" in row()
+
+
+def test_where_nothing_can_be_written_progress_lasts_as_long_as_python(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def refuse(*_: object, **__: object) -> int:
+        raise PermissionError("read-only")
+
+    with monkeypatch.context() as readonly:
+        readonly.setattr(Path, "write_text", refuse)
+        # As where the whole file system is read-only.
+        readonly.setattr(Path, "unlink", refuse)
+        with pytest.warns(UserWarning, match="your progress is kept until Python ends") as said:
+            assert check(NAME, right).accepted
+        assert len(said) == 1
+        assert "**solved**" in row()
+    assert not Path(progress_file.FILE).exists()
+    hint(NAME)
+    assert "**solved**" in row()
+    assert Path(progress_file.FILE).exists()
+    forget()
+
+
+def solve(name: str) -> None:
+    with progress_file.change() as records:
+        records.setdefault(name, progress_file.Record()).solved = True
+
+
+def written() -> list[str]:
+    return list(json.loads(Path(progress_file.FILE).read_text())["exercises"])
+
+
+def elsewhere(names: list[str]) -> subprocess.Popen[bytes]:
+    """Another process, which solves these, one after the other."""
+    code = f"from tests.exercises.test_api import solve\nfor name in {names}: solve(name)"
+    root = str(Path(__file__).parents[2])
+    return subprocess.Popen([sys.executable, "-c", code], env={**os.environ, "PYTHONPATH": root})
+
+
+def failing(*_: object, **__: object) -> Any:
+    raise PermissionError("not now")
+
+
+@pytest.mark.parametrize(
+    "where",
+    ["pathlib.Path.read_bytes", "pathlib.Path.write_text", "pathlib.Path.replace", "os.open"],
+)
+def test_what_cannot_be_read_or_written_for_a_moment_loses_nothing(
+    monkeypatch: pytest.MonkeyPatch, where: str
+) -> None:
+    solve("a")
+    with monkeypatch.context() as moment:
+        moment.setattr(where, failing)
+        with pytest.warns(UserWarning, match="not now.*kept until Python ends"):
+            solve("b")
+    assert written() == ["a"]
+    file = Path(progress_file.FILE)  # another process forgets one exercise, and solves another
+    file.write_text(file.read_text().replace('"a"', '"c"'))
+    assert list(progress_file.load()) == ["c", "b"]
+    solve("d")
+    assert written() == ["b", "c", "d"]
+
+
+def test_processes_that_solve_at_once_lose_nothing() -> None:
+    names = [[f"{p}{n:02}" for n in range(20)] for p in "abc"]
+    assert [process.wait(60) for process in [elsewhere(some) for some in names]] == [0, 0, 0]
+    assert written() == [name for some in names for name in some]
+
+
+def test_a_lock_that_nobody_gives_back_is_waited_for_no_longer_than_its_time(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lock = folder / f".{progress_file.FILE}.lock"
+    lock.touch()  # of a process that was killed
+    solve("a")
+    assert (written(), lock.exists()) == (["a"], False)
+    monkeypatch.setattr(progress_file, "locked", partial(locked, wait_s=0))
+    with locked(lock), pytest.warns(UserWarning, match="another program"):
+        solve("b")
+    assert written() == ["a"]
+    solve("c")
+    assert written() == ["a", "b", "c"]
+
+
+def test_two_damages_in_a_second_leave_two_copies(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(progress_file.time, "strftime", lambda _: "now")
+    for text in ("one", "two"):
+        Path(progress_file.FILE).write_text(text)
+        with pytest.warns(UserWarning, match="kept as"):
+            progress_file.load()
+    assert sorted(path.read_text() for path in folder.iterdir()) == ["one", "two"]
+
+
+def test_a_name_that_the_course_no_longer_has_is_kept_and_not_shown(folder: Path) -> None:
+    with progress_file.change() as records:
+        records["00-gone"] = progress_file.Record(3, 1, True)
+    check(NAME, right)
+
+    assert "00-gone" not in str(progress())
+    assert progress_file.load()["00-gone"] == progress_file.Record(3, 1, True)

@@ -44,13 +44,9 @@ def with_a_job(op, job):
 
 
 # %% id=01-meanwhile
-def with_a_job(op, job):
-    stream = agt.create_stream()
-    result = op.async_on(stream)
-    job()
-    while not stream.done:
-        pass
-    return result
+# - stream.synchronize()
+# + while not stream.done:
+# +     pass
 
 
 # %% id=01-grid
@@ -61,17 +57,15 @@ blocks_needed = lambda n, threads: np.int64(-(-n // threads))
 
 
 # %% id=01-transpose
-my_transpose = agt.Kernel(r"""
-extern "C" __global__ void my_transpose(unsigned int m, unsigned int n, const float* a, float* out)
-{
-    __shared__ float tile[32][33];
-    unsigned int row = blockIdx.y * blockDim.y + threadIdx.y;
-    unsigned int col = blockIdx.x * blockDim.x + threadIdx.x;
-    if (row < n && col < m) tile[threadIdx.y][threadIdx.x] = a[col * n + row];
-    __syncthreads();
-    if (row < n && col < m) out[row * m + col] = tile[threadIdx.y][threadIdx.x];
-}
-""")
+# - unsigned int row = blockIdx.y * blockDim.y + threadIdx.y;  // of out
+# + __shared__ float tile[32][33];
+# + unsigned int row = blockIdx.y * blockDim.y + threadIdx.y;
+# - if (row < n && col < m) {
+# - out[row * m + col] = a[col * n + row];
+# - }
+# + if (row < n && col < m) tile[threadIdx.y][threadIdx.x] = a[col * n + row];
+# + __syncthreads();
+# + if (row < n && col < m) out[row * m + col] = tile[threadIdx.y][threadIdx.x];
 
 
 # %% id=01-reverse

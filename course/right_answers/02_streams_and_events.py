@@ -2,14 +2,13 @@
 
 
 # %% id=02-fork-join
-def fork_join(prepare, branches, combine, main, streams):
-    prepare.async_on(main)
-    ready = main.record()
-    for branch, stream in zip(branches, streams, strict=True):
-        stream.wait_event(ready)
-        branch.async_on(stream)
-        main.wait_event(stream.record())
-    return combine.async_on(main)
+# - joins = []
+# - for branch, stream in zip(branches, streams):
+# + for branch, stream in zip(branches, streams, strict=True):
+# - joins.append(stream.record())
+# - for join in joins:
+# - main.wait_event(join)
+# + main.wait_event(stream.record())
 
 
 # %% id=02-order-the-race

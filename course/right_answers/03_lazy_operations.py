@@ -29,13 +29,10 @@ def upload(host):
 
 
 # %% id=03-zeros
-def blank(shape, dtype):
-    def full(context, _):
-        array = context.empty(shape, dtype)
-        context.memset(array)
-        return agt.value(array)
-
-    return agt.value(None).and_then_with_context(full)
+# - def enqueue(context):
+# + def full(context, _):
+# - return agt.with_context(enqueue)
+# + return agt.value(None).and_then_with_context(full)
 
 
 # %% id=03-d2h
@@ -90,22 +87,18 @@ def small_arrays(hosts):
 
 
 # %% id=03-h2d
-def upload(host):
-    def fill(context, array):
-        context.copy_from_host(array, host)
-        return agt.value(array)
-
-    empty = agt.with_context(lambda c: agt.value(c.empty(host.shape, host.dtype)))
-    return empty.and_then_with_context(fill)
+# - def enqueue(context):
+# - array = context.empty(host.shape, host.dtype)
+# + def fill(context, array):
+# - return agt.with_context(enqueue)
+# + empty = agt.with_context(lambda c: agt.value(c.empty(host.shape, host.dtype)))
+# + return empty.and_then_with_context(fill)
 
 
 # %% id=03-d2h
-def download(array):
-    def enqueue(context):
-        target = agt.pinned(array.shape, array.dtype)
-        return agt.value(context.copy_to_host(array, target))
-
-    return agt.with_context(enqueue)
+# - return agt.value(context.copy_to_host(array))
+# + target = agt.pinned(array.shape, array.dtype)
+# + return agt.value(context.copy_to_host(array, target))
 
 
 # %% id=03-zeros

@@ -41,7 +41,6 @@ side_by_side = lambda a, b, join: agt.overlap(b.named("mine"), a).and_then(
 
 
 # %% id=04-diamond
-def diamond(source, left, right, join):
-    s = source.shared()
-    sides = agt.overlap(right(s).named("mine"), left(s), agt.value(0))
-    return sides.and_then(lambda found: join(found[1], found[0]))
+# - return agt.overlap(left(s), right(s)).and_then(lambda both: join(*both))
+# + sides = agt.overlap(right(s).named("mine"), left(s), agt.value(0))
+# + return sides.and_then(lambda found: join(found[1], found[0]))

@@ -21,11 +21,8 @@ def rate(trace):
 
 
 # %% id=08-annotate
-async def handle(i, prepare, process):
-    with agt.ranges.across("request"):
-        with agt.ranges.span("prepare"):
-            x = prepare(i)
-        return await process(x).named("mine")
+# - return await process(x)
+# + return await process(x).named("mine")
 
 
 # %% id=08-creeping

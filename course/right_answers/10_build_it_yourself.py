@@ -52,18 +52,16 @@ class Future:
 
 
 # %% id=10-round-robin
-def round_robin(size):
-    """Streams are made when their first turn comes."""
-    streams, turn = [], -1
-
-    def next_stream():
-        nonlocal turn
-        turn = (turn + 1) % size
-        if turn == len(streams):
-            streams.append(agt.create_stream())
-        return streams[turn]
-
-    return next_stream
+# - streams = [agt.create_stream() for _ in range(size)]
+# + """Streams are made when their first turn comes."""
+# + streams, turn = [], -1
+# - streams.append(streams.pop(0))
+# - return streams[-1]
+# + nonlocal turn
+# + turn = (turn + 1) % size
+# + if turn == len(streams):
+# +     streams.append(agt.create_stream())
+# + return streams[turn]
 
 
 # %% id=10-overlap

@@ -58,22 +58,16 @@ __device__ void meet(unsigned int* arrived, unsigned int goal)
 
 
 # %% id=11-meet
-MEET = r"""
-#include <cuda/atomic>
-__device__ void meet(unsigned int* arrived, unsigned int goal)
-{
-    __syncthreads();
-    if (threadIdx.x == 0) {
-        cuda::atomic_ref<unsigned int, cuda::thread_scope_device> count(*arrived);
-        count.fetch_add(1, cuda::memory_order_release);
-        unsigned int looks = 0;
-        while (count.load(cuda::memory_order_acquire) < goal) {
-            if (++looks > 10000000) __trap();
-        }
-    }
-    __syncthreads();
-}
-"""
+# - MEET = r"""
+# + MEET = r"""
+# + #include <cuda/atomic>
+# - __threadfence();
+# - atomicAdd(arrived, 1);
+# + cuda::atomic_ref<unsigned int, cuda::thread_scope_device> count(*arrived);
+# + count.fetch_add(1, cuda::memory_order_release);
+# - while (atomicAdd(arrived, 0) < goal) {
+# + while (count.load(cuda::memory_order_acquire) < goal) {
+# - __threadfence();
 
 
 # %% id=11-challenge
@@ -149,37 +143,11 @@ __device__ void meet(unsigned int* arrived, unsigned int goal)
 
 
 # %% id=11-queue
-QUEUE = r"""
-__device__ float work(unsigned int length)
-{
-    __shared__ float part[64];
-    float sum = 0.0f;
-    for (unsigned int k = threadIdx.x + 1; k <= length; k += blockDim.x) {
-        sum += 1.0f / ((float)k * (float)k);
-    }
-    part[threadIdx.x] = sum;
-    __syncthreads();
-    for (unsigned int half = blockDim.x / 2; half > 0; half /= 2) {
-        if (threadIdx.x < half) part[threadIdx.x] += part[threadIdx.x + half];
-        __syncthreads();
-    }
-    return part[0];
-}
-
-extern "C" __global__ void queue(
-    unsigned int jobs, const unsigned int* lengths, unsigned int* next, float* results)
-{
-    __shared__ unsigned int job;
-    while (true) {
-        if (threadIdx.x == 0) job = atomicAdd(next, 1);
-        __syncthreads();
-        unsigned int mine = job;
-        if (mine >= jobs) return;
-        float sum = work(lengths[job]);
-        if (threadIdx.x == 0) results[job] = sum;
-    }
-}
-"""
+# - float sum = work(lengths[mine]);
+# - if (threadIdx.x == 0) results[mine] = sum;
+# - __syncthreads();
+# + float sum = work(lengths[job]);
+# + if (threadIdx.x == 0) results[job] = sum;
 
 
 # %% id=11-while
@@ -210,59 +178,22 @@ def avalanche(drop, topple, unstable, stream):
 
 
 # %% id=11-meet
-MEET = r"""
-__device__ void meet(unsigned int* arrived, unsigned int goal)
-{
-    __syncthreads();
-    if (threadIdx.x == 0) {
-        __threadfence();
-        atomicAdd(arrived, 1);
-        unsigned int looks = 0;
-        while ((int)(goal - atomicAdd(arrived, 0)) > 0) {
-            if (++looks > 10000000) __trap();
-        }
-        __threadfence();
-    }
-    __syncthreads();
-}
-"""
+# - while (atomicAdd(arrived, 0) < goal) {
+# + while ((int)(goal - atomicAdd(arrived, 0)) > 0) {
 
 
 # %% id=11-meet
-MEET = r"""
-__device__ void meet(unsigned int* arrived, unsigned int goal)
-{
-    __syncthreads();
-    if (threadIdx.x == 0) {
-        __threadfence();
-        atomicAdd(arrived, 1);
-        unsigned int looks = 0;
-        while (*(volatile unsigned int*)arrived < goal) {
-            if (++looks > 10000000) __trap();
-        }
-        __threadfence();
-    }
-    __syncthreads();
-}
-"""
+# - while (atomicAdd(arrived, 0) < goal) {
+# + while (*(volatile unsigned int*)arrived < goal) {
 
 
 # %% id=11-last
-# `atomicInc` sets the counter back by itself.
-LAST = r"""
-__device__ bool last(unsigned int* arrived)
-{
-    __shared__ bool is_last;
-    __syncthreads();
-    if (threadIdx.x == 0) {
-        __threadfence();
-        is_last = atomicInc(arrived, gridDim.x - 1) == gridDim.x - 1;
-        __threadfence();
-    }
-    __syncthreads();
-    return is_last;
-}
-"""
+# - LAST = r"""
+# + # `atomicInc` sets the counter back by itself.
+# + LAST = r"""
+# - is_last = atomicAdd(arrived, 1) == gridDim.x - 1;
+# - if (is_last) atomicExch(arrived, 0);
+# + is_last = atomicInc(arrived, gridDim.x - 1) == gridDim.x - 1;
 
 
 # %% id=11-last
@@ -298,53 +229,19 @@ __device__ bool last(unsigned int* arrived)
 
 
 # %% id=11-again
-MEET_AGAIN = r"""
-__device__ void meet(unsigned int* gate)
-{
-    __syncthreads();
-    if (threadIdx.x == 0) {
-        unsigned int before = atomicAdd(&gate[1], 0);
-        __threadfence();
-        if (atomicInc(&gate[0], gridDim.x - 1) == gridDim.x - 1) {
-            __threadfence();
-            atomicAdd(&gate[1], 1);
-        } else {
-            unsigned int looks = 0;
-            while (atomicAdd(&gate[1], 0) == before) {
-                if (++looks > 10000000) __trap();
-            }
-            __threadfence();
-        }
-    }
-    __syncthreads();
-}
-"""
+# - if (atomicAdd(&gate[0], 1) == gridDim.x - 1) {
+# - atomicExch(&gate[0], 0);
+# + if (atomicInc(&gate[0], gridDim.x - 1) == gridDim.x - 1) {
 
 
 # %% id=11-again
-# Between its count and the new generation, the last block is alone with the counter.
-MEET_AGAIN = r"""
-__device__ void meet(unsigned int* gate)
-{
-    __syncthreads();
-    if (threadIdx.x == 0) {
-        unsigned int before = atomicAdd(&gate[1], 0);
-        __threadfence();
-        if (atomicAdd(&gate[0], 1) == gridDim.x - 1) {
-            gate[0] = 0;
-            __threadfence();
-            atomicExch(&gate[1], before + 1);
-        } else {
-            unsigned int looks = 0;
-            while (atomicAdd(&gate[1], 0) == before) {
-                if (++looks > 10000000) __trap();
-            }
-            __threadfence();
-        }
-    }
-    __syncthreads();
-}
-"""
+# - MEET_AGAIN = r"""
+# + # Between its count and the new generation, the last block is alone with the counter.
+# + MEET_AGAIN = r"""
+# - atomicExch(&gate[0], 0);
+# + gate[0] = 0;
+# - atomicAdd(&gate[1], 1);
+# + atomicExch(&gate[1], before + 1);
 
 
 # %% id=11-again

@@ -95,131 +95,65 @@ ONESHOT = ONESHOT_IN_PARTS.replace("raised(cell)", "raised(&cell[0])")
 
 
 # %% id=12-oneshot
-ONESHOT = r"""
-#include <cuda/atomic>
-__device__ void send(unsigned int* cell, unsigned int x)
-{
-    cell[1] = x;
-    cuda::atomic_ref<unsigned int, cuda::thread_scope_device>(cell[0]).store(1u, cuda::memory_order_release);
-}
-
-__device__ Poll poll(unsigned int* cell, unsigned int& x)
-{
-    cuda::atomic_ref<unsigned int, cuda::thread_scope_device> flag(cell[0]);
-    if (flag.load(cuda::memory_order_acquire) == 0) return PENDING;
-    x = cell[1];
-    return READY;
-}
-"""
+# - ONESHOT = r"""
+# + ONESHOT = r"""
+# + #include <cuda/atomic>
+# - __threadfence();
+# - atomicExch(&cell[0], 1u);
+# + cuda::atomic_ref<unsigned int, cuda::thread_scope_device>(cell[0]).store(1u, cuda::memory_order_release);
+# - if (atomicAdd(&cell[0], 0u) == 0) return PENDING;
+# - __threadfence();
+# + cuda::atomic_ref<unsigned int, cuda::thread_scope_device> flag(cell[0]);
+# + if (flag.load(cuda::memory_order_acquire) == 0) return PENDING;
 
 
 # %% id=12-channel
-SEND = r"""
-__device__ void send(unsigned int* tail, unsigned int* full, unsigned int* values, unsigned int x)
-{
-    unsigned int place;
-    do {
-        place = atomicAdd(tail, 0u);
-    } while (atomicCAS(tail, place, place + 1) != place);
-    values[place] = x;
-    __threadfence();
-    atomicExch(&full[place], 1u);
-}
-"""
+# - unsigned int place = atomicAdd(tail, 1u);
+# + unsigned int place;
+# + do {
+# +     place = atomicAdd(tail, 0u);
+# + } while (atomicCAS(tail, place, place + 1) != place);
 
 
 # %% id=12-warp
-WARP_TAKE = r"""
-__device__ Poll warp_take(unsigned int* mail, unsigned int& message)
-{
-    unsigned int found = 0;
-    int state = PENDING;
-    if (threadIdx.x % 32 == 0) state = take(mail, found);
-    state = __shfl_sync(0xffffffff, state, 0);
-    if (state == READY) message = __shfl_sync(0xffffffff, found, 0);
-    return (Poll)state;
-}
-"""
+# - message = __shfl_sync(0xffffffff, found, 0);
+# + if (state == READY) message = __shfl_sync(0xffffffff, found, 0);
 
 
 # %% id=12-together
-TOGETHER = r"""
-template <typename Future>
-__device__ int together(Future& mine)
-{
-    int rounds = 0;
-    Poll state = PENDING;
-    bool all = false;
-    while (!all) {
-        if (state == PENDING) state = mine.poll();
-        all = __ballot_sync(0xffffffff, state == READY) == 0xffffffffu;
-        rounds++;
-    }
-    return rounds;
-}
-"""
+# - all = __all_sync(0xffffffff, state == READY);
+# + all = __ballot_sync(0xffffffff, state == READY) == 0xffffffffu;
 
 
 # %% id=12-together
-# The vote is the condition of the loop.
-TOGETHER = r"""
-template <typename Future>
-__device__ int together(Future& mine)
-{
-    int rounds = 0;
-    Poll state = PENDING;
-    while (__any_sync(0xffffffff, state == PENDING)) {
-        if (state == PENDING) state = mine.poll();
-        rounds++;
-    }
-    return rounds;
-}
-"""
+# - TOGETHER = r"""
+# + # The vote is the condition of the loop.
+# + TOGETHER = r"""
+# - bool all = false;
+# - while (!all) {
+# + while (__any_sync(0xffffffff, state == PENDING)) {
+# - all = __all_sync(0xffffffff, state == READY);
 
 
 # %% id=12-together
-TOGETHER = r"""
-template <typename Future>
-__device__ int together(Future& mine)
-{
-    int rounds = 0;
-    for (bool open = true; __any_sync(0xffffffff, open); rounds++) {
-        if (open) open = mine.poll() == PENDING;
-    }
-    return rounds;
-}
-"""
+# - Poll state = PENDING;
+# - bool all = false;
+# - while (!all) {
+# - if (state == PENDING) state = mine.poll();
+# - all = __all_sync(0xffffffff, state == READY);
+# - rounds++;
+# + for (bool open = true; __any_sync(0xffffffff, open); rounds++) {
+# +     if (open) open = mine.poll() == PENDING;
 
 
 # %% id=12-ring
-RING = r"""
-struct Ring {
-    unsigned int* head;                        // how many were received
-    unsigned int* tail;                        // how many were sent
-    unsigned int* values;                      // two places
-    __device__ Poll poll_send(unsigned int x)
-    {
-        unsigned int sent = atomicAdd(tail, 0u);
-        unsigned int seen = atomicAdd(head, 0u);
-        __threadfence();
-        if (sent - seen > 1) return PENDING;
-        values[sent & 1] = x;
-        __threadfence();
-        atomicAdd(tail, 1u);
-        return READY;
-    }
-    __device__ Poll poll(unsigned int& x)
-    {
-        unsigned int received = atomicAdd(head, 0u);
-        if (atomicAdd(tail, 0u) == received) return PENDING;
-        __threadfence();
-        x = values[received % 2];
-        __threadfence();
-        atomicExch(head, received + 1);
-        return READY;
-    }
-};
-"""
+# - if (sent - atomicAdd(head, 0u) == 2) return PENDING;
+# + unsigned int seen = atomicAdd(head, 0u);
+# - values[sent % 2] = x;
+# + if (sent - seen > 1) return PENDING;
+# + values[sent & 1] = x;
+# - atomicExch(tail, sent + 1);
+# + atomicAdd(tail, 1u);
 
 
 # %% id=12-ring
@@ -253,51 +187,35 @@ struct Ring {
 
 
 # %% id=12-ring
-# Each counter has one writer, so `volatile` will do.
-RING = r"""
-struct Ring {
-    volatile unsigned int* head;
-    volatile unsigned int* tail;
-    unsigned int* values;
-    __device__ Poll poll_send(unsigned int x)
-    {
-        if (*tail - *head >= 2) return PENDING;
-        __threadfence();
-        values[*tail % 2] = x;
-        __threadfence();
-        *tail = *tail + 1;
-        return READY;
-    }
-    __device__ Poll poll(unsigned int& x)
-    {
-        if (*tail == *head) return PENDING;
-        __threadfence();
-        x = values[*head % 2];
-        __threadfence();
-        *head = *head + 1;
-        return READY;
-    }
-};
-"""
+# - RING = r"""
+# + # Each counter has one writer, so `volatile` will do.
+# + RING = r"""
+# - unsigned int* head;                        // how many were received
+# - unsigned int* tail;                        // how many were sent
+# - unsigned int* values;                      // two places
+# + volatile unsigned int* head;
+# + volatile unsigned int* tail;
+# + unsigned int* values;
+# - unsigned int sent = atomicAdd(tail, 0u);
+# - if (sent - atomicAdd(head, 0u) == 2) return PENDING;
+# + if (*tail - *head >= 2) return PENDING;
+# - values[sent % 2] = x;
+# + values[*tail % 2] = x;
+# - atomicExch(tail, sent + 1);
+# + *tail = *tail + 1;
+# - unsigned int received = atomicAdd(head, 0u);
+# - if (atomicAdd(tail, 0u) == received) return PENDING;
+# + if (*tail == *head) return PENDING;
+# - x = values[received % 2];
+# + x = values[*head % 2];
+# - atomicExch(head, received + 1);
+# + *head = *head + 1;
 
 
 # %% id=12-door
-DOOR = r"""
-#include <cuda/atomic>
-using Word = cuda::atomic_ref<unsigned int, cuda::thread_scope_device>;
-
-__device__ Poll enter(unsigned int* door)
-{
-    unsigned int before = 0;
-    Word(*door).compare_exchange_strong(before, 1u, cuda::memory_order_acquire);
-    return before == 0 ? READY : PENDING;
-}
-
-__device__ void leave(unsigned int* door)
-{
-    Word(*door).store(0u, cuda::memory_order_release);
-}
-"""
+# - unsigned int before = Word(*door).exchange(1u, cuda::memory_order_acquire);
+# + unsigned int before = 0;
+# + Word(*door).compare_exchange_strong(before, 1u, cuda::memory_order_acquire);
 
 
 # %% id=12-door
@@ -421,22 +339,20 @@ struct Pot {
 
 
 # %% id=12-executor
-RUN_ALL = r"""
-template <typename Future>
-__device__ int run_all(Future* futures, int n)
-{
-    bool done[32] = {};
-    int rounds = 0, left = n;
-    for (; left > 0; rounds++) {
-        for (int k = 0; k < n; k++) {
-            if (done[k]) continue;
-            done[k] = futures[k].poll() == READY;
-            left -= done[k];
-        }
-    }
-    return rounds;
-}
-"""
+# - unsigned int open = (1u << n) - 1;
+# - int rounds = 0;
+# - while (open != 0) {
+# + bool done[32] = {};
+# + int rounds = 0, left = n;
+# + for (; left > 0; rounds++) {
+# - if (open >> k & 1) {
+# - Poll state = futures[k].poll();
+# - if (state == READY) open &= ~(1u << k);
+# - }
+# + if (done[k]) continue;
+# + done[k] = futures[k].poll() == READY;
+# + left -= done[k];
+# - rounds++;
 
 
 # %% id=12-executor
@@ -510,18 +426,16 @@ __device__ int serve(int n, const int* boil, const int* steep, const int* limit,
 
 
 # %% id=12-challenge
-PICK = r"""
-__device__ int pick(int n, const int* boil, const int* steep, const bool* begun)
-{
-    int last = 0, k = -1;
-    for (int i = n - 1; i >= 0; i--) {
-        if (begun[i] || steep[i] < last) continue;
-        last = steep[i];
-        k = i;
-    }
-    return k;
-}
-"""
+# - int best = -1;
+# - for (int k = 0; k < n; k++) {
+# - if (!begun[k] && (best < 0 || steep[k] > steep[best])) best = k;
+# + int last = 0, k = -1;
+# + for (int i = n - 1; i >= 0; i--) {
+# +     if (begun[i] || steep[i] < last) continue;
+# +     last = steep[i];
+# +     k = i;
+# - return best;
+# + return k;
 
 
 # %% id=12-together

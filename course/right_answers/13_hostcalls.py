@@ -45,23 +45,16 @@ __global__ void ask(volatile unsigned* mail, int n, unsigned* out)
 
 
 # %% id=13-ask
-ASK = r"""
-__global__ void ask(volatile unsigned* box, int n, unsigned* out)
-{
-    for (int k = 0; k < n; ++k) {
-        box[1] = 100 + k;
-        __threadfence_system();
-        *box = 1;
-        int turns = 0;
-        while (*box != 2) {
-            if (++turns > 1000000) return;
-            __nanosleep(100);
-        }
-        __threadfence_system();
-        out[k] = box[2];
-    }
-}
-"""
+# - __global__ void ask(volatile unsigned* mail, int n, unsigned* out)
+# + __global__ void ask(volatile unsigned* box, int n, unsigned* out)
+# - mail[1] = 100 + k;
+# + box[1] = 100 + k;
+# - mail[0] = 1;
+# + *box = 1;
+# - while (mail[0] != 2) {
+# + while (*box != 2) {
+# - out[k] = mail[2];
+# + out[k] = box[2];
 
 
 # %% id=13-ask
@@ -91,16 +84,10 @@ __global__ void ask(volatile unsigned* mail, int n, unsigned* out)
 
 
 # %% id=13-bill
-BILL = r"""
-#include "hostcall.cuh"
-__global__ void bill(unsigned long long* mail, unsigned long long* stack, int n,
-                     const int* items, const int* amounts, unsigned long long* costs)
-{
-    Hostcalls host = hostcalls(mail, stack);
-    unsigned long long price = 0;
-    if (hostcall(host, 16, items[blockIdx.x], 0, 0, price)) costs[blockIdx.x] = price * amounts[blockIdx.x];
-}
-"""
+# - bool ok = hostcall(host, 16, items[blockIdx.x], 0, 0, price);
+# - if (!ok) return;
+# - costs[blockIdx.x] = price * amounts[blockIdx.x];
+# + if (hostcall(host, 16, items[blockIdx.x], 0, 0, price)) costs[blockIdx.x] = price * amounts[blockIdx.x];
 
 
 # %% id=13-batch
@@ -108,41 +95,29 @@ price_all = lambda prices: lambda items, amounts, _: np.take(prices, items) * am
 
 
 # %% id=13-ask
-ASK = r"""
-#include <cuda/atomic>
-__global__ void ask(volatile unsigned* mail, int n, unsigned* out)
-{
-    cuda::atomic_ref<unsigned, cuda::thread_scope_system> flag(*(unsigned*)mail);
-    for (int k = 0; k < n; ++k) {
-        mail[1] = 100 + k;
-        flag.store(1, cuda::memory_order_release);
-        int turns = 0;
-        while (flag.load(cuda::memory_order_acquire) != 2) {
-            if (++turns > 1000000) return;
-            __nanosleep(100);
-        }
-        out[k] = mail[2];
-    }
-}
-"""
+# - ASK = r"""
+# + ASK = r"""
+# + #include <cuda/atomic>
+# - {
+# + {
+# +     cuda::atomic_ref<unsigned, cuda::thread_scope_system> flag(*(unsigned*)mail);
+# - __threadfence_system();
+# - mail[0] = 1;
+# + flag.store(1, cuda::memory_order_release);
+# - while (mail[0] != 2) {
+# + while (flag.load(cuda::memory_order_acquire) != 2) {
+# - __threadfence_system();
 
 
 # %% id=13-ask
-ASK = r"""
-__global__ void ask(volatile unsigned* mail, int n, unsigned* out)
-{
-    for (int k = 0; k < n; ++k) {
-        mail[1] = 100 + k;
-        __threadfence_system();
-        mail[0] = 1;
-        int turns;
-        for (turns = 0; mail[0] != 2 && turns < 1000000; ++turns) __nanosleep(100);
-        if (turns == 1000000) return;
-        __threadfence_system();
-        out[k] = mail[2];
-    }
-}
-"""
+# - int turns = 0;
+# - while (mail[0] != 2) {
+# - if (++turns > 1000000) return;
+# - __nanosleep(100);
+# - }
+# + int turns;
+# + for (turns = 0; mail[0] != 2 && turns < 1000000; ++turns) __nanosleep(100);
+# + if (turns == 1000000) return;
 
 
 # %% id=13-pipeline
@@ -185,83 +160,45 @@ __global__ void pipeline(unsigned long long* mail, unsigned long long* stack, in
 
 
 # %% id=13-ask
-ASK = r"""
-__global__ void ask(volatile unsigned* mail, int n, unsigned* out)
-{
-    for (int k = 0; k < n; ++k) {
-        mail[1] = 100 + k;
-        __threadfence_system();
-        mail[0] = 1;
-        int turns = 0;
-        while (mail[0] != 2) {
-            if (turns++ == 1000000) return;
-            __nanosleep(100);
-        }
-        __threadfence_system();
-        out[k] = mail[2];
-    }
-}
-"""
+# - if (++turns > 1000000) return;
+# + if (turns++ == 1000000) return;
 
 
 # %% id=13-batch
-def price_all(prices):
-    def handler(items, amounts, _):
-        return np.einsum("i,i->i", prices.take(items), amounts)
-
-    return handler
+# - return prices[items] * amounts
+# + return np.einsum("i,i->i", prices.take(items), amounts)
 
 
 # %% id=13-bill
-BILL = r"""
-#include "hostcall.cuh"
-__global__ void bill(unsigned long long* mail, unsigned long long* stack, int n,
-                     const int* items, const int* amounts, unsigned long long* costs)
-{
-    Hostcalls host = hostcalls(mail, stack);
-    if (blockIdx.x >= n || threadIdx.x > 0) return;
-    unsigned long long price = 0;
-    int p = hostcall_begin(host);
-    if (p < 0) return;
-    hostcall_ask(host, p, 16, items[blockIdx.x], 0, 0);
-    if (!hostcall_wait(host, p)) return;
-    bool ok = hostcall_error(host, p) == 0;
-    if (ok) price = hostcall_answer(host, p);
-    hostcall_end(host, p);
-    if (ok) costs[blockIdx.x] = price * amounts[blockIdx.x];
-}
-"""
+# - Hostcalls host = hostcalls(mail, stack);
+# + Hostcalls host = hostcalls(mail, stack);
+# + if (blockIdx.x >= n || threadIdx.x > 0) return;
+# - bool ok = hostcall(host, 16, items[blockIdx.x], 0, 0, price);
+# - if (!ok) return;
+# - costs[blockIdx.x] = price * amounts[blockIdx.x];
+# + int p = hostcall_begin(host);
+# + if (p < 0) return;
+# + hostcall_ask(host, p, 16, items[blockIdx.x], 0, 0);
+# + if (!hostcall_wait(host, p)) return;
+# + bool ok = hostcall_error(host, p) == 0;
+# + if (ok) price = hostcall_answer(host, p);
+# + hostcall_end(host, p);
+# + if (ok) costs[blockIdx.x] = price * amounts[blockIdx.x];
 
 
 # %% id=13-bill
-BILL = r"""
-#include "hostcall.cuh"
-__global__ void bill(unsigned long long* mail, unsigned long long* stack, int n,
-                     const int* items, const int* amounts, unsigned long long* costs)
-{
-    Hostcalls host = hostcalls(mail, stack);
-    if (threadIdx.x > 0) return;
-    unsigned long long price = 0;
-    bool ok = hostcall(host, 16, items[blockIdx.x], 0, 0, price);
-    if (!ok) return;
-    costs[blockIdx.x] = price * amounts[blockIdx.x];
-}
-"""
+# - Hostcalls host = hostcalls(mail, stack);
+# + Hostcalls host = hostcalls(mail, stack);
+# + if (threadIdx.x > 0) return;
 
 
 # %% id=13-bill
-BILL = r"""
-#include "hostcall.cuh"
-__global__ void bill(unsigned long long* mail, unsigned long long* stack, int n,
-                     const int* items, const int* amounts, unsigned long long* costs)
-{
-    Hostcalls host = hostcalls(mail, stack);
-    if (blockIdx.x >= n) return;
-    unsigned long long price = 0;
-    bool ok = hostcall(host, 16, items[blockIdx.x], 0, 0, price);
-    if (ok) costs[blockIdx.x] = price * amounts[blockIdx.x];
-}
-"""
+# - Hostcalls host = hostcalls(mail, stack);
+# + Hostcalls host = hostcalls(mail, stack);
+# + if (blockIdx.x >= n) return;
+# - if (!ok) return;
+# - costs[blockIdx.x] = price * amounts[blockIdx.x];
+# + if (ok) costs[blockIdx.x] = price * amounts[blockIdx.x];
 
 
 # %% id=13-batch
@@ -355,76 +292,33 @@ __global__ void pipeline(unsigned long long* mail, unsigned long long* stack, in
 
 
 # %% id=13-ask
-ASK = r"""
-__global__ void ask(volatile unsigned* mail, int n, unsigned* out)
-{
-    for (int k = 0; k < n; ++k) {
-        mail[1] = 100 + k;
-        __threadfence_system();
-        mail[0] = 1;
-        int turns = 1000000;
-        while (mail[0] != 2) {
-            if (turns-- == 0) return;
-            __nanosleep(100);
-        }
-        __threadfence_system();
-        out[k] = mail[2];
-    }
-}
-"""
+# - int turns = 0;
+# + int turns = 1000000;
+# - if (++turns > 1000000) return;
+# + if (turns-- == 0) return;
 
 
 # %% id=13-batch
-def price_all(prices):
-    def handler(items, amounts, _):
-        amounts *= prices[items]
-        return amounts
-
-    return handler
+# - return prices[items] * amounts
+# + amounts *= prices[items]
+# + return amounts
 
 
 # %% id=13-pipeline
-PIPELINE = r"""
-#include "hostcall.cuh"
-__global__ void pipeline(unsigned long long* mail, unsigned long long* stack, int pieces, int size)
-{
-    Hostcalls host = hostcalls(mail, stack);
-    if (threadIdx.x >= 4) return;
-    for (int piece = blockIdx.x + gridDim.x * threadIdx.x; piece < pieces; piece += gridDim.x * 4) {
-        int p = hostcall_begin(host);
-        if (p < 0) return;
-        char* bytes = hostcall_bytes(host, p);
-        hostcall_ask(host, p, HOSTCALL_READ, 0, piece * size, size);
-        bool ok = hostcall_wait(host, p);
-        if (!ok) return;
-        int n = (int)hostcall_answer(host, p);
-        for (int i = 0; i < n; ++i)
-            if ((bytes[i] | 32) >= 'a' && (bytes[i] | 32) <= 'z') bytes[i] &= ~32;
-        hostcall_ask(host, p, HOSTCALL_WRITE, 1, piece * size, n);
-        ok = hostcall_wait(host, p);
-        if (!ok) return;
-        hostcall_end(host, p);
-    }
-}
-"""
+# - for (int piece = blockIdx.x * 4 + threadIdx.x; piece < pieces; piece += gridDim.x * 4) {
+# + for (int piece = blockIdx.x + gridDim.x * threadIdx.x; piece < pieces; piece += gridDim.x * 4) {
+# - if (bytes[i] >= 'a' && bytes[i] <= 'z') bytes[i] -= 32;
+# + if ((bytes[i] | 32) >= 'a' && (bytes[i] | 32) <= 'z') bytes[i] &= ~32;
 
 
 # %% id=13-answer
-async def answer(mail, rounds):
-    for _ in range(rounds):
-        while mail[0] != 1:
-            await asyncio.sleep(0)
-        mail[2] = 2 * mail[1]
-        mail[0] = 2
+# - await agt.sleep(1)
+# + await asyncio.sleep(0)
 
 
 # %% id=13-answer
-async def answer(mail, rounds):
-    for _ in range(rounds):
-        while mail[0] != 1:
-            await asyncio.sleep(1e-6)
-        mail[2] = 2 * mail[1]
-        mail[0] = 2
+# - await agt.sleep(1)
+# + await asyncio.sleep(1e-6)
 
 
 # %% id=13-batch

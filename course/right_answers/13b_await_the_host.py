@@ -98,31 +98,19 @@ struct Ask {
 
 
 # %% id=13b-ask
-ASK = r"""
-struct Ask {
-    Hostcalls host;
-    unsigned long long a;
-    int step, packet;
-    unsigned long long answer;
-    __device__ Poll poll()
-    {
-        if (packet < 0) {
-            packet = hostcall_try_begin(host);
-            if (packet < 0) return PENDING;
-            hostcall_ask(host, packet, 16, a, 0, 0);
-            step = 1;
-        }
-        if (packet >= 0 && step < 2) {
-            if (!hostcall_done(host, packet)) return PENDING;
-            __threadfence_system();
-            answer = hostcall_answer(host, packet);
-            hostcall_end(host, packet);
-            step = 2;
-        }
-        return READY;
-    }
-};
-"""
+# - if (step == 0) {
+# + if (packet < 0) {
+# - if (packet < 0) return PENDING;
+# + if (packet < 0) return PENDING;
+# + hostcall_ask(host, packet, 16, a, 0, 0);
+# - if (step == 1) {
+# - hostcall_ask(host, packet, 16, a, 0, 0);
+# - step = 2;
+# - }
+# - if (step == 2) {
+# + if (packet >= 0 && step < 2) {
+# - step = 3;
+# + step = 2;
 
 
 # %% id=13b-ask
@@ -154,95 +142,63 @@ struct Ask {
 
 
 # %% id=13b-both
-BOTH = r"""
-#include "hostcall_async.cuh"
-__global__ void both(unsigned long long* mail, unsigned long long* stack, int a, int b, long long* out)
-{
-    Hostcalls host = hostcalls(mail, stack);
-    auto pair = join(ask(host, 16, a, 0, 0), ask(host, 16, b, 0, 0));
-    block_on(pair);
-    if (pair.b.error != 0) *out = -pair.b.error;
-    else if (pair.a.error != 0) *out = -pair.a.error;
-    else *out = pair.a.answer * pair.b.answer;
-}
-"""
+# - if (pair.a.error != 0) *out = -pair.a.error;
+# - else if (pair.b.error != 0) *out = -pair.b.error;
+# + if (pair.b.error != 0) *out = -pair.b.error;
+# + else if (pair.a.error != 0) *out = -pair.a.error;
 
 
 # %% id=13b-both
-BOTH = r"""
-#include "hostcall_async.cuh"
-__global__ void both(unsigned long long* mail, unsigned long long* stack, int a, int b, long long* out)
-{
-    Hostcalls host = hostcalls(mail, stack);
-    struct { Ask a, b; } pair = {ask(host, 16, a, 0, 0), ask(host, 16, b, 0, 0)};
-    Poll x = pair.a.poll(), y = pair.b.poll();
-    while (x == PENDING || y == PENDING) {
-        if (x == PENDING) x = pair.a.poll();
-        if (y == PENDING) y = pair.b.poll();
-    }
-    if (pair.a.error != 0) *out = -pair.a.error;
-    else if (pair.b.error != 0) *out = -pair.b.error;
-    else *out = pair.a.answer * pair.b.answer;
-}
-"""
+# - auto pair = join(ask(host, 16, a, 0, 0), ask(host, 16, b, 0, 0));
+# - block_on(pair);
+# + struct { Ask a, b; } pair = {ask(host, 16, a, 0, 0), ask(host, 16, b, 0, 0)};
+# + Poll x = pair.a.poll(), y = pair.b.poll();
+# + while (x == PENDING || y == PENDING) {
+# +     if (x == PENDING) x = pair.a.poll();
+# +     if (y == PENDING) y = pair.b.poll();
+# + }
 
 
 # %% id=13b-drop
-DROPPED = r"""
-__device__ void dropped(const Hostcalls& host, int step, int packet)
-{
-    if (step == 1) hostcall_end(host, packet);
-    if (step == 2) {
-        if (hostcall_done(host, packet)) { __threadfence_system(); hostcall_end(host, packet); }
-        else hostcall_leave(host, packet);
-    }
-}
-"""
+# - if (step == 2) hostcall_leave(host, packet);
+# + if (step == 2) {
+# +     if (hostcall_done(host, packet)) { __threadfence_system(); hostcall_end(host, packet); }
+# +     else hostcall_leave(host, packet);
+# + }
 
 
 # %% id=13b-drop
-DROPPED = r"""
-__device__ void dropped(const Hostcalls& host, int step, int packet)
-{
-    if (step == 1) hostcall_leave(host, packet);
-    if (step == 2) hostcall_leave(host, packet);
-}
-"""
+# - if (step == 1) hostcall_end(host, packet);
+# + if (step == 1) hostcall_leave(host, packet);
 
 
 # %% id=13b-first
-FIRST = r"""
-#include "hostcall_async.cuh"
-__global__ void first(unsigned long long* mail, unsigned long long* stack, int a, int b, long long* out)
-{
-    Hostcalls host = hostcalls(mail, stack);
-    Ask one = ask(host, 16, a, 0, 0), two = ask(host, 16, b, 0, 0);
-    long long until = clock64() + 200000;
-    long long said = -1;
-    while (clock64() < until) {
-        if (one.poll() == READY) { said = one.answer; break; }
-        if (two.poll() == READY) { said = two.answer; break; }
-    }
-    if (one.step != 3) one.drop();
-    if (two.step != 3) two.drop();
-    *out = said;
-}
-"""
+# - auto race = within(select(ask(host, 16, a, 0, 0), ask(host, 16, b, 0, 0)), 200000);
+# - block_on(race);
+# - if (race.winner == 1) *out = -1;
+# - else *out = race.a.winner == 0 ? race.a.a.answer : race.a.b.answer;
+# + Ask one = ask(host, 16, a, 0, 0), two = ask(host, 16, b, 0, 0);
+# + long long until = clock64() + 200000;
+# + long long said = -1;
+# + while (clock64() < until) {
+# +     if (one.poll() == READY) { said = one.answer; break; }
+# +     if (two.poll() == READY) { said = two.answer; break; }
+# + }
+# + if (one.step != 3) one.drop();
+# + if (two.step != 3) two.drop();
+# + *out = said;
 
 
 # %% id=13b-first
-FIRST = r"""
-#include "hostcall_async.cuh"
-__global__ void first(unsigned long long* mail, unsigned long long* stack, int a, int b, long long* out)
-{
-    Hostcalls host = hostcalls(mail, stack);
-    auto quick = select(select(ask(host, 16, a, 0, 0), ask(host, 16, b, 0, 0)), Deadline{clock64() + 200000});
-    block_on(quick);
-    if (quick.winner == 1) *out = -1;
-    else if (quick.a.winner == 0) *out = quick.a.a.answer;
-    else *out = quick.a.b.answer;
-}
-"""
+# - auto race = within(select(ask(host, 16, a, 0, 0), ask(host, 16, b, 0, 0)), 200000);
+# - block_on(race);
+# - if (race.winner == 1) *out = -1;
+# - else *out = race.a.winner == 0 ? race.a.a.answer : race.a.b.answer;
+# + auto quick = select(select(ask(host, 16, a, 0, 0), ask(host, 16, b, 0, 0)), Deadline{clock64() + 200000});
+# + block_on(quick);
+# + if (quick.winner == 1) *out = -1;
+# + else if (quick.a.winner == 0) *out = quick.a.a.answer;
+# + else *out = quick.a.b.answer;
 
 
 # %% id=13b-challenge
@@ -280,37 +236,22 @@ __global__ void ahead(unsigned long long* mail, unsigned long long* stack, int p
 
 
 # %% id=13b-challenge
-AHEAD = r"""
-#include "hostcall_async.cuh"
-__device__ float work(float x)
-{
-    float root = 1.0f + x;
-    for (int k = 0; k < 1500; k++) root = 0.5f * (root + 3.0f / root);
-    return root + x;
-}
-
-__global__ void ahead(unsigned long long* mail, unsigned long long* stack, int pieces, float* out)
-{
-    Hostcalls host = hostcalls(mail, stack);
-    float sum = 0.0f;
-    Ask two[2] = {ask_keeping(host, 16, 0, 0, 0), ask_keeping(host, 16, 1, 0, 0)};
-    if (pieces > 0) two[0].poll();
-    for (int k = 0; k < pieces; k++) {
-        Ask& mine = two[k % 2];
-        Ask& next = two[(k + 1) % 2];
-        block_on(mine);
-        if (mine.error != 0) { mine.end(); return; }
-        if (k + 1 < pieces) {
-            next = ask_keeping(host, 16, k + 1, 0, 0);
-            next.poll();
-        }
-        float x = mine.bytes()[0];
-        mine.end();
-        sum += work(x);
-    }
-    *out = sum;
-}
-"""
+# - Ask next = ask_keeping(host, 16, 0, 0, 0);
+# + Ask two[2] = {ask_keeping(host, 16, 0, 0, 0), ask_keeping(host, 16, 1, 0, 0)};
+# + if (pieces > 0) two[0].poll();
+# - Ask mine = next;
+# + Ask& mine = two[k % 2];
+# + Ask& next = two[(k + 1) % 2];
+# - if (mine.error != 0) {
+# - mine.end();
+# - return;
+# - }
+# + if (mine.error != 0) { mine.end(); return; }
+# - sum += work(mine.bytes()[0]);
+# + float x = mine.bytes()[0];
+# - mine.end();
+# + mine.end();
+# + sum += work(x);
 
 
 # %% id=13b-challenge

@@ -2,21 +2,13 @@
 
 
 # %% id=14-grep
-GREP = r"""
-extern "C" __global__ void grep(
-    int n, const unsigned char* text, unsigned char letter, int* places, int* count)
-{
-    int i = blockIdx.x * blockDim.x + threadIdx.x, lane = threadIdx.x % 32;
-    bool yes = i < n && text[i] == letter;
-    if (!yes) return;
-    unsigned int votes = __ballot_sync(0xffffffffu, yes);
-    if (votes == 0) return;
-    int first = __ffs(votes) - 1, slot = 0;
-    if (lane == first) slot = atomicAdd(count, __popc(votes));
-    slot = __shfl_sync(0xffffffffu, slot, first);
-    if (yes) places[slot + __popc(votes & ((1u << lane) - 1))] = i;
-}
-"""
+# - int i = blockIdx.x * blockDim.x + threadIdx.x;
+# + int i = blockIdx.x * blockDim.x + threadIdx.x, lane = threadIdx.x % 32;
+# - bool yes = i < n && text[i] == letter;
+# + bool yes = i < n && text[i] == letter;
+# + if (!yes) return;
+# - int lane = threadIdx.x % 32, first = __ffs(votes) - 1, slot = 0;
+# + int first = __ffs(votes) - 1, slot = 0;
 
 
 # %% id=14-challenge
@@ -70,83 +62,43 @@ def fly(step, at, speed, steps):
 
 
 # %% id=14-mix
-FLASH = r"""
-#define SIZE 24
-#define TILE 32
-extern "C" __global__ void flash(int words, const float* q, const float* k, const float* v, float* out)
-{
-    __shared__ float keys[TILE * SIZE], values[TILE * SIZE];
-    int i = blockIdx.x * TILE + threadIdx.x, last = min(words, (int)(blockIdx.x + 1) * TILE);
-    float mine[SIZE], mix[SIZE], most = -1e30f, sum = 0.0f;
-    for (int c = 0; c < SIZE; c++) {
-        mine[c] = i < words ? q[i * SIZE + c] : 0.0f;
-        mix[c] = 0.0f;
-    }
-    for (int first = 0; first < last; first += TILE) {
-        int here = min(TILE, last - first);
-        for (int x = threadIdx.x; x < here * SIZE; x += TILE) {     // a tile for all
-            keys[x] = k[first * SIZE + x];
-            values[x] = v[first * SIZE + x];
-        }
-        __syncthreads();
-        for (int j = 0; j < here && first + j <= i; j++) {
-            float score = 0.0f;
-            for (int c = 0; c < SIZE; c++) score += mine[c] * keys[j * SIZE + c];
-            if (score > most) {
-                float fix = expf(most - score);
-                sum *= fix;
-                for (int c = 0; c < SIZE; c++) mix[c] *= fix;
-                most = score;
-            }
-            float e = expf(score - most);
-            sum += e;
-            for (int c = 0; c < SIZE; c++) mix[c] += e * values[j * SIZE + c];
-        }
-        __syncthreads();
-    }
-    if (i >= words) return;
-    for (int c = 0; c < SIZE; c++) out[i * SIZE + c] = mix[c] / sum;
-}
-"""
+# - float before = most;
+# - most = fmaxf(most, score);
+# - float fix = expf(before - most), e = expf(score - most);
+# - sum = fix * sum + e;                                    // corrected, and then added to
+# - for (int c = 0; c < SIZE; c++) mix[c] = fix * mix[c] + e * values[j * SIZE + c];
+# + if (score > most) {
+# +     float fix = expf(most - score);
+# +     sum *= fix;
+# +     for (int c = 0; c < SIZE; c++) mix[c] *= fix;
+# +     most = score;
+# + }
+# + float e = expf(score - most);
+# + sum += e;
+# + for (int c = 0; c < SIZE; c++) mix[c] += e * values[j * SIZE + c];
 
 
 # %% id=14-search
-SEARCH = r"""
-extern "C" __global__ void search(
-    unsigned long long* mail, unsigned long long* stack, int pieces, int asked,
-    const unsigned char* pictures, int* apart)
-{
-    __shared__ char* bytes;
-    Hostcalls host = hostcalls(mail, stack);
-    Ask next = ask_keeping(host, 16, 0, 0, 0), later = ask_keeping(host, 16, 1, 0, 0);
-    if (threadIdx.x == 0) {
-        next.poll();
-        if (pieces > 1) later.poll();
-    }
-    for (int k = 0; k < pieces; k++) {
-        Ask mine = next;
-        if (threadIdx.x == 0) {
-            block_on(mine);
-            next = later;
-            if (k + 2 < pieces) {
-                later = ask_keeping(host, 16, k + 2, 0, 0);
-                later.poll();
-            }
-            bytes = mine.error == 0 ? mine.bytes() : 0;
-            if (bytes == 0) {
-                mine.end();
-                if (k + 1 < pieces) next.drop();
-                if (k + 2 < pieces) later.drop();
-            }
-        }
-        __syncthreads();                             // the piece is there
-        if (bytes == 0) return;
-        compare(bytes, asked, pictures, apart + k * PIECE * asked);
-        __syncthreads();                             // everybody has read it
-        if (threadIdx.x == 0) mine.end();
-    }
-}
-"""
+# - Ask next = ask_keeping(host, 16, 0, 0, 0);
+# + Ask next = ask_keeping(host, 16, 0, 0, 0), later = ask_keeping(host, 16, 1, 0, 0);
+# + if (threadIdx.x == 0) {
+# +     next.poll();
+# +     if (pieces > 1) later.poll();
+# + }
+# - block_on(mine);
+# + block_on(mine);
+# + next = later;
+# + if (k + 2 < pieces) {
+# +     later = ask_keeping(host, 16, k + 2, 0, 0);
+# +     later.poll();
+# + }
+# - mine.end();                          // it was refused, and still has its packet
+# - } else if (k + 1 < pieces) {
+# - next = ask_keeping(host, 16, k + 1, 0, 0);
+# - next.poll();
+# + mine.end();
+# + if (k + 1 < pieces) next.drop();
+# + if (k + 2 < pieces) later.drop();
 
 
 # %% id=14-search
@@ -216,36 +168,12 @@ __device__ void done(Queue queue)
 
 
 # %% id=14-grep
-GREP = r"""
-extern "C" __global__ void grep(
-    int n, const unsigned char* text, unsigned char letter, int* places, int* count)
-{
-    int i = blockIdx.x * blockDim.x + threadIdx.x;
-    bool yes = i < n && text[i] == letter;
-    unsigned int votes = __ballot_sync(0xffffffffu, yes);
-    if (votes == 0) return;
-    int lane = threadIdx.x % 32, first = 31 - __clz(votes), slot = 0;
-    if (lane == first) slot = atomicAdd(count, __popc(votes));
-    slot = __shfl_sync(0xffffffffu, slot, first);
-    if (yes) places[slot + __popc(votes & ((1u << lane) - 1))] = i;
-}
-"""
+# - int lane = threadIdx.x % 32, first = __ffs(votes) - 1, slot = 0;
+# + int lane = threadIdx.x % 32, first = 31 - __clz(votes), slot = 0;
 
 
 # %% id=14-grep
-GREP = r"""
-extern "C" __global__ void grep(
-    int n, const unsigned char* text, unsigned char letter, int* places, int* count)
-{
-    int i = blockIdx.x * blockDim.x + threadIdx.x;
-    bool yes = i < n && text[i] == letter;
-    unsigned int votes = __ballot_sync(0xffffffffu, yes);
-    int lane = threadIdx.x % 32, first = __ffs(votes) - 1, slot = 0;
-    if (lane == first) slot = atomicAdd(count, __popc(votes));
-    slot = __shfl_sync(0xffffffffu, slot, first);
-    if (yes) places[slot + __popc(votes & ((1u << lane) - 1))] = i;
-}
-"""
+# - if (votes == 0) return;
 
 
 # %% id=14-queue

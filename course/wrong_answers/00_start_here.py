@@ -107,17 +107,15 @@ async def develop(ops):
 
 
 # %% id=00-develop cause="with results in the wrong order, it seems: result 0"
-async def develop(ops):
-    tasks = [agt.spawn(op) for op in reversed(ops)]
-    return [await task for task in tasks]
+# - tasks = [agt.spawn(op) for op in ops]
+# + tasks = [agt.spawn(op) for op in reversed(ops)]
 
 
 # %% id=00-develop cause="should return a list of 4, one for each in order, and returned"
-async def develop(ops):
-    tasks = [agt.spawn(op) for op in ops]
-    for task in tasks:
-        bright = await task
-    return bright
+# - return [await task for task in tasks]
+# + for task in tasks:
+# +     bright = await task
+# + return bright
 
 
 # %% id=00-develop cause="operation 3 of 4 did not run"
@@ -133,10 +131,9 @@ async def develop(ops):
 
 
 # %% id=00-develop cause="a task was asked for its result before it was done"
-async def develop(ops):
-    tasks = [agt.spawn(op) for op in ops]
-    await agt.sleep(4000)
-    return [task.result() for task in tasks]
+# - return [await task for task in tasks]
+# + await agt.sleep(4000)
+# + return [task.result() for task in tasks]
 
 
 # %% id=00-develop cause="of the result was not there yet"
@@ -197,38 +194,34 @@ async def everything(trips, job):
 
 
 # %% id=00-challenge cause="should return a list of 3"
-async def everything(trips, job):
-    tasks = [agt.spawn(trip) for trip in trips]
-    await asyncio.sleep(0)
-    job()
-    for task in tasks:
-        result = await task
-    return result
+# - tasks = [agt.spawn(trip) for trip in reversed(trips)]
+# + tasks = [agt.spawn(trip) for trip in trips]
+# - return [await task for task in reversed(tasks)]
+# + for task in tasks:
+# +     result = await task
+# + return result
 
 
 # %% id=00-challenge cause="operation 2 of 3 did not run"
-async def everything(trips, job):
-    tasks = [agt.spawn(trip) for trip in trips[:2]]
-    await asyncio.sleep(0)
-    job()
-    return [await task for task in tasks]
+# - tasks = [agt.spawn(trip) for trip in reversed(trips)]
+# + tasks = [agt.spawn(trip) for trip in trips[:2]]
+# - return [await task for task in reversed(tasks)]
+# + return [await task for task in tasks]
 
 
 # %% id=00-challenge cause="`d2h` ran 4 times, and should run 3 times"
-async def everything(trips, job):
-    tasks = [agt.spawn(trip) for trip in [*trips, trips[0]]]
-    await asyncio.sleep(0)
-    job()
-    return [await task for task in tasks][:3]
+# - tasks = [agt.spawn(trip) for trip in reversed(trips)]
+# + tasks = [agt.spawn(trip) for trip in [*trips, trips[0]]]
+# - return [await task for task in reversed(tasks)]
+# + return [await task for task in tasks][:3]
 
 
 # %% id=00-challenge cause="a task was asked for its result before it was done"
-async def everything(trips, job):
-    tasks = [agt.spawn(t) for t in trips]
-    await asyncio.sleep(0)
-    job()
-    await agt.sleep(120)
-    return [t.result() for t in tasks]
+# - tasks = [agt.spawn(trip) for trip in reversed(trips)]
+# + tasks = [agt.spawn(t) for t in trips]
+# - return [await task for task in reversed(tasks)]
+# + await agt.sleep(120)
+# + return [t.result() for t in tasks]
 
 
 # %% id=00-challenge cause="of the result was not there yet"
@@ -239,28 +232,25 @@ async def everything(trips, job):
 
 
 # %% id=00-challenge cause="takes things out of its caller's list"
-async def everything(trips, job):
-    tasks = [agt.spawn(trips.pop(0)) for _ in range(3)]
-    await asyncio.sleep(0)
-    job()
-    return [await t for t in tasks]
+# - tasks = [agt.spawn(trip) for trip in reversed(trips)]
+# + tasks = [agt.spawn(trips.pop(0)) for _ in range(3)]
+# - return [await task for task in reversed(tasks)]
+# + return [await t for t in tasks]
 
 
 # %% id=00-challenge cause="it's right, but it takes 593"
-async def everything(trips, job):
-    task = agt.spawn(agt.zip(*trips))
-    await asyncio.sleep(0)
-    job()
-    return list(await task)
+# - tasks = [agt.spawn(trip) for trip in reversed(trips)]
+# + task = agt.spawn(agt.zip(*trips))
+# - return [await task for task in reversed(tasks)]
+# + return list(await task)
 
 
 # %% id=00-challenge cause="the host waited"
-async def everything(trips, job):
-    tasks = [agt.spawn(t) for t in trips]
-    await asyncio.sleep(0)
-    job()
-    agt.synchronize()
-    return [await t for t in tasks]
+# - tasks = [agt.spawn(trip) for trip in reversed(trips)]
+# + tasks = [agt.spawn(t) for t in trips]
+# - return [await task for task in reversed(tasks)]
+# + agt.synchronize()
+# + return [await t for t in tasks]
 
 
 # %% id=00-challenge cause="when `job` raises an error, the error doesn't come out"
@@ -272,24 +262,10 @@ async def everything(trips, job):
 
 
 # %% id=00-quicker cause="with a job of 26 µs and a wait of 31, it's right, but done after"
-async def quicker(op, wait, job, us):
-    if us < 22 or wait < 50:
-        result = op.sync()
-        job()
-        return result
-    task = agt.spawn(op)
-    await asyncio.sleep(0)
-    job()
-    return await task
+# - if us < 21 or wait < 24:
+# + if us < 22 or wait < 50:
 
 
 # %% id=00-quicker cause="the job could hide in the wait"
-async def quicker(op, wait, job, us):
-    if us * wait < 5000:
-        result = op.sync()
-        job()
-        return result
-    task = agt.spawn(op)
-    await asyncio.sleep(0)
-    job()
-    return await task
+# - if us < 21 or wait < 24:
+# + if us * wait < 5000:

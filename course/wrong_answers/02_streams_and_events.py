@@ -10,10 +10,8 @@ def in_order(first, second, one, two):
 
 
 # %% id=02-order-the-race cause="the host waited 1 time"
-def in_order(first, second, one, two):
-    first.async_on(one)
-    one.synchronize()
-    return second.async_on(two)
+# - two.wait_event(one.record())
+# + one.synchronize()
 
 
 # %% id=02-order-the-race cause="`d2h` ran on stream"
@@ -29,10 +27,8 @@ def in_order(first, second, one, two):
 
 
 # %% id=02-order-the-race cause="Here stream 1 waits for stream 2, and the other way round is right"
-def in_order(first, second, one, two):
-    first.async_on(one)
-    one.wait_event(two.record())
-    return second.async_on(two)
+# - two.wait_event(one.record())
+# + one.wait_event(two.record())
 
 
 # %% id=02-order-the-race cause="nothing makes `d2h`"
@@ -44,26 +40,20 @@ def in_order(first, second, one, two):
 
 
 # %% id=02-order-the-race cause="the result of `second` should come back"
-def in_order(first, second, one, two):
-    first.async_on(one)
-    two.wait_event(one.record())
-    second.async_on(two)
+# - return second.async_on(two)
+# + second.async_on(two)
 
 
 # %% id=02-order-the-race cause="`write` ran 2 times"
-def in_order(first, second, one, two):
-    first.async_on(one)
-    first.async_on(one)
-    two.wait_event(one.record())
-    return second.async_on(two)
+# - def in_order(first, second, one, two):
+# + def in_order(first, second, one, two):
+# +     first.async_on(one)
 
 
 # %% id=02-order-the-race cause="`d2h` ran 2 times"
-def in_order(first, second, one, two):
-    first.async_on(one)
-    two.wait_event(one.record())
-    second.async_on(two)
-    return second.async_on(two)
+# - two.wait_event(one.record())
+# + two.wait_event(one.record())
+# + second.async_on(two)
 
 
 # %% id=02-fork-join cause="When `branch0` was put on stream 2, no `wait_event` had made that stream wait for stream 1"
@@ -279,27 +269,18 @@ def enqueue(ops, one, two):
 
 
 # %% id=02-order-the-race cause="Python came back only when `write` was done"
-def in_order(first, second, one, two):
-    first.async_on(one)
-    two.wait_event(one.record())
-    result = second.async_on(two)
-    while not two.done:
-        pass
-    return result
+# - return second.async_on(two)
+# + result = second.async_on(two)
+# + while not two.done:
+# +     pass
+# + return result
 
 
 # %% id=02-fork-join cause=") is made to wait for `branch0` ("
-def fork_join(prepare, branches, combine, main, streams):
-    prepare.async_on(main)
-    ready = main.record()
-    joins = []
-    for i, (branch, stream) in enumerate(zip(branches, streams)):
-        stream.wait_event(joins[i - 2] if i >= 2 else ready)
-        branch.async_on(stream)
-        joins.append(stream.record())
-    for join in joins:
-        main.wait_event(join)
-    return combine.async_on(main)
+# - for branch, stream in zip(branches, streams):
+# - stream.wait_event(ready)
+# + for i, (branch, stream) in enumerate(zip(branches, streams)):
+# +     stream.wait_event(joins[i - 2] if i >= 2 else ready)
 
 
 # %% id=02-fork-join cause="Python came back only when"
@@ -334,21 +315,16 @@ def enqueue(ops, one, two):
 
 
 # %% id=02-challenge cause="get below 440"
-def arrange(ops, one, two):
-    ops["a"].async_on(one)
-    a_done = one.record()
-    ops["b"].async_on(two)
-    b_done = two.record()
-    ops["c"].async_on(one)
-    c_done = one.record()
-    two.wait_event(a_done)
-    ops["d"].async_on(two)
-    one.wait_event(b_done)
-    ops["e"].async_on(one)
-    two.wait_event(c_done)
-    ops["f"].async_on(two)
-    one.wait_event(two.record())
-    ops["g"].async_on(one)
+# - ops["b"].async_on(two)
+# + ops["b"].async_on(two)
+# + b_done = two.record()
+# - ops["f"].async_on(one)
+# + c_done = one.record()
+# - ops["e"].async_on(two)
+# + one.wait_event(b_done)
+# + ops["e"].async_on(one)
+# + two.wait_event(c_done)
+# + ops["f"].async_on(two)
 
 
 # %% id=02-challenge cause="nothing makes `d` (stream 2) wait for `a` (stream 1)"
@@ -450,18 +426,9 @@ def arrange(pieces, one, two):
 
 
 # %% id=02-fork-join cause="`prepare` ran 2 times"
-def fork_join(prepare, branches, combine, main, streams):
-    prepare.async_on(main)
-    prepare.async_on(main)
-    ready = main.record()
-    joins = []
-    for branch, stream in zip(branches, streams):
-        stream.wait_event(ready)
-        branch.async_on(stream)
-        joins.append(stream.record())
-    for join in joins:
-        main.wait_event(join)
-    return combine.async_on(main)
+# - def fork_join(prepare, branches, combine, main, streams):
+# + def fork_join(prepare, branches, combine, main, streams):
+# +     prepare.async_on(main)
 
 
 # %% id=02-fork-join cause="`d2h` ran 6 times"
@@ -480,28 +447,17 @@ def fork_join(prepare, branches, combine, main, streams):
 
 
 # %% id=02-fork-join cause="nothing makes `d2h`"
-def fork_join(prepare, branches, combine, main, streams):
-    prepare.async_on(main)
-    ready = main.record()
-    joins = []
-    for branch, stream in zip(branches, streams):
-        stream.wait_event(ready)
-        branch.async_on(stream)
-        joins.append(stream.record())
-    for join in joins:
-        while not join.done:
-            agt.work(1)
-    return combine.async_on(main)
+# - main.wait_event(join)
+# + while not join.done:
+# +     agt.work(1)
 
 
 # %% id=02-order-the-race cause="Python came back only when `write` was done"
-def in_order(first, second, one, two):
-    first.async_on(one)
-    written = one.record()
-    while not written.done:
-        agt.work(1)
-    two.wait_event(written)
-    return second.async_on(two)
+# - two.wait_event(one.record())
+# + written = one.record()
+# + while not written.done:
+# +     agt.work(1)
+# + two.wait_event(written)
 
 
 # %% id=02-challenge cause="`e` is ahead of `b` on stream 2, and has to come after it"
@@ -563,10 +519,8 @@ def fork_join(prepare, branches, combine, main, streams):
 
 
 # %% id=02-order-the-race cause="nothing of it ran: an `async def`"
-async def in_order(first, second, one, two):
-    first.async_on(one)
-    two.wait_event(one.record())
-    return second.async_on(two)
+# - def in_order(first, second, one, two):
+# + async def in_order(first, second, one, two):
 
 
 # %% id=02-order-the-race cause="not an event of a simulated device of the same machine"

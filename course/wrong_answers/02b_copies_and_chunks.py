@@ -59,14 +59,13 @@ def upload_all(fill, count, buffers, stream):
 
 
 # %% id=02b-two-buffers cause="one of the two buffers"
-def upload_all(fill, count, buffers, stream):
-    arrays = []
-    for i in range(count):
-        buffer = agt.pinned(buffers[0].shape)
-        fill(buffer, i)
-        arrays.append(agt.h2d(buffer).async_on(stream))
-    stream.synchronize()
-    return arrays
+# - arrays, copied = [], []
+# + arrays = []
+# - buffer = buffers[i % 2]
+# - if i >= 2:
+# - copied[i - 2].synchronize()
+# + buffer = agt.pinned(buffers[0].shape)
+# - copied.append(stream.record())
 
 
 # %% id=02b-two-buffers cause="element 0 is"
@@ -118,14 +117,9 @@ def pipeline(prepare, process, chunks, streams):
 
 
 # %% id=02b-chunked-overlap cause="When `weigh` was put on stream 2, no `wait_event` had made that stream wait for stream 1"
-def pipeline(prepare, process, chunks, streams):
-    table = prepare.async_on(streams[0])
-    results = []
-    for i, chunk in enumerate(chunks):
-        results.append(process(chunk, table).async_on(streams[i % len(streams)]))
-    for stream in streams:
-        stream.synchronize()
-    return [result.numpy() for result in results]
+# - ready = streams[0].record()
+# - for stream in streams[1:]:
+# - stream.wait_event(ready)
 
 
 # %% id=02b-chunked-overlap cause="let the streams wait for the table, by an event"
@@ -138,28 +132,14 @@ def pipeline(prepare, process, chunks, streams):
 
 
 # %% id=02b-chunked-overlap cause="a result was read before the device was done with it"
-def pipeline(prepare, process, chunks, streams):
-    table = prepare.async_on(streams[0])
-    ready = streams[0].record()
-    for stream in streams[1:]:
-        stream.wait_event(ready)
-    results = []
-    for i, chunk in enumerate(chunks):
-        results.append(process(chunk, table).async_on(streams[i % len(streams)]))
-    return [result.numpy() for result in results]
+# - for stream in streams:
+# - stream.synchronize()
 
 
 # %% id=02b-chunked-overlap cause="a result was read before the device was done with it"
-def pipeline(prepare, process, chunks, streams):
-    table = prepare.async_on(streams[0])
-    ready = streams[0].record()
-    for stream in streams[1:]:
-        stream.wait_event(ready)
-    results = []
-    for i, chunk in enumerate(chunks):
-        results.append(process(chunk, table).async_on(streams[i % len(streams)]))
-    agt.work(5000, "by then they are surely over")
-    return [result.numpy() for result in results]
+# - for stream in streams:
+# - stream.synchronize()
+# + agt.work(5000, "by then they are surely over")
 
 
 # %% id=02b-chunked-overlap cause="`h2d` ran 10 times"
@@ -187,31 +167,13 @@ def pipeline(prepare, process, chunks, streams):
 
 
 # %% id=02b-chunked-overlap cause="`.numpy()` gives the array"
-def pipeline(prepare, process, chunks, streams):
-    table = prepare.async_on(streams[0])
-    ready = streams[0].record()
-    for stream in streams[1:]:
-        stream.wait_event(ready)
-    results = []
-    for i, chunk in enumerate(chunks):
-        results.append(process(chunk, table).async_on(streams[i % len(streams)]))
-    for stream in streams:
-        stream.synchronize()
-    return results
+# - return [result.numpy() for result in results]
+# + return results
 
 
 # %% id=02b-chunked-overlap cause="should return a list of 5"
-def pipeline(prepare, process, chunks, streams):
-    table = prepare.async_on(streams[0])
-    ready = streams[0].record()
-    for stream in streams[1:]:
-        stream.wait_event(ready)
-    results = []
-    for i, chunk in enumerate(chunks):
-        results.append(process(chunk, table).async_on(streams[i % len(streams)]))
-    for stream in streams:
-        stream.synchronize()
-    return np.concatenate([result.numpy() for result in results])
+# - return [result.numpy() for result in results]
+# + return np.concatenate([result.numpy() for result in results])
 
 
 # %% id=02b-chunked-overlap cause="let each stream wait for the table and for nothing else"
@@ -236,30 +198,18 @@ def there_and_back(process, data):
 
 
 # %% id=02b-challenge cause="should return the results of all pieces, in a list"
-def there_and_back(process, data):
-    streams = [agt.create_stream() for _ in range(3)]
-    parts = np.array_split(data, 6)
-    results = [process(part).async_on(streams[i % 3]) for i, part in enumerate(parts)]
-    agt.synchronize()
-    return np.concatenate([result.numpy() for result in results])
+# - return results
+# + return np.concatenate([result.numpy() for result in results])
 
 
 # %% id=02b-challenge cause="a result was read before the device was done with it"
-def there_and_back(process, data):
-    streams = [agt.create_stream() for _ in range(3)]
-    parts = np.array_split(data, 6)
-    results = [process(part).async_on(streams[i % 3]) for i, part in enumerate(parts)]
-    streams[0].synchronize()
-    return results
+# - agt.synchronize()
+# + streams[0].synchronize()
 
 
 # %% id=02b-challenge cause="and should be"
-def there_and_back(process, data):
-    streams = [agt.create_stream() for _ in range(3)]
-    parts = np.array_split(data, 6)
-    results = [process(part).async_on(streams[i % 3]) for i, part in enumerate(parts)]
-    agt.synchronize()
-    return results[::-1]
+# - return results
+# + return results[::-1]
 
 
 # %% id=02b-challenge cause="is in no copy from memory that a kernel has written"
@@ -282,60 +232,26 @@ def pipeline(prepare, process, chunks, streams):
 
 
 # %% id=02b-two-buffers cause="one of the streams that you were given"
-def upload_all(fill, count, buffers, stream):
-    stream = agt.create_stream()
-    arrays, copied = [], []
-    for i in range(count):
-        buffer = buffers[i % 2]
-        if i >= 2:
-            copied[i - 2].synchronize()
-        fill(buffer, i)
-        arrays.append(agt.h2d(buffer).async_on(stream))
-        copied.append(stream.record())
-    stream.synchronize()
-    return arrays
+# - def upload_all(fill, count, buffers, stream):
+# + def upload_all(fill, count, buffers, stream):
+# +     stream = agt.create_stream()
 
 
 # %% id=02b-chunked-overlap cause="deal them out to all"
-def pipeline(prepare, process, chunks, streams):
-    table = prepare.async_on(streams[0])
-    ready = streams[0].record()
-    for stream in streams[1:]:
-        stream.wait_event(ready)
-    results = []
-    for i, chunk in enumerate(chunks):
-        results.append(process(chunk, table).async_on(streams[i % 2]))
-    for stream in streams:
-        stream.synchronize()
-    return [result.numpy() for result in results]
+# - results.append(process(chunk, table).async_on(streams[i % len(streams)]))
+# + results.append(process(chunk, table).async_on(streams[i % 2]))
 
 
 # %% id=02b-chunked-overlap cause="let each stream wait"
-def pipeline(prepare, process, chunks, streams):
-    table = prepare.async_on(streams[0])
-    ready = streams[0].record()
-    while not ready.done:
-        pass
-    results = []
-    for i, chunk in enumerate(chunks):
-        results.append(process(chunk, table).async_on(streams[i % len(streams)]))
-    for stream in streams:
-        stream.synchronize()
-    return [result.numpy() for result in results]
+# - for stream in streams[1:]:
+# - stream.wait_event(ready)
+# + while not ready.done:
+# +     pass
 
 
 # %% id=02b-chunked-overlap cause="deal them out to all"
-def pipeline(prepare, process, chunks, streams):
-    table = prepare.async_on(streams[0])
-    ready = streams[0].record()
-    for stream in streams[1:]:
-        stream.wait_event(ready)
-    results = []
-    for i, chunk in enumerate(chunks):
-        results.append(process(chunk, table).async_on(streams[min(i, len(streams) - 1)]))
-    for stream in streams:
-        stream.synchronize()
-    return [result.numpy() for result in results]
+# - results.append(process(chunk, table).async_on(streams[i % len(streams)]))
+# + results.append(process(chunk, table).async_on(streams[min(i, len(streams) - 1)]))
 
 
 # %% id=02b-challenge cause="is in no copy from memory that a kernel has written"
@@ -345,25 +261,16 @@ def there_and_back(process, data):
 
 
 # %% id=02b-chunked-overlap cause="deal them out to all"
-def pipeline(prepare, process, chunks, streams):
-    table = prepare.async_on(streams[0])
-    ready = streams[0].record()
-    for stream in streams[1:]:
-        stream.wait_event(ready)
-    share = -(-len(chunks) // len(streams))
-    results = [process(x, table).async_on(streams[i // share]) for i, x in enumerate(chunks)]
-    for stream in streams:
-        stream.synchronize()
-    return [result.numpy() for result in results]
+# - results = []
+# - for i, chunk in enumerate(chunks):
+# - results.append(process(chunk, table).async_on(streams[i % len(streams)]))
+# + share = -(-len(chunks) // len(streams))
+# + results = [process(x, table).async_on(streams[i // share]) for i, x in enumerate(chunks)]
 
 
 # %% id=02b-challenge cause="a result was read before the device was done with it"
-def there_and_back(process, data):
-    streams = [agt.create_stream() for _ in range(3)]
-    parts = np.array_split(data, 6)
-    results = [process(part).async_on(streams[i % 3]) for i, part in enumerate(parts)]
-    streams[2].synchronize()  # which has the last part
-    return results
+# - agt.synchronize()
+# + streams[2].synchronize()  # which has the last part
 
 
 # %% id=02b-two-buffers cause="from another array than the two buffers"
@@ -474,14 +381,13 @@ def upload_all(fill, count, buffers, stream):
 
 
 # %% id=02b-chunked-overlap cause="with 7 chunks and 2 streams, `h2d` ran 5 times, and should run 8 times"
-def pipeline(prepare, process, chunks, streams):
-    table = prepare.async_on(streams[0])
-    ready = streams[0].record()
-    for stream in streams[1:]:
-        stream.wait_event(ready)
-    results = [process(x, table).async_on(stream) for x, stream in zip(chunks, streams * 2)]
-    agt.synchronize()
-    return [result.numpy() for result in results]
+# - results = []
+# - for i, chunk in enumerate(chunks):
+# - results.append(process(chunk, table).async_on(streams[i % len(streams)]))
+# - for stream in streams:
+# - stream.synchronize()
+# + results = [process(x, table).async_on(stream) for x, stream in zip(chunks, streams * 2)]
+# + agt.synchronize()
 
 
 # %% id=02b-chunked-overlap cause="with 2 chunks and 3 streams, your code raised IndexError"

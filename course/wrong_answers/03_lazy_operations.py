@@ -2,31 +2,20 @@
 
 
 # %% id=03-h2d cause="where a DeviceOp is needed: wrap a plain value in agt.value(...)"
-def upload(host):
-    def enqueue(context):
-        array = context.empty(host.shape, host.dtype)
-        context.copy_from_host(array, host)
-        return array
-
-    return agt.with_context(enqueue)
+# - return agt.value(array)
+# + return array
 
 
 # %% id=03-h2d cause="has dtype float32, and the host array has int32"
-def upload(host):
-    def enqueue(context):
-        array = context.empty(host.shape)
-        context.copy_from_host(array, host)
-        return agt.value(array)
-
-    return agt.with_context(enqueue)
+# - array = context.empty(host.shape, host.dtype)
+# + array = context.empty(host.shape)
 
 
 # %% id=03-h2d cause="`h2d` ran 0 times"
-def upload(host):
-    def enqueue(context):
-        return agt.value(context.empty(host.shape, host.dtype))
-
-    return agt.with_context(enqueue)
+# - array = context.empty(host.shape, host.dtype)
+# - context.copy_from_host(array, host)
+# - return agt.value(array)
+# + return agt.value(context.empty(host.shape, host.dtype))
 
 
 # %% id=03-h2d cause="building the operation already ran something"
@@ -52,13 +41,8 @@ def upload(host):
 
 
 # %% id=03-h2d cause="should return an operation, and returned function"
-def upload(host):
-    def enqueue(context):
-        array = context.empty(host.shape, host.dtype)
-        context.copy_from_host(array, host)
-        return agt.value(array)
-
-    return enqueue
+# - return agt.with_context(enqueue)
+# + return enqueue
 
 
 # %% id=03-h2d cause="the course's own `h2d` did the work: build one by hand"
@@ -67,57 +51,39 @@ def upload(host):
 
 
 # %% id=03-h2d cause="an array on the device should come out, and not ndarray"
-def upload(host):
-    def enqueue(context):
-        array = context.empty(host.shape, host.dtype)
-        context.copy_from_host(array, host)
-        return agt.value(host)
-
-    return agt.with_context(enqueue)
+# - return agt.value(array)
+# + return agt.value(host)
 
 
 # %% id=03-h2d cause="sync() was called while operation"
-def upload(host):
-    def enqueue(context):
-        return agt.value(agt.h2d(host).sync())
-
-    return agt.with_context(enqueue)
+# - array = context.empty(host.shape, host.dtype)
+# - context.copy_from_host(array, host)
+# - return agt.value(array)
+# + return agt.value(agt.h2d(host).sync())
 
 
 # %% id=03-h2d cause="the course's own `h2d` did the work"
-def upload(host):
-    def enqueue(context):
-        return agt.h2d(host)
-
-    return agt.with_context(enqueue)
+# - array = context.empty(host.shape, host.dtype)
+# - context.copy_from_host(array, host)
+# - return agt.value(array)
+# + return agt.h2d(host)
 
 
 # %% id=03-zeros cause="`memset` ran 0 times"
-def blank(shape, dtype):
-    def enqueue(context):
-        return agt.value(context.empty(shape, dtype))
-
-    return agt.with_context(enqueue)
+# - array = context.empty(shape, dtype)
+# - context.memset(array)
+# - return agt.value(array)
+# + return agt.value(context.empty(shape, dtype))
 
 
 # %% id=03-zeros cause="with shape (3, 4) and dtype int32, the array has dtype float32"
-def blank(shape, dtype):
-    def enqueue(context):
-        array = context.empty(shape)
-        context.memset(array)
-        return agt.value(array)
-
-    return agt.with_context(enqueue)
+# - array = context.empty(shape, dtype)
+# + array = context.empty(shape)
 
 
 # %% id=03-zeros cause="element (0, 0) is 16843009, and should be 0"
-def blank(shape, dtype):
-    def enqueue(context):
-        array = context.empty(shape, dtype)
-        context.memset(array, 1)
-        return agt.value(array)
-
-    return agt.with_context(enqueue)
+# - context.memset(array)
+# + context.memset(array, 1)
 
 
 # %% id=03-zeros cause="the course's own `zeros` did the work"
@@ -132,57 +98,39 @@ def blank(shape, dtype):
 
 
 # %% id=03-d2h cause="where a DeviceOp is needed: wrap a plain value in agt.value(...)"
-def download(array):
-    def enqueue(context):
-        return context.copy_to_host(array)
-
-    return agt.with_context(enqueue)
+# - return agt.value(context.copy_to_host(array))
+# + return context.copy_to_host(array)
 
 
 # %% id=03-d2h cause="a result was read before the device was done with it"
-def download(array):
-    def enqueue(context):
-        return agt.value(context.copy_to_host(array).numpy())
-
-    return agt.with_context(enqueue)
+# - return agt.value(context.copy_to_host(array))
+# + return agt.value(context.copy_to_host(array).numpy())
 
 
 # %% id=03-d2h cause="stream.synchronize() was called while operation"
-def download(array):
-    def enqueue(context):
-        host = context.copy_to_host(array)
-        context.stream.synchronize()
-        return agt.value(host)
-
-    return agt.with_context(enqueue)
+# - return agt.value(context.copy_to_host(array))
+# + host = context.copy_to_host(array)
+# + context.stream.synchronize()
+# + return agt.value(host)
 
 
 # %% id=03-d2h cause="`d2h` ran 2 times"
-def download(array):
-    def enqueue(context):
-        context.copy_to_host(array)
-        return agt.value(context.copy_to_host(array))
-
-    return agt.with_context(enqueue)
+# - def enqueue(context):
+# + def enqueue(context):
+# +     context.copy_to_host(array)
 
 
 # %% id=03-d2h cause="copy_from_host(array, host), and copy_to_host(array) makes one itself"
-def download(array):
-    def enqueue(context):
-        host = agt.pinned(array.shape, array.dtype)
-        context.copy(host, array)
-        return agt.value(host)
-
-    return agt.with_context(enqueue)
+# - return agt.value(context.copy_to_host(array))
+# + host = agt.pinned(array.shape, array.dtype)
+# + context.copy(host, array)
+# + return agt.value(host)
 
 
 # %% id=03-d2h cause="a NumPy array should come out, and not None"
-def download(array):
-    def enqueue(context):
-        context.copy_to_host(array)
-        return agt.value(None)
-
-    return agt.with_context(enqueue)
+# - return agt.value(context.copy_to_host(array))
+# + context.copy_to_host(array)
+# + return agt.value(None)
 
 
 # %% id=03-d2h cause="the course's own `d2h` did the work"
@@ -205,14 +153,13 @@ def ascending(x):
 
 
 # %% id=03-recipe-twice cause="with run 1 of one operation, `h2d` ran 2 times"
-def ascending(x):
-    def cook(context):
-        launch = agt.relu(
-            x.size, agt.h2d(agt.pin(np.sort(x))), agt.h2d(agt.pin(np.sort(x))).partition(256)
-        )
-        return launch.last().unpartition().to_host()
-
-    return agt.with_context(cook)
+# - in_order = agt.pin(np.sort(x))
+# - launch = agt.relu(x.size, agt.h2d(in_order), agt.zeros(x.size).partition(256))
+# - return launch.output().to_host()
+# + launch = agt.relu(
+# +     x.size, agt.h2d(agt.pin(np.sort(x))), agt.h2d(agt.pin(np.sort(x))).partition(256)
+# + )
+# + return launch.last().unpartition().to_host()
 
 
 # %% id=03-recipe-twice cause="these are the numbers that `x` held when the operation was built"
@@ -282,25 +229,21 @@ def load_and_fetch(load, fetch, job, stream):
 
 
 # %% id=03-which-way cause="the host waited 2 times"
-def load_and_fetch(load, fetch, job, stream):
-    load.async_on(stream)
-    loaded = stream.record()
-    numbers = fetch.async_on(stream)
-    job()
-    loaded.synchronize()
-    stream.synchronize()
-    return numbers
+# - load.async_on(stream)
+# + load.async_on(stream)
+# + loaded = stream.record()
+# - job()
+# + job()
+# + loaded.synchronize()
 
 
 # %% id=03-which-way cause="Python waited before the job"
-def load_and_fetch(load, fetch, job, stream):
-    load.async_on(stream)
-    loaded = stream.record()
-    numbers = fetch.async_on(stream)
-    loaded.synchronize()
-    job()
-    stream.synchronize()
-    return numbers
+# - load.async_on(stream)
+# + load.async_on(stream)
+# + loaded = stream.record()
+# - numbers = fetch.async_on(stream)
+# + numbers = fetch.async_on(stream)
+# + loaded.synchronize()
 
 
 # %% id=03-which-way cause="which isn't one of the streams that you were given"
@@ -393,13 +336,10 @@ async def largest(op):
 
 
 # %% id=03-h2d cause="the array has dtype float32, and should have int32"
-def upload(host):
-    def enqueue(context):
-        array = context.empty(host.shape, np.float32)
-        context.copy_from_host(array, agt.pin(host.astype(np.float32)))
-        return agt.value(array)
-
-    return agt.with_context(enqueue)
+# - array = context.empty(host.shape, host.dtype)
+# - context.copy_from_host(array, host)
+# + array = context.empty(host.shape, np.float32)
+# + context.copy_from_host(array, agt.pin(host.astype(np.float32)))
 
 
 # %% id=03-largest cause="the largest number is"
@@ -519,13 +459,12 @@ def small_arrays(hosts):
 
 
 # %% id=03-recipe-twice cause="is in no copy from memory that a kernel has written"
-def ascending(x):
-    def cook(context):
-        there = agt.h2d(agt.pin(np.sort(x)))
-        launch = agt.relu(x.size, there, agt.zeros(x.size).partition(256)).last()
-        return agt.zip(launch, agt.value(None)).map(lambda _: np.maximum(np.sort(x), 0))
-
-    return agt.with_context(cook)
+# - in_order = agt.pin(np.sort(x))
+# - launch = agt.relu(x.size, agt.h2d(in_order), agt.zeros(x.size).partition(256))
+# - return launch.output().to_host()
+# + there = agt.h2d(agt.pin(np.sort(x)))
+# + launch = agt.relu(x.size, there, agt.zeros(x.size).partition(256)).last()
+# + return agt.zip(launch, agt.value(None)).map(lambda _: np.maximum(np.sort(x), 0))
 
 
 # %% id=03-challenge cause="with three runs in flight"
@@ -542,24 +481,15 @@ def small_arrays(hosts):
 
 
 # %% id=03-h2d cause="ran as well, and isn't needed"
-def upload(host):
-    def enqueue(context):
-        array = context.empty(host.shape, host.dtype)
-        context.memset(array)
-        context.copy_from_host(array, host)
-        return agt.value(array)
-
-    return agt.with_context(enqueue)
+# - array = context.empty(host.shape, host.dtype)
+# + array = context.empty(host.shape, host.dtype)
+# + context.memset(array)
 
 
 # %% id=03-which-way cause="the host was busy until the device was done"
-def load_and_fetch(load, fetch, job, stream):
-    load.async_on(stream)
-    numbers = fetch.async_on(stream)
-    job()
-    while not stream.done:
-        agt.work(1)
-    return numbers
+# - stream.synchronize()
+# + while not stream.done:
+# +     agt.work(1)
 
 
 # %% id=03-which-way cause="`d2h` ran 2 times, and should run once"
@@ -571,43 +501,30 @@ def load_and_fetch(load, fetch, job, stream):
 
 
 # %% id=03-zeros cause="`d2d` ran as well, and isn't needed"
-def blank(shape, dtype):
-    def enqueue(context):
-        array = context.empty(shape, dtype)
-        context.memset(array)
-        other = context.empty(shape, dtype)
-        context.copy(other, array)
-        return agt.value(other)
-
-    return agt.with_context(enqueue)
+# - return agt.value(array)
+# + other = context.empty(shape, dtype)
+# + context.copy(other, array)
+# + return agt.value(other)
 
 
 # %% id=03-which-way cause="a NumPy array should come out, and not None"
-def load_and_fetch(load, fetch, job, stream):
-    load.async_on(stream)
-    numbers = fetch.async_on(stream)
-    job()
-    stream.synchronize()
-    numbers
+# - return numbers
+# + numbers
 
 
 # %% id=03-h2d cause="isn't `context.stream`, where it belongs"
-def upload(host):
-    def enqueue(context):
-        c = context.on(agt.create_stream())
-        a = c.empty(host.shape, host.dtype)
-        c.copy_from_host(a, host)
-        return agt.value(a)
-
-    return agt.with_context(enqueue)
+# - array = context.empty(host.shape, host.dtype)
+# - context.copy_from_host(array, host)
+# - return agt.value(array)
+# + c = context.on(agt.create_stream())
+# + a = c.empty(host.shape, host.dtype)
+# + c.copy_from_host(a, host)
+# + return agt.value(a)
 
 
 # %% id=03-d2h cause="of the result was not there yet"
-def download(array):
-    def enqueue(context):
-        return agt.value(context.copy_to_host(array).buffer)
-
-    return agt.with_context(enqueue)
+# - return agt.value(context.copy_to_host(array))
+# + return agt.value(context.copy_to_host(array).buffer)
 
 
 # %% id=03-d2h cause="with run 2 of one operation, `d2h` ran 0 times"
@@ -658,22 +575,20 @@ async def largest(op):
 
 
 # %% id=03-zeros cause="and should be 0"
-def blank(shape, dtype):
-    def enqueue(context):
-        context.memset(context.empty(shape, dtype))
-        return agt.value(context.empty(shape, dtype))
-
-    return agt.with_context(enqueue)
+# - array = context.empty(shape, dtype)
+# - context.memset(array)
+# - return agt.value(array)
+# + context.memset(context.empty(shape, dtype))
+# + return agt.value(context.empty(shape, dtype))
 
 
 # %% id=03-zeros cause="isn't `context.stream`, where it belongs"
-def blank(shape, dtype):
-    def enqueue(context):
-        a = context.empty(shape, dtype)
-        context.on(agt.create_stream()).memset(a)
-        return agt.value(a)
-
-    return agt.with_context(enqueue)
+# - array = context.empty(shape, dtype)
+# - context.memset(array)
+# - return agt.value(array)
+# + a = context.empty(shape, dtype)
+# + context.on(agt.create_stream()).memset(a)
+# + return agt.value(a)
 
 
 # %% id=03-challenge cause="the pinned host array behind"
@@ -710,26 +625,24 @@ def small_arrays(hosts):
 
 
 # %% id=03-zeros cause="and should be 0"
-def blank(shape, dtype):
-    def enqueue(context):
-        z = context.empty(shape, dtype)
-        context.memset(z)
-        a = context.empty(shape, dtype)
-        return agt.value((z, a)).map(lambda t: t[1])
-
-    return agt.with_context(enqueue)
+# - array = context.empty(shape, dtype)
+# - context.memset(array)
+# - return agt.value(array)
+# + z = context.empty(shape, dtype)
+# + context.memset(z)
+# + a = context.empty(shape, dtype)
+# + return agt.value((z, a)).map(lambda t: t[1])
 
 
 # %% id=03-zeros cause="and should be 0"
-def blank(shape, dtype):
-    def enqueue(context):
-        n = int(np.prod(shape))
-        a = context.empty(shape, dtype)
-        z = context.empty((max(n // 2, 1),), dtype)
-        context.memset(z)
-        return agt.value((a, z)).map(lambda t: t[0])
-
-    return agt.with_context(enqueue)
+# - array = context.empty(shape, dtype)
+# - context.memset(array)
+# - return agt.value(array)
+# + n = int(np.prod(shape))
+# + a = context.empty(shape, dtype)
+# + z = context.empty((max(n // 2, 1),), dtype)
+# + context.memset(z)
+# + return agt.value((a, z)).map(lambda t: t[0])
 
 
 # %% id=03-recipe-twice cause="of the result was not there yet"
@@ -765,23 +678,13 @@ async def upload(host):
 
 
 # %% id=03-h2d cause="the array that comes out is borrowed"
-def upload(host):
-    def enqueue(context):
-        array = context.empty(host.shape, host.dtype)
-        context.copy_from_host(array, host)
-        return agt.value(array.borrow())
-
-    return agt.with_context(enqueue)
+# - return agt.value(array)
+# + return agt.value(array.borrow())
 
 
 # %% id=03-zeros cause="the array that comes out is shared"
-def blank(shape, dtype):
-    def enqueue(context):
-        array = context.empty(shape, dtype)
-        context.memset(array)
-        return agt.value(array.share())
-
-    return agt.with_context(enqueue)
+# - return agt.value(array)
+# + return agt.value(array.share())
 
 
 # %% id=03-zeros cause="two runs of the operation gave the same array"
@@ -808,13 +711,12 @@ def download(array):
 
 
 # %% id=03-recipe-twice cause="and an earlier result, looked at afterwards (write to neither), with array 0, element"
-def ascending(x):
-    def cook(context):
-        np.maximum(x, 0, out=x)
-        launch = agt.relu(x.size, agt.h2d(agt.pin(np.sort(x))), agt.zeros(x.size).partition(256))
-        return launch.last().unpartition().to_host()
-
-    return agt.with_context(cook)
+# - in_order = agt.pin(np.sort(x))
+# - launch = agt.relu(x.size, agt.h2d(in_order), agt.zeros(x.size).partition(256))
+# - return launch.output().to_host()
+# + np.maximum(x, 0, out=x)
+# + launch = agt.relu(x.size, agt.h2d(agt.pin(np.sort(x))), agt.zeros(x.size).partition(256))
+# + return launch.last().unpartition().to_host()
 
 
 # %% id=03-recipe-twice cause="after your function has returned, and another of its operations run first"
@@ -832,24 +734,14 @@ def ascending(x):
 
 
 # %% id=03-h2d cause="with shape (2, 3, 4) and dtype int16, your code raised KeyError"
-def upload(host):
-    def enqueue(context):
-        known = {"float32": np.float32, "float64": np.float64, "int32": np.int32}
-        array = context.empty(host.shape, known[str(host.dtype)])
-        context.copy_from_host(array, host)
-        return agt.value(array)
-
-    return agt.with_context(enqueue)
+# - array = context.empty(host.shape, host.dtype)
+# + known = {"float32": np.float32, "float64": np.float64, "int32": np.int32}
+# + array = context.empty(host.shape, known[str(host.dtype)])
 
 
 # %% id=03-zeros cause="with shape (2, 3, 4) and dtype int16, the result has shape (2, 4)"
-def blank(shape, dtype):
-    def enqueue(context):
-        array = context.empty((shape[0], shape[-1]) if len(shape) > 1 else shape, dtype)
-        context.memset(array)
-        return agt.value(array)
-
-    return agt.with_context(enqueue)
+# - array = context.empty(shape, dtype)
+# + array = context.empty((shape[0], shape[-1]) if len(shape) > 1 else shape, dtype)
 
 
 # %% id=03-h2d cause="changed before the operation was run, element 0 is"
@@ -902,13 +794,8 @@ def ascending(x):
 
 
 # %% id=03-h2d cause="len() of unsized object"
-def upload(host):
-    def enqueue(context):
-        array = context.empty((len(host), *host.shape[1:]), host.dtype)
-        context.copy_from_host(array, host)
-        return agt.value(array)
-
-    return agt.with_context(enqueue)
+# - array = context.empty(host.shape, host.dtype)
+# + array = context.empty((len(host), *host.shape[1:]), host.dtype)
 
 
 # %% id=03-which-way cause="when `job` raises an error, the error doesn't come out"

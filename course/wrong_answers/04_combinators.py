@@ -21,25 +21,17 @@ def residual(x, add):
 
 
 # %% id=04-baton cause="where a DeviceOp is needed: wrap a plain value in agt.value(...)"
-def residual(x, add):
-    n = x.size
-    return (
-        agt.relu(n, agt.h2d(x), agt.zeros(n).partition(256))
-        .and_then(lambda used: (used[0], used[1].unpartition()))
-        .and_then(lambda arrays: add(n, *arrays, agt.zeros(n).partition(256)).output())
-        .to_host()
-    )
+# - .map(lambda used: (used[0], used[1].unpartition()))
+# + .and_then(lambda used: (used[0], used[1].unpartition()))
 
 
 # %% id=04-baton cause="it describes work"
-def residual(x, add):
-    n = x.size
-    return (
-        agt.h2d(x)
-        .map(lambda array: agt.relu(n, array, agt.zeros(n).partition(256)))
-        .and_then(lambda used: add(n, used[0], used[1].unpartition(), agt.zeros(n).partition(256)).output())
-        .to_host()
-    )
+# - agt.relu(n, agt.h2d(x), agt.zeros(n).partition(256))
+# - .map(lambda used: (used[0], used[1].unpartition()))
+# - .and_then(lambda arrays: add(n, *arrays, agt.zeros(n).partition(256)).output())
+# + agt.h2d(x)
+# + .map(lambda array: agt.relu(n, array, agt.zeros(n).partition(256)))
+# + .and_then(lambda used: add(n, used[0], used[1].unpartition(), agt.zeros(n).partition(256)).output())
 
 
 # %% id=04-baton cause="building the operation already ran something"
@@ -51,35 +43,28 @@ def residual(x, add):
 
 
 # %% id=04-baton cause="a NumPy array should come out"
-def residual(x, add):
-    n = x.size
-    return (
-        agt.relu(n, agt.h2d(x), agt.zeros(n).partition(256))
-        .map(lambda used: (used[0], used[1].unpartition()))
-        .and_then(lambda arrays: add(n, *arrays, agt.zeros(n).partition(256)))
-        .and_then(lambda used: agt.d2h(used[2].unpartition()))
-        .map(lambda host: [host])
-    )
+# - .and_then(lambda arrays: add(n, *arrays, agt.zeros(n).partition(256)).output())
+# - .to_host()
+# + .and_then(lambda arrays: add(n, *arrays, agt.zeros(n).partition(256)))
+# + .and_then(lambda used: agt.d2h(used[2].unpartition()))
+# + .map(lambda host: [host])
 
 
 # %% id=04-saxpy cause="building the operation already ran something"
-def async_saxpy(saxpy, a, x, y):
-    x_there = agt.h2d(x).sync()
-    y_there = agt.h2d(y).sync()
-    launch = saxpy(x.size, a, x_there, y_there.partition(256))
-    return launch.output().to_host()
+# - launch = saxpy(x.size, a, agt.h2d(x), agt.h2d(y).partition(256))
+# + x_there = agt.h2d(x).sync()
+# + y_there = agt.h2d(y).sync()
+# + launch = saxpy(x.size, a, x_there, y_there.partition(256))
 
 
 # %% id=04-saxpy cause="element 0 is"
-def async_saxpy(saxpy, a, x, y):
-    launch = saxpy(x.size, a, agt.h2d(x), agt.h2d(y).partition(256))
-    return launch.first().to_host()
+# - return launch.output().to_host()
+# + return launch.first().to_host()
 
 
 # %% id=04-saxpy cause="`h2d` ran 1 time"
-def async_saxpy(saxpy, a, x, y):
-    launch = saxpy(x.size, a, agt.h2d(x), agt.zeros(y.size).partition(256))
-    return launch.output().to_host()
+# - launch = saxpy(x.size, a, agt.h2d(x), agt.h2d(y).partition(256))
+# + launch = saxpy(x.size, a, agt.h2d(x), agt.zeros(y.size).partition(256))
 
 
 # %% id=04-saxpy cause="saxpy() does not know how many threads to start: partition the output"
@@ -89,15 +74,13 @@ def async_saxpy(saxpy, a, x, y):
 
 
 # %% id=04-saxpy cause="a NumPy array should come out, and not <DeviceArray"
-def async_saxpy(saxpy, a, x, y):
-    launch = saxpy(x.size, a, agt.h2d(x), agt.h2d(y).partition(256))
-    return launch.output()
+# - return launch.output().to_host()
+# + return launch.output()
 
 
 # %% id=04-saxpy cause="`saxpy` ran 2 times"
-def async_saxpy(saxpy, a, x, y):
-    launch = saxpy(x.size, a, agt.h2d(x), agt.h2d(y).partition(256))
-    return launch.and_then(lambda used: saxpy(x.size, a, *used)).last().unpartition().to_host()
+# - return launch.output().to_host()
+# + return launch.and_then(lambda used: saxpy(x.size, a, *used)).last().unpartition().to_host()
 
 
 # %% id=04-zip-or-overlap cause="is made to wait for `a`"
@@ -130,9 +113,8 @@ def side_by_side(a, b, join):
 
 
 # %% id=04-diamond cause="`left` and `right` both ran on stream"
-def diamond(source, left, right, join):
-    s = source.shared()
-    return join(left(s), right(s))
+# - return agt.overlap(left(s), right(s)).and_then(lambda both: join(*both))
+# + return join(left(s), right(s))
 
 
 # %% id=04-diamond cause="`h2d` ran 2 times"
@@ -141,9 +123,8 @@ def diamond(source, left, right, join):
 
 
 # %% id=04-diamond cause="element 0 is"
-def diamond(source, left, right, join):
-    s = source.shared()
-    return agt.overlap(right(s), left(s)).and_then(lambda both: join(*both))
+# - return agt.overlap(left(s), right(s)).and_then(lambda both: join(*both))
+# + return agt.overlap(right(s), left(s)).and_then(lambda both: join(*both))
 
 
 # %% id=04-diamond cause="join() missing 1 required positional argument"
@@ -153,21 +134,18 @@ def diamond(source, left, right, join):
 
 
 # %% id=04-diamond cause="`join` ran 0 times"
-def diamond(source, left, right, join):
-    s = source.shared()
-    return agt.overlap(left(s), right(s)).map(lambda both: join(*both))
+# - return agt.overlap(left(s), right(s)).and_then(lambda both: join(*both))
+# + return agt.overlap(left(s), right(s)).map(lambda both: join(*both))
 
 
 # %% id=04-diamond cause="building the operation already ran something"
-def diamond(source, left, right, join):
-    s = agt.value(source.sync().share())
-    return agt.overlap(left(s), right(s)).and_then(lambda both: join(*both))
+# - s = source.shared()
+# + s = agt.value(source.sync().share())
 
 
 # %% id=04-diamond cause="`left` ran 2 times"
-def diamond(source, left, right, join):
-    s = source.shared()
-    return agt.overlap(left(s), right(s)).and_then(lambda both: join(left(s), both[1]))
+# - return agt.overlap(left(s), right(s)).and_then(lambda both: join(*both))
+# + return agt.overlap(left(s), right(s)).and_then(lambda both: join(left(s), both[1]))
 
 
 # %% id=04-loop cause="a tuple of 4 results should come out, and not one of 1"
@@ -185,11 +163,10 @@ def all_scaled(x, factors, scaled):
 
 
 # %% id=04-loop cause="with factor 1, element 0 is"
-def all_scaled(x, factors, scaled):
-    def one(factor=factors[0]):
-        return agt.h2d(x).and_then(lambda array: scaled(array, factor)).to_host()
-
-    return agt.zip(*[one() for factor in factors])
+# - def one(factor):
+# + def one(factor=factors[0]):
+# - return agt.zip(*[one(factor) for factor in factors])
+# + return agt.zip(*[one() for factor in factors])
 
 
 # %% id=04-loop cause="building the operation already ran something"
@@ -218,15 +195,13 @@ def all_scaled(x, factors, scaled):
 
 
 # %% id=04-baton cause="element 0 is"
-def residual(x, add):
-    n = x.size
-    x += 1
-    launch = agt.relu(n, agt.h2d(x), agt.zeros(n).partition(256))
-    return (
-        launch.map(lambda used: (used[0], used[1].unpartition()))
-        .and_then(lambda arrays: add(n, *arrays, agt.zeros(n).partition(256)).output())
-        .to_host()
-    )
+# - n = x.size
+# + n = x.size
+# + x += 1
+# + launch = agt.relu(n, agt.h2d(x), agt.zeros(n).partition(256))
+# - agt.relu(n, agt.h2d(x), agt.zeros(n).partition(256))
+# - .map(lambda used: (used[0], used[1].unpartition()))
+# + launch.map(lambda used: (used[0], used[1].unpartition()))
 
 
 # %% id=04-zip-or-overlap cause="was called while operation 'with_context' is being submitted"
@@ -239,10 +214,9 @@ def side_by_side(a, b, join):
 
 
 # %% id=04-diamond cause="`right` (stream"
-def diamond(source, left, right, join):
-    s = source.shared()
-    first = left(s).shared()
-    return agt.overlap(first, agt.zip(first, right(s)).last()).and_then(lambda both: join(*both))
+# - return agt.overlap(left(s), right(s)).and_then(lambda both: join(*both))
+# + first = left(s).shared()
+# + return agt.overlap(first, agt.zip(first, right(s)).last()).and_then(lambda both: join(*both))
 
 
 # %% id=04-challenge cause="it's right, but it takes"
@@ -253,33 +227,23 @@ def filtered(picture, filters, join):
 
 
 # %% id=04-challenge cause="element 0 is"
-def filtered(picture, filters, join):
-    source = agt.h2d(picture).shared()
-    arms = agt.overlap(*[f(source) for f in filters])
-    return arms.and_then(lambda r: join(r[0], r[1])).to_host()
+# - return arms.and_then(lambda r: join(join(r[0], r[1]), join(r[2], r[3]))).to_host()
+# + return arms.and_then(lambda r: join(r[0], r[1])).to_host()
 
 
 # %% id=04-challenge cause="building the operation already ran something"
-def filtered(picture, filters, join):
-    source = agt.value(agt.h2d(picture).sync().share())
-    arms = agt.overlap(*[f(source) for f in filters])
-    return arms.and_then(lambda r: join(join(r[0], r[1]), join(r[2], r[3]))).to_host()
-
-
+# - source = agt.h2d(picture).shared()
+# + source = agt.value(agt.h2d(picture).sync().share())
 
 
 # %% id=04-loop cause="with factor 0, element 0 is"
-def all_scaled(x, factors, scaled):
-    def one(factor):
-        return agt.h2d(x).and_then(lambda array: scaled(array, factor)).to_host()
-
-    return agt.zip(*[one(factor) for factor in sorted(factors)])
+# - return agt.zip(*[one(factor) for factor in factors])
+# + return agt.zip(*[one(factor) for factor in sorted(factors)])
 
 
 # %% id=04-saxpy cause="`d2d` ran 1 time, and shouldn't run at all"
-def async_saxpy(saxpy, a, x, y):
-    launch = saxpy(x.size, a, agt.h2d(x), agt.h2d(y).partition(256))
-    return launch.output().and_then(agt.dup).last().to_host()
+# - return launch.output().to_host()
+# + return launch.output().and_then(agt.dup).last().to_host()
 
 
 # %% id=04-baton cause="`d2d` ran 1 time, and shouldn't run at all"
@@ -416,39 +380,24 @@ def async_saxpy(saxpy, a, x, y):
 
 
 # %% id=04-loop cause="with the factors [-1.0, 0.0, 0.5], with factor 1, element 0 is"
-def all_scaled(x, factors, scaled):
-    def one(factor):
-        return agt.h2d(x).and_then(lambda array: scaled(array, factor or 1.0)).to_host()
-
-    return agt.zip(*[one(factor) for factor in factors])
+# - return agt.h2d(x).and_then(lambda array: scaled(array, factor)).to_host()
+# + return agt.h2d(x).and_then(lambda array: scaled(array, factor or 1.0)).to_host()
 
 
 # %% id=04-loop cause="with the factors [0.25], your code raised ValueError"
-def all_scaled(x, factors, scaled):
-    def one(factor):
-        return agt.h2d(x).and_then(lambda array: scaled(array, factor)).to_host()
-
-    first, second, *others = factors
-    return agt.zip(one(first), one(second), *map(one, others))
+# - return agt.zip(*[one(factor) for factor in factors])
+# + first, second, *others = factors
+# + return agt.zip(one(first), one(second), *map(one, others))
 
 
 # %% id=04-loop cause="host arrays that are filled after your function has returned"
-def all_scaled(x, factors, scaled):
-    def one(factor):
-        return agt.h2d(agt.pin(x)).and_then(lambda array: scaled(array, factor)).to_host()
-
-    return agt.zip(*[one(factor) for factor in factors])
+# - return agt.h2d(x).and_then(lambda array: scaled(array, factor)).to_host()
+# + return agt.h2d(agt.pin(x)).and_then(lambda array: scaled(array, factor)).to_host()
 
 
 # %% id=04-baton cause="host arrays that are filled after your function has returned"
-def residual(x, add):
-    n, x = x.size, agt.pin(x)
-    return (
-        agt.relu(n, agt.h2d(x), agt.zeros(n).partition(256))
-        .map(lambda used: (used[0], used[1].unpartition()))
-        .and_then(lambda arrays: add(n, *arrays, agt.zeros(n).partition(256)).output())
-        .to_host()
-    )
+# - n = x.size
+# + n, x = x.size, agt.pin(x)
 
 
 # %% id=04-saxpy cause="and an earlier result, looked at afterwards (write to neither), with array 2, element 0 is"
@@ -462,16 +411,13 @@ def async_saxpy(saxpy, a, x, y):
 
 
 # %% id=04-saxpy cause="and an earlier result, looked at afterwards (write to neither), with array 1, element 0 is"
-def async_saxpy(saxpy, a, x, y):
-    launch = saxpy(x.size, a, agt.h2d(x), agt.h2d(y).partition(256))
-    return launch.output().and_then(lambda there: agt.d2h(there, y))
+# - return launch.output().to_host()
+# + return launch.output().and_then(lambda there: agt.d2h(there, y))
 
 
 # %% id=04-challenge cause="host arrays that are filled after your function has returned"
-def filtered(picture, filters, join):
-    source = agt.h2d(agt.pin(picture)).shared()
-    arms = agt.overlap(*[f(source) for f in filters])
-    return arms.and_then(lambda r: join(join(r[0], r[1]), join(r[2], r[3]))).to_host()
+# - source = agt.h2d(picture).shared()
+# + source = agt.h2d(agt.pin(picture)).shared()
 
 
 # %% id=04-challenge cause="`filter0` ran 0 times, and should run once"

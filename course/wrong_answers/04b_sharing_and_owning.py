@@ -2,22 +2,19 @@
 
 
 # %% id=04b-unzip cause="`h2d` ran 4 times"
-def halves(pair, f, g):
-    a, _ = pair.unzip(2)
-    _, b = pair.unzip(2)
-    return agt.zip(f(a), g(b))
+# - a, b = pair.unzip(2)
+# + a, _ = pair.unzip(2)
+# + _, b = pair.unzip(2)
 
 
 # %% id=04b-unzip cause="is not known before it runs: say unzip(2)"
-def halves(pair, f, g):
-    a, b = pair.unzip()
-    return agt.zip(f(a), g(b))
+# - a, b = pair.unzip(2)
+# + a, b = pair.unzip()
 
 
 # %% id=04b-unzip cause="element"
-def halves(pair, f, g):
-    a, b = pair.unzip(2)
-    return agt.zip(g(a), f(b))
+# - return agt.zip(f(a), g(b))
+# + return agt.zip(g(a), f(b))
 
 
 # %% id=04b-unzip cause="building the operation already ran something"
@@ -27,15 +24,13 @@ def halves(pair, f, g):
 
 
 # %% id=04b-unzip cause="a tuple of 2 results should come out, and not array("
-def halves(pair, f, g):
-    a, b = pair.unzip(2)
-    return f(a).and_then(lambda _: g(b))
+# - return agt.zip(f(a), g(b))
+# + return f(a).and_then(lambda _: g(b))
 
 
 # %% id=04b-unzip cause="`f` and `g` got the same array: the first one is for `f`"
-def halves(pair, f, g):
-    a, b = pair.unzip(2)
-    return agt.zip(f(a), g(a))
+# - return agt.zip(f(a), g(b))
+# + return agt.zip(f(a), g(a))
 
 
 # %% id=04b-lend cause="the caller's `matrix` was moved by share()"
@@ -58,23 +53,17 @@ def apply_all(matrix, xs):
 
 
 # %% id=04b-lend cause="`d2d` ran 5 times, and shouldn't run at all"
-def apply_all(matrix, xs):
-    n = xs[0].size
-    copies = [agt.dup(matrix.borrow()).last() for _ in xs]
-    products = [
-        agt.matvec_naive(n, n, copy, agt.h2d(x), agt.zeros(n).partition(32))
-        for copy, x in zip(copies, xs, strict=True)
-    ]
-    return agt.zip(*[launch.output().to_host() for launch in products])
+# - n = xs[0].size
+# + n = xs[0].size
+# + copies = [agt.dup(matrix.borrow()).last() for _ in xs]
+# - agt.matvec_naive(n, n, matrix.borrow(), agt.h2d(x), agt.zeros(n).partition(32)) for x in xs
+# + agt.matvec_naive(n, n, copy, agt.h2d(x), agt.zeros(n).partition(32))
+# + for copy, x in zip(copies, xs, strict=True)
 
 
 # %% id=04b-lend cause="should return an operation, and returned list"
-def apply_all(matrix, xs):
-    n = xs[0].size
-    products = [
-        agt.matvec_naive(n, n, matrix.borrow(), agt.h2d(x), agt.zeros(n).partition(32)) for x in xs
-    ]
-    return [launch.output().to_host() for launch in products]
+# - return agt.zip(*[launch.output().to_host() for launch in products])
+# + return [launch.output().to_host() for launch in products]
 
 
 # %% id=04b-lend cause="`matvec_naive` ran 1 time"
@@ -86,13 +75,9 @@ def apply_all(matrix, xs):
 
 
 # %% id=04b-lend cause="with vector 0, element 0 is"
-def apply_all(matrix, xs):
-    n = xs[0].size
-    products = [
-        agt.matvec_naive(n, n, matrix.borrow(), agt.h2d(x), agt.zeros(n).partition(32))
-        for x in reversed(xs)
-    ]
-    return agt.zip(*[launch.output().to_host() for launch in products])
+# - agt.matvec_naive(n, n, matrix.borrow(), agt.h2d(x), agt.zeros(n).partition(32)) for x in xs
+# + agt.matvec_naive(n, n, matrix.borrow(), agt.h2d(x), agt.zeros(n).partition(32))
+# + for x in reversed(xs)
 
 
 # %% id=04b-lend cause="building the operation already ran something"
@@ -136,15 +121,14 @@ def jobs(matrix, xs):
 
 
 # %% id=04b-workers cause="`d2d` ran 5 times, and shouldn't run at all"
-def jobs(matrix, xs):
-    n = xs[0].size
-    weights = matrix.share()
-    return [
-        agt.dup(weights)
-        .and_then(lambda pair, x=x: agt.matvec_naive(n, n, pair[1], agt.h2d(x), agt.zeros(n).partition(32)).output())
-        .to_host()
-        for x in xs
-    ]
+# - products = [
+# - agt.matvec_naive(n, n, weights, agt.h2d(x), agt.zeros(n).partition(32)) for x in xs
+# + return [
+# +     agt.dup(weights)
+# +     .and_then(lambda pair, x=x: agt.matvec_naive(n, n, pair[1], agt.h2d(x), agt.zeros(n).partition(32)).output())
+# +     .to_host()
+# +     for x in xs
+# - return [launch.output().to_host() for launch in products]
 
 
 # %% id=04b-workers cause="with vector 0, element 0 is"
@@ -178,12 +162,11 @@ def jobs(matrix, xs):
 
 
 # %% id=04b-workers cause="`jobs` should return operations, and the first is"
-def jobs(matrix, xs):
-    n = xs[0].size
-    weights = matrix.share()
-    return [
-        lambda: agt.matvec_naive(n, n, weights, agt.h2d(x), agt.zeros(n).partition(32)) for x in xs
-    ]
+# - products = [
+# - agt.matvec_naive(n, n, weights, agt.h2d(x), agt.zeros(n).partition(32)) for x in xs
+# + return [
+# +     lambda: agt.matvec_naive(n, n, weights, agt.h2d(x), agt.zeros(n).partition(32)) for x in xs
+# - return [launch.output().to_host() for launch in products]
 
 
 # %% id=04b-workers cause="`matvec_naive` ran 10 times, and should run 5 times"
@@ -198,9 +181,8 @@ def jobs(matrix, xs):
 
 
 # %% id=04b-unzip cause="element 0 is"
-def halves(pair, f, g):
-    a, b = pair.unzip(2)
-    return agt.zip(f(b), g(a))
+# - return agt.zip(f(a), g(b))
+# + return agt.zip(f(b), g(a))
 
 
 # %% id=04b-challenge cause="µs"
@@ -220,11 +202,8 @@ def cooled(x, step, rounds):
 
 
 # %% id=04b-challenge cause="element"
-def cooled(x, step, rounds):
-    pair = agt.zip(agt.h2d(x), agt.zeros(x.size))
-    for _ in range(rounds):
-        pair = pair.and_then(lambda both: step(*both)).map(lambda both: (both[1], both[0]))
-    return pair.last().to_host()
+# - return pair.first().to_host()
+# + return pair.last().to_host()
 
 
 # %% id=04b-lend cause="`matvec_naive` ran 3 times, and should run 5 times"
@@ -271,9 +250,8 @@ def apply_all(matrix, xs):
 
 
 # %% id=04b-unzip cause="of the result was not there yet"
-def halves(pair, f, g):
-    a, b = pair.unzip(2)
-    return agt.zip(f(a), g(b)).map(lambda t: tuple(h.buffer for h in t))
+# - return agt.zip(f(a), g(b))
+# + return agt.zip(f(a), g(b)).map(lambda t: tuple(h.buffer for h in t))
 
 
 # %% id=04b-workers cause="of the result was not there yet"
@@ -298,9 +276,8 @@ def cooled(x, step, rounds):
 
 
 # %% id=04b-unzip cause="nothing of it ran: an `async def`"
-async def halves(pair, f, g):
-    a, b = pair.unzip(2)
-    return agt.zip(f(a), g(b))
+# - def halves(pair, f, g):
+# + async def halves(pair, f, g):
 
 
 # %% id=04b-challenge cause="with three rods at the same time, for 0, 3 and 4 steps, with rod 0, element 0 is"
@@ -329,13 +306,9 @@ def cooled(x, step, rounds):
 
 
 # %% id=04b-lend cause="host arrays that are filled after your function has returned"
-def apply_all(matrix, xs):
-    n = xs[0].size
-    products = [
-        agt.matvec_naive(n, n, matrix.borrow(), agt.h2d(agt.pin(x)), agt.zeros(n).partition(32))
-        for x in xs
-    ]
-    return agt.zip(*[launch.output().to_host() for launch in products])
+# - agt.matvec_naive(n, n, matrix.borrow(), agt.h2d(x), agt.zeros(n).partition(32)) for x in xs
+# + agt.matvec_naive(n, n, matrix.borrow(), agt.h2d(agt.pin(x)), agt.zeros(n).partition(32))
+# + for x in xs
 
 
 # %% id=04b-lend cause="with 50 x 50 numbers, your code raised IndexError"
@@ -350,21 +323,13 @@ def apply_all(matrix, xs):
 
 
 # %% id=04b-workers cause="with vectors that got their numbers when `jobs` had returned, with vector 0"
-def jobs(matrix, xs):
-    n = xs[0].size
-    weights = matrix.share()
-    products = [
-        agt.matvec_naive(n, n, weights, agt.h2d(agt.pin(x)), agt.zeros(n).partition(32)) for x in xs
-    ]
-    return [launch.output().to_host() for launch in products]
+# - agt.matvec_naive(n, n, weights, agt.h2d(x), agt.zeros(n).partition(32)) for x in xs
+# + agt.matvec_naive(n, n, weights, agt.h2d(agt.pin(x)), agt.zeros(n).partition(32)) for x in xs
 
 
 # %% id=04b-challenge cause="host arrays that are filled after your function has returned"
-def cooled(x, step, rounds):
-    pair = agt.zip(agt.h2d(agt.pin(x)), agt.zeros(x.size))
-    for _ in range(rounds):
-        pair = pair.and_then(lambda both: step(*both)).map(lambda both: (both[1], both[0]))
-    return pair.first().to_host()
+# - pair = agt.zip(agt.h2d(x), agt.zeros(x.size))
+# + pair = agt.zip(agt.h2d(agt.pin(x)), agt.zeros(x.size))
 
 
 # %% id=04b-workers cause="looked at afterwards (write to neither), with array 0"

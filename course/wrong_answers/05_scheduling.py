@@ -25,19 +25,13 @@ class RoundRobin(agt.SchedulingPolicy):
 
 
 # %% id=05-round-robin cause="4 streams were used, and the pool has 3"
-class RoundRobin(agt.SchedulingPolicy):
-    def __init__(self, size):
-        super().__init__()
-        self.size = size
-        self.streams = []
-        self.turn = 0
-
-    def next_stream(self):
-        turn = self.turn % (self.size + 1)
-        if turn == len(self.streams):
-            self.streams.append(self.device.create_stream())
-        self.turn += 1
-        return self.streams[turn]
+# - self.turn = -1
+# + self.turn = 0
+# - if len(self.streams) < self.size:
+# + turn = self.turn % (self.size + 1)
+# + if turn == len(self.streams):
+# - return self.streams[self.turn % self.size]
+# + return self.streams[turn]
 
 
 # %% id=05-round-robin cause="`job3` did not go to the stream of `job0`, whose turn it was"
@@ -124,42 +118,18 @@ def streams_needed(length, pace, room):
 
 
 # %% id=05-least-loaded cause="ends last, on a stream that had more to do than the others"
-class LeastLoaded(agt.SchedulingPolicy):
-    def __init__(self, size):
-        super().__init__()
-        self.size = size
-        self.streams = []
-        self.load = [0] * size
-
-    def expect(self, us):
-        pass
-
-    def next_stream(self):
-        if not self.streams:
-            self.streams = [self.device.create_stream() for _ in range(self.size)]
-        i = self.load.index(min(self.load))
-        self.load[i] += 1  # counts jobs
-        return self.streams[i]
+# - self.load = [0.0] * size
+# - self.us = 0.0
+# + self.load = [0] * size
+# - self.us = us
+# + pass
+# - self.load[i] += self.us
+# + self.load[i] += 1  # counts jobs
 
 
 # %% id=05-least-loaded cause="the score is"
-class LeastLoaded(agt.SchedulingPolicy):
-    def __init__(self, size):
-        super().__init__()
-        self.size = size
-        self.streams = []
-        self.load = [0.0] * size
-        self.us = 0.0
-
-    def expect(self, us):
-        self.us = us
-
-    def next_stream(self):
-        if not self.streams:
-            self.streams = [self.device.create_stream() for _ in range(self.size)]
-        i = self.load.index(max(self.load))
-        self.load[i] += self.us
-        return self.streams[i]
+# - i = self.load.index(min(self.load))
+# + i = self.load.index(max(self.load))
 
 
 # %% id=05-least-loaded cause="9 streams were used, and the pool has 3"
@@ -222,15 +192,7 @@ def best_possible(trace):
 
 
 # %% id=05-when-it-pays cause="with a program of kernels that fill the device"
-def best_possible(trace):
-    m = trace.metrics()
-    calls = [span for span in trace if span.kind == "call"]
-    walls = [calls[-1].end - calls[0].start]
-    walls += [busy for (_, engine), busy in m.engine_busy.items() if engine != "compute"]
-    jobs = {}
-    for span in trace.device_spans:
-        jobs[span.op] = jobs.get(span.op, 0.0) + span.duration
-    return max(walls + list(jobs.values()))
+# - walls.append(sum(span.duration * span.detail.get("fills", 0.0) for span in trace.device_spans))
 
 
 # %% id=05-when-it-pays cause="with a program of"
@@ -334,35 +296,15 @@ def best_possible(trace):
 
 
 # %% id=05-round-robin cause="make it by `self.device.create_stream()`"
-class RoundRobin(agt.SchedulingPolicy):
-    def __init__(self, size):
-        super().__init__()
-        self.size = size
-        self.streams = []
-        self.turn = -1
-
-    def next_stream(self):
-        if len(self.streams) < self.size:
-            self.streams.append(agt.create_stream())
-        self.turn += 1
-        return self.streams[self.turn % self.size]
+# - self.streams.append(self.device.create_stream())
+# + self.streams.append(agt.create_stream())
 
 
 # %% id=05-round-robin cause="which stream is next, and waits for nobody"
-class RoundRobin(agt.SchedulingPolicy):
-    def __init__(self, size):
-        super().__init__()
-        self.size = size
-        self.streams = []
-        self.turn = -1
-
-    def next_stream(self):
-        if len(self.streams) < self.size:
-            self.streams.append(self.device.create_stream())
-        self.turn += 1
-        s = self.streams[self.turn % self.size]
-        s.synchronize()
-        return s
+# - return self.streams[self.turn % self.size]
+# + s = self.streams[self.turn % self.size]
+# + s.synchronize()
+# + return s
 
 
 # %% id=05-round-robin cause="`StreamPoolRoundRobin` picked the stream"
@@ -378,72 +320,45 @@ def streams_needed(length, pace, room):
 
 
 # %% id=05-least-loaded cause="with 21 jobs on 3 streams, the score is"
-class LeastLoaded(agt.SchedulingPolicy):
-    def __init__(self, size):
-        super().__init__()
-        self.size = size
-        self.streams = []
-        self.turn = 0
-        self.us = 0.0
-        self.loads = []
-
-    def expect(self, us):
-        self.us = us
-
-    def next_stream(self):
-        if not self.streams:
-            self.streams = [self.device.create_stream() for _ in range(self.size)]
-            self.loads = [0.0] * self.size
-        i = self.loads.index(min(self.loads))
-        self.loads[i] += self.us if self.us > 50 else 0
-        return self.streams[i]
+# - self.load = [0.0] * size
+# + self.turn = 0
+# - self.us = 0.0
+# + self.us = 0.0
+# + self.loads = []
+# - i = self.load.index(min(self.load))
+# - self.load[i] += self.us
+# +     self.loads = [0.0] * self.size
+# + i = self.loads.index(min(self.loads))
+# + self.loads[i] += self.us if self.us > 50 else 0
 
 
 # %% id=05-least-loaded cause="with 21 jobs on 3 streams, the score is"
-class LeastLoaded(agt.SchedulingPolicy):
-    def __init__(self, size):
-        super().__init__()
-        self.size = size
-        self.streams = []
-        self.turn = 0
-        self.us = 0.0
-        self.loads = []
-
-    def expect(self, us):
-        self.us = us
-
-    def next_stream(self):
-        if not self.streams:
-            self.streams = [self.device.create_stream() for _ in range(self.size)]
-            self.loads = [0.0] * self.size
-        i = self.loads.index(min(self.loads))
-        self.loads[i] += self.us // 100
-        return self.streams[i]
+# - self.load = [0.0] * size
+# + self.turn = 0
+# - self.us = 0.0
+# + self.us = 0.0
+# + self.loads = []
+# - i = self.load.index(min(self.load))
+# - self.load[i] += self.us
+# +     self.loads = [0.0] * self.size
+# + i = self.loads.index(min(self.loads))
+# + self.loads[i] += self.us // 100
 
 
 # %% id=05-least-loaded cause="with 21 jobs on 3 streams, the score is"
-class LeastLoaded(agt.SchedulingPolicy):
-    def __init__(self, size):
-        super().__init__()
-        self.size = size
-        self.streams = []
-        self.turn = 0
-        self.us = 0.0
-        self.loads = []
-
-    def expect(self, us):
-        self.us = us
-
-    def next_stream(self):
-        if not self.streams:
-            self.streams = [self.device.create_stream() for _ in range(self.size)]
-            self.loads = [0.0] * self.size
-        self.turn += 1
-        if self.turn % 10 == 0:
-            self.loads = [0.0] * self.size
-        i = self.loads.index(min(self.loads))
-        self.loads[i] += self.us
-        return self.streams[i]
+# - self.load = [0.0] * size
+# + self.turn = 0
+# - self.us = 0.0
+# + self.us = 0.0
+# + self.loads = []
+# - i = self.load.index(min(self.load))
+# - self.load[i] += self.us
+# +     self.loads = [0.0] * self.size
+# + self.turn += 1
+# + if self.turn % 10 == 0:
+# +     self.loads = [0.0] * self.size
+# + i = self.loads.index(min(self.loads))
+# + self.loads[i] += self.us
 
 
 # %% id=05-least-loaded cause="make it by `self.device.create_stream()`"
@@ -485,18 +400,14 @@ def best_possible(trace):
 
 
 # %% id=05-round-robin cause="whose turn it was"
-class RoundRobin(agt.SchedulingPolicy):
-    def __init__(self, size):
-        super().__init__()
-        self.size, self.streams, self.turn = size, [], -1
-
-    def next_stream(self):
-        if len(self.streams) < self.size:
-            self.streams.append(self.device.create_stream())
-        self.turn += 1
-        if self.turn == 3 * self.size:
-            self.turn += 1
-        return self.streams[self.turn % self.size]
+# - self.size = size
+# - self.streams = []
+# - self.turn = -1
+# + self.size, self.streams, self.turn = size, [], -1
+# - self.turn += 1
+# + self.turn += 1
+# + if self.turn == 3 * self.size:
+# +     self.turn += 1
 
 
 # %% id=05-challenge cause="takes things out of its caller's list"
@@ -568,18 +479,10 @@ class LeastLoaded(agt.SchedulingPolicy):
 
 
 # %% id=05-when-it-pays cause="with a program of wide kernels and narrow ones, 588 µs came out"
-def best_possible(trace):
-    m = trace.metrics()
-    calls = [span for span in trace if span.kind == "call"]
-    walls = [calls[-1].end - calls[0].start]
-    walls += [busy for (_, engine), busy in m.engine_busy.items() if engine != "compute"]
-    kernels = [span for span in trace.device_spans if span.kind == "kernel"]
-    widest = max([span.detail["fills"] for span in kernels], default=0.0)
-    walls.append(widest * sum(span.duration for span in kernels))
-    jobs = {}
-    for span in trace.device_spans:
-        jobs[span.op] = jobs.get(span.op, 0.0) + span.duration
-    return max(walls + list(jobs.values()))
+# - walls.append(sum(span.duration * span.detail.get("fills", 0.0) for span in trace.device_spans))
+# + kernels = [span for span in trace.device_spans if span.kind == "kernel"]
+# + widest = max([span.detail["fills"] for span in kernels], default=0.0)
+# + walls.append(widest * sum(span.duration for span in kernels))
 
 
 # %% id=05-round-robin cause="two pools share a stream, or a turn: make each stream by `create_stream()`"

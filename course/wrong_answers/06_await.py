@@ -2,15 +2,7 @@
 
 
 # %% id=06-prepare cause="the device did nothing during `prepare 1`"
-async def pipeline(n, prepare, process):
-    results = []
-    x = prepare(0)
-    for i in range(n):
-        task = agt.spawn(process(x))
-        if i + 1 < n:
-            x = prepare(i + 1)
-        results.append(await task)
-    return results
+# - await asyncio.sleep(0)  # its turn: the batch is submitted
 
 
 # %% id=06-prepare cause="blocks the event loop"
@@ -116,29 +108,17 @@ async def with_heartbeat(op, beat):
 
 
 # %% id=06-responsive cause="`beat` was called 2000 times without an end"
-async def with_heartbeat(op, beat):
-    task = agt.spawn(op)
-    while not task.done():
-        beat()
-    return await task
+# - await agt.sleep(50)
 
 
 # %% id=06-responsive cause="`asyncio.sleep` goes by the clock on the wall"
-async def with_heartbeat(op, beat):
-    task = agt.spawn(op)
-    while not task.done():
-        beat()
-        await asyncio.sleep(50e-6)
-    return await task
+# - await agt.sleep(50)
+# + await asyncio.sleep(50e-6)
 
 
 # %% id=06-responsive cause="beat 2 came 29 µs after the one before"
-async def with_heartbeat(op, beat):
-    task = agt.spawn(op)
-    while not task.done():
-        beat()
-        await asyncio.sleep(0)
-    return await task
+# - await agt.sleep(50)
+# + await asyncio.sleep(0)
 
 
 # %% id=06-responsive cause="between beat 1 and what came next were 298 µs"
@@ -149,12 +129,8 @@ async def with_heartbeat(op, beat):
 
 
 # %% id=06-responsive cause="a NumPy array should come out"
-async def with_heartbeat(op, beat):
-    task = agt.spawn(op)
-    while not task.done():
-        beat()
-        await agt.sleep(50)
-    return task
+# - return await task
+# + return task
 
 
 # %% id=06-three-arms cause="operation 1 is reported as 'program' instead of 'device'"
@@ -171,14 +147,8 @@ async def reports(ops):
 
 
 # %% id=06-three-arms cause="came out of your function: your code raised KeyError"
-async def reports(ops):
-    async def report(op):
-        try:
-            return "done", await op
-        except agt.DeviceError as error:
-            return "device", error
-
-    return await asyncio.gather(*[report(op) for op in ops])
+# - except Exception as error:
+# - return "program", error
 
 
 # %% id=06-three-arms cause="no two operations were at work at the same time"
@@ -195,21 +165,15 @@ async def reports(ops):
 
 
 # %% id=06-three-arms cause="somebody cancelled `reports`"
-async def reports(ops):
-    async def report(op):
-        try:
-            return "done", await op
-        except agt.DeviceError as error:
-            return "device", error
-        except BaseException as error:
-            return "program", error
-
-    tasks = [asyncio.create_task(report(op)) for op in ops]
-    try:
-        await asyncio.wait(tasks)
-    except asyncio.CancelledError:
-        pass
-    return [await task for task in tasks]
+# - except Exception as error:
+# + except BaseException as error:
+# - return await asyncio.gather(*[report(op) for op in ops])
+# + tasks = [asyncio.create_task(report(op)) for op in ops]
+# + try:
+# +     await asyncio.wait(tasks)
+# + except asyncio.CancelledError:
+# +     pass
+# + return [await task for task in tasks]
 
 
 # %% id=06-three-arms cause="each report is a pair"
@@ -218,16 +182,10 @@ async def reports(ops):
 
 
 # %% id=06-three-arms cause="should contain the error that came out, and contains"
-async def reports(ops):
-    async def report(op):
-        try:
-            return "done", await op
-        except agt.DeviceError as error:
-            return "device", str(error)
-        except Exception as error:
-            return "program", str(error)
-
-    return await asyncio.gather(*[report(op) for op in ops])
+# - return "device", error
+# + return "device", str(error)
+# - return "program", error
+# + return "program", str(error)
 
 
 # %% id=06-three-arms cause="and returned one of 2"
@@ -247,16 +205,8 @@ async def reports(ops):
 
 
 # %% id=06-three-arms cause="a NumPy array should come out, and not"
-async def reports(ops):
-    async def report(op):
-        try:
-            return "done", (await op).tolist()
-        except agt.DeviceError as error:
-            return "device", error
-        except Exception as error:
-            return "program", error
-
-    return await asyncio.gather(*[report(op) for op in ops])
+# - return "done", await op
+# + return "done", (await op).tolist()
 
 
 # %% id=06-three-arms cause="operation 1 is reported as 'done' instead of 'device'"
@@ -443,14 +393,8 @@ async def run_limited(ops, limit):
 
 
 # %% id=06-limited cause="3 were in flight at a time, and 2 is the limit"
-async def run_limited(ops, limit):
-    gate = asyncio.Semaphore(limit + 1)
-
-    async def run(op):
-        async with gate:
-            return await op
-
-    return await asyncio.gather(*[run(op) for op in ops])
+# - gate = asyncio.Semaphore(limit)
+# + gate = asyncio.Semaphore(limit + 1)
 
 
 # %% id=06-limited cause="`sync` or `synchronize` blocks the event loop"
@@ -459,16 +403,14 @@ async def run_limited(ops, limit):
 
 
 # %% id=06-limited cause="results in the wrong order, it seems: result 0"
-async def run_limited(ops, limit):
-    gate = asyncio.Semaphore(limit)
-    results = []
-
-    async def run(op):
-        async with gate:
-            results.append(await op)
-
-    await asyncio.gather(*[run(op) for op in ops])
-    return results
+# - gate = asyncio.Semaphore(limit)
+# + gate = asyncio.Semaphore(limit)
+# + results = []
+# - return await op
+# + results.append(await op)
+# - return await asyncio.gather(*[run(op) for op in ops])
+# + await asyncio.gather(*[run(op) for op in ops])
+# + return results
 
 
 # %% id=06-limited cause="`d2h` ran 2 times, and should run 5 times"
@@ -477,82 +419,46 @@ async def run_limited(ops, limit):
 
 
 # %% id=06-limited cause="`run_limited` should return a list of 5, one for each in order, and returned one of 4"
-async def run_limited(ops, limit):
-    gate = asyncio.Semaphore(limit)
-
-    async def run(op):
-        async with gate:
-            return await op
-
-    return (await asyncio.gather(*[run(op) for op in ops]))[1:]
+# - return await asyncio.gather(*[run(op) for op in ops])
+# + return (await asyncio.gather(*[run(op) for op in ops]))[1:]
 
 
 # %% id=06-limited cause="operation 1 of 5 did not run"
-async def run_limited(ops, limit):
-    gate = asyncio.Semaphore(limit)
-
-    async def run():
-        async with gate:
-            return await ops[0]
-
-    return await asyncio.gather(*[run() for _ in ops])
+# - async def run(op):
+# + async def run():
+# - return await op
+# + return await ops[0]
+# - return await asyncio.gather(*[run(op) for op in ops])
+# + return await asyncio.gather(*[run() for _ in ops])
 
 
 # %% id=06-prepare cause="batch 4 was prepared, but the last of 4 batches is batch 3"
-async def pipeline(n, prepare, process):
-    results = []
-    x = prepare(0)
-    for i in range(n):
-        task = agt.spawn(process(x))
-        await asyncio.sleep(0)
-        x = prepare(i + 1)
-        results.append(await task)
-    return results
+# - await asyncio.sleep(0)  # its turn: the batch is submitted
+# - if i + 1 < n:
+# - x = prepare(i + 1)
+# + await asyncio.sleep(0)
+# + x = prepare(i + 1)
 
 
 # %% id=06-responsive cause="and one beat every 50 µs is right, all the while"
-async def with_heartbeat(op, beat):
-    task = agt.spawn(op)
-    for _ in range(4):
-        beat()
-        await agt.sleep(50)
-    return await task
+# - while not task.done():
+# + for _ in range(4):
 
 
 # %% id=06-responsive cause="nobody had a turn for 49 µs"
-async def with_heartbeat(op, beat):
-    task = agt.spawn(op)
-    while not task.done():
-        beat()
-        agt.work(49, "pause")
-        await asyncio.sleep(0)
-    return await task
+# - await agt.sleep(50)
+# + agt.work(49, "pause")
+# + await asyncio.sleep(0)
 
 
 # %% id=06-three-arms cause="came out of your function: your code raised ValueError"
-async def reports(ops):
-    async def report(op):
-        try:
-            return "done", await op
-        except agt.DeviceError as error:
-            return "device", error
-        except KeyError as error:
-            return "program", error
-
-    return await asyncio.gather(*[report(op) for op in ops])
+# - except Exception as error:
+# + except KeyError as error:
 
 
 # %% id=06-three-arms cause="any exception that is no `agt.DeviceError` is the program's"
-async def reports(ops):
-    async def report(op):
-        try:
-            return "done", await op
-        except (agt.DeviceError, RuntimeError) as error:
-            return "device", error
-        except Exception as error:
-            return "program", error
-
-    return await asyncio.gather(*[report(op) for op in ops])
+# - except agt.DeviceError as error:
+# + except (agt.DeviceError, RuntimeError) as error:
 
 
 # %% id=06-cancel cause="with at most 900 µs for 4000000 elements"
@@ -646,28 +552,16 @@ async def with_heartbeat(op, beat):
 
 
 # %% id=06-prepare cause="are enough: does somebody sleep, or wait, for no reason?"
-async def pipeline(n, prepare, process):
-    results = []
-    x = prepare(0)
-    for i in range(n):
-        task = agt.spawn(process(x))
-        await agt.sleep(200)
-        if i + 1 < n:
-            x = prepare(i + 1)
-        results.append(await task)
-    return results
+# - await asyncio.sleep(0)  # its turn: the batch is submitted
+# + await agt.sleep(200)
 
 
 # %% id=06-responsive cause="the error doesn't come out of your function"
-async def with_heartbeat(op, beat):
-    task = agt.spawn(op)
-    while not task.done():
-        beat()
-        await agt.sleep(50)
-    try:
-        return await task
-    except Exception:
-        return None
+# - return await task
+# + try:
+# +     return await task
+# + except Exception:
+# +     return None
 
 
 # %% id=06-responsive cause="the error doesn't come out of your function"
@@ -698,70 +592,38 @@ async def at_most(op, us):
 
 
 # %% id=06-three-arms cause="should contain the error that came out"
-async def reports(ops):
-    async def report(op):
-        try:
-            return "done", await op
-        except agt.DeviceError as error:
-            return "device", agt.DeviceError(str(error))
-        except Exception as error:
-            return "program", error
-
-    return await asyncio.gather(*[report(op) for op in ops])
+# - return "device", error
+# + return "device", agt.DeviceError(str(error))
 
 
 # %% id=06-limited cause="the error doesn't come out of your function"
-async def run_limited(ops, limit):
-    gate = asyncio.Semaphore(limit)
-
-    async def run(op):
-        async with gate:
-            try:
-                return await op
-            except Exception:
-                return None
-
-    return await asyncio.gather(*[run(op) for op in ops])
+# - return await op
+# + try:
+# +     return await op
+# + except Exception:
+# +     return None
 
 
 # %% id=06-responsive cause="after the one before, and one every 50 µs is right: by `agt.sleep(50)`"
-async def with_heartbeat(op, beat):
-    task = agt.spawn(op)
-    while not task.done():
-        beat()
-        await agt.sleep(25)
-    return await task
+# - await agt.sleep(50)
+# + await agt.sleep(25)
 
 
 # %% id=06-responsive cause="and one beat every 50 µs is right, all the while"
-async def with_heartbeat(op, beat):
-    task = agt.spawn(op)
-    while not task.done():
-        beat()
-        await agt.sleep(80)
-    return await task
+# - await agt.sleep(50)
+# + await agt.sleep(80)
 
 
 # %% id=06-responsive cause="the heart beats on after the operation was done"
-async def with_heartbeat(op, beat):
-    task = agt.spawn(op)
-    for _ in range(9):
-        beat()
-        await agt.sleep(50)
-    return await task
+# - while not task.done():
+# + for _ in range(9):
 
 
 # %% id=06-three-arms cause="the operation that fails ran 2 times"
-async def reports(ops):
-    async def report(op, tries=2):
-        try:
-            return "done", await op
-        except agt.DeviceError as error:
-            return await report(op, tries - 1) if tries > 1 else ("device", error)
-        except Exception as error:
-            return "program", error
-
-    return await asyncio.gather(*[report(op) for op in ops])
+# - async def report(op):
+# + async def report(op, tries=2):
+# - return "device", error
+# + return await report(op, tries - 1) if tries > 1 else ("device", error)
 
 
 # %% id=06-cancel cause="wait for whichever comes first"
@@ -855,12 +717,8 @@ async def with_heartbeat(op, beat):
 
 
 # %% id=06-responsive cause="beat 2 came 41 µs after the one before, and one every 50 µs is right"
-async def with_heartbeat(op, beat):
-    task = agt.spawn(op)
-    while not task.done():
-        beat()
-        await agt.sleep(40)
-    return await task
+# - await agt.sleep(50)
+# + await agt.sleep(40)
 
 
 # %% id=06-responsive cause="after the one before, and one every 50 µs is right. By then the operation was done"
@@ -888,25 +746,13 @@ async def as_they_come(ops, use):
 
 
 # %% id=06-limited cause="no more than 3 were in flight at a time, where 6 could have been"
-async def run_limited(ops, limit):
-    gate = asyncio.Semaphore(min(limit, 3))
-
-    async def run(op):
-        async with gate:
-            return await op
-
-    return await asyncio.gather(*[run(op) for op in ops])
+# - gate = asyncio.Semaphore(limit)
+# + gate = asyncio.Semaphore(min(limit, 3))
 
 
 # %% id=06-limited cause="with a limit of 1, 2 were in flight at a time, and 1 is the limit"
-async def run_limited(ops, limit):
-    gate = asyncio.Semaphore(max(limit, 2))
-
-    async def run(op):
-        async with gate:
-            return await op
-
-    return await asyncio.gather(*[run(op) for op in ops])
+# - gate = asyncio.Semaphore(limit)
+# + gate = asyncio.Semaphore(max(limit, 2))
 
 
 # %% id=06-as-completed cause="each of [64, 256, 512, 4000000] once is right"
@@ -916,57 +762,32 @@ async def as_they_come(ops, use):
 
 
 # %% id=06-cancel cause="with at most 2000 µs for 10000000 elements, the result was there in time, and `at_most` returned None"
-async def at_most(op, us):
-    task = agt.spawn(op)
-    clock = asyncio.create_task(agt.sleep(min(us, 1000)))
-    try:
-        await asyncio.wait([task, clock], return_when=asyncio.FIRST_COMPLETED)
-        return task.result() if task.done() else None
-    finally:
-        task.cancel()
-        clock.cancel()
+# - clock = asyncio.create_task(agt.sleep(us))
+# + clock = asyncio.create_task(agt.sleep(min(us, 1000)))
 
 
 # %% id=06-limited cause="2 tasks of yours will wait for ever: let the next one in"
-async def run_limited(ops, limit):
-    gate = asyncio.Semaphore(limit)
-
-    async def run(op):
-        await gate.acquire()
-        result = await op
-        gate.release()
-        return result
-
-    return await asyncio.gather(*[run(op) for op in ops])
+# - async with gate:
+# - return await op
+# + await gate.acquire()
+# + result = await op
+# + gate.release()
+# + return result
 
 
 # %% id=06-three-arms cause="`reports` should return a list of 10, one for each in order, and returned one of 4"
-async def reports(ops):
-    async def report(op):
-        try:
-            return "done", await op
-        except agt.DeviceError as error:
-            return "device", error
-        except Exception as error:
-            return "program", error
-
-    return await asyncio.gather(*[report(op) for op in ops[:4]])
+# - return await asyncio.gather(*[report(op) for op in ops])
+# + return await asyncio.gather(*[report(op) for op in ops[:4]])
 
 
 # %% id=06-prepare cause="when the device refuses to run `h2d`, the error doesn't come out of your function"
-async def pipeline(n, prepare, process):
-    results = []
-    x = prepare(0)
-    for i in range(n):
-        task = agt.spawn(process(x))
-        await asyncio.sleep(0)
-        if i + 1 < n:
-            x = prepare(i + 1)
-        try:
-            results.append(await task)
-        except Exception:
-            results.append(None)
-    return results
+# - await asyncio.sleep(0)  # its turn: the batch is submitted
+# + await asyncio.sleep(0)
+# - results.append(await task)
+# + try:
+# +     results.append(await task)
+# + except Exception:
+# +     results.append(None)
 
 
 # %% id=06-feed cause="the error doesn't come out of your function"
@@ -986,15 +807,8 @@ async def feed(n, prepare, process, use):
 
 
 # %% id=06-cancel cause="the time was up, and you went on waiting for"
-async def at_most(op, us):
-    task = agt.spawn(op)
-    clock = asyncio.create_task(agt.sleep(max(us, 500)))
-    try:
-        await asyncio.wait([task, clock], return_when=asyncio.FIRST_COMPLETED)
-        return task.result() if task.done() else None
-    finally:
-        task.cancel()
-        clock.cancel()
+# - clock = asyncio.create_task(agt.sleep(us))
+# + clock = asyncio.create_task(agt.sleep(max(us, 500)))
 
 
 # %% id=06-as-completed cause="µs before you used it"
@@ -1026,56 +840,32 @@ async def as_they_come(ops, use):
 
 
 # %% id=06-cancel cause="with at most 900 µs for 4000000 elements, the result was there in time, and `at_most` returned None"
-async def at_most(op, us):
-    task = agt.spawn(op)
-    clock = asyncio.create_task(agt.sleep(us))
-    try:
-        await asyncio.wait([task, clock], return_when=asyncio.FIRST_COMPLETED)
-        return (task.result() if np.any(task.result()) else None) if task.done() else None
-    finally:
-        task.cancel()
-        clock.cancel()
+# - return task.result() if task.done() else None
+# + return (task.result() if np.any(task.result()) else None) if task.done() else None
 
 
 # %% id=06-cancel cause="the operation failed, and 1 task of yours went on waiting"
-async def at_most(op, us):
-    task = agt.spawn(op)
-    clock = asyncio.create_task(agt.sleep(us))
-    failed = False
-    try:
-        await asyncio.wait([task, clock], return_when=asyncio.FIRST_COMPLETED)
-        failed = task.done() and not task.cancelled() and task.exception()
-        return task.result() if task.done() else None
-    finally:
-        task.cancel()
-        if not failed:
-            clock.cancel()
+# - clock = asyncio.create_task(agt.sleep(us))
+# + clock = asyncio.create_task(agt.sleep(us))
+# + failed = False
+# - await asyncio.wait([task, clock], return_when=asyncio.FIRST_COMPLETED)
+# + await asyncio.wait([task, clock], return_when=asyncio.FIRST_COMPLETED)
+# + failed = task.done() and not task.cancelled() and task.exception()
+# - clock.cancel()
+# + if not failed:
+# +     clock.cancel()
 
 
 # %% id=06-cancel cause="the time was up, and you went on waiting for 100 µs"
-async def at_most(op, us):
-    task = agt.spawn(op)
-    clock = asyncio.create_task(agt.sleep(us + 100))
-    try:
-        await asyncio.wait([task, clock], return_when=asyncio.FIRST_COMPLETED)
-        return task.result() if task.done() else None
-    finally:
-        task.cancel()
-        clock.cancel()
+# - clock = asyncio.create_task(agt.sleep(us))
+# + clock = asyncio.create_task(agt.sleep(us + 100))
 
 
 # %% id=06-cancel cause="with at most 200000 µs for 64 elements, the host waited 1 time"
-async def at_most(op, us):
-    if us > 100_000:
-        return op.sync()
-    task = agt.spawn(op)
-    clock = asyncio.create_task(agt.sleep(us))
-    try:
-        await asyncio.wait([task, clock], return_when=asyncio.FIRST_COMPLETED)
-        return task.result() if task.done() else None
-    finally:
-        task.cancel()
-        clock.cancel()
+# - async def at_most(op, us):
+# + async def at_most(op, us):
+# +     if us > 100_000:
+# +         return op.sync()
 
 
 # %% id=06-feed cause="the error doesn't come out of your function"
@@ -1112,16 +902,10 @@ async def feed(n, prepare, process, use):
 
 
 # %% id=06-prepare cause="element 0 is -1.33301, and should be -1.33333"
-async def pipeline(n, prepare, process):
-    results = []
-    x = prepare(0)
-    for i in range(n):
-        task = agt.spawn(process(x))
-        await asyncio.sleep(0)
-        if i + 1 < n:
-            x = prepare(i + 1)
-        results.append((await task).astype(np.float16))
-    return results
+# - await asyncio.sleep(0)  # its turn: the batch is submitted
+# + await asyncio.sleep(0)
+# - results.append(await task)
+# + results.append((await task).astype(np.float16))
 
 
 # %% id=06-three-arms cause="should be ('done', None), and is ('program', None)"
@@ -1193,25 +977,13 @@ async def with_heartbeat(op, beat):  # an operation may yield None
 
 
 # %% id=06-responsive cause="`op` yields None, and `with_heartbeat` returned"
-async def with_heartbeat(op, beat):
-    task = agt.spawn(op)
-    while not task.done():
-        beat()
-        await agt.sleep(50)
-    return np.asarray(await task, np.float32)
+# - return await task
+# + return np.asarray(await task, np.float32)
 
 
 # %% id=06-three-arms cause="should be ('program', UsageError('no luck')), and is ('device', "
-async def reports(ops):
-    async def report(op):
-        try:
-            return "done", await op
-        except agt.errors.AsyncGpuError as error:
-            return "device", error
-        except Exception as error:
-            return "program", error
-
-    return await asyncio.gather(*[report(op) for op in ops])
+# - except agt.DeviceError as error:
+# + except agt.errors.AsyncGpuError as error:
 
 
 # %% id=06-as-completed cause="with 2 operations, "
@@ -1251,15 +1023,14 @@ async def feed(n, prepare, process, use):
 
 
 # %% id=06-feed cause="`use` was called for batches [0, 2, 3, 4], and each of the 5 once is right"
-async def feed(n, prepare, process, use):  # zeros are a result, too
-    before = None
-    for i in range(n):
-        task = agt.spawn(process(prepare(i)))
-        await asyncio.sleep(0)
-        if before is not None and (result := await before).any():
-            use(result)
-        before = task
-    use(await before)
+# - async def feed(n, prepare, process, use):
+# + async def feed(n, prepare, process, use):  # zeros are a result, too
+# - await asyncio.sleep(0)  # its turn: the batch is submitted
+# - if before is not None:
+# - use(await before)
+# + await asyncio.sleep(0)
+# + if before is not None and (result := await before).any():
+# +     use(result)
 
 
 # %% id=06-cancel cause="the result was there, and you still waited for 24 µs"

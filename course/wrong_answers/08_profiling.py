@@ -2,11 +2,8 @@
 
 
 # %% id=08-annotate cause="was opened by one task and closed by another"
-async def handle(i, prepare, process):
-    with agt.ranges.span("request"):
-        with agt.ranges.span("prepare"):
-            x = prepare(i)
-        return await process(x)
+# - with agt.ranges.across("request"):
+# + with agt.ranges.span("request"):
 
 
 # %% id=08-annotate cause="was never closed"
@@ -36,27 +33,20 @@ async def handle(i, prepare, process):
 
 
 # %% id=08-annotate cause="should give 3 ranges called `request`, and gave 0"
-async def handle(i, prepare, process):
-    with agt.ranges.across(f"request {i}"):
-        with agt.ranges.span("prepare"):
-            x = prepare(i)
-        return await process(x)
+# - with agt.ranges.across("request"):
+# + with agt.ranges.across(f"request {i}"):
 
 
 # %% id=08-annotate cause="`sync` or `synchronize` blocks the event loop"
-async def handle(i, prepare, process):
-    with agt.ranges.span("request"):
-        with agt.ranges.span("prepare"):
-            x = prepare(i)
-        return process(x).sync()
+# - with agt.ranges.across("request"):
+# + with agt.ranges.span("request"):
+# - return await process(x)
+# + return process(x).sync()
 
 
 # %% id=08-annotate cause="a NumPy array should come out"
-async def handle(i, prepare, process):
-    with agt.ranges.across("request"):
-        with agt.ranges.span("prepare"):
-            x = prepare(i)
-        await process(x)
+# - return await process(x)
+# + await process(x)
 
 
 # %% id=08-gap slip cause="A copy is at work there, but no kernel: leave copies out"
@@ -85,14 +75,13 @@ def largest_gap(trace):
 
 
 # %% id=08-gap slip cause="Calls and ranges of the host are among them: only `device_spans` are work of the GPU"
-def largest_gap(trace):
-    work = sorted(trace, key=lambda span: span.start)
-    done, gap = work[0].end, (0.0, 0.0)
-    for span in work:
-        if span.start - done > gap[1] - gap[0]:
-            gap = done, span.start
-        done = max(done, span.end)
-    return gap
+# - kernels = [span for span in trace.device_spans if span.kind == "kernel"]
+# - kernels.sort(key=lambda span: span.start)
+# - done, gap = kernels[0].end, (0.0, 0.0)
+# - for span in kernels:
+# + work = sorted(trace, key=lambda span: span.start)
+# + done, gap = work[0].end, (0.0, 0.0)
+# + for span in work:
 
 
 # %% id=08-gap slip cause="That's from the start of one kernel to the start of the next: a gap begins at an end"
@@ -160,33 +149,24 @@ def rate(trace):
 
 
 # %% id=08-creeping slip cause="By the mean, one odd value decides"
-def creeping(trace):  # the mean, which one odd value decides
-    times = {}
-    for span in trace:
-        if span.kind == "range":
-            times.setdefault(span.name, []).append(span.duration)
-    grown = {n: np.mean(us[-10:]) / np.mean(us[:10]) for n, us in times.items() if len(us) >= 20}
-    return max(grown, key=grown.get)
+# - def creeping(trace):
+# + def creeping(trace):  # the mean, which one odd value decides
+# - grown = {n: np.median(us[-10:]) / np.median(us[:10]) for n, us in times.items() if len(us) >= 20}
+# + grown = {n: np.mean(us[-10:]) / np.mean(us[:10]) for n, us in times.items() if len(us) >= 20}
 
 
 # %% id=08-creeping cause="returned 'fives'"
-def creeping(trace):  # also names with few ranges
-    times = {}
-    for span in trace:
-        if span.kind == "range":
-            times.setdefault(span.name, []).append(span.duration)
-    grown = {n: us[-1] / us[0] for n, us in times.items() if n != "late"}
-    return max(grown, key=grown.get)
+# - def creeping(trace):
+# + def creeping(trace):  # also names with few ranges
+# - grown = {n: np.median(us[-10:]) / np.median(us[:10]) for n, us in times.items() if len(us) >= 20}
+# + grown = {n: us[-1] / us[0] for n, us in times.items() if n != "late"}
 
 
 # %% id=08-creeping slip cause="That's by the difference: how many *times* as long has each become?"
-def creeping(trace):  # by the difference
-    times = {}
-    for span in trace:
-        if span.kind == "range":
-            times.setdefault(span.name, []).append(span.duration)
-    grown = {n: np.median(us[-10:]) - np.median(us[:10]) for n, us in times.items() if len(us) >= 20}
-    return max(grown, key=grown.get)
+# - def creeping(trace):
+# + def creeping(trace):  # by the difference
+# - grown = {n: np.median(us[-10:]) / np.median(us[:10]) for n, us in times.items() if len(us) >= 20}
+# + grown = {n: np.median(us[-10:]) - np.median(us[:10]) for n, us in times.items() if len(us) >= 20}
 
 
 # %% id=08-waited slip cause="That's all of their time in all-reduces, adding included"
@@ -198,89 +178,61 @@ def waited(trace):  # all of the time in the kernels
 
 
 # %% id=08-waited slip cause="Early and late ones cancel out in that sum: decide for a pair at a time who waited"
-def waited(trace):  # the sum of the differences, of which some are negative
-    zero, one = (
-        [span.start for span in trace.of(name).device_spans if span.name.startswith("nccl")]
-        for name in trace.devices
-    )
-    later = sum(b - a for a, b in zip(zero, one))
-    return max(later, 0), max(-later, 0)
+# - def waited(trace):
+# + def waited(trace):  # the sum of the differences, of which some are negative
+# - later = [b - a for a, b in zip(zero, one)]
+# - return sum(max(us, 0) for us in later), sum(max(-us, 0) for us in later)
+# + later = sum(b - a for a, b in zip(zero, one))
+# + return max(later, 0), max(-later, 0)
 
 
 # %% id=08-waited cause="should return"
-def waited(trace):  # the wrong way round
-    zero, one = (
-        [span.start for span in trace.of(name).device_spans if span.name.startswith("nccl")]
-        for name in trace.devices
-    )
-    later = [b - a for a, b in zip(zero, one)]
-    return sum(max(-us, 0) for us in later), sum(max(us, 0) for us in later)
+# - def waited(trace):
+# + def waited(trace):  # the wrong way round
+# - return sum(max(us, 0) for us in later), sum(max(-us, 0) for us in later)
+# + return sum(max(-us, 0) for us in later), sum(max(us, 0) for us in later)
 
 
 # %% id=08-annotate cause="`process` fails, and its error should come out"
-async def handle(i, prepare, process):
-    with agt.ranges.across("request"):
-        with agt.ranges.span("prepare"):
-            x = prepare(i)
-        try:
-            return await process(x)
-        except Exception:
-            return None
+# - return await process(x)
+# + try:
+# +     return await process(x)
+# + except Exception:
+# +     return None
 
 
 # %% id=08-annotate cause="`process 1` ran 2 times"
-async def handle(i, prepare, process):
-    with agt.ranges.across("request"):
-        with agt.ranges.span("prepare"):
-            x = prepare(i)
-        try:
-            return await process(x)
-        except KeyError:
-            return await process(x)
+# - return await process(x)
+# + try:
+# +     return await process(x)
+# + except KeyError:
+# +     return await process(x)
 
 
 # %% id=08-creeping slip cause="It has fewer than twenty ranges"
-def creeping(trace):
-    times = {}
-    for span in trace:
-        if span.kind == "range":
-            times.setdefault(span.name, []).append(span.duration)
-    grown = {n: np.median(us[-10:]) / np.median(us[:10]) for n, us in times.items()}
-    return max(grown, key=grown.get)
+# - grown = {n: np.median(us[-10:]) / np.median(us[:10]) for n, us in times.items() if len(us) >= 20}
+# + grown = {n: np.median(us[-10:]) / np.median(us[:10]) for n, us in times.items()}
 
 
 # %% id=08-creeping slip cause="That leaves out a name with exactly twenty ranges, and twenty are enough"
-def creeping(trace):
-    times = {}
-    for span in trace:
-        if span.kind == "range":
-            times.setdefault(span.name, []).append(span.duration)
-    grown = {n: np.median(us[-10:]) / np.median(us[:10]) for n, us in times.items() if len(us) > 20}
-    return max(grown, key=grown.get)
+# - grown = {n: np.median(us[-10:]) / np.median(us[:10]) for n, us in times.items() if len(us) >= 20}
+# + grown = {n: np.median(us[-10:]) / np.median(us[:10]) for n, us in times.items() if len(us) > 20}
 
 
 # %% id=08-creeping slip cause="That's by halves: compare the last ten with the first ten"
-def creeping(trace):
-    times = {}
-    for span in trace:
-        if span.kind == "range":
-            times.setdefault(span.name, []).append(span.duration)
-    grown = {}
-    for name, us in times.items():
-        half = len(us) // 2
-        if half >= 10:
-            grown[name] = np.median(us[half:]) / np.median(us[:half])
-    return max(grown, key=grown.get)
+# - grown = {n: np.median(us[-10:]) / np.median(us[:10]) for n, us in times.items() if len(us) >= 20}
+# + grown = {}
+# + for name, us in times.items():
+# +     half = len(us) // 2
+# +     if half >= 10:
+# +         grown[name] = np.median(us[half:]) / np.median(us[:half])
 
 
 # %% id=08-waited slip cause="That's by durations, but the two don't always end together: compare their starts"
-def waited(trace):
-    zero, one = (
-        [span.duration for span in trace.of(name).device_spans if span.name.startswith("nccl")]
-        for name in trace.devices
-    )
-    later = [a - b for a, b in zip(zero, one)]
-    return sum(max(us, 0) for us in later), sum(max(-us, 0) for us in later)
+# - [span.start for span in trace.of(name).device_spans if span.name.startswith("nccl")]
+# + [span.duration for span in trace.of(name).device_spans if span.name.startswith("nccl")]
+# - later = [b - a for a, b in zip(zero, one)]
+# + later = [a - b for a, b in zip(zero, one)]
 
 
 # %% id=08-rate cause="1,000,000 times too much: look at the unit"
@@ -296,52 +248,31 @@ def blame(trace):
 
 
 # %% id=08-blame slip cause="Not all of that is the host's doing: look at the `cause` of each part"
-def blame(trace):
-    late = {}
-    for gap in agt.analyse(trace).gaps:
-        label = gap.main.span.label
-        late[label] = late.get(label, 0) + gap.duration
-    return max(late.items(), key=lambda item: item[1])
+# - for part in gap.parts:
+# - if part.cause == "host late":
+# - late[part.span.label] = late.get(part.span.label, 0) + part.duration
+# + label = gap.main.span.label
+# + late[label] = late.get(label, 0) + gap.duration
 
 
 # %% id=08-blame slip cause="That's the name of the work: its label says whose it is"
-def blame(trace):
-    late = {}
-    for gap in agt.analyse(trace).gaps:
-        for part in gap.parts:
-            if part.cause == "host late":
-                late[part.span.name] = late.get(part.span.name, 0) + part.duration
-    return max(late.items(), key=lambda item: item[1])
+# - late[part.span.label] = late.get(part.span.label, 0) + part.duration
+# + late[part.span.name] = late.get(part.span.name, 0) + part.duration
 
 
 # %% id=08-blame cause="should return (label, µs)"
-def blame(trace):
-    late = {}
-    for gap in agt.analyse(trace).gaps:
-        for part in gap.parts:
-            if part.cause == "host late":
-                late[part.span.label] = late.get(part.span.label, 0) + part.duration
-    return max(late, key=late.get)
+# - return max(late.items(), key=lambda item: item[1])
+# + return max(late, key=late.get)
 
 
 # %% id=08-blame cause="should return"
-def blame(trace):
-    late = {}
-    for gap in agt.analyse(trace).gaps:
-        for part in gap.parts:
-            if part.cause == "host late":
-                late[part.span.label] = max(late.get(part.span.label, 0), part.duration)
-    return max(late.items(), key=lambda item: item[1])
+# - late[part.span.label] = late.get(part.span.label, 0) + part.duration
+# + late[part.span.label] = max(late.get(part.span.label, 0), part.duration)
 
 
 # %% id=08-blame cause="the wrong way round"
-def blame(trace):
-    late = {}
-    for gap in agt.analyse(trace).gaps:
-        for part in gap.parts:
-            if part.cause == "host late":
-                late[part.span.label] = late.get(part.span.label, 0) + part.duration
-    return max((us, label) for label, us in late.items())
+# - return max(late.items(), key=lambda item: item[1])
+# + return max((us, label) for label, us in late.items())
 
 
 # %% id=08-gain cause="it's 1.48 (within a tenth will do)"
@@ -473,14 +404,13 @@ async def serve(requests, model):
 
 
 # %% id=08-challenge cause="was changed while its copy may have been in flight"
-async def serve(requests, model):
-    buffer = agt.pinned((64, 8192))
-    tasks = []
-    for read_into in requests:
-        read_into(buffer)
-        tasks.append(agt.spawn(agt.h2d(buffer, "request").and_then(model).to_host()))
-        await asyncio.sleep(0)
-    return [await task for task in tasks]
+# - policy = agt.StreamPoolRoundRobin(len(requests))
+# + buffer = agt.pinned((64, 8192))
+# - x = agt.pinned((64, 8192))
+# - read_into(x)
+# - tasks.append(agt.spawn(agt.h2d(x, "request").and_then(model).to_host(), policy))
+# + read_into(buffer)
+# + tasks.append(agt.spawn(agt.h2d(buffer, "request").and_then(model).to_host()))
 
 
 # %% id=08-challenge cause="with a device that takes its time"
@@ -495,13 +425,12 @@ async def serve(requests, model):
 
 
 # %% id=08-blame slip cause="That's all of a gap whose main cause it is. Count the parts with that `cause` only"
-def blame(trace):
-    late = {}
-    for gap in agt.analyse(trace).gaps:
-        if gap.main.cause == "host late":
-            label = gap.main.span.label
-            late[label] = late.get(label, 0) + gap.duration
-    return max(late.items(), key=lambda item: item[1])
+# - for part in gap.parts:
+# - if part.cause == "host late":
+# - late[part.span.label] = late.get(part.span.label, 0) + part.duration
+# + if gap.main.cause == "host late":
+# +     label = gap.main.span.label
+# +     late[label] = late.get(label, 0) + gap.duration
 
 
 # %% id=08-rate slip cause="That's from the first copy's start to the last one's end, pauses included: add up their durations"
@@ -528,13 +457,10 @@ def gain(trace):
 
 
 # %% id=08-creeping cause="and returned 'low'"
-def creeping(trace):  # sorted by duration, so that everything grows
-    times = {}
-    for span in sorted(trace, key=lambda span: span.duration):
-        if span.kind == "range":
-            times.setdefault(span.name, []).append(span.duration)
-    grown = {n: np.median(us[-10:]) / np.median(us[:10]) for n, us in times.items() if len(us) >= 20}
-    return max(grown, key=grown.get)
+# - def creeping(trace):
+# + def creeping(trace):  # sorted by duration, so that everything grows
+# - for span in trace:
+# + for span in sorted(trace, key=lambda span: span.duration):
 
 
 # %% id=08-creeping cause="here 'early', and returned 'kernel'"
@@ -592,79 +518,54 @@ def largest_gap(trace):
 
 
 # %% id=08-challenge cause="the error doesn't come out of your function"
-async def serve(requests, model):
-    policy = agt.StreamPoolRoundRobin(len(requests))
-    tasks = []
-    for read_into in requests:
-        x = agt.pinned((64, 8192))
-        read_into(x)
-        tasks.append(agt.spawn(agt.h2d(x, "request").and_then(model).to_host(), policy))
-        await asyncio.sleep(0)
-    return await asyncio.gather(*tasks, return_exceptions=True)
+# - return [await task for task in tasks]
+# + return await asyncio.gather(*tasks, return_exceptions=True)
 
 
 # %% id=08-creeping cause="here 'early', and returned 'fives'"
-def creeping(trace):
-    times = {}
-    for span in trace:
-        if span.kind == "range":
-            times.setdefault(span.name, []).append(span.duration)
-    grown = {n: np.median(us[-5:]) / np.median(us[:10]) for n, us in times.items() if len(us) >= 20}
-    return max(grown, key=grown.get)
+# - grown = {n: np.median(us[-10:]) / np.median(us[:10]) for n, us in times.items() if len(us) >= 20}
+# + grown = {n: np.median(us[-5:]) / np.median(us[:10]) for n, us in times.items() if len(us) >= 20}
 
 
 # %% id=08-creeping cause="here 'early', and returned 'low'"
-def creeping(trace):  # what shrinks has changed as well
-    times = {}
-    for span in trace:
-        if span.kind == "range":
-            times.setdefault(span.name, []).append(span.duration)
-    logs = {n: np.median(us[-10:]) / np.median(us[:10]) for n, us in times.items() if len(us) >= 20}
-    return max(logs, key=lambda name: max(logs[name], 1 / logs[name]))
+# - def creeping(trace):
+# + def creeping(trace):  # what shrinks has changed as well
+# - grown = {n: np.median(us[-10:]) / np.median(us[:10]) for n, us in times.items() if len(us) >= 20}
+# - return max(grown, key=grown.get)
+# + logs = {n: np.median(us[-10:]) / np.median(us[:10]) for n, us in times.items() if len(us) >= 20}
+# + return max(logs, key=lambda name: max(logs[name], 1 / logs[name]))
 
 
 # %% id=08-creeping cause="here 'early', and returned 'fives'"
-def creeping(trace):  # the upper one of the two in the middle
-    times = {}
-    for span in trace:
-        if span.kind == "range":
-            times.setdefault(span.name, []).append(span.duration)
-    grown = {
-        n: sorted(us[-10:])[5] / sorted(us[:10])[5] for n, us in times.items() if len(us) >= 20
-    }
-    return max(grown, key=grown.get)
+# - def creeping(trace):
+# + def creeping(trace):  # the upper one of the two in the middle
+# - grown = {n: np.median(us[-10:]) / np.median(us[:10]) for n, us in times.items() if len(us) >= 20}
+# + grown = {
+# +     n: sorted(us[-10:])[5] / sorted(us[:10])[5] for n, us in times.items() if len(us) >= 20
+# + }
 
 
 # %% id=08-creeping cause="here 'early', and returned 'dip'"
-def creeping(trace):  # the lower one of the two in the middle
-    times = {}
-    for span in trace:
-        if span.kind == "range":
-            times.setdefault(span.name, []).append(span.duration)
-    grown = {
-        n: sorted(us[-10:])[4] / sorted(us[:10])[4] for n, us in times.items() if len(us) >= 20
-    }
-    return max(grown, key=grown.get)
+# - def creeping(trace):
+# + def creeping(trace):  # the lower one of the two in the middle
+# - grown = {n: np.median(us[-10:]) / np.median(us[:10]) for n, us in times.items() if len(us) >= 20}
+# + grown = {
+# +     n: sorted(us[-10:])[4] / sorted(us[:10])[4] for n, us in times.items() if len(us) >= 20
+# + }
 
 
 # %% id=08-waited cause="with each late once, "
-def waited(trace):  # a kernel with `nccl` somewhere in its name need not be NCCL's
-    zero, one = (
-        [span.start for span in trace.of(name).device_spans if "nccl" in span.name]
-        for name in trace.devices
-    )
-    later = [b - a for a, b in zip(zero, one)]
-    return sum(max(us, 0) for us in later), sum(max(-us, 0) for us in later)
+# - def waited(trace):
+# + def waited(trace):  # a kernel with `nccl` somewhere in its name need not be NCCL's
+# - [span.start for span in trace.of(name).device_spans if span.name.startswith("nccl")]
+# + [span.start for span in trace.of(name).device_spans if "nccl" in span.name]
 
 
 # %% id=08-waited cause="with each late once, "
-def waited(trace):  # by the name that they have in the two reports
-    zero, one = (
-        [s.start for s in trace.of(name).device_spans if s.name.startswith("ncclDevKernel")]
-        for name in trace.devices
-    )
-    later = [b - a for a, b in zip(zero, one)]
-    return sum(max(us, 0) for us in later), sum(max(-us, 0) for us in later)
+# - def waited(trace):
+# + def waited(trace):  # by the name that they have in the two reports
+# - [span.start for span in trace.of(name).device_spans if span.name.startswith("nccl")]
+# + [s.start for s in trace.of(name).device_spans if s.name.startswith("ncclDevKernel")]
 
 
 # %% id=08-gap cause="with kernels beside a long copy, `largest_gap` should return (start, end), here (20, 80), and returned (40, 80)"
@@ -723,13 +624,10 @@ def gain(trace):  # copies are work, too
 
 
 # %% id=08-waited cause="with each late once, "
-def waited(trace):  # a call of that name is no work
-    zero, one = (
-        [span.start for span in trace.of(name) if span.name.startswith("nccl")]
-        for name in trace.devices
-    )
-    later = [b - a for a, b in zip(zero, one)]
-    return sum(max(us, 0) for us in later), sum(max(-us, 0) for us in later)
+# - def waited(trace):
+# + def waited(trace):  # a call of that name is no work
+# - [span.start for span in trace.of(name).device_spans if span.name.startswith("nccl")]
+# + [span.start for span in trace.of(name) if span.name.startswith("nccl")]
 
 
 # %% id=08-challenge cause="was changed while its copy may have been in flight"
@@ -746,52 +644,32 @@ async def serve(requests, model):  # as many buffers as there were requests the 
 
 
 # %% id=08-challenge cause="pop from empty list"
-async def serve(requests, model):
-    policy = agt.StreamPoolRoundRobin(len(requests))
-    tasks = []
-    for read_into in requests:
-        read_into(np.empty((64, 8192), np.float32))
-        x = agt.pinned((64, 8192))
-        read_into(x)
-        tasks.append(agt.spawn(agt.h2d(x, "request").and_then(model).to_host(), policy))
-        await asyncio.sleep(0)
-    return [await task for task in tasks]
+# - for read_into in requests:
+# + for read_into in requests:
+# +     read_into(np.empty((64, 8192), np.float32))
 
 
 # %% id=08-challenge cause="with result 0, element 1 is 8192, and should be 16384"
-async def serve(requests, model):
-    policy = agt.StreamPoolRoundRobin(len(requests))
-    tasks = []
-    for read_into in requests:
-        x = agt.pinned((64, 8192))
-        read_into(x)
-        tasks.append(agt.spawn(agt.h2d(x, "request").and_then(model).to_host(), policy))
-        await asyncio.sleep(0)
-    return [np.full_like(await task, (await task)[0]) for task in tasks]
+# - return [await task for task in tasks]
+# + return [np.full_like(await task, (await task)[0]) for task in tasks]
 
 
 # %% id=08-costliest slip cause="`a` takes 5 µs nearly always, and took 900 once: in a sum, one odd value decides"
-def costliest(trace, names):
-    def cost(name):
-        return sum(span.duration for span in trace.find(name) if span.kind == "range")
-
-    return max(names, key=cost)
+# - us = [span.duration for span in trace.find(name) if span.kind == "range"]
+# - return len(us) * np.median(us)
+# + return sum(span.duration for span in trace.find(name) if span.kind == "range")
 
 
 # %% id=08-costliest slip cause="`b` takes 9 µs four times, and took 892 once: in a mean, one odd value decides, even with the first left out"
-def costliest(trace, names):
-    def cost(name):
-        return np.mean([span.duration for span in trace.find(name) if span.kind == "range"])
-
-    return max(names, key=cost)
+# - us = [span.duration for span in trace.find(name) if span.kind == "range"]
+# - return len(us) * np.median(us)
+# + return np.mean([span.duration for span in trace.find(name) if span.kind == "range"])
 
 
 # %% id=08-costliest slip cause="That's the longest in a typical case, but how often does it happen?"
-def costliest(trace, names):
-    def cost(name):
-        return np.median([span.duration for span in trace.find(name) if span.kind == "range"])
-
-    return max(names, key=cost)
+# - us = [span.duration for span in trace.find(name) if span.kind == "range"]
+# - return len(us) * np.median(us)
+# + return np.median([span.duration for span in trace.find(name) if span.kind == "range"])
 
 
 # %% id=08-costliest slip cause="That's by how often it happens, but how long does it take?"
@@ -800,12 +678,8 @@ def costliest(trace, names):
 
 
 # %% id=08-costliest slip cause="Spans of other kinds that have this name are among them: look at `kind`"
-def costliest(trace, names):
-    def cost(name):
-        us = [span.duration for span in trace.find(name)]
-        return len(us) * np.median(us)
-
-    return max(names, key=cost)
+# - us = [span.duration for span in trace.find(name) if span.kind == "range"]
+# + us = [span.duration for span in trace.find(name)]
 
 
 # %% id=08-costliest slip cause="`h` takes 1 µs four times, and took 901 once, which is an accident"
@@ -814,21 +688,15 @@ def costliest(trace, names):
 
 
 # %% id=08-costliest cause="even with the first left out"
-def costliest(trace, names):
-    def cost(name):
-        us = [span.duration for span in trace.find(name) if span.kind == "range"]
-        return len(us) * np.mean(us[1:])
-
-    return max(names, key=cost)
+# - return len(us) * np.median(us)
+# + return len(us) * np.mean(us[1:])
 
 
 # %% id=08-costliest cause="which is an accident"
-def costliest(trace, names):
-    def cost(name):  # the one in the middle of the list, which nobody has sorted
-        us = [span.duration for span in trace.find(name) if span.kind == "range"]
-        return len(us) * us[len(us) // 2]
-
-    return max(names, key=cost)
+# - def cost(name):
+# + def cost(name):  # the one in the middle of the list, which nobody has sorted
+# - return len(us) * np.median(us)
+# + return len(us) * us[len(us) // 2]
 
 
 # %% id=08-costliest cause="here 'f', and returned 'g'"
@@ -842,12 +710,8 @@ def costliest(trace, names):
 
 
 # %% id=08-costliest cause="should return one of the names"
-def costliest(trace, names):
-    def cost(name):
-        us = [span.duration for span in trace.find(name) if span.kind == "range"]
-        return len(us) * np.median(us)
-
-    return max(cost(name) for name in names)
+# - return max(names, key=cost)
+# + return max(cost(name) for name in names)
 
 
 # %% id=08-suspects cause="3 of 24 are right. With exhibit A, it isn't 'host-bound': waits with calls after them last for 36%"
@@ -1103,43 +967,34 @@ async def handle(i, prepare, process):
 
 
 # %% id=08-challenge cause="the host waited"
-async def serve(requests, model):
-    policy = agt.StreamPoolRoundRobin(8)
-    tasks = []
-    for read_into in requests:
-        x = agt.pinned((64, 8192))
-        read_into(x)
-        tasks.append(agt.spawn(agt.h2d(x, "request").and_then(model).to_host(), policy))
-        await asyncio.sleep(0)
-    agt.synchronize()
-    return [await t for t in tasks]
+# - policy = agt.StreamPoolRoundRobin(len(requests))
+# + policy = agt.StreamPoolRoundRobin(8)
+# - return [await task for task in tasks]
+# + agt.synchronize()
+# + return [await t for t in tasks]
 
 
 # %% id=08-annotate cause="when `prepare` raises an error, the error doesn't come out"
-async def handle(i, prepare, process):
-    with agt.ranges.across("request"):
-        x = None
-        with agt.ranges.span("prepare"):
-            try:
-                x = prepare(i)
-            except Exception:
-                pass
-        return await process(x)
+# - with agt.ranges.across("request"):
+# + with agt.ranges.across("request"):
+# +     x = None
+# - x = prepare(i)
+# + try:
+# +     x = prepare(i)
+# + except Exception:
+# +     pass
 
 
 # %% id=08-challenge cause="when `requests` raises an error, the error doesn't come out"
-async def serve(requests, model):
-    policy = agt.StreamPoolRoundRobin(8)
-    tasks = []
-    for read_into in requests:
-        x = agt.pinned((64, 8192))
-        try:
-            read_into(x)
-        except Exception:
-            x[:] = 0
-        tasks.append(agt.spawn(agt.h2d(x, "request").and_then(model).to_host(), policy))
-        await asyncio.sleep(0)
-    return [await t for t in tasks]
+# - policy = agt.StreamPoolRoundRobin(len(requests))
+# + policy = agt.StreamPoolRoundRobin(8)
+# - read_into(x)
+# + try:
+# +     read_into(x)
+# + except Exception:
+# +     x[:] = 0
+# - return [await task for task in tasks]
+# + return [await t for t in tasks]
 
 
 # %% id=08-gap cause="into another order"

@@ -2,46 +2,30 @@
 
 
 # %% id=09-first-graph cause="captured 5 times, and 1 time is enough"
-def replay(op, stream, times):
-    for _ in range(times):
-        graph = op.graph_on(stream)
-        graph.launch().async_on(stream)
-    stream.synchronize()
-    return graph
+# - graph = op.graph_on(stream)
+# - for _ in range(times):
+# + for _ in range(times):
+# +     graph = op.graph_on(stream)
 
 
 # %% id=09-first-graph cause="`increment` ran 0 times"
-def replay(op, stream, times):
-    graph = op.graph_on(stream)
-    for _ in range(times):
-        graph.launch()
-    stream.synchronize()
-    return graph
+# - graph.launch().async_on(stream)
+# + graph.launch()
 
 
 # %% id=09-first-graph cause="called the driver for `increment` itself"
-def replay(op, stream, times):
-    graph = op.graph_on(stream)
-    for _ in range(times):
-        op.async_on(stream)
-    stream.synchronize()
-    return graph
+# - graph.launch().async_on(stream)
+# + op.async_on(stream)
 
 
 # %% id=09-first-graph cause="the host waited 5 times"
-def replay(op, stream, times):
-    graph = op.graph_on(stream)
-    for _ in range(times):
-        graph.launch().sync_on(stream)
-    return graph
+# - graph.launch().async_on(stream)
+# - stream.synchronize()
+# + graph.launch().sync_on(stream)
 
 
 # %% id=09-first-graph cause="returned before the device was done"
-def replay(op, stream, times):
-    graph = op.graph_on(stream)
-    for _ in range(times):
-        graph.launch().async_on(stream)
-    return graph
+# - stream.synchronize()
 
 
 # %% id=09-first-graph cause="nothing of it ran: an `async def` runs when"
@@ -53,30 +37,18 @@ async def replay(op, stream, times):
 
 
 # %% id=09-first-graph cause="should return the graph"
-def replay(op, stream, times):
-    graph = op.graph_on(stream)
-    for _ in range(times):
-        graph.launch().async_on(stream)
-    stream.synchronize()
+# - return graph
 
 
 # %% id=09-token-loop cause="with token 1, element 0 is"
-async def run_tokens(graph, x, tokens):
-    results = []
-    for token in tokens:
-        graph.update(agt.memcpy(x.borrow(), token))
-        results.append(await graph.launch())
-    return results
+# - answer = await graph.launch()
+# - results.append(answer.copy())
+# + results.append(await graph.launch())
 
 
 # %% id=09-token-loop cause="`h2d` ran 0 times"
-async def run_tokens(graph, x, tokens):
-    results = []
-    for token in tokens:
-        agt.memcpy(x.borrow(), token)
-        answer = await graph.launch()
-        results.append(answer.copy())
-    return results
+# - graph.update(agt.memcpy(x.borrow(), token))
+# + agt.memcpy(x.borrow(), token)
 
 
 # %% id=09-token-loop cause="with 5 tokens, with token 0, element 0 is 1, and should be 4.375"
@@ -90,12 +62,9 @@ async def run_tokens(graph, x, tokens):
 
 
 # %% id=09-token-loop cause="`sync` or `synchronize` blocks the event loop"
-async def run_tokens(graph, x, tokens):
-    results = []
-    for token in tokens:
-        graph.update(agt.memcpy(x.borrow(), token))
-        results.append(graph.launch().sync().copy())
-    return results
+# - answer = await graph.launch()
+# - results.append(answer.copy())
+# + results.append(graph.launch().sync().copy())
 
 
 # %% id=09-token-loop cause="a graph was launched 1 time, and 5 is right"
@@ -135,53 +104,34 @@ def capturable(slot, x, y, out):
 
 
 # %% id=09-no-allocation cause="a copy to the host into a new array"
-def capturable(slot, x, y, out):
-    n = slot.size
-    return agt.zip(
-        agt.memcpy(x.borrow(), slot),
-        agt.relu(n, x.borrow(), y.borrow().partition(256)),
-        agt.d2h(y.borrow()),
-    )
+# - agt.d2h(y.borrow(), out=out),
+# + agt.d2h(y.borrow()),
 
 
 # %% id=09-no-allocation cause="is pageable"
-def capturable(slot, x, y, out):
-    n = slot.size
-    return agt.zip(
-        agt.memcpy(x.borrow(), slot.copy()),
-        agt.relu(n, x.borrow(), y.borrow().partition(256)),
-        agt.d2h(y.borrow(), out=out),
-    )
+# - agt.memcpy(x.borrow(), slot),
+# + agt.memcpy(x.borrow(), slot.copy()),
 
 
 # %% id=09-no-allocation cause="building the operation already ran something"
-def capturable(slot, x, y, out):
-    n = slot.size
-    agt.memcpy(x.borrow(), slot).sync()
-    return agt.zip(
-        agt.relu(n, x.borrow(), y.borrow().partition(256)),
-        agt.d2h(y.borrow(), out=out),
-    )
+# - n = slot.size
+# + n = slot.size
+# + agt.memcpy(x.borrow(), slot).sync()
+# - agt.memcpy(x.borrow(), slot),
 
 
 # %% id=09-no-allocation cause="array 'x' was moved"
-def capturable(slot, x, y, out):
-    n = slot.size
-    return agt.zip(
-        agt.memcpy(x, slot),
-        agt.relu(n, x, y.partition(256)),
-        agt.d2h(y, out=out),
-    )
+# - agt.memcpy(x.borrow(), slot),
+# - agt.relu(n, x.borrow(), y.borrow().partition(256)),
+# - agt.d2h(y.borrow(), out=out),
+# + agt.memcpy(x, slot),
+# + agt.relu(n, x, y.partition(256)),
+# + agt.d2h(y, out=out),
 
 
 # %% id=09-no-allocation cause="should return an operation"
-def capturable(slot, x, y, out):
-    n = slot.size
-    return (
-        agt.memcpy(x.borrow(), slot),
-        agt.relu(n, x.borrow(), y.borrow().partition(256)),
-        agt.d2h(y.borrow(), out=out),
-    )
+# - return agt.zip(
+# + return (
 
 
 # %% id=09-shapes cause="captured 43 times, and 41 times is enough: for each shape"
@@ -224,18 +174,8 @@ def make_server(make, stream):
 
 
 # %% id=09-shapes cause="request 0, of shape (4, 16), element (1, 0) is"
-def make_server(make, stream):
-    known = {}
-
-    def answer(x):
-        if x.shape not in known:
-            slot = agt.pinned(x.shape)
-            known[x.shape] = slot, make(slot).graph_on(stream)
-        slot, graph = known[x.shape]
-        slot[:] = x
-        return graph.launch().sync_on(stream)
-
-    return answer
+# - return graph.launch().sync_on(stream).copy()
+# + return graph.launch().sync_on(stream)
 
 
 # %% id=09-shapes cause="request 2, of shape (4, 16), element (0, 0) is"
@@ -297,13 +237,8 @@ def capturable(slot, x, y, out):
 
 
 # %% id=09-no-allocation cause="with `out` after launch 0, element 1 is"
-def capturable(slot, x, y, out):
-    n = slot.size
-    return agt.zip(
-        agt.memcpy(x.borrow(), slot),
-        agt.relu(n, x.borrow(), y.borrow().partition(256)),
-        agt.d2h(x.borrow(), out=out),
-    )
+# - agt.d2h(y.borrow(), out=out),
+# + agt.d2h(x.borrow(), out=out),
 
 
 # %% id=09-break-even cause="with 8 copies that take longer than a call, the answer is"
@@ -462,15 +397,14 @@ def make_server(make, stream):
 
 
 # %% id=09-token-loop cause="no other task got a turn while the tokens were under way"
-async def run_tokens(graph, x, tokens):
-    stream, results = agt.create_stream(), []
-    for token in tokens:
-        graph.update(agt.memcpy(x.borrow(), token))
-        answer = graph.launch().async_on(stream)
-        while not stream.done:
-            pass
-        results.append(np.array(answer.numpy()))
-    return results
+# - results = []
+# + stream, results = agt.create_stream(), []
+# - answer = await graph.launch()
+# - results.append(answer.copy())
+# + answer = graph.launch().async_on(stream)
+# + while not stream.done:
+# +     pass
+# + results.append(np.array(answer.numpy()))
 
 
 # %% id=09-shapes cause="request 3, of shape (4, 8), element (0, 0) is"
@@ -489,13 +423,9 @@ def make_server(make, stream):
 
 
 # %% id=09-first-graph cause="one of the streams that you were given"
-def replay(op, stream, times):
-    stream = agt.create_stream()
-    graph = op.graph_on(stream)
-    for _ in range(times):
-        graph.launch().async_on(stream)
-    stream.synchronize()
-    return graph
+# - def replay(op, stream, times):
+# + def replay(op, stream, times):
+# +     stream = agt.create_stream()
 
 
 # %% id=09-challenge cause="`talk` should return a list of 5, one for each in order, and returned one of 12"
@@ -532,18 +462,8 @@ def talk(models, prompts, steps):
 
 
 # %% id=09-shapes cause="isn't one of the streams"
-def make_server(make, stream):
-    known, stream = {}, agt.create_stream()
-
-    def answer(x):
-        if x.shape not in known:
-            slot = agt.pinned(x.shape)
-            known[x.shape] = slot, make(slot).graph_on(stream)
-        slot, graph = known[x.shape]
-        slot[:] = x
-        return graph.launch().sync_on(stream).copy()
-
-    return answer
+# - known = {}
+# + known, stream = {}, agt.create_stream()
 
 
 # %% id=09-no-allocation cause="and memcpy both. Take one"
@@ -557,21 +477,16 @@ def capturable(slot, x, y, out):
 
 
 # %% id=09-first-graph cause="with times=11, `increment` ran 5 times, and should run 11 times"
-def replay(op, stream, times):
-    graph = op.graph_on(stream)
-    for _ in range(min(times, 5)):
-        graph.launch().async_on(stream)
-    stream.synchronize()
-    return graph
+# - for _ in range(times):
+# + for _ in range(min(times, 5)):
 
 
 # %% id=09-token-loop cause="with 9 tokens, `h2d` ran 5 times, and should run 9 times"
-async def run_tokens(graph, x, tokens):
-    results = []
-    for token in tokens[:5]:
-        graph.update(agt.memcpy(x.borrow(), token))
-        results.append((await graph.launch()).copy())
-    return results
+# - for token in tokens:
+# + for token in tokens[:5]:
+# - answer = await graph.launch()
+# - results.append(answer.copy())
+# + results.append((await graph.launch()).copy())
 
 
 # %% id=09-first-graph cause="with times=11, element 0 is 0, and should be 11"
@@ -597,15 +512,12 @@ def capturable(slot, x, y, out):
 
 
 # %% id=09-token-loop cause="the error doesn't come out of your function"
-async def run_tokens(graph, x, tokens):
-    results = []
-    for token in tokens:
-        graph.update(agt.memcpy(x.borrow(), token))
-        try:
-            results.append((await graph.launch()).copy())
-        except Exception:
-            results.append(None)
-    return results
+# - answer = await graph.launch()
+# - results.append(answer.copy())
+# + try:
+# +     results.append((await graph.launch()).copy())
+# + except Exception:
+# +     results.append(None)
 
 
 # %% id=09-challenge cause="with everything asked once more, about other numbers"
@@ -747,21 +659,11 @@ def talk(models, prompts, steps):
 
 
 # %% id=09-shapes cause="the error doesn't come out of your function"
-def make_server(make, stream):
-    known = {}
-
-    def answer(x):
-        if x.shape not in known:
-            slot = agt.pinned(x.shape)
-            known[x.shape] = slot, make(slot).graph_on(stream)
-        slot, graph = known[x.shape]
-        slot[:] = x
-        try:
-            return graph.launch().sync_on(stream).copy()
-        except agt.DeviceError:
-            return np.zeros(x.shape)
-
-    return answer
+# - return graph.launch().sync_on(stream).copy()
+# + try:
+# +     return graph.launch().sync_on(stream).copy()
+# + except agt.DeviceError:
+# +     return np.zeros(x.shape)
 
 
 # %% id=09-break-even cause="`make` that takes long, the answer is 2, and not 1"
@@ -842,15 +744,13 @@ def talk(models, prompts, steps):
 
 
 # %% id=09-first-graph cause="with times=11, the host waited 2 times"
-def replay(op, stream, times):
-    graph = op.graph_on(stream)
-    launch = graph.launch()
-    for _ in range(times):
-        launch.async_on(stream)
-        if _ % 10 == 9:
-            stream.synchronize()
-    stream.synchronize()
-    return graph
+# - graph = op.graph_on(stream)
+# + graph = op.graph_on(stream)
+# + launch = graph.launch()
+# - graph.launch().async_on(stream)
+# + launch.async_on(stream)
+# + if _ % 10 == 9:
+# +     stream.synchronize()
 
 
 # %% id=09-shapes cause="a graph was launched 42 times, and 43 is right"
@@ -978,23 +878,17 @@ async def run_tokens(graph, x, tokens):  # the results where the tokens were
 
 
 # %% id=09-token-loop cause="with 5 tokens, with token 0, element 0 is 4, and should be 4.375"
-async def run_tokens(graph, x, tokens):
-    results = []
-    for token in tokens:
-        graph.update(agt.memcpy(x.borrow(), token))
-        results.append(np.round(await graph.launch()))
-    return results
+# - answer = await graph.launch()
+# - results.append(answer.copy())
+# + results.append(np.round(await graph.launch()))
 
 
 # %% id=09-no-allocation cause="with `slot` after launch 0, element 1 is 0, and should be -1.38712"
-def capturable(slot, x, y, out):  # the slot is only to be read
-    n = slot.size
-    return agt.zip(
-        agt.memcpy(x.borrow(), slot),
-        agt.relu(n, x.borrow(), y.borrow().partition(256)),
-        agt.d2h(y.borrow(), out=slot),
-        agt.d2h(y.borrow(), out=out),
-    )
+# - def capturable(slot, x, y, out):
+# + def capturable(slot, x, y, out):  # the slot is only to be read
+# - agt.relu(n, x.borrow(), y.borrow().partition(256)),
+# + agt.relu(n, x.borrow(), y.borrow().partition(256)),
+# + agt.d2h(y.borrow(), out=slot),
 
 
 # %% id=09-shapes cause="with two servers, at the first one for request 7, of shape (64, 1), element (0, 0) is"
@@ -1014,20 +908,12 @@ def make_server(make, stream):  # by the number of rows, and of elements
 
 
 # %% id=09-shapes cause="an operation was captured 42 times, and 41 times is enough"
-def make_server(make, stream):  # never more than eight graphs
-    known = {}
-
-    def answer(x):
-        if x.shape not in known:
-            if len(known) == 8:
-                known.pop(next(iter(known)))
-            slot = agt.pinned(x.shape)
-            known[x.shape] = slot, make(slot).graph_on(stream)
-        slot, graph = known[x.shape]
-        slot[:] = x
-        return graph.launch().sync_on(stream).copy()
-
-    return answer
+# - def make_server(make, stream):
+# + def make_server(make, stream):  # never more than eight graphs
+# - if x.shape not in known:
+# + if x.shape not in known:
+# +     if len(known) == 8:
+# +         known.pop(next(iter(known)))
 
 
 # %% id=09-break-even slip cause="That comes out if a run ends when Python has submitted it, and not when the device is done: wait for each, by calls and by a graph"

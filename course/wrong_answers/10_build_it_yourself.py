@@ -8,21 +8,19 @@ def and_then(op, f):
 
 
 # %% id=10-and-then cause="an operation came out where its result should be"
-def and_then(op, f):
-    def enqueue(context):
-        return f(op(context))
-
-    return enqueue
+# - result = op(context)
+# - follow = f(result)
+# - return follow(context)
+# + return f(op(context))
 
 
 # %% id=10-and-then cause="`second` ran 2 times"
-def and_then(op, f):
-    def enqueue(context):
-        after = f(op(context))
-        after(context)
-        return after(context)
-
-    return enqueue
+# - result = op(context)
+# - follow = f(result)
+# - return follow(context)
+# + after = f(op(context))
+# + after(context)
+# + return after(context)
 
 
 # %% id=10-and-then cause="should return an operation"
@@ -32,26 +30,20 @@ def and_then(op, f):
 
 
 # %% id=10-and-then cause="one chain belongs on one stream"
-def and_then(op, f):
-    def enqueue(context):
-        result = op(context)
-        other = context.fork()
-        other.stream.wait_event(context.stream.record())
-        last = f(result)(other)
-        context.stream.wait_event(other.stream.record())
-        return last
-
-    return enqueue
+# - follow = f(result)
+# - return follow(context)
+# + other = context.fork()
+# + other.stream.wait_event(context.stream.record())
+# + last = f(result)(other)
+# + context.stream.wait_event(other.stream.record())
+# + return last
 
 
 # %% id=10-and-then cause="must not wait for any"
-def and_then(op, f):
-    def enqueue(context):
-        result = op(context)
-        context.stream.record().synchronize()
-        return f(result)(context)
-
-    return enqueue
+# - follow = f(result)
+# - return follow(context)
+# + context.stream.record().synchronize()
+# + return f(result)(context)
 
 
 # %% id=10-zip cause="`zip_ops` already called what it was given"
@@ -91,13 +83,10 @@ def zip_ops(*ops):
 
 
 # %% id=10-zip cause="`op0` ran 2 times"
-def zip_ops(*ops):
-    def enqueue(context):
-        for op in ops:
-            op(context)
-        return tuple(op(context) for op in ops)
-
-    return enqueue
+# - def enqueue(context):
+# + def enqueue(context):
+# +     for op in ops:
+# +         op(context)
 
 
 # %% id=10-shared cause="`source` ran 3 times"
@@ -154,17 +143,8 @@ def shared(op, known=[]):
 
 
 # %% id=10-shared cause="must not wait for any"
-def shared(op):
-    known = []
-
-    def enqueue(context):
-        if not known:
-            known.append((op(context), context.stream.record()))
-        result, event = known[0]
-        event.synchronize()
-        return result
-
-    return enqueue
+# - context.stream.wait_event(event)
+# + event.synchronize()
 
 
 # %% id=10-round-robin cause="should return a function that names the next stream"
@@ -191,15 +171,13 @@ def round_robin(size):
 
 
 # %% id=10-round-robin cause="each should have one turn before"
-def round_robin(size):
-    streams = [agt.create_stream() for _ in range(size)]
-    asked = []
-
-    def next_stream():
-        asked.append(1)
-        return streams[(len(asked) - 1) // 2 % size]
-
-    return next_stream
+# - streams = [agt.create_stream() for _ in range(size)]
+# + streams = [agt.create_stream() for _ in range(size)]
+# + asked = []
+# - streams.append(streams.pop(0))
+# - return streams[-1]
+# + asked.append(1)
+# + return streams[(len(asked) - 1) // 2 % size]
 
 
 # %% id=10-round-robin cause="two policies share a stream"
@@ -216,77 +194,42 @@ def round_robin(size, pools={}):
 
 
 # %% id=10-round-robin cause="2 different streams came in 36 turns, and 3 is right"
-def round_robin(size):
-    streams = [agt.create_stream() for _ in range(size)]
-    asked = []
-
-    def next_stream():
-        asked.append(1)
-        return streams[len(asked) % max(1, size - 1)]
-
-    return next_stream
+# - streams = [agt.create_stream() for _ in range(size)]
+# + streams = [agt.create_stream() for _ in range(size)]
+# + asked = []
+# - streams.append(streams.pop(0))
+# - return streams[-1]
+# + asked.append(1)
+# + return streams[len(asked) % max(1, size - 1)]
 
 
 # %% id=10-future cause="blocks the event loop"
-class Future:
-    def __init__(self, result, event):
-        self.result = result
-        self.event = event
-
-    def __await__(self):
-        yield
-        self.event.synchronize()
-        return self.result
+# - while not self.event.done:
+# - yield
+# + yield
+# + self.event.synchronize()
 
 
 # %% id=10-future cause="got hardly a turn while this one waited"
-class Future:
-    def __init__(self, result, event):
-        self.result = result
-        self.event = event
-
-    def __await__(self):
-        while not self.event.done:
-            pass
-        if False:
-            yield
-        return self.result
+# - while not self.event.done:
+# + while not self.event.done:
+# +     pass
+# + if False:
 
 
 # %% id=10-future cause="read before the device was done"
-class Future:
-    def __init__(self, result, event):
-        self.result = result
-        self.event = event
-
-    def __await__(self):
-        if not self.event.done:
-            yield
-        return self.result
+# - while not self.event.done:
+# + if not self.event.done:
 
 
 # %% id=10-future cause="`await` gave None"
-class Future:
-    def __init__(self, result, event):
-        self.result = result
-        self.event = event
-
-    def __await__(self):
-        while not self.event.done:
-            yield
+# - return self.result
 
 
 # %% id=10-future cause="a second `await`"
-class Future:
-    def __init__(self, result, event):
-        self.result = result
-        self.event = event
-
-    def __await__(self):
-        while not self.event.done:
-            yield
-        result, self.result = self.result, None
-        return result
+# - return self.result
+# + result, self.result = self.result, None
+# + return result
 
 
 # %% id=10-overlap cause="`overlap` already called what it was given"
@@ -301,64 +244,36 @@ def overlap(*ops):
 
 
 # %% id=10-overlap cause="nothing makes `arm0`"
-def overlap(*ops):
-    def enqueue(context):
-        results = []
-        ends = []
-        for op in ops:
-            arm = context.fork()
-            results.append(op(arm))
-            ends.append(arm.stream.record())
-        for end in ends:
-            context.stream.wait_event(end)
-        return tuple(results)
-
-    return enqueue
+# - begun = context.stream.record()
+# - results, ends = [], []
+# + results = []
+# + ends = []
+# - arm.stream.wait_event(begun)
 
 
 # %% id=10-overlap cause="nothing makes `after`"
-def overlap(*ops):
-    def enqueue(context):
-        begun = context.stream.record()
-        results = []
-        for op in ops:
-            arm = context.fork()
-            arm.stream.wait_event(begun)
-            results.append(op(arm))
-        return tuple(results)
-
-    return enqueue
+# - results, ends = [], []
+# + results = []
+# - ends.append(arm.stream.record())
+# - for end in ends:
+# - context.stream.wait_event(end)
 
 
 # %% id=10-overlap cause="`arm1` (stream"
-def overlap(*ops):
-    def enqueue(context):
-        results = []
-        for op in ops:
-            arm = context.fork()
-            arm.stream.wait_event(context.stream.record())
-            results.append(op(arm))
-            context.stream.wait_event(arm.stream.record())
-        return tuple(results)
-
-    return enqueue
+# - begun = context.stream.record()
+# - results, ends = [], []
+# + results = []
+# - arm.stream.wait_event(begun)
+# + arm.stream.wait_event(context.stream.record())
+# - ends.append(arm.stream.record())
+# - for end in ends:
+# - context.stream.wait_event(end)
+# + context.stream.wait_event(arm.stream.record())
 
 
 # %% id=10-overlap cause="must not wait for any"
-def overlap(*ops):
-    def enqueue(context):
-        begun = context.stream.record()
-        results, ends = [], []
-        for op in ops:
-            arm = context.fork()
-            arm.stream.wait_event(begun)
-            results.append(op(arm))
-            ends.append(arm.stream.record())
-        for end in ends:
-            end.synchronize()
-        return tuple(results)
-
-    return enqueue
+# - context.stream.wait_event(end)
+# + end.synchronize()
 
 
 # %% id=10-future cause="got hardly a turn"
@@ -375,11 +290,8 @@ class Future:
 
 
 # %% id=10-zip cause="`op1` is ahead of `op0` on stream 1"
-def zip_ops(*ops):
-    def enqueue(context):
-        return tuple([op(context) for op in ops[::-1]][::-1])
-
-    return enqueue
+# - return tuple(op(context) for op in ops)
+# + return tuple([op(context) for op in ops[::-1]][::-1])
 
 
 # %% id=10-zip cause="run again on another stream, `op0` ran 0 times"
@@ -448,15 +360,13 @@ def zip_ops(*ops):
 
 
 # %% id=10-round-robin cause="6 different streams came in 360 turns"
-def round_robin(size):
-    streams, turn = [agt.create_stream() for _ in range(size)], 0
-
-    def next_stream():
-        nonlocal turn
-        turn += 5
-        return streams[turn % size]
-
-    return next_stream
+# - streams = [agt.create_stream() for _ in range(size)]
+# + streams, turn = [agt.create_stream() for _ in range(size)], 0
+# - streams.append(streams.pop(0))
+# - return streams[-1]
+# + nonlocal turn
+# + turn += 5
+# + return streams[turn % size]
 
 
 # %% id=10-and-then cause="with the same operation, run again on another stream, `second` ran 1 time, and should run 2 times"
@@ -477,57 +387,35 @@ def zip_ops(*ops):
 
 
 # %% id=10-zip cause="an operation that is there twice runs twice, with a result each"
-def zip_ops(*ops):
-    def enqueue(context):
-        results = {}
-        for op in ops:
-            if op not in results:
-                results[op] = op(context)
-        return tuple(results[op] for op in ops)
-
-    return enqueue
+# - return tuple(op(context) for op in ops)
+# + results = {}
+# + for op in ops:
+# +     if op not in results:
+# +         results[op] = op(context)
+# + return tuple(results[op] for op in ops)
 
 
 # %% id=10-shared cause="`other` ran 2 times, and should run once"
-def shared(op):
-    result = event = None
-
-    def enqueue(context):
-        nonlocal result, event
-        if result is None:
-            result = op(context)
-            event = context.stream.record()
-        context.stream.wait_event(event)
-        return result
-
-    return enqueue
+# - known = []
+# + result = event = None
+# - if not known:
+# - known.append((op(context), context.stream.record()))
+# - result, event = known[0]
+# + nonlocal result, event
+# + if result is None:
+# +     result = op(context)
+# +     event = context.stream.record()
 
 
 # %% id=10-shared cause="`other` yields None, and `shared` made False (bool) of it"
-def shared(op):
-    known = []
-
-    def enqueue(context):
-        if not known:
-            known.append((op(context) or False, context.stream.record()))
-        result, event = known[0]
-        context.stream.wait_event(event)
-        return result
-
-    return enqueue
+# - known.append((op(context), context.stream.record()))
+# + known.append((op(context) or False, context.stream.record()))
 
 
 # %% id=10-future cause="the event is done after 0 turns, and `await` should end then: look each time"
-class Future:
-    def __init__(self, result, event):
-        self.result = result
-        self.event = event
-
-    def __await__(self):
-        yield
-        while not self.event.done:
-            yield
-        return self.result
+# - def __await__(self):
+# + def __await__(self):
+# +     yield
 
 
 # %% id=10-future cause="`time.sleep` blocks the event loop"
@@ -621,20 +509,17 @@ def overlap(*ops):
 
 
 # %% id=10-shared cause="`op` raised an error, and a caller got None"
-def shared(op):
-    memo = []
-
-    def enqueue(context):
-        if not memo:
-            try:
-                memo.append((op(context), context.stream.record()))
-            except Exception:
-                memo.append((None, context.stream.record()))
-        result, event = memo[0]
-        context.stream.wait_event(event)
-        return result
-
-    return enqueue
+# - known = []
+# + memo = []
+# - if not known:
+# - known.append((op(context), context.stream.record()))
+# - result, event = known[0]
+# + if not memo:
+# +     try:
+# +         memo.append((op(context), context.stream.record()))
+# +     except Exception:
+# +         memo.append((None, context.stream.record()))
+# + result, event = memo[0]
 
 
 # %% id=10-shared cause="race on array"
@@ -806,184 +691,110 @@ def shared(op):
 
 
 # %% id=10-round-robin cause="a policy says which stream is next, and waits for nobody"
-def round_robin(size):
-    streams = [agt.create_stream() for _ in range(size)]
-    turn = 0
-
-    def next_stream():
-        nonlocal turn
-        turn += 1
-        streams[(turn - 1) % size].synchronize()
-        return streams[(turn - 1) % size]
-
-    return next_stream
+# - streams = [agt.create_stream() for _ in range(size)]
+# + streams = [agt.create_stream() for _ in range(size)]
+# + turn = 0
+# - streams.append(streams.pop(0))
+# - return streams[-1]
+# + nonlocal turn
+# + turn += 1
+# + streams[(turn - 1) % size].synchronize()
+# + return streams[(turn - 1) % size]
 
 
 # %% id=10-future cause="a result was read before the device was done with it"
-class Future:
-    def __init__(self, result, event):
-        self.result = result
-        self.event = event
-
-    def __await__(self):
-        for _ in range(100):
-            if self.event.done:
-                break
-            yield
-        return self.result
+# - while not self.event.done:
+# + for _ in range(100):
+# +     if self.event.done:
+# +         break
 
 
 # %% id=10-future cause="a result was read before the device was done with it"
-class Future:
-    def __init__(self, result, event):
-        self.result = result
-        self.event = event
-
-    def __await__(self):
-        for _ in range(1000):
-            if self.event.done:
-                break
-            yield
-        return self.result
+# - while not self.event.done:
+# + for _ in range(1000):
+# +     if self.event.done:
+# +         break
 
 
 # %% id=10-future cause="and shouldn't wait at all"
-class Future:
-    def __init__(self, result, event):
-        self.result = result
-        self.event = event
-
-    def __await__(self):
-        turns = 0
-        while not self.event.done:
-            yield
-            turns += 1
-            if turns > 50:
-                self.event.synchronize()
-        return self.result
+# - def __await__(self):
+# + def __await__(self):
+# +     turns = 0
+# - yield
+# + yield
+# + turns += 1
+# + if turns > 50:
+# +     self.event.synchronize()
 
 
 # %% id=10-overlap cause="with 2 arms, an operation of `overlap` should yield a tuple of 2, and it yielded one of 1"
-def overlap(*ops):
-    def enqueue(context):
-        before = context.stream.record()
-        results, ends = [], []
-        for op in ops:
-            arm = context.fork()
-            arm.stream.wait_event(before)
-            results.append(op(arm))
-            ends.append(arm.stream.record())
-        for end in ends:
-            context.stream.wait_event(end)
-        return tuple(r for r in results if r is not None)
-
-    return enqueue
+# - begun = context.stream.record()
+# + before = context.stream.record()
+# - arm.stream.wait_event(begun)
+# + arm.stream.wait_event(before)
+# - return tuple(results)
+# + return tuple(r for r in results if r is not None)
 
 
 # %% id=10-overlap cause="should yield a tuple of 12, and it yielded one of 14"
-def overlap(*ops):
-    def enqueue(context):
-        before = context.stream.record()
-        results, ends = [], []
-        for op in ops:
-            arm = context.fork()
-            arm.stream.wait_event(before)
-            results.append(op(arm))
-            ends.append(arm.stream.record())
-        for end in ends:
-            context.stream.wait_event(end)
-        return tuple(x for r in results for x in (r if isinstance(r, tuple) else (r,)))
-
-    return enqueue
+# - begun = context.stream.record()
+# + before = context.stream.record()
+# - arm.stream.wait_event(begun)
+# + arm.stream.wait_event(before)
+# - return tuple(results)
+# + return tuple(x for r in results for x in (r if isinstance(r, tuple) else (r,)))
 
 
 # %% id=10-overlap cause="run again on another stream, nothing makes `arm0` (stream 2) wait for `before` (stream 1)"
-def overlap(*ops):
-    where = []
-    def enqueue(context):
-        where.append(context)
-        context = where[0]
-        before = context.stream.record()
-        results, ends = [], []
-        for op in ops:
-            arm = context.fork()
-            arm.stream.wait_event(before)
-            results.append(op(arm))
-            ends.append(arm.stream.record())
-        for end in ends:
-            context.stream.wait_event(end)
-        return tuple(results)
-
-    return enqueue
+# - def overlap(*ops):
+# + def overlap(*ops):
+# +     where = []
+# - begun = context.stream.record()
+# + where.append(context)
+# + context = where[0]
+# + before = context.stream.record()
+# - arm.stream.wait_event(begun)
+# + arm.stream.wait_event(before)
 
 
 # %% id=10-overlap cause="with 1 arm, nothing makes `after` (stream 1) wait for `arm0` (stream 2)"
-def overlap(*ops):
-    def enqueue(context):
-        before = context.stream.record()
-        results, ends = [], []
-        for op in ops:
-            arm = context.fork()
-            arm.stream.wait_event(before)
-            results.append(op(arm))
-            ends.append(arm.stream.record())
-        for end in ends if len(ends) > 1 else []:
-            context.stream.wait_event(end)
-        return tuple(results)
-
-    return enqueue
+# - begun = context.stream.record()
+# + before = context.stream.record()
+# - arm.stream.wait_event(begun)
+# + arm.stream.wait_event(before)
+# - for end in ends:
+# + for end in ends if len(ends) > 1 else []:
 
 
 # %% id=10-overlap cause="with 2 arms, nothing makes `after` (stream 1) wait for `arm1` (stream 3)"
-def overlap(*ops):
-    def enqueue(context):
-        before = context.stream.record()
-        results, ends = [], []
-        for op in ops:
-            arm = context.fork()
-            arm.stream.wait_event(before)
-            results.append(op(arm))
-            if results[-1] is not None:
-                ends.append(arm.stream.record())
-        for end in ends:
-            context.stream.wait_event(end)
-        return tuple(results)
-
-    return enqueue
+# - begun = context.stream.record()
+# + before = context.stream.record()
+# - arm.stream.wait_event(begun)
+# + arm.stream.wait_event(before)
+# - ends.append(arm.stream.record())
+# + if results[-1] is not None:
+# +     ends.append(arm.stream.record())
 
 
 # %% id=10-zip cause="the operation yields None, and this is ()"
-def zip_ops(*ops):
-    def enqueue(context):
-        results = [op(context) for op in ops]
-        return tuple(() if r is None else r for r in results)
-
-    return enqueue
+# - return tuple(op(context) for op in ops)
+# + results = [op(context) for op in ops]
+# + return tuple(() if r is None else r for r in results)
 
 
 # %% id=10-zip cause="the operation yields a pair, and this is"
-def zip_ops(*ops):
-    def enqueue(context):
-        results = [op(context) for op in ops]
-        return tuple(r[0] if isinstance(r, tuple) else r for r in results)
+# - return tuple(op(context) for op in ops)
+# + results = [op(context) for op in ops]
+# + return tuple(r[0] if isinstance(r, tuple) else r for r in results)
 
-    return enqueue
 # %% id=10-overlap cause="with 12 arms, nothing makes `arm4` (stream 6) wait for `before` (stream 1)"
-def overlap(*ops):  # as if there were never more than four streams
-    def enqueue(context):
-        begun = context.stream.record()
-        results, ends = [], []
-        for i, op in enumerate(ops):
-            arm = context.fork()
-            if i < 4:
-                arm.stream.wait_event(begun)
-            results.append(op(arm))
-            ends.append(arm.stream.record())
-        for end in ends:
-            context.stream.wait_event(end)
-        return tuple(results)
-
-    return enqueue
+# - def overlap(*ops):
+# + def overlap(*ops):  # as if there were never more than four streams
+# - for op in ops:
+# + for i, op in enumerate(ops):
+# - arm.stream.wait_event(begun)
+# + if i < 4:
+# +     arm.stream.wait_event(begun)
 
 
 # %% id=10-zip cause="two results are one and the same"
@@ -1076,14 +887,11 @@ def overlap(*ops):
 
 
 # %% id=10-future cause="`await` ended"
-class Future:
-    def __init__(self, result, event):
-        self.result, self.event = result, event
-
-    def __await__(self):
-        while not self.event.done:
-            yield from agt.sleep(100).__await__()
-        return self.result
+# - self.result = result
+# - self.event = event
+# + self.result, self.event = result, event
+# - yield
+# + yield from agt.sleep(100).__await__()
 
 
 # %% id=10-shared cause="a KeyError"
@@ -1103,21 +911,15 @@ def shared(op):
 
 
 # %% id=10-and-then cause="`op` was called 6 times"
-def and_then(op, f):
-    def enqueue(context):
-        op(context)
-        return f(op(context))(context)
-
-    return enqueue
+# - result = op(context)
+# - follow = f(result)
+# - return follow(context)
+# + op(context)
+# + return f(op(context))(context)
 
 
 # %% id=10-future cause="`sync` or `synchronize` blocks the event loop"
-class Future:
-    def __init__(self, result, event):
-        self.result = result
-        self.event = event
-
-    def __await__(self):
-        yield
-        agt.synchronize()
-        return self.result
+# - while not self.event.done:
+# - yield
+# + yield
+# + agt.synchronize()

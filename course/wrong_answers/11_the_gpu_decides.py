@@ -2,49 +2,31 @@
 
 
 # %% id=11-ask-less cause="8 looks at a flag, and 2 looks should have been enough"
-def settle(round_op, every, stream):
-    rounds = 0
-    while True:
-        flags = [round_op().to_host().sync_on(stream) for _ in range(every)]
-        rounds += every
-        if not flags[-1][0]:
-            return rounds
+# - for _ in range(every - 1):
+# - round_op().async_on(stream)
+# - moved = round_op().to_host().sync_on(stream)
+# + flags = [round_op().to_host().sync_on(stream) for _ in range(every)]
+# - if not moved[0]:
+# + if not flags[-1][0]:
 
 
 # %% id=11-ask-less cause="a round whose flag nobody reads need not be waited for"
-def settle(round_op, every, stream):
-    rounds = 0
-    while True:
-        for _ in range(every - 1):
-            round_op().sync_on(stream)
-        moved = round_op().to_host().sync_on(stream)
-        rounds += every
-        if not moved[0]:
-            return rounds
+# - round_op().async_on(stream)
+# + round_op().sync_on(stream)
 
 
 # %% id=11-ask-less cause="`halve` ran 10 times, and should run 8 times"
-def settle(round_op, every, stream):
-    rounds = 0
-    while True:
-        for _ in range(every):
-            round_op().async_on(stream)
-        moved = round_op().to_host().sync_on(stream)
-        rounds += every
-        if not moved[0]:
-            return rounds
+# - for _ in range(every - 1):
+# + for _ in range(every):
 
 
 # %% id=11-ask-less cause="`settle` should return how many rounds were run, 8, and returned 2"
-def settle(round_op, every, stream):
-    looks = 0
-    while True:
-        for _ in range(every - 1):
-            round_op().async_on(stream)
-        moved = round_op().to_host().sync_on(stream)
-        looks += 1
-        if not moved[0]:
-            return looks
+# - rounds = 0
+# + looks = 0
+# - rounds += every
+# + looks += 1
+# - return rounds
+# + return looks
 
 
 # %% id=11-flood cause="is -1, and"
@@ -549,28 +531,14 @@ __device__ void meet(unsigned int* arrived, unsigned int goal)
 
 
 # %% id=11-ask-less cause="a result was read before the device was done with it"
-def settle(round_op, every, stream):
-    rounds = 0
-    while True:
-        for _ in range(every - 1):
-            round_op().async_on(stream)
-        moved = round_op().to_host().async_on(stream)
-        rounds += every
-        if not moved[0]:
-            return rounds
+# - moved = round_op().to_host().sync_on(stream)
+# + moved = round_op().to_host().async_on(stream)
 
 
 # %% id=11-ask-less cause="one of the streams that you were given"
-def settle(round_op, every, stream):
-    stream = agt.create_stream()
-    rounds = 0
-    while True:
-        for _ in range(every - 1):
-            round_op().async_on(stream)
-        moved = round_op().to_host().sync_on(stream)
-        rounds += every
-        if not moved[0]:
-            return rounds
+# - def settle(round_op, every, stream):
+# + def settle(round_op, every, stream):
+# +     stream = agt.create_stream()
 
 
 # %% id=11-challenge cause="is in no copy from memory that a kernel has written"
@@ -597,39 +565,17 @@ def pagerank(sources, weight):
 
 
 # %% id=11-queue cause="and should be"
-QUEUE = r"""
-__device__ float work(unsigned int length)
-{
-    __shared__ float part[64];
-    float sum = 0.0f;
-    for (unsigned int k = threadIdx.x + 1; k <= length; k += blockDim.x) {
-        sum += 1.0f / ((float)k * (float)k);
-    }
-    part[threadIdx.x] = sum;
-    __syncthreads();
-    for (unsigned int half = blockDim.x / 2; half > 0; half /= 2) {
-        if (threadIdx.x < half) part[threadIdx.x] += part[threadIdx.x + half];
-        __syncthreads();
-    }
-    return part[0];
-}
-
-extern "C" __global__ void queue(
-    unsigned int jobs, const unsigned int* lengths, unsigned int* next, float* results)
-{
-    __shared__ unsigned int job;
-    if (threadIdx.x == 0) atomicAdd(next, 1);
-    for (unsigned int mine = blockIdx.x; mine < jobs; mine += gridDim.x) {
-        if (threadIdx.x == 0) {
-            job = mine;
-            atomicAdd(next, 1);
-        }
-        float sum = work(lengths[mine]);
-        if (threadIdx.x == 0) results[mine] = sum;
-        __syncthreads();
-    }
-}
-"""
+# - while (true) {
+# - if (threadIdx.x == 0) job = atomicAdd(next, 1);
+# - __syncthreads();
+# - unsigned int mine = job;
+# - if (mine >= jobs) return;
+# + if (threadIdx.x == 0) atomicAdd(next, 1);
+# + for (unsigned int mine = blockIdx.x; mine < jobs; mine += gridDim.x) {
+# +     if (threadIdx.x == 0) {
+# +         job = mine;
+# +         atomicAdd(next, 1);
+# +     }
 
 # %% id=11-meet cause="nothing orders two blocks but a message"
 MEET = r"""
@@ -716,85 +662,23 @@ def pagerank(sources, weight):
 
 
 # %% id=11-flood cause="4 threads of 4 write `rounds[0]`"
-FLOOD = r"""
-__device__ bool next_to(int level, int width, const int* depth)
-{
-    int i = blockIdx.x * blockDim.x + threadIdx.x, x = i % width, y = i / width;
-    return (x > 0 && depth[i - 1] == level) || (x < width - 1 && depth[i + 1] == level)
-        || (y > 0 && depth[i - width] == level) || (y < width - 1 && depth[i + width] == level);
-}
-
-extern "C" __global__ void flood(int width, const unsigned char* open, int* depth, int* rounds)
-{
-    int i = blockIdx.x * blockDim.x + threadIdx.x;
-    int level = 0;
-    while (level < width * width) {
-        bool reached = open[i] && depth[i] < 0 && next_to(level, width, depth);
-        __syncthreads();
-        if (reached) depth[i] = level + 1;
-        level++;
-        if (!__syncthreads_or(reached)) break;
-    }
-    rounds[0] = level;
-}
-"""
+# - if (i == 0) rounds[0] = level;
+# + rounds[0] = level;
 
 
 # %% id=11-meet cause="a thread left a meeting before the counter had reached its `goal`"
-MEET = r"""
-__device__ void meet(unsigned int* arrived, unsigned int goal)
-{
-    __syncthreads();
-    if (threadIdx.x == 0) {
-        __threadfence();
-        atomicAdd(arrived, 1);
-        unsigned int looks = 0;
-        while (atomicAdd(arrived, 0) < gridDim.x) {
-            if (++looks > 10000000) __trap();
-        }
-        __threadfence();
-    }
-    __syncthreads();
-}
-"""
+# - while (atomicAdd(arrived, 0) < goal) {
+# + while (atomicAdd(arrived, 0) < gridDim.x) {
 
 
 # %% id=11-meet cause="a thread never leaves where the counter is past its `goal`"
-MEET = r"""
-__device__ void meet(unsigned int* arrived, unsigned int goal)
-{
-    __syncthreads();
-    if (threadIdx.x == 0) {
-        __threadfence();
-        atomicAdd(arrived, 1);
-        unsigned int looks = 0;
-        while (atomicAdd(arrived, 0) != goal) {
-            if (++looks > 10000000) __trap();
-        }
-        __threadfence();
-    }
-    __syncthreads();
-}
-"""
+# - while (atomicAdd(arrived, 0) < goal) {
+# + while (atomicAdd(arrived, 0) != goal) {
 
 
 # %% id=11-meet cause="the other block never comes: with the counter at 1, threads leave"
-MEET = r"""
-__device__ void meet(unsigned int* arrived, unsigned int goal)
-{
-    __syncthreads();
-    if (threadIdx.x == 0) {
-        __threadfence();
-        atomicAdd(arrived, 1);
-        unsigned int looks = 0;
-        while (atomicAdd(arrived, 0) < goal) {
-            if (++looks > 10000000) return;
-        }
-        __threadfence();
-    }
-    __syncthreads();
-}
-"""
+# - if (++looks > 10000000) __trap();
+# + if (++looks > 10000000) return;
 
 
 # %% id=11-challenge cause="this thread has no __threadfence() between its look at the flag and this access"
@@ -1030,132 +914,28 @@ def pagerank(sources, weight):
 
 
 # %% id=11-meet cause="gives up after fewer than 100,000 looks"
-MEET = r"""
-__device__ void meet(unsigned int* arrived, unsigned int goal)
-{
-    __syncthreads();
-    if (threadIdx.x == 0) {
-        __threadfence();
-        atomicAdd(arrived, 1);
-        unsigned int looks = 0;
-        while (atomicAdd(arrived, 0) < goal) {
-            if (++looks > 1000) __trap();
-        }
-        __threadfence();
-    }
-    __syncthreads();
-}
-"""
+# - if (++looks > 10000000) __trap();
+# + if (++looks > 1000) __trap();
 
 
 # %% id=11-queue cause="with 300 jobs, 9 blocks"
-QUEUE = r"""
-__device__ float work(unsigned int length)
-{
-    __shared__ float part[64];
-    float sum = 0.0f;
-    for (unsigned int k = threadIdx.x + 1; k <= length; k += blockDim.x) {
-        sum += 1.0f / ((float)k * (float)k);
-    }
-    part[threadIdx.x] = sum;
-    __syncthreads();
-    for (unsigned int half = blockDim.x / 2; half > 0; half /= 2) {
-        if (threadIdx.x < half) part[threadIdx.x] += part[threadIdx.x + half];
-        __syncthreads();
-    }
-    return part[0];
-}
-
-extern "C" __global__ void queue(
-    unsigned int jobs, const unsigned int* lengths, unsigned int* next, float* results)
-{
-    __shared__ unsigned int job;
-    while (true) {
-        if (threadIdx.x == 0) job = atomicAdd(next, 1);
-        __syncthreads();
-        unsigned int mine = job;
-        if (mine >= jobs || mine >= 64) return;
-        float sum = work(lengths[mine]);
-        if (threadIdx.x == 0) results[mine] = sum;
-        __syncthreads();
-    }
-}
-"""
+# - if (mine >= jobs) return;
+# + if (mine >= jobs || mine >= 64) return;
 
 
 # %% id=11-flood cause="element 960 is -1, and should be 526"
-FLOOD = r"""
-__device__ bool next_to(int level, int width, const int* depth)
-{
-    int i = blockIdx.x * blockDim.x + threadIdx.x, x = i % width, y = i / width;
-    return (x > 0 && depth[i - 1] == level) || (x < width - 1 && depth[i + 1] == level)
-        || (y > 0 && depth[i - width] == level) || (y < width - 1 && depth[i + width] == level);
-}
-
-extern "C" __global__ void flood(int width, const unsigned char* open, int* depth, int* rounds)
-{
-    int i = blockIdx.x * blockDim.x + threadIdx.x;
-    int level = 0;
-    while (level < 500) {
-        bool reached = open[i] && depth[i] < 0 && next_to(level, width, depth);
-        __syncthreads();
-        if (reached) depth[i] = level + 1;
-        level++;
-        if (!__syncthreads_or(reached)) break;
-    }
-    if (i == 0) rounds[0] = level;
-}
-"""
+# - while (level < width * width) {
+# + while (level < 500) {
 
 
 # %% id=11-ask-less cause="with every=1, 100 rounds and 100 looks"
-def settle(round_op, every, stream):
-    rounds = 0
-    while True:
-        for _ in range(every - 1):
-            round_op().async_on(stream)
-        moved = round_op().to_host().sync_on(stream)
-        rounds += every
-        if not moved[0] or rounds >= 100:
-            return rounds
+# - if not moved[0]:
+# + if not moved[0] or rounds >= 100:
 
 
 # %% id=11-challenge cause="a chain of links, the rank of page"
-WHOLE = r"""
-#include <cooperative_groups.h>
-
-extern "C" __global__ void ranks(
-    unsigned int n, const unsigned int* sources, const float* weight,
-    float* rank, float* after, unsigned int* moving)
-{
-    cooperative_groups::grid_group grid = cooperative_groups::this_grid();
-    unsigned int i = blockIdx.x * blockDim.x + threadIdx.x;
-    for (unsigned int round = 0; round < 100; round++) {
-        if (i < n) {
-            float sum = 0.0f;
-            for (int k = 0; k < 8; k++) {
-                unsigned int j = sources[8 * i + k];
-                sum += weight[j] * rank[j];
-            }
-            after[i] = 0.15f / n + 0.85f * sum;
-            if (blockIdx.x == 0 && fabsf(after[i] - rank[i]) > 1e-3f / n) atomicExch(&moving[round], 1);
-        }
-        grid.sync();
-        float* other = rank; rank = after; after = other;
-        if (atomicAdd(&moving[round], 0) == 0) break;
-    }
-    // Both arrays agree to within the tolerance; the caller reads the first.
-}
-"""
-
-
-def pagerank(sources, weight):
-    """Ranks of n pages, from arrays on the device: n x 8 sources and n weights."""
-    n, whole = weight.size, agt.Kernel(WHOLE)
-    op = agt.zip(agt.full(n, 1 / n), agt.full(n, 1 / n), agt.zeros(100, np.uint32)).and_then(
-        lambda given: whole(n, sources, weight, *given, grid=-(-n // 256), block=256)
-    )
-    return op.and_then(lambda given: agt.d2h(given[2])).sync()
+# - if (fabsf(after[i] - rank[i]) > 1e-3f / n) atomicExch(&moving[round], 1);
+# + if (blockIdx.x == 0 && fabsf(after[i] - rank[i]) > 1e-3f / n) atomicExch(&moving[round], 1);
 
 
 # %% id=11-last cause="can't rely on what others wrote: kernel 'trial'"
@@ -1227,57 +1007,18 @@ __device__ bool last(unsigned int* arrived)
 
 
 # %% id=11-last cause="with launch 2, 3 blocks, `last` said true to 0 threads"
-LAST = r"""
-__device__ bool last(unsigned int* arrived)
-{
-    __shared__ bool is_last;
-    __syncthreads();
-    if (threadIdx.x == 0) {
-        __threadfence();
-        is_last = atomicAdd(arrived, 1) == gridDim.x - 1;
-        __threadfence();
-    }
-    __syncthreads();
-    return is_last;
-}
-"""
+# - if (is_last) atomicExch(arrived, 0);
 
 
 # %% id=11-last cause="`last` said true to 256 threads, and 64 is right"
-LAST = r"""
-__device__ bool last(unsigned int* arrived)
-{
-    __shared__ bool is_last;
-    __syncthreads();
-    if (threadIdx.x == 0) {
-        __threadfence();
-        atomicAdd(arrived, 1);
-        is_last = atomicAdd(arrived, 0) == gridDim.x;
-        if (is_last) atomicExch(arrived, 0);
-        __threadfence();
-    }
-    __syncthreads();
-    return is_last;
-}
-"""
+# - is_last = atomicAdd(arrived, 1) == gridDim.x - 1;
+# + atomicAdd(arrived, 1);
+# + is_last = atomicAdd(arrived, 0) == gridDim.x;
 
 
 # %% id=11-last cause="`last` said true to 0 threads, and 64 is right"
-LAST = r"""
-__device__ bool last(unsigned int* arrived)
-{
-    __shared__ bool is_last;
-    __syncthreads();
-    if (threadIdx.x == 0) {
-        __threadfence();
-        is_last = atomicAdd(arrived, 1) == gridDim.x;
-        if (is_last) atomicExch(arrived, 0);
-        __threadfence();
-    }
-    __syncthreads();
-    return is_last;
-}
-"""
+# - is_last = atomicAdd(arrived, 1) == gridDim.x - 1;
+# + is_last = atomicAdd(arrived, 1) == gridDim.x;
 
 
 # %% id=11-last cause="`last` said true to 1 thread, and 64 is right"
@@ -1298,57 +1039,22 @@ __device__ bool last(unsigned int* arrived)
 
 
 # %% id=11-last cause="an atomic for one block does not reach another"
-LAST = r"""
-__device__ bool last(unsigned int* arrived)
-{
-    __shared__ bool is_last;
-    __syncthreads();
-    if (threadIdx.x == 0) {
-        __threadfence();
-        is_last = atomicAdd_block(arrived, 1) == gridDim.x - 1;
-        if (is_last) atomicExch(arrived, 0);
-        __threadfence();
-    }
-    __syncthreads();
-    return is_last;
-}
-"""
+# - is_last = atomicAdd(arrived, 1) == gridDim.x - 1;
+# + is_last = atomicAdd_block(arrived, 1) == gridDim.x - 1;
 
 
 # %% id=11-last cause="waits for ever in this loop"
-LAST = r"""
-__device__ bool last(unsigned int* arrived)
-{
-    __shared__ bool is_last;
-    __syncthreads();
-    if (threadIdx.x == 0) {
-        __threadfence();
-        atomicAdd(arrived, 1);
-        while (atomicAdd(arrived, 0) < gridDim.x) { }     // now all are here
-        is_last = blockIdx.x == 0;
-        if (is_last) atomicExch(arrived, 0);
-        __threadfence();
-    }
-    __syncthreads();
-    return is_last;
-}
-"""
+# - is_last = atomicAdd(arrived, 1) == gridDim.x - 1;
+# + atomicAdd(arrived, 1);
+# + while (atomicAdd(arrived, 0) < gridDim.x) { }     // now all are here
+# + is_last = blockIdx.x == 0;
 
 
 # %% id=11-last cause="can't rely on what others wrote: kernel 'trial'"
-LAST = r"""
-__device__ bool last(unsigned int* arrived)
-{
-    __shared__ bool is_last;
-    __syncthreads();
-    if (threadIdx.x == 0) {
-        is_last = atomicAdd(arrived, 1) == gridDim.x - 1;   // and the fences?
-        if (is_last) atomicExch(arrived, 0);
-    }
-    __syncthreads();
-    return is_last;
-}
-"""
+# - __threadfence();
+# - is_last = atomicAdd(arrived, 1) == gridDim.x - 1;
+# + is_last = atomicAdd(arrived, 1) == gridDim.x - 1;   // and the fences?
+# - __threadfence();
 
 
 # %% id=11-again cause="the other block has no __threadfence() between that access and a flag"
@@ -1473,103 +1179,27 @@ __device__ void meet(unsigned int* gate)
 
 
 # %% id=11-again cause="and somebody held up in `meet`, a block waits for ever: its meeting is over"
-MEET_AGAIN = r"""
-__device__ void meet(unsigned int* gate)
-{
-    __syncthreads();
-    if (threadIdx.x == 0) {
-        __threadfence();
-        bool is_last = atomicAdd(&gate[0], 1) == gridDim.x - 1;
-        unsigned int before = atomicAdd(&gate[1], 0);
-        if (is_last) {
-            atomicExch(&gate[0], 0);
-            __threadfence();
-            atomicAdd(&gate[1], 1);
-        } else {
-            unsigned int looks = 0;
-            while (atomicAdd(&gate[1], 0) == before) {
-                if (++looks > 10000000) __trap();
-            }
-            __threadfence();
-        }
-    }
-    __syncthreads();
-}
-"""
+# - if (threadIdx.x == 0) {
+# + if (threadIdx.x == 0) {
+# +     __threadfence();
+# +     bool is_last = atomicAdd(&gate[0], 1) == gridDim.x - 1;
+# - __threadfence();
+# - if (atomicAdd(&gate[0], 1) == gridDim.x - 1) {
+# + if (is_last) {
 
 
 # %% id=11-again cause="`gate[1]` at 4294967294 before"
-MEET_AGAIN = r"""
-__device__ void meet(unsigned int* gate)
-{
-    __syncthreads();
-    if (threadIdx.x == 0) {
-        unsigned int before = atomicAdd(&gate[1], 0);
-        __threadfence();
-        if (atomicAdd(&gate[0], 1) == gridDim.x - 1) {
-            atomicExch(&gate[0], 0);
-            __threadfence();
-            atomicAdd(&gate[1], 1);
-        } else {
-            unsigned int looks = 0;
-            while (atomicAdd(&gate[1], 0) <= before) {
-                if (++looks > 10000000) __trap();
-            }
-            __threadfence();
-        }
-    }
-    __syncthreads();
-}
-"""
+# - while (atomicAdd(&gate[1], 0) == before) {
+# + while (atomicAdd(&gate[1], 0) <= before) {
 
 
 # %% id=11-again cause="waits for ever in this loop"
-MEET_AGAIN = r"""
-__device__ void meet(unsigned int* gate)
-{
-    __syncthreads();
-    if (threadIdx.x == 0) {
-        unsigned int before = atomicAdd(&gate[1], 0);
-        __threadfence();
-        if (atomicAdd(&gate[0], 1) == gridDim.x - 1) {
-            __threadfence();
-            atomicAdd(&gate[1], 1);
-        } else {
-            unsigned int looks = 0;
-            while (atomicAdd(&gate[1], 0) == before) {
-                if (++looks > 10000000) __trap();
-            }
-            __threadfence();
-        }
-    }
-    __syncthreads();
-}
-"""
+# - atomicExch(&gate[0], 0);
 
 
 # %% id=11-again cause="'gate'[1] in global memory"
-MEET_AGAIN = r"""
-__device__ void meet(unsigned int* gate)
-{
-    __syncthreads();
-    if (threadIdx.x == 0) {
-        unsigned int before = atomicAdd(&gate[1], 0);
-        __threadfence();
-        if (atomicAdd(&gate[0], 1) == gridDim.x - 1) {
-            atomicExch(&gate[0], 0);
-            __threadfence();
-            atomicAdd(&gate[1], 1);
-        } else {
-            unsigned int looks = 0;
-            while (gate[1] == before) {
-                if (++looks > 10000000) __trap();
-            }
-            __threadfence();
-        }
-    }
-    __syncthreads();
-}
-"""
+# - while (atomicAdd(&gate[1], 0) == before) {
+# + while (gate[1] == before) {
 
 
 # %% id=11-again cause="waits for ever in this loop"
@@ -1596,28 +1226,8 @@ __device__ void meet(unsigned int* gate)
 
 
 # %% id=11-again cause="waits for ever in this loop"
-MEET_AGAIN = r"""
-__device__ void meet(unsigned int* gate)
-{
-    __syncthreads();
-    if (threadIdx.x == 0) {
-        unsigned int before = atomicAdd(&gate[1], 0);
-        __threadfence();
-        if (atomicAdd(&gate[0], 1) == gridDim.x - 1) {
-            atomicExch(&gate[0], 0);
-            __threadfence();
-            atomicAdd(&gate[1], 1);
-        } else {
-            unsigned int looks = 0;
-            while (atomicAdd(&gate[1], 0) != 1) {
-                if (++looks > 10000000) __trap();
-            }
-            __threadfence();
-        }
-    }
-    __syncthreads();
-}
-"""
+# - while (atomicAdd(&gate[1], 0) == before) {
+# + while (atomicAdd(&gate[1], 0) != 1) {
 
 
 # %% id=11-again cause="and somebody held up in `meet`, kernel 'trial'"
@@ -1644,179 +1254,49 @@ __device__ void meet(unsigned int* gate)
 
 
 # %% id=11-queue cause="element 0 was added to"
-QUEUE = r"""
-__device__ float work(unsigned int length)
-{
-    __shared__ float part[64];
-    float sum = 0.0f;
-    for (unsigned int k = threadIdx.x + 1; k <= length; k += blockDim.x) {
-        sum += 1.0f / ((float)k * (float)k);
-    }
-    part[threadIdx.x] = sum;
-    __syncthreads();
-    for (unsigned int half = blockDim.x / 2; half > 0; half /= 2) {
-        if (threadIdx.x < half) part[threadIdx.x] += part[threadIdx.x + half];
-        __syncthreads();
-    }
-    return part[0];
-}
-
-extern "C" __global__ void queue(
-    unsigned int jobs, const unsigned int* lengths, unsigned int* next, float* results)
-{
-    __shared__ unsigned int job;
-    while (true) {
-        if (threadIdx.x == 0) job = atomicAdd(next, 1);
-        __syncthreads();
-        unsigned int mine = job;
-        if (mine >= jobs) break;
-        float sum = work(lengths[mine]);
-        if (threadIdx.x == 0) results[mine] += sum;
-        __syncthreads();
-    }
-}
-"""
+# - if (mine >= jobs) return;
+# + if (mine >= jobs) break;
+# - if (threadIdx.x == 0) results[mine] = sum;
+# + if (threadIdx.x == 0) results[mine] += sum;
 
 
 # %% id=11-queue cause="where block 0 comes late, no thread wrote"
-QUEUE = r"""
-__device__ float work(unsigned int length)
-{
-    __shared__ float part[64];
-    float sum = 0.0f;
-    for (unsigned int k = threadIdx.x + 1; k <= length; k += blockDim.x) {
-        sum += 1.0f / ((float)k * (float)k);
-    }
-    part[threadIdx.x] = sum;
-    __syncthreads();
-    for (unsigned int half = blockDim.x / 2; half > 0; half /= 2) {
-        if (threadIdx.x < half) part[threadIdx.x] += part[threadIdx.x + half];
-        __syncthreads();
-    }
-    return part[0];
-}
-
-extern "C" __global__ void queue(
-    unsigned int jobs, const unsigned int* lengths, unsigned int* next, float* results)
-{
-    __shared__ unsigned int job;
-    unsigned int done = 0, share = (jobs + gridDim.x - 1) / gridDim.x;
-    while (true) {
-        if (threadIdx.x == 0) job = atomicAdd(next, 1);
-        __syncthreads();
-        unsigned int mine = job;
-        if (mine >= jobs || done++ >= share) break;
-        float sum = work(lengths[mine]);
-        if (threadIdx.x == 0) results[mine] = sum;
-        __syncthreads();
-    }
-}
-"""
+# - __shared__ unsigned int job;
+# + __shared__ unsigned int job;
+# + unsigned int done = 0, share = (jobs + gridDim.x - 1) / gridDim.x;
+# - if (mine >= jobs) return;
+# + if (mine >= jobs || done++ >= share) break;
 
 
 # %% id=11-queue cause="where block 0 comes late, no thread wrote element 2"
-QUEUE = r"""
-__device__ float work(unsigned int length)
-{
-    __shared__ float part[64];
-    float sum = 0.0f;
-    for (unsigned int k = threadIdx.x + 1; k <= length; k += blockDim.x) {
-        sum += 1.0f / ((float)k * (float)k);
-    }
-    part[threadIdx.x] = sum;
-    __syncthreads();
-    for (unsigned int half = blockDim.x / 2; half > 0; half /= 2) {
-        if (threadIdx.x < half) part[threadIdx.x] += part[threadIdx.x + half];
-        __syncthreads();
-    }
-    return part[0];
-}
-
-extern "C" __global__ void queue(
-    unsigned int jobs, const unsigned int* lengths, unsigned int* next, float* results)
-{
-    __shared__ unsigned int job;
-    if (threadIdx.x == 0) job = atomicAdd(next, 1);
-    __syncthreads();
-    unsigned int mine = job;
-    while (mine < jobs) {
-        float sum = work(lengths[mine]);
-        if (threadIdx.x == 0) { results[mine] = sum; atomicAdd(next, 1); }
-        __syncthreads();
-        mine += gridDim.x;
-    }
-}
-"""
+# - while (true) {
+# - if (threadIdx.x == 0) job = atomicAdd(next, 1);
+# + if (threadIdx.x == 0) job = atomicAdd(next, 1);
+# + __syncthreads();
+# + unsigned int mine = job;
+# + while (mine < jobs) {
+# +     float sum = work(lengths[mine]);
+# +     if (threadIdx.x == 0) { results[mine] = sum; atomicAdd(next, 1); }
+# - unsigned int mine = job;
+# - if (mine >= jobs) return;
+# - float sum = work(lengths[mine]);
+# - if (threadIdx.x == 0) results[mine] = sum;
+# - __syncthreads();
+# + mine += gridDim.x;
 
 
 # %% id=11-queue cause="where block 0 comes late, no thread wrote element 81"
-QUEUE = r"""
-__device__ float work(unsigned int length)
-{
-    __shared__ float part[64];
-    float sum = 0.0f;
-    for (unsigned int k = threadIdx.x + 1; k <= length; k += blockDim.x) {
-        sum += 1.0f / ((float)k * (float)k);
-    }
-    part[threadIdx.x] = sum;
-    __syncthreads();
-    for (unsigned int half = blockDim.x / 2; half > 0; half /= 2) {
-        if (threadIdx.x < half) part[threadIdx.x] += part[threadIdx.x + half];
-        __syncthreads();
-    }
-    return part[0];
-}
-
-extern "C" __global__ void queue(
-    unsigned int jobs, const unsigned int* lengths, unsigned int* next, float* results)
-{
-    __shared__ unsigned int job;
-    for (int turn = 0; turn < 40; turn++) {
-        if (threadIdx.x == 0) job = atomicAdd(next, 1);
-        __syncthreads();
-        unsigned int mine = job;
-        if (mine >= jobs) break;
-        float sum = work(lengths[mine]);
-        if (threadIdx.x == 0) results[mine] = sum;
-        __syncthreads();
-    }
-}
-"""
+# - while (true) {
+# + for (int turn = 0; turn < 40; turn++) {
+# - if (mine >= jobs) return;
+# + if (mine >= jobs) break;
 
 
 # %% id=11-queue cause="no thread wrote element 5"
-QUEUE = r"""
-__device__ float work(unsigned int length)
-{
-    __shared__ float part[64];
-    float sum = 0.0f;
-    for (unsigned int k = threadIdx.x + 1; k <= length; k += blockDim.x) {
-        sum += 1.0f / ((float)k * (float)k);
-    }
-    part[threadIdx.x] = sum;
-    __syncthreads();
-    for (unsigned int half = blockDim.x / 2; half > 0; half /= 2) {
-        if (threadIdx.x < half) part[threadIdx.x] += part[threadIdx.x + half];
-        __syncthreads();
-    }
-    return part[0];
-}
-
-extern "C" __global__ void queue(
-    unsigned int jobs, const unsigned int* lengths, unsigned int* next, float* results)
-{
-    __shared__ unsigned int job;
-    for (int turn = 0; true; turn++) {
-        if (threadIdx.x == 0) job = atomicAdd(next, 1);
-        __syncthreads();
-        unsigned int mine = job;
-        if (mine >= jobs || lengths[mine] == 0) break;
-        float sum = work(lengths[mine]);
-        if (threadIdx.x == 0) results[mine] = sum;
-        __syncthreads();
-    }
-}
-"""
+# - while (true) {
+# + for (int turn = 0; true; turn++) {
+# - if (mine >= jobs) return;
+# + if (mine >= jobs || lengths[mine] == 0) break;
 
 
 # %% id=11-challenge cause="a chain of links, the rank of page 610"
@@ -1962,22 +1442,8 @@ def pagerank(sources, weight):
 
 
 # %% id=11-meet cause="Wait as long as it is below `goal`"
-MEET = r"""
-__device__ void meet(unsigned int* arrived, unsigned int goal)
-{
-    __syncthreads();
-    if (threadIdx.x == 0) {
-        __threadfence();
-        atomicAdd(arrived, 1);
-        unsigned int looks = 0;
-        while (atomicAdd(arrived, 0) < goal - 1) {
-            if (++looks > 10000000) __trap();
-        }
-        __threadfence();
-    }
-    __syncthreads();
-}
-"""
+# - while (atomicAdd(arrived, 0) < goal) {
+# + while (atomicAdd(arrived, 0) < goal - 1) {
 
 
 # %% id=11-flood cause="`rounds[0]` is 99: the water needs 29 rounds"
@@ -2191,72 +1657,34 @@ def pagerank(sources, weight):
 
 
 # %% id=11-queue cause="a shuffle tells no warp but its own"
-QUEUE = r"""
-__device__ float work(unsigned int length)
-{
-    __shared__ float part[64];
-    float sum = 0.0f;
-    for (unsigned int k = threadIdx.x + 1; k <= length; k += blockDim.x) {
-        sum += 1.0f / ((float)k * (float)k);
-    }
-    part[threadIdx.x] = sum;
-    __syncthreads();
-    for (unsigned int half = blockDim.x / 2; half > 0; half /= 2) {
-        if (threadIdx.x < half) part[threadIdx.x] += part[threadIdx.x + half];
-        __syncthreads();
-    }
-    return part[0];
-}
-
-extern "C" __global__ void queue(
-    unsigned int jobs, const unsigned int* lengths, unsigned int* next, float* results)
-{
-    while (true) {
-        unsigned int job = 0;
-        if (threadIdx.x == 0) job = atomicAdd(next, 1);
-        job = __shfl_sync(0xffffffff, job, 0);
-        if (job >= jobs) break;
-        float sum = work(lengths[job]);
-        if (threadIdx.x == 0) results[job] = sum;
-        __syncthreads();
-    }
-}
-"""
+# - __shared__ unsigned int job;
+# - while (true) {
+# + while (true) {
+# +     unsigned int job = 0;
+# - __syncthreads();
+# - unsigned int mine = job;
+# - if (mine >= jobs) return;
+# - float sum = work(lengths[mine]);
+# - if (threadIdx.x == 0) results[mine] = sum;
+# + job = __shfl_sync(0xffffffff, job, 0);
+# + if (job >= jobs) break;
+# + float sum = work(lengths[job]);
+# + if (threadIdx.x == 0) results[job] = sum;
 
 
 # %% id=11-queue cause="by one `atomicAdd`"
-QUEUE = r"""
-__device__ float work(unsigned int length)
-{
-    __shared__ float part[64];
-    float sum = 0.0f;
-    for (unsigned int k = threadIdx.x + 1; k <= length; k += blockDim.x) {
-        sum += 1.0f / ((float)k * (float)k);
-    }
-    part[threadIdx.x] = sum;
-    __syncthreads();
-    for (unsigned int half = blockDim.x / 2; half > 0; half /= 2) {
-        if (threadIdx.x < half) part[threadIdx.x] += part[threadIdx.x + half];
-        __syncthreads();
-    }
-    return part[0];
-}
-
-extern "C" __global__ void queue(
-    unsigned int jobs, const unsigned int* lengths, unsigned int* next, float* results)
-{
-    __shared__ unsigned int mine;
-    while (true) {
-        if (threadIdx.x == 0) { mine = *next; *next = mine + 1; }
-        __syncthreads();
-        unsigned int job = mine;
-        if (job >= jobs) break;
-        float sum = work(lengths[job]);
-        if (threadIdx.x == 0) results[job] = sum;
-        __syncthreads();
-    }
-}
-"""
+# - __shared__ unsigned int job;
+# + __shared__ unsigned int mine;
+# - if (threadIdx.x == 0) job = atomicAdd(next, 1);
+# + if (threadIdx.x == 0) { mine = *next; *next = mine + 1; }
+# - unsigned int mine = job;
+# - if (mine >= jobs) return;
+# - float sum = work(lengths[mine]);
+# - if (threadIdx.x == 0) results[mine] = sum;
+# + unsigned int job = mine;
+# + if (job >= jobs) break;
+# + float sum = work(lengths[job]);
+# + if (threadIdx.x == 0) results[job] = sum;
 
 
 # %% id=11-challenge cause="it's right, but it takes"

@@ -3,22 +3,17 @@ tools/build_notebooks.py."""
 
 
 # %% id=12-pot cause="the pot is pending for 0 polls, and 11 is right"
-POT = r"""
-struct Pot {
-    Timer boil;
-    int cups, pour, step;
-    Timer pouring;
-    __device__ Poll poll()
-    {
-        while (boil.poll() == PENDING) { }
-        for (int k = 0; k < cups; k++) {
-            pouring.left = pour;
-            while (pouring.poll() == PENDING) { }
-        }
-        return READY;
-    }
-};
-"""
+# - if (step == 0) {
+# - if (boil.poll() == PENDING) return PENDING;
+# + while (boil.poll() == PENDING) { }
+# + for (int k = 0; k < cups; k++) {
+# - step = 1;
+# - }
+# - while (cups > 0) {
+# - if (pouring.poll() == PENDING) return PENDING;
+# - cups--;
+# - pouring.left = pour;
+# + while (pouring.poll() == PENDING) { }
 
 # %% id=12-pot cause="still pending after 200 polls"
 POT = r"""
@@ -118,52 +113,24 @@ __device__ int run_all(Future* futures, int n)
 """
 
 # %% id=12-join cause="both get on in every poll"
-JOIN = r"""
-template <typename A, typename B>
-struct Join {
-    A a;
-    B b;
-    bool a_done, b_done;
-    __device__ Poll poll()
-    {
-        if (!a_done) a_done = a.poll() == READY;
-        if (a_done && !b_done) b_done = b.poll() == READY;
-        return a_done && b_done ? READY : PENDING;
-    }
-};
-"""
+# - bool a_done, b_done;                       // both false at first
+# + bool a_done, b_done;
+# - if (!b_done) b_done = b.poll() == READY;
+# + if (a_done && !b_done) b_done = b.poll() == READY;
 
 # %% id=12-join cause="a future was polled after it had said READY"
-JOIN = r"""
-template <typename A, typename B>
-struct Join {
-    A a;
-    B b;
-    bool a_done, b_done;
-    __device__ Poll poll()
-    {
-        a_done = a.poll() == READY;
-        b_done = b.poll() == READY;
-        return a_done && b_done ? READY : PENDING;
-    }
-};
-"""
+# - bool a_done, b_done;                       // both false at first
+# + bool a_done, b_done;
+# - if (!a_done) a_done = a.poll() == READY;
+# - if (!b_done) b_done = b.poll() == READY;
+# + a_done = a.poll() == READY;
+# + b_done = b.poll() == READY;
 
 # %% id=12-join cause="the join is READY, and one of the two is not"
-JOIN = r"""
-template <typename A, typename B>
-struct Join {
-    A a;
-    B b;
-    bool a_done, b_done;
-    __device__ Poll poll()
-    {
-        if (!a_done) a_done = a.poll() == READY;
-        if (!b_done) b_done = b.poll() == READY;
-        return a_done || b_done ? READY : PENDING;
-    }
-};
-"""
+# - bool a_done, b_done;                       // both false at first
+# + bool a_done, b_done;
+# - return a_done && b_done ? READY : PENDING;
+# + return a_done || b_done ? READY : PENDING;
 
 # %% id=12-warp cause="which it names, does not"
 WARP_TAKE = r"""
@@ -191,17 +158,8 @@ __device__ Poll warp_take(unsigned int* mail, unsigned int& message)
 """
 
 # %% id=12-warp cause="which is not in your text). One warp did well: which lane of warp 1 looks?"
-WARP_TAKE = r"""
-__device__ Poll warp_take(unsigned int* mail, unsigned int& message)
-{
-    unsigned int found = 0;
-    int state = PENDING;
-    if (threadIdx.x == 0) state = take(mail, found);
-    state = __shfl_sync(0xffffffff, state, 0);
-    message = __shfl_sync(0xffffffff, found, 0);
-    return (Poll)state;
-}
-"""
+# - if (threadIdx.x % 32 == 0) state = take(mail, found);
+# + if (threadIdx.x == 0) state = take(mail, found);
 
 # %% id=12-oneshot cause="the other block has no __threadfence() between that access and a flag"
 ONESHOT = r"""
@@ -238,173 +196,61 @@ __device__ Poll poll(unsigned int* cell, unsigned int& x)
 """
 
 # %% id=12-oneshot cause="no __threadfence() between its look at the flag and this access"
-ONESHOT = r"""
-__device__ void send(unsigned int* cell, unsigned int x)
-{
-    cell[1] = x;
-    __threadfence();
-    atomicExch(&cell[0], 1u);
-}
-
-__device__ Poll poll(unsigned int* cell, unsigned int& x)
-{
-    if (atomicAdd(&cell[0], 0u) == 0) return PENDING;
-    x = cell[1];                                // no __threadfence()
-    return READY;
-}
-"""
+# - __threadfence();
+# - x = cell[1];
+# + x = cell[1];                                // no __threadfence()
 
 # %% id=12-oneshot cause="nothing orders two blocks"
-ONESHOT = r"""
-__device__ void send(unsigned int* cell, unsigned int x)
-{
-    cell[1] = x;
-    __threadfence();
-    cell[0] = 1;
-}
-
-__device__ Poll poll(unsigned int* cell, unsigned int& x)
-{
-    if (atomicAdd(&cell[0], 0u) == 0) return PENDING;
-    __threadfence();
-    x = cell[1];
-    return READY;
-}
-"""
+# - atomicExch(&cell[0], 1u);
+# + cell[0] = 1;
 
 # %% id=12-oneshot cause="waits for ever in this loop"
-ONESHOT = r"""
-__device__ void send(unsigned int* cell, unsigned int x)
-{
-    cell[1] = x;
-    __threadfence();
-    atomicExch(&cell[0], 1u);
-}
-
-__device__ Poll poll(unsigned int* cell, unsigned int& x)
-{
-    while (atomicAdd(&cell[0], 0u) == 0) { }
-    __threadfence();
-    x = cell[1];
-    return READY;
-}
-"""
+# - if (atomicAdd(&cell[0], 0u) == 0) return PENDING;
+# + while (atomicAdd(&cell[0], 0u) == 0) { }
 
 # %% id=12-oneshot cause="`poll` says READY"
-ONESHOT = r"""
-__device__ void send(unsigned int* cell, unsigned int x)
-{
-    cell[1] = x;
-    __threadfence();
-    atomicExch(&cell[0], 1u);
-}
-
-__device__ Poll poll(unsigned int* cell, unsigned int& x)
-{
-    if (atomicAdd(&cell[0], 1u) == 1) return PENDING;
-    __threadfence();
-    x = cell[1];
-    return READY;
-}
-"""
+# - if (atomicAdd(&cell[0], 0u) == 0) return PENDING;
+# + if (atomicAdd(&cell[0], 1u) == 1) return PENDING;
 
 # %% id=12-oneshot cause="0 came out, and 4294967295 was sent"
-ONESHOT = r"""
-__device__ void send(unsigned int* cell, unsigned int x)
-{
-    cell[1] = x;
-    __threadfence();
-    atomicExch(&cell[0], 1u);
-}
-
-__device__ Poll poll(unsigned int* cell, unsigned int x)
-{
-    if (atomicAdd(&cell[0], 0u) == 0) return PENDING;
-    __threadfence();
-    x = cell[1];
-    return READY;
-}
-"""
+# - __device__ Poll poll(unsigned int* cell, unsigned int& x)
+# + __device__ Poll poll(unsigned int* cell, unsigned int x)
 
 # %% id=12-channel cause="nothing orders two blocks"
-SEND = r"""
-__device__ void send(unsigned int* tail, unsigned int* full, unsigned int* values, unsigned int x)
-{
-    unsigned int place = atomicAdd(tail, 1u);
-    atomicExch(&full[place], 1u);
-    values[place] = x;
-}
-"""
+# - unsigned int place = atomicAdd(tail, 1u);
+# + unsigned int place = atomicAdd(tail, 1u);
+# + atomicExch(&full[place], 1u);
+# - __threadfence();
+# - atomicExch(&full[place], 1u);
 
 # %% id=12-channel cause="which of them stays is left to chance"
-SEND = r"""
-__device__ void send(unsigned int* tail, unsigned int* full, unsigned int* values, unsigned int x)
-{
-    unsigned int place = atomicAdd(tail, 0u);
-    atomicAdd(tail, 1u);
-    values[place] = x;
-    __threadfence();
-    atomicExch(&full[0], 1u);
-}
-"""
+# - unsigned int place = atomicAdd(tail, 1u);
+# + unsigned int place = atomicAdd(tail, 0u);
+# + atomicAdd(tail, 1u);
+# - atomicExch(&full[place], 1u);
+# + atomicExch(&full[0], 1u);
 
 # %% id=12-channel cause="these messages came out"
-SEND = r"""
-__device__ void send(unsigned int* tail, unsigned int* full, unsigned int* values, unsigned int x)
-{
-    unsigned int place = atomicAdd(tail, 1u);
-    values[place] = place;
-    __threadfence();
-    atomicExch(&full[place], 1u);
-}
-"""
+# - values[place] = x;
+# + values[place] = place;
 
 # %% id=12-channel cause="(line 5 of your text)"
-SEND = r"""
-__device__ void send(unsigned int* tail, unsigned int* full, unsigned int* values, unsigned int x)
-{
-    unsigned int place = atomicAdd(tail, 1u) + 1;
-    values[place] = x;
-    __threadfence();
-    atomicExch(&full[place], 1u);
-}
-"""
+# - unsigned int place = atomicAdd(tail, 1u);
+# + unsigned int place = atomicAdd(tail, 1u) + 1;
 
 # %% id=12-challenge cause="the last cup is ready after 105 ticks"
-PICK = r"""
-__device__ int pick(int n, const int* boil, const int* steep, const bool* begun)
-{
-    int best = -1;
-    for (int k = 0; k < n; k++) {
-        if (!begun[k] && (best < 0 || boil[k] < boil[best])) best = k;
-    }
-    return best;
-}
-"""
+# - if (!begun[k] && (best < 0 || steep[k] > steep[best])) best = k;
+# + if (!begun[k] && (best < 0 || boil[k] < boil[best])) best = k;
 
 # %% id=12-challenge cause="that is no cup that still waits for the kettle"
-PICK = r"""
-__device__ int pick(int n, const int* boil, const int* steep, const bool* begun)
-{
-    int best = 0;
-    for (int k = 0; k < n; k++) {
-        if (steep[k] > steep[best]) best = k;
-    }
-    return best;
-}
-"""
+# - int best = -1;
+# + int best = 0;
+# - if (!begun[k] && (best < 0 || steep[k] > steep[best])) best = k;
+# + if (steep[k] > steep[best]) best = k;
 
 # %% id=12-challenge cause="the last cup is ready after 122 ticks"
-PICK = r"""
-__device__ int pick(int n, const int* boil, const int* steep, const bool* begun)
-{
-    int best = -1;
-    for (int k = 0; k < n; k++) {
-        if (!begun[k] && (best < 0 || steep[k] < steep[best])) best = k;
-    }
-    return best;
-}
-"""
+# - if (!begun[k] && (best < 0 || steep[k] > steep[best])) best = k;
+# + if (!begun[k] && (best < 0 || steep[k] < steep[best])) best = k;
 
 # %% id=12-channel cause="First the data, then __threadfence()"
 SEND = r"""
@@ -418,68 +264,33 @@ __device__ void send(unsigned int* tail, unsigned int* full, unsigned int* value
 """
 
 # %% id=12-channel cause="nothing orders two blocks"
-SEND = r"""
-__device__ void send(unsigned int* tail, unsigned int* full, unsigned int* values, unsigned int x)
-{
-    unsigned int place = atomicAdd(tail, 1u);
-    atomicExch(&full[place], 1u);
-    __threadfence();
-    values[place] = x;
-}
-"""
+# - unsigned int place = atomicAdd(tail, 1u);
+# + unsigned int place = atomicAdd(tail, 1u);
+# + atomicExch(&full[place], 1u);
+# + __threadfence();
+# - __threadfence();
+# - atomicExch(&full[place], 1u);
 
 # %% id=12-channel cause="an atomic for one block does not reach another"
-SEND = r"""
-__device__ void send(unsigned int* tail, unsigned int* full, unsigned int* values, unsigned int x)
-{
-    unsigned int place = atomicAdd(tail, 1u);
-    values[place] = x;
-    __threadfence();
-    atomicExch_block(&full[place], 1u);
-}
-"""
+# - atomicExch(&full[place], 1u);
+# + atomicExch_block(&full[place], 1u);
 
 
 # %% id=12-warp cause="it says READY, and nothing was there"
-WARP_TAKE = r"""
-__device__ Poll warp_take(unsigned int* mail, unsigned int& message)
-{
-    unsigned int found = 0;
-    int state = PENDING;
-    if (threadIdx.x % 32 == 0) state = take(mail, found);
-    state = __shfl_sync(0xffffffff, state, 0);
-    message = __shfl_sync(0xffffffff, found, 0);
-    return READY;
-}
-"""
+# - return (Poll)state;
+# + return READY;
 
 
 # %% id=12-warp cause="looks once, kernel"
-WARP_TAKE = r"""
-__device__ Poll warp_take(unsigned int* mail, unsigned int& message)
-{
-    unsigned int found = 0;
-    int state = PENDING;
-    if (threadIdx.x % 32 == 0) while ((state = take(mail, found)) == PENDING) { }
-    state = __shfl_sync(0xffffffff, state, 0);
-    message = __shfl_sync(0xffffffff, found, 0);
-    return (Poll)state;
-}
-"""
+# - if (threadIdx.x % 32 == 0) state = take(mail, found);
+# + if (threadIdx.x % 32 == 0) while ((state = take(mail, found)) == PENDING) { }
 
 
 # %% id=12-warp cause="name all 32 by"
-WARP_TAKE = r"""
-__device__ Poll warp_take(unsigned int* mail, unsigned int& message)
-{
-    unsigned int found = 0;
-    int state = PENDING;
-    if (threadIdx.x % 32 == 0) state = take(mail, found);
-    state = __shfl_sync(__activemask(), state, 0);
-    message = __shfl_sync(__activemask(), found, 0);
-    return (Poll)state;
-}
-"""
+# - state = __shfl_sync(0xffffffff, state, 0);
+# - message = __shfl_sync(0xffffffff, found, 0);
+# + state = __shfl_sync(__activemask(), state, 0);
+# + message = __shfl_sync(__activemask(), found, 0);
 
 
 # %% id=12-oneshot cause="nothing orders two blocks"
@@ -518,86 +329,40 @@ __device__ Poll poll(unsigned int* cell, unsigned int& x)
 
 
 # %% id=12-executor cause="a future was polled after it had said READY"
-RUN_ALL = r"""
-template <typename Future>
-__device__ int run_all(Future* futures, int n)
-{
-    unsigned int open = n == 32 ? 0xffffffffu : (1u << n) - 1;
-    int rounds = 0;
-    while (open != 0) {
-        for (int k = 0; k < n; k++) {
-            if (open >> k & 1) {
-                Poll state = futures[k].poll();
-                if (state == READY) { }
-            }
-        }
-        rounds++;
-    }
-    return rounds;
-}
-"""
+# - unsigned int open = (1u << n) - 1;
+# + unsigned int open = n == 32 ? 0xffffffffu : (1u << n) - 1;
+# - if (state == READY) open &= ~(1u << k);
+# + if (state == READY) { }
 
 # %% id=12-challenge cause="get below 80"
-PICK = r"""
-__device__ int pick(int n, const int* boil, const int* steep, const bool* begun)
-{
-    const int order[12] = {10, 1, 9, 0, 8, 7, 4, 11, 2, 3, 6, 5};
-    for (int k = 0; k < n; k++) {
-        if (n == 12 && !begun[order[k]]) return order[k];
-    }
-    for (int k = 0; k < n; k++) {
-        if (!begun[k]) return k;
-    }
-    return -1;
-}
-"""
+# - int best = -1;
+# + const int order[12] = {10, 1, 9, 0, 8, 7, 4, 11, 2, 3, 6, 5};
+# - if (!begun[k] && (best < 0 || steep[k] > steep[best])) best = k;
+# + if (n == 12 && !begun[order[k]]) return order[k];
+# - return best;
+# + for (int k = 0; k < n; k++) {
+# +     if (!begun[k]) return k;
+# + }
+# + return -1;
 
 
 # %% id=12-warp cause="Its message is 0"
-WARP_TAKE = r"""
-__device__ Poll warp_take(unsigned int* mail, unsigned int& message)
-{
-    unsigned int found = 0;
-    int state = PENDING;
-    if (threadIdx.x % 32 == 0) state = take(mail, found);
-    state = __any_sync(0xffffffff, found != 0) ? READY : PENDING;
-    message = __shfl_sync(0xffffffff, found, 0);
-    return (Poll)state;
-}
-"""
+# - state = __shfl_sync(0xffffffff, state, 0);
+# + state = __any_sync(0xffffffff, found != 0) ? READY : PENDING;
 
 
 # %% id=12-channel cause="in the same instruction, with another value"
-SEND = r"""
-__device__ void send(unsigned int* tail, unsigned int* full, unsigned int* values, unsigned int x)
-{
-    volatile unsigned int* end = tail;
-    unsigned int place = *end;
-    *end = place + 1;
-    values[place] = x;
-    __threadfence();
-    atomicExch(&full[place], 1u);
-}
-"""
+# - unsigned int place = atomicAdd(tail, 1u);
+# + volatile unsigned int* end = tail;
+# + unsigned int place = *end;
+# + *end = place + 1;
 
 
 # %% id=12-oneshot cause="an atomic for one block does not reach another"
-ONESHOT = r"""
-__device__ void send(unsigned int* cell, unsigned int x)
-{
-    cell[1] = x;
-    __threadfence();
-    atomicExch_block(&cell[0], 1u);
-}
-
-__device__ Poll poll(unsigned int* cell, unsigned int& x)
-{
-    if (atomicAdd_block(&cell[0], 0u) == 0) return PENDING;
-    __threadfence();
-    x = cell[1];
-    return READY;
-}
-"""
+# - atomicExch(&cell[0], 1u);
+# + atomicExch_block(&cell[0], 1u);
+# - if (atomicAdd(&cell[0], 0u) == 0) return PENDING;
+# + if (atomicAdd_block(&cell[0], 0u) == 0) return PENDING;
 
 
 # %% id=12-executor cause="with 0 futures, it took 1 round"
@@ -647,219 +412,72 @@ __device__ Poll warp_take(unsigned int* mail, unsigned int& message)
 
 
 # %% id=12-oneshot cause="have it take nothing away"
-ONESHOT = r"""
-__device__ void send(unsigned int* cell, unsigned int x)
-{
-    cell[1] = x;
-    __threadfence();
-    atomicExch(&cell[0], 1u);
-}
-
-__device__ Poll poll(unsigned int* cell, unsigned int& x)
-{
-    if (atomicExch(&cell[0], 0u) == 0) return PENDING;
-    __threadfence();
-    x = cell[1];
-    return READY;
-}
-"""
+# - if (atomicAdd(&cell[0], 0u) == 0) return PENDING;
+# + if (atomicExch(&cell[0], 0u) == 0) return PENDING;
 
 
 # %% id=12-channel cause="of which each of two threads sends"
-SEND = r"""
-__device__ void send(unsigned int* tail, unsigned int* full, unsigned int* values, unsigned int x)
-{
-    if (threadIdx.x) return;
-    unsigned int place = atomicAdd(tail, 1u);
-    values[place] = x;
-    __threadfence();
-    atomicExch(&full[place], 1u);
-}
-"""
+# - {
+# + {
+# +     if (threadIdx.x) return;
 
 
 # %% id=12-together cause="and the future of the lane beside it is PENDING"
-TOGETHER = r"""
-template <typename Future>
-__device__ int together(Future& mine)
-{
-    int rounds = 0;
-    Poll state = PENDING;
-    bool all = false;
-    while (!all) {
-        if (state == PENDING) state = mine.poll();
-        all = __any_sync(0xffffffff, state == READY);
-        rounds++;
-    }
-    return rounds;
-}
-"""
+# - all = __all_sync(0xffffffff, state == READY);
+# + all = __any_sync(0xffffffff, state == READY);
 
 
 # %% id=12-together cause="which the mask 0x0000ffff does not name"
-TOGETHER = r"""
-template <typename Future>
-__device__ int together(Future& mine)
-{
-    int rounds = 0;
-    Poll state = PENDING;
-    bool all = false;
-    while (!all) {
-        if (state == PENDING) state = mine.poll();
-        all = __all_sync(0xffff, state == READY);
-        rounds++;
-    }
-    return rounds;
-}
-"""
+# - all = __all_sync(0xffffffff, state == READY);
+# + all = __all_sync(0xffff, state == READY);
 
 
 # %% id=12-together cause="name all 32 by"
-TOGETHER = r"""
-template <typename Future>
-__device__ int together(Future& mine)
-{
-    int rounds = 0;
-    Poll state = PENDING;
-    bool all = false;
-    while (!all) {
-        if (state == PENDING) state = mine.poll();
-        all = __all_sync(__activemask(), state == READY);
-        rounds++;
-    }
-    return rounds;
-}
-"""
+# - all = __all_sync(0xffffffff, state == READY);
+# + all = __all_sync(__activemask(), state == READY);
 
 
 # %% id=12-together cause="was polled after it had said READY"
-TOGETHER = r"""
-template <typename Future>
-__device__ int together(Future& mine)
-{
-    int rounds = 0;
-    Poll state = PENDING;
-    bool all = false;
-    while (!all) {
-        state = mine.poll();
-        all = __all_sync(0xffffffff, state == READY);
-        rounds++;
-    }
-    return rounds;
-}
-"""
+# - if (state == PENDING) state = mine.poll();
+# + state = mine.poll();
 
 
 # %% id=12-together cause="which it names, does not"
-TOGETHER = r"""
-template <typename Future>
-__device__ int together(Future& mine)
-{
-    int rounds = 0;
-    Poll state = PENDING;
-    bool all = false;
-    while (state == PENDING) {
-        if (state == PENDING) state = mine.poll();
-        all = __all_sync(0xffffffff, state == READY);
-        rounds++;
-    }
-    return rounds;
-}
-"""
+# - while (!all) {
+# + while (state == PENDING) {
 
 
 # %% id=12-together cause="which it names, does not"
-TOGETHER = r"""
-template <typename Future>
-__device__ int together(Future& mine)
-{
-    int rounds = 0;
-    Poll state = PENDING;
-    bool all = false;
-    while (!all) {
-        if (state == PENDING) {
-            state = mine.poll();
-            all = __all_sync(0xffffffff, state == READY);
-        }
-        rounds++;
-    }
-    return rounds;
-}
-"""
+# - if (state == PENDING) state = mine.poll();
+# - all = __all_sync(0xffffffff, state == READY);
+# + if (state == PENDING) {
+# +     state = mine.poll();
+# +     all = __all_sync(0xffffffff, state == READY);
+# + }
 
 
 # %% id=12-together cause="and the future of the lane beside it is PENDING"
-TOGETHER = r"""
-template <typename Future>
-__device__ int together(Future& mine)
-{
-    int rounds = 0;
-    Poll state = PENDING;
-    bool all = false;
-    while (!all) {
-        if (state == PENDING) state = mine.poll();
-        all = __shfl_sync(0xffffffff, state == READY, 0);
-        rounds++;
-    }
-    return rounds;
-}
-"""
+# - all = __all_sync(0xffffffff, state == READY);
+# + all = __shfl_sync(0xffffffff, state == READY, 0);
 
 
 # %% id=12-together cause="with 3 warps, thread 0 was told of 10 rounds"
-TOGETHER = r"""
-template <typename Future>
-__device__ int together(Future& mine)
-{
-    int rounds = 0;
-    Poll state = PENDING;
-    bool all = false;
-    while (!all) {
-        if (state == PENDING) state = mine.poll();
-        all = __syncthreads_and(state == READY);
-        rounds++;
-    }
-    return rounds;
-}
-"""
+# - all = __all_sync(0xffffffff, state == READY);
+# + all = __syncthreads_and(state == READY);
 
 
 # %% id=12-together cause="as many as the slowest lane of the warp needs"
-TOGETHER = r"""
-template <typename Future>
-__device__ int together(Future& mine)
-{
-    int rounds = 0;
-    Poll state = PENDING;
-    bool all = false;
-    while (!all) {
-        if (state == PENDING) state = mine.poll();
-        all = __all_sync(0xffffffff, state == READY);
-        if (!all) rounds++;
-    }
-    return rounds;
-}
-"""
+# - rounds++;
+# + if (!all) rounds++;
 
 
 # %% id=12-together cause="as many as the slowest lane of the warp needs"
-TOGETHER = r"""
-template <typename Future>
-__device__ int together(Future& mine)
-{
-    int rounds = 0;
-    Poll state = PENDING;
-    bool all = false;
-    while (!all) {
-        if (state == PENDING) {
-            state = mine.poll();
-            rounds++;                          // rounds of mine
-        }
-        all = __all_sync(0xffffffff, state == READY);
-    }
-    return rounds;
-}
-"""
+# - if (state == PENDING) state = mine.poll();
+# + if (state == PENDING) {
+# +     state = mine.poll();
+# +     rounds++;                          // rounds of mine
+# + }
+# - rounds++;
 
 
 # %% id=12-together cause="thread 0 was told of 3 rounds, and 6 is right"
@@ -996,153 +614,28 @@ struct Ring {
 
 
 # %% id=12-ring cause="`poll_send(0)` says PENDING, and READY is right"
-RING = r"""
-struct Ring {
-    unsigned int* head;                        // how many were received
-    unsigned int* tail;                        // how many were sent
-    unsigned int* values;                      // two places
-    __device__ Poll poll_send(unsigned int x)
-    {
-        unsigned int sent = atomicAdd(tail, 0u);
-        if (sent - atomicAdd(head, 0u) == 1) return PENDING;
-        __threadfence();
-        values[sent % 2] = x;
-        __threadfence();
-        atomicExch(tail, sent + 1);
-        return READY;
-    }
-    __device__ Poll poll(unsigned int& x)
-    {
-        unsigned int received = atomicAdd(head, 0u);
-        if (atomicAdd(tail, 0u) == received) return PENDING;
-        __threadfence();
-        x = values[received % 2];
-        __threadfence();
-        atomicExch(head, received + 1);
-        return READY;
-    }
-};
-"""
+# - if (sent - atomicAdd(head, 0u) == 2) return PENDING;
+# + if (sent - atomicAdd(head, 0u) == 1) return PENDING;
 
 
 # %% id=12-ring cause="`poll_send(42)` says READY, and PENDING is right"
-RING = r"""
-struct Ring {
-    unsigned int* head;                        // how many were received
-    unsigned int* tail;                        // how many were sent
-    unsigned int* values;                      // two places
-    __device__ Poll poll_send(unsigned int x)
-    {
-        unsigned int sent = atomicAdd(tail, 0u);
-        if (sent - atomicAdd(head, 0u) > 2) return PENDING;
-        __threadfence();
-        values[sent % 2] = x;
-        __threadfence();
-        atomicExch(tail, sent + 1);
-        return READY;
-    }
-    __device__ Poll poll(unsigned int& x)
-    {
-        unsigned int received = atomicAdd(head, 0u);
-        if (atomicAdd(tail, 0u) == received) return PENDING;
-        __threadfence();
-        x = values[received % 2];
-        __threadfence();
-        atomicExch(head, received + 1);
-        return READY;
-    }
-};
-"""
+# - if (sent - atomicAdd(head, 0u) == 2) return PENDING;
+# + if (sent - atomicAdd(head, 0u) > 2) return PENDING;
 
 
 # %% id=12-ring cause="waits for ever in this loop"
-RING = r"""
-struct Ring {
-    unsigned int* head;                        // how many were received
-    unsigned int* tail;                        // how many were sent
-    unsigned int* values;                      // two places
-    __device__ Poll poll_send(unsigned int x)
-    {
-        unsigned int sent = atomicAdd(tail, 0u);
-        while (sent - atomicAdd(head, 0u) == 2) { }
-        __threadfence();
-        values[sent % 2] = x;
-        __threadfence();
-        atomicExch(tail, sent + 1);
-        return READY;
-    }
-    __device__ Poll poll(unsigned int& x)
-    {
-        unsigned int received = atomicAdd(head, 0u);
-        if (atomicAdd(tail, 0u) == received) return PENDING;
-        __threadfence();
-        x = values[received % 2];
-        __threadfence();
-        atomicExch(head, received + 1);
-        return READY;
-    }
-};
-"""
+# - if (sent - atomicAdd(head, 0u) == 2) return PENDING;
+# + while (sent - atomicAdd(head, 0u) == 2) { }
 
 
 # %% id=12-ring cause="counters that begin with 4294967295"
-RING = r"""
-struct Ring {
-    unsigned int* head;                        // how many were received
-    unsigned int* tail;                        // how many were sent
-    unsigned int* values;                      // two places
-    __device__ Poll poll_send(unsigned int x)
-    {
-        unsigned int sent = atomicAdd(tail, 0u);
-        if (sent >= atomicAdd(head, 0u) + 2) return PENDING;
-        __threadfence();
-        values[sent % 2] = x;
-        __threadfence();
-        atomicExch(tail, sent + 1);
-        return READY;
-    }
-    __device__ Poll poll(unsigned int& x)
-    {
-        unsigned int received = atomicAdd(head, 0u);
-        if (atomicAdd(tail, 0u) == received) return PENDING;
-        __threadfence();
-        x = values[received % 2];
-        __threadfence();
-        atomicExch(head, received + 1);
-        return READY;
-    }
-};
-"""
+# - if (sent - atomicAdd(head, 0u) == 2) return PENDING;
+# + if (sent >= atomicAdd(head, 0u) + 2) return PENDING;
 
 
 # %% id=12-ring cause="`poll_send(40)` says PENDING, and READY is right"
-RING = r"""
-struct Ring {
-    unsigned int* head;                        // how many were received
-    unsigned int* tail;                        // how many were sent
-    unsigned int* values;                      // two places
-    __device__ Poll poll_send(unsigned int x)
-    {
-        unsigned int sent = atomicAdd(tail, 0u);
-        if (sent % 2 == atomicAdd(head, 0u) % 2) return PENDING;
-        __threadfence();
-        values[sent % 2] = x;
-        __threadfence();
-        atomicExch(tail, sent + 1);
-        return READY;
-    }
-    __device__ Poll poll(unsigned int& x)
-    {
-        unsigned int received = atomicAdd(head, 0u);
-        if (atomicAdd(tail, 0u) == received) return PENDING;
-        __threadfence();
-        x = values[received % 2];
-        __threadfence();
-        atomicExch(head, received + 1);
-        return READY;
-    }
-};
-"""
+# - if (sent - atomicAdd(head, 0u) == 2) return PENDING;
+# + if (sent % 2 == atomicAdd(head, 0u) % 2) return PENDING;
 
 
 # %% id=12-ring cause="reads 'values'"
@@ -1176,262 +669,75 @@ struct Ring {
 
 
 # %% id=12-ring cause="which is out of bounds"
-RING = r"""
-struct Ring {
-    unsigned int* head;                        // how many were received
-    unsigned int* tail;                        // how many were sent
-    unsigned int* values;                      // two places
-    __device__ Poll poll_send(unsigned int x)
-    {
-        unsigned int sent = atomicAdd(tail, 0u);
-        if (sent - atomicAdd(head, 0u) == 2) return PENDING;
-        __threadfence();
-        values[sent] = x;
-        __threadfence();
-        atomicExch(tail, sent + 1);
-        return READY;
-    }
-    __device__ Poll poll(unsigned int& x)
-    {
-        unsigned int received = atomicAdd(head, 0u);
-        if (atomicAdd(tail, 0u) == received) return PENDING;
-        __threadfence();
-        x = values[received % 2];
-        __threadfence();
-        atomicExch(head, received + 1);
-        return READY;
-    }
-};
-"""
+# - values[sent % 2] = x;
+# + values[sent] = x;
 
 
 # %% id=12-ring cause="came out, and 0 is right"
-RING = r"""
-struct Ring {
-    unsigned int* head;                        // how many were received
-    unsigned int* tail;                        // how many were sent
-    unsigned int* values;                      // two places
-    __device__ Poll poll_send(unsigned int x)
-    {
-        unsigned int sent = atomicAdd(tail, 0u);
-        if (sent - atomicAdd(head, 0u) == 2) return PENDING;
-        __threadfence();
-        values[sent % 2] = x;
-        __threadfence();
-        atomicExch(tail, sent + 1);
-        return READY;
-    }
-    __device__ Poll poll(unsigned int& x)
-    {
-        unsigned int received = atomicAdd(head, 0u);
-        if (atomicAdd(tail, 0u) == received) return PENDING;
-        __threadfence();
-        x = values[0];
-        __threadfence();
-        atomicExch(head, received + 1);
-        return READY;
-    }
-};
-"""
+# - x = values[received % 2];
+# + x = values[0];
 
 
 # %% id=12-door cause="Here the order of an atomic is the fence"
-DOOR = r"""
-#include <cuda/atomic>
-using Word = cuda::atomic_ref<unsigned int, cuda::thread_scope_device>;
-
-__device__ Poll enter(unsigned int* door)
-{
-    unsigned int before = Word(*door).exchange(1u, cuda::memory_order_relaxed);
-    return before == 0 ? READY : PENDING;
-}
-
-__device__ void leave(unsigned int* door)
-{
-    Word(*door).store(0u, cuda::memory_order_release);
-}
-"""
+# - unsigned int before = Word(*door).exchange(1u, cuda::memory_order_acquire);
+# + unsigned int before = Word(*door).exchange(1u, cuda::memory_order_relaxed);
 
 
 # %% id=12-door cause="which one does `leave` need"
-DOOR = r"""
-#include <cuda/atomic>
-using Word = cuda::atomic_ref<unsigned int, cuda::thread_scope_device>;
-
-__device__ Poll enter(unsigned int* door)
-{
-    unsigned int before = Word(*door).exchange(1u, cuda::memory_order_acquire);
-    return before == 0 ? READY : PENDING;
-}
-
-__device__ void leave(unsigned int* door)
-{
-    Word(*door).store(0u, cuda::memory_order_relaxed);
-}
-"""
+# - Word(*door).store(0u, cuda::memory_order_release);
+# + Word(*door).store(0u, cuda::memory_order_relaxed);
 
 
 # %% id=12-door cause="Here the order of an atomic is the fence"
-DOOR = r"""
-#include <cuda/atomic>
-using Word = cuda::atomic_ref<unsigned int, cuda::thread_scope_device>;
-
-__device__ Poll enter(unsigned int* door)
-{
-    unsigned int before = Word(*door).exchange(1u, cuda::memory_order_release);
-    return before == 0 ? READY : PENDING;
-}
-
-__device__ void leave(unsigned int* door)
-{
-    Word(*door).store(0u, cuda::memory_order_acquire);
-}
-"""
+# - unsigned int before = Word(*door).exchange(1u, cuda::memory_order_acquire);
+# + unsigned int before = Word(*door).exchange(1u, cuda::memory_order_release);
+# - Word(*door).store(0u, cuda::memory_order_release);
+# + Word(*door).store(0u, cuda::memory_order_acquire);
 
 
 # %% id=12-door cause="an atomic for one block does not reach another"
-DOOR = r"""
-#include <cuda/atomic>
-using Word = cuda::atomic_ref<unsigned int, cuda::thread_scope_block>;
-
-__device__ Poll enter(unsigned int* door)
-{
-    unsigned int before = Word(*door).exchange(1u, cuda::memory_order_acquire);
-    return before == 0 ? READY : PENDING;
-}
-
-__device__ void leave(unsigned int* door)
-{
-    Word(*door).store(0u, cuda::memory_order_release);
-}
-"""
+# - using Word = cuda::atomic_ref<unsigned int, cuda::thread_scope_device>;
+# + using Word = cuda::atomic_ref<unsigned int, cuda::thread_scope_block>;
 
 
 # %% id=12-door cause="two were in at the same time"
-DOOR = r"""
-#include <cuda/atomic>
-using Word = cuda::atomic_ref<unsigned int, cuda::thread_scope_device>;
-
-__device__ Poll enter(unsigned int* door)
-{
-    if (Word(*door).load(cuda::memory_order_acquire) == 1) return PENDING;
-    Word(*door).store(1u, cuda::memory_order_relaxed);
-    return READY;
-}
-
-__device__ void leave(unsigned int* door)
-{
-    Word(*door).store(0u, cuda::memory_order_release);
-}
-"""
+# - unsigned int before = Word(*door).exchange(1u, cuda::memory_order_acquire);
+# - return before == 0 ? READY : PENDING;
+# + if (Word(*door).load(cuda::memory_order_acquire) == 1) return PENDING;
+# + Word(*door).store(1u, cuda::memory_order_relaxed);
+# + return READY;
 
 
 # %% id=12-door cause="waits for ever in this loop"
-DOOR = r"""
-#include <cuda/atomic>
-using Word = cuda::atomic_ref<unsigned int, cuda::thread_scope_device>;
-
-__device__ Poll enter(unsigned int* door)
-{
-    while (Word(*door).exchange(1u, cuda::memory_order_acquire) == 1) { }
-    return READY;
-}
-
-__device__ void leave(unsigned int* door)
-{
-    Word(*door).store(0u, cuda::memory_order_release);
-}
-"""
+# - unsigned int before = Word(*door).exchange(1u, cuda::memory_order_acquire);
+# - return before == 0 ? READY : PENDING;
+# + while (Word(*door).exchange(1u, cuda::memory_order_acquire) == 1) { }
+# + return READY;
 
 
 # %% id=12-door cause="writes 'door'[0] in global memory"
-DOOR = r"""
-#include <cuda/atomic>
-using Word = cuda::atomic_ref<unsigned int, cuda::thread_scope_device>;
-
-__device__ Poll enter(unsigned int* door)
-{
-    unsigned int before = Word(*door).exchange(1u, cuda::memory_order_acquire);
-    return before == 0 ? READY : PENDING;
-}
-
-__device__ void leave(unsigned int* door)
-{
-    *door = 0;
-}
-"""
+# - Word(*door).store(0u, cuda::memory_order_release);
+# + *door = 0;
 
 
 # %% id=12-door cause="it should stay at 1"
-DOOR = r"""
-#include <cuda/atomic>
-using Word = cuda::atomic_ref<unsigned int, cuda::thread_scope_device>;
-
-__device__ Poll enter(unsigned int* door)
-{
-    unsigned int before = Word(*door).fetch_add(1u, cuda::memory_order_acquire);
-    return before == 0 ? READY : PENDING;
-}
-
-__device__ void leave(unsigned int* door)
-{
-    Word(*door).store(0u, cuda::memory_order_release);
-}
-"""
+# - unsigned int before = Word(*door).exchange(1u, cuda::memory_order_acquire);
+# + unsigned int before = Word(*door).fetch_add(1u, cuda::memory_order_acquire);
 
 
 # %% id=12-door cause="somebody is in, and `enter` says READY"
-DOOR = r"""
-#include <cuda/atomic>
-using Word = cuda::atomic_ref<unsigned int, cuda::thread_scope_device>;
-
-__device__ Poll enter(unsigned int* door)
-{
-    unsigned int before = Word(*door).exchange(1u, cuda::memory_order_acquire);
-    return READY;
-}
-
-__device__ void leave(unsigned int* door)
-{
-    Word(*door).store(0u, cuda::memory_order_release);
-}
-"""
+# - return before == 0 ? READY : PENDING;
+# + return READY;
 
 
 # %% id=12-door cause="the door is open, and `enter` says PENDING"
-DOOR = r"""
-#include <cuda/atomic>
-using Word = cuda::atomic_ref<unsigned int, cuda::thread_scope_device>;
-
-__device__ Poll enter(unsigned int* door)
-{
-    unsigned int before = Word(*door).exchange(1u, cuda::memory_order_acquire);
-    return before == 1 ? READY : PENDING;
-}
-
-__device__ void leave(unsigned int* door)
-{
-    Word(*door).store(0u, cuda::memory_order_release);
-}
-"""
+# - return before == 0 ? READY : PENDING;
+# + return before == 1 ? READY : PENDING;
 
 
 # %% id=12-door cause="`leave` was called, and `enter` says PENDING"
-DOOR = r"""
-#include <cuda/atomic>
-using Word = cuda::atomic_ref<unsigned int, cuda::thread_scope_device>;
-
-__device__ Poll enter(unsigned int* door)
-{
-    unsigned int before = Word(*door).exchange(1u, cuda::memory_order_acquire);
-    return before == 0 ? READY : PENDING;
-}
-
-__device__ void leave(unsigned int* door)
-{
-    Word(*door).store(1u, cuda::memory_order_release);
-}
-"""
+# - Word(*door).store(0u, cuda::memory_order_release);
+# + Word(*door).store(1u, cuda::memory_order_release);
 
 
 # %% id=12-executor cause="1 future still pending when"
@@ -1455,56 +761,28 @@ __device__ int run_all(Future* futures, int n)
 
 
 # %% id=12-executor cause="it took 137 rounds, and 5001 is right"
-RUN_ALL = r"""
-template <typename Future>
-__device__ int run_all(Future* futures, int n)
-{
-    unsigned char rounds = 0;
-    unsigned int open = n == 32 ? 0xffffffffu : (1u << n) - 1;
-    while (open != 0) {
-        for (int k = 0; k < n; k++) {
-            if (open >> k & 1) {
-                if (futures[k].poll() == READY) open &= ~(1u << k);
-            }
-        }
-        rounds++;
-    }
-    return rounds;
-}
-"""
+# - unsigned int open = (1u << n) - 1;
+# - int rounds = 0;
+# + unsigned char rounds = 0;
+# + unsigned int open = n == 32 ? 0xffffffffu : (1u << n) - 1;
+# - Poll state = futures[k].poll();
+# - if (state == READY) open &= ~(1u << k);
+# + if (futures[k].poll() == READY) open &= ~(1u << k);
 
 
 # %% id=12-oneshot cause="one call of `poll` looks again and again"
-ONESHOT = r"""
-__device__ void send(unsigned int* cell, unsigned int x)
-{
-    cell[1] = x;
-    __threadfence();
-    atomicExch(&cell[0], 1u);
-}
-
-__device__ Poll poll(unsigned int* cell, unsigned int& x)
-{
-    int looks = 0;
-    while (atomicAdd(&cell[0], 0u) == 0) if (++looks > 100) return PENDING;
-    __threadfence();
-    x = cell[1];
-    return READY;
-}
-"""
+# - if (atomicAdd(&cell[0], 0u) == 0) return PENDING;
+# + int looks = 0;
+# + while (atomicAdd(&cell[0], 0u) == 0) if (++looks > 100) return PENDING;
 
 
 # %% id=12-challenge cause="with 3 cups, `pick` returned -1 in turn 2"
-PICK = r"""
-__device__ int pick(int n, const int* boil, const int* steep, const bool* begun)
-{
-    int best = -1, most = 0;
-    for (int k = 0; k < n && k < n; k++) {
-        if (!begun[k] && steep[k] > most) { best = k; most = steep[k]; }
-    }
-    return best;
-}
-"""
+# - int best = -1;
+# - for (int k = 0; k < n; k++) {
+# - if (!begun[k] && (best < 0 || steep[k] > steep[best])) best = k;
+# + int best = -1, most = 0;
+# + for (int k = 0; k < n && k < n; k++) {
+# +     if (!begun[k] && steep[k] > most) { best = k; most = steep[k]; }
 
 
 # %% id=12-oneshot cause="came out, and 4294967295 was sent"
@@ -1696,33 +974,10 @@ __device__ Poll warp_take(unsigned int* mail, unsigned int& message)
 
 
 # %% id=12-ring cause="if this counts or signals, make both atomic"
-RING = r"""
-struct Ring {
-    unsigned int* head;                        // how many were received
-    unsigned int* tail;                        // how many were sent
-    unsigned int* values;                      // two places
-    __device__ Poll poll_send(unsigned int x)
-    {
-        unsigned int sent = atomicAdd(tail, 0u);
-        if (sent - atomicAdd(head, 0u) == 2) return PENDING;
-        __threadfence();
-        values[sent % 2] = x;
-        __threadfence();
-        *tail = sent + 1;
-        return READY;
-    }
-    __device__ Poll poll(unsigned int& x)
-    {
-        unsigned int received = atomicAdd(head, 0u);
-        if (atomicAdd(tail, 0u) == received) return PENDING;
-        __threadfence();
-        x = values[received % 2];
-        __threadfence();
-        *head = received + 1;
-        return READY;
-    }
-};
-"""
+# - atomicExch(tail, sent + 1);
+# + *tail = sent + 1;
+# - atomicExch(head, received + 1);
+# + *head = received + 1;
 
 
 # %% id=12-oneshot cause="with 3 senders, [100, 0, 4294967295] were sent, one to each cell, and at one of them `poll` says PENDING"

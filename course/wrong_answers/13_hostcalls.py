@@ -2,12 +2,8 @@
 
 
 # %% id=13-answer cause="again and again"
-async def answer(mail, rounds):
-    for _ in range(rounds):
-        while mail[0] != 1:
-            pass
-        mail[2] = 2 * mail[1]
-        mail[0] = 2
+# - await agt.sleep(1)
+# + pass
 
 
 # %% id=13-answer cause="with 3 letters, your function sets `mail[0]` to 2 before the answer"
@@ -20,11 +16,9 @@ async def answer(mail, rounds):
 
 
 # %% id=13-answer cause="first the answer, then the flag"
-async def answer(mail, rounds):
-    for _ in range(rounds):
-        while mail[0] != 1:
-            await agt.sleep(1)
-        mail[:] = 2, mail[1], 2 * mail[1]  # in one go, in whatever order
+# - mail[2] = 2 * mail[1]
+# - mail[0] = 2
+# + mail[:] = 2, mail[1], 2 * mail[1]  # in one go, in whatever order
 
 
 # %% id=13-answer cause="letter 2 of 3 asked for the double of 10"
@@ -36,12 +30,8 @@ async def answer(mail, rounds):
 
 
 # %% id=13-answer cause="the kernel read 10"
-async def answer(mail, rounds):
-    for _ in range(rounds):
-        while mail[0] != 1:
-            await agt.sleep(1)
-        mail[2] = mail[1]
-        mail[0] = 2
+# - mail[2] = 2 * mail[1]
+# + mail[2] = mail[1]
 
 
 # %% id=13-answer cause="your code raised TypeError"
@@ -70,22 +60,7 @@ __global__ void ask(volatile unsigned* mail, int n, unsigned* out)
 
 
 # %% id=13-ask cause="does not sleep between two looks"
-ASK = r"""
-__global__ void ask(volatile unsigned* mail, int n, unsigned* out)
-{
-    for (int k = 0; k < n; ++k) {
-        mail[1] = 100 + k;
-        __threadfence_system();
-        mail[0] = 1;
-        int turns = 0;
-        while (mail[0] != 2) {
-            if (++turns > 1000000) return;
-        }
-        __threadfence_system();
-        out[k] = mail[2];
-    }
-}
-"""
+# - __nanosleep(100);
 
 
 # %% id=13-ask cause="which the host took for a signal, without a __threadfence_system() between"
@@ -109,23 +84,10 @@ __global__ void ask(volatile unsigned* mail, int n, unsigned* out)
 
 
 # %% id=13-ask cause="no `__threadfence_system()` between the last look at the flag and the answer"
-ASK = r"""
-__global__ void ask(volatile unsigned* mail, int n, unsigned* out)
-{
-    for (int k = 0; k < n; ++k) {
-        mail[1] = 100 + k;
-        __threadfence_system();
-        mail[0] = 1;
-        int turns = 0;
-        while (true) {
-            if (mail[0] == 2) { out[k] = mail[2]; break; }
-            if (++turns > 1000000) return;
-            __nanosleep(100);
-        }
-        __threadfence_system();
-    }
-}
-"""
+# - while (mail[0] != 2) {
+# + while (true) {
+# +     if (mail[0] == 2) { out[k] = mail[2]; break; }
+# - out[k] = mail[2];
 
 
 # %% id=13-ask cause="no `__threadfence_system()` between the last look at the flag and the answer"
@@ -150,22 +112,7 @@ __global__ void ask(volatile unsigned* mail, int n, unsigned* out)
 
 
 # %% id=13-ask cause="neither a wait without a count does"
-ASK = r"""
-__global__ void ask(volatile unsigned* mail, int n, unsigned* out)
-{
-    for (int k = 0; k < n; ++k) {
-        mail[1] = 100 + k;
-        __threadfence_system();
-        mail[0] = 1;
-        int turns = 0;
-        while (mail[0] != 2) {
-            __nanosleep(100);
-        }
-        __threadfence_system();
-        out[k] = mail[2];
-    }
-}
-"""
+# - if (++turns > 1000000) return;
 
 
 # %% id=13-ask cause="which the host took for a signal, without a __threadfence_system() between"
@@ -189,87 +136,25 @@ __global__ void ask(volatile unsigned* mail, int n, unsigned* out)
 
 
 # %% id=13-ask cause="the host was asked for [100"
-ASK = r"""
-__global__ void ask(volatile unsigned* mail, int n, unsigned* out)
-{
-    for (int k = 0; k < n; ++k) {
-        mail[1] = 100 + 2 * k;
-        __threadfence_system();
-        mail[0] = 1;
-        int turns = 0;
-        while (mail[0] != 2) {
-            if (++turns > 1000000) return;
-            __nanosleep(100);
-        }
-        __threadfence_system();
-        out[k] = mail[2];
-    }
-}
-"""
+# - mail[1] = 100 + k;
+# + mail[1] = 100 + 2 * k;
 
 
 # %% id=13-ask cause="element 0 is 100"
-ASK = r"""
-__global__ void ask(volatile unsigned* mail, int n, unsigned* out)
-{
-    for (int k = 0; k < n; ++k) {
-        mail[1] = 100 + k;
-        __threadfence_system();
-        mail[0] = 1;
-        int turns = 0;
-        while (mail[0] != 2) {
-            if (++turns > 1000000) return;
-            __nanosleep(100);
-        }
-        __threadfence_system();
-        out[k] = mail[1];
-    }
-}
-"""
+# - out[k] = mail[2];
+# + out[k] = mail[1];
 
 
 # %% id=13-ask cause="a host that never answers, element 0 is 7"
-ASK = r"""
-__global__ void ask(volatile unsigned* mail, int n, unsigned* out)
-{
-    for (int k = 0; k < n; ++k) {
-        mail[1] = 100 + k;
-        __threadfence_system();
-        mail[0] = 1;
-        int turns = 0;
-        while (mail[0] != 2) {
-            if (++turns > 1000000) { out[k] = 7; return; }
-            __nanosleep(100);
-        }
-        __threadfence_system();
-        out[k] = mail[2];
-    }
-}
-"""
+# - if (++turns > 1000000) return;
+# + if (++turns > 1000000) { out[k] = 7; return; }
 
 
 # %% id=13-stack cause="a packet got two owners"
-class FreeStack:
-    start = (0, 0)
-
-    @staticmethod
-    def pop():
-        while True:
-            top = yield "load", "top"
-            packet, tag = top
-            if packet is None:
-                return None
-            below = yield "load", ("next", packet)
-            if (yield "cas", "top", top, (below, (tag + 1) % 3)):
-                return packet
-
-    @staticmethod
-    def push(packet):
-        while True:
-            top = yield "load", "top"
-            yield "store", ("next", packet), top[0]
-            if (yield "cas", "top", top, (packet, (top[1] + 1) % 3)):
-                return
+# - if (yield "cas", "top", top, (below, tag + 1)):
+# + if (yield "cas", "top", top, (below, (tag + 1) % 3)):
+# - if (yield "cas", "top", top, (packet, top[1] + 1)):
+# + if (yield "cas", "top", top, (packet, (top[1] + 1) % 3)):
 
 
 # %% id=13-stack cause="a packet got two owners"
@@ -318,126 +203,48 @@ class FreeStack:
 
 
 # %% id=13-bill cause="each block asks once"
-BILL = r"""
-#include "hostcall.cuh"
-__global__ void bill(unsigned long long* mail, unsigned long long* stack, int n,
-                     const int* items, const int* amounts, unsigned long long* costs)
-{
-    Hostcalls host = hostcalls(mail, stack);
-    unsigned long long price = 0;
-    bool ok = hostcall(host, 16, blockIdx.x, 0, 0, price);
-    if (!ok) return;
-    costs[blockIdx.x] = price * amounts[blockIdx.x];
-}
-"""
+# - bool ok = hostcall(host, 16, items[blockIdx.x], 0, 0, price);
+# + bool ok = hostcall(host, 16, blockIdx.x, 0, 0, price);
 
 
 # %% id=13-bill cause="each block asks once"
-BILL = r"""
-#include "hostcall.cuh"
-__global__ void bill(unsigned long long* mail, unsigned long long* stack, int n,
-                     const int* items, const int* amounts, unsigned long long* costs)
-{
-    Hostcalls host = hostcalls(mail, stack);
-    unsigned long long price = 0;
-    hostcall(host, 16, items[blockIdx.x], 0, 0, price);
-    bool ok = hostcall(host, 16, items[blockIdx.x], 0, 0, price);
-    if (!ok) return;
-    costs[blockIdx.x] = price * amounts[blockIdx.x];
-}
-"""
+# - unsigned long long price = 0;
+# + unsigned long long price = 0;
+# + hostcall(host, 16, items[blockIdx.x], 0, 0, price);
 
 
 # %% id=13-bill cause="although it got no answer"
-BILL = r"""
-#include "hostcall.cuh"
-__global__ void bill(unsigned long long* mail, unsigned long long* stack, int n,
-                     const int* items, const int* amounts, unsigned long long* costs)
-{
-    Hostcalls host = hostcalls(mail, stack);
-    unsigned long long price = 0;
-    bool ok = hostcall(host, 16, items[blockIdx.x], 0, 0, price);
-    costs[blockIdx.x] = price * amounts[blockIdx.x];
-}
-"""
+# - if (!ok) return;
 
 
 # %% id=13-bill cause="element 0 is"
-BILL = r"""
-#include "hostcall.cuh"
-__global__ void bill(unsigned long long* mail, unsigned long long* stack, int n,
-                     const int* items, const int* amounts, unsigned long long* costs)
-{
-    Hostcalls host = hostcalls(mail, stack);
-    unsigned long long price = 0;
-    bool ok = hostcall(host, 16, items[blockIdx.x], 0, 0, price);
-    if (!ok) return;
-    costs[blockIdx.x] = price;
-}
-"""
+# - costs[blockIdx.x] = price * amounts[blockIdx.x];
+# + costs[blockIdx.x] = price;
 
 
 # %% id=13-bill cause="which nobody has"
-BILL = r"""
-#include "hostcall.cuh"
-__global__ void bill(unsigned long long* mail, unsigned long long* stack, int n,
-                     const int* items, const int* amounts, unsigned long long* costs)
-{
-    Hostcalls host = hostcalls(mail, stack);
-    unsigned long long price = 0;
-    bool ok = hostcall(host, 61, items[blockIdx.x], 0, 0, price);
-    if (!ok) return;
-    costs[blockIdx.x] = price * amounts[blockIdx.x];
-}
-"""
+# - bool ok = hostcall(host, 16, items[blockIdx.x], 0, 0, price);
+# + bool ok = hostcall(host, 61, items[blockIdx.x], 0, 0, price);
 
 
 # %% id=13-batch cause="one call after the other"
-def price_all(prices):
-    def handler(items, amounts, _):
-        return np.array([prices[item] * amount for item, amount in zip(items, amounts)])
-
-    return handler
+# - return prices[items] * amounts
+# + return np.array([prices[item] * amount for item, amount in zip(items, amounts)])
 
 
 # %% id=13-batch cause="element 0 is"
-def price_all(prices):
-    def handler(items, amounts, _):
-        return prices[items]
-
-    return handler
+# - return prices[items] * amounts
+# + return prices[items]
 
 
 # %% id=13-batch cause="a NumPy array should come out, and not np.uint64"
-def price_all(prices):
-    def handler(items, amounts, _):
-        return prices[items].sum() * amounts.sum()
-
-    return handler
+# - return prices[items] * amounts
+# + return prices[items].sum() * amounts.sum()
 
 
 # %% id=13-stack cause="a pair was stored in"
-class FreeStack:
-    start = (0, 0)
-
-    @staticmethod
-    def pop():
-        while True:
-            top = yield "load", "top"
-            packet, tag = top
-            if packet is None:
-                return None
-            below = yield "load", ("next", packet)
-            if (yield "cas", "top", top, (below, tag + 1)):
-                return packet
-
-    @staticmethod
-    def push(packet):
-        while True:
-            top = yield "load", "top"
-            yield "store", ("next", packet), top
-            if (yield "cas", "top", top, (packet, top[1] + 1)):
-                return
+# - yield "store", ("next", packet), top[0]
+# + yield "store", ("next", packet), top
 
 
 # %% id=13-pipeline cause="that may be from the round before"
@@ -475,253 +282,90 @@ __global__ void pipeline(unsigned long long* mail, unsigned long long* stack, in
 
 
 # %% id=13-pipeline cause="the new file has 0 bytes"
-PIPELINE = r"""
-#include "hostcall.cuh"
-__global__ void pipeline(unsigned long long* mail, unsigned long long* stack, int pieces, int size)
-{
-    Hostcalls host = hostcalls(mail, stack);
-    if (threadIdx.x > 0) return;
-    for (int piece = blockIdx.x; piece < pieces; piece += gridDim.x) {
-        int p = hostcall_begin(host);
-        if (p < 0) return;
-        char* bytes = hostcall_bytes(host, p);
-        hostcall_ask(host, p, HOSTCALL_READ, 0, piece * size, size);
-        bool ok = hostcall_wait(host, p);
-        if (!ok) return;
-        int n = (int)hostcall_answer(host, p);
-        for (int i = 0; i < n; ++i)
-            if (bytes[i] >= 'a' && bytes[i] <= 'z') bytes[i] -= 32;
-        hostcall_ask(host, p, HOSTCALL_READ, 0, piece * size, n);
-        ok = hostcall_wait(host, p);
-        if (!ok) return;
-        hostcall_end(host, p);
-    }
-}
-"""
+# - if (threadIdx.x >= 4) return;
+# - for (int piece = blockIdx.x * 4 + threadIdx.x; piece < pieces; piece += gridDim.x * 4) {
+# + if (threadIdx.x > 0) return;
+# + for (int piece = blockIdx.x; piece < pieces; piece += gridDim.x) {
+# - hostcall_ask(host, p, HOSTCALL_WRITE, 1, piece * size, n);
+# + hostcall_ask(host, p, HOSTCALL_READ, 0, piece * size, n);
 
 
 # %% id=13-pipeline cause="the new file has 512 bytes"
-PIPELINE = r"""
-#include "hostcall.cuh"
-__global__ void pipeline(unsigned long long* mail, unsigned long long* stack, int pieces, int size)
-{
-    Hostcalls host = hostcalls(mail, stack);
-    if (threadIdx.x > 0) return;
-    for (int piece = blockIdx.x; piece < pieces; piece += gridDim.x) {
-        int p = hostcall_begin(host);
-        if (p < 0) return;
-        char* bytes = hostcall_bytes(host, p);
-        hostcall_ask(host, p, HOSTCALL_READ, 0, piece * size, size);
-        bool ok = hostcall_wait(host, p);
-        if (!ok) return;
-        int n = (int)hostcall_answer(host, p);
-        for (int i = 0; i < n; ++i)
-            if (bytes[i] >= 'a' && bytes[i] <= 'z') bytes[i] -= 32;
-        hostcall_ask(host, p, HOSTCALL_WRITE, 1, piece * size, size);
-        ok = hostcall_wait(host, p);
-        if (!ok) return;
-        hostcall_end(host, p);
-    }
-}
-"""
+# - if (threadIdx.x >= 4) return;
+# - for (int piece = blockIdx.x * 4 + threadIdx.x; piece < pieces; piece += gridDim.x * 4) {
+# + if (threadIdx.x > 0) return;
+# + for (int piece = blockIdx.x; piece < pieces; piece += gridDim.x) {
+# - hostcall_ask(host, p, HOSTCALL_WRITE, 1, piece * size, n);
+# + hostcall_ask(host, p, HOSTCALL_WRITE, 1, piece * size, size);
 
 
 # %% id=13-pipeline cause="of the new file is"
-PIPELINE = r"""
-#include "hostcall.cuh"
-__global__ void pipeline(unsigned long long* mail, unsigned long long* stack, int pieces, int size)
-{
-    Hostcalls host = hostcalls(mail, stack);
-    if (threadIdx.x > 0) return;
-    for (int piece = blockIdx.x; piece < pieces; piece += gridDim.x) {
-        int p = hostcall_begin(host);
-        if (p < 0) return;
-        char* bytes = hostcall_bytes(host, p);
-        hostcall_ask(host, p, HOSTCALL_READ, 0, piece * size, size);
-        bool ok = hostcall_wait(host, p);
-        if (!ok) return;
-        int n = (int)hostcall_answer(host, p);
-        for (int i = 0; i < n; i += 2)
-            if (bytes[i] >= 'a' && bytes[i] <= 'z') bytes[i] -= 32;
-        hostcall_ask(host, p, HOSTCALL_WRITE, 1, piece * size, n);
-        ok = hostcall_wait(host, p);
-        if (!ok) return;
-        hostcall_end(host, p);
-    }
-}
-"""
+# - if (threadIdx.x >= 4) return;
+# - for (int piece = blockIdx.x * 4 + threadIdx.x; piece < pieces; piece += gridDim.x * 4) {
+# + if (threadIdx.x > 0) return;
+# + for (int piece = blockIdx.x; piece < pieces; piece += gridDim.x) {
+# - for (int i = 0; i < n; ++i)
+# + for (int i = 0; i < n; i += 2)
 
 
 # %% id=13-pipeline cause="get below 130. Its calls were answered in 48 rounds"
-PIPELINE = r"""
-#include "hostcall.cuh"
-__global__ void pipeline(unsigned long long* mail, unsigned long long* stack, int pieces, int size)
-{
-    Hostcalls host = hostcalls(mail, stack);
-    if (blockIdx.x + threadIdx.x > 0) return;
-    for (int piece = 0; piece < pieces; ++piece) {
-        int p = hostcall_begin(host);
-        if (p < 0) return;
-        char* bytes = hostcall_bytes(host, p);
-        hostcall_ask(host, p, HOSTCALL_READ, 0, piece * size, size);
-        bool ok = hostcall_wait(host, p);
-        if (!ok) return;
-        int n = (int)hostcall_answer(host, p);
-        for (int i = 0; i < n; ++i)
-            if (bytes[i] >= 'a' && bytes[i] <= 'z') bytes[i] -= 32;
-        hostcall_ask(host, p, HOSTCALL_WRITE, 1, piece * size, n);
-        ok = hostcall_wait(host, p);
-        if (!ok) return;
-        hostcall_end(host, p);
-    }
-}
-"""
+# - if (threadIdx.x >= 4) return;
+# - for (int piece = blockIdx.x * 4 + threadIdx.x; piece < pieces; piece += gridDim.x * 4) {
+# + if (blockIdx.x + threadIdx.x > 0) return;
+# + for (int piece = 0; piece < pieces; ++piece) {
 
 
 # %% id=13-pipeline cause="out of bounds: it has 2568 elements, valid are 0 to 2567 (and so do 2 more threads) (line 16 of your text)"
-PIPELINE = r"""
-#include "hostcall.cuh"
-__global__ void pipeline(unsigned long long* mail, unsigned long long* stack, int pieces, int size)
-{
-    Hostcalls host = hostcalls(mail, stack);
-    if (threadIdx.x > 0) return;
-    for (int piece = blockIdx.x; piece < pieces; piece += gridDim.x) {
-        int p = hostcall_begin(host);
-        if (p < 0) return;
-        char* bytes = hostcall_bytes(host, p);
-        hostcall_ask(host, p, HOSTCALL_READ, 0, piece * size, size);
-        bool ok = hostcall_wait(host, p);
-        if (!ok) return;
-        int n = (int)hostcall_answer(host, p);
-        for (int i = 0; i < n; ++i)
-            if (bytes[i * pieces * size] >= 'a' && bytes[i] <= 'z') bytes[i] -= 32;
-        hostcall_ask(host, p, HOSTCALL_WRITE, 1, piece * size, n);
-        ok = hostcall_wait(host, p);
-        if (!ok) return;
-        hostcall_end(host, p);
-    }
-}
-"""
+# - if (threadIdx.x >= 4) return;
+# - for (int piece = blockIdx.x * 4 + threadIdx.x; piece < pieces; piece += gridDim.x * 4) {
+# + if (threadIdx.x > 0) return;
+# + for (int piece = blockIdx.x; piece < pieces; piece += gridDim.x) {
+# - if (bytes[i] >= 'a' && bytes[i] <= 'z') bytes[i] -= 32;
+# + if (bytes[i * pieces * size] >= 'a' && bytes[i] <= 'z') bytes[i] -= 32;
 
 
 # %% id=13-pipeline cause="kernel.cu:10:9: error: expected an expression"
-PIPELINE = r"""
-#include "hostcall.cuh"
-__global__ void pipeline(unsigned long long* mail, unsigned long long* stack, int pieces, int size)
-{
-    Hostcalls host = hostcalls(mail, stack);
-    if (threadIdx.x > 0) return;
-    for (int piece = blockIdx.x; piece < pieces; piece += gridDim.x) {
-        int p = hostcall_begin(host);
-        if (p < 0) return
-        char* bytes = hostcall_bytes(host, p);
-        hostcall_ask(host, p, HOSTCALL_READ, 0, piece * size, size);
-        bool ok = hostcall_wait(host, p);
-        if (!ok) return;
-        int n = (int)hostcall_answer(host, p);
-        for (int i = 0; i < n; ++i)
-            if (bytes[i] >= 'a' && bytes[i] <= 'z') bytes[i] -= 32;
-        hostcall_ask(host, p, HOSTCALL_WRITE, 1, piece * size, n);
-        ok = hostcall_wait(host, p);
-        if (!ok) return;
-        hostcall_end(host, p);
-    }
-}
-"""
+# - if (threadIdx.x >= 4) return;
+# - for (int piece = blockIdx.x * 4 + threadIdx.x; piece < pieces; piece += gridDim.x * 4) {
+# + if (threadIdx.x > 0) return;
+# + for (int piece = blockIdx.x; piece < pieces; piece += gridDim.x) {
+# - if (p < 0) return;
+# + if (p < 0) return
 
 # %% id=13-ask cause="must be volatile"
-ASK = r"""
-__global__ void ask(unsigned* mail, int n, unsigned* out)
-{
-    for (int k = 0; k < n; ++k) {
-        mail[1] = 100 + k;
-        __threadfence_system();
-        mail[0] = 1;
-        int turns = 0;
-        while (mail[0] != 2) {
-            if (++turns > 1000000) return;
-            __nanosleep(100);
-        }
-        __threadfence_system();
-        out[k] = mail[2];
-    }
-}
-"""
+# - __global__ void ask(volatile unsigned* mail, int n, unsigned* out)
+# + __global__ void ask(unsigned* mail, int n, unsigned* out)
 
 
 # %% id=13-answer cause="letter 1 of 3 asked for the double of 10, and the kernel read 0"
-async def answer(mail, rounds):
-    for _ in range(rounds):
-        if mail[0] != 1:
-            await agt.sleep(1)
-        mail[2] = 2 * mail[1]
-        mail[0] = 2
+# - while mail[0] != 1:
+# + if mail[0] != 1:
 
 
 # %% id=13-answer cause="letter 1 of 3 asked for the double of 10"
-async def answer(mail, rounds):
-    for _ in range(rounds):
-        await agt.sleep(100)
-        mail[2] = 2 * mail[1]
-        mail[0] = 2
+# - while mail[0] != 1:
+# - await agt.sleep(1)
+# + await agt.sleep(100)
 
 
 # %% id=13-answer cause="the kernel goes on when it is 2"
-async def answer(mail, rounds):
-    for _ in range(rounds):
-        while mail[0] != 1:
-            await agt.sleep(1)
-        mail[2] = 2 * mail[1]
-        mail[0] = 0
+# - mail[0] = 2
+# + mail[0] = 0
 
 
 # %% id=13-answer cause="the kernel has ended, and your function still waits"
-async def answer(mail, rounds):
-    for _ in range(3):
-        while mail[0] != 1:
-            await agt.sleep(1)
-        mail[2] = 2 * mail[1]
-        mail[0] = 2
+# - for _ in range(rounds):
+# + for _ in range(3):
 
 
 # %% id=13-ask cause="with a host that never answers, element 0 is 77, and should be 0"
-ASK = r"""
-__global__ void ask(volatile unsigned* mail, int n, unsigned* out)
-{
-    for (int k = 0; k < n; ++k) {
-        mail[1] = 100 + k;
-        __threadfence_system();
-        mail[0] = 1;
-        int turns = 0;
-        while (mail[0] != 2) {
-            if (++turns > 1000000) break;
-            __nanosleep(100);
-        }
-        __threadfence_system();
-        out[k] = mail[2];
-    }
-}
-"""
+# - if (++turns > 1000000) return;
+# + if (++turns > 1000000) break;
 
 
 # %% id=13-ask cause="does not sleep between two looks"
-ASK = r"""
-__global__ void ask(volatile unsigned* mail, int n, unsigned* out)
-{
-    for (int k = 0; k < n; ++k) {
-        mail[1] = 100 + k;
-        __threadfence_system();
-        mail[0] = 1;
-        int turns = 0;
-        while (mail[0] != 2) {
-            if (++turns > 1000000) return;
-            __nanosleep(0);
-        }
-        __threadfence_system();
-        out[k] = mail[2];
-    }
-}
-"""
+# - __nanosleep(100);
+# + __nanosleep(0);
 
 
 # %% id=13-ask cause="between the last look at the flag and the answer"
@@ -770,141 +414,41 @@ class FreeStack:
 
 
 # %% id=13-stack cause="got two owners"
-class FreeStack:
-    start = (0, 0)
-
-    @staticmethod
-    def pop():
-        while True:
-            top = yield "load", "top"
-            packet, tag = top
-            if packet is None:
-                return None
-            below = yield "load", ("next", packet)
-            if (yield "cas", "top", top, (below, 1)):
-                return packet
-
-    @staticmethod
-    def push(packet):
-        while True:
-            top = yield "load", "top"
-            yield "store", ("next", packet), top[0]
-            if (yield "cas", "top", top, (packet, 1)):
-                return
+# - if (yield "cas", "top", top, (below, tag + 1)):
+# + if (yield "cas", "top", top, (below, 1)):
+# - if (yield "cas", "top", top, (packet, top[1] + 1)):
+# + if (yield "cas", "top", top, (packet, 1)):
 
 
 # %% id=13-stack cause="got two owners"
-class FreeStack:
-    start = (0, 0)
-
-    @staticmethod
-    def pop():
-        while True:
-            top = yield "load", "top"
-            packet, tag = top
-            if packet is None:
-                return None
-            below = yield "load", ("next", packet)
-            if (yield "cas", "top", top, (below, 1 - tag)):
-                return packet
-
-    @staticmethod
-    def push(packet):
-        while True:
-            top = yield "load", "top"
-            yield "store", ("next", packet), top[0]
-            if (yield "cas", "top", top, (packet, 1 - top[1])):
-                return
+# - if (yield "cas", "top", top, (below, tag + 1)):
+# + if (yield "cas", "top", top, (below, 1 - tag)):
+# - if (yield "cas", "top", top, (packet, top[1] + 1)):
+# + if (yield "cas", "top", top, (packet, 1 - top[1])):
 
 
 # %% id=13-stack cause="got two owners"
-class FreeStack:
-    start = (0, 0)
-
-    @staticmethod
-    def pop():
-        while True:
-            top = yield "load", "top"
-            packet, tag = top
-            if packet is None:
-                return None
-            below = yield "load", ("next", packet)
-            if (yield "cas", "top", top, (below, tag + 1)):
-                return packet
-
-    @staticmethod
-    def push(packet):
-        while True:
-            top = yield "load", "top"
-            yield "store", ("next", packet), top[0]
-            if (yield "cas", "top", top, (packet, top[1] - 1)):
-                return
+# - if (yield "cas", "top", top, (packet, top[1] + 1)):
+# + if (yield "cas", "top", top, (packet, top[1] - 1)):
 
 
 # %% id=13-pipeline cause="of the new file is 'z'"
-PIPELINE = r"""
-#include "hostcall.cuh"
-__global__ void pipeline(unsigned long long* mail, unsigned long long* stack, int pieces, int size)
-{
-    Hostcalls host = hostcalls(mail, stack);
-    if (threadIdx.x > 0) return;
-    for (int piece = blockIdx.x; piece < pieces; piece += gridDim.x) {
-        int p = hostcall_begin(host);
-        if (p < 0) return;
-        char* bytes = hostcall_bytes(host, p);
-        hostcall_ask(host, p, HOSTCALL_READ, 0, piece * size, size);
-        bool ok = hostcall_wait(host, p);
-        if (!ok) return;
-        int n = (int)hostcall_answer(host, p);
-        for (int i = 0; i < n; ++i)
-            if (bytes[i] >= 'a' && bytes[i] < 'z') bytes[i] -= 32;
-        hostcall_ask(host, p, HOSTCALL_WRITE, 1, piece * size, n);
-        ok = hostcall_wait(host, p);
-        if (!ok) return;
-        hostcall_end(host, p);
-    }
-}
-"""
+# - if (threadIdx.x >= 4) return;
+# - for (int piece = blockIdx.x * 4 + threadIdx.x; piece < pieces; piece += gridDim.x * 4) {
+# + if (threadIdx.x > 0) return;
+# + for (int piece = blockIdx.x; piece < pieces; piece += gridDim.x) {
+# - if (bytes[i] >= 'a' && bytes[i] <= 'z') bytes[i] -= 32;
+# + if (bytes[i] >= 'a' && bytes[i] < 'z') bytes[i] -= 32;
 
 
 # %% id=13-ask cause="go on when the flag is 2, and wait for that up to a million turns"
-ASK = r"""
-__global__ void ask(volatile unsigned* mail, int n, unsigned* out)
-{
-    for (int k = 0; k < n; ++k) {
-        mail[1] = 100 + k;
-        __threadfence_system();
-        mail[0] = 1;
-        int turns = 0;
-        while (mail[0] != 2) {
-            if (++turns > 2) return;
-            __nanosleep(100);
-        }
-        __threadfence_system();
-        out[k] = mail[2];
-    }
-}
-"""
+# - if (++turns > 1000000) return;
+# + if (++turns > 2) return;
 
 
 # %% id=13-ask cause="go on when the flag is 2, and wait for that up to a million turns"
-ASK = r"""
-__global__ void ask(volatile unsigned* mail, int n, unsigned* out)
-{
-    for (int k = 0; k < n; ++k) {
-        mail[1] = 100 + k;
-        __threadfence_system();
-        mail[0] = 1;
-        int turns = 0;
-        while (mail[0] != 2) {
-            if (++turns > 100) return;
-            __nanosleep(100);
-        }
-        __threadfence_system();
-        out[k] = mail[2];
-    }
-}
-"""
+# - if (++turns > 1000000) return;
+# + if (++turns > 100) return;
 
 
 # %% id=13-ask cause="the count of turns goes on from question to question"
@@ -928,20 +472,16 @@ __global__ void ask(volatile unsigned* mail, int n, unsigned* out)
 
 
 # %% id=13-bill cause="the host was never asked by two blocks at a time"
-BILL = r"""
-#include "hostcall.cuh"
-__global__ void bill(unsigned long long* mail, unsigned long long* stack, int n,
-                     const int* items, const int* amounts, unsigned long long* costs)
-{
-    Hostcalls host = hostcalls(mail, stack);
-    if (blockIdx.x > 0) return;
-    for (int i = 0; i < n; ++i) {
-        unsigned long long price = 0;
-        if (!hostcall(host, 16, items[i], 0, 0, price)) return;
-        costs[i] = price * amounts[i];
-    }
-}
-"""
+# - unsigned long long price = 0;
+# - bool ok = hostcall(host, 16, items[blockIdx.x], 0, 0, price);
+# - if (!ok) return;
+# - costs[blockIdx.x] = price * amounts[blockIdx.x];
+# + if (blockIdx.x > 0) return;
+# + for (int i = 0; i < n; ++i) {
+# +     unsigned long long price = 0;
+# +     if (!hostcall(host, 16, items[i], 0, 0, price)) return;
+# +     costs[i] = price * amounts[i];
+# + }
 
 
 # %% id=13-pipeline cause="asks by a packet that was given back before"
@@ -970,67 +510,33 @@ __global__ void pipeline(unsigned long long* mail, unsigned long long* stack, in
 
 
 # %% id=13-pipeline cause="look at what `hostcall_wait` returns, each time"
-PIPELINE = r"""
-#include "hostcall.cuh"
-__global__ void pipeline(unsigned long long* mail, unsigned long long* stack, int pieces, int size)
-{
-    Hostcalls host = hostcalls(mail, stack);
-    if (threadIdx.x > 0) return;
-    for (int piece = blockIdx.x; piece < pieces; piece += gridDim.x) {
-        int p = hostcall_begin(host);
-        if (p < 0) return;
-        char* bytes = hostcall_bytes(host, p);
-        hostcall_ask(host, p, HOSTCALL_READ, 0, piece * size, size);
-        hostcall_wait(host, p);
-        int n = (int)hostcall_answer(host, p);
-        for (int i = 0; i < n; ++i)
-            if (bytes[i] >= 'a' && bytes[i] <= 'z') bytes[i] -= 32;
-        hostcall_ask(host, p, HOSTCALL_WRITE, 1, piece * size, n);
-        hostcall_wait(host, p);
-        hostcall_end(host, p);
-    }
-}
-"""
+# - if (threadIdx.x >= 4) return;
+# - for (int piece = blockIdx.x * 4 + threadIdx.x; piece < pieces; piece += gridDim.x * 4) {
+# + if (threadIdx.x > 0) return;
+# + for (int piece = blockIdx.x; piece < pieces; piece += gridDim.x) {
+# - bool ok = hostcall_wait(host, p);
+# - if (!ok) return;
+# + hostcall_wait(host, p);
+# - ok = hostcall_wait(host, p);
+# - if (!ok) return;
+# + hostcall_wait(host, p);
 
 
 # %% id=13-pipeline cause="look at what `hostcall_wait` returns, each time"
-PIPELINE = r"""
-#include "hostcall.cuh"
-__global__ void pipeline(unsigned long long* mail, unsigned long long* stack, int pieces, int size)
-{
-    Hostcalls host = hostcalls(mail, stack);
-    if (threadIdx.x > 0) return;
-    for (int piece = blockIdx.x; piece < pieces; piece += gridDim.x) {
-        int p = hostcall_begin(host);
-        if (p < 0) return;
-        char* bytes = hostcall_bytes(host, p);
-        hostcall_ask(host, p, HOSTCALL_READ, 0, piece * size, size);
-        bool ok = hostcall_wait(host, p);
-        if (!ok) return;
-        int n = (int)hostcall_answer(host, p);
-        for (int i = 0; i < n; ++i)
-            if (bytes[i] >= 'a' && bytes[i] <= 'z') bytes[i] -= 32;
-        hostcall_ask(host, p, HOSTCALL_WRITE, 1, piece * size, n);
-        hostcall_wait(host, p);
-        hostcall_end(host, p);
-    }
-}
-"""
+# - if (threadIdx.x >= 4) return;
+# - for (int piece = blockIdx.x * 4 + threadIdx.x; piece < pieces; piece += gridDim.x * 4) {
+# + if (threadIdx.x > 0) return;
+# + for (int piece = blockIdx.x; piece < pieces; piece += gridDim.x) {
+# - ok = hostcall_wait(host, p);
+# - if (!ok) return;
+# + hostcall_wait(host, p);
 
 
 # %% id=13-bill cause="is 7, and should be 0"
-BILL = r"""
-#include "hostcall.cuh"
-__global__ void bill(unsigned long long* mail, unsigned long long* stack, int n,
-                     const int* items, const int* amounts, unsigned long long* costs)
-{
-    Hostcalls host = hostcalls(mail, stack);
-    unsigned long long price = 0;
-    hostcall(host, 16, items[blockIdx.x], 0, 0, price);
-    if (price == 0) return;
-    costs[blockIdx.x] = price * amounts[blockIdx.x];
-}
-"""
+# - bool ok = hostcall(host, 16, items[blockIdx.x], 0, 0, price);
+# - if (!ok) return;
+# + hostcall(host, 16, items[blockIdx.x], 0, 0, price);
+# + if (price == 0) return;
 
 
 # %% id=13-batch cause="one call after the other"
@@ -1044,104 +550,43 @@ def price_all(prices):
 
 
 # %% id=13-ask cause="first the question, then the fence, then the flag"
-ASK = r"""
-__global__ void ask(volatile unsigned* mail, int n, unsigned* out)
-{
-    for (int k = 0; k < n; ++k) {
-        mail[0] = 1;
-        __threadfence_system();
-        mail[1] = 100 + k;
-        int turns = 0;
-        while (mail[0] != 2) {
-            if (++turns > 1000000) return;
-            __nanosleep(100);
-        }
-        __threadfence_system();
-        out[k] = mail[2];
-    }
-}
-"""
+# - for (int k = 0; k < n; ++k) {
+# + for (int k = 0; k < n; ++k) {
+# +     mail[0] = 1;
+# +     __threadfence_system();
+# - __threadfence_system();
+# - mail[0] = 1;
 
 
 # %% id=13-batch cause="one call after the other"
-def price_all(prices):
-    def handler(items, amounts, _):
-        found = prices[items]
-        for k in range(len(found)):
-            found[k] *= amounts[k]
-        return found
-
-    return handler
+# - return prices[items] * amounts
+# + found = prices[items]
+# + for k in range(len(found)):
+# +     found[k] *= amounts[k]
+# + return found
 
 
 # %% id=13-pipeline cause="`hostcall_begin` gives -1 where the host has stopped"
-PIPELINE = r"""
-#include "hostcall.cuh"
-__global__ void pipeline(unsigned long long* mail, unsigned long long* stack, int pieces, int size)
-{
-    Hostcalls host = hostcalls(mail, stack);
-    if (threadIdx.x > 0) return;
-    for (int piece = blockIdx.x; piece < pieces; piece += gridDim.x) {
-        int p = hostcall_begin(host);
-        char* bytes = hostcall_bytes(host, p);
-        hostcall_ask(host, p, HOSTCALL_READ, 0, piece * size, size);
-        bool ok = hostcall_wait(host, p);
-        if (!ok) return;
-        int n = (int)hostcall_answer(host, p);
-        for (int i = 0; i < n; ++i)
-            if (bytes[i] >= 'a' && bytes[i] <= 'z') bytes[i] -= 32;
-        hostcall_ask(host, p, HOSTCALL_WRITE, 1, piece * size, n);
-        ok = hostcall_wait(host, p);
-        if (!ok) return;
-        hostcall_end(host, p);
-    }
-}
-"""
+# - if (threadIdx.x >= 4) return;
+# - for (int piece = blockIdx.x * 4 + threadIdx.x; piece < pieces; piece += gridDim.x * 4) {
+# + if (threadIdx.x > 0) return;
+# + for (int piece = blockIdx.x; piece < pieces; piece += gridDim.x) {
+# - if (p < 0) return;
 
 
 # %% id=13-pipeline cause="of 16 packets 8 can be had in the end"
-PIPELINE = r"""
-#include "hostcall.cuh"
-__global__ void pipeline(unsigned long long* mail, unsigned long long* stack, int pieces, int size)
-{
-    Hostcalls host = hostcalls(mail, stack);
-    if (threadIdx.x > 0) return;
-    for (int piece = blockIdx.x; piece < pieces; piece += gridDim.x) {
-        int p = hostcall_begin(host);
-        if (p < 0) return;
-        char* bytes = hostcall_bytes(host, p);
-        hostcall_ask(host, p, HOSTCALL_READ, 0, piece * size, size);
-        bool ok = hostcall_wait(host, p);
-        if (!ok) return;
-        int n = (int)hostcall_answer(host, p);
-        for (int i = 0; i < n; ++i)
-            if (bytes[i] >= 'a' && bytes[i] <= 'z') bytes[i] -= 32;
-        hostcall_ask(host, p, HOSTCALL_WRITE, 1, piece * size, n);
-        ok = hostcall_wait(host, p);
-        if (!ok) return;
-    }
-}
-"""
+# - if (threadIdx.x >= 4) return;
+# - for (int piece = blockIdx.x * 4 + threadIdx.x; piece < pieces; piece += gridDim.x * 4) {
+# + if (threadIdx.x > 0) return;
+# + for (int piece = blockIdx.x; piece < pieces; piece += gridDim.x) {
+# - hostcall_end(host, p);
 
 
 # %% id=13-ask cause="no `__threadfence_system()` between the question and the flag"
-ASK = r"""
-__global__ void ask(volatile unsigned* mail, int n, unsigned* out)
-{
-    for (int k = 0; k < n; ++k) {
-        mail[1] = 100 + k;
-        __threadfence();
-        atomicExch((unsigned*)mail, 1u);
-        int turns = 0;
-        while (mail[0] != 2) {
-            if (++turns > 1000000) return;
-            __nanosleep(100);
-        }
-        __threadfence_system();
-        out[k] = mail[2];
-    }
-}
-"""
+# - __threadfence_system();
+# - mail[0] = 1;
+# + __threadfence();
+# + atomicExch((unsigned*)mail, 1u);
 
 
 # %% id=13-pipeline cause="a packet is used after `hostcall_end`"
@@ -1276,21 +721,15 @@ class FreeStack(TagOfPops):
 
 
 # %% id=13-answer cause="letter 2 of 3 asked for the double of 10, and the kernel read 22"
-async def answer(mail, rounds):
-    for k in range(rounds):
-        while mail[0] != 1:
-            await agt.sleep(1)
-        mail[2] = 2 * (10 + k * k)
-        mail[0] = 2
+# - for _ in range(rounds):
+# + for k in range(rounds):
+# - mail[2] = 2 * mail[1]
+# + mail[2] = 2 * (10 + k * k)
 
 
 # %% id=13-answer cause="the answer goes to `mail[2]`"
-async def answer(mail, rounds):
-    for _ in range(rounds):
-        while mail[0] != 1:
-            await agt.sleep(1)
-        mail[1] = 2 * mail[1]
-        mail[0] = 2
+# - mail[2] = 2 * mail[1]
+# + mail[1] = 2 * mail[1]
 
 
 # %% id=13-ask cause="which the host took for a signal, without a __threadfence_system() between"
@@ -1334,43 +773,13 @@ __global__ void ask(volatile unsigned* mail, int n, unsigned* out)
 
 
 # %% id=13-ask cause="a host that never answers, the kernel does not come back"
-ASK = r"""
-__global__ void ask(volatile unsigned* mail, int n, unsigned* out)
-{
-    for (int k = 0; k < n; ++k) {
-        mail[1] = 100 + k;
-        __threadfence_system();
-        mail[0] = 1;
-        int turns = 0;
-        while (mail[0] != 2) {
-            if (++turns > 1000000) __trap();
-            __nanosleep(100);
-        }
-        __threadfence_system();
-        out[k] = mail[2];
-    }
-}
-"""
+# - if (++turns > 1000000) return;
+# + if (++turns > 1000000) __trap();
 
 
 # %% id=13-ask cause="the host was asked for [100, 101], and"
-ASK = r"""
-__global__ void ask(volatile unsigned* mail, int n, unsigned* out)
-{
-    for (int k = 0; k < n - 1; ++k) {
-        mail[1] = 100 + k;
-        __threadfence_system();
-        mail[0] = 1;
-        int turns = 0;
-        while (mail[0] != 2) {
-            if (++turns > 1000000) return;
-            __nanosleep(100);
-        }
-        __threadfence_system();
-        out[k] = mail[2];
-    }
-}
-"""
+# - for (int k = 0; k < n; ++k) {
+# + for (int k = 0; k < n - 1; ++k) {
 
 
 # %% id=13-stack cause="in `push` should take it to 2147483651"
@@ -1440,18 +849,12 @@ class FreeStack:
 
 
 # %% id=13-bill cause="and should be 3240009740520061560"
-BILL = r"""
-#include "hostcall.cuh"
-__global__ void bill(unsigned long long* mail, unsigned long long* stack, int n,
-                     const int* items, const int* amounts, unsigned long long* costs)
-{
-    Hostcalls host = hostcalls(mail, stack);
-    unsigned long long price = 0;
-    if (blockIdx.x >= n || threadIdx.x > 0) return;
-    bool ok = hostcall(host, 16, items[blockIdx.x], 0, 0, price);
-    if (ok) costs[blockIdx.x] = (unsigned)price * amounts[blockIdx.x];
-}
-"""
+# - unsigned long long price = 0;
+# + unsigned long long price = 0;
+# + if (blockIdx.x >= n || threadIdx.x > 0) return;
+# - if (!ok) return;
+# - costs[blockIdx.x] = price * amounts[blockIdx.x];
+# + if (ok) costs[blockIdx.x] = (unsigned)price * amounts[blockIdx.x];
 
 
 # %% id=13-batch cause="element 0 is 2.956422183942881e+17, and should be"
@@ -1463,12 +866,9 @@ def price_all(prices):
 
 
 # %% id=13-batch cause="one call after the other"
-def price_all(prices):
-    def handler(items, amounts, _):
-        found = prices[items].tolist()
-        return np.array([price * n for price, n in zip(found, amounts.tolist())], np.uint64)
-
-    return handler
+# - return prices[items] * amounts
+# + found = prices[items].tolist()
+# + return np.array([price * n for price, n in zip(found, amounts.tolist())], np.uint64)
 
 
 # %% id=13-pipeline cause="no answer to another, kernel 'pipeline'"
@@ -1503,103 +903,28 @@ __global__ void pipeline(unsigned long long* mail, unsigned long long* stack, in
 
 
 # %% id=13-ask cause="the host was asked for [100, 101, 102, 103], and"
-ASK = r"""
-__global__ void ask(volatile unsigned* mail, int n, unsigned* out)
-{
-    for (int k = 0; k <= n; ++k) {
-        mail[1] = 100 + k;
-        __threadfence_system();
-        mail[0] = 1;
-        int turns = 0;
-        while (mail[0] != 2) {
-            if (++turns > 1000000) return;
-            __nanosleep(100);
-        }
-        __threadfence_system();
-        out[k] = mail[2];
-    }
-}
-"""
+# - for (int k = 0; k < n; ++k) {
+# + for (int k = 0; k <= n; ++k) {
 
 
 # %% id=13-ask cause="the host was asked for [100, 101, 102, 103, 104], and"
-ASK = r"""
-__global__ void ask(volatile unsigned* mail, int n, unsigned* out)
-{
-    for (int k = 0; k < 5; ++k) {
-        mail[1] = 100 + k;
-        __threadfence_system();
-        mail[0] = 1;
-        int turns = 0;
-        while (mail[0] != 2) {
-            if (++turns > 1000000) return;
-            __nanosleep(100);
-        }
-        __threadfence_system();
-        out[k] = mail[2];
-    }
-}
-"""
+# - for (int k = 0; k < n; ++k) {
+# + for (int k = 0; k < 5; ++k) {
 
 
 # %% id=13-ask cause="with 1 question, the host was asked for [100, 101, 102]"
-ASK = r"""
-__global__ void ask(volatile unsigned* mail, int n, unsigned* out)
-{
-    for (int k = 0; k < 3; ++k) {
-        mail[1] = 100 + k;
-        __threadfence_system();
-        mail[0] = 1;
-        int turns = 0;
-        while (mail[0] != 2) {
-            if (++turns > 1000000) return;
-            __nanosleep(100);
-        }
-        __threadfence_system();
-        out[k] = mail[2];
-    }
-}
-"""
+# - for (int k = 0; k < n; ++k) {
+# + for (int k = 0; k < 3; ++k) {
 
 
 # %% id=13-ask cause="the kernel gives up too early"
-ASK = r"""
-__global__ void ask(volatile unsigned* mail, int n, unsigned* out)
-{
-    for (int k = 0; k < n; ++k) {
-        mail[1] = 100 + k;
-        __threadfence_system();
-        mail[0] = 1;
-        int turns = 0;
-        while (mail[0] != 2) {
-            if (++turns > 10000) return;
-            __nanosleep(100);
-        }
-        __threadfence_system();
-        out[k] = mail[2];
-    }
-}
-"""
+# - if (++turns > 1000000) return;
+# + if (++turns > 10000) return;
 
 
 # %% id=13-ask cause="a host that never answers, the kernel does not come back"
-ASK = r"""
-__global__ void ask(volatile unsigned* mail, int n, unsigned* out)
-{
-    for (int k = 0; k < n; ++k) {
-        mail[1] = 100 + k;
-        __threadfence_system();
-        mail[0] = 1;
-        int turns = 0;
-        while (mail[0] != 2) {
-            if (++turns > 1000000000) return;
-            __nanosleep(100);
-        }
-        __threadfence_system();
-        out[k] = mail[2];
-    }
-}
-"""
+# - if (++turns > 1000000) return;
+# + if (++turns > 1000000000) return;
 
 
 # %% id=13-ask cause="nor going on with the next question"
@@ -1624,46 +949,36 @@ __global__ void ask(volatile unsigned* mail, int n, unsigned* out)
 
 
 # %% id=13-bill cause="a host that refuses some, a block changed its cost"
-BILL = r"""
-#include "hostcall.cuh"
-__global__ void bill(unsigned long long* mail, unsigned long long* stack, int n,
-                     const int* items, const int* amounts, unsigned long long* costs)
-{
-    Hostcalls host = hostcalls(mail, stack);
-    if (blockIdx.x >= n || threadIdx.x > 0) return;
-    unsigned long long price = 0;
-    int p = hostcall_begin(host);
-    if (p < 0) return;
-    hostcall_ask(host, p, 16, items[blockIdx.x], 0, 0);
-    bool ok = hostcall_wait(host, p);
-    if (!ok) return;
-    price = hostcall_answer(host, p);
-    hostcall_end(host, p);
-    if (ok) costs[blockIdx.x] = price * amounts[blockIdx.x];
-}
-"""
+# - Hostcalls host = hostcalls(mail, stack);
+# + Hostcalls host = hostcalls(mail, stack);
+# + if (blockIdx.x >= n || threadIdx.x > 0) return;
+# - bool ok = hostcall(host, 16, items[blockIdx.x], 0, 0, price);
+# + int p = hostcall_begin(host);
+# + if (p < 0) return;
+# + hostcall_ask(host, p, 16, items[blockIdx.x], 0, 0);
+# + bool ok = hostcall_wait(host, p);
+# - costs[blockIdx.x] = price * amounts[blockIdx.x];
+# + price = hostcall_answer(host, p);
+# + hostcall_end(host, p);
+# + if (ok) costs[blockIdx.x] = price * amounts[blockIdx.x];
 
 
 # %% id=13-bill cause="of 64 packets 52 can be had"
-BILL = r"""
-#include "hostcall.cuh"
-__global__ void bill(unsigned long long* mail, unsigned long long* stack, int n,
-                     const int* items, const int* amounts, unsigned long long* costs)
-{
-    Hostcalls host = hostcalls(mail, stack);
-    if (blockIdx.x >= n || threadIdx.x > 0) return;
-    unsigned long long price = 0;
-    int p = hostcall_begin(host);
-    if (p < 0) return;
-    hostcall_ask(host, p, 16, items[blockIdx.x], 0, 0);
-    if (!hostcall_wait(host, p)) return;
-    if (hostcall_error(host, p) != 0) return;
-    bool ok = true;
-    price = hostcall_answer(host, p);
-    hostcall_end(host, p);
-    if (ok) costs[blockIdx.x] = price * amounts[blockIdx.x];
-}
-"""
+# - Hostcalls host = hostcalls(mail, stack);
+# + Hostcalls host = hostcalls(mail, stack);
+# + if (blockIdx.x >= n || threadIdx.x > 0) return;
+# - bool ok = hostcall(host, 16, items[blockIdx.x], 0, 0, price);
+# - if (!ok) return;
+# - costs[blockIdx.x] = price * amounts[blockIdx.x];
+# + int p = hostcall_begin(host);
+# + if (p < 0) return;
+# + hostcall_ask(host, p, 16, items[blockIdx.x], 0, 0);
+# + if (!hostcall_wait(host, p)) return;
+# + if (hostcall_error(host, p) != 0) return;
+# + bool ok = true;
+# + price = hostcall_answer(host, p);
+# + hostcall_end(host, p);
+# + if (ok) costs[blockIdx.x] = price * amounts[blockIdx.x];
 
 
 # %% id=13-batch cause="the second batch"
@@ -1872,40 +1187,24 @@ __global__ void pipeline(unsigned long long* mail, unsigned long long* stack, in
 
 
 # %% id=13-answer cause="the kernel goes on when it is 2"
-async def answer(mail, rounds):
-    for _ in range(rounds):
-        while mail[0] != 1:
-            await agt.sleep(1)
-        mail[2] = 2 * mail[1]
-        mail[0] = 2
-        await agt.sleep(5)
-        mail[0] = 0
+# - mail[0] = 2
+# + mail[0] = 2
+# + await agt.sleep(5)
+# + mail[0] = 0
 
 
 # %% id=13-bill cause="a host that refuses some, the host was asked"
-BILL = r"""
-#include "hostcall.cuh"
-__global__ void bill(unsigned long long* mail, unsigned long long* stack, int n,
-                     const int* items, const int* amounts, unsigned long long* costs)
-{
-    Hostcalls host = hostcalls(mail, stack);
-    unsigned long long price = 0;
-    bool ok = hostcall(host, 16, items[blockIdx.x], 0, 0, price);
-    if (!ok) ok = hostcall(host, 16, items[blockIdx.x], 0, 0, price);
-    if (!ok) return;
-    costs[blockIdx.x] = price * amounts[blockIdx.x];
-}
-"""
+# - bool ok = hostcall(host, 16, items[blockIdx.x], 0, 0, price);
+# + bool ok = hostcall(host, 16, items[blockIdx.x], 0, 0, price);
+# + if (!ok) ok = hostcall(host, 16, items[blockIdx.x], 0, 0, price);
 
 
 # %% id=13-answer cause="with 1 letter, letter 1 of 1 asked for the double of 7, and the kernel read 0"
-async def answer(mail, rounds):
-    for k in range(rounds):
-        for _ in range(1000):
-            if mail[0] == 1: break
-            await agt.sleep(1)
-        mail[2] = 2 * mail[1]
-        mail[0] = 2
+# - for _ in range(rounds):
+# - while mail[0] != 1:
+# + for k in range(rounds):
+# +     for _ in range(1000):
+# +         if mail[0] == 1: break
 
 
 # %% id=13-pipeline cause="pieces of 304, byte 277 of the new file is"
@@ -2085,33 +1384,13 @@ __global__ void ask(volatile unsigned* mail, int n, unsigned* out)
 
 
 # %% id=13-bill cause="each block asks once"
-BILL = r"""
-#include "hostcall.cuh"
-__global__ void bill(unsigned long long* mail, unsigned long long* stack, int n,
-                     const int* items, const int* amounts, unsigned long long* costs)
-{
-    Hostcalls host = hostcalls(mail, stack);
-    unsigned long long price = 0;
-    bool ok = hostcall(host, 16, (unsigned char)items[blockIdx.x], 0, 0, price);
-    if (!ok) return;
-    costs[blockIdx.x] = price * amounts[blockIdx.x];
-}
-"""
+# - bool ok = hostcall(host, 16, items[blockIdx.x], 0, 0, price);
+# + bool ok = hostcall(host, 16, (unsigned char)items[blockIdx.x], 0, 0, price);
 
 
 # %% id=13-bill cause="element 0 is 3240009740520061440"
-BILL = r"""
-#include "hostcall.cuh"
-__global__ void bill(unsigned long long* mail, unsigned long long* stack, int n,
-                     const int* items, const int* amounts, unsigned long long* costs)
-{
-    Hostcalls host = hostcalls(mail, stack);
-    unsigned long long price = 0;
-    bool ok = hostcall(host, 16, items[blockIdx.x], 0, 0, price);
-    if (!ok) return;
-    costs[blockIdx.x] = (double)price * amounts[blockIdx.x];
-}
-"""
+# - costs[blockIdx.x] = price * amounts[blockIdx.x];
+# + costs[blockIdx.x] = (double)price * amounts[blockIdx.x];
 
 
 # %% id=13-bill cause="there was no answer, and a packet is used"

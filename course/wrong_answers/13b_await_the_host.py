@@ -57,27 +57,23 @@ struct Ask {
 
 
 # %% id=13b-ask cause="of 4 packets 3 can be had in the end: who still holds one?"
-ASK = r"""
-struct Ask {
-    Hostcalls host;
-    unsigned long long a;
-    int step, packet;
-    unsigned long long answer;
-    __device__ Poll poll()
-    {
-        if (step == 0) {
-            packet = hostcall_try_begin(host);
-            if (packet < 0) return PENDING;
-            hostcall_ask(host, packet, 16, a, 0, 0);
-            step = 1;
-        }
-        if (!hostcall_done(host, packet)) return PENDING;
-        __threadfence_system();
-        answer = hostcall_answer(host, packet);
-        return READY;
-    }
-};
-"""
+# - if (packet < 0) return PENDING;
+# + if (packet < 0) return PENDING;
+# + hostcall_ask(host, packet, 16, a, 0, 0);
+# - if (step == 1) {
+# - hostcall_ask(host, packet, 16, a, 0, 0);
+# - step = 2;
+# - }
+# - if (step == 2) {
+# - if (!hostcall_done(host, packet)) return PENDING;
+# - __threadfence_system();
+# - answer = hostcall_answer(host, packet);
+# - hostcall_end(host, packet);
+# - step = 3;
+# - }
+# + if (!hostcall_done(host, packet)) return PENDING;
+# + __threadfence_system();
+# + answer = hostcall_answer(host, packet);
 
 
 # %% id=13b-ask cause="reads the answer of a packet that the host has"
@@ -99,192 +95,93 @@ struct Ask {
 
 
 # %% id=13b-ask cause="call 0 was answered 1000000007, and `answer` is 1000000000"
-ASK = r"""
-struct Ask {
-    Hostcalls host;
-    unsigned long long a;
-    int step, packet;
-    unsigned long long answer;
-    __device__ Poll poll()
-    {
-        if (step == 0) {
-            packet = hostcall_try_begin(host);
-            if (packet < 0) return PENDING;
-            step = 1;
-        }
-        if (step == 1) {
-            hostcall_ask(host, packet, 16, a, 0, 0);
-            step = 2;
-        }
-        if (step == 2) {
-            if (!hostcall_done(host, packet)) return PENDING;
-            __threadfence_system();
-            answer = hostcall_answer(host, packet) / 10 * 10;
-            hostcall_end(host, packet);
-            step = 3;
-        }
-        return READY;
-    }
-};
-"""
+# - answer = hostcall_answer(host, packet);
+# + answer = hostcall_answer(host, packet) / 10 * 10;
 
 
 # %% id=13b-both cause="the host never had both questions at a time"
-BOTH = r"""
-#include "hostcall_async.cuh"
-__global__ void both(unsigned long long* mail, unsigned long long* stack, int a, int b, long long* out)
-{
-    Hostcalls host = hostcalls(mail, stack);
-    Ask one = ask(host, 16, a, 0, 0);
-    block_on(one);
-    Ask two = ask(host, 16, b, 0, 0);
-    block_on(two);
-    if (one.error != 0) *out = -one.error;
-    else if (two.error != 0) *out = -two.error;
-    else *out = one.answer * two.answer;
-}
-"""
+# - auto pair = join(ask(host, 16, a, 0, 0), ask(host, 16, b, 0, 0));
+# - block_on(pair);
+# - if (pair.a.error != 0) *out = -pair.a.error;
+# - else if (pair.b.error != 0) *out = -pair.b.error;
+# - else *out = pair.a.answer * pair.b.answer;
+# + Ask one = ask(host, 16, a, 0, 0);
+# + block_on(one);
+# + Ask two = ask(host, 16, b, 0, 0);
+# + block_on(two);
+# + if (one.error != 0) *out = -one.error;
+# + else if (two.error != 0) *out = -two.error;
+# + else *out = one.answer * two.answer;
 
 
 # %% id=13b-both cause="and -70004 is right"
-BOTH = r"""
-#include "hostcall_async.cuh"
-__global__ void both(unsigned long long* mail, unsigned long long* stack, int a, int b, long long* out)
-{
-    Hostcalls host = hostcalls(mail, stack);
-    auto pair = join(ask(host, 16, a, 0, 0), ask(host, 16, b, 0, 0));
-    block_on(pair);
-    *out = pair.a.answer * pair.b.answer;
-}
-"""
+# - if (pair.a.error != 0) *out = -pair.a.error;
+# - else if (pair.b.error != 0) *out = -pair.b.error;
+# - else *out = pair.a.answer * pair.b.answer;
+# + *out = pair.a.answer * pair.b.answer;
 
 
 # %% id=13b-both cause="with [2] refused"
-BOTH = r"""
-#include "hostcall_async.cuh"
-__global__ void both(unsigned long long* mail, unsigned long long* stack, int a, int b, long long* out)
-{
-    Hostcalls host = hostcalls(mail, stack);
-    auto pair = join(ask(host, 16, a, 0, 0), ask(host, 16, b, 0, 0));
-    block_on(pair);
-    if (pair.a.error != 0) *out = -pair.a.error;
-    else *out = pair.a.answer * pair.b.answer;
-}
-"""
+# - else if (pair.b.error != 0) *out = -pair.b.error;
 
 
 # %% id=13b-drop cause="of 2 packets 1 can be had in the end"
-DROPPED = r"""
-__device__ void dropped(const Hostcalls& host, int step, int packet)
-{
-    if (step == 2) hostcall_leave(host, packet);
-}
-"""
+# - if (step == 1) hostcall_end(host, packet);
 
 
 # %% id=13b-drop cause="leaves a packet that was given back before"
-DROPPED = r"""
-__device__ void dropped(const Hostcalls& host, int step, int packet)
-{
-    if (step == 1) hostcall_end(host, packet);
-    if (step >= 2) hostcall_leave(host, packet);
-}
-"""
+# - if (step == 2) hostcall_leave(host, packet);
+# + if (step >= 2) hostcall_leave(host, packet);
 
 
 # %% id=13b-first cause="the host was asked for [3], and [3, 4] at the same time is right"
-FIRST = r"""
-#include "hostcall_async.cuh"
-__global__ void first(unsigned long long* mail, unsigned long long* stack, int a, int b, long long* out)
-{
-    Hostcalls host = hostcalls(mail, stack);
-    auto one = within(ask(host, 16, a, 0, 0), 200000);
-    block_on(one);
-    *out = one.winner == 1 ? -1 : one.a.answer;
-}
-"""
+# - auto race = within(select(ask(host, 16, a, 0, 0), ask(host, 16, b, 0, 0)), 200000);
+# - block_on(race);
+# - if (race.winner == 1) *out = -1;
+# - else *out = race.a.winner == 0 ? race.a.a.answer : race.a.b.answer;
+# + auto one = within(ask(host, 16, a, 0, 0), 200000);
+# + block_on(one);
+# + *out = one.winner == 1 ? -1 : one.a.answer;
 
 
 # %% id=13b-first cause="`out[0]` is 0, and 4000000028 is right"
-FIRST = r"""
-#include "hostcall_async.cuh"
-__global__ void first(unsigned long long* mail, unsigned long long* stack, int a, int b, long long* out)
-{
-    Hostcalls host = hostcalls(mail, stack);
-    auto race = within(select(ask(host, 16, a, 0, 0), ask(host, 16, b, 0, 0)), 200000);
-    block_on(race);
-    *out = race.winner == 1 ? -1 : race.a.a.answer;
-}
-"""
+# - if (race.winner == 1) *out = -1;
+# - else *out = race.a.winner == 0 ? race.a.a.answer : race.a.b.answer;
+# + *out = race.winner == 1 ? -1 : race.a.a.answer;
 
 
 # %% id=13b-first cause="and -1 is right"
-FIRST = r"""
-#include "hostcall_async.cuh"
-__global__ void first(unsigned long long* mail, unsigned long long* stack, int a, int b, long long* out)
-{
-    Hostcalls host = hostcalls(mail, stack);
-    auto race = select(ask(host, 16, a, 0, 0), ask(host, 16, b, 0, 0));
-    block_on(race);
-    *out = race.winner == 0 ? race.a.answer : race.b.answer;
-}
-"""
+# - auto race = within(select(ask(host, 16, a, 0, 0), ask(host, 16, b, 0, 0)), 200000);
+# + auto race = select(ask(host, 16, a, 0, 0), ask(host, 16, b, 0, 0));
+# - if (race.winner == 1) *out = -1;
+# - else *out = race.a.winner == 0 ? race.a.a.answer : race.a.b.answer;
+# + *out = race.winner == 0 ? race.a.answer : race.b.answer;
 
 
 # %% id=13b-challenge cause="get below 1000"
-AHEAD = r"""
-#include "hostcall_async.cuh"
-__device__ float work(float x)
-{
-    float root = 1.0f + x;
-    for (int k = 0; k < 1500; k++) root = 0.5f * (root + 3.0f / root);
-    return root + x;
-}
-
-__global__ void ahead(unsigned long long* mail, unsigned long long* stack, int pieces, float* out)
-{
-    Hostcalls host = hostcalls(mail, stack);
-    float sum = 0.0f;
-    Ask next = ask_keeping(host, 16, 0, 0, 0);
-    for (int k = 0; k < pieces; k++) {
-        Ask mine = next;
-        block_on(mine);
-        if (mine.error != 0) { mine.end(); return; }
-        next = ask_keeping(host, 16, k + 1, 0, 0);   // made, and not sent
-        sum += work(mine.bytes()[0]);
-        mine.end();
-    }
-    *out = sum;
-}
-"""
+# - if (mine.error != 0) {
+# - mine.end();
+# - return;
+# - }
+# - if (k + 1 < pieces) {
+# - next = ask_keeping(host, 16, k + 1, 0, 0);
+# - next.poll();
+# - }
+# + if (mine.error != 0) { mine.end(); return; }
+# + next = ask_keeping(host, 16, k + 1, 0, 0);   // made, and not sent
 
 
 # %% id=13b-challenge cause="the host was asked for pieces [0, 1], and 0 to 0 is right"
-AHEAD = r"""
-#include "hostcall_async.cuh"
-__device__ float work(float x)
-{
-    float root = 1.0f + x;
-    for (int k = 0; k < 1500; k++) root = 0.5f * (root + 3.0f / root);
-    return root + x;
-}
-
-__global__ void ahead(unsigned long long* mail, unsigned long long* stack, int pieces, float* out)
-{
-    Hostcalls host = hostcalls(mail, stack);
-    float sum = 0.0f;
-    Ask next = ask_keeping(host, 16, 0, 0, 0);
-    for (int k = 0; k < pieces; k++) {
-        Ask mine = next;
-        block_on(mine);
-        next = ask_keeping(host, 16, k + 1, 0, 0);
-        next.poll();
-        sum += work(mine.bytes()[0]);
-        mine.end();
-    }
-    *out = sum;
-}
-"""
+# - if (mine.error != 0) {
+# - mine.end();
+# - return;
+# - }
+# - if (k + 1 < pieces) {
+# - next = ask_keeping(host, 16, k + 1, 0, 0);
+# - next.poll();
+# - }
+# + next = ask_keeping(host, 16, k + 1, 0, 0);
+# + next.poll();
 
 
 # %% id=13b-challenge cause="the sum is 0.00, and 1.73 is right"
@@ -318,33 +215,12 @@ __global__ void ahead(unsigned long long* mail, unsigned long long* stack, int p
 
 
 # %% id=13b-challenge cause="of 4 packets 3 can be had in the end: who still holds one?"
-AHEAD = r"""
-#include "hostcall_async.cuh"
-__device__ float work(float x)
-{
-    float root = 1.0f + x;
-    for (int k = 0; k < 1500; k++) root = 0.5f * (root + 3.0f / root);
-    return root + x;
-}
-
-__global__ void ahead(unsigned long long* mail, unsigned long long* stack, int pieces, float* out)
-{
-    Hostcalls host = hostcalls(mail, stack);
-    float sum = 0.0f;
-    Ask next = ask_keeping(host, 16, 0, 0, 0);
-    for (int k = 0; k < pieces; k++) {
-        Ask mine = next;
-        block_on(mine);
-        if (mine.error != 0) return;
-        if (k + 1 < pieces) {
-            next = ask_keeping(host, 16, k + 1, 0, 0);
-            next.poll();
-        }
-        sum += work(mine.bytes()[0]);
-    }
-    *out = sum;
-}
-"""
+# - if (mine.error != 0) {
+# - mine.end();
+# - return;
+# - }
+# + if (mine.error != 0) return;
+# - mine.end();
 
 
 # %% id=13b-ask cause="should be the text of device code"
@@ -352,241 +228,80 @@ ASK = ["step", "packet", "answer"]
 
 
 # %% id=13b-both cause="and 6000000084000000294 is right"
-BOTH = r"""
-#include "hostcall_async.cuh"
-__global__ void both(unsigned long long* mail, unsigned long long* stack, int a, int b, long long* out)
-{
-    Hostcalls host = hostcalls(mail, stack);
-    auto pair = join(ask(host, 16, a, 0, 0), ask(host, 16, b, 0, 0));
-    block_on(pair);
-    if (pair.a.error != 0) *out = -pair.a.error;
-    else if (pair.b.error != 0) *out = -pair.b.error;
-    else *out = (int)pair.a.answer * (int)pair.b.answer;
-}
-"""
+# - else *out = pair.a.answer * pair.b.answer;
+# + else *out = (int)pair.a.answer * (int)pair.b.answer;
 
 
 # %% id=13b-first cause="and 3000000021 is right"
-FIRST = r"""
-#include "hostcall_async.cuh"
-__global__ void first(unsigned long long* mail, unsigned long long* stack, int a, int b, long long* out)
-{
-    Hostcalls host = hostcalls(mail, stack);
-    auto race = within(select(ask(host, 16, a, 0, 0), ask(host, 16, b, 0, 0)), 200000);
-    block_on(race);
-    if (race.winner == 1) *out = -1;
-    else *out = race.a.winner == 0 ? (int)race.a.a.answer : (int)race.a.b.answer;
-}
-"""
+# - else *out = race.a.winner == 0 ? race.a.a.answer : race.a.b.answer;
+# + else *out = race.a.winner == 0 ? (int)race.a.a.answer : (int)race.a.b.answer;
 
 
 # %% id=13b-ask cause="no `__threadfence_system()` between `hostcall_done` and `hostcall_answer`"
-ASK = r"""
-struct Ask {
-    Hostcalls host;
-    unsigned long long a;
-    int step, packet;
-    unsigned long long answer;
-    __device__ Poll poll()
-    {
-        if (step == 0) {
-            packet = hostcall_try_begin(host);
-            if (packet < 0) return PENDING;
-            hostcall_ask(host, packet, 16, a, 0, 0);
-            step = 1;
-        }
-        if (!hostcall_done(host, packet)) return PENDING;
-        answer = hostcall_answer(host, packet);
-        hostcall_end(host, packet);
-        return READY;
-    }
-};
-"""
+# - if (packet < 0) return PENDING;
+# + if (packet < 0) return PENDING;
+# + hostcall_ask(host, packet, 16, a, 0, 0);
+# - if (step == 1) {
+# - hostcall_ask(host, packet, 16, a, 0, 0);
+# - step = 2;
+# - }
+# - if (step == 2) {
+# - if (!hostcall_done(host, packet)) return PENDING;
+# - __threadfence_system();
+# - answer = hostcall_answer(host, packet);
+# - hostcall_end(host, packet);
+# - step = 3;
+# - }
+# + if (!hostcall_done(host, packet)) return PENDING;
+# + answer = hostcall_answer(host, packet);
+# + hostcall_end(host, packet);
 
 
 # %% id=13b-retry cause="question 2 came to the host 4 times, and 3 is right"
-RETRY = r"""
-#define TOO_LATE -2
-
-struct Retry {
-    Hostcalls host;
-    unsigned long long a;
-    long long clocks;
-    Select<Ask, Deadline> once;     // what `within` returns
-    int tries;
-    int error;
-    unsigned long long answer;
-    __device__ Poll poll()
-    {
-        if (tries == 0) {
-            once = within(ask(host, 16, a, 0, 0), clocks);
-            tries = 1;
-        }
-        if (once.poll() == PENDING) return PENDING;
-        error = once.winner == 1 ? TOO_LATE : once.a.error;
-        answer = once.a.answer;
-        if (error == 0) return READY;
-        once = within(ask(host, 16, a, 0, 0), clocks);
-        tries++;
-        return PENDING;
-    }
-    __device__ void drop() { once.drop(); }
-};
-"""
+# - if (error == 0 || tries == 3) return READY;
+# + if (error == 0) return READY;
 
 
 # %% id=13b-retry cause="too late once, question 2 came to the host 1 time, and 2 is right"
-RETRY = r"""
-#define TOO_LATE -2
-
-struct Retry {
-    Hostcalls host;
-    unsigned long long a;
-    long long clocks;
-    Select<Ask, Deadline> once;     // what `within` returns
-    int tries;
-    int error;
-    unsigned long long answer;
-    __device__ Poll poll()
-    {
-        if (tries == 0) {
-            once = within(ask(host, 16, a, 0, 0), clocks);
-            tries = 1;
-        }
-        if (once.poll() == PENDING) return PENDING;
-        error = once.a.error;
-        answer = once.a.answer;
-        if (error == 0 || tries == 3) return READY;
-        once = within(ask(host, 16, a, 0, 0), clocks);
-        tries++;
-        return PENDING;
-    }
-    __device__ void drop() { once.drop(); }
-};
-"""
+# - error = once.winner == 1 ? TOO_LATE : once.a.error;
+# + error = once.a.error;
 
 
 # %% id=13b-retry cause="question 1 came to the host 1 time, and 3 is right"
-RETRY = r"""
-#define TOO_LATE -2
-
-struct Retry {
-    Hostcalls host;
-    unsigned long long a;
-    long long clocks;
-    Select<Ask, Deadline> once;     // what `within` returns
-    int tries;
-    int error;
-    unsigned long long answer;
-    __device__ Poll poll()
-    {
-        if (tries == 0) {
-            once = within(ask(host, 16, a, 0, 0), clocks);
-            tries = 1;
-        }
-        if (once.poll() == PENDING) return PENDING;
-        error = once.winner == 1 ? TOO_LATE : once.a.error;
-        answer = once.a.answer;
-        if (error != TOO_LATE || tries == 3) return READY;
-        once = within(ask(host, 16, a, 0, 0), clocks);
-        tries++;
-        return PENDING;
-    }
-    __device__ void drop() { once.drop(); }
-};
-"""
+# - if (error == 0 || tries == 3) return READY;
+# + if (error != TOO_LATE || tries == 3) return READY;
 
 
 # %% id=13b-retry cause="then late answers, `Retry` of question 2 ended with 13, and -2 is right"
-RETRY = r"""
-#define TOO_LATE -2
-
-struct Retry {
-    Hostcalls host;
-    unsigned long long a;
-    long long clocks;
-    Select<Ask, Deadline> once;     // what `within` returns
-    int tries;
-    int error;
-    unsigned long long answer;
-    __device__ Poll poll()
-    {
-        if (tries == 0) {
-            once = within(ask(host, 16, a, 0, 0), clocks);
-            tries = 1;
-        }
-        if (once.poll() == PENDING) return PENDING;
-        int now = once.winner == 1 ? TOO_LATE : once.a.error;
-        if (now == 0 || error == 0) error = now;
-        answer = once.a.answer;
-        if (now == 0 || tries == 3) return READY;
-        once = within(ask(host, 16, a, 0, 0), clocks);
-        tries++;
-        return PENDING;
-    }
-    __device__ void drop() { once.drop(); }
-};
-"""
+# - error = once.winner == 1 ? TOO_LATE : once.a.error;
+# + int now = once.winner == 1 ? TOO_LATE : once.a.error;
+# + if (now == 0 || error == 0) error = now;
+# - if (error == 0 || tries == 3) return READY;
+# + if (now == 0 || tries == 3) return READY;
 
 
 # %% id=13b-retry cause="the host never had both questions"
-RETRY = r"""
-#define TOO_LATE -2
-
-struct Retry {
-    Hostcalls host;
-    unsigned long long a;
-    long long clocks;
-    Select<Ask, Deadline> once;     // what `within` returns
-    int tries;
-    int error;
-    unsigned long long answer;
-    __device__ Poll poll()
-    {
-        while (tries < 3) {
-            once = within(ask(host, 16, a, 0, 0), clocks);
-            tries++;
-            block_on(once);
-            error = once.winner == 1 ? TOO_LATE : once.a.error;
-            answer = once.a.answer;
-            if (error == 0) return READY;
-        }
-        return READY;
-    }
-    __device__ void drop() { once.drop(); }
-};
-"""
+# - if (tries == 0) {
+# + while (tries < 3) {
+# - tries = 1;
+# + tries++;
+# + block_on(once);
+# + error = once.winner == 1 ? TOO_LATE : once.a.error;
+# + answer = once.a.answer;
+# + if (error == 0) return READY;
+# - if (once.poll() == PENDING) return PENDING;
+# - error = once.winner == 1 ? TOO_LATE : once.a.error;
+# - answer = once.a.answer;
+# - if (error == 0 || tries == 3) return READY;
+# - once = within(ask(host, 16, a, 0, 0), clocks);
+# - tries++;
+# - return PENDING;
+# + return READY;
 
 
 # %% id=13b-retry cause="of 2 packets 0 can be had in the end"
-RETRY = r"""
-#define TOO_LATE -2
-
-struct Retry {
-    Hostcalls host;
-    unsigned long long a;
-    long long clocks;
-    Select<Ask, Deadline> once;     // what `within` returns
-    int tries;
-    int error;
-    unsigned long long answer;
-    __device__ Poll poll()
-    {
-        if (tries == 0) {
-            once = within(ask(host, 16, a, 0, 0), clocks);
-            tries = 1;
-        }
-        if (once.poll() == PENDING) return PENDING;
-        error = once.winner == 1 ? TOO_LATE : once.a.error;
-        answer = once.a.answer;
-        if (error == 0 || tries == 3) return READY;
-        once = within(ask(host, 16, a, 0, 0), clocks);
-        tries++;
-        return PENDING;
-    }
-    __device__ void drop() { }
-};
-"""
+# - __device__ void drop() { once.drop(); }
+# + __device__ void drop() { }
 
 
 # %% id=13b-retry cause="question 2 came to the host 3 times, and 2 is right"
@@ -621,62 +336,36 @@ struct Retry {
 
 
 # %% id=13b-retry cause="refused twice, question 1 came to the host 2 times"
-RETRY = r"""
-#define TOO_LATE -2
-
-struct Retry {
-    Hostcalls host;
-    unsigned long long a;
-    long long clocks;
-    Select<Ask, Deadline> once;     // what `within` returns
-    int tries;
-    int error;
-    unsigned long long answer;
-    __device__ Poll poll()
-    {
-        once = within(ask(host, 16, a, 0, 0), clocks);
-        if (tries == 0) tries = 1;
-        if (once.poll() == PENDING) return PENDING;
-        error = once.winner == 1 ? TOO_LATE : once.a.error;
-        answer = once.a.answer;
-        if (error == 0 || tries == 3) return READY;
-        once = within(ask(host, 16, a, 0, 0), clocks);
-        tries++;
-        return PENDING;
-    }
-    __device__ void drop() { once.drop(); }
-};
-"""
+# - if (tries == 0) {
+# - once = within(ask(host, 16, a, 0, 0), clocks);
+# - tries = 1;
+# - }
+# + once = within(ask(host, 16, a, 0, 0), clocks);
+# + if (tries == 0) tries = 1;
 
 
 # %% id=13b-retry cause="question 2 came to the host 3 times, and 1 is right"
-RETRY = r"""
-#define TOO_LATE -2
-
-struct Retry {
-    Hostcalls host;
-    unsigned long long a;
-    long long clocks;
-    Select<Join<Ask, Join<Ask, Ask>>, Deadline> all;
-    int tries;
-    int error;
-    unsigned long long answer;
-    __device__ Poll poll()
-    {
-        if (tries == 0) {
-            all = within(
-                join(ask(host, 16, a, 0, 0), join(ask(host, 16, a, 0, 0), ask(host, 16, a, 0, 0))), clocks);
-            tries = 3;
-        }
-        if (all.poll() == PENDING) return PENDING;
-        Ask best = all.a.a.error == 0 ? all.a.a : all.a.b.a.error == 0 ? all.a.b.a : all.a.b.b;
-        error = all.winner == 1 ? TOO_LATE : best.error;
-        answer = best.answer;
-        return READY;
-    }
-    __device__ void drop() { all.drop(); }
-};
-"""
+# - Select<Ask, Deadline> once;     // what `within` returns
+# + Select<Join<Ask, Join<Ask, Ask>>, Deadline> all;
+# - once = within(ask(host, 16, a, 0, 0), clocks);
+# - tries = 1;
+# + all = within(
+# +     join(ask(host, 16, a, 0, 0), join(ask(host, 16, a, 0, 0), ask(host, 16, a, 0, 0))), clocks);
+# + tries = 3;
+# - if (once.poll() == PENDING) return PENDING;
+# - error = once.winner == 1 ? TOO_LATE : once.a.error;
+# - answer = once.a.answer;
+# - if (error == 0 || tries == 3) return READY;
+# - once = within(ask(host, 16, a, 0, 0), clocks);
+# - tries++;
+# - return PENDING;
+# + if (all.poll() == PENDING) return PENDING;
+# + Ask best = all.a.a.error == 0 ? all.a.a : all.a.b.a.error == 0 ? all.a.b.a : all.a.b.b;
+# + error = all.winner == 1 ? TOO_LATE : best.error;
+# + answer = best.answer;
+# + return READY;
+# - __device__ void drop() { once.drop(); }
+# + __device__ void drop() { all.drop(); }
 
 
 # %% id=13b-retry cause="of 4 packets 3 can be had in the end"
@@ -751,65 +440,13 @@ struct Retry {
 
 
 # %% id=13b-retry cause="question 1 came to the host 2 times, and 3 is right"
-RETRY = r"""
-#define TOO_LATE -2
-
-struct Retry {
-    Hostcalls host;
-    unsigned long long a;
-    long long clocks;
-    Select<Ask, Deadline> once;     // what `within` returns
-    int tries;
-    int error;
-    unsigned long long answer;
-    __device__ Poll poll()
-    {
-        if (tries == 0) {
-            once = within(ask(host, 16, a, 0, 0), clocks);
-            tries = 1;
-        }
-        if (once.poll() == PENDING) return PENDING;
-        error = once.winner == 1 ? TOO_LATE : once.a.error;
-        answer = once.a.answer;
-        if (error == 0 || tries == 2) return READY;
-        once = within(ask(host, 16, a, 0, 0), clocks);
-        tries++;
-        return PENDING;
-    }
-    __device__ void drop() { once.drop(); }
-};
-"""
+# - if (error == 0 || tries == 3) return READY;
+# + if (error == 0 || tries == 2) return READY;
 
 
 # %% id=13b-retry cause="of 2 packets 1 can be had in the end"
-RETRY = r"""
-#define TOO_LATE -2
-
-struct Retry {
-    Hostcalls host;
-    unsigned long long a;
-    long long clocks;
-    Select<Ask, Deadline> once;     // what `within` returns
-    int tries;
-    int error;
-    unsigned long long answer;
-    __device__ Poll poll()
-    {
-        if (tries == 0) {
-            once = within(ask(host, 16, a, 0, 0), clocks);
-            tries = 1;
-        }
-        if (once.poll() == PENDING) return PENDING;
-        error = once.winner == 1 ? TOO_LATE : once.a.error;
-        answer = once.a.answer;
-        if (error == 0 || tries == 3) return READY;
-        once = within(ask(host, 16, a, 0, 0), clocks);
-        tries++;
-        return PENDING;
-    }
-    __device__ void drop() { if (tries == 1) once.drop(); }
-};
-"""
+# - __device__ void drop() { once.drop(); }
+# + __device__ void drop() { if (tries == 1) once.drop(); }
 
 
 # %% id=13b-ask cause="reads the answer of a packet that was given back before"
@@ -978,173 +615,122 @@ struct Ask {
 
 
 # %% id=13b-both cause="`out[0]` is -4, and -70004 is right"
-BOTH = r"""
-#include "hostcall_async.cuh"
-__global__ void both(unsigned long long* mail, unsigned long long* stack, int a, int b, long long* out)
-{
-    Hostcalls host = hostcalls(mail, stack);
-    auto pair = join(ask(host, 16, a, 0, 0), ask(host, 16, b, 0, 0));
-    block_on(pair);
-    if (pair.a.error != 0) *out = -(pair.a.error & 15);
-    else if (pair.b.error != 0) *out = -pair.b.error;
-    else *out = pair.a.answer * pair.b.answer;
-}
-"""
+# - if (pair.a.error != 0) *out = -pair.a.error;
+# + if (pair.a.error != 0) *out = -(pair.a.error & 15);
 
 
 # %% id=13b-drop cause="`dropped` waits for the host"
-DROPPED = r"""
-__device__ void dropped(const Hostcalls& host, int step, int packet)
-{
-    if (step == 1) hostcall_end(host, packet);
-    if (step == 2) { hostcall_wait(host, packet); hostcall_end(host, packet); }
-}
-"""
+# - if (step == 2) hostcall_leave(host, packet);
+# + if (step == 2) { hostcall_wait(host, packet); hostcall_end(host, packet); }
 
 
 # %% id=13b-drop cause="`dropped` waits for the host"
-DROPPED = r"""
-__device__ void dropped(const Hostcalls& host, int step, int packet)
-{
-    if (step == 1) hostcall_end(host, packet);
-    if (step == 2) { for (int k = 0; k < 10 && !hostcall_done(host, packet); k++) __nanosleep(20); hostcall_end(host, packet); }
-}
-"""
+# - if (step == 2) hostcall_leave(host, packet);
+# + if (step == 2) { for (int k = 0; k < 10 && !hostcall_done(host, packet); k++) __nanosleep(20); hostcall_end(host, packet); }
 
 
 # %% id=13b-drop cause="asks by a packet that the host has"
-DROPPED = r"""
-__device__ void dropped(const Hostcalls& host, int step, int packet)
-{
-    if (step == 1) hostcall_end(host, packet);
-    if (step == 2) { hostcall_ask(host, packet, 0, 0, 0, 0); hostcall_leave(host, packet); }
-}
-"""
+# - if (step == 2) hostcall_leave(host, packet);
+# + if (step == 2) { hostcall_ask(host, packet, 0, 0, 0, 0); hostcall_leave(host, packet); }
 
 
 # %% id=13b-drop cause="a dropped call at step 0"
-DROPPED = r"""
-__device__ void dropped(const Hostcalls& host, int step, int packet)
-{
-    if (step == 0) hostcall_leave(host, packet);
-    if (step == 1) hostcall_end(host, packet);
-    if (step == 2) hostcall_leave(host, packet);
-}
-"""
+# - {
+# + {
+# +     if (step == 0) hostcall_leave(host, packet);
 
 
 # %% id=13b-first cause="`out[0]` is -1, and 3000000021 is right"
-FIRST = r"""
-#include "hostcall_async.cuh"
-__global__ void first(unsigned long long* mail, unsigned long long* stack, int a, int b, long long* out)
-{
-    Hostcalls host = hostcalls(mail, stack);
-    auto quick = within(select(ask(host, 16, a, 0, 0), ask(host, 16, b, 0, 0)), 60000);
-    block_on(quick);
-    if (quick.winner == 1) *out = -1;
-    else if (quick.a.winner == 0) *out = quick.a.a.answer;
-    else *out = quick.a.b.answer;
-}
-"""
+# - auto race = within(select(ask(host, 16, a, 0, 0), ask(host, 16, b, 0, 0)), 200000);
+# - block_on(race);
+# - if (race.winner == 1) *out = -1;
+# - else *out = race.a.winner == 0 ? race.a.a.answer : race.a.b.answer;
+# + auto quick = within(select(ask(host, 16, a, 0, 0), ask(host, 16, b, 0, 0)), 60000);
+# + block_on(quick);
+# + if (quick.winner == 1) *out = -1;
+# + else if (quick.a.winner == 0) *out = quick.a.a.answer;
+# + else *out = quick.a.b.answer;
 
 
 # %% id=13b-first cause="with answers after 85 and 95 µs, `out[0]` is -1"
-FIRST = r"""
-#include "hostcall_async.cuh"
-__global__ void first(unsigned long long* mail, unsigned long long* stack, int a, int b, long long* out)
-{
-    Hostcalls host = hostcalls(mail, stack);
-    auto quick = within(select(ask(host, 16, a, 0, 0), ask(host, 16, b, 0, 0)), 150000);
-    block_on(quick);
-    if (quick.winner == 1) *out = -1;
-    else if (quick.a.winner == 0) *out = quick.a.a.answer;
-    else *out = quick.a.b.answer;
-}
-"""
+# - auto race = within(select(ask(host, 16, a, 0, 0), ask(host, 16, b, 0, 0)), 200000);
+# - block_on(race);
+# - if (race.winner == 1) *out = -1;
+# - else *out = race.a.winner == 0 ? race.a.a.answer : race.a.b.answer;
+# + auto quick = within(select(ask(host, 16, a, 0, 0), ask(host, 16, b, 0, 0)), 150000);
+# + block_on(quick);
+# + if (quick.winner == 1) *out = -1;
+# + else if (quick.a.winner == 0) *out = quick.a.a.answer;
+# + else *out = quick.a.b.answer;
 
 
 # %% id=13b-first cause="`out[0]` is 3000000021, and -1 is right"
-FIRST = r"""
-#include "hostcall_async.cuh"
-__global__ void first(unsigned long long* mail, unsigned long long* stack, int a, int b, long long* out)
-{
-    Hostcalls host = hostcalls(mail, stack);
-    auto quick = within(select(ask(host, 16, a, 0, 0), ask(host, 16, b, 0, 0)), 300000);
-    block_on(quick);
-    if (quick.winner == 1) *out = -1;
-    else if (quick.a.winner == 0) *out = quick.a.a.answer;
-    else *out = quick.a.b.answer;
-}
-"""
+# - auto race = within(select(ask(host, 16, a, 0, 0), ask(host, 16, b, 0, 0)), 200000);
+# - block_on(race);
+# - if (race.winner == 1) *out = -1;
+# - else *out = race.a.winner == 0 ? race.a.a.answer : race.a.b.answer;
+# + auto quick = within(select(ask(host, 16, a, 0, 0), ask(host, 16, b, 0, 0)), 300000);
+# + block_on(quick);
+# + if (quick.winner == 1) *out = -1;
+# + else if (quick.a.winner == 0) *out = quick.a.a.answer;
+# + else *out = quick.a.b.answer;
 
 
 # %% id=13b-first cause="[3, 4] at the same time is right"
-FIRST = r"""
-#include "hostcall_async.cuh"
-__global__ void first(unsigned long long* mail, unsigned long long* stack, int a, int b, long long* out)
-{
-    Hostcalls host = hostcalls(mail, stack);
-    auto one = within(ask(host, 16, a, 0, 0), 100000);
-    block_on(one);
-    if (one.winner == 0) { *out = one.a.answer; return; }
-    auto two = within(ask(host, 16, b, 0, 0), 100000);
-    block_on(two);
-    *out = two.winner == 0 ? two.a.answer : -1;
-}
-"""
+# - auto race = within(select(ask(host, 16, a, 0, 0), ask(host, 16, b, 0, 0)), 200000);
+# - block_on(race);
+# - if (race.winner == 1) *out = -1;
+# - else *out = race.a.winner == 0 ? race.a.a.answer : race.a.b.answer;
+# + auto one = within(ask(host, 16, a, 0, 0), 100000);
+# + block_on(one);
+# + if (one.winner == 0) { *out = one.a.answer; return; }
+# + auto two = within(ask(host, 16, b, 0, 0), 100000);
+# + block_on(two);
+# + *out = two.winner == 0 ? two.a.answer : -1;
 
 
 # %% id=13b-first cause="[3, 4] at the same time is right"
-FIRST = r"""
-#include "hostcall_async.cuh"
-__global__ void first(unsigned long long* mail, unsigned long long* stack, int a, int b, long long* out)
-{
-    Hostcalls host = hostcalls(mail, stack);
-    auto head = within(ask(host, 16, a, 0, 0), 50000);
-    block_on(head);
-    if (head.winner == 0) { *out = head.a.answer; return; }
-    auto quick = within(select(ask(host, 16, a, 0, 0), ask(host, 16, b, 0, 0)), 200000);
-    block_on(quick);
-    if (quick.winner == 1) *out = -1;
-    else if (quick.a.winner == 0) *out = quick.a.a.answer;
-    else *out = quick.a.b.answer;
-}
-"""
+# - auto race = within(select(ask(host, 16, a, 0, 0), ask(host, 16, b, 0, 0)), 200000);
+# - block_on(race);
+# - if (race.winner == 1) *out = -1;
+# - else *out = race.a.winner == 0 ? race.a.a.answer : race.a.b.answer;
+# + auto head = within(ask(host, 16, a, 0, 0), 50000);
+# + block_on(head);
+# + if (head.winner == 0) { *out = head.a.answer; return; }
+# + auto quick = within(select(ask(host, 16, a, 0, 0), ask(host, 16, b, 0, 0)), 200000);
+# + block_on(quick);
+# + if (quick.winner == 1) *out = -1;
+# + else if (quick.a.winner == 0) *out = quick.a.a.answer;
+# + else *out = quick.a.b.answer;
 
 
 # %% id=13b-first cause="of 4 packets 3 can be had"
-FIRST = r"""
-#include "hostcall_async.cuh"
-__global__ void first(unsigned long long* mail, unsigned long long* stack, int a, int b, long long* out)
-{
-    Hostcalls host = hostcalls(mail, stack);
-    Ask one = ask(host, 16, a, 0, 0), two = ask(host, 16, b, 0, 0);
-    long long until = clock64() + 200000;
-    while (clock64() < until) {
-        if (one.poll() == READY) { *out = one.answer; return; }
-        if (two.poll() == READY) { *out = two.answer; return; }
-    }
-    *out = -1;
-}
-"""
+# - auto race = within(select(ask(host, 16, a, 0, 0), ask(host, 16, b, 0, 0)), 200000);
+# - block_on(race);
+# - if (race.winner == 1) *out = -1;
+# - else *out = race.a.winner == 0 ? race.a.a.answer : race.a.b.answer;
+# + Ask one = ask(host, 16, a, 0, 0), two = ask(host, 16, b, 0, 0);
+# + long long until = clock64() + 200000;
+# + while (clock64() < until) {
+# +     if (one.poll() == READY) { *out = one.answer; return; }
+# +     if (two.poll() == READY) { *out = two.answer; return; }
+# + }
+# + *out = -1;
 
 
 # %% id=13b-first cause="gives back a packet that the host has"
-FIRST = r"""
-#include "hostcall_async.cuh"
-__global__ void first(unsigned long long* mail, unsigned long long* stack, int a, int b, long long* out)
-{
-    Hostcalls host = hostcalls(mail, stack);
-    Ask one = ask(host, 16, a, 0, 0), two = ask(host, 16, b, 0, 0);
-    long long until = clock64() + 200000, said = -1;
-    while (clock64() < until) {
-        if (one.poll() == READY) { said = one.answer; break; }
-        if (two.poll() == READY) { said = two.answer; break; }
-    }
-    one.end(); two.end();
-    *out = said;
-}
-"""
+# - auto race = within(select(ask(host, 16, a, 0, 0), ask(host, 16, b, 0, 0)), 200000);
+# - block_on(race);
+# - if (race.winner == 1) *out = -1;
+# - else *out = race.a.winner == 0 ? race.a.a.answer : race.a.b.answer;
+# + Ask one = ask(host, 16, a, 0, 0), two = ask(host, 16, b, 0, 0);
+# + long long until = clock64() + 200000, said = -1;
+# + while (clock64() < until) {
+# +     if (one.poll() == READY) { said = one.answer; break; }
+# +     if (two.poll() == READY) { said = two.answer; break; }
+# + }
+# + one.end(); two.end();
+# + *out = said;
 
 
 # %% id=13b-challenge cause="with piece 3 refused, `*out` is"
@@ -1234,85 +820,35 @@ __global__ void ahead(unsigned long long* mail, unsigned long long* stack, int p
 
 
 # %% id=13b-both cause="`out[0]` is -70005, and -70004 or -1 is right"
-BOTH = r"""
-#include "hostcall_async.cuh"
-__global__ void both(unsigned long long* mail, unsigned long long* stack, int a, int b, long long* out)
-{
-    Hostcalls host = hostcalls(mail, stack);
-    auto pair = join(ask(host, 16, a, 0, 0), ask(host, 16, b, 0, 0));
-    block_on(pair);
-    int error = pair.a.error + pair.b.error;
-    *out = error != 0 ? -error : pair.a.answer * pair.b.answer;
-}
-"""
+# - if (pair.a.error != 0) *out = -pair.a.error;
+# - else if (pair.b.error != 0) *out = -pair.b.error;
+# - else *out = pair.a.answer * pair.b.answer;
+# + int error = pair.a.error + pair.b.error;
+# + *out = error != 0 ? -error : pair.a.answer * pair.b.answer;
 
 
 # %% id=13b-challenge cause="with piece 3 refused, of 4 packets 3 can be had"
-AHEAD = r"""
-#include "hostcall_async.cuh"
-__device__ float work(float x)
-{
-    float root = 1.0f + x;
-    for (int k = 0; k < 1500; k++) root = 0.5f * (root + 3.0f / root);
-    return root + x;
-}
-
-__global__ void ahead(unsigned long long* mail, unsigned long long* stack, int pieces, float* out)
-{
-    Hostcalls host = hostcalls(mail, stack);
-    float sum = 0.0f;
-    Ask two[2] = {ask_keeping(host, 16, 0, 0, 0), ask_keeping(host, 16, 1, 0, 0)};
-    if (pieces > 0) two[0].poll();
-    for (int k = 0; k < pieces; k++) {
-        Ask& mine = two[k % 2];
-        Ask& next = two[(k + 1) % 2];
-        block_on(mine);
-        if (mine.error != 0) return;
-        if (k + 1 < pieces) {
-            next = ask_keeping(host, 16, k + 1, 0, 0);
-            next.poll();
-        }
-        float x = mine.bytes()[0];
-        mine.end();
-        sum += work(x);
-    }
-    *out = sum;
-}
-"""
+# - Ask next = ask_keeping(host, 16, 0, 0, 0);
+# + Ask two[2] = {ask_keeping(host, 16, 0, 0, 0), ask_keeping(host, 16, 1, 0, 0)};
+# + if (pieces > 0) two[0].poll();
+# - Ask mine = next;
+# + Ask& mine = two[k % 2];
+# + Ask& next = two[(k + 1) % 2];
+# - if (mine.error != 0) {
+# - mine.end();
+# - return;
+# - }
+# + if (mine.error != 0) return;
+# - sum += work(mine.bytes()[0]);
+# + float x = mine.bytes()[0];
+# - mine.end();
+# + mine.end();
+# + sum += work(x);
 
 
 # %% id=13b-challenge cause="the sum is 10.73, and 1.73 is right"
-AHEAD = r"""
-#include "hostcall_async.cuh"
-__device__ float work(float x)
-{
-    float root = 1.0f + x;
-    for (int k = 0; k < 1500; k++) root = 0.5f * (root + 3.0f / root);
-    return root + x;
-}
-
-__global__ void ahead(unsigned long long* mail, unsigned long long* stack, int pieces, float* out)
-{
-    Hostcalls host = hostcalls(mail, stack);
-    float sum = 0.0f;
-    Ask next = ask_keeping(host, 16, 0, 0, 0);
-    for (int k = 0; k < pieces; k++) {
-        Ask mine = next;
-        block_on(mine);
-        if (mine.error != 0) {
-            mine.end();
-            return;
-        }
-        if (k + 1 < pieces) {
-            next = ask_keeping(host, 16, k + 1, 0, 0);
-            next.poll();
-        }
-        sum += work(mine.bytes()[0]);
-        mine.end();
-    }
-    *out += sum;
-}
-"""
+# - *out = sum;
+# + *out += sum;
 
 
 # %% id=13b-challenge cause="bytes that change when their packet is given back, the sum is"
@@ -1351,32 +887,16 @@ __global__ void ahead(unsigned long long* mail, unsigned long long* stack, int p
 
 
 # %% id=13b-first cause="answers after 20 and 95 µs, `out[0]` is -1"
-FIRST = r"""
-#include "hostcall_async.cuh"
-__global__ void first(unsigned long long* mail, unsigned long long* stack, int a, int b, long long* out)
-{
-    Hostcalls host = hostcalls(mail, stack);
-    auto race = select(select(ask(host, 16, a, 0, 0), ask(host, 16, b, 0, 0)), Deadline{200000});
-    block_on(race);
-    if (race.winner == 1) *out = -1;
-    else *out = race.a.winner == 0 ? race.a.a.answer : race.a.b.answer;
-}
-"""
+# - auto race = within(select(ask(host, 16, a, 0, 0), ask(host, 16, b, 0, 0)), 200000);
+# + auto race = select(select(ask(host, 16, a, 0, 0), ask(host, 16, b, 0, 0)), Deadline{200000});
 
 
 # %% id=13b-first cause="answers after 20 and 95 µs, `out[0]` is -1"
-FIRST = r"""
-#include "hostcall_async.cuh"
-__global__ void first(unsigned long long* mail, unsigned long long* stack, int a, int b, long long* out)
-{
-    Hostcalls host = hostcalls(mail, stack);
-    auto race = select(select(ask(host, 16, a, 0, 0), ask(host, 16, b, 0, 0)), Timer{0x7fffffff});
-    while (race.poll() == PENDING && clock64() < 200000) { }
-    if (race.winner < 0) { race.drop(); race.winner = 1; }
-    if (race.winner == 1) *out = -1;
-    else *out = race.a.winner == 0 ? race.a.a.answer : race.a.b.answer;
-}
-"""
+# - auto race = within(select(ask(host, 16, a, 0, 0), ask(host, 16, b, 0, 0)), 200000);
+# - block_on(race);
+# + auto race = select(select(ask(host, 16, a, 0, 0), ask(host, 16, b, 0, 0)), Timer{0x7fffffff});
+# + while (race.poll() == PENDING && clock64() < 200000) { }
+# + if (race.winner < 0) { race.drop(); race.winner = 1; }
 
 
 # %% id=13b-challenge cause="over 90 with the work given: leave `work` as it is, and read ahead"
@@ -1582,106 +1102,78 @@ __global__ void ahead(unsigned long long* mail, unsigned long long* stack, int p
 
 
 # %% id=13b-both cause="answers after 4000 µs, `out[0]` is 0"
-BOTH = r"""
-#include "hostcall_async.cuh"
-__global__ void both(unsigned long long* mail, unsigned long long* stack, int a, int b, long long* out)
-{
-    Hostcalls host = hostcalls(mail, stack);
-    auto two = join(ask(host, 16, a, 0, 0), ask(host, 16, b, 0, 0));
-    auto limited = within(two, 1000000);
-    block_on(limited);
-    two = limited.a;
-    if (two.a.error != 0) *out = -two.a.error;
-    else if (two.b.error != 0) *out = -two.b.error;
-    else *out = two.a.answer * two.b.answer;
-}
-"""
+# - auto pair = join(ask(host, 16, a, 0, 0), ask(host, 16, b, 0, 0));
+# - block_on(pair);
+# - if (pair.a.error != 0) *out = -pair.a.error;
+# - else if (pair.b.error != 0) *out = -pair.b.error;
+# - else *out = pair.a.answer * pair.b.answer;
+# + auto two = join(ask(host, 16, a, 0, 0), ask(host, 16, b, 0, 0));
+# + auto limited = within(two, 1000000);
+# + block_on(limited);
+# + two = limited.a;
+# + if (two.a.error != 0) *out = -two.a.error;
+# + else if (two.b.error != 0) *out = -two.b.error;
+# + else *out = two.a.answer * two.b.answer;
 
 
 # %% id=13b-both cause="answers after 4000 µs, `out[0]` is 0"
-BOTH = r"""
-#include "hostcall_async.cuh"
-__global__ void both(unsigned long long* mail, unsigned long long* stack, int a, int b, long long* out)
-{
-    Hostcalls host = hostcalls(mail, stack);
-    auto two = join(ask(host, 16, a, 0, 0), ask(host, 16, b, 0, 0));
-    for (int k = 0; k < 100 && two.poll() == PENDING; k++) __nanosleep(1000);
-    if (two.a.error != 0) *out = -two.a.error;
-    else if (two.b.error != 0) *out = -two.b.error;
-    else *out = two.a.answer * two.b.answer;
-}
-"""
+# - auto pair = join(ask(host, 16, a, 0, 0), ask(host, 16, b, 0, 0));
+# - block_on(pair);
+# - if (pair.a.error != 0) *out = -pair.a.error;
+# - else if (pair.b.error != 0) *out = -pair.b.error;
+# - else *out = pair.a.answer * pair.b.answer;
+# + auto two = join(ask(host, 16, a, 0, 0), ask(host, 16, b, 0, 0));
+# + for (int k = 0; k < 100 && two.poll() == PENDING; k++) __nanosleep(1000);
+# + if (two.a.error != 0) *out = -two.a.error;
+# + else if (two.b.error != 0) *out = -two.b.error;
+# + else *out = two.a.answer * two.b.answer;
 
 
 # %% id=13b-retry cause="a refusal, then late answers, question 2 came to the host 2 times, and 3 is right"
-RETRY = r"""
-#define TOO_LATE -2
-
-struct Retry {
-    Hostcalls host;
-    unsigned long long a;
-    long long clocks;
-    Select<Ask, Deadline> once;
-    int tries;
-    int error;
-    unsigned long long answer;
-    __device__ Poll poll()
-    {
-        if (tries == 0) {
-            once = within(ask(host, 16, a, 0, 0), clocks);
-            tries = 1;
-        }
-        while (true) {
-            if (once.poll() == PENDING) return PENDING;
-            error = once.winner == 1 ? TOO_LATE : once.a.error;
-            if (error == 0) {
-                answer = once.a.answer;
-                return READY;
-            }
-            if (tries == 3) return READY;
-            tries++;
-            once = within(ask(host, 16, a, 0, 0), clocks * 2);
-        }
-    }
-    __device__ void drop() { once.drop(); }
-};
-"""
+# - Select<Ask, Deadline> once;     // what `within` returns
+# + Select<Ask, Deadline> once;
+# - if (once.poll() == PENDING) return PENDING;
+# - error = once.winner == 1 ? TOO_LATE : once.a.error;
+# - answer = once.a.answer;
+# - if (error == 0 || tries == 3) return READY;
+# - once = within(ask(host, 16, a, 0, 0), clocks);
+# - tries++;
+# - return PENDING;
+# + while (true) {
+# +     if (once.poll() == PENDING) return PENDING;
+# +     error = once.winner == 1 ? TOO_LATE : once.a.error;
+# +     if (error == 0) {
+# +         answer = once.a.answer;
+# +         return READY;
+# +     }
+# +     if (tries == 3) return READY;
+# +     tries++;
+# +     once = within(ask(host, 16, a, 0, 0), clocks * 2);
+# + }
 
 
 # %% id=13b-retry cause="a refusal, then late answers, question 2 came to the host 2 times, and 3 is right"
-RETRY = r"""
-#define TOO_LATE -2
-
-struct Retry {
-    Hostcalls host;
-    unsigned long long a;
-    long long clocks;
-    Select<Ask, Deadline> once;
-    int tries;
-    int error;
-    unsigned long long answer;
-    __device__ Poll poll()
-    {
-        if (tries == 0) {
-            once = within(ask(host, 16, a, 0, 0), clocks);
-            tries = 1;
-        }
-        while (true) {
-            if (once.poll() == PENDING) return PENDING;
-            error = once.winner == 1 ? TOO_LATE : once.a.error;
-            if (error == 0) {
-                answer = once.a.answer;
-                return READY;
-            }
-            if (tries == 3) return READY;
-            tries++;
-            long long until = once.b.until + clocks;
-            once = select(ask(host, 16, a, 0, 0), Deadline{until});
-        }
-    }
-    __device__ void drop() { once.drop(); }
-};
-"""
+# - Select<Ask, Deadline> once;     // what `within` returns
+# + Select<Ask, Deadline> once;
+# - if (once.poll() == PENDING) return PENDING;
+# - error = once.winner == 1 ? TOO_LATE : once.a.error;
+# - answer = once.a.answer;
+# - if (error == 0 || tries == 3) return READY;
+# - once = within(ask(host, 16, a, 0, 0), clocks);
+# - tries++;
+# - return PENDING;
+# + while (true) {
+# +     if (once.poll() == PENDING) return PENDING;
+# +     error = once.winner == 1 ? TOO_LATE : once.a.error;
+# +     if (error == 0) {
+# +         answer = once.a.answer;
+# +         return READY;
+# +     }
+# +     if (tries == 3) return READY;
+# +     tries++;
+# +     long long until = once.b.until + clocks;
+# +     once = select(ask(host, 16, a, 0, 0), Deadline{until});
+# + }
 
 
 # %% id=13b-both cause="the kernel ends after fewer than 100,000 looks"
@@ -1714,160 +1206,93 @@ struct Retry {
 
 
 # %% id=13b-ask cause="there is no `__threadfence_system()` between `hostcall_done` and `hostcall_answer`"
-ASK = r"""
-#include <cuda/atomic>
-struct Ask {
-    Hostcalls host;
-    unsigned long long a;
-    int step, packet;
-    unsigned long long answer;
-    __device__ Poll poll()
-    {
-        if (step == 0) {
-            packet = hostcall_try_begin(host);
-            if (packet < 0) return PENDING;
-            step = 1;
-        }
-        if (step == 1) {
-            hostcall_ask(host, packet, 16, a, 0, 0);
-            step = 2;
-        }
-        if (step == 2) {
-            if (!hostcall_done(host, packet)) return PENDING;
-            cuda::atomic_thread_fence(cuda::memory_order_release, cuda::thread_scope_system);
-            answer = hostcall_answer(host, packet);
-            hostcall_end(host, packet);
-            step = 3;
-        }
-        return READY;
-    }
-};
-"""
+# - ASK = r"""
+# + ASK = r"""
+# + #include <cuda/atomic>
+# - __threadfence_system();
+# + cuda::atomic_thread_fence(cuda::memory_order_release, cuda::thread_scope_system);
 
 
 # %% id=13b-ask cause="there is no `__threadfence_system()` between `hostcall_done` and `hostcall_answer`"
-ASK = r"""
-#include <cuda/atomic>
-struct Ask {
-    Hostcalls host;
-    unsigned long long a;
-    int step, packet;
-    unsigned long long answer;
-    __device__ Poll poll()
-    {
-        if (step == 0) {
-            packet = hostcall_try_begin(host);
-            if (packet < 0) return PENDING;
-            step = 1;
-        }
-        if (step == 1) {
-            hostcall_ask(host, packet, 16, a, 0, 0);
-            step = 2;
-        }
-        if (step == 2) {
-            if (!hostcall_done(host, packet)) return PENDING;
-            cuda::atomic_thread_fence(cuda::memory_order_acquire, cuda::thread_scope_device);
-            answer = hostcall_answer(host, packet);
-            hostcall_end(host, packet);
-            step = 3;
-        }
-        return READY;
-    }
-};
-"""
+# - ASK = r"""
+# + ASK = r"""
+# + #include <cuda/atomic>
+# - __threadfence_system();
+# + cuda::atomic_thread_fence(cuda::memory_order_acquire, cuda::thread_scope_device);
 
 
 # %% id=13b-both cause="one of which is 0, `out[0]` is 99, and 0 is right"
-BOTH = r"""
-#include "hostcall_async.cuh"
-__global__ void both(unsigned long long* mail, unsigned long long* stack, int a, int b, long long* out)
-{
-    Hostcalls host = hostcalls(mail, stack);
-    auto two = join(ask(host, 16, a, 0, 0), ask(host, 16, b, 0, 0));
-    block_on(two);
-    if (two.a.answer == 0) return;
-    if (two.a.error != 0) *out = -two.a.error;
-    else if (two.b.error != 0) *out = -two.b.error;
-    else *out = two.a.answer * two.b.answer;
-}
-"""
+# - auto pair = join(ask(host, 16, a, 0, 0), ask(host, 16, b, 0, 0));
+# - block_on(pair);
+# - if (pair.a.error != 0) *out = -pair.a.error;
+# - else if (pair.b.error != 0) *out = -pair.b.error;
+# - else *out = pair.a.answer * pair.b.answer;
+# + auto two = join(ask(host, 16, a, 0, 0), ask(host, 16, b, 0, 0));
+# + block_on(two);
+# + if (two.a.answer == 0) return;
+# + if (two.a.error != 0) *out = -two.a.error;
+# + else if (two.b.error != 0) *out = -two.b.error;
+# + else *out = two.a.answer * two.b.answer;
 
 
 # %% id=13b-both cause="with [2] refused"
-BOTH = r"""
-#include "hostcall_async.cuh"
-__global__ void both(unsigned long long* mail, unsigned long long* stack, int a, int b, long long* out)
-{
-    Hostcalls host = hostcalls(mail, stack);
-    auto two = join(ask(host, 16, a, 0, 0), ask(host, 16, b, 0, 0));
-    block_on(two);
-    if (two.a.error > 1) *out = -two.a.error;
-    else if (two.b.error > 1) *out = -two.b.error;
-    else *out = two.a.answer * two.b.answer;
-}
-"""
+# - auto pair = join(ask(host, 16, a, 0, 0), ask(host, 16, b, 0, 0));
+# - block_on(pair);
+# - if (pair.a.error != 0) *out = -pair.a.error;
+# - else if (pair.b.error != 0) *out = -pair.b.error;
+# - else *out = pair.a.answer * pair.b.answer;
+# + auto two = join(ask(host, 16, a, 0, 0), ask(host, 16, b, 0, 0));
+# + block_on(two);
+# + if (two.a.error > 1) *out = -two.a.error;
+# + else if (two.b.error > 1) *out = -two.b.error;
+# + else *out = two.a.answer * two.b.answer;
 
 
 # %% id=13b-both cause="is -4468, and -70004 is right"
-BOTH = r"""
-#include "hostcall_async.cuh"
-__global__ void both(unsigned long long* mail, unsigned long long* stack, int a, int b, long long* out)
-{
-    Hostcalls host = hostcalls(mail, stack);
-    auto two = join(ask(host, 16, a, 0, 0), ask(host, 16, b, 0, 0));
-    block_on(two);
-    short e = two.a.error ? two.a.error : two.b.error;
-    *out = e ? -e : (long long)(two.a.answer * two.b.answer);
-}
-"""
+# - auto pair = join(ask(host, 16, a, 0, 0), ask(host, 16, b, 0, 0));
+# - block_on(pair);
+# - if (pair.a.error != 0) *out = -pair.a.error;
+# - else if (pair.b.error != 0) *out = -pair.b.error;
+# - else *out = pair.a.answer * pair.b.answer;
+# + auto two = join(ask(host, 16, a, 0, 0), ask(host, 16, b, 0, 0));
+# + block_on(two);
+# + short e = two.a.error ? two.a.error : two.b.error;
+# + *out = e ? -e : (long long)(two.a.answer * two.b.answer);
 
 
 # %% id=13b-first cause="`out[0]` is -1, and 0 is right: the answer to 0 came first"
-FIRST = r"""
-#include "hostcall_async.cuh"
-__global__ void first(unsigned long long* mail, unsigned long long* stack, int a, int b, long long* out)
-{
-    Hostcalls host = hostcalls(mail, stack);
-    auto race = within(select(ask(host, 16, a, 0, 0), ask(host, 16, b, 0, 0)), 200000);
-    block_on(race);
-    unsigned long long answer = race.a.winner == 0 ? race.a.a.answer : race.a.b.answer;
-    *out = race.winner == 0 && answer ? (long long)answer : -1;
-}
-"""
+# - if (race.winner == 1) *out = -1;
+# - else *out = race.a.winner == 0 ? race.a.a.answer : race.a.b.answer;
+# + unsigned long long answer = race.a.winner == 0 ? race.a.a.answer : race.a.b.answer;
+# + *out = race.winner == 0 && answer ? (long long)answer : -1;
 
 
 # %% id=13b-retry cause="`Retry` of question 1 ended with 1, and 0 is right"
-RETRY = r"""
-#define TOO_LATE -2
-
-struct Retry {
-    Hostcalls host;
-    unsigned long long a;
-    long long clocks;
-    Select<Ask, Deadline> once;     // what `within` returns
-    int tries;
-    int error;
-    unsigned long long answer;
-    __device__ void begin()
-    {
-        once = within(ask(host, 16, a, 0, 0), clocks);
-        tries++;
-    }
-    __device__ Poll poll()
-    {
-        if (tries == 0) begin();
-        while (true) {
-            if (once.poll() == PENDING) return PENDING;
-            if (once.winner == 1) error = TOO_LATE;
-            else error = once.a.error != 0 || once.a.answer != 0 ? once.a.error : 1;
-            if (error == 0) answer = once.a.answer;
-            if (error == 0 || tries == 3) return READY;
-            begin();
-        }
-    }
-    __device__ void drop() { once.drop(); }
-};
-"""
+# - unsigned long long answer;
+# + unsigned long long answer;
+# + __device__ void begin()
+# + {
+# +     once = within(ask(host, 16, a, 0, 0), clocks);
+# +     tries++;
+# + }
+# - if (tries == 0) {
+# - once = within(ask(host, 16, a, 0, 0), clocks);
+# - tries = 1;
+# + if (tries == 0) begin();
+# + while (true) {
+# +     if (once.poll() == PENDING) return PENDING;
+# +     if (once.winner == 1) error = TOO_LATE;
+# +     else error = once.a.error != 0 || once.a.answer != 0 ? once.a.error : 1;
+# +     if (error == 0) answer = once.a.answer;
+# +     if (error == 0 || tries == 3) return READY;
+# +     begin();
+# - if (once.poll() == PENDING) return PENDING;
+# - error = once.winner == 1 ? TOO_LATE : once.a.error;
+# - answer = once.a.answer;
+# - if (error == 0 || tries == 3) return READY;
+# - once = within(ask(host, 16, a, 0, 0), clocks);
+# - tries++;
+# - return PENDING;
 
 
 # %% id=13b-retry cause="`drop` waits for an answer that nobody wants any more"
@@ -1905,49 +1330,31 @@ struct Retry {
 
 
 # %% id=13b-drop cause="there is no `__threadfence_system()` between `hostcall_done` and `hostcall_end`"
-DROPPED = r"""
-__device__ void dropped(const Hostcalls& host, int step, int packet)
-{
-    if (step == 1) hostcall_end(host, packet);
-    if (step == 2) {
-        if (hostcall_done(host, packet)) hostcall_end(host, packet);
-        else hostcall_leave(host, packet);
-    }
-}
-"""
+# - if (step == 2) hostcall_leave(host, packet);
+# + if (step == 2) {
+# +     if (hostcall_done(host, packet)) hostcall_end(host, packet);
+# +     else hostcall_leave(host, packet);
+# + }
 
 
 # %% id=13b-drop cause="there is no `__threadfence_system()` between `hostcall_done` and `hostcall_end`"
-DROPPED = r"""
-__device__ void dropped(const Hostcalls& host, int step, int packet)
-{
-    if (step == 1) hostcall_end(host, packet);
-    if (step == 2) {
-        if (hostcall_done(host, packet)) { __threadfence(); hostcall_end(host, packet); }
-        else hostcall_leave(host, packet);
-    }
-}
-"""
+# - if (step == 2) hostcall_leave(host, packet);
+# + if (step == 2) {
+# +     if (hostcall_done(host, packet)) { __threadfence(); hostcall_end(host, packet); }
+# +     else hostcall_leave(host, packet);
+# + }
 
 
 # %% id=13b-drop cause="there is no `__threadfence_system()` between `hostcall_done` and `hostcall_end`"
-DROPPED = r"""
-__device__ void dropped(const Hostcalls& host, int step, int packet)
-{
-    if (step == 1) hostcall_end(host, packet);
-    if (step == 2) {
-        __threadfence_system();
-        if (hostcall_done(host, packet)) hostcall_end(host, packet);
-        else hostcall_leave(host, packet);
-    }
-}
-"""
+# - if (step == 2) hostcall_leave(host, packet);
+# + if (step == 2) {
+# +     __threadfence_system();
+# +     if (hostcall_done(host, packet)) hostcall_end(host, packet);
+# +     else hostcall_leave(host, packet);
+# + }
 
 
 # %% id=13b-drop cause="leave it (`hostcall_leave`)"
-DROPPED = r"""
-__device__ void dropped(const Hostcalls& host, int step, int packet)
-{
-    if (step == 1 || step == 2) hostcall_end(host, packet);
-}
-"""
+# - if (step == 1) hostcall_end(host, packet);
+# - if (step == 2) hostcall_leave(host, packet);
+# + if (step == 1 || step == 2) hostcall_end(host, packet);

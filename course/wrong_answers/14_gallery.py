@@ -2,82 +2,30 @@
 
 
 # %% id=14-grep cause="2 atomics for 1 warp with a match"
-GREP = r"""
-extern "C" __global__ void grep(
-    int n, const unsigned char* text, unsigned char letter, int* places, int* count)
-{
-    int i = blockIdx.x * blockDim.x + threadIdx.x;
-    bool yes = i < n && text[i] == letter;
-    unsigned int votes = __ballot_sync(0xffffffffu, yes);
-    int lane = threadIdx.x % 32, slot = 0;
-    if (lane == 0) slot = atomicAdd(count, __popc(votes));   // also where nobody said yes
-    slot = __shfl_sync(0xffffffffu, slot, 0);
-    if (yes) places[slot + __popc(votes & ((1u << lane) - 1))] = i;
-}
-"""
+# - if (votes == 0) return;
+# - int lane = threadIdx.x % 32, first = __ffs(votes) - 1, slot = 0;
+# - if (lane == first) slot = atomicAdd(count, __popc(votes));
+# - slot = __shfl_sync(0xffffffffu, slot, first);
+# + int lane = threadIdx.x % 32, slot = 0;
+# + if (lane == 0) slot = atomicAdd(count, __popc(votes));   // also where nobody said yes
+# + slot = __shfl_sync(0xffffffffu, slot, 0);
 
 # %% id=14-grep cause="element 0 is"
-GREP = r"""
-extern "C" __global__ void grep(
-    int n, const unsigned char* text, unsigned char letter, int* places, int* count)
-{
-    int i = blockIdx.x * blockDim.x + threadIdx.x;
-    bool yes = i < n && text[i] == letter;
-    unsigned int votes = __ballot_sync(0xffffffffu, yes);
-    if (votes == 0) return;
-    int lane = threadIdx.x % 32, first = __ffs(votes) - 1, slot = 0;
-    if (lane == first) slot = atomicAdd(count, __popc(votes));
-    slot = __shfl_sync(0xffffffffu, slot, first);
-    if (yes) places[slot + __popc(votes & ((2u << lane) - 1))] = i;   // counts its own vote
-}
-"""
+# - if (yes) places[slot + __popc(votes & ((1u << lane) - 1))] = i;
+# + if (yes) places[slot + __popc(votes & ((2u << lane) - 1))] = i;   // counts its own vote
 
 # %% id=14-grep cause="the counter is at 1, and 3 is right"
-GREP = r"""
-extern "C" __global__ void grep(
-    int n, const unsigned char* text, unsigned char letter, int* places, int* count)
-{
-    int i = blockIdx.x * blockDim.x + threadIdx.x;
-    bool yes = i < n && text[i] == letter;
-    unsigned int votes = __ballot_sync(0xffffffffu, yes);
-    if (votes == 0) return;
-    int lane = threadIdx.x % 32, first = __ffs(votes) - 1, slot = 0;
-    if (lane == first) slot = atomicAdd(count, 1);                    // one, for however many
-    slot = __shfl_sync(0xffffffffu, slot, first);
-    if (yes) places[slot + __popc(votes & ((1u << lane) - 1))] = i;
-}
-"""
+# - if (lane == first) slot = atomicAdd(count, __popc(votes));
+# + if (lane == first) slot = atomicAdd(count, 1);                    // one, for however many
 
 # %% id=14-grep cause="a lane's rank is the number of votes *below* it"
-GREP = r"""
-extern "C" __global__ void grep(
-    int n, const unsigned char* text, unsigned char letter, int* places, int* count)
-{
-    int i = blockIdx.x * blockDim.x + threadIdx.x;
-    bool yes = i < n && text[i] == letter;
-    unsigned int votes = __ballot_sync(0xffffffffu, yes);
-    if (votes == 0) return;
-    int lane = threadIdx.x % 32, first = __ffs(votes) - 1, slot = 0;
-    if (lane == first) slot = atomicAdd(count, __popc(votes));
-    slot = __shfl_sync(0xffffffffu, slot, first);
-    if (yes) places[slot + __popc(votes & ~((2u << lane) - 1))] = i;  // the votes above it
-}
-"""
+# - if (yes) places[slot + __popc(votes & ((1u << lane) - 1))] = i;
+# + if (yes) places[slot + __popc(votes & ~((2u << lane) - 1))] = i;  // the votes above it
 
 # %% id=14-grep cause="in the same instruction"
-GREP = r"""
-extern "C" __global__ void grep(
-    int n, const unsigned char* text, unsigned char letter, int* places, int* count)
-{
-    int i = blockIdx.x * blockDim.x + threadIdx.x;
-    bool yes = i < n && text[i] == letter;
-    unsigned int votes = __ballot_sync(0xffffffffu, yes);
-    if (votes == 0) return;
-    int lane = threadIdx.x % 32, first = __ffs(votes) - 1, slot = 0;
-    if (lane == first) slot = atomicAdd(count, __popc(votes));
-    if (yes) places[slot + __popc(votes & ((1u << lane) - 1))] = i;   // who has told them the slot?
-}
-"""
+# - slot = __shfl_sync(0xffffffffu, slot, first);
+# - if (yes) places[slot + __popc(votes & ((1u << lane) - 1))] = i;
+# + if (yes) places[slot + __popc(votes & ((1u << lane) - 1))] = i;   // who has told them the slot?
 
 
 # %% id=14-challenge cause="µs: get below 200"
@@ -142,20 +90,8 @@ def fly(step, at, speed, steps):
 
 
 # %% id=14-grep cause="names the lanes that happen to be here"
-GREP = r"""
-extern "C" __global__ void grep(
-    int n, const unsigned char* text, unsigned char letter, int* places, int* count)
-{
-    int i = blockIdx.x * blockDim.x + threadIdx.x;
-    bool yes = i < n && text[i] == letter;
-    unsigned int votes = __ballot_sync(__activemask(), yes);
-    if (votes == 0) return;
-    int lane = threadIdx.x % 32, first = __ffs(votes) - 1, slot = 0;
-    if (lane == first) slot = atomicAdd(count, __popc(votes));
-    slot = __shfl_sync(0xffffffffu, slot, first);
-    if (yes) places[slot + __popc(votes & ((1u << lane) - 1))] = i;
-}
-"""
+# - unsigned int votes = __ballot_sync(0xffffffffu, yes);
+# + unsigned int votes = __ballot_sync(__activemask(), yes);
 
 
 # %% id=14-challenge cause="were on the host first, and were copied to the device"
@@ -178,111 +114,25 @@ extern "C" __global__ void half(unsigned int n, const float* x, float* y)
 
 
 # %% id=14-grep cause="with a text of 32 letters, the counter is at 0"
-GREP = r"""
-extern "C" __global__ void grep(
-    int n, const unsigned char* text, unsigned char letter, int* places, int* count)
-{
-    int i = blockIdx.x * blockDim.x + threadIdx.x;
-    bool yes = i < n && text[i] == letter;
-    unsigned int votes = __ballot_sync(0xffffffffu, yes);
-    if (votes == 0) return;
-    int lane = threadIdx.x % 32, first = __ffs(votes), slot = 0;
-    if (lane == first) slot = atomicAdd(count, __popc(votes));
-    slot = __shfl_sync(0xffffffffu, slot, first);
-    if (yes) places[slot + __popc(votes & ((1u << lane) - 1))] = i;
-}
-"""
+# - int lane = threadIdx.x % 32, first = __ffs(votes) - 1, slot = 0;
+# + int lane = threadIdx.x % 32, first = __ffs(votes), slot = 0;
 
 
 # %% id=14-grep cause="with a text of 224 letters"
-GREP = r"""
-extern "C" __global__ void grep(
-    int n, const unsigned char* text, unsigned char letter, int* places, int* count)
-{
-    int i = blockIdx.x * blockDim.x + threadIdx.x;
-    bool yes = i < n && text[i] == 'a';
-    unsigned int votes = __ballot_sync(0xffffffffu, yes);
-    if (votes == 0) return;
-    int lane = threadIdx.x % 32, first = __ffs(votes) - 1, slot = 0;
-    if (lane == first) slot = atomicAdd(count, __popc(votes));
-    slot = __shfl_sync(0xffffffffu, slot, first);
-    if (yes) places[slot + __popc(votes & ((1u << lane) - 1))] = i;
-}
-"""
+# - bool yes = i < n && text[i] == letter;
+# + bool yes = i < n && text[i] == 'a';
 
 
 # %% id=14-mix cause="`sum` is right, and what is in `mix` isn't corrected"
-FLASH = r"""
-#define SIZE 24
-#define TILE 32
-extern "C" __global__ void flash(int words, const float* q, const float* k, const float* v, float* out)
-{
-    __shared__ float keys[TILE * SIZE], values[TILE * SIZE];
-    int i = blockIdx.x * TILE + threadIdx.x, last = min(words, (int)(blockIdx.x + 1) * TILE);
-    float mine[SIZE], mix[SIZE], most = -1e30f, sum = 0.0f;
-    for (int c = 0; c < SIZE; c++) {
-        mine[c] = i < words ? q[i * SIZE + c] : 0.0f;
-        mix[c] = 0.0f;
-    }
-    for (int first = 0; first < last; first += TILE) {
-        int here = min(TILE, last - first);
-        for (int x = threadIdx.x; x < here * SIZE; x += TILE) {     // a tile for all
-            keys[x] = k[first * SIZE + x];
-            values[x] = v[first * SIZE + x];
-        }
-        __syncthreads();
-        for (int j = 0; j < here && first + j <= i; j++) {
-            float score = 0.0f;
-            for (int c = 0; c < SIZE; c++) score += mine[c] * keys[j * SIZE + c];
-            float before = most;
-            most = fmaxf(most, score);
-            float fix = expf(before - most), e = expf(score - most);
-            sum = fix * sum + e;
-            for (int c = 0; c < SIZE; c++) mix[c] += e * values[j * SIZE + c];
-        }
-        __syncthreads();
-    }
-    if (i >= words) return;
-    for (int c = 0; c < SIZE; c++) out[i * SIZE + c] = mix[c] / sum;
-}
-"""
+# - sum = fix * sum + e;                                    // corrected, and then added to
+# - for (int c = 0; c < SIZE; c++) mix[c] = fix * mix[c] + e * values[j * SIZE + c];
+# + sum = fix * sum + e;
+# + for (int c = 0; c < SIZE; c++) mix[c] += e * values[j * SIZE + c];
 
 
 # %% id=14-mix cause="`mix` is right, and what is in `sum` isn't corrected"
-FLASH = r"""
-#define SIZE 24
-#define TILE 32
-extern "C" __global__ void flash(int words, const float* q, const float* k, const float* v, float* out)
-{
-    __shared__ float keys[TILE * SIZE], values[TILE * SIZE];
-    int i = blockIdx.x * TILE + threadIdx.x, last = min(words, (int)(blockIdx.x + 1) * TILE);
-    float mine[SIZE], mix[SIZE], most = -1e30f, sum = 0.0f;
-    for (int c = 0; c < SIZE; c++) {
-        mine[c] = i < words ? q[i * SIZE + c] : 0.0f;
-        mix[c] = 0.0f;
-    }
-    for (int first = 0; first < last; first += TILE) {
-        int here = min(TILE, last - first);
-        for (int x = threadIdx.x; x < here * SIZE; x += TILE) {     // a tile for all
-            keys[x] = k[first * SIZE + x];
-            values[x] = v[first * SIZE + x];
-        }
-        __syncthreads();
-        for (int j = 0; j < here && first + j <= i; j++) {
-            float score = 0.0f;
-            for (int c = 0; c < SIZE; c++) score += mine[c] * keys[j * SIZE + c];
-            float before = most;
-            most = fmaxf(most, score);
-            float fix = expf(before - most), e = expf(score - most);
-            sum += e;
-            for (int c = 0; c < SIZE; c++) mix[c] = fix * mix[c] + e * values[j * SIZE + c];
-        }
-        __syncthreads();
-    }
-    if (i >= words) return;
-    for (int c = 0; c < SIZE; c++) out[i * SIZE + c] = mix[c] / sum;
-}
-"""
+# - sum = fix * sum + e;                                    // corrected, and then added to
+# + sum += e;
 
 
 # %% id=14-mix cause="neither `sum` nor `mix` is corrected"
@@ -323,317 +173,97 @@ extern "C" __global__ void flash(int words, const float* q, const float* k, cons
 
 
 # %% id=14-mix cause="element 0 is nan"
-FLASH = r"""
-#define SIZE 24
-#define TILE 32
-extern "C" __global__ void flash(int words, const float* q, const float* k, const float* v, float* out)
-{
-    __shared__ float keys[TILE * SIZE], values[TILE * SIZE];
-    int i = blockIdx.x * TILE + threadIdx.x, last = min(words, (int)(blockIdx.x + 1) * TILE);
-    float mine[SIZE], mix[SIZE], most = -1e30f, sum = 0.0f;
-    for (int c = 0; c < SIZE; c++) {
-        mine[c] = i < words ? q[i * SIZE + c] : 0.0f;
-        mix[c] = 0.0f;
-    }
-    for (int first = 0; first < last; first += TILE) {
-        int here = min(TILE, last - first);
-        for (int x = threadIdx.x; x < here * SIZE; x += TILE) {     // a tile for all
-            keys[x] = k[first * SIZE + x];
-            values[x] = v[first * SIZE + x];
-        }
-        __syncthreads();
-        for (int j = 0; j < here && first + j <= i; j++) {
-            float score = 0.0f;
-            for (int c = 0; c < SIZE; c++) score += mine[c] * keys[j * SIZE + c];
-            float before = most;
-            most = fmaxf(most, score);
-            float fix = expf(most - before), e = expf(score - most);
-            sum = fix * sum + e;
-            for (int c = 0; c < SIZE; c++) mix[c] = fix * mix[c] + e * values[j * SIZE + c];
-        }
-        __syncthreads();
-    }
-    if (i >= words) return;
-    for (int c = 0; c < SIZE; c++) out[i * SIZE + c] = mix[c] / sum;
-}
-"""
+# - float fix = expf(before - most), e = expf(score - most);
+# - sum = fix * sum + e;                                    // corrected, and then added to
+# + float fix = expf(most - before), e = expf(score - most);
+# + sum = fix * sum + e;
 
 
 # %% id=14-mix cause="with 33 words, each of which counts for more than those before it, element"
-FLASH = r"""
-#define SIZE 24
-#define TILE 32
-extern "C" __global__ void flash(int words, const float* q, const float* k, const float* v, float* out)
-{
-    __shared__ float keys[TILE * SIZE], values[TILE * SIZE];
-    int i = blockIdx.x * TILE + threadIdx.x, last = min(words, (int)(blockIdx.x + 1) * TILE);
-    float mine[SIZE], mix[SIZE], most = -1e30f, sum = 0.0f;
-    for (int c = 0; c < SIZE; c++) {
-        mine[c] = i < words ? q[i * SIZE + c] : 0.0f;
-        mix[c] = 0.0f;
-    }
-    for (int first = 0; first < last; first += TILE) {
-        int here = min(TILE, last - first);
-        for (int x = threadIdx.x; x < here * SIZE; x += TILE) {     // a tile for all
-            keys[x] = k[first * SIZE + x];
-            values[x] = v[first * SIZE + x];
-        }
-        __syncthreads();
-        for (int j = 0; j < here && first + j <= i; j++) {
-            float score = 0.0f;
-            for (int c = 0; c < SIZE; c++) score += mine[c] * keys[j * SIZE + c];
-            float e = expf(score);
-            sum += e;
-            for (int c = 0; c < SIZE; c++) mix[c] += e * values[j * SIZE + c];
-        }
-        __syncthreads();
-    }
-    if (i >= words) return;
-    for (int c = 0; c < SIZE; c++) out[i * SIZE + c] = mix[c] / sum;
-}
-"""
+# - float before = most;
+# - most = fmaxf(most, score);
+# - float fix = expf(before - most), e = expf(score - most);
+# - sum = fix * sum + e;                                    // corrected, and then added to
+# - for (int c = 0; c < SIZE; c++) mix[c] = fix * mix[c] + e * values[j * SIZE + c];
+# + float e = expf(score);
+# + sum += e;
+# + for (int c = 0; c < SIZE; c++) mix[c] += e * values[j * SIZE + c];
 
 
 # %% id=14-mix cause="element 0 is nan"
-FLASH = r"""
-#define SIZE 24
-#define TILE 32
-extern "C" __global__ void flash(int words, const float* q, const float* k, const float* v, float* out)
-{
-    __shared__ float keys[TILE * SIZE], values[TILE * SIZE];
-    int i = blockIdx.x * TILE + threadIdx.x, last = min(words, (int)(blockIdx.x + 1) * TILE);
-    float mine[SIZE], mix[SIZE], most = -1e30f, sum = 0.0f;
-    for (int c = 0; c < SIZE; c++) {
-        mine[c] = i < words ? q[i * SIZE + c] : 0.0f;
-        mix[c] = 0.0f;
-    }
-    for (int first = 0; first < last; first += TILE) {
-        int here = min(TILE, last - first);
-        for (int x = threadIdx.x; x < here * SIZE; x += TILE) {     // a tile for all
-            keys[x] = k[first * SIZE + x];
-            values[x] = v[first * SIZE + x];
-        }
-        __syncthreads();
-        for (int j = 0; j < here && first + j <= i; j++) {
-            float score = 0.0f;
-            for (int c = 0; c < SIZE; c++) score += mine[c] * keys[j * SIZE + c];
-            float before = most;
-            most = fmaxf(most, score);
-            float fix = expf(before - most), e = expf(score - most);
-            sum = fix * (sum + e);
-            for (int c = 0; c < SIZE; c++) mix[c] = fix * (mix[c] + e * values[j * SIZE + c]);
-        }
-        __syncthreads();
-    }
-    if (i >= words) return;
-    for (int c = 0; c < SIZE; c++) out[i * SIZE + c] = mix[c] / sum;
-}
-"""
+# - sum = fix * sum + e;                                    // corrected, and then added to
+# - for (int c = 0; c < SIZE; c++) mix[c] = fix * mix[c] + e * values[j * SIZE + c];
+# + sum = fix * (sum + e);
+# + for (int c = 0; c < SIZE; c++) mix[c] = fix * (mix[c] + e * values[j * SIZE + c]);
 
 
 # %% id=14-mix cause="element 0 is nan"
-FLASH = r"""
-#define SIZE 24
-#define TILE 32
-extern "C" __global__ void flash(int words, const float* q, const float* k, const float* v, float* out)
-{
-    __shared__ float keys[TILE * SIZE], values[TILE * SIZE];
-    int i = blockIdx.x * TILE + threadIdx.x, last = min(words, (int)(blockIdx.x + 1) * TILE);
-    float mine[SIZE], mix[SIZE], most = -1e30f, sum = 0.0f;
-    for (int c = 0; c < SIZE; c++) {
-        mine[c] = i < words ? q[i * SIZE + c] : 0.0f;
-        mix[c] = 0.0f;
-    }
-    for (int first = 0; first < last; first += TILE) {
-        int here = min(TILE, last - first);
-        for (int x = threadIdx.x; x < here * SIZE; x += TILE) {     // a tile for all
-            keys[x] = k[first * SIZE + x];
-            values[x] = v[first * SIZE + x];
-        }
-        __syncthreads();
-        for (int j = 0; j < here && first + j <= i; j++) {
-            float score = 0.0f;
-            for (int c = 0; c < SIZE; c++) score += mine[c] * keys[j * SIZE + c];
-            float before = most;
-            most = fmaxf(most, score);
-            float fix = expf(before - most), e = expf(score - before);
-            sum = fix * sum + e;
-            for (int c = 0; c < SIZE; c++) mix[c] = fix * mix[c] + e * values[j * SIZE + c];
-        }
-        __syncthreads();
-    }
-    if (i >= words) return;
-    for (int c = 0; c < SIZE; c++) out[i * SIZE + c] = mix[c] / sum;
-}
-"""
+# - float fix = expf(before - most), e = expf(score - most);
+# - sum = fix * sum + e;                                    // corrected, and then added to
+# + float fix = expf(before - most), e = expf(score - before);
+# + sum = fix * sum + e;
 
 
 # %% id=14-mix cause="with 40 words, where the largest score changes on the way, element"
-FLASH = r"""
-#define SIZE 24
-#define TILE 32
-extern "C" __global__ void flash(int words, const float* q, const float* k, const float* v, float* out)
-{
-    __shared__ float keys[TILE * SIZE], values[TILE * SIZE];
-    int i = blockIdx.x * TILE + threadIdx.x, last = min(words, (int)(blockIdx.x + 1) * TILE);
-    float mine[SIZE], mix[SIZE], most = -1e30f, sum = 0.0f;
-    for (int c = 0; c < SIZE; c++) {
-        mine[c] = i < words ? q[i * SIZE + c] : 0.0f;
-        mix[c] = 0.0f;
-    }
-    for (int first = 0; first < last; first += TILE) {
-        int here = min(TILE, last - first);
-        for (int x = threadIdx.x; x < here * SIZE; x += TILE) {     // a tile for all
-            keys[x] = k[first * SIZE + x];
-            values[x] = v[first * SIZE + x];
-        }
-        __syncthreads();
-        for (int j = 0; j < here && first + j <= i; j++) {
-            float score = 0.0f;
-            for (int c = 0; c < SIZE; c++) score += mine[c] * keys[j * SIZE + c];
-            float before = most;
-            most = fmaxf(most, score);
-            float fix = before - most, e = expf(score - most);
-            sum = fix * sum + e;
-            for (int c = 0; c < SIZE; c++) mix[c] = fix * mix[c] + e * values[j * SIZE + c];
-        }
-        __syncthreads();
-    }
-    if (i >= words) return;
-    for (int c = 0; c < SIZE; c++) out[i * SIZE + c] = mix[c] / sum;
-}
-"""
+# - float fix = expf(before - most), e = expf(score - most);
+# - sum = fix * sum + e;                                    // corrected, and then added to
+# + float fix = before - most, e = expf(score - most);
+# + sum = fix * sum + e;
 
 
 # %% id=14-mix cause="with 33 words"
-FLASH = r"""
-#define SIZE 24
-#define TILE 32
-extern "C" __global__ void flash(int words, const float* q, const float* k, const float* v, float* out)
-{
-    __shared__ float keys[TILE * SIZE], values[TILE * SIZE];
-    int i = blockIdx.x * TILE + threadIdx.x, last = min(words, (int)(blockIdx.x + 1) * TILE);
-    float mine[SIZE], mix[SIZE], most = -1e30f, sum = 0.0f;
-    for (int c = 0; c < SIZE; c++) {
-        mine[c] = i < words ? q[i * SIZE + c] : 0.0f;
-        mix[c] = 0.0f;
-    }
-    for (int first = 0; first < last; first += TILE) {
-        int here = min(TILE, last - first);
-        for (int x = threadIdx.x; x < here * SIZE; x += TILE) {     // a tile for all
-            keys[x] = k[first * SIZE + x];
-            values[x] = v[first * SIZE + x];
-        }
-        __syncthreads();
-        for (int j = 0; j < here && first + j <= i; j++) {
-            float score = 0.0f;
-            for (int c = 0; c < SIZE; c++) score += mine[c] * keys[j * SIZE + c];
-            float before = most;
-            most = fmaxf(most, score);
-            float fix = j > 0 ? expf(before - most) : 1.0f, e = expf(score - most);
-            sum = fix * sum + e;
-            for (int c = 0; c < SIZE; c++) mix[c] = fix * mix[c] + e * values[j * SIZE + c];
-        }
-        __syncthreads();
-    }
-    if (i >= words) return;
-    for (int c = 0; c < SIZE; c++) out[i * SIZE + c] = mix[c] / sum;
-}
-"""
+# - float fix = expf(before - most), e = expf(score - most);
+# - sum = fix * sum + e;                                    // corrected, and then added to
+# + float fix = j > 0 ? expf(before - most) : 1.0f, e = expf(score - most);
+# + sum = fix * sum + e;
 
 
 # %% id=14-search cause="µs: get below 800"
-SEARCH = r"""
-extern "C" __global__ void search(
-    unsigned long long* mail, unsigned long long* stack, int pieces, int asked,
-    const unsigned char* pictures, int* apart)
-{
-    __shared__ char* bytes;
-    Hostcalls host = hostcalls(mail, stack);
-    Ask next = ask_keeping(host, 16, 0, 0, 0);
-    for (int k = 0; k < pieces; k++) {
-        Ask mine = next;
-        if (threadIdx.x == 0) {
-            block_on(mine);
-            bytes = mine.error == 0 ? mine.bytes() : 0;
-            if (bytes == 0) mine.end();
-        }
-        __syncthreads();                             // the piece is there
-        if (bytes == 0) return;
-        compare(bytes, asked, pictures, apart + k * PIECE * asked);
-        __syncthreads();                             // everybody has read it
-        if (threadIdx.x == 0) {
-            mine.end();
-            if (k + 1 < pieces) {
-                next = ask_keeping(host, 16, k + 1, 0, 0);
-                next.poll();
-            }
-        }
-    }
-}
-"""
+# - if (bytes == 0) {
+# - mine.end();                          // it was refused, and still has its packet
+# - } else if (k + 1 < pieces) {
+# - next = ask_keeping(host, 16, k + 1, 0, 0);
+# - next.poll();
+# - }
+# + if (bytes == 0) mine.end();
+# - if (threadIdx.x == 0) mine.end();
+# + if (threadIdx.x == 0) {
+# +     mine.end();
+# +     if (k + 1 < pieces) {
+# +         next = ask_keeping(host, 16, k + 1, 0, 0);
+# +         next.poll();
+# +     }
+# + }
 
 
 # %% id=14-search cause="µs: get below 800"
-SEARCH = r"""
-extern "C" __global__ void search(
-    unsigned long long* mail, unsigned long long* stack, int pieces, int asked,
-    const unsigned char* pictures, int* apart)
-{
-    __shared__ char* bytes;
-    Hostcalls host = hostcalls(mail, stack);
-    Ask next = ask_keeping(host, 16, 0, 0, 0);
-    for (int k = 0; k < pieces; k++) {
-        Ask mine = next;
-        if (threadIdx.x == 0) {
-            block_on(mine);
-            if (k + 1 < pieces) {
-                next = ask_keeping(host, 16, k + 1, 0, 0);
-            }
-            bytes = mine.error == 0 ? mine.bytes() : 0;
-            if (bytes == 0) mine.end();
-        }
-        __syncthreads();                             // the piece is there
-        if (bytes == 0) return;
-        compare(bytes, asked, pictures, apart + k * PIECE * asked);
-        __syncthreads();                             // everybody has read it
-        if (threadIdx.x == 0) mine.end();
-    }
-}
-"""
+# - block_on(mine);
+# + block_on(mine);
+# + if (k + 1 < pieces) {
+# +     next = ask_keeping(host, 16, k + 1, 0, 0);
+# + }
+# - if (bytes == 0) {
+# - mine.end();                          // it was refused, and still has its packet
+# - } else if (k + 1 < pieces) {
+# - next = ask_keeping(host, 16, k + 1, 0, 0);
+# - next.poll();
+# - }
+# + if (bytes == 0) mine.end();
 
 
 # %% id=14-search cause="µs: get below 800"
-SEARCH = r"""
-extern "C" __global__ void search(
-    unsigned long long* mail, unsigned long long* stack, int pieces, int asked,
-    const unsigned char* pictures, int* apart)
-{
-    __shared__ char* bytes;
-    Hostcalls host = hostcalls(mail, stack);
-    Ask next = ask_keeping(host, 16, 0, 0, 0);
-    for (int k = 0; k < pieces; k++) {
-        Ask mine = next;
-        if (threadIdx.x == 0) {
-            block_on(mine);
-            if (k + 1 < pieces) {
-                next = ask_keeping(host, 16, k + 1, 0, 0);
-                block_on(next);
-            }
-            bytes = mine.error == 0 ? mine.bytes() : 0;
-            if (bytes == 0) {
-                mine.end();
-                if (k + 1 < pieces) next.end();
-            }
-        }
-        __syncthreads();                             // the piece is there
-        if (bytes == 0) return;
-        compare(bytes, asked, pictures, apart + k * PIECE * asked);
-        __syncthreads();                             // everybody has read it
-        if (threadIdx.x == 0) mine.end();
-    }
-}
-"""
+# - block_on(mine);
+# + block_on(mine);
+# + if (k + 1 < pieces) {
+# +     next = ask_keeping(host, 16, k + 1, 0, 0);
+# +     block_on(next);
+# + }
+# - mine.end();                          // it was refused, and still has its packet
+# - } else if (k + 1 < pieces) {
+# - next = ask_keeping(host, 16, k + 1, 0, 0);
+# - next.poll();
+# + mine.end();
+# + if (k + 1 < pieces) next.end();
 
 
 # %% id=14-search cause="0 to 2 are wanted once each"
@@ -694,32 +324,12 @@ extern "C" __global__ void search(
 
 
 # %% id=14-search cause="a warp that is late to read them, element"
-SEARCH = r"""
-extern "C" __global__ void search(
-    unsigned long long* mail, unsigned long long* stack, int pieces, int asked,
-    const unsigned char* pictures, int* apart)
-{
-    __shared__ char* bytes;
-    Hostcalls host = hostcalls(mail, stack);
-    Ask next = ask_keeping(host, 16, 0, 0, 0);
-    for (int k = 0; k < pieces; k++) {
-        Ask mine = next;
-        if (threadIdx.x == 0) {
-            block_on(mine);
-            bytes = mine.error == 0 ? mine.bytes() : 0;
-            mine.end();
-            if (k + 1 < pieces) {
-                next = ask_keeping(host, 16, k + 1, 0, 0);
-                next.poll();
-            }
-        }
-        __syncthreads();                             // the piece is there
-        if (bytes == 0) return;
-        compare(bytes, asked, pictures, apart + k * PIECE * asked);
-        __syncthreads();                             // everybody has read it
-    }
-}
-"""
+# - if (bytes == 0) {
+# - mine.end();                          // it was refused, and still has its packet
+# - } else if (k + 1 < pieces) {
+# + mine.end();
+# + if (k + 1 < pieces) {
+# - if (threadIdx.x == 0) mine.end();
 
 
 # %% id=14-search cause="a warp that is late to read them, element"
@@ -894,114 +504,36 @@ extern "C" __global__ void search(
 
 
 # %% id=14-queue cause="item 1 was done 0 times"
-QUEUE = r"""
-__device__ void put(Queue queue, int item)
-{
-    atomicAdd(queue.open, 1);
-    unsigned int slot = atomicAdd(queue.tail, 1);
-    __threadfence();                               // what the item needs comes before the item
-    queue.items[slot] = item;
-}
-
-__device__ int take(Queue queue)
-{
-    unsigned int slot = atomicAdd(queue.head, 1);
-    while (queue.items[slot] < 0) {
-        return -1;
-    }
-    __threadfence();
-    return queue.items[slot];
-}
-
-__device__ void done(Queue queue)
-{
-    atomicSub(queue.open, 1);
-}
-"""
+# - unsigned int slot = atomicAdd(queue.head, 1), looks = 0;
+# + unsigned int slot = atomicAdd(queue.head, 1);
+# - if (atomicAdd(queue.open, 0) == 0) return -1;
+# - if (++looks > 10000000) __trap();          // as every wait of a kernel, this one ends
+# - __nanosleep(100);
+# + return -1;
 
 
 # %% id=14-queue cause="somebody left while others could still put something"
-QUEUE = r"""
-__device__ void put(Queue queue, int item)
-{
-    atomicAdd(queue.open, 1);
-    unsigned int slot = atomicAdd(queue.tail, 1);
-    __threadfence();                               // what the item needs comes before the item
-    queue.items[slot] = item;
-}
-
-__device__ int take(Queue queue)
-{
-    unsigned int slot = atomicAdd(queue.head, 1);
-    while (queue.items[slot] < 0) {
-        if (slot >= atomicAdd(queue.tail, 0)) return -1;
-        __nanosleep(100);
-    }
-    __threadfence();
-    return queue.items[slot];
-}
-
-__device__ void done(Queue queue)
-{
-    atomicSub(queue.open, 1);
-}
-"""
+# - unsigned int slot = atomicAdd(queue.head, 1), looks = 0;
+# + unsigned int slot = atomicAdd(queue.head, 1);
+# - if (atomicAdd(queue.open, 0) == 0) return -1;
+# - if (++looks > 10000000) __trap();          // as every wait of a kernel, this one ends
+# + if (slot >= atomicAdd(queue.tail, 0)) return -1;
 
 
 # %% id=14-queue cause="somebody left while others could still put something"
-QUEUE = r"""
-__device__ void put(Queue queue, int item)
-{
-    atomicAdd(queue.open, 1);
-    unsigned int slot = atomicAdd(queue.tail, 1);
-    __threadfence();                               // what the item needs comes before the item
-    queue.items[slot] = item;
-}
-
-__device__ int take(Queue queue)
-{
-    unsigned int slot = atomicAdd(queue.head, 1);
-    int turns = 0;
-    while (queue.items[slot] < 0) {
-        if (++turns > 10) return -1;
-        __nanosleep(100);
-    }
-    __threadfence();
-    return queue.items[slot];
-}
-
-__device__ void done(Queue queue)
-{
-    atomicSub(queue.open, 1);
-}
-"""
+# - unsigned int slot = atomicAdd(queue.head, 1), looks = 0;
+# + unsigned int slot = atomicAdd(queue.head, 1);
+# + int turns = 0;
+# - if (atomicAdd(queue.open, 0) == 0) return -1;
+# - if (++looks > 10000000) __trap();          // as every wait of a kernel, this one ends
+# + if (++turns > 10) return -1;
 
 
 # %% id=14-queue cause="a block waits for ever in `take`"
-QUEUE = r"""
-__device__ void put(Queue queue, int item)
-{
-    atomicAdd(queue.open, 1);
-    unsigned int slot = atomicAdd(queue.tail, 1);
-    __threadfence();                               // what the item needs comes before the item
-    queue.items[slot] = item;
-}
-
-__device__ int take(Queue queue)
-{
-    unsigned int slot = atomicAdd(queue.head, 1);
-    while (queue.items[slot] < 0) {
-        __nanosleep(100);
-    }
-    __threadfence();
-    return queue.items[slot];
-}
-
-__device__ void done(Queue queue)
-{
-    atomicSub(queue.open, 1);
-}
-"""
+# - unsigned int slot = atomicAdd(queue.head, 1), looks = 0;
+# + unsigned int slot = atomicAdd(queue.head, 1);
+# - if (atomicAdd(queue.open, 0) == 0) return -1;
+# - if (++looks > 10000000) __trap();          // as every wait of a kernel, this one ends
 
 
 # %% id=14-queue cause="a block waits for ever in `take`"
@@ -1169,32 +701,12 @@ __device__ void done(Queue queue)
 
 
 # %% id=14-queue cause="in the same instruction"
-QUEUE = r"""
-__device__ void put(Queue queue, int item)
-{
-    atomicAdd(queue.open, 1);
-    unsigned int slot = atomicAdd(queue.tail, 0);
-    atomicAdd(queue.tail, 1);
-    __threadfence();                               // what the item needs comes before the item
-    queue.items[slot] = item;
-}
-
-__device__ int take(Queue queue)
-{
-    unsigned int slot = atomicAdd(queue.head, 1);
-    while (queue.items[slot] < 0) {
-        if (atomicAdd(queue.open, 0) == 0) return -1;
-        __nanosleep(100);
-    }
-    __threadfence();
-    return queue.items[slot];
-}
-
-__device__ void done(Queue queue)
-{
-    atomicSub(queue.open, 1);
-}
-"""
+# - unsigned int slot = atomicAdd(queue.tail, 1);
+# + unsigned int slot = atomicAdd(queue.tail, 0);
+# + atomicAdd(queue.tail, 1);
+# - unsigned int slot = atomicAdd(queue.head, 1), looks = 0;
+# + unsigned int slot = atomicAdd(queue.head, 1);
+# - if (++looks > 10000000) __trap();          // as every wait of a kernel, this one ends
 
 
 # %% id=14-queue cause="`QUEUE` should be the text of device code"
@@ -1310,79 +822,27 @@ extern "C" __global__ void grep(
 
 
 # %% id=14-mix cause="the first counts for most, element 0 is nan"
-FLASH = r"""
-#define SIZE 24
-#define TILE 32
-extern "C" __global__ void flash(int words, const float* q, const float* k, const float* v, float* out)
-{
-    __shared__ float keys[TILE * SIZE], values[TILE * SIZE];
-    int i = blockIdx.x * TILE + threadIdx.x, last = min(words, (int)(blockIdx.x + 1) * TILE);
-    float mine[SIZE], mix[SIZE], most = 0.0f, sum = 0.0f;
-    for (int c = 0; c < SIZE; c++) {
-        mine[c] = i < words ? q[i * SIZE + c] : 0.0f;
-        mix[c] = 0.0f;
-    }
-    for (int first = 0; first < last; first += TILE) {
-        int here = min(TILE, last - first);
-        for (int x = threadIdx.x; x < here * SIZE; x += TILE) {     // a tile for all
-            keys[x] = k[first * SIZE + x];
-            values[x] = v[first * SIZE + x];
-        }
-        __syncthreads();
-        for (int j = 0; j < here && first + j <= i; j++) {
-            float score = 0.0f;
-            for (int c = 0; c < SIZE; c++) score += mine[c] * keys[j * SIZE + c];
-            float before = most;
-            most = fmaxf(most, score);
-            float scale = expf(before - most);
-            float e = expf(score - most);
-            sum = sum * scale + e;
-            for (int c = 0; c < SIZE; c++) mix[c] = mix[c] * scale + e * values[j * SIZE + c];
-        }
-        __syncthreads();
-    }
-    if (i >= words) return;
-    for (int c = 0; c < SIZE; c++) out[i * SIZE + c] = mix[c] / sum;
-}
-"""
+# - float mine[SIZE], mix[SIZE], most = -1e30f, sum = 0.0f;
+# + float mine[SIZE], mix[SIZE], most = 0.0f, sum = 0.0f;
+# - float fix = expf(before - most), e = expf(score - most);
+# - sum = fix * sum + e;                                    // corrected, and then added to
+# - for (int c = 0; c < SIZE; c++) mix[c] = fix * mix[c] + e * values[j * SIZE + c];
+# + float scale = expf(before - most);
+# + float e = expf(score - most);
+# + sum = sum * scale + e;
+# + for (int c = 0; c < SIZE; c++) mix[c] = mix[c] * scale + e * values[j * SIZE + c];
 
 
 # %% id=14-mix cause="the first counts for most, element 0 is nan"
-FLASH = r"""
-#define SIZE 24
-#define TILE 32
-extern "C" __global__ void flash(int words, const float* q, const float* k, const float* v, float* out)
-{
-    __shared__ float keys[TILE * SIZE], values[TILE * SIZE];
-    int i = blockIdx.x * TILE + threadIdx.x, last = min(words, (int)(blockIdx.x + 1) * TILE);
-    float mine[SIZE], mix[SIZE], most = -100.0f, sum = 0.0f;
-    for (int c = 0; c < SIZE; c++) {
-        mine[c] = i < words ? q[i * SIZE + c] : 0.0f;
-        mix[c] = 0.0f;
-    }
-    for (int first = 0; first < last; first += TILE) {
-        int here = min(TILE, last - first);
-        for (int x = threadIdx.x; x < here * SIZE; x += TILE) {     // a tile for all
-            keys[x] = k[first * SIZE + x];
-            values[x] = v[first * SIZE + x];
-        }
-        __syncthreads();
-        for (int j = 0; j < here && first + j <= i; j++) {
-            float score = 0.0f;
-            for (int c = 0; c < SIZE; c++) score += mine[c] * keys[j * SIZE + c];
-            float before = most;
-            most = fmaxf(most, score);
-            float scale = expf(before - most);
-            float e = expf(score - most);
-            sum = sum * scale + e;
-            for (int c = 0; c < SIZE; c++) mix[c] = mix[c] * scale + e * values[j * SIZE + c];
-        }
-        __syncthreads();
-    }
-    if (i >= words) return;
-    for (int c = 0; c < SIZE; c++) out[i * SIZE + c] = mix[c] / sum;
-}
-"""
+# - float mine[SIZE], mix[SIZE], most = -1e30f, sum = 0.0f;
+# + float mine[SIZE], mix[SIZE], most = -100.0f, sum = 0.0f;
+# - float fix = expf(before - most), e = expf(score - most);
+# - sum = fix * sum + e;                                    // corrected, and then added to
+# - for (int c = 0; c < SIZE; c++) mix[c] = fix * mix[c] + e * values[j * SIZE + c];
+# + float scale = expf(before - most);
+# + float e = expf(score - most);
+# + sum = sum * scale + e;
+# + for (int c = 0; c < SIZE; c++) mix[c] = mix[c] * scale + e * values[j * SIZE + c];
 
 
 # %% id=14-search cause="the first of which the host refuses, the host refused a piece"
@@ -1485,34 +945,30 @@ extern "C" __global__ void search(
 
 
 # %% id=14-search cause="of 4 packets 3 can be had in the end"
-SEARCH = r"""
-extern "C" __global__ void search(
-    unsigned long long* mail, unsigned long long* stack, int pieces, int asked,
-    const unsigned char* pictures, int* apart)
-{
-    __shared__ char* bytes;
-    Hostcalls host = hostcalls(mail, stack);
-    Ask mine = ask_keeping(host, 16, 0, 0, 0);
-    if (threadIdx.x == 0) mine.poll();
-    for (int k = 0; k < pieces; k++) {
-        Ask next = ask_keeping(host, 16, k + 1, 0, 0);
-        if (threadIdx.x == 0) {
-            if (k + 1 < pieces) next.poll();
-            block_on(mine);
-            bytes = mine.error == 0 ? mine.bytes() : 0;
-            if (bytes == 0) mine.end();
-        }
-        __syncthreads();
-        if (bytes == 0) return;
-        compare(bytes, asked, pictures, apart + k * PIECE * asked);
-        __syncthreads();
-        if (threadIdx.x == 0) {
-            mine.end();
-            mine = next;
-        }
-    }
-}
-"""
+# - Ask next = ask_keeping(host, 16, 0, 0, 0);
+# + Ask mine = ask_keeping(host, 16, 0, 0, 0);
+# + if (threadIdx.x == 0) mine.poll();
+# - Ask mine = next;
+# + Ask next = ask_keeping(host, 16, k + 1, 0, 0);
+# - if (threadIdx.x == 0) {
+# + if (threadIdx.x == 0) {
+# +     if (k + 1 < pieces) next.poll();
+# - if (bytes == 0) {
+# - mine.end();                          // it was refused, and still has its packet
+# - } else if (k + 1 < pieces) {
+# - next = ask_keeping(host, 16, k + 1, 0, 0);
+# - next.poll();
+# - }
+# + if (bytes == 0) mine.end();
+# - __syncthreads();                             // the piece is there
+# + __syncthreads();
+# - __syncthreads();                             // everybody has read it
+# - if (threadIdx.x == 0) mine.end();
+# + __syncthreads();
+# + if (threadIdx.x == 0) {
+# +     mine.end();
+# +     mine = next;
+# + }
 
 
 # %% id=14-search cause="of 4 packets 2 can be had in the end"
@@ -1546,73 +1002,29 @@ extern "C" __global__ void search(
 
 
 # %% id=14-mix cause="each of which counts for a little more than those before it, neither `sum` nor `mix` is corrected"
-FLASH = r"""
-#define SIZE 24
-#define TILE 32
-extern "C" __global__ void flash(int words, const float* q, const float* k, const float* v, float* out)
-{
-    __shared__ float keys[TILE * SIZE], values[TILE * SIZE];
-    int i = blockIdx.x * TILE + threadIdx.x, last = min(words, (int)(blockIdx.x + 1) * TILE);
-    float mine[SIZE], mix[SIZE], most = -1e30f, sum = 0.0f;
-    for (int c = 0; c < SIZE; c++) {
-        mine[c] = i < words ? q[i * SIZE + c] : 0.0f;
-        mix[c] = 0.0f;
-    }
-    for (int first = 0; first < last; first += TILE) {
-        int here = min(TILE, last - first);
-        for (int x = threadIdx.x; x < here * SIZE; x += TILE) {     // a tile for all
-            keys[x] = k[first * SIZE + x];
-            values[x] = v[first * SIZE + x];
-        }
-        __syncthreads();
-        for (int j = 0; j < here && first + j <= i; j++) {
-            float score = 0.0f;
-            for (int c = 0; c < SIZE; c++) score += mine[c] * keys[j * SIZE + c];
-            float before = most;
-            most = fmaxf(most, score);
-            if (most - before > 0.01f) {
-                float shrink = expf(before - most);
-                sum *= shrink;
-                for (int c = 0; c < SIZE; c++) mix[c] *= shrink;
-            }
-            float e = expf(score - most);
-            sum += e;
-            for (int c = 0; c < SIZE; c++) mix[c] += e * values[j * SIZE + c];
-        }
-        __syncthreads();
-    }
-    if (i >= words) return;
-    for (int c = 0; c < SIZE; c++) out[i * SIZE + c] = mix[c] / sum;
-}
-"""
+# - float fix = expf(before - most), e = expf(score - most);
+# - sum = fix * sum + e;                                    // corrected, and then added to
+# - for (int c = 0; c < SIZE; c++) mix[c] = fix * mix[c] + e * values[j * SIZE + c];
+# + if (most - before > 0.01f) {
+# +     float shrink = expf(before - most);
+# +     sum *= shrink;
+# +     for (int c = 0; c < SIZE; c++) mix[c] *= shrink;
+# + }
+# + float e = expf(score - most);
+# + sum += e;
+# + for (int c = 0; c < SIZE; c++) mix[c] += e * values[j * SIZE + c];
 
 
 # %% id=14-queue cause="memory_order_release of the other block stands before that access"
-QUEUE = r"""
-#include <cuda/atomic>
-__device__ void put(Queue queue, int item)
-{
-    atomicAdd(queue.open, 1);
-    unsigned int slot = atomicAdd(queue.tail, 1);
-    cuda::atomic_thread_fence(cuda::memory_order_acquire, cuda::thread_scope_device);
-    queue.items[slot] = item;
-}
-
-__device__ int take(Queue queue)
-{
-    unsigned int slot = atomicAdd(queue.head, 1);
-    while (queue.items[slot] < 0) {
-        if (atomicAdd(queue.open, 0) == 0) return -1;
-    }
-    __threadfence();
-    return queue.items[slot];
-}
-
-__device__ void done(Queue queue)
-{
-    atomicSub(queue.open, 1);
-}
-"""
+# - QUEUE = r"""
+# + QUEUE = r"""
+# + #include <cuda/atomic>
+# - __threadfence();                               // what the item needs comes before the item
+# + cuda::atomic_thread_fence(cuda::memory_order_acquire, cuda::thread_scope_device);
+# - unsigned int slot = atomicAdd(queue.head, 1), looks = 0;
+# + unsigned int slot = atomicAdd(queue.head, 1);
+# - if (++looks > 10000000) __trap();          // as every wait of a kernel, this one ends
+# - __nanosleep(100);
 
 
 # %% id=14-queue cause="others see that `open` was raised only behind a fence"

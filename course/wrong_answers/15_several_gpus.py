@@ -13,15 +13,13 @@ def split(recipe, batch, weights):
 
 
 # %% id=15-split cause="they should work at the same time"
-def split(recipe, batch, weights):
-    parts = np.array_split(batch, len(weights))
-    return agt.zip(*[recipe(x, w).on(w.device) for x, w in zip(parts, weights)])
+# - return agt.overlap(*[recipe(x, w).on(w.device) for x, w in zip(parts, weights)])
+# + return agt.zip(*[recipe(x, w).on(w.device) for x, w in zip(parts, weights)])
 
 
 # %% id=15-split cause="is on sim:1, and the operation runs on sim:0"
-def split(recipe, batch, weights):
-    parts = np.array_split(batch, len(weights))
-    return agt.overlap(*[recipe(x, w) for x, w in zip(parts, weights)])
+# - return agt.overlap(*[recipe(x, w).on(w.device) for x, w in zip(parts, weights)])
+# + return agt.overlap(*[recipe(x, w) for x, w in zip(parts, weights)])
 
 
 # %% id=15-split cause="1 GPU did nothing"
@@ -31,42 +29,32 @@ def split(recipe, batch, weights):
 
 
 # %% id=15-split cause="with part 0, element (1, 0)"
-def split(recipe, batch, weights):
-    n = len(weights)
-    parts = [batch[i::n] for i in range(n)]
-    return agt.overlap(*[recipe(x, w).on(w.device) for x, w in zip(parts, weights)])
+# - parts = np.array_split(batch, len(weights))
+# + n = len(weights)
+# + parts = [batch[i::n] for i in range(n)]
 
 
 # %% id=15-split cause="with 3 GPUs and 50 rows, the parts have [16, 16, 16] rows"
-def split(recipe, batch, weights):
-    size = len(batch) // len(weights)
-    parts = [batch[i * size : (i + 1) * size] for i in range(len(weights))]
-    return agt.overlap(*[recipe(x, w).on(w.device) for x, w in zip(parts, weights)])
+# - parts = np.array_split(batch, len(weights))
+# + size = len(batch) // len(weights)
+# + parts = [batch[i * size : (i + 1) * size] for i in range(len(weights))]
 
 
 # %% id=15-split cause="building the operation already ran something"
-def split(recipe, batch, weights):
-    parts = np.array_split(batch, len(weights))
-    results = [recipe(x, w).on(w.device).sync() for x, w in zip(parts, weights)]
-    return agt.value(results)
+# - return agt.overlap(*[recipe(x, w).on(w.device) for x, w in zip(parts, weights)])
+# + results = [recipe(x, w).on(w.device).sync() for x, w in zip(parts, weights)]
+# + return agt.value(results)
 
 
 # %% id=15-split cause="with part 0, element (0, 0)"
-def split(recipe, batch, weights):
-    parts = np.array_split(batch, len(weights))
-    arms = [recipe(x, w).on(w.device) for x, w in zip(parts, weights)]
-    return agt.overlap(*reversed(arms))
+# - return agt.overlap(*[recipe(x, w).on(w.device) for x, w in zip(parts, weights)])
+# + arms = [recipe(x, w).on(w.device) for x, w in zip(parts, weights)]
+# + return agt.overlap(*reversed(arms))
 
 
 # %% id=15-place cause="the parts moved 8 times from GPU to GPU, and 2 are enough"
-def both(parts, gpus, work, steps):
-    def rounds(part, gpu):
-        op = part.to(gpu)
-        for _ in range(steps):
-            op = op.and_then(work).and_then(lambda x: x.to(gpus[0])).and_then(lambda x: x.to(gpu))
-        return op.and_then(lambda x: x.to(gpus[0])).on(gpu)
-
-    return agt.overlap(*[rounds(part, gpu) for part, gpu in zip(parts, gpus)])
+# - op = op.and_then(work)
+# + op = op.and_then(work).and_then(lambda x: x.to(gpus[0])).and_then(lambda x: x.to(gpu))
 
 
 # %% id=15-place cause="part 1 had 3 rounds of `work`, on sim:0, and should have 3 on sim:1"
@@ -81,47 +69,23 @@ def both(parts, gpus, work, steps):
 
 
 # %% id=15-place cause="and the operation runs on sim:0"
-def both(parts, gpus, work, steps):
-    def rounds(part, gpu):
-        op = part.to(gpu)
-        for _ in range(steps):
-            op = op.and_then(work)
-        return op.and_then(lambda x: x.to(gpus[0]))
-
-    return agt.overlap(*[rounds(part, gpu) for part, gpu in zip(parts, gpus)])
+# - return op.and_then(lambda x: x.to(gpus[0])).on(gpu)
+# + return op.and_then(lambda x: x.to(gpus[0]))
 
 
 # %% id=15-place cause="part 1 ended on sim:1, and should come back to sim:0"
-def both(parts, gpus, work, steps):
-    def rounds(part, gpu):
-        op = part.to(gpu)
-        for _ in range(steps):
-            op = op.and_then(work)
-        return op.on(gpu)
-
-    return agt.overlap(*[rounds(part, gpu) for part, gpu in zip(parts, gpus)])
+# - return op.and_then(lambda x: x.to(gpus[0])).on(gpu)
+# + return op.on(gpu)
 
 
 # %% id=15-place cause="`agt.overlap` lets parts go side by side"
-def both(parts, gpus, work, steps):
-    def rounds(part, gpu):
-        op = part.to(gpu)
-        for _ in range(steps):
-            op = op.and_then(work)
-        return op.and_then(lambda x: x.to(gpus[0])).on(gpu)
-
-    return agt.zip(*[rounds(part, gpu) for part, gpu in zip(parts, gpus)])
+# - return agt.overlap(*[rounds(part, gpu) for part, gpu in zip(parts, gpus)])
+# + return agt.zip(*[rounds(part, gpu) for part, gpu in zip(parts, gpus)])
 
 
 # %% id=15-place cause="part 0 had 2 rounds of `work`, on sim:0, and should have 3 on sim:0"
-def both(parts, gpus, work, steps):
-    def rounds(part, gpu):
-        op = part.to(gpu)
-        for _ in range(steps - 1):
-            op = op.and_then(work)
-        return op.and_then(lambda x: x.to(gpus[0])).on(gpu)
-
-    return agt.overlap(*[rounds(part, gpu) for part, gpu in zip(parts, gpus)])
+# - for _ in range(steps):
+# + for _ in range(steps - 1):
 
 
 # %% id=15-place cause="building the operation already ran something"
@@ -138,15 +102,9 @@ def both(parts, gpus, work, steps):
 
 
 # %% id=15-place cause="part 0 had 3 rounds of `work`, on sim:1, and should have 3 on sim:0"
-def both(parts, gpus, work, steps):
-    def rounds(part, gpu):
-        op = part.to(gpu)
-        for _ in range(steps):
-            op = op.and_then(work)
-        return op.and_then(lambda x: x.to(gpus[0])).on(gpu)
-
-    arms = [rounds(part, gpu) for part, gpu in zip(reversed(parts), gpus)]
-    return agt.overlap(*arms)
+# - return agt.overlap(*[rounds(part, gpu) for part, gpu in zip(parts, gpus)])
+# + arms = [rounds(part, gpu) for part, gpu in zip(reversed(parts), gpus)]
+# + return agt.overlap(*arms)
 
 
 # %% id=15-ring cause="rank 0 sent 12 parts, and 6 are enough"
@@ -165,28 +123,20 @@ def ring(group, rank, parts, room, add):
 
 
 # %% id=15-ring cause="Each rank has one complete part by now"
-def ring(group, rank, parts, room, add):
-    n = group.size
-    right, left = (rank + 1) % n, (rank - 1) % n
-    steps = []
-    for s in range(rank, rank - n + 1, -1):  # only half of it, as it was given
-        out, into = s % n, (s - 1) % n
-        steps += [group.exchange(parts[out], right, room, left), add(room, parts[into])]
-    return agt.zip(*steps)
+# - for s in range(n - 1):
+# - out, into = (rank - s) % n, (rank - s - 1) % n
+# + for s in range(rank, rank - n + 1, -1):  # only half of it, as it was given
+# +     out, into = s % n, (s - 1) % n
+# - for s in range(n - 1):
+# - out, into = (rank + 1 - s) % n, (rank - s) % n
+# - steps += [group.exchange(parts[out], right, parts[into], left)]
 
 
 # %% id=15-ring cause="and lacks part 0 of rank 1, part 0 of rank 2, part 0 of rank 3"
-def ring(group, rank, parts, room, add):
-    n = group.size
-    right, left = (rank + 1) % n, (rank - 1) % n
-    steps = []
-    for s in range(n - 1):
-        out, into = (rank - s) % n, (rank - s - 1) % n
-        steps += [group.exchange(parts[out], right, room, left), add(room, parts[into])]
-    for s in range(n - 1):  # begins with the part that it has not completed
-        out, into = (rank - s) % n, (rank - s - 1) % n
-        steps += [group.exchange(parts[out], right, parts[into], left)]
-    return agt.zip(*steps)
+# - for s in range(n - 1):
+# - out, into = (rank + 1 - s) % n, (rank - s) % n
+# + for s in range(n - 1):  # begins with the part that it has not completed
+# +     out, into = (rank - s) % n, (rank - s - 1) % n
 
 
 # %% id=15-ring cause="part 0 on rank 0 is 2 times part 0 of rank 0 + part 0 of rank 1"
@@ -201,17 +151,12 @@ def ring(group, rank, parts, room, add):
 
 
 # %% id=15-ring cause="in the end, part 0 on rank 0 is part 0 of rank 3, and lacks part 0 of rank 0"
-def ring(group, rank, parts, room, add):
-    n = group.size
-    right, left = (rank + 1) % n, (rank - 1) % n
-    steps = []
-    for s in range(n - 1):  # adds what comes to the part that went
-        out = (rank - s) % n
-        steps += [group.exchange(parts[out], right, room, left), add(room, parts[out])]
-    for s in range(n - 1):
-        out, into = (rank + 1 - s) % n, (rank - s) % n
-        steps += [group.exchange(parts[out], right, parts[into], left)]
-    return agt.zip(*steps)
+# - for s in range(n - 1):
+# - out, into = (rank - s) % n, (rank - s - 1) % n
+# - steps += [group.exchange(parts[out], right, room, left), add(room, parts[into])]
+# + for s in range(n - 1):  # adds what comes to the part that went
+# +     out = (rank - s) % n
+# +     steps += [group.exchange(parts[out], right, room, left), add(room, parts[out])]
 
 
 # %% id=15-ring cause="the library did it: use `group.exchange` today"
@@ -220,28 +165,18 @@ def ring(group, rank, parts, room, add):
 
 
 # %% id=15-ring cause="rank 0 waits in send"
-def ring(group, rank, parts, room, add):
-    n = group.size
-    right, left = (rank + 1) % n, (rank - 1) % n
-    steps = []
-    for s in range(n - 1):
-        out, into = (rank - s) % n, (rank - s - 1) % n
-        steps += [group.send(parts[out], right), group.recv(room, left), add(room, parts[into])]
-    for s in range(n - 1):
-        out, into = (rank + 1 - s) % n, (rank - s) % n
-        steps += [group.send(parts[out], right), group.recv(parts[into], left)]
-    return agt.zip(*steps)
+# - steps += [group.exchange(parts[out], right, room, left), add(room, parts[into])]
+# + steps += [group.send(parts[out], right), group.recv(room, left), add(room, parts[into])]
+# - steps += [group.exchange(parts[out], right, parts[into], left)]
+# + steps += [group.send(parts[out], right), group.recv(parts[into], left)]
 
 
 # %% id=15-ring cause="ranks disagree"
-def ring(group, rank, parts, room, add):
-    n = group.size
-    right, left = (rank + 1) % n, (rank - 1) % n
-    steps = []
-    for s in range(n - 1):
-        out, into = (rank - s) % n, (rank - s - 1) % n
-        steps += [group.exchange(parts[out], left, room, left), add(room, parts[into])]
-    return agt.zip(*steps)
+# - steps += [group.exchange(parts[out], right, room, left), add(room, parts[into])]
+# - for s in range(n - 1):
+# - out, into = (rank + 1 - s) % n, (rank - s) % n
+# - steps += [group.exchange(parts[out], right, parts[into], left)]
+# + steps += [group.exchange(parts[out], left, room, left), add(room, parts[into])]
 
 
 # %% id=15-ring cause="`ring` should return an operation, and returned None"
@@ -253,12 +188,11 @@ def ring(group, rank, parts, room, add):
 
 
 # %% id=15-order cause="the sum of W1 on rank 0 is W1 of rank 0 + W0 of rank 1, and lacks W1 of rank 1"
-def reduce_all(group, ready, shapes):
-    arrays = [ready[layer] if layer in ready else agt.zeros(shape) for layer, shape in shapes.items()]
-    missing = [layer for layer in shapes if layer not in ready]
-    order = [*ready, *missing]
-    sums = agt.zip(*[group.all_reduce(arrays[list(shapes).index(layer)]) for layer in order])
-    return sums.map(lambda found: [found[order.index(layer)] for layer in shapes])
+# - return agt.zip(*[group.all_reduce(array) for array in arrays])
+# + missing = [layer for layer in shapes if layer not in ready]
+# + order = [*ready, *missing]
+# + sums = agt.zip(*[group.all_reduce(arrays[list(shapes).index(layer)]) for layer in order])
+# + return sums.map(lambda found: [found[order.index(layer)] for layer in shapes])
 
 
 # %% id=15-order cause="rank 1 has nothing for `W10`, and contributes zeros to that sum"
@@ -280,21 +214,18 @@ def reduce_all(group, ready, shapes):
 
 
 # %% id=15-order cause="with the sum of W10 on rank 0, element 0"
-def reduce_all(group, ready, shapes):
-    arrays = [ready[layer] if layer in ready else agt.ones(shape) for layer, shape in shapes.items()]
-    return agt.zip(*[group.all_reduce(array) for array in arrays])
+# - arrays = [ready[layer] if layer in ready else agt.zeros(shape) for layer, shape in shapes.items()]
+# + arrays = [ready[layer] if layer in ready else agt.ones(shape) for layer, shape in shapes.items()]
 
 
 # %% id=15-order cause="with the sum of W1 on rank 0, element 0"
-def reduce_all(group, ready, shapes):
-    arrays = [ready[layer] if layer in ready else agt.zeros(shape) for layer, shape in shapes.items()]
-    return agt.zip(*[group.all_reduce(array, "max") for array in arrays])
+# - return agt.zip(*[group.all_reduce(array) for array in arrays])
+# + return agt.zip(*[group.all_reduce(array, "max") for array in arrays])
 
 
 # %% id=15-order cause="is W0 of rank 0 + W0 of rank 1, and lacks W1 of rank 0, W1 of rank 1"
-def reduce_all(group, ready, shapes):
-    arrays = [ready[layer] if layer in ready else agt.zeros(shape) for layer, shape in shapes.items()]
-    return agt.zip(*[group.all_reduce(array) for array in reversed(arrays)])
+# - return agt.zip(*[group.all_reduce(array) for array in arrays])
+# + return agt.zip(*[group.all_reduce(array) for array in reversed(arrays)])
 
 
 # %% id=15-order cause="where a DeviceOp is needed"
@@ -328,11 +259,10 @@ def overlapped(gradients, reduces):
 
 
 # %% id=15-overlapped cause="`all_reduce` ran 4 times, and should run 6 times"
-def overlapped(gradients, reduces):
-    op = gradients[-1]
-    for gradient, reduce in zip(reversed(gradients[:-1]), reversed(reduces[:-1])):
-        op = gradient.and_then(lambda _, reduce=reduce, rest=op: agt.overlap(reduce, rest))
-    return op
+# - op = agt.value(None)
+# - for gradient, reduce in zip(reversed(gradients), reversed(reduces)):
+# + op = gradients[-1]
+# + for gradient, reduce in zip(reversed(gradients[:-1]), reversed(reduces[:-1])):
 
 
 # %% id=15-overlapped cause="gradients[1] and reduces[0] don't need each other"
@@ -351,19 +281,15 @@ def overlapped(gradients, reduces):
 
 
 # %% id=15-overlapped cause="`gradient_0` ran 4 times, and should run 2 times"
-def overlapped(gradients, reduces):
-    op = agt.value(None)
-    for gradient, reduce in zip(reversed(gradients), reversed(reduces)):
-        op = gradient.and_then(lambda _, reduce=reduce, rest=op: agt.overlap(reduce, rest))
-    return agt.zip(gradients[0], op)
+# - return op
+# + return agt.zip(gradients[0], op)
 
 
 # %% id=15-overlapped cause="gradients[1] and reduces[0] don't need each other"
-def overlapped(gradients, reduces):
-    op = agt.value(None)  # the rest comes first, with the all-reduces in it, and a group keeps their order
-    for gradient, reduce in zip(reversed(gradients), reversed(reduces)):
-        op = gradient.and_then(lambda _, reduce=reduce, rest=op: agt.overlap(rest, reduce))
-    return op
+# - op = agt.value(None)
+# + op = agt.value(None)  # the rest comes first, with the all-reduces in it, and a group keeps their order
+# - op = gradient.and_then(lambda _, reduce=reduce, rest=op: agt.overlap(reduce, rest))
+# + op = gradient.and_then(lambda _, reduce=reduce, rest=op: agt.overlap(rest, reduce))
 
 
 # %% id=15-overlapped cause="gradients[2] and reduces[0] don't need each other"
@@ -413,32 +339,16 @@ def advance(group, rank, old, halo, new, spread):
 
 
 # %% id=15-halo cause="with rank 0, with part 0, element (0, 0)"
-def advance(group, rank, old, halo, new, spread):
-    top, middle, bottom = old
-    above, below = halo
-    up, down = (rank - 1) % group.size, (rank + 1) % group.size  # the sheet is no cylinder
-    edges = agt.zip(
-        group.exchange(bottom, down, above, up),
-        group.exchange(top, up, below, down),
-        spread(above, top, middle, new[0]),
-        spread(middle, bottom, below, new[2]),
-    )
-    return agt.overlap(spread(top, middle, bottom, new[1]), edges)
+# - up = rank - 1 if rank > 0 else None
+# - down = rank + 1 if rank < group.size - 1 else None
+# + up, down = (rank - 1) % group.size, (rank + 1) % group.size  # the sheet is no cylinder
 
 
 # %% id=15-halo cause="with rank 0, with part 2, element (0, 0)"
-def advance(group, rank, old, halo, new, spread):
-    top, middle, bottom = old
-    above, below = halo
-    up = rank - 1 if rank > 0 else None
-    down = rank + 1 if rank < group.size - 1 else None
-    edges = agt.zip(
-        group.exchange(top, down, above, up),  # the wrong row
-        group.exchange(bottom, up, below, down),
-        spread(above, top, middle, new[0]),
-        spread(middle, bottom, below, new[2]),
-    )
-    return agt.overlap(spread(top, middle, bottom, new[1]), edges)
+# - group.exchange(bottom, down, above, up),
+# - group.exchange(top, up, below, down),
+# + group.exchange(top, down, above, up),  # the wrong row
+# + group.exchange(bottom, up, below, down),
 
 
 # %% id=15-halo cause="rank 0 waits in send"
@@ -463,18 +373,8 @@ def advance(group, rank, old, halo, new, spread):
 
 
 # %% id=15-halo cause="give the middle the first arm of the `overlap`"
-def advance(group, rank, old, halo, new, spread):
-    top, middle, bottom = old
-    above, below = halo
-    up = rank - 1 if rank > 0 else None
-    down = rank + 1 if rank < group.size - 1 else None
-    edges = agt.zip(
-        group.exchange(bottom, down, above, up),
-        group.exchange(top, up, below, down),
-        spread(above, top, middle, new[0]),
-        spread(middle, bottom, below, new[2]),
-    )
-    return agt.overlap(edges, spread(top, middle, bottom, new[1]))
+# - return agt.overlap(spread(top, middle, bottom, new[1]), edges)
+# + return agt.overlap(edges, spread(top, middle, bottom, new[1]))
 
 
 # %% id=15-order cause="the sum of W1 on rank 0 is W0 of rank 0 + W0 of rank 1, and lacks W1 of rank 0"
@@ -505,25 +405,13 @@ def reduce_all(group, ready, shapes):
 
 
 # %% id=15-place cause="part 0 had 3 rounds of `work`, on sim:1, and should have 3 on sim:0"
-def both(parts, gpus, work, steps):
-    def rounds(part, gpu):
-        op = part.to(gpu)
-        for _ in range(steps):
-            op = op.and_then(work)
-        return op.and_then(lambda x: x.to(gpus[0])).on(gpu)
-
-    return agt.overlap(*[rounds(part, gpu) for part, gpu in zip(parts, gpus[::-1])])
+# - return agt.overlap(*[rounds(part, gpu) for part, gpu in zip(parts, gpus)])
+# + return agt.overlap(*[rounds(part, gpu) for part, gpu in zip(parts, gpus[::-1])])
 
 
 # %% id=15-place cause="each part has a GPU of its own"
-def both(parts, gpus, work, steps):
-    def rounds(part, gpu):
-        op = part.to(gpu)
-        for _ in range(steps):
-            op = op.and_then(work)
-        return op.and_then(lambda x: x.to(gpus[0])).on(gpu)
-
-    return agt.overlap(*[rounds(part, gpu) for part, gpu in zip(parts, gpus[1:] + gpus[:1])])
+# - return agt.overlap(*[rounds(part, gpu) for part, gpu in zip(parts, gpus)])
+# + return agt.overlap(*[rounds(part, gpu) for part, gpu in zip(parts, gpus[1:] + gpus[:1])])
 
 
 # %% id=15-split cause="with 4 GPUs and 10 rows, the parts have [3, 3, 3, 1] rows"
@@ -533,32 +421,22 @@ def split(recipe, batch, weights):
 
 
 # %% id=15-place cause="part 0, the result has shape (3001,)"
-def both(parts, gpus, work, steps):
-    def rounds(part, gpu):
-        op = part.to(gpu)
-        for _ in range(steps):
-            op = op.and_then(work)
-        return op.and_then(lambda x: x.to(gpus[0])).on(gpu)
+# - return agt.overlap(*[rounds(part, gpu) for part, gpu in zip(parts, gpus)])
+# + arms = [rounds(part, gpu) for part, gpu in zip(parts, gpus)]
+# + return agt.overlap(*reversed(arms))
 
-    arms = [rounds(part, gpu) for part, gpu in zip(parts, gpus)]
-    return agt.overlap(*reversed(arms))
 # %% id=15-place cause="with 3 GPUs and 5 steps, `work_2` on sim:2 waits for `work_0` on sim:0"
-def both(parts, gpus, work, steps):  # two at a time
-    def rounds(part, gpu):
-        op = part.to(gpu)
-        for _ in range(steps):
-            op = op.and_then(work)
-        return op.and_then(lambda x: x.to(gpus[0])).on(gpu)
-
-    arms = [rounds(part, gpu) for part, gpu in zip(parts, gpus)]
-    pairs = [agt.overlap(*arms[i : i + 2]) for i in range(0, len(arms), 2)]
-    return agt.zip(*pairs).map(lambda found: [array for pair in found for array in pair])
+# - def both(parts, gpus, work, steps):
+# + def both(parts, gpus, work, steps):  # two at a time
+# - return agt.overlap(*[rounds(part, gpu) for part, gpu in zip(parts, gpus)])
+# + arms = [rounds(part, gpu) for part, gpu in zip(parts, gpus)]
+# + pairs = [agt.overlap(*arms[i : i + 2]) for i in range(0, len(arms), 2)]
+# + return agt.zip(*pairs).map(lambda found: [array for pair in found for array in pair])
 
 
 # %% id=15-order cause="your function changes its caller's dict"
-def reduce_all(group, ready, shapes):
-    arrays = [ready.pop(layer, None) or agt.zeros(shape) for layer, shape in shapes.items()]
-    return agt.zip(*[group.all_reduce(array) for array in arrays])
+# - arrays = [ready[layer] if layer in ready else agt.zeros(shape) for layer, shape in shapes.items()]
+# + arrays = [ready.pop(layer, None) or agt.zeros(shape) for layer, shape in shapes.items()]
 
 
 # %% id=15-order cause="your function changes its caller's dict"
@@ -654,6 +532,5 @@ def overlapped(gradients, reduces):
 
 
 # %% id=15-split cause="the batch got its numbers only when `split` had returned, and the results are those of what was"
-def split(recipe, batch, weights):
-    parts = np.array_split(batch.copy(), len(weights))
-    return agt.overlap(*[recipe(x, w).on(w.device) for x, w in zip(parts, weights)])
+# - parts = np.array_split(batch, len(weights))
+# + parts = np.array_split(batch.copy(), len(weights))

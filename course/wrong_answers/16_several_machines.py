@@ -2,52 +2,34 @@
 
 
 # %% id=16-recipe cause="the workers were called 2 times, and 1 would do"
-async def in_one(gpu, x, stages):
-    op = x.op()
-    for stage in stages:
-        op = op.and_then(stage)
-    done = await gpu(op)
-    return await gpu(done.op().to_host())
+# - return await gpu(op.to_host())
+# + done = await gpu(op)
+# + return await gpu(done.op().to_host())
 
 
 # %% id=16-recipe cause="with 3 stages, the last stage ran 3 times: a lambda looks up `x` when it runs, after the loop"
-async def in_one(gpu, x, stages):
-    op = x.op()
-    for stage in stages:
-        op = op.and_then(lambda array: stage(array))
-    return await gpu(op.to_host())
+# - op = op.and_then(stage)
+# + op = op.and_then(lambda array: stage(array))
 
 
 # %% id=16-recipe cause="with 3 stages, element 0 is"
-async def in_one(gpu, x, stages):
-    op = x.op()
-    for stage in reversed(stages):
-        op = op.and_then(stage)
-    return await gpu(op.to_host())
+# - for stage in stages:
+# + for stage in reversed(stages):
 
 
 # %% id=16-recipe cause="a NumPy array should come out"
-async def in_one(gpu, x, stages):
-    op = x.op()
-    for stage in stages:
-        op = op.and_then(stage)
-    return await gpu(op)
+# - return await gpu(op.to_host())
+# + return await gpu(op)
 
 
 # %% id=16-recipe cause="no kernel ran: an operation does nothing until a worker gets it"
-async def in_one(gpu, x, stages):
-    op = x.op()
-    for stage in stages:
-        op.and_then(stage)
-    return await gpu(op.to_host())
+# - op = op.and_then(stage)
+# + op.and_then(stage)
 
 
 # %% id=16-recipe cause="array 'x' is on gpu 1 (sim:1), and this recipe runs on sim:0 of another worker"
-async def in_one(gpu, x, stages):
-    op = x.op()
-    for stage in stages:
-        op = op.and_then(stage)
-    return op.to_host().sync()
+# - return await gpu(op.to_host())
+# + return op.to_host().sync()
 
 
 # %% id=16-recipe cause="`stage_0` ran 2 times, and should run once"
@@ -74,11 +56,8 @@ def settle(gpu, x, step, limit):
 
 
 # %% id=16-recipe cause="the host has computed it"
-async def in_one(gpu, x, stages):
-    op = x.op()
-    for stage in stages:
-        op = op.and_then(stage)
-    return 1.0 * np.array(await gpu(op.to_host())) + 1e-6
+# - return await gpu(op.to_host())
+# + return 1.0 * np.array(await gpu(op.to_host())) + 1e-6
 
 
 # %% id=16-place cause="71,680 bytes were sent, and 40,960 are enough"
@@ -145,14 +124,13 @@ async def score_all(gpus, weights, batches, layer):
 
 
 # %% id=16-place cause="put its op() into the recipe instead"
-async def score_all(gpus, weights, batches, layer):
-    there = [await gpu.put(weights) for gpu in gpus]
-    results = []
-    for i, x in enumerate(batches):
-        k = i % len(gpus)
-        w = there[k]
-        results.append(await gpus[k](agt.value(w).and_then(lambda w: layer(x, w))))
-    return results
+# - async def score_all(gpus, w0, batches, layer):
+# - there = [await gpu.put(w0) for gpu in gpus]
+# + async def score_all(gpus, weights, batches, layer):
+# +     there = [await gpu.put(weights) for gpu in gpus]
+# - results.append(await gpus[k](there[k].op().and_then(lambda w, x=x: layer(x, w))))
+# + w = there[k]
+# + results.append(await gpus[k](agt.value(w).and_then(lambda w: layer(x, w))))
 
 
 # %% id=16-place cause="the workers stay here"
@@ -223,15 +201,8 @@ async def settle(gpu, x, step, limit):
 
 
 # %% id=16-handles cause="a NumPy array should come out"
-async def settle(gpu, x, step, limit):
-    def look(arrays):
-        return agt.zip(agt.value(arrays[0]), agt.d2h(arrays[1]))
-
-    x = await gpu.put(x)
-    while True:
-        x, moved = await gpu(x.op().and_then(step).and_then(look))
-        if moved[0] < limit:
-            return x
+# - return await gpu(x.op().to_host())
+# + return x
 
 
 # %% id=16-handles cause="`settle` ran 10 times, and should run 8 times"
@@ -252,27 +223,14 @@ async def settle(gpu, x, step, limit):
 
 
 # %% id=16-handles cause="12 times, and 10 would do"
-async def settle(gpu, x, step, limit):
-    def look(arrays):
-        return agt.zip(agt.value(arrays[0]), agt.d2h(arrays[1]))
-
-    first = await gpu.put(x)
-    x = await gpu(first.op())
-    x = await gpu(x.op())
-    while True:
-        x, moved = await gpu(x.op().and_then(step).and_then(look))
-        if moved[0] < limit:
-            return await gpu(x.op().to_host())
+# - x = await gpu.put(x)
+# + first = await gpu.put(x)
+# + x = await gpu(first.op())
+# + x = await gpu(x.op())
 
 
 # %% id=16-drop cause="at one time there were 3 arrays on the worker"
-async def best(gpu, recipes):
-    top, kept = -np.inf, None
-    for recipe in recipes:
-        array, score = await gpu(recipe)
-        if score[0] > top:
-            top, kept = score[0], array
-    return kept
+# - del array
 
 
 # %% id=16-drop cause="at one time there were 4 arrays on the worker"
@@ -290,25 +248,15 @@ async def best(gpu, recipes):
 
 
 # %% id=16-drop cause="element 0 is"
-async def best(gpu, recipes):
-    top, kept = np.inf, None
-    for recipe in recipes:
-        array, score = await gpu(recipe)
-        if score[0] < top:
-            top, kept = score[0], array
-        del array
-    return kept
+# - top, kept = -np.inf, None
+# + top, kept = np.inf, None
+# - if score[0] > top:
+# + if score[0] < top:
 
 
 # %% id=16-drop cause="should return a handle"
-async def best(gpu, recipes):
-    top, kept = -np.inf, None
-    for recipe in recipes:
-        array, score = await gpu(recipe)
-        if score[0] > top:
-            top, kept = score[0], await gpu(array.op().to_host())
-        del array
-    return kept
+# - top, kept = score[0], array
+# + top, kept = score[0], await gpu(array.op().to_host())
 
 
 # %% id=16-drop cause="5 times, and 4 would do: send each recipe once"
@@ -468,16 +416,8 @@ async def careful(gpus, recipe, batches):
 
 
 # %% id=16-dies cause="with a recipe that fails, `recipe` was asked for batch 2 more than 1 time"
-async def careful(gpus, recipe, batches):
-    async def one(i, x):
-        for k in range(len(gpus)):
-            try:
-                return await gpus[(i + k) % len(gpus)](recipe(x))
-            except Exception as error:
-                lost = error
-        raise lost
-
-    return await asyncio.gather(*[one(i, x) for i, x in enumerate(batches)])
+# - except agt.errors.WorkerLostError as error:
+# + except Exception as error:
 
 
 # %% id=16-dies cause="`OutOfBoundsError` should come out, and RuntimeError('no luck') (RuntimeError) did"
@@ -679,19 +619,17 @@ async def careful(gpus, recipe, batches):
 
     return await asyncio.gather(*[one(i, x) for i, x in enumerate(batches)])
 # %% id=16-recipe cause="your function takes things out of its caller's list"
-async def in_one(gpu, x, stages):
-    op = x.op()
-    while stages:
-        op = op.and_then(stages.pop(0))
-    return await gpu(op.to_host())
+# - for stage in stages:
+# - op = op.and_then(stage)
+# + while stages:
+# +     op = op.and_then(stages.pop(0))
 
 
 # %% id=16-recipe cause="with 6 stages, `stage_0` ran 1 time, and should run 2 times"
-async def in_one(gpu, x, stages):  # a stage may come again
-    op = x.op()
-    for stage in dict.fromkeys(stages):
-        op = op.and_then(stage)
-    return await gpu(op.to_host())
+# - async def in_one(gpu, x, stages):
+# + async def in_one(gpu, x, stages):  # a stage may come again
+# - for stage in stages:
+# + for stage in dict.fromkeys(stages):
 
 
 # %% id=16-place cause="with 3 GPUs and 8 batches, the GPUs ran [4, 2, 2] of the 8 batches"
@@ -705,14 +643,8 @@ async def score_all(gpus, weights, batches, layer):  # what is left over goes to
 
 
 # %% id=16-drop cause="with scores from -3e+30 on, `best` should return a handle (`RemoteArray`), and returned None"
-async def best(gpu, recipes):
-    top, kept = -1000, None
-    for recipe in recipes:
-        array, score = await gpu(recipe)
-        if score[0] > top:
-            top, kept = score[0], array
-        del array
-    return kept
+# - top, kept = -np.inf, None
+# + top, kept = -1000, None
 
 
 # %% id=16-drop cause="with scores from -3e+30 on, element 0 is 3.5, and should be 1.5"
@@ -728,14 +660,12 @@ async def best(gpu, recipes):  # better than the one before
 
 
 # %% id=16-drop cause="with scores from -2 on, element 0 is 3.5, and should be 1.5"
-async def best(gpu, recipes):  # a best score of 0 is one, too
-    top, kept = None, None
-    for recipe in recipes:
-        array, score = await gpu(recipe)
-        if not top or score[0] > top:
-            top, kept = score[0], array
-        del array
-    return kept
+# - async def best(gpu, recipes):
+# - top, kept = -np.inf, None
+# + async def best(gpu, recipes):  # a best score of 0 is one, too
+# +     top, kept = None, None
+# - if score[0] > top:
+# + if not top or score[0] > top:
 
 
 # %% id=16-handles cause="arrays on the worker, and 2 are enough, the one before a step and the one after it"
@@ -751,33 +681,26 @@ async def settle(gpu, x, step, limit):  # keeps all of them
 
 
 # %% id=16-handles cause="with a limit of 60, `settle` ran 2 times, and should run once"
-async def settle(gpu, x, step, limit):  # looks after the second step for the first time
-    def look(arrays):
-        return agt.zip(agt.value(arrays[0]), agt.d2h(arrays[1]))
-
-    x = await gpu.put(x)
-    x, _ = await gpu(x.op().and_then(step).and_then(look))
-    while True:
-        x, moved = await gpu(x.op().and_then(step).and_then(look))
-        if moved[0] < limit:
-            return await gpu(x.op().to_host())
+# - async def settle(gpu, x, step, limit):
+# + async def settle(gpu, x, step, limit):  # looks after the second step for the first time
+# - x = await gpu.put(x)
+# + x = await gpu.put(x)
+# + x, _ = await gpu(x.op().and_then(step).and_then(look))
 
 
 # %% id=16-recipe cause="`stage_0` ran on the GPU of this process"
-async def in_one(gpu, x, stages):
-    op = agt.h2d(await gpu(x.op().to_host()))
-    for stage in stages:
-        op = op.and_then(stage)
-    return await op.to_host()
+# - op = x.op()
+# + op = agt.h2d(await gpu(x.op().to_host()))
+# - return await gpu(op.to_host())
+# + return await op.to_host()
 
 
 # %% id=16-recipe cause="`stage_2` ran on the GPU of this process"
-async def in_one(gpu, x, stages):
-    op = x.op()
-    for stage in stages[:-1]:
-        op = op.and_then(stage)
-    y = await gpu(op.to_host())
-    return await agt.h2d(y).and_then(stages[-1]).to_host()
+# - for stage in stages:
+# + for stage in stages[:-1]:
+# - return await gpu(op.to_host())
+# + y = await gpu(op.to_host())
+# + return await agt.h2d(y).and_then(stages[-1]).to_host()
 
 
 # %% id=16-handles cause="`settle` ran 100 times, and should run 1"

@@ -47,28 +47,20 @@ def held_back(act: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
     finally:
         now, Held.handler = Held.handler, outer
         set_handler(SIGINT, now)
-        deliver(now)
+        deliver(now if callable(now) else lambda number, _: raise_signal(number))
 
 
-def deliver(handler: Handler | int) -> None:
+def deliver(handler: Handler) -> None:
     """Hand over what has been held back, if anything: a handler may raise."""
     if Held.arrived is not None:
         arrived, Held.arrived = Held.arrived, None
-        _tell(handler, *arrived)
-
-
-def _tell(handler: Handler | int, number: int, frame: FrameType | None) -> None:
-    if callable(handler):
-        handler(number, frame)
-    else:  # the program's handler has chosen SIG_DFL, say, for the next one
-        set_handler(SIGINT, handler)
-        raise_signal(number)
+        handler(*arrived)
 
 
 def let_through() -> None:
     """Nothing is half done here, and the program's handler may end what goes on."""
     if Held.arrived is not None and current_thread() is main_thread():
-        deliver(Held.handler)
+        deliver(_tell)
 
 
 def interruptible(act: Callable[[], R]) -> R:
@@ -110,10 +102,18 @@ def _end(number: int, frame: FrameType | None) -> None:
     """Tell the program's handler, and end what is interruptible: once, since the next one is held back."""
     set_handler(SIGINT, hold)
     Held.ending = True
+    _tell(number, frame)
+    raise KeyboardInterrupt
+
+
+def _tell(number: int, frame: FrameType | None) -> None:
+    """Call the program's handler, which may raise, or leave another one for the next interrupt."""
     try:
-        _tell(Held.handler, number, frame)  # it may raise, or leave another handler for the next
+        if callable(Held.handler):
+            Held.handler(number, frame)
+        else:  # it has left SIG_DFL, say, which has its way when the machine is left
+            hold(number, frame)
     finally:
         if (now := getsignal(SIGINT)) is not None and now is not hold:
             Held.handler = now
             set_handler(SIGINT, hold)
-    raise KeyboardInterrupt

@@ -24,6 +24,7 @@ from dataclasses import dataclass
 from operator import attrgetter, itemgetter
 
 from simgpu.errors import DeviceError, UpstreamError, given_up
+from simgpu.interrupts import let_through
 from simgpu.queues import Command, EngineEvent, Port, Queue, Resource, Shows, Work
 from simgpu.spec import NVLINK
 
@@ -127,6 +128,7 @@ class Engine:
         """Simulate until one of `events` has passed; False if none ever will."""
         self._ask_host()
         while True:
+            let_through()
             for event in events:
                 if event.passed:
                     return True
@@ -137,7 +139,7 @@ class Engine:
         """Simulate until nothing more can happen; paused kernels are given up."""
         self._ask_host()
         while self._step(INFINITY) or self.give_up():
-            pass
+            let_through()
 
     @property
     def paused(self) -> list[_Running]:

@@ -8,16 +8,12 @@ thousandth of what it takes to interpret what reads them: so launches are kept (
 from __future__ import annotations
 
 import math
-import signal
-import sys
 import threading
 import weakref
 from collections import OrderedDict
-from collections.abc import Callable, Generator, Hashable, Iterable, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property, partial
-from types import FrameType
 from typing import TYPE_CHECKING, cast
 
 import numpy as np
@@ -26,7 +22,8 @@ from numpy.typing import NDArray
 from simgpu import cuda_c
 from simgpu.common import Dim3, HostBuffer
 from simgpu.cuda_c import GlobalMemory, LaunchResult, MemoryState
-from simgpu.errors import DeviceError, UsageError, given_up
+from simgpu.errors import DeviceError, UsageError
+from simgpu.interrupts import interruptible
 from simgpu.memory import Memory
 from simgpu.order import Tells
 from simgpu.pieces import Piece
@@ -197,13 +194,12 @@ class KernelLaunch:
     def _execute(self) -> Done:
         stand_in = None if self._hostile else self.function.stand_in
         large = math.prod(self.grid) >= SMALLEST
-        with interruptible():
-            # What follows addresses may depend on more than its arguments.
-            if stand_in is not None and large and not self.function.kernel.code.follows:
-                done = stand_in.launch(self.grid, self.block, self.values, self.shared_mem)
-                if done is not None:
-                    return done
-            return self._started().finish(), None
+        # What follows addresses may depend on more than its arguments.
+        if stand_in is not None and large and not self.function.kernel.code.follows:
+            done = stand_in.launch(self.grid, self.block, self.values, self.shared_mem)
+            if done is not None:
+                return done
+        return self._started().finish(), None
 
     def _begin(self, found: dict[str, object]) -> Work:
         function, code = self.function, self.function.kernel.code
@@ -211,11 +207,12 @@ class KernelLaunch:
             # What it does depends on what others do meanwhile, or tells them: it is neither sampled nor kept.
             return Waiting(self, self._started(), found).go_on(last=False)
         late = self.device.adversary is not None and code.talks
+        execute = partial(interruptible, self._execute)
         if function.remembered is None or code.follows or late:
-            return self.finish(found, *self._execute())
+            return self.finish(found, *execute())
         kind = (function.identity, self.grid, self.block, self.shared_mem)
         blocks, variables = math.prod(self.grid), function.variables.values()
-        done = function.remembered.run(kind, blocks, self.values, variables, self._execute)
+        done = function.remembered.run(kind, blocks, self.values, variables, execute)
         return self.finish(found, *done)
 
     def finish(
@@ -335,8 +332,7 @@ class Waiting:
         self._left = [data.copy() for data in self._mapped]
         self._zero = now - self._clock
         state.writes = self._writes if self._mapped else None
-        with interruptible():
-            ended = execution.go_on(last=last, host=host)
+        ended = interruptible(partial(execution.go_on, last=last, host=host))
         self._note()
         for data, known in zip(self._mapped, self._known, strict=True):
             data[:] = known
@@ -487,36 +483,3 @@ def _state(memory: GlobalMemory, number: int, known: list[_Launch]) -> MemorySta
         if memory.holds(launch.before[number]):
             return launch.before[number]
     return memory.state()
-
-
-@contextmanager
-def interruptible() -> Generator[None]:
-    """Let Ctrl-C, and a notebook's Stop, end what runs inside at once.
-
-    An event loop takes them as a wish to cancel a task, at its next turn, and a kernel gives it none. So its
-    handler hears of them, and the kernel fails with a `DeviceError` for whoever awaits it: an interrupt that
-    went through the loop itself would stop a notebook's.
-    """
-    before = None
-    if threading.current_thread() is threading.main_thread():
-        before = signal.getsignal(signal.SIGINT)
-    if before in (None, signal.SIG_IGN, signal.default_int_handler):
-        yield
-        return
-    handler = before if callable(before) else signal.default_int_handler
-
-    def interrupt(number: int, frame: FrameType | None) -> None:
-        handler(number, frame)  # it may raise one itself
-        raise KeyboardInterrupt
-
-    signal.signal(signal.SIGINT, interrupt)
-    try:
-        yield
-    except KeyboardInterrupt as interrupted:
-        if type(interrupted) is KeyboardInterrupt:  # whoever was cancelled is told nothing of this
-            for note in getattr(interrupted, "__notes__", ()):
-                print(note, file=sys.stderr)  # noqa: T201
-        failure = given_up(interrupted.with_traceback(None))
-        raise failure from failure.__cause__
-    finally:
-        signal.signal(signal.SIGINT, before)

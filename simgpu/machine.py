@@ -6,10 +6,11 @@ import math
 import threading
 import time
 import weakref
+from _signal import SIGINT, getsignal
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import wraps
+from functools import partial, wraps
 from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar, cast
 from zlib import crc32
 
@@ -19,6 +20,7 @@ from numpy.typing import DTypeLike
 from simgpu.common import HostBuffer, Pinned
 from simgpu.engine import Engine
 from simgpu.errors import DeviceError, HostBufferError, UsageError
+from simgpu.interrupts import held_back, hold
 from simgpu.links import Wiring
 from simgpu.order import Access, Clock, HostHistory
 from simgpu.queues import Command, EngineEvent, Queue
@@ -46,12 +48,14 @@ M = TypeVar("M", bound=_OnMachine)
 
 
 def exclusive(method: Callable[Concatenate[M, P], R]) -> Callable[Concatenate[M, P], R]:
-    """Let one thread at a time into the machine, whose lock the method's object has."""
+    """Let one thread at a time into the machine, whose lock the method's object has, and no interrupt."""
 
     @wraps(method)
     def alone(self: M, *args: P.args, **kwargs: P.kwargs) -> R:
         with self.lock:
-            return method(self, *args, **kwargs)
+            if getsignal(SIGINT) is hold:
+                return method(self, *args, **kwargs)
+            return held_back(method, self, *args, **kwargs)
 
     return alone
 
@@ -129,12 +133,12 @@ class Machine:
         """The host waits for `event`, and needs `delay` us to notice; start and end."""
         self.calls += 1
         self._forget_gone()
-        start = self.host
+        start, failed = self.host, len(self.engine.failures)
         try:
             passes = self.engine.run_to(event)
         except KeyboardInterrupt:
-            # By now what was interrupted has failed, and the rest is skipped.
-            self.engine.run_to(event)
+            if len(self.engine.failures) > failed:  # what was interrupted, and the rest is skipped
+                self.engine.run_to(event)
             raise
         while not passes and self.engine.give_up():  # since the host is blocked, and will not help
             passes = self.engine.run_to(event)
@@ -154,7 +158,7 @@ class Machine:
         room: HostBuffer = np.empty(max(-(-nbytes // 16), 1) * 16, np.uint8)
         key = id(room)
         known = self._pinned
-        known[key] = weakref.ref(room, lambda _: known.pop(key, None))
+        known[key] = weakref.ref(room, partial(known.pop, key))  # no bytecode for Ctrl-C to end
         array = room[:nbytes].view(dtype).reshape(lengths).view(Pinned)
         array.look = self.look
         return array

@@ -47,7 +47,7 @@ KINDS = {
     "simgpu": {
         "what you type": ("__main__",),
         "what a program calls": ("arrays", "collectives", "device", "graph", "stream", "memory"),
-        "what runs when": ("machine", "engine", "queues"),
+        "what runs when": ("machine", "engine", "queues", "interrupts"),
         "what goes wrong between streams": ("order", "adversary"),
         "what a launch does": ("pieces", "launches", "sampled_reference", "cuda_c"),
         "how long it takes": ("times", "links", "spec", "gpus"),

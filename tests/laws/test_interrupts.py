@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import gc
 import signal
-from collections.abc import Iterator
+import sys
+from collections.abc import Callable, Iterator
 from contextlib import closing, suppress
+from types import FrameType
 
 import numpy as np
 import pytest
@@ -106,6 +108,59 @@ class TestInterrupts:
         assert isinstance(told.value.__cause__, KeyboardInterrupt | agt.DeviceError)
         gc.collect()
         assert agt.in_flight() <= before
+
+
+def relu() -> agt.DeviceOp[np.ndarray]:
+    target = agt.zeros(256).partition(64)
+    return agt.relu(256, agt.full(256, 2.0), target).output().to_host()
+
+
+async def awaited() -> np.ndarray:
+    return await relu()
+
+
+@pytest.mark.parametrize("way", [lambda: relu().sync(), lambda: asyncio.run(awaited())])
+def test_one_between_any_two_calls_of_the_engine_arrives_once(
+    sim: SimDevice, way: Callable[[], object]
+) -> None:
+    calls, handler = 0, signal.getsignal(signal.SIGINT)
+
+    def interrupt(frame: FrameType, event: str, _: object) -> None:
+        nonlocal calls
+        name = frame.f_code.co_name  # Python lets nothing that is raised in a finalizer through
+        if "/simgpu/" in frame.f_code.co_filename and name not in ("_give_back", "<lambda>"):
+            calls += 1
+            if calls == at:
+                signal.raise_signal(signal.SIGINT)
+
+    def interrupted() -> bool:
+        nonlocal calls
+        calls = 0
+        sys.setprofile(interrupt)
+        try:
+            way()
+        except KeyboardInterrupt:
+            return True
+        finally:
+            sys.setprofile(None)
+        return False
+
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        at = 0
+        assert [interrupted() for _ in range(3)] == [False] * 3
+        for at in range(1, calls, 11):
+            assert interrupted() == (calls >= at)
+            assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+            assert (relu().sync() == 2.0).all()
+            try:
+                agt.synchronize()
+            except agt.DeviceError as told:
+                assert "interrupted by KeyboardInterrupt" in str(told)  # noqa: PT017
+            agt.synchronize()
+            assert agt.in_flight() == 0
+    finally:
+        signal.signal(signal.SIGINT, handler)
 
 
 def test_long_interpretation_says_so_once(capsys: pytest.CaptureFixture[str]) -> None:

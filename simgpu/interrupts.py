@@ -1,0 +1,119 @@
+"""Ctrl-C, and a notebook's Stop: they wait while the machine changes its state, and end what takes long.
+
+An event loop and a notebook's kernel have handlers of their own, which come and go, so SIGINT gets another
+one only for as long as a call takes. It is `_signal` that swaps them because `signal`, made of it and
+turning numbers into enums and back, takes ten times as long, and a launch has a dozen swaps.
+"""
+
+from __future__ import annotations
+
+import sys
+from _signal import SIGINT, default_int_handler, getsignal, raise_signal
+from _signal import signal as set_handler
+from collections.abc import Callable
+from threading import current_thread, main_thread
+from types import FrameType
+from typing import ClassVar, ParamSpec, TypeVar
+
+from simgpu.errors import given_up
+
+P = ParamSpec("P")
+R = TypeVar("R")
+Handler = Callable[[int, FrameType | None], object]
+
+
+class Held:
+    """What is held back in this process, whose main thread is the only one to run handlers."""
+
+    handler: ClassVar[Handler | int] = default_int_handler  # of the program
+    arrived: ClassVar[tuple[int, FrameType | None] | None] = None
+    ending: ClassVar[bool] = False  # what is interruptible should end now
+
+
+def hold(number: int, frame: FrameType | None) -> None:
+    """Keep an interrupt for later."""
+    Held.arrived = number, frame
+
+
+def held_back(act: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+    """What `act` returns. The program's handler hears of interrupts when it is over."""
+    before = getsignal(SIGINT)
+    if before is hold or not callable(before) or current_thread() is not main_thread():
+        return act(*args, **kwargs)
+    outer, Held.handler = Held.handler, before
+    try:
+        set_handler(SIGINT, hold)
+        return act(*args, **kwargs)
+    finally:
+        now, Held.handler = Held.handler, outer
+        set_handler(SIGINT, now)
+        deliver(now if callable(now) else lambda number, _: raise_signal(number))
+
+
+def deliver(handler: Handler) -> None:
+    """Hand over what has been held back, if anything: a handler may raise."""
+    if Held.arrived is not None:
+        arrived, Held.arrived = Held.arrived, None
+        handler(*arrived)
+
+
+def let_through() -> None:
+    """Nothing is half done here, and the program's handler may end what goes on."""
+    if Held.arrived is not None and current_thread() is main_thread():
+        deliver(_tell)
+
+
+def interruptible(act: Callable[[], R]) -> R:
+    """What `act` returns, which Ctrl-C, and a notebook's Stop, end at once.
+
+    An event loop takes them as a wish to cancel a task, at its next turn, and a kernel gives it none. So its
+    handler hears of them, and the kernel fails with a `DeviceError` for whoever awaits it: an interrupt that
+    went through the loop itself would stop a notebook's.
+    """
+    if getsignal(SIGINT) is not hold or current_thread() is not main_thread():
+        return act()
+    try:
+        try:
+            set_handler(SIGINT, _end)
+            deliver(_end)
+            done = act()
+            end_if_told()
+            return done
+        finally:
+            set_handler(SIGINT, hold)
+            Held.ending = False
+    except KeyboardInterrupt as interrupted:
+        if Held.handler is default_int_handler:
+            raise
+        if type(interrupted) is KeyboardInterrupt:  # whoever was cancelled is told nothing of this
+            for note in getattr(interrupted, "__notes__", ()):
+                print(note, file=sys.stderr)  # noqa: T201
+        failure = given_up(interrupted.with_traceback(None))
+        raise failure from failure.__cause__
+
+
+def end_if_told() -> None:
+    """Raise the interrupt once more: where it fell into a finalizer, Python has dropped it."""
+    if Held.ending and current_thread() is main_thread():
+        raise KeyboardInterrupt
+
+
+def _end(number: int, frame: FrameType | None) -> None:
+    """Tell the program's handler, and end what is interruptible: once, since the next one is held back."""
+    set_handler(SIGINT, hold)
+    Held.ending = True
+    _tell(number, frame)
+    raise KeyboardInterrupt
+
+
+def _tell(number: int, frame: FrameType | None) -> None:
+    """Call the program's handler, which may raise, or leave another one for the next interrupt."""
+    try:
+        if callable(Held.handler):
+            Held.handler(number, frame)
+        else:  # it has left SIG_DFL, say, which has its way when the machine is left
+            hold(number, frame)
+    finally:
+        if (now := getsignal(SIGINT)) is not None and now is not hold:
+            Held.handler = now
+            set_handler(SIGINT, hold)

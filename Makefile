@@ -98,11 +98,11 @@ PYTEST := IPYTHONDIR="$(CURDIR)/tests/kernel" $(BIN)/pytest -n $(JOBS) --dist wo
 NBMAKE := --nbmake --nbmake-timeout=60
 
 test: lint
-	$(PYTEST) $(NBMAKE) $(ARGS) tests notebooks solutions
+	$(PYTEST) $(NBMAKE) $(ARGS) tests notebooks
 
-# Also what rests only on files that did not change since the last full run: see tests/full_runs.py.
-test-full: ARGS += --full
-test-full: test
+# Also all wrong answers, the solutions, and what rests on files that did not change: see tests/full_runs.py.
+test-full: lint
+	$(PYTEST) $(NBMAKE) $(ARGS) --full tests notebooks solutions
 
 # In the system's Chromium or Chrome, without a window. One process: there is one JupyterLab for all tests.
 test-lab: $(BROWSER_STAMP)

@@ -20,6 +20,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[1]
 RECORD = Path(__file__).with_name("last_full_run.json")
 MARK = "rests_on"
+DAILY = sorted(RECORD.parent.glob("asyncgpu_course/daily_answers/*.json"))
 FILES = {
     "model": ("asyncgpu_tutor/devices/simulated/**/*.py", "simgpu/**/*.py"),
     "recordings": (
@@ -72,6 +73,16 @@ class FullRuns:
         return (
             f"left out: tests that rest only on {' and '.join(sorted(self.spared))}, which are "
             "as in the last full run (--full runs them)"
+        )
+
+    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
+        """Say what a daily run left out, and how to run it."""
+        if self.full or not everything_is_asked_for(self.config):
+            return
+        answers = sum(len(json.loads(path.read_text("utf-8"))["spared"]) for path in DAILY)
+        terminalreporter.write_line(
+            f"Left out: {answers} wrong answers that are told what others are told, the solutions' notebooks, "
+            "and what rests on unchanged files. `make test-full` runs everything."
         )
 
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:

@@ -139,8 +139,9 @@ class Execution:
 
     def _begin(self, numbers: NDArray[np.int64]) -> None:
         team = Team(self.launch, numbers, self._code.slots, self._code.exits)
+        if self.launch.begun:
+            self.launch.look()  # many blocks that do little take long, too
         self.launch.begun += len(numbers)
-        self.launch.look()
         self.tally.begin_batch(team.layout)
         for slot, value in self._values.items():
             team.slots[slot] = value

@@ -1,4 +1,19 @@
-"""Files that several programs write at once, and of which nothing may be lost: a lock, and whole files."""
+"""Files that several programs write at once, and of which nothing may be lost: a lock, and whole files.
+
+The course's progress is written by several notebooks, each in a Python of its own, and by a laptop that is
+shut in the middle. Two dangers are held off here, each by a habit of the file system.
+
+A file that is written in place is half a file for a moment, and on a full disk for good. So the text goes
+into a draft beside it, and `replace_text` puts the draft in its place in one step: whoever reads gets the
+old file or the new one.
+
+Two programs that read, change and write may each lose what the other wrote. So they take turns (`locked`).
+A file whose mere presence is the lock would stay behind when a program is killed, and lock everybody out.
+The system's own lock goes with the process, however it ends. The lock file is removed afterwards, so
+another program may hold a lock on a file that is gone from the folder: hence each asks whether the file
+that it has locked is still the one at that path. Where a file system has no locks, we go on without,
+because refusing to save would lose work for certain.
+"""
 
 from __future__ import annotations
 

@@ -1,8 +1,19 @@
 """Ctrl-C, and a notebook's Stop: they wait while the machine changes its state, and end what takes long.
 
-An event loop and a notebook's kernel have handlers of their own, which come and go, so SIGINT gets another
-one only for as long as a call takes. It is `_signal` that swaps them because `signal`, made of it and
-turning numbers into enums and back, takes ten times as long, and a launch has a dozen swaps.
+Python runs a signal's handler between any two of its instructions. If Ctrl-C raises in the middle of an
+update of the engine, half of it is done, and every later call computes nonsense. To ignore interrupts would
+be safe, but a kernel that spins may then hold up a notebook for good. So interrupts wait while the machine
+changes its state (`held_back`), and are let in again around what takes long and can be thrown away, such as
+interpreting a kernel (`interruptible`).
+
+A handler of our own can't stay installed, because an event loop and a notebook's kernel have theirs, which
+come and go. So SIGINT gets another one only for as long as a call takes, and the program's handler hears of
+the interrupt afterwards. Inside of an event loop an interrupt doesn't go through the loop, since that would
+end a notebook's. The kernel fails instead, with an error for whoever awaits it.
+
+`_signal` swaps handlers, because the public `signal` is made of it, and turns numbers into enums and back,
+which takes ten times as long; a launch has a dozen swaps. Code that changes the machine outside of
+`held_back` can be cut in two again.
 """
 
 from __future__ import annotations

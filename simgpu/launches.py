@@ -1,8 +1,18 @@
 """Launches of kernels on a simulated device: what they compute, what was computed before, and who waits.
 
-Lessons run a pipeline again and again: on one stream and on four, to warm up and to measure, and each attempt
-at an exercise once more. The same kernel on the same bytes does the same, and to compare bytes takes a
-thousandth of what it takes to interpret what reads them: so launches are kept (`Remembered`).
+Lessons run a pipeline again and again: on one stream and on four, to warm up and to measure, and each
+attempt at an exercise once more. Interpreting is by far the slowest thing that we do. The same kernel on
+the same bytes does the same, and to compare bytes takes a thousandth of what it takes to interpret what
+reads them. So launches are kept, with the bytes before and after them (`Remembered`). Comparing the bytes,
+and not a version of each array, also finds inputs that were copied anew. What else a result depends on has
+to be in the key, and where it can't be, because a kernel follows addresses or waits for others, the launch
+isn't kept.
+
+A kernel that waits for the host is harder, because nothing runs beside Python (`Waiting`). It is
+interpreted as far as it comes. What it computed until then counts as time, and it looks at memory again no
+sooner than it could have done that work. Its writes to memory of the host were made at once, while the
+interpreter ran ahead of the clock, so they are taken back and made again when the clock gets there.
+Otherwise the host would see answers before they were asked for.
 """
 
 from __future__ import annotations

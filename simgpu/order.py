@@ -1,13 +1,22 @@
 """The order between pieces of work: vector clocks over streams, and the races that they reveal.
 
-Two pieces of work are ordered if one stream holds both, if an event carried the first to the stream of the
-second, or if the host had seen the first complete before it enqueued the second. (Vector clocks: Fidge,
-1988; Mattern, 1989. Their use for data races: Flanagan and Freund, "FastTrack", PLDI 2009.)
+A program that forgets an event usually works: its kernels happen to run in the right order, until a faster
+GPU or a larger input turns them round. So we don't ask when two pieces of work ran. We ask whether anything
+in the program forces their order, and call it a race if nothing does, even in a run whose numbers are
+right.
 
-Two kernels that run side by side may also agree between themselves, by flags: if one of them has a loop that
-waits, and there is an array that both access by atomics or as volatile, then that they do so rightly is taken
-on trust. And both may add to an array of whole numbers, by one kind of atomic, if that is all that they do
-with it; or they touch different bytes, as a run of both on copies tells.
+Order comes from a stream, from an event that carries it to another stream, and from the host, when it has
+seen one piece complete before it enqueues the next. These chain: if B waits for A and C waits for B, C
+comes after A. That's why a note of each array's last stream isn't enough. Each stream has a vector clock
+instead, which says how many pieces of every other stream come before its next one. An event is a copy of a
+clock, and waiting for it is a merge. (Vector clocks: Fidge, 1988; Mattern, 1989. Their use for data races:
+Flanagan and Freund, "FastTrack", PLDI 2009.)
+
+Clocks know nothing of kernels that talk while both run. If one of two kernels has a loop that waits, and
+both access some array by atomics or as volatile, we trust that they agree between themselves, because
+refusing would forbid every such program. Two more pairs are let through: both only add whole numbers to an
+array by one kind of atomic, or they touch different bytes, which a run of both on copies tells. Any new way
+to order work has to tick or merge a clock, or sound programs will be refused.
 """
 
 from __future__ import annotations

@@ -1,7 +1,20 @@
 """Large launches: some blocks by the interpreter, all values by the kernel's own reference in NumPy.
 
-The interpreter runs a sample of the blocks. What they write has to agree with the reference, and what they do
-is counted, and taken for what the other blocks do. Mistakes that show in none of these blocks go unseen.
+The interpreter does some two billion instructions of threads in a second, and a product of two large
+matrices needs a thousand times that. A lesson about streams doesn't care how those values come about, but
+they have to be right, because later kernels and the reader look at them. Skipping the computation isn't
+possible, then, and neither is waiting for it.
+
+So a kernel may bring a reference, a function of NumPy that computes the same. For a large launch the
+interpreter runs a sample of the blocks, on copies. All that they wrote has to agree with the reference, or
+the launch fails and names the first element that differs. Then the reference's values are taken for all
+blocks. The counts of the sample are scaled up, and times are made from those.
+
+That assumes blocks which are alike and alone. So a launch is interpreted whole if its blocks meet at an
+atomic, wait for each other, print, or follow addresses, and if memory is made hostile to it. The sample
+always has the first block and the last one, where mistakes with bounds show. A mistake that shows in none
+of the sampled blocks goes unseen. Integers have to be equal; sums of floats may be a little off, because
+NumPy adds in another order.
 """
 
 from __future__ import annotations

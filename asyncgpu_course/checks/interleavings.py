@@ -1,12 +1,22 @@
 """Every order in which the steps of a few threads can happen.
 
-A thread is a generator. It yields one access to common memory after the other, and gets what came of it::
+A learner's lock or queue may fail in one order of steps among thousands. Running it with real threads,
+however often, mostly misses that order, and a check that fails now and then teaches distrust. So a check
+tries every order, which takes milliseconds as long as threads are small: three of four steps each have
+34,650 orders. To go further, `most` bounds how often a thread is interrupted, since most mistakes need one
+or two interruptions only. (The idea is that of CHESS: Musuvathi and Qadeer, "Iterative context bounding for
+systematic testing of multithreaded programs", PLDI 2007.)
+
+A thread is a generator, because a generator stops at each step and leaves the choice of the next one to us.
+It yields one access to common memory after the other, and gets what came of it::
 
     "load", place                  what is there
     "store", place, value          None
     "cas", place, old, new         whether `old` was there, and now is `new`
 
-Memory is a dictionary. Threads have to be small: three of four steps each have 34,650 orders.
+Memory is a dictionary. A generator can't be copied, so each order begins anew from the same memory, and a
+thread must do the same whenever it gets the same. A thread that spins has no end in some orders; hence the
+bound on steps.
 """
 
 from __future__ import annotations

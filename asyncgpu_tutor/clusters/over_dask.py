@@ -1,9 +1,20 @@
 """Workers in other processes, on this machine or others, reached by Dask's actors.
 
-Dask is the control plane: it starts processes, carries recipes and results, and knows who is alive. The data
-between GPUs goes by NCCL. A worker is an actor, because a call of one takes a millisecond where a task takes
-ten, and because coroutines of one actor run side by side. Dask would wait for a lost actor for ever in some
-cases, so each wait here also ends when the scheduler says that the worker is gone.
+Dask is the control plane: it starts processes, carries recipes and results, and knows who is alive. The
+data between GPUs goes by NCCL, because Dask would copy it through the host. A worker is an actor of Dask's
+and not a series of tasks: a call of an actor takes a millisecond where a task takes ten, the arrays have to
+stay in one process, and coroutines of one actor run side by side.
+
+The hard part is a worker that dies. Dask would wait for a lost actor for ever in some cases, and a program
+that awaits a GPU should get an error within seconds. A time limit for each call won't do, because a recipe
+may rightly take an hour. So we don't limit the work, but ask who is alive: the scheduler knows which
+workers it has lost, and each worker's nanny, a process of its own, knows whether it is stopped. The worker
+itself isn't asked, since it may be busy for long. Each wait also ends when one of them says that the worker
+is gone, and what doesn't need that worker goes on.
+
+Silence is measured without the time in which our own loop stood still (`_answer`), or a program that
+computes for ten seconds would find all its workers lost. An error of a recipe comes back as a value, so
+that its `OSError` isn't taken for a broken connection.
 """
 
 from __future__ import annotations

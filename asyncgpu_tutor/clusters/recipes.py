@@ -1,4 +1,20 @@
-"""Recipes that travel: what they take along, and what cannot leave this process."""
+"""Recipes that travel: what they take along, and what cannot leave this process.
+
+An operation is a description, so it can be sent to where the data are, which moves a few hundred bytes
+instead of the arrays. But a description refers to things, and some of them mean nothing elsewhere: a device
+array is an address on one GPU. Pickle would find out too late and too deep, and say that some inner object
+can't be pickled. It would also copy a large host array with every call, and say nothing.
+
+So before a recipe goes, we walk through all that it holds: closures, defaults, globals of a notebook's
+cell, objects. An array of a device is refused, with the name of the array and what to do instead. A host
+array may go, and a warning says how many bytes that costs each time. Only then cloudpickle packs it,
+because plain pickle sends a function by its name, and a function of a notebook has none elsewhere. If that
+fails, we pack part by part until we have found the innermost one that can't be packed (`_culprit`), and
+name the way to it.
+
+Code travels, so both ends need the same version of Python and of this package. And whoever may talk to a
+worker may run code there.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,20 @@
-"""Questions to asyncio's event loop, and the only place that knows its private names."""
+"""Questions to asyncio's event loop, and the only place that knows its private names.
+
+A task that awaits short work does best to look at its event at once, because short work is often over
+before the loop has gone round. It may do so only while no other task is ready, and asyncio has no public
+way to ask. So we look at the loop's private queue. A loop that has none, such as one that isn't asyncio's
+own, counts as always busy, because then tasks get more turns than they need, and never fewer. For the
+simulated device the same question decides whether time may go on.
+
+`completed` runs a coroutine to its end where a loop is running already, as in a notebook's cell.
+`asyncio.run` refuses to. A thread with a loop of its own would do, but a browser has no threads. And
+entering the outer loop again would run the notebook's other tasks in the middle of ours. So the outer loop
+is set aside for a while, and a small loop runs, without sockets, which a browser lacks as well. The outer
+one stands still meanwhile, hence a wait for something that only it could do never ends, and is refused
+after a second.
+
+All of this rests on names that asyncio may change in any version, which is why no other module knows them.
+"""
 
 from __future__ import annotations
 

@@ -1,8 +1,15 @@
 """Collectives: what the ranks of a group do together, each as an operation on a stream of its own.
 
-Ranks have to call the same things in the same order, or they wait for each other for ever. So each call is
-held against those of the other ranks of this process before it is enqueued: the first one that does not fit
-raises, and names both.
+Ranks have to call the same things in the same order. If one calls a sum where another calls a broadcast,
+NCCL doesn't notice: GPUs wait for each other for ever, or add up the wrong bytes. Such a hang says nothing
+of its cause, which is in two places of the program at once.
+
+So each rank numbers its calls, and each call is held against those that other ranks of this process have
+made under the same number, before it is enqueued (`Ledger`). The first one that does not fit raises, and
+names both calls and their lines. Waiting for a time limit would tell only that something hangs, and not
+what. Sends and receives are numbered for each pair, since those of one pair have no order with those of
+another. Ranks in other processes can't be asked without a message for each call, so a cluster compares
+their calls when a recipe has ended.
 """
 
 from __future__ import annotations

@@ -1,4 +1,20 @@
-"""Pipelines that are built once and run again and again: what they share, and the prepared ones."""
+"""Pipelines that are built once and run again and again: what they share, and the prepared ones.
+
+Building an operation takes Python longer than a GPU needs for small kernels, and a loop that runs the same
+pipeline a thousand times would pay for it each time. So a pipeline can be captured once (`run.capture`):
+its functions run, its arrays are allocated, its arguments are packed. A run is then a list of calls into
+the driver, or the launch of one graph.
+
+Why isn't the result an operation that simply runs faster? Because addresses are packed into the calls, so
+all runs share one set of arrays. They must follow each other, on whatever streams they are
+(`run.last_use`), and what they yield is lent: the next run writes over it. So it's a thing of its own, and
+`launch` makes an operation of one run. That operation goes through `submit` like any other, and is
+recorded, awaited and kept alive by the same code.
+
+What Python decided during the capture stays decided. New inputs are written into arrays that the calls
+read, between two runs. A borrowed array has an owner outside, which may give it away, so each run asks
+whether it still is there.
+"""
 
 from __future__ import annotations
 

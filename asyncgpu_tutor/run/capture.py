@@ -1,8 +1,22 @@
 """Capturing an operation: its calls are written down instead of made.
 
-A capture never touches the device's streams. So whatever goes wrong in one leaves them as they were, and
-the calls can be held against the rules before the driver sees them. Its own streams and events know what
-comes after what, and nothing runs on them.
+CUDA can capture a stream by itself: between two calls, what is enqueued there is recorded and not run. We
+don't use that to look at an operation, because the stream is then in a special state while somebody's
+Python runs. A mistake in there spoils the capture and is reported at its end, by a code, and the simulated
+device would need all of it again.
+
+So a capture here is a context whose verbs write their calls down instead of making them. Its streams and
+events exist in the capture only. A failure therefore leaves the device as it was, moved arrays are handed
+back (`give_up`), each call is held against the rules where it is made, and the error has the caller's line.
+The same list of calls then serves three readers: a prepared pipeline makes them one by one, a device makes
+a graph of them, and another capture takes them in.
+
+Each stream of a capture counts, for every other one, how many of its calls come before the next one here,
+which is a vector clock. By it we see a branch that nobody waits for, and leave out waits that order nothing
+new.
+
+Only work that goes through the context can be written down. A library that asks for the stream's address
+would run its work now, and not in a replay, so a capture's stream has none and says so.
 """
 
 from __future__ import annotations

@@ -1,7 +1,21 @@
 """The last use of each piece of memory, so that the next one comes after it: happens-before, for runs.
 
-Work on one stream is in order anyway. On another stream the next user waits for an event, which is recorded
-on the first one. That is put off until somebody on another stream comes: mostly nobody does.
+A prepared pipeline uses the same memory in every run, because addresses are packed into its arguments. Two
+runs on two streams would then overwrite each other's numbers. So each such memory remembers the stream that
+used it last, and whoever uses it next on another stream waits for an event there first.
+
+The obvious way records an event after each use. But most pipelines are launched again and again on one
+stream, which keeps its own order, and every one of those events would be paid for and never waited for. So
+the event is recorded late, when somebody on another stream comes. The price is that it lies behind
+everything that was put on the first stream since, so that a run may wait for a little more than it has to.
+A shared operation, which others may wait for at once, has it recorded early (`mark`).
+
+Late events cost most in a run with several arms, which may have put one of them on that stream by now, so
+that the next arm would wait for it. Hence such a run asks for no event if the host has seen the earlier run
+complete. In a capture there is nothing to wait for yet. It notes the memory, and whoever launches what was
+captured comes after its last use.
+
+Memory that is used again without `come_after` is not protected by anything here.
 """
 
 from __future__ import annotations

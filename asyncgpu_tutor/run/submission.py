@@ -1,9 +1,19 @@
 """One run of one operation: submitted, executing, settled.
 
-Every run goes through `enqueue`: built or prepared, blocked on or awaited, recorded or not, on every device.
-What must happen for a run is in that function, and `submit` makes what it takes. What is watched hangs on
-two switches that are nearly always off: a device's recording, which the device asks for itself, and the NVTX
-ranges.
+When Python drops the last reference to an array, its memory may be given to somebody else at once. A GPU
+that is still working on it doesn't know. So a submission holds everything that its operations touch
+(`keep`), records an event behind the last of them, and lets go when somebody has seen that event pass, and
+not before. An allocation that is freed in the order of a stream would do this for one stream and for device
+memory. A run may have several streams, and it touches host arrays, too.
+
+Somebody who awaits or blocks sees the event pass. But tasks are cancelled and results are forgotten, and
+then nobody looks. A callback from the driver would tell, but after a fault it never comes. So each new
+submission looks at two earlier ones (`_let_go`), which keeps the list short and makes no call long.
+
+Every run goes through `enqueue`: built or prepared, blocked on or awaited, recorded or not, on every
+device. All that must happen for a run is in that function, because a second way would sooner or later
+forget one of those things. Recordings and NVTX ranges hang on two switches that are nearly always off. To
+enqueue work without putting its memory into `keep` breaks all of this, and only shows under load.
 """
 
 from __future__ import annotations

@@ -1,11 +1,22 @@
 """Answering kernels that call the host, by packets in memory that both can see.
 
-The other side is `kernels/headers/hostcall.cuh`, which says how a packet changes hands. The host needs no
-atomics for it, of which Python has none: a packet's state has one writer at a time. Nor has Python fences. An
-x86 needs none, as it keeps the order of its reads, and that of its writes; an Arm does not.
+A kernel can't call a function of the host. But both can see pinned memory, so it writes a question there,
+in a packet, and looks until the answer has come. The other side is `kernels/headers/hostcall.cuh`, which
+says how a packet changes hands. Ending the kernel instead, and launching another one with the answer, would
+lose all that its threads had in registers.
 
-To find the calls that wait, one comparison of NumPy looks at all states at once, and all calls for one
-service are answered at once, because an answer for each call alone would cost Python several microseconds.
+Python has neither atomics nor fences. It needs no atomics, because a packet's state has one writer at a
+time: the kernel, until it has asked, and then the host, until it has answered. It would need fences on
+hosts that reorder memory. An x86 keeps the order of its reads, and that of its writes, so this works there;
+an Arm does not, and is refused.
+
+To find the calls that wait, one search looks at all states at once, and all calls for one service are
+answered at once, because an answer for each call alone would cost Python several microseconds. A handler
+may await something. Its packet is then at work until that is done, and others are answered meanwhile.
+
+Kernels can only wait if somebody answers, so blocking the loop while one runs would be a deadlock.
+Therefore a kernel gives up after so many looks, and leaving the block tells all of them that the host is
+gone.
 """
 
 from __future__ import annotations

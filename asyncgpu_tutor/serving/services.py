@@ -1,4 +1,14 @@
-"""The services that every `hostcalls` has for kernels that call the host."""
+"""The services that every `hostcalls` has for kernels that call the host.
+
+A kernel that can call the host could do whatever its process may: a wrong index in its threads would be a
+file name. So the program says beforehand which files, folder and addresses kernels may use, and a kernel
+asks for them by number. What it opens by name has to be a plain file in the folder once links are followed,
+because a link could lead out of it, and a pipe could hold up the host for ever. A number is never used
+again, so a thread that keeps one too long gets an error and not somebody else's file.
+
+What the system refuses, the kernel is told, by the system's own number of the error, since it can go on
+without. A mistake of the program, such as a file that it never listed, is an error of the program's.
+"""
 
 from __future__ import annotations
 

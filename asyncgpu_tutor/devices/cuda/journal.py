@@ -1,8 +1,10 @@
 """Notes of a recording: written down as fast as can be, and read when the recording is over.
 
-To be recorded must not slow a program down, or the trace is one of the recording. So a call appends one tuple
-here, and no more: which span comes after which, and what each is called, is worked out by `Journal.read`, in
-the order in which things happened.
+To be recorded must not slow a program down, or the trace is one of the recording. To make spans at once,
+with names and with what comes after what, would take longer than the calls that they tell of. So a call
+appends one tuple here, and no more, and `Journal.read` works out the rest when the recording is over, in
+the order in which things happened. Only ids are given out at once, because a recording inside of another
+one has to know which spans are its own.
 """
 
 from __future__ import annotations

@@ -1,9 +1,14 @@
 """Groups of GPUs, through NCCL as CuPy knows it.
 
-A rank's part is a kernel that waits on the GPU for those of the others. What a GPU waits for there may hold
-up a host that allocates memory, so that the others never come. NCCL therefore wants the parts of all ranks of
-a process in one call. So they meet on the host first, each rank on a thread of its own: nothing of a
-collective is enqueued before all of it can be, and a rank that does not come leaves no GPU waiting.
+A rank's part of a collective is a kernel that waits on its GPU for those of the others. While it waits, it
+may hold up a host that allocates memory, so that the others never come, and both wait for ever. NCCL
+therefore wants the parts of all ranks of a process in one call. But our ranks are separate operations, each
+submitted when it pleases.
+
+So ranks of one process meet on the host first, each on a thread of its own: nothing of a collective is
+enqueued before all of it can be, and a rank that does not come leaves no GPU waiting. Time limits on the
+GPU would come too late, because a kernel that already waits can only be aborted, and its communicator with
+it.
 
 With one process for each GPU there is nobody to meet. A part that does not end in time is aborted, by which
 its GPU goes on, and whoever waits for it gets an error.

@@ -1,7 +1,14 @@
 """What CUDA's functions are called with: a kernel's arguments, laid out as the driver wants them; and copies.
 
-CuPy looks at the type of each argument at each launch, which takes longer than the driver's own call. Here
-the layout follows from the kernel's signature, once.
+A launch hands the driver a list of addresses, one for each argument, so each number and pointer has to lie
+somewhere in memory with the right size and alignment. CuPy finds out the type of each argument at each
+launch, which takes longer than the driver's own call. A kernel's signature never changes, so here the
+layout is made once, as one `struct` format, and a launch writes all arguments by one call.
+
+The driver copies the arguments before it returns, so that room can be used again at once. But its call lets
+other threads run, and two of them may launch one kernel. So each launch takes a room from a list and puts
+it back, because a lock took longer. A prepared call keeps its room for good. Arguments of the wrong kind
+would be written as they are, hence `kernels.launching` checks them first.
 """
 
 from __future__ import annotations

@@ -1,4 +1,19 @@
-"""Calls into CUDA that are made again and again: one by one, or all at once as a graph."""
+"""Calls into CUDA that are made again and again: one by one, or all at once as a graph.
+
+A capture leaves a list of calls without streams, since a policy may choose others for each run. To
+translate each call anew would cost what preparing was meant to save. So arguments are packed once, and for
+each combination of streams that comes up, the calls are bound to them and kept: a list of functions of
+CUDA's, each with its arguments, which a run only has to go through. A program that makes a stream for each
+run would fill memory with such lists, so there is a bound.
+
+A graph is made from the very same list, on streams that nobody else uses, while CUDA captures them.
+Building it node by node would be a second translation of every verb, and the two could differ. This way a
+graph does what the prepared pipeline does.
+
+Each event in the list is used again in every run. That is right only because runs of one replay follow each
+other. CUDA copies the arguments of a graph's kernels but not what they point at, so a graph keeps the
+replay, and that keeps the memory.
+"""
 
 from __future__ import annotations
 

@@ -1,9 +1,14 @@
 """One waiting thread for each stream that is awaited.
 
-A host callback in the stream would be the obvious way, and is the wrong one: after a fault it never comes.
-A wait in the driver spins, unless the event was made for a sleeping wait; an event of that kind, recorded
-when somebody begins to wait, would lie behind work that was enqueued since. So a thread looks at the very
-event, again and again, and sleeps in between.
+An event loop must not block, so something else has to notice that a stream has come so far. A host callback
+in the stream would be the obvious way, and is the wrong one: after a fault it never comes, and the task
+would wait for ever. A wait in the driver spins on a core, unless the event was made for a sleeping wait. An
+event of that kind, recorded when somebody begins to wait, would lie behind work that was enqueued since.
+
+So a thread looks at the very event, again and again, and sleeps in between: as long as it takes to wake a
+thread, and in long waits a twentieth of the time until now, up to a bound, so it is late by little,
+compared with what was waited for. There is one thread for each stream that is awaited, because events of
+one stream pass in order, and those of another may come first.
 """
 
 from __future__ import annotations

@@ -1,6 +1,20 @@
 """The simulated device as `protocol` wants one, and how an event loop of asyncio moves its host's clock.
 
-What it does is done by `simgpu`.
+A simulated GPU has a clock of its own, which no wall clock moves. While Python runs, it stands still. So
+somebody has to decide when a task that awaits a kernel has waited long enough, and the answer must be the
+same in every run, on fast machines and slow ones.
+
+The idea is that time passes when the host has nothing else to do. As long as something is awaited, a
+callback comes once in each turn of the event loop (`Machine._turn`). If no other task is ready and nobody
+has called a device since the last turn, it moves the clock to the next completion and wakes the task that
+waits for it. Real timers would make the trace depend on the machine, and a thread that moves the clock
+would race with the program; a browser has no threads anyway.
+
+Some loops don't tell what is ready, and some tasks do nothing but yield. There, many turns without a call
+count as idle. Only a kernel that waits for the host is given some real time, because what the host does for
+it may need a file or a socket.
+
+What devices do is done by `simgpu`; this module only adapts it.
 """
 
 from __future__ import annotations

@@ -1,7 +1,16 @@
 """A look at each record of a file, so that no number has a damaged one in it without a word.
 
-Where CUPTI has no times for a record, start and end are 0 (its documentation of CUpti_ActivityKernel and
-CUpti_ActivityAPI). PyTorch's profiler and nsys write such a record down like any other.
+Profilers lose records, and they write down what they have without saying so. One kernel that starts at time
+0 makes a trace of a second last for years, and every share and sum is wrong with it. Where CUPTI has no
+times for a record, start and end are 0 (its documentation of CUpti_ActivityKernel and CUpti_ActivityAPI),
+and PyTorch's profiler and nsys write such a record down like any other.
+
+To refuse the whole file would throw away what is good in it, and to repair a record would be to invent a
+measurement. So each record is looked at, the damaged ones are left out, and the trace says how many there
+were, of which sort, with an example. What a record is held against comes from the file itself, because we
+know nothing of the clock: the middle of all starts, the finest step that times have, the call that asked
+for the work. If most of the work begins before its call, then the clocks of host and device differ, and no
+record is to blame.
 """
 
 from __future__ import annotations

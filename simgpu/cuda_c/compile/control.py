@@ -1,8 +1,15 @@
 """From the form to closures: control.
 
 A control step becomes a closure that takes the lanes that come in and returns those that go on. Where lanes
-may be set aside (`waiting`), a closure that is entered again for those only passes them on to the step where
-they were: `Team.resume` is its place, and each step knows which places are inside of it.
+may be set aside (`waiting`), a closure that is entered again for those only passes them on to the step
+where they were. `Team.resume` is its place, and each step knows which places are inside of it.
+
+Lanes that leave by `break`, `continue` or `return` are put aside under the number of the exit
+(`Team.left`), and join the others where that exit leads to, because they can't jump while the others go on.
+
+A loop that spins is asked whether a turn has changed anything (`_spun`). If nobody is left who could end
+its wait, and it only counts until it gives up, millions of turns would all be the same, so its counter
+leaps near its end (`_leap`), and the turns in between are never run.
 """
 
 from __future__ import annotations

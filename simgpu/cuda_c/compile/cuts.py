@@ -1,9 +1,16 @@
 """Calls in which threads wait, put in front of the expression that they stand in.
 
-Threads are set aside at a piece of code, which they enter again as a whole (`waiting`). So such a call has
-to be a piece of its own: `x[i] = 2 * last(flags)` becomes `auto r = last(flags); x[i] = 2 * r`. A right side
-of `&&` goes into a branch, and the test of a loop into its body. What stands to the left of the call in a
-sum or product is computed before it, as compilers do.
+Threads are set aside at a piece of code, which they enter again as a whole (`waiting`). In `x[i] =
+next(queue) + last(flags)`, threads that wait in `last` would call `next` once more when they come back. So
+a call in which threads wait has to be a piece of its own, in front of the expression: `auto r =
+last(flags)`, and then `r` stands in its place. What is to its left in a sum or product is computed before
+it, as compilers do. A right side of `&&` goes into a branch, because it may not run at all, and the test of
+a loop into its body, because it runs each time.
+
+To cut every expression like this would be simpler, and would cost each kernel more steps and slots, and its
+loops their chance to be summed side by side. So a kernel is lowered without cuts first. If a wait inside of
+an expression turns up (`NeedsCuts`), what was lowered is dropped, and the kernel is lowered a second time,
+with them.
 """
 
 from __future__ import annotations

@@ -1,15 +1,20 @@
 """The form: a kernel as typed steps in structured control, between the syntax tree and the closures that run.
 
-Lowering writes it, in the order of the source, with functions expanded where they are called: which operation
-works on which values, where warps part and come together, and what is stored. Passes read it, and none of
-them knows another: `waiting` finds where threads may be set aside, `summing` the loops that only add up,
-`cost.walk` what each step is charged. `control` turns it into closures, with what `waiting` and `summing`
-have found. So any of these passes may be left out, and a kernel computes the same values.
+To go straight from the syntax tree to closures would be shorter. But a kernel has to be looked at from
+several sides before it runs: where threads may wait, which loops only add up, what an optimising compiler
+would charge. On the tree, each of these would have to know all of C's spellings and conversions again.
+
+So lowering writes a form, in the order of the source, with functions expanded where they are called: which
+operation works on which values, where warps part and come together, and what is stored. Passes read it, and
+none of them knows another: `waiting` finds where threads may be set aside, `summing` the loops that only
+add up, `cost.walk` what each step is charged. `control` turns it into closures, with what `waiting` and
+`summing` have found. So any of these passes may be left out, and a kernel computes the same values.
 
 A step that is a `Node` stands for a value. Other steps name it as a part, so that a pass can ask what it
-found out about it. How a value is computed, its `Expr` knows; a `Piece` of straight code has the closure that
-computes all of it. A piece has a `point`, an access has a site, and closures that run report which points and
-sites they pass (`lockstep.meter`).
+found out about it. How a value is computed, its `Expr` knows, because passes about order and cost needn't;
+a `Piece` of straight code has the closure that computes all of it. A piece has a `point`, an access has a
+site, and closures that run report which points and sites they pass (`lockstep.meter`). So costs can be kept
+out of what computes values.
 """
 
 from __future__ import annotations

@@ -1,4 +1,15 @@
-"""The records that the compiler keeps of a name and of an expression."""
+"""The records that the compiler keeps of a name and of an expression.
+
+C decides by types what an operator does, where a conversion stands and whether something may be assigned
+to. All of that is known before a kernel runs. So lowering an expression gives an `Expr`, which has the
+type, the closure that computes the value for the lanes of a mask, and its node in the form for the passes.
+The closure never looks at a type again: it was made for that one. That's why a plain interpreter, which
+walks the tree and asks for types at each step, isn't enough. It would ask thousands of times what was
+settled once.
+
+A place is apart from a value, because `x = y` needs to know where `x` is and what `y` holds. Registers
+aren't memory: they have no address, and no other thread sees them.
+"""
 
 from __future__ import annotations
 

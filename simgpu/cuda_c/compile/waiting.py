@@ -1,10 +1,18 @@
 """The pass that finds where the threads of a kernel may wait for each other.
 
-Where a kernel has a loop that may spin, or threads that meet at several barriers, each of its steps inside
-of which lanes may be set aside has a number, its place, and so has the test of each such loop. Places are
-numbered in the order of the source, hence those within a step are a range, and a step that is entered again
-for lanes which wait inside knows where to pass them on. `lockstep.waiting_threads` has the whole story.
-Kernels without such a loop pay nothing for any of this.
+Threads that wait are set aside and come back later (`lockstep.waiting_threads` has the whole story). For
+that each statement would have to look, every time, whether its lanes are new or coming back. Most kernels
+never wait, and would pay for it at every step. So this pass finds out beforehand where lanes may be set
+aside, and kernels without such a place are compiled as if nobody ever waited.
+
+A loop may spin if it looks, by an atomic or a volatile load, at memory that others can change. To be sure
+that it does is impossible, so a loop that may spin is asked while it runs, each so many turns, whether a
+turn has changed anything. What only counts the turns doesn't count as a change, or a loop that gives up
+after a million looks would never be seen to wait. Its counter may leap instead, and for that this pass
+finds its bound.
+
+Places are numbered in the order of the source. So the places within a step are a range, and a step that is
+entered again knows by two comparisons which of its parts to pass the lanes on to.
 """
 
 from __future__ import annotations

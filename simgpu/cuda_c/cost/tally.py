@@ -1,11 +1,16 @@
 """Counting what a launch does, while it does it.
 
-Counting must not cost more than running. So what a straight piece of code costs is added up once, when
-the kernel is compiled (`walk`), and a launch only notes how many warps and lanes passed each piece. What
-depends on addresses (sectors, bank conflicts) is measured on a sample: see `Counts`.
+What a kernel costs depends on how often each piece of its code runs, and on which addresses it touches. To
+count each instruction while it is interpreted would take longer than interpreting it. So what a straight
+piece of code costs is added up once, when the kernel is compiled (`walk`), and a launch only notes how many
+warps and lanes passed each piece. What depends on addresses, such as sectors and bank conflicts, is
+measured on a sample (see `Counts`): the first executions of an access are all looked at, later ones seldom,
+and at a distance that is prime, so that it doesn't fall in step with the loops.
 
-The longest warp needs its costs apart. A mask is one object for as long as the same lanes execute, so
-charges gather on the mask first (`Mask.pending`), and its warps are credited with the sum now and then.
+A kernel takes as long as its slowest warp, so that one needs its costs apart, and a sum for each warp at
+each piece would again be too dear. A mask is one object for as long as the same lanes execute. So charges
+gather on the mask first (`Mask.pending`), and its warps are credited with the sum now and then. A mask that
+is changed in place would give its charges to the wrong warps.
 """
 
 from __future__ import annotations

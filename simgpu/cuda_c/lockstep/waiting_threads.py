@@ -1,19 +1,26 @@
 """Threads that wait for others: how a team lets some of its threads rest while others go on.
 
-All that a thread knows is in the slots of its team and in memory. Where it is, is a place in the source:
-a number that the compiler gave to a statement, or to the test of a loop. So threads that have to wait can be
-set aside with their place (`Waiters.park`), the rest goes on as if they had left, and later the kernel is
-entered again for them alone: each statement between the top and their place only passes them on
-(`Team.resume`), and they go on where they were. That gives them what Volta's hardware has, independent
-progress.
+All threads of a batch run in lockstep: a statement is one operation of NumPy, with a mask. That can't run a
+kernel whose threads wait for each other. If lane 0 spins on a flag that lane 1 sets behind the loop, the
+loop never ends. A thread of Python's for each of the GPU's, or a generator for each, would do it, and be
+far slower for all other kernels, because a call of NumPy costs as much for 32 threads as for thousands.
+
+But all that a thread knows is in the slots of its team and in memory, and where it is, is a place in the
+source: a number that the compiler gave to a statement, or to the test of a loop. So threads that have to
+wait are set aside with their place (`Waiters.park`), and the rest goes on as if they had left. Later the
+kernel is entered again for them alone. Each statement between the top and their place only passes them on
+(`Team.resume`). That gives them what Volta's hardware has, independent progress.
 
 Two things make threads wait. They meet others, at a barrier or in a function of a warp, and not all have
 come. Or they spin: a turn of a loop has changed no variable of theirs and no memory, so the next turn would
-be the same one, and whatever they wait for must come from somebody else. A spin is worth another look as
-soon as memory has changed, by other threads, by other kernels or by the host (`run.execution`). If nobody is
-left who could change it, it never ends; unless it counts its turns, in order to give up: then it does.
+be the same one, and whatever they wait for must come from somebody else. They look again when memory has
+changed, by other threads, by other kernels or by the host (`run.execution`). If nobody is left who could
+change it, that is a deadlock, which we can say at once, unless they count their turns in order to give up.
+Then their counter leaps to its end.
+
 Nothing is polled. But threads that run on in a loop let others who may go on have a turn once a microsecond
-(`Team.take_turns`), because on a GPU all of them run side by side, and share what a queue holds.
+(`Team.take_turns`), because on a GPU all of them run side by side, and share what a queue holds. A
+statement that is left by `Apart` runs again as a whole, so it must not have had any effect by then.
 """
 
 from __future__ import annotations

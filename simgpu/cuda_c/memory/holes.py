@@ -1,4 +1,15 @@
-"""Members of a struct that was copied whole, though nobody had written them: to use one is the error."""
+"""Members of a struct that was copied whole, though nobody had written them: to use one is the error.
+
+A struct is often copied whole before all its members are set, and CUDA has nothing against it. Reading a
+member that nobody wrote is the mistake. If the copy itself were an error, sound programs would be refused,
+and if the copy counted as written, the mistake would be lost in it. So a copied member takes along which of
+its lanes have no value, and the error comes where one of them is used.
+
+The knowledge rides on the array, as a subclass of NumPy's, so code that only passes values on needs no
+change. A mask beside every value would have to be handed through every operator, and nearly all values have
+no holes. Whatever computes with a value asks `require` first, and gets a plain array back. An operation
+that skips this would hand the holes on to its result, and blame a line that is innocent.
+"""
 
 from __future__ import annotations
 

@@ -1,14 +1,22 @@
 """Memory as hostile as CUDA allows: others see what a thread wrote as late as the memory model lets them.
 
-A store is in memory at once, and leaves the value that was there before in a short history of its word. A
-load may get any of these, unless its thread's *view* has put it behind: the view says which write of each
-word a thread must at least have seen. A fence puts the view into what the thread writes next, by an atomic or
-a volatile store; whoever looks at that, and fences, takes it over (PTX ISA, "Memory Consistency Model":
-release and acquire patterns, release sequences, Fence-SC order, coherence). So a fence that is missing
-gives a wrong value, in a schedule that its seed gives again. The order of fences that nobody has heard of is
-chance: it is taken to tell of atomics and volatile stores alone, which may need it.
+The race detector judges programs by rules. A learner who is told that a fence is missing may well ask to
+see it go wrong, and in an interpreter that stores to memory at once, it never does. This memory makes it go
+wrong.
 
-Loads are not made ahead of time, so load buffering, which PTX allows, is never seen.
+To hold stores back in buffers, as hardware does, would tie us to one kind of hardware. Instead a store is
+in memory at once, and leaves the value that was there before in a short history of its word. A load may get
+any of these, unless its thread's *view* has put it behind: the view says which write of each word a thread
+must at least have seen. A fence puts the view into what the thread writes next, by an atomic or a volatile
+store; whoever looks at that, and fences, takes it over. So a missing fence gives a wrong value, in a
+schedule that its seed gives again. (PTX ISA, "Memory Consistency Model": release and acquire patterns,
+release sequences, Fence-SC order, coherence.)
+
+The order of fences that nobody has heard of is chance: it is taken to tell of atomics and volatile stores
+alone, which may need it. Loads are not made ahead of time, so load buffering, which PTX allows, is never
+seen. All of this goes thread by thread, in Python. So it is for small launches, a thread gets only so many
+old values in a row, and after some millions of steps memory gets kind, or a loop that waits for a flag
+would not end.
 """
 
 from __future__ import annotations

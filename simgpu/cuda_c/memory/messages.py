@@ -1,11 +1,20 @@
 """The knowledge that threads have of each other: up to when each has been told of what another did.
 
+Threads can also order their accesses without a barrier: one writes data, executes a fence and sets a flag;
+the other sees the flag, executes a fence and reads. The race detector must accept this, and must refuse it
+with one fence missing. So what counts isn't that the flag was seen, but what was told by it.
+
 A thread publishes by a fence, and then a write that others can look at: an atomic, or a volatile store.
-Such a word carries a message, namely what its writer knew; a thread that looks at the word, and then
-executes a fence, knows it, too. So do its siblings behind the next barrier. Atomics on one word carry on
-what they found. A fence of block scope tells, and learns from, threads of the block only. (PTX ISA, "Memory
-Consistency Model": release and acquire patterns, observation order, morally strong. A barrier may come
-between look and fence, or fence and write: in two threads, only Fence-SC order then leaves no other way.)
+Such a word carries a message, namely what its writer knew. A thread that looks at the word, and then
+executes a fence, knows it, too. So do its siblings behind the next barrier. Atomics on one word pass on
+what they found there, or a counter that many increment would forget all but the last of them. A fence of
+block scope tells, and learns from, threads of the block only.
+
+We follow the memory model and not the order in which our threads ran, because that order is ours, and a GPU
+has others. (PTX ISA, "Memory Consistency Model": release and acquire patterns, observation order, morally
+strong. A barrier may come between look and fence, or fence and write: in two threads, only Fence-SC order
+then leaves no other way.) Knowledge is kept by block, with exceptions for single threads, because one
+number for each pair of threads would be millions.
 """
 
 from __future__ import annotations

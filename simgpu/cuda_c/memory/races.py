@@ -1,11 +1,20 @@
 """The race detector: it remembers which thread touched what, and when.
 
-Two accesses of one element by two threads are *ordered* if a barrier of their block, or of their
-warp, came between. If they are not ordered and one of them writes, a GPU may do them in either
-order, and the kernel is wrong even if it happens to print the right numbers.
+Two threads that touch the same element, of which one writes, do so in either order on a GPU, unless a
+barrier of their block or warp came between. The kernel is wrong even if it happens to print the right
+numbers, and our threads run in one fixed order, so they always happen to. So we don't look at values. For
+each element we keep who wrote it last and when, and who has read it since.
 
-Time is the number of the memory access (`Team.clock`). A thread's last barrier is a time too, so
-"ordered" is a comparison, and no barrier needs to clear anything.
+Time is the number of the memory access (`Team.clock`). A thread's last barrier is a time too, so "ordered"
+is one comparison of whole arrays: the other access is older than the last barrier that both were at. A
+table that each barrier clears would be the obvious way, and would cost a pass over all memory at each
+barrier. Here a barrier clears nothing.
+
+A full vector clock for each thread would know more, but a launch has thousands of threads, and each access
+would compare as many numbers. Knowledge that goes another way than by barriers, by fences and flags, is
+rare. It is kept apart (`messages`), and asked for only where the comparison has found a suspect. For an
+element that several threads have read we keep only one of them, and how far apart they were (`_ONE` to
+`_MANY`), because a later write only has to know whether a barrier parts it from all of them.
 """
 
 from __future__ import annotations

@@ -61,6 +61,7 @@ PROJECT = (
     "docs/releasing",
     "notebooks/nsight/README",
     "ARCHITECTURE",
+    "docs/decisions",
     "CONTRIBUTING",
     "CHANGELOG",
 )

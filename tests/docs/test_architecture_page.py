@@ -1,4 +1,4 @@
-"""ARCHITECTURE.md shows the house as it stands: its picture is up to date, its files are there."""
+"""ARCHITECTURE.md and docs/decisions.md show the house as it stands: picture, files and laws."""
 
 from __future__ import annotations
 
@@ -6,13 +6,28 @@ import re
 
 import pytest
 
-from tests.tools import PACKAGES, ROOT, tool
+from tests.tools import PACKAGES, ROOT, page, tool
 
 TOOL = tool("house")
 PAGE = TOOL.PAGE.read_text("utf-8")
-LAWS = PAGE.partition("\n## The laws\n")[2].partition("\n## ")[0]
-# Files and folders, as they are written: from the top of the checkout, or from the package.
-NAMED = {n for n in re.findall(r"`([\w./-]+)`", PAGE) if re.search(r"/|\.(py|md|toml)$", n)}
+DECISIONS = page("docs/decisions.md")
+LAWS = DECISIONS.partition("\n## The laws\n")[2].partition("\n## ")[0]
+# Each part of the pages, with the folders in which its paths begin, besides the top of the checkout.
+TUTORS, _, OF_SIMGPU = PAGE.partition("\nThese begin in `simgpu/`")
+SIMGPUS, _, WAY = OF_SIMGPU.partition("\n## ")
+PARTS = {"asyncgpu_tutor": TUTORS + WAY + DECISIONS, "simgpu": SIMGPUS}
+
+
+def named(text: str) -> set[str]:
+    """Files and folders that a text names."""
+    return {n for n in re.findall(r"`([\w./-]+)`", text) if re.search(r"/|\.(py|md|toml)$", n)}
+
+
+def test_it_is_one_page() -> None:
+    written = TOOL.PICTURE.sub("", PAGE)
+
+    assert len(written.split()) <= 1400  # besides the picture
+    assert max(map(len, (PAGE + DECISIONS).splitlines())) <= 200
 
 
 def test_the_picture_is_the_house() -> None:
@@ -38,15 +53,16 @@ def test_a_room_in_no_kind_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_what_it_names_is_there() -> None:
-    assert len(NAMED) > 60
-    folders = [ROOT, ROOT / "asyncgpu_tutor"]
-    assert [n for n in NAMED if not any((folder / n).exists() for folder in folders)] == []
+    assert len(set().union(*map(named, PARTS.values()))) > 60
+    for start, text in PARTS.items():
+        folders = (ROOT, ROOT / start)
+        assert [n for n in named(text) if not any((f / n).exists() for f in folders)] == []
 
 
-def test_there_are_twenty_one_laws_each_with_who_holds_it() -> None:
+def test_there_are_twenty_three_laws_each_with_who_holds_it() -> None:
     laws = re.split(r"(?m)^(\d+)\. ", LAWS)[1:]
     numbers, texts = laws[::2], laws[1::2]
 
-    assert numbers == [str(number) for number in range(1, 22)]
+    assert numbers == [str(number) for number in range(1, 24)]
     unheld = [n for n, text in zip(numbers, texts, strict=True) if "`tests/" not in text]
     assert unheld == []

@@ -43,11 +43,7 @@ else:
 
 @contextmanager
 def locked(path: Path, wait_s: float = 5.0) -> Generator[None]:
-    """Let one program at a time into the block; `TimeoutError` if another stays there for `wait_s`.
-
-    The system takes the lock from a process that ends, however it ends, so the file `path` may lie there.
-    Where the file system has no locks, there is none.
-    """
+    """Let one program at a time into the block; `TimeoutError` if another stays there for `wait_s`."""
     last = time.monotonic() + wait_s
     while True:
         try:
@@ -87,6 +83,7 @@ def replace_text(path: Path, text: str) -> None:
         draft.write_text(text, encoding="utf-8")
         draft.replace(path)
     except BaseException:
+        # After Ctrl-C as well, or drafts would pile up in somebody's folder.
         with suppress(OSError):  # nothing can be removed from a read-only file system, either
             draft.unlink()
         raise

@@ -33,4 +33,5 @@ class Adversary:
     def memory(self) -> int | None:
         """A seed for the next launch that talks (`cuda_c.memory.hostile`); None leaves memory alone."""
         self._memories += 1
+        # The upper bits tell adversaries apart, so that two of them don't treat a launch alike.
         return self.seed << 20 | self._memories

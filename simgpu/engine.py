@@ -295,6 +295,7 @@ class Engine:
     def _start_all(self) -> bool:
         """Start every command that can start now, oldest first. True if one of them took no time."""
         heads = [queue for queue in self._queues if queue.waiting and not queue.running]
+        # In the order of submission, because ties must break in the same way in every run.
         if len(heads) > 1:
             heads.sort(key=lambda queue: queue.waiting[0].serial)
         again = False

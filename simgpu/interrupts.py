@@ -49,6 +49,7 @@ def hold(number: int, frame: FrameType | None) -> None:
 def held_back(act: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
     """What `act` returns. The program's handler hears of interrupts when it is over."""
     before = getsignal(SIGINT)
+    # An outer call holds them back already, or the program has no handler, or this thread never runs one.
     if before is hold or not callable(before) or current_thread() is not main_thread():
         return act(*args, **kwargs)
     outer, Held.handler = Held.handler, before
@@ -75,12 +76,7 @@ def let_through() -> None:
 
 
 def interruptible(act: Callable[[], R]) -> R:
-    """What `act` returns, which Ctrl-C, and a notebook's Stop, end at once.
-
-    An event loop takes them as a wish to cancel a task, at its next turn, and a kernel gives it none. So its
-    handler hears of them, and the kernel fails with a `DeviceError` for whoever awaits it: an interrupt that
-    went through the loop itself would stop a notebook's.
-    """
+    """What `act` returns, which Ctrl-C, and a notebook's Stop, end at once."""
     if getsignal(SIGINT) is not hold or current_thread() is not main_thread():
         return act()
     try:

@@ -169,6 +169,7 @@ class KernelLaunch:
                 return {}
             copies = {id(v): v.copy() for v in values if isinstance(v, GlobalMemory)}
             for memory in copies.values():
+                # Whether somebody wrote it is checked in the launch itself, and would end this one early.
                 memory.mark_written()
             others = {name: v.copy() for name, v in function.variables.items()}
             args = [copies.get(id(v), v) for v in values]
@@ -189,7 +190,6 @@ class KernelLaunch:
 
     @property
     def _hostile(self) -> bool:
-        """Tell whether memory is hostile to its threads."""
         return self.device.adversary is not None and self.function.kernel.code.talks
 
     def _started(self) -> cuda_c.Execution:
@@ -251,11 +251,9 @@ class KernelLaunch:
 class Waiting:
     """A launch whose threads wait for the host, or for another kernel, until these write to memory.
 
-    Nothing runs beside Python. The launch is interpreted as far as it comes, and what Python does until the
-    engine asks again is what the host does meanwhile. What it has executed tells how long it was at work
-    until then: it looks at memory no sooner than it has done all of it (`ready`). Its writes to memory of
-    the host are taken back, and made again when the clocks of their warps say (`shows`), but none before one
-    that was interpreted earlier, be it another kernel's, which may be its cause.
+    What Python does until the engine asks again is what the host does meanwhile. The launch looks at memory
+    no sooner than `ready`. Its writes to memory of the host are made at the times in `shows`, but none before
+    one that was interpreted earlier, be it another kernel's, which may be its cause.
     """
 
     _launch: KernelLaunch

@@ -200,6 +200,7 @@ class Machine:
         """A device uses a host array; it is checked when the host has seen that `access` is complete."""
         if len(self._lent) >= MOST_LENT:
             self._take_back(self._done)
+        # A checksum, because copies of all arrays in flight would take as much memory again.
         self._lent.append(_Lent(access, before, source, what, crc32(source.data)))
 
     @exclusive

@@ -55,6 +55,7 @@ class Heap:
         self.capacity = capacity
         self.used = 0
         self.live = 0
+        # Addresses only go up, so a pointer into freed memory never leads into somebody else's.
         self._next = 0x7F00_0000_0000
         self._alive: weakref.WeakSet[Memory] = weakref.WeakSet()
         self._report_leaks = os.environ.get(LEAKS, "") not in ("", "0")

@@ -175,6 +175,7 @@ class HostHistory:
         self, array: HostBuffer, name: str, writes: bool, alone: bool, access: Access, now: Clock
     ) -> None:
         """Note that a device reads or writes a contiguous array; `StreamRaceError` as for a `History`."""
+        # A slice is gone after its statement, so we hold on to the array that owns the bytes.
         owner = array
         while isinstance(owner.base, np.ndarray):
             owner = owner.base

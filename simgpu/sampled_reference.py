@@ -1,7 +1,7 @@
 """Large launches: some blocks by the interpreter, all values by the kernel's own reference in NumPy.
 
 The interpreter does some two billion instructions of threads in a second, and a product of two large
-matrices needs a thousand times that. A lesson about streams doesn't care how those values come about, but
+matrices may need a thousand times that. A lesson about streams doesn't care how those values come about, but
 they have to be right, because later kernels and the reader look at them. Skipping the computation isn't
 possible, then, and neither is waiting for it.
 
@@ -108,6 +108,7 @@ class StandIn:
             self._compare(parameter, copies[id(memory)], new)
             for (parameter, memory), new in zip(outputs, found, strict=True)
         )
+        # The sample has written nothing, so that nothing speaks for the reference.
         if not compared:
             return None
         for (_, memory), new in zip(outputs, found, strict=True):

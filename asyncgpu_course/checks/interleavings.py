@@ -47,6 +47,7 @@ def interleavings(
     """
     todo: list[tuple[int, ...]] = [()]
     while todo:
+        # The latest first, so that the list of orders to come stays short.
         outcome, others = _run(threads, dict(memory), todo.pop(), most)
         yield outcome
         todo += others

@@ -80,8 +80,7 @@ class Actor:
     async def run(self, payload: bytes, recording: int | None = None, at: float = 0.0) -> Any:
         """Run a recipe; the result as it travels, or the error, and the collectives that were called since.
 
-        An error is returned and not raised, so that an `OSError` of a recipe is not taken for a lost worker.
-        For a recording also the time now, the arrays that are kept, and the spans since the last call. A
+            For a recording also the time now, the arrays that are kept, and the spans since the last call. A
         simulated device begins when its clock says `at`.
         """
         device = self._worker.device
@@ -331,6 +330,7 @@ class DaskCluster(Cluster):
         wanted = self._count or 1
         with suppress(OSError, TimeoutError):  # the message below says how many there are
             await self.client.wait_for_workers(wanted, timeout=CONNECT_S)
+        # Sorted, so that the same workers have the same ranks in each run.
         addresses = sorted(await self._alive())[: self._count]
         if len(addresses) < wanted:
             raise ClusterError(

@@ -39,6 +39,7 @@ from asyncgpu_tutor.ops.operation import DeviceOp, as_op, warn_at
 # What nothing is looked for in: it travels as it is, or says itself how.
 _AS_IT_IS = (str, bytes, int, float, complex, type, ModuleType, np.dtype, np.generic)
 _CLOSED = (*_AS_IT_IS, Group, Kernel, Fetch)
+# How deep we look for what can't travel. What lies deeper is left to pickle, whose message is worse.
 _DEEPEST = 12
 
 
@@ -53,6 +54,7 @@ def parts(thing: Any) -> Iterator[tuple[str, Any]]:
                 continue
         for value in thing.__defaults__ or ():
             yield "a default of it", value
+        # A function of a module travels by its name, and one of a notebook with the globals that it uses.
         loads = (i.argval for i in dis.get_instructions(thing) if i.opname == "LOAD_GLOBAL")
         for name in dict.fromkeys(loads):  # such as what a notebook's cell has defined
             if thing.__module__ == "__main__" and name in thing.__globals__:

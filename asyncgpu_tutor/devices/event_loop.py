@@ -60,8 +60,6 @@ def turn_given(next_us: float = TURN_EVERY_US) -> None:
 def completed(coroutine: Coroutine[Any, Any, T]) -> T:
     """The result of a coroutine, in a loop of its own: a notebook has one that is running already.
 
-    That one stands still meanwhile. No thread is started, because a browser has none.
-
     Raises `UsageError` if the coroutine waits for something that can never come.
     """
     outer = asyncio._get_running_loop()  # pyright: ignore[reportUnknownMemberType, reportAttributeAccessIssue, reportUnknownVariableType]

@@ -197,7 +197,6 @@ class Threads:
         return "".join([*parts, self._legend(below)]), below + 2 * _LABEL
 
     def _grid(self, y: float) -> Iterator[str]:
-        """The cells of the threads, block by block."""
         seen = self.watched
         flat = seen.block[1] * seen.block[2] == 1
         columns = min(seen.block[0], 32) if flat else seen.block[0]

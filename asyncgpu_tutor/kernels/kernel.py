@@ -456,7 +456,6 @@ def _defer(
 
 
 def _made_again(facts: KernelSource, differs: Sequence[Any]) -> Kernel:
-    """A kernel that comes from another process."""
     kernel = Kernel(facts)
     for (kind, places), changes in differs:
         kernel = kernel._variant(kind, places, **changes)

@@ -179,6 +179,7 @@ class Prepared(Replayed[T]):
 
     def _run(self, context: ExecutionContext) -> None:
         run, streams, outer = context._run, [context.stream], context._run.beside
+        # An arm gets a stream that no arm beside it has, as when it was captured.
         for numbers in self._capture.apart[1:]:
             run.beside = outer | {streams[number] for number in numbers}
             streams.append(context.fork().stream)

@@ -247,6 +247,7 @@ class Hostcalls:
             self._stop()
 
     def _asked(self) -> bool:
+        # A packet whose handler is still at work is marked as asked, too.
         return int(np.count_nonzero(self._states == ASKED)) > len(self._at_work)
 
     def _look_for_ends(self) -> None:
@@ -295,6 +296,7 @@ class Hostcalls:
         except Exception as failure:
             failure.add_note(_CALLED.format(service))
             raise
+        # Last, because a kernel that sees this reads its answer.
         self._states[which] = ANSWERED
         self.answered += len(which)
 

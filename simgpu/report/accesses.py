@@ -92,7 +92,6 @@ class Watched:
             self.fault, self.site = fault, fault.site
 
     def _note(self, team: Any, mask: Any, ptr: Any, size: int, site: Any) -> None:
-        """Take note of one access; see `Limits.watcher`."""
         if not hasattr(ptr.region, "shared"):  # memory that each thread has for itself
             return
         if len(self.steps) >= MOST_STEPS:

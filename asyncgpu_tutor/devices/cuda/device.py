@@ -380,7 +380,6 @@ class CupyDevice:
                     runtime.deviceEnablePeerAccess(other.ordinal)
 
     def _transfer(self, verb: str, stream: Stream, *args: Any) -> None:
-        """Set bytes, or copy them."""
         if self.journal is not None:
             return self._recorded(verb, stream, *args)
         own = self.own(stream)
@@ -486,7 +485,6 @@ class CupyDevice:
             journal.host(kind, name, start, behind)
 
     def _recorded(self, verb: str, stream: Stream, *args: Any) -> None:
-        """Make a call that enqueues, and write it down."""
         own = self.own(stream)
         kind, name, facts = span_facts(verb, args)
         host: Any = args[1] if kind == "h2d" else args[0] if kind == "d2h" else None

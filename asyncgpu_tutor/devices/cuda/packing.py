@@ -88,6 +88,7 @@ class Packer:
         room = self.pack(args)
         (gx, gy, gz), (bx, by, bz) = grid, block
         self.call(self.pointer, gx, gy, gz, bx, by, bz, shared_mem, stream, room[1], 0)
+        # If the call raised, the room is not put back, and the next launch makes another.
         self._rooms.append(room)
 
     def _another(self) -> Room:

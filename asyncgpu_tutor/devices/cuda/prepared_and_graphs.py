@@ -101,7 +101,6 @@ class CupyReplay:
     def _recorded(
         self, streams: Sequence[CupyStream], bound: list[Bound], journal: Journal
     ) -> None:
-        """Make all calls, and write them down."""
         steps = self._on([stream.ptr for stream in streams])
         for (place, call), (function, args) in zip(steps, bound, strict=True):
             stream, facts = streams[call.stream], self._facts[place]

@@ -125,6 +125,7 @@ class Machine(simgpu.machine.Machine):
             if not self.waits(loop):
                 self._turning.discard(loop)
             elif self.patient:
+                # At once again would keep a core busy while the host waits for a file, say.
                 loop.call_later(LOOK_AGAIN_S, self._turn, loop, self.calls, quiet)
             else:
                 loop.call_soon(self._turn, loop, self.calls, quiet)

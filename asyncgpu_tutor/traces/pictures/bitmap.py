@@ -41,7 +41,6 @@ def figure(scene: Scene) -> Figure:
 
 
 def _style(css: str) -> dict[str, str]:
-    """The rules of all classes that are named."""
     first, *others = css.split()
     rules = {**style.STYLES.get(first, {})}
     for name in others:

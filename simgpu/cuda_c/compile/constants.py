@@ -22,8 +22,6 @@ _MOST_TURNS = 10_000, 100_000  # of loops, in one constant and in all
 
 
 class _Unpaid:
-    """A meter that counts nothing."""
-
     exact_left = 0
     barriers = 0
 

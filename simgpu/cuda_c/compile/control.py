@@ -337,6 +337,7 @@ def _leap(t: Team, m: Mask, slots: Mapping[int, int]) -> bool:
     t.hurried, launch, most = False, t.launch, 0
     for slot, way in slots.items():
         value = t.array(t.slots[slot]).copy()
+        # Without a bound, 2**60 is further than a counter goes, and sums with it still fit into 64 bits.
         old, far = value[m.index].astype(np.int64), (launch.limits.leap or 1 << 60) - launch.leapt
         end = np.clip(_far(value, way) if way > 0 else 1, old - far, old + far)
         most = max(most, int(abs(end - old).max()))
@@ -347,6 +348,7 @@ def _leap(t: Team, m: Mask, slots: Mapping[int, int]) -> bool:
 
 
 def _far(value: NDArray[Any], bound: int) -> int:
+    # One short of the largest number, so that the next turn doesn't make it wrap round.
     return min(bound, np.iinfo(value.dtype).max - 1)
 
 

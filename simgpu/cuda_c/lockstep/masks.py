@@ -61,6 +61,7 @@ class Layout:
     def any_by_warp(self, bits: NDArray[np.bool_]) -> NDArray[np.bool_]:
         """For each warp, whether one of its lanes is set."""
         if self.even:
+            # The 32 truths of a warp are four words of 8 bytes, so NumPy has an eighth to look at.
             return np.asarray(bits.view(np.uint64).reshape(-1, 4).any(axis=1))
         return np.asarray(np.logical_or.reduceat(bits, self.warp_start))
 

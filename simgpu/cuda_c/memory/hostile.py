@@ -78,6 +78,7 @@ class _Thread:
 
 def _within(scope: int, thread: int, other: int) -> bool:
     """Tell whether a scope of a thread holds another; -1 is the host, before the launch."""
+    # The upper bits of a thread's number are its block's: see `races`.
     return scope > 1 or other < 0 or thread >> 10 == other >> 10
 
 
@@ -204,7 +205,6 @@ class Hostile:
     # -- the model
 
     def _see(self, me: _Thread, view: View) -> None:
-        """Take over a view."""
         self._left -= len(view)
         if any(time > me.view.get(word, 0) for word, time in view.items()):
             self._own(me)
@@ -243,7 +243,6 @@ class Hostile:
         return both and _within(write.scope, other, number)
 
     def _take(self, number: int, word: int, write: _Write, scope: int) -> None:
-        """A thread has read what was written."""
         if not self._strong(scope, number, write):
             return  # a plain load promises nothing of the next one either
         me = self._threads[number]

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 Cells = NDArray[np.int64]
 Threads = NDArray[np.int64]
 Changes: TypeAlias = Callable[[], NDArray[np.bool_]] | None
+# A thread's number is its block's times 1024, plus its own: `>> 10` is its block, and `>> 5` its warp.
 _NOBODY = -1
 _NARROW = "updates by an atomic for its block"
 _UNFENCED = "this thread has no {acquire} between its look at the flag and this access"
@@ -234,9 +235,7 @@ class Shadow:
 def _handed_over(a: Access, asked: NDArray[np.bool_], other: Any, when: Any) -> NDArray[np.bool_]:
     """Tell for those lanes that are asked whether they know of what another thread (None: any) did.
 
-    The pattern is: write, `__threadfence()`, atomic; and in the reading thread an atomic, or a volatile
-    load, of the same word, and then a `__threadfence()`: see `messages`. The check trusts the kernel to
-    use what it has found.
+    See `messages`. The check trusts the kernel to use what it has found.
     """
     out = np.zeros(len(asked), np.bool_)
     at = np.flatnonzero(asked) if a.team.lanes is not None else out.nonzero()[0]

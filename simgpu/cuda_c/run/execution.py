@@ -131,7 +131,6 @@ class Execution:
         return [(team, g) for team, g in self._groups() if g.meets is None]
 
     def _free(self) -> int:
-        """Blocks that may begin now."""
         left, resident = len(self._wanted) - self._first, self.launch.limits.resident_blocks
         if not left or resident is None or not self._code.watches:
             return left

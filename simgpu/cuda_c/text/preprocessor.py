@@ -89,7 +89,6 @@ def prelude(chooses: bool) -> _Prelude:
 
 @cache
 def _of_header(name: str) -> _Prelude:
-    """Read a header of NVIDIA's."""
     tokens, macros = _read(name, text_of(_HEADERS[name]))
     return _Prelude(tokens[:-1], macros)
 

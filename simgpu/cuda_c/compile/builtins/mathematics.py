@@ -233,7 +233,6 @@ def _plain(op: str, kind: Scalar) -> common.Handler:
 def _whole(
     function: Function, result: Scalar, single: Scalar | None, c: Context, node: Call, used: bool
 ) -> Expr:
-    """Rounding to an integer type."""
     args, kind = _of_one_kind(c, node, 1, single)
     return convert(c, common.elementwise(c, node, args, kind, function), result, node.at)
 

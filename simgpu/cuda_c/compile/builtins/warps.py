@@ -259,7 +259,6 @@ def _groups(t: Team, m: Mask, value: Any) -> NDArray[np.uint32]:
 
 
 def _match(c: Context, node: Call, used: bool) -> Expr:
-    """`__match_any_sync`."""
     args = common.arguments(c, node, 2)
     common.number(c, node, args[1])
     callers = meeting(c, node, args[0], args[1].run)

@@ -87,8 +87,10 @@ def interruptible(act: Callable[[], R]) -> R:
             end_if_told()
             return done
         finally:
-            set_handler(SIGINT, hold)
-            Held.ending = False
+            try:
+                set_handler(SIGINT, hold)
+            finally:  # one that arrives right here has been raised by now, and is not to be raised again
+                Held.ending = False
     except KeyboardInterrupt as interrupted:
         if Held.handler is default_int_handler:
             raise

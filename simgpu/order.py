@@ -151,8 +151,6 @@ class History:
 
 @dataclass(frozen=True, slots=True)
 class _HostUse:
-    """One piece of work that touches bytes of the host."""
-
     access: Access
     writes: bool
     alone: bool  # whether the host has to leave them alone meanwhile

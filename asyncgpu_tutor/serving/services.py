@@ -53,8 +53,7 @@ BatchHandler = Callable[[Words, Words, Words], Any]
 class Files:
     """The files and connections that a kernel may use, by number, within what the office allows.
 
-    Those of `paths` have numbers from 0 on, and are opened when first asked for. What a kernel opens by name
-    gets the next number, which nothing else ever has.
+    Those of `paths` have numbers from 0 on, and are opened when first asked for.
     """
 
     def __init__(

@@ -1,8 +1,13 @@
 """The pass that finds the cost of a kernel, read from its form.
 
-The walk goes through the form (`compile.form`) once, in the order of the source, as an optimising
-compiler would look at it. It charges each step to the piece of code that it is in, and keeps, for each value,
-what decides on later charges:
+A GPU doesn't run what the source says. Its compiler computes a value once in front of a loop, unrolls the
+loop, and keeps in registers what was loaded. If we counted what the interpreter does, most address arithmetic
+would be paid for in each turn, and kernels that take the same time on a GPU would differ here. A compiler for
+GPUs could be asked, but the simulated device has to do without one.
+
+So the walk goes through the form (`compile.form`) once, in the order of the source, as an optimising compiler
+would look at it. It charges each step to the piece of code that it is in, and keeps, for each value, what
+decides on later charges:
 
 - how many loops deep it *changes*: what changes in no turn of the innermost loop is computed in front of it,
   and is free inside; an index made of constants and of counters of unrolled loops is part of an instruction;

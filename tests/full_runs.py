@@ -81,8 +81,8 @@ class FullRuns:
             return
         answers = sum(len(json.loads(path.read_text("utf-8"))["spared"]) for path in DAILY)
         terminalreporter.write_line(
-            f"Left out: {answers} wrong answers that are told what others are told, the solutions' notebooks, "
-            "and what rests on unchanged files. `make test-full` runs everything."
+            f"Left out: {answers} wrong answers that are told what others are told, the solutions' "
+            "notebooks, and what rests on unchanged files. `make test-full` runs everything."
         )
 
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:

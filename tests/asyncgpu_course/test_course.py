@@ -4,9 +4,9 @@ and answers that are right in another way than the solution, or faster, are acce
 Starters and solutions are cells of the sources in ``course/``, and so is the call of `check` that is
 tested here: it is the learner's own. Beside them are ``course/wrong_answers/`` and ``right_answers/``.
 
-All wrong answers take ten minutes, and most are told what another one is told already. So a full run notes, in
-``daily_answers/``, all but the few that reach each reason at the least cost, and a daily run tries those, and
-whatever was added or changed since. No assertion is different: each reason has to be reached in both.
+All wrong answers take ten minutes, and most are told what another one is told already. So a full run notes,
+in ``daily_answers/``, all but the few that reach each reason at the least cost, and a daily run tries those,
+and whatever was added or changed since. No assertion is different: each reason has to be reached in both.
 """
 
 from __future__ import annotations
@@ -176,7 +176,9 @@ def test_each_wrong_answer_is_rejected_and_each_reason_is_given_to_some(
         assert answer.cause in outcome.cause, name
         assert "\n" not in outcome.cause, name
         assert outcome.cause in outcome.text, name
-        told = {(file, span[0]) for file, span in reasons for line in span if (file, line) in reached}
+        told = {
+            (file, span[0]) for file, span in reasons for line in span if (file, line) in reached
+        }
         tried[_digest(answer)] = time.process_time() - start, told
         reached |= before
 

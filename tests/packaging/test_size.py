@@ -1,7 +1,7 @@
 """Size is a feature: each room has a budget, a little above what is there.
 
-So a good change fits, and growth by a tenth does not. A change that needs more room raises the budget of that room
-and says what for.
+So a good change fits, and growth by a tenth does not. A change that needs more room raises the budget of
+that room and says what for.
 """
 
 from __future__ import annotations
@@ -45,8 +45,8 @@ def rooms() -> list[str]:
 def test_it_stays_within_its_budget(name: str) -> None:
     found, budget = lines(ROOT / name), {**WHOLE, **ROOMS}[name]
     assert found <= budget, (
-        f"{name} has {found:,} lines, {found - budget:,} more than its budget: take out what is not needed any "
-        "more, or raise the budget here, and say in the change what the room is for"
+        f"{name} has {found:,} lines, {found - budget:,} more than its budget: take out what is not needed "
+        "any more, or raise the budget here, and say in the change what the room is for"
     )
 
 

@@ -230,8 +230,7 @@ class Control:
     # -- loops
 
     def _loop(self, loop: Loop) -> Execute:
-        self.functions(loop.test.steps)
-        self.functions(loop.step.steps)
+        self.functions([*loop.test.steps, *loop.step.steps])
         body = self.closure(loop.body)
         test, step = loop.test.run, loop.step.run
         test_point, step_point = loop.test.point, loop.step.point
@@ -249,12 +248,12 @@ class Control:
             t.left[leave] = None
             finished: Mask | None = None
             first = after if resume < 0 else resume > head
-            if resume == head:
-                t.resume = -1
             m: Mask | None = entered
             turns, known = 0, (0, 0)
-            if resume == head and _leap(t, entered, spin.patience):  # not on the way to one inside
-                turns = -1  # because a counter may come to its end in the turn after the next test
+            if resume == head:  # and not on the way to a loop inside
+                t.resume = -1
+                # A counter may come to its end in the turn after the next test.
+                turns = -int(_leap(t, entered, spin.patience))
             if together is not None:
                 together(t, entered)
             before: list[Any] | None = None

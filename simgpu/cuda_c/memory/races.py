@@ -270,54 +270,66 @@ def _report(
     k = int(bad.argmax())
     team, lane = a.team, int(a.mask.index[k])
     mine, theirs = int(team.thread_id[lane]), int(other[k])
-    strong = "volatile" if a.site.volatile or "volatile" in did else "atomic"
-    one = (
-        atomic or a.site.volatile,
-        did not in ("reads", "writes", _NARROW),
-    )  # of which a flag needs both
-    places = " (each of the two may need a place of its own)" * (
-        writes and did == "writes" and not any(one)
-    )
-    thread = team.launch.thread_name(theirs & 1023)
+    # Of the two, a flag needs both.
+    flags = atomic or a.site.volatile, did not in ("reads", "writes", _NARROW)
+    places = ""
+    if writes and did == "writes" and not any(flags):
+        places = " (each of the two may need a place of its own)"
     text, index, bound = memory.element(a.name, int(cells[k]), a.size)
+    who = f"thread {team.launch.thread_name(theirs & 1023)}"
+    if mine == theirs:
+        who, did = "other threads", re.sub(r"^(read|write|update)s", r"\1", did)
     if mine >> 10 == theirs >> 10:
-        if mine == theirs:
-            who = "other threads"
-            did = re.sub(r"^(read|write|update)s", r"\1", did)
-        else:
-            who = f"thread {thread}"
         near = team.thread_id[a.mask.index[bad]] >> 5 == other[bad] >> 5
-        if not by_warp or not near.all():  # of several warps that race, the first end the run
-            cure = "without a __syncthreads() between them" + _apart(team, theirs)
-        elif team.launch.threads <= 32:
-            cure = "without a __syncwarp() between them"
-        else:
-            cure = "without a __syncthreads() between them (these two are in one warp, for which "
-            cure += "__syncwarp() is enough, but not for two of different warps)"
+        # Of several warps that race, the first end the run.
+        cure = _cure_in_a_block(team, theirs, by_warp and bool(near.all()))
         if team.lanes is not None and _missing(a, lane, theirs, when[k : k + 1]) == _UNFENCED:
             cure = f"and {_UNFENCED}"
     else:
-        who = f"thread {thread} of block {team.launch.block_name(theirs >> 10)}"
-        plain = f"{'only one' if any(one) else 'neither'} of the two is {strong}: if this counts or signals, "
-        plain += "make both atomic. If it is data, "
-        told = team.launch.watches or team.launch.messages.active
-        cure = f"and {plain * (not all(one) and (any(one) or not told))}nothing orders two blocks"
-        if told:
-            why = _missing(a, lane, theirs, when[k : k + 1])
-            cure += f"{_BUT} and {why}: a reader who sees the flag need not see {text}. "
-            cure += "Use __syncthreads(), or __syncwarp()" if why == _APART else f"First {_STEPS}"
-            if "atomic_thread_fence" in team.launch.source.text and why != _APART:
-                cure += " (fence and flag in one thread, unless the fence is memory_order_seq_cst)"
-            cure += " (if this counts or signals, make both atomic)" * (not any(one))
-        else:
-            cure += f" of one launch: use two launches or a barrier of the grid, or send a message: {_STEPS}"
-        if a.site.scope == 1 or did == _NARROW:
-            cure = "and an atomic for one block does not reach another: take one of the device"
+        who = f"{who} of block {team.launch.block_name(theirs >> 10)}"
+        strong = "volatile" if a.site.volatile or "volatile" in did else "atomic"
+        cure = "and an atomic for one block does not reach another: take one of the device"
+        if a.site.scope != 1 and did != _NARROW:
+            told = team.launch.watches or team.launch.messages.active
+            why = _missing(a, lane, theirs, when[k : k + 1]) if told else ""
+            cure = _cure_of_two_blocks(team, why, flags, strong, text)
     verb, space = "writes" if writes else "reads", "shared" if memory.shared else "global"
     word = "memory_order_{}" if "cuda::" in team.launch.source.text else "__threadfence()"
     cure = cure.format(release=word.format("release"), acquire=word.format("acquire"))
     text = f"{verb} {text} in {space} memory, which {who} {did}{places}, {cure}"
     team.fault(RaceError, a.site.at, lane, text, array=a.name, index=index, bound=bound)
+
+
+def _cure_in_a_block(team: Team, theirs: int, in_a_warp: bool) -> str:
+    """What two threads of one block lack."""
+    if not in_a_warp:
+        return "without a __syncthreads() between them" + _apart(team, theirs)
+    if team.launch.threads <= 32:
+        return "without a __syncwarp() between them"
+    return (
+        "without a __syncthreads() between them (these two are in one warp, for which "
+        "__syncwarp() is enough, but not for two of different warps)"
+    )
+
+
+def _cure_of_two_blocks(
+    team: Team, why: str, flags: tuple[bool, bool], strong: str, text: str
+) -> str:
+    """What two threads of different blocks lack; `why` is what their fences do not do, if there are any."""
+    plain = ""
+    if not all(flags) and (any(flags) or not why):
+        plain = (
+            f"{'only one' if any(flags) else 'neither'} of the two is {strong}: if this counts or "
+        )
+        plain += "signals, make both atomic. If it is data, "
+    cure = f"and {plain}nothing orders two blocks"
+    if not why:
+        return f"{cure} of one launch: use two launches or a barrier of the grid, or send a message: {_STEPS}"
+    cure += f"{_BUT} and {why}: a reader who sees the flag need not see {text}. "
+    cure += "Use __syncthreads(), or __syncwarp()" if why == _APART else f"First {_STEPS}"
+    if "atomic_thread_fence" in team.launch.source.text and why != _APART:
+        cure += " (fence and flag in one thread, unless the fence is memory_order_seq_cst)"
+    return cure + " (if this counts or signals, make both atomic)" * (not any(flags))
 
 
 def _apart(team: Team, theirs: int) -> str:

@@ -56,7 +56,7 @@ _HOMES = {
         "run.recording": "record",
         "run.submission": "in_flight synchronize",
         "serving": "Server hostcalls",
-        "traces.analysis": "analyse compare diagnose",
+        "traces.analysis": "analyse diagnose",
         "traces.pictures": "compare_timelines",
         "traces.trace": "Trace",
     }.items()

@@ -40,7 +40,7 @@ from asyncgpu_tutor.run.recording import record
 from asyncgpu_tutor.run.submission import in_flight, synchronize
 from asyncgpu_tutor.serving import Server, hostcalls
 from asyncgpu_tutor.traces import nvtx as ranges
-from asyncgpu_tutor.traces.analysis import analyse, compare, diagnose
+from asyncgpu_tutor.traces.analysis import analyse, diagnose
 from asyncgpu_tutor.traces.pictures import compare_timelines
 from asyncgpu_tutor.traces.trace import Trace
 
@@ -65,7 +65,6 @@ __all__ = [
     "arange",
     "asarray",
     "cluster",
-    "compare",
     "compare_timelines",
     "create_stream",
     "current_device",

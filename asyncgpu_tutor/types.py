@@ -13,14 +13,13 @@ from asyncgpu_tutor.ops.graphs import GraphScope
 from asyncgpu_tutor.ops.prepared import Prepared
 from asyncgpu_tutor.ops.shared import SharedOp
 from asyncgpu_tutor.run.context import ExecutionContext
-from asyncgpu_tutor.traces.analysis import Analysis, Comparison, Finding
+from asyncgpu_tutor.traces.analysis import Analysis, Finding
 from asyncgpu_tutor.traces.pictures import Timeline
 from asyncgpu_tutor.traces.spans import Metrics, Span
 
 __all__ = [
     "Analysis",
     "Cluster",
-    "Comparison",
     "Device",
     "Event",
     "ExecutionContext",

@@ -7,7 +7,7 @@ from asyncgpu_tutor.arrays.handles import Partition
 from asyncgpu_tutor.arrays.host import HostArray
 from asyncgpu_tutor.clusters import Cluster, Gpu, RemoteArray
 from asyncgpu_tutor.devices.protocol import Device, Event, Stream
-from asyncgpu_tutor.inspection import Exploration, KernelReport, Litmus, Report, Threads
+from asyncgpu_tutor.inspection import KernelReport, Litmus, Report, Threads
 from asyncgpu_tutor.ops.collectives import Group
 from asyncgpu_tutor.ops.graphs import GraphScope
 from asyncgpu_tutor.ops.prepared import Prepared
@@ -23,7 +23,6 @@ __all__ = [
     "Device",
     "Event",
     "ExecutionContext",
-    "Exploration",
     "Finding",
     "Gpu",
     "GraphScope",

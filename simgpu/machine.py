@@ -175,7 +175,7 @@ class Machine:
             if start == begins:
                 return found
         raise UsageError(
-            "a kernel sees a pinned array in place, as a whole: device.pinned(shape, dtype) makes one, and "
+            "a kernel sees a pinned array in place, as a whole: pinned(shape, dtype) makes one, and "
             f"this one, of shape {array.shape}, is a part of another or not pinned"
         )
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import cast
 
-from asyncgpu_tutor.devices.simgpu_errors import translated
+from asyncgpu_tutor.devices.fresh_errors import freshly
 from simgpu import cuda_c
 from simgpu.cuda_c.syntax import ast
 from simgpu.cuda_c.syntax.parser import parse
@@ -15,10 +15,10 @@ Global = cuda_c.Global
 Parameter = cuda_c.Parameter
 Signature = cuda_c.Signature
 
-device_code = translated(cuda_c.device_code)
-for_compiler = translated(cuda_c.for_compiler)
-is_cooperative = translated(cuda_c.is_cooperative)
-read_signature = translated(cuda_c.read_signature)
+device_code = freshly(cuda_c.device_code)
+for_compiler = freshly(cuda_c.for_compiler)
+is_cooperative = freshly(cuda_c.is_cooperative)
+read_signature = freshly(cuda_c.read_signature)
 
 
 def place(source: str, line: int) -> tuple[str, int]:
@@ -44,7 +44,7 @@ class Step:
 ATOMICS = "load", "store", "exchange", "fetch_", "compare_"  # methods of `cuda::atomic_ref`
 
 
-@translated
+@freshly
 def steps(source: str, name: str) -> list[Step]:
     """Calls and accesses of a function and of those that it calls, each loop going round once.
 
@@ -56,7 +56,7 @@ def steps(source: str, name: str) -> list[Step]:
     return list(_steps(functions[name].body, functions, 0)) if name in functions else []
 
 
-@translated
+@freshly
 def with_commas(source: str) -> list[str]:
     """The pointers, by name, of which an element is asked for as in ``a[i, j]``. In C that is ``a[j]``."""
     text = Source(source)

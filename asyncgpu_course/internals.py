@@ -9,7 +9,6 @@ from pathlib import Path
 from asyncgpu_tutor.arrays.host import in_containers
 from asyncgpu_tutor.clusters.in_process import LocalCluster
 from asyncgpu_tutor.devices import cuda_source
-from asyncgpu_tutor.devices.event_loop import completed
 from asyncgpu_tutor.devices.simulated import Machine, SimDevice, find_spec
 from asyncgpu_tutor.devices.simulated.sim_device import pass_over
 from asyncgpu_tutor.kernels.files import include_headers
@@ -30,7 +29,6 @@ __all__ = [
     "SimDevice",
     "Timeline",
     "compare",
-    "completed",
     "count",
     "cuda_source",
     "find_spec",

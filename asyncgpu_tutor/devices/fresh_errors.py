@@ -6,7 +6,6 @@ of a failed queue again for each who waits, so each gets a copy, to which notes 
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable
 from functools import wraps
 from typing import Any, ParamSpec, TypeVar
@@ -23,7 +22,8 @@ def fresh(error: E) -> E:
     """A copy of an error of `simgpu`, with its notes and its cause; any other error as it is."""
     if type(error).__module__ != AsyncGpuError.__module__:
         return error
-    made = copy.copy(error).with_traceback(None)
+    made = type(error)(*error.args)  # by no copy: Dask has errors copied in its own way
+    vars(made).update(vars(error))  # line, column and site
     if hasattr(error, "__notes__"):
         made.__notes__ = [*error.__notes__]
     if error.__cause__ is not None:

@@ -51,6 +51,8 @@ pass_over(Path(__file__).resolve().parents[2])  # an array comes from the reader
 class Machine(simgpu.machine.Machine):
     """A host and the engine behind it, whose time goes on when an event loop has nothing else to do."""
 
+    pinned_by = "agt.pinned"
+
     def __init__(self) -> None:
         super().__init__()
         self._turning: weakref.WeakSet[asyncio.AbstractEventLoop] = weakref.WeakSet()

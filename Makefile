@@ -25,7 +25,7 @@ SITE_STAMP := $(VENV)/.stamp-site
 BUNDLE_STAMP := $(VENV)/.stamp-bundle
 
 # Prints cuda12, cuda13 or nothing. -P: the modules beside the doctor are not to shadow Python's own.
-CUPY_EXTRA_HERE := $(PY) -P asyncgpu_tutor/commands/doctor.py --cupy-extra
+CUPY_EXTRA_HERE := $(PY) -P asyncgpu_course/doctor.py --cupy-extra
 PIP := $(PY) -m pip --disable-pip-version-check --quiet
 
 .DEFAULT_GOAL := help
@@ -136,7 +136,7 @@ notebooks: $(TEST_STAMP)
 	$(PYTEST) $(NBMAKE) $(ARGS) notebooks solutions
 
 doctor: $(TEST_STAMP)
-	@$(PY) -m asyncgpu_tutor doctor $(ARGS)
+	@$(PY) -m asyncgpu_course doctor $(ARGS)
 
 # Runs the MLP under Nsight Systems, and says what the profile shows. Needs a GPU and nsys; says so where they are missing.
 profile: $(TEST_STAMP)

@@ -1,6 +1,6 @@
 """The command line: ``asyncgpu-tutor COMMAND`` or ``python -m asyncgpu_course COMMAND``.
 
-It has the tutor's commands, and ``start``, which brings the pages.
+It has the tutor's commands, and ``start``, which brings the pages, and ``doctor``.
 """
 
 from __future__ import annotations
@@ -10,6 +10,10 @@ from collections.abc import Sequence
 from asyncgpu_tutor import __main__ as tutor
 
 COMMANDS = {
+    "doctor": (
+        "asyncgpu_course.doctor",
+        "say what this machine has, what is missing, and what to do about it",
+    ),
     **tutor.COMMANDS,
     "start": ("asyncgpu_course.start", "put the course into a folder, and open it in JupyterLab"),
 }

@@ -8,8 +8,7 @@ from pathlib import Path
 
 from asyncgpu_tutor.arrays.host import in_containers
 from asyncgpu_tutor.clusters.in_process import LocalCluster
-from asyncgpu_tutor.devices import cuda_source
-from asyncgpu_tutor.devices.event_loop import completed
+from asyncgpu_tutor.devices.cuda_source import read_signature
 from asyncgpu_tutor.devices.simulated import Machine, SimDevice, find_spec
 from asyncgpu_tutor.devices.simulated.sim_device import pass_over
 from asyncgpu_tutor.kernels.files import include_headers
@@ -30,15 +29,14 @@ __all__ = [
     "SimDevice",
     "Timeline",
     "compare",
-    "completed",
     "count",
-    "cuda_source",
     "find_spec",
     "happens_before",
     "in_containers",
     "include_headers",
     "lane_of",
     "overlap_between",
+    "read_signature",
 ]
 
 for skip in (pass_over, skip_frames_of):

@@ -41,7 +41,7 @@ _HOMES = {
         "clusters": "cluster",
         "devices.simulated": "SimDevice",
         "errors": "DeviceError UsageError",
-        "inspection": "explore litmus microscope show_threads",
+        "inspection": "litmus microscope show_threads",
         "kernels": "Kernel matvec_naive relu sgemm_naive",
         "ops.array_operations": "arange d2h dup full h2d memcpy ones randn zeros",
         "ops.collectives": "group",
@@ -56,7 +56,7 @@ _HOMES = {
         "run.recording": "record",
         "run.submission": "in_flight synchronize",
         "serving": "Server hostcalls",
-        "traces.analysis": "analyse compare diagnose",
+        "traces.analysis": "analyse diagnose",
         "traces.pictures": "compare_timelines",
         "traces.trace": "Trace",
     }.items()

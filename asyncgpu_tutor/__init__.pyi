@@ -5,7 +5,7 @@ from asyncgpu_tutor.arrays.handles import DeviceArray
 from asyncgpu_tutor.clusters import cluster
 from asyncgpu_tutor.devices.simulated import SimDevice
 from asyncgpu_tutor.errors import DeviceError, UsageError
-from asyncgpu_tutor.inspection import explore, litmus, microscope, show_threads
+from asyncgpu_tutor.inspection import litmus, microscope, show_threads
 from asyncgpu_tutor.kernels import Kernel, matvec_naive, relu, sgemm_naive
 from asyncgpu_tutor.ops.array_operations import (
     arange,
@@ -40,7 +40,7 @@ from asyncgpu_tutor.run.recording import record
 from asyncgpu_tutor.run.submission import in_flight, synchronize
 from asyncgpu_tutor.serving import Server, hostcalls
 from asyncgpu_tutor.traces import nvtx as ranges
-from asyncgpu_tutor.traces.analysis import analyse, compare, diagnose
+from asyncgpu_tutor.traces.analysis import analyse, diagnose
 from asyncgpu_tutor.traces.pictures import compare_timelines
 from asyncgpu_tutor.traces.trace import Trace
 
@@ -65,7 +65,6 @@ __all__ = [
     "arange",
     "asarray",
     "cluster",
-    "compare",
     "compare_timelines",
     "create_stream",
     "current_device",
@@ -74,7 +73,6 @@ __all__ = [
     "diagnose",
     "dup",
     "errors",
-    "explore",
     "full",
     "group",
     "h2d",

@@ -18,10 +18,6 @@ from asyncgpu_tutor.errors import AsyncGpuError
 
 # For each command, the module that it is implemented in, and one line about it.
 COMMANDS: Mapping[str, tuple[str, str]] = {
-    "doctor": (
-        "asyncgpu_tutor.commands.doctor",
-        "say what this machine has, what is missing, and what to do about it",
-    ),
     "mlp": (
         "asyncgpu_tutor.commands.mlp",
         "run the four-batch asynchronous MLP and report on what happened",

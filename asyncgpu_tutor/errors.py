@@ -58,41 +58,44 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
 from traceback import extract_tb
-from typing import TYPE_CHECKING, Any, Self, cast
+from typing import TYPE_CHECKING, Any, cast
+
+# One tree: what a simulated GPU finds is an error of simgpu, and an error of a GPU is one of the same class.
+from simgpu.errors import *  # noqa: F403
+from simgpu.errors import DeviceError, UsageError
+from simgpu.errors import SimGpuError as AsyncGpuError
 
 _MOST_MEMBERS = 3  # of a group, in a notebook
 # Such as ("Cell", "In[3]"), by the name of its code.
 _Cell = Callable[[str], tuple[str, str] | None]
 
 
-class AsyncGpuError(Exception):
-    """Base of everything that this package raises on purpose.
+def _made(kind: type[AsyncGpuError], *args: Any, **kwargs: Any) -> AsyncGpuError:
+    """Make an error, and have IPython show groups that may hold it: they are of Python's own class."""
+    if "IPython" in sys.modules:
+        _show_groups()
+    return Exception.__new__(kind, *args, **kwargs)
 
-    In a notebook it is shown in a few lines: the message, which has the kernel's line where there is one, and
-    the reader's own. ``%tb`` shows the whole traceback. A group of errors, such as a task group of asyncio
-    raises, is shown in the same way if one of ours is in it.
+
+def _shown(error: AsyncGpuError) -> list[str]:
+    """The lines that IPython shows in place of a traceback; nothing else calls this.
+
+    IPython shows an error while it handles it. ``%tb`` comes later, when nothing is being handled.
     """
+    from IPython import get_ipython  # pyright: ignore[reportPrivateImportUsage] - only IPython comes here
 
-    def __new__(cls, *args: Any, **kwargs: Any) -> Self:
-        """Make the error, and have IPython show groups that may hold it: they are of Python's own class."""
-        if "IPython" in sys.modules:
-            _show_groups()
-        return super().__new__(cls, *args, **kwargs)
+    shell: Any = get_ipython()  # pyright: ignore[reportUnknownVariableType, reportNoOverloadImplementation] - IPython has no types
+    if sys.exc_info()[1] is None:
+        return shell.InteractiveTB.structured_traceback(type(error), error, error.__traceback__)
+    lines = _told(error, shell.compile.format_code_name)
+    return [*lines, "(%tb in a cell shows the whole traceback.)"]
 
-    def _render_traceback_(self) -> list[str]:
-        """The lines that IPython shows in place of a traceback; nothing else calls this.
 
-        IPython shows an error while it handles it. ``%tb`` comes later, when nothing is being handled.
-        """
-        from IPython import get_ipython  # pyright: ignore[reportPrivateImportUsage] - only IPython comes here
-
-        shell: Any = get_ipython()  # pyright: ignore[reportUnknownVariableType, reportNoOverloadImplementation] - IPython has no types
-        if sys.exc_info()[1] is None:
-            return shell.InteractiveTB.structured_traceback(type(self), self, self.__traceback__)
-        lines = _told(self, shell.compile.format_code_name)
-        return [*lines, "(%tb in a cell shows the whole traceback.)"]
+# In a notebook each is a few lines: the message, which has the kernel's line where there is one, and the
+# reader's own. simgpu knows nothing of notebooks, so the base of all errors gets both methods from here.
+AsyncGpuError.__new__ = _made  # pyright: ignore[reportAttributeAccessIssue]
+AsyncGpuError._render_traceback_ = _shown  # pyright: ignore[reportAttributeAccessIssue]
 
 
 def _told(error: BaseException, cell: _Cell) -> list[str]:
@@ -145,20 +148,8 @@ def _show_group(
     shell._showtraceback(kind, group, [*lines, f"({whole} in a cell shows the whole traceback.)"])
 
 
-class UsageError(AsyncGpuError):
-    """The call is wrong. Nothing was enqueued."""
-
-
 class ArrayShapeError(UsageError, ValueError):
     """Shapes that do not fit each other or the operation."""
-
-
-class ArrayDTypeError(UsageError, TypeError):
-    """An element type, or a type of argument, that the operation does not take."""
-
-
-class LaunchConfigError(UsageError, ValueError):
-    """A grid, block or partition that no launch can have."""
 
 
 class NotAnOperationError(UsageError, TypeError):
@@ -167,10 +158,6 @@ class NotAnOperationError(UsageError, TypeError):
 
 class NotDataError(UsageError, TypeError):
     """An operation was used as if it were the data that it describes."""
-
-
-class DeviceMismatchError(UsageError, ValueError):
-    """An array, stream or policy that belongs to another device."""
 
 
 class UseAfterMoveError(UsageError):
@@ -213,33 +200,6 @@ class WorkerLostError(ClusterError):
     """A worker is gone, and what was on its GPU with it."""
 
 
-class KernelCompileError(AsyncGpuError):
-    """The source of a kernel is not accepted.
-
-    Attributes
-    ----------
-    line, column : int or None
-        Where, counted from 1, in the source as it was given.
-    """
-
-    def __init__(self, message: str, *, line: int | None = None, column: int | None = None) -> None:
-        super().__init__(message)
-        self.line = line
-        self.column = column
-
-
-class UnsupportedFeatureError(KernelCompileError):
-    """CUDA C that a GPU takes and the simulated device refuses, rather than run it wrongly."""
-
-
-class DeviceError(AsyncGpuError, RuntimeError):
-    """A device failed while it worked on an operation."""
-
-
-class OutOfMemoryError(DeviceError):
-    """An allocation did not fit."""
-
-
 class HostcallError(DeviceError):
     """A kernel called the host, and gave up waiting for an answer."""
 
@@ -258,111 +218,6 @@ class CallRefusedError(AsyncGpuError):
         self.number = number
 
 
-class CollectiveError(DeviceError):
-    """Ranks of a group called different collectives, or one of them did not come to its own."""
-
-
-class UpstreamError(DeviceError):
-    """This operation did not run, because one that it waits for had failed."""
-
-
-class StreamRaceError(DeviceError):
-    """Two operations touch one array, at least one writes, and nothing orders them."""
-
-
-class HostBufferError(DeviceError):
-    """A host array was changed or read while a copy or a kernel may have been using it."""
-
-
-class ReferenceMismatchError(DeviceError):
-    """A kernel does not do what its reference in NumPy does, found out on the simulated device."""
-
-
-@dataclass(frozen=True)
-class FaultSite:
-    """The place in a launch where something went wrong. A field is None if it is not known.
-
-    Attributes
-    ----------
-    kernel : str
-        Name of the kernel.
-    line : int
-        Line of the source, from 1.
-    block, thread : tuple of int
-        `blockIdx` and `threadIdx` of the first offending thread, (x, y, z).
-    array : str
-        Name of the parameter or variable that was touched.
-    index, bound : int
-        The element asked for, and how many there are.
-    """
-
-    kernel: str | None = None
-    line: int | None = None
-    block: tuple[int, int, int] | None = None
-    thread: tuple[int, int, int] | None = None
-    array: str | None = None
-    index: int | None = None
-    bound: int | None = None
-
-
-class KernelFault(DeviceError):
-    """A kernel did what no kernel may do.
-
-    Attributes
-    ----------
-    site : FaultSite
-        Where it happened.
-    """
-
-    def __init__(self, message: str, site: FaultSite | None = None) -> None:
-        super().__init__(message)
-        self.site = site or FaultSite()
-
-
-class OutOfBoundsError(KernelFault):
-    """An access outside an array."""
-
-
-class MisalignedError(KernelFault):
-    """An access at an address that is not a multiple of its size."""
-
-
-class ReadOnlyError(KernelFault):
-    """A write to constant memory."""
-
-
-class UninitialisedReadError(KernelFault):
-    """A read of memory that nothing has written."""
-
-
-class RaceError(KernelFault):
-    """Two threads touch one element without an order between them, and at least one writes."""
-
-
-class BarrierError(KernelFault):
-    """A barrier that not every thread of the block reaches."""
-
-
-class WarpError(KernelFault):
-    """A warp-level function asked a lane that does not execute it."""
-
-
-class DivisionByZeroError(KernelFault):
-    """An integer division by zero, which a GPU answers with an arbitrary value."""
-
-
-class DeviceAssertError(KernelFault):
-    """An `assert()` in a kernel failed."""
-
-
-class DeadlockError(KernelFault):
-    """Threads of a kernel wait for each other, or for blocks that have no place on the device."""
-
-
-class RunawayKernelError(KernelFault):
-    """A kernel did not end within its step budget."""
-
-
 class NeverRunWarning(RuntimeWarning):
     """An operation was built and never run; Python has the same for coroutines."""
 
@@ -379,5 +234,6 @@ if not TYPE_CHECKING:  # a checker knows by itself which names are defined here
     __all__ = [
         name
         for name, kind in vars().items()
-        if getattr(kind, "__module__", "") == __name__ and isinstance(kind, type)
+        if isinstance(kind, type) and (issubclass(kind, Exception) or kind is FaultSite)  # noqa: F405
+        if name != "SimGpuError"
     ]

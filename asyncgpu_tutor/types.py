@@ -7,24 +7,22 @@ from asyncgpu_tutor.arrays.handles import Partition
 from asyncgpu_tutor.arrays.host import HostArray
 from asyncgpu_tutor.clusters import Cluster, Gpu, RemoteArray
 from asyncgpu_tutor.devices.protocol import Device, Event, Stream
-from asyncgpu_tutor.inspection import Exploration, KernelReport, Litmus, Report, Threads
+from asyncgpu_tutor.inspection import KernelReport, Litmus, Report, Threads
 from asyncgpu_tutor.ops.collectives import Group
 from asyncgpu_tutor.ops.graphs import GraphScope
 from asyncgpu_tutor.ops.prepared import Prepared
 from asyncgpu_tutor.ops.shared import SharedOp
 from asyncgpu_tutor.run.context import ExecutionContext
-from asyncgpu_tutor.traces.analysis import Analysis, Comparison, Finding
+from asyncgpu_tutor.traces.analysis import Analysis, Finding
 from asyncgpu_tutor.traces.pictures import Timeline
 from asyncgpu_tutor.traces.spans import Metrics, Span
 
 __all__ = [
     "Analysis",
     "Cluster",
-    "Comparison",
     "Device",
     "Event",
     "ExecutionContext",
-    "Exploration",
     "Finding",
     "Gpu",
     "GraphScope",

@@ -74,6 +74,13 @@ class Caller:
         """Number and name of the group that the calls of this moment belong to; None where there is none."""
         return None, ""
 
+    def race_advice(self, alike: bool) -> str:
+        """What to do about two pieces of work that race; `alike` if they belong to one group."""
+        return (
+            "Put both into one chain, let one wait for the other's event (stream.wait_event()), or wait on "
+            "the host in between."
+        )
+
     def before_wait(self, what: str) -> None:
         """Raise an error of the program's own if the host, about to wait in `what`, must not wait now."""
 

@@ -27,7 +27,7 @@ class LaunchConfigError(UsageError, ValueError):
 
 
 class DeviceMismatchError(UsageError, ValueError):
-    """Memory, a stream or a function that belongs to another device."""
+    """Memory, an array, a stream or a policy that belongs to another device."""
 
 
 class KernelCompileError(SimGpuError):

@@ -89,7 +89,7 @@ def find_spec(name: str) -> DeviceSpec:
         return load_spec(Path(name))
     raise UsageError(
         f"{name!r} is not a GPU that can be simulated: say one of {', '.join(SPECS)}, or name a .json file "
-        "that save_spec wrote"
+        "that save_spec wrote, as tools/calibrate.py does"
     )
 
 

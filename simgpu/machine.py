@@ -94,6 +94,8 @@ class Machine:
     and by waiting.
     """
 
+    pinned_by = "device.pinned"  # what a program calls for pinned memory, for messages
+
     def __init__(self) -> None:
         # Held by whoever uses the machine. Nothing here starts a thread, but programs do.
         self.lock = threading.RLock()
@@ -179,8 +181,8 @@ class Machine:
             if start == begins:
                 return found
         raise UsageError(
-            "a kernel sees a pinned array in place, as a whole: device.pinned(shape, dtype) makes one, and "
-            f"this one, of shape {array.shape}, is a part of another or not pinned"
+            f"a kernel sees a pinned array in place, as a whole: {self.pinned_by}(shape, dtype) makes one, "
+            f"and this one, of shape {array.shape}, is a part of another or not pinned"
         )
 
     def is_pinned(self, array: HostBuffer) -> bool:

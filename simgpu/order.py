@@ -28,7 +28,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from simgpu.common import HostBuffer
+from simgpu.common import Caller, HostBuffer
 from simgpu.cuda_c import GlobalMemory
 from simgpu.errors import HostBufferError, StreamRaceError
 
@@ -86,6 +86,8 @@ class Access:
     count: int
     what: str  # for messages
     tells: Tells | None = None  # how it may hear of others while it runs, if it is a kernel
+    group: int | None = None  # of its calls
+    caller: Caller = Caller()  # noqa: RUF009 - it has no state
 
     def agrees(self, other: Access) -> bool:
         """True if two kernels that run side by side may order what they do themselves."""
@@ -212,8 +214,8 @@ def _ordered(first: Access, second: Access, now: Clock) -> bool:
 
 
 def _race(what: str, first: Access, did: str, second: Access, does: str) -> StreamRaceError:
+    alike = first.group is not None and first.group == second.group
     return StreamRaceError(
         f"race on {what}: {first.what} {did} it, {second.what} {does} it, and nothing orders the "
-        "two, so on a GPU the result depends on luck. Put both into one chain, let one wait for the "
-        "other's event (stream.wait_event()), or wait on the host in between."
+        f"two, so on a GPU the result depends on luck. {second.caller.race_advice(alike)}"
     )

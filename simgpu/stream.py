@@ -182,11 +182,12 @@ class Stream:
         if self.blocking or self is self.device.default_stream:
             self._join()
         key = (self.device.ordinal, self.number)
-        op, label = self.device.caller.group()
+        caller = self.device.caller
+        op, label = caller.group()
         whose = "" if op is None else f" of operation {label!r} (#{op})"
         which = f" of {self.device.name}" if self.device.ordinal else ""
         where = f"{what!r}{whose} on stream {self.number}{which}"
-        return Access(key, self.clock.tick(key), where, tells)
+        return Access(key, self.clock.tick(key), where, tells, op, caller)
 
     def submit(self, command: Command) -> None:
         """Append to the queue."""

@@ -23,6 +23,7 @@ SIMULATED = TESTS.parent / "simgpu"
 # The rooms that nobody enters in a browser.
 OUTSIDE = {
     "commands": "they are typed at a prompt; `profile -- CMD` runs a program",
+    "doctor.py": "it is typed at a prompt, and tries CuPy in a process of its own",
     "start": "it is typed at a prompt, and runs a server",
     "devices/cuda": "there is no CUDA; CuPy's device has a thread that waits for events",
     "serving/connections.py": "a kernel's connections are the host's, and a browser has none",

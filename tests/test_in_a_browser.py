@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 import asyncgpu_tutor as agt
-from asyncgpu_tutor.devices.event_loop import completed
+from asyncgpu_course.checks.own_loop import completed
 from asyncgpu_tutor.devices.simulated import Machine, SimDevice
 from asyncgpu_tutor.errors import UsageError
 

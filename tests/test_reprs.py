@@ -26,9 +26,8 @@ def trace() -> agt.Trace:
         lambda trace: trace,
         lambda trace: trace.metrics(),
         agt.analyse,
-        lambda trace: agt.compare(trace, trace),
     ],
-    ids=["trace", "metrics", "analysis", "comparison"],
+    ids=["trace", "metrics", "analysis"],
 )
 def test_a_run_takes_a_line_or_two(trace: agt.Trace, of: Callable[[agt.Trace], object]) -> None:
     said = repr(of(trace))
@@ -89,7 +88,7 @@ def test_policies_say_what_they_are() -> None:
 
 
 def test_tables_are_lines_that_a_notebook_does_not_wrap(trace: agt.Trace) -> None:
-    for table in (trace.table(), agt.analyse(trace).table(), agt.compare(trace, trace).table()):
+    for table in (trace.table(), agt.analyse(trace).table()):
         assert repr(table) == str(table)
         assert "\n" in repr(table)
         shown = table._repr_html_()
@@ -100,7 +99,7 @@ def test_tables_are_lines_that_a_notebook_does_not_wrap(trace: agt.Trace) -> Non
 def test_what_is_shown_cannot_be_read_as_markup() -> None:
     span = agt.types.Span(0, "kernel", "<script>", 0, 5, "sim:0", 1)
     trace = agt.Trace([span], device="<b>")
-    for one in (trace.table(), agt.compare(trace, trace).plot(), agt.analyse(trace)):
+    for one in (trace.table(), agt.compare_timelines([trace, trace]), agt.analyse(trace)):
         shown = one._repr_html_()
         assert "<script>" not in shown
         assert "<b>:" not in shown

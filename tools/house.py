@@ -31,7 +31,7 @@ CLOSED = {"data"}
 # A newcomer asks for one of these kinds. A room that is in none of them is refused, as is one on no floor.
 KINDS = {
     "asyncgpu_course": {
-        "what you type": ("__main__", "start"),
+        "what you type": ("__main__", "start", "doctor"),
         "what a page calls": ("api", "predictions", "several", "exhibits", "recorded_ranges"),
         "what is asked": ("exercises",),
         "what a check is made of": ("checks", "internals"),

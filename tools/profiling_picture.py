@@ -15,13 +15,12 @@ from course_programs import trace_of
 
 import asyncgpu_tutor as agt
 from asyncgpu_tutor import Trace
-from asyncgpu_tutor.traces.analysis import Comparison
 
 NAME = "07_async_mlp"
 PICTURE = Path(__file__).resolve().parents[1] / "docs" / "mlp_256.png"
 
 
-def three() -> Comparison:
+def three() -> list[Trace]:
     """The same program, timed by a model, by CUPTI and by Nsight Systems."""
     with agt.using(agt.SimDevice()):
         simulated = trace_of(NAME)
@@ -29,14 +28,16 @@ def three() -> Comparison:
     nsys = Trace.from_nsys(Trace.recorded_file(f"{NAME}.sqlite"), within=NAME)
     # The range around a batch is left out, because it says little here.
     nsys.spans[:] = [span for span in nsys if not (span.kind == "range" and span.op is None)]
-    return agt.compare(simulated, cupti, nsys, titles=["Simulated", "CUPTI", "Nsight Systems"])
+    return [simulated, cupti, nsys]
 
 
 def main() -> None:
     """Write the picture."""
     argparse.ArgumentParser(description="Draw docs/mlp_256.png.").parse_args()
     mpl.use("Agg")
-    three().plot().save(PICTURE, dpi=110)
+    traces = [t.from_first(s for s in t if s.kind != "range") for t in three()]
+    titles = ["Simulated", "CUPTI", "Nsight Systems"]
+    agt.compare_timelines(traces, titles).save(PICTURE, dpi=110)
     print(f"wrote {PICTURE.name}")
 
 

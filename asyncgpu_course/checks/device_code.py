@@ -10,18 +10,19 @@ from typing import Any, cast
 import numpy as np
 
 import asyncgpu_tutor as agt
+from asyncgpu_course.checks.code_steps import Step
 from asyncgpu_course.checks.operations import cuda
 from asyncgpu_course.checks.rejection import Rejected, case, must
 from asyncgpu_course.checks.results import Array, brief, left_in
 from asyncgpu_course.checks.sandbox import call
-from asyncgpu_course.internals import cuda_source, include_headers
+from asyncgpu_course.internals import include_headers
 
 NO_PACKET = ". Where a call has no packet, its number is -1: did it give it back before this?"
 # A line of the whole text, as messages of kernels and of the compiler name it.
 _PLACE = re.compile(r"\(line (?P<at>\d+) of the kernel\)|kernel\.cu:(?P<line>\d+):(?P<column>\d+)")
 
 
-def all_lanes(steps: Sequence[cuda_source.Step]) -> None:
+def all_lanes(steps: Sequence[Step]) -> None:
     """The lanes of a warp are named, and not asked for."""
     due = "`__activemask()`, or `coalesced_threads()`, names the lanes that happen to be here, and a GPU may "
     due += "have split the warp: "

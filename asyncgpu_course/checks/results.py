@@ -15,7 +15,7 @@ import asyncgpu_tutor as agt
 from asyncgpu_course.checks.device import STALE
 from asyncgpu_course.checks.rejection import Rejected, case, must
 from asyncgpu_course.checks.sandbox import brief, call, one_line
-from asyncgpu_course.internals import cuda_source
+from asyncgpu_course.internals import read_signature
 
 Array = npt.NDArray[Any]
 Shape = tuple[int, ...]
@@ -61,7 +61,7 @@ def one_writer(
     seen = call(partial(agt.show_threads, kernel, *given, grid=grid, block=block[::-1]))
     with case(f"blocks of {' by '.join(map(str, block))}"):
         must(not seen.watched.fault, one_line(seen.watched.fault or Exception()))
-    output = cuda_source.read_signature(kernel.source, kernel.name).parameters[-1].name
+    output = read_signature(kernel.source, kernel.name).parameters[-1].name
     pairs = set[tuple[int, int]]()
     for step in seen.steps:
         if step.write and step.array == output:

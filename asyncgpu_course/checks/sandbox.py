@@ -19,8 +19,9 @@ import numpy as np
 
 import asyncgpu_tutor as agt
 from asyncgpu_course.checks.device import CheckDevice
+from asyncgpu_course.checks.own_loop import completed
 from asyncgpu_course.checks.rejection import Rejected, compared, must
-from asyncgpu_course.internals import completed, find_spec, in_containers
+from asyncgpu_course.internals import find_spec, in_containers
 
 T = TypeVar("T")
 SLOW_US = 1.0

@@ -14,8 +14,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from asyncgpu_course.doctor import how_to_install
 from asyncgpu_course.start.pages import FIRST_PAGE, bring, course
-from asyncgpu_tutor.commands.doctor import how_to_install
 from asyncgpu_tutor.errors import UsageError
 
 FOLDER = Path("asyncgpu-course")

@@ -1,4 +1,4 @@
-"""A look into each kernel of a run, as no GPU allows it; and runs of a program with other parameters.
+"""A look into each kernel of a run, as no GPU allows it.
 
 The counts are the interpreter's, the times the model's, so it looks at simulated devices only.
 """
@@ -7,15 +7,12 @@ from asyncgpu_tutor.devices.simulated.report import KernelReport
 from asyncgpu_tutor.inspection.litmus import Litmus, litmus
 from asyncgpu_tutor.inspection.scope import Report, microscope
 from asyncgpu_tutor.inspection.threads import Threads, show_threads
-from asyncgpu_tutor.inspection.what_if import Exploration, explore
 
 __all__ = [
-    "Exploration",
     "KernelReport",
     "Litmus",
     "Report",
     "Threads",
-    "explore",
     "litmus",
     "microscope",
     "show_threads",

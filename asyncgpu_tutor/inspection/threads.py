@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from asyncgpu_tutor.arrays.handles import DeviceArray, Partition
-from asyncgpu_tutor.devices.simgpu_errors import translated, translation
+from asyncgpu_tutor.devices.fresh_errors import fresh, freshly
 from asyncgpu_tutor.devices.simulated.report import Access, Watched, memory_of
 from asyncgpu_tutor.errors import ArrayDTypeError, OutOfBoundsError, UsageError
 from asyncgpu_tutor.kernels import Kernel
@@ -428,8 +428,8 @@ def show_threads(
             )
         seen.shapes[parameter.name], seen.sizes[parameter.name] = array.shape, array.itemsize
         given.append(memory_of(array, parameter.name))
-    translated(seen.run)(given, shared_mem)
-    seen.fault = seen.fault and translation(seen.fault)
+    freshly(seen.run)(given, shared_mem)
+    seen.fault = seen.fault and fresh(seen.fault)
     return Threads(seen, lesson)
 
 

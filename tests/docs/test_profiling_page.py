@@ -11,7 +11,8 @@ import asyncgpu_tutor as agt
 from asyncgpu_tutor import Trace
 from tests.tools import blocks, page, tool
 
-RUNS = tool("course_programs").RUNS
+_programs = tool("course_programs")
+RUNS, same_work = _programs.RUNS, _programs.same_work
 TEXT = page("docs/profiling.md")
 (EXAMPLE,), (SHOWN,) = blocks(TEXT), blocks(TEXT, "text")
 (ADDED,) = blocks(page("CONTRIBUTING.md"))
@@ -45,13 +46,13 @@ def test_the_three_clocks_compare_as_the_table_says() -> None:
     cupti = Trace.load_recording(NAME)
     nsys = Trace.from_nsys(Trace.recorded_file(f"{NAME}.sqlite"), within=NAME)
     events = Trace.load(Trace.recorded_file(f"{NAME}.events.json"))
-    comparison = agt.compare(cupti, nsys, events)
-    clocks = [trace.clock for trace in comparison.traces]
-    assert clocks == ["CUPTI", "Nsight Systems", "CUDA events"]
-    assert comparison.same_work
-    assert comparison.same_order
-    assert len(comparison.matches) == 28
-    for c, n, e in comparison.matches:
+    traces = [cupti, nsys, events]
+    assert [trace.clock for trace in traces] == ["CUPTI", "Nsight Systems", "CUDA events"]
+    pairs, missing, same_order = same_work(*traces)
+    assert missing == [[], [], []]
+    assert same_order
+    assert len(pairs) == 28
+    for c, n, e in pairs:
         assert abs(c.duration - n.duration) < 1
         assert 2 < e.duration - n.duration < 12
 
@@ -75,10 +76,9 @@ def test_the_ranges_that_are_named_are_there_and_last_across_the_await() -> None
 
 def test_the_picture_is_of_three_traces_of_the_same_work() -> None:
     picture = tool("profiling_picture")
-    comparison = picture.three()
+    traces = picture.three()
     assert picture.PICTURE.exists()
-    assert comparison.same_work
-    makespans = comparison["device makespan"].values
-    assert makespans[0] == min(makespans)
-    idle = comparison["device idle"].values
-    assert idle[0] == min(idle)
+    assert not any(same_work(*traces).missing)
+    metrics = [trace.metrics() for trace in traces]
+    assert metrics[0].device_makespan == min(m.device_makespan for m in metrics)
+    assert metrics[0].device_idle == min(m.device_idle for m in metrics)

@@ -6,7 +6,8 @@ a function in one of them.
 
 from . import chapters, driven, gallery, suspects
 from .programs import RUNS, Run, find_run, record_run, trace_of
+from .same_work import same_work
 
 PROGRAMS = (chapters, suspects, driven, gallery)  # importing them fills the table
 
-__all__ = ["PROGRAMS", "RUNS", "Run", "find_run", "record_run", "trace_of"]
+__all__ = ["PROGRAMS", "RUNS", "Run", "find_run", "record_run", "same_work", "trace_of"]

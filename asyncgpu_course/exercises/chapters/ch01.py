@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 import asyncgpu_tutor as agt
-from asyncgpu_course.checks import results, schedule
+from asyncgpu_course.checks import code_steps, results, schedule
 from asyncgpu_course.checks.building import run_of
 from asyncgpu_course.checks.operations import JOB, job, noise
 from asyncgpu_course.checks.rejection import Rejected, case, must
@@ -19,7 +19,7 @@ from asyncgpu_course.checks.results import UNWRITTEN, Array, as_kernel, equal, l
 from asyncgpu_course.checks.sandbox import Observed, call, observe
 from asyncgpu_course.checks.trials import Check, cases, runs
 from asyncgpu_course.exercises.exercise import Exercise
-from asyncgpu_course.internals import count, cuda_source
+from asyncgpu_course.internals import count
 
 SEEDS = (1, 2)
 
@@ -52,7 +52,7 @@ def _launches(kernel: agt.Kernel, given: Given, block: Shape, full: float = UNWR
     try:
         equal(launched(kernel, args, right.shape, block, full), right)
     except Rejected as rejected:
-        for name in cuda_source.with_commas(kernel.source)[:1]:
+        for name in code_steps.with_commas(kernel.source)[:1]:
             rejected.cause += (
                 f". In C, `{name}[i, j]` isn't an element of a matrix: a comma drops what stands before it: "
                 f"write `{name}[i * n + j]`"

@@ -11,14 +11,14 @@ from typing import Any
 import numpy as np
 
 import asyncgpu_tutor as agt
-from asyncgpu_course.checks import trials
+from asyncgpu_course.checks import code_steps, trials
 from asyncgpu_course.checks.device_code import all_lanes, left_by
 from asyncgpu_course.checks.operations import cuda
 from asyncgpu_course.checks.rejection import Rejected, about, case, must
 from asyncgpu_course.checks.results import Array
 from asyncgpu_course.checks.trials import cases, counted, in_late_memory
 from asyncgpu_course.exercises.exercise import Exercise
-from asyncgpu_course.internals import count, cuda_source
+from asyncgpu_course.internals import count
 
 GIVEN = cuda("12_given")
 MOST = 200  # polls
@@ -110,7 +110,7 @@ def check_warp(mine: Any, model: Any) -> None:
         looking = sum(kernel.counts.atomics for kernel in seen.kernels)
         due = f"{looking} lanes look into the mailbox: one should, or another lane's look takes the message"
         must(looking <= 1, due)
-    all_lanes(cuda_source.steps(GIVEN + mine, "warp_take"))
+    all_lanes(code_steps.steps(GIVEN + mine, "warp_take"))
     cases(_warp, [(1,), (2,)], "{:warp}")(mine, model)
 
 
@@ -178,7 +178,7 @@ def _together(mine: Any, _model: Any, warps: int, shortest: int, longest: int) -
         right = left.reshape(-1, 32)[i // 32].max() + 1
         why = "as many as the slowest lane of the warp needs"
         counted(f"thread {i} was told of", int(rounds), "round", int(right), why)
-    all_lanes(cuda_source.steps(GIVEN + mine, "together"))
+    all_lanes(code_steps.steps(GIVEN + mine, "together"))
 
 
 # ------------------------------------------------------------------ a ring and a door

@@ -13,6 +13,7 @@ from typing import Any, cast
 import numpy as np
 
 import asyncgpu_tutor as agt
+from asyncgpu_course.checks import code_steps
 from asyncgpu_course.checks import interleavings as orders
 from asyncgpu_course.checks.device_code import own_lines
 from asyncgpu_course.checks.operations import beside_host, cuda
@@ -21,7 +22,7 @@ from asyncgpu_course.checks.results import Array, as_kernel, brief, equal, left_
 from asyncgpu_course.checks.sandbox import call
 from asyncgpu_course.checks.trials import cases, in_late_memory
 from asyncgpu_course.exercises.exercise import Exercise
-from asyncgpu_course.internals import SimDevice, count, cuda_source
+from asyncgpu_course.internals import SimDevice, count
 
 # ------------------------------------------------------------------ the host's side of a mailbox
 ANSWERED = 2  # the flag, when the kernel may read
@@ -123,7 +124,7 @@ def _answer(mine: Any, _model: Any, rounds: int, first: int) -> None:
 def check_ask(mine: Any, model: Any) -> None:
     """Each question is asked; the wait has an end, with a host and without."""
     kernel = as_kernel(mine, "ASK")
-    steps = cuda_source.steps(kernel.source, kernel.name)
+    steps = code_steps.steps(kernel.source, kernel.name)
     by_atomic = "atomicA", "atomicC", "load"
     looks = [s for s in steps if (s.kind, s.value) == ("read", 0) or s.name.startswith(by_atomic)]
     deepest = max((step.depth for step in looks), default=0)

@@ -7,6 +7,7 @@ from typing import Any, cast
 import numpy as np
 
 import asyncgpu_tutor as agt
+from asyncgpu_course.checks import code_steps
 from asyncgpu_course.checks.device import moved
 from asyncgpu_course.checks.device_code import all_lanes, keeps_waiting, stays, trial
 from asyncgpu_course.checks.operations import beside_host, cuda
@@ -15,7 +16,7 @@ from asyncgpu_course.checks.results import UNWRITTEN, Array, as_kernel, equal, l
 from asyncgpu_course.checks.sandbox import Observed, call, observe
 from asyncgpu_course.checks.trials import cases, counted, in_late_memory, timed
 from asyncgpu_course.exercises.exercise import Exercise
-from asyncgpu_course.internals import SimDevice, count, cuda_source
+from asyncgpu_course.internals import SimDevice, count
 
 GOAL_US = 200  # below what one block takes in which each thread divides for each pull
 SIZE = 24  # numbers of a vector of attention
@@ -35,7 +36,7 @@ def _grep(mine: Any, _model: Any, text: bytes, letter: str, block: int = 64) -> 
     empty, counter = np.full(len(text), -1, np.int32), np.zeros(1, np.int32)
     args = (len(text), letters, ord(letter), empty, counter)
     kernel = as_kernel(mine, "GREP")
-    all_lanes(cuda_source.steps(kernel.source, kernel.name))
+    all_lanes(code_steps.steps(kernel.source, kernel.name))
     with agt.microscope() as seen:
         grid = -(-len(text) // block)
         places, total = left_in((1, 2), kernel, args, grid=grid, block=block)

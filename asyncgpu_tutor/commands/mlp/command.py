@@ -82,8 +82,9 @@ async def _program(args: argparse.Namespace, inputs: MlpInputs) -> int:
         titles = {how: f"Async MLP: {WAYS[how].name}" for how in (hows[0], best)}
         drawn = traces[best].plot(title=titles[best])
         if len(titles) > 1:
-            beside = (traces[how] for how in titles)
-            drawn = agt.compare(*beside, titles=list(titles.values())).plot()
+            parts = (traces[how] for how in titles)
+            beside = [t.from_first(s for s in t if s.kind != "range") for t in parts]
+            drawn = agt.compare_timelines(beside, list(titles.values()))
         drawn.save(args.plot, dpi=150)
         print(f"Timeline drawn in {args.plot}")
 

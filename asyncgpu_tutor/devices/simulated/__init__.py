@@ -4,7 +4,7 @@ Besides `cuda_source` this is the only door to `simgpu`. `SimDevice` is its devi
 with submissions, asyncio and this package's errors.
 """
 
-from asyncgpu_tutor.devices.simgpu_errors import translated
+from asyncgpu_tutor.devices.fresh_errors import freshly
 from asyncgpu_tutor.devices.simulated import packets as packets  # so that kernels find them
 from asyncgpu_tutor.devices.simulated.sim_device import Machine as Machine
 from asyncgpu_tutor.devices.simulated.sim_device import SimCommunicator as SimCommunicator
@@ -18,5 +18,5 @@ from simgpu.launches import Launched as Launched
 from simgpu.links import Wiring as Wiring
 from simgpu.spec import DeviceSpec as DeviceSpec
 
-find_spec = translated(gpus.find_spec)
-save_spec = translated(gpus.save_spec)
+find_spec = freshly(gpus.find_spec)
+save_spec = freshly(gpus.save_spec)

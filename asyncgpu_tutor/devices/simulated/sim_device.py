@@ -34,7 +34,7 @@ import simgpu.machine
 from asyncgpu_tutor.devices import protocol
 from asyncgpu_tutor.devices.cuda_source import read_signature
 from asyncgpu_tutor.devices.event_loop import ready_in
-from asyncgpu_tutor.devices.simgpu_errors import translated, translating, translation
+from asyncgpu_tutor.devices.fresh_errors import fresh, freshly, raising_freshly
 from asyncgpu_tutor.errors import DeviceMismatchError
 from asyncgpu_tutor.traces.spans import SpanLog
 from asyncgpu_tutor.traces.spans.tag import CURRENT, forbid_nested_wait
@@ -65,6 +65,8 @@ pass_over(Path(__file__).resolve().parents[2])  # an array comes from the reader
 class Machine(simgpu.machine.Machine):
     """A host and the engine behind it, whose time goes on when an event loop has nothing else to do."""
 
+    pinned_by = "agt.pinned"
+
     def __init__(self) -> None:
         super().__init__()
         self._turning: weakref.WeakSet[asyncio.AbstractEventLoop] = weakref.WeakSet()
@@ -72,7 +74,7 @@ class Machine(simgpu.machine.Machine):
         self._ready: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, Sized]
         self._ready = weakref.WeakKeyDictionary()
 
-    look = translated(simgpu.machine.Machine.look)
+    look = freshly(simgpu.machine.Machine.look)
 
     @exclusive
     def watch(
@@ -139,6 +141,11 @@ class _Submissions(simgpu.Caller):
         tag = CURRENT.get()
         return (None, "") if tag is None or tag.over else (tag.op, tag.label)
 
+    def race_advice(self, alike: bool) -> str:
+        if alike:
+            return "Arms of an overlap don't wait for each other: use one arm."
+        return super().race_advice(alike).replace("(", "(shared(), overlap(), ", 1)
+
     def before_wait(self, what: str) -> None:
         forbid_nested_wait(what)
 
@@ -151,12 +158,12 @@ class SimMemory(protocol.Memory, simgpu.Memory):
         simgpu.Memory.__init__(self, cells, ptr)
 
 
-@translating("synchronize", "done")
+@raising_freshly("synchronize", "done")
 class SimEvent(simgpu.Event):
     """A point in the work of a simulated stream."""
 
 
-@translating("record", "wait_event", "synchronize", "done")
+@raising_freshly("record", "wait_event", "synchronize", "done")
 class SimStream(simgpu.Stream):
     """A queue of simulated work."""
 
@@ -164,12 +171,12 @@ class SimStream(simgpu.Stream):
     event_type = SimEvent
 
 
-@translating("launch")
+@raising_freshly("launch")
 class SimGraph(simgpu.Graph):
     """Calls that cost the host one."""
 
 
-@translating("enqueue", "instantiate")
+@raising_freshly("enqueue", "instantiate")
 class SimReplay(simgpu.Replay):
     """Calls with all that they need but their streams."""
 
@@ -178,7 +185,7 @@ class SimReplay(simgpu.Replay):
         return SimGraph(self, name)
 
 
-@translating(
+@raising_freshly(
     "__init__", "malloc", "pinned", "map_host", "memset_async", "copy_from_host_async", "copy_to_host_async",
     "copy_from_device_async", "copy_to_peer_async", "get_function", "variable", "launch",
     "prepare", "synchronize", "work", "settle_log",
@@ -279,7 +286,7 @@ class SimDevice(simgpu.Device):
     # ------------------------------------------------------------------ awaiting
     def watch(self, event: object, wake: Wake) -> None:
         """Call `wake` after `event`, from the event loop; see `Device.watch`."""
-        translated(super().watch)(event, lambda error: wake(error and translation(error)))
+        freshly(super().watch)(event, lambda error: wake(error and fresh(error)))
 
     async def apart(self, act: Callable[[], T]) -> T:
         """Call it: simulated ranks wait on the device, as others do."""
@@ -329,11 +336,11 @@ def _call(part: protocol.Collective) -> simgpu.Collective:
 class SimCommunicator:
     """Ranks that are simulated devices of one machine."""
 
-    @translated
+    @freshly
     def __init__(self, devices: Sequence[SimDevice]) -> None:
         self._inner = simgpu.Communicator(devices)
 
-    @translated
+    @freshly
     def enqueue(
         self, parts: Sequence[tuple[protocol.Collective, protocol.Stream]], ranks: int
     ) -> None:
@@ -345,7 +352,7 @@ class SimCommunicator:
         """All parts as one piece of work, for a replay."""
         return self._inner.together({part.rank: _call(part) for part in parts}, home)
 
-    @translated
+    @freshly
     def fail(self, message: str) -> None:
         """Let whoever waits fail."""
         self._inner.fail(message)

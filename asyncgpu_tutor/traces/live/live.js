@@ -5,7 +5,6 @@ const SVG = "http://www.w3.org/2000/svg";
 const ABOVE = 48, AXIS = 40, ROW = 20, RIGHT = 14; // pixels, as in the still
 const SWEEP = 6000; // ms in which the clock passes what is in view
 const LOWEST = 1.2, CROWDED = 3; // pixels: the height of a bar that is hardly busy; thin bars that are nearer are close
-const REACH = 12; // pixels from a point of a curve at which a click still means it
 const KEYS = "← → along a lane, ↑ ↓ between lanes, Enter: chain, Space: play, + −: zoom, 0: all, Shift with ← →: move, [ and ]: a range begins and ends at the clock or the selected bar, Escape: choose nothing";
 
 const escaped = text => String(text).replace(/[&<>"]/g, c => ({ "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;" })[c]);
@@ -535,54 +534,6 @@ const VIEWS = {
   timeline(data, el) {
     const view = new Timeline(el);
     view.show(data);
-    return () => view.end();
-  },
-
-  // One timeline and a slider for each parameter, whose value can also be typed; the curve marks where one is.
-  explore(data, el) {
-    const root = room(el, "agt agt-live agt-explore");
-    const now = data.start.split(",").map(Number), puts = []; // puts: to move one slider, and draw nothing yet
-    const said = made(root, "div", { class: "agt-status", "aria-live": "polite" });
-    const pick = () => {
-      const key = now.join(",");
-      said.textContent = data.told[key];
-      view.show(data.frames[key]);
-      curve.querySelectorAll(".agt-point").forEach(point => point.classList.toggle("now", point.dataset.key === key));
-    };
-    data.sliders.forEach(([name, values], i) => {
-      const row = made(root, "label", { class: "agt-controls" }, "");
-      made(row, "span", { class: "agt-parameter" }, name);
-      const slider = made(row, "input", { type: "range", min: 0, max: values.length - 1, value: now[i], "aria-label": name });
-      const field = made(row, "input", { type: "text", value: values[now[i]], "aria-label": `${name}, typed` });
-      const put = index => {
-        [now[i], slider.value, field.value] = [index, index, values[index]];
-        slider.setAttribute("aria-valuetext", values[index]);
-      };
-      const set = index => { put(index); pick(); };
-      puts.push(put);
-      slider.addEventListener("input", () => set(+slider.value));
-      field.addEventListener("change", () => {
-        const index = values.indexOf(field.value.trim());
-        if (index >= 0) set(index);
-        else said.textContent = `${name} can be ${values.join(", ")}`;
-      });
-    });
-    const view = new Timeline(root);
-    const curve = made(root, "div");
-    curve.innerHTML = data.curve;
-    // The nearest point counts, not the one that was drawn last. Of points on one spot, each click takes the next.
-    curve.addEventListener("click", event => {
-      const from = point => {
-        const box = point.getBoundingClientRect();
-        return Math.hypot(event.clientX - (box.left + box.right) / 2, event.clientY - (box.top + box.bottom) / 2);
-      };
-      const points = [...curve.querySelectorAll(".agt-point")].reverse(), least = Math.min(...points.map(from));
-      if (least > REACH) return;
-      const there = points.filter(point => from(point) < least + 1), at = there.findIndex(point => point.classList.contains("now"));
-      there[(at + 1) % there.length].dataset.key.split(",").forEach((index, i) => puts[i](+index));
-      pick();
-    });
-    pick();
     return () => view.end();
   },
 

@@ -45,9 +45,6 @@ KIND_LOOKS: Mapping[SpanKind, Look] = {
     "range": Look("#FFFFFF", page="var(--agt-paper)"),
 }
 
-# Of lines and marks, in turn: the order makes neighbours differ most.
-COLOURS = (_ORANGE, _SKY, _GREEN, _YELLOW, _PURPLE, _BLUE, _VERMILION)
-
 
 def darker(colour: str) -> str:
     """A colour, as #RRGGBB, for the outlines and patterns of bars of this one."""

@@ -103,7 +103,6 @@ def look(seed: int, folder: Path) -> None:
     reports = (
         analysis.table(),
         trace.table(),
-        agt.compare(trace, trace).table(),
         repr(trace),
         trace.plot().words,
     )

@@ -217,7 +217,6 @@ def usable(trace: Trace) -> None:
     hold(trace)
     assert trace.table()
     assert agt.analyse(trace).table()
-    assert agt.compare(trace, trace).same_work
     assert trace.plot().svg()
     assert trace.plot().view()
     assert len(trace.sql("select * from spans")) == len(trace)

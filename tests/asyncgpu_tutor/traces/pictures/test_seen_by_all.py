@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from asyncgpu_tutor.traces.pictures.style import COLOURS, INK, KIND_LOOKS, LIGHT, darker, lighter
+from asyncgpu_tutor.traces.pictures.style import INK, KIND_LOOKS, LIGHT, darker, lighter
 
 EYES = {  # rows of each
     "all cones": np.eye(3),
@@ -54,8 +54,8 @@ def lab(colour: str, eyes: str) -> Any:
 
 BARS = [look.colour for look in KIND_LOOKS.values()]
 READ = [  # what is read on which grounds, and the least contrast; 7 is WCAG 2.1's enhanced one
-    *((INK, ground, 4.5) for ground in (*BARS, *COLOURS)),
-    *((INK, lighter(ground), 7) for ground in (*BARS, *COLOURS)),  # names in a pattern
+    *((INK, ground, 4.5) for ground in BARS),
+    *((INK, lighter(ground), 7) for ground in BARS),  # names in a pattern
     *((LIGHT["quiet"], ground, 4.5) for ground in ("#FFFFFF", "#F4F4F4")),
     *((darker(colour), colour, 1.5) for colour in BARS),  # a pattern and an outline
 ]

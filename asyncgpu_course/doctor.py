@@ -1,7 +1,7 @@
 """A report on this machine, and on what to do about what is missing: ``asyncgpu-tutor doctor``.
 
 The doctor imports the standard library only, because it must be able to speak where the rest cannot run.
-``python -P asyncgpu_tutor/commands/doctor.py`` works before anything is installed, which is how the Makefile
+``python -P asyncgpu_course/doctor.py`` works before anything is installed, which is how the Makefile
 asks for the CuPy that fits (``--cupy-extra``). CuPy is tried in a process of its own, because a broken CUDA
 installation may end the process that touches it.
 """
@@ -39,7 +39,7 @@ NEEDED = (
     ("ipykernel", "lab", "it runs the notebooks' cells"),
 )
 NO_CUDA = {"darwin": "macOS has no CUDA", "emscripten": "out of a browser's reach"}
-IN_CHECKOUT = (Path(__file__).resolve().parents[2] / "pyproject.toml").is_file()
+IN_CHECKOUT = (Path(__file__).resolve().parents[1] / "pyproject.toml").is_file()
 
 
 @dataclass(frozen=True)

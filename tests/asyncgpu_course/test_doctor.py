@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from asyncgpu_tutor.commands import doctor
-from asyncgpu_tutor.commands.doctor import Cuda, Finding, ThisMachine, examine
+from asyncgpu_course import doctor
+from asyncgpu_course.doctor import Cuda, Finding, ThisMachine, examine
 
 H200 = Cuda((13, 0), ("NVIDIA H200",))
 OLDER = Cuda((12, 4), ("NVIDIA A100",))

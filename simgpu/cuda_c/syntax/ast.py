@@ -317,7 +317,7 @@ class StructDef(Statement):
     hidden: bool = False
     template: Template | None = None
     union: bool = False
-    # An enumeration is written as a struct that holds nothing but these.
+    # An enumeration is written as a struct that holds nothing but these; `base` is the type that it names.
     enumerators: Declaration | None = None
     # Template arguments for which this is meant.
     specialises: list[TypeName | Expression] | None = None

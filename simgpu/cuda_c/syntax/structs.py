@@ -10,7 +10,6 @@ from simgpu.cuda_c.syntax.statements import StatementParser
 from simgpu.cuda_c.text.lexer import Token
 from simgpu.cuda_c.text.published import ATTRIBUTES
 from simgpu.cuda_c.text.source import Position
-from simgpu.cuda_c.types import INT
 from simgpu.errors import KernelCompileError, UnsupportedFeatureError
 
 _WORDS = ("struct", "class", "union", "enum")
@@ -404,30 +403,24 @@ class StructParser(StatementParser):
         if self.token.kind == "name":
             name = self.identifier("the name of this enumeration").text
             self.name_type(name)
-        base = ast.TypeName(at=start.at, base="int", const=True)
+        fixed = ast.TypeName(at=start.at, base="int") if scoped else None
         if self.accept(":"):
-            base = self.specifiers()[1]
-            base.const = True
+            fixed = self.specifiers()[1]
         self.need("{")
         items: list[ast.Declarator] = []
         while not self.at("}"):
             word = self.identifier()
-            if self.accept("="):
-                init: ast.Expression = self.conditional()
-            elif items:
-                one = ast.Literal(at=word.at, value=1, type=INT)
-                last = ast.Name(at=word.at, name=items[-1].name)
-                init = ast.Binary(at=word.at, op="+", left=last, right=one)
-            else:
-                init = ast.Literal(at=word.at, value=0, type=INT)
-            items.append(ast.Declarator(at=word.at, name=word.text, type=base, init=init))
+            self.harmless(self.attributes())
+            init = self.conditional() if self.accept("=") else None
+            kind = ast.TypeName(at=word.at, base="auto")
+            items.append(ast.Declarator(at=word.at, name=word.text, type=kind, init=init))
             if not self.accept(","):
                 break
         self.need("}")
         self.harmless(self.attributes())
         storage = {"static"} | ({"scoped"} if scoped else set[str]())
         values = ast.Declaration(at=start.at, storage=storage, items=items)
-        out = ast.StructDef(at=start.at, name=name, enumerators=values)
+        out = ast.StructDef(at=start.at, name=name, enumerators=values, base=fixed)
         return self._ended(out, typedef)
 
 

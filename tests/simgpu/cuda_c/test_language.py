@@ -296,6 +296,7 @@ INTEGERS = [
     # Built-in functions.
     ("__hiloint2double(__double2hiint(1.0 / (i - 40)), __double2loint(1.0 / (i - 40))) == 1.0 / (i - 40)", 1),
     ("__double2hiint(1.0)", 0x3FF00000), ("__double2loint(4503599627370497.0)", 1),
+    *((f"(unsigned)__double2{kind}_rn(NAN + i) == 0x80000000u", 1) for kind in ("int", "uint")),  # a float, as a double
     # Dot products of bytes.
     ("__dp4a(0x01FF7F80, 0x02FE7F80, i)", 2 + 2 + 127 * 127 + 128 * 128 + FIRST),
     ("__dp4a(0xff000080u, 0x02000003u, 1u)", 255 * 2 + 128 * 3 + 1),
@@ -472,6 +473,7 @@ FORMS_OF_INTEGERS = [
         "[  inf|-02.5|+1E+10|3.|    A|B  x]",
     ),
     ("\\u00e4\\xc3\\244%s", 'u8"\\U000020ac" "x"', "ää€x"),
+    ("%s|\\0%d|%s", r'"ab\0c"', "ab|"),  # both end at the 0
     ("%d", "1ll << 32 | 5", "5"),  # an int is read, as on a GPU
 ]
 PRINTED = [

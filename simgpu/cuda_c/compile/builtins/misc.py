@@ -61,14 +61,14 @@ def _printf(c: Context, node: Call, used: bool) -> Expr:
     if form.text is None:
         c.unsupported(form.at, "printf needs a literal format")
     args = [decay(c.expression(a)) for a in node.arguments[1:]]
-    if any(
-        len(width) > 3 or len(digits) > 3 for _, width, digits, *_ in _CONVERSION.findall(form.text)
-    ):
+    template = form.text.partition("\0")[0]
+    found = _CONVERSION.findall(template)
+    if any(len(width) > 3 or len(digits) > 3 for _, width, digits, *_ in found):
         c.unsupported(form.at, "a width or precision above 999 in a format")
-    if "%" in _CONVERSION.sub("", form.text):
+    if "%" in _CONVERSION.sub("", template):
         c.fail(form.at, "a '%' in this format begins no conversion: write '%%' to print one")
     conversions: list[tuple[str, str]] = []  # the length and the letter, with an int for each `*`
-    for _, width, precision, length, letter in _CONVERSION.findall(form.text):
+    for _, width, precision, length, letter in found:
         conversions += [("", "d")] * (width, precision).count("*")
         conversions += [(length, letter)] * (letter != "%")
     if len(conversions) != len(args):
@@ -76,9 +76,8 @@ def _printf(c: Context, node: Call, used: bool) -> Expr:
         c.fail(node.at, text)
     pairs = zip(conversions, args, strict=True)
     ready = [_printable(c, length, letter, arg) for (length, letter), arg in pairs]
-    template = form.text
     runs = [e.run for e in ready]
-    texts = [e.text for e in ready]
+    texts = [e.text and e.text.partition("\0")[0] for e in ready]
     c.work(16)
 
     def run(t: Team, m: Mask) -> Any:

@@ -335,6 +335,28 @@ def test_integers(expression: str, value: int | np.ndarray) -> None:
     check(expression, value)
 
 
+@pytest.mark.parametrize(
+    ("text", "bits"),
+    [
+        *((text, 0x7F800001) for text in (  # moved, even a signalling NaN, as PTX `mov` does it
+            "", "x[i] = f; f = x[i ^ 0];", "float a[3]; a[i % 3] = f; f = a[i % 3];",
+            "float4 v = make_float4(0, f, 0, 0); f = v.y;", "union { float g; int h; } u; u.g = f; f = u.g;",
+            "__shared__ float s[32]; s[i] = f; __syncwarp(); f = s[i ^ 1];", "f = __shfl_xor_sync(~0u, f, 1);",
+            "f = i < 40 ? f : 0.0f;", "f = __int_as_float(__float_as_int(f));", "*(int*)&x[i] = __float_as_int(f); f = x[i];",
+            "struct { char c; float g; } s, r; s.g = f; r = s; f = r.g;", "auto g = [=](float h) { return h; }; f = g(f);")),
+        ("f = __uint_as_float(0xffc12345u);", 0xFFC12345), ("f = __uint_as_float(0xffc00000u);", 0xFFC00000),
+        *((text, 0x7FFFFFFF) for text in (  # computed, as PTX has it of 32 bits
+            "f = f + 1.0f;", "f += x[i];", "f = f * x[i] + 2;", "f = (x[i] - x[i]) / 0.0f;", "f = sqrtf(-1 - x[i]);", "f = NAN;",
+            "f = fmaf(f, f, f);", "f = INFINITY - INFINITY * (i + 1);", "f = (float)(double)f;", "f = -(f - f);", "f = NAN + i;")),
+    ],
+)  # fmt: skip
+def test_a_nan_keeps_its_bits_where_it_is_moved_and_has_the_gpus_where_it_is_computed(
+    text: str, bits: int
+) -> None:
+    text = f"float f = __int_as_float(0x7f800001 + 0 * i); {text} o[i] = __float_as_int(f);"
+    assert (body(text)[1].view(np.uint32) == bits).all()
+
+
 @pytest.mark.parametrize(("expression", "value"), FLOATS)
 def test_floats(expression: str, value: float) -> None:
     check(f"float result = {expression}; x[i] = result;", np.float32(value))

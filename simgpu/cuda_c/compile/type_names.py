@@ -317,9 +317,15 @@ def _plain(c: Context, ctype: types.CType) -> bool:
 
 
 def _member(
-    c: Context, member: ast.StructDef | ast.Declaration, layout: Layout, inside: typed.Scope
+    c: Context,
+    member: ast.StructDef | ast.Declaration | ast.Expression,
+    layout: Layout,
+    inside: typed.Scope,
 ) -> None:
     """Enter a member of a struct: data into its layout, types and constants into its names."""
+    if isinstance(member, ast.Expression):
+        c.expression(member)  # a static_assert
+        return
     if isinstance(member, ast.StructDef):
         if not member.name and member.enumerators is None:
             layout.place("", define_struct(c, member), member.at)

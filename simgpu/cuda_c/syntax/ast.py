@@ -304,7 +304,10 @@ class StructDef(Statement):
 
     name: str
     # Data, static constants and types, in order; a union or struct without a name is among them.
-    members: list[Declaration | StructDef] = field(default_factory=list["Declaration | StructDef"])
+    # With its types, and the calls of static_assert in it.
+    members: list[Declaration | StructDef | Expression] = field(
+        default_factory=list["Declaration | StructDef | Expression"]
+    )
     # It is only said to exist: `struct S;`.
     declared: bool = False
     # A constructor is called as the struct is.

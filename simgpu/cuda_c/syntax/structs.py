@@ -259,8 +259,8 @@ class StructParser(StatementParser):
         if access := self.accept("public", "private", "protected"):
             out.hidden = access.text != "public"
             self.need(":")
-        elif self.accept("static_assert"):
-            self.skip_brackets("(", ")", "this '(' is never closed")
+        elif self.at("static_assert"):
+            out.members.append(self.static_assert())
         elif self.at("typedef", "using"):
             item = self.alias()
             if isinstance(item, ast.Declaration | ast.StructDef):
@@ -272,6 +272,16 @@ class StructParser(StatementParser):
             self.type_names.pop()
         else:
             self._function_or_data(out, None)
+
+    def static_assert(self) -> ast.Expression:
+        at = self.token.at
+        try:
+            out = self.expression()
+        except KernelCompileError:
+            text = "this static_assert cannot be checked: let it say sizeof and constants, or leave it out"
+            self.unsupported(text, at)
+        self.need(";")
+        return out
 
     def _friend(self, templated: bool) -> None:
         """Parse a `friend`: all may see private members here, and a body makes it a function of the file."""

@@ -85,6 +85,8 @@ VALUES = [
     (f"{EMPTY} struct D : E {{}}; struct I : D {{ E e; short s; }}; struct J : E {{ D d; }}; struct K : E {{ int i; E e; }};", "sizeof(I), sizeof(J), sizeof(K), sizeof(D)", [4, 2, 8, 1]),
     (f"{EMPTY} struct A {{ E e; double d; }}; struct I : E {{ A a; }}; struct F {{}}; struct J : E {{ F f; E e; }};", "sizeof(I), sizeof(J), sizeof(A), alignof(I)", [24, 2, 16, 8]),
     (f"{EMPTY} struct B : E {{ int x; }}; struct I : E {{ B b; }}; union U {{ E e; char c; }}; struct J : E {{ U u; }};", "sizeof(I), sizeof(J), sizeof(B), sizeof(U)", [8, 2, 4, 1]),
+    ("template <int N> struct S { char c[N]; static_assert(N > 4 && sizeof(int) == 4); }; constexpr int M = 5; struct H { std::string s; }; static_assert(sizeof(H) == 32); static_assert(M == sizeof(S<5>));",
+     "M, sizeof(S<5>), 0, 0", [5, 5, 0, 0]),
     (TEXTS, "sizeof(S(a+b)), S(a+b)[1], sizeof(XS(A1)), sizeof(S( a  +/**/b ))", [4, ord("+"), 7, 6]),
     (TEXTS, "sizeof(XS(F(1)-F( 2 ))), sizeof(XS(G(a)G( a))), sizeof(S(a,\n  b , c)), sizeof(XS(-F))", [8, 9, 9, 3]),
 ]  # fmt: skip

@@ -13,11 +13,11 @@ from numpy.typing import NDArray
 
 from simgpu.cuda_c import types
 from simgpu.cuda_c.compile.builtins.common import Handler, arguments, by_value, need_count
+from simgpu.cuda_c.compile.constants import evaluated
 from simgpu.cuda_c.compile.context import Context
 from simgpu.cuda_c.compile.conversions import convert, decay, value
 from simgpu.cuda_c.compile.form import Followed, Sleep
 from simgpu.cuda_c.compile.storage import read_memory, use
-from simgpu.cuda_c.compile.type_names import integer_constant
 from simgpu.cuda_c.compile.typed import Evaluate, Expr, MemoryPlace
 from simgpu.cuda_c.lockstep.masks import Mask, split
 from simgpu.cuda_c.lockstep.meter import Site
@@ -228,7 +228,11 @@ def _hint(c: Context, node: Call, used: bool) -> Expr:
 
 def _static_assert(c: Context, node: Call, used: bool) -> Expr:
     need_count(c, node, 1, 2)
-    if not integer_constant(c, node.arguments[0], "the condition of static_assert"):
+    given = node.arguments[0]
+    test = evaluated(c, convert(c, c.expression(given), types.BOOL, given.at), given)
+    if test.constant is None:
+        c.unsupported(node.at, "a static_assert of what is not known when the file is compiled")
+    if not test.constant:
         text = c.expression(node.arguments[1]).text if len(node.arguments) > 1 else ""
         c.fail(node.at, f"static assertion failed: {text_of(text or '')}")
     return value(c, types.VOID, lambda t, m: None, node.at)

@@ -223,6 +223,8 @@ class _Preprocessor:
 
     def _define(self, at: Token, rest: list[Token]) -> None:
         name = self._macro_name(at, rest)
+        if any(t.text == "__VA_OPT__" for t in rest):
+            self.source.unsupported(at.at, "__VA_OPT__ is not supported: write two macros")
         if len(rest) < 2 or not rest[1].is_("(") or rest[1].spaced:
             self.macros[name] = _Macro(rest[1:])
             return

@@ -121,6 +121,7 @@ def test_members_of_a_packed_struct_are_read_and_written_wherever_they_lie() -> 
 
 F = "__device__ int f({}) {{ return 1; }}"
 HARMLESS = [
+    ("#define HEX(a, b) a##b", "o[i] = HEX(0x, 1F) == 31;"), ("__device__ [[maybe_unused]] int f() { return 1; }", "o[i] = f();"),
     ("", "[[likely]] o[i] = 1;"), ("", "switch (n) { case 9: o[i] = 2; [[fallthrough]]; default: o[i] = 1; }"),
     ("", "__attribute__((fallthrough)); o[i] = 1;"), ("", "alignas(16) int a __attribute__((unused)) = 1; o[i] = a;"),
     ("__device__ __attribute__((noinline, gnu_inline)) int f() { return 1; }", "o[i] = f();"),

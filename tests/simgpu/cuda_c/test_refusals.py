@@ -87,6 +87,7 @@ UNSUPPORTED = [
     "x[i] = surf2Dread<float>(0, 1, 2);", "o[i] = __fns(1, 2, 3);",
     "o[i] = __vimax3_s32(1, 2, 3);", "o[i] = __half_as_short(0);",
     "x[i] = __hadd_sat(x[0], x[1]) + hexp2(x[2]);", "switch (n) { case 0: { case 1: o[i] = 1; } }",
+    "switch (n) { case 1 ... 3: o[i] = 1; }", "\n#define F(...) 1 __VA_OPT__(+ 1)\n",
 ]  # fmt: skip
 # What a GPU has and the simulated device has not, and what a message says to take instead: docs/cuda_c.md has more.
 GROUPS = "#include <cooperative_groups.h>\nnamespace cg = cooperative_groups;\n"

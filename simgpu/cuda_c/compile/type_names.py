@@ -278,7 +278,10 @@ def define_struct(c: Context, node: ast.StructDef, out: types.Struct | None = No
             layout.align, layout.taken = base.type.align, _at_start(c, base.type)
     with c.seen_from(inside):
         for member in node.members:
-            _member(c, member, layout, inside)
+            if isinstance(member, ast.Expression):
+                c.expression(member)  # a static_assert
+            else:
+                _member(c, member, layout, inside)
     if layout.taken and base is not None:
         layout.end = max(layout.end, base.type.size)
     wanted = alignment(c, node.layout, layout.align)
@@ -317,15 +320,9 @@ def _plain(c: Context, ctype: types.CType) -> bool:
 
 
 def _member(
-    c: Context,
-    member: ast.StructDef | ast.Declaration | ast.Expression,
-    layout: Layout,
-    inside: typed.Scope,
+    c: Context, member: ast.StructDef | ast.Declaration, layout: Layout, inside: typed.Scope
 ) -> None:
     """Enter a member of a struct: data into its layout, types and constants into its names."""
-    if isinstance(member, ast.Expression):
-        c.expression(member)  # a static_assert
-        return
     if isinstance(member, ast.StructDef):
         if not member.name and member.enumerators is None:
             layout.place("", define_struct(c, member), member.at)

@@ -75,7 +75,7 @@ FILES_WRONG = [
     HEAD + "x[i] = 1;",
     # Checks at the top level, in a namespace, in a struct, and in an instance of one.
     f"constexpr int N = 4; static_assert(N == 5); {HEAD}o[i] = N; }}",
-    f"namespace a {{ constexpr int N = 4; static_assert(N == 5, \"five\"); }} {HEAD}o[i] = a::N; }}",
+    f'namespace a {{ constexpr int N = 4; static_assert(N == 5, "five"); }} {HEAD}o[i] = a::N; }}',
     f"struct S {{ int a; static_assert(sizeof(int) == 8); }}; {HEAD}S s; }}",
     f"template <int N> struct S {{ int a; static_assert(N > 4); }}; {HEAD}S<4> s; }}",
 ]

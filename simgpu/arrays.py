@@ -14,7 +14,7 @@ from simgpu.common import Dim3
 from simgpu.cuda_c import check_shape
 from simgpu.device import Device
 from simgpu.errors import DeviceMismatchError
-from simgpu.launches import Function
+from simgpu.launches import Function, check_byte_order
 from simgpu.memory import Memory
 from simgpu.stream import Stream
 
@@ -132,6 +132,8 @@ class RawKernel:
         for arg in args:
             if isinstance(arg, Array) and arg.device is not device:
                 raise DeviceMismatchError(f"{arg!r} cannot be passed to a kernel on {device.name}")
+            if isinstance(arg, Array):
+                check_byte_order(arg.dtype, repr(arg))
         values = [arg.memory if isinstance(arg, Array) else arg for arg in args]
         queue = stream or device.default_stream
         shape = (_dim3(grid), _dim3(block))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from contextlib import nullcontext
+from typing import Any
 
 import numpy as np
 import pytest
@@ -70,6 +71,37 @@ def test_a_kernel_takes_arrays_and_numbers_on_any_stream() -> None:
 
     assert y.get(stream).tolist() == [3.0 * i for i in range(100)]
     assert gpu.now() > 0
+
+
+READS = """struct S { int a[1]; };
+extern "C" __global__ void number(long long* o, int n) { *o = n; }
+extern "C" __global__ void array(long long* o, int* x) { *o = x[0]; }
+extern "C" __global__ void record(long long* o, S s) { *o = s.a[0]; }"""
+
+
+@pytest.mark.parametrize(
+    ("name", "arg", "why"),
+    [
+        ("number", np.int64(5), ""),
+        ("number", np.True_, ""),
+        *(("number", value, "cannot be passed for 'n'")
+          for value in (1 << 40, np.int64(1 << 40), np.uint32(1 << 31), 1.5, np.float32(2))),
+        ("array", np.array([5], "<i4"), ""),
+        ("array", np.array([5], ">i4"), r"of >i4, .* pass x.astype\("),
+        ("array", np.array([((5,),)], [("a", ">i4", (1,))]), "byte order"),
+        ("record", np.array(((5,),), [("a", "<i4", (1,))])[()], ""),
+        ("record", np.array(((5,),), [("a", ">i4", (1,))])[()], "byte order"),
+        ("record", np.array((5,), [("a", "<i8")])[()], "'s' is a S of 4 bytes, and a record of 8"),
+    ],
+)  # fmt: skip
+def test_an_argument_is_what_its_parameter_takes_or_is_refused_by_the_call(
+    name: str, arg: Any, why: str
+) -> None:
+    out = simgpu.zeros(1, np.int64)
+    given = simgpu.asarray(arg) if name == "array" else arg
+    with pytest.raises(errors.UsageError, match=why) if why else nullcontext():
+        simgpu.RawKernel(READS, name)(1, 1, (out, given))
+    assert out.get()[0] == (0 if why else int(np.asarray(arg).reshape(1).view("i1")[0]))
 
 
 @pytest.mark.parametrize("first", ["null", "other"])

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Literal, NoReturn, TypeAlias, TypeVar
 
 from simgpu.cuda_c import types
@@ -88,6 +89,11 @@ class File:
     targets: list[Target] = field(default_factory=list[Target])
     # For each body that was asked for, by its id: the body, `referred` and what `addressed` says.
     _known: dict[int, tuple[Block, Referred, set[str]]] = field(default_factory=dict[Any, Any])
+
+    @cached_property
+    def shows_bits(self) -> bool:
+        """Tell whether the file looks at the bits of floats, so that those of a NaN count."""
+        return "__float_as_" in self.source.text
 
     def addressed(self, body: Block) -> set[str]:
         """The variables of a function whose address is taken; the same function is called many times."""

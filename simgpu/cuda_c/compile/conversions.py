@@ -14,12 +14,13 @@ from simgpu.cuda_c.compile.typed import Evaluate, Expr
 from simgpu.cuda_c.compile.variables import Origin
 from simgpu.cuda_c.lockstep.masks import Mask
 from simgpu.cuda_c.lockstep.team import Team
-from simgpu.cuda_c.lockstep.values import converter
+from simgpu.cuda_c.lockstep.values import choose, converter
 from simgpu.cuda_c.memory.access import NULL
 from simgpu.cuda_c.memory.mixed_region import mixed
 from simgpu.cuda_c.text.source import Position
 from simgpu.cuda_c.types import (
     BOOL,
+    FLOAT,
     HALF,
     INT,
     ULLONG,
@@ -35,6 +36,8 @@ from simgpu.cuda_c.types import (
     size_of,
     spelled,
 )
+
+_NAN = np.uint32(0x7FFFFFFF).view(np.float32)  # PTX ISA 9.0, "Floating Point Instructions"
 
 
 def nodes(parts: Iterable[Expr]) -> tuple[Node, ...]:
@@ -80,6 +83,19 @@ def fold(expr: Expr, parts: Iterable[Expr]) -> Expr:
     return constant(expr.type, known, expr.at)
 
 
+def computed(c: Context, ctype: CType, run: Evaluate) -> Evaluate:
+    """What computes a float; a NaN becomes the one that a GPU has, because a CPU's has other bits."""
+    if ctype is not FLOAT or not c.file.shows_bits:
+        return run
+
+    def settled(t: Team, m: Mask) -> Any:
+        out = run(t, m)
+        nan = np.isnan(out)
+        return choose(nan, _NAN, out) if nan.any() else out
+
+    return settled
+
+
 def convert(c: Context, expr: Expr, target: CType, at: Position, explicit: bool = False) -> Expr:
     """Convert an expression as an assignment or a cast does it, or refuse what C++ cannot convert."""
     source = expr.type
@@ -120,7 +136,8 @@ def _convert_scalar(c: Context, expr: Expr, source: Scalar, target: Scalar, at: 
     run = expr.run
     if change is None:
         return Expr(target, run, at, node, rank=expr.rank)
-    return fold(value(c, target, lambda t, m: change(run(t, m)), at, [expr], node=node), [expr])
+    changed = computed(c, target, lambda t, m: change(run(t, m)))
+    return fold(value(c, target, changed, at, [expr], node=node), [expr])
 
 
 def _convert_function(c: Context, expr: Expr, target: CType, at: Position) -> Expr:

@@ -8,7 +8,7 @@ import numpy as np
 
 from simgpu.cuda_c.compile.context import Context
 from simgpu.cuda_c.compile.contraction import contracted
-from simgpu.cuda_c.compile.conversions import convert, decay, fold, nodes, value
+from simgpu.cuda_c.compile.conversions import computed, convert, decay, fold, nodes, value
 from simgpu.cuda_c.compile.form import Operation
 from simgpu.cuda_c.compile.places import index_value
 from simgpu.cuda_c.compile.typed import Evaluate, Expr
@@ -44,7 +44,7 @@ def operation(
 ) -> Expr:
     """An operator on values of type `kind`, as an expression of type `result`."""
     node = c.note(Operation(nodes(parts), op=op, type=kind))
-    return value(c, result, run, at, parts, node=node)
+    return value(c, result, computed(c, result, run), at, parts, node=node)
 
 
 def operate(c: Context, op: str, left: Expr, right: Expr, at: Position) -> Expr:

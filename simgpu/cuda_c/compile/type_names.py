@@ -125,14 +125,8 @@ def declare_type(c: Context, node: ast.StructDef) -> None:
     names = c.scope.names
     if node.enumerators is not None:
         inside = typed.Scope()
-        kind = resolve(c, node.enumerators.items[0].type) if node.enumerators.items else types.INT
-        scoped = "scoped" in node.enumerators.storage
-        with c.seen_from(typed.Scope(c.scope)) as inner:
-            for item in node.enumerators.items:
-                assert item.init is not None
-                found = typed.Number(convert(c, c.expression(item.init), kind, item.at))
-                inner.names[item.name] = inside.names[item.name] = found
-        names.update({} if scoped else inside.names)
+        kind = _enumerate(c, node, node.enumerators.items, inside)
+        names.update({} if "scoped" in node.enumerators.storage else inside.names)
         if node.name:
             names[node.name] = typed.TypeBinding(kind, inside)
     elif node.template is not None:
@@ -149,6 +143,43 @@ def declare_type(c: Context, node: ast.StructDef) -> None:
         ctype = known.type if isinstance(known, typed.TypeBinding) else None
         declared = ctype if isinstance(ctype, types.Struct) and not ctype.size else None
         names[node.name] = typed.TypeBinding(define_struct(c, node, declared))
+
+
+def _enumerate(
+    c: Context, node: ast.StructDef, items: Sequence[ast.Declarator], inside: typed.Scope
+) -> types.CType:
+    """Enter the constants of an enumeration; returns its type, which has room for all of them.
+
+    Where the enumeration does not say its type, an enumerator has that of its value up to the closing brace,
+    or the first one with room for a value that only follows from the one before.
+    """
+    fixed = None if node.base is None else resolve(c, node.base)
+    if fixed is not None and not (isinstance(fixed, types.Scalar) and fixed.is_integer):
+        c.fail(node.at, f"an enumeration is of integers, and not of '{types.spelled(fixed)}'")
+    number, own, numbers = -1, types.INT, list[int]()
+    with c.seen_from(typed.Scope(c.scope)) as inner:
+        for item in items:
+            if item.init is None:
+                number += 1
+                own = _first_with_room(own, (number,))
+            else:
+                number = integer_constant(c, item.init, "an enumerator")
+                own = cast("types.Scalar", c.expression(item.init).type)
+            if not (fixed or own).lowest <= number <= (fixed or own).highest:
+                room = types.spelled(fixed or own)
+                c.fail(item.at, f"'{item.name}' is {number}, for which '{room}' has no room")
+            inner.names[item.name] = typed.Number(constant(fixed or own, number, item.at))
+            numbers.append(number)
+    kind = fixed or _first_with_room(types.INT, numbers)
+    for item, number in zip(items, numbers, strict=True):
+        inside.names[item.name] = typed.Number(constant(kind, number, item.at))
+    return kind
+
+
+def _first_with_room(first: types.Scalar, numbers: Sequence[int]) -> types.Scalar:
+    low, high = min(numbers, default=0), max(numbers, default=0)
+    kinds = (first, types.INT, types.UINT, types.LONG, types.ULONG)
+    return next((k for k in kinds if k.lowest <= low and high <= k.highest), types.ULONG)
 
 
 def _declared(node: ast.StructDef, name: str) -> types.Struct:
@@ -187,11 +218,12 @@ class Layout:
     )
     end: int = 0
     align: int = 1
+    taken: set[types.CType] = field(default_factory=set[types.CType])  # by empty bases, at 0
 
     @property
     def size(self) -> int:
         """Bytes of all of it."""
-        return max(1, -(-self.end // self.align) * self.align)
+        return -(-max(1, self.end) // self.align) * self.align
 
     def place(
         self, name: str, ctype: types.CType, at: Position, said: ast.TypeName | None = None
@@ -212,6 +244,8 @@ class Layout:
             )
         need = alignment(self._c, given, min(natural, self._pack or natural))
         offset = 0 if self._union else -(-self.end // need) * need
+        if not offset and self.taken & _at_start(self._c, ctype):
+            offset = need  # because no two objects of one type have one address
         volatile = said is not None and top_volatile(said)
         self.fields.append(types.Field(name, ctype, offset, volatile))
         if sum(types.numbers_in(f.type, False) for f in self.fields) > _MOST_MEMBERS:
@@ -235,14 +269,21 @@ def define_struct(c: Context, node: ast.StructDef, out: types.Struct | None = No
             text = f"'{name}' is no struct of this file: nothing can be derived from it"
             c.fail(node.base.at, text)
         inside.names |= base.scope.names
-        if base.type.fields and packed:
+        if packed and (base.type.fields or base.type.align > 1):
             c.unsupported(node.base.at, "a packed struct that is derived from another")
         if base.type.fields:
             layout.place("", base.type, node.base.at)
             layout.end = base.end
+        else:
+            layout.align, layout.taken = base.type.align, _at_start(c, base.type)
     with c.seen_from(inside):
         for member in node.members:
-            _member(c, member, layout, inside)
+            if isinstance(member, ast.Expression):
+                c.expression(member)  # a static_assert
+            else:
+                _member(c, member, layout, inside)
+    if layout.taken and base is not None:
+        layout.end = max(layout.end, base.type.size)
     wanted = alignment(c, node.layout, layout.align)
     if packed and 1 < wanted < layout.align:
         c.unsupported(
@@ -260,6 +301,17 @@ def define_struct(c: Context, node: ast.StructDef, out: types.Struct | None = No
     c.file.classes[out] = made
     made.parts = any(c.constructs(field.type) for field in layout.fields)
     return out
+
+
+def _at_start(c: Context, ctype: types.CType) -> set[types.CType]:
+    """The structs that lie where a value begins: itself, its base, its first members."""
+    ctype = types.element_of(ctype)
+    if not isinstance(ctype, types.Struct):
+        return set()
+    known = c.class_of(ctype)
+    parts = [f.type for f in ctype.fields if not f.offset]
+    parts += [known.base.type] if known and known.base else []
+    return {ctype}.union(*(_at_start(c, part) for part in parts))
 
 
 def _plain(c: Context, ctype: types.CType) -> bool:

@@ -102,7 +102,8 @@ class Program:
             try:
                 self._define(node, unit.namespaces.get(id(node), ()))
             except KernelCompileError as error:
-                if not lenient and not isinstance(error, UnsupportedFeatureError):
+                passed = isinstance(error, UnsupportedFeatureError)
+                if not lenient and not (passed and _items(node)):
                     raise
                 for item in _items(node):
                     self._file.scope.names[item.name] = typed.Refused(error)
@@ -173,6 +174,8 @@ class Program:
         if isinstance(node, ast.Refused):
             self._file.scope.names[node.name] = typed.Refused(node.error)
             return
+        if isinstance(node, ast.Expression):
+            c.expression(node)  # a static_assert
         if isinstance(node, ast.StructDef):
             type_names.declare_type(c, node)
         given = node.variables if isinstance(node, ast.StructDef) else node

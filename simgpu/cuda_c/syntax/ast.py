@@ -304,7 +304,10 @@ class StructDef(Statement):
 
     name: str
     # Data, static constants and types, in order; a union or struct without a name is among them.
-    members: list[Declaration | StructDef] = field(default_factory=list["Declaration | StructDef"])
+    # With its types, and the calls of static_assert in it.
+    members: list[Declaration | StructDef | Expression] = field(
+        default_factory=list["Declaration | StructDef | Expression"]
+    )
     # It is only said to exist: `struct S;`.
     declared: bool = False
     # A constructor is called as the struct is.
@@ -317,7 +320,7 @@ class StructDef(Statement):
     hidden: bool = False
     template: Template | None = None
     union: bool = False
-    # An enumeration is written as a struct that holds nothing but these.
+    # An enumeration is written as a struct that holds nothing but these; `base` is the type that it names.
     enumerators: Declaration | None = None
     # Template arguments for which this is meant.
     specialises: list[TypeName | Expression] | None = None

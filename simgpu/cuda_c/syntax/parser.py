@@ -90,6 +90,8 @@ class _Parser(StructParser):
             self._item(template)
             self.specialising = False
             del self.type_names[scopes:]
+        elif self.at("static_assert"):
+            self.result.order.append(self.static_assert())
         elif self.at("typedef", "using"):
             self.result.order.append(self.alias())
         else:

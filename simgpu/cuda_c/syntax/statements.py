@@ -310,6 +310,8 @@ class StatementParser(DeclaratorParser):
             label = self.token
             if self.accept("case", "default"):
                 value = self.conditional() if label.text == "case" else None
+                if self.at("..."):
+                    self.unsupported("a range of cases is not supported: write each of them")
                 self.need(":")
                 cases.append(ast.SwitchCase(at=label.at, value=value, body=[]))
             elif not cases and self._only_declares(declared):

@@ -10,7 +10,6 @@ from simgpu.cuda_c.syntax.statements import StatementParser
 from simgpu.cuda_c.text.lexer import Token
 from simgpu.cuda_c.text.published import ATTRIBUTES
 from simgpu.cuda_c.text.source import Position
-from simgpu.cuda_c.types import INT
 from simgpu.errors import KernelCompileError, UnsupportedFeatureError
 
 _WORDS = ("struct", "class", "union", "enum")
@@ -260,8 +259,8 @@ class StructParser(StatementParser):
         if access := self.accept("public", "private", "protected"):
             out.hidden = access.text != "public"
             self.need(":")
-        elif self.accept("static_assert"):
-            self.skip_brackets("(", ")", "this '(' is never closed")
+        elif self.at("static_assert"):
+            out.members.append(self.static_assert())
         elif self.at("typedef", "using"):
             item = self.alias()
             if isinstance(item, ast.Declaration | ast.StructDef):
@@ -273,6 +272,16 @@ class StructParser(StatementParser):
             self.type_names.pop()
         else:
             self._function_or_data(out, None)
+
+    def static_assert(self) -> ast.Expression:
+        at = self.token.at
+        try:
+            out = self.expression()
+        except KernelCompileError:
+            text = "this static_assert cannot be checked: let it say sizeof and constants, or leave it out"
+            self.unsupported(text, at)
+        self.need(";")
+        return out
 
     def _friend(self, templated: bool) -> None:
         """Parse a `friend`: all may see private members here, and a body makes it a function of the file."""
@@ -404,30 +413,24 @@ class StructParser(StatementParser):
         if self.token.kind == "name":
             name = self.identifier("the name of this enumeration").text
             self.name_type(name)
-        base = ast.TypeName(at=start.at, base="int", const=True)
+        fixed = ast.TypeName(at=start.at, base="int") if scoped else None
         if self.accept(":"):
-            base = self.specifiers()[1]
-            base.const = True
+            fixed = self.specifiers()[1]
         self.need("{")
         items: list[ast.Declarator] = []
         while not self.at("}"):
             word = self.identifier()
-            if self.accept("="):
-                init: ast.Expression = self.conditional()
-            elif items:
-                one = ast.Literal(at=word.at, value=1, type=INT)
-                last = ast.Name(at=word.at, name=items[-1].name)
-                init = ast.Binary(at=word.at, op="+", left=last, right=one)
-            else:
-                init = ast.Literal(at=word.at, value=0, type=INT)
-            items.append(ast.Declarator(at=word.at, name=word.text, type=base, init=init))
+            self.harmless(self.attributes())
+            init = self.conditional() if self.accept("=") else None
+            kind = ast.TypeName(at=word.at, base="auto")
+            items.append(ast.Declarator(at=word.at, name=word.text, type=kind, init=init))
             if not self.accept(","):
                 break
         self.need("}")
         self.harmless(self.attributes())
         storage = {"static"} | ({"scoped"} if scoped else set[str]())
         values = ast.Declaration(at=start.at, storage=storage, items=items)
-        out = ast.StructDef(at=start.at, name=name, enumerators=values)
+        out = ast.StructDef(at=start.at, name=name, enumerators=values, base=fixed)
         return self._ended(out, typedef)
 
 

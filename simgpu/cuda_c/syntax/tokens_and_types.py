@@ -241,6 +241,7 @@ class TypeParser(ABC):
                 storage.add('extern "C"')
             elif token.text in _STORAGE:
                 storage.add(self.advance().text)
+                result.layout += self.attributes(words=False)  # of `__device__ [[nodiscard]] int`
             elif token.text in ("const", "volatile"):
                 self.advance()
                 setattr(result, token.text, True)

@@ -222,6 +222,8 @@ class _Preprocessor:
 
     def _define(self, at: Token, rest: list[Token]) -> None:
         name = self._macro_name(at, rest)
+        if any(t.text == "__VA_OPT__" for t in rest):
+            self.source.unsupported(at.at, "__VA_OPT__ is not supported: write two macros")
         if len(rest) < 2 or not rest[1].is_("(") or rest[1].spaced:
             self.macros[name] = _Macro(rest[1:])
             return
@@ -319,14 +321,15 @@ class _Preprocessor:
             if token.text not in given or token.kind != "name":
                 body.append(token)
             elif before is not None and before.is_("#"):
-                text = " ".join(t.text for t in given[token.text]).replace("\\", "\\\\")
+                parts = [" " * t.spaced + t.text for t in given[token.text]]
+                text = "".join(parts).strip(" ").replace("\\", "\\\\")
                 body.append(Token("string", '"' + text.replace('"', '\\"') + '"', token.at))
             elif (before and before.is_("##")) or (after and after.is_("##")):
                 body += given[token.text]  # pasted words are not expanded first
             else:
-                body += self.expand(given[token.text])
+                body += _spaced(self.expand(given[token.text]), token)
         hidden = name.hidden | {name.text}
-        return [t.moved(name.at, hidden) for t in self._paste(body)]
+        return _spaced([t.moved(name.at, hidden) for t in self._paste(body)], name)
 
     def _paste(self, body: list[Token]) -> list[Token]:
         if not any(t.is_("##") for t in body):
@@ -343,3 +346,8 @@ class _Preprocessor:
                 out.append(body[i])
                 i += 1
         return out
+
+
+def _spaced(words: list[Token], like: Token) -> list[Token]:
+    """Words that stand in the place of another: there is a space before them if there was one before it."""
+    return [replace(t, spaced=like.spaced) for t in words[:1]] + words[1:]

@@ -113,6 +113,7 @@ class _Reader:
         self.kept: list[_Item] = []
         self.perhaps: list[_Item] = []
         self.dropped: list[_Item] = []
+        self.checks: list[_Item] = []
         self.members: list[tuple[int, int]] = []  # functions of structs that are for the host
         self.kernels: dict[str, None] = {}
         self.aside: dict[str, str] = {}
@@ -290,8 +291,10 @@ class _Reader:
         place = self.perhaps
         if words[:2] == ["using", "namespace"]:
             place = self.kept if words[2] in self.namespaces else self.dropped
-        elif (words[0] == "template" and words[1:2] != ["<"]) or first == "static_assert":
-            place = self.dropped  # an instance that the host asks for; a check of it
+        elif words[0] == "template" and words[1:2] != ["<"]:
+            place = self.dropped  # an instance that the host asks for
+        elif first == "static_assert":
+            place = self.checks
         elif set(head) & self.marks or (_is_type(head) and set(words) & self.marks):
             place = self.kept
             mark = next((k for k, word in enumerate(head) if word in self.launched), len(head))
@@ -345,6 +348,12 @@ class _Reader:
             chosen = [item for item in waiting if item.names & mentioned]
             waiting = [item for item in waiting if not item.names & mentioned]
         self.dropped += waiting
+        # A check of what is only the host's goes with it.
+        theirs = {name for item in self.dropped for name in item.names} | self.aside.keys()
+        for item in self.checks:
+            names = {word.text for word in item.words if word.kind == "name"}
+            self.dropped += [item] * bool(names & theirs)
+            mentioned |= set() if names & theirs else self._with_their_words(names)
         return mentioned
 
 

@@ -296,6 +296,7 @@ INTEGERS = [
     # Built-in functions.
     ("__hiloint2double(__double2hiint(1.0 / (i - 40)), __double2loint(1.0 / (i - 40))) == 1.0 / (i - 40)", 1),
     ("__double2hiint(1.0)", 0x3FF00000), ("__double2loint(4503599627370497.0)", 1),
+    *((f"(unsigned)__double2{kind}_rn(NAN + i) == 0x80000000u", 1) for kind in ("int", "uint")),  # a float, as a double
     # Dot products of bytes.
     ("__dp4a(0x01FF7F80, 0x02FE7F80, i)", 2 + 2 + 127 * 127 + 128 * 128 + FIRST),
     ("__dp4a(0xff000080u, 0x02000003u, 1u)", 255 * 2 + 128 * 3 + 1),
@@ -332,6 +333,28 @@ FLOATS = [
 @pytest.mark.parametrize(("expression", "value"), INTEGERS)
 def test_integers(expression: str, value: int | np.ndarray) -> None:
     check(expression, value)
+
+
+@pytest.mark.parametrize(
+    ("text", "bits"),
+    [
+        *((text, 0x7F800001) for text in (  # moved, even a signalling NaN, as PTX `mov` does it
+            "", "x[i] = f; f = x[i ^ 0];", "float a[3]; a[i % 3] = f; f = a[i % 3];",
+            "float4 v = make_float4(0, f, 0, 0); f = v.y;", "union { float g; int h; } u; u.g = f; f = u.g;",
+            "__shared__ float s[32]; s[i] = f; __syncwarp(); f = s[i ^ 1];", "f = __shfl_xor_sync(~0u, f, 1);",
+            "f = i < 40 ? f : 0.0f;", "f = __int_as_float(__float_as_int(f));", "*(int*)&x[i] = __float_as_int(f); f = x[i];",
+            "struct { char c; float g; } s, r; s.g = f; r = s; f = r.g;", "auto g = [=](float h) { return h; }; f = g(f);")),
+        ("f = __uint_as_float(0xffc12345u);", 0xFFC12345), ("f = __uint_as_float(0xffc00000u);", 0xFFC00000),
+        *((text, 0x7FFFFFFF) for text in (  # computed, as PTX has it of 32 bits
+            "f = f + 1.0f;", "f += x[i];", "f = f * x[i] + 2;", "f = (x[i] - x[i]) / 0.0f;", "f = sqrtf(-1 - x[i]);", "f = NAN;",
+            "f = fmaf(f, f, f);", "f = INFINITY - INFINITY * (i + 1);", "f = (float)(double)f;", "f = -(f - f);", "f = NAN + i;")),
+    ],
+)  # fmt: skip
+def test_a_nan_keeps_its_bits_where_it_is_moved_and_has_the_gpus_where_it_is_computed(
+    text: str, bits: int
+) -> None:
+    text = f"float f = __int_as_float(0x7f800001 + 0 * i); {text} o[i] = __float_as_int(f);"
+    assert (body(text)[1].view(np.uint32) == bits).all()
 
 
 @pytest.mark.parametrize(("expression", "value"), FLOATS)
@@ -472,6 +495,7 @@ FORMS_OF_INTEGERS = [
         "[  inf|-02.5|+1E+10|3.|    A|B  x]",
     ),
     ("\\u00e4\\xc3\\244%s", 'u8"\\U000020ac" "x"', "ää€x"),
+    ("%s|\\0%d|%s", r'"ab\0c"', "ab|"),  # both end at the 0
     ("%d", "1ll << 32 | 5", "5"),  # an int is read, as on a GPU
 ]
 PRINTED = [

@@ -11,6 +11,13 @@ from simgpu.cuda_c import read_signature
 from .support import body, launch
 
 CONSTRUCTED = "struct B { int a; char b; __host__ __device__ B() {} };"
+EMPTY = "struct E {};"
+TEXTS = """#define S(...) #__VA_ARGS__
+#define XS(...) S(__VA_ARGS__)
+#define F(x) x+x
+#define G(x) [ x]
+#define A1 B1+1
+#define B1 A1+2"""
 # Structs, with size, alignment and offsets of S as g++ 12 and nvcc 13.0 have them, which agree.
 LAYOUTS = [
     ("struct S { char a; __align__(8) float b; float c; };", 16, 8, [0, 8, 12]),
@@ -60,6 +67,41 @@ def test_the_host_and_the_kernel_have_the_layout_of_compilers(
     assert (record.itemsize, *o) == (size, 3 * size, align)
 
 
+# Four values each, as g++ 12 has them.
+VALUES = [
+    ("enum E { a = -1, b = 3000000000 };", "sizeof(E), b, b + 1, alignof(E)", [8, 3000000000, 3000000001, 8]),
+    ("enum E { a = 0xffffffff };", "sizeof(E), a > 0, a, a + 1", [4, 1, 4294967295, 0]),
+    ("enum E { a = 0x7fffffff, b, c };", "sizeof(E), a, b, c", [4, 2147483647, 2147483648, 2147483649]),
+    ("enum E { a = 0xffffffff, b, c = -1 };", "sizeof(E), a, b, c", [8, 4294967295, 4294967296, -1]),
+    ("enum E { a = 1u, b = a - 2, c = 'x' };", "sizeof(E), b, c, -a < 0", [4, 4294967295, 120, 0]),
+    ("enum E { a = 0xffffffffffffffff };", "sizeof(E), a > 0, a == ~0ull, (int)a", [8, 1, 1, -1]),
+    ("enum E : unsigned char { a = 255, b = a - 1 }; struct S { char x; E y; };", "sizeof(E), a, b, sizeof(S)", [1, 255, 254, 2]),
+    ("enum class E : short { a = -1, b }; struct S { E x[3]; char c; };", "sizeof(E), (int)E::a, (int)E::b, sizeof(S)", [2, -1, 0, 8]),
+    ("enum E : long long {}; enum class F {}; enum G : bool { no, yes };", "sizeof(E), sizeof(F), sizeof(G), yes", [8, 4, 1, 1]),
+    ("enum E { a = 1LL << 40 }; struct S { char c; E e; };", "sizeof(S), a, alignof(S), a >> 8", [16, 1 << 40, 8, 1 << 32]),
+    ("struct alignas(16) E {}; struct S : E { char c; }; struct T : S { char d; };", "sizeof(E), sizeof(S), alignof(S), sizeof(T)", [16, 16, 16, 32]),
+    ("struct __attribute__((aligned(32))) E {}; struct S { char c; E e; };", "sizeof(E), sizeof(S), sizeof(E[3]), alignof(S)", [32, 64, 96, 32]),
+    (f"{EMPTY} struct I : E {{ E e; }}; struct J : E {{ E e[2]; int x; }}; struct K : I {{ char c; }};", "sizeof(I), sizeof(J), sizeof(K), sizeof(E)", [2, 8, 3, 1]),
+    (f"{EMPTY} struct D : E {{}}; struct I : D {{ E e; short s; }}; struct J : E {{ D d; }}; struct K : E {{ int i; E e; }};", "sizeof(I), sizeof(J), sizeof(K), sizeof(D)", [4, 2, 8, 1]),
+    (f"{EMPTY} struct A {{ E e; double d; }}; struct I : E {{ A a; }}; struct F {{}}; struct J : E {{ F f; E e; }};", "sizeof(I), sizeof(J), sizeof(A), alignof(I)", [24, 2, 16, 8]),
+    (f"{EMPTY} struct B : E {{ int x; }}; struct I : E {{ B b; }}; union U {{ E e; char c; }}; struct J : E {{ U u; }};", "sizeof(I), sizeof(J), sizeof(B), sizeof(U)", [8, 2, 4, 1]),
+    ("template <int N> struct S { char c[N]; static_assert(N > 4 && sizeof(int) == 4); }; constexpr int M = 5; struct H { std::string s; }; static_assert(sizeof(H) == 32); static_assert(M == sizeof(S<5>));",
+     "M, sizeof(S<5>), 0, 0", [5, 5, 0, 0]),
+    (TEXTS, "sizeof(S(a+b)), S(a+b)[1], sizeof(XS(A1)), sizeof(S( a  +/**/b ))", [4, ord("+"), 7, 6]),
+    (TEXTS, "sizeof(XS(F(1)-F( 2 ))), sizeof(XS(G(a)G( a))), sizeof(S(a,\n  b , c)), sizeof(XS(-F))", [8, 9, 9, 3]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("before", "values", "want"), VALUES)
+def test_enumerations_empty_structs_and_texts_are_those_of_compilers(
+    before: str, values: str, want: list[int]
+) -> None:
+    text = f"{before}\n__global__ void k(long long* o) {{ long long v[] = {{{values}}}; o[threadIdx.x] = v[threadIdx.x]; }}"
+    o = np.zeros(4, np.int64)
+    launch(text, "k", 1, 4, o)
+    assert o.tolist() == want
+
+
 def test_members_of_a_packed_struct_are_read_and_written_wherever_they_lie() -> None:
     source = """#pragma pack(1)
         struct P { double d; char* p; }; struct S { char c; int n; short h[2]; P in; };
@@ -79,6 +121,7 @@ def test_members_of_a_packed_struct_are_read_and_written_wherever_they_lie() -> 
 
 F = "__device__ int f({}) {{ return 1; }}"
 HARMLESS = [
+    ("#define HEX(a, b) a##b", "o[i] = HEX(0x, 1F) == 31;"), ("__device__ [[maybe_unused]] int f() { return 1; }", "o[i] = f();"),
     ("", "[[likely]] o[i] = 1;"), ("", "switch (n) { case 9: o[i] = 2; [[fallthrough]]; default: o[i] = 1; }"),
     ("", "__attribute__((fallthrough)); o[i] = 1;"), ("", "alignas(16) int a __attribute__((unused)) = 1; o[i] = a;"),
     ("__device__ __attribute__((noinline, gnu_inline)) int f() { return 1; }", "o[i] = f();"),

@@ -73,6 +73,11 @@ FILES_WRONG = [
     HEAD + "/* no end",
     HEAD + '"no end',
     HEAD + "x[i] = 1;",
+    # Checks at the top level, in a namespace, in a struct, and in an instance of one.
+    f"constexpr int N = 4; static_assert(N == 5); {HEAD}o[i] = N; }}",
+    f'namespace a {{ constexpr int N = 4; static_assert(N == 5, "five"); }} {HEAD}o[i] = a::N; }}',
+    f"struct S {{ int a; static_assert(sizeof(int) == 8); }}; {HEAD}S s; }}",
+    f"template <int N> struct S {{ int a; static_assert(N > 4); }}; {HEAD}S<4> s; }}",
 ]
 
 # docs/cuda_c.md has more, and its test runs them.
@@ -82,6 +87,7 @@ UNSUPPORTED = [
     "x[i] = surf2Dread<float>(0, 1, 2);", "o[i] = __fns(1, 2, 3);",
     "o[i] = __vimax3_s32(1, 2, 3);", "o[i] = __half_as_short(0);",
     "x[i] = __hadd_sat(x[0], x[1]) + hexp2(x[2]);", "switch (n) { case 0: { case 1: o[i] = 1; } }",
+    "switch (n) { case 1 ... 3: o[i] = 1; }", "\n#define F(...) 1 __VA_OPT__(+ 1)\n",
 ]  # fmt: skip
 # What a GPU has and the simulated device has not, and what a message says to take instead: docs/cuda_c.md has more.
 GROUPS = "#include <cooperative_groups.h>\nnamespace cg = cooperative_groups;\n"
@@ -151,6 +157,7 @@ SAID = [
         (_NEEDS + HEAD + "o[i] = F<5>::v; }", "nested too deep"),
         (HEAD + f"o[i] = {'(' * 400}i{')' * 400}; }}", "nested too deep"),
         (HEAD + f"o[i] = {'- ' * 900}i; }}", "nested too deep"),
+        ("static_assert(std::is_polymorphic<int>::value);\n" + HEAD + "}", "cannot be checked"),
         (f"struct alignas(2) P {{ float x; }}; {HEAD} P p; }}", "below that of the members (4)"),
     ]),
     (REFUSED, f"struct alignas(12) P {{ float x; }}; {HEAD} P p; }}", "12 bytes is not a power of two"),

@@ -11,7 +11,6 @@ from simgpu.cuda_c.compile.builtins.common import Handler, arguments, by_thread,
 from simgpu.cuda_c.compile.context import Context
 from simgpu.cuda_c.compile.conversions import convert
 from simgpu.cuda_c.compile.typed import Expr
-from simgpu.cuda_c.lockstep.values import choose
 from simgpu.cuda_c.syntax.ast import Call
 from simgpu.cuda_c.types import DOUBLE, FLOAT, INT, LLONG, UINT, ULLONG, VECTORS, Scalar
 
@@ -100,15 +99,6 @@ def _dot_of_bytes(c: Context, node: Call, used: bool) -> Expr:
     return elementwise(c, node, args, kind, dot)
 
 
-def _bits_of(integer: Any, nan: int) -> Callable[[Any], Any]:
-    """The bits of a float. A NaN has those that the GPU gives it; a CPU's have another sign."""
-
-    def run(x: Any) -> Any:
-        return choose(np.isnan(x), integer(nan), x.view(integer))
-
-    return run
-
-
 def _as(dtype: Any) -> Callable[[Any], Any]:
     return lambda x: x.view(dtype)
 
@@ -133,8 +123,8 @@ TABLE: dict[str, Handler] = {
     "__funnelshift_r": by_thread([UINT, UINT, UINT], UINT, _funnel_right),
     "__int_as_float": by_thread([INT], FLOAT, _as(np.float32), instructions=0),
     "__uint_as_float": by_thread([UINT], FLOAT, _as(np.float32), instructions=0),
-    "__float_as_int": by_thread([FLOAT], INT, _bits_of(np.int32, 0x7FFFFFFF), instructions=0),
-    "__float_as_uint": by_thread([FLOAT], UINT, _bits_of(np.uint32, 0x7FFFFFFF), instructions=0),
+    "__float_as_int": by_thread([FLOAT], INT, _as(np.int32), instructions=0),
+    "__float_as_uint": by_thread([FLOAT], UINT, _as(np.uint32), instructions=0),
     "__longlong_as_double": by_thread([LLONG], DOUBLE, _as(np.float64), instructions=0),
     "__double_as_longlong": by_thread([DOUBLE], LLONG, _as(np.int64), instructions=0),
     "__dp4a": _dot_of_bytes,

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
 from simgpu.cuda_c.compile.context import Context
-from simgpu.cuda_c.compile.conversions import convert, decay, fold, nodes, value
+from simgpu.cuda_c.compile.conversions import computed, convert, decay, fold, nodes, value
 from simgpu.cuda_c.compile.form import Fence, Function, Price
 from simgpu.cuda_c.compile.typed import Evaluate, Expr
 from simgpu.cuda_c.syntax.ast import Call
@@ -85,6 +85,8 @@ def elementwise(
         run = lambda t, m: function(x(t, m), y(t, m))
     else:
         run = lambda t, m: function(*[r(t, m) for r in runs])
+    if any(isinstance(a.type, Scalar) and a.type.is_float for a in args):
+        run = computed(c, result, run)
     return fold(value(c, result, run, node.at, args, node=done), args)
 
 

@@ -283,7 +283,7 @@ def _build() -> dict[str, common.Handler]:
     for way, function in rounding.items():
         for target, kind in (("int", INT), ("uint", UINT), ("ll", LLONG), ("ull", ULLONG)):
             table[f"__float2{target}_{way}"] = partial(_whole, function, kind, FLOAT)
-            table[f"__double2{target}_{way}"] = partial(_whole, function, kind, None)
+            table[f"__double2{target}_{way}"] = partial(_whole, function, kind, DOUBLE)
     return table
 
 

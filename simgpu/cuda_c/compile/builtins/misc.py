@@ -13,11 +13,11 @@ from numpy.typing import NDArray
 
 from simgpu.cuda_c import types
 from simgpu.cuda_c.compile.builtins.common import Handler, arguments, by_value, need_count
+from simgpu.cuda_c.compile.constants import evaluated
 from simgpu.cuda_c.compile.context import Context
 from simgpu.cuda_c.compile.conversions import convert, decay, value
 from simgpu.cuda_c.compile.form import Followed, Sleep
 from simgpu.cuda_c.compile.storage import read_memory, use
-from simgpu.cuda_c.compile.type_names import integer_constant
 from simgpu.cuda_c.compile.typed import Evaluate, Expr, MemoryPlace
 from simgpu.cuda_c.lockstep.masks import Mask, split
 from simgpu.cuda_c.lockstep.meter import Site
@@ -61,14 +61,14 @@ def _printf(c: Context, node: Call, used: bool) -> Expr:
     if form.text is None:
         c.unsupported(form.at, "printf needs a literal format")
     args = [decay(c.expression(a)) for a in node.arguments[1:]]
-    if any(
-        len(width) > 3 or len(digits) > 3 for _, width, digits, *_ in _CONVERSION.findall(form.text)
-    ):
+    template = form.text.partition("\0")[0]
+    found = _CONVERSION.findall(template)
+    if any(len(width) > 3 or len(digits) > 3 for _, width, digits, *_ in found):
         c.unsupported(form.at, "a width or precision above 999 in a format")
-    if "%" in _CONVERSION.sub("", form.text):
+    if "%" in _CONVERSION.sub("", template):
         c.fail(form.at, "a '%' in this format begins no conversion: write '%%' to print one")
     conversions: list[tuple[str, str]] = []  # the length and the letter, with an int for each `*`
-    for _, width, precision, length, letter in _CONVERSION.findall(form.text):
+    for _, width, precision, length, letter in found:
         conversions += [("", "d")] * (width, precision).count("*")
         conversions += [(length, letter)] * (letter != "%")
     if len(conversions) != len(args):
@@ -76,9 +76,8 @@ def _printf(c: Context, node: Call, used: bool) -> Expr:
         c.fail(node.at, text)
     pairs = zip(conversions, args, strict=True)
     ready = [_printable(c, length, letter, arg) for (length, letter), arg in pairs]
-    template = form.text
     runs = [e.run for e in ready]
-    texts = [e.text for e in ready]
+    texts = [e.text and e.text.partition("\0")[0] for e in ready]
     c.work(16)
 
     def run(t: Team, m: Mask) -> Any:
@@ -229,7 +228,11 @@ def _hint(c: Context, node: Call, used: bool) -> Expr:
 
 def _static_assert(c: Context, node: Call, used: bool) -> Expr:
     need_count(c, node, 1, 2)
-    if not integer_constant(c, node.arguments[0], "the condition of static_assert"):
+    given = node.arguments[0]
+    test = evaluated(c, convert(c, c.expression(given), types.BOOL, given.at), given)
+    if test.constant is None:
+        c.unsupported(node.at, "a static_assert of what is not known when the file is compiled")
+    if not test.constant:
         text = c.expression(node.arguments[1]).text if len(node.arguments) > 1 else ""
         c.fail(node.at, f"static assertion failed: {text_of(text or '')}")
     return value(c, types.VOID, lambda t, m: None, node.at)

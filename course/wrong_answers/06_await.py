@@ -1267,7 +1267,7 @@ async def reports(ops):
     return await asyncio.gather(*[report(op) for op in ops])
 
 
-# %% id=06-as-completed cause="with 7 operations, when you used the first result, some operations hadn't started yet"
+# %% id=06-as-completed cause="with 6 operations, when you used the first result, some operations hadn't started yet"
 async def as_they_come(ops, use):
     gate = asyncio.Semaphore(4)
 

@@ -189,7 +189,7 @@ async def on_both(recipe, batches, weights, devices):
     return await asyncio.gather(*tasks)
 
 
-# %% id=07-two-devices cause="no more than 2 of 3 operations were in flight at a time"
+# %% id=07-two-devices cause="no more than 2 of 5 operations were in flight at a time"
 async def on_both(recipe, batches, weights, devices):
     results = [None] * len(batches)
     for side, device in enumerate(devices):
@@ -865,7 +865,7 @@ def race(mlp, batches, w0, w1):
 # + arms = [op.prepare().launch() for op in ops[:8]]
 
 
-# %% id=07-two-devices cause="no more than 3 of 7 operations were in flight at a time"
+# %% id=07-two-devices cause="no more than 3 of 5 operations were in flight at a time"
 async def on_both(recipe, batches, weights, devices):
     gate, copies = asyncio.Semaphore(3), []
     for device in devices:

@@ -6,7 +6,7 @@ None of them looks at how long anything took, but for `below`, which is for chal
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -29,7 +29,7 @@ RACE = re.compile(
 def lazy(building: agt.Trace) -> None:
     """Building the operation has enqueued nothing, and kept nobody waiting."""
     ran = [span for span in building if span.kind in ("call", "wait") or span.on_device]
-    waits = [span for span in ran if span.kind == "wait"]
+    waits = _waits(ran)
     also = f", and the host waited {count(len(waits), 'time')}" if waits else ""
     first = ran[0].name if ran else ""
     cause = f"building the operation already ran something (`{first}` came first){also}: only describe it, "
@@ -160,13 +160,17 @@ def below(goal: float, trace: agt.Trace, hint: str = "") -> float:
 
 def waits(trace: agt.Trace, most: int, why: str) -> None:
     """The host waited `most` times at most."""
-    found = [span for span in trace if span.kind == "wait" and ASIDE not in span.detail]
-    # One `synchronize` waits for stream after stream.
-    ends = {(span.end, span.name) for span in found}
-    found = [s for s in found if all(s.start != end or s.name == name for end, name in ends)]
+    found = [span for span in _waits(trace) if ASIDE not in span.detail]
     due = DUE.get(most, f"should {{}} {count(most, 'time')}").format("wait")
     waited = f"the host waited {count(len(found), 'time')}, and {due}"
     must(len(found) <= most, f"{waited}: {why}", *found[: most + 1])
+
+
+def _waits(spans: Iterable[agt.types.Span]) -> list[agt.types.Span]:
+    """The waits of the host; of one `synchronize`, which waits for stream after stream, the first."""
+    found = [span for span in spans if span.kind == "wait"]
+    ends = {(span.end, span.name) for span in found}
+    return [s for s in found if all(s.start != end or s.name == name for end, name in ends)]
 
 
 def went_on(trace: agt.Trace, returned: float, why: str, name: str = "") -> None:

@@ -189,7 +189,7 @@ async def on_both(recipe, batches, weights, devices):
     return await asyncio.gather(*tasks)
 
 
-# %% id=07-two-devices cause="no more than 2 of 5 operations were in flight at a time"
+# %% id=07-two-devices cause="no more than 3 of 5 operations were in flight at a time"
 async def on_both(recipe, batches, weights, devices):
     results = [None] * len(batches)
     for side, device in enumerate(devices):

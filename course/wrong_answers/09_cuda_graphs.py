@@ -190,7 +190,7 @@ def make_server(make, stream):
     return answer
 
 
-# %% id=09-shapes cause="launched 0 times, and 43 is right"
+# %% id=09-shapes cause="launched 0 times, and 46 is right"
 def make_server(make, stream):
     known = {}
 
@@ -296,7 +296,7 @@ def break_even(make, stream):
     return (captured - start) / ((called - captured) - (launched - called))
 
 
-# %% id=09-shapes cause="at the second one for request 40, of shape (4, 16), element (0, 0) is"
+# %% id=09-shapes cause="at the second one for request 42, of shape (4, 16), element (0, 0) is"
 everything = {}
 
 

@@ -214,7 +214,7 @@ CHAIN = ("kernel add", 40, 70, 0), ("kernel relu", 70, 100, 0)
 # What costs most in the long run is `f`. By the sum it's `a`, by the mean `b`, by the median `c`, and so on.
 STEPS = {"a": [4, *[5] * 7, 900, 4], "b": [9, 9, 892, 9, 9], "c": [11, 16, 16, 11], "d": [1.5] * 30,
          "e": [5] * 3, "f": [1, *[7] * 5, 2, 7, 8, 7, 1], "g": [12] * 4, "h": [1, 1, 901, 1, 1],
-         "i": [2, 90, 100, *[2] * 7, 2, 110, 120]}  # fmt: skip
+         "i": [2, 90, 100, *[2] * 7, 110, 120, 2]}  # fmt: skip
 BUSY = ("kernel", 8, 10, 0), ("kernel", 9, 20, 0), ("h2d", 20, 30, 4)
 UNSORTED = ("kernel", 50, 60, 0), ("kernel", 0, 10, 0), ("kernel", 20, 30, 0)
 IN_TURNS = (

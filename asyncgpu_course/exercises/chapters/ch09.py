@@ -274,7 +274,7 @@ EXERCISES = (
     Exercise("09-first-graph", "Your first graph", "replay",
              runs(_replay, _replayed, [(5,), (11,), (1,)], "times={}")),
     Exercise("09-token-loop", "A token loop", "run_tokens",
-             runs(_token_loop, _looped, [(5,), (9,)], "{} tokens"),
+             runs(_token_loop, _looped, [(5,), (9,), (13,)], "{} tokens"),
              runs(_token_loop, _tokens, [(4,)], "")),
     Exercise("09-no-allocation", "Fit for a graph", "capturable",
              cases(_no_allocation, [(1001,), (4999,), (1,)], "{} elements")),

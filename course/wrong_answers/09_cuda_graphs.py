@@ -753,7 +753,7 @@ def talk(models, prompts, steps):
 # +     stream.synchronize()
 
 
-# %% id=09-shapes cause="a graph was launched 42 times, and 43 is right"
+# %% id=09-shapes cause="at the first one for request 44, of shape (4, 16), element (1, 0) is"
 def make_server(make, stream):
     known, old = {}, {}
 
@@ -818,7 +818,7 @@ def make_server(make, stream):
     return answer
 
 
-# %% id=09-shapes cause="a graph was launched 42 times, and 43 is right"
+# %% id=09-shapes cause="at the first one for request 44, of shape (4, 16), element (1, 0) is"
 def make_server(make, stream):
     known, old = {}, {}
 
@@ -907,7 +907,7 @@ def make_server(make, stream):  # by the number of rows, and of elements
     return answer
 
 
-# %% id=09-shapes cause="an operation was captured 42 times, and 41 times is enough"
+# %% id=09-shapes cause="an operation was captured 45 times, and 43 times is enough"
 # - def make_server(make, stream):
 # + def make_server(make, stream):  # never more than eight graphs
 # - if x.shape not in known:
@@ -1024,7 +1024,7 @@ def make_server(make, stream):  # by the number of rows, and of elements
 # + by_graph = took(lambda: launch.sync_on(stream))
 
 
-# %% id=09-shapes cause="an operation was captured 42 times, and 41 times is enough"
+# %% id=09-shapes cause="an operation was captured 45 times, and 43 times is enough"
 # - if x.shape not in known:
 # + if x.shape not in known:
 # +     if len(known) >= 10:

@@ -11,7 +11,7 @@ from itertools import pairwise
 from typing import Any
 
 import asyncgpu_tutor as agt
-from asyncgpu_course.checks.device import ASIDE
+from asyncgpu_course.checks.device import ASIDE, GOES_ON
 from asyncgpu_course.checks.rejection import Rejected, must
 from asyncgpu_course.checks.sandbox import Observed, observe
 from asyncgpu_course.internals import count, happens_before, lane_of, overlap_between
@@ -167,10 +167,8 @@ def waits(trace: agt.Trace, most: int, why: str) -> None:
 
 
 def _waits(spans: Iterable[agt.types.Span]) -> list[agt.types.Span]:
-    """The waits of the host; of one `synchronize`, which waits for stream after stream, the first."""
-    found = [span for span in spans if span.kind == "wait"]
-    ends = {(span.end, span.name) for span in found}
-    return [s for s in found if all(s.start != end or s.name == name for end, name in ends)]
+    """The waits of the host, each call once."""
+    return [span for span in spans if span.kind == "wait" and GOES_ON not in span.detail]
 
 
 def went_on(trace: agt.Trace, returned: float, why: str, name: str = "") -> None:

@@ -308,7 +308,7 @@ async def _failed(answer: Any, *args: Any) -> int:
 
 
 # ------------------------------------------------------------------ first come, first served
-SIZES = (4_000_000, 64, 256, 512), (64, 2_000_000), own_sizes(6, 2_000_000)
+SIZES = (4_000_000, 64, 256, 512), (64, 2_000_000), (*own_sizes(6, 2_000_000),)
 Used = tuple[agt.Trace, list[int]]
 
 

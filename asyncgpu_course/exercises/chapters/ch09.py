@@ -7,7 +7,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from itertools import count as counter
 from itertools import pairwise
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -163,8 +163,17 @@ def _mistake(mine: Any) -> str:
 
 
 # ------------------------------------------------------------------ a graph for each shape
-SHAPES = [(4, 16), (2, 16), (4, 16), (4, 8), (64,), (2, 4, 8), (16, 4), (64, 1), (2, 2, 16), (3, 5)]
-SHAPES.extend([(2, 2, 8), (2, 2, 8, 1)])
+SHAPES: list[tuple[int, ...]] = [
+    (4, 16),
+    (2, 16),
+    (4, 16),
+    (4, 8),
+    (64,),
+    (2, 4, 8),
+    (16, 4),
+    (64, 1),
+]
+SHAPES.extend([(2, 2, 16), (3, 5), (2, 2, 8), (2, 2, 8, 1)])
 SHAPES.extend((n,) for n in range(1, 31))  # more than somebody may think to keep
 SECOND = 2  # requests to a second server
 
@@ -208,8 +217,9 @@ def _serve(answer: Any) -> tuple[Observed, list[Array]]:
                 x[:] = refilled
             try:
                 if len(came) == len(right) - 1 and isinstance(came[1], np.ndarray):
-                    theirs, came[1] = came[1], held(came[1])
-                    theirs[...] = -1
+                    kept = held(cast(Any, came[1]))
+                    came[1][...] = -1  # by the caller
+                    came[1] = kept
                 came.append(server(x))
             except (ValueError, IndexError) as error:
                 raise Rejected(f"at request {len(came)}, of shape {x.shape}, {error}") from error

@@ -92,10 +92,8 @@ def run_of(
 def left_alone(now: Sequence[Any], before: Sequence[Any]) -> None:
     """Refuse to have the caller's arrays, or an earlier result, written to."""
     due = "your operation has changed the numbers in an array of its caller's, or in an earlier result: "
-    must(
-        all(map(np.allclose, now, before)),
-        due + "write to neither, and make a copy if you need one",
-    )
+    due += "write to neither, and make a copy if you need one"
+    must(all(map(np.allclose, now, before)), due)
 
 
 def of_another(answer: Callable[..., Any], args: tuple[Any, ...]) -> Any:

@@ -654,7 +654,7 @@ assert round(slow.metrics().host["wait"] / slow.metrics().makespan, 1) == 0.5
 #
 # Each page ends with a challenge, and `progress` keeps your best time.
 #
-# `trips` are three operations, and `job()` keeps Python busy for 200 µs. The first trip takes 2,000,000 numbers to the device and brings 400,000 back. The second has 1,200,000 either way, and the third is the first turned round. Do everything, and return the three results in order. From the first bar to the last, this takes 881 µs: get below 510. Then go on: the course's own answer takes 340 µs.
+# `trips` are three operations, and `job()` keeps Python busy for 200 µs. The first trip takes 2,000,000 numbers to the device and brings 400,000 back. The second has 1,200,000 either way, and the third is the first turned round. Do everything, and return the three results in order. Python mustn't block, so `await`. From the first bar to the last, this takes 881 µs: get below 510. Then go on: the course's own answer takes 340 µs.
 
 
 # %% id=00-challenge starter

@@ -273,7 +273,7 @@ assert trace.find("d2h") == []
 # %% [markdown] id=exercise-baton
 # ### Exercise: pass the baton
 #
-# A **residual connection** is a way around a layer of a neural network: the result is `x + relu(x)`. So the second stage needs what the first one was given. Write `residual(x, add)`, an operation that uploads the host array `x` *once*, applies the kernel `agt.relu(n, input, output)`, adds `x` with `add` (the kernel from above), and yields the result on the host.
+# A **residual connection** is a way around a layer of a neural network: the result is `x + relu(x)`. So the second stage needs what the first one was given. Write `residual(x, add)`, an operation that uploads the host array `x` *once*, never copies it on the device, applies the kernel `agt.relu(n, input, output)`, adds `x` with `add` (the kernel from above), and yields the result on the host.
 
 # %% id=04-baton starter
 def residual(x, add):

@@ -1075,7 +1075,7 @@ assert future.state is agt.FutureState.FAILED
 # %% [markdown] id=exercise-three-arms
 # ### Exercise: three endings
 #
-# Run a list of operations, all in flight together. Return a list with a report on each, in order. A report is a pair:
+# Run a list of operations of any length, all in flight together. Return a list with a report on each, in order. A report is a pair:
 #
 # - `("done", result)`;
 # - `("device", error)` if the device failed, so that somebody may try again elsewhere;

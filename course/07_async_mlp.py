@@ -257,7 +257,7 @@ def upload(w0, w1):
 # Add one to each of the two copies, inside the `zip`: `agt.h2d(w0, "W0").share()`.
 
 # %% id=07-upload explanation
-# The weights cross the bus only once. A batch that uses them takes a handle and not a copy, and gives the handle back when the device is done.
+# The weights cross the bus only once. A batch that uses them takes a handle and not a copy, and gives the handle back when the device is done. (`.shared()` is right here, too. It runs its operation once, however often it's asked, and keeps the array.)
 
 # %% id=07-upload-check
 check("07-upload", upload)
@@ -641,7 +641,7 @@ assert quality.accuracy > 0.95 > quality.baseline
 #
 # With one graph, Python is out of the way, and 56 pieces of work are left. Do you need them all?
 #
-# `race(mlp, batches, w0, w1)` prepares whatever it likes and returns an `async def` function `go`. Only `go()` counts, from its first call to its last end (NumPy before that is free), and it returns the eight results in order. Before each run, the pinned arrays get new numbers. `mlp` is this page's, but any kernel, stream and trick is allowed, as long as the device does the work.
+# `race(mlp, batches, w0, w1)` prepares whatever it likes and returns an `async def` function `go`. Only `go()` counts, from its first call to its last end (NumPy before that is free), and it returns the eight results in order, which then belong to the caller. Before each run, the pinned arrays get new numbers. `mlp` is this page's, but any kernel, stream and trick is allowed, as long as the device does the work and Python never blocks (so `await`, and no `synchronize`).
 
 
 # %% id=07-race starter
@@ -660,7 +660,7 @@ def race(mlp, batches, w0, w1):
     async def go():
         every[:] = np.concatenate(batches)
         scores = await graph.launch()
-        return list(scores.reshape(8, 64))
+        return list(scores.reshape(8, 64).copy())
 
     return go
 
@@ -677,7 +677,7 @@ def race(mlp, batches, w0, w1):
 # And 21? Multiply `w0 @ w1` in advance. What's left are three pieces: a copy in, one kernel with a product and a ReLU, and a copy out. With a warp for each row, that's 32 threads that run together (`grid=512, block=32`), the kernel takes two.
 
 # %% id=07-race explanation
-# The course's own answer is a single large batch, in 38 µs, with seven pieces of work instead of 56. Servers do the same, and call it **batching**. (Are you below 38? Then you've beaten us. Congratulations!)
+# The course's own answer is a single large batch, in 38 µs, with seven pieces of work instead of 56. Servers do the same, and call it **batching**. (The copies are for the caller, as the next run overwrites the graph's own array.) (Are you below 38? Then you've beaten us. Congratulations!)
 #
 # There's a floor: the call and the way to the device take 4 µs, two copies 5 and 2, and changing over to a kernel and back 8. That's 19 µs before anybody has multiplied anything. If you're at 21, there's nobody above you. If you aren't, think of the stencil. (The last hint says how.)
 

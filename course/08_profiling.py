@@ -243,7 +243,7 @@ assert 770 < (stencil[0] + still[0]) / ((begins[40] - begins[20]) / 20) < 830
 # %% [markdown] id=exercise-costliest
 # ### Exercise: what costs most?
 #
-# `names` lists the names of some ranges. In a run of a million steps, which of them would cost most? Return its name. Each would come as often as it does in `trace`, some in every step and some in every twentieth. But its odd times, the first or a later one, are accidents that won't come again, so reckon with a typical time. (A range is a span whose `kind` is `"range"`.)
+# `names` lists the names of some ranges. In a run of a million steps, which of them would cost most? Return its name. Each would come as often as it does in `trace`, some in every step and some in every twentieth. But its odd times are accidents that won't come again (the first may be one, or a later one, or several), so reckon with a typical time. (A range is a span whose `kind` is `"range"`.)
 
 # %% id=08-costliest starter
 def costliest(trace, names): ...

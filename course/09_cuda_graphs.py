@@ -1088,7 +1088,7 @@ assert np.allclose(prepared.launch().sync(), expected, atol=1e-6)
 # %% [markdown] id=exercise-shapes
 # ### Exercise: a graph for each shape
 #
-# Write a small server. `make(slot)` returns an operation that reads the pinned array `slot`, can be captured, and yields an array on the host. `make_server(make, stream)` returns a function `answer(x)`, which gives the result for `x`, an array of *any* shape with at least one dimension. It captures when a shape comes up for the first time, and never again for that shape. What it returns belongs to the caller.
+# Write a small server. `make(slot)` returns an operation that reads the pinned array `slot`, can be captured, and yields an array on the host. `make_server(make, stream)` returns a function `answer(x)`, which gives the result for `x`, an array of *any* shape with at least one dimension. It captures when a shape comes up for the first time, and never again for that shape, and it launches a graph once for each request. What it returns belongs to the caller, who may write into it.
 
 
 # %% id=09-shapes starter

@@ -17,6 +17,9 @@ from asyncgpu_course.internals import Machine, SimDevice
 
 Array = npt.NDArray[Any]
 ASIDE = "aside"  # in the detail of what another thread than the check's did, or waited for
+GOES_ON = (
+    "goes on"  # in the detail of a wait for a further stream, of one `synchronize` of the device
+)
 ELSEWHERE_S = 0.02  # for which other threads may go on before one waits
 CURE = "Have kernels do all of the work"
 STEPS = 20_000  # loop iterations; right answers need 6,000, and an endless loop is told in seconds
@@ -90,13 +93,26 @@ class CheckDevice(SimDevice):
     def __init__(self, ordinal: int = 0, **options: Any) -> None:
         self.moved: Moved | None = None  # while somebody wants to know
         self.fleet: Sequence[CheckDevice] = (self,)  # it, and those of its machine
+        self._waited_for: int | None = None  # streams, while the device is waited for
         self._home = threading.get_ident()
         options.setdefault("machine", Machine())
         super().__init__(ordinal, **options)
 
+    def synchronize(self) -> None:
+        """Wait for stream after stream, which is one wait of the host's."""
+        self._waited_for = 0
+        try:
+            super().synchronize()
+        finally:
+            self._waited_for = None
+
     def _host_span(self, kind: Any, *what: Any, **more: Any) -> int | None:
         if kind in ("wait", "work") and threading.get_ident() != self._home:
             more["detail"] = {**(more.get("detail") or {}), ASIDE: True}
+        if kind == "wait" and self._waited_for is not None:
+            if self._waited_for:
+                more["detail"] = {**(more.get("detail") or {}), GOES_ON: True}
+            self._waited_for += 1
         return super()._host_span(kind, *what, **more)
 
     def block(self, *what: Any, **more: Any) -> None:

@@ -116,7 +116,7 @@ def equal(got: object, expected: Array) -> None:
         due += "or read it, since neither the `buffer` of a handle nor an `out` waits for anybody"
         must(array[index].tobytes() != STALE * array.itemsize, due)
         shown = "" if whole else ".6g"
-        held = expected if whole or array.dtype.kind != "f" else expected.astype(array.dtype)
+        held = expected.astype(np.float32) if array.dtype == np.float32 and not whole else expected
         mine, right = format(array[index], shown), format(held[index], shown)
         raise Rejected(f"element {place} is {mine}, and should be {right}")
 

@@ -6,12 +6,12 @@ None of them looks at how long anything took, but for `below`, which is for chal
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import pairwise
 from typing import Any
 
 import asyncgpu_tutor as agt
-from asyncgpu_course.checks.device import ASIDE
+from asyncgpu_course.checks.device import ASIDE, GOES_ON
 from asyncgpu_course.checks.rejection import Rejected, must
 from asyncgpu_course.checks.sandbox import Observed, observe
 from asyncgpu_course.internals import count, happens_before, lane_of, overlap_between
@@ -29,7 +29,7 @@ RACE = re.compile(
 def lazy(building: agt.Trace) -> None:
     """Building the operation has enqueued nothing, and kept nobody waiting."""
     ran = [span for span in building if span.kind in ("call", "wait") or span.on_device]
-    waits = [span for span in ran if span.kind == "wait"]
+    waits = _waits(ran)
     also = f", and the host waited {count(len(waits), 'time')}" if waits else ""
     first = ran[0].name if ran else ""
     cause = f"building the operation already ran something (`{first}` came first){also}: only describe it, "
@@ -160,10 +160,15 @@ def below(goal: float, trace: agt.Trace, hint: str = "") -> float:
 
 def waits(trace: agt.Trace, most: int, why: str) -> None:
     """The host waited `most` times at most."""
-    found = [span for span in trace if span.kind == "wait" and ASIDE not in span.detail]
+    found = [span for span in _waits(trace) if ASIDE not in span.detail]
     due = DUE.get(most, f"should {{}} {count(most, 'time')}").format("wait")
     waited = f"the host waited {count(len(found), 'time')}, and {due}"
     must(len(found) <= most, f"{waited}: {why}", *found[: most + 1])
+
+
+def _waits(spans: Iterable[agt.types.Span]) -> list[agt.types.Span]:
+    """The waits of the host, each call once."""
+    return [span for span in spans if span.kind == "wait" and GOES_ON not in span.detail]
 
 
 def went_on(trace: agt.Trace, returned: float, why: str, name: str = "") -> None:

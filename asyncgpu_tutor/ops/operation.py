@@ -305,7 +305,7 @@ class DeviceOp(Generic[T]):
         The host does not wait. Work on other streams is not ordered with it; a `HostArray` in the
         result can be read after `stream.synchronize()`.
         """
-        return forsake(submit(self._run, adopt_stream(stream), None, self._label))
+        return forsake(submit(self._run, adopt_stream(stream), None, self._label, "async_on()"))
 
     def schedule(self, policy: SchedulingPolicy | None = None) -> DeviceFuture[T]:
         """Let the policy, or the current one, choose the stream now; run when the future is first awaited."""

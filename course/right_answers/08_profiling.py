@@ -59,14 +59,6 @@ async def serve(requests, model):
 
 # %% id=08-costliest
 def costliest(trace, names):
-    """By the times that are neither the shortest nor the longest."""
-    times = {name: sorted(s.duration for s in trace.find(name) if s.kind == "range") for name in names}
-    typical = {name: np.mean(us[1:-1]) * len(us) for name, us in times.items()}
-    return sorted(typical, key=typical.get)[-1]
-
-
-# %% id=08-costliest
-def costliest(trace, names):
     """With the first left out."""
 
     def cost(name):

@@ -269,3 +269,11 @@ async def everything(trips, job):
 # %% id=00-quicker cause="the job could hide in the wait"
 # - if us < 21 or wait < 24:
 # + if us * wait < 5000:
+
+
+# %% id=00-challenge cause="the host waited 1 time, and shouldn't wait at all"
+async def everything(trips, job):
+    handles = [trip.async_on(agt.create_stream()) for trip in trips]
+    job()
+    agt.synchronize()
+    return [handle.numpy() for handle in handles]

@@ -591,3 +591,26 @@ def fork_join(prepare, branches, combine, main, streams):
 # %% id=02-fork-join cause="had made that stream wait for stream 1: it needs such a wait, and needs it before"
 # - stream.wait_event(ready)
 # + streams[0].wait_event(ready)
+
+
+# %% id=02-fork-join cause="with a fork into 11, `branch5` ran 0 times"
+def fork_join(prepare, branches, combine, main, streams):
+    prepare.async_on(main)
+    prepared = main.record()
+    for branch, stream in list(zip(branches, streams, strict=True))[:5]:
+        stream.wait_event(prepared)
+        branch.async_on(stream)
+        main.wait_event(stream.record())
+    return combine.async_on(main)
+
+
+# %% id=02-fork-join cause="with a fork into 11, race on array 'y5'"
+def fork_join(prepare, branches, combine, main, streams):
+    prepare.async_on(main)
+    prepared = main.record()
+    for i, (branch, stream) in enumerate(zip(branches, streams, strict=True)):
+        stream.wait_event(prepared)
+        branch.async_on(stream)
+        if i < 5:
+            main.wait_event(stream.record())
+    return combine.async_on(main)

@@ -451,3 +451,13 @@ def pipeline(prepare, process, chunks, streams):
     results = [process(c, table).async_on(streams[i % len(streams)]) for i, c in each]
     agt.synchronize()
     return [result.numpy() for result in results]
+
+
+# %% id=02b-chunked-overlap cause="with 13 chunks and 7 streams, the chunks went to `streams` [0, 1, 2"
+# - results.append(process(chunk, table).async_on(streams[i % len(streams)]))
+# + results.append(process(chunk, table).async_on(streams[i % min(3, len(streams))]))
+
+
+# %% id=02b-chunked-overlap cause="with 13 chunks and 7 streams"
+# - for i, chunk in enumerate(chunks):
+# + for i, chunk in enumerate(chunks[:8]):

@@ -710,7 +710,7 @@ def download(array):
     return agt.with_context(enqueue)
 
 
-# %% id=03-recipe-twice cause="and an earlier result, looked at afterwards (write to neither), with array 0, element"
+# %% id=03-recipe-twice cause="in an array of its caller's, or in an earlier result"
 # - in_order = agt.pin(np.sort(x))
 # - launch = agt.relu(x.size, agt.h2d(in_order), agt.zeros(x.size).partition(256))
 # - return launch.output().to_host()
@@ -757,13 +757,13 @@ def upload(host):
     return agt.with_context(enqueue)
 
 
-# %% id=03-h2d cause="with the caller's arrays, and an earlier result, looked at afterwards (write to neither)"
+# %% id=03-h2d cause="has changed the numbers in an array of its caller's"
 # - context.copy_from_host(array, host)
 # + context.copy_from_host(array, host.copy())
 # + host[...] = 0
 
 
-# %% id=03-recipe-twice cause="with the caller's arrays, and an earlier result, looked at afterwards"
+# %% id=03-recipe-twice cause="has changed the numbers in an array of its caller's"
 # - in_order = agt.pin(np.sort(x))
 # + x.sort()
 # + in_order = agt.pin(x)
@@ -786,7 +786,7 @@ def ascending(x):
 # + return max(await op)
 
 
-# %% id=03-challenge cause="with the caller's arrays, and an earlier result, looked at afterwards"
+# %% id=03-challenge cause="has changed the numbers in an array of its caller's"
 # - n = together.size
 # + n = together.size
 # + for host in hosts:

@@ -400,7 +400,7 @@ def async_saxpy(saxpy, a, x, y):
 # + n, x = x.size, agt.pin(x)
 
 
-# %% id=04-saxpy cause="and an earlier result, looked at afterwards (write to neither), with array 2, element 0 is"
+# %% id=04-saxpy cause="or in an earlier result: write to neither"
 kept = {}
 
 
@@ -410,7 +410,7 @@ def async_saxpy(saxpy, a, x, y):
     return launch.output().and_then(lambda there: agt.d2h(there, out))
 
 
-# %% id=04-saxpy cause="and an earlier result, looked at afterwards (write to neither), with array 1, element 0 is"
+# %% id=04-saxpy cause="or in an earlier result: write to neither"
 # - return launch.output().to_host()
 # + return launch.output().and_then(lambda there: agt.d2h(there, y))
 
@@ -466,3 +466,24 @@ def residual(x, add):
     launch = agt.relu(n, agt.h2d(x), agt.zeros(n).partition(256))
     pair = launch.map(lambda used: (used[0], used[1].unpartition()))
     return pair.and_then(lambda xp: add(n, *xp, agt.zeros(n).partition(256))).output().to_host()
+
+
+# %% id=04-loop cause="a tuple of 11 results should come out, and not one of 5"
+def all_scaled(x, factors, scaled):
+    return agt.zip(*[agt.h2d(x).and_then(lambda a, f=f: scaled(a, f)).to_host() for f in factors[:5]])
+
+
+# %% id=04-loop cause="the functions in your loop look its variable up when they are called"
+def all_scaled(x, factors, scaled):
+    return agt.zip(*[agt.h2d(x).and_then(lambda a: scaled(a, k)).to_host() for k in factors])
+
+
+# %% id=04-zip-or-overlap cause="async_on() was called while operation 'with_context' is being submitted"
+def side_by_side(a, b, join):
+    stream = agt.create_stream()
+
+    def enqueue(context):
+        p = a.async_on(stream)
+        return b.and_then(lambda q: join(p, q))
+
+    return agt.with_context(enqueue)

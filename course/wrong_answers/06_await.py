@@ -604,7 +604,7 @@ async def at_most(op, us):
 # +     return None
 
 
-# %% id=06-responsive cause="after the one before, and one every 50 µs is right: by `agt.sleep(50)`"
+# %% id=06-responsive cause="after the one before, and one every 50 µs is right: before each beat but the first, wait, by `agt.sleep(50)`"
 # - await agt.sleep(50)
 # + await agt.sleep(25)
 
@@ -1249,3 +1249,46 @@ async def as_they_come(ops, use):
     tasks = [asyncio.create_task(run(op)) for op in ops]
     for _ in tasks:
         use(await q.get())
+
+
+# %% id=06-three-arms cause="with 7 operations, no more than 4 of 7 operations were in flight at a time"
+async def reports(ops):
+    gate = asyncio.Semaphore(4)
+
+    async def report(op):
+        async with gate:
+            try:
+                return "done", await op
+            except agt.DeviceError as error:
+                return "device", error
+            except Exception as error:
+                return "program", error
+
+    return await asyncio.gather(*[report(op) for op in ops])
+
+
+# %% id=06-as-completed cause="with 6 operations, when you used the first result, some operations hadn't started yet"
+async def as_they_come(ops, use):
+    gate = asyncio.Semaphore(4)
+
+    async def one(op):
+        async with gate:
+            use(await op)
+
+    await asyncio.gather(*map(one, ops))
+
+
+# %% id=06-responsive cause="beat 2 came 1 µs after the one before, and one every 50 µs is right: before each beat but the first, wait"
+async def with_heartbeat(op, beat):
+    async def heart():
+        while True:
+            beat()
+            await agt.sleep(50)
+
+    beat()
+    task = asyncio.create_task(heart())
+    await asyncio.sleep(0)
+    try:
+        return await op
+    finally:
+        task.cancel()

@@ -223,3 +223,14 @@ def test_hints_come_one_by_one_and_the_solution_after_an_attempt(name: str) -> N
     assert solved.text not in str(solution(name))
     check(name, None)  # which is an attempt
     assert solved.text in str(solution(name))
+
+
+def test_no_mistake_is_told_that_would_have_shown_in_an_earlier_case() -> None:
+    """Only by chance does such an answer give what the mean of all times gives, of another trace."""
+
+    def costliest(trace: agt.Trace, names: list[str]) -> str:
+        return "is it still?" if "is it still?" in names else "f"
+
+    assert check("08-costliest", costliest).cause.endswith(
+        "here 'stencil', and returned 'is it still?'"
+    )

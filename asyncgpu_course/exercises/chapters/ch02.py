@@ -147,6 +147,7 @@ SEVEN = {"a": "", "b": "", "c": "a", "d": "a", "e": "b", "f": "c", "g": "def"}
 UNIT = 32 * 1280  # 50 us, and twice as many take twice as long, as rows begin where sectors do
 LENGTHS = {name: UNIT * units for name, units in zip("abcdefg", (1, 3, 2, 2, 1, 3, 1), strict=True)}
 GOAL = 440.0
+FORKS = [(2, LONG), (5, SHORT), (1, SHORT), (0, SHORT), (11, SHORT)]
 
 
 def _seven(found: Two, _lengths: object) -> float:
@@ -162,7 +163,7 @@ EXERCISES = (
     Exercise("02-minimum-events", "As few waits as possible", "enqueue",
              runs(slow_memory(LOAD_US)(_pieces), _fewest, [(SIX,)], "")),
     Exercise("02-fork-join", "Fork and join", "fork_join",
-             runs(_fork, _joined, [(2, LONG), (5, SHORT), (1, SHORT), (0, SHORT)], "a fork into {}")),
+             runs(_fork, _joined, FORKS, "a fork into {}")),
     Exercise("02-challenge", "Challenge: seven pieces, two streams", "arrange",
              runs(_pieces, _seven, [(LENGTHS,)], "")),
 )  # fmt: skip

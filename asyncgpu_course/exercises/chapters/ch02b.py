@@ -78,7 +78,7 @@ def _pipeline(answer: Any, number: int, streams: int, rows: int, n: int) -> Pipe
     weigh = agt.Kernel(cuda("02b_weigh"))
     random = np.random.default_rng(number)
     table = random.standard_normal(n, dtype=np.float32)
-    shapes = [(rows + 3 * i % 7, n) for i in range(number)]  # each tells whose result it is
+    shapes = [(rows + 3 * i % 17, n) for i in range(number)]  # each tells whose result it is
     chunks = [agt.pin(random.standard_normal(shape, dtype=np.float32)) for shape in shapes]
     host, names = agt.pin(table), {id(chunk): f"chunk {i}" for i, chunk in enumerate(chunks)}
 
@@ -163,8 +163,8 @@ def hostile_back(mine: Any, _model: Any) -> None:
         equal(call(lambda: np.concatenate([np.asarray(part) for part in parts])), data)  # noqa: B023 - called at once
 
 
-BUFFERS = [(5, 1_000_000), (2, 1_000_000), (1, 1000), (0, 1000)]
-CHUNKS = [(5, 3, 1600, 400), (7, 2, 256, 128), (2, 1, 256, 128), (2, 3, 256, 128)]
+BUFFERS = [(5, 1_000_000), (2, 1_000_000), (1, 1000), (0, 1000), (11, 1_000_000)]
+CHUNKS = [(5, 3, 1600, 400), *[(*of, 256, 128) for of in ((7, 2), (2, 1), (2, 3), (13, 7))]]
 
 EXERCISES = (
     Exercise("02b-two-buffers", "Two buffers in turn", "upload_all",

@@ -58,8 +58,8 @@ def _loop(mine: Any, model: Any, seed: int, n: int, factors: list[float]) -> Non
     right = [factor * x for factor in factors]
     with run_of("all_scaled", mine, model, x, factors, scaled)() as run:
         results = several(run.result, len(factors), "results")
-        due = f"all were scaled by {factors[-1]}, the last factor: your function looks `factor` up when it "
-        due += "is called, and by then the loop is over"
+        due = f"all were scaled by {factors[-1]}, the last factor: the functions in your loop look its "
+        due += "variable up when they are called, and by then the loop is over"
         alike = all(np.array_equal(result, right[-1]) for result in results)
         must(len(factors) == 1 or not alike, due)
         each_equal(results, right, "factor")
@@ -143,6 +143,7 @@ def _filtered(mine: Any, model: Any, seed: int, n: int, factors: list[int]) -> f
 
 
 FACTORS = [(1, 1000, [3.0, 2.0, 2.0, 5.0]), (2, 300, [-1.0, 0.0, 0.5]), (3, 77, [0.25])]
+FACTORS.append((4, 50, [i / 4 for i in range(11)]))
 SAXPYS = [(1, 1000, 2.0), (2, 4096, -0.5), (3, 1000, 1.5)]
 FILTERS = [
     (1, 1024, [100_000_000, 40, -100_000_000, 1]),

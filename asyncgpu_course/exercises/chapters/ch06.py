@@ -160,7 +160,8 @@ def _as_due(trace: agt.Trace) -> None:
     for i, (early, late) in enumerate(pairwise(every)):
         due = f"beat {i + 2} came {late.start - early.start:.0f} µs after the one before, and one every "
         due += f"{PERIOD:.0f} µs is right"
-        due += f": {BY_SLEEP}" if late.start < end.end else ". By then the operation was done"
+        first = f": before each beat but the first, wait, {BY_SLEEP}"
+        due += first if late.start < end.end else ". By then the operation was done"
         must(late.start - early.start >= 0.93 * PERIOD, due, early, late)
     longer = [span for span in every if span.start > end.end + 1.2 * SOON]
     must(not longer, NEVER_STOPS, end, *longer[:1])
@@ -219,8 +220,15 @@ def check_three_arms(mine: Any, model: Any) -> None:
         due = f"the report on an operation that ends with {end!r} should be {right!r}, and is {brief(told)}: "
         due += "any `agt.DeviceError` is the device's, and any exception that is no `agt.DeviceError` is the "
         must(tuple(told[:2]) == right, due + "program's")
+    sizes = own_sizes(7, 2_000_000)
+    with case(f"{len(sizes)} operations"), tried(_many, mine, model, *sizes) as run:
+        schedule.all_in_flight(run.trace, sizes, len(sizes))
     observe(_cancelled, mine, "reports", [round_trip(1_000_000, 1.0), round_trip(1_000_000, 2.0)])
     listed("reports", observe(mine, []).result, 0)
+
+
+def _many(answer: Any, *sizes: int) -> Observed:
+    return observe(answer, [round_trip(n, 1.0) for n in sizes])
 
 
 async def _cancelled(answer: Any, name: str, *args: Any) -> int:
@@ -300,7 +308,7 @@ async def _failed(answer: Any, *args: Any) -> int:
 
 
 # ------------------------------------------------------------------ first come, first served
-SIZES = (4_000_000, 64, 256, 512), (64, 2_000_000)  # millions are copied, and others computed
+SIZES = (4_000_000, 64, 256, 512), (64, 2_000_000), (*own_sizes(6, 2_000_000),)
 Used = tuple[agt.Trace, list[int]]
 
 

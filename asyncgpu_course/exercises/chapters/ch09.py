@@ -7,7 +7,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from itertools import count as counter
 from itertools import pairwise
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -18,7 +18,7 @@ from asyncgpu_course.checks.device import moved
 from asyncgpu_course.checks.operations import noise
 from asyncgpu_course.checks.rejection import Rejected, case, must
 from asyncgpu_course.checks.results import Array, brief, each_equal, equal, in_order
-from asyncgpu_course.checks.sandbox import Observed, observe
+from asyncgpu_course.checks.sandbox import Observed, held, observe
 from asyncgpu_course.checks.trials import cases, counted, runs, timed
 from asyncgpu_course.exercises.answers import slips
 from asyncgpu_course.exercises.exercise import Exercise
@@ -163,7 +163,17 @@ def _mistake(mine: Any) -> str:
 
 
 # ------------------------------------------------------------------ a graph for each shape
-SHAPES = [(4, 16), (2, 16), (4, 16), (4, 8), (64,), (2, 4, 8), (16, 4), (64, 1), (2, 2, 16), (3, 5)]
+SHAPES: list[tuple[int, ...]] = [
+    (4, 16),
+    (2, 16),
+    (4, 16),
+    (4, 8),
+    (64,),
+    (2, 4, 8),
+    (16, 4),
+    (64, 1),
+]
+SHAPES.extend([(2, 2, 16), (3, 5), (2, 2, 8), (2, 2, 8, 1)])
 SHAPES.extend((n,) for n in range(1, 31))  # more than somebody may think to keep
 SECOND = 2  # requests to a second server
 
@@ -183,10 +193,14 @@ def _maker(name: str, factor: float) -> Callable[[Array], agt.DeviceOp[Array]]:
 
 
 def _serve(answer: Any) -> tuple[Observed, list[Array]]:
-    """Send all shapes to a server that doubles, some to one that triples, and the first array, refilled."""
+    """Send all shapes to a server that doubles, some to one that triples, and the first array, refilled.
+
+    At last the second array comes once more, after the caller has written into what came of it.
+    """
     requests = [noise(seed, *shape) for seed, shape in enumerate(SHAPES)]
     refilled = np.concatenate([requests[0][:1], 2 * requests[0][1:]])
-    given = [(2, x) for x in requests] + [(3, x) for x in requests[:SECOND]] + [(2, refilled)]
+    given = [(2, x) for x in requests] + [(3, x) for x in requests[:SECOND]]
+    given += [(2, refilled), (2, requests[1])]
     right = [np.float32(factor * (len(x) + x.shape[-1] / 64)) * x for factor, x in given]
 
     stream = agt.create_stream()
@@ -197,11 +211,15 @@ def _serve(answer: Any) -> tuple[Observed, list[Array]]:
         due = "`make_server` should return the function `answer`, and returned "
         must(callable(first), due + brief(first))
         came: list[Any] = []
-        servers = [first] * len(requests) + [second] * SECOND + [first]
-        for server, x in zip(servers, [*requests, *requests[:SECOND], requests[0]], strict=True):
-            if len(came) == len(right) - 1:
+        servers = [first] * len(requests) + [second] * SECOND + [first] * 2
+        for server, x in zip(servers, [*requests, *requests[:SECOND], *requests[:2]], strict=True):
+            if len(came) == len(right) - 2:
                 x[:] = refilled
             try:
+                if len(came) == len(right) - 1 and isinstance(came[1], np.ndarray):
+                    kept = held(cast(Any, came[1]))
+                    came[1][...] = -1  # by the caller
+                    came[1] = kept
                 came.append(server(x))
             except (ValueError, IndexError) as error:
                 raise Rejected(f"at request {len(came)}, of shape {x.shape}, {error}") from error
@@ -215,13 +233,13 @@ def _serve(answer: Any) -> tuple[Observed, list[Array]]:
 def _each_shape(found: tuple[Observed, list[Array]]) -> None:
     """Each server captures each shape once, each request has one launch, and results stay as they are."""
     run, right = found
-    _launched(run.trace, len(right), "one for each request")
     most = len(set(SHAPES)) + SECOND
     _captured(run.trace, most, "for each shape, look whether it has a graph already")
     for i, (result, numbers) in enumerate(zip(run.result, right, strict=True)):
         server = "second" if 0 <= i - len(SHAPES) < SECOND else "first"
         with case(f"two servers, at the {server} one for request {i}, of shape {numbers.shape}"):
             equal(result, numbers)
+    _launched(run.trace, len(right), "one for each request")
 
 
 # ------------------------------------------------------------------ the challenge
@@ -266,7 +284,7 @@ EXERCISES = (
     Exercise("09-first-graph", "Your first graph", "replay",
              runs(_replay, _replayed, [(5,), (11,), (1,)], "times={}")),
     Exercise("09-token-loop", "A token loop", "run_tokens",
-             runs(_token_loop, _looped, [(5,), (9,)], "{} tokens"),
+             runs(_token_loop, _looped, [(5,), (9,), (13,)], "{} tokens"),
              runs(_token_loop, _tokens, [(4,)], "")),
     Exercise("09-no-allocation", "Fit for a graph", "capturable",
              cases(_no_allocation, [(1001,), (4999,), (1,)], "{} elements")),

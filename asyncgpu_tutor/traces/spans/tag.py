@@ -66,6 +66,6 @@ def forbid_nested_wait(what: str) -> None:
         )
     raise NestedSyncError(
         f"{what} was called while operation {tag.label!r} is being submitted: functions given to "
-        "and_then, map and with_context describe work and must not wait for any. Return an "
+        "and_then, map and with_context describe work and must not wait for any, nor start any. Return an "
         "operation instead, and wait outside."
     )

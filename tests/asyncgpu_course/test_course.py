@@ -189,6 +189,7 @@ def test_each_wrong_answer_is_rejected_and_each_reason_is_given_to_some(
     if pytestconfig.getoption("--full"):
         spared = sorted(tried.keys() - set(_cheapest(tried)))
         text = json.dumps({"spared": spared}, indent=1) + "\n"
+        DAILY.mkdir(exist_ok=True)
         record.write_text(text, encoding="utf-8", newline="\n")
 
 

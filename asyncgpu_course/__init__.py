@@ -8,17 +8,17 @@ from asyncgpu_course.api import check, forget, hint, progress, solution, solved
 from asyncgpu_course.checks.interleavings import interleavings
 from asyncgpu_course.checks.rejection import Rejected
 from asyncgpu_course.exercises.exercise import Exercise
-from asyncgpu_course.outcome import Outcome, Words
+from asyncgpu_course.outcome import Outcome, OutcomeWords
 from asyncgpu_course.predictions import Prediction, Verdict, score
 from asyncgpu_course.several import several
 
 __all__ = [
     "Exercise",
     "Outcome",
+    "OutcomeWords",
     "Prediction",
     "Rejected",
     "Verdict",
-    "Words",
     "check",
     "forget",
     "hint",

@@ -20,10 +20,10 @@ from asyncgpu_course.exercises.chapters import BOOKS, EXERCISES
 from asyncgpu_course.exercises.exercise import Exercise
 from asyncgpu_course.exercises.names_of_other_cells import strays
 from asyncgpu_course.exercises.second_time import ask_again
-from asyncgpu_course.outcome import Outcome, Words, rejection
+from asyncgpu_course.outcome import Outcome, OutcomeWords, rejection
 
 ADVERSARIES = (1, 2, 3, 4, 5)
-FAR = "your answer gives or does something so far from the task that the check can't even look at it ({})"
+_FAR = "your answer gives or does something so far from the task that the check can't even look at it ({})"
 
 _right: dict[str, object] = {}  # the learner's own answers that were accepted last
 
@@ -57,7 +57,7 @@ def check(name: str, answer: object) -> Outcome:
         )
     # Before the check, since an attempt that is interrupted is one.
     with progress_file.change() as records:
-        records.setdefault(name, progress_file.Record()).attempts += 1
+        records.setdefault(name, progress_file.ExerciseRecord()).attempts += 1
     with warnings.catch_warnings():
         # Operations of the check's or of the answer's may stay unrun; the check says what is wrong with them.
         warnings.simplefilter("ignore", agt.errors.NeverRunWarning)
@@ -68,7 +68,7 @@ def check(name: str, answer: object) -> Outcome:
             return rejection(exercise.title, rejected, strays(answer), records[name].attempts < 2)
     _right[name] = answer
     with progress_file.change() as records:
-        record = records.setdefault(name, progress_file.Record())
+        record = records.setdefault(name, progress_file.ExerciseRecord())
         record.solved = True
         took = ""
         if score is not None:
@@ -80,31 +80,31 @@ def check(name: str, answer: object) -> Outcome:
     )
 
 
-def hint(name: str) -> Words:
+def hint(name: str) -> OutcomeWords:
     """The next hint; each call gives away a little more, and after the last they start again."""
     exercise = _find(name)
     hints = answers.hints(exercise)
     with progress_file.change() as records:
-        record = records.setdefault(name, progress_file.Record())
+        record = records.setdefault(name, progress_file.ExerciseRecord())
         number = record.hints % len(hints)
         record.hints += 1
     last = number + 1 == len(hints)
     more = (
         f' That was the last one; after an attempt there is `solution("{name}")`.' if last else ""
     )
-    return Words(f"**Hint {number + 1} of {len(hints)}.** {hints[number]}{more}")
+    return OutcomeWords(f"**Hint {number + 1} of {len(hints)}.** {hints[number]}{more}")
 
 
-def solution(name: str) -> Words:
+def solution(name: str) -> OutcomeWords:
     """The solution and why it is right, once `check` has seen an attempt."""
     exercise = _find(name)
-    record = progress_file.load().get(name, progress_file.Record())
+    record = progress_file.load_progress().get(name, progress_file.ExerciseRecord())
     if not record.attempts:
-        return Words(
+        return OutcomeWords(
             f"*{exercise.title}*: first an attempt of your own, however rough. `check` it, and the "
             f'solution is yours. `hint("{name}")` gets you going.'
         )
-    return Words(
+    return OutcomeWords(
         f"One solution, of several:\n\n```python\n{answers.solution_text(exercise)}\n```\n\n"
         f"{answers.explanation(exercise)}"
     )
@@ -128,7 +128,7 @@ def solved(name: str, own: object = None) -> Any:
     return own if own is not None and _right.get(name) is own else model
 
 
-def progress(chapter: str = "") -> Words:
+def progress(chapter: str = "") -> OutcomeWords:
     """A list of the exercises: which are solved, and after how many attempts and hints. The books come first.
 
     Of a chapter, those for another day come last, and are counted apart.
@@ -148,11 +148,11 @@ def progress(chapter: str = "") -> Words:
     if not listed:
         known = ", ".join(dict.fromkeys(name.partition("-")[0] for name in EXERCISES))
         raise agt.UsageError(f"there is no chapter {chapter!r} with exercises. There are: {known}")
-    records = progress_file.load()
+    records = progress_file.load_progress()
     lines = ["| exercise | | attempts | hints |", "|---|---|---|---|"]
     solved: dict[bool, list[bool]] = {False: [], True: []}  # True: for another day
     for exercise in listed:
-        record = records.get(exercise.name, progress_file.Record())
+        record = records.get(exercise.name, progress_file.ExerciseRecord())
         state = "**solved**" if record.solved else "tried" if record.attempts else "open"
         state += "" if record.best is None else f", {record.best:.0f} µs"
         day = answers.later(exercise)
@@ -162,10 +162,10 @@ def progress(chapter: str = "") -> Words:
     books = [] if chapter else [*_books(records), ""]
     now, later = (f"{sum(these)} of {len(these)}" for these in solved.values())
     total = f"Solved: {now}" + (f", and {later} for another day." if solved[True] else ".")
-    return Words("\n".join([total, "", *books, *lines]))
+    return OutcomeWords("\n".join([total, "", *books, *lines]))
 
 
-def _books(records: Mapping[str, progress_file.Record]) -> Iterator[str]:
+def _books(records: Mapping[str, progress_file.ExerciseRecord]) -> Iterator[str]:
     """A line for each book: how much of it is solved."""
     for first, after in pairwise([*BOOKS, "~"]):
         names = [name for name in EXERCISES if first <= name[:2] < after]
@@ -173,7 +173,7 @@ def _books(records: Mapping[str, progress_file.Record]) -> Iterator[str]:
         yield f"- {BOOKS[first]} ({first} to {names[-1][:2]}): {done} of {len(names)}"
 
 
-def forget(name: str | None = None) -> Words:
+def forget(name: str | None = None) -> OutcomeWords:
     """Forget the progress of one exercise, or of all. Your answers stay where they are.
 
     Raises
@@ -186,7 +186,7 @@ def forget(name: str | None = None) -> Words:
             records.clear()
         else:
             records.pop(_find(name).name, None)
-    return Words(
+    return OutcomeWords(
         f"The progress of {'all exercises' if name is None else f'`{name}`'} is forgotten."
     )
 
@@ -197,14 +197,14 @@ def _try(exercise: Exercise, answer: object) -> float | None:
     due = "nothing of it ran: an `async def` runs when somebody awaits it, and here nobody does. Write it "
     due += "with `def`, and without `await`"
     must(later(model) or not inspect.isfunction(model) or not later(answer), due)
-    with private_device(), told(FAR), not_for_ever():
+    with private_device(), told(_FAR), not_for_ever():
         score = exercise.check(answer, model)
     if inspect.isfunction(answer):
         ask_again(exercise, answer, model)
     if exercise.hostile is not None:
         for seed in ADVERSARIES:
             words = f"a device that takes its time (adversary {seed})"
-            with private_device(adversary=seed), case(words), told(FAR), not_for_ever():
+            with private_device(adversary=seed), case(words), told(_FAR), not_for_ever():
                 exercise.hostile(answer, model)
     return score
 

@@ -52,7 +52,7 @@ class Cuda:
 
 
 @dataclass(frozen=True)
-class Finding:
+class DoctorFinding:
     """One line of the report."""
 
     name: str
@@ -63,10 +63,10 @@ class Finding:
 
 
 @dataclass(frozen=True)
-class Report:
+class MachineReport:
     """All findings, and what follows from them."""
 
-    findings: tuple[Finding, ...]
+    findings: tuple[DoctorFinding, ...]
     devices: tuple[str, ...]
 
     @property
@@ -153,62 +153,64 @@ def how_to_install(extra: str = "") -> str:
     return f"python -m pip install {package}"
 
 
-def examine(machine: ThisMachine) -> Report:
+def examine(machine: ThisMachine) -> MachineReport:
     """Ask a machine everything. Devices are "sim", always, and "cuda" where a kernel was run on a GPU."""
     python = ".".join(map(str, sys.version_info[:3]))
-    findings = [Finding("Python", "ok", f"{python} ({sys.executable})")]
+    findings = [DoctorFinding("Python", "ok", f"{python} ({sys.executable})")]
     for name, extra, why in NEEDED:
         version = machine.version_of(name)
-        lacking = Finding(name, "missing", "not installed", f"{how_to_install(extra)}   ({why})")
-        findings.append(Finding(name, "ok", version) if version else lacking)
+        lacking = DoctorFinding(
+            name, "missing", "not installed", f"{how_to_install(extra)}   ({why})"
+        )
+        findings.append(DoctorFinding(name, "ok", version) if version else lacking)
     cuda = machine.cuda()
     cupy = _cupy(machine, cuda)
     findings += [_gpu(cuda), cupy]
-    return Report(tuple(findings), ("sim", "cuda") if cupy.status == "ok" else ("sim",))
+    return MachineReport(tuple(findings), ("sim", "cuda") if cupy.status == "ok" else ("sim",))
 
 
-def _gpu(cuda: Cuda | None) -> Finding:
+def _gpu(cuda: Cuda | None) -> DoctorFinding:
     """Look for a driver and its GPUs, which are not needed: there is the simulated device."""
     name = "NVIDIA GPU"
     if cuda is None:
         why = NO_CUDA.get(sys.platform)
         advice = "If there is an NVIDIA GPU in this machine, install its driver: nvidia.com/drivers"
         detail = f"{why or 'no driver'}; the simulated device needs none"
-        return Finding(name, "absent", detail, "" if why else advice)
+        return DoctorFinding(name, "absent", detail, "" if why else advice)
 
     newest = f"driver for CUDA {cuda.version[0]}.{cuda.version[1]}"
     if cuda.error:
         advice = "See what nvidia-smi says. After a driver update a reboot helps.\n"
         advice += "CUDA_VISIBLE_DEVICES, where set, must name a GPU; a container needs --gpus all."
-        return Finding(name, "broken", f"{newest}, but {cuda.error}", advice)
+        return DoctorFinding(name, "broken", f"{newest}, but {cuda.error}", advice)
 
     detail = f"{', '.join(cuda.gpus)}; {newest}"
     if cuda.version < OLDEST_CUDA:
         advice = "CuPy needs a driver for CUDA 12 or newer (525 or later): nvidia.com/drivers"
-        return Finding(name, "broken", detail, advice)
-    return Finding(name, "ok", detail)
+        return DoctorFinding(name, "broken", detail, advice)
+    return DoctorFinding(name, "ok", detail)
 
 
-def _cupy(machine: ThisMachine, cuda: Cuda | None) -> Finding:
+def _cupy(machine: ThisMachine, cuda: Cuda | None) -> DoctorFinding:
     """Look for CuPy: only one of its wheels, and able to compile and run a kernel."""
     versions = {wheel: machine.version_of(wheel) for wheel in CUPY_WHEELS}
     installed = {wheel: version for wheel, version in versions.items() if version is not None}
     described = ", ".join(f"{wheel} {version}" for wheel, version in installed.items())
     extra = cupy_extra(cuda)
     if extra is None:
-        return Finding("CuPy", "absent", described or "not needed without a GPU")
+        return DoctorFinding("CuPy", "absent", described or "not needed without a GPU")
     install = how_to_install(extra)
     if not installed:
-        return Finding("CuPy", "missing", "not installed", install)
+        return DoctorFinding("CuPy", "missing", "not installed", install)
     advice = "Two of them overwrite each other:"
     if len(installed) == 1:
         works, last_line = machine.try_python(CUPY_TRIAL)
         described += f": {last_line}"
         if works:
-            return Finding("CuPy", "ok", described)
+            return DoctorFinding("CuPy", "ok", described)
         advice = "No kernel could be compiled and run. The extra has a CuPy and compiler that fit:"
     uninstall = f"python -m pip uninstall -y {' '.join(installed)}"
-    return Finding("CuPy", "broken", described, f"{advice}\n{uninstall}\n{install}")
+    return DoctorFinding("CuPy", "broken", described, f"{advice}\n{uninstall}\n{install}")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -13,7 +13,7 @@ Status = Literal["not attempted", "rejected", "accepted"]
 
 
 @dataclass(frozen=True, repr=False)
-class Words:
+class OutcomeWords:
     """Markdown that also reads well as plain text, because its `text` is kept to bold, code and lists."""
 
     text: str

@@ -9,14 +9,14 @@ from numbers import Real
 from typing import cast
 
 import asyncgpu_tutor as agt
-from asyncgpu_course.outcome import Words
+from asyncgpu_course.outcome import OutcomeWords
 
 _SEVERAL = re.compile("(two|three) numbers", re.IGNORECASE)  # in a question that wants them
 _asked: dict[str, Prediction] = {}  # by question, since a cell that runs again asks it again
 
 
 @dataclass(frozen=True, repr=False)
-class Verdict(Words):
+class Verdict(OutcomeWords):
     """The outcome of a prediction, in words.
 
     Attributes
@@ -88,7 +88,7 @@ class Prediction:
 
     _repr_markdown_ = __repr__
 
-    def commit(self, *answer: object) -> Words:
+    def commit(self, *answer: object) -> OutcomeWords:
         """Settle for an answer; with ``...`` an earlier one stays, or the first option is taken, if any.
 
         Parameters
@@ -103,17 +103,17 @@ class Prediction:
         """
         nothing = all(part is ... for part in answer)
         if nothing and not self._by_default:
-            return Words(f"Your answer is still `{self.answer}`.")
+            return OutcomeWords(f"Your answer is still `{self.answer}`.")
         self.verdict = None
         if nothing:
             self.answer = next(iter(self.options), "")
             taken = f", so `{self.answer}` is taken for now" if self.options else ""
             how = f"type one of {self._listed()}" if self.options else "type it (words in quotes)"
             told = f"No answer yet{taken}. To take part, {how}"
-            return Words(f"{told} in place of `...` and run this cell again.")
+            return OutcomeWords(f"{told} in place of `...` and run this cell again.")
         self.answer, self._by_default = self._known(answer), False
         meaning = f", {self.options[self.answer]}" if self.options else ""
-        return Words(f"Committed: `{self.answer}`{meaning}.")
+        return OutcomeWords(f"Committed: `{self.answer}`{meaning}.")
 
     def reveal(self, truth: str | float, evidence: str = "") -> Verdict:
         """Hold the answer against what happened.
@@ -205,14 +205,16 @@ def _is_number(text: str) -> bool:
     return re.fullmatch(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", text) is not None
 
 
-def score(*predictions: Prediction) -> Words:
+def score(*predictions: Prediction) -> OutcomeWords:
     """Count how many of several predictions came out right; without any, of all that were asked."""
     predictions = predictions or tuple(_asked.values())
     verdicts = [p.verdict for p in predictions if p.verdict is not None]
     answered = [v for v in verdicts if not v.by_default]
     if not answered:
-        return Words("You have not committed an answer of your own yet: look for `commit(...)`.")
+        return OutcomeWords(
+            "You have not committed an answer of your own yet: look for `commit(...)`."
+        )
     right = sum(verdict.right for verdict in answered)
-    return Words(
+    return OutcomeWords(
         f"You answered {len(answered)} of {len(predictions)} predictions, and {right} came out right."
     )

@@ -20,11 +20,11 @@ from pathlib import Path
 from asyncgpu_tutor.files import locked, replace_text
 
 FILE = "progress.json"
-FORMAT = "asyncgpu_tutor.progress/1"
+_FORMAT = "asyncgpu_tutor.progress/1"
 
 
 @dataclass
-class Record:
+class ExerciseRecord:
     """The state of one exercise."""
 
     attempts: int = 0
@@ -41,13 +41,13 @@ class Record:
             raise ValueError(f"{self} is no record")
 
 
-Records = dict[str, Record]
+Records = dict[str, ExerciseRecord]
 # By file, what it said when it was last read, and what it should say.
 _unwritten: dict[Path, tuple[Records, Records]] = {}
 _warned: set[Path] = set()
 
 
-def load() -> Records:
+def load_progress() -> Records:
     """Read the file in the working directory, by exercise. A damaged one is kept under another name."""
     with _opened(Path.cwd() / FILE) as (_, records, _):
         return records
@@ -69,7 +69,7 @@ def change() -> Generator[Records]:
         try:
             if failure is not None:
                 raise failure
-            text = json.dumps({"format": FORMAT, "exercises": rows}, indent=1) + "\n"
+            text = json.dumps({"format": _FORMAT, "exercises": rows}, indent=1) + "\n"
             replace_text(target, text)
             _unwritten[path] = _copy(records), records
             _warned.discard(path)
@@ -117,9 +117,9 @@ def _read(path: Path) -> Records:
         return {}
     try:
         body = json.loads(text.decode("utf-8-sig"))
-        if body["format"] != FORMAT:
+        if body["format"] != _FORMAT:
             raise ValueError(f"the format {body['format']!r} is not known")
-        return {str(name): Record(**row) for name, row in body["exercises"].items()}
+        return {str(name): ExerciseRecord(**row) for name, row in body["exercises"].items()}
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
         _keep_aside(path)
         return {}  # nothing in it is worth an error in the middle of a lesson
@@ -133,10 +133,10 @@ def _changed(found: Records, before: Records, after: Records) -> Records:
     """What was found, with all that has changed from `before` to `after`."""
     result = _copy({n: r for n, r in found.items() if n in after or n not in before})
     for name, new in after.items():
-        old, there = before.get(name, Record()), result.get(name, Record())
+        old, there = before.get(name, ExerciseRecord()), result.get(name, ExerciseRecord())
         if new != before.get(name):
             times = [best for best in (new.best, there.best) if best is not None]
-            result[name] = Record(
+            result[name] = ExerciseRecord(
                 max(there.attempts + new.attempts - old.attempts, 0),
                 max(there.hints + new.hints - old.hints, 0),
                 new.solved or there.solved,

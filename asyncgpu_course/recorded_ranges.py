@@ -12,7 +12,7 @@ import asyncgpu_tutor as agt
 
 
 @dataclass(frozen=True, slots=True)
-class Range:
+class WatchedRange:
     """A range that has been closed; its times are those of the host's clock, in us."""
 
     name: str
@@ -29,7 +29,7 @@ class RangeLog:
     """
 
     def __init__(self) -> None:
-        self.closed: list[Range] = []
+        self.closed: list[WatchedRange] = []
         self._opened: dict[int, tuple[str, float, object]] = {}
         self._stack: list[int] = []
         self._numbers = itertools.count()
@@ -63,7 +63,7 @@ class RangeLog:
     def end_range(self, range_id: int) -> None:
         """Close the one of that number."""
         name, start, _ = self._opened.pop(range_id)
-        self.closed.append(Range(name, start, _now()))
+        self.closed.append(WatchedRange(name, start, _now()))
 
 
 def _now() -> float:

@@ -27,7 +27,7 @@ import simgpu
 from asyncgpu_tutor.commands.mlp import run_batches, upload
 from asyncgpu_tutor.data import seed_inputs
 from asyncgpu_tutor.devices.simulated import Machine, SimDevice
-from simgpu.engine import Command, Engine, Work
+from simgpu.engine import Command, Engine, ResourceDemand
 from simgpu.launches import LAUNCHES
 
 LARGE = Path(__file__).with_name("large.cu")
@@ -152,10 +152,10 @@ def fills(count: int) -> None:
 def with_engine() -> float:
     """Chains on each stream; copies share an engine for each direction, kernels fit side by side."""
     engine = Engine()
-    work: dict[Literal["h2d", "compute", "d2h"], Callable[[], Work]] = {
-        "h2d": lambda: Work(COPY_IN),
-        "compute": lambda: Work(KERNEL, 1 / STREAMS),
-        "d2h": lambda: Work(COPY_OUT),
+    work: dict[Literal["h2d", "compute", "d2h"], Callable[[], ResourceDemand]] = {
+        "h2d": lambda: ResourceDemand(COPY_IN),
+        "compute": lambda: ResourceDemand(KERNEL, 1 / STREAMS),
+        "d2h": lambda: ResourceDemand(COPY_OUT),
     }
     for _ in range(STREAMS):
         queue = engine.queue(0)

@@ -8,13 +8,22 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from simgpu.arrays import Array, RawKernel, asarray, asnumpy, current_device, empty, use, zeros
+    from simgpu.arrays import (
+        GpuArray,
+        RawKernel,
+        asarray,
+        asnumpy,
+        current_device,
+        empty,
+        use,
+        zeros,
+    )
     from simgpu.collectives import Collective, Communicator
-    from simgpu.common import Call, Caller, Recorder
+    from simgpu.common import Caller, PreparedCall, Recorder
     from simgpu.device import Device
     from simgpu.gpus import SPECS
     from simgpu.graph import Graph, Replay
-    from simgpu.launches import Function, Launched
+    from simgpu.launches import Launched, LoadedKernel
     from simgpu.links import Wiring
     from simgpu.machine import Machine
     from simgpu.memory import Memory
@@ -23,19 +32,19 @@ if TYPE_CHECKING:
 
 __all__ = [
     "SPECS",
-    "Array",
-    "Call",
     "Caller",
     "Collective",
     "Communicator",
     "Device",
     "DeviceSpec",
     "Event",
-    "Function",
+    "GpuArray",
     "Graph",
     "Launched",
+    "LoadedKernel",
     "Machine",
     "Memory",
+    "PreparedCall",
     "RawKernel",
     "Recorder",
     "Replay",

@@ -10,11 +10,11 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-from simgpu.common import Dim3
+from simgpu.common import LaunchDim
 from simgpu.cuda_c import check_shape
 from simgpu.device import Device
 from simgpu.errors import DeviceMismatchError
-from simgpu.launches import Function, check_byte_order
+from simgpu.launches import LoadedKernel, check_byte_order
 from simgpu.memory import Memory
 from simgpu.stream import Stream
 
@@ -35,7 +35,7 @@ def use(device: Device) -> Device:
 
 
 @dataclass(eq=False, repr=False)
-class Array:
+class GpuArray:
     """An array on a device, in the order of C. `asarray`, `zeros` and `empty` make one."""
 
     device: Device
@@ -68,25 +68,25 @@ class Array:
 
 def empty(
     shape: int | tuple[int, ...], dtype: DTypeLike = np.float64, device: Device | None = None
-) -> Array:
+) -> GpuArray:
     """A new array. To read what nobody has written is an error."""
     device, kind = device or current_device(), np.dtype(dtype)
     lengths = (shape,) if isinstance(shape, int) else tuple(shape)
     nbytes = math.prod(lengths) * kind.itemsize
     memory = device.malloc(nbytes, f"array of {lengths}", device.default_stream)
-    return Array(device, memory, lengths, kind)
+    return GpuArray(device, memory, lengths, kind)
 
 
 def zeros(
     shape: int | tuple[int, ...], dtype: DTypeLike = np.float64, device: Device | None = None
-) -> Array:
+) -> GpuArray:
     """A new array of zeros."""
     array = empty(shape, dtype, device)
     array.device.memset_async(array.memory, 0, array.nbytes, array.device.default_stream)
     return array
 
 
-def asarray(values: ArrayLike, device: Device | None = None) -> Array:
+def asarray(values: ArrayLike, device: Device | None = None) -> GpuArray:
     """A copy of an array of the host."""
     host = np.asarray(values)
     array = empty(host.shape, host.dtype, device)
@@ -94,7 +94,7 @@ def asarray(values: ArrayLike, device: Device | None = None) -> Array:
     return array
 
 
-def asnumpy(array: Array) -> NDArray[Any]:
+def asnumpy(array: GpuArray) -> NDArray[Any]:
     """A copy on the host."""
     return array.get()
 
@@ -123,28 +123,28 @@ class RawKernel:
         shared_mem: int = 0,
         stream: Stream | None = None,
     ) -> None:
-        """Enqueue a launch; its errors are raised by whatever waits for it, such as `Array.get`.
+        """Enqueue a launch; its errors are raised by whatever waits for it, such as `GpuArray.get`.
 
         `args` are arrays, numbers, which become what the parameters are, and None for null pointers.
         """
-        owner = stream or next((arg for arg in args if isinstance(arg, Array)), None)
+        owner = stream or next((arg for arg in args if isinstance(arg, GpuArray)), None)
         device = owner.device if owner is not None else current_device()
         for arg in args:
-            if isinstance(arg, Array) and arg.device is not device:
+            if isinstance(arg, GpuArray) and arg.device is not device:
                 raise DeviceMismatchError(f"{arg!r} cannot be passed to a kernel on {device.name}")
-            if isinstance(arg, Array):
+            if isinstance(arg, GpuArray):
                 check_byte_order(arg.dtype, repr(arg))
-        values = [arg.memory if isinstance(arg, Array) else arg for arg in args]
+        values = [arg.memory if isinstance(arg, GpuArray) else arg for arg in args]
         queue = stream or device.default_stream
         shape = (_dim3(grid), _dim3(block))
         check_shape(self.name, *shape, shared_mem)
         device.launch(self.function(device), *shape, values, shared_mem, queue)
 
-    def function(self, device: Device) -> Function:
+    def function(self, device: Device) -> LoadedKernel:
         """The kernel, compiled for a device, once."""
         return device.get_function(self.code, self.name)
 
 
-def _dim3(size: int | tuple[int, ...]) -> Dim3:
+def _dim3(size: int | tuple[int, ...]) -> LaunchDim:
     given = tuple(size) if isinstance(size, tuple | list) else (size,)
-    return cast(Dim3, (*given, 1, 1, 1)[: max(3, len(given))])  # `check_shape` refuses more
+    return cast(LaunchDim, (*given, 1, 1, 1)[: max(3, len(given))])  # `check_shape` refuses more

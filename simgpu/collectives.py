@@ -20,12 +20,12 @@ from simgpu.device import Device
 from simgpu.errors import CollectiveError, DeviceError, UpstreamError, UsageError
 from simgpu.links import collective_works
 from simgpu.memory import Memory
-from simgpu.pieces import Piece
-from simgpu.queues import Work
+from simgpu.pieces import EnginePiece
+from simgpu.queues import ResourceDemand
 from simgpu.stream import Stream
 
-PAIRS = ("send", "recv")
-REDUCTIONS: dict[str, Callable[[Any, Any], Any]] = {
+_PAIRS = ("send", "recv")
+_REDUCTIONS: dict[str, Callable[[Any, Any], Any]] = {
     "sum": np.add,
     "prod": np.multiply,
     "max": np.maximum,
@@ -62,18 +62,18 @@ class Collective:
 
     def agrees(self, other: Collective) -> bool:
         """True if the two can be calls of one collective."""
-        same = self.what == other.what or {self.what, other.what} == set(PAIRS)
+        same = self.what == other.what or {self.what, other.what} == set(_PAIRS)
         mine, theirs = ((c.count, c.dtype, c.reduce, c.root) for c in (self, other))
         return same and mine == theirs
 
 
 @dataclass(eq=False, slots=True)
-class _Meeting:
+class _RankMeeting:
     """One collective, of all the ranks that take part."""
 
     ranks: tuple[int, ...]
     calls: dict[int, Collective] = field(default_factory=dict[int, Collective])
-    works: dict[int, Work] | None = None  # once all are there
+    works: dict[int, ResourceDemand] | None = None  # once all are there
     error: str = ""
     cause: DeviceError | None = None
 
@@ -97,7 +97,7 @@ class Communicator:
         self.machine, self.lock = devices[0].machine, devices[0].lock
         self.broken = ""  # what went wrong; from then on every call fails
         self._joined: Counter[tuple[object, ...]] = Counter()
-        self._meetings: dict[tuple[object, ...], _Meeting] = {}
+        self._meetings: dict[tuple[object, ...], _RankMeeting] = {}
         self._waiting: dict[int, Collective] = {}
         self._sides: dict[Device, Stream] = {}  # where `together` has the other ranks' parts
 
@@ -111,7 +111,7 @@ class Communicator:
         """Append the call of one rank to a stream of its device."""
         self.devices[rank].enqueue(self._piece(rank, call), stream)
 
-    def together(self, parts: Mapping[int, Collective], home: Device) -> Piece:
+    def together(self, parts: Mapping[int, Collective], home: Device) -> EnginePiece:
         """All ranks' calls as a piece of work for the device of one of them, to be done again and again."""
         made = {self.devices[rank]: self._piece(rank, call) for rank, call in parts.items()}
         mine = made.pop(home)
@@ -119,12 +119,12 @@ class Communicator:
             self._sides.setdefault(device, device.create_stream(non_blocking=True))
         return replace(mine, others=[(self._sides[device], made[device]) for device in made])
 
-    def _piece(self, rank: int, call: Collective) -> Piece:
+    def _piece(self, rank: int, call: Collective) -> EnginePiece:
         device = self.devices[rank]
-        if call.reduce not in REDUCTIONS:
-            raise UsageError(f"reduce is one of {', '.join(REDUCTIONS)}, and not {call.reduce!r}")
+        if call.reduce not in _REDUCTIONS:
+            raise UsageError(f"reduce is one of {', '.join(_REDUCTIONS)}, and not {call.reduce!r}")
 
-        def begin(found: dict[str, object]) -> Work:
+        def begin(found: dict[str, object]) -> ResourceDemand:
             meeting = self._join(rank, call)
             if not meeting.error and len(meeting.calls) == len(meeting.ranks):
                 self._together(meeting)
@@ -139,16 +139,16 @@ class Communicator:
         detail: dict[str, object] = {"bytes": nbytes, "rank": rank, "ranks": len(self.devices)}
         reads, writes = ([] if a is None else [a] for a in (call.source, call.target))
         cost = device.spec.call_launch_us
-        return Piece("kernel", call.what, cost, begin, writes, reads, detail, lost=lost)
+        return EnginePiece("kernel", call.what, cost, begin, writes, reads, detail, lost=lost)
 
-    def _join(self, rank: int, call: Collective) -> _Meeting:
+    def _join(self, rank: int, call: Collective) -> _RankMeeting:
         ends: tuple[int | None, ...] = ()
-        if call.what in PAIRS:
+        if call.what in _PAIRS:
             ends = (rank, call.to) if call.what == "send" else (call.origin, rank)
         number = self._joined[rank, *ends]
         self._joined[rank, *ends] += 1
         ranks = tuple(end for end in ends if end is not None) or tuple(range(len(self.devices)))
-        meeting = self._meetings.setdefault((ends, number), _Meeting(ranks))
+        meeting = self._meetings.setdefault((ends, number), _RankMeeting(ranks))
         for other, earlier in meeting.calls.items():
             if not meeting.error and not earlier.agrees(call):
                 meeting.error = (
@@ -159,7 +159,7 @@ class Communicator:
             del self._meetings[ends, number]
         return meeting
 
-    def _together(self, meeting: _Meeting) -> None:
+    def _together(self, meeting: _RankMeeting) -> None:
         """All are there: compute, and say how long it takes."""
         calls = [meeting.calls[rank] for rank in meeting.ranks]
         first = calls[0]
@@ -173,7 +173,7 @@ class Communicator:
         pairs = [
             (numbers[n], numbers[_next(n, call, len(numbers))]) for n, call in enumerate(calls)
         ]
-        if first.what in PAIRS:
+        if first.what in _PAIRS:
             sender = 0 if first.what == "send" else 1
             pairs = [(numbers[sender], numbers[1 - sender])] * 2
         nbytes = first.count * first.dtype.itemsize * size
@@ -187,7 +187,7 @@ class Communicator:
         if call is not None:
             self._waiting[rank] = call
 
-    def missing(self, meeting: _Meeting, rank: int) -> str:
+    def missing(self, meeting: _RankMeeting, rank: int) -> str:
         """Say who does not come, and where those are."""
         busy = {other: f"it waits in {call}" for other, call in self._waiting.items()}
         absent = [other for other in meeting.ranks if other not in meeting.calls]
@@ -201,7 +201,7 @@ class _Waiting:
     """A rank that has its SMs, and waits for the others."""
 
     communicator: Communicator
-    meeting: _Meeting
+    meeting: _RankMeeting
     rank: int
     found: dict[str, object]
     began: float
@@ -215,7 +215,7 @@ class _Waiting:
         """The host can do nothing for it but enqueue, unless it has called `fail`."""
         return bool(self.communicator.broken)
 
-    def go_on(self, *, last: bool) -> Work:
+    def go_on(self, *, last: bool) -> ResourceDemand:
         communicator, meeting = self.communicator, self.meeting
         if (waited := communicator.machine.engine.now - self.began) > 0:
             self.found["waits"] = [(0.0, waited)]
@@ -230,7 +230,7 @@ class _Waiting:
             raise CollectiveError(communicator.broken)
         communicator.waits(self.rank, meeting.calls[self.rank])
         sms = communicator.machine.wiring.inside.sms / communicator.devices[self.rank].spec.sms
-        return Work(math.inf, min(1.0, sms), _IDLE, urgent=True, paused=self)
+        return ResourceDemand(math.inf, min(1.0, sms), _IDLE, urgent=True, paused=self)
 
 
 def _next(place: int, call: Collective, ranks: int) -> int:
@@ -258,5 +258,5 @@ def _result(calls: Sequence[Collective], place: int) -> np.ndarray[Any, Any] | N
         return _given(calls[call.root])
     if call.what == "all_gather":
         return np.concatenate([_given(other) for other in calls])
-    total = reduce(REDUCTIONS[call.reduce], [_given(other) for other in calls])
+    total = reduce(_REDUCTIONS[call.reduce], [_given(other) for other in calls])
     return total if call.what == "all_reduce" else np.split(total, len(calls))[place]

@@ -8,8 +8,8 @@ from typing import Any, Literal, Protocol, cast
 import numpy as np
 import numpy.typing as npt
 
-HostBuffer = npt.NDArray[Any]
-Dim3 = tuple[int, int, int]
+HostBytes = npt.NDArray[Any]
+LaunchDim = tuple[int, int, int]
 Kind = Literal["kernel", "memset", "h2d", "d2h", "d2d", "peer", "call", "wait", "work"]
 
 
@@ -129,7 +129,7 @@ class Recorder(Protocol):
         ...
 
 
-class Call(Protocol):
+class PreparedCall(Protocol):
     """A call that is prepared: the name of a method of `Device` or `Stream`, and what it takes.
 
     `args` are without the stream, which is a number, as events are: what `record` and `wait_event` have in

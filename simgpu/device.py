@@ -12,8 +12,8 @@ from numpy.typing import DTypeLike
 
 from simgpu import pieces
 from simgpu.adversary import Adversary
-from simgpu.common import Call, Caller, Dim3, HostBuffer, Kind, Recorder
-from simgpu.cuda_c import GlobalMemory, Limits, compile_source
+from simgpu.common import Caller, HostBytes, Kind, LaunchDim, PreparedCall, Recorder
+from simgpu.cuda_c import GlobalMemory, InterpreterLimits, compile_source
 from simgpu.errors import (
     DeviceError,
     DeviceMismatchError,
@@ -23,12 +23,12 @@ from simgpu.errors import (
 )
 from simgpu.gpus import find_spec
 from simgpu.graph import Replay
-from simgpu.launches import LAUNCHES, Function, KernelLaunch, Launched
+from simgpu.launches import LAUNCHES, KernelLaunch, Launched, LoadedKernel
 from simgpu.machine import Machine, Wake, exclusive
 from simgpu.memory import Heap, Memory
-from simgpu.order import Access, Clock
-from simgpu.pieces import HostUse, Piece
-from simgpu.queues import Command, EngineEvent, Work
+from simgpu.order import BufferAccess, Clock
+from simgpu.pieces import EnginePiece, HostUse
+from simgpu.queues import Command, EngineEvent, ResourceDemand
 from simgpu.sampled_reference import LARGE, Reference, StandIn
 from simgpu.spec import H200, DeviceSpec
 from simgpu.stream import Event, Stream
@@ -40,7 +40,7 @@ class _Cause:
     """One call's work on a stream: one piece, or a decision and all that follows from it."""
 
     stream: Stream
-    access: Access
+    access: BufferAccess
     op: int | None
     label: str
     call: int | None  # its span
@@ -49,7 +49,7 @@ class _Cause:
     behind: tuple[int, ...] = ()  # once it was decided: the span that the next one follows
     inside: dict[str, object] = field(default_factory=dict[str, object])  # for their spans
 
-    def draft(self, log: Recorder, piece: Piece) -> Any:
+    def draft(self, log: Recorder, piece: EnginePiece) -> Any:
         """The span of a piece of it."""
         told = {**self.inside, **piece.detail}
         if piece.decides is not None:
@@ -94,8 +94,8 @@ class Device:
     machine_type: ClassVar[type[Machine]] = Machine
     # The program that makes the calls: another one, if it makes them in groups, or must not wait at times.
     caller: ClassVar[Caller] = Caller()
-    step_budget: ClassVar[int] = Limits.step_budget  # a loop with more turns never ends
-    leap: int | None = None  # see `Limits`
+    step_budget: ClassVar[int] = InterpreterLimits.step_budget  # a loop with more turns never ends
+    leap: int | None = None  # see `InterpreterLimits`
     most_turns: ClassVar[int] = 10_000  # the same, of a loop in a graph
 
     def __init__(
@@ -118,7 +118,7 @@ class Device:
         self.heap = Heap(spec.memory_bytes)
         self.recorder: Recorder | None = None  # where spans are written while somebody records
         self.observers: list[Callable[[Launched], None]] = []  # of every kernel that is executed
-        self._functions: dict[tuple[str, str, Reference | None, bool], Function] = {}
+        self._functions: dict[tuple[str, str, Reference | None, bool], LoadedKernel] = {}
         self._streams: weakref.WeakSet[Stream] = weakref.WeakSet()
         self._next_stream = 0
         self._submission: int | None = None
@@ -222,18 +222,18 @@ class Device:
         """Bytes of the interpreter, as this device gives them out."""
         return Memory(cells, ptr)
 
-    def pinned(self, shape: int | tuple[int, ...], dtype: DTypeLike) -> HostBuffer:
+    def pinned(self, shape: int | tuple[int, ...], dtype: DTypeLike) -> HostBytes:
         """A host array that counts as page-locked."""
         return self.machine.pinned(shape, dtype)
 
-    def map_host(self, host: HostBuffer, name: str) -> Memory:
+    def map_host(self, host: HostBytes, name: str) -> Memory:
         """The memory of a whole pinned array, as a kernel sees it."""
         room = self.machine.room_of(host)
         cells = GlobalMemory(host.nbytes, name, room)
         cells.looked = self.machine.looks.setdefault(id(room), cells.looked)
         return self.memory_of(cells, self.heap.address(host.nbytes))
 
-    def is_pinned(self, array: HostBuffer) -> bool:
+    def is_pinned(self, array: HostBytes) -> bool:
         """True if `pinned` made this array or the one that it is a view of, or if it has no bytes."""
         return self.machine.is_pinned(array)
 
@@ -241,16 +241,16 @@ class Device:
         """Set the first `nbytes` bytes to `value`."""
         self.enqueue(pieces.memset(self.spec, memory, value, nbytes), stream)
 
-    def copy_from_host_async(self, memory: object, host: HostBuffer, stream: object) -> None:
+    def copy_from_host_async(self, memory: object, host: HostBytes, stream: object) -> None:
         """Copy a C-contiguous host array to the start of `memory`.
 
         From pageable memory the host first copies into a staging buffer, and is busy with that.
         """
         pinned = self.is_pinned(host)
         staging = 0.0 if pinned else staging_time(self.spec, host.nbytes)
-        self.enqueue(pieces.upload(self.spec, memory, host, pinned, staging), stream)
+        self.enqueue(pieces.upload_piece(self.spec, memory, host, pinned, staging), stream)
 
-    def copy_to_host_async(self, host: HostBuffer, memory: object, stream: object) -> None:
+    def copy_to_host_async(self, host: HostBytes, memory: object, stream: object) -> None:
         """Copy the start of `memory` to a C-contiguous host array.
 
         To pageable memory the call returns when the copy is done.
@@ -287,11 +287,13 @@ class Device:
             )
         numbers = origin.ordinal, to.ordinal
         wiring = self.machine.wiring
-        self.enqueue(pieces.peer_copy(self.spec, wiring, numbers, target, source, nbytes), stream)
+        self.enqueue(
+            pieces.peer_copy_piece(self.spec, wiring, numbers, target, source, nbytes), stream
+        )
 
     def get_function(
         self, source: str, name: str, reference: Reference | None = None, contract: bool = False
-    ) -> Function:
+    ) -> LoadedKernel:
         """Compile for the interpreter, once for each source.
 
         Products and sums are rounded one by one unless they are to `contract`, as on the CUDA device. Of a
@@ -307,7 +309,7 @@ class Device:
             stand_in = None
             if reference is not None:
                 stand_in = StandIn(program, signature, reference, self.stand_in_above)
-            function = Function(program, signature, source, stand_in, LAUNCHES, contract)
+            function = LoadedKernel(program, signature, source, stand_in, LAUNCHES, contract)
             self._functions[source, name, reference, contract] = function
         return function
 
@@ -318,8 +320,8 @@ class Device:
     def launch(
         self,
         function: object,
-        grid: Dim3,
-        block: Dim3,
+        grid: LaunchDim,
+        block: LaunchDim,
         args: Sequence[object],
         shared_mem: int,
         stream: object,
@@ -328,18 +330,23 @@ class Device:
         self.enqueue(self.launch_of(function, grid, block, args, shared_mem), stream)
 
     def launch_of(
-        self, function: object, grid: Dim3, block: Dim3, args: Sequence[object], shared_mem: int
-    ) -> Piece:
+        self,
+        function: object,
+        grid: LaunchDim,
+        block: LaunchDim,
+        args: Sequence[object],
+        shared_mem: int,
+    ) -> EnginePiece:
         """One launch, to be enqueued once or again and again."""
         made = KernelLaunch(self, self._own_function(function), grid, block, shared_mem)
         return made.piece(args)
 
-    def _own_function(self, function: object) -> Function:
-        if not isinstance(function, Function):
+    def _own_function(self, function: object) -> LoadedKernel:
+        if not isinstance(function, LoadedKernel):
             raise DeviceMismatchError(f"{function!r} was not compiled for {self.name}")
         return function
 
-    def prepare(self, calls: Sequence[Call]) -> Replay:
+    def prepare(self, calls: Sequence[PreparedCall]) -> Replay:
         """Make these calls ready."""
         return Replay(self, calls)
 
@@ -369,7 +376,12 @@ class Device:
 
     @exclusive
     def enqueue(
-        self, piece: Piece, stream: object, graph_call: int | None = None, *, in_graph: bool = False
+        self,
+        piece: EnginePiece,
+        stream: object,
+        graph_call: int | None = None,
+        *,
+        in_graph: bool = False,
     ) -> None:
         """The host makes the call for a piece of work, and the stream has one more.
 
@@ -390,7 +402,9 @@ class Device:
                 what = f"{name!r} was changed while its {by}"
                 self.machine.lend(access, target.clock.copy(), array, what)
 
-    def _command(self, piece: Piece, uses: list[HostUse], cause: _Cause, turn: int = 0) -> Command:
+    def _command(
+        self, piece: EnginePiece, uses: list[HostUse], cause: _Cause, turn: int = 0
+    ) -> Command:
         """The entry of a queue for a piece of work; `turn` counts how often it has come round."""
         kind, name, target, access = piece.kind, piece.name, cause.stream, cause.access
         log = self.recorder
@@ -403,7 +417,7 @@ class Device:
         fills = [array for array, _, writes, _ in uses if writes] if uses else []
         before = target.clock.copy() if fills else target.clock
 
-        def start() -> Work:
+        def start() -> ResourceDemand:
             nonlocal draft
             if log is not None and draft is None:
                 draft = cause.draft(log, piece)
@@ -464,7 +478,9 @@ class Device:
             resource, cause.ready + delay, cause.op, start, end, skipped, in_vain, show, gap=gap
         )
 
-    def _touch(self, piece: Piece, shared: Sequence[HostUse], access: Access, now: Clock) -> None:
+    def _touch(
+        self, piece: EnginePiece, shared: Sequence[HostUse], access: BufferAccess, now: Clock
+    ) -> None:
         """Note what it reads and writes; what is refused has touched nothing, so the host's comes first."""
         try:
             for use in shared:

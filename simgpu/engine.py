@@ -25,7 +25,7 @@ from operator import attrgetter, itemgetter
 
 from simgpu.errors import DeviceError, UpstreamError, given_up
 from simgpu.interrupts import let_through
-from simgpu.queues import Command, EngineEvent, Port, Queue, Resource, Shows, Work
+from simgpu.queues import Command, EngineEvent, Port, Queue, Resource, ResourceDemand, Shows
 from simgpu.spec import NVLINK
 
 INFINITY = float("inf")
@@ -36,7 +36,7 @@ _NO_ROOM = 1e-9  # what rounding leaves of a device that is full
 class _Running:
     command: Command
     queue: Queue
-    work: Work
+    work: ResourceDemand
     came: float
     left: float  # us of its own
     goal: float  # how much of that is left when it starts to drain; then 0
@@ -349,7 +349,7 @@ class Engine:
 
     def _begin(self, queue: Queue, command: Command) -> None:
         self.begun += 1
-        work = self._attempt(queue, command, command.begin or (lambda: Work(0.0)))
+        work = self._attempt(queue, command, command.begin or (lambda: ResourceDemand(0.0)))
         if work is None:
             return
         self.stir()
@@ -361,7 +361,9 @@ class Engine:
             self._share()
         run.look = work.naps
 
-    def _attempt(self, queue: Queue, command: Command, act: Callable[[], Work]) -> Work | None:
+    def _attempt(
+        self, queue: Queue, command: Command, act: Callable[[], ResourceDemand]
+    ) -> ResourceDemand | None:
         """The work that a command asks for, or None if it has failed."""
         try:
             return act()

@@ -9,23 +9,23 @@ from itertools import count
 from typing import TYPE_CHECKING, cast
 
 from simgpu import pieces
-from simgpu.common import Call
+from simgpu.common import PreparedCall
 from simgpu.machine import exclusive
-from simgpu.pieces import Piece
+from simgpu.pieces import EnginePiece
 from simgpu.stream import Event, Stream
 
 if TYPE_CHECKING:
     from simgpu.device import Device
 
 # What to enqueue and on which stream: a piece of work, or the number of an event to record or to wait for.
-Step = tuple[int, Piece | None, int | None, int | None]
-Work = Callable[[Piece, Stream], None]
+Step = tuple[int, EnginePiece | None, int | None, int | None]
+Work = Callable[[EnginePiece, Stream], None]
 
 
 class Replay:
     """Calls with all that they need but their streams."""
 
-    def __init__(self, device: Device, calls: Sequence[Call]) -> None:
+    def __init__(self, device: Device, calls: Sequence[PreparedCall]) -> None:
         self.device = device
         made = [_made(device, call) for call in calls]
         # To write a call down, Python builds and packs as for making it. Without this, work that runs only
@@ -71,7 +71,7 @@ class Graph:
         call = device.call(f"launch graph {self.name}", spec.graph_launch_us + rest, rest)
         handed_over: set[Stream] = set()
 
-        def work(piece: Piece, branch: Stream) -> None:
+        def work(piece: EnginePiece, branch: Stream) -> None:
             if handed_over and branch not in handed_over:
                 device.spend(spec.graph_branch_us)  # meanwhile the branches before are on their way
             handed_over.add(branch)
@@ -80,7 +80,7 @@ class Graph:
         _walk(self._steps, [root, *self._branches], work, Stream.mark, Stream.follow)
 
 
-def _with(piece: Piece, **detail: object) -> Piece:
+def _with(piece: EnginePiece, **detail: object) -> EnginePiece:
     others = [(stream, _with(part, **detail)) for stream, part in piece.others]
     return replace(piece, detail={**piece.detail, **detail}, others=others)
 
@@ -111,7 +111,7 @@ def _walk(
                 follow(stream, event)
 
 
-def _made(device: Device, call: Call) -> tuple[float, Step]:
+def _made(device: Device, call: PreparedCall) -> tuple[float, Step]:
     """The us that it costs the host to write the call down, and the step that a replay takes."""
     spec = device.spec
     if call.verb == "record":
@@ -124,7 +124,7 @@ def _made(device: Device, call: Call) -> tuple[float, Step]:
     return piece.cost, (call.stream, again, None, None)
 
 
-def _piece(device: Device, call: Call) -> Piece:
+def _piece(device: Device, call: PreparedCall) -> EnginePiece:
     spec, args = device.spec, call.args
     match call.verb:
         case "launch":
@@ -137,7 +137,7 @@ def _piece(device: Device, call: Call) -> Piece:
             communicator, parts = args
             piece = communicator.together(parts, device)
         case "copy_from_host_async":
-            piece = pieces.upload(spec, *args, pinned=True)
+            piece = pieces.upload_piece(spec, *args, pinned=True)
         case "copy_to_host_async":
             piece = pieces.download(spec, *args)
         case "copy_from_device_async":

@@ -30,13 +30,13 @@ from simgpu.errors import given_up
 
 P = ParamSpec("P")
 R = TypeVar("R")
-Handler = Callable[[int, FrameType | None], object]
+_Handler = Callable[[int, FrameType | None], object]
 
 
 class Held:
     """What is held back in this process, whose main thread is the only one to run handlers."""
 
-    handler: ClassVar[Handler | int] = default_int_handler  # of the program
+    handler: ClassVar[_Handler | int] = default_int_handler  # of the program
     arrived: ClassVar[tuple[int, FrameType | None] | None] = None
     ending: ClassVar[bool] = False  # what is interruptible should end now
 
@@ -59,10 +59,10 @@ def held_back(act: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
     finally:
         now, Held.handler = Held.handler, outer
         set_handler(SIGINT, now)
-        deliver(now if callable(now) else lambda number, _: raise_signal(number))
+        _deliver(now if callable(now) else lambda number, _: raise_signal(number))
 
 
-def deliver(handler: Handler) -> None:
+def _deliver(handler: _Handler) -> None:
     """Hand over what has been held back, if anything: a handler may raise."""
     if Held.arrived is not None:
         arrived, Held.arrived = Held.arrived, None
@@ -72,7 +72,7 @@ def deliver(handler: Handler) -> None:
 def let_through() -> None:
     """Nothing is half done here, and the program's handler may end what goes on."""
     if Held.arrived is not None and current_thread() is main_thread():
-        deliver(_tell)
+        _deliver(_tell)
 
 
 def interruptible(act: Callable[[], R]) -> R:
@@ -82,7 +82,7 @@ def interruptible(act: Callable[[], R]) -> R:
     try:
         try:
             set_handler(SIGINT, _end)
-            deliver(_end)
+            _deliver(_end)
             done = act()
             end_if_told()
             return done

@@ -30,15 +30,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simgpu import cuda_c
-from simgpu.common import Dim3, HostBuffer
+from simgpu.common import HostBytes, LaunchDim
 from simgpu.cuda_c import GlobalMemory, LaunchResult, MemoryState
 from simgpu.errors import ArrayDTypeError, DeviceError, UsageError
 from simgpu.interrupts import interruptible
 from simgpu.memory import Memory
 from simgpu.order import Tells
-from simgpu.pieces import Piece
-from simgpu.queues import Shows, Work
-from simgpu.sampled_reference import SMALLEST, StandIn, Values, work
+from simgpu.pieces import EnginePiece
+from simgpu.queues import ResourceDemand, Shows
+from simgpu.sampled_reference import SMALLEST, StandIn, Values, sampled_work
 from simgpu.times import KernelTime, kernel_time, resident_blocks
 
 if TYPE_CHECKING:
@@ -46,15 +46,16 @@ if TYPE_CHECKING:
 
 Done = tuple[LaunchResult, str | None]  # how its values were computed, if in no usual way
 # Bytes that a kernel wrote to memory of the host: the memory, what the host knows of it, where, and what.
-_News = tuple[HostBuffer, HostBuffer, NDArray[np.int64], HostBuffer]
+_News = tuple[HostBytes, HostBytes, NDArray[np.int64], HostBytes]
 
 ROOM = 128 << 20  # bytes of launches that are kept in all
 LARGEST = 32 << 20  # bytes of the memory that one launch is given
-# What has less work (see `work`) and fewer instructions in a warp is interpreted as fast as it is looked up.
-WORTH = 1 << 20
-LONG = 300
+# What has less work (see `sampled_work`) and fewer instructions in a warp is interpreted as fast as it is
+# looked up.
+_WORTH = 1 << 20
+LONG_LAUNCH = 300
 EACH = 8  # launches of one kind that are kept: each is compared with
-KINDS = 4096  # kinds of launches whose work is kept in mind
+_KINDS = 4096  # kinds of launches whose work is kept in mind
 # What a kernel that spins takes from others besides its places: next to nothing, as one that sleeps does.
 _IDLE = 1e-9
 _TRIP = 1.0  # us over the bus: between two looks of a kernel that naps, or two writes that do not come as one
@@ -66,8 +67,8 @@ class Launched:
 
     kernel: str  # its name
     source: str  # in CUDA C
-    grid: Dim3  # (x, y, z)
-    block: Dim3
+    grid: LaunchDim  # (x, y, z)
+    block: LaunchDim
     counts: cuda_c.Counts  # what it did
     time: KernelTime  # what the model makes of that
     # Whether only a sample of its blocks was interpreted; see `sampled_reference`.
@@ -75,7 +76,7 @@ class Launched:
 
 
 @dataclass(frozen=True, eq=False)
-class Function:
+class LoadedKernel:
     """A kernel that the interpreter has accepted."""
 
     program: cuda_c.Program
@@ -113,14 +114,14 @@ class KernelLaunch:
     """One launch of a kernel; the device's observers are told of it when it has been executed."""
 
     device: Device
-    function: Function
-    grid: Dim3
-    block: Dim3
+    function: LoadedKernel
+    grid: LaunchDim
+    block: LaunchDim
     shared_mem: int
     values: list[GlobalMemory | np.generic | None] = field(init=False)  # of its parameters
     tells: bool = False  # the host, as it goes
 
-    def piece(self, args: Sequence[object]) -> Piece:
+    def piece(self, args: Sequence[object]) -> EnginePiece:
         """The launch with these arguments."""
         function, kernel = self.function, self.function.kernel
         parameters = function.signature.parameters
@@ -152,7 +153,7 @@ class KernelLaunch:
         tells = Tells(kernel.code.watches, frozenset(told), self._reach())
         adding = ["".join(ways[memory]) if len(ways[memory]) == 1 else "" for memory in written]
         made = ("kernel", function.name, cost, self._begin, written, read, detail)
-        return Piece(*made, tells=tells, adds=adding)
+        return EnginePiece(*made, tells=tells, adds=adding)
 
     def _reach(self) -> Callable[[GlobalMemory], NDArray[np.bool_] | None]:
         """Tells which bytes of a memory it touches: by a run on copies, once asked, while all are there."""
@@ -164,7 +165,7 @@ class KernelLaunch:
             kernel = function.kernel
             values = [v() if isinstance(v, weakref.ref) else v for v in given]
             much = sum(v.nbytes for v in values if isinstance(v, GlobalMemory)) > LARGEST
-            much |= math.prod(shape[0]) * math.prod(shape[1]) > cuda_c.Limits.batch_lanes
+            much |= math.prod(shape[0]) * math.prod(shape[1]) > cuda_c.InterpreterLimits.batch_lanes
             if much or kernel.code.watches or kernel.code.follows:
                 return {}
             copies = {id(v): v.copy() for v in values if isinstance(v, GlobalMemory)}
@@ -196,7 +197,7 @@ class KernelLaunch:
         shared, adversary = self.shared_mem, self.device.adversary
         hostile = adversary.memory() if adversary is not None and self._hostile else None
         most, leap = self.device.step_budget, self.device.leap
-        limits = cuda_c.Limits(most, leap, resident_blocks=self._room(), hostile=hostile)
+        limits = cuda_c.InterpreterLimits(most, leap, resident_blocks=self._room(), hostile=hostile)
         given = (self.function.variables, self.grid, self.block, self.values)
         find = self.device.heap.find  # it may follow other addresses than those of its arguments
         return self.function.kernel.begin(*given, dynamic_shared=shared, limits=limits, find=find)
@@ -211,7 +212,7 @@ class KernelLaunch:
                 return done
         return self._started().finish(), None
 
-    def _begin(self, found: dict[str, object]) -> Work:
+    def _begin(self, found: dict[str, object]) -> ResourceDemand:
         function, code = self.function, self.function.kernel.code
         if code.watches or self.tells:
             # What it does depends on what others do meanwhile, or tells them: it is neither sampled nor kept.
@@ -227,7 +228,7 @@ class KernelLaunch:
 
     def finish(
         self, found: dict[str, object], result: LaunchResult, computed: str | None = None
-    ) -> Work:
+    ) -> ResourceDemand:
         """The launch has been executed: how long that takes."""
         if computed is not None:
             found["computed"] = computed
@@ -259,8 +260,8 @@ class Waiting:
     _launch: KernelLaunch
     _execution: cuda_c.Execution
     _found: dict[str, object]
-    _known: list[HostBuffer] = field(default_factory=list[HostBuffer])  # what the host saw last
-    _left: list[HostBuffer] = field(default_factory=list[HostBuffer])  # after its own writes so far
+    _known: list[HostBytes] = field(default_factory=list[HostBytes])  # what the host saw last
+    _left: list[HostBytes] = field(default_factory=list[HostBytes])  # after its own writes so far
     _shows: Shows = field(default_factory=Shows)
     _first: float = 0.0  # when, in us, the first write was made that is in none of these
     _last: float = 0.0  # and the last one
@@ -282,7 +283,7 @@ class Waiting:
         return not all(map(np.array_equal, self._mapped, self._known))
 
     @cached_property
-    def _mapped(self) -> list[HostBuffer]:
+    def _mapped(self) -> list[HostBytes]:
         values = self._launch.values
         return [v.data for v in values if isinstance(v, GlobalMemory) and v.mapped]
 
@@ -320,7 +321,7 @@ class Waiting:
         self._shows = Shows((now + (at - now) * slower, show) for at, show in self._shows)
         return self._worked - worked
 
-    def go_on(self, *, last: bool) -> Work:
+    def go_on(self, *, last: bool) -> ResourceDemand:
         """Run on. With `last`, nobody else can write to memory any more: `DeviceError` if it cannot end."""
         engine, execution = self._launch.device.machine.engine, self._execution
         state, mhz = execution.launch, self._launch.device.spec.clock_mhz
@@ -366,7 +367,9 @@ class Waiting:
             self._napped += nap
             ready += nap
         shows = self._shows
-        return Work(math.inf, time.places, _IDLE, paused=self, ready=ready, naps=naps, shows=shows)
+        return ResourceDemand(
+            math.inf, time.places, _IDLE, paused=self, ready=ready, naps=naps, shows=shows
+        )
 
 
 def check_byte_order(dtype: np.dtype[Any], what: str) -> None:
@@ -402,7 +405,7 @@ def _scalar(arg: object, parameter: cuda_c.Parameter) -> np.generic | None:
 
 
 @dataclass(frozen=True, eq=False)
-class _Launch:
+class _PendingLaunch:
     """The contents of some memories before a launch, and of those that it changed after it."""
 
     before: list[MemoryState]
@@ -416,7 +419,7 @@ class Remembered:
     def __init__(self, room: int = ROOM) -> None:
         self.room = room
         self.used = 0
-        self._launches: OrderedDict[Hashable, list[_Launch]] = OrderedDict()
+        self._launches: OrderedDict[Hashable, list[_PendingLaunch]] = OrderedDict()
         self._small: OrderedDict[Hashable, None] = OrderedDict()
         self._lock = threading.Lock()
 
@@ -454,17 +457,20 @@ class Remembered:
         before = [_state(memory, number, known) for number, memory in enumerate(memories)]
         done = execute()
         counts = done[0].counts
-        if work(counts, blocks) < WORTH and counts.warp_instructions < LONG * counts.warps:
+        if (
+            sampled_work(counts, blocks) < _WORTH
+            and counts.warp_instructions < LONG_LAUNCH * counts.warps
+        ):
             with self._lock:
                 self._small[key] = None
-                if len(self._small) > KINDS:
+                if len(self._small) > _KINDS:
                     self._small.popitem(last=False)
         else:
             after = [
                 None if memory.holds(state) else memory.state()
                 for memory, state in zip(memories, before, strict=True)
             ]
-            self._keep(key, _Launch(before, after, done))
+            self._keep(key, _PendingLaunch(before, after, done))
         return done
 
     def clear(self) -> None:
@@ -474,7 +480,7 @@ class Remembered:
             self._small.clear()
             self.used = 0
 
-    def _apply(self, key: Hashable, launch: _Launch, memories: list[GlobalMemory]) -> None:
+    def _apply(self, key: Hashable, launch: _PendingLaunch, memories: list[GlobalMemory]) -> None:
         for memory, state in zip(memories, launch.after, strict=True):
             if state is not None:
                 memory.become(state)
@@ -482,7 +488,7 @@ class Remembered:
             if key in self._launches:
                 self._launches.move_to_end(key)
 
-    def _keep(self, key: Hashable, launch: _Launch) -> None:
+    def _keep(self, key: Hashable, launch: _PendingLaunch) -> None:
         with self._lock:
             launches = self._launches.pop(key, [])
             self.used -= _nbytes(launches)
@@ -496,13 +502,13 @@ class Remembered:
 LAUNCHES = Remembered()  # of all simulated devices of the process
 
 
-def _nbytes(launches: list[_Launch]) -> int:
+def _nbytes(launches: list[_PendingLaunch]) -> int:
     """The arrays that they keep; some keep one together, see `_state`."""
     states = {id(s): s for launch in launches for s in (*launch.before, *launch.after) if s}
     return sum(state.nbytes for state in states.values())
 
 
-def _state(memory: GlobalMemory, number: int, known: list[_Launch]) -> MemoryState:
+def _state(memory: GlobalMemory, number: int, known: list[_PendingLaunch]) -> MemoryState:
     """Its contents. If another launch has kept the same, such as weights, that one's copy is shared."""
     for launch in known:
         if memory.holds(launch.before[number]):

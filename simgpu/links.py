@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from simgpu.errors import DeviceMismatchError
-from simgpu.queues import Port, Work
+from simgpu.queues import Port, ResourceDemand
 from simgpu.spec import NETWORK, NVLINK, DeviceSpec, LinkSpec
 
 ALGORITHMS = ("ring", "tree")
@@ -46,7 +46,7 @@ class Wiring:
         return ("network out", self.node(origin)), ("network in", self.node(target))
 
 
-def peer_copy(wiring: Wiring, origin: int, target: int, nbytes: int) -> Work:
+def peer_copy(wiring: Wiring, origin: int, target: int, nbytes: int) -> ResourceDemand:
     """A copy from one device to another, by a copy engine."""
     link = wiring.link(origin, target)
     if link.copy_us is None:
@@ -56,7 +56,7 @@ def peer_copy(wiring: Wiring, origin: int, target: int, nbytes: int) -> Work:
         )
     moving = nbytes / (link.copy_gb_s * 1e3)
     us = link.copy_us + moving
-    return Work(us, ports=wiring.ports(origin, target), load=moving / us)
+    return ResourceDemand(us, ports=wiring.ports(origin, target), load=moving / us)
 
 
 def steps_and_bytes(what: str, algorithm: str, ranks: int, nbytes: int) -> tuple[int, float]:
@@ -81,7 +81,7 @@ def steps_and_bytes(what: str, algorithm: str, ranks: int, nbytes: int) -> tuple
 
 def collective_works(
     wiring: Wiring, spec: DeviceSpec, what: str, pairs: Sequence[tuple[int, int]], nbytes: int
-) -> list[Work]:
+) -> list[ResourceDemand]:
     """The work of each rank, by the quickest of all algorithms and of the protocols for so many bytes.
 
     `pairs` says for each rank from which device to which it sends.
@@ -99,11 +99,13 @@ def collective_works(
     us, moved = min(ways)
     places = min(1.0, slowest.sms / spec.sms)
     together = object()
-    works: list[Work] = []
+    works: list[ResourceDemand] = []
     for a, b in pairs:
         rate = wiring.link(a, b).copy_gb_s * 1e3
         ports = wiring.ports(a, b) if a != b else ()
         load = min(1.0, moved / rate / us)
-        work = Work(us, places, places, urgent=True, ports=ports, load=load, together=together)
+        work = ResourceDemand(
+            us, places, places, urgent=True, ports=ports, load=load, together=together
+        )
         works.append(work)
     return works

@@ -17,12 +17,12 @@ from zlib import crc32
 import numpy as np
 from numpy.typing import DTypeLike
 
-from simgpu.common import HostBuffer, Pinned
+from simgpu.common import HostBytes, Pinned
 from simgpu.engine import Engine
 from simgpu.errors import DeviceError, HostBufferError, UsageError
 from simgpu.interrupts import held_back, hold
 from simgpu.links import Wiring
-from simgpu.order import Access, Clock, HostHistory
+from simgpu.order import BufferAccess, Clock, HostHistory
 from simgpu.queues import Command, EngineEvent, Queue
 
 P = ParamSpec("P")
@@ -33,7 +33,7 @@ Wake = Callable[[BaseException | None], None]
 # How long, in seconds, a kernel may wait for a host that does nothing but wait too. Only a program that is
 # about to fail, or whose host has other things to wait for, takes that long, and no time of the model depends
 # on it.
-PATIENCE_S = 1.0
+_PATIENCE_S = 1.0
 
 # How many host arrays are watched for changes under a copy that is done, when nobody looks whether it is: a
 # program that never waits would keep all of them.
@@ -73,9 +73,9 @@ class _Waiter:
 class _Lent:
     """A host array that a device reads or writes, or is yet to."""
 
-    access: Access
+    access: BufferAccess
     before: Clock  # what comes before that
-    source: HostBuffer
+    source: HostBytes
     what: str  # for the message
     held: int  # a checksum of what it holds until then
 
@@ -104,7 +104,7 @@ class Machine:
         self.seen = Clock()  # the work that the host knows to be complete
         self._done = Clock()  # the work that is complete, known or not
         self.engine = Engine()
-        self._pinned: dict[int, weakref.ref[HostBuffer]] = {}
+        self._pinned: dict[int, weakref.ref[HostBytes]] = {}
         # For each array that a kernel can see, by the `id` of its room: see `GlobalMemory.looked`.
         self.looks = weakref.WeakValueDictionary[int, deque[tuple[int, int]]]()
         self.calls = 0  # of the host, to any of its devices
@@ -113,7 +113,7 @@ class Machine:
         self._waiters: list[_Waiter] = []
         # How many things the host is at work on for the sake of a kernel that waits for them.
         self.answering = 0
-        self.patience_s = PATIENCE_S
+        self.patience_s = _PATIENCE_S
         self.wiring = Wiring()  # how its devices reach each other
         self._patient_since: float | None = None
 
@@ -150,14 +150,14 @@ class Machine:
         return start, self.host
 
     # Pinned for one device is pinned for all: CUDA Driver API, "Unified Addressing".
-    def pinned(self, shape: int | tuple[int, ...], dtype: DTypeLike) -> HostBuffer:
+    def pinned(self, shape: int | tuple[int, ...], dtype: DTypeLike) -> HostBytes:
         """A host array that counts as page-locked."""
         lengths, dtype = (shape,) if isinstance(shape, int) else tuple(shape), np.dtype(dtype)
         if min(lengths, default=0) < 0:
             raise UsageError(f"a pinned array of {shape} is not possible: no length is below 0")
         nbytes = math.prod(lengths) * dtype.itemsize
         # A multiple of 16 bytes, for `GlobalMemory` to lie on.
-        room: HostBuffer = np.empty(max(-(-nbytes // 16), 1) * 16, np.uint8)
+        room: HostBytes = np.empty(max(-(-nbytes // 16), 1) * 16, np.uint8)
         key = id(room)
         known = self._pinned
         known[key] = weakref.ref(room, partial(known.pop, key))  # no bytecode for Ctrl-C to end
@@ -165,7 +165,7 @@ class Machine:
         array.look = self.look
         return array
 
-    def look(self, array: HostBuffer) -> None:
+    def look(self, array: HostBytes) -> None:
         """The host reads an array: `HostBufferError` if a device may still be writing it."""
         self.host_history.look(array)
         room = self._pinned_room(array) if self.looks else None
@@ -173,7 +173,7 @@ class Machine:
             start, begins = (x.__array_interface__["data"][0] for x in (array, room))
             known.append((start - begins, start - begins + array.nbytes))
 
-    def room_of(self, array: HostBuffer) -> HostBuffer:
+    def room_of(self, array: HostBytes) -> HostBytes:
         """The bytes of a whole pinned array, and its padding."""
         found = self._pinned_room(array)
         if found is not None and array.nbytes > found.nbytes - 16:
@@ -185,20 +185,20 @@ class Machine:
             f"and this one, of shape {array.shape}, is a part of another or not pinned"
         )
 
-    def is_pinned(self, array: HostBuffer) -> bool:
+    def is_pinned(self, array: HostBytes) -> bool:
         """True if `pinned` made this array or the one that it is a view of, or if it has no bytes."""
         return array.nbytes == 0 or self._pinned_room(array) is not None
 
-    def _pinned_room(self, array: Any) -> HostBuffer | None:
+    def _pinned_room(self, array: Any) -> HostBytes | None:
         while array is not None:
             known = self._pinned.get(id(array))
             if known is not None and known() is array:
-                return cast(HostBuffer, array)
+                return cast(HostBytes, array)
             array = getattr(array, "base", None)
         return None
 
     @exclusive
-    def lend(self, access: Access, before: Clock, source: HostBuffer, what: str) -> None:
+    def lend(self, access: BufferAccess, before: Clock, source: HostBytes, what: str) -> None:
         """A device uses a host array; it is checked when the host has seen that `access` is complete."""
         if len(self._lent) >= MOST_LENT:
             self._take_back(self._done)
@@ -207,7 +207,7 @@ class Machine:
 
     @exclusive
     def fill(
-        self, access: Access, before: Clock, targets: list[HostBuffer], write: Callable[[], R]
+        self, access: BufferAccess, before: Clock, targets: list[HostBytes], write: Callable[[], R]
     ) -> R:
         """A device writes to host arrays. Where one is lent, and the two are in order, it may."""
         found = [
@@ -231,7 +231,7 @@ class Machine:
         self.seen.merge(before)
         self._take_back(self.seen)
 
-    def over(self, access: Access) -> None:
+    def over(self, access: BufferAccess) -> None:
         """This work is complete, or was skipped."""
         self._done.merge(Clock({access.key: access.count}))
 

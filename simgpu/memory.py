@@ -22,7 +22,7 @@ from simgpu.order import History
 
 ALIGNMENT = 256  # cudaMalloc: CUDA C++ Programming Guide, "Device Memory Accesses"
 LEAKS = "ASYNCGPU_LEAKS"
-MOST = 20  # arrays that are named one by one
+MOST_NAMED = 20  # arrays that are named one by one
 # Folders, with the separator, whose code allocates on behalf of whoever called it.
 _PASSED_OVER = [f"{Path(__file__).resolve().parent}{os.sep}"]
 
@@ -134,12 +134,12 @@ def _origin() -> str:
 
 def _tell(reference: weakref.ref[Heap]) -> None:
     heap = reference()
-    text = report(heap.alive()) if heap is not None else ""
+    text = leak_report(heap.alive()) if heap is not None else ""
     if text:
         print(text, file=sys.stderr)  # noqa: T201 - this is what was asked for
 
 
-def report(alive: Iterable[Memory]) -> str:
+def leak_report(alive: Iterable[Memory]) -> str:
     """The arrays of a `Heap` that are alive, largest first; empty if there are none."""
     found = sorted(alive, key=lambda a: -a.nbytes)  # stable: equals in the order of allocation
     if not found:
@@ -147,11 +147,11 @@ def report(alive: Iterable[Memory]) -> str:
     arrays = "1 array was" if len(found) == 1 else f"{len(found):,} arrays were"
     total = sum(allocation.nbytes for allocation in found)
     lines = [f"{arrays} still alive on a simulated device at exit, {total:,} bytes:"]
-    for allocation in found[:MOST]:
+    for allocation in found[:MOST_NAMED]:
         where = f", allocated at {allocation.origin}" if allocation.origin else ""
         lines.append(f"  {allocation.name!r}, {allocation.nbytes:,} bytes{where}")
-    if len(found) > MOST:
-        lines.append(f"  ... and {len(found) - MOST:,} more")
+    if len(found) > MOST_NAMED:
+        lines.append(f"  ... and {len(found) - MOST_NAMED:,} more")
     lines.append(
         "Drop handles that are no longer needed (del, or the end of a function), and wait for every "
         "operation that was started."

@@ -28,11 +28,11 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from simgpu.common import Caller, HostBuffer
+from simgpu.common import Caller, HostBytes
 from simgpu.cuda_c import GlobalMemory
 from simgpu.errors import HostBufferError, StreamRaceError
 
-Key = tuple[int, int]  # device, stream
+_Key = tuple[int, int]  # device, stream
 
 
 class Clock:
@@ -40,7 +40,7 @@ class Clock:
 
     __slots__ = ("_seen",)
 
-    def __init__(self, seen: dict[Key, int] | None = None) -> None:
+    def __init__(self, seen: dict[_Key, int] | None = None) -> None:
         self._seen = dict(seen or {})
 
     def copy(self) -> Clock:
@@ -53,7 +53,7 @@ class Clock:
             if count > self._seen.get(key, 0):
                 self._seen[key] = count
 
-    def tick(self, key: Key) -> int:
+    def tick(self, key: _Key) -> int:
         """One more piece of work on a stream; its number."""
         count = self._seen[key] = self._seen.get(key, 0) + 1
         return count
@@ -62,7 +62,7 @@ class Clock:
         """True if all that comes before `other` comes before this point too."""
         return all(self._seen.get(key, 0) >= count for key, count in other._seen.items())
 
-    def covers(self, access: Access) -> bool:
+    def covers(self, access: BufferAccess) -> bool:
         """True if an access comes before this point."""
         return self._seen.get(access.key, 0) >= access.count
 
@@ -78,23 +78,23 @@ class Tells:
 
 
 @dataclass(frozen=True, slots=True)
-class Access:
+class BufferAccess:
     """One piece of work that touches an array."""
 
     # `key` and `count`: its stream, and its number there.
-    key: Key
+    key: _Key
     count: int
     what: str  # for messages
     tells: Tells | None = None  # how it may hear of others while it runs, if it is a kernel
     group: int | None = None  # of its calls
     caller: Caller = Caller()  # noqa: RUF009 - it has no state
 
-    def agrees(self, other: Access) -> bool:
+    def agrees(self, other: BufferAccess) -> bool:
         """True if two kernels that run side by side may order what they do themselves."""
         a, b = self.tells, other.tells
         return a is not None and b is not None and (a.waits or b.waits) and bool(a.by & b.by)
 
-    def apart(self, other: Access, memory: GlobalMemory) -> bool:
+    def apart(self, other: BufferAccess, memory: GlobalMemory) -> bool:
         """True if two kernels touch no byte of a memory in common."""
         mine, theirs = (t and t.reach(memory) for t in (self.tells, other.tells))
         return mine is not None and theirs is not None and not (mine & theirs).any()
@@ -105,18 +105,20 @@ class History:
     """The accesses that wrote an array last or add to it, and those that have read it since."""
 
     # By the atomic by which they add, if that is all, and their stream.
-    writers: dict[tuple[str, Key], Access] = field(default_factory=dict[tuple[str, Key], Access])
-    readers: dict[Key, Access] = field(default_factory=dict[Key, Access])
-    past: dict[Key, int] = field(default_factory=dict[Key, int])  # earlier ones, of any bytes
+    writers: dict[tuple[str, _Key], BufferAccess] = field(
+        default_factory=dict[tuple[str, _Key], BufferAccess]
+    )
+    readers: dict[_Key, BufferAccess] = field(default_factory=dict[_Key, BufferAccess])
+    past: dict[_Key, int] = field(default_factory=dict[_Key, int])  # earlier ones, of any bytes
 
-    def read(self, memory: GlobalMemory, access: Access, now: Clock) -> None:
+    def read(self, memory: GlobalMemory, access: BufferAccess, now: Clock) -> None:
         """Note a read; `StreamRaceError` if it may overtake the last write."""
         self._beside(memory, [*self.writers.values()], "writes", access, now, "reads")
         if (key := access.key) in self.readers:
             self.past[key] = max(self.past.get(key, 0), self.readers[key].count)
         self.readers[access.key] = access
 
-    def write(self, memory: GlobalMemory, access: Access, now: Clock, by: str = "") -> None:
+    def write(self, memory: GlobalMemory, access: BufferAccess, now: Clock, by: str = "") -> None:
         """Note a write; `StreamRaceError` if it may overtake an earlier read or write.
 
         `by` is the atomic by which it adds to the array, if that is all that it does with it: those who add
@@ -136,10 +138,16 @@ class History:
         self.writers[by, access.key] = access
 
     def _beside(
-        self, of: GlobalMemory, those: list[Access], did: str, access: Access, now: Clock, does: str
-    ) -> list[Access]:
+        self,
+        of: GlobalMemory,
+        those: list[BufferAccess],
+        did: str,
+        access: BufferAccess,
+        now: Clock,
+        does: str,
+    ) -> list[BufferAccess]:
         """Those that are not ordered before this: a race unless they touch other bytes."""
-        out: list[Access] = []
+        out: list[BufferAccess] = []
         for one in those:
             if now.covers(one) or one.agrees(access):
                 if does == "writes":
@@ -153,13 +161,13 @@ class History:
 
 @dataclass(frozen=True, slots=True)
 class _HostUse:
-    access: Access
+    access: BufferAccess
     writes: bool
     alone: bool  # whether the host has to leave them alone meanwhile
     # `start` and `stop`: addresses; and whose they are, which may go meanwhile.
     start: int
     stop: int
-    owner: weakref.ref[HostBuffer]
+    owner: weakref.ref[HostBytes]
 
 
 class HostHistory:
@@ -172,7 +180,13 @@ class HostHistory:
         self._uses: list[_HostUse] = []
 
     def touch(
-        self, array: HostBuffer, name: str, writes: bool, alone: bool, access: Access, now: Clock
+        self,
+        array: HostBytes,
+        name: str,
+        writes: bool,
+        alone: bool,
+        access: BufferAccess,
+        now: Clock,
     ) -> None:
         """Note that a device reads or writes a contiguous array; `StreamRaceError` as for a `History`."""
         # A slice is gone after its statement, so we hold on to the array that owns the bytes.
@@ -190,7 +204,7 @@ class HostHistory:
             raise _race(f"the host array of {name!r}", other.access, did, access, does)
         self._uses.append(use)
 
-    def look(self, array: HostBuffer) -> None:
+    def look(self, array: HostBytes) -> None:
         """The host reads an array: `HostBufferError` if a device may still be writing there."""
         start = array.__array_interface__["data"][0]
         for use in self._uses if array.flags.forc else ():
@@ -200,7 +214,7 @@ class HostHistory:
                     "first, by await, sync() or stream.synchronize(), and read then"
                 )
 
-    def withdraw(self, access: Access) -> None:
+    def withdraw(self, access: BufferAccess) -> None:
         """This work was refused, and does nothing."""
         self._uses = [use for use in self._uses if use.access is not access]
 
@@ -209,11 +223,13 @@ class HostHistory:
         self._uses = [use for use in self._uses if not seen.covers(use.access)]
 
 
-def _ordered(first: Access, second: Access, now: Clock) -> bool:
+def _ordered(first: BufferAccess, second: BufferAccess, now: Clock) -> bool:
     return now.covers(first) or first.agrees(second)
 
 
-def _race(what: str, first: Access, did: str, second: Access, does: str) -> StreamRaceError:
+def _race(
+    what: str, first: BufferAccess, did: str, second: BufferAccess, does: str
+) -> StreamRaceError:
     alike = first.group is not None and first.group == second.group
     return StreamRaceError(
         f"race on {what}: {first.what} {did} it, {second.what} {does} it, and nothing orders the "

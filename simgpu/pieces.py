@@ -9,12 +9,12 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 
 from simgpu import links
-from simgpu.common import HostBuffer
+from simgpu.common import HostBytes
 from simgpu.errors import DeviceError, DeviceMismatchError
 from simgpu.links import Wiring
 from simgpu.memory import Memory
 from simgpu.order import Tells
-from simgpu.queues import Work
+from simgpu.queues import ResourceDemand
 from simgpu.spec import DeviceSpec
 from simgpu.times import copy_time
 
@@ -23,11 +23,11 @@ Copying = Literal["memset", "h2d", "d2h", "d2d"]
 
 # Bytes of the host that a piece of work touches: the name of the memory, whether they are written, and
 # whether the host leaves them alone meanwhile, and does not talk to a kernel by them.
-HostUse: TypeAlias = tuple[HostBuffer, str, bool, bool]
+HostUse: TypeAlias = tuple[HostBytes, str, bool, bool]
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Piece:
+class EnginePiece:
     """One piece of work, with all that it needs but a stream."""
 
     kind: Literal["kernel", "memset", "h2d", "d2h", "d2d", "peer"]
@@ -35,27 +35,27 @@ class Piece:
     cost: float  # what the host pays for the call, in us
     # Takes effect when the work starts, and says how long it takes. What it finds out is written into the
     # dictionary, for the span.
-    begin: Callable[[dict[str, object]], Work]
+    begin: Callable[[dict[str, object]], ResourceDemand]
     writes: Sequence[Memory]
     reads: Sequence[Memory] = ()
     # Of its span, from the start.
     detail: dict[str, object] = field(default_factory=dict[str, object])
     # Takes effect when the work is done: it writes to `fills`.
     at_end: Callable[[], None] | None = None
-    fills: HostBuffer | None = None  # bytes of host memory
+    fills: HostBytes | None = None  # bytes of host memory
     fresh: Sequence[Memory] = ()  # what counts as just allocated when this begins
     # Bytes of pinned host memory that it reads, and that must not change until it has.
-    lent: HostBuffer | None = None
+    lent: HostBytes | None = None
     tells: Tells | None = None  # how a kernel may hear of others while it runs
     # Called in place of `begin` where that is skipped.
     lost: Callable[[DeviceError], None] | None = None
     # By what it adds to those of `writes` that it does nothing else with: see `CompiledKernel.adds`.
     adds: Sequence[str] = ()
     # Asked when it is done: what comes next on its stream, before all else, and whether it then comes again.
-    decides: Callable[[], tuple[Sequence[Piece], bool]] | None = None
+    decides: Callable[[], tuple[Sequence[EnginePiece], bool]] | None = None
 
     # Of a collective: the parts of other ranks and their streams, which fork from its own and join it again.
-    others: Sequence[tuple[Any, Piece]] = ()
+    others: Sequence[tuple[Any, EnginePiece]] = ()
 
     def on_host(self) -> list[HostUse]:
         """The parts of the host's memory that it touches."""
@@ -80,21 +80,21 @@ _FILL = 1e-3  # of the device's places
 
 def _copying(
     spec: DeviceSpec, kind: Copying, nbytes: int, effect: Callable[[], None] | None
-) -> Callable[[dict[str, object]], Work]:
-    def begin(_: dict[str, object]) -> Work:
+) -> Callable[[dict[str, object]], ResourceDemand]:
+    def begin(_: dict[str, object]) -> ResourceDemand:
         if effect is not None:
             effect()
         us = copy_time(spec, kind, nbytes)
         if kind in ("h2d", "d2h"):
-            return Work(us)
+            return ResourceDemand(us)
         moving = 1 - spec.fill_us / us  # the part of its time in which memory is busy with it
         part = _FILL if moving < 0.5 else moving
-        return Work(us, places=part, demand=part)
+        return ResourceDemand(us, places=part, demand=part)
 
     return begin
 
 
-def memset(spec: DeviceSpec, memory: object, value: int, nbytes: int) -> Piece:
+def memset(spec: DeviceSpec, memory: object, value: int, nbytes: int) -> EnginePiece:
     """Set the first `nbytes` bytes to `value`."""
     target = as_memory(memory)
 
@@ -103,12 +103,14 @@ def memset(spec: DeviceSpec, memory: object, value: int, nbytes: int) -> Piece:
         _written(target, nbytes)
 
     begin = _copying(spec, "memset", nbytes, fill)
-    return Piece("memset", "memset", spec.call_memset_us, begin, [target], detail={"bytes": nbytes})
+    return EnginePiece(
+        "memset", "memset", spec.call_memset_us, begin, [target], detail={"bytes": nbytes}
+    )
 
 
-def upload(
-    spec: DeviceSpec, memory: object, host: HostBuffer, pinned: bool, staging_us: float = 0.0
-) -> Piece:
+def upload_piece(
+    spec: DeviceSpec, memory: object, host: HostBytes, pinned: bool, staging_us: float = 0.0
+) -> EnginePiece:
     """Copy a C-contiguous host array to the start of `memory`.
 
     Pageable memory is read now: the host copies it into a staging buffer, for `staging_us`.
@@ -127,10 +129,10 @@ def upload(
         detail["pageable"] = True
     cost, begin = spec.call_h2d_us + staging_us, _copying(spec, "h2d", source.nbytes, write)
     lent = source if pinned else None
-    return Piece("h2d", "h2d", cost, begin, [target], detail=detail, lent=lent)
+    return EnginePiece("h2d", "h2d", cost, begin, [target], detail=detail, lent=lent)
 
 
-def download(spec: DeviceSpec, host: HostBuffer, memory: object) -> Piece:
+def download(spec: DeviceSpec, host: HostBytes, memory: object) -> EnginePiece:
     """Copy the start of `memory` to a C-contiguous host array."""
     source = as_memory(memory)
     target = np.asarray(host).reshape(-1).view(np.uint8)
@@ -140,10 +142,10 @@ def download(spec: DeviceSpec, host: HostBuffer, memory: object) -> Piece:
 
     begin, cost = _copying(spec, "d2h", target.nbytes, None), spec.call_d2h_us
     detail: dict[str, object] = {"bytes": target.nbytes}
-    return Piece("d2h", "d2h", cost, begin, [], [source], detail, at_end=write, fills=target)
+    return EnginePiece("d2h", "d2h", cost, begin, [], [source], detail, at_end=write, fills=target)
 
 
-def device_copy(spec: DeviceSpec, target: object, source: object, nbytes: int) -> Piece:
+def device_copy(spec: DeviceSpec, target: object, source: object, nbytes: int) -> EnginePiece:
     """Copy within the device."""
     to, origin = as_memory(target), as_memory(source)
 
@@ -153,37 +155,37 @@ def device_copy(spec: DeviceSpec, target: object, source: object, nbytes: int) -
 
     begin = _copying(spec, "d2d", nbytes, copy)
     # The spec has no constant for this call: to the host it is taken to cost what an upload does.
-    return Piece("d2d", "d2d", spec.call_h2d_us, begin, [to], [origin], {"bytes": nbytes})
+    return EnginePiece("d2d", "d2d", spec.call_h2d_us, begin, [to], [origin], {"bytes": nbytes})
 
 
-def peer_copy(
+def peer_copy_piece(
     spec: DeviceSpec,
     wiring: Wiring,
     ends: tuple[int, int],
     target: object,
     source: object,
     nbytes: int,
-) -> Piece:
+) -> EnginePiece:
     """Copy to the memory of another device; `ends` are the numbers of the source's and the target's."""
     to, origin = as_memory(target), as_memory(source)
     work = links.peer_copy(wiring, *ends, nbytes)
 
-    def begin(_: dict[str, object]) -> Work:
+    def begin(_: dict[str, object]) -> ResourceDemand:
         _written(to, nbytes)
         to.cells.take(origin.cells, nbytes)
         return work
 
     detail: dict[str, object] = {"bytes": nbytes, "from": ends[0], "to": ends[1]}
     # As for a copy within the device, the spec has no constant for this call.
-    return Piece("peer", "peer copy", spec.call_h2d_us, begin, [to], [origin], detail)
+    return EnginePiece("peer", "peer copy", spec.call_h2d_us, begin, [to], [origin], detail)
 
 
 def decision(
     spec: DeviceSpec,
     what: Literal["while_loop", "cond", "switch"],
     memory: object,
-    bodies: Sequence[Sequence[Piece]],
-) -> Piece:
+    bodies: Sequence[Sequence[EnginePiece]],
+) -> EnginePiece:
     """Read the whole number at the start of `memory`, and go on with one of the bodies, or with none.
 
     The number of a `switch` counts them; the others take the first where it is not 0, and a `cond` the second
@@ -192,11 +194,11 @@ def decision(
     number = as_memory(memory)
     parts = [piece for body in bodies for piece in body]
 
-    def begin(found: dict[str, object]) -> Work:
+    def begin(found: dict[str, object]) -> ResourceDemand:
         us = spec.graph_turn_us if found.get("turn") else spec.graph_decide_us
-        return Work(us, places=_FILL, demand=_FILL)
+        return ResourceDemand(us, places=_FILL, demand=_FILL)
 
-    def decide() -> tuple[Sequence[Piece], bool]:
+    def decide() -> tuple[Sequence[EnginePiece], bool]:
         said = int(number.cells.data[:4].view(np.int32)[0])
         place = said if what == "switch" else int(said == 0)
         chosen = bodies[place] if 0 <= place < len(bodies) else ()
@@ -205,7 +207,7 @@ def decision(
     reads = {id(m): m for m in (number, *(m for piece in parts for m in piece.reads))}
     writes = {id(m): m for piece in parts for m in piece.writes}
     each = list(writes.values()), list(reads.values())
-    return Piece("kernel", what.replace("_loop", ""), 0.0, begin, *each, decides=decide)
+    return EnginePiece("kernel", what.replace("_loop", ""), 0.0, begin, *each, decides=decide)
 
 
 def as_memory(memory: object) -> Memory:

@@ -29,13 +29,13 @@ class Paused(Protocol):
         """True if the host has done something since its last look that it may have waited for."""
         ...
 
-    def go_on(self, *, last: bool) -> Work:
+    def go_on(self, *, last: bool) -> ResourceDemand:
         """Look, and go on. With `last`, nobody will do anything any more: `DeviceError` if it cannot end."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
-class Work:
+class ResourceDemand:
     """The demand of a command on the device once it starts."""
 
     us: float  # how long it takes when it gets all that it demands
@@ -92,7 +92,7 @@ class Command:
     # The submission that it belongs to. An error skips the rest of its own submission only.
     op: int | None = None
     # Takes effect when the command starts; says how long it takes.
-    begin: Callable[[], Work] | None = None
+    begin: Callable[[], ResourceDemand] | None = None
     # Called with start, end, and for how long it had to wait for a place before the start, in us.
     end: Callable[[float, float, float], None] | None = None
     # Called with the error in place of `begin` where an earlier command had failed, or after `begin` has

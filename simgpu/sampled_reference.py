@@ -29,7 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simgpu import cuda_c
-from simgpu.common import Dim3
+from simgpu.common import LaunchDim
 from simgpu.cuda_c import GlobalMemory, LaunchResult, Parameter
 from simgpu.errors import DeadlockError, ReferenceMismatchError
 
@@ -42,15 +42,15 @@ LARGE = 1 << 32
 FIXED = 300
 SAMPLED_BLOCKS = 64
 SAMPLED_THREADS = 16384  # which the interpreter runs side by side
-WORTH = 8  # the grid has to have that many times the sample's blocks
-SMALLEST = 2 * WORTH  # blocks: a sample has two at least
+_WORTH = 8  # the grid has to have that many times the sample's blocks
+SMALLEST = 2 * _WORTH  # blocks: a sample has two at least
 
 # How far a value of the reference may be off, as a part of the largest that was compared, by bytes of a
 # floating-point number. Sums are added up in another order. Integers have to be equal.
 TOLERANCE = {2: 1e-2, 4: 1e-4, 8: 1e-9}
 
 
-def work(counts: cuda_c.Counts, blocks: int) -> float:
+def sampled_work(counts: cuda_c.Counts, blocks: int) -> float:
     """The cost of a launch of `blocks` blocks for the interpreter, estimated from a sample of them."""
     one = counts.threads * FIXED + counts.warp_instructions * 32
     return one * blocks / counts.blocks
@@ -68,7 +68,7 @@ class StandIn:
     above: float = LARGE  # the work from which on it is used; see `LARGE`
 
     def launch(
-        self, grid: Dim3, block: Dim3, values: Values, shared_mem: int
+        self, grid: LaunchDim, block: LaunchDim, values: Values, shared_mem: int
     ) -> tuple[LaunchResult, str] | None:
         """Execute one launch, if it is large and can be checked; else None, and nothing is changed.
 
@@ -79,7 +79,7 @@ class StandIn:
         parameters = self.signature.parameters
         blocks = math.prod(grid)
         count = max(2, min(SAMPLED_BLOCKS, SAMPLED_THREADS // math.prod(block)))
-        if blocks < WORTH * count:
+        if blocks < _WORTH * count:
             return None
         outputs = [
             (parameter, value)
@@ -101,7 +101,7 @@ class StandIn:
             return None  # because some may wait for blocks that are not in the sample
         # Blocks that meet in an atomic need each other; and all are to print.
         alone = not tried.counts.atomics and not tried.printed
-        if not alone or work(tried.counts, blocks) <= self.above:
+        if not alone or sampled_work(tried.counts, blocks) <= self.above:
             return None
         found = self._call(values, outputs)
         compared = sum(

@@ -20,14 +20,16 @@ BRANCHES = (
 )
 CHAINS = "measured: H200, driver 580.159, 2026-11-23, loops of loads that each need the one before"
 FITTED = "fitted to one half of the kernels in docs/fidelity.md: H200, driver 580.159, 2026-11-23"
-MLP = "fitted to one half of the runs of the MLP in docs/fidelity.md: H200, Python 3.12, 2026-11-22"
-CALLS = (
+_MLP = (
+    "fitted to one half of the runs of the MLP in docs/fidelity.md: H200, Python 3.12, 2026-11-22"
+)
+_CALLS = (
     "measured by tools/calibrate.py through this package's own calls (H200, Python 3.12, "
     "2026-11-22), times a factor "
     "fitted to one half of the runs of the MLP: what runs once is slower than a loop"
 )
-LINKS = "fitted to half of the sizes in docs/fidelity.md: two H200, NCCL 2.28.9, 2026-11-27"
-SOCKETS = f"{LINKS}, NCCL over sockets of one host, which stand for a network"
+_LINKS = "fitted to half of the sizes in docs/fidelity.md: two H200, NCCL 2.28.9, 2026-11-27"
+SOCKETS = f"{_LINKS}, NCCL over sockets of one host, which stand for a network"
 TUNING = "NCCL's own model of its latencies: NVIDIA/nccl, src/graph/tuning.cc"
 TABLE = (
     "the largest are where NCCL 2.28.9 expects its last protocol (8.4 us, 3.4 a step, 360 GB/s) to overtake "
@@ -184,7 +186,7 @@ H200 = _with_sources(
     l2_write_gb_s=(2692, FITTED),
     dram_gb_s=(4800.0, DATASHEET),
     launch_us=(1.067, FITTED),
-    start_us=(2.392, MLP),
+    start_us=(2.392, _MLP),
     pause_us=(0.86, f"{GRAPH}, and the same kernels on a stream: relu, matvec_naive"),
     switch_us=(4.2, f"{GRAPH}, and the same on a stream: copies and kernels in turns"),
     unit_clocks=(1.677, FITTED),
@@ -201,16 +203,16 @@ H200 = _with_sources(
     h2d_us=(2.5, f"{GRAPH}: 4 to 256 KiB"),
     d2h_us=(1.7, f"{GRAPH}: 4 to 256 KiB"),
     fill_us=(1.15, f"{GRAPH}: 16 to 256 KiB"),
-    pageable_us=(10.42, MLP),
-    pageable_gb_s=(9.855, MLP),
-    submit_us=(0.7896, CALLS),
-    call_launch_us=(16.27, CALLS),
-    call_h2d_us=(6.384, CALLS),
-    call_d2h_us=(14.76, CALLS),
-    call_memset_us=(3.652, CALLS),
-    call_malloc_us=(2.268, CALLS),
-    call_event_us=(4.166, CALLS),
-    call_query_us=(1.832, CALLS),
+    pageable_us=(10.42, _MLP),
+    pageable_gb_s=(9.855, _MLP),
+    submit_us=(0.7896, _CALLS),
+    call_launch_us=(16.27, _CALLS),
+    call_h2d_us=(6.384, _CALLS),
+    call_d2h_us=(14.76, _CALLS),
+    call_memset_us=(3.652, _CALLS),
+    call_malloc_us=(2.268, _CALLS),
+    call_event_us=(4.166, _CALLS),
+    call_query_us=(1.832, _CALLS),
     replay_us=(3.0, "an estimate"),
     graph_launch_us=(1.9, f"{BRANCHES}: the call, with one branch"),
     graph_branch_us=(0.75, f"{BRANCHES}: the call 0.8 longer, the first nodes 0.73 apart"),
@@ -218,8 +220,8 @@ H200 = _with_sources(
     graph_decide_us=(7.7, f"{DECIDED}: `if` nodes in a row 8.54 apart, less 0.88 for a kernel"),
     graph_turn_us=(4.5, f"{DECIDED}: turns of a `while` node with one, two and eight kernels"),
     graph_instantiate_us=(0.7, f"{GRAPHS}: the slope from 1 to 200 kernels"),
-    sync_us=(2.778, MLP),
-    wake_us=(24.2, MLP),
+    sync_us=(2.778, _MLP),
+    wake_us=(24.2, _MLP),
 )
 
 NVLINK = LinkSpec(
@@ -235,8 +237,8 @@ NVLINK = LinkSpec(
     sends=(ProtocolSpec(4.84, 0.6, 182.4), ProtocolSpec(4.91, 3.4, 364.6)),
     sms=24,
     sources=(
-        *((name, LINKS) for name in ("copy_us", "copy_gb_s", "event_us", "sends")),
-        ("protocols", f"{LINKS}; the steps, as those of sends: {TUNING}, ring on NVLink; {TABLE}"),
+        *((name, _LINKS) for name in ("copy_us", "copy_gb_s", "event_us", "sends")),
+        ("protocols", f"{_LINKS}; the steps, as those of sends: {TUNING}, ring on NVLink; {TABLE}"),
         ("sms", "NCCL's channels between two H200, a block each: NCCL_DEBUG=INFO, 2026-11-27"),
     ),
 )

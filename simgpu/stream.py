@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from simgpu.errors import DeviceError, DeviceMismatchError
 from simgpu.machine import exclusive
-from simgpu.order import Access, Clock, Tells
+from simgpu.order import BufferAccess, Clock, Tells
 from simgpu.queues import Command, EngineEvent
 
 if TYPE_CHECKING:
@@ -176,7 +176,7 @@ class Stream:
         self.submit(Command("none", self.device.now(), records=state))
         self.device.block(state, self.clock, f"stream {self.number}", self._heads())
 
-    def access(self, what: str, tells: Tells | None = None) -> Access:
+    def access(self, what: str, tells: Tells | None = None) -> BufferAccess:
         """A new piece of work on this stream, ordered after all that the host has seen complete."""
         self.clock.merge(self.machine.seen)
         if self.blocking or self is self.device.default_stream:
@@ -187,7 +187,7 @@ class Stream:
         whose = "" if op is None else f" of operation {label!r} (#{op})"
         which = f" of {self.device.name}" if self.device.ordinal else ""
         where = f"{what!r}{whose} on stream {self.number}{which}"
-        return Access(key, self.clock.tick(key), where, tells, op, caller)
+        return BufferAccess(key, self.clock.tick(key), where, tells, op, caller)
 
     def submit(self, command: Command) -> None:
         """Append to the queue."""

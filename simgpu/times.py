@@ -15,11 +15,11 @@ import math
 from dataclasses import dataclass
 
 from simgpu.cuda_c import Counts
-from simgpu.queues import Work
+from simgpu.queues import ResourceDemand
 from simgpu.spec import DeviceSpec
 
 INLINE = 64 << 10  # bytes
-SECTOR = 32  # bytes
+_SECTOR = 32  # bytes
 SCHEDULERS = 4  # of an SM
 # What each SM has for itself.
 PER_SM = ("blocks", "issue", "alu", "special", "doubles", "sectors", "shared")
@@ -50,9 +50,9 @@ class KernelTime:
         return max(self.bounds, key=self.bounds.__getitem__)
 
     @property
-    def work(self) -> Work:
+    def work(self) -> ResourceDemand:
         """For the engine."""
-        return Work(self.us, self.places, self.demand, self.drain, self.turn)
+        return ResourceDemand(self.us, self.places, self.demand, self.drain, self.turn)
 
 
 def block_limits(
@@ -140,9 +140,9 @@ def _chain(spec: DeviceSpec, counts: Counts, resident: float) -> float:
 def _new(spec: DeviceSpec, counts: Counts) -> float:
     """The part of the sectors that a block has not had, of those that it had not at the first turns."""
     # Lanes that are far apart need a sector each for a few bytes.
-    apart = max(1.0, counts.load_sectors * SECTOR / max(counts.load_bytes, 1))
-    needed = min(apart, SECTOR / 4) * counts.load_bytes_needed
-    again = max(0.0, 1 - counts.blocks * needed / SECTOR / max(counts.fresh_sectors, 1))
+    apart = max(1.0, counts.load_sectors * _SECTOR / max(counts.load_bytes, 1))
+    needed = min(apart, _SECTOR / 4) * counts.load_bytes_needed
+    again = max(0.0, 1 - counts.blocks * needed / _SECTOR / max(counts.fresh_sectors, 1))
     kept = min(1.0, spec.shared_bytes_per_sm / max(needed, 1))
     return 1 - again * kept
 
@@ -154,9 +154,9 @@ def _traffic(spec: DeviceSpec, counts: Counts) -> float:
     what is written go by ways of their own.
     """
     needed = counts.load_bytes_needed + counts.store_bytes_needed
-    read = max(counts.load_bytes_needed, min(counts.fresh_sectors, counts.load_sectors) * SECTOR)
+    read = max(counts.load_bytes_needed, min(counts.fresh_sectors, counts.load_sectors) * _SECTOR)
     beyond = needed / spec.dram_gb_s if needed > spec.l2_bytes else 0.0
-    written = counts.store_sectors * SECTOR
+    written = counts.store_sectors * _SECTOR
     return max(read / spec.l2_gb_s, written / spec.l2_write_gb_s, beyond) / 1e3
 
 

@@ -22,7 +22,7 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from asyncgpu_tutor.inspection.litmus import FENCES, KINDS, SHAPES, STEP, allowed, source
+from asyncgpu_tutor.inspection.litmus import FENCES, LITMUS_KINDS, SHAPES, STEP, allowed, source
 
 OUT = Path(__file__).resolve().parents[1] / "asyncgpu_tutor" / "data" / "litmus.json"
 GROUPS, ROUNDS = (
@@ -61,7 +61,7 @@ def main() -> None:
     began, forbidden = time.monotonic(), 0
     before: list[object] = json.loads(OUT.read_text("utf-8")) if given.only else []
     tests: dict[str, dict[str, int]] = {}
-    for shape, fence, kind, blocks in product(SHAPES, FENCES, KINDS, (False, True)):
+    for shape, fence, kind, blocks in product(SHAPES, FENCES, LITMUS_KINDS, (False, True)):
         name = f"{shape}, {fence}, {kind}, {'blocks' if blocks else 'one block'}"
         if given.only not in name:
             continue

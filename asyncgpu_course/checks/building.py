@@ -103,5 +103,5 @@ def of_another(answer: Callable[..., Any], args: tuple[Any, ...]) -> Any:
 
 def _other(arg: Any) -> Any:
     if isinstance(arg, np.ndarray):
-        return agt.pin(np.roll(cast(operations.Array, arg), 1))
+        return agt.pin(np.roll(cast(operations.LearnersArray, arg), 1))
     return arg + 1 if isinstance(arg, int | float) else arg

@@ -13,7 +13,7 @@ from simgpu.cuda_c.text.source import Source
 
 
 @dataclass(frozen=True)
-class Step:
+class CodeStep:
     """A call, or an access to memory by a pointer, in the order in which a function makes them."""
 
     kind: str  # "call", "read" or "write"
@@ -25,7 +25,7 @@ class Step:
 ATOMICS = "load", "store", "exchange", "fetch_", "compare_"  # methods of `cuda::atomic_ref`
 
 
-def steps(source: str, name: str) -> list[Step]:
+def steps(source: str, name: str) -> list[CodeStep]:
     """Calls and accesses of a function and of those that it calls, each loop going round once.
 
     The test of a loop is there again behind its body, as it is made before the code goes on.
@@ -41,7 +41,7 @@ def with_commas(source: str) -> list[str]:
     text = Source(source)
     parts = ast.parts_of(parse(text, preprocess(text)).functions)
     bases = [p.base for p in parts if isinstance(p, ast.Index) and isinstance(p.index, ast.Comma)]
-    return sorted({base.name for base in bases if isinstance(base, ast.Name)})
+    return sorted({base.name for base in bases if isinstance(base, ast.DeclRefExpr)})
 
 
 def _number(node: object) -> int | None:
@@ -57,11 +57,11 @@ def _element(node: object) -> tuple[ast.Expression, int | None] | None:
     at = node.operand
     if isinstance(at, ast.Binary) and at.op == "+":
         return at.left, _number(at.right)
-    return at, 0 if isinstance(at, ast.Name | ast.Cast) else None
+    return at, 0 if isinstance(at, ast.DeclRefExpr | ast.Cast) else None
 
 
-def _steps(node: object, known: dict[str, ast.Function], depth: int) -> Iterator[Step]:
-    def below(*parts: object, more: int = 0) -> Iterator[Step]:
+def _steps(node: object, known: dict[str, ast.FunctionDecl], depth: int) -> Iterator[CodeStep]:
+    def below(*parts: object, more: int = 0) -> Iterator[CodeStep]:
         for part in parts:
             yield from _steps(part, known, depth + more)
 
@@ -71,9 +71,9 @@ def _steps(node: object, known: dict[str, ast.Function], depth: int) -> Iterator
         yield from below(node.init)
         first = () if node.after else (node.test,)
         yield from below(*first, node.body, node.step, node.test, more=1)
-    elif isinstance(node, ast.Assign | ast.Increment):
-        target = node.target if isinstance(node, ast.Assign) else node.operand
-        if isinstance(node, ast.Assign):
+    elif isinstance(node, ast.AssignExpr | ast.Increment):
+        target = node.target if isinstance(node, ast.AssignExpr) else node.operand
+        if isinstance(node, ast.AssignExpr):
             yield from below(node.value)
         access = _element(target)
         if node.op:
@@ -81,21 +81,23 @@ def _steps(node: object, known: dict[str, ast.Function], depth: int) -> Iterator
         elif isinstance(target, ast.Index):
             yield from below(target.index)
         if access is not None:
-            yield Step("write", "", access[1], depth)
+            yield CodeStep("write", "", access[1], depth)
     elif isinstance(node, ast.Unary) and node.op == "&":
         return
     elif (access := _element(node)) is not None:
-        yield from below(*[part for part in vars(node).values() if isinstance(part, ast.Node)])
-        yield Step("read", "", access[1], depth)
-    elif isinstance(node, ast.Call):
+        yield from below(
+            *[part for part in vars(node).values() if isinstance(part, ast.SyntaxNode)]
+        )
+        yield CodeStep("read", "", access[1], depth)
+    elif isinstance(node, ast.CallExpr):
         yield from below(node.object, node.arguments)
         alone = node.arguments[0] if len(node.arguments) == 1 else None
         relaxed = any(getattr(a, "name", "") == "memory_order_relaxed" for a in node.arguments)
         ordered = node.object is not None and node.name.startswith(ATOMICS) and not relaxed
-        fence = [Step("call", "atomic_thread_fence", None, depth)] * ordered  # as good as one
-        yield from (*fence, Step("call", node.name, _number(alone), depth), *fence)
+        fence = [CodeStep("call", "atomic_thread_fence", None, depth)] * ordered  # as good as one
+        yield from (*fence, CodeStep("call", node.name, _number(alone), depth), *fence)
         others = {name: function for name, function in known.items() if name != node.name}
         if len(others) < len(known):
             yield from _steps(known[node.name].body, others, depth)
-    elif isinstance(node, ast.Node):
+    elif isinstance(node, ast.SyntaxNode):
         yield from below(*vars(node).values())

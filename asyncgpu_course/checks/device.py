@@ -15,14 +15,14 @@ import asyncgpu_tutor as agt
 from asyncgpu_course.checks.rejection import must
 from asyncgpu_course.internals import Machine, SimDevice
 
-Array = npt.NDArray[Any]
+_Array = npt.NDArray[Any]
 ASIDE = "aside"  # in the detail of what another thread than the check's did, or waited for
 GOES_ON = (
     "goes on"  # in the detail of a wait for a further stream, of one `synchronize` of the device
 )
 ELSEWHERE_S = 0.02  # for which other threads may go on before one waits
-CURE = "Have kernels do all of the work"
-STEPS = 20_000  # loop iterations; right answers need 6,000, and an endless loop is told in seconds
+_CURE = "Have kernels do all of the work"
+_STEPS = 20_000  # loop iterations; right answers need 6,000, and an endless loop is told in seconds
 STALE, GARBAGE = b"\x7f", b"\x7e"  # the bytes of host and device memory that nobody has written yet
 SAMPLE = 97  # of so many numbers of a result one is looked at, where there are many
 
@@ -32,7 +32,7 @@ class Moved:
     """The bytes that were copied to a device, and those that came from memory which kernels had written."""
 
     # In the order of the copies: true for one to the device.
-    copies: list[tuple[bool, Array]] = field(default_factory=list[tuple[bool, Array]])
+    copies: list[tuple[bool, _Array]] = field(default_factory=list[tuple[bool, _Array]])
     # The pinned arrays that copies to the device came from; None for pageable memory.
     sources: list[Any] = field(default_factory=list[Any])
 
@@ -43,9 +43,9 @@ class Moved:
         every = SAMPLE if total.size > 1e6 else 1
         numbers = total[::every]
         due = "what came out, or a part of it, is in no copy from memory that a kernel has written: the host "
-        due += f"has computed it, or kept it from an earlier call. {CURE}"
+        due += f"has computed it, or kept it from an earlier call. {_CURE}"
         must(bool(_among(numbers, _sorted([a for up, a in self.copies if not up])).all()), due)
-        known, down = [np.zeros(1, np.float32), *host_arrays(given)], list[Array]()
+        known, down = [np.zeros(1, np.float32), *host_arrays(given)], list[_Array]()
         made, uploads, theirs = set[int](), set[bytes](), _sorted(known)
         whole = {part.tobytes() for part in known}
         for up, array in self.copies:
@@ -56,30 +56,30 @@ class Moved:
             (uploads if up and array.tobytes() not in whole else whole).add(array.tobytes())
         copied = any(part.tobytes() in uploads for part in parts)
         due = "the results, or what they are made of, were on the host first, and were copied to the device "
-        due += f"from there: the host has computed them, or copied them before their time. {CURE}"
+        due += f"from there: the host has computed them, or copied them before their time. {_CURE}"
         must(2 * len(made) <= len(np.unique(numbers)) and not copied, due)
 
 
-def host_arrays(things: object) -> list[Array]:
+def host_arrays(things: object) -> list[_Array]:
     """The arrays among these things, which may be handles, or lists of others."""
     if isinstance(things, list | tuple):
         return [array for thing in cast(Sequence[Any], things) for array in host_arrays(thing)]
     if isinstance(things, agt.types.HostArray):
         return [things.numpy()]
-    return [cast(Array, things)] if isinstance(things, np.ndarray) else []
+    return [cast(_Array, things)] if isinstance(things, np.ndarray) else []
 
 
-def _bits(parts: Sequence[Array]) -> npt.NDArray[np.uint32]:
+def _bits(parts: Sequence[_Array]) -> npt.NDArray[np.uint32]:
     flat = [np.ascontiguousarray(part).view(np.uint8).ravel() for part in parts]
     words = [part[: part.size // 4 * 4].view(np.uint32) for part in flat]
     return np.concatenate([np.zeros(0, np.uint32), *words])
 
 
-def _sorted(parts: Sequence[Array]) -> Array:
+def _sorted(parts: Sequence[_Array]) -> _Array:
     return np.sort(np.append(_bits(parts), np.uint32(0xFFFFFFFF)))  # which no float is
 
 
-def _among(numbers: Array, found: Array) -> Array:
+def _among(numbers: _Array, found: _Array) -> _Array:
     """For each number whether it is among the sorted ones; `numpy.isin` takes ten times as long."""
     return found[np.searchsorted(found, numbers)] == numbers
 
@@ -87,7 +87,7 @@ def _among(numbers: Array, found: Array) -> Array:
 class CheckDevice(SimDevice):
     """A simulated device on a machine of its own, unless it shares one with others."""
 
-    step_budget = STEPS
+    step_budget = _STEPS
     most_turns = 500  # right answers need 32
 
     def __init__(self, ordinal: int = 0, **options: Any) -> None:
@@ -137,7 +137,7 @@ class CheckDevice(SimDevice):
         memory.cells.data[:] = ord(GARBAGE)
         return memory
 
-    def pinned(self, shape: int | tuple[int, ...], dtype: npt.DTypeLike) -> Array:
+    def pinned(self, shape: int | tuple[int, ...], dtype: npt.DTypeLike) -> _Array:
         """Make a pinned array that does not hold, by luck, what is to be copied there."""
         array = super().pinned(shape, dtype)
         array.reshape(-1).view(np.uint8)[:] = ord(STALE)

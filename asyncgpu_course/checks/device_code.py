@@ -10,10 +10,10 @@ from typing import Any, cast
 import numpy as np
 
 import asyncgpu_tutor as agt
-from asyncgpu_course.checks.code_steps import Step
+from asyncgpu_course.checks.code_steps import CodeStep
 from asyncgpu_course.checks.operations import cuda
 from asyncgpu_course.checks.rejection import Rejected, case, must
-from asyncgpu_course.checks.results import Array, brief, left_in
+from asyncgpu_course.checks.results import CheckedArray, brief, left_in
 from asyncgpu_course.checks.sandbox import call
 from asyncgpu_course.internals import include_headers
 
@@ -22,7 +22,7 @@ NO_PACKET = ". Where a call has no packet, its number is -1: did it give it back
 _PLACE = re.compile(r"\(line (?P<at>\d+) of the kernel\)|kernel\.cu:(?P<line>\d+):(?P<column>\d+)")
 
 
-def all_lanes(steps: Sequence[Step]) -> None:
+def all_lanes(steps: Sequence[CodeStep]) -> None:
     """The lanes of a warp are named, and not asked for."""
     due = "`__activemask()`, or `coalesced_threads()`, names the lanes that happen to be here, and a GPU may "
     due += "have split the warp: "
@@ -62,7 +62,7 @@ def own_lines(mine: object, before: str = "", after: str = "") -> Generator[None
 
 def left_by(
     name: str, mine: object, files: Sequence[str], args: Any, places: Sequence[int], *shape: int
-) -> tuple[Array, ...]:
+) -> tuple[CheckedArray, ...]:
     """Return what a kernel `trial` leaves in these arrays, with the answer between two files of `cuda`.
 
     The shape is that of the launch: how many blocks, of how many threads.

@@ -26,11 +26,11 @@ from dataclasses import dataclass
 from typing import Any
 
 Thread = Callable[[], Generator[Any, Any, Any]]
-MOST_STEPS = 200  # of one thread; one that takes more spins
+_MOST_STEPS = 200  # of one thread; one that takes more spins
 
 
 @dataclass(frozen=True)
-class Outcome:
+class FinalState:
     """The end of one order."""
 
     order: tuple[int, ...]  # which thread made each step
@@ -39,8 +39,8 @@ class Outcome:
 
 
 def interleavings(
-    threads: Sequence[Thread], memory: Mapping[Any, Any], most: int = MOST_STEPS
-) -> Iterator[Outcome]:
+    threads: Sequence[Thread], memory: Mapping[Any, Any], most: int = _MOST_STEPS
+) -> Iterator[FinalState]:
     """Run threads in each order of their steps with at most so many interruptions, from the same memory.
 
     Raises `RuntimeError` if a thread takes more than 200 steps.
@@ -48,14 +48,14 @@ def interleavings(
     todo: list[tuple[int, ...]] = [()]
     while todo:
         # The latest first, so that the list of orders to come stays short.
-        outcome, others = _run(threads, dict(memory), todo.pop(), most)
+        outcome, others = _run_schedule(threads, dict(memory), todo.pop(), most)
         yield outcome
         todo += others
 
 
-def _run(
+def _run_schedule(
     threads: Sequence[Thread], memory: dict[Any, Any], begun: tuple[int, ...], most: int
-) -> tuple[Outcome, list[tuple[int, ...]]]:
+) -> tuple[FinalState, list[tuple[int, ...]]]:
     """One order that begins like this; and the other ways to go on, wherever there was a choice."""
     running = dict(enumerate(thread() for thread in threads))
     results: list[Any] = [None] * len(running)
@@ -82,10 +82,10 @@ def _run(
                 others += [(*order, other) for other in running if other != chosen]
         interrupted += bool(order) and chosen != order[-1] and order[-1] in running
         order.append(chosen)
-        if order.count(chosen) > MOST_STEPS:
+        if order.count(chosen) > _MOST_STEPS:
             raise RuntimeError(f"thread {chosen} does not end")
         go_on(chosen, _step(memory, *steps[chosen]))
-    return Outcome(tuple(order), results, memory), others
+    return FinalState(tuple(order), results, memory), others
 
 
 def _step(memory: dict[Any, Any], verb: str, place: Any, *values: Any) -> Any:

@@ -17,7 +17,7 @@ from asyncgpu_course.checks.rejection import must
 from asyncgpu_course.checks.sandbox import call
 from asyncgpu_course.internals import SimDevice
 
-Array = npt.NDArray[Any]
+LearnersArray = npt.NDArray[Any]
 
 
 @cache
@@ -31,14 +31,14 @@ BLOCK, WARP, JOB = 128, 32, "job"
 asked_before = 0  # how often a check has asked the same of an answer
 
 
-def noise(seed: int, *shape: int) -> Array:
+def noise(seed: int, *shape: int) -> LearnersArray:
     """Normally distributed numbers, float32; others where a check asks everything a second time."""
     return np.random.default_rng(seed + 1_000_000 * asked_before).standard_normal(
         shape, dtype=np.float32
     )
 
 
-def filled(size: int, number: float) -> Array:
+def filled(size: int, number: float) -> LearnersArray:
     """One number everywhere, float32."""
     return np.full(size, number, np.float32)
 
@@ -48,7 +48,7 @@ def own_sizes(number: int, size: int) -> list[int]:
     return [size + i for i in range(number)]
 
 
-def round_trip(size: int, number: float) -> agt.DeviceOp[Array]:
+def round_trip(size: int, number: float) -> agt.DeviceOp[LearnersArray]:
     """Copy to the device and back; what comes back is `number` everywhere."""
     return agt.h2d(agt.pin(filled(size, number))).to_host()
 
@@ -73,14 +73,14 @@ def operation(name: str, given: Any) -> Any:
     return given
 
 
-def computed(rows: int, columns: int, number: float) -> agt.DeviceOp[Array]:
+def computed(rows: int, columns: int, number: float) -> agt.DeviceOp[LearnersArray]:
     """Run kernels and copy little back; `columns` times `number` comes out, `rows` times."""
     out = agt.zeros(rows).partition(64)
     matrix, vector = agt.full((rows, columns), number), agt.ones(columns)
     return agt.matvec_naive(rows, columns, matrix, vector, out).output().to_host()
 
 
-def layer(x: Array, w: agt.DeviceArray) -> agt.DeviceOp[Any]:
+def layer(x: LearnersArray, w: agt.DeviceArray) -> agt.DeviceOp[Any]:
     """Multiply a batch on the host by weights on a device, and bring the result back."""
     (m, k), n = x.shape, w.shape[1]
     room = agt.zip(agt.h2d(x), agt.zeros((m, n)))
@@ -92,7 +92,7 @@ def layer(x: Array, w: agt.DeviceArray) -> agt.DeviceOp[Any]:
     return room.and_then(product).to_host()
 
 
-def out_of_bounds() -> agt.DeviceOp[Array]:
+def out_of_bounds() -> agt.DeviceOp[LearnersArray]:
     """Fails when it runs, because its kernel writes beyond its array."""
     out = agt.zeros(32).partition(32)
     return agt.Kernel(cuda("any_beyond"))(out).output().to_host()

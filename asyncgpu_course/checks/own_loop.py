@@ -19,8 +19,8 @@ import asyncgpu_tutor as agt
 
 T = TypeVar("T")
 
-LOOK_S = 0.001  # how often a loop of our own looks for what other threads want of it
-PATIENCE_S = 1.0  # and for how long, where it has nothing else to wait for
+_LOOK_S = 0.001  # how often a loop of our own looks for what other threads want of it
+_PATIENCE_S = 1.0  # and for how long, where it has nothing else to wait for
 
 
 def completed(coroutine: Coroutine[Any, Any, T]) -> T:
@@ -68,18 +68,18 @@ class _Loop(asyncio.BaseEventLoop):
         if timeout is not None:
             self._idle_since = None
             if timeout > 0:  # a sleep of 0 s takes 90 us, and some programs look 60,000 times
-                time.sleep(min(timeout, LOOK_S))
+                time.sleep(min(timeout, _LOOK_S))
             return []
         idle_since = self._idle_since = self._idle_since or time.perf_counter()
         if (
             getattr(self, "_default_executor", None) is None
-            and time.perf_counter() - idle_since > PATIENCE_S
+            and time.perf_counter() - idle_since > _PATIENCE_S
         ):
             raise agt.UsageError(
                 "the coroutine waits for something that will never happen: no other task can run, and no "
                 "timer is set. Did a task end too early, or does nobody set the event that it waits for?"
             )
-        time.sleep(LOOK_S)
+        time.sleep(_LOOK_S)
         return []
 
     def _process_events(self, event_list: list[Any]) -> None:

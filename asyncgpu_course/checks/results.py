@@ -17,8 +17,8 @@ from asyncgpu_course.checks.rejection import Rejected, case, must
 from asyncgpu_course.checks.sandbox import brief, call, one_line
 from asyncgpu_course.internals import read_signature
 
-Array = npt.NDArray[Any]
-Shape = tuple[int, ...]
+CheckedArray = npt.NDArray[Any]
+ResultShape = tuple[int, ...]
 
 # Outputs are full of this number before the launch, because no kernel computes it. It is small enough
 # for `y[i] += ...` to change it, so that adding to it can be told from not writing.
@@ -36,16 +36,22 @@ def as_kernel(answer: object, name: str) -> agt.Kernel:
 
 
 def launched(
-    kernel: agt.Kernel, args: Sequence[Any], shape: Shape, block: Shape, full: float = UNWRITTEN
-) -> Array:
+    kernel: agt.Kernel,
+    args: Sequence[Any],
+    shape: ResultShape,
+    block: ResultShape,
+    full: float = UNWRITTEN,
+) -> CheckedArray:
     """Run a kernel, and return its last argument, an array that starts `full` of a number.
 
     The other arguments are numbers and NumPy arrays, which are copied to the device. The output has this
     `shape`, and is partitioned into blocks.
     """
 
-    def run() -> Array:
-        given = [agt.h2d(cast(Array, arg)) if isinstance(arg, np.ndarray) else arg for arg in args]
+    def run() -> CheckedArray:
+        given = [
+            agt.h2d(cast(CheckedArray, arg)) if isinstance(arg, np.ndarray) else arg for arg in args
+        ]
         out = agt.full(shape, full).partition(*block)
         return kernel(*given, out).last().unpartition().to_host().sync()
 
@@ -53,7 +59,11 @@ def launched(
 
 
 def one_writer(
-    kernel: agt.Kernel, args: Sequence[Any], shape: Shape, block: Shape, most: int | None = None
+    kernel: agt.Kernel,
+    args: Sequence[Any],
+    shape: ResultShape,
+    block: ResultShape,
+    most: int | None = None,
 ) -> None:
     """Each element of the output, the last argument, has one thread that writes it; none writes too many."""
     grid = tuple(-(-n // b) for n, b in zip(shape, block, strict=True))[::-1]
@@ -76,23 +86,25 @@ def one_writer(
 
 def left_in(
     places: Sequence[int], kernel: agt.Kernel, args: Sequence[Any], *, grid: int, block: int
-) -> tuple[Array, ...]:
+) -> tuple[CheckedArray, ...]:
     """Run a kernel, and return those of its arrays which have these places among its arguments.
 
     `args` are as for `launched`, the outputs with them.
     """
 
-    def run() -> tuple[Array, ...]:
-        given = [agt.h2d(cast(Array, arg)) if isinstance(arg, np.ndarray) else arg for arg in args]
+    def run() -> tuple[CheckedArray, ...]:
+        given = [
+            agt.h2d(cast(CheckedArray, arg)) if isinstance(arg, np.ndarray) else arg for arg in args
+        ]
         done = kernel(*given, grid=grid, block=block)
         return done.and_then(lambda arrays: agt.zip(*[agt.d2h(arrays[i]) for i in places])).sync()
 
     return call(run)
 
 
-def equal(got: object, expected: Array) -> None:
+def equal(got: object, expected: CheckedArray) -> None:
     """The answer's numbers are the expected ones: to within rounding, and whole numbers to the last digit."""
-    array = cast(Array, got)
+    array = cast(CheckedArray, got)
     if not isinstance(got, np.ndarray) or array.dtype == object:
         what = got if not isinstance(got, np.ndarray) else array.tolist()
         raise Rejected(f"a NumPy array should come out, and not {brief(what)}")
@@ -121,7 +133,7 @@ def equal(got: object, expected: Array) -> None:
         raise Rejected(f"element {place} is {mine}, and should be {right}")
 
 
-def each_equal(results: Sequence[object], expected: Sequence[Array], words: str) -> None:
+def each_equal(results: Sequence[object], expected: Sequence[CheckedArray], words: str) -> None:
     """Each result is the right one; a rejection says which, after words such as ``"for token"``."""
     for i, (got, right) in enumerate(zip(results, expected, strict=True)):
         with case(f"{words} {i}"):
@@ -161,7 +173,7 @@ def listed(answer: str, results: object, number: int) -> Sequence[Any]:
 
 
 def in_order(
-    answer: str, results: object, expected: Sequence[Array], words: str = "result"
+    answer: str, results: object, expected: Sequence[CheckedArray], words: str = "result"
 ) -> None:
     """The answer of this name returned a list of the right results; see `each_equal` for `words`."""
     found = listed(answer, results, len(expected))

@@ -134,7 +134,7 @@ def stretches(trace: agt.Trace, sizes: Sequence[int]) -> list[tuple[float, float
     ]
 
 
-def in_flight(trace: agt.Trace, sizes: Sequence[int]) -> int:
+def most_in_flight(trace: agt.Trace, sizes: Sequence[int]) -> int:
     """The most of these operations that were under way at one time."""
     times = stretches(trace, sizes)
     return max(sum(a <= start < b for a, b in times) for start, _ in times)
@@ -142,7 +142,7 @@ def in_flight(trace: agt.Trace, sizes: Sequence[int]) -> int:
 
 def all_in_flight(trace: agt.Trace, sizes: Sequence[int], most: int) -> None:
     """At one time there were so many of these operations under way."""
-    found = in_flight(trace, sizes)
+    found = most_in_flight(trace, sizes)
     cause = f"no more than {found} of {len(sizes)} operations were in flight at a time: start all of them "
     done = results(trace, sizes)[found - 1]
     begun = [span for span in trace.device_spans if span.start >= done.end]

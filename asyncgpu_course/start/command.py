@@ -18,7 +18,7 @@ from asyncgpu_course.doctor import how_to_install
 from asyncgpu_course.start.pages import FIRST_PAGE, bring, course
 from asyncgpu_tutor.errors import UsageError
 
-FOLDER = Path("asyncgpu-course")
+_FOLDER = Path("asyncgpu-course")
 # JupyterLab reads defaults from `labconfig` in folders of this variable. So it asks a learner nothing about
 # news, whatever environment it was installed in.
 CONFIG_PATH = "JUPYTER_CONFIG_PATH"
@@ -38,7 +38,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "folder",
         nargs="?",
         type=Path,
-        help=f"where you want to work: ./{FOLDER} if not given; in a checkout, the checkout itself. Files "
+        help=f"where you want to work: ./{_FOLDER} if not given; in a checkout, the checkout itself. Files "
         "that are there already stay as they are",
     )
     told = "get the newest course; pages that you have worked in are kept in my-work, as they are"
@@ -57,7 +57,7 @@ def run(args: argparse.Namespace) -> int:
     folder, is_checkout = course()
     aside: list[Path] = []
     if not is_checkout or args.folder is not None:
-        pages, folder = folder, args.folder or FOLDER
+        pages, folder = folder, args.folder or _FOLDER
         new, kept, aside = bring(pages, folder, update=args.update)
         print(f"The course is in {folder.resolve()}: {len(new)} new files.")
         if kept and not args.update:

@@ -27,13 +27,13 @@ Mode = Literal["owned", "shared", "borrowed"]
 _BY_SHARE = "by share()"  # where an owned array went that has become a shared one
 
 
-class _Thread(threading.local):
+class _MovesHere(threading.local):
     """One thread. In a capture, which may fail, the handles that it takes are noted in `moved`."""
 
     moved: list[DeviceArray] | None = None
 
 
-this_thread = _Thread()
+this_thread = _MovesHere()
 
 
 def as_shape(shape: int | tuple[int, ...] | list[int]) -> tuple[int, ...]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from typing import Any, Self
 
-from asyncgpu_tutor.clusters.members import Cluster, Gpu, numbers
-from asyncgpu_tutor.clusters.recipes import host_arrays
+from asyncgpu_tutor.clusters.members import Cluster, Gpu, rank_numbers
+from asyncgpu_tutor.clusters.recipes import host_arrays_of
 from asyncgpu_tutor.clusters.remote import Worker
 from asyncgpu_tutor.devices.opening import wire
 from asyncgpu_tutor.devices.protocol import Device
@@ -39,11 +39,11 @@ class Link:
     async def carry(self, device: Device, rank: int, op: DeviceOp[Any], run: Run) -> Any:
         """A recipe's way to a worker in another process, its run there, and the way back."""
         begun, received, kept = device.now(), 0, ()
-        sent = sum(array.nbytes for array in host_arrays(op))
+        sent = sum(array.nbytes for array in host_arrays_of(op))
         try:
             await self.cross(device, "sent", sent, begun)
             result, ended, kept = await run()
-            received = sum(array.nbytes for array in host_arrays(result))
+            received = sum(array.nbytes for array in host_arrays_of(result))
             await self.cross(device, "received", received, ended)
         finally:
             if (log := device.log) is not None:
@@ -102,7 +102,7 @@ class LocalCluster(Cluster):
     def __init__(
         self, kind: str, gpus: int | None, machines: int, *, apart: bool, on: Sequence[Device] = ()
     ) -> None:
-        super().__init__(f"cluster {next(numbers)}")
+        super().__init__(f"cluster {next(rank_numbers)}")
         self._kind, self._count, self._machines = kind, gpus, machines
         self._apart, self._devices = apart, on
         self._wired: Wiring | None = None  # as simulated devices were before

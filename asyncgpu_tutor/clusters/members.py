@@ -24,7 +24,7 @@ from asyncgpu_tutor.ops.operation import DeviceOp
 from asyncgpu_tutor.ops.pinned import pin
 
 T = TypeVar("T")
-numbers = count(1)  # of clusters in this process
+rank_numbers = count(1)  # of clusters in this process
 
 
 class Gpu(StaysHere, ABC):

@@ -31,11 +31,11 @@ from typing import Any, Self, TypeVar, cast
 import asyncgpu_tutor
 from asyncgpu_tutor.clusters.guests import Guest
 from asyncgpu_tutor.clusters.in_process import Link
-from asyncgpu_tutor.clusters.members import Cluster, Gpu, numbers
+from asyncgpu_tutor.clusters.members import Cluster, Gpu, rank_numbers
 from asyncgpu_tutor.clusters.recipes import packed, unpacked
 from asyncgpu_tutor.clusters.remote import Worker
 from asyncgpu_tutor.devices.opening import new_group_id, open_rank
-from asyncgpu_tutor.devices.protocol import Collective, Device
+from asyncgpu_tutor.devices.protocol import CollectiveCall, Device
 from asyncgpu_tutor.errors import ClusterError, CollectiveError, DeviceError, DeviceUnavailableError
 from asyncgpu_tutor.ops.collectives import Group, Ledger, forget_group, name_group
 from asyncgpu_tutor.ops.operation import DeviceOp
@@ -47,7 +47,7 @@ T = TypeVar("T")
 
 CONNECT_S = 5.0  # for how long a scheduler may take to answer, and its workers to be there
 START_S = 60.0  # for how long a worker may take to load this package and open its device
-LOOK_S = 0.5  # how often the scheduler is asked who is alive
+_LOOK_S = 0.5  # how often the scheduler is asked who is alive
 EXCHANGES = 10  # of times, to set a worker's clock by ours: a millisecond each
 SILENT_S = 4.0  # a scheduler or a machine that says nothing for so long is gone
 
@@ -201,7 +201,7 @@ class DaskGpu(Gpu):
         log.about["clocks_within_us"] = max(worst, round(guest.within, 3))
         return guest
 
-    def _compared(self, calls: Mapping[str, Sequence[Collective]]) -> str:
+    def _compared(self, calls: Mapping[str, Sequence[CollectiveCall]]) -> str:
         """Say what is wrong with the collectives of its recipes, next to those of other ranks."""
         known = self._cluster.ledgers
         told = [known[n].enter(c) for n in calls if n in known for c in calls[n]]
@@ -249,7 +249,7 @@ class DaskCluster(Cluster):
     """The workers of a Dask scheduler."""
 
     def __init__(self, address: str, gpus: int | None, device: str, security: Any) -> None:
-        super().__init__(f"cluster {next(numbers)} of {os.getpid()}")
+        super().__init__(f"cluster {next(rank_numbers)} of {os.getpid()}")
         self._address, self._count, self._kind = address, gpus, device
         self._security = security
         self.client: Any = None
@@ -383,7 +383,7 @@ class DaskCluster(Cluster):
             else:
                 heard = loop.time()
                 self._lose(alive, "the scheduler has lost it")
-            await asyncio.sleep(LOOK_S)
+            await asyncio.sleep(_LOOK_S)
 
     async def _look_at(self, gpu: DaskGpu) -> None:
         """Ask a worker's nanny again and again whether it is stopped; it itself may be busy for long."""
@@ -396,7 +396,7 @@ class DaskCluster(Cluster):
                 gpu.lose(f"nothing on its machine answers for {SILENT_S:.0f} s")
             except Exception:  # noqa: BLE001 - it has no nanny, or is gone, as the scheduler says
                 pass
-            await asyncio.sleep(LOOK_S)
+            await asyncio.sleep(_LOOK_S)
 
     def _lose(self, alive: set[str], why: str) -> None:
         for gpu in self._gpus:
@@ -408,8 +408,8 @@ async def _answer(call: Awaitable[T]) -> T:
     """What is answered; `TimeoutError` after `SILENT_S` without the time in which this loop stood still."""
     task = asyncio.ensure_future(call)
     try:
-        for _ in range(round(SILENT_S / LOOK_S)):
-            await asyncio.wait({task}, timeout=LOOK_S)
+        for _ in range(round(SILENT_S / _LOOK_S)):
+            await asyncio.wait({task}, timeout=_LOOK_S)
             if task.done():
                 return task.result()
         raise TimeoutError(f"no answer in {SILENT_S:.0f} s")

@@ -89,7 +89,7 @@ def _walk(thing: Any, seen: set[int], depth: int = 0) -> Iterator[Any]:
             yield from _walk(part, seen, depth + 1)
 
 
-def host_arrays(thing: Any) -> list[np.ndarray[Any, Any]]:
+def host_arrays_of(thing: Any) -> list[np.ndarray[Any, Any]]:
     """The host arrays that something holds, a recipe or a result: they travel with it, by value."""
     return [part for part in _walk(thing, set()) if isinstance(part, np.ndarray)]
 
@@ -116,7 +116,7 @@ def ready_to_travel(op: Any, where: str) -> DeviceOp[Any]:
                 f"this process and does not travel to {where}. Put the data there, as in x = await "
                 "gpu.put(host), and use x.op(); or make the array in the recipe"
             )
-    if data := host_arrays(recipe):
+    if data := host_arrays_of(recipe):
         sizes = ", ".join(f"{array.shape} {array.dtype}" for array in data[:3])
         total = sum(array.nbytes for array in data)
         words = (

@@ -8,13 +8,13 @@ Global = cuda_c.Global
 Parameter = cuda_c.Parameter
 Signature = cuda_c.Signature
 
-device_code = freshly(cuda_c.device_code)
-for_compiler = freshly(cuda_c.for_compiler)
-is_cooperative = freshly(cuda_c.is_cooperative)
-read_signature = freshly(cuda_c.read_signature)
+device_code = freshly(cuda_c.device_part)
+for_compiler = freshly(cuda_c.text_for_compiler)
+is_cooperative = freshly(cuda_c.meets_as_a_grid)
+read_signature = freshly(cuda_c.parse_signature)
 
 
-def place(source: str, line: int) -> tuple[str, int]:
+def place_in_source(source: str, line: int) -> tuple[str, int]:
     """The file that a line of a joined source is from, and the number that it has there."""
     return Source(source).place(line)
 

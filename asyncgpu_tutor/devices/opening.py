@@ -26,7 +26,7 @@ def open_device(kind: str, ordinal: int) -> Device:
         return SimDevice(ordinal, os.environ.get(SPEC_VARIABLE) or "h200", _machine)
     from asyncgpu_tutor.devices import cuda  # CuPy is slow to import
 
-    device = cuda.open_device(ordinal)
+    device = cuda.open_cupy_device(ordinal)
     own_streams.add(type(device.default_stream))
     return device
 
@@ -41,7 +41,7 @@ def open_group(devices: Sequence[Device]) -> Communicator:
         raise DeviceMismatchError(f"the ranks of a group must be devices of one kind, not {names}")
     from asyncgpu_tutor.devices.cuda import nccl
 
-    return nccl.open_group(devices)
+    return nccl.open_nccl_group(devices)
 
 
 def new_group_id(device: Device) -> Any:
@@ -57,7 +57,7 @@ def open_rank(device: Device, rank: int, size: int, found_by: Any) -> Communicat
     """A communicator of several processes, of which this one has one rank; returns when all are there."""
     from asyncgpu_tutor.devices.cuda import nccl
 
-    return nccl.open_rank(device, rank, size, found_by)
+    return nccl.open_nccl_rank(device, rank, size, found_by)
 
 
 def wire(wiring: Wiring) -> Wiring:

@@ -66,7 +66,7 @@ class Memory:
         self.share: Share | None = None  # once there are shared handles
 
 
-class Function(Protocol):
+class KernelFunction(Protocol):
     """A compiled kernel."""
 
     @property
@@ -141,7 +141,7 @@ class Stream(Protocol):
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Call:
+class RecordedCall:
     """A call that enqueues, written down so that it can be made again and again."""
 
     # A method of `Device`, or of `Stream` the last two. "decide" is none: it takes how, the memory of a whole
@@ -190,7 +190,7 @@ class Replay(Protocol):
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Collective:
+class CollectiveCall:
     """The part of one rank in something that a group of ranks does together."""
 
     what: str  # the name of the operation
@@ -229,7 +229,7 @@ class Collective:
 class Communicator(Protocol):
     """Enqueues what ranks do together. Calls of one rank come in one order, and ranks agree on it."""
 
-    def enqueue(self, parts: Sequence[tuple[Collective, Stream]], ranks: int) -> None:
+    def enqueue(self, parts: Sequence[tuple[CollectiveCall, Stream]], ranks: int) -> None:
         """Enqueue the parts of these ranks, of `ranks` that take part in all, each on its own stream."""
 
     def fail(self, message: str) -> None:
@@ -270,7 +270,7 @@ class Enqueuer(Protocol):
 
     def launch(
         self,
-        function: Function,
+        function: KernelFunction,
         grid: Dim3,
         block: Dim3,
         args: Sequence[Argument],
@@ -368,7 +368,7 @@ class Device(Enqueuer, Protocol):
         name: str,
         reference: Callable[..., Any] | None = None,
         contract: bool = False,
-    ) -> Function:
+    ) -> KernelFunction:
         """Compile, once for each source; `KernelCompileError` says where it fails.
 
         With a `reference` a simulated device need not interpret large launches whole; with `contract`
@@ -376,11 +376,11 @@ class Device(Enqueuer, Protocol):
         """
         ...
 
-    def variable(self, function: Function, name: str, nbytes: int) -> Memory:
+    def variable(self, function: KernelFunction, name: str, nbytes: int) -> Memory:
         """The memory of a `__constant__` or `__device__` variable of a kernel's file."""
         ...
 
-    def prepare(self, calls: Sequence[Call]) -> Replay:
+    def prepare(self, calls: Sequence[RecordedCall]) -> Replay:
         """Make these calls ready; nothing is enqueued. Each stream but the first is forked and joined."""
         ...
 

@@ -5,13 +5,13 @@ The counts are the interpreter's, the times the model's, so it looks at simulate
 
 from asyncgpu_tutor.devices.simulated.report import KernelReport
 from asyncgpu_tutor.inspection.litmus import Litmus, litmus
-from asyncgpu_tutor.inspection.scope import Report, microscope
+from asyncgpu_tutor.inspection.scope import MicroscopeReport, microscope
 from asyncgpu_tutor.inspection.threads import Threads, show_threads
 
 __all__ = [
     "KernelReport",
     "Litmus",
-    "Report",
+    "MicroscopeReport",
     "Threads",
     "litmus",
     "microscope",

@@ -22,7 +22,7 @@ FENCES = {"none": "", "block": "__threadfence_block();", "device": "__threadfenc
     f"device, {side} thread only": "__threadfence();" for side in ("first", "last")
 }
 # How a word is written, and how it is read.
-KINDS = {
+LITMUS_KINDS = {
     "plain": ("{} = 1u;", "{}"),
     "volatile": ("*(volatile unsigned int*)&{} = 1u;", "*(volatile unsigned int*)&{}"),
     "atomic": ("atomicExch(&{}, 1u);", "atomicAdd(&{}, 0u)"),
@@ -51,7 +51,7 @@ _HEAD = """extern "C" __global__ void litmus(
 
 def source(shape: str, fence: str, kind: str, blocks: bool) -> str:
     """The kernel of a test, in CUDA C: its threads are of as many blocks, or warps of one block."""
-    threads, (write, read), count, text = SHAPES[shape][0], KINDS[kind], 0, ""
+    threads, (write, read), count, text = SHAPES[shape][0], LITMUS_KINDS[kind], 0, ""
     weak = SHAPES[shape][1]
     fenced = [role for role, steps in enumerate(threads) if "F" in steps]
     fenced = fenced[:1] if "first" in fence else fenced[1:] if "last" in fence else fenced
@@ -148,7 +148,7 @@ def litmus(
     UsageError
         If there is no such test.
     """
-    for given, known in ((shape, SHAPES), (fence, FENCES), (kind, KINDS)):
+    for given, known in ((shape, SHAPES), (fence, FENCES), (kind, LITMUS_KINDS)):
         if given not in known:
             raise UsageError(f"{given!r} is not one of {', '.join(map(repr, known))}")
     text, threads = source(shape, fence, kind, blocks), len(SHAPES[shape][0])

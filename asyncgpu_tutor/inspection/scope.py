@@ -6,7 +6,7 @@ from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 
 from asyncgpu_tutor.devices.simulated import DeviceSpec, Launched, SimDevice
-from asyncgpu_tutor.devices.simulated.report import KernelReport, add_up, annotate, render
+from asyncgpu_tutor.devices.simulated.report import KernelReport, add_up, annotate, render_columns
 from asyncgpu_tutor.errors import UsageError
 from asyncgpu_tutor.run.current import current_device
 from asyncgpu_tutor.traces.spans.notebook_output import PAGE
@@ -14,7 +14,7 @@ from asyncgpu_tutor.traces.spans.span import grouped
 from asyncgpu_tutor.traces.spans.tag import forbid_nested_wait
 
 
-class Report:
+class MicroscopeReport:
     """The work of the kernels of a run. Made by `microscope`.
 
     Attributes
@@ -57,7 +57,7 @@ class Report:
 
     def table(self) -> str:
         """All numbers as text, a column for each entry of `kernels`; those that do not fit follow below."""
-        return render(self.spec, self.kernels, PAGE)
+        return render_columns(self.spec, self.kernels, PAGE)
 
     def source(self, name: str) -> str:
         """The source of a kernel, each line with what it did in all launches of that kernel together.
@@ -80,7 +80,7 @@ class Report:
 
 
 @contextmanager
-def microscope() -> Generator[Report]:
+def microscope() -> Generator[MicroscopeReport]:
     """Count what the kernels do that run on the current device while a block is executed.
 
     Leaving the block waits for the device. What it ran before the block is not in the report, except
@@ -118,7 +118,7 @@ def microscope() -> Generator[Report]:
     seen: list[Launched] = []
     device.observers.append(seen.append)
     try:
-        yield Report(device.spec, seen)
+        yield MicroscopeReport(device.spec, seen)
     finally:
         device.settle_log()
         device.observers.remove(seen.append)

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from asyncgpu_tutor.arrays.handles import DeviceArray, Partition
 from asyncgpu_tutor.devices.fresh_errors import fresh, freshly
-from asyncgpu_tutor.devices.simulated.report import Access, Watched, memory_of
+from asyncgpu_tutor.devices.simulated.report import AccessSite, Watched, memory_of
 from asyncgpu_tutor.errors import ArrayDTypeError, OutOfBoundsError, UsageError
 from asyncgpu_tutor.kernels import Kernel
 from asyncgpu_tutor.kernels.launching import configuration
@@ -73,7 +73,7 @@ class Threads:
     _places: dict[str, _Cells] = field(default_factory=dict[str, _Cells], repr=False)
 
     @property
-    def steps(self) -> list[Access]:
+    def steps(self) -> list[AccessSite]:
         """All loads and stores, in order."""
         return self.watched.steps
 
@@ -243,7 +243,7 @@ class Threads:
         )
 
     # ------------------------------------------------------------------ a step
-    def _ends(self, step: Access) -> NDArray[np.float64]:
+    def _ends(self, step: AccessSite) -> NDArray[np.float64]:
         """Both ends of each arrow: from an element to its reader, or from a writer to its element."""
         grid, array = self._places[""], self._places[step.array]
         threads = grid.centres(step.threads) + _HALF * grid.size
@@ -276,7 +276,7 @@ class Threads:
             parts += self._wrong(step)
         return "".join(parts)
 
-    def _wrong(self, step: Access) -> Iterator[str]:
+    def _wrong(self, step: AccessSite) -> Iterator[str]:
         culprits = np.array(self.watched.culprits, np.int64)
         site = self.watched.site
         if not len(culprits) or site is None:
@@ -329,7 +329,7 @@ def _array(shape: tuple[int, ...], most: float) -> _Cells:
         each *= 2
 
 
-def _verb(step: Access, one: bool) -> str:
+def _verb(step: AccessSite, one: bool) -> str:
     plain = ("write" if step.write else "read") + "s" * one
     return f"use{'s' * one} an atomic on" if step.atomic else plain
 

@@ -168,7 +168,7 @@ def settle(args: Iterable[Any]) -> None:
             arg._used = True
 
 
-def take(args: list[Any], where: str) -> list[Any]:
+def take_argument(args: list[Any], where: str) -> list[Any]:
     """The arguments, with all arrays taken; one handle that is given twice is taken once."""
     taken: dict[int, Any] = {}
     for arg in args:

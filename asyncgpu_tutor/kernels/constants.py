@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from asyncgpu_tutor.devices.cuda_source import Global
-from asyncgpu_tutor.devices.protocol import Device, Function, Memory
+from asyncgpu_tutor.devices.protocol import Device, KernelFunction, Memory
 from asyncgpu_tutor.errors import ArrayDTypeError, ArrayShapeError, UsageError
 from asyncgpu_tutor.run.current import current_device
 
@@ -33,7 +33,7 @@ class Constants:
     """
 
     def __init__(
-        self, kernel: str, variables: Sequence[Global], load: Callable[[Device], Function]
+        self, kernel: str, variables: Sequence[Global], load: Callable[[Device], KernelFunction]
     ) -> None:
         self._kernel = kernel
         self._variables = {variable.name: variable for variable in variables}

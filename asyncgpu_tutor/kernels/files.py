@@ -16,7 +16,7 @@ from asyncgpu_tutor.errors import UsageError
 
 SHIPPED = Path(__file__).parent / "headers"
 _MAIN = "kernel.cu"  # what messages call the source itself, whatever its file is called
-FILES = (".cu", ".cuh", ".cuda")
+_FILES = (".cu", ".cuh", ".cuda")
 # Nothing else is read for an #include, since a message may quote what is read, and a kernel be a stranger's.
 _SOURCES = re.compile(r".*\.(cu|cuh|cuda|c|cc|cpp|cxx|h|hh|hpp|hxx|inc|inl|ipp|tpp|def)", re.DOTALL)
 _MOST_BYTES = 1 << 24
@@ -38,7 +38,7 @@ def include_headers(
     file = Path(source)
     try:
         # A line that ends so names a file, rather than being the text of one.
-        if isinstance(source, str) and ("\n" in source or file.suffix not in FILES):
+        if isinstance(source, str) and ("\n" in source or file.suffix not in _FILES):
             return _Joining(folders).expanded(source.removeprefix("\ufeff"), folders)
         return _Joining([file.parent, *folders]).joined(file.resolve(), _MAIN)
     except (OSError, ValueError, RecursionError) as error:

@@ -15,7 +15,7 @@ import numpy as np
 
 from asyncgpu_tutor.arrays.handles import DeviceArray, Partition, borrowed_in, handle
 from asyncgpu_tutor.devices.cuda_source import Signature, is_sized, read_signature
-from asyncgpu_tutor.devices.protocol import USUAL_LIMITS, Device, Dim3, Function, Share
+from asyncgpu_tutor.devices.protocol import USUAL_LIMITS, Device, Dim3, KernelFunction, Share
 from asyncgpu_tutor.errors import UsageError
 from asyncgpu_tutor.kernels import accepted_arguments
 from asyncgpu_tutor.kernels.constants import Constants
@@ -249,7 +249,7 @@ class Kernel:
             shapes = {array: sizes for array, sizes in shapes.items() if array in here}
         self._checks = CallChecks(signature, shapes, self._acceptors)
 
-    def _load(self, device: Device) -> Function:
+    def _load(self, device: Device) -> KernelFunction:
         """Compiled for this device, which is asked once: it has to find the whole source in its table."""
         facts = self._facts
         function = device.get_function(facts.source, facts.name, facts.reference, facts.contract)
@@ -440,7 +440,7 @@ def _defer(
         arg if isinstance(arg, DeviceOp) else accept(arg)
         for accept, arg in zip(kernel._acceptors, args, strict=True)
     ]
-    taken = accepted_arguments.take(known, f"into {kernel.name}()")
+    taken = accepted_arguments.take_argument(known, f"into {kernel.name}()")
     launch = _Deferred()
     launch._built(kernel._facts.name, frame)
     launch._kernel = kernel

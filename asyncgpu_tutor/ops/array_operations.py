@@ -21,8 +21,8 @@ from asyncgpu_tutor.ops.operation import DeviceOp
 from asyncgpu_tutor.run.context import ExecutionContext, check_out, check_same
 from asyncgpu_tutor.run.current import resolve
 
-Shape = int | tuple[int, ...]
-BLOCK = 256
+_Shape = int | tuple[int, ...]
+_BLOCK = 256
 # One integer type for each width: a fill copies bits, so it works for every dtype of that width.
 BITS = {1: "unsigned char", 2: "unsigned short", 4: "unsigned int", 8: "unsigned long long"}
 COUNTING = {
@@ -97,15 +97,15 @@ def _by_kernel(context: ExecutionContext, memory: Memory, nbytes: int, filling: 
     source, name, scalars, itemsize, each = filling
     function = context.device.get_function(source, name)
     size = nbytes // itemsize
-    grid = (-(-size // (BLOCK * each)), 1, 1)
-    context.launch(function, grid, (BLOCK, 1, 1), (np.uint64(size), *scalars, memory))
+    grid = (-(-size // (_BLOCK * each)), 1, 1)
+    context.launch(function, grid, (_BLOCK, 1, 1), (np.uint64(size), *scalars, memory))
 
 
 def _make(
     fill: Callable[[ExecutionContext, Memory, int, Any], None],
     what: Any,
     label: str,
-    shape: Shape,
+    shape: _Shape,
     dtype: npt.DTypeLike,
     name: str | None,
     frame: FrameType,
@@ -232,21 +232,21 @@ def d2h(array: DeviceArray, out: npt.NDArray[Any] | None = None) -> DeviceOp[npt
 
 
 def zeros(
-    shape: Shape, dtype: npt.DTypeLike = np.float32, name: str | None = None
+    shape: _Shape, dtype: npt.DTypeLike = np.float32, name: str | None = None
 ) -> DeviceOp[DeviceArray]:
     """A new array of zeros, by a memset."""
     return _make(ExecutionContext._clear, 0, "zeros", shape, dtype, name, sys._getframe(1))
 
 
 def full(
-    shape: Shape, fill_value: float, dtype: npt.DTypeLike = np.float32, name: str | None = None
+    shape: _Shape, fill_value: float, dtype: npt.DTypeLike = np.float32, name: str | None = None
 ) -> DeviceOp[DeviceArray]:
     """A new array with every element set to `fill_value`, by a kernel."""
     return _full("full", shape, fill_value, dtype, name, sys._getframe(1))
 
 
 def ones(
-    shape: Shape, dtype: npt.DTypeLike = np.float32, name: str | None = None
+    shape: _Shape, dtype: npt.DTypeLike = np.float32, name: str | None = None
 ) -> DeviceOp[DeviceArray]:
     """A new array of ones, by a kernel."""
     return _full("ones", shape, 1, dtype, name, sys._getframe(1))
@@ -254,7 +254,7 @@ def ones(
 
 def _full(
     label: str,
-    shape: Shape,
+    shape: _Shape,
     fill_value: float,
     dtype: npt.DTypeLike,
     name: str | None,
@@ -293,7 +293,7 @@ def arange(
 
 
 def randn(
-    shape: Shape,
+    shape: _Shape,
     *,
     mean: float = 0.0,
     std: float = 1.0,

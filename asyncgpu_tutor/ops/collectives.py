@@ -28,7 +28,7 @@ from typing import Any, TypeVar, cast
 from asyncgpu_tutor import errors
 from asyncgpu_tutor.arrays.handles import DeviceArray
 from asyncgpu_tutor.devices.opening import open_group
-from asyncgpu_tutor.devices.protocol import Collective, Communicator, Device, Stream
+from asyncgpu_tutor.devices.protocol import CollectiveCall, Communicator, Device, Stream
 from asyncgpu_tutor.ops.array_operations import Take
 from asyncgpu_tutor.ops.operation import DeviceOp, as_op, choose
 from asyncgpu_tutor.run.capture import CaptureContext
@@ -39,9 +39,9 @@ from asyncgpu_tutor.run.last_use import UsedMemory, come_after
 from asyncgpu_tutor.run.submission import submit
 
 T = TypeVar("T")
-REDUCTIONS = ("sum", "prod", "max", "min")
-Array = DeviceArray | DeviceOp[DeviceArray]
-Key = tuple[tuple[int, int] | None, int]
+_REDUCTIONS = ("sum", "prod", "max", "min")
+_Array = DeviceArray | DeviceOp[DeviceArray]
+_Key = tuple[tuple[int, int] | None, int]
 _facts = attrgetter("what", "count", "dtype", "reduce", "root")
 
 
@@ -51,10 +51,10 @@ class Ledger:
     def __init__(self, size: int) -> None:
         self._size = size
         self._numbers: Counter[tuple[int, tuple[int, int] | None]] = Counter()
-        self._open: dict[Key, list[Collective]] = {}
+        self._open: dict[_Key, list[CollectiveCall]] = {}
         self._lock = threading.Lock()
 
-    def enter(self, call: Collective) -> str:
+    def enter(self, call: CollectiveCall) -> str:
         """Note a call; what is wrong with it, next to those of other ranks."""
         with self._lock:
             ends = call.ends
@@ -68,7 +68,7 @@ class Ledger:
             return wrong
 
 
-def _disagreement(first: Collective, call: Collective) -> str:
+def _disagreement(first: CollectiveCall, call: CollectiveCall) -> str:
     facts = [_facts(first), _facts(call)]
     if call.ends is not None:
         facts = [fact[1:] for fact in facts]
@@ -110,7 +110,7 @@ class Group:
         self._streams: dict[Device, Stream] = {}  # where one call does the part of each rank
         self._broken = ""
         self.name = ""  # by which other processes know it
-        self.log: list[Collective] = []  # for whoever compares the calls of several processes
+        self.log: list[CollectiveCall] = []  # for whoever compares the calls of several processes
 
     def __reduce__(self) -> tuple[Any, ...]:
         # In another process it is what is called so there: the same ranks, seen from one of them.
@@ -162,7 +162,7 @@ class Group:
         return found
 
     # ------------------------------------------------------------------ operations
-    def all_reduce(self, x: Array | Sequence[DeviceArray], reduce: str = "sum") -> DeviceOp[Any]:
+    def all_reduce(self, x: _Array | Sequence[DeviceArray], reduce: str = "sum") -> DeviceOp[Any]:
         """Add up the arrays of all ranks, element by element, in place: afterwards each has the sums.
 
         Parameters
@@ -175,7 +175,7 @@ class Group:
         where, reduce = _line(sys._getframe(1)), _known(reduce)
         return self._op("all_reduce", x, _itself, where, reduce=reduce)
 
-    def all_gather(self, x: Array | Sequence[DeviceArray]) -> DeviceOp[Any]:
+    def all_gather(self, x: _Array | Sequence[DeviceArray]) -> DeviceOp[Any]:
         """Give each rank a new array of shape ``(ranks, *x.shape)`` with the arrays of all, by rank."""
 
         def target(array: DeviceArray, context: ExecutionContext) -> DeviceArray:
@@ -185,7 +185,7 @@ class Group:
         return self._op("all_gather", x, target, _line(sys._getframe(1)))
 
     def reduce_scatter(
-        self, x: Array | Sequence[DeviceArray], reduce: str = "sum"
+        self, x: _Array | Sequence[DeviceArray], reduce: str = "sum"
     ) -> DeviceOp[Any]:
         """Reduce as `all_reduce` does, and give each rank its part of the rows, in a new array."""
 
@@ -201,16 +201,16 @@ class Group:
 
         return self._op("reduce_scatter", x, target, _line(sys._getframe(1)), reduce=_known(reduce))
 
-    def broadcast(self, x: Array | Sequence[DeviceArray], root: int = 0) -> DeviceOp[Any]:
+    def broadcast(self, x: _Array | Sequence[DeviceArray], root: int = 0) -> DeviceOp[Any]:
         """Copy the root's array into those of all other ranks."""
         where, root = _line(sys._getframe(1)), self._one(root)
         return self._op("broadcast", x, _itself, where, root=root)
 
-    def send(self, x: Array, to: int) -> DeviceOp[DeviceArray]:
+    def send(self, x: _Array, to: int) -> DeviceOp[DeviceArray]:
         """Send an array to another rank, which has to call `recv`; yields it again."""
         return self._op("send", x, None, _line(sys._getframe(1)), to=self._one(to))
 
-    def recv(self, into: Array, source: int) -> DeviceOp[DeviceArray]:
+    def recv(self, into: _Array, source: int) -> DeviceOp[DeviceArray]:
         """Fill an array with what another rank sends, and yield it."""
         return self._op("recv", into, _itself, _line(sys._getframe(1)), origin=self._one(source))
 
@@ -234,7 +234,7 @@ class Group:
             _check_written(got, "exchange")
             memory = context._touch(given), context._touch(got)
             facts = "exchange", self.rank(context), given.size, given.dtype
-            call = Collective(*facts, *memory, to=to, origin=origin, where=where)
+            call = CollectiveCall(*facts, *memory, to=to, origin=origin, where=where)
             self._enqueue([(call, context)])
             return arrays
 
@@ -264,7 +264,7 @@ class Group:
         def act(context: ExecutionContext, arrays: tuple[DeviceArray, ...]) -> Any:
             _capturable(what, context, several)
             branches = self._branches(context) if several else [context]
-            calls: list[tuple[Collective, ExecutionContext]] = []
+            calls: list[tuple[CollectiveCall, ExecutionContext]] = []
             results: list[DeviceArray] = []
             for branch, array in zip(branches, arrays, strict=True):
                 given = branch._touch(array)
@@ -273,7 +273,7 @@ class Group:
                     _check_written(array, what)
                 ends = given if what != "recv" else None, result.memory if target else None
                 facts = what, self.rank(branch), array.size, array.dtype
-                calls.append((Collective(*facts, *ends, **options, where=where), branch))
+                calls.append((CollectiveCall(*facts, *ends, **options, where=where), branch))
                 results.append(result)
             try:
                 self._enqueue(calls)
@@ -308,7 +308,7 @@ class Group:
         context.stream.reuse(fork)
         return branches
 
-    def _enqueue(self, calls: Sequence[tuple[Collective, ExecutionContext]]) -> None:
+    def _enqueue(self, calls: Sequence[tuple[CollectiveCall, ExecutionContext]]) -> None:
         communicator = self._communicator
         assert communicator is not None  # `rank` has refused a group without a rank here
         context = calls[0][1]
@@ -367,8 +367,8 @@ def _check_written(array: DeviceArray, what: str) -> None:
 
 
 def _known(reduce: str) -> str:
-    if reduce not in REDUCTIONS:
-        raise errors.UsageError(f"{reduce!r} is no reduction: say one of {', '.join(REDUCTIONS)}")
+    if reduce not in _REDUCTIONS:
+        raise errors.UsageError(f"{reduce!r} is no reduction: say one of {', '.join(_REDUCTIONS)}")
     return reduce
 
 

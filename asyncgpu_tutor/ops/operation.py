@@ -353,7 +353,7 @@ class DeviceOp(Generic[T]):
         return DeviceFuture(self._run, stream, policy, self._label).__await__()
 
 
-class Bind(DeviceOp[U]):
+class BindOp(DeviceOp[U]):
     """The operation that `and_then`, `and_then_with_context` and `map` make."""
 
     __slots__ = ("_function", "_maps", "_source", "_with_context")
@@ -366,7 +366,7 @@ class Bind(DeviceOp[U]):
     def _origin(self) -> tuple[CodeType, int]:
         # A chain was built where it begins.
         source: DeviceOp[Any] = self._source
-        while type(source) is Bind:
+        while type(source) is BindOp:
             source = source._source
         return source._origin()
 
@@ -391,13 +391,13 @@ def _bind(
     function: Callable[..., Any],
     maps: bool = False,
     with_context: bool = False,
-) -> Bind[Any]:
+) -> BindOp[Any]:
     if type(function) is not FunctionType and not callable(function):
         raise NotAnOperationError(
             f"and_then and map take a function, and got {_brief(function)}: write "
             ".and_then(lambda result: ...), or agt.zip(a, b) for two operations in order"
         )
-    bind: Bind[Any] = Bind()
+    bind: BindOp[Any] = BindOp()
     bind._label = source._label
     bind._used = False
     bind._source = source
@@ -414,7 +414,7 @@ def evaluate(op: DeviceOp[T], context: ExecutionContext) -> T:
     Whatever is enqueued takes its name from the label of the run, which says here what part of it that is.
     """
     run = context._run
-    pending: list[Bind[Any]] = []
+    pending: list[BindOp[Any]] = []
     # What has a name of its own: it ends when as few steps are pending as at its begin, and then the label is
     # again what it was.
     named: list[tuple[int, str]] = []
@@ -424,7 +424,7 @@ def evaluate(op: DeviceOp[T], context: ExecutionContext) -> T:
     while True:
         current._used = True
         kind = type(current)  # pyright: ignore[reportUnknownVariableType] - whatever it yields
-        while kind is Bind:
+        while kind is BindOp:
             if type(current._label) is Name and not _only_begins_named(current):
                 _enter(current, run, named, len(pending))
             pending.append(current)
@@ -449,7 +449,7 @@ def evaluate(op: DeviceOp[T], context: ExecutionContext) -> T:
 
 def _only_begins_named(op: Any) -> bool:
     """Tell whether its name is that of its first part: a chain is called so until it gets a name itself."""
-    return type(op) is Bind and op._label is op._source._label
+    return type(op) is BindOp and op._label is op._source._label
 
 
 def _enter(op: DeviceOp[Any], run: Run, named: list[tuple[int, str]], depth: int) -> None:

@@ -79,7 +79,7 @@ class Replayed(ABC, Generic[T]):
         UseAfterMoveError
             When it runs, if an array that was borrowed for the capture has been given away since.
         """
-        return _Launch(self)
+        return _PreparedLaunch(self)
 
     def take_output(self) -> T:
         """The captured operation's result as handles, for good; once.
@@ -188,7 +188,7 @@ class Prepared(Replayed[T]):
         context.replay(self._replay, self._capture.calls, streams)
 
 
-class _Launch(DeviceOp[T]):
+class _PreparedLaunch(DeviceOp[T]):
     __slots__ = ("_what",)
 
     def __init__(self, what: Replayed[T]) -> None:

@@ -134,7 +134,7 @@ class Capture(Run):
         super().__init__(label, stream, captures=True)
         self.device: protocol.Device = stream.device
         self.allocates = allocates
-        self.calls: list[protocol.Call] = []
+        self.calls: list[protocol.RecordedCall] = []
         self.events = itertools.count()
         self.awaited: list[protocol.Event] = []
         # What prepared memory its launches use, and where in this capture they used it last. The second is
@@ -261,7 +261,7 @@ class Capture(Run):
         self._untouched = [m for m in self._untouched if not any(m is f for f in first)]
         if not named and isinstance(self.label, Name):
             named = self.label.part
-        call = protocol.Call(verb, args, mine.number, (*fresh, *first), named)
+        call = protocol.RecordedCall(verb, args, mine.number, (*fresh, *first), named)
         if call.is_work:
             mine.seen[mine.number] += 1
         self.calls.append(call)
@@ -377,7 +377,7 @@ class CaptureContext(ExecutionContext):
     def replay(
         self,
         replay: protocol.Replay,
-        calls: Sequence[protocol.Call],
+        calls: Sequence[protocol.RecordedCall],
         streams: Sequence[protocol.Stream],
     ) -> None:
         """Write the calls of something prepared down here too."""
@@ -399,7 +399,7 @@ class CaptureContext(ExecutionContext):
         capture, memory = self._capture, self._touch(number)
         if capture.allocates:
             raise CaptureError(DECIDES_IN_A_GRAPH)
-        outside, parts = capture.calls, list[tuple[protocol.Call, ...]]()
+        outside, parts = capture.calls, list[tuple[protocol.RecordedCall, ...]]()
         try:
             for body in bodies:
                 capture.calls = []
@@ -421,9 +421,9 @@ class CaptureContext(ExecutionContext):
         return CaptureContext(self._capture.branch(), self._capture)
 
 
-def _needed(calls: Sequence[protocol.Call]) -> list[protocol.Call]:
+def _needed(calls: Sequence[protocol.RecordedCall]) -> list[protocol.RecordedCall]:
     """Leave out events that nobody waits for and waits that nothing follows: they would cost each run."""
-    needed: list[protocol.Call] = []
+    needed: list[protocol.RecordedCall] = []
     awaited: set[object] = set()
     busy = {0}  # streams that something is still to come on; the first goes on outside
     for call in reversed(calls):

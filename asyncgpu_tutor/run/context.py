@@ -285,7 +285,7 @@ class ExecutionContext:
     # ------------------------------------------------------------------ kernels
     def launch(
         self,
-        function: protocol.Function,
+        function: protocol.KernelFunction,
         grid: protocol.Dim3,
         block: protocol.Dim3,
         args: Sequence[DeviceArray | protocol.Memory | np.generic],
@@ -324,7 +324,7 @@ class ExecutionContext:
     def replay(
         self,
         replay: protocol.Replay,
-        calls: Sequence[protocol.Call],
+        calls: Sequence[protocol.RecordedCall],
         streams: Sequence[protocol.Stream],
     ) -> None:
         """Enqueue what was made ready before, on these streams."""

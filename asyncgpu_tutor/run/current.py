@@ -18,7 +18,7 @@ from asyncgpu_tutor.devices.opening import open_device, own_streams
 from asyncgpu_tutor.devices.protocol import Device, Stream
 from asyncgpu_tutor.errors import DeviceMismatchError, DeviceUnavailableError, UsageError
 
-VARIABLE = "ASYNCGPU_DEVICE"
+_VARIABLE = "ASYNCGPU_DEVICE"
 _FORM = re.compile(r"auto|(sim|cuda)(:[0-9]+)?")
 FORMS = "'auto', 'sim', 'sim:1', 'cuda' or 'cuda:1'"
 
@@ -245,10 +245,10 @@ def on_open(callback: Callable[[Device], None]) -> Generator[None]:
 
 
 def _from_environment() -> str:
-    name = os.environ.get(VARIABLE, "") or "auto"
+    name = os.environ.get(_VARIABLE, "") or "auto"
     if not _FORM.fullmatch(name):
         raise UsageError(
-            f"the environment variable {VARIABLE} is {name!r}, which is not a device: say {FORMS}"
+            f"the environment variable {_VARIABLE} is {name!r}, which is not a device: say {FORMS}"
         )
     return name
 

@@ -68,7 +68,7 @@ class DeviceFuture(Generic[T]):
         self.stream = stream
         self._patience_us = stream.device.patience_us
         self._submission: Submission[T] | None = None
-        self._range: nvtx.Token | None = None
+        self._range: nvtx.OpenRange | None = None
         self._watched: asyncio.AbstractEventLoop | None = None  # the loop that it is watched for
         self._state = FutureState.IDLE
         self._result: Any = None

@@ -42,7 +42,7 @@ _forsaken: dict[int, Submission[Any]] = {}
 # all of them at once was a pause of 250 us in the host's lane (H200, 2026-11-22). Forsaken ones go soon: with
 # 64 of them a batch took 2 to 5 us longer, as its memory came back late and was in no cache any more. The
 # others count their shared handles until they go, as they did when they were submitted.
-LOOKS = 2
+_LOOKS = 2
 FEW, MANY = 8, 64
 
 
@@ -266,7 +266,7 @@ def _settle_if_retired(submission: Submission[Any]) -> None:
 def _let_go(kind: dict[int, Submission[Any]]) -> None:
     """Settle what completed unseen, such as results that nobody waited for and cancelled tasks."""
     try:
-        oldest = list(islice(kind.items(), LOOKS))
+        oldest = list(islice(kind.items(), _LOOKS))
     except RuntimeError:  # another thread submits or settles something just now
         return
     for number, submission in oldest:

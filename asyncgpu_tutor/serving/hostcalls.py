@@ -53,9 +53,9 @@ _ASKED = bytes([ASKED])  # a byte that no other of these words has
 _CALLED = "while the host answered a kernel's call for service {}"
 
 # A kernel gives up after so many looks. Each reads host memory over the bus twice: on an H100, 4 s in all.
-TURNS = 2_000_000
+_TURNS = 2_000_000
 
-FEW = 4  # calls that wait and are looked at one by one: more are found more quickly by NumPy
+_FEW = 4  # calls that wait and are looked at one by one: more are found more quickly by NumPy
 
 
 class Hostcalls:
@@ -98,15 +98,15 @@ class Hostcalls:
         self._batch_handlers = services.together(self._device, batch_handlers)
         self._stacks = min(packets, 64)
         sizes = packets * np.cumsum([PER_STATE, PER_PACKET, nbytes // 8])
-        mail: services.Words = np.asarray(pinned(int(sizes[-1]) + 1, np.uint64))
+        mail: services.PacketWords = np.asarray(pinned(int(sizes[-1]) + 1, np.uint64))
         mail[:] = 0
         states, rows, data, self._given_up = np.split(mail, sizes)
         self._mail = mail
         self._looked_at = states
         self._states, self._stopped = states[::PER_STATE], states[1::PER_STATE]
-        of_packets: services.Words = rows.reshape(packets, PER_PACKET)
+        of_packets: services.PacketWords = rows.reshape(packets, PER_PACKET)
         # Taking entries of one column is several times as quick as taking rows.
-        self._columns: list[services.Words] = list(of_packets.T)
+        self._columns: list[services.PacketWords] = list(of_packets.T)
         self._data: npt.NDArray[np.uint8] = data.view(np.uint8).reshape(packets, nbytes)
         # A word at a time, Python reads and writes a memoryview several times as quickly as an array.
         self._words, self._first_row = mail.data, packets * PER_STATE
@@ -165,7 +165,7 @@ class Hostcalls:
             )
         packets, nbytes = self._data.shape
         stack = np.zeros(HEAD + self._stacks + 2 + packets, np.uint64)
-        stack[:HEAD] = packets, self._stacks, nbytes, TURNS, 0
+        stack[:HEAD] = packets, self._stacks, nbytes, _TURNS, 0
         tops, links = stack[HEAD : HEAD + self._stacks], stack[HEAD + self._stacks + 2 :]
         for packet in range(packets):
             which = packet % self._stacks
@@ -263,7 +263,7 @@ class Hostcalls:
         if first < 0:
             return 0
         few: list[int] = []
-        while first >= 0 and len(few) < FEW:
+        while first >= 0 and len(few) < _FEW:
             few.append(first // (8 * PER_STATE))
             first = looked.find(_ASKED, first + 1)
         if first < 0:
@@ -314,7 +314,7 @@ class Hostcalls:
                     f"a kernel asks for service {service}, which nobody has: "
                     f"agt.hostcalls({{{service}: function}}) has it"
                 )
-            answer = handler(services.Call(service, a, b, c, self._data[packet]))
+            answer = handler(services.HostcallRequest(service, a, b, c, self._data[packet]))
             if isawaitable(answer):  # a task answers later
                 self._device.answering(1)
                 self._begun += 1

@@ -28,10 +28,10 @@ Request = Host | Callable[[Host], object]
 # A task that sleeps may wake this much too late: up to a millisecond because asyncio's loop counts whole
 # ones, and up to another until a virtual machine has woken its processor (see `CupyDevice.patience_us`). What
 # is left is less than a lane looks for before a thread is to watch it.
-EARLY_US = 2500.0
+_EARLY_US = 2500.0
 
 
-class Lane(Generic[T]):
+class PipelineSlot(Generic[T]):
     """A stream, an input in pinned memory, and the pipeline that reads it; see `Server`."""
 
     def __init__(
@@ -74,8 +74,8 @@ class Lane(Generic[T]):
         """
         device = self._stream.device
         took_us = min(self._took_us)
-        while self.busy and (left_us := self._began_us + took_us - device.now()) > EARLY_US:
-            await device.sleep(min(left_us - EARLY_US, max(took_us - left_us, EARLY_US / 2)))
+        while self.busy and (left_us := self._began_us + took_us - device.now()) > _EARLY_US:
+            await device.sleep(min(left_us - _EARLY_US, max(took_us - left_us, _EARLY_US / 2)))
             if self.done():  # nobody knows for how long: they have become shorter
                 self._took_us = (0.0, 0.0)
         if self.busy:

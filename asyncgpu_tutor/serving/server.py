@@ -19,7 +19,7 @@ from asyncgpu_tutor.devices.event_loop import TURN_EVERY_US, ready_in
 from asyncgpu_tutor.errors import ServerBusyError, UsageError
 from asyncgpu_tutor.ops.operation import DeviceOp
 from asyncgpu_tutor.run.current import current_device
-from asyncgpu_tutor.serving.lane import Host, Lane, Request
+from asyncgpu_tutor.serving.lane import Host, PipelineSlot, Request
 
 T = TypeVar("T")
 
@@ -81,11 +81,13 @@ class Server(Generic[T]):
         self.dtype = np.dtype(dtype)
         self._waiting = waiting
         self._device = current_device()
-        self._lanes: list[Lane[T]] = [Lane(pipeline, self.shape, self.dtype) for _ in range(lanes)]
+        self._lanes: list[PipelineSlot[T]] = [
+            PipelineSlot(pipeline, self.shape, self.dtype) for _ in range(lanes)
+        ]
         # The lane that was freed last is taken next, because its input is still in the processor's cache.
-        self._free: deque[Lane[T]] = deque(reversed(self._lanes))
+        self._free: deque[PipelineSlot[T]] = deque(reversed(self._lanes))
         # The turns of those that wait for a lane, in order; nobody does while one is free.
-        self._turns: dict[asyncio.Future[Lane[T]], None] = {}
+        self._turns: dict[asyncio.Future[PipelineSlot[T]], None] = {}
         self._open = False
         self._loop: asyncio.AbstractEventLoop | None = None  # where it was opened
 
@@ -166,7 +168,7 @@ class Server(Generic[T]):
         return self._map(iter(requests))
 
     async def _map(self, requests: Iterator[Request]) -> AsyncGenerator[T, None]:
-        under_way: deque[Lane[T]] = deque()
+        under_way: deque[PipelineSlot[T]] = deque()
         failure: Exception | None = None
         more = True
         free, now = self._free, self._device.now
@@ -213,7 +215,7 @@ class Server(Generic[T]):
                 error.add_note(f"the source of the requests failed too: {failure!r}")
             raise
 
-    async def _begun(self, request: Request) -> Lane[T]:
+    async def _begun(self, request: Request) -> PipelineSlot[T]:
         """Launch a request on a lane whose memory nobody uses, when it is its turn; the lane that it has."""
         if not self._open:
             raise UsageError("the server is closed: use it in `async with Server(...) as server`")
@@ -230,7 +232,7 @@ class Server(Generic[T]):
         return lane
 
     # ------------------------------------------------------------------ lanes
-    async def _turn(self) -> Lane[T]:
+    async def _turn(self) -> PipelineSlot[T]:
         """Wait in line for a lane that others give back."""
         if len(self._turns) >= self._waiting:
             raise ServerBusyError(
@@ -243,7 +245,7 @@ class Server(Generic[T]):
                 "all lanes are busy, and they become free in another event loop, where this server was "
                 "opened: make a server for each loop, or send your requests from that one"
             )
-        turn: asyncio.Future[Lane[T]] = loop.create_future()
+        turn: asyncio.Future[PipelineSlot[T]] = loop.create_future()
         self._turns[turn] = None
         try:
             return await turn
@@ -254,7 +256,7 @@ class Server(Generic[T]):
         finally:
             del self._turns[turn]
 
-    def _give(self, lane: Lane[T]) -> None:
+    def _give(self, lane: PipelineSlot[T]) -> None:
         """Hand a free lane to the request that waits longest, if there is one."""
         for turn in self._turns:
             # It is done where a request has a lane, or is cancelled, and does not know yet.

@@ -28,7 +28,7 @@ from asyncgpu_tutor.errors import CallRefusedError, UsageError
 from asyncgpu_tutor.serving.connections import Connection
 
 K = TypeVar("K")
-Words = npt.NDArray[np.uint64]
+PacketWords = npt.NDArray[np.uint64]
 
 # As in hostcall.cuh.
 TIME, RANDOM, PRINT, READ, WRITE, OPEN, CLOSE, CONNECT, SEND, RECEIVE = range(1, 11)
@@ -36,7 +36,7 @@ FIRST_FREE = 16
 MOST_OPEN = 64  # files and connections that kernels have opened by name, at a time
 
 
-class Call(NamedTuple):
+class HostcallRequest(NamedTuple):
     """One call of a kernel, with its arguments: `a`, `b` and `c` are 0 to 2**64 - 1."""
 
     service: int  # the number of the service that it asks for
@@ -46,8 +46,8 @@ class Call(NamedTuple):
     data: npt.NDArray[np.uint8]  # the bytes that go with it, to read and to write
 
 
-Handler = Callable[[Call], Any]
-BatchHandler = Callable[[Words, Words, Words], Any]
+Handler = Callable[[HostcallRequest], Any]
+BatchHandler = Callable[[PacketWords, PacketWords, PacketWords], Any]
 
 
 class Files:
@@ -69,21 +69,21 @@ class Files:
         self._named: dict[int, FileIO | Connection] = {}
         self._next = len(self._paths)
 
-    def read(self, call: Call) -> int:
+    def read(self, call: HostcallRequest) -> int:
         """As HOSTCALL_READ in hostcall.cuh."""
         file = self._at(call, writes=False)
         with _refused():
             file.seek(call.b)
             return file.readinto(call.data.data[: call.c])
 
-    def write(self, call: Call) -> int:
+    def write(self, call: HostcallRequest) -> int:
         """As HOSTCALL_WRITE in hostcall.cuh. The rest of the file stays."""
         file = self._at(call, writes=True)
         with _refused():
             file.seek(call.b)
             return file.write(call.data.data[: call.c])
 
-    def open(self, call: Call) -> int:
+    def open(self, call: HostcallRequest) -> int:
         """As HOSTCALL_OPEN in hostcall.cuh: a plain file in the folder, or in one below it."""
         with _refused():
             if self._folder is None:
@@ -96,12 +96,12 @@ class Files:
                 raise PermissionError(EACCES, "not a plain file")
             return self._number(path.open("w+b" if call.b else "rb", buffering=0))
 
-    def close_one(self, call: Call) -> None:
+    def close_one(self, call: HostcallRequest) -> None:
         """As HOSTCALL_CLOSE in hostcall.cuh."""
         self._of(call.a, FileIO, Connection).close()
         del self._named[call.a]
 
-    async def connect(self, call: Call) -> int:
+    async def connect(self, call: HostcallRequest) -> int:
         """As HOSTCALL_CONNECT in hostcall.cuh, to one of the addresses that are allowed."""
         address = os.fsdecode(_text(call))
         with _refused():
@@ -109,14 +109,14 @@ class Files:
                 raise PermissionError(EACCES, "agt.hostcalls(addresses=...) allows none such")
             return self._number(await Connection.to(address))
 
-    async def send(self, call: Call) -> int:
+    async def send(self, call: HostcallRequest) -> int:
         """As HOSTCALL_SEND in hostcall.cuh."""
         connection, size = self._of(call.a, Connection), _fits(call)
         with _refused():
             await connection.send(call.data[:size].tobytes())
         return size
 
-    async def receive(self, call: Call) -> int:
+    async def receive(self, call: HostcallRequest) -> int:
         """As HOSTCALL_RECEIVE in hostcall.cuh."""
         connection, size = self._of(call.a, Connection), _fits(call)
         with _refused():
@@ -145,7 +145,7 @@ class Files:
             raise CallRefusedError(EBADF)
         return found
 
-    def _at(self, call: Call, *, writes: bool) -> FileIO:
+    def _at(self, call: HostcallRequest, *, writes: bool) -> FileIO:
         if call.a >= self._next:
             raise UsageError(
                 f"a kernel uses file {call.a}, and there are {len(self._paths)}: "
@@ -182,7 +182,7 @@ def _refused() -> Generator[None]:
         raise CallRefusedError(EBUSY) from error
 
 
-def _fits(call: Call) -> int:
+def _fits(call: HostcallRequest) -> int:
     if call.c > call.data.nbytes:
         raise UsageError(
             f"a kernel moves {call.c} bytes of a file at once, and a packet comes with "
@@ -191,11 +191,11 @@ def _fits(call: Call) -> int:
     return call.c
 
 
-def _text(call: Call) -> bytes:
+def _text(call: HostcallRequest) -> bytes:
     return call.data[: call.a].tobytes()
 
 
-def _print(call: Call) -> None:
+def _print(call: HostcallRequest) -> None:
     text = _text(call).decode("utf-8", "replace")
     print(text, end="")  # noqa: T201 - what the kernel has printed
 
@@ -211,10 +211,10 @@ def together(device: Device, own: Mapping[int, BatchHandler]) -> dict[int, Batch
     """The services that answer all calls that are there at once."""
     generator = np.random.default_rng(0)
 
-    def now(a: Words, b: Words, c: Words) -> int:
+    def now(a: PacketWords, b: PacketWords, c: PacketWords) -> int:
         return int(device.now() * 1000)
 
-    def random(a: Words, b: Words, c: Words) -> Words:
+    def random(a: PacketWords, b: PacketWords, c: PacketWords) -> PacketWords:
         return generator.integers(0, 2**64, len(a), dtype=np.uint64)
 
     return {TIME: now, RANDOM: random, **own}

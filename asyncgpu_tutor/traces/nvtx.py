@@ -94,7 +94,7 @@ def span(name: str) -> Generator[None]:
             domain.pop_range()
 
 
-class Token(AbstractContextManager[None]):
+class OpenRange(AbstractContextManager[None]):
     """An open range. `end` closes it."""
 
     def __init__(self, domain: Domain, name: str) -> None:
@@ -111,12 +111,12 @@ class Token(AbstractContextManager[None]):
         self.end()
 
 
-def start(name: str) -> Token | None:
+def start(name: str) -> OpenRange | None:
     """Open a range that any thread or task may `end`, and that need not nest; None while ranges are off."""
-    return None if current_domain is None else Token(current_domain, name)
+    return None if current_domain is None else OpenRange(current_domain, name)
 
 
-def end(token: Token | None) -> None:
+def end(token: OpenRange | None) -> None:
     """Close a range that `start` opened. None, or a range that has ended, is left as it is."""
     if token is not None:
         token.end()

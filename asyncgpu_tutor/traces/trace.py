@@ -202,7 +202,7 @@ class Trace:
     # ------------------------------------------------------------------ files
     def to_json(self) -> str:
         """The trace as JSON text; the same trace gives the same text."""
-        return own_json.write(self.spans, self.clock, self.device, self.about)
+        return own_json.write_own_json(self.spans, self.clock, self.device, self.about)
 
     def save(self, path: str | Path) -> None:
         """Write `to_json` to a file."""
@@ -210,7 +210,9 @@ class Trace:
 
     def to_perfetto(self, path: str | Path) -> None:
         """Write a file that https://ui.perfetto.dev opens: JSON in Chrome's format, so a ``.json`` fits."""
-        chrome.write(self.spans, Path(path), device=self.device, clock=self.clock, about=self.about)
+        chrome.write_chrome(
+            self.spans, Path(path), device=self.device, clock=self.clock, about=self.about
+        )
 
     @classmethod
     def load(cls, path: str | Path) -> Trace:
@@ -272,7 +274,7 @@ class Trace:
         # Only now, because a Python in a browser may have no sqlite3.
         from asyncgpu_tutor.traces.formats import nsys
 
-        return cls(*nsys.read(path, within=within, limit=limit))
+        return cls(*nsys.read_nsys(path, within=within, limit=limit))
 
 
 def _part(span: Span, start: float, end: float) -> Span:

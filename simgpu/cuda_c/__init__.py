@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from simgpu.cuda_c.compile.signature import Global, Parameter, Signature
 from simgpu.cuda_c.cost.counts import NOT_SUMMED, Counts, LineCounts
-from simgpu.cuda_c.lockstep.team import Limits
+from simgpu.cuda_c.lockstep.team import InterpreterLimits
 from simgpu.cuda_c.memory.allocation import GlobalMemory, MemoryState
 from simgpu.cuda_c.run.execution import Execution, LaunchResult
 from simgpu.cuda_c.run.kernel import CompiledKernel, check_shape
-from simgpu.cuda_c.run.program import Program, compile_source, is_cooperative, read_signature
-from simgpu.cuda_c.text.published import device_code, for_compiler
+from simgpu.cuda_c.run.program import Program, compile_source, meets_as_a_grid, parse_signature
+from simgpu.cuda_c.text.published import device_part, text_for_compiler
 
 __all__ = [
     "NOT_SUMMED",
@@ -21,8 +21,8 @@ __all__ = [
     "Execution",
     "Global",
     "GlobalMemory",
+    "InterpreterLimits",
     "LaunchResult",
-    "Limits",
     "LineCounts",
     "MemoryState",
     "Parameter",
@@ -30,8 +30,8 @@ __all__ = [
     "Signature",
     "check_shape",
     "compile_source",
-    "device_code",
-    "for_compiler",
-    "is_cooperative",
-    "read_signature",
+    "device_part",
+    "meets_as_a_grid",
+    "parse_signature",
+    "text_for_compiler",
 ]

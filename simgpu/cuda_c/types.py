@@ -157,7 +157,7 @@ class Pointer:
 
 
 @dataclass(frozen=True)
-class Array:
+class ArrayType:
     """`length` elements in a row; 0 for `extern __shared__ x[]`, whose length the launch gives."""
 
     element: CType
@@ -166,7 +166,7 @@ class Array:
     volatile: bool = False
 
 
-CType: TypeAlias = Scalar | Void | Struct | Pointer | Array
+CType: TypeAlias = Scalar | Void | Struct | Pointer | ArrayType
 
 VOID = Void()
 
@@ -240,7 +240,7 @@ def size_of(ctype: CType) -> int:
             return ctype.size
         case Pointer():
             return 8
-        case Array():
+        case ArrayType():
             return ctype.length * size_of(ctype.element)
         case Void():
             return 1  # so that arithmetic on void* counts bytes, as compilers have it
@@ -251,7 +251,7 @@ def align_of(ctype: CType) -> int:
     match ctype:
         case Struct():
             return ctype.align
-        case Array():
+        case ArrayType():
             return align_of(ctype.element)
         case _:
             return size_of(ctype)
@@ -259,7 +259,7 @@ def align_of(ctype: CType) -> int:
 
 def element_of(ctype: CType) -> CType:
     """The element of an array, however many dimensions it has; any other type is its own."""
-    while isinstance(ctype, Array):
+    while isinstance(ctype, ArrayType):
         ctype = ctype.element
     return ctype
 
@@ -269,7 +269,7 @@ def leaves(ctype: CType) -> list[tuple[Scalar | Pointer, int]]:
     match ctype:
         case Struct():
             return ctype.leaves
-        case Array():
+        case ArrayType():
             step = size_of(ctype.element)
             inner = leaves(ctype.element)
             return [(s, i * step + o) for i in range(ctype.length) for s, o in inner]
@@ -284,7 +284,7 @@ def kinds(ctype: CType) -> set[Scalar | Pointer]:
     match ctype:
         case Struct():
             return {kind for f in ctype.fields for kind in kinds(f.type)}
-        case Array():
+        case ArrayType():
             return kinds(ctype.element)
         case Scalar() | Pointer():
             return {ctype}
@@ -294,7 +294,7 @@ def kinds(ctype: CType) -> set[Scalar | Pointer]:
 
 def numbers_in(ctype: CType, every: bool = True) -> int:
     """Count the numbers and pointers in a value, of arrays those in `every` element or in one."""
-    if isinstance(ctype, Array):
+    if isinstance(ctype, ArrayType):
         return numbers_in(ctype.element, every) * (ctype.length if every else 1)
     return sum(numbers_in(f.type, every) for f in ctype.fields) if isinstance(ctype, Struct) else 1
 
@@ -303,7 +303,7 @@ def needs_memory(ctype: CType) -> bool:
     """Tell whether a value needs memory, as a struct does that holds an array or a union, at any depth."""
     if isinstance(ctype, Struct):
         return ctype.union or any(
-            isinstance(f.type, Array) or needs_memory(f.type) for f in ctype.fields
+            isinstance(f.type, ArrayType) or needs_memory(f.type) for f in ctype.fields
         )
     return False
 
@@ -317,9 +317,9 @@ def spelled(ctype: CType) -> str:
             return "void"
         case Pointer():
             return f"{'const ' if ctype.const else ''}{spelled(ctype.target)}*"
-        case Array():
+        case ArrayType():
             inner, dims = ctype.element, f"[{ctype.length or ''}]"
-            while isinstance(inner, Array):
+            while isinstance(inner, ArrayType):
                 dims += f"[{inner.length}]"
                 inner = inner.element
             return f"{spelled(inner)}{dims}"
@@ -330,7 +330,7 @@ def promoted(scalar: Scalar) -> Scalar:
     return INT if scalar.rank < INT.rank else scalar
 
 
-def common(a: Scalar, b: Scalar) -> Scalar:
+def usual_type(a: Scalar, b: Scalar) -> Scalar:
     """The usual arithmetic conversions: the type in which `a op b` is computed."""
     a, b = promoted(a), promoted(b)
     high, low = (a, b) if a.rank >= b.rank else (b, a)

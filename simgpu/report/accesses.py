@@ -9,16 +9,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from simgpu.common import Dim3
-from simgpu.cuda_c import GlobalMemory, Limits, compile_source
+from simgpu.common import LaunchDim
+from simgpu.cuda_c import GlobalMemory, InterpreterLimits, compile_source
 from simgpu.cuda_c.lockstep.team import place_in
 from simgpu.errors import FaultSite, KernelFault
 
-MOST_STEPS = 80
+_MOST_STEPS = 80
 
 
 @dataclass(frozen=True)
-class Access:
+class AccessSite:
     """One load or store of the source, by all threads that make it together."""
 
     line: int  # of the kernel's source, from 1
@@ -36,13 +36,15 @@ class Watched:
 
     kernel: str
     source: str
-    grid: Dim3  # (x, y, z)
-    block: Dim3
+    grid: LaunchDim  # (x, y, z)
+    block: LaunchDim
     # The shape of each array; shared memory is one row.
     shapes: dict[str, tuple[int, ...]] = field(default_factory=dict[str, tuple[int, ...]])
     # Bytes of an element of each array.
     sizes: dict[str, int] = field(default_factory=dict[str, int])
-    steps: list[Access] = field(default_factory=list[Access])  # the first 80 at most, in order
+    steps: list[AccessSite] = field(
+        default_factory=list[AccessSite]
+    )  # the first 80 at most, in order
     left_out: int = 0  # how many more there were
     # What ended it, if that was a fault of the kernel, and where that was.
     fault: Exception | None = None
@@ -69,8 +71,8 @@ class Watched:
         site = self.site
         if site is None or site.thread is None or site.block is None:
             return []
-        first = _number(site.block, self.grid) * self.block_threads
-        first += _number(site.thread, self.block)
+        first = _number_of_site(site.block, self.grid) * self.block_threads
+        first += _number_of_site(site.thread, self.block)
         found = [first]
         for step in reversed(self.steps):
             if step.array == site.array:
@@ -83,7 +85,7 @@ class Watched:
     def run(self, args: Sequence[Any], shared_mem: int = 0) -> None:
         """Run the launch on these arguments, and note what its threads do."""
         program = compile_source(self.source)
-        limits = Limits(watcher=self._note)
+        limits = InterpreterLimits(watcher=self._note)
         try:
             program.begin(
                 self.kernel, self.grid, self.block, args, dynamic_shared=shared_mem, limits=limits
@@ -94,7 +96,7 @@ class Watched:
     def _note(self, team: Any, mask: Any, ptr: Any, size: int, site: Any) -> None:
         if not hasattr(ptr.region, "shared"):  # memory that each thread has for itself
             return
-        if len(self.steps) >= MOST_STEPS:
+        if len(self.steps) >= _MOST_STEPS:
             self.left_out += 1
             return
         layout = team.layout
@@ -104,7 +106,7 @@ class Watched:
         touched = np.broadcast_to(np.asarray(mask.take(ptr.address())) // size, (mask.n,))
         threads = np.asarray(own + layout.linear[mask.index], np.int64)
         what = site.at.line, ptr.name, site.write, threads, np.array(touched, np.int64)
-        self.steps.append(Access(*what, atomic=site.scope > 0))
+        self.steps.append(AccessSite(*what, atomic=site.scope > 0))
 
 
 def memory_of(array: NDArray[Any], name: str) -> GlobalMemory:
@@ -115,5 +117,5 @@ def memory_of(array: NDArray[Any], name: str) -> GlobalMemory:
     return memory
 
 
-def _number(place: Dim3, size: Dim3) -> int:
+def _number_of_site(place: LaunchDim, size: LaunchDim) -> int:
     return place[0] + size[0] * (place[1] + size[1] * place[2])

@@ -12,7 +12,7 @@ Cell = Callable[[KernelReport], str]
 _Count = Callable[[LineCounts], str]
 
 
-def render(spec: DeviceSpec, kernels: Sequence[KernelReport], width: int) -> str:
+def render_columns(spec: DeviceSpec, kernels: Sequence[KernelReport], width: int) -> str:
     """The table; as many kernels side by side as `width` allows."""
     peak, memory, units = peak_gflops(spec), spec.dram_gb_s, load_store_gb_s(spec)
     head = (
@@ -129,13 +129,13 @@ def annotate(name: str, source: str, launches: int, counts: Counts) -> str:
         ("instructions", lambda x: f"{n / total:.1%}" if (n := x.warp_instructions) else "")
     ]
     if counts.flops:
-        columns.append(("FLOP", _number("flops")))
+        columns.append(("FLOP", _spell_number("flops")))
     if counts.global_load_requests + counts.global_store_requests:
-        columns += [("requests", _number("global_requests")), ("sectors/request", _sectors)]
+        columns += [("requests", _spell_number("global_requests")), ("sectors/request", _sectors)]
     if counts.shared_requests:
-        columns += [("shared", _number("shared_requests")), ("conflicts", _conflicts)]
+        columns += [("shared", _spell_number("shared_requests")), ("conflicts", _conflicts)]
     if counts.divergent_branches:
-        columns.append(("divergent", _number("divergent_branches")))
+        columns.append(("divergent", _spell_number("divergent_branches")))
     rows = [
         [cell(counts.lines[n]) if n in counts.lines else "" for _, cell in columns]
         for n in range(1, len(lines) + 1)
@@ -166,6 +166,6 @@ def _conflicts(line: LineCounts) -> str:
     return f"{line.bank_conflicts:,}" if line.shared_requests else ""
 
 
-def _number(name: str) -> _Count:
+def _spell_number(name: str) -> _Count:
     """A count as it is, and nothing for 0."""
     return lambda line: f"{n:,}" if (n := getattr(line, name)) else ""

@@ -7,14 +7,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
 
-from simgpu.common import Dim3
+from simgpu.common import LaunchDim
 from simgpu.cuda_c import NOT_SUMMED, Counts, LineCounts
 from simgpu.launches import Launched
 from simgpu.spec import DeviceSpec
 from simgpu.times import block_limits, resident_blocks
 
-SECTOR = 32  # bytes
-WARP = 32  # threads
+_SECTOR = 32  # bytes
+_WARP = 32  # threads
 
 
 @dataclass(frozen=True)
@@ -30,12 +30,12 @@ class KernelReport:
         return self.launches[0].kernel
 
     @property
-    def grid(self) -> Dim3:
+    def grid(self) -> LaunchDim:
         """Number of blocks, (x, y, z)."""
         return self.launches[0].grid
 
     @property
-    def block(self) -> Dim3:
+    def block(self) -> LaunchDim:
         """Threads of a block, (x, y, z)."""
         return self.launches[0].block
 
@@ -62,8 +62,8 @@ class KernelReport:
     @property
     def occupancy(self) -> float:
         """Part of the warps that an SM can hold which it holds when the grid is large enough, 0 to 1."""
-        warps = self.blocks_per_sm * math.ceil(self.threads / WARP)
-        return warps / (self.spec.threads_per_sm // WARP)
+        warps = self.blocks_per_sm * math.ceil(self.threads / _WARP)
+        return warps / (self.spec.threads_per_sm // _WARP)
 
     @property
     def occupancy_limits(self) -> tuple[str, ...]:
@@ -90,7 +90,7 @@ class KernelReport:
     @property
     def bytes_moved(self) -> int:
         """Sectors that its loads and stores touch, times 32 bytes; atomics are not among them."""
-        return (self.counts.load_sectors + self.counts.store_sectors) * SECTOR
+        return (self.counts.load_sectors + self.counts.store_sectors) * _SECTOR
 
     @property
     def load_sectors_per_request(self) -> float:
@@ -163,12 +163,12 @@ class KernelReport:
 
 def peak_gflops(spec: DeviceSpec) -> float:
     """Fused float32 multiply-adds by every lane in every clock, in 1e9 operations a second."""
-    return spec.sms * spec.issue_per_clock * WARP * 2 * spec.clock_mhz / 1e3
+    return spec.sms * spec.issue_per_clock * _WARP * 2 * spec.clock_mhz / 1e3
 
 
 def load_store_gb_s(spec: DeviceSpec) -> float:
     """Throughput of the load-store units of all SMs, in 1e9 bytes a second."""
-    return spec.sms * spec.sectors_per_clock * SECTOR * spec.clock_mhz / 1e3
+    return spec.sms * spec.sectors_per_clock * _SECTOR * spec.clock_mhz / 1e3
 
 
 def add_up(counts: Sequence[Counts]) -> Counts:

@@ -157,7 +157,7 @@ def test_whatever_is_given_is_an_attempt_with_a_cause_of_one_line(name: str) -> 
             outcome = check(name, make())
             assert outcome.status == "rejected", number
             assert "\n" not in outcome.cause
-            assert progress_file.load()[name].attempts == number
+            assert progress_file.load_progress()[name].attempts == number
 
 
 def test_a_result_that_is_not_there_yet_may_be_given_too() -> None:
@@ -257,7 +257,7 @@ def test_two_notebooks_at_once_lose_nothing(folder: Path) -> None:
     def meanwhile(n: int, threads: int) -> int:
         if (n, threads) == (1, 32):
             with progress_file.change() as records:
-                records.setdefault("00-quicker", progress_file.Record()).solved = True
+                records.setdefault("00-quicker", progress_file.ExerciseRecord()).solved = True
         return right(n, threads)
 
     assert check(NAME, meanwhile).accepted
@@ -297,7 +297,7 @@ def test_where_nothing_can_be_written_progress_lasts_as_long_as_python(
 
 def solve(name: str) -> None:
     with progress_file.change() as records:
-        records.setdefault(name, progress_file.Record()).solved = True
+        records.setdefault(name, progress_file.ExerciseRecord()).solved = True
 
 
 def written() -> list[str]:
@@ -330,7 +330,7 @@ def test_what_cannot_be_read_or_written_for_a_moment_loses_nothing(
     assert written() == ["a"]
     file = Path(progress_file.FILE)  # another process forgets one exercise, and solves another
     file.write_text(file.read_text().replace('"a"', '"c"'))
-    assert list(progress_file.load()) == ["c", "b"]
+    assert list(progress_file.load_progress()) == ["c", "b"]
     solve("d")
     assert written() == ["b", "c", "d"]
 
@@ -363,14 +363,14 @@ def test_two_damages_in_a_second_leave_two_copies(
     for text in ("one", "two"):
         Path(progress_file.FILE).write_text(text)
         with pytest.warns(UserWarning, match="kept as"):
-            progress_file.load()
+            progress_file.load_progress()
     assert sorted(path.read_text() for path in folder.iterdir()) == ["one", "two"]
 
 
 def test_a_name_that_the_course_no_longer_has_is_kept_and_not_shown(folder: Path) -> None:
     with progress_file.change() as records:
-        records["00-gone"] = progress_file.Record(3, 1, True)
+        records["00-gone"] = progress_file.ExerciseRecord(3, 1, True)
     check(NAME, right)
 
     assert "00-gone" not in str(progress())
-    assert progress_file.load()["00-gone"] == progress_file.Record(3, 1, True)
+    assert progress_file.load_progress()["00-gone"] == progress_file.ExerciseRecord(3, 1, True)

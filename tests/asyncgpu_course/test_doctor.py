@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from asyncgpu_course import doctor
-from asyncgpu_course.doctor import Cuda, Finding, ThisMachine, examine
+from asyncgpu_course.doctor import Cuda, DoctorFinding, ThisMachine, examine
 
 H200 = Cuda((13, 0), ("NVIDIA H200",))
 OLDER = Cuda((12, 4), ("NVIDIA A100",))
@@ -36,7 +36,7 @@ class Told(ThisMachine):
         return self.trial
 
 
-def finding(machine: ThisMachine, name: str) -> Finding:
+def finding(machine: ThisMachine, name: str) -> DoctorFinding:
     (found,) = (f for f in examine(machine).findings if f.name == name)
     return found
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import matplotlib.pyplot as plt
 import pytest
 
-from asyncgpu_course import Words, check, solved
+from asyncgpu_course import OutcomeWords, check, solved
 from asyncgpu_course.checks.rejection import Rejected, compared
 from asyncgpu_course.checks.schedule import one_stream
 from asyncgpu_course.outcome import Outcome, rejection
@@ -105,6 +105,6 @@ def test_a_check_draws_nothing_by_itself() -> None:
 
 
 def test_words_are_the_same_wherever_they_are_shown() -> None:
-    words = Words("**Right.**")
+    words = OutcomeWords("**Right.**")
 
     assert str(words) == repr(words) == words._repr_markdown_() == "**Right.**"

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import asyncgpu_tutor as agt
 from asyncgpu_tutor.commands.mlp import run_batches, upload
-from asyncgpu_tutor.commands.mlp.ways import Outcome
+from asyncgpu_tutor.commands.mlp.ways import MlpRun
 from asyncgpu_tutor.data import reference_forward, seed_inputs
 from asyncgpu_tutor.devices.simulated import Machine, SimDevice
 
@@ -91,7 +91,7 @@ def test_a_stream_keeps_its_order() -> None:
 def test_the_mlp_does_not_count_on_luck() -> None:
     inputs = seed_inputs(16)
 
-    async def main() -> Outcome:
+    async def main() -> MlpRun:
         w0, w1 = await upload(inputs)
         return await run_batches(inputs.batches, w0, w1)
 

@@ -28,14 +28,14 @@ class TestInterrupts:
 
     @pytest.fixture(autouse=True)
     def interrupted(self, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-        from simgpu.cuda_c.lockstep.team import Launch
+        from simgpu.cuda_c.lockstep.team import LaunchState
 
-        def look(launch: Launch) -> None:
+        def look(launch: LaunchState) -> None:
             if not launch.told:
                 launch.told = True
                 signal.raise_signal(signal.SIGINT)
 
-        monkeypatch.setattr(Launch, "look", look)
+        monkeypatch.setattr(LaunchState, "look", look)
         # What was started in the background ignores the signal until told otherwise.
         before = signal.signal(signal.SIGINT, signal.default_int_handler)
         yield
@@ -164,14 +164,14 @@ def test_one_between_any_two_calls_of_the_engine_arrives_once(
 
 
 def test_long_interpretation_says_so_once(capsys: pytest.CaptureFixture[str]) -> None:
-    from simgpu.cuda_c import Limits
+    from simgpu.cuda_c import InterpreterLimits
     from tests.simgpu.cuda_c.support import launch
 
     source = (
         """extern "C" __global__ void slow(int* x) { for (int i = 0; i < 100; i++) x[0] += 1; }"""
     )
-    launch(source, "slow", 1, 1, np.zeros(1, np.int32), limits=Limits(patience=0.0))
+    launch(source, "slow", 1, 1, np.zeros(1, np.int32), limits=InterpreterLimits(patience=0.0))
     said = capsys.readouterr().err
     assert said.count("at kernel 'slow'") == said.count("1 of 1 blocks") == said.count("in `") == 1
-    launch(source, "slow", 1, 1, np.zeros(1, np.int32), limits=Limits(patience=3600.0))
+    launch(source, "slow", 1, 1, np.zeros(1, np.int32), limits=InterpreterLimits(patience=3600.0))
     assert capsys.readouterr().err == ""

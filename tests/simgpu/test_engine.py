@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from simgpu.engine import Engine
-from simgpu.queues import Command, EngineEvent, Queue, Resource, Work
+from simgpu.queues import Command, EngineEvent, Queue, Resource, ResourceDemand
 from simgpu.spec import NVLINK
 
 Spans = dict[str, tuple[float, float]]
@@ -41,7 +41,7 @@ class Bench:
             if waited:
                 self.waited[name] = waited
 
-        work = Work(us, demand, demand, drain, urgent=urgent)
+        work = ResourceDemand(us, demand, demand, drain, urgent=urgent)
         self.engine.submit(queue, Command(resource, ready, begin=lambda: work, end=end))
 
     def event(self, queue: Queue) -> EngineEvent:
@@ -115,7 +115,7 @@ def test_devices_share_nothing() -> None:
 def test_kernels_share_throughput(turns: tuple[float, float], expected: list[float]) -> None:
     engine, ends = Engine(), list[float]()
     for turn in turns:
-        work = Work(3.0, places=0.25, demand=1.0, turn=turn)
+        work = ResourceDemand(3.0, places=0.25, demand=1.0, turn=turn)
         note = lambda start, end, waited: ends.append(end)  # noqa: E731
         engine.submit(engine.queue(0), Command("compute", 0.0, begin=lambda w=work: w, end=note))
     engine.run_dry()

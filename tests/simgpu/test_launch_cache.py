@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from simgpu.cuda_c import GlobalMemory, compile_source, read_signature
+from simgpu.cuda_c import GlobalMemory, compile_source, parse_signature
 from simgpu.errors import DeviceAssertError, UninitialisedReadError
-from simgpu.launches import EACH, LONG, Function, Remembered
+from simgpu.launches import EACH, LONG_LAUNCH, LoadedKernel, Remembered
 
 # Long enough to be worth it.
 SOURCE = """
@@ -42,7 +42,7 @@ class Kernel:
 
     def __init__(self, name: str = "mix", room: int = 1 << 20) -> None:
         self.program = compile_source(SOURCE)
-        self.function = Function(self.program, read_signature(SOURCE, name), SOURCE)
+        self.function = LoadedKernel(self.program, parse_signature(SOURCE, name), SOURCE)
         self.remembered = Remembered(room)
         self.interpreted = 0
 
@@ -147,7 +147,7 @@ def test_short_work_is_not_kept() -> None:
     x, y = memory(1.0), memory(0.0)
     for _ in range(3):
         result = kernel(np.uint32(N), x, y)
-    assert result.counts.warp_instructions < LONG * result.counts.warps
+    assert result.counts.warp_instructions < LONG_LAUNCH * result.counts.warps
     assert (kernel.interpreted, kernel.remembered.used) == (3, 0)
 
 

@@ -31,8 +31,8 @@ import numpy as np
 import asyncgpu_tutor as agt
 from asyncgpu_tutor.devices.simulated import Machine, SimDevice
 from simgpu.links import Wiring, collective_works, peer_copy
-from simgpu.pieces import Piece
-from simgpu.queues import Work
+from simgpu.pieces import EnginePiece
+from simgpu.queues import ResourceDemand
 from simgpu.spec import H200, NETWORK, ProtocolSpec
 
 HERE = Path(__file__).parent
@@ -374,9 +374,9 @@ class Scaled:
     def _works(self, *names: str) -> Any:
         def run(context: Any) -> Any:
             for name in names:
-                work = Work(self.alone[name], 1.0, 1.0)
+                work = ResourceDemand(self.alone[name], 1.0, 1.0)
                 cost = H200.call_launch_us
-                piece = Piece("kernel", name, cost, lambda _, work=work: work, [])
+                piece = EnginePiece("kernel", name, cost, lambda _, work=work: work, [])
                 context.device.enqueue(piece, context.stream)
             return agt.value(None)
 

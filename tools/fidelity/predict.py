@@ -13,7 +13,7 @@ import numpy as np
 import asyncgpu_tutor as agt
 from asyncgpu_tutor.devices.simulated import DeviceSpec, SimDevice, find_spec
 from simgpu.cuda_c import CompiledKernel, Counts, LaunchResult
-from simgpu.launches import Function
+from simgpu.launches import LoadedKernel
 from simgpu.times import (
     copy_time,
     kernel_time,
@@ -78,7 +78,7 @@ class CountedDevice(SimDevice):
 
     def get_function(
         self, source: str, name: str, reference: Any = None, contract: bool = False
-    ) -> Function:
+    ) -> LoadedKernel:
         function = super().get_function(source, name, contract=contract)
         plain = dataclasses.replace(function, stand_in=None, remembered=None)
         vars(plain)["kernel"] = Kept(function.kernel, self.counted)

@@ -126,17 +126,17 @@ APART = [
     (SMALL, 110),
 ]
 # Waits of 6 to 82 us, and jobs as long, since a rule that holds for a few pairs may be another one.
-WAITS = [50_000, 130_000, 180_000, 250_000, 340_000, 450_000, 600_000]
-JOBS = [*APART, *product(WAITS, [12, 26, 40, 60, 90, 290])]
+_WAITS = [50_000, 130_000, 180_000, 250_000, 340_000, 450_000, 600_000]
+JOBS = [*APART, *product(_WAITS, [12, 26, 40, 60, 90, 290])]
 FOUR = [(2_000_000, 1_900_000, 1_800_000, 1_700_000), (1_500_000, 1_700_000, 1_600_000, 1_800_000)]
 THREE = [(400_000, 1_200_000, 2_000_000)]
-FEW = [(1000, 1001, 1002, 1003)]
+_FEW = [(1000, 1001, 1002, 1003)]
 
 EXERCISES = (
     Exercise("00-quicker", "Which is quicker?", "quicker", cases(_quicker, JOBS, "")),
     Exercise("00-develop", "Make the slow one quick", "develop", runs(_develop, _free, FOUR, ""),
-             runs(no_pauses()(_develop), partial(_right, "develop"), FEW, "")),
+             runs(no_pauses()(_develop), partial(_right, "develop"), _FEW, "")),
     Exercise("00-challenge", "Challenge: three trips and a job", "everything",
              runs(_everything, _all_done, [*THREE, (3_000_000, 1_000_000, 2_000_000), *THREE], ""),
-             runs(no_pauses()(_everything), partial(_right, "everything"), [FEW[0][:3]], "")),
+             runs(no_pauses()(_everything), partial(_right, "everything"), [_FEW[0][:3]], "")),
 )  # fmt: skip

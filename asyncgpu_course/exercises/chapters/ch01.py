@@ -15,7 +15,7 @@ from asyncgpu_course.checks import code_steps, results, schedule
 from asyncgpu_course.checks.building import run_of
 from asyncgpu_course.checks.operations import JOB, job, noise
 from asyncgpu_course.checks.rejection import Rejected, case, must
-from asyncgpu_course.checks.results import UNWRITTEN, Array, as_kernel, equal, launched
+from asyncgpu_course.checks.results import UNWRITTEN, CheckedArray, as_kernel, equal, launched
 from asyncgpu_course.checks.sandbox import Observed, call, observe
 from asyncgpu_course.checks.trials import Check, cases, runs
 from asyncgpu_course.exercises.exercise import Exercise
@@ -36,17 +36,17 @@ def _grid(mine: Any, model: Any, threads: int, n: int) -> None:
 
 
 GRIDS = list(product((1, 32, 100, 128, 256, 1024), [*range(1, 600), 2**24 + 1, 0]))
-LENGTHS = [((256,), (128,)), ((1000,), (256,)), ((1025,), (1024,)), ((1,), (32,))]
+_LENGTHS = [((256,), (128,)), ((1000,), (256,)), ((1025,), (1024,)), ((1,), (32,))]
 SQUARES = [(16, 16), (4, 32)]
-SHAPES = [(16, 16), (20, 50), (50, 20), (1, 33), (33, 1), (3, 1030)]
+_SHAPES = [(16, 16), (20, 50), (50, 20), (1, 33), (33, 1), (3, 1030)]
 
 # The arguments of a launch, without the output, and the right output.
-Given = tuple[list[Any], Array]
-Shape = tuple[int, ...]
-Make = Callable[[int, Shape], Given]
+_Given = tuple[list[Any], CheckedArray]
+_Shape = tuple[int, ...]
+Make = Callable[[int, _Shape], _Given]
 
 
-def _launches(kernel: agt.Kernel, given: Given, block: Shape, full: float = UNWRITTEN) -> None:
+def _launches(kernel: agt.Kernel, given: _Given, block: _Shape, full: float = UNWRITTEN) -> None:
     """A launch gives the right output. A rejection also says so where C and NumPy differ about a comma."""
     args, right = given
     try:
@@ -61,13 +61,13 @@ def _launches(kernel: agt.Kernel, given: Given, block: Shape, full: float = UNWR
 
 
 def of_kernels(
-    name: str, make: Make, blocks: Sequence[Shape] = (), small: Shape = (8,), each: int = 1
+    name: str, make: Make, blocks: Sequence[_Shape] = (), small: _Shape = (8,), each: int = 1
 ) -> Check:
     """A check of a kernel with a thread for each element of its output, or for `each` of so many.
 
     It gets a matrix if there are `blocks` for that, and else a vector. A `small` block is for few elements.
     """
-    rows = list(product(SHAPES, blocks)) if blocks else LENGTHS
+    rows = list(product(_SHAPES, blocks)) if blocks else _LENGTHS
     # A large output has more elements than 16 bits can count.
     few, large = ((6, 5), (300, 300)) if blocks else ((20,), (70_000,))
 
@@ -87,20 +87,20 @@ def of_kernels(
     return check
 
 
-def _noisy(given: Callable[[Shape, Array, Array], Given]) -> Make:
+def _noisy(given: Callable[[_Shape, CheckedArray, CheckedArray], _Given]) -> Make:
     """Make the arguments of noise: one array of the whole shape, and one as long as its rows."""
     return lambda seed, shape: given(shape, noise(seed, *shape), noise(seed + 100, shape[-1]))
 
 
 COPY = _noisy(lambda shape, x, _: ([*shape, x**15 * (abs(x) > 0.5)], x**15 * (abs(x) > 0.5)))
 ADD = _noisy(lambda shape, x, y: ([*shape, x, y], x + y))
-RELU = _noisy(lambda shape, x, _: ([*shape, 50 * x**3], np.maximum(50 * x**3, 0)))
+_RELU = _noisy(lambda shape, x, _: ([*shape, 50 * x**3], np.maximum(50 * x**3, 0)))
 REVERSE = _noisy(lambda shape, x, _: ([*shape, x], x[::-1]))
 TRANSPOSE = _noisy(lambda shape, a, _: ([*shape, a], a.T))
 MATVEC = _noisy(lambda shape, a, x: ([*shape, a, x], a @ x))
 
 
-def _scale(seed: int, shape: Shape) -> Given:
+def _scale(seed: int, shape: _Shape) -> _Given:
     n = shape[0]
     x, a, b = (
         np.trunc(9 * noise(seed, n)) / 9,
@@ -110,20 +110,20 @@ def _scale(seed: int, shape: Shape) -> Given:
     return [n, a, b, x], a * x + b
 
 
-def _stride(seed: int, shape: Shape) -> Given:
+def _stride(seed: int, shape: _Shape) -> _Given:
     n, stride = shape[0], 64 * seed - 63
     x = noise(seed, (n - 1) * stride + 1)
     return [n, stride, x], x[::stride]
 
 
-def _broadcast(seed: int, shape: Shape) -> Given:
+def _broadcast(seed: int, shape: _Shape) -> _Given:
     tall, wide = noise(seed, shape[0]), noise(seed + 100, shape[1])
     return [*shape, tall, wide], tall[:, None] + wide[None, :]
 
 
 def check_relu(mine: Any, model: Any) -> None:
     """Output is right where blocks are full and where they are not, apart from the input and in its place."""
-    of_kernels("my_relu", RELU)(mine, model)
+    of_kernels("my_relu", _RELU)(mine, model)
     kernel = as_kernel(mine, "my_relu")
     n, threads, x = 1000, 256, noise(1, 1000)
 
@@ -139,14 +139,14 @@ def check_relu(mine: Any, model: Any) -> None:
 
 
 # ------------------------------------------------------------------ schedule
-CURE = ": describe all the steps, with `to_host()` at the end, and don't run any of them"
+_CURE = ": describe all the steps, with `to_host()` at the end, and don't run any of them"
 
 
 def _one_wait(mine: Any, model: Any, seed: int, m: int, n: int) -> None:
     """Building runs nothing, so running is the one wait; the device computes, and the result is right."""
     a, x = agt.pin(noise(seed, m, n)), agt.pin(noise(seed + 100, n))
     right = np.maximum(a @ x, 0)  # before the answer gets hold of `a` and `x`
-    with run_of("forward", mine, model, a, x, cure=CURE)() as run:
+    with run_of("forward", mine, model, a, x, cure=_CURE)() as run:
         equal(run.result, right)
         ran = [s.name for s in run.trace.device_spans if s.kind in ("h2d", "d2h", "kernel")]
         due = f"this ran on the device: {', '.join(ran)}. Two copies there, two kernels and one copy back "
@@ -194,15 +194,15 @@ def _layer(mine: Any, model: Any, seed: int, m: int, n: int) -> float | None:
     a, x, b = (agt.pin(noise(seed + 100 * i, *shape)) for i, shape in shapes)
     right = np.maximum(a @ x + b, 0)
     # Not `late`: whoever packs all three into one copy does so here, where nobody knows `with_context` yet.
-    with run_of("layer", mine, model, a, x, b, cure=CURE, late=False)() as run:
+    with run_of("layer", mine, model, a, x, b, cure=_CURE, late=False)() as run:
         equal(run.result, right)
         return schedule.below(GOAL, run.trace) if (m, n) == SMALL else None
 
 
 # Large enough for the device to be at work for longer than the host needs to submit.
-BUSY = [(1, 1_000_000, 60.0), (2, 100_000, 60.0), (3, 300_000, 500.0)]
+_BUSY = [(1, 1_000_000, 60.0), (2, 100_000, 60.0), (3, 300_000, 500.0)]
 PRODUCTS = [(s, m, n) for s, (m, n) in product(SEEDS, [(64, 64), (200, 30), (30, 200)])]
-LAYERS = [(1, 200, 30), (2, 30, 200), (3, *SMALL)]
+_LAYERS = [(1, 200, 30), (2, 30, 200), (3, *SMALL)]
 
 EXERCISES = (
     Exercise("01-grid", "How many blocks?", "blocks_needed", cases(_grid, GRIDS, "n={1} and threads={0}")),
@@ -222,8 +222,8 @@ EXERCISES = (
     Exercise("01-one-wait", "Wait once", "forward",
              cases(_one_wait, PRODUCTS, "a matrix of shape ({1}, {2})")),
     Exercise("01-meanwhile", "A job for the host meanwhile", "with_a_job",
-             runs(_meanwhile, _done_meanwhile, BUSY, "{1} elements"),
+             runs(_meanwhile, _done_meanwhile, _BUSY, "{1} elements"),
              runs(_meanwhile, _positive_came, [(4, 1000, 10.0)], "")),
     Exercise("01-challenge", "Challenge: nowhere to hide", "layer",
-             cases(_layer, LAYERS, "a matrix of shape ({1}, {2})")),
+             cases(_layer, _LAYERS, "a matrix of shape ({1}, {2})")),
 )  # fmt: skip

@@ -10,7 +10,7 @@ import asyncgpu_tutor as agt
 from asyncgpu_course.checks import schedule
 from asyncgpu_course.checks.operations import filled, long_step
 from asyncgpu_course.checks.rejection import must
-from asyncgpu_course.checks.results import Array, equal, tuple_of
+from asyncgpu_course.checks.results import CheckedArray, equal, tuple_of
 from asyncgpu_course.checks.sandbox import Observed, call, observe, slow_memory
 from asyncgpu_course.checks.trials import runs
 from asyncgpu_course.exercises.exercise import Exercise
@@ -29,7 +29,7 @@ def _zeros(n: int, name: str) -> agt.DeviceArray:
     return agt.h2d(agt.pin(filled(n, 0)), name).sync()
 
 
-def _read(handle: object, what: str) -> Array:
+def _read(handle: object, what: str) -> CheckedArray:
     """The array that `async_on` has returned a handle of; the device is done by now."""
     due = f"{what} should come back as `async_on` gives it, and not as {type(handle).__name__}"
     must(isinstance(handle, agt.types.HostArray), due)
@@ -144,9 +144,11 @@ def _fewest(found: Two, _lengths: object) -> None:
 
 
 SEVEN = {"a": "", "b": "", "c": "a", "d": "a", "e": "b", "f": "c", "g": "def"}
-UNIT = 32 * 1280  # 50 us, and twice as many take twice as long, as rows begin where sectors do
-LENGTHS = {name: UNIT * units for name, units in zip("abcdefg", (1, 3, 2, 2, 1, 3, 1), strict=True)}
-GOAL = 440.0
+_UNIT = 32 * 1280  # 50 us, and twice as many take twice as long, as rows begin where sectors do
+_LENGTHS = {
+    name: _UNIT * units for name, units in zip("abcdefg", (1, 3, 2, 2, 1, 3, 1), strict=True)
+}
+_GOAL = 440.0
 FORKS = [(2, LONG), (5, SHORT), (1, SHORT), (0, SHORT), (11, SHORT)]
 
 
@@ -154,7 +156,7 @@ def _seven(found: Two, _lengths: object) -> float:
     """Each piece comes after those that it needs, and all of it takes less than the time to beat."""
     _each_after(found[0].trace, SEVEN)
     schedule.only_on(found[0].trace, *found[1:])
-    return schedule.below(GOAL, found[0].trace)
+    return schedule.below(_GOAL, found[0].trace)
 
 
 EXERCISES = (
@@ -165,5 +167,5 @@ EXERCISES = (
     Exercise("02-fork-join", "Fork and join", "fork_join",
              runs(_fork, _joined, FORKS, "a fork into {}")),
     Exercise("02-challenge", "Challenge: seven pieces, two streams", "arrange",
-             runs(_pieces, _seven, [(LENGTHS,)], "")),
+             runs(_pieces, _seven, [(_LENGTHS,)], "")),
 )  # fmt: skip

@@ -13,7 +13,7 @@ from asyncgpu_course.checks import schedule
 from asyncgpu_course.checks.device import moved
 from asyncgpu_course.checks.operations import cuda, filled
 from asyncgpu_course.checks.rejection import case, must
-from asyncgpu_course.checks.results import Array, equal, in_order, listed
+from asyncgpu_course.checks.results import CheckedArray, equal, in_order, listed
 from asyncgpu_course.checks.sandbox import Observed, call, observe
 from asyncgpu_course.checks.trials import runs, timed
 from asyncgpu_course.exercises.exercise import Exercise
@@ -71,7 +71,7 @@ def _two_buffers(found: Upload, number: int, size: int) -> None:
 
 
 # ------------------------------------------------------------------ chunks
-Pipeline = tuple[Observed, list[agt.types.Stream], list[Array]]
+Pipeline = tuple[Observed, list[agt.types.Stream], list[CheckedArray]]
 
 
 def _pipeline(answer: Any, number: int, streams: int, rows: int, n: int) -> Pipeline:
@@ -127,7 +127,7 @@ def _chunked(found: Pipeline, number: int, *_sizes: int) -> None:
 
 
 # ------------------------------------------------------------------ the challenge
-GOAL = 385.0
+_GOAL = 385.0
 
 
 def _there_and_back(answer: Any, readings: int) -> Observed:
@@ -174,6 +174,6 @@ EXERCISES = (
              runs(_pipeline, _chunked, CHUNKS, "{:chunk} and {:stream}"),
              runs(_pipeline, _chunks_in_order, [(5, 3, 64, 16)], "")),
     Exercise("02b-challenge", "Challenge: there and back", "there_and_back",
-             timed(_there_and_back, [(4_000_000,)], "", GOAL),
+             timed(_there_and_back, [(4_000_000,)], "", _GOAL),
              hostile_back),
 )  # fmt: skip

@@ -17,7 +17,7 @@ from asyncgpu_course.checks.building import built, left_alone, of_another, run_n
 from asyncgpu_course.checks.device import host_arrays
 from asyncgpu_course.checks.operations import JOB, job, noise
 from asyncgpu_course.checks.rejection import Rejected, case, compared, must
-from asyncgpu_course.checks.results import Array, equal, in_order, of_dtype
+from asyncgpu_course.checks.results import CheckedArray, equal, in_order, of_dtype
 from asyncgpu_course.checks.sandbox import Observed, call, neighbour, no_pauses, observe
 from asyncgpu_course.checks.trials import cases, runs
 from asyncgpu_course.exercises.exercise import Exercise
@@ -39,7 +39,7 @@ def _by_hand() -> Generator[None]:
         yield
 
 
-def _contents(results: list[Any]) -> list[Array]:
+def _contents(results: list[Any]) -> list[CheckedArray]:
     """Return what the device arrays hold that several runs of an operation gave."""
     for result in results:
         due = f"an array on the device should come out, and not {type(result).__name__}"
@@ -77,7 +77,7 @@ def _made_by_hand(
     return results
 
 
-def _host(shape: tuple[int, ...], dtype: str) -> Array:
+def _host(shape: tuple[int, ...], dtype: str) -> CheckedArray:
     return agt.pin((100 * noise(1, *shape)).astype(dtype))
 
 
@@ -122,7 +122,7 @@ def _twice(mine: Any, model: Any, seed: int, n: int) -> None:
     """Each run of one operation uploads what the array holds by then, and computes anew."""
     x = agt.pin(noise(seed, n))
     due, old = "these are the numbers that `x` held when the operation was built", np.sort(x)
-    run_it, found = run_of("ascending", mine, model, x), list[tuple[Any, Array]]()
+    run_it, found = run_of("ascending", mine, model, x), list[tuple[Any, CheckedArray]]()
     for number in range(1, 12):
         x[:] = noise(seed + 10 * number, n)
         with case(f"run {number} of one operation"), run_it("h2d", "relu") as run:
@@ -134,9 +134,11 @@ def _twice(mine: Any, model: Any, seed: int, n: int) -> None:
     _in_flight(call(mine, x), [x], lambda got, right: equal(got, np.sort(right[0])))
 
 
-def _in_flight(op: Any, hosts: list[Array], judge: Callable[[Any, list[Array]], None]) -> None:
+def _in_flight(
+    op: Any, hosts: list[CheckedArray], judge: Callable[[Any, list[CheckedArray]], None]
+) -> None:
     """Three runs at the same time are right, each with other numbers in the host arrays."""
-    runs = list[tuple[Any, list[Array]]]()
+    runs = list[tuple[Any, list[CheckedArray]]]()
     with case("three runs in flight, each with numbers of its own"), warnings.catch_warnings():
         warnings.simplefilter("ignore", agt.errors.PageableCopyWarning)
         for number in (3, 4, 5):
@@ -148,15 +150,15 @@ def _in_flight(op: Any, hosts: list[Array], judge: Callable[[Any, list[Array]], 
             judge(found[0] if len(found) == 1 else found, right)
 
 
-def _refilled(hosts: list[Array], number: int) -> list[Array]:
+def _refilled(hosts: list[CheckedArray], number: int) -> list[CheckedArray]:
     """Fill the arrays with other numbers, and return what should come of these."""
     for seed, host in enumerate(hosts):
         host[:] = noise(seed + 100 * number, host.size)
     return [np.maximum(host, 0) for host in hosts]
 
 
-TURNS = 100
-Way = tuple[Observed, agt.types.Stream, Array]
+_TURNS = 100
+Way = tuple[Observed, agt.types.Stream, CheckedArray]
 
 
 def _loaded_and_fetched(answer: Any, seed: int, n: int, us: float) -> Way:
@@ -200,7 +202,7 @@ def _complete(found: Way, *_sizes: float) -> None:
     equal(found[0].result, found[2])
 
 
-Turns = tuple[Observed, Array]
+Turns = tuple[Observed, CheckedArray]
 
 
 def _with_neighbour(answer: Any, seed: int, shape: tuple[int, ...], middle: int) -> Turns:
@@ -209,7 +211,7 @@ def _with_neighbour(answer: Any, seed: int, shape: tuple[int, ...], middle: int)
     op = agt.h2d(x).to_host()
 
     async def main() -> Any:
-        async with neighbour(TURNS) as turns:
+        async with neighbour(_TURNS) as turns:
             waiting = answer(op)
             due = "`largest` should be a coroutine: write it with `async def`"
             must(isinstance(waiting, Awaitable), due)
@@ -240,7 +242,7 @@ def _is_largest(found: Turns, *_row: Any) -> None:
 SMALL_ARRAYS_US = 200.0
 
 
-def _rows(result: Any, right: list[Array]) -> None:
+def _rows(result: Any, right: list[CheckedArray]) -> None:
     if hasattr(result, "shape") and result.shape != (len(right), right[0].size):
         equal(result, np.stack(right))
     in_order("small_arrays", list(result) if np.ndim(result) == 2 else result, right, "array")
@@ -263,8 +265,8 @@ def check_small_arrays(mine: Any, model: Any) -> float:
 ARRAYS = [((1000,), "float32"), ((3, 4), "int32"), ((), "float64"), ((2, 3, 4), "int16")]
 OF = "shape {} and dtype {}"
 # Large enough that the copies outlast the calls: only then does anybody wait.
-LARGE = [(1, (100_000,), 0), (2, (1000, 400), -10)]
-WAYS = [(1, 1_000_000, 100.0), (2, 1_000_000, 30.0)]
+_LARGE = [(1, (100_000,), 0), (2, (1000, 400), -10)]
+_WAYS = [(1, 1_000_000, 100.0), (2, 1_000_000, 30.0)]
 
 EXERCISES = (
     Exercise("03-h2d", "By hand: a copy to the device", "upload", cases(_upload, ARRAYS, OF)),
@@ -273,10 +275,10 @@ EXERCISES = (
     Exercise("03-recipe-twice", "Good for any number of runs", "ascending",
              cases(_twice, [(1, 1000), (2, 333)], "{1} elements")),
     Exercise("03-which-way", "Which way to run?", "load_and_fetch",
-             runs(_loaded_and_fetched, _which_way, WAYS, "{1} elements"),
+             runs(_loaded_and_fetched, _which_way, _WAYS, "{1} elements"),
              runs(_loaded_and_fetched, _complete, [(3, 1000, 10.0)], "")),
     Exercise("03-largest", "Look inside, without blocking", "largest",
-             runs(_with_neighbour, _polite, LARGE, "an array of shape {1}"),
+             runs(_with_neighbour, _polite, _LARGE, "an array of shape {1}"),
              runs(no_pauses()(_with_neighbour), _is_largest, [(3, (1000,), -10)], "")),
     Exercise("03-challenge", "Challenge: sixteen small arrays", "small_arrays", check_small_arrays),
 )  # fmt: skip

@@ -31,7 +31,7 @@ def _pairwise(name: str, expression: str) -> agt.Kernel:
     return agt.Kernel(cuda("04_pairwise").replace("NAME", name).replace("EXPRESSION", expression))
 
 
-def several(result: Any, number: int, what: str) -> Sequence[Any]:
+def several_uploads(result: Any, number: int, what: str) -> Sequence[Any]:
     """The entries of a result that should be a tuple."""
     return tuple_of(result, number, f"a tuple of {number} {what} should come out, and not ")
 
@@ -57,7 +57,7 @@ def _loop(mine: Any, model: Any, seed: int, n: int, factors: list[float]) -> Non
     x = random(seed, n)
     right = [factor * x for factor in factors]
     with run_of("all_scaled", mine, model, x, factors, scaled)() as run:
-        results = several(run.result, len(factors), "results")
+        results = several_uploads(run.result, len(factors), "results")
         due = f"all were scaled by {factors[-1]}, the last factor: the functions in your loop look its "
         due += "variable up when they are called, and by then the loop is over"
         alike = all(np.array_equal(result, right[-1]) for result in results)

@@ -17,7 +17,14 @@ from asyncgpu_course.checks.rejection import about, case, compared, must
 from asyncgpu_course.checks.results import each_equal, equal, listed
 from asyncgpu_course.checks.sandbox import Observed, call, held, observe
 from asyncgpu_course.checks.trials import cases
-from asyncgpu_course.exercises.chapters.ch04 import BLOCK, NUMBERS, SAXPY, SQUARE, random, several
+from asyncgpu_course.exercises.chapters.ch04 import (
+    BLOCK,
+    NUMBERS,
+    SAXPY,
+    SQUARE,
+    random,
+    several_uploads,
+)
 from asyncgpu_course.exercises.exercise import Exercise
 
 COOLED_US = 390.0
@@ -36,7 +43,7 @@ def _halves(mine: Any, model: Any, seed: int, n: int) -> None:
     run_it = run_of("halves", mine, model, source, way(2.0), way(3.0))
     with about("went to an earlier run", due), run_it() as run:
         schedule.launches(run.trace, "h2d", 2)
-        results = several(run.result, 2, "results")
+        results = several_uploads(run.result, 2, "results")
         for got, right in zip(results, (2 * x, 3 * y), strict=True):
             equal(got, right)
 
@@ -55,7 +62,7 @@ def _apply_all(mine: Any, model: Any, seed: int, n: int, number: int) -> None:
     try:
         with run_of("apply_all", mine, model, matrix, xs)() as run:
             _products(run.trace, number)
-            each_equal(several(run.result, number, "products"), right, "vector")
+            each_equal(several_uploads(run.result, number, "products"), right, "vector")
     finally:  # whatever came of it
         due = f"the caller's `matrix` was moved {matrix.gone}, and the caller still needs it: lend "
         must(not matrix.moved, due + "the operations a handle instead")

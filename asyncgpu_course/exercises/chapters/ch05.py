@@ -52,7 +52,7 @@ def _at_home(answer: Callable[..., Any], name: str, *args: Any) -> None:
     must(stream.device is home, due + "`self.device.create_stream()`")
 
 
-def _run(policy: agt.SchedulingPolicy, steps: Sequence[int]) -> agt.Trace:
+def _run_policy(policy: agt.SchedulingPolicy, steps: Sequence[int]) -> agt.Trace:
     """Have the policy place a job for each entry; it is told beforehand how long each one takes."""
     ops = _walks(steps)
     policy.bind(agt.current_device())
@@ -135,7 +135,7 @@ POOLS = [(120, 40, 16), (100, 40, 16), (35, 40, 16), (1000, 25, 3), *EXTREMES, *
 
 
 # ------------------------------------------------------------------ least loaded
-CLOSE = 0.9
+_CLOSE = 0.9
 
 
 def _score(trace: agt.Trace, size: int) -> float:
@@ -147,14 +147,14 @@ def _score(trace: agt.Trace, size: int) -> float:
 @slow_memory()
 def _least_loaded(mine: Any, model: Any, size: int, steps: Sequence[int], _beside: str) -> None:
     """The score is at least nine tenths of the solution's."""
-    expected = _run(model(size), steps)
-    trace = _run(_policy(mine, "LeastLoaded", size), steps)
+    expected = _run_policy(model(size), steps)
+    trace = _run_policy(_policy(mine, "LeastLoaded", size), steps)
     with compared(trace, expected):
         _at_most(trace, size)
         got, right = _score(trace, size), _score(expected, size)
         last = max(_jobs(trace), key=lambda span: span.end)
         due = f"the score is {got:.2f}, and {right:.2f} is possible: `{last.name}` ends last, on a "
-        must(got >= CLOSE * right, due + "stream that had more to do than the others", last)
+        must(got >= _CLOSE * right, due + "stream that had more to do than the others", last)
     _at_home(mine, "LeastLoaded", size)
 
 
@@ -162,7 +162,7 @@ def _least_loaded(mine: Any, model: Any, size: int, steps: Sequence[int], _besid
 HOST = "the host's calls are the highest wall"
 ENGINE = "the copy engine of one direction is the highest wall"
 SMS = "the SMs, which the kernels fill, are the highest wall"
-LONGEST = "the longest job is the highest wall"
+_LONGEST = "the longest job is the highest wall"
 
 
 def _copies(up: int, down: int, size: int = 1_000_000) -> list[agt.DeviceOp[Any]]:
@@ -198,10 +198,14 @@ PROGRAMS: list[tuple[str, str, Callable[[], list[agt.DeviceOp[Any]]]]] = [
     ("downloads, and one upload", ENGINE, lambda: _copies(1, 3)),
     ("kernels that fill the device", SMS, lambda: _relus(150_000, 1, 4)),
     ("wide kernels and narrow ones", SMS, lambda: [*_wide(12), *_walks([200] * 3)]),
-    ("long and narrow jobs", LONGEST, lambda: _walks([400] * 4)),
-    ("one very long job", LONGEST, lambda: _walks([50, 1500, 50, 50])),
-    ("jobs, of which one has many pieces", LONGEST, lambda: _pieces([390, 250, 380, 300], 400)),
-    ("a round trip", LONGEST, lambda: [agt.h2d(agt.pin(np.ones(1_000_000, np.float32))).to_host()]),
+    ("long and narrow jobs", _LONGEST, lambda: _walks([400] * 4)),
+    ("one very long job", _LONGEST, lambda: _walks([50, 1500, 50, 50])),
+    ("jobs, of which one has many pieces", _LONGEST, lambda: _pieces([390, 250, 380, 300], 400)),
+    (
+        "a round trip",
+        _LONGEST,
+        lambda: [agt.h2d(agt.pin(np.ones(1_000_000, np.float32))).to_host()],
+    ),
 ]
 
 
@@ -219,7 +223,7 @@ def _bound(mine: Any, model: Any, _name: str, wall: str, make: Callable[[], Any]
 # ------------------------------------------------------------------ challenge
 CHALLENGE = [264, 16, 16, 16] * 3  # µs, every fourth long, as in the first picture of the chapter
 SHOPS = [(CHALLENGE,), (CHALLENGE[::-1],), ([100] * 15,), (CHALLENGE,)]
-EARLY_US = 340.0
+_EARLY_US = 340.0
 
 
 @slow_memory()
@@ -233,7 +237,7 @@ def _closed_early(trace: agt.Trace, lengths: Sequence[int]) -> float | None:
     schedule.each_once(trace, *(f"job{i}" for i in range(len(lengths))))
     last = max(trace.device_spans, key=lambda span: span.end).name
     hint = f"`{last}` ends last: what did it wait for?"
-    return schedule.below(EARLY_US, trace, hint) if max(lengths) > min(lengths) else None
+    return schedule.below(_EARLY_US, trace, hint) if max(lengths) > min(lengths) else None
 
 
 BESIDE = ", after another policy got a very long one (what a policy knows belongs in `self`)"

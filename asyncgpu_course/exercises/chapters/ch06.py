@@ -18,7 +18,7 @@ import asyncgpu_tutor as agt
 from asyncgpu_course.checks import operations, schedule
 from asyncgpu_course.checks.operations import filled, own_sizes, round_trip
 from asyncgpu_course.checks.rejection import Rejected, about, case, compared, must
-from asyncgpu_course.checks.results import Array, brief, equal, in_order, listed, tuple_of
+from asyncgpu_course.checks.results import CheckedArray, brief, equal, in_order, listed, tuple_of
 from asyncgpu_course.checks.sandbox import Observed, neighbour, observe, private_device, tried
 from asyncgpu_course.checks.trials import Check, cases, runs
 from asyncgpu_course.exercises.exercise import Exercise
@@ -42,7 +42,7 @@ def _device_end(trace: agt.Trace) -> agt.types.Span:
     return max(trace.device_spans, key=lambda span: span.end)
 
 
-def _batch(i: int, size: int) -> Array:
+def _batch(i: int, size: int) -> CheckedArray:
     return filled(size, (i - 1) * PART)  # batch 1 is zeros, which are a result like any other
 
 
@@ -84,7 +84,7 @@ def _prepare(mine: Any, model: Any, number: int) -> None:
     in_order("pipeline", run.result, [_batch(i, BATCH) for i in range(number)])
 
 
-SOON = 25  # us
+_SOON = 25  # us
 PERIOD, MOST_BEATS = 50.0, 2000  # us between two beats; how many of them are an endless loop
 NEVER_STOPS = "the heart beats on after the operation was done: cancel it, or look before each beat"
 BY_SLEEP = "by `agt.sleep(50)` (`asyncio.sleep` goes by the clock on the wall)"
@@ -163,29 +163,29 @@ def _as_due(trace: agt.Trace) -> None:
         first = f": before each beat but the first, wait, {BY_SLEEP}"
         due += first if late.start < end.end else ". By then the operation was done"
         must(late.start - early.start >= 0.93 * PERIOD, due, early, late)
-    longer = [span for span in every if span.start > end.end + 1.2 * SOON]
+    longer = [span for span in every if span.start > end.end + 1.2 * _SOON]
     must(not longer, NEVER_STOPS, end, *longer[:1])
 
 
 # ------------------------------------------------------------------ errors and cancelling
-ARMS: dict[str, Callable[[], agt.DeviceOp[Any]]] = {
+_ARMS: dict[str, Callable[[], agt.DeviceOp[Any]]] = {
     "done": lambda: round_trip(1_000_000, 5.0),
     "device": operations.out_of_bounds,
     "program": lambda: _fails_at_submission(KeyError("scale")),
 }
-KINDS = {"device": agt.DeviceError, "program": KeyError}
+_KINDS = {"device": agt.DeviceError, "program": KeyError}
 ScaleError = type("ScaleError", (Exception,), {})
-OTHERS = ValueError, ScaleError, OSError, RuntimeError, agt.errors.UsageError
+_OTHERS = ValueError, ScaleError, OSError, RuntimeError, agt.errors.UsageError
 FAULTS = agt.DeviceError, agt.errors.DivisionByZeroError
 MEANT = "an operation failed, as it is meant to here, and its error came out of your function: {}"
 HANGS = "one operation failed, as it is meant to here, and your function waits for ever: let its error out"
-ENDS = (*[error("no luck") for error in (*OTHERS, *FAULTS)], TypeError(), None, (1, 2))
+_ENDS = (*[error("no luck") for error in (*_OTHERS, *FAULTS)], TypeError(), None, (1, 2))
 
 
 def _three_arms(mine: Any, model: Any, *arms: str) -> None:
     """Each outcome is told from the others, and costs them nothing."""
-    ops = [ARMS[arm]() for arm in arms]
-    expected = observe(model, [ARMS[arm]() for arm in arms]).trace
+    ops = [_ARMS[arm]() for arm in arms]
+    expected = observe(model, [_ARMS[arm]() for arm in arms]).trace
     with about((agt.DeviceError, KeyError), MEANT):
         run = observe(mine, ops)
     with compared(run.trace, expected):
@@ -204,17 +204,17 @@ def _three_arms(mine: Any, model: Any, *arms: str) -> None:
             equal(what, filled(1_000_000, 5.0))
         else:
             due = f"a report of {word!r} should contain the error that came out, and contains {brief(what)}"
-            must(isinstance(what, KINDS[arms[i]]) and what.__traceback__ is not None, due)
+            must(isinstance(what, _KINDS[arms[i]]) and what.__traceback__ is not None, due)
 
 
 def check_three_arms(mine: Any, model: Any) -> None:
     """Any mixture of outcomes is told apart, any exception is known, and cancelling gets through."""
     rows = [("done", "device", "done"), ("program", "done", "done"), ("device", "program", "done")]
     cases(_three_arms, rows, "operations that end as {}, {} and {}")(mine, model)
-    ops = [_fails_at_submission(e) if isinstance(e, Exception) else agt.value(e) for e in ENDS]
+    ops = [_fails_at_submission(e) if isinstance(e, Exception) else agt.value(e) for e in _ENDS]
     with about((Exception,), MEANT):
         run = observe(mine, ops)
-    for end, told in zip(ENDS, listed("reports", run.result, len(ENDS)), strict=True):
+    for end, told in zip(_ENDS, listed("reports", run.result, len(_ENDS)), strict=True):
         word = "device" if isinstance(end, agt.DeviceError) else "program"
         right = (word if isinstance(end, Exception) else "done"), end
         due = f"the report on an operation that ends with {end!r} should be {right!r}, and is {brief(told)}: "
@@ -265,12 +265,12 @@ def _at_most(mine: Any, model: Any, us: int, size: int) -> None:
         (answered,), end = run.trace.find("answered"), _device_end(run.trace)
         late = answered.start - expected.trace.find("answered")[0].start
         due = f"the result was there, and you still waited for {late:.0f} µs: wait for whichever comes first"
-        must(not in_time or late <= SOON / 2, due, end, answered)
+        must(not in_time or late <= _SOON / 2, due, end, answered)
         due = "you gave up before the time was over: use `agt.sleep(us)` as the clock (asyncio's own timers "
         due += "go by the clock on the wall)"
         must(in_time or late >= -35, due, answered)  # 28 to submit it
         due = f"the time was up, and you went on waiting for {late:.0f} µs: wait for whichever comes first"
-        must(in_time or late <= SOON, due, end, answered)
+        must(in_time or late <= _SOON, due, end, answered)
         schedule.never_blocks(run.trace)
     # What follows shows in no timeline, so a rejection gets no picture.
     due = f"the time was up, so `at_most` should return None, and it returned {brief(result)}"
@@ -286,7 +286,7 @@ def _at_most(mine: Any, model: Any, us: int, size: int) -> None:
 
 def check_at_most(mine: Any, model: Any) -> None:
     """An operation that is done in time, one that is not, one that fails, and a cancellation."""
-    cases(_at_most, TIMES, "at most {} µs for {} elements")(mine, model)
+    cases(_at_most, _TIMES, "at most {} µs for {} elements")(mine, model)
     with about("will never happen", HANGS):
         left = observe(_failed, mine, operations.out_of_bounds(), 9000.0).result
     due = f"the operation failed, and {count(left, 'task')} of yours went on waiting: "
@@ -308,7 +308,7 @@ async def _failed(answer: Any, *args: Any) -> int:
 
 
 # ------------------------------------------------------------------ first come, first served
-SIZES = (4_000_000, 64, 256, 512), (64, 2_000_000), (*own_sizes(6, 2_000_000),)
+_SIZES = (4_000_000, 64, 256, 512), (64, 2_000_000), (*own_sizes(6, 2_000_000),)
 Used = tuple[agt.Trace, list[int]]
 
 
@@ -319,7 +319,7 @@ def _coming(answer: Any, *sizes: int) -> Used:
     def use(result: Any) -> None:
         due = f"`use` should get a result, and it got {brief(result)}. "
         must(isinstance(result, np.ndarray), due + "Await it before you use it")
-        size = cast(Array, result).size
+        size = cast(CheckedArray, result).size
         with case(f"the result of {size:,} elements"):
             equal(cast(object, result), filled(size, 1.0 if size > 1e6 else size))
         used.append(size)
@@ -351,7 +351,7 @@ def _first_come(found: Used, *sizes: int) -> None:
         if used != came:
             due = f"the results were used in the order of sizes {used}, and they came as {came}: do not "
             due += "wait for one while another is there"
-        must(idle <= 4 * SOON, due, done[size], use)
+        must(idle <= 4 * _SOON, due, done[size], use)
 
 
 def _as_they_come(found: Used, *sizes: int) -> None:
@@ -406,7 +406,7 @@ def _refilled(run: Observed, limit: int, *sizes: int) -> None:
     trace = run.trace
     schedule.never_blocks(trace)
     schedule.launches(trace, "d2h", len(sizes))
-    most, right = schedule.in_flight(trace, sizes), min(len(sizes), limit)
+    most, right = schedule.most_in_flight(trace, sizes), min(len(sizes), limit)
     must(most <= right, f"{most} were in flight at a time, and {right} is the limit")
     due = f"no more than {most} were in flight at a time, where {right} could have been"
     must(most == right, due)
@@ -416,7 +416,9 @@ def _refilled(run: Observed, limit: int, *sizes: int) -> None:
         late = [s for s in schedule.results(trace, sizes) if s.end == done[i - limit]][:1]
         idle = _idle(trace, done[i - limit], begun[i])
         due = f"one is done, and its place stays empty for {idle:.0f} µs: start the next as soon as *one* is "
-        must(idle <= 1.6 * SOON, due + "done, and not when several are, or at the next look", *late)
+        must(
+            idle <= 1.6 * _SOON, due + "done, and not when several are, or at the next look", *late
+        )
     _limited_right(run, limit, *sizes)
 
 
@@ -437,11 +439,11 @@ def _fed(answer: Any, size: int, number: int) -> Observed:
     used, had = list[int](), list[weakref.ref[Any]]()
 
     def use(result: Any) -> None:
-        i = cast(Array, result).size - sizes[0] if isinstance(result, np.ndarray) else -1
+        i = cast(CheckedArray, result).size - sizes[0] if isinstance(result, np.ndarray) else -1
         with case(f"batch {i}" if i in range(number) else "what `use` got"):
             equal(cast(object, result), _batch(i, sizes[i]))
         used.append(i)
-        had.append(weakref.ref(cast(Array, result)))
+        had.append(weakref.ref(cast(CheckedArray, result)))
         agt.work(60, f"use {i}")
 
     async def beside(*given: Any) -> int:
@@ -470,7 +472,7 @@ def check_feed(mine: Any, model: Any) -> float:
         due = "no other task had a turn: a loop that asks again and again blocks them, too"
         must(run.result > 0, due)
         sizes = own_sizes(FED - 1, LARGE)
-        most = schedule.in_flight(run.trace, sizes)
+        most = schedule.most_in_flight(run.trace, sizes)
         due = f"{most} batches were in flight at a time, but there's room for {MOST}: wait for one "
         copies = schedule.results(run.trace, sizes)[: MOST + 1]
         must(most <= MOST, due + "before you start another", *copies)
@@ -482,7 +484,7 @@ def check_feed(mine: Any, model: Any) -> float:
         return schedule.below(PAR, run.trace, hint)
 
 
-TIMES = [(2000, 10_000_000), (200, 4_000_000), (900, 4_000_000), (500, 6_000_000), (200_000, 64)]
+_TIMES = [(2000, 10_000_000), (200, 4_000_000), (900, 4_000_000), (500, 6_000_000), (200_000, 64)]
 
 EXERCISES = (
     Exercise("06-prepare", "Prepare the next batch meanwhile", "pipeline",
@@ -491,8 +493,8 @@ EXERCISES = (
     Exercise("06-three-arms", "Three endings, told apart", "reports", check_three_arms, None, False),
     Exercise("06-cancel", "Wait, but not for ever", "at_most", check_at_most),
     Exercise("06-as-completed", "First come, first served", "as_they_come",
-             _lets_out(runs(_coming, _as_they_come, SIZES, "{n} operations"), len),
-             runs(_coming, _first_come, SIZES[:1], "")),
+             _lets_out(runs(_coming, _as_they_come, _SIZES, "{n} operations"), len),
+             runs(_coming, _first_come, _SIZES[:1], "")),
     Exercise("06-limited", "No more than so many", "run_limited",
              _lets_out(runs(_limited, _refilled, LIMITS, "a limit of {}"), 1),
              runs(_limited, _limited_right, [(2, *own_sizes(5, 64))], "")),

@@ -16,7 +16,7 @@ from asyncgpu_course.checks.building import built
 from asyncgpu_course.checks.device import host_arrays, moved
 from asyncgpu_course.checks.operations import cuda, filled, noise, own_sizes
 from asyncgpu_course.checks.rejection import Rejected, case, compared, must
-from asyncgpu_course.checks.results import Array, as_kernel, brief, equal, launched
+from asyncgpu_course.checks.results import CheckedArray, as_kernel, brief, equal, launched
 from asyncgpu_course.checks.sandbox import Observed, observe, on_fresh_device
 from asyncgpu_course.checks.trials import cases, runs, timed
 from asyncgpu_course.exercises.exercise import Exercise
@@ -24,7 +24,7 @@ from asyncgpu_course.internals import count, happens_before
 
 
 # ------------------------------------------------------------------ the chain
-def _shared(*hosts: Array) -> list[agt.DeviceArray]:
+def _shared(*hosts: CheckedArray) -> list[agt.DeviceArray]:
     return [agt.h2d(agt.pin(host)).sync().share() for host in hosts]
 
 
@@ -42,15 +42,15 @@ def _relu(output: Any) -> agt.DeviceOp[Any]:
     return agt.relu(output.size, part, part).output()
 
 
-def _forward(x: Array, w0: Array, w1: Array) -> Array:
+def _forward(x: CheckedArray, w0: CheckedArray, w1: CheckedArray) -> CheckedArray:
     return np.maximum(x @ w0 @ w1, 0)
 
 
-CHAIN = ("h2d", "sgemm_naive", "matvec_naive", "relu", "d2h")
+_CHAIN = ("h2d", "sgemm_naive", "matvec_naive", "relu", "d2h")
 
 
 def _chained(
-    answer: Any, expected: agt.Trace, x: Array, weights: Sequence[agt.DeviceArray]
+    answer: Any, expected: agt.Trace, x: CheckedArray, weights: Sequence[agt.DeviceArray]
 ) -> Observed:
     """Have a chain made of stages that are noted, and run it."""
     called = set[Any]()
@@ -77,11 +77,11 @@ def _chain(mine: Any, model: Any, rows: int, inner: int, outer: int) -> None:
     for _ in range(2):  # the weights are there for the second batch, too
         run = _chained(mine, expected, x, weights)
         with compared(run.trace, expected):
-            for name in CHAIN:
+            for name in _CHAIN:
                 schedule.launches(run.trace, name, 1)
             schedule.launches(run.trace, "d2d", 0)
             schedule.one_stream(run.trace)
-            schedule.ordered(run.trace, *CHAIN)
+            schedule.ordered(run.trace, *_CHAIN)
         equal(run.result, _forward(x, w0, w1))
 
 
@@ -118,7 +118,7 @@ def _mlp(x: Any, w0: Any, w1: Any) -> agt.DeviceOp[Any]:
 
 
 @sandbox.private_device(stand_in_above=1e4)  # NumPy computes what is large
-def _urgent(answer: Any, batches: list[Array], *weights: Array) -> Observed:
+def _urgent(answer: Any, batches: list[CheckedArray], *weights: CheckedArray) -> Observed:
     shared = _shared(*weights)
     ops = [_mlp(agt.pin(x), *shared).named(f"batch {i}") for i, x in enumerate(batches)]
     agt.zip(*ops)  # parts of something: nobody is warned of those that stay unrun
@@ -152,7 +152,7 @@ def _first_come(mine: Any, model: Any, number: int, first: int) -> None:
 
 
 # ------------------------------------------------------------------ as a graph
-def _captured(answer: Any, number: int) -> tuple[Any, agt.types.Stream, list[Array]]:
+def _captured(answer: Any, number: int) -> tuple[Any, agt.types.Stream, list[CheckedArray]]:
     stream = agt.create_stream()
     hosts = [agt.pin(filled(100_000 + i, i)) for i in range(number)]
     ops = [agt.h2d(host).to_host().named(f"op {i}") for i, host in enumerate(hosts)]
@@ -250,14 +250,14 @@ def _race(answer: Any) -> Observed:
     batches = [agt.pin(batch) for batch in inputs.batches]
     go = sandbox.call(answer, _mlp, batches, *_shared(inputs.w0, inputs.w1))
 
-    async def once() -> list[Array]:
+    async def once() -> list[CheckedArray]:
         returned: Any = go()
         due = "`race` should return an `async def` function that can run again and again"
         must(asyncio.iscoroutine(returned), due)
         given.append([*results.listed("go", await returned, RUNNERS)])
         return [np.array(result) for result in given[-1]]
 
-    run, before, given = Observed(None, agt.Trace()), list[Array](), list[list[Any]]()
+    run, before, given = Observed(None, agt.Trace()), list[CheckedArray](), list[list[Any]]()
     others = np.concatenate([inputs.batches[:1], inputs.batches[:0:-1] + np.float32(0.25)])
     for numbers in (inputs.batches, others):  # whose first batch is the same
         for pinned, batch in zip(batches, numbers, strict=True):
@@ -279,7 +279,7 @@ def _race(answer: Any) -> Observed:
 # ------------------------------------------------------------------ two devices
 
 
-def _sum(n: int, w: Array, y: Array) -> Array:
+def _sum(n: int, w: CheckedArray, y: CheckedArray) -> CheckedArray:
     return y[:n] + w[:n]
 
 
@@ -296,7 +296,7 @@ def _on_both(answer: Any, number: int, size: int) -> Observed:
         return observe(answer, _recipe, list(map(agt.pin, batches)), weights, both)
 
 
-def _batches(number: int, size: int) -> tuple[list[Array], Array]:
+def _batches(number: int, size: int) -> tuple[list[CheckedArray], CheckedArray]:
     """The first is long, so that it isn't ready first."""
     sizes = [size + MORE, *own_sizes(number - 1, size)]
     batches = [filled(n, i) for i, n in enumerate(sizes)]

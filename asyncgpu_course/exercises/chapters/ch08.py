@@ -17,7 +17,7 @@ from asyncgpu_course.checks import schedule
 from asyncgpu_course.checks.device import moved
 from asyncgpu_course.checks.operations import filled
 from asyncgpu_course.checks.rejection import Rejected, case, must
-from asyncgpu_course.checks.results import Array, brief, equal, in_order, is_number
+from asyncgpu_course.checks.results import CheckedArray, brief, equal, in_order, is_number
 from asyncgpu_course.checks.sandbox import Observed, call, observe, private_device
 from asyncgpu_course.checks.trials import runs
 from asyncgpu_course.exercises.answers import slips
@@ -39,11 +39,11 @@ def _handled(
     """Try an answer on requests that are handled together, of which one may fail, and on a cancelled one."""
     log = RangeLog()
 
-    def prepare(i: int) -> Array:
+    def prepare(i: int) -> CheckedArray:
         agt.work(20, f"prepare {i}")
         return agt.pin(filled(_SIZE + i, i + 1))
 
-    def process(x: Array) -> agt.DeviceOp[Any]:
+    def process(x: CheckedArray) -> agt.DeviceOp[Any]:
         i = int(x[0]) - 1
         agt.work(5, f"process {i}")
         op = agt.h2d(x).to_host().named(f"copy {i}")
@@ -126,7 +126,7 @@ def reads(
             with case(words):
                 got = call(mine, *make())
                 found.append((got, make))
-                gave, parts = _parts(got), _parts(expected)
+                gave, parts = _exhibit_parts(got), _exhibit_parts(expected)
                 due = f"`{name}` should return {wanted}, "
                 must(len(gave) == len(parts), f"{due}and returned {brief(got)}")
                 if not _same(got, expected):
@@ -143,13 +143,13 @@ def reads(
     return check
 
 
-def _parts(value: Any) -> Sequence[Any]:
+def _exhibit_parts(value: Any) -> Sequence[Any]:
     given = value.tolist() if hasattr(value, "tolist") else value  # an array may come out, too
     return cast(Sequence[Any], given if isinstance(given, tuple | list) else (given,))
 
 
 def _same(got: Any, expected: Any) -> bool:
-    mine, parts = _parts(got), _parts(expected)
+    mine, parts = _exhibit_parts(got), _exhibit_parts(expected)
     return len(mine) == len(parts) and all(map(_fits, mine, parts))
 
 
@@ -205,17 +205,17 @@ def _made_up(*spans: tuple[str, float, float, int]) -> Trace:
     return Trace(made, "made up")
 
 
-COPIES = ("h2d", 0, 100, 4), ("memset", 30, 40, 4), ("d2h", 110, 120, 4)
-LONG = ("kernel", 0, 100, 0), ("kernel", 105, 110, 0)
+_COPIES = ("h2d", 0, 100, 4), ("memset", 30, 40, 4), ("d2h", 110, 120, 4)
+_LONG = ("kernel", 0, 100, 0), ("kernel", 105, 110, 0)
 KERNELS = ("kernel", 10, 20, 0), ("kernel", 80, 90, 0)
-CLOSE = [("kernel", 10 * i + i % 3 / 8, 10.0 * i + 10, 0) for i in range(4)]
+_CLOSE = [("kernel", 10 * i + i % 3 / 8, 10.0 * i + 10, 0) for i in range(4)]
 NAMED = ("h2d", 0, 90, 4), ("kernel relu", 0, 5, 0), ("kernel relu_all", 5, 25, 0)
-CHAIN = ("kernel add", 40, 70, 0), ("kernel relu", 70, 100, 0)
+_CHAIN = ("kernel add", 40, 70, 0), ("kernel relu", 70, 100, 0)
 # What costs most in the long run is `f`. By the sum it's `a`, by the mean `b`, by the median `c`, and so on.
-STEPS = {"a": [4, *[5] * 7, 900, 4], "b": [9, 9, 892, 9, 9], "c": [11, 16, 16, 11], "d": [1.5] * 30,
+_STEPS = {"a": [4, *[5] * 7, 900, 4], "b": [9, 9, 892, 9, 9], "c": [11, 16, 16, 11], "d": [1.5] * 30,
          "e": [5] * 3, "f": [1, *[7] * 5, 2, 7, 8, 7, 1], "g": [12] * 4, "h": [1, 1, 901, 1, 1],
          "i": [2, 90, 100, *[2] * 7, 110, 120, 2]}  # fmt: skip
-BUSY = ("kernel", 8, 10, 0), ("kernel", 9, 20, 0), ("h2d", 20, 30, 4)
+_BUSY = ("kernel", 8, 10, 0), ("kernel", 9, 20, 0), ("h2d", 20, 30, 4)
 UNSORTED = ("kernel", 50, 60, 0), ("kernel", 0, 10, 0), ("kernel", 20, 30, 0)
 IN_TURNS = (
     (0, "gemm", 0, 10), (0, "h2d ", 10, 50), (0, "ncclSum", 90, 100), (0, "ncclSum", 165, 200),
@@ -223,11 +223,11 @@ IN_TURNS = (
     (1, "gemm_nccl", 200, 215), (1, "h2d ", 195, 255), (1, "ncclSum", 105, 200), (1, "ncclSum", 255, 260),
 )  # fmt: skip
 # The longest gap is before `b`, and those before `c` add up to more.
-LONGEST = ("kernel a", 0, 10, 0), ("call", 66, 68, 0), ("kernel b", 110, 120, 0)
+_LONGEST = ("kernel a", 0, 10, 0), ("call", 66, 68, 0), ("kernel b", 110, 120, 0)
 FIRST = ("call", 168, 170, 0), ("kernel c", 171, 180, 0)
-AGAIN = ("call", 228, 230, 0), ("kernel c", 231, 240, 0)
-SIZES = [8_000_000, *[4_000] * 50]  # the small ones carry next to nothing
-MIXED = [("h2d", 300.0 * i, 300.0 * i + 2 + n / 5e4, n) for i, n in enumerate(SIZES)]
+_AGAIN = ("call", 228, 230, 0), ("kernel c", 231, 240, 0)
+_SIZES = [8_000_000, *[4_000] * 50]  # the small ones carry next to nothing
+MIXED = [("h2d", 300.0 * i, 300.0 * i + 2 + n / 5e4, n) for i, n in enumerate(_SIZES)]
 
 
 def _by_device(*spans: tuple[int, str, float, float]) -> Trace:
@@ -240,7 +240,7 @@ def _by_device(*spans: tuple[int, str, float, float]) -> Trace:
 
 
 # Durations by name, of which the first and last ten of `early` differ most. `rare` has too few to tell.
-ROUNDS = {
+_ROUNDS = {
     "early": [1] * 6 + [2] * 8 + [20] * 6, "late": [200] * 10 + [250] * 18 + [40_000, 250],
     "halves": [10] * 10 + [1] * 11 + [90] * 11 + [10] * 10, "fives": [0.1] * 5 + [1] * 20 + [20.5] * 5,
     "dip": [1] * 5 + [9] * 5 + [1] * 31 + [27] * 10, "rare": [1] * 10 + [50] * 9, "low": [95] * 10 + [1] * 10,
@@ -252,13 +252,13 @@ def _costs(name: str) -> tuple[Any, ...]:
     """A trace, and the names of some of its ranges."""
     if "odd" not in name:
         return *_given(name), ["stencil", "is it still?"]
-    rows = [*((f"range {n}", us) for n, us in STEPS.items()), ("call e", [5] * 25)]
+    rows = [*((f"range {n}", us) for n, us in _STEPS.items()), ("call e", [5] * 25)]
     spans = [(n, 1e3 * i, 1e3 * i + us, 0) for n, found in rows for i, us in enumerate(found)]
-    return _made_up(*spans, ("range e_all", 0, 9e3, 0)), list(STEPS)
+    return _made_up(*spans, ("range e_all", 0, 9e3, 0)), list(_STEPS)
 
 
 def _growing() -> Trace:
-    rounds = [(f"range {name}", enumerate(found)) for name, found in ROUNDS.items()]
+    rounds = [(f"range {name}", enumerate(found)) for name, found in _ROUNDS.items()]
     rounds += [(f"{kind} {kind}", enumerate([1] * 10 + [900] * 10)) for kind in ("kernel", "call")]
     return _made_up(*[(x, 1e4 * i, 1e4 * i + us, 0) for x, found in rounds for i, us in found])
 
@@ -388,7 +388,7 @@ def check_gain(mine: Any, model: Any) -> None:
 
 # ------------------------------------------------------------------ challenge
 _ROWS, _COLUMNS = 64, 8192
-GOAL_US = 800.0
+_GOAL_US = 800.0
 _ROW = np.arange(_ROWS, dtype=np.float32)
 
 
@@ -414,7 +414,7 @@ def served(program: Callable[..., Any], number: int) -> tuple[Observed, list[boo
     requests = [np.repeat(_ROW[:, None] + (i + 1), _COLUMNS, 1) for i in range(number)]
     read: list[bool] = []
 
-    def read_into(unread: list[Array], buffer: Array) -> None:
+    def read_into(unread: list[CheckedArray], buffer: CheckedArray) -> None:
         buffer[...] = unread.pop()
         read.append(agt.current_device().is_pinned(buffer))
 
@@ -433,7 +433,7 @@ def check_served(mine: Any, _model: Any) -> float:
     # Before the clock calls it right, since requests end in turn here, and not everywhere.
     with private_device(adversary=1), case("a device that takes its time"):
         _scored(served(mine, 9), 9)
-    took = schedule.below(GOAL_US, found[0].trace)
+    took = schedule.below(_GOAL_US, found[0].trace)
     schedule.never_blocks(found[0].trace)
     due = f"{took:.0f} µs, but this clock leaves something out: {found[1].count(False)} requests were read "
     due += "into ordinary memory and copied to pinned memory afterwards. The driver did that before, and "
@@ -463,22 +463,22 @@ EXERCISES = (
                  *_named("exhibit G and sgemm_naive", "swarm and cupy_add__float32_float32_float32",
                          "exhibit B and matvec_naive"),
                  ("names that are alike", lambda: (_made_up(*NAMED, ("range relu", 0, 40, 0)), "relu")),
-                 ("a host that begins early", lambda: (_made_up(("call", 0, 40, 0), *CHAIN), "relu")),
+                 ("a host that begins early", lambda: (_made_up(("call", 0, 40, 0), *_CHAIN), "relu")),
                  ("two GPUs", lambda: (_by_device(*IN_TURNS), "gemm"))])),
     Exercise("08-annotate", "Ranges around an `await`", "handle",
              runs(_handled, _annotated, [(3, None), (2, None), (3, 1)], "{} requests")),
     Exercise("08-gap", "The idle multiprocessors", "largest_gap",
              reads("08-gap", "largest_gap", "(start, end)", lambda: [
                  *_named("exhibit A", "exhibit D", "exhibit A repaired"),
-                 ("kernels beside a long copy", lambda: (_made_up(*COPIES, *KERNELS),)),
-                 ("short kernels beside a long one", lambda: (_made_up(*LONG, *KERNELS),)),
+                 ("kernels beside a long copy", lambda: (_made_up(*_COPIES, *KERNELS),)),
+                 ("short kernels beside a long one", lambda: (_made_up(*_LONG, *KERNELS),)),
                  ("kernels in another order than their starts", lambda: (_made_up(*UNSORTED),)),
-                 ("kernels with gaps of less than a µs", lambda: (_made_up(*CLOSE),)),
-                 ("kernels without a gap", lambda: (_made_up(*BUSY),)),
-                 ("a single kernel", lambda: (_made_up(*BUSY[:1]),))])),
+                 ("kernels with gaps of less than a µs", lambda: (_made_up(*_CLOSE),)),
+                 ("kernels without a gap", lambda: (_made_up(*_BUSY),)),
+                 ("a single kernel", lambda: (_made_up(*_BUSY[:1]),))])),
     Exercise("08-blame", "Whose work was late", "blame", reads("08-blame", "blame", "(label, µs)", lambda: [
                  *_named("exhibit A", "exhibit D", "exhibit A repaired", "exhibit G repaired"),
-                 ("a label with two gaps", lambda: (_made_up(*LONGEST, *FIRST, *AGAIN),))])),
+                 ("a label with two gaps", lambda: (_made_up(*_LONGEST, *FIRST, *_AGAIN),))])),
     Exercise("08-rate", "GB/s of the bus", "rate", reads("08-rate", "rate", "GB/s", lambda: [
                  *_named("exhibit D", "exhibit D repaired"),
                  ("copies of two sizes", lambda: (_made_up(*MIXED, ("memset", 0, 9, 4_000)),))])),

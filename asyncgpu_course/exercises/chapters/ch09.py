@@ -17,7 +17,7 @@ from asyncgpu_course.checks.building import built
 from asyncgpu_course.checks.device import moved
 from asyncgpu_course.checks.operations import noise
 from asyncgpu_course.checks.rejection import Rejected, case, must
-from asyncgpu_course.checks.results import Array, brief, each_equal, equal, in_order
+from asyncgpu_course.checks.results import CheckedArray, brief, each_equal, equal, in_order
 from asyncgpu_course.checks.sandbox import Observed, held, observe
 from asyncgpu_course.checks.trials import cases, counted, runs, timed
 from asyncgpu_course.exercises.answers import slips
@@ -45,7 +45,7 @@ def _captured(trace: agt.Trace, most: int, why: str) -> None:
 
 
 # ------------------------------------------------------------------ the first graph
-def _replay(answer: Any, times: int) -> tuple[Observed, Array]:
+def _replay(answer: Any, times: int) -> tuple[Observed, CheckedArray]:
     """Try an answer on an operation that takes long and adds 1 to an array, which comes out at last."""
     stream, x, y = agt.create_stream(), _zeros(16_000, "x"), _zeros(64, "y")
     sandbox.call(answer, operations.step("other", 1.0, 2.0, y, y), stream, 1)
@@ -54,7 +54,7 @@ def _replay(answer: Any, times: int) -> tuple[Observed, Array]:
     return run, agt.d2h(x.borrow()).sync_on(stream)
 
 
-def _replayed(found: tuple[Observed, Array], times: int) -> None:
+def _replayed(found: tuple[Observed, CheckedArray], times: int) -> None:
     """There are one capture, as many launches as asked for and one wait at the end; the graph comes back."""
     run, numbers = found
     _captured(run.trace, 1, "capture it before the loop")
@@ -93,7 +93,7 @@ def _token_loop(answer: Any, number: int) -> Observed:
     return run
 
 
-def _words(number: int) -> list[Array]:
+def _words(number: int) -> list[CheckedArray]:
     return [np.round(8 * noise(seed % 4, 64)) / np.float32(8) for seed in range(number)]
 
 
@@ -163,7 +163,7 @@ def _mistake(mine: Any) -> str:
 
 
 # ------------------------------------------------------------------ a graph for each shape
-SHAPES: list[tuple[int, ...]] = [
+_SHAPES: list[tuple[int, ...]] = [
     (4, 16),
     (2, 16),
     (4, 16),
@@ -173,16 +173,16 @@ SHAPES: list[tuple[int, ...]] = [
     (16, 4),
     (64, 1),
 ]
-SHAPES.extend([(2, 2, 16), (3, 5), (2, 2, 8), (2, 2, 8, 1)])
-SHAPES.extend((n,) for n in range(1, 31))  # more than somebody may think to keep
+_SHAPES.extend([(2, 2, 16), (3, 5), (2, 2, 8), (2, 2, 8, 1)])
+_SHAPES.extend((n,) for n in range(1, 31))  # more than somebody may think to keep
 SECOND = 2  # requests to a second server
 
 
-def _maker(name: str, factor: float) -> Callable[[Array], agt.DeviceOp[Array]]:
+def _maker(name: str, factor: float) -> Callable[[CheckedArray], agt.DeviceOp[CheckedArray]]:
     """A pipeline that multiplies by its shape, too, so that no shape is taken for another."""
     kernel = operations.step_kernel(name)
 
-    def make(slot: Array) -> agt.DeviceOp[Array]:
+    def make(slot: CheckedArray) -> agt.DeviceOp[CheckedArray]:
         n = int(slot.size)
         flat = agt.h2d(slot.reshape(n))
         a = factor * (len(slot) + slot.shape[-1] / 64)
@@ -192,12 +192,12 @@ def _maker(name: str, factor: float) -> Callable[[Array], agt.DeviceOp[Array]]:
     return make
 
 
-def _serve(answer: Any) -> tuple[Observed, list[Array]]:
+def _serve(answer: Any) -> tuple[Observed, list[CheckedArray]]:
     """Send all shapes to a server that doubles, some to one that triples, and the first array, refilled.
 
     At last the second array comes once more, after the caller has written into what came of it.
     """
-    requests = [noise(seed, *shape) for seed, shape in enumerate(SHAPES)]
+    requests = [noise(seed, *shape) for seed, shape in enumerate(_SHAPES)]
     refilled = np.concatenate([requests[0][:1], 2 * requests[0][1:]])
     given = [(2, x) for x in requests] + [(3, x) for x in requests[:SECOND]]
     given += [(2, refilled), (2, requests[1])]
@@ -230,13 +230,13 @@ def _serve(answer: Any) -> tuple[Observed, list[Array]]:
     return run, right
 
 
-def _each_shape(found: tuple[Observed, list[Array]]) -> None:
+def _each_shape(found: tuple[Observed, list[CheckedArray]]) -> None:
     """Each server captures each shape once, each request has one launch, and results stay as they are."""
     run, right = found
-    most = len(set(SHAPES)) + SECOND
+    most = len(set(_SHAPES)) + SECOND
     _captured(run.trace, most, "for each shape, look whether it has a graph already")
     for i, (result, numbers) in enumerate(zip(run.result, right, strict=True)):
-        server = "second" if 0 <= i - len(SHAPES) < SECOND else "first"
+        server = "second" if 0 <= i - len(_SHAPES) < SECOND else "first"
         with case(f"two servers, at the {server} one for request {i}, of shape {numbers.shape}"):
             equal(result, numbers)
     _launched(run.trace, len(right), "one for each request")
@@ -251,7 +251,7 @@ def _talked(answer: Any, tokens: int, number: int = MODELS) -> Observed:
     models: list[tuple[agt.DeviceOp[Any], agt.DeviceArray, agt.DeviceArray]] = []
     prompts = [agt.pin(noise(i, 64 + 32 * (i % 3))) for i in range(number)]
     given = list(map(np.copy, prompts))
-    right: list[list[Array]] = []
+    right: list[list[CheckedArray]] = []
     for i, word in enumerate(prompts):
         kernel = operations.step_kernel("layer")
         arrays = [_zeros(word.size, f"x{n}") for n in range(LAYERS + 1)]

@@ -20,7 +20,7 @@ import asyncgpu_tutor as agt
 from asyncgpu_course.checks import sandbox, schedule
 from asyncgpu_course.checks.operations import BLOCK, filled, step_kernel
 from asyncgpu_course.checks.rejection import Rejected, case, must
-from asyncgpu_course.checks.results import Array, brief, equal, tuple_of
+from asyncgpu_course.checks.results import CheckedArray, brief, equal, tuple_of
 from asyncgpu_course.checks.sandbox import Observed, observe
 from asyncgpu_course.checks.trials import cases, runs
 from asyncgpu_course.exercises.exercise import Exercise
@@ -30,7 +30,7 @@ Context = agt.types.ExecutionContext
 Op = Callable[[Context], Any]
 Twice = tuple[Observed, Observed, agt.types.Stream]
 DISTINCT = 5  # operations in a list; what comes after these is the same ones again
-AGAIN = "the same operation, run again on another stream"
+_AGAIN = "the same operation, run again on another stream"
 
 
 # ------------------------------------------------------------------ operations to try answers on
@@ -119,7 +119,7 @@ def _called(got: object) -> None:
     must(not callable(got), due)
 
 
-def _numbers(got: object, right: Array) -> None:
+def _numbers(got: object, right: CheckedArray) -> None:
     _called(got)
     equal(got.numpy() if isinstance(got, agt.types.HostArray) else got, right)
 
@@ -170,7 +170,7 @@ def _chain_ran(found: Twice, size: int) -> None:
     schedule.launches(run.trace, "second", 1)
     schedule.one_stream(run.trace)
     _numbers(run.result, filled(size, 7.0))
-    with case(AGAIN):
+    with case(_AGAIN):
         schedule.only_on(again.trace, stream)
         schedule.launches(again.trace, "second", 2)
         _numbers(again.result, filled(size, 7.0))
@@ -189,7 +189,7 @@ def _zip_ran(found: Twice, number: int, _words: str) -> None:
     for name in names:
         schedule.launches(run.trace, name, names.count(name))
     schedule.ordered(run.trace, *names[:DISTINCT])
-    with case(AGAIN):
+    with case(_AGAIN):
         schedule.only_on(again.trace, stream)
         for name in names:
             schedule.launches(again.trace, name, 2 * names.count(name))
@@ -273,14 +273,14 @@ def _round_robin(mine: Any, _model: Any, size: int) -> None:
 # ------------------------------------------------------------------ future
 TURNS, FEW = 1000, 3  # turns of the neighbour: at most, and too few for a polite wait
 D2H_GB_S = 0.5  # so slow that an answer has to ask thousands of times
-LONG = 1_000_000  # elements: the copy of so many goes on long after the host has asked for it
+_LONG = 1_000_000  # elements: the copy of so many goes on long after the host has asked for it
 
 
 def _awaited(answer: Any, number: int) -> Observed:
     """Await so many pieces of work, while a neighbour counts its turns, on a bus that takes its time."""
 
     async def wait(stream: agt.types.Stream, i: int, turns: Callable[[], int]) -> int:
-        result = _submit(_read(_source(i + 1.0, LONG, f"job{i}")), stream)
+        result = _submit(_read(_source(i + 1.0, _LONG, f"job{i}")), stream)
         future = answer(result, stream.record())
         before = turns()
         first = await future
@@ -359,7 +359,7 @@ def _overlapped(found: tuple[Observed, Observed], number: int, again: str) -> fl
     The score is the time of the last row's arms, which grows with what the answer has the host do.
     """
     names = [f"arm{i % DISTINCT if again else i}" for i in range(number)]
-    for run, words in zip(found, ("", AGAIN), strict=True):
+    for run, words in zip(found, ("", _AGAIN), strict=True):
         with case(words):
             for name in names:
                 schedule.launches(run.trace, name, names.count(name))
@@ -374,7 +374,7 @@ def _overlapped(found: tuple[Observed, Observed], number: int, again: str) -> fl
 
 
 ZIPPED = [(3, ""), (1, ""), (0, ""), (12, again := ", of which some are there again")]
-ARMS = [(2, ""), (3, ""), (0, ""), (1, ""), (12, ""), (7, again), (4, "")]
+_ARMS = [(2, ""), (3, ""), (0, ""), (1, ""), (12, ""), (7, again), (4, "")]
 EXERCISES = (
     Exercise("10-and-then", "and_then", "and_then", runs(_chained, _chain_ran, [(1000,), (64,)],
                   "three operations in a chain, {} elements")),
@@ -384,5 +384,5 @@ EXERCISES = (
     Exercise("10-round-robin", "Round robin", "round_robin",
              cases(_round_robin, [(3,), (1,), (4,), (30,)], "a pool of {}")),
     Exercise("10-future", "A future", "Future", check_future),
-    Exercise("10-overlap", "overlap", "overlap", runs(_forked, _overlapped, ARMS, "{:arm}{}")),
+    Exercise("10-overlap", "overlap", "overlap", runs(_forked, _overlapped, _ARMS, "{:arm}{}")),
 )  # fmt: skip

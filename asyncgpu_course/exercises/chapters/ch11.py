@@ -19,15 +19,15 @@ from asyncgpu_course.checks.device import moved
 from asyncgpu_course.checks.device_code import left_by, own_lines
 from asyncgpu_course.checks.operations import cuda
 from asyncgpu_course.checks.rejection import Rejected, about, case, must
-from asyncgpu_course.checks.results import Array, as_kernel, brief, equal, left_in
+from asyncgpu_course.checks.results import CheckedArray, as_kernel, brief, equal, left_in
 from asyncgpu_course.checks.sandbox import Observed, call, observe
 from asyncgpu_course.checks.trials import cases, in_late_memory, runs, timed
 from asyncgpu_course.exercises.exercise import Exercise
 from asyncgpu_course.internals import count
 
-LATE = 200, 3, 0, ", where block 0 comes late"
+_LATE = 200, 3, 0, ", where block 0 comes late"
 QUEUES = [(20, 3, 0, ""), (7, 7, 0, ", in blocks of 32 threads"), (2, 5, 0, ""), (20, 3, 4, ""),
-          (300, 9, 0, ""), LATE]  # fmt: skip
+          (300, 9, 0, ""), _LATE]  # fmt: skip
 LEAVES = "a thread leaves alone, the vote goes on without it, its cell stays dry (all leave by a vote): {}"
 ENDLESS = "a thread never hears that all jobs are taken (a shuffle tells no warp but its own): {}"
 DRAW = "each block draws its job from the counter by one `atomicAdd`: {}"
@@ -67,7 +67,7 @@ def _rounds(run: Observed, _start: float, every: int, looks: int) -> None:
 
 
 # ------------------------------------------------------------------ one block decides
-def _maze(width: int, seed: int) -> Array:
+def _maze(width: int, seed: int) -> CheckedArray:
     """1 where one can walk: every cell has a wall with probability 0.3, but for the first; 0 is a serpent."""
     free = (np.random.default_rng(seed).random((width, width)) > 0.3).astype(np.uint8)
     if seed == 0:
@@ -76,7 +76,7 @@ def _maze(width: int, seed: int) -> Array:
     return free
 
 
-def _flooded(free: Array) -> tuple[Array, int]:
+def _flooded(free: CheckedArray) -> tuple[CheckedArray, int]:
     """Steps from the first cell to each, and how many rounds that takes."""
     depth = np.full(free.shape, -1, np.int32)
     depth[0, 0] = level = 0
@@ -109,7 +109,7 @@ def _flood(mine: Any, _model: Any, width: int, seed: int) -> None:
 
 
 # ------------------------------------------------------------------ a graph decides
-def _piles(width: int) -> list[tuple[Array, int]]:
+def _piles(width: int) -> list[tuple[CheckedArray, int]]:
     """Piles of sand, and the cell on which a grain falls."""
     full, middle = np.full((width, width), 3, np.int32), width * width // 2
     cells = np.arange(full.size).reshape(full.shape)
@@ -117,7 +117,7 @@ def _piles(width: int) -> list[tuple[Array, int]]:
     return [(full, middle), (0 * full, 0), (lone, middle), (heap, 0)]
 
 
-def _toppled(sand: Array, where: int) -> tuple[Array, int]:
+def _toppled(sand: CheckedArray, where: int) -> tuple[CheckedArray, int]:
     """The pile when it lies still after that grain, and the waves until then."""
     sand, waves = sand.copy(), 0
     sand.flat[where] += 1
@@ -146,7 +146,7 @@ def _slid(answer: Any, width: int) -> Observed:
     due = "a grain fell before anybody launched the graph: capture it, and leave the launch to us"
     must(not agt.d2h(sand.borrow()).sync().any(), due)
 
-    def launch(pile: Array, cell: int) -> list[Array]:
+    def launch(pile: CheckedArray, cell: int) -> list[CheckedArray]:
         for array, start in ((sand, pile), (where, np.full(1, cell, np.int32))):
             agt.memcpy(array.borrow(), agt.pin(start)).sync_on(stream)
         graph.launch().sync_on(stream)
@@ -170,14 +170,14 @@ MEETINGS = [(4, 64), (7, 32), (1, 96), (20, 1024)]
 REAL = "the count has to be atomic, and the look, too, or volatile: {}"
 OUT = "what a block wrote gets out by a barrier, a fence and the count, in this order: {}"
 IN = "what others wrote gets into it by the last look, a fence and a barrier, in this order: {}"
-LOOKS = 500  # of one thread; right answers need 50 until others have come
+_LOOKS = 500  # of one thread; right answers need 50 until others have come
 NESTED = 45_000  # turns of loops whose ends others count, as 100 by 100 by 100 looks take
 
 
 def check_meet(mine: Any, model: Any) -> None:
     """Each block waits for the others at each meeting, even for one that never comes."""
     cases(_meet, MEETINGS, "{} blocks of {} threads, and three meetings")(mine, model)
-    cast(Any, agt.current_device()).step_budget = LOOKS  # which ends a longer loop
+    cast(Any, agt.current_device()).step_budget = _LOOKS  # which ends a longer loop
     due = "a thread never leaves where the counter is past its `goal`, because others have counted for their "
     due += "next meeting before it looks: wait as long as the counter is below"
     must(_alone(mine, 5) is True, due)
@@ -191,7 +191,7 @@ def check_again(mine: Any, model: Any) -> None:
     """Each block waits at one gate for the others, even for one that never comes."""
     cases(_again, GATES, "{0:block} of {1:thread}, and `gate[1]` at {2} before{3}")(mine, model)
     _between_fences(mine)
-    cast(Any, agt.current_device()).step_budget = LOOKS  # which ends a longer loop
+    cast(Any, agt.current_device()).step_budget = _LOOKS  # which ends a longer loop
     mine += "\n#define meet(gate, goal) meet(gate)\n"
     due = "a block never comes, and another leaves: end the kernel by `__trap()`"
     must(_alone(mine) is not True, due)
@@ -254,7 +254,7 @@ def _meet(mine: Any, _model: Any, blocks: int, threads: int) -> None:
 def _queue(mine: Any, _model: Any, jobs: int, blocks: int, begun: int, held_up: str) -> None:
     """Every job is done, and was taken from the counter; with more blocks than jobs, too."""
     kernel = as_kernel(mine, "QUEUE")
-    if held_up == LATE[-1]:
+    if held_up == _LATE[-1]:
         with own_lines(mine, busy := cuda("11_busy")):
             kernel = call(agt.Kernel, busy + kernel.source, kernel.name)
     lengths = np.random.default_rng(jobs).integers(1, 300, jobs).astype(np.uint32)
@@ -283,12 +283,12 @@ UNORDERED = {
     7: "no fence orders setting the counter back before raising the generation, so others may see the new "
        "one first, come to the next meeting, and count. Then writing the 0 loses their count" + BETWEEN,
 }  # fmt: skip
-SOON = "`last` said true to a thread that can't rely on what others wrote: {}"
-WAITS = "there is a place for one block at a time, and `last` waits for another: {}"
+_SOON = "`last` said true to a thread that can't rely on what others wrote: {}"
+_WAITS = "there is a place for one block at a time, and `last` waits for another: {}"
 LASTS = [(4, 64, ""), (2, 32, ""), (7, 96, ""), (3, 32, ", one by one"),
          (3, 32, ", one by one, from the last to the first")]  # fmt: skip
-SLOW = 2**32 - 2, ", and somebody held up in `meet`"
-GATES = [(3, 64, 0, ""), (1, 32, 7, ""), (3, 32, 2**31 - 1, ""), (4, 32, *SLOW)]
+_SLOW = 2**32 - 2, ", and somebody held up in `meet`"
+GATES = [(3, 64, 0, ""), (1, 32, 7, ""), (3, 32, 2**31 - 1, ""), (4, 32, *_SLOW)]
 
 
 def _last(mine: Any, _model: Any, blocks: int, threads: int, order: str) -> None:
@@ -301,7 +301,7 @@ def _last(mine: Any, _model: Any, blocks: int, threads: int, order: str) -> None
     for launch in (1, 2):  # the second has a block less
         parts = np.zeros((blocks := blocks + 1 - launch) * threads, np.int32)
         begun = case(f"launch {launch}, {blocks} blocks")
-        with begun, about("'parts'", SOON), about("for ever", WAITS):
+        with begun, about("'parts'", _SOON), about("for ever", _WAITS):
             args = parts.size, parts, arrived, none
             arrived, told = left_by("LAST", mine, files, args, (1, 2), blocks, threads)
             why = "all of the block that came last, and nobody else"
@@ -319,7 +319,7 @@ def _again(mine: Any, _model: Any, blocks: int, threads: int, begun: int, held_u
 
 
 # ------------------------------------------------------------------ the challenge
-def _links(n: int, kind: str) -> tuple[Array, Array, Array]:
+def _links(n: int, kind: str) -> tuple[CheckedArray, CheckedArray, CheckedArray]:
     """Sources and weights of `n` pages, and ranks in double precision; with a chain they need 81 rounds.
 
     A chain leads from page 0, on which all the others are soon felt, to odd pages and then to even ones.
@@ -349,7 +349,7 @@ def _ranked(answer: Any, n: int, kind: str) -> Observed:
     given = [agt.h2d(agt.pin(x)).sync().share() for x in links]
     with moved() as numbers, agt.microscope() as seen:
         run = observe(answer, *given)
-    got = cast(Array, run.result)
+    got = cast(CheckedArray, run.result)
     due = f"`pagerank` should return an array of {n} ranks, and returned {brief(got)}"
     must(isinstance(run.result, np.ndarray) and got.shape == (n,), due)
     for page in range(n):
@@ -375,7 +375,7 @@ EXERCISES = (
     Exercise("11-flood", "Let the block decide", "FLOOD",
              cases(_flood, [(16, 1), (32, 2), (8, 3), (32, 0)], "a maze of {0} by {0}")),
     Exercise("11-meet", "A barrier for the grid", "MEET", check_meet,
-             in_late_memory(_meet, 3, 32, turns=LOOKS)),
+             in_late_memory(_meet, 3, 32, turns=_LOOKS)),
     Exercise("11-queue", "Write the queue", "QUEUE",
              cases(_queue, QUEUES, "{0} jobs, {1:block} and a counter at {2}{3}")),
     Exercise("11-while", "Until the sand lies still", "avalanche",
@@ -384,7 +384,7 @@ EXERCISES = (
     Exercise("11-last", "Who is last?", "LAST",
              cases(_last, LASTS, "{0:block} of {1:thread}{2}"), in_late_memory(_last, 5, 32, "")),
     Exercise("11-again", "A barrier without a goal", "MEET_AGAIN", check_again,
-             in_late_memory(_again, 3, 32, 0, "", turns=LOOKS)),
+             in_late_memory(_again, 3, 32, 0, "", turns=_LOOKS)),
     Exercise("11-challenge", "Challenge: who is important?", "pagerank",
              timed(_ranked, [(700, CHAIN), (1501, LONE), (600, ""), STILL, MANY], "{} pages{}", GOAL_US),
              in_late_memory(timed(_ranked, [(260, "")], ""))),

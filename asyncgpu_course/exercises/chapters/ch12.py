@@ -15,24 +15,32 @@ from asyncgpu_course.checks import code_steps, trials
 from asyncgpu_course.checks.device_code import all_lanes, left_by
 from asyncgpu_course.checks.operations import cuda
 from asyncgpu_course.checks.rejection import Rejected, about, case, must
-from asyncgpu_course.checks.results import Array
+from asyncgpu_course.checks.results import CheckedArray
 from asyncgpu_course.checks.trials import cases, counted, in_late_memory
 from asyncgpu_course.exercises.exercise import Exercise
 from asyncgpu_course.internals import count
 
 GIVEN = cuda("12_given")
-MOST = 200  # polls
+_MOST = 200  # polls
 
 
 def _out(
-    name: str, mine: Any, kernel: str, *arrays: Array, grid: int = 1, block: int = 1, on: str = ""
-) -> Array:
+    name: str,
+    mine: Any,
+    kernel: str,
+    *arrays: CheckedArray,
+    grid: int = 1,
+    block: int = 1,
+    on: str = "",
+) -> CheckedArray:
     """Numbers that a kernel of the folder `cuda` leaves in its last array, with the answer before it."""
     files = f"12_{on or 'given'}", f"12_{kernel}"
     return left_by(name, mine, files, arrays, (-1,), grid, block)[0]
 
 
-def _at_once(name: str, mine: Any, kernel: str, *arrays: Array, most: int, waits: str) -> Array:
+def _at_once(
+    name: str, mine: Any, kernel: str, *arrays: CheckedArray, most: int, waits: str
+) -> CheckedArray:
     """Do as `_out`, with calls that neither look again and again nor sleep: in so many turns."""
     with agt.microscope() as seen:
         left = _out(name, mine, kernel, *arrays, on="spy")
@@ -48,7 +56,7 @@ def of_numbers(
     """A check of device code by a kernel that gets a row of numbers, and leaves three for the judge."""
 
     def tried(mine: Any, _model: Any, *row: int) -> float | None:
-        with about(r"\+\+late > 1000", LATE):  # a probe stops what polls on and on
+        with about(r"\+\+late > 1000", _LATE):  # a probe stops what polls on and on
             left = _out(name, mine, kernel, np.array(row, np.int32), np.zeros(3, np.int32), on=on)
         return judge(row, *left.tolist())
 
@@ -59,31 +67,31 @@ def _pot(row: tuple[int, ...], pending: int, late: int, _: int) -> None:
     """It is pending for as long as boiling and all cups take, and not for longer."""
     boil, cups, pour = row
     right = boil + cups * pour
-    must(pending < MOST, f"the pot is still pending after {MOST} polls, and {right} are right")
+    must(pending < _MOST, f"the pot is still pending after {_MOST} polls, and {right} are right")
     counted("the pot is pending for", pending, "poll", right)
-    must(not late, LATE)
+    must(not late, _LATE)
 
 
-PLACES = "two senders read and count `tail` at the same time: draw the place by one `atomicAdd`"
-LATE = "a future was polled after it had said READY"
+_PLACES = "two senders read and count `tail` at the same time: draw the place by one `atomicAdd`"
+_LATE = "a future was polled after it had said READY"
 
 
 def _executor(row: tuple[int, ...], rounds: int, late: int, pending: int) -> None:
     """All are polled in turns until they are ready, and none after that."""
     must(not pending, f"{count(pending, 'future')} still pending when `run_all` came back")
-    must(not late, LATE)
+    must(not late, _LATE)
     why = "in each round every open future is polled once"
     counted("it took", rounds, "round", max(row[1:], default=-1) + 1, why)
 
 
 # ------------------------------------------------------------------ futures of futures
-PAIRS = [(2, 5), (5, 2), (3, 3), (0, 4), (4, 0)]
+_PAIRS = [(2, 5), (5, 2), (3, 3), (0, 4), (4, 0)]
 
 
 def _join(row: tuple[int, ...], polls: int, late: int, pending: int) -> None:
     """It is ready with the later of the two, and neither is polled after its end."""
     must(not pending, "the join is READY, and one of the two is not")
-    must(not late, LATE)
+    must(not late, _LATE)
     counted("the join was polled", polls, "time", max(row) + 1, "both get on in every poll")
 
 
@@ -158,7 +166,7 @@ def _oneshot(mine: str, _model: Any, senders: int) -> None:
 def _channel(mine: Any, _model: Any, senders: int) -> None:
     """Every message arrives once, and those of one sender in order."""
     arrays = [np.zeros(size, np.uint32) for size in (1, *[6 * senders] * 3)]
-    with about("'tail'", PLACES):
+    with about("'tail'", _PLACES):
         got = _out("SEND", mine, "channel", *arrays, grid=senders + 1, block=2).tolist()
     right = [100 * sender + k for sender in range(2 * senders) for k in range(3)]
     must(sorted(got) == right, f"these messages came out: {got}, and these were sent: {right}")
@@ -184,8 +192,8 @@ def _together(mine: Any, _model: Any, warps: int, shortest: int, longest: int) -
 # ------------------------------------------------------------------ a ring and a door
 SENDS = ["poll_send(40)", "poll_send(0)", "poll_send(42)", "poll_send(43)"]
 # Calls of one thread at a ring of two; and what comes of each, with 1 added: 0 is PENDING.
-CALLS = ["poll", *SENDS[:3], "poll", SENDS[3], "poll", "poll", "poll"]
-ENDS = {1: [0, 41, 1, 0, 41, 44, 1, 44, 0], 2: [101 + 7 * k for k in range(9)]}
+_CALLS = ["poll", *SENDS[:3], "poll", SENDS[3], "poll", "poll", "poll"]
+_ENDS = {1: [0, 41, 1, 0, 41, 44, 1, 44, 0], 2: [101 + 7 * k for k in range(9)]}
 ORDERS = "{}. Here the order of an atomic is the fence: which one does `leave` need, and which one `enter`?"
 RINGS = [(1, 0), (1, 2**32 - 1), (2, 0), (2, 2**32 - 4)]
 DOORS = [(2, 32, ""), (3, 32, ""), (3, 64, ""), (3, 32, ", with time behind each look")]
@@ -199,9 +207,9 @@ def _ring(mine: Any, _model: Any, blocks: int, begun: int) -> None:
         found = _out("RING", mine, "ring", *args, grid=blocks)
     else:
         found = _at_once("RING", mine, "ring_alone", *args, most=1, waits="a poll")
-    for k, (got, right) in enumerate(zip(found, ENDS[blocks], strict=True)):
+    for k, (got, right) in enumerate(zip(found, _ENDS[blocks], strict=True)):
         says = ["READY" if x else "PENDING" for x in (got, right)]
-        due = f"after {', '.join(CALLS[:k]) or 'nothing'}: `{CALLS[k]}` says {says[0]}, and {says[1]} "
+        due = f"after {', '.join(_CALLS[:k]) or 'nothing'}: `{_CALLS[k]}` says {says[0]}, and {says[1]} "
         must(says[0] == says[1], due + "is right")
         must(got == right, f"message {int(got) - 1} came out, and {int(right) - 1} is right")
 
@@ -244,14 +252,14 @@ KITCHENS = [
     (12, 11, 8, 3, 10, 5, 3, 11, 7, 3, 3, 6, 5, 41, 43, 10, 8, 24, 4, 7, 30, 33, 43, 47, 16),
     (12, 8, 3, 3, 10, 5, 7, 3, 3, 11, 11, 6, 5, 43, 43, 10, 8, 16, 30, 33, 4, 7, 41, 47, 24),
 ]
-GOAL = 80
+_GOAL = 80
 
 
 def _kettle(_: tuple[int, ...], ready: int, turn: int, cup: int) -> float:
     """Each cup is picked once; the score is when the last one is ready."""
     due = f"`pick` returned {cup} in turn {turn - 1}, and that is no cup that still waits for the kettle"
     must(not turn, due)
-    must(ready < GOAL, f"the last cup is ready after {ready} ticks: get below {GOAL}")
+    must(ready < _GOAL, f"the last cup is ready after {ready} ticks: get below {_GOAL}")
     return float(ready)
 
 
@@ -265,7 +273,7 @@ EXERCISES = (
                         "boil={}, cups={} and pour={}")),
     Exercise("12-executor", "An executor", "RUN_ALL",
              of_numbers("RUN_ALL", "run_all", _executor, FUTURES, "{:future}")),
-    Exercise("12-join", "Join", "JOIN", of_numbers("JOIN", "join", _join, PAIRS, TWO)),
+    Exercise("12-join", "Join", "JOIN", of_numbers("JOIN", "join", _join, _PAIRS, TWO)),
     Exercise("12-timeout", "Guests with a limit", "SERVE", of_numbers("SERVE", "timeout", _serve, GUESTS,
                         "water that takes {}, tea that takes {}, and limits of {}", "pieces")),
     Exercise("12-warp", "The warp learns", "WARP_TAKE", check_warp, in_late_memory(_warp, 2)),

@@ -18,7 +18,7 @@ from asyncgpu_course.checks import interleavings as orders
 from asyncgpu_course.checks.device_code import own_lines
 from asyncgpu_course.checks.operations import beside_host, cuda
 from asyncgpu_course.checks.rejection import Rejected, about, case, must
-from asyncgpu_course.checks.results import Array, as_kernel, brief, equal, left_in
+from asyncgpu_course.checks.results import CheckedArray, as_kernel, brief, equal, left_in
 from asyncgpu_course.checks.sandbox import call
 from asyncgpu_course.checks.trials import cases, in_late_memory
 from asyncgpu_course.exercises.exercise import Exercise
@@ -26,7 +26,7 @@ from asyncgpu_course.internals import SimDevice, count
 
 # ------------------------------------------------------------------ the host's side of a mailbox
 ANSWERED = 2  # the flag, when the kernel may read
-LOOKS = 2000  # at the mail, of one answer
+_LOOKS = 2000  # at the mail, of one answer
 LOOKED = 150
 MORE = 2  # questions than are due that the host would answer
 PRICE = np.uint64(3_000_000_019)  # so a cost needs more bits than an `int` has, or a `float`
@@ -46,11 +46,13 @@ class _Mail(np.ndarray[Any, np.dtype[np.uint32]]):
             asyncio.get_running_loop().call_soon(setattr, _Mail, "looks", 0)
         _Mail.looks += 1
         due = "nothing else has a turn while you look again and again: `await agt.sleep(1)` in the loop"
-        must(_Mail.looks <= LOOKS, due)
+        must(_Mail.looks <= _LOOKS, due)
         _Mail.since_answer, _Mail.since = _Mail.since_answer + (now != _Mail.since), now
         flag = np.asarray(self)[0]
-        due = f"`mail[0]` was {flag} at the last {2 * LOOKS} looks: the kernel goes on when it is 2"
-        must(_Mail.since_answer <= 2 * LOOKS, due)
+        due = (
+            f"`mail[0]` was {flag} at the last {2 * _LOOKS} looks: the kernel goes on when it is 2"
+        )
+        must(_Mail.since_answer <= 2 * _LOOKS, due)
         _Mail.old = None if flag == 1 and index != 1 else _Mail.old
         return np.asarray(self)[index] if index != 1 or _Mail.old is None else _Mail.old
 
@@ -78,7 +80,7 @@ def _impatient() -> SimDevice:
     return device
 
 
-def _zeros(size: int) -> Array:
+def _zeros(size: int) -> CheckedArray:
     return agt.pin(np.zeros(size, np.uint32))
 
 
@@ -162,7 +164,7 @@ def _gives_up(kernel: agt.Kernel, turns: int, n: int = 2) -> bool:
 
 def _answered(
     kernel: agt.Kernel, n: int, looks: int, at_each: Callable[[], object] = lambda: None
-) -> tuple[int, list[int], Array]:
+) -> tuple[int, list[int], CheckedArray]:
     """The number of answers that were given, the questions, and what the kernel wrote down."""
     mail, out, asked, answers = _zeros(3), _zeros(n + MORE), list[int](), 0
 
@@ -220,8 +222,8 @@ def _late_ask(mine: Any, _model: Any, n: int) -> None:
 
 # ------------------------------------------------------------------ the free stack
 PACKETS = 3
-LINKS = {("next", p): p + 1 if p + 1 < PACKETS else None for p in range(PACKETS)}
-MANY = 2**31
+_LINKS = {("next", p): p + 1 if p + 1 < PACKETS else None for p in range(PACKETS)}
+_MANY = 2**31
 INTERRUPTIONS = 4  # of a thread that could go on; a single one can give a packet two owners
 
 
@@ -255,25 +257,25 @@ STACKS = [
 def check_stack(mine: Any, model: Any) -> None:
     """No packet is lost or has two owners, and the tag counts the swaps."""
     cases(_stack, STACKS, "{2}")(mine, model)
-    begun = {"top": (0, MANY), **LINKS}  # as if there had been so many swaps
+    begun = {"top": (0, _MANY), **_LINKS}  # as if there had been so many swaps
     for back in ((), (2,), (2, 1, 0)):
         # One more than there are: a look at an empty pile is no swap.
         alone = call(next, orders.interleavings([_taking(mine, PACKETS + 1, back)], begun))
         tag, pushes = alone.memory["top"][1], len(back)
         due = "no packet is lost: for that, `pop` alone, or `push` alone, may raise the tag. But each swap "
-        due += f"should: from {MANY}, where this test begins, 3 in `pop` and {pushes} in `push` should "
+        due += f"should: from {_MANY}, where this test begins, 3 in `pop` and {pushes} in `push` should "
         must(
-            tag == MANY + 3 + pushes,
-            due + f"take it to {MANY + 3 + pushes}, and it is {tag} (an empty pile keeps its tag)",
+            tag == _MANY + 3 + pushes,
+            due + f"take it to {_MANY + 3 + pushes}, and it is {tag} (an empty pile keeps its tag)",
         )
 
 
 def _stack(mine: Any, _model: Any, number: int, back: Any, _: str, first: Any = ()) -> None:
     """In every order of few interruptions, each packet has one owner, or is on the stack."""
-    memory = {"top": getattr(mine, "start", None), **LINKS}
+    memory = {"top": getattr(mine, "start", None), **_LINKS}
     threads = [_taking(mine, 1, first), _taking(mine, number, back)]
 
-    def packets(outcome: orders.Outcome) -> tuple[str, list[str]]:
+    def packets(outcome: orders.FinalState) -> tuple[str, list[str]]:
         """The order, and packets of the threads and of one that takes those which are left."""
         (rest,) = orders.interleavings([_taking(mine, PACKETS + 1)], outcome.memory)
         held = [p for owner in outcome.results for p in owner if p is not None or number < PACKETS]
@@ -283,7 +285,7 @@ def _stack(mine: Any, _model: Any, number: int, back: Any, _: str, first: Any = 
     def all_orders() -> list[tuple[str, list[str]]]:
         (used,) = orders.interleavings([_taking(mine, 1, (0,))], memory)
         due = 'a pair was stored in ("next", packet): it is the number of the packet below, or None'
-        must(not any(isinstance(used.memory[link], tuple) for link in LINKS), due)
+        must(not any(isinstance(used.memory[link], tuple) for link in _LINKS), due)
         begun = used.memory if back else memory
         return [packets(o) for o in orders.interleavings(threads, begun, INTERRUPTIONS)]
 
@@ -380,27 +382,27 @@ def _batch(mine: Any, _model: Any, number: int) -> None:
 
 # ------------------------------------------------------------------ the challenge
 BLOCKS, THREADS, PIECE = 4, 32, 64
-FILES = [(500, 64), (700, 304), (807, 8), (6144, 256)]  # their bytes, and those of a piece
-GOAL_US = 130.0  # which takes four rounds, and not more threads than there are packets for
+_FILES = [(500, 64), (700, 304), (807, 8), (6144, 256)]  # their bytes, and those of a piece
+_GOAL_US = 130.0  # which takes four rounds, and not more threads than there are packets for
 
 
 def check_pipeline(mine: Any, model: Any) -> float:
     """One launch turns a file into another; the score is how long that takes."""
-    files = cases(_piped, FILES, "a file of {} bytes, in pieces of {}")
-    late, held = about("in shared memory, which ", ROUNDS), about("gave up waiting", HELD)
+    files = cases(_piped, _FILES, "a file of {} bytes, in pieces of {}")
+    late, held = about("in shared memory, which ", _ROUNDS), about("gave up waiting", HELD)
     with own_lines(mine), late, held:
         took, rounds = cast(Any, files(as_kernel(mine, "PIPELINE"), model))
     for service in ("HOSTCALL_READ", "HOSTCALL_WRITE", ALL_ANSWERED):
         _spied(mine, service)
-    due = f"the file is right, and takes {took:.0f} µs: get below {GOAL_US:.0f}. "
-    must(took < GOAL_US, due + f"Its calls were answered in {count(rounds, 'round')}")
+    due = f"the file is right, and takes {took:.0f} µs: get below {_GOAL_US:.0f}. "
+    must(took < _GOAL_US, due + f"Its calls were answered in {count(rounds, 'round')}")
     return took
 
 
-LATE = "a packet is used after `hostcall_end`, and may be somebody else's then: give it back last"
+_LATE = "a packet is used after `hostcall_end`, and may be somebody else's then: give it back last"
 ALONE = "there was no answer, and a packet is used: look at what `hostcall_wait` returns, each time"
-TURNS = "the file was right by luck: is there a barrier between those who change bytes and the one who asks?"
-ROUNDS = "{}. In a loop that may be from the round before: does a `__syncthreads()` follow its last read?"
+_TURNS = "the file was right by luck: is there a barrier between those who change bytes and the one who asks?"
+_ROUNDS = "{}. In a loop that may be from the round before: does a `__syncthreads()` follow its last read?"
 HELD = (
     "{}. Does a thread keep its packet while it waits at a barrier, or in its warp, for others that want "
     "one? There are 16, so then all of them wait for ever (hold and wait)"
@@ -417,7 +419,7 @@ def _spying(mine: object, service: str) -> tuple[str, str, agt.Kernel, dict[int,
     def told(cause: str) -> Any:
         return lambda _: must(False, cause)  # pyright: ignore
 
-    services = {100: told(LATE), 102: told(ALONE), 103: told(NONE)}
+    services = {100: told(_LATE), 102: told(ALONE), 103: told(NONE)}
     return text, spy, as_kernel(spy + text, "the kernel"), services
 
 
@@ -429,8 +431,8 @@ def _spied(mine: object, service: str) -> None:
     how: Any = {"handlers": services, "forgiven": forgiven, "all_back": False}
     words = "an answer to each call" if told_by_file else UNLUCKY
     with own_lines(text, spy), case(words), _filed(spied, b"a" * 500, PIECE, **how) as (_, got):
-        must(not told_by_file or b"?" not in got, LATE)
-        must(not told_by_file or got == b"A" * 500, TURNS)
+        must(not told_by_file or b"?" not in got, _LATE)
+        must(not told_by_file or got == b"A" * 500, _TURNS)
 
 
 @contextmanager

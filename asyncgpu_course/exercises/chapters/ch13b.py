@@ -17,14 +17,14 @@ from asyncgpu_course.checks.device_code import (
 )
 from asyncgpu_course.checks.operations import beside_host, cuda
 from asyncgpu_course.checks.rejection import Rejected, about, case, must
-from asyncgpu_course.checks.results import Array, as_kernel, left_in
+from asyncgpu_course.checks.results import CheckedArray, as_kernel, left_in
 from asyncgpu_course.checks.trials import cases, counted, in_late_memory
 from asyncgpu_course.exercises.exercise import Exercise
 
 GIVEN_UP = "a call got no packet any more: each comes back with its answer, or when nobody wants it"
-SHORT = "`poll` waits for the packet that the other call has: where none is free, it is `PENDING`"
-TIMES = 1_000_000_007  # so an answer to 3 needs more bits than an `int` has
-SLOW_US = 4000.0  # which a kernel has to wait for as well
+_SHORT = "`poll` waits for the packet that the other call has: where none is free, it is `PENDING`"
+_TIMES = 1_000_000_007  # so an answer to 3 needs more bits than an `int` has
+_SLOW_US = 4000.0  # which a kernel has to wait for as well
 # The SM's clock does not begin with the kernel.
 RUNNING = """__device__ long long running() { return clock64() + 5000000000; }
 #define clock64 running
@@ -56,7 +56,7 @@ class _Office:
         asking.data[:8] = asking.a % 7 + 10 * np.arange(8)
         if error:
             raise agt.errors.CallRefusedError(error)
-        return TIMES * (asking.a - self.less)
+        return _TIMES * (asking.a - self.less)
 
     @contextmanager
     def run(
@@ -73,22 +73,22 @@ class _Office:
             yield took
 
 
-def _left(size: int) -> Array:
+def _left(size: int) -> CheckedArray:
     return agt.pin(np.full(size, 99, np.int64))
 
 
 # ------------------------------------------------------------------ a call that does not wait
 def _ask(mine: Any, _model: Any, calls: int, packets: int) -> None:
     out, office = _left(calls), _Office(lambda _: 50.0)
-    stuck = SHORT if packets < calls else GIVEN_UP
+    stuck = _SHORT if packets < calls else GIVEN_UP
     tried = trial("ASK", mine, cuda("13b_ask_given"), cuda("13b_ask"))
     with tried as kernel, office.run(kernel, calls, agt.mapped(out), packets=packets, stuck=stuck):
         twice = [a for a, times in office.asked.items() if times > 1]
         due = f"the host was asked for {twice[:1]} more than once: which step comes after asking?"
         must(not twice, due)
         for k, got in enumerate(out.tolist()):
-            due = f"call {k} was answered {TIMES * (k + 1)}, and `answer` is {got}"
-            must(got == TIMES * (k + 1), due)
+            due = f"call {k} was answered {_TIMES * (k + 1)}, and `answer` is {got}"
+            must(got == _TIMES * (k + 1), due)
         due = "two calls were joined, and the host never had both at a time: does `poll` wait?"
         must(min(calls, packets) < 2 or office.most > 1, due)
 
@@ -124,10 +124,10 @@ def check_both(mine: Any, model: Any) -> None:
     """Two questions at once; the first error that there is, or the product."""
     with own_lines(mine):
         kernel = as_kernel(mine, "BOTH")
-        for refused, us in ([], 60), ([3], 60), ([2], 60), ([3, 2], 60), ([], 50), ([], SLOW_US):
+        for refused, us in ([], 60), ([3], 60), ([2], 60), ([3, 2], 60), ([], 50), ([], _SLOW_US):
             a, zero = (0, ", one of which is 0") if us == 50 else (3, "")
             out, office = _left(1), _Office(lambda _, us=us: us, refused)
-            right = [-office.mood(q)[1] for q in refused] or [a * TIMES * 2 * TIMES]
+            right = [-office.mood(q)[1] for q in refused] or [a * _TIMES * 2 * _TIMES]
             when = case(f"{refused or 'none'} refused, and answers after {us:.0f} µs{zero}")
             with when, office.run(kernel, a, 2, agt.mapped(out)):
                 due = f"`out[0]` is {int(out[0])}, and {' or '.join(map(str, right))} is right"
@@ -150,7 +150,7 @@ RACES = [(20, 95, 3), (95, 20, 4), (85, 95, 3), (95, 85, 4), (108, 115, -1), (20
 
 def _race(kernel: agt.Kernel, _model: Any, a: int, b: int, first: int) -> None:
     one, out, office = 3 if first else 0, _left(1), _Office(lambda q: b if q == 4 else a)
-    right = -1 if first < 0 else TIMES * first
+    right = -1 if first < 0 else _TIMES * first
     with office.run(kernel, one, 4, agt.mapped(out)):
         due = f"`out[0]` is {int(out[0])}, and {right} is right: "
         won = "no answer came in time" if first < 0 else f"the answer to {first} came first"
@@ -162,7 +162,7 @@ def _race(kernel: agt.Kernel, _model: Any, a: int, b: int, first: int) -> None:
 
 # ------------------------------------------------------------------ asking again
 OK, NO, LATE, TOO_LATE = (20.0, 0), (20.0, 13), (160.0, 0), -2
-CLOCKS, BOTH = 200_000, (0, TIMES)  # a try may take about 100 us; two right answers
+CLOCKS, BOTH = 200_000, (0, _TIMES)  # a try may take about 100 us; two right answers
 TRIALS = [
     ("the first refused twice", 4, [NO, NO, OK], [OK], BOTH),
     ("the second too late once", 4, [OK], [LATE, OK], BOTH),
@@ -196,17 +196,17 @@ def _retry(mine: Any, _model: Any, _words: str, packets: int, *given: Any) -> No
 
 
 # ------------------------------------------------------------------ the challenge
-TURNS = 50_000  # of loops, since the work for 20 pieces takes 30,000
+_TURNS = 50_000  # of loops, since the work for 20 pieces takes 30,000
 GOAL_US, WORK_US = 1000.0, 90.0  # the latter: for one piece from a quick host, at least
 
 
-PIECES = [(1, 1.0, ""), (5, SLOW_US, ", and bytes that change when their packet is given back"),
+PIECES = [(1, 1.0, ""), (5, _SLOW_US, ", and bytes that change when their packet is given back"),
           (20, 150.0, ""), (12, 50.0, "")]  # fmt: skip
 
 
 def check_ahead(mine: Any, model: Any) -> float:
     """Each piece is read and computed once, until one is refused; the score is how long that takes."""
-    cast(Any, agt.current_device()).step_budget = TURNS
+    cast(Any, agt.current_device()).step_budget = _TURNS
     with own_lines(mine):
         kernel = as_kernel(mine, "AHEAD")
         text = mine if isinstance(mine, str) else kernel.source

@@ -12,20 +12,23 @@ from asyncgpu_course.checks.device import moved
 from asyncgpu_course.checks.device_code import all_lanes, keeps_waiting, stays, trial
 from asyncgpu_course.checks.operations import beside_host, cuda
 from asyncgpu_course.checks.rejection import Rejected, must
-from asyncgpu_course.checks.results import UNWRITTEN, Array, as_kernel, equal, left_in
+from asyncgpu_course.checks.results import UNWRITTEN, CheckedArray, as_kernel, equal, left_in
 from asyncgpu_course.checks.sandbox import Observed, call, observe
 from asyncgpu_course.checks.trials import cases, counted, in_late_memory, timed
 from asyncgpu_course.exercises.exercise import Exercise
 from asyncgpu_course.internals import SimDevice, count
 
-GOAL_US = 200  # below what one block takes in which each thread divides for each pull
-SIZE = 24  # numbers of a vector of attention
+_GOAL_US = 200  # below what one block takes in which each thread divides for each pull
+_SIZE = 24  # numbers of a vector of attention
 PIXELS, PIECE = 64, 192  # as in 14_compare.cu
 READ_US, SEARCH_US, LITTLE = 60, 800, 1 / 16
 UNCORRECTED = {(False, True): "`sum` is right, and what is in `mix` isn't corrected",
                (True, False): "`mix` is right, and what is in `sum` isn't corrected",
                (True, True): "neither `sum` nor `mix` is corrected when a larger score comes"}  # fmt: skip
-LATE = "if (threadIdx.x >= 160) for (long long end = clock64() + 400000; clock64() < end;) __nanosleep(1000);"
+_LATE = (
+    "if (threadIdx.x >= 160) "
+    "for (long long end = clock64() + 400000; clock64() < end;) __nanosleep(1000);"
+)
 
 
 # ------------------------------------------------------------------ grep
@@ -54,7 +57,13 @@ def _grep(mine: Any, _model: Any, text: bytes, letter: str, block: int = 64) -> 
 
 
 # ------------------------------------------------------------------ corrected on the way
-def _mixed(q: Array, k: Array, v: Array, sum_late: bool = False, mix_late: bool = False) -> Array:
+def _mixed(
+    q: CheckedArray,
+    k: CheckedArray,
+    v: CheckedArray,
+    sum_late: bool = False,
+    mix_late: bool = False,
+) -> CheckedArray:
     """Return what each word takes home, in double precision, or does if one of the two isn't corrected."""
     scores = np.where(np.tri(len(q), dtype=np.bool_), q.astype(float) @ k.T.astype(float), -np.inf)
     so_far = np.maximum.accumulate(scores, axis=1)
@@ -66,13 +75,13 @@ def _mixed(q: Array, k: Array, v: Array, sum_late: bool = False, mix_late: bool 
 def _flash(mine: Any, _model: Any, words: int, scale: float, _how: str) -> None:
     """Each mix is the right one, however late the largest score comes, and however large it is."""
     rng = np.random.default_rng(words)
-    q, k, v = rng.standard_normal((3, words, SIZE), np.float32)
+    q, k, v = rng.standard_normal((3, words, _SIZE), np.float32)
     q[:, 0], k[:, 0] = 1, scale * np.arange(words)  # later words count for more, or for less
     k[:, 0] -= 3000 * (scale < 0)  # and all scores may be far below zero
-    q *= (np.arange(SIZE) == 0) / 16 if scale == LITTLE else 1
+    q *= (np.arange(_SIZE) == 0) / 16 if scale == LITTLE else 1
     for part in q, k:
         part[:] = np.rint(part * 16) / 16  # so a `float` holds each score as it is
-    out = np.full(words * SIZE, UNWRITTEN, np.float32)
+    out = np.full(words * _SIZE, UNWRITTEN, np.float32)
     args = words, *(part.ravel() for part in (q, k, v)), out
     with agt.microscope() as seen:
         (got,) = left_in((3,), as_kernel(mine, "FLASH"), args, grid=-(-words // 32), block=32)
@@ -84,7 +93,7 @@ def _flash(mine: Any, _model: Any, words: int, scale: float, _how: str) -> None:
                 rejected.cause = how
         raise
     asked = sum(kernel.counts.load_bytes for kernel in seen.kernels)
-    once = 4 * SIZE * (words + 2 * sum(min(words, first + 32) for first in range(0, words, 32)))
+    once = 4 * _SIZE * (words + 2 * sum(min(words, first + 32) for first in range(0, words, 32)))
     due = f"threads ask the memory for {asked:,} bytes, and for {once:,} if a block goes over its words once"
     must(asked < 1.3 * once, due)
 
@@ -92,7 +101,7 @@ def _flash(mine: Any, _model: Any, words: int, scale: float, _how: str) -> None:
 # ------------------------------------------------------------------ a search that reads
 def _search(mine: Any, _model: Any, pieces: int, asked: int, refused: int, how: str) -> float:
     """Each piece is asked for once and compared; the score is how long that takes."""
-    before = cuda("14_compare").replace("LATE", LATE if "late" in how else "")
+    before = cuda("14_compare").replace("_LATE", _LATE if "late" in how else "")
     before = cuda("13b_spoil") * ("late" in how) + before
     rng = np.random.default_rng(pieces)
     database = rng.integers(0, 17, (pieces, PIXELS, PIECE), np.uint8)
@@ -129,12 +138,12 @@ def check_search(mine: Any, model: Any) -> float | None:
     """All pieces are compared, and a wait for one goes on for as long as it takes."""
     took = cases(_search, SEARCHES, "{0:piece}{3}")(mine, model)
     given = agt.h2d(np.zeros(PIXELS, np.uint8)), agt.h2d(np.zeros(2 * PIECE, np.int32))
-    keeps_waiting(mine, cuda("14_compare").replace("LATE", ""), 2, 1, *given, block=PIECE)
+    keeps_waiting(mine, cuda("14_compare").replace("_LATE", ""), 2, 1, *given, block=PIECE)
     return took
 
 
 # ------------------------------------------------------------------ a queue that fills itself
-def _tree(n: int, kind: str) -> tuple[Array, Array]:
+def _tree(n: int, kind: str) -> tuple[CheckedArray, CheckedArray]:
     """Return where the children of each item begin, and the children."""
     item = np.arange(n - 1)
     parent = {"chain": item, "star": 0 * item, "tree": item // 2}[kind]
@@ -186,13 +195,13 @@ def _fills(mine: Any, _model: Any, n: int, kind: str, blocks: int) -> None:
 
 
 # ------------------------------------------------------------------ the challenge
-def _galaxy(n: int) -> tuple[Array, Array]:
+def _galaxy(n: int) -> tuple[CheckedArray, CheckedArray]:
     rng = np.random.default_rng(n)
     at = rng.normal(0, 1, (n, 2)).astype(np.float32)
     return at, (at[:, ::-1] * [-0.3, 0.3]).astype(np.float32)
 
 
-def _fallen(at: Array, speed: Array, steps: int) -> Array:
+def _fallen(at: CheckedArray, speed: CheckedArray, steps: int) -> CheckedArray:
     """Positions of the stars, in double precision."""
     at, speed = at.astype(float), speed.astype(float)
     for _ in range(steps):
@@ -229,7 +238,7 @@ EXERCISES = (
     Exercise("14-mix", "Correct it, and go on", "FLASH", cases(_flash, WORDS, "{0:word}{2}")),
     Exercise("14-search", "Read while you compare", "SEARCH", check_search),
     Exercise("14-challenge", "Challenge: forty steps", "fly",
-             timed(_flown, [(41, 3), (9, 130), (64, 40)], "{} stars and {} steps", GOAL_US,
+             timed(_flown, [(41, 3), (9, 130), (64, 40)], "{} stars and {} steps", _GOAL_US,
                    "Is it in Python's calls, or in the kernel: what does a thread compute for 64 pulls?")),
     Exercise("14-queue", "Will anything come?", "QUEUE", check_queue,
              in_late_memory(_fills, 6, "chain", 3)),

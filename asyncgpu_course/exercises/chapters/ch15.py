@@ -13,7 +13,7 @@ from asyncgpu_course.checks import results, schedule
 from asyncgpu_course.checks.building import an_operation, built
 from asyncgpu_course.checks.operations import cuda, filled, layer, noise, step, step_kernel
 from asyncgpu_course.checks.rejection import about, case, must
-from asyncgpu_course.checks.results import Array, equal
+from asyncgpu_course.checks.results import CheckedArray, equal
 from asyncgpu_course.checks.sandbox import Observed, left_whole, observe, private_fleet
 from asyncgpu_course.checks.trials import runs
 from asyncgpu_course.exercises.exercise import Exercise
@@ -26,12 +26,14 @@ def _free(trace: agt.Trace, one: agt.types.Span, other: agt.types.Span, cure: st
         must(not happens_before(trace, early, late), due, early, late)
 
 
-def _is_sum(got: Any, place: str, due: list[str], known: dict[str, Array], also: str = "") -> None:
+def _is_sum(
+    got: Any, place: str, due: list[str], known: dict[str, CheckedArray], also: str = ""
+) -> None:
     """This is the sum of the arrays that are due. If it adds up others of these, a rejection says which."""
     names = [name for name, array in known.items() if array.shape == np.shape(got)]
     if names:
         columns, flat = np.stack([known[name].ravel() for name in names], 1), np.ravel(got)
-        times: Array = np.round(np.linalg.lstsq(columns, flat, rcond=None)[0])
+        times: CheckedArray = np.round(np.linalg.lstsq(columns, flat, rcond=None)[0])
         parts = {name: int(n) for name, n in zip(names, times, strict=True) if n}
         shown = " + ".join(name if n == 1 else f"{n} times {name}" for name, n in parts.items())
         missing = ", ".join(name for name in due if name not in parts)
@@ -43,7 +45,7 @@ def _is_sum(got: Any, place: str, due: list[str], known: dict[str, Array], also:
 
 
 # ------------------------------------------------------------------ split
-def _batch(rows: int) -> tuple[Array, Array]:
+def _batch(rows: int) -> tuple[CheckedArray, CheckedArray]:
     return agt.pin(noise(rows, rows, 40)), noise(7, 40, 24)
 
 
@@ -80,12 +82,12 @@ def _shares(run: Observed, gpus: int, rows: int) -> None:
 # ------------------------------------------------------------------ place
 def _work(x: Any) -> agt.DeviceOp[Any]:
     blocks = x.partition(128)  # only the size of `x` says which part it is
-    return step_kernel(f"work_{x.size - SIZE}")(x.size, 0.5, 1.0, blocks, blocks).output()
+    return step_kernel(f"work_{x.size - _SIZE}")(x.size, 0.5, 1.0, blocks, blocks).output()
 
 
 def _placed(answer: Any, gpus: int, steps: int) -> Observed:
     with private_fleet(gpus) as fleet:
-        parts = [agt.h2d(agt.pin(x), f"part {i}").sync() for i, x in enumerate(_parts(gpus))]
+        parts = [agt.h2d(agt.pin(x), f"part {i}").sync() for i, x in enumerate(_rank_parts(gpus))]
         op = built("both", answer, agt.Trace(), parts, fleet, _work, steps)
 
         def home(arrays: object) -> agt.DeviceOp[Any]:
@@ -97,8 +99,8 @@ def _placed(answer: Any, gpus: int, steps: int) -> Observed:
         return observe(op.and_then(home).sync)
 
 
-def _parts(gpus: int) -> list[Array]:
-    return [noise(i, SIZE + i) for i in range(gpus)]
+def _rank_parts(gpus: int) -> list[CheckedArray]:
+    return [noise(i, _SIZE + i) for i in range(gpus)]
 
 
 def _moved_once(run: Observed, gpus: int, steps: int) -> None:
@@ -117,8 +119,8 @@ def _moved_once(run: Observed, gpus: int, steps: int) -> None:
     for i, k in combinations(range(gpus), 2):
         ends = trace.find(f"work_{i}")[0], trace.find(f"work_{k}")[-1]
         _free(trace, *ends, "`agt.overlap` lets parts go side by side")
-    right: list[Array] = []
-    for part in _parts(gpus):
+    right: list[CheckedArray] = []
+    for part in _rank_parts(gpus):
         right.append(part)
         for _ in range(steps):
             right[-1] = right[-1] * np.float32(0.5) + np.float32(1)
@@ -126,15 +128,15 @@ def _moved_once(run: Observed, gpus: int, steps: int) -> None:
 
 
 # ------------------------------------------------------------------ ring
-LAYERS = "W1", "W10", "W0"  # in no order that anything but `shapes` has
-SIZE = 3000
+_LAYERS = "W1", "W10", "W0"  # in no order that anything but `shapes` has
+_SIZE = 3000
 
 
 def _plus(x: agt.DeviceArray, y: agt.DeviceArray) -> agt.DeviceOp[Any]:
     return agt.Kernel(cuda("07_add"))(y.size, x.borrow(), y.borrow().partition(128)).output()
 
 
-def _chunks(ranks: int, size: int) -> Array:
+def _chunks(ranks: int, size: int) -> CheckedArray:
     return noise(ranks, ranks, ranks, size)
 
 
@@ -175,22 +177,22 @@ def _around(run: Observed, ranks: int, size: int) -> None:
 
 
 # ------------------------------------------------------------------ order
-def _finished(ranks: int, shapes: Sequence[results.Shape]) -> list[dict[str, Array]]:
+def _finished(ranks: int, shapes: Sequence[results.ResultShape]) -> list[dict[str, CheckedArray]]:
     """The gradients of each rank, in its own order; the last has no W10, and one between has only that."""
-    found: list[dict[str, Array]] = []
+    found: list[dict[str, CheckedArray]] = []
     for rank in range(ranks):
         order = [(rank + i) % 3 for i in range(3)]
-        mine = {LAYERS[i]: noise(10 * rank + i, *shapes[i]) for i in order}
+        mine = {_LAYERS[i]: noise(10 * rank + i, *shapes[i]) for i in order}
         if rank == ranks - 1:
-            del mine[LAYERS[1]]
+            del mine[_LAYERS[1]]
         elif rank:
-            mine = {LAYERS[1]: mine[LAYERS[1]]}
+            mine = {_LAYERS[1]: mine[_LAYERS[1]]}
         found.append(mine)
     return found
 
 
-def _agreed(answer: Any, ranks: int, sizes: Sequence[results.Shape]) -> Observed:
-    shapes = dict(zip(LAYERS, sizes, strict=True))
+def _agreed(answer: Any, ranks: int, sizes: Sequence[results.ResultShape]) -> Observed:
+    shapes = dict(zip(_LAYERS, sizes, strict=True))
     with private_fleet(ranks) as fleet:
         group = agt.group(*fleet)
         there = [
@@ -215,12 +217,12 @@ def _agreed(answer: Any, ranks: int, sizes: Sequence[results.Shape]) -> Observed
         return observe(group.on_each, recipe)
 
 
-def _one_order(run: Observed, ranks: int, sizes: Sequence[results.Shape]) -> None:
+def _one_order(run: Observed, ranks: int, sizes: Sequence[results.ResultShape]) -> None:
     """Each rank has the sums of all layers, those included that it had nothing of."""
     there = enumerate(_finished(ranks, sizes))
     known = {f"{name} of rank {r}": array for r, mine in there for name, array in mine.items()}
     for rank, sums in enumerate(run.result):
-        for weights, total in zip(LAYERS, sums, strict=True):
+        for weights, total in zip(_LAYERS, sums, strict=True):
             due = [name for name in known if name.startswith(f"{weights} ")]
             _is_sum(total, f"the sum of {weights} on rank {rank}", due, known)
 
@@ -294,7 +296,7 @@ def _spread(before: Any, here: Any, after: Any, out: Any) -> agt.DeviceOp[Any]:
     return kernel(columns, above, n, *parts, grid=1, block=32).last()
 
 
-def _bands(ranks: int) -> tuple[Array, list[Array]]:
+def _bands(ranks: int) -> tuple[CheckedArray, list[CheckedArray]]:
     """A sheet of a band for each rank, between two rows of 0, and the bands a step later."""
     sheet = noise(ranks, ranks * (MIDDLE + 2), COLUMNS)
     wide = np.pad(sheet, ((1, 1), (0, 0)))

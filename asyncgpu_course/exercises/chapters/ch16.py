@@ -20,7 +20,7 @@ from asyncgpu_course.checks import operations, results, schedule
 from asyncgpu_course.checks.device import moved
 from asyncgpu_course.checks.operations import cuda, filled, layer, noise, step_kernel
 from asyncgpu_course.checks.rejection import Rejected, case, must
-from asyncgpu_course.checks.results import Array, brief
+from asyncgpu_course.checks.results import CheckedArray, brief
 from asyncgpu_course.checks.sandbox import Observed, call, left_whole, private_fleet
 from asyncgpu_course.checks.trials import runs
 from asyncgpu_course.exercises.exercise import Exercise
@@ -54,7 +54,7 @@ def _tried(
             found = call(attempt)
         due = "no kernel ran: an operation does nothing until a worker gets it, by `await gpu(op)`"
         must(any(span.kind == "kernel" for span in found.trace), due)
-        numbers.by_kernels(found.result, *KNOWN)
+        numbers.by_kernels(found.result, *_KNOWN)
         return found
 
     return run
@@ -94,13 +94,13 @@ def _together(trace: agt.Trace, ranks: Sequence[int]) -> None:
 
 # ------------------------------------------------------------------ one recipe
 X, W = noise(5, 300), noise(16, 80, 48)
-FAR = filled(64, 50.0) + np.arange(64, dtype=np.float32)
+_FAR = filled(64, 50.0) + np.arange(64, dtype=np.float32)
 # How far the seventh round moves, if each goes half of the way to 2.
-EXACT = float(FAR.max() - 2) / 128
+EXACT = float(_FAR.max() - 2) / 128
 BATCHES = [noise(i, 8, 80) for i in range(24)]
 NUMBERED = [np.concatenate([filled(1, k), noise(k, 199)]) for k in range(6)]
-KNOWN = [X, W, FAR, *BATCHES, *NUMBERED]  # what answers start from
-LATE = "a lambda looks up `x` when it runs, after the loop. `lambda w, x=x: ...` keeps the `x` of its round"
+_KNOWN = [X, W, _FAR, *BATCHES, *NUMBERED]  # what answers start from
+_LATE = "a lambda looks up `x` when it runs, after the loop. `lambda w, x=x: ...` keeps the `x` of its round"
 
 
 def _stage(i: int, x: agt.DeviceArray) -> agt.DeviceOp[Any]:
@@ -118,7 +118,7 @@ def _one_call(run: Observed, _gpus: int, stages: int) -> None:
     right = X
     order = [i % 4 for i in range(stages)]
     last = len(run.trace.find(f"stage_{order[-1]}"))
-    must(last < stages or stages == 1, f"the last stage ran {last} times: {LATE}")
+    must(last < stages or stages == 1, f"the last stage ran {last} times: {_LATE}")
     for i in order:
         schedule.launches(run.trace, f"stage_{i}", order.count(i))
         due = f"`stage_{i}` ran on the GPU of this process: send every stage to the worker, where x lives"
@@ -142,7 +142,9 @@ def _dealt(name: str, run: Observed, gpus: int, number: int) -> None:
     right = [x @ W for x in BATCHES[:number]]
     found = results.listed(name, run.result, number)
     ends = [np.shape(y) == (8, 48) and np.allclose(y, right[-1], atol=1e-3) for y in found]
-    must(sum(ends) <= 1, f"{sum(ends)} of the {number} results are those of the last batch: {LATE}")
+    must(
+        sum(ends) <= 1, f"{sum(ends)} of the {number} results are those of the last batch: {_LATE}"
+    )
     results.each_equal(found, right, "batch")
     schedule.launches(run.trace, "sgemm_naive", number)
     ran = [sum(s.device == f"sim:{k}" for s in run.trace.find("sgemm_naive")) for k in range(gpus)]
@@ -183,21 +185,21 @@ def _settles(rate: float, x: agt.DeviceArray) -> agt.DeviceOp[Any]:
 
 
 def _unsettled(there: Any, _gpus: int, limit: float, rate: float) -> Any:
-    return there[0], FAR, partial(_settles, rate), limit
+    return there[0], _FAR, partial(_settles, rate), limit
 
 
 def _stayed(run: Observed, _gpus: int, limit: float, rate: float) -> None:
     """It stops in the right round, and x goes there and comes back once."""
-    x, rounds, change = FAR, 0, np.inf
+    x, rounds, change = _FAR, 0, np.inf
     while change >= limit:
         moves = np.float32(rate) * (2 - x)
         change, x, rounds = np.abs(moves).max(), x + moves, rounds + 1
     schedule.launches(run.trace, "settle", rounds)
     results.equal(run.result, x)
     for way, words in (("sent", "were sent to the GPU"), ("received", "came back")):
-        due = f"{_sum(run.trace, way):,} bytes {words} in {rounds} rounds, and x has {FAR.nbytes}: leave x "
+        due = f"{_sum(run.trace, way):,} bytes {words} in {rounds} rounds, and x has {_FAR.nbytes}: leave x "
         due += "there between two rounds, and bring home the one number that you look at"
-        must(_sum(run.trace, way) <= FAR.nbytes + 8 * rounds, due)
+        must(_sum(run.trace, way) <= _FAR.nbytes + 8 * rounds, due)
     why = "a recipe makes one step, and can yield the array and, by `d2h`, the number"
     _called(run.trace, rounds, rounds + 2, why)
     _let_go(run.trace, 4, "the one before a step and the one after it")
@@ -230,10 +232,10 @@ class _Enough(BaseException):
     """Ends an answer that asks again and again, whatever it catches."""
 
 
-def _recipes(fails: int) -> Callable[[Array], agt.DeviceOp[Any]]:
+def _recipes(fails: int) -> Callable[[CheckedArray], agt.DeviceOp[Any]]:
     asked = [0] * len(NUMBERED)
 
-    def recipe(x: Array) -> agt.DeviceOp[Any]:
+    def recipe(x: CheckedArray) -> agt.DeviceOp[Any]:
         k = int(x[0])
         asked[k] += 1
         if asked[k] > (most := 1 if k == fails else 20):

@@ -12,9 +12,9 @@ from asyncgpu_tutor import DeviceArray, DeviceOp
 from asyncgpu_tutor.data import MlpInputs
 
 TILE = (16, 16)  # threads of a block of the matrix product, one for each element of the result
-BLOCK = 256  # threads of a block of the other kernels
+_BLOCK = 256  # threads of a block of the other kernels
 
-Host = npt.NDArray[np.float32]
+_Host = npt.NDArray[np.float32]
 
 
 def upload(inputs: MlpInputs) -> DeviceOp[tuple[DeviceArray, DeviceArray]]:
@@ -24,7 +24,7 @@ def upload(inputs: MlpInputs) -> DeviceOp[tuple[DeviceArray, DeviceArray]]:
     return agt.zip(w0, w1)
 
 
-def forward(x: Host, w0: DeviceArray, w1: DeviceArray) -> DeviceOp[Host]:
+def forward(x: _Host, w0: DeviceArray, w1: DeviceArray) -> DeviceOp[_Host]:
     """One batch, from the host and back to it.
 
     Four stages on one stream: matrix product, matrix-vector product, ReLU in place, copy to the host. Each
@@ -54,11 +54,11 @@ def forward(x: Host, w0: DeviceArray, w1: DeviceArray) -> DeviceOp[Host]:
         return product.output().and_then(partial(matvec, output)).and_then(relu)
 
     def matvec(output: DeviceArray, hidden: DeviceArray) -> DeviceOp[DeviceArray]:
-        return agt.matvec_naive(samples, n, hidden, w1, output.partition(BLOCK)).output()
+        return agt.matvec_naive(samples, n, hidden, w1, output.partition(_BLOCK)).output()
 
     def relu(output: DeviceArray) -> DeviceOp[DeviceArray]:
         # This may happen in place, because every thread reads and writes its own element only.
-        part = output.partition(BLOCK)
+        part = output.partition(_BLOCK)
         return agt.relu(samples, part, part).output()
 
     buffers = agt.zeros((samples, n), name="hidden"), agt.zeros(samples, name="output")

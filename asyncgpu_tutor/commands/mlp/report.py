@@ -11,7 +11,7 @@ from asyncgpu_tutor.commands.mlp.ways import WAYS, Array
 from asyncgpu_tutor.data import Digits, MlpInputs, reference_forward
 from asyncgpu_tutor.traces.spans.vocabulary import clock_words
 
-BUSY = 0.5  # a device with work in less than this part of the makespan waits for the host
+_BUSY = 0.5  # a device with work in less than this part of the makespan waits for the host
 
 
 def batch_lines(outputs: Array) -> Iterator[str]:
@@ -57,7 +57,7 @@ def table_lines(traces: Mapping[str, Trace]) -> Iterator[str]:
         yield f"  {name} {busy:>12} {overlap:>17} {speed_up:>9.2f}"
     if blind:
         yield "  (CUDA events see a graph as one bar: pip install 'asyncgpu_tutor[trace]' to look inside.)"
-    if any(m.device_active < BUSY * m.makespan for m in measured.values()):
+    if any(m.device_active < _BUSY * m.makespan for m in measured.values()):
         yield "  A device that is busy for less than half of the time waits for Python: no stream helps."
 
 

@@ -64,7 +64,7 @@ def one_after_the_other(job: Job) -> Run:
     return run
 
 
-def one_stream(job: Job) -> Run:
+def _one_stream(job: Job) -> Run:
     """All batches are submitted to one stream, and waited for once."""
 
     async def run() -> list[Array]:
@@ -118,7 +118,7 @@ class Way(NamedTuple):
 
 WAYS = {
     "sequential": Way("one after the other", one_after_the_other),
-    "one-stream": Way("one stream", one_stream),
+    "one-stream": Way("one stream", _one_stream),
     "streams": Way("four streams", several_streams),
     "prepared": Way("prepared", prepared),
     "graph": Way("graph", graph),
@@ -131,21 +131,21 @@ TRIES = 5  # recordings on a GPU, where no two are the same; the quickest counts
 
 
 @dataclass(frozen=True, eq=False)
-class Outcome:
+class MlpRun:
     """The results of a run, and its trace."""
 
     outputs: Array  # float32, shape (batches, samples)
     trace: Trace  # of the batches alone
 
 
-async def measured(job: Job, way: Callable[[Job], Run]) -> Outcome:
+async def measured(job: Job, way: Callable[[Job], Run]) -> MlpRun:
     """Run a job in one way, after practice, and record it: on a GPU often, unless a profiler looks on."""
     if agt.current_device().simulated:  # which needs no more practice than one run
         return await _outcome(way(job), 1, 1)
     return await _outcome(way(job), PRACTICE, 1 if ranges.enabled() else TRIES)
 
 
-async def run_batches(batches: Iterable[Array], w0: DeviceArray, w1: DeviceArray) -> Outcome:
+async def run_batches(batches: Iterable[Array], w0: DeviceArray, w1: DeviceArray) -> MlpRun:
     """All batches at once, each as a task of its own, on streams of the current policy; no practice."""
     job = Job([agt.pin(batch) for batch in batches], w0, w1, current_policy())
     return await _outcome(several_streams(job), 0, 1)
@@ -157,15 +157,15 @@ async def traced(inputs: MlpInputs, how: str) -> Trace:
     return (await measured(job, WAYS[how].start)).trace
 
 
-async def _outcome(run: Run, practice: int, tries: int) -> Outcome:
+async def _outcome(run: Run, practice: int, tries: int) -> MlpRun:
     for _ in range(practice):
         await run()
-    found: list[Outcome] = []
+    found: list[MlpRun] = []
     for _ in range(tries):
         with agt.record() as trace:
             outputs = await run()
         # These are copies, because a prepared batch writes to its array again in the next run.
         copies = np.stack([np.array(output) for output in outputs])
-        found.append(Outcome(copies, trace))
+        found.append(MlpRun(copies, trace))
     agt.synchronize()
     return min(found, key=lambda outcome: outcome.trace.metrics().makespan)

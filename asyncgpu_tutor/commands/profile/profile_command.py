@@ -12,7 +12,7 @@ from asyncgpu_tutor.commands.profile import nsys
 from asyncgpu_tutor.errors import UsageError
 
 OURS = "record"  # the range that agt.record() leaves in a profile
-MLP = ("mlp", "--how", "streams", "--dim", "256", "--device", "cuda")
+_MLP = ("mlp", "--how", "streams", "--dim", "256", "--device", "cuda")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -89,10 +89,10 @@ def _trace(args: argparse.Namespace) -> Trace:
 
 
 def _profiled(args: argparse.Namespace) -> Path:
-    nsys.find()  # raises now, and not after a run of some seconds
+    nsys.find_nsys()  # raises now, and not after a run of some seconds
     args.out = args.out or Path("profile")
     args.out.mkdir(parents=True, exist_ok=True)
-    command = list(args.command) or [sys.executable, "-m", "asyncgpu_tutor", *MLP]
+    command = list(args.command) or [sys.executable, "-m", "asyncgpu_tutor", *_MLP]
     print(f"Profiling {' '.join(command)} ...", flush=True)
     report = nsys.profile(command, args.out / "report", shown=bool(args.command))
     print(f"Report: {report}")

@@ -37,14 +37,14 @@ from cupy.cuda import driver, runtime
 
 from asyncgpu_tutor.devices.cuda.cupti_records import (
     Anchor,
-    Call,
-    Line,
-    Record,
+    ClockFit,
+    CuptiActivity,
+    CuptiApiRecord,
+    activity_of,
     by_draft,
     called,
     drafts_of_others,
     late_by,
-    taken,
 )
 from asyncgpu_tutor.traces.spans import Draft, SpanKind, SpanLog
 from asyncgpu_tutor.traces.spans.cuda_calls import ENQUEUE, TOLD
@@ -74,8 +74,8 @@ class _Session:
     def __init__(self) -> None:
         self.users = 0
         self.devices: set[int] = set()
-        self.records: list[Record] = []
-        self.calls: list[Call] = []
+        self.records: list[CuptiActivity] = []
+        self.calls: list[CuptiApiRecord] = []
         self.ours: dict[int, int] = {}  # our id, by CUPTI's correlation id
         self.numbers = itertools.count(1)
         self._cupti: Any = None
@@ -196,7 +196,7 @@ class _Session:
             if number == external:
                 self.ours[activity.correlation_id] = activity.external_id
             elif number in kinds:
-                self.records.append(taken(activity, kinds[number]))
+                self.records.append(activity_of(activity, kinds[number]))
             elif number in apis and (name := self._names.get((number, int(activity.cbid)))):
                 self.calls.append(called(activity, name))
 
@@ -300,13 +300,13 @@ class CuptiRecorder:
         """Wait for the device and write down all spans."""
         until = int(self._cupti.get_timestamp())
         runtime.deviceSynchronize()
-        line = Line(self._first, self._anchor())
+        line = ClockFit(self._first, self._anchor())
         found = self._collect()
         host, self._host = self._host, []
         for draft, start, end in host:
             self.log.finish(draft, start, end)
         waiting, self._drafts = self._drafts, {}
-        pieces: list[tuple[Draft, float, list[Record], list[Record]]] = []
+        pieces: list[tuple[Draft, float, list[CuptiActivity], list[CuptiActivity]]] = []
         for number, (drafts, at) in waiting.items():
             for draft, records in zip(drafts, by_draft(drafts, found.get(number, ())), strict=True):
                 timed = [record for record in records if record.timed]
@@ -325,7 +325,7 @@ class CuptiRecorder:
             end = max((line.us(r.end) + late for r in timed), default=at)
             self.log.finish(draft, max(begin, at), end, **_facts(records))
         for draft, record in others:
-            moved = 0.0 if isinstance(record, Call) else late
+            moved = 0.0 if isinstance(record, CuptiApiRecord) else late
             self.log.finish(draft, line.us(record.start) + moved, line.us(record.end) + moved)
         self._warn_of_other_devices()  # last, since a program may make errors of warnings
         self.log.about["alignment_us"] = round(line.uncertainty + late, 3)
@@ -341,9 +341,9 @@ class CuptiRecorder:
         with suppress(Exception):  # behind a fault nothing can be freed
             runtime.free(self._spare)
 
-    def _collect(self) -> dict[int, list[Record]]:
+    def _collect(self) -> dict[int, list[CuptiActivity]]:
         """CUPTI's records, by our numbers."""
-        found: dict[int, list[Record]] = {}
+        found: dict[int, list[CuptiActivity]] = {}
         wanted = sum(len(drafts) for drafts, _ in self._drafts.values())
         for turn, flag in enumerate(FLUSHES):
             if turn:
@@ -364,8 +364,8 @@ class CuptiRecorder:
         return found
 
     def _of_others(
-        self, line: Line, host: Sequence[tuple[Draft, float, float]], until: int
-    ) -> list[tuple[Draft, Record | Call]]:
+        self, line: ClockFit, host: Sequence[tuple[Draft, float, float]], until: int
+    ) -> list[tuple[Draft, CuptiActivity | CuptiApiRecord]]:
         """Records that no call of ours made, and that were not handed out yet.
 
         Our own warming up was on the null stream, and tells CUPTI's number of it. Calls from `until` on are
@@ -377,7 +377,7 @@ class CuptiRecorder:
         # Not up to the end: CUPTI may have handed over more by now.
         self._told, self._told_calls = self._told + len(fresh), self._told_calls + len(calls)
         first, ours = self._first.theirs, union((start, end) for _, start, end in host)
-        records: list[Record] = []
+        records: list[CuptiActivity] = []
         elsewhere: set[int] = set()
         others: set[int] = set()
         for record in fresh:
@@ -396,7 +396,7 @@ class CuptiRecorder:
         # In threads that work for others only, what is called while we wait elsewhere is theirs.
         mine = {call.thread for call in _session.calls if call.correlation in _session.ours}
         foreign = {c.thread for c in calls if c.correlation in numbers | elsewhere} - mine
-        theirs: list[Call] = []
+        theirs: list[CuptiApiRecord] = []
         for call in calls:
             middle = line.us((call.start + call.end) // 2)
             if (
@@ -488,7 +488,7 @@ def _too_old() -> str:
     )
 
 
-def _facts(records: Sequence[Record]) -> dict[str, object]:
+def _facts(records: Sequence[CuptiActivity]) -> dict[str, object]:
     several: dict[str, object] = {"records": len(records)} if len(records) > 1 else {}
     pageable = any(record.pageable for record in records)
     return {**several, "pageable": True} if pageable else several

@@ -15,11 +15,11 @@ OTHERS = 1000  # streams of other libraries are numbered from here on
 
 PAGEABLE = 1  # CUPTI_ACTIVITY_MEMORY_KIND_PAGEABLE
 # CUpti_ActivityMemcpyKind; others stay within.
-COPIES: Mapping[int, SpanKind] = {1: "h2d", 2: "d2h"}
+_COPIES: Mapping[int, SpanKind] = {1: "h2d", 2: "d2h"}
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
+class CuptiActivity:
     """One kernel, copy or fill, as CUPTI reports it."""
 
     kind: SpanKind  # that of its span
@@ -39,7 +39,7 @@ class Record:
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class CuptiApiRecord:
     """One call of the host into CUDA, as CUPTI reports it: its name, its times in ns, its thread."""
 
     name: str
@@ -49,7 +49,7 @@ class Call:
     thread: int = 0
 
 
-def taken(activity: Any, kind: SpanKind | None) -> Record:
+def activity_of(activity: Any, kind: SpanKind | None) -> CuptiActivity:
     """A record of CUPTI's; `kind` is None for a copy, whose direction it says itself.
 
     What is needed of it is read at once: the memory that it lies in is CUPTI's.
@@ -57,9 +57,9 @@ def taken(activity: Any, kind: SpanKind | None) -> Record:
     node = int(activity.graph_node_id)
     pageable = False
     if kind is None:
-        kind = COPIES.get(int(activity.copy_kind), "d2d")
+        kind = _COPIES.get(int(activity.copy_kind), "d2d")
         pageable = PAGEABLE in (activity.src_kind, activity.dst_kind)
-    return Record(
+    return CuptiActivity(
         kind,
         int(activity.correlation_id),
         int(activity.start),
@@ -72,9 +72,9 @@ def taken(activity: Any, kind: SpanKind | None) -> Record:
     )
 
 
-def called(activity: Any, name: str) -> Call:
-    """A record of CUPTI's of a call, read at once as in `taken`."""
-    return Call(
+def called(activity: Any, name: str) -> CuptiApiRecord:
+    """A record of CUPTI's of a call, read at once as in `activity_of`."""
+    return CuptiApiRecord(
         name,
         int(activity.correlation_id),
         int(activity.start),
@@ -94,7 +94,7 @@ class Anchor:
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class ClockFit:
     """From CUPTI's clock to the host's: straight between two anchors, and parallel outside."""
 
     first: Anchor
@@ -135,12 +135,12 @@ def late_by(pieces: Iterable[tuple[float, float]]) -> float:
 
 # ------------------------------------------------------------------ who asked for it
 def drafts_of_others(
-    records: Iterable[Record],
-    calls: Iterable[Call],
+    records: Iterable[CuptiActivity],
+    calls: Iterable[CuptiApiRecord],
     streams: Mapping[int, int],
     numbers: Iterator[int],
     enqueuing: Collection[int] = (),
-) -> list[tuple[Draft, Record | Call]]:
+) -> list[tuple[Draft, CuptiActivity | CuptiApiRecord]]:
     """A draft for each piece of work that another library enqueued, and for its calls, in the order of these.
 
     A call is told of if it enqueued, waited, allocated or loaded; a wait only if its thread enqueues as well,
@@ -152,8 +152,8 @@ def drafts_of_others(
     work of ours, or on other devices.
     """
     outer = _outermost(calls)
-    made: dict[Call, list[Record]] = {call: [] for call in outer.values()}
-    asked: list[tuple[int, Call | None, list[Record]]] = []
+    made: dict[CuptiApiRecord, list[CuptiActivity]] = {call: [] for call in outer.values()}
+    asked: list[tuple[int, CuptiApiRecord | None, list[CuptiActivity]]] = []
     for record in sorted((r for r in records if r.timed), key=lambda r: r.start):
         call = outer.get(record.correlation)
         if call is None:
@@ -164,7 +164,7 @@ def drafts_of_others(
     for call, work in made.items():
         if work or not call.name.startswith(WAITS) or call.thread in threads:
             asked.append((call.start, call, work))
-    found: list[tuple[Draft, Record | Call]] = []
+    found: list[tuple[Draft, CuptiActivity | CuptiApiRecord]] = []
     for _, call, work in sorted(asked, key=itemgetter(0)):
         after: tuple[int, ...] = ()
         told = None if call is None else _what(call, work)
@@ -183,7 +183,7 @@ def drafts_of_others(
     return found
 
 
-def _what(call: Call, work: Sequence[Record]) -> tuple[SpanKind, str] | None:
+def _what(call: CuptiApiRecord, work: Sequence[CuptiActivity]) -> tuple[SpanKind, str] | None:
     """Kind and name of a call's span; None where there is nothing to tell, as of a copy of nothing."""
     if work and work[0].node:
         return "call", "launch graph"
@@ -195,10 +195,10 @@ def _what(call: Call, work: Sequence[Record]) -> tuple[SpanKind, str] | None:
     return ("call", words) if words else None
 
 
-def _outermost(calls: Iterable[Call]) -> dict[int, Call]:
+def _outermost(calls: Iterable[CuptiApiRecord]) -> dict[int, CuptiApiRecord]:
     """For CUPTI's number of each call, the one that the program made: the runtime calls the driver."""
-    found: dict[int, Call] = {}
-    last: dict[int, Call] = {}  # of each thread
+    found: dict[int, CuptiApiRecord] = {}
+    last: dict[int, CuptiApiRecord] = {}  # of each thread
     for call in sorted((c for c in calls if 0 < c.start <= c.end), key=lambda c: (c.start, -c.end)):
         outer = last.get(call.thread)
         if outer is None or call.start >= outer.end:
@@ -207,7 +207,9 @@ def _outermost(calls: Iterable[Call]) -> dict[int, Call]:
     return found
 
 
-def by_draft(drafts: Sequence[Draft], records: Sequence[Record]) -> list[list[Record]]:
+def by_draft(
+    drafts: Sequence[Draft], records: Sequence[CuptiActivity]
+) -> list[list[CuptiActivity]]:
     """The records of one call, for each of the drafts that were made of it.
 
     A call makes one piece of work, and may have several records of it. Only a graph makes several: its nodes,
@@ -216,14 +218,14 @@ def by_draft(drafts: Sequence[Draft], records: Sequence[Record]) -> list[list[Re
     """
     if len(drafts) == 1:
         return [list(records)]
-    nodes: dict[int, list[Record]] = {}
+    nodes: dict[int, list[CuptiActivity]] = {}
     for record in sorted(records, key=lambda r: (r.node, r.start)):
         nodes.setdefault(record.node, []).append(record)
     found = list(nodes.values())
     if len(found) == len(drafts) and all(map(_may_be, drafts, found)):
         return found
     left = sorted(found, key=lambda node: node[0].start)
-    given: list[list[Record]] = []
+    given: list[list[CuptiActivity]] = []
     for draft in drafts:
         fitting = (node for fits in (_is, _may_be) for node in left if fits(draft, node))
         node = next(fitting, None)
@@ -233,13 +235,13 @@ def by_draft(drafts: Sequence[Draft], records: Sequence[Record]) -> list[list[Re
     return given
 
 
-def _is(draft: Draft, node: Sequence[Record]) -> bool:
+def _is(draft: Draft, node: Sequence[CuptiActivity]) -> bool:
     # A name of C++ is longer in the record, where it is mangled.
     name = draft.name.partition("<")[0]
     return all(r.kind == draft.kind and (draft.kind != "kernel" or name in r.name) for r in node)
 
 
-def _may_be(draft: Draft, node: Sequence[Record]) -> bool:
+def _may_be(draft: Draft, node: Sequence[CuptiActivity]) -> bool:
     # The driver may copy or fill little by a kernel of its own. CUPTI calls it a kernel where the graph was
     # made before CUPTI was on.
     stand_in = draft.kind != "kernel" and all(record.kind == "kernel" for record in node)

@@ -27,7 +27,7 @@ extern "C" __global__ void decide(cudaGraphConditionalHandle handle, const int* 
     cudaGraphSetConditional(handle, (unsigned int)*number);
 }
 """
-KINDS = {"while_loop": "WHILE", "cond": "IF", "switch": "SWITCH"}
+_KINDS = {"while_loop": "WHILE", "cond": "IF", "switch": "SWITCH"}
 
 
 class Decision:
@@ -53,7 +53,7 @@ class Decision:
         params = driver.CUgraphNodeParams()
         params.type = driver.CUgraphNodeType.CU_GRAPH_NODE_TYPE_CONDITIONAL
         node_type = driver.CUgraphConditionalNodeType
-        params.conditional.type = getattr(node_type, f"CU_GRAPH_COND_TYPE_{KINDS[self._what]}")
+        params.conditional.type = getattr(node_type, f"CU_GRAPH_COND_TYPE_{_KINDS[self._what]}")
         params.conditional.handle = handle
         params.conditional.size = len(self._bodies)
         params.conditional.ctx = context

@@ -21,7 +21,7 @@ from cupy.cuda import PinnedMemoryPointer, alloc_pinned_memory, runtime
 
 from asyncgpu_tutor.devices.cuda.compile import compile_function, sized_signature
 from asyncgpu_tutor.devices.cuda.graph_nodes import span_facts
-from asyncgpu_tutor.devices.cuda.guard import CUDA_ERRORS, guarded, translated
+from asyncgpu_tutor.devices.cuda.guard import CUDA_ERRORS, from_cuda_error, guarded
 from asyncgpu_tutor.devices.cuda.journal import Journal, open_recorder
 from asyncgpu_tutor.devices.cuda.packing import Packer, address, transfer
 from asyncgpu_tutor.devices.cuda.prepared_and_graphs import CupyReplay
@@ -31,13 +31,13 @@ from asyncgpu_tutor.devices.event_loop import turn_given, turn_is_due
 from asyncgpu_tutor.devices.protocol import (
     USUAL_LIMITS,
     Argument,
-    Call,
     Dim3,
     Event,
-    Function,
     HostBuffer,
+    KernelFunction,
     Limits,
     Memory,
+    RecordedCall,
     Stream,
 )
 from asyncgpu_tutor.errors import DeviceMismatchError, KernelCompileError, UsageError
@@ -96,14 +96,14 @@ class CupyFunction:
     packer: Packer
 
 
-class _Thread(threading.local):
+class _BoundThread(threading.local):
     """One thread, and whether a device was set there."""
 
     bound = False
 
 
-_thread = _Thread()
-BLOCK = 512  # bytes that CuPy's pool rounds up to; so blocks that differ by less are of one size
+_thread = _BoundThread()
+_BLOCK = 512  # bytes that CuPy's pool rounds up to; so blocks that differ by less are of one size
 
 
 class CupyDevice:
@@ -234,7 +234,7 @@ class CupyDevice:
         What comes back to it is idle (see `Submission.keep`), so any stream may have it next, and the
         pool need not know which stream asks.
         """
-        size = -(-nbytes // BLOCK)
+        size = -(-nbytes // _BLOCK)
         journal, home = self.journal, self._blocks[size]
         start = 0.0 if journal is None else time.perf_counter()
         try:  # not "if home": another thread may take the last one in between
@@ -250,13 +250,13 @@ class CupyDevice:
         """A block from CuPy's pool; where memory is short, other sizes give up theirs."""
         with guarded(f"allocating {nbytes:,} bytes for {name!r}"), self.active():
             try:
-                return self._pool.malloc(size * BLOCK)
+                return self._pool.malloc(size * _BLOCK)
             except cupy.cuda.memory.OutOfMemoryError:
                 # Other threads may ask for new sizes meanwhile.
                 for blocks in list(self._blocks.values()):
                     blocks.clear()
                 self._pool.free_all_blocks()
-                return self._pool.malloc(size * BLOCK)
+                return self._pool.malloc(size * _BLOCK)
 
     def adopt_array(self, foreign: object) -> tuple[Memory, tuple[int, ...], np.dtype[Any]] | None:
         """Memory, shape and dtype of another library's array."""
@@ -297,7 +297,7 @@ class CupyDevice:
                 with journal.own():
                     memory = alloc_pinned_memory(nbytes)
         except CUDA_ERRORS as error:
-            raise translated(error, "allocating pinned host memory") from error
+            raise from_cuda_error(error, "allocating pinned host memory") from error
         return np.ndarray(shape, dtype, buffer=memory)
 
     def map_host(self, host: HostBuffer, name: str) -> CupyMemory:
@@ -387,7 +387,7 @@ class CupyDevice:
         try:
             call(*given, own.ptr)
         except CUDA_ERRORS as error:
-            raise translated(error, verb.removesuffix("_async")) from error
+            raise from_cuda_error(error, verb.removesuffix("_async")) from error
 
     # ------------------------------------------------------------------ kernels
     def signature(self, source: str, name: str) -> Signature:
@@ -417,7 +417,7 @@ class CupyDevice:
             function = self._functions.setdefault((source, name, contract), function)
         return function
 
-    def variable(self, function: Function, name: str, nbytes: int) -> CupyMemory:
+    def variable(self, function: KernelFunction, name: str, nbytes: int) -> CupyMemory:
         """The memory of a `__constant__` or `__device__` variable of a kernel's file."""
         if type(function) is not CupyFunction:
             raise DeviceMismatchError(f"{function!r} was not compiled for {self.name}")
@@ -446,9 +446,9 @@ class CupyDevice:
         try:
             function.packer.launch(grid, block, args, shared_mem, stream.ptr)
         except CUDA_ERRORS as error:
-            raise translated(error, function.name) from error
+            raise from_cuda_error(error, function.name) from error
 
-    def prepare(self, calls: Sequence[Call]) -> CupyReplay:
+    def prepare(self, calls: Sequence[RecordedCall]) -> CupyReplay:
         """Make these calls ready."""
         return CupyReplay(self, calls)
 
@@ -501,7 +501,7 @@ class CupyDevice:
             else:
                 journal.call(kind, name, own, facts, call, (*given, own.ptr))
         except CUDA_ERRORS as error:
-            raise translated(error, name) from error
+            raise from_cuda_error(error, name) from error
 
     def activate(self) -> int | None:
         """Make it CUDA's current device in this thread; which one was that before, if it was another.

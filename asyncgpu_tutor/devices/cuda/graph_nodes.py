@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from asyncgpu_tutor.devices.protocol import Call
+from asyncgpu_tutor.devices.protocol import RecordedCall
 from asyncgpu_tutor.traces.spans import Draft, SpanKind, SpanLog
 
 Facts = tuple[SpanKind, str, dict[str, object]]
@@ -17,7 +17,7 @@ class Outline:
     The first branch is drawn on the stream of the launch, the others on streams of the numbers `branches`.
     """
 
-    def __init__(self, graph: str, calls: Sequence[Call], branches: Sequence[int]) -> None:
+    def __init__(self, graph: str, calls: Sequence[RecordedCall], branches: Sequence[int]) -> None:
         self._branches = tuple(branches)
         self._steps = [(call, call_facts(call)) for call in calls]
         self._graph = graph
@@ -70,7 +70,7 @@ def span_facts(verb: str, args: Sequence[Any]) -> Facts:
     return "d2d", "d2d", {"bytes": args[2]}
 
 
-def call_facts(call: Call) -> Facts | None:
+def call_facts(call: RecordedCall) -> Facts | None:
     """As `span_facts`, with the name of the part that it was captured in; None where it is no work."""
     if not call.is_work:
         return None

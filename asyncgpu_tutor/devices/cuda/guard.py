@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from cupy.cuda import compiler, driver, memory, runtime
 
 from asyncgpu_tutor import errors
-from asyncgpu_tutor.devices.cuda_source import place
+from asyncgpu_tutor.devices.cuda_source import place_in_source
 
 CUDA_ERRORS: tuple[type[BaseException], ...] = (
     memory.OutOfMemoryError,
@@ -27,10 +27,10 @@ def guarded(what: str) -> Generator[None]:
     try:
         yield
     except CUDA_ERRORS as error:
-        raise translated(error, what) from error
+        raise from_cuda_error(error, what) from error
 
 
-def translated(error: BaseException, what: str) -> errors.AsyncGpuError:
+def from_cuda_error(error: BaseException, what: str) -> errors.AsyncGpuError:
     """Our error for one of CUDA's, which came up in `what`."""
     # The others are what CUDA itself says where memory comes from no pool, such as a module's.
     if isinstance(error, memory.OutOfMemoryError) or re.search(
@@ -73,7 +73,7 @@ def compiling(source: str, name: str) -> Generator[None]:
             advice = "\nThe header comes with cuRAND: pip install 'cuda-toolkit[curand]'"
         text = lines[line - 1] if 0 < line <= len(lines) else ""
         raise errors.KernelCompileError(
-            f"{':'.join(map(str, place(source, line)))}: error: {found[2]}\n    {text}{advice}\n\n"
+            f"{':'.join(map(str, place_in_source(source, line)))}: error: {found[2]}\n    {text}{advice}\n\n"
             f"all of the compiler's messages:\n{log}",
             line=line,
         ) from None

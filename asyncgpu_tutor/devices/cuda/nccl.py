@@ -32,7 +32,7 @@ from cupy.cuda import runtime
 from asyncgpu_tutor.devices.cuda.device import CupyDevice
 from asyncgpu_tutor.devices.cuda.journal import call_together
 from asyncgpu_tutor.devices.cuda.stream import CupyEvent, CupyStream
-from asyncgpu_tutor.devices.protocol import Collective, Device, Memory
+from asyncgpu_tutor.devices.protocol import CollectiveCall, Device, Memory
 from asyncgpu_tutor.errors import (
     CollectiveError,
     DeviceError,
@@ -42,13 +42,13 @@ from asyncgpu_tutor.errors import (
 )
 
 MEETING_S = 5.0  # for how long a rank waits on the host for the others
-PATIENCE_S = 30.0  # for how long a GPU waits for those of other processes, whose hosts may be busy
+_PATIENCE_S = 30.0  # for how long a GPU waits for those of other processes, whose hosts may be busy
 _LOOK_S = 0.25
 
-Part = tuple[Collective, Any]  # with a stream of ours
+Part = tuple[CollectiveCall, Any]  # with a stream of ours
 
 
-def load() -> Any:
+def load_nccl() -> Any:
     """CuPy's NCCL; `DeviceUnavailableError` says how to get the library."""
     from cupy.cuda import nccl
 
@@ -76,8 +76,8 @@ class NcclCommunicator:
         self._broken = self._aborted = ""
         self._changed = threading.Condition()
         self._joined: Counter[tuple[int, tuple[int, int] | None]] = Counter()
-        self._meetings: dict[tuple[tuple[int, int] | None, int], _Meeting] = {}
-        self._watched: list[tuple[CupyEvent, Collective, float]] = []
+        self._meetings: dict[tuple[tuple[int, int] | None, int], _NcclMeeting] = {}
+        self._watched: list[tuple[CupyEvent, CollectiveCall, float]] = []
         self._watcher: threading.Thread | None = None
         self._urgent: dict[int, CupyStream] = {}  # by rank
         self._sides: dict[int, tuple[CupyStream, CupyEvent]] = {}
@@ -111,7 +111,7 @@ class NcclCommunicator:
         with self._changed:
             key = call.ends, self._joined[call.rank, call.ends]
             self._joined[call.rank, call.ends] += 1
-            meeting = self._meetings.setdefault(key, _Meeting())
+            meeting = self._meetings.setdefault(key, _NcclMeeting())
             meeting.parts.append(part)
             if len(meeting.parts) == ranks:
                 del self._meetings[key]
@@ -168,7 +168,7 @@ class NcclCommunicator:
         _follow(self._urgent[rank], stream)
         return self._urgent[rank]
 
-    def together(self, parts: Sequence[Collective], stream: int) -> None:
+    def together(self, parts: Sequence[CollectiveCall], stream: int) -> None:
         """All parts in one call, for a replay: the first on the stream with this address, others beside it.
 
         Where that stream is captured, the work of all GPUs gets into one graph.
@@ -182,7 +182,7 @@ class NcclCommunicator:
             runtime.eventRecord(event.ptr, side.ptr)
             runtime.streamWaitEvent(stream, event.ptr)
 
-    def _side(self, part: Collective) -> tuple[CupyStream, CupyEvent]:
+    def _side(self, part: CollectiveCall) -> tuple[CupyStream, CupyEvent]:
         """A stream and an event for what `together` does with a rank."""
         if part.rank not in self._sides:
             memory: Any = part.source or part.target
@@ -191,7 +191,7 @@ class NcclCommunicator:
                 self._sides[part.rank] = side, CupyEvent(side)
         return self._sides[part.rank]
 
-    def _issue(self, parts: Sequence[tuple[Collective, int]]) -> None:
+    def _issue(self, parts: Sequence[tuple[CollectiveCall, int]]) -> None:
         """Make one call of NCCL's, with the parts of ranks and the addresses of their streams."""
         nccl = self._nccl
         try:
@@ -202,7 +202,7 @@ class NcclCommunicator:
         except nccl.NcclError as error:
             raise DeviceError(f"NCCL refuses {parts[0][0]}: {error}") from error
 
-    def _one(self, call: Collective, where: int) -> None:
+    def _one(self, call: CollectiveCall, where: int) -> None:
         communicator, nccl = self._ranks[call.rank], self._nccl
         kind = getattr(nccl, f"NCCL_{_name(call.dtype)}")
         how = getattr(nccl, f"NCCL_{call.reduce.upper()}")
@@ -223,9 +223,9 @@ class NcclCommunicator:
                 communicator.recv(take, count, kind, call.origin, where)
 
     # ------------------------------------------------------------------ one rank of several processes
-    def _watch(self, call: Collective, stream: Any) -> None:
+    def _watch(self, call: CollectiveCall, stream: Any) -> None:
         with self._changed:
-            self._watched.append((stream.record(), call, time.monotonic() + PATIENCE_S))
+            self._watched.append((stream.record(), call, time.monotonic() + _PATIENCE_S))
             if self._watcher is None:
                 self._watcher = threading.Thread(
                     target=self._look, name="asyncgpu nccl", daemon=True
@@ -242,7 +242,7 @@ class NcclCommunicator:
                 self._watched.pop(0)
             elif time.monotonic() > until:
                 self._aborted = (
-                    f"rank {call.rank} waited {PATIENCE_S:.0f} s in {call} for ranks of other processes: "
+                    f"rank {call.rank} waited {_PATIENCE_S:.0f} s in {call} for ranks of other processes: "
                     "they called something else, or nothing"
                 )
                 self.fail(self._aborted)
@@ -251,7 +251,7 @@ class NcclCommunicator:
                 time.sleep(_LOOK_S)
 
 
-class _Meeting:
+class _NcclMeeting:
     """One collective that some ranks of this process have come to."""
 
     def __init__(self) -> None:
@@ -272,7 +272,7 @@ def _name(dtype: Any) -> str:
     return str(dtype.name).upper().replace("BOOL", "UINT8")
 
 
-def _facts(call: Collective, size: int) -> dict[str, object]:
+def _facts(call: CollectiveCall, size: int) -> dict[str, object]:
     return {"bytes": call.count * call.dtype.itemsize, "rank": call.rank, "ranks": size}
 
 
@@ -289,9 +289,9 @@ def _own(devices: Sequence[Device]) -> list[CupyDevice]:
     return found
 
 
-def open_group(devices: Sequence[Device]) -> NcclCommunicator:
+def open_nccl_group(devices: Sequence[Device]) -> NcclCommunicator:
     """A communicator of GPUs of this process."""
-    nccl, own = load(), _own(devices)
+    nccl, own = load_nccl(), _own(devices)
     with own[0].active():
         made: list[Any] = _attempt(
             nccl, lambda: nccl.NcclCommunicator.initAll([device.ordinal for device in own])
@@ -301,12 +301,12 @@ def open_group(devices: Sequence[Device]) -> NcclCommunicator:
 
 def new_id() -> Any:
     """Name by which ranks of several processes find each other; one of them makes it."""
-    return load().get_unique_id()
+    return load_nccl().get_unique_id()
 
 
-def open_rank(device: Device, rank: int, size: int, name: Any) -> NcclCommunicator:
+def open_nccl_rank(device: Device, rank: int, size: int, name: Any) -> NcclCommunicator:
     """One rank of a communicator of several processes; returns when all are there."""
-    nccl, (own,) = load(), _own([device])
+    nccl, (own,) = load_nccl(), _own([device])
     with own.active():
         made = _attempt(nccl, lambda: nccl.NcclCommunicator(size, name, rank))
     return NcclCommunicator(nccl, {rank: made}, size)

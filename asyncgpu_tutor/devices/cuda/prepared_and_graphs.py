@@ -27,11 +27,11 @@ from cupy.cuda import runtime
 
 from asyncgpu_tutor.devices.cuda.deciding import Decision
 from asyncgpu_tutor.devices.cuda.graph_nodes import Outline, call_facts
-from asyncgpu_tutor.devices.cuda.guard import CUDA_ERRORS, guarded, translated
+from asyncgpu_tutor.devices.cuda.guard import CUDA_ERRORS, from_cuda_error, guarded
 from asyncgpu_tutor.devices.cuda.journal import Journal
 from asyncgpu_tutor.devices.cuda.packing import Bound, Room, transfer
 from asyncgpu_tutor.devices.cuda.stream import CupyEvent, CupyStream
-from asyncgpu_tutor.devices.protocol import Call, Stream
+from asyncgpu_tutor.devices.protocol import RecordedCall, Stream
 
 if TYPE_CHECKING:
     from asyncgpu_tutor.devices.cuda.device import CupyDevice
@@ -42,11 +42,11 @@ MOST_BOUND = 64  # combinations of streams
 class CupyReplay:
     """Calls with all that they need but their streams."""
 
-    def __init__(self, device: CupyDevice, calls: Sequence[Call]) -> None:
+    def __init__(self, device: CupyDevice, calls: Sequence[RecordedCall]) -> None:
         self._device = device
         self._calls = tuple(calls)  # they keep memory, host arrays and functions alive
         self._facts = [call_facts(call) for call in calls]
-        self._packed: dict[Call, Room] = {}  # arguments of launches
+        self._packed: dict[RecordedCall, Room] = {}  # arguments of launches
         self._events: dict[int, CupyEvent] = {}
         # A policy may choose one stream for two: then nothing has to be waited for.
         self._recorded_on = {c.args[0]: c.stream for c in calls if c.verb == "record"}
@@ -55,7 +55,7 @@ class CupyReplay:
                 self._pack(call)
         self._bound: dict[tuple[int, ...], list[Bound]] = {}
 
-    def _pack(self, call: Call) -> None:
+    def _pack(self, call: RecordedCall) -> None:
         if call.verb == "launch":
             self._packed[call] = call.args[0].packer.pack(call.args[3])
         elif call.verb == "record":
@@ -82,13 +82,13 @@ class CupyReplay:
             else:
                 self._recorded(cast("Sequence[CupyStream]", streams), bound, journal)
         except CUDA_ERRORS as error:
-            raise translated(error, "a prepared pipeline") from error
+            raise from_cuda_error(error, "a prepared pipeline") from error
 
     def bind(self, streams: Sequence[int]) -> list[Bound]:
         """The calls on these streams, each a function of CuPy's with its arguments."""
         return [self._bind(call, streams[call.stream]) for _, call in self._on(streams)]
 
-    def _on(self, streams: Sequence[int]) -> Iterator[tuple[int, Call]]:
+    def _on(self, streams: Sequence[int]) -> Iterator[tuple[int, RecordedCall]]:
         """The calls that there are on these streams, and their places among all."""
         for place, call in enumerate(self._calls):
             idle = (
@@ -112,7 +112,7 @@ class CupyReplay:
             else:
                 journal.wait(stream, self._events[call.args[0]])
 
-    def _bind(self, call: Call, stream: int) -> Bound:
+    def _bind(self, call: RecordedCall, stream: int) -> Bound:
         if call.verb == "record":
             return runtime.eventRecord, (self._events[call.args[0]].ptr, stream)
         if call.verb == "wait_event":
@@ -183,7 +183,7 @@ class CupyGraph:
                     "graph", self._name, mine, None, runtime.graphLaunch, told, self._outline
                 )
         except CUDA_ERRORS as error:
-            raise translated(error, self._name) from error
+            raise from_cuda_error(error, self._name) from error
 
 
 def _make_all(bound: list[Bound]) -> None:

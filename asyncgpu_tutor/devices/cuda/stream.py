@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import cupy
 from cupy.cuda import runtime
 
-from asyncgpu_tutor.devices.cuda.guard import CUDA_ERRORS, translated
+from asyncgpu_tutor.devices.cuda.guard import CUDA_ERRORS, from_cuda_error
 from asyncgpu_tutor.devices.cuda.watcher import Watcher
 from asyncgpu_tutor.devices.protocol import Event
 from asyncgpu_tutor.errors import DeviceMismatchError
@@ -64,7 +64,7 @@ class CupyEvent:
             with device.waiting("synchronize event", self):
                 runtime.eventSynchronize(self.ptr)
         except CUDA_ERRORS as error:
-            raise translated(error, "waiting for an event") from error
+            raise from_cuda_error(error, "waiting for an event") from error
 
 
 class CupyStream:
@@ -113,7 +113,7 @@ class CupyStream:
             else:
                 journal.record(event, self)
         except CUDA_ERRORS as error:
-            raise translated(error, "recording an event") from error
+            raise from_cuda_error(error, "recording an event") from error
         event.ticket = next(self._tickets)
         return event
 
@@ -135,7 +135,7 @@ class CupyStream:
             else:
                 journal.wait(self, event)
         except CUDA_ERRORS as error:
-            raise translated(error, "waiting for an event on a stream") from error
+            raise from_cuda_error(error, "waiting for an event on a stream") from error
 
     def synchronize(self) -> None:
         """Block the host until all its work is done."""
@@ -148,6 +148,6 @@ class CupyStream:
                 with self.device.waiting(f"synchronize stream {self.number}", self):
                     runtime.streamSynchronize(self.ptr)
         except CUDA_ERRORS as error:
-            raise translated(error, "waiting for a stream") from error
+            raise from_cuda_error(error, "waiting for a stream") from error
         if self._lasts:
             self.passed = ticket

@@ -31,8 +31,8 @@ _logger = logging.getLogger(__name__)
 # up to a bound.
 NAP_S, SHARE, LONGEST_S = 200e-6, 0.05, 0.02
 
-Wake = Callable[[BaseException | None], None]
-Job = tuple[Any, Wake]
+_Wake = Callable[[BaseException | None], None]
+Job = tuple[Any, _Wake]
 
 
 class Watcher:
@@ -46,7 +46,7 @@ class Watcher:
         self._lock = threading.Lock()
         weakref.finalize(self, self._jobs.put, None)
 
-    def watch(self, event: Any, wake: Wake) -> None:
+    def watch(self, event: Any, wake: _Wake) -> None:
         """Call `wake` on the waiting thread once `event` has passed or its device has failed."""
         with self._lock:
             if self._thread is None:

@@ -5,14 +5,14 @@ from __future__ import annotations
 from simgpu.cuda_c.compile import builtins
 from simgpu.cuda_c.compile.builtins.common import arguments
 from simgpu.cuda_c.compile.context import Context
-from simgpu.cuda_c.compile.conversions import value
+from simgpu.cuda_c.compile.conversions import typed_value
 from simgpu.cuda_c.compile.typed import Expr
 from simgpu.cuda_c.lockstep.masks import Mask
 from simgpu.cuda_c.lockstep.meter import Site
 from simgpu.cuda_c.lockstep.team import Team
 from simgpu.cuda_c.memory.global_region import GlobalRegion
-from simgpu.cuda_c.memory.pointers import Access
-from simgpu.cuda_c.syntax.ast import Call
+from simgpu.cuda_c.memory.pointers import MaskedAccess
+from simgpu.cuda_c.syntax.ast import CallExpr
 from simgpu.cuda_c.types import ULLONG, VOID
 from simgpu.errors import OutOfBoundsError, RaceError
 
@@ -26,7 +26,7 @@ _SPARE, _OWNED = 2, 3  # words from a packet's state to those that nobody uses
 _FREE = 6  # in the second of them, while nobody has the packet; a byte that is no state
 
 
-def _packet(c: Context, node: Call, used: bool) -> Expr:
+def _packet(c: Context, node: CallExpr, used: bool) -> Expr:
     """`__simgpu_packet(state, asked, step)`: a step of a packet, the host's while its state is `asked`.
 
     To the race detector, whoever reads an answer reads a spare word, and the other steps write to it.
@@ -40,7 +40,7 @@ def _packet(c: Context, node: Call, used: bool) -> Expr:
         region = (state := word.run(t, m)).region
         if not isinstance(region, GlobalRegion):
             return
-        access = Access(t, m, state, ULLONG, site, 0)
+        access = MaskedAccess(t, m, state, ULLONG, site, 0)
         try:
             region.locate(access)
         except OutOfBoundsError:
@@ -60,7 +60,7 @@ def _packet(c: Context, node: Call, used: bool) -> Expr:
         else:
             region.note_write(access, index, None)
 
-    return value(c, VOID, run, node.at)
+    return typed_value(c, VOID, run, node.at)
 
 
 builtins.add("__simgpu_packet", _packet)

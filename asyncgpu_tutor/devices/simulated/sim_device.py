@@ -42,7 +42,7 @@ from simgpu.cuda_c import GlobalMemory
 from simgpu.machine import Wake, exclusive
 from simgpu.memory import pass_over
 from simgpu.order import Clock
-from simgpu.pieces import Piece
+from simgpu.pieces import EnginePiece
 from simgpu.queues import EngineEvent
 
 T = TypeVar("T")
@@ -279,7 +279,7 @@ class SimDevice(simgpu.Device):
     def restore(self, before: int) -> None:
         """See `activate`."""
 
-    def prepare(self, calls: Sequence[simgpu.Call]) -> SimReplay:
+    def prepare(self, calls: Sequence[simgpu.PreparedCall]) -> SimReplay:
         """Make these calls ready."""
         return SimReplay(self, calls)
 
@@ -329,7 +329,7 @@ class SimDevice(simgpu.Device):
 _FIELDS = [field.name for field in fields(simgpu.Collective)]
 
 
-def _call(part: protocol.Collective) -> simgpu.Collective:
+def _call(part: protocol.CollectiveCall) -> simgpu.Collective:
     return simgpu.Collective(**{name: getattr(part, name) for name in _FIELDS})
 
 
@@ -342,13 +342,13 @@ class SimCommunicator:
 
     @freshly
     def enqueue(
-        self, parts: Sequence[tuple[protocol.Collective, protocol.Stream]], ranks: int
+        self, parts: Sequence[tuple[protocol.CollectiveCall, protocol.Stream]], ranks: int
     ) -> None:
         """Enqueue each part; a rank that comes first holds its SMs until the others are there."""
         for part, stream in parts:
             self._inner.enqueue(part.rank, _call(part), cast(SimStream, stream))
 
-    def together(self, parts: Sequence[protocol.Collective], home: SimDevice) -> Piece:
+    def together(self, parts: Sequence[protocol.CollectiveCall], home: SimDevice) -> EnginePiece:
         """All parts as one piece of work, for a replay."""
         return self._inner.together({part.rank: _call(part) for part in parts}, home)
 

@@ -13,7 +13,7 @@ from asyncgpu_tutor.traces.analysis.finding import Finding
 from asyncgpu_tutor.traces.analysis.idle import Evidence
 from asyncgpu_tutor.traces.analysis.limits import limits
 from asyncgpu_tutor.traces.spans.intervals import Interval, length, minus, union
-from asyncgpu_tutor.traces.spans.notebook_output import NAME, cut
+from asyncgpu_tutor.traces.spans.notebook_output import NAME, cut_output
 from asyncgpu_tutor.traces.spans.span import UNIFIED_MEMORY, Span, grouped
 from asyncgpu_tutor.traces.spans.vocabulary import count, in_us, some
 
@@ -211,7 +211,8 @@ def _one_big_kernel(seen: Evidence) -> Iterable[Finding]:
         if span.duration >= 0.5 * active and seen.fills[span.id][0] >= 0.9:
             yield seen.finding(
                 "one big kernel",
-                f"{cut(span.name, NAME)} ran for {in_us(span.duration)} of the {in_us(active)} in which the "
+                f"{cut_output(span.name, NAME)} ran for {in_us(span.duration)} of the {in_us(active)} "
+                "in which the "
                 "device worked, and its blocks fill the device: nothing can run beside it.",
                 [span],
                 span.duration,
@@ -220,7 +221,7 @@ def _one_big_kernel(seen: Evidence) -> Iterable[Finding]:
 
 
 def _names(spans: Sequence[Span]) -> str:
-    return some(list(dict.fromkeys(cut(span.name, NAME) for span in spans)), 4)
+    return some(list(dict.fromkeys(cut_output(span.name, NAME) for span in spans)), 4)
 
 
 # In the order in which they may claim idle time: the first one knows its cause best.

@@ -49,14 +49,14 @@ class Finding:
 
 
 # By name, with the advice in the words of each language.
-KNOWN: Mapping[str, Mapping[str, str]] = tomllib.loads(
+KNOWN_FINDINGS: Mapping[str, Mapping[str, str]] = tomllib.loads(
     Path(__file__).with_name("advice.toml").read_text(encoding="utf-8")
 )
 
 
 def advice(name: str, language: str) -> str:
     """Advice; for a program of this package, also what helps in CuPy."""
-    known = KNOWN[name]
+    known = KNOWN_FINDINGS[name]
     ways = ("Here", "In CuPy") if language == "ours" else (f"In {language}",)
     told = (f"{way}: {known[way]}." for way in ways if way in known)
     return " ".join([f"{known['advice']}.", *told])

@@ -11,10 +11,10 @@ from itertools import accumulate
 from operator import attrgetter
 from typing import Literal, cast, get_args
 
-from asyncgpu_tutor.traces.analysis.finding import KNOWN, Finding, advice
+from asyncgpu_tutor.traces.analysis.finding import KNOWN_FINDINGS, Finding, advice
 from asyncgpu_tutor.traces.spans.intervals import (
     Interval,
-    common,
+    common_time,
     gaps,
     length,
     minus,
@@ -169,19 +169,19 @@ class Evidence:
         """A finding of that name, with its title and the advice that fits this program."""
         ids = tuple(sorted({span.id for span in spans}))
         told = advice(name, self.language)
-        return Finding(name, KNOWN[name]["title"], sentence, told, ids, cost)
+        return Finding(name, KNOWN_FINDINGS[name]["title"], sentence, told, ids, cost)
 
     def claim(self, stretches: Iterable[Interval]) -> float:
         """Time in us that the device stood still in these stretches, as far as nobody has claimed it."""
         asked = union(stretches)
-        found, self.unclaimed = common(self.unclaimed, asked), minus(self.unclaimed, asked)
+        found, self.unclaimed = common_time(self.unclaimed, asked), minus(self.unclaimed, asked)
         return length(found)
 
     @cached_property
     def gaps(self) -> list[Gap]:
         """The pauses in which no stream worked, longest first, split by the cause of what ended them."""
         found: list[Gap] = []
-        for start, end in common(gaps(self.busy), self.scope):
+        for start, end in common_time(gaps(self.busy), self.scope):
             first = bisect_left(self.line, end, key=attrgetter("start"))
             found.append(Gap(start, end, tuple(self.pause(self.line[first], start))))
         return sorted(found, key=lambda gap: -gap.duration)
@@ -204,8 +204,8 @@ class Evidence:
             if pause.cause != "host late" or pause.blocker is None:
                 continue
             thread, stretch = thread_of(pause.blocker), [(pause.start, pause.end)]
-            waiting = common(lines.get((thread, "wait"), ()), stretch)
-            calling = minus(common(lines[thread, "call"], stretch), waiting)
+            waiting = common_time(lines.get((thread, "wait"), ()), stretch)
+            calling = minus(common_time(lines[thread, "call"], stretch), waiting)
             parts["waiting"].append(length(waiting))
             parts["CUDA call"].append(length(calling))
             parts["own code"].append(pause.duration - length(waiting) - length(calling))
@@ -279,6 +279,6 @@ def idle_of_streams(seen: Evidence, streams: Collection[int | None] | None = Non
         found += seen.pause(span, since)
         free[span.stream] = max(since, span.end)
     if seen.trace.windows:
-        parts = ((i, *part) for i in found for part in common(seen.scope, [(i.start, i.end)]))
+        parts = ((i, *part) for i in found for part in common_time(seen.scope, [(i.start, i.end)]))
         found = [replace(idle, start=start, end=end) for idle, start, end in parts]
     return sorted(found, key=attrgetter("start"))

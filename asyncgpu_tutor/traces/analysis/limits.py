@@ -11,8 +11,8 @@ from statistics import median
 
 from asyncgpu_tutor.traces.analysis.finding import Finding
 from asyncgpu_tutor.traces.analysis.idle import CAUSE_WORDS, Evidence
-from asyncgpu_tutor.traces.spans.intervals import common, length, minus, union
-from asyncgpu_tutor.traces.spans.notebook_output import NAME, cut
+from asyncgpu_tutor.traces.spans.intervals import common_time, length, minus, union
+from asyncgpu_tutor.traces.spans.notebook_output import NAME, cut_output
 from asyncgpu_tutor.traces.spans.span import UNIFIED_MEMORY, Span, grouped
 from asyncgpu_tutor.traces.spans.vocabulary import count, in_us, some
 from asyncgpu_tutor.traces.trace import Trace
@@ -46,7 +46,7 @@ def limits(seen: Evidence, defects: Sequence[Finding]) -> Iterator[Finding]:
 def _other_limits(seen: Evidence) -> Iterable[Finding]:
     pauses = union((g.start, g.end) for g in seen.gaps)
     after = union(seen.after_waits)  # whose cause is the wait, for a host that cannot keep up
-    explained = length(pauses) - length(common(pauses, minus(seen.unclaimed, after)))
+    explained = length(pauses) - length(common_time(pauses, minus(seen.unclaimed, after)))
     if seen.metrics.device_idle >= _EXPOSED * seen.metrics.device_makespan > 0.0:
         yield from list(_host_bound(seen, explained)) or _gaps(seen)
         yield from _small_kernels(seen)
@@ -89,7 +89,7 @@ def _gaps(seen: Evidence) -> Iterable[Finding]:
     rest = [
         (gap, us)
         for gap in seen.gaps
-        if (us := length(common(seen.unclaimed, [(gap.start, gap.end)])))
+        if (us := length(common_time(seen.unclaimed, [(gap.start, gap.end)])))
         and gap.main.cause not in {"start-up", "page"}
     ]
     total = math.fsum(us for _, us in rest)
@@ -99,7 +99,8 @@ def _gaps(seen: Evidence) -> Iterable[Finding]:
     yield seen.finding(
         "gaps",
         f"{count(len(rest), 'pause')} of {in_us(total)} in all, of {in_us(m.device_makespan)}. The longest, "
-        f"{in_us(worst.duration)}, ended at {in_us(worst.end)} with {cut(main.span.name, NAME)}; its main "
+        f"{in_us(worst.duration)}, ended at {in_us(worst.end)} with "
+        f"{cut_output(main.span.name, NAME)}; its main "
         f"cause: {main.cause} ({CAUSE_WORDS[main.cause]}).",
         [gap.main.span for gap, _ in rest[:_LISTED]],
         total,
@@ -148,7 +149,9 @@ def _low_utilisation(seen: Evidence) -> Iterable[Finding]:
     if whole >= _FEW:  # which is never less
         return
     small = sorted(kernels, key=lambda s: -s.duration)[:_LISTED]
-    grids = {s.name: f"{cut(s.name, NAME)} has a grid of {s.detail['grid']}" for s in small[::-1]}
+    grids = {
+        s.name: f"{cut_output(s.name, NAME)} has a grid of {s.detail['grid']}" for s in small[::-1]
+    }
     told = some(list(grids.values())[::-1], 2)
     yield seen.finding(
         "low utilisation",
@@ -176,9 +179,9 @@ def _exposed(seen: Evidence) -> Iterable[Finding]:
         ("exposed communication", talk, None, "exchanged data with other devices"),
     ):
         alone = minus(union((s.start, s.end) for s in spans), others)
-        alone = common(alone, times) if times is not None else minus(alone, waited)
+        alone = common_time(alone, times) if times is not None else minus(alone, waited)
         if (cost := length(alone)) >= enough > 0.0:
-            guilty = [s for s in spans if common(alone, [(s.start, s.end)])]
+            guilty = [s for s in spans if common_time(alone, [(s.start, s.end)])]
             yield seen.finding(
                 name,
                 f"For {in_us(cost)} of {in_us(seen.metrics.device_makespan)} the device {what} "
@@ -214,13 +217,13 @@ def _start_of_cuda(seen: Evidence) -> Iterable[Finding]:
     began = seen.busy[0][0] if seen.busy else 0.0
     late = began > seen.metrics.device_makespan
     first = [s for s in seen.trace if s.kind == "call" and s.start < began] if late else []
-    cost = length(common(union((s.start, s.end) for s in first), [(-math.inf, began)]))
+    cost = length(common_time(union((s.start, s.end) for s in first), [(-math.inf, began)]))
     if cost > max(_WAKING, seen.metrics.device_makespan):
         longest = max(first, key=attrgetter("duration"))
         yield seen.finding(
             "start of CUDA",
             f"Calls of CUDA took {in_us(cost)} before the device began to work, for "
-            f"{in_us(length(seen.busy))}. The longest is {cut(longest.name, NAME)}, "
+            f"{in_us(length(seen.busy))}. The longest is {cut_output(longest.name, NAME)}, "
             f"{in_us(longest.duration)}: the first calls of a process start CUDA.",
             first,
             cost,
@@ -243,7 +246,7 @@ def _kernel_bound(seen: Evidence, most: float) -> Iterable[Finding]:
     yield seen.finding(
         "kernel-bound",
         f"Kernels ran for {in_us(ran)} of {in_us(seen.metrics.device_makespan)}. Most of it is "
-        f"{cut(top, NAME)}: {in_us(own)} in {count(len(spans), 'piece')}.",
+        f"{cut_output(top, NAME)}: {in_us(own)} in {count(len(spans), 'piece')}.",
         spans[:_LISTED],
         own,
     )

@@ -142,7 +142,7 @@ class Analysis:
         if self.gaps:
             longest = (
                 f"  {gap.duration:>12,.1f} µs, from {gap.start:,.1f} on, until "
-                f"{page.cut(gap.main.span.title, page.NAME)} began; {gap.main.cause}"
+                f"{page.cut_output(gap.main.span.title, page.NAME)} began; {gap.main.cause}"
                 for gap in self.gaps[:_LISTED]
             )
             yield ("Longest pauses:", *longest)

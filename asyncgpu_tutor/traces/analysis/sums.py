@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from asyncgpu_tutor.traces.analysis.idle import Evidence, thread_of
-from asyncgpu_tutor.traces.spans.notebook_output import PAGE, Lines, cut
+from asyncgpu_tutor.traces.spans.notebook_output import PAGE, Lines, cut_output
 from asyncgpu_tutor.traces.spans.span import UNIFIED_MEMORY, Span, grouped
 
 _LISTED = 12  # rows of each table in a text
@@ -69,7 +69,7 @@ class Sums:
             yield f"{'Ranges':<40} {'count':>7} {'host':>12} {'on device':>12} {'work':>12} {'pieces':>7}"
             for r in self.ranges[:_LISTED]:
                 yield (
-                    f"  {cut(r.name, 38):<38} {r.count:>7,} {r.host:>12,.1f} {r.device:>12,.1f} "
+                    f"  {cut_output(r.name, 38):<38} {r.count:>7,} {r.host:>12,.1f} {r.device:>12,.1f} "
                     f"{r.work:>12,.1f} {r.pieces:>7,}"
                 )
             yield from _left_out(self.ranges)
@@ -142,7 +142,8 @@ def _listed(title: str, rows: Sequence[Sum]) -> Iterator[str]:
     yield f"{title:<{wide}}" + head
     for row in rows[:_LISTED]:
         yield (
-            f"  {cut(row.name, wide - 2):<{wide - 2}} {row.share:>6.1%} {row.count:>7,} {row.total:>12,.1f} "
+            f"  {cut_output(row.name, wide - 2):<{wide - 2}} {row.share:>6.1%} {row.count:>7,} "
+            f"{row.total:>12,.1f} "
             f"{row.mean:>10,.1f} {row.least:>10,.1f} {row.most:>10,.1f}"
             + (f" {row.rate:>8.2f}" if rates else "")
         )

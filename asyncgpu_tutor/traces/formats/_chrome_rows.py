@@ -13,10 +13,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, cast
 
 from asyncgpu_tutor.errors import UsageError
-from asyncgpu_tutor.traces.formats._nsys_rows import Call, Export, Range, Work, sound
+from asyncgpu_tutor.traces.formats._nsys_rows import ActivityRow, ApiCallRow, Export, NvtxRow, sound
 from asyncgpu_tutor.traces.formats.damage import NO_WORK, Damage
 from asyncgpu_tutor.traces.formats.own_json import MOST_WHOLE
-from asyncgpu_tutor.traces.spans.cuda_calls import LAUNCHES, WAITS
+from asyncgpu_tutor.traces.spans.cuda_calls import LAUNCHING_CALLS, WAITS
 from asyncgpu_tutor.traces.spans.kernel_names import kernel_name
 from asyncgpu_tutor.traces.spans.span import SpanKind
 
@@ -67,10 +67,10 @@ def _slim(found: Event) -> Event:
     return {**kept, "args": facts} if facts else kept
 
 
-def collect(events: object, gpus: object, damage: Damage) -> Export:
+def collect_events(events: object, gpus: object, damage: Damage) -> Export:
     """The rows that a trace is made of; times become whole ns. `gpus` are the ``deviceProperties``."""
     found = cast(list[object], events) if isinstance(events, list) else []
-    whole = list(_whole(map(_object, found), damage))
+    whole = list(_whole_field(map(_object, found), damage))
     # Another program's events have categories of their own, and all of them are ranges.
     foreign = not any(_category(event) in _KNOWN for event, *_ in whole)
     made = [_work(event, start, end) for event, start, end in whole]
@@ -81,31 +81,31 @@ def collect(events: object, gpus: object, damage: Damage) -> Export:
         return threads.setdefault((str(event.get("pid")), str(event.get("tid"))), len(threads) + 1)
 
     known = {w.correlation for w in work if w.correlation}
-    calls: list[Call] = []
+    calls: list[ApiCallRow] = []
     seen: set[int] = set()
     for event, start, end in sorted(whole, key=lambda item: item[1]):
-        name, number = _name(event), _number(_object(event.get("args")).get("correlation"))
+        name, number = _name(event), _number_in(_object(event.get("args")).get("correlation"))
         if _category(event) not in _CALLS or (number and number in seen):
             continue
         kind = "launch" if number in known else "wait" if name.startswith(WAITS) else None
-        if kind is None and name.startswith(LAUNCHES):
+        if kind is None and name.startswith(LAUNCHING_CALLS):
             if number not in damage.unread:
                 damage.add(NO_WORK, name)
         elif kind is not None:
             seen.add(number)
-            calls.append(Call(kind, name, start, end, thread(event), number))
+            calls.append(ApiCallRow(kind, name, start, end, thread(event), number))
     ranges = sorted(_ranges(whole, thread, foreign), key=lambda r: r.start)
     source = "the file's own clock" if foreign else "PyTorch profiler"
     about: dict[str, object] = {"source": source, "foreign": True}
     gpu = _object(cast(list[object], gpus)[0] if isinstance(gpus, list) and gpus else None)
-    sizes = (_number(gpu.get(key)) for key in ("numSms", "maxThreadsPerMultiprocessor"))
-    if at_once := _number(math.prod(sizes)):
+    sizes = (_number_in(gpu.get(key)) for key in ("numSms", "maxThreadsPerMultiprocessor"))
+    if at_once := _number_in(math.prod(sizes)):
         about["threads_at_once"] = at_once
     name = str(gpu.get("name", ""))[:100]
     return sound(Export(work, calls, ranges, frozenset((0, 7)), name, about), damage)
 
 
-def _whole(events: Iterable[Event], damage: Damage) -> Iterator[tuple[Event, int, int]]:
+def _whole_field(events: Iterable[Event], damage: Damage) -> Iterator[tuple[Event, int, int]]:
     """The events that last, with start and end in ns; begin and end may be two, and an end may be missing."""
     opened: dict[tuple[str, str], list[tuple[Event, int]]] = {}
     last = 0
@@ -116,7 +116,7 @@ def _whole(events: Iterable[Event], damage: Damage) -> Iterator[tuple[Event, int
             start, end = _times(event)
         except ValueError as error:
             damage.add("left out: it has no times", f"{_name(event)}: {error}")
-            damage.unread.add(_number(_object(event.get("args")).get("correlation")))
+            damage.unread.add(_number_in(_object(event.get("args")).get("correlation")))
             continue
         last = max(last, end)
         stack = opened.setdefault((str(event.get("pid")), str(event.get("tid"))), [])
@@ -147,7 +147,7 @@ def _times(event: Event) -> tuple[int, int]:
     return times[0], sum(times)
 
 
-def _work(event: Event, start: int, end: int) -> Work | None:
+def _work(event: Event, start: int, end: int) -> ActivityRow | None:
     kind = _WORK.get(_category(event))
     if kind is None:
         return None
@@ -166,14 +166,14 @@ def _work(event: Event, start: int, end: int) -> Work | None:
     if isinstance(size, int) and 0 <= size < MOST_WHOLE:
         detail["bytes"] = size
     given = (args.get("device", event.get("pid")), args.get("stream", event.get("tid")))
-    device, stream, call = (_number(number) for number in (*given, args.get("correlation")))
+    device, stream, call = (_number_in(number) for number in (*given, args.get("correlation")))
     name = name if kind == "kernel" else kind
-    return Work(kind, name, start, end, device, stream, call, detail)
+    return ActivityRow(kind, name, start, end, device, stream, call, detail)
 
 
 def _ranges(
     whole: list[tuple[Event, int, int]], thread: Callable[[Event], int], foreign: bool
-) -> Iterator[Range]:
+) -> Iterator[NvtxRow]:
     """Ranges that the program named, and the outermost operators; those inside would be too many."""
     last: dict[int, int] = {}
     ordered = sorted(whole, key=lambda item: (item[1], -item[2]))
@@ -186,7 +186,7 @@ def _ranges(
             if start < last.get(on, start):
                 continue
             last[on] = end
-        yield Range(number, _name(event), "", start, end, on, True)
+        yield NvtxRow(number, _name(event), "", start, end, on, True)
 
 
 def _category(event: Event) -> str:
@@ -208,7 +208,7 @@ def _name(event: Event) -> str:
     return name or "(no name)"
 
 
-def _number(value: object) -> int:
+def _number_in(value: object) -> int:
     """A small whole number, whatever the file has in its place."""
     try:
         number = int(str(value))

@@ -12,16 +12,16 @@ from pathlib import Path
 from typing import Literal, cast
 
 from asyncgpu_tutor.errors import UsageError
-from asyncgpu_tutor.traces.formats.damage import NO_WORK, Damage, Record
+from asyncgpu_tutor.traces.formats.damage import NO_WORK, Damage, ProfileRecord
 from asyncgpu_tutor.traces.formats.database import Database, Value
-from asyncgpu_tutor.traces.spans.cuda_calls import LAUNCHES, QUERIES, WAITS, other_call
+from asyncgpu_tutor.traces.spans.cuda_calls import LAUNCHING_CALLS, QUERIES, WAITS, other_call
 from asyncgpu_tutor.traces.spans.intervals import union, within
 from asyncgpu_tutor.traces.spans.kernel_names import kernel_name
 from asyncgpu_tutor.traces.spans.span import UNIFIED_MEMORY, SpanKind, grouped
 from asyncgpu_tutor.traces.spans.vocabulary import some
 
 # A process and a correlation in it: each process counts its own calls from 1 on.
-Key = tuple[int, int]
+_Key = tuple[int, int]
 Row = Mapping[str, Value]
 CallKind = Literal["launch", "wait", "event", "stream wait", "other"]
 
@@ -43,7 +43,7 @@ _NULL_STREAM = 7  # the number of a first context's null stream, where the expor
 
 # Rows of a large file are made by the hundred thousand, and a frozen one takes three times as long.
 @dataclass(slots=True)
-class Work:
+class ActivityRow:
     """A kernel, a copy or a fill."""
 
     kind: SpanKind
@@ -58,13 +58,13 @@ class Work:
     process: int = 0
 
     @property
-    def key(self) -> Key:
+    def key(self) -> _Key:
         """The key that it shares with the call that asked for it."""
         return self.process, self.correlation
 
 
 @dataclass(slots=True)
-class Call:
+class ApiCallRow:
     """A call of the host into CUDA."""
 
     kind: CallKind
@@ -79,13 +79,13 @@ class Call:
     event: int = 0
 
     @property
-    def key(self) -> Key:
+    def key(self) -> _Key:
         """The key that it shares with the work that it asked for."""
         return self.process, self.correlation
 
 
 @dataclass(frozen=True, slots=True)
-class Range:
+class NvtxRow:
     """An NVTX range; a nested one belongs to a thread's stack."""
 
     id: int
@@ -101,9 +101,9 @@ class Range:
 class Export:
     """Rows that were found, each list by start."""
 
-    work: list[Work]
-    calls: list[Call]
-    ranges: list[Range]
+    work: list[ActivityRow]
+    calls: list[ApiCallRow]
+    ranges: list[NvtxRow]
     null_streams: frozenset[int]
     gpu: str
     about: dict[str, object]
@@ -165,26 +165,28 @@ def too_much(path: Path, size: int, limit: int) -> UsageError:
 def sound(export: Export, damage: Damage) -> Export:
     """The same, with nothing but sound records, and with a word on the others."""
     looked = [
-        Record(c, c.name, c.start, c.end, stamped=True, key=c.key if c.correlation else None)
+        ProfileRecord(c, c.name, c.start, c.end, stamped=True, key=c.key if c.correlation else None)
         for c in export.calls
     ]
-    looked += [Record(r, r.text, r.start, r.end) for r in export.ranges]
+    looked += [ProfileRecord(r, r.text, r.start, r.end) for r in export.ranges]
     for w in export.work:
         call = w.key if w.correlation else None
         looked.append(
-            Record(w, w.name, w.start, w.end, True, w.detail.get("bytes") != 0, None, call)
+            ProfileRecord(w, w.name, w.start, w.end, True, w.detail.get("bytes") != 0, None, call)
         )
     kept = {id(row) for row in damage.sound(looked, us=1000)}
     parts = (
         [row for row in rows if id(row) in kept]
         for rows in (export.work, export.calls, export.ranges)
     )
-    work, calls, ranges = cast("tuple[list[Work], list[Call], list[Range]]", tuple(parts))
+    work, calls, ranges = cast(
+        "tuple[list[ActivityRow], list[ApiCallRow], list[NvtxRow]]", tuple(parts)
+    )
     about = damage.told(export.about)
     return replace(export, work=work, calls=calls, ranges=ranges, about=about)
 
 
-def collect(database: Database, limit: int) -> Export:
+def collect_rows(database: Database, limit: int) -> Export:
     """Read all tables that a trace needs, of a file with at most `limit` rows; those not there are empty."""
     kinds = ("KERNEL", "MEMCPY", "MEMSET", "GRAPH_TRACE")
     total = sum(database.count(t) for t in (*(_CUPTI + kind for kind in kinds), "NVTX_EVENTS"))
@@ -193,7 +195,7 @@ def collect(database: Database, limit: int) -> Export:
     rows = database.rows("StringIds", ("id", "value"))
     texts = {_int(row, "id"): _str(row["value"]) for row in rows}
     damage = Damage()
-    read = _Reader(database, damage)
+    read = _ExportReader(database, damage)
     work = sorted(
         [*_kernels(read, texts), *_copies(read), *_fills(read), *_graphs(read)],
         key=lambda w: (w.start, w.correlation),
@@ -210,7 +212,7 @@ def collect(database: Database, limit: int) -> Export:
 
 
 @dataclass(frozen=True)
-class _Reader:
+class _ExportReader:
     """Reads tables, but for the rows that have no whole number where there must be one."""
 
     database: Database
@@ -239,7 +241,7 @@ _PLACE = ("start", "end", "deviceId", "streamId", "correlationId")
 _NODE = ("graphId", "graphNodeId", "globalPid")
 
 
-def _kernels(read: _Reader, texts: Mapping[int, str]) -> Iterator[Work]:
+def _kernels(read: _ExportReader, texts: Mapping[int, str]) -> Iterator[ActivityRow]:
     sides: tuple[str, ...] = ("gridX", "gridY", "gridZ", "blockX", "blockY", "blockZ")
 
     @cache  # a program has few sorts of launches
@@ -258,7 +260,7 @@ def _kernels(read: _Reader, texts: Mapping[int, str]) -> Iterator[Work]:
         yield _work("kernel", name, row, detail)
 
 
-def _copies(read: _Reader) -> Iterator[Work]:
+def _copies(read: _ExportReader) -> Iterator[ActivityRow]:
     needed = (*_PLACE, "bytes", "copyKind")
     wanted = ("srcKind", "dstKind", "migrationCause", *_NODE)
     for row in read.rows(_CUPTI + "MEMCPY", needed, wanted):
@@ -277,18 +279,18 @@ def _copies(read: _Reader) -> Iterator[Work]:
         yield _work(kind, kind, row, detail)
 
 
-def _fills(read: _Reader) -> Iterator[Work]:
+def _fills(read: _ExportReader) -> Iterator[ActivityRow]:
     for row in read.rows(_CUPTI + "MEMSET", (*_PLACE, "bytes"), _NODE):
         yield _work("memset", "memset", row, {"bytes": _int(row, "bytes")})
 
 
-def _graphs(read: _Reader) -> Iterator[Work]:
+def _graphs(read: _ExportReader) -> Iterator[ActivityRow]:
     """CUDA graphs as a whole: so nsys traces them unless it is told --cuda-graph-trace=node."""
     for row in read.rows(_CUPTI + "GRAPH_TRACE", _PLACE, ("graphId",)):
         yield _work("graph", f"graph {row['graphId'] or ''}".strip(), row, {})
 
 
-def _work(kind: SpanKind, name: str, row: Row, detail: dict[str, object]) -> Work:
+def _work(kind: SpanKind, name: str, row: Row, detail: dict[str, object]) -> ActivityRow:
     start, end = _int(row, "start"), _int(row, "end")
     node = _int(row, "graphNodeId", 0)
     if node and row["graphId"]:
@@ -296,26 +298,26 @@ def _work(kind: SpanKind, name: str, row: Row, detail: dict[str, object]) -> Wor
     device, stream = _int(row, "deviceId"), _int(row, "streamId")
     correlation = _int(row, "correlationId", 0)  # the schema allows NULL
     process = _int(row, "globalPid", 0) >> _PROCESS
-    return Work(kind, name, start, end, device, stream, correlation, detail, node, process)
+    return ActivityRow(kind, name, start, end, device, stream, correlation, detail, node, process)
 
 
 # ------------------------------------------------------------------ the host
 def _calls(
-    read: _Reader, texts: Mapping[int, str], enqueued: set[Key], mask: int, limit: int
-) -> list[Call]:
+    read: _ExportReader, texts: Mapping[int, str], enqueued: set[_Key], mask: int, limit: int
+) -> list[ApiCallRow]:
     """Calls that enqueued something, waited, allocated or loaded, each once; and what orders streams."""
     order = ("streamId", "eventId", "eventSyncId", "deviceId", "syncType", "globalPid")
 
-    def key_of(row: Row, process: int) -> Key:
+    def key_of(row: Row, process: int) -> _Key:
         return (process >> _PROCESS) & mask, _int(row, "correlationId", 0)
 
-    def by_key(table: str) -> dict[Key, dict[str, Value]]:
+    def by_key(table: str) -> dict[_Key, dict[str, Value]]:
         rows = read.database.rows(_CUPTI + table, ("correlationId",), order)
         return {key_of(row, _int(row, "globalPid", 0)): row for row in rows}
 
     syncs, events = by_key("SYNCHRONIZATION"), by_key("CUDA_EVENT")
-    found: list[Call] = []
-    known: set[Key] = set()
+    found: list[ApiCallRow] = []
+    known: set[_Key] = set()
     threads: set[int] = set()  # those that enqueue: a wait of another one holds up nobody
     needed = ("start", "end", "globalTid", "correlationId", "nameId")
     for row in read.rows(_CUPTI + "RUNTIME", needed):
@@ -339,18 +341,18 @@ def _calls(
         elif told := other_call(name):
             kind, name = "other", told
         else:
-            if name.startswith(LAUNCHES) and key[1] not in read.damage.unread:
+            if name.startswith(LAUNCHING_CALLS) and key[1] not in read.damage.unread:
                 read.damage.add(NO_WORK, name)
             continue
         place = _place(kind, about) if about else (0, None, 0)
-        found.append(Call(kind, name, start, end, thread, key[1], key[0], *place))
+        found.append(ApiCallRow(kind, name, start, end, thread, key[1], key[0], *place))
         known.add(key)
         if len(found) > 4 * limit:
             raise too_much(read.database.path, len(found), 4 * limit)
     return [call for call in found if call.kind != "wait" or call.thread in threads or not threads]
 
 
-def _on_gpus(database: Database, work: list[Work], calls: list[Call]) -> None:
+def _on_gpus(database: Database, work: list[ActivityRow], calls: list[ApiCallRow]) -> None:
     """With the number of the GPU for that of the device, which each process counts for itself."""
     if len({w.process for w in work}) < 2:
         return
@@ -374,13 +376,13 @@ def _place(kind: CallKind, row: Row) -> tuple[int, int | None, int]:
     return _int(row, "deviceId", 0), None if stream == _NO_STREAM else stream, event
 
 
-def _ranges(read: _Reader, texts: Mapping[int, str]) -> list[Range]:
+def _ranges(read: _ExportReader, texts: Mapping[int, str]) -> list[NvtxRow]:
     wanted = ("end", "eventType", "text", "textId", "domainId", "globalTid")
     rows = list(read.rows("NVTX_EVENTS", ("start",), wanted))
     domains = {row["domainId"]: _str(row["text"]) for row in rows if row["eventType"] == _DOMAIN}
     # A range that was left open lasts to the end.
     last = max((_int(row, "end", _int(row, "start")) for row in rows), default=0)
-    found: list[Range] = []
+    found: list[NvtxRow] = []
     for number, row in enumerate(rows):
         if row["eventType"] in {_PUSH_POP, _START_END}:
             text = _name(row["text"] if row["text"] is not None else row["textId"], texts)
@@ -390,7 +392,7 @@ def _ranges(read: _Reader, texts: Mapping[int, str]) -> list[Range]:
                 _int(row, "globalTid", 0),
             )
             domain, nested = domains.get(row["domainId"], ""), row["eventType"] == _PUSH_POP
-            found.append(Range(number, text, domain, start, end, thread, nested))
+            found.append(NvtxRow(number, text, domain, start, end, thread, nested))
     return found
 
 

@@ -18,7 +18,7 @@ Event = dict[str, object]
 _PROCESS = 1  # Chrome's format has no tracks without a process
 
 
-def write(
+def write_chrome(
     spans: Sequence[Span], path: Path, *, device: str, clock: str, about: Mapping[str, object]
 ) -> None:
     """Write the file; see `Trace.to_perfetto`."""

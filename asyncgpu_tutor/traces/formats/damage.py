@@ -30,7 +30,7 @@ _SHORTEST = 0.5  # us: the shortest work of an H200 takes 0.7, and a clock that 
 NO_WORK = "of launches without work: it was not profiled, or its record is lost"
 
 
-class Record(NamedTuple):
+class ProfileRecord(NamedTuple):
     """A row, with what is looked at. Times are in us, or whole and in ns."""
 
     row: Any
@@ -63,7 +63,7 @@ class Damage:
         said = list(dict.fromkeys((*damage_of(about), *found)))
         return {**about, "damage": said} if said else dict(about)
 
-    def sound(self, records: Sequence[Record], us: int = 1) -> list[Any]:
+    def sound(self, records: Sequence[ProfileRecord], us: int = 1) -> list[Any]:
         """The rows that nothing is wrong with; one us is so many units of their times."""
         starts = sorted(r.start for r in records if r.start and r.start <= r.end)
         middle = starts[len(starts) // 2] if starts else 0.0
@@ -72,7 +72,7 @@ class Damage:
         fine = 0 < math.gcd(*edges) < 1000 * _SHORTEST
         asked = {r.key: r.start for r in records if r.key is not None}
 
-        def wrong(r: Record) -> str:
+        def wrong(r: ProfileRecord) -> str:
             if r.end < r.start:
                 return "it ends before it starts"
             if r.end - r.start > _YEAR * us:
@@ -85,7 +85,7 @@ class Damage:
                 return "it takes no time, by a clock that sees the shortest work"
             return ""
 
-        good: list[Record] = []
+        good: list[ProfileRecord] = []
         for record in records:
             if why := wrong(record):
                 self.add(f"left out: {why}", record.name)

@@ -64,7 +64,7 @@ def read(path: Path) -> Parts:
     if head == b"SQLite format 3\0" or path.suffix in {".nsys-rep", ".qdrep", ".qdstrm"}:
         from asyncgpu_tutor.traces.formats import nsys  # a Python in a browser may have no sqlite3
 
-        return nsys.read(path, within=None, limit=own_json.MOST_SPANS)
+        return nsys.read_nsys(path, within=None, limit=own_json.MOST_SPANS)
     if path.suffix == ".pftrace":
         raise UsageError(
             f"{path} is in Perfetto's own format, which is not read: open it in https://ui.perfetto.dev, or "
@@ -77,10 +77,12 @@ def read(path: Path) -> Parts:
     text = _text(path, packed=head[:2] == b"\x1f\x8b")
     body = own_json.parsed(text, _chrome_rows.slimming(own_json.MOST_SPANS), damage)
     if "traceEvents" not in body:
-        return own_json.read(body)
+        return own_json.read_own_json(body)
     if "asyncgpu_tutor" in str(body.get("otherData"))[:100]:
         raise UsageError(f"{path} is for Perfetto and lacks some facts: load what `save` wrote")
-    export = _chrome_rows.collect(body.pop("traceEvents"), body.get("deviceProperties"), damage)
+    export = _chrome_rows.collect_events(
+        body.pop("traceEvents"), body.get("deviceProperties"), damage
+    )
     if not export.work and not export.ranges:
         raise UsageError(
             f"{path} holds neither GPU work nor ranges. PyTorch writes them with "
@@ -88,7 +90,7 @@ def read(path: Path) -> Parts:
             + "".join(f". {said}" for said in damage_of(export.about)).removesuffix(".")
         )
     about = {**export.about, "file": path.name}
-    return nsys.built(export), str(about["source"]), export.gpu or "unknown GPU", about
+    return nsys.trace_of_rows(export), str(about["source"]), export.gpu or "unknown GPU", about
 
 
 def _text(path: Path, *, packed: bool) -> str:

@@ -32,7 +32,7 @@ _TABLES = ("StringIds", "CUPTI_ACTIVITY_KIND_", "NVTX_EVENTS", "META_DATA_EXPORT
 
 
 @uncollected()
-def read(path: str | Path, *, within: str | None, limit: int) -> Parts:
+def read_nsys(path: str | Path, *, within: str | None, limit: int) -> Parts:
     """Spans, clock, device and facts; see `Trace.from_nsys`."""
     file = Path(path)
     if file.suffix in {".nsys-rep", ".qdrep", ".qdstrm"}:
@@ -44,7 +44,7 @@ def read(path: str | Path, *, within: str | None, limit: int) -> Parts:
         if not any(table.startswith(_TABLES) for table in database.tables):
             raise UsageError(f"{file} is a SQLite database, but not {_WHAT}")
         # What one range holds may be little of a large file, which is read whole to find it.
-        export = rows.collect(database, limit if within is None else 10 * limit)
+        export = rows.collect_rows(database, limit if within is None else 10 * limit)
     if within is not None:
         export = export.within(within)
     size = len(export.work) + len(export.ranges)
@@ -64,10 +64,10 @@ def read(path: str | Path, *, within: str | None, limit: int) -> Parts:
         about["windows"] = [[(t - zero) / 1e3 for t in window] for window in export.windows]
     if not any(r.domain == DOMAIN for r in export.ranges):
         about["foreign"] = True
-    return built(export), "Nsight Systems", export.gpu or "unknown GPU", about
+    return trace_of_rows(export), "Nsight Systems", export.gpu or "unknown GPU", about
 
 
-def built(export: rows.Export) -> list[Span]:
+def trace_of_rows(export: rows.Export) -> list[Span]:
     """The spans of an export: each piece of work is there once, or no sum of the trace would be true."""
     spans = _Builder(export).spans()
     told, there = sum(span.on_device for span in spans), len(export.work)
@@ -86,16 +86,16 @@ class _Builder:
         self.numbers = count()
         self._streams = _stream_numbers(export)
         # By process and number of an event: the device and the spans that its recording came after.
-        self._events: dict[rows.Key, tuple[int, tuple[int, ...]]] = {}
+        self._events: dict[rows._Key, tuple[int, tuple[int, ...]]] = {}
         called = (work for work in export.work if work.correlation)
         self._by_call = grouped(called, lambda work: work.key)
-        self._asked: dict[rows.Key, Draft] = {}  # the calls that asked for work
+        self._asked: dict[rows._Key, Draft] = {}  # the calls that asked for work
         # The ranges that make operations, ours if there are any, are numbered; by thread, those open.
         ours = any(found.domain == DOMAIN for found in export.ranges)
         named = [r for r in export.ranges if r.nested and (not ours or r.domain == DOMAIN)]
         named.sort(key=lambda r: (r.start, -r.end))
         self._ops = {found.id: number for number, found in enumerate(named, 1)}
-        self._open: dict[int, list[rows.Range]] = {}
+        self._open: dict[int, list[rows.NvtxRow]] = {}
         # Threads are told apart where more than one has something to say.
         threads = {c.thread for c in export.calls} | {r.thread for r in export.ranges if r.nested}
         several = sorted(threads) if len(threads) > 1 else ()
@@ -103,16 +103,18 @@ class _Builder:
 
     def spans(self) -> list[Span]:
         for *_, item in sorted(self._items(), key=itemgetter(0, 1, 2)):
-            if isinstance(item, rows.Range):
+            if isinstance(item, rows.NvtxRow):
                 self._range(item)
-            elif isinstance(item, rows.Call):
+            elif isinstance(item, rows.ApiCallRow):
                 self._call(item)
             else:
                 self._work(item)
         found = [span for log in self.logs.values() for span in log.spans]
         return causal(sorted(found, key=attrgetter("id")))
 
-    def _items(self) -> Iterable[tuple[int, int, int, rows.Range | rows.Call | rows.Work]]:
+    def _items(
+        self,
+    ) -> Iterable[tuple[int, int, int, rows.NvtxRow | rows.ApiCallRow | rows.ActivityRow]]:
         """All that the export has, with times. Nodes of a graph come with its launch, and are left out."""
         for span in self.export.ranges:
             yield span.start, 0, -span.end, span
@@ -127,7 +129,7 @@ class _Builder:
                 if not work.correlation or work.key not in graphs:
                     yield time, 2, work.start, work
 
-    def _range(self, found: rows.Range) -> None:
+    def _range(self, found: rows.NvtxRow) -> None:
         op, label = self._ops.get(found.id), ""
         if op is not None:
             label = found.text
@@ -139,7 +141,7 @@ class _Builder:
         draft = self._log(0).draft("range", found.text, None, op=op, label=label, detail=detail)
         self._finish(0, draft, found.start, found.end)
 
-    def _call(self, call: rows.Call) -> None:
+    def _call(self, call: rows.ApiCallRow) -> None:
         made = _as_captured(self._by_call.get(call.key, ()))
         known = self._events.get((call.process, call.event))
         if call.kind == "event":
@@ -161,7 +163,7 @@ class _Builder:
         else:
             self._on_host(call, "call", call.name, call.device)
 
-    def _launch(self, call: rows.Call, made: Sequence[rows.Work]) -> None:
+    def _launch(self, call: rows.ApiCallRow, made: Sequence[rows.ActivityRow]) -> None:
         """A call that asked for work, and of a graph its nodes."""
         first = made[0]
         name = call_name(first.kind, first.name)
@@ -172,7 +174,7 @@ class _Builder:
             self._nodes(made)
 
     def _on_host(
-        self, call: rows.Call, kind: SpanKind, name: str, device: int,
+        self, call: rows.ApiCallRow, kind: SpanKind, name: str, device: int,
         heads: tuple[int, ...] = (), **detail: object,
     ) -> Draft:  # fmt: skip
         op, label = self._around(call.thread, call.start)
@@ -189,7 +191,7 @@ class _Builder:
             stack.pop()
         return (self._ops[stack[-1].id], stack[-1].text) if stack else (None, "")
 
-    def _nodes(self, made: Sequence[rows.Work]) -> None:
+    def _nodes(self, made: Sequence[rows.ActivityRow]) -> None:
         """The nodes of a launch of a graph: after what its stream held, and before what comes next."""
         # Its first node is on the stream of the launch. What else orders them is not in the export.
         first = made[0]
@@ -205,7 +207,7 @@ class _Builder:
         for lane in branches:
             log.wait(root, log.heads(lane))
 
-    def _work(self, work: rows.Work) -> None:
+    def _work(self, work: rows.ActivityRow) -> None:
         asked = self._asked.get(work.key) if work.correlation else None
         op, label, call = (asked.op, asked.label, asked.id) if asked else (None, "", None)
         detail = work.detail
@@ -219,14 +221,14 @@ class _Builder:
     def _of_thread(self, thread: int) -> dict[str, object]:
         return {"thread": self._threads[thread]} if thread in self._threads else {}
 
-    def _stream(self, work: rows.Work) -> int:
+    def _stream(self, work: rows.ActivityRow) -> int:
         return self._streams[work.device, work.process, work.stream]
 
-    def _stream_of(self, call: rows.Call) -> int | None:
+    def _stream_of(self, call: rows.ApiCallRow) -> int | None:
         stream = call.stream
         return None if stream is None else self._streams[call.device, call.process, stream]
 
-    def _heads(self, call: rows.Call) -> tuple[int, ...]:
+    def _heads(self, call: rows.ApiCallRow) -> tuple[int, ...]:
         stream = self._stream_of(call)
         return () if stream is None else self._log(call.device).heads(stream)
 
@@ -240,7 +242,7 @@ class _Builder:
         return self.logs[device]
 
 
-def _asked(line: Sequence[rows.Work], called: Sequence[int | None]) -> list[int]:
+def _asked(line: Sequence[rows.ActivityRow], called: Sequence[int | None]) -> list[int]:
     """Times at which work of a stream, by start, was asked for; `called` has the starts of calls."""
     # A stream does its work in order, so what started before another piece was asked for first: also where
     # a capture began with a full queue, whose calls nobody saw, or where two threads call at once.
@@ -252,7 +254,7 @@ def _asked(line: Sequence[rows.Work], called: Sequence[int | None]) -> list[int]
     return list(accumulate(reversed(times), max))
 
 
-def _as_captured(made: Sequence[rows.Work]) -> Sequence[rows.Work]:
+def _as_captured(made: Sequence[rows.ActivityRow]) -> Sequence[rows.ActivityRow]:
     """The nodes of a graph in the order in which they were captured, which is that of their numbers."""
     if not made or not made[0].node:
         return made

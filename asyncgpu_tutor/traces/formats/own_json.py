@@ -15,15 +15,15 @@ from dataclasses import asdict
 from typing import Any, NoReturn, cast
 
 from asyncgpu_tutor.errors import UsageError
-from asyncgpu_tutor.traces.formats.damage import NO_WORK, Damage, Record
+from asyncgpu_tutor.traces.formats.damage import NO_WORK, Damage, ProfileRecord
 from asyncgpu_tutor.traces.spans.notebook_output import damage_of
 from asyncgpu_tutor.traces.spans.relations import causal
-from asyncgpu_tutor.traces.spans.span import DEVICE_KINDS, KINDS, Span, SpanKind
+from asyncgpu_tutor.traces.spans.span import DEVICE_KINDS, SPAN_KINDS, Span, SpanKind
 
 # What a trace is made of: spans, clock, device, and facts.
 Parts = tuple[list[Span], str, str, dict[str, object]]
 
-FORMAT = "asyncgpu_tutor.trace/1"
+_FORMAT = "asyncgpu_tutor.trace/1"
 
 MOST_BYTES = 256 * 2**20  # of a trace as JSON: about a million spans
 MOST_SPANS = 1_000_000
@@ -34,20 +34,24 @@ _MOST_DEPTH = 16  # of what a span's detail holds
 _LONGEST = 1e15  # us: thirty years, and a float still tells one ns from the next
 
 
-def write(spans: Iterable[Span], clock: str, device: str, about: Mapping[str, object]) -> str:
+def write_own_json(
+    spans: Iterable[Span], clock: str, device: str, about: Mapping[str, object]
+) -> str:
     """The JSON text of a trace; the same trace gives the same text."""
     rows = [asdict(span) for span in spans]
-    body: dict[str, object] = {"format": FORMAT, "clock": clock, "device": device, "spans": rows}
+    body: dict[str, object] = {"format": _FORMAT, "clock": clock, "device": device, "spans": rows}
     if about:
         body["about"] = dict(about)
     return json.dumps(body, indent=1, sort_keys=True)
 
 
-def read(body: Mapping[str, object]) -> Parts:
-    """Spans, clock, device and facts of what `write` wrote, `parsed`. Nothing in it is run."""
-    if body.get("format") != FORMAT:
+def read_own_json(body: Mapping[str, object]) -> Parts:
+    """Spans, clock, device and facts of what `write_own_json` wrote, `parsed`. Nothing in it is run."""
+    if body.get("format") != _FORMAT:
         told = "'traceEvents', as traces of PyTorch and Chrome have"
-        raise UsageError(f"this is not a trace: it has neither {told}, nor the 'format' {FORMAT!r}")
+        raise UsageError(
+            f"this is not a trace: it has neither {told}, nor the 'format' {_FORMAT!r}"
+        )
     try:
         clock, device = (_text(body[key], key, 1000) for key in ("clock", "device"))
         about, damage = _mapping(body.get("about", {}), "about"), Damage()
@@ -149,7 +153,7 @@ def _spans(rows: object, damage: Damage, *, modelled: bool, known: bool) -> list
         spans[span.id] = span
     calls = {span.id for span in spans.values() if span.kind == "call"}
     looked = (
-        Record(
+        ProfileRecord(
             s, s.name, s.start, s.end,
             s.on_device and not modelled,  # a model may give anything no time, and begins at 0
             s.on_device and not modelled and s.detail.get("bytes") != 0,
@@ -184,8 +188,8 @@ def _span(row: object) -> Span:
     for needed in ("id", "kind", "name", "start", "end", "device"):
         if needed not in fields:
             raise ValueError(f"it has no {needed!r}")
-    kind, number = fields["kind"], _whole(fields["id"], "id")
-    if not isinstance(kind, str) or kind not in KINDS:
+    kind, number = fields["kind"], _whole_number(fields["id"], "id")
+    if not isinstance(kind, str) or kind not in SPAN_KINDS:
         raise ValueError(f"unknown kind of span {kind!r}")
     start, end = _time(fields["start"], "start"), _time(fields["end"], "end")
     if not 0 <= start <= end:
@@ -193,10 +197,12 @@ def _span(row: object) -> Span:
     after = fields.get("after", [])
     if not isinstance(after, list | tuple):
         raise ValueError("its 'after' is not a list")
-    before = tuple(_whole(i, "after") for i in cast(list[object], after))
+    before = tuple(_whole_number(i, "after") for i in cast(list[object], after))
     if any(i >= number for i in before):
         raise ValueError(f"it waits for {max(before)}, which did not come before it ({number})")
-    stream, op = (None if fields.get(n) is None else _whole(fields[n], n) for n in ("stream", "op"))
+    stream, op = (
+        None if fields.get(n) is None else _whole_number(fields[n], n) for n in ("stream", "op")
+    )
     if (stream is None) == (kind in DEVICE_KINDS):
         raise ValueError(f"its stream is {stream}, and it is a {kind}")
     name, device, label = (_text(fields.get(n, ""), n) for n in ("name", "device", "label"))
@@ -204,7 +210,7 @@ def _span(row: object) -> Span:
     return Span(number, cast(SpanKind, kind), name, start, end, device, *more)
 
 
-def _whole(value: object, what: str) -> int:
+def _whole_number(value: object, what: str) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or abs(value) >= MOST_WHOLE:
         raise ValueError(f"its {what} is {value!r:.60}, not a whole number")
     return value

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from asyncgpu_tutor.traces.spans import Metrics, Span, measure
 from asyncgpu_tutor.traces.spans.intervals import gaps, union
 from asyncgpu_tutor.traces.spans.lanes import stream_name, stream_numbers
-from asyncgpu_tutor.traces.spans.notebook_output import NAME, cut, damage_of
+from asyncgpu_tutor.traces.spans.notebook_output import NAME, cut_output, damage_of
 from asyncgpu_tutor.traces.spans.span import grouped
 from asyncgpu_tutor.traces.spans.vocabulary import clock_words, count, device_words
 
@@ -119,4 +119,4 @@ def _pauses(trace: Trace, work: Sequence[Span]) -> Iterator[str]:
 
 
 def _name(span: Span) -> str:
-    return cut(span.title, NAME)
+    return cut_output(span.title, NAME)

@@ -14,7 +14,7 @@ from matplotlib.collections import PolyCollection
 from matplotlib.figure import Figure
 
 from asyncgpu_tutor.traces.pictures import style
-from asyncgpu_tutor.traces.pictures.scene import Box, Line, Scene, Shape, Words
+from asyncgpu_tutor.traces.pictures.scene import Box, Scene, SceneLine, SceneShape, SceneText
 
 PIXELS = 76  # to an inch
 _POINT = 72 / PIXELS  # a pixel in points, in which matplotlib counts fonts and lines
@@ -29,13 +29,13 @@ def figure(scene: Scene) -> Figure:
     for order, (look, run) in enumerate(groupby(scene.shapes, _look)):
         shapes = list(run)
         if look:
-            boxes = [shape for shape in shapes if not isinstance(shape, Words)]
+            boxes = [shape for shape in shapes if not isinstance(shape, SceneText)]
             corners = [_corners(shape) for shape in boxes]
             ax.add_collection(PolyCollection(corners, zorder=order, **look), autolim=False)
         for shape in shapes:
-            if isinstance(shape, Words):
+            if isinstance(shape, SceneText):
                 _write(ax, shape, order)
-            elif isinstance(shape, Line) and not shape.closed:
+            elif isinstance(shape, SceneLine) and not shape.closed:
                 _line(ax, shape, order)
     return made
 
@@ -54,7 +54,7 @@ def _colour(value: str) -> str:
     return style.LIGHT.get(name, name)
 
 
-def _look(shape: Shape) -> Mapping[str, Any]:
+def _look(shape: SceneShape) -> Mapping[str, Any]:
     """Paint of a filled shape; nothing for the others."""
     match shape:
         case Box(css="agt-patch", kind=kind):
@@ -69,20 +69,20 @@ def _look(shape: Shape) -> Mapping[str, Any]:
                 "linewidth": float(rules["stroke-width"]) * _POINT,
                 "alpha": float(rules["fill-opacity"]) if "fill-opacity" in rules else None,
             }
-        case Box(css=css) | Line(css=css, closed=True):
+        case Box(css=css) | SceneLine(css=css, closed=True):
             return {"facecolor": _colour(_style(css)["fill"]), "linewidth": 0}
         case _:
             return {}
 
 
-def _corners(shape: Box | Line) -> list[tuple[float, float]]:
-    if isinstance(shape, Line):
+def _corners(shape: Box | SceneLine) -> list[tuple[float, float]]:
+    if isinstance(shape, SceneLine):
         return list(shape.points)
     x, y, right, bottom = shape.x, shape.y, shape.x + shape.wide, shape.y + shape.tall
     return [(x, y), (right, y), (right, bottom), (x, bottom)]
 
 
-def _line(ax: Axes, line: Line, order: int) -> None:
+def _line(ax: Axes, line: SceneLine, order: int) -> None:
     rules = _style(line.css)
     width = float(rules.get("stroke-width", 1))
     dashes = [float(length) / width for length in rules.get("stroke-dasharray", "").split()]
@@ -93,7 +93,7 @@ def _line(ax: Axes, line: Line, order: int) -> None:
     )  # fmt: skip
 
 
-def _write(ax: Axes, words: Words, order: int) -> None:
+def _write(ax: Axes, words: SceneText, order: int) -> None:
     rules = _style(words.css)
     ax.text(
         words.x, words.y, words.text, zorder=order, parse_math=False,

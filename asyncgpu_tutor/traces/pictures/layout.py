@@ -118,7 +118,7 @@ class Arrow:
 
 
 @dataclass
-class Layout:
+class TimelineLayout:
     """A timeline without its looks."""
 
     bars: list[Bar] = field(default_factory=list[Bar])
@@ -136,13 +136,13 @@ class Layout:
 
 def arrange(
     trace: Trace, groups: Collection[Group], *, columns: int = 1000, whole: bool = True
-) -> Layout:
+) -> TimelineLayout:
     """Lay a trace out. Neighbours shorter than one of so many `columns` become one bar; with 0, none.
 
     Where the host needs most of the time before the device works at all, the axis begins with the device's
     work, unless the `whole` is wanted.
     """
-    layout = Layout()
+    layout = TimelineLayout()
     begin = min((s.start for s in trace), default=0.0)
     end = max((s.end for s in trace), default=0.0)
     works = min((s.start for s in trace.device_spans), default=begin)

@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Literal, cast
 
 from asyncgpu_tutor.traces.pictures.alternative_text import duration
-from asyncgpu_tutor.traces.pictures.layout import Arrow, Bar, Layout, apart, arrange
+from asyncgpu_tutor.traces.pictures.layout import Arrow, Bar, TimelineLayout, apart, arrange
 from asyncgpu_tutor.traces.spans import Metrics, Span, SpanKind, vocabulary
 from asyncgpu_tutor.traces.spans.lanes import Group, lane_name, stream_name, stream_numbers
 from asyncgpu_tutor.traces.spans.notebook_output import NOTHING, damage_of
@@ -26,7 +26,7 @@ class Panel:
     """One timeline, ready to be drawn."""
 
     trace: Trace
-    layout: Layout
+    layout: TimelineLayout
     title: str
     # Ids of the spans that stand out; None if all are equal.
     highlight: frozenset[int] | None

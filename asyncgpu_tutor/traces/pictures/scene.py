@@ -12,7 +12,7 @@ from asyncgpu_tutor.traces.pictures.panel import Panel, legend_items, tips
 from asyncgpu_tutor.traces.pictures.style import KIND_LOOKS
 from asyncgpu_tutor.traces.spans.span import SpanKind, grouped
 
-UNIT = 26  # the height of a lane
+_UNIT = 26  # the height of a lane
 _ABOVE, _AXIS, _ROW = 48, 40, 20  # title and facts; ticks and the axis' name; a row of the legend
 _RIGHT = 14
 _LEAST = 80  # of the time axis
@@ -42,7 +42,7 @@ class Box:
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class SceneLine:
     """A line through points; a closed one is filled."""
 
     css: str
@@ -51,7 +51,7 @@ class Line:
 
 
 @dataclass(frozen=True, slots=True)
-class Words:
+class SceneText:
     """A line of text, in its class's size unless it says another, and in the ink of a `kind`."""
 
     css: str
@@ -62,14 +62,14 @@ class Words:
     kind: SpanKind | None = None
 
 
-Shape = Box | Line | Words
+SceneShape = Box | SceneLine | SceneText
 
 
 @dataclass(frozen=True)
 class Scene:
     """All of a picture, from back to front."""
 
-    shapes: list[Shape]
+    shapes: list[SceneShape]
     width: float
     height: float
 
@@ -79,11 +79,11 @@ def scene(panels: Sequence[Panel], *, width: int) -> Scene:
     left = left_of(panels)
     inner = max(width - left - _RIGHT, _LEAST)
     width = left + inner + _RIGHT
-    shapes: list[Shape] = [Box("agt-paper", 0, 0, width, 0)]
+    shapes: list[SceneShape] = [Box("agt-paper", 0, 0, width, 0)]
     y = float(_ABOVE)
     for panel in panels:
         shapes += _Drawing(panel, inner, left, y).shapes()
-        y += panel.height * UNIT + _AXIS + _ABOVE
+        y += panel.height * _UNIT + _AXIS + _ABOVE
     legend, bottom = _legend(panels, left, y - _ABOVE, width)
     shapes[0] = Box("agt-paper", 0, 0, width, bottom + 8)
     return Scene(shapes + legend, width, bottom + 8)
@@ -100,9 +100,9 @@ def left_of(panels: Sequence[Panel]) -> int:
 def labels(panel: Panel) -> Iterator[tuple[str, float, float, str]]:
     """The names beside the lanes: their style, where they begin or end, and the text."""
     for band in panel.layout.bands:
-        yield "agt-lane", -8, (band.y + band.height / 2) * UNIT + 4, band.label
+        yield "agt-lane", -8, (band.y + band.height / 2) * _UNIT + 4, band.label
     for name, y in panel.layout.headers:
-        yield "agt-lane agt-device", -8, y * UNIT + 4, name
+        yield "agt-lane agt-device", -8, y * _UNIT + 4, name
 
 
 class _Drawing:
@@ -119,33 +119,33 @@ class _Drawing:
         return self.left + (time - self.begin) / (self.end - self.begin) * self.inner
 
     def y(self, lanes: float) -> float:
-        return self.top + lanes * UNIT
+        return self.top + lanes * _UNIT
 
-    def shapes(self) -> Iterator[Shape]:
+    def shapes(self) -> Iterator[SceneShape]:
         yield from self._frame()
         for bar in self.panel.layout.bars:
             if bar.waiting is not None:
                 since, until = bar.waiting
                 middle = self.y(bar.y + bar.height / 2)
-                yield Line("agt-room", ((self.x(since), middle), (self.x(until), middle)))
+                yield SceneLine("agt-room", ((self.x(since), middle), (self.x(until), middle)))
         yield from self._bars()
         yield from self._waits()
         yield from self._arrows(self.panel.arrows)
         yield from self._names()
 
-    def _frame(self) -> Iterator[Shape]:
+    def _frame(self) -> Iterator[SceneShape]:
         panel, layout, left, inner = self.panel, self.panel.layout, self.left, self.inner
         title = fitting(panel.title, inner + left, _TITLE)
-        yield Words("agt-title", 8, self.top - 28, title)
+        yield SceneText("agt-title", 8, self.top - 28, title)
         facts = panel.facts()
         lines = (_DOT.join(facts[:number]) for number in range(len(facts), 0, -1))
         fits = (line for line in lines if text_width(line, 11.5) <= inner + left)
-        yield Words("agt-facts", 8, self.top - 11, next(fits, facts[0]))
+        yield SceneText("agt-facts", 8, self.top - 11, next(fits, facts[0]))
         for band in layout.bands:
             if band.shaded:
-                yield Box("agt-band", left, self.y(band.y), inner, band.height * UNIT)
+                yield Box("agt-band", left, self.y(band.y), inner, band.height * _UNIT)
         for css, x, y, text in labels(panel):
-            yield Words(css, left + x, self.top + y, text)
+            yield SceneText(css, left + x, self.top + y, text)
         for y in layout.separators:
             yield self._across("agt-rule", self.y(y))
         bottom = self.y(panel.height)
@@ -153,18 +153,18 @@ class _Drawing:
         if layout.bars:
             for tick in ticks(layout.begin / factor, layout.end / factor, inner / 70):
                 at, words = self.x(tick * factor), f"{tick:.12g}"
-                yield Line("agt-grid", ((at, self.top), (at, bottom)))
+                yield SceneLine("agt-grid", ((at, self.top), (at, bottom)))
                 # The last one has to be whole.
                 at = min(at, left + inner + _RIGHT - text_width(words, 11) / 2)
-                yield Words("agt-tick", at, bottom + 14, words)
+                yield SceneText("agt-tick", at, bottom + 14, words)
         else:
             for number, line in enumerate(wrap(panel.said, 80)):
-                yield Words("agt-facts", left + 4, self.top + 18 + 15 * number, line)
+                yield SceneText("agt-facts", left + 4, self.top + 18 + 15 * number, line)
         yield self._across("agt-rule", bottom)
-        yield Words("agt-axis", left + inner / 2, bottom + 31, name)
+        yield SceneText("agt-axis", left + inner / 2, bottom + 31, name)
 
-    def _across(self, css: str, y: float) -> Line:
-        return Line(css, ((self.left, y), (self.left + self.inner, y)))
+    def _across(self, css: str, y: float) -> SceneLine:
+        return SceneLine(css, ((self.left, y), (self.left + self.inner, y)))
 
     def _bars(self) -> Iterator[Box]:
         """Bars that look alike come one after the other, so that they are drawn at once."""
@@ -175,7 +175,7 @@ class _Drawing:
         ).items():
             for bar in alike:
                 start, end = self.x(bar.span.start), self.x(bar.span.end)
-                wide, tall = max(end - start, 0.5), max(bar.share * bar.height * UNIT, _LOWEST)
+                wide, tall = max(end - start, 0.5), max(bar.share * bar.height * _UNIT, _LOWEST)
                 yield Box(css, start, self.y(bar.bottom) - tall, wide, tall, kind, told(bar))
 
     def _css(self, bar: Bar) -> str:
@@ -184,16 +184,16 @@ class _Drawing:
         thin = state == "out" and self.x(bar.span.end) - self.x(bar.span.start) < _BORDERED
         return " ".join(filter(None, ("agt-bar", "" if thin else state, low)))
 
-    def _waits(self) -> Iterator[Shape]:
+    def _waits(self) -> Iterator[SceneShape]:
         """Dotted holes in bars of kernels that only waited then."""
         for bar in self.panel.layout.bars:
-            top, tall = self.y(bar.y) + 1, bar.height * UNIT - 2
+            top, tall = self.y(bar.y) + 1, bar.height * _UNIT - 2
             for since, until in bar.waits:
                 start, end = self.x(since), self.x(until)
                 yield Box("agt-paper", start, top, end - start, tall)
-                yield Line("agt-room", ((start, top + tall / 2), (end, top + tall / 2)))
+                yield SceneLine("agt-room", ((start, top + tall / 2), (end, top + tall / 2)))
 
-    def _arrows(self, arrows: Sequence[Arrow]) -> Iterator[Line]:
+    def _arrows(self, arrows: Sequence[Arrow]) -> Iterator[SceneLine]:
         # All halos are drawn before all lines, because the halo of one arrow would cut the line of another.
         paths = [
             [
@@ -202,23 +202,23 @@ class _Drawing:
             ]
             for arrow in arrows
         ]
-        yield from (Line("agt-halo", path) for path in paths)
+        yield from (SceneLine("agt-halo", path) for path in paths)
         for arrow, path in zip(arrows, paths, strict=True):
             x, y = path[-1]
             back = y + (-1.6 if arrow.down else 1.6) * _HEAD
             pale = " pale" if self.panel.fades(arrow) else ""
-            yield Line(f"agt-arrow{pale}", path)
-            yield Line(
+            yield SceneLine(f"agt-arrow{pale}", path)
+            yield SceneLine(
                 f"agt-tip{pale}", ((x, y), (x - _HEAD, back), (x + _HEAD, back)), closed=True
             )
 
-    def _names(self) -> Iterator[Shape]:
+    def _names(self) -> Iterator[SceneShape]:
         """Names that fit into their bars."""
         layout, us = self.panel.layout, self.inner / (self.end - self.begin)
         for bar in layout.bars:
             since, until = bar.room
             start, end = max(since, layout.begin), min(until, layout.end)
-            size, room = min(_NAME, 0.78 * bar.height * UNIT), (end - start) * us
+            size, room = min(_NAME, 0.78 * bar.height * _UNIT), (end - start) * us
             if room < 2.5 * size or size < 0.54 * _NAME:
                 continue
             text, fits = bar.text, room - _PAD
@@ -231,7 +231,7 @@ class _Drawing:
             wide = min(text_width(text, size) + 4, room - 2)
             if kind is None or KIND_LOOKS[kind].hatch:
                 yield Box("agt-patch", x - wide / 2, y - 0.6 * size, wide, 1.2 * size, kind)
-            yield Words("agt-name", x, y + 0.35 * size, text, size, kind)
+            yield SceneText("agt-name", x, y + 0.35 * size, text, size, kind)
 
 
 # ------------------------------------------------------------------ room, by an estimate: fonts differ
@@ -263,19 +263,21 @@ def ticks(begin: float, end: float, most: float) -> list[float]:
     return [round(i * step, 10) for i in range(first, last + 1)]
 
 
-def _legend(panels: Sequence[Panel], left: int, y: float, width: int) -> tuple[list[Shape], float]:
+def _legend(
+    panels: Sequence[Panel], left: int, y: float, width: int
+) -> tuple[list[SceneShape], float]:
     """The legend below what ends at `y`, and where it ends itself."""
     x, y = float(left), y + 6
-    shapes: list[Shape] = []
+    shapes: list[SceneShape] = []
     for mark, words in legend_items(panels):
         wide = 40 + text_width(words, 11)
         if x > left and x + wide > width:
             x, y = float(left), y + _ROW
         match mark:
             case "room" | "hole" | "event":
-                shapes.append(Line(LINES[mark], ((x, y + 6), (x + 24, y + 6))))
+                shapes.append(SceneLine(LINES[mark], ((x, y + 6), (x + 24, y + 6))))
             case _:
                 shapes.append(Box("agt-bar", x, y, 24, 12, mark))
-        shapes.append(Words("agt-words", x + 29, y + 10, words))
+        shapes.append(SceneText("agt-words", x + 29, y + 10, words))
         x += wide
     return shapes, y + _ROW if shapes else y - 6

@@ -53,7 +53,7 @@ def framed(inner: str, words: str, width: int, height: float, defs: str = "") ->
     return _NO_TEXT.sub("\ufffd", made)
 
 
-def _written(shapes: Sequence[scenes.Shape], paints: _Paints) -> Iterator[str]:
+def _written(shapes: Sequence[scenes.SceneShape], paints: _Paints) -> Iterator[str]:
     """Bars that look alike share their attributes in a group; any other shape has its own."""
     for bars, run in groupby(
         shapes,
@@ -63,7 +63,7 @@ def _written(shapes: Sequence[scenes.Shape], paints: _Paints) -> Iterator[str]:
         yield f"<g {bars}>{inner}</g>" if bars else inner
 
 
-def _style(shape: scenes.Shape, paints: _Paints) -> str:
+def _style(shape: scenes.SceneShape, paints: _Paints) -> str:
     match shape:
         case scenes.Box(css="agt-patch", kind=kind):
             fill = paints[kind]["patch"] if kind else "var(--agt-paper)"
@@ -72,19 +72,19 @@ def _style(shape: scenes.Shape, paints: _Paints) -> str:
             look = paints[kind]
             fill, line = (look["low"], "none") if "low" in css else (look["paint"], look["line"])
             return f'class="{css}" style="fill:{fill};stroke:{line}"'
-        case scenes.Words(css=css, size=size, kind=kind) if size:
+        case scenes.SceneText(css=css, size=size, kind=kind) if size:
             ink = paints[kind]["ink"] if kind else "var(--agt-ink)"
             return f'class="{css}" style="fill:{ink};font-size:{size:.1f}px"'
         case _:
             return f'class="{shape.css}"'
 
 
-def _element(shape: scenes.Shape, style: str) -> str:
+def _element(shape: scenes.SceneShape, style: str) -> str:
     match shape:
-        case scenes.Line(points=points, closed=closed):
+        case scenes.SceneLine(points=points, closed=closed):
             path = "M" + "L".join(f"{x:.1f} {y:.1f}" for x, y in points) + ("z" if closed else "")
             return f'<path {style} d="{path}"/>'
-        case scenes.Words(x=x, y=y, text=text):
+        case scenes.SceneText(x=x, y=y, text=text):
             return f'<text {style} x="{x:.1f}" y="{y:.1f}">{escape(text)}</text>'
         case _:
             box = f'x="{shape.x:.1f}" y="{shape.y:.1f}" width="{shape.wide:.1f}"'
@@ -137,7 +137,7 @@ def data(panels: Sequence[Panel], words: str) -> dict[str, Any]:
         "low": LOW,
         "style": THEME,
         "defs": defs,
-        "unit": scenes.UNIT,
+        "unit": scenes._UNIT,
         "left": left,
         "begin": panels[0].layout.begin,
         "end": panels[0].layout.end,

@@ -15,7 +15,7 @@ ENQUEUE = ("cudaLaunch", "cudaMemcpy", "cudaMemset", "cudaGraphLaunch", "cuLaunc
             "cuGraphLaunch")  # fmt: skip
 
 # How the names begin of those that always have work; a copy or a fill of 0 bytes has none.
-LAUNCHES = ("cudaLaunchKernel", "cudaLaunchCooperative", "cuLaunchKernel", "cuLaunchCooperative",
+LAUNCHING_CALLS = ("cudaLaunchKernel", "cudaLaunchCooperative", "cuLaunchKernel", "cuLaunchCooperative",
             "cudaGraphLaunch", "cuGraphLaunch")  # fmt: skip
 
 _OTHERS: Mapping[str, str] = {

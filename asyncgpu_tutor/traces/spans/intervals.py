@@ -38,7 +38,7 @@ def gaps(disjoint: Sequence[Interval]) -> tuple[Interval, ...]:
     return tuple((a[1], b[0]) for a, b in pairwise(disjoint))
 
 
-def common(a: Sequence[Interval], b: Sequence[Interval]) -> list[Interval]:
+def common_time(a: Sequence[Interval], b: Sequence[Interval]) -> list[Interval]:
     """The points that are in both of two results of `union`."""
     if len(b) == 1:
         return within(a, *b[0])
@@ -58,7 +58,7 @@ def common(a: Sequence[Interval], b: Sequence[Interval]) -> list[Interval]:
 def minus(a: Sequence[Interval], b: Sequence[Interval]) -> list[Interval]:
     """The points that are in the first of two results of `union`, and not in the second."""
     edges = [-math.inf, *(edge for interval in b for edge in interval), math.inf]
-    return common(a, list(zip(edges[::2], edges[1::2], strict=True)))
+    return common_time(a, list(zip(edges[::2], edges[1::2], strict=True)))
 
 
 def within(disjoint: Sequence[Interval], start: float, end: float) -> list[Interval]:

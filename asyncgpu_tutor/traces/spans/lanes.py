@@ -104,10 +104,10 @@ def rows(lane: Lane) -> list[int]:
 
 def ranges_above(spans: Sequence[Span]) -> list[int]:
     """Rows in which ranges have the upper ones to themselves, since they enclose the rest."""
-    ranges = packed([span for span in spans if span.kind == "range"])
+    ranges = _packed([span for span in spans if span.kind == "range"])
     below = max(ranges, default=-1) + 1
     upper = iter(ranges)
-    lower = iter(packed([span for span in spans if span.kind != "range"]))
+    lower = iter(_packed([span for span in spans if span.kind != "range"]))
     return [next(upper) if span.kind == "range" else below + next(lower) for span in spans]
 
 
@@ -121,7 +121,7 @@ def _place(span: Span) -> tuple[float, float, int, str, int]:
     return span.start, 0.0 if called else -span.end, len(called), called, span.id
 
 
-def packed(spans: Sequence[Span]) -> list[int]:
+def _packed(spans: Sequence[Span]) -> list[int]:
     """The first row that is free at each span's start; the spans are in order of their starts."""
     chosen: list[int] = []
     free: list[int] = []

@@ -8,9 +8,16 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import zip_longest
 
-from asyncgpu_tutor.traces.spans.intervals import Interval, common, gaps, histogram, length, union
+from asyncgpu_tutor.traces.spans.intervals import (
+    Interval,
+    common_time,
+    gaps,
+    histogram,
+    length,
+    union,
+)
 from asyncgpu_tutor.traces.spans.lanes import StreamKey
-from asyncgpu_tutor.traces.spans.relations import Step, critical_path
+from asyncgpu_tutor.traces.spans.relations import CriticalPathStep, critical_path
 from asyncgpu_tutor.traces.spans.span import DEVICE_KINDS, Span, SpanKind, grouped
 from asyncgpu_tutor.traces.spans.vocabulary import ENGINE_WORDS, Engine, engine_of
 
@@ -55,7 +62,7 @@ class Metrics:
     _spans: list[Span] = field(repr=False, compare=False)
 
     @cached_property
-    def critical_path(self) -> tuple[Step, ...]:
+    def critical_path(self) -> tuple[CriticalPathStep, ...]:
         """The chain that the last end had to wait for, worked out when it is asked for: that takes long."""
         return critical_path(self._spans)
 
@@ -94,7 +101,7 @@ class Metrics:
         for own in grouped(self._spans, lambda span: span.device).values():
             talk = union((s.start, s.end) for s in own if s.talks)
             work = union((s.start, s.end) for s in own if s.kind == "kernel" and not s.talks)
-            spoken, beside = spoken + length(talk), beside + length(common(talk, work))
+            spoken, beside = spoken + length(talk), beside + length(common_time(talk, work))
         return beside / spoken if spoken else 0.0
 
     def __repr__(self) -> str:
@@ -131,7 +138,7 @@ def measure(trace: Iterable[Span], windows: Sequence[Interval] = ()) -> Metrics:
         elif kind in host:
             host[kind].append(interval)
     scopes = {name: scope_of(found, windows) for name, found in sorted(work.items())}
-    lanes = {key: common(union(streams[key]), scopes[key[0]]) for key in sorted(streams)}
+    lanes = {key: common_time(union(streams[key]), scopes[key[0]]) for key in sorted(streams)}
     by_device = grouped(lanes, lambda key: key[0])
     parts = [
         histogram([lanes[key] for key in by_device.get(name, ())], scope)
@@ -146,11 +153,11 @@ def measure(trace: Iterable[Span], windows: Sequence[Interval] = ()) -> Metrics:
         device_makespan=math.fsum(map(length, scopes.values())),
         stream_busy={key: length(lane) for key, lane in lanes.items()},
         engine_busy={
-            key: length(common(union(engines[key]), scopes[key[0]]))
+            key: length(common_time(union(engines[key]), scopes[key[0]]))
             for key in sorted(engines, key=lambda k: (k[0], [*ENGINE_WORDS].index(k[1])))
         },
         host={kind: length(union(intervals)) for kind, intervals in host.items()},
-        gaps={key: tuple(common(gaps(lane), scopes[key[0]])) for key, lane in lanes.items()},
+        gaps={key: tuple(common_time(gaps(lane), scopes[key[0]])) for key, lane in lanes.items()},
         concurrency=tuple(map(math.fsum, zip_longest(*parts, fillvalue=0.0))) or (0.0,),
         _spans=spans,
     )
@@ -164,5 +171,5 @@ def scope_of(work: Iterable[Interval], windows: Sequence[Interval] = ()) -> list
     if not windows:
         return [(min(lasting)[0], max(end for _, end in lasting))]
     busy = union(lasting)
-    inside = [common(busy, [window]) for window in windows]
+    inside = [common_time(busy, [window]) for window in windows]
     return union((found[0][0], found[-1][1]) for found in inside if found)

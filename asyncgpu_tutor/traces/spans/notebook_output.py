@@ -20,7 +20,7 @@ NOTHING = (
 
 def printable(text: str) -> str:
     """The text without what a terminal would obey, whoever chose the names in it; lines stay lines."""
-    return "\n".join(cut(line, len(line)) for line in text.split("\n"))
+    return "\n".join(cut_output(line, len(line)) for line in text.split("\n"))
 
 
 class Lines(str):
@@ -39,7 +39,7 @@ class Lines(str):
         return f'<pre style="white-space:pre;overflow-x:auto">{escape(self)}</pre>'
 
 
-def cut(text: str, width: int) -> str:
+def cut_output(text: str, width: int) -> str:
     """At most `width` printable characters of a name: its beginning and its end, with a GEMM's sizes."""
     if not text.isprintable():
         text = "".join(c if c.isprintable() else " " for c in text)
@@ -63,7 +63,7 @@ def damage_of(about: Mapping[str, object]) -> list[str]:
 def _sentences(about: Mapping[str, object], key: str) -> list[str]:
     said = about.get(key)
     return (
-        [cut(str(line), 300) for line in cast("list[object]", said)]
+        [cut_output(str(line), 300) for line in cast("list[object]", said)]
         if isinstance(said, list)
         else []
     )
@@ -87,7 +87,7 @@ def _row(cells: Sequence[str], tag: str) -> str:
     told = (
         f"<{tag} style='text-align:{side}'"
         + (f' title="{escape(cell)}"' if len(cell) > _CELL else "")
-        + f">{escape(cut(cell, _CELL))}</{tag}>"
+        + f">{escape(cut_output(cell, _CELL))}</{tag}>"
         for side, cell in zip(sides, cells, strict=True)
     )
     return f"<tr>{''.join(told)}</tr>"

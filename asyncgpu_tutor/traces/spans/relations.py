@@ -13,7 +13,7 @@ from itertools import islice, pairwise
 from operator import attrgetter
 
 from asyncgpu_tutor.errors import UsageError
-from asyncgpu_tutor.traces.spans.intervals import common, length, union
+from asyncgpu_tutor.traces.spans.intervals import common_time, length, union
 from asyncgpu_tutor.traces.spans.span import Span, grouped
 
 _NEAR = 1000  # spans that are looked at; nearly always the first one is it
@@ -48,7 +48,7 @@ def select(trace: Iterable[Span], which: Spans) -> list[Span]:
 def overlap_between(trace: Iterable[Span], a: Spans, b: Spans) -> float:
     """For how long `a` and `b` were both running, in us; each is a span, spans, or the name of some."""
     one, other = (union((s.start, s.end) for s in select(trace, which)) for which in (a, b))
-    return length(common(one, other))
+    return length(common_time(one, other))
 
 
 def runs_before(trace: Iterable[Span], a: Spans, b: Spans) -> bool:
@@ -101,7 +101,7 @@ def happens_before(trace: Iterable[Span], a: Span, b: Span, *, host: bool = Fals
 
 # ------------------------------------------------------------------ the critical path
 @dataclass(frozen=True, slots=True)
-class Step:
+class CriticalPathStep:
     """One span of a critical path, and the part of it that lies on the path. Times in us."""
 
     span: Span
@@ -112,7 +112,7 @@ class Step:
     idle: float  # between the end of the step before and `start`: nothing on the path ran
 
 
-def critical_path(spans: list[Span]) -> tuple[Step, ...]:
+def critical_path(spans: list[Span]) -> tuple[CriticalPathStep, ...]:
     """The chain of spans that the last end had to wait for, in order of time.
 
     It is found backwards, from the span that ends last; ranges do not count. Before each span comes the
@@ -126,19 +126,19 @@ def critical_path(spans: list[Span]) -> tuple[Step, ...]:
     """
     ordered = sorted((s for s in spans if s.kind != "range"), key=attrgetter("id"))
     before_of = _predecessors(ordered)
-    steps: list[Step] = []
+    steps: list[CriticalPathStep] = []
     span = max(ordered, key=attrgetter("end", "id"), default=None)
     end = span.end if span else 0.0
     while span is not None:
         before = max(before_of(span), key=attrgetter("end", "id"), default=None)
         start = span.start
         if before is None:
-            steps.append(Step(span, start, end, 0.0))
+            steps.append(CriticalPathStep(span, start, end, 0.0))
         else:
             if span.kind == "wait":
                 start = max(start, before.end)
             handover = min(before.end, start)
-            steps.append(Step(span, start, end, start - handover))
+            steps.append(CriticalPathStep(span, start, end, start - handover))
             end = handover
         span = before
     return tuple(reversed(steps))

@@ -26,7 +26,7 @@ SpanKind = Literal[
 DEVICE_KINDS: frozenset[SpanKind] = frozenset(
     ("kernel", "h2d", "d2h", "d2d", "peer", "memset", "graph")
 )
-KINDS: frozenset[str] = frozenset(get_args(SpanKind))
+SPAN_KINDS: frozenset[str] = frozenset(get_args(SpanKind))
 
 # In place of the number of a stream, for pages of unified memory: they move when somebody touches them, and
 # wait in no queue.

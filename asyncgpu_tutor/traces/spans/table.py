@@ -15,8 +15,8 @@ from asyncgpu_tutor.traces.spans.lanes import (
     stream_numbers,
 )
 from asyncgpu_tutor.traces.spans.metrics import Metrics, measure
-from asyncgpu_tutor.traces.spans.notebook_output import NAME, NOTHING, PAGE, cut, wrapped
-from asyncgpu_tutor.traces.spans.relations import Step
+from asyncgpu_tutor.traces.spans.notebook_output import NAME, NOTHING, PAGE, cut_output, wrapped
+from asyncgpu_tutor.traces.spans.relations import CriticalPathStep
 from asyncgpu_tutor.traces.spans.span import Span, SpanKind, grouped
 from asyncgpu_tutor.traces.spans.vocabulary import ENGINE_WORDS, KIND_WORDS, clock_words, count
 
@@ -74,7 +74,9 @@ def _spans(spans: Sequence[Span], numbers: Mapping[StreamKey, int]) -> str:
     widths[4] = min(widths[4], room - widths[5])
     lines: list[str] = []
     for start, took, *words in cells:
-        told = [cut(text, size).ljust(size) for text, size in zip(words, widths[2:], strict=True)]
+        told = [
+            cut_output(text, size).ljust(size) for text, size in zip(words, widths[2:], strict=True)
+        ]
         lines.append("  ".join((start.rjust(widths[0]), took.rjust(widths[1]), *told)).rstrip())
     lines.insert(1, "  ".join("-" * size for size in widths))
     if len(ordered) > _LISTED:
@@ -168,7 +170,7 @@ def _of_device(m: Metrics, numbers: Mapping[StreamKey, int]) -> Iterator[tuple[s
         yield ENGINE_WORDS[engine], f"busy {busy:.2f}"
 
 
-def _path(path: Sequence[Step], numbers: Mapping[StreamKey, int]) -> str:
+def _path(path: Sequence[CriticalPathStep], numbers: Mapping[StreamKey, int]) -> str:
     length = path[-1].end - path[0].start
     shares = {
         words: math.fsum(step.end - step.start for step in path if step.span.kind == kind)
@@ -176,7 +178,7 @@ def _path(path: Sequence[Step], numbers: Mapping[StreamKey, int]) -> str:
     }
     shares["idle"] = math.fsum(step.idle for step in path)
     parts = [f"{words} {time / length:.0%}" for words, time in shares.items() if time and length]
-    shown = [(stream_name(step.span, numbers), cut(step.span.name, NAME)) for step in path]
+    shown = [(stream_name(step.span, numbers), cut_output(step.span.name, NAME)) for step in path]
     if len(shown) > _LONGEST_PATH:
         half = _LONGEST_PATH // 2
         left_out = ("...", count(len(shown) - 2 * half, "more step"))

@@ -6,13 +6,22 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from simgpu.cuda_c.compile.braces import converted, listed
+from simgpu.cuda_c.compile.braces import converted, listed_values
 from simgpu.cuda_c.compile.context import Context
-from simgpu.cuda_c.compile.conversions import constant, convert, nodes, value
-from simgpu.cuda_c.compile.form import Assign, Exchange, Old, Result, Step, Store, Total, below
+from simgpu.cuda_c.compile.conversions import constant, convert, nodes, typed_value
+from simgpu.cuda_c.compile.form import (
+    Exchange,
+    Instruction,
+    Old,
+    RegisterWrite,
+    Result,
+    Store,
+    Total,
+    instructions_below,
+)
 from simgpu.cuda_c.compile.operators import operate
 from simgpu.cuda_c.compile.places import place_of
-from simgpu.cuda_c.compile.storage import in_turn, use, writable, writer
+from simgpu.cuda_c.compile.storage import in_lane_order, use_storage, writable, writer
 from simgpu.cuda_c.compile.summing import row
 from simgpu.cuda_c.compile.typed import Evaluate, Expr, MemoryPlace, RegisterPlace
 from simgpu.cuda_c.lockstep.masks import Mask
@@ -37,7 +46,7 @@ from simgpu.cuda_c.types import (
 _SUMMED = (FLOAT, DOUBLE, INT, UINT, LLONG, ULLONG)
 
 
-def assign(c: Context, node: ast.Assign, used: bool) -> Expr:
+def assign(c: Context, node: ast.AssignExpr, used: bool) -> Expr:
     """Compile `=`, or an operator with `=`."""
     target = place_of(c, node.target)
     ctype = target.type
@@ -49,7 +58,7 @@ def assign(c: Context, node: ast.Assign, used: bool) -> Expr:
         ahead: Evaluate | None = None
         total: Total | None = None
         if isinstance(node.value, ast.Braces) and node.value.type is None:
-            by = listed(c, node.value, ctype)
+            by = listed_values(c, node.value, ctype)
         else:
             before, first = c.numbers.slots, len(c.steps)
             by = c.expression(node.value)
@@ -60,20 +69,20 @@ def assign(c: Context, node: ast.Assign, used: bool) -> Expr:
                 factors = by.product and (row(by.product[0]), row(by.product[1]))
                 by = replace(by, run=row(by.run), product=factors)
         out = _update(c, target, node, by)
-        out.run, out.total = in_turn(ahead, out.run), total
+        out.run, out.total = in_lane_order(ahead, out.run), total
         return out
     new = converted(c, node.value, ctype, node.at)
     write = writer(c, target, node.at, new)
     done = c.note(Result(nodes([target, new])))
-    return value(c, ctype, write, node.at, [target, new], node=done, origin=new.origin)
+    return typed_value(c, ctype, write, node.at, [target, new], node=done, origin=new.origin)
 
 
-def _writes(steps: Sequence[Step], before: int) -> bool:
+def _writes(steps: Sequence[Instruction], before: int) -> bool:
     """Tell whether steps write to memory, or to a variable that was there `before`, by its slot."""
     return any(
         isinstance(step, Store | Exchange)
-        or (isinstance(step, Assign) and step.variable.slot < before)
-        for step in below(steps)
+        or (isinstance(step, RegisterWrite) and step.variable.slot < before)
+        for step in instructions_below(steps)
     )
 
 
@@ -99,7 +108,7 @@ def _ahead(c: Context, by: Expr) -> Evaluate:
     return run
 
 
-def _own_operator(c: Context, node: ast.Assign, target: Expr) -> Expr | None:
+def _own_operator(c: Context, node: ast.AssignExpr, target: Expr) -> Expr | None:
     """`a += b` or `a = b`, if the file says itself what it means for this struct."""
     bare = isinstance(node.value, ast.Braces) and node.value.type is None
     if not isinstance(target.type, Struct) or bare:
@@ -109,7 +118,7 @@ def _own_operator(c: Context, node: ast.Assign, target: Expr) -> Expr | None:
     if name not in c.file.functions and (known is None or name not in known.methods):
         return None
     found = c.rules.overloaded(c, name, [target, c.expression(node.value)], node.at)
-    return None if found is None else use(c, found)
+    return None if found is None else use_storage(c, found)
 
 
 def increment(c: Context, node: ast.Increment, used: bool) -> Expr:
@@ -119,7 +128,7 @@ def increment(c: Context, node: ast.Increment, used: bool) -> Expr:
         dummy = [constant(INT, 0, node.at)] if node.postfix else []
         found = c.rules.overloaded(c, f"operator{node.op * 2}", [target, *dummy], node.at)
         if found is not None:
-            return use(c, found)
+            return use_storage(c, found)
     writable(c, target, node.at)
     kind = target.type
     if isinstance(kind, Struct) or kind is BOOL:
@@ -130,11 +139,15 @@ def increment(c: Context, node: ast.Increment, used: bool) -> Expr:
 
 
 def _update(
-    c: Context, target: Expr, node: ast.Assign | ast.Increment, by: Expr, old_wanted: bool = False
+    c: Context,
+    target: Expr,
+    node: ast.AssignExpr | ast.Increment,
+    by: Expr,
+    old_wanted: bool = False,
 ) -> Expr:
     """Read a place, compute from it, write it back; the address is computed once."""
     ctype, place, slot, at = target.type, target.place, c.new_slot(), node.at
-    read = use(c, target).run
+    read = use_storage(c, target).run
     if ctype is HALF:  # the only operator with = that cuda_fp16.h has takes halves
         by = convert(c, by, HALF, at)
     before = c.note(Old((target.node,)))
@@ -149,18 +162,18 @@ def _update(
 
         def fetch(t: Team, m: Mask) -> Any:
             ptr = t.slots[room] = pointer(t, m)
-            return access.load(t, m, ptr, ctype, site)
+            return access.load_lanes(t, m, ptr, ctype, site)
 
         read = fetch
     else:
         assert isinstance(place, RegisterPlace)
         write = writer(c, replace(target, place=replace(place, before=None)), at, result)
 
-    def run(t: Team, m: Mask) -> Any:
+    def evaluate(t: Team, m: Mask) -> Any:
         before = t.slots[slot] = read(t, m)
         after = write(t, m)
         return before if old_wanted else after
 
-    parts = [target, result, by] if isinstance(node, ast.Assign) else [target, result]
+    parts = [target, result, by] if isinstance(node, ast.AssignExpr) else [target, result]
     done = c.note(Result(nodes(parts)))
-    return value(c, ctype, run, at, parts, node=done, origin=target.origin)
+    return typed_value(c, ctype, evaluate, at, parts, node=done, origin=target.origin)

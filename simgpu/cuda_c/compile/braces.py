@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from simgpu.cuda_c.compile.context import Context
-from simgpu.cuda_c.compile.conversions import constant, convert, null, value
+from simgpu.cuda_c.compile.conversions import constant, convert, null, typed_value
 from simgpu.cuda_c.compile.places import place_of
 from simgpu.cuda_c.compile.storage import joined, spread
-from simgpu.cuda_c.compile.type_names import resolve
+from simgpu.cuda_c.compile.type_names import resolve_type
 from simgpu.cuda_c.compile.typed import Expr
 from simgpu.cuda_c.compile.variables import Origin
 from simgpu.cuda_c.syntax.ast import Braces, Expression, Text
 from simgpu.cuda_c.text.source import Position
 from simgpu.cuda_c.types import (
     UINT,
-    Array,
+    ArrayType,
     CType,
     Pointer,
     Scalar,
@@ -29,7 +29,7 @@ _MOST_NUMBERS = 2**17  # in a list
 def converted(c: Context, node: Expression, ctype: CType, at: Position) -> Expr:
     """Compile what is assigned or returned where a `ctype` is wanted; a bare list makes one."""
     if isinstance(node, Braces) and node.type is None:
-        return listed(c, node, ctype)
+        return listed_values(c, node, ctype)
     return convert(c, c.expression(node), ctype, at)
 
 
@@ -37,16 +37,16 @@ def braced(c: Context, node: Braces, used: bool) -> Expr:
     """Compile `T{a, b}`."""
     if node.type is None:
         c.unsupported(node.at, "a list in braces is supported as an initialiser only")
-    return listed(c, node, resolve(c, node.type))
+    return listed_values(c, node, resolve_type(c, node.type))
 
 
-def listed(c: Context, node: Braces, ctype: CType) -> Expr:
+def listed_values(c: Context, node: Braces, ctype: CType) -> Expr:
     """`{a, b}` as a value of a struct or number; what is left out is zero."""
     if isinstance(ctype, Scalar | Pointer):
         if len(node.items) > 1:
             c.fail(node.at, f"too many values for one '{spelled(ctype)}'")
         if not node.items:
-            return zeros(ctype, node.at)[0]
+            return zero_values(ctype, node.at)[0]
         return convert(c, c.expression(node.items[0]), ctype, node.at)
     if not isinstance(ctype, Struct):
         c.fail(node.at, f"'{spelled(ctype)}' cannot be made from a list")
@@ -59,14 +59,14 @@ def listed(c: Context, node: Braces, ctype: CType) -> Expr:
         return c.expression(first)
     parts = initialise(c, node, ctype)
     origin = Origin(*[part.origin for part in parts])
-    return value(c, ctype, joined(parts), node.at, parts, origin=origin)
+    return typed_value(c, ctype, joined(parts), node.at, parts, origin=origin)
 
 
 def initialise(c: Context, node: Expression, ctype: CType) -> list[Expr]:
     """One expression for each leaf of `ctype`, from a braced list; C's rules for nesting."""
-    if isinstance(node, Text) and isinstance(ctype, Array):
+    if isinstance(node, Text) and isinstance(ctype, ArrayType):
         node = Braces(at=node.at, items=node.characters())
-    if isinstance(ctype, Array) and numbers_in(ctype) > _MOST_NUMBERS:
+    if isinstance(ctype, ArrayType) and numbers_in(ctype) > _MOST_NUMBERS:
         text = f"initial values for {numbers_in(ctype):,} numbers, of which {_MOST_NUMBERS:,} are taken"
         c.unsupported(node.at, f"{text}: write them from the host or by a kernel")
     if isinstance(ctype, (Scalar, Pointer)):
@@ -79,7 +79,7 @@ def initialise(c: Context, node: Expression, ctype: CType) -> list[Expr]:
         if whole.type != ctype:
             c.fail(node.at, f"no conversion from '{spelled(whole.type)}' to '{spelled(ctype)}'")
         return spread(c, whole, ctype)
-    if node.type is not None and resolve(c, node.type) == ctype:
+    if node.type is not None and resolve_type(c, node.type) == ctype:
         node = Braces(at=node.at, items=node.items)
     if len(node.items) == 1 and isinstance(ctype, Struct) and _copies(c, node.items[0], ctype):
         return spread(c, c.expression(node.items[0]), ctype)
@@ -108,7 +108,7 @@ def _in_order(c: Context, node: Braces, ctype: CType) -> list[Expression]:
 
 def _fill(c: Context, items: list[Expression], ctype: CType, at: Position) -> list[Expr]:
     parts: list[CType]
-    if isinstance(ctype, Array):
+    if isinstance(ctype, ArrayType):
         parts = [ctype.element] * ctype.length
     else:
         assert isinstance(ctype, Struct)
@@ -138,7 +138,7 @@ def _fill(c: Context, items: list[Expression], ctype: CType, at: Position) -> li
         if (
             isinstance(part, (Scalar, Pointer))
             or isinstance(items[0], Braces)
-            or (isinstance(items[0], Text) and isinstance(part, Array))
+            or (isinstance(items[0], Text) and isinstance(part, ArrayType))
             or (inner is not None and inner.constructors)
             or (isinstance(part, Struct) and c.type_of(items[0]) == part)
         ):
@@ -155,13 +155,13 @@ def _copies(c: Context, node: Expression, ctype: CType) -> bool:
 def _nothing_given(c: Context, ctype: CType, at: Position) -> list[Expr]:
     """The leaves of a member or an element for which a list has no value."""
     if not c.constructs(ctype):
-        return zeros(ctype, at)
-    if isinstance(ctype, Array):
+        return zero_values(ctype, at)
+    if isinstance(ctype, ArrayType):
         return [leaf for _ in range(ctype.length) for leaf in _nothing_given(c, ctype.element, at)]
-    return spread(c, listed(c, Braces(at=at, items=[]), ctype), ctype)
+    return spread(c, listed_values(c, Braces(at=at, items=[]), ctype), ctype)
 
 
-def zeros(ctype: CType, at: Position) -> list[Expr]:
+def zero_values(ctype: CType, at: Position) -> list[Expr]:
     """Zero for each leaf."""
     return [
         null(leaf, at) if isinstance(leaf, Pointer) else constant(leaf, 0, at)

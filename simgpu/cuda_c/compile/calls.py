@@ -12,13 +12,13 @@ from dataclasses import replace
 
 from simgpu.cuda_c import types
 from simgpu.cuda_c.compile import builtins, rooms, storage, type_names, typed
-from simgpu.cuda_c.compile.braces import listed
+from simgpu.cuda_c.compile.braces import listed_values
 from simgpu.cuda_c.compile.context import Context, Frame, ends
 from simgpu.cuda_c.compile.control import expanded
-from simgpu.cuda_c.compile.conversions import convert, decay, value
-from simgpu.cuda_c.compile.cuts import cut, cut_meeting
-from simgpu.cuda_c.compile.form import Bind, Declare, Expansion, Followed
-from simgpu.cuda_c.compile.overloads import choose
+from simgpu.cuda_c.compile.conversions import convert, decay, typed_value
+from simgpu.cuda_c.compile.cuts import cut_calls, cut_meeting
+from simgpu.cuda_c.compile.form import Declare, Expansion, Followed, ReferenceBind
+from simgpu.cuda_c.compile.overloads import resolve_overload
 from simgpu.cuda_c.compile.places import as_base, place_of
 from simgpu.cuda_c.compile.statements import ADDRESS, sequence
 from simgpu.cuda_c.compile.variables import Origin, Variable
@@ -29,7 +29,7 @@ from simgpu.cuda_c.text.source import Position
 _MOST_POINTS = 20_000  # pieces of code in a kernel once its functions are expanded
 
 
-def call(c: Context, node: ast.Call, used: bool = True) -> typed.Expr:
+def call_expression(c: Context, node: ast.CallExpr, used: bool = True) -> typed.Expr:
     """A call whose result is not read yet: it may be a reference."""
     if node.owner is not None:
         return _call_of_type(c, node, node.owner)
@@ -37,7 +37,7 @@ def call(c: Context, node: ast.Call, used: bool = True) -> typed.Expr:
         return call_method(c, node, place_of(c, node.object))
     found = c.scope.find(node.name)
     if isinstance(found, Variable | typed.Alias | typed.Shorthand | typed.Number):
-        callee = place_of(c, ast.Name(at=node.at, name=node.name))
+        callee = place_of(c, ast.DeclRefExpr(at=node.at, name=node.name))
         if isinstance(callee.type, types.Struct | types.FunctionPointer):
             return call_method(c, replace(node, name="operator()"), callee)
         if node.name in c.file.functions and not node.namespace:
@@ -51,16 +51,20 @@ def call(c: Context, node: ast.Call, used: bool = True) -> typed.Expr:
         functions = _seen(c, node)
         arguments = _arguments(c, node, functions, c.file.scope)
         # The file may have more forms of a function that is built in, as of make_float4.
-        if builtins.find(node.name) is None or _fits_as_it_is(c, node, functions, arguments):
+        if builtins.find_builtin(node.name) is None or _fits_as_it_is(
+            c, node, functions, arguments
+        ):
             return call_with(c, node, functions, arguments)
     elif found is not None:
         c.fail(node.at, f"'{node.name}' is not a function")
-    builtin = builtins.find(node.name)
+    builtin = builtins.find_builtin(node.name)
     if builtin is None:
         reason = builtins.refused(node.name)
         if reason is not None:
             c.unsupported(node.at, reason)
-        advice = builtins.advice(node.name, set(c.file.functions)) or c.elsewhere(node.name)
+        advice = builtins.advice_on_builtin(node.name, set(c.file.functions)) or c.elsewhere(
+            node.name
+        )
         if node.name in c.file.text.aside:
             cure = "write __device__ in front, so that a kernel can call it"
             advice = f"{c.elsewhere(node.name)}: {cure}"
@@ -70,10 +74,10 @@ def call(c: Context, node: ast.Call, used: bool = True) -> typed.Expr:
 
 
 def _fits_as_it_is(
-    c: Context, node: ast.Call, functions: Sequence[ast.Function], given: list[typed.Expr]
+    c: Context, node: ast.CallExpr, functions: Sequence[ast.FunctionDecl], given: list[typed.Expr]
 ) -> bool:
     """Tell whether one of the file's functions takes these, no half as a struct, no pointer as another."""
-    found = choose(c, node, functions, given)
+    found = resolve_overload(c, node, functions, given)
     with c.seen_from(found[1] if found else c.scope):
         kinds = [type_names.param_type(c, p) for p in found[0].params] if found else []
     for kind, argument in zip(kinds, given, strict=False):
@@ -85,7 +89,7 @@ def _fits_as_it_is(
     return found is not None
 
 
-def _seen(c: Context, node: ast.Call) -> list[ast.Function]:
+def _seen(c: Context, node: ast.CallExpr) -> list[ast.FunctionDecl]:
     """The functions that a name means here: those of the innermost namespace that has it."""
     functions = c.file.functions[node.name]
     if node.namespace:
@@ -98,15 +102,15 @@ def _seen(c: Context, node: ast.Call) -> list[ast.Function]:
     return functions
 
 
-def called(c: Context, node: ast.Call, used: bool) -> typed.Expr:
+def called_function(c: Context, node: ast.CallExpr, used: bool) -> typed.Expr:
     """Compile the value of a call."""
-    return storage.use(c, call(c, node, used))
+    return storage.use_storage(c, call_expression(c, node, used))
 
 
 # -- members
 
 
-def call_method(c: Context, node: ast.Call, this: typed.Expr) -> typed.Expr:
+def call_method(c: Context, node: ast.CallExpr, this: typed.Expr) -> typed.Expr:
     """`this.name(...)`; of the address of a function, a call of it."""
     if isinstance(this.type, types.FunctionPointer) and node.name == "operator()":
         return c.rules.by_address(c, node, this)
@@ -122,8 +126,8 @@ def call_method(c: Context, node: ast.Call, this: typed.Expr) -> typed.Expr:
     c.fail(node.at, f"'{types.spelled(this.type)}' has no member function '{node.name}'")
 
 
-def _call_of_type(c: Context, node: ast.Call, owner: ast.TypeName) -> typed.Expr:
-    ctype = type_names.resolve(c, owner)
+def _call_of_type(c: Context, node: ast.CallExpr, owner: ast.TypeName) -> typed.Expr:
+    ctype = type_names.resolve_type(c, owner)
     known = c.class_of(ctype)
     having = None if known is None else known.having(node.name)
     if having is None:
@@ -137,10 +141,12 @@ def _call_of_type(c: Context, node: ast.Call, owner: ast.TypeName) -> typed.Expr
 def _this(c: Context, at: Position) -> typed.Expr | None:
     """The object whose function is being compiled."""
     known = c.scope.find(typed.THIS) is not None
-    return place_of(c, ast.Name(at=at, name=typed.THIS)) if known else None
+    return place_of(c, ast.DeclRefExpr(at=at, name=typed.THIS)) if known else None
 
 
-def _call_in(c: Context, node: ast.Call, known: typed.Class, this: typed.Expr | None) -> typed.Expr:
+def _call_in(
+    c: Context, node: ast.CallExpr, known: typed.Class, this: typed.Expr | None
+) -> typed.Expr:
     this = None if this is None else as_base(c, this, known.type)
     functions = known.methods[node.name]
     arguments = _arguments(c, node, functions, known.scope)
@@ -152,8 +158,8 @@ def _call_in(c: Context, node: ast.Call, known: typed.Class, this: typed.Expr | 
 
 def call_with(
     c: Context,
-    node: ast.Call,
-    functions: Sequence[ast.Function],
+    node: ast.CallExpr,
+    functions: Sequence[ast.FunctionDecl],
     arguments: list[typed.Expr],
     known: typed.Class | None = None,
     this: typed.Expr | None = None,
@@ -170,14 +176,14 @@ def call_with(
 
 def call_best(
     c: Context,
-    node: ast.Call,
-    functions: Sequence[ast.Function],
+    node: ast.CallExpr,
+    functions: Sequence[ast.FunctionDecl],
     arguments: list[typed.Expr],
     known: typed.Class | None = None,
     this: typed.Expr | None = None,
 ) -> typed.Expr | None:
     """Call the function that fits the arguments best; of a class, for an object or without."""
-    best = choose(c, node, functions, arguments, known, this)
+    best = resolve_overload(c, node, functions, arguments, known, this)
     if best is None:
         return None
     function, names = best
@@ -197,7 +203,7 @@ def argument(c: Context, node: ast.Expression) -> typed.Expr:
 
 
 def _arguments(
-    c: Context, node: ast.Call, functions: Sequence[ast.Function], names: typed.Scope
+    c: Context, node: ast.CallExpr, functions: Sequence[ast.FunctionDecl], names: typed.Scope
 ) -> list[typed.Expr]:
     """The arguments of a call; a list in braces makes what the only function that it can mean takes."""
     count = len(node.arguments)
@@ -208,7 +214,7 @@ def _arguments(
         if known and isinstance(given, ast.Braces) and given.type is None:
             with c.seen_from(names):
                 ctype = type_names.param_type(c, fitting[0].params[k])
-            out.append(listed(c, given, ctype))
+            out.append(listed_values(c, given, ctype))
         else:
             out.append(argument(c, given))
     return out
@@ -219,9 +225,9 @@ def _arguments(
 
 def expand(
     c: Context,
-    function: ast.Function,
+    function: ast.FunctionDecl,
     names: typed.Scope,
-    node: ast.Call,
+    node: ast.CallExpr,
     arguments: list[typed.Expr],
     known: typed.Class | None = None,
     this: typed.Expr | None = None,
@@ -251,7 +257,7 @@ def expand(
     with c.seen_from(names), c.scoped(body):
         entry += _bind_parameters(c, function, names, node, arguments, addressed)
         auto = function.returns.base == "auto"
-        returns = None if auto else type_names.resolve(c, function.returns)
+        returns = None if auto else type_names.resolve_type(c, function.returns)
         refers, around = function.returns.reference, function.namespace
         c.frame = frame = Frame(
             False, returns, refers, body.slot, body.exit, addressed, namespace=around
@@ -272,7 +278,7 @@ def expand(
 
 def _result(
     c: Context,
-    function: ast.Function,
+    function: ast.FunctionDecl,
     frame: Frame,
     body: Expansion,
     entry: list[typed.Evaluate | None],
@@ -282,7 +288,7 @@ def _result(
     """The value of a call, whose steps begin at `mark`, or the place that it refers to."""
     assert body.call is not None
     at = body.call.at
-    parts = frame.returned + [a for a in arguments if not isinstance(a.type, types.Array)]
+    parts = frame.returned + [a for a in arguments if not isinstance(a.type, types.ArrayType)]
     origin = Origin(*[result.origin for result in frame.returned])
     returns = types.VOID if frame.returns is None else frame.returns
     placed = [result.text == ADDRESS for result in frame.returned]
@@ -293,9 +299,9 @@ def _result(
     void = isinstance(yields, types.Void)
     unset = None if void else rooms.zero_of(yields)
     run = expanded(body, [give for give in entry if give is not None], unset, at)
-    run = cut(c, mark, body, run, void)
+    run = cut_calls(c, mark, body, run, void)
     if not address:
-        out = value(c, returns, run, at, parts, origin=origin)
+        out = typed_value(c, returns, run, at, parts, origin=origin)
         if frame.reference:
             _refer(out, frame.returned, run)
         return out
@@ -317,7 +323,7 @@ def _inside(
     c: Context,
     known: typed.Class,
     this: typed.Expr | None,
-    function: ast.Function,
+    function: ast.FunctionDecl,
     entry: list[typed.Evaluate | None],
 ) -> typed.Scope:
     """Make the scope of a member function: members of its object, then what belongs to the class."""
@@ -338,7 +344,7 @@ def _inside(
             c, typed.THIS, this, known.type, function.const, this.at
         )
         entry.append(fix)
-    base = ast.Name(at=this.at, name=typed.THIS)
+    base = ast.DeclRefExpr(at=this.at, name=typed.THIS)
     for name in known.type.members():
         scope.names[name] = typed.Shorthand(ast.Member(at=this.at, base=base, name=name))
     return scope
@@ -350,25 +356,25 @@ def _passed(
     """Enter a parameter by its name, and make the statement that gives it its argument."""
     storage.assigned(variable, new)
     scope.names[name] = variable
-    c.steps += [Bind(variable, new.node), Declare(variable, parameter=True)]
+    c.steps += [ReferenceBind(variable, new.node), Declare(variable, parameter=True)]
     return rooms.parameter_entry(c, variable, new)
 
 
-def _handed_round(function: ast.Function, name: str) -> bool:
+def _handed_round(function: ast.FunctionDecl, name: str) -> bool:
     """Tell whether a function only offers a parameter to a shuffle."""
     assert function.body is not None
     parts = list(ast.parts_of(function.body))
-    shuffles = [part for part in parts if isinstance(part, ast.Call) and "shfl" in part.name]
+    shuffles = [part for part in parts if isinstance(part, ast.CallExpr) and "shfl" in part.name]
     offered = [id(a) for call in shuffles for a in call.arguments]
-    uses = [id(part) for part in parts if isinstance(part, ast.Name) and part.name == name]
+    uses = [id(part) for part in parts if isinstance(part, ast.DeclRefExpr) and part.name == name]
     return bool(uses) and set(uses) <= set(offered)
 
 
 def _bind_parameters(
     c: Context,
-    function: ast.Function,
+    function: ast.FunctionDecl,
     names: typed.Scope,
-    node: ast.Call,
+    node: ast.CallExpr,
     arguments: list[typed.Expr],
     addressed: set[str],
 ) -> list[typed.Evaluate | None]:
@@ -386,7 +392,7 @@ def _bind_parameters(
             if param.dims:
                 with c.seen_from(names):
                     ctype = type_names.array_type(
-                        c, type_names.resolve(c, param.type), list(param.dims), const
+                        c, type_names.resolve_type(c, param.type), list(param.dims), const
                     )
             volatile = type_names.top_volatile(param.type)
             binding, fix = rooms.bind_reference(
@@ -402,7 +408,7 @@ def _bind_parameters(
             # Only the lane that the others ask has to have a value, as where it is offered here.
             names.names[param.name] = typed.Alias(argument)
             continue
-        new = convert(c, decay(storage.use(c, argument)), ctype, argument.at)
+        new = convert(c, decay(storage.use_storage(c, argument)), ctype, argument.at)
         if not param.name:
             continue
         fixed = const = const and not param.dims

@@ -7,14 +7,14 @@ are expanded where they are called.
 from __future__ import annotations
 
 from simgpu.cuda_c.compile.context import Context
-from simgpu.cuda_c.compile.conversions import value
+from simgpu.cuda_c.compile.conversions import typed_value
 from simgpu.cuda_c.compile.places import place_of
-from simgpu.cuda_c.compile.storage import joined, spread, use
-from simgpu.cuda_c.compile.type_names import Layout
+from simgpu.cuda_c.compile.storage import joined, spread, use_storage
+from simgpu.cuda_c.compile.type_names import StructLayout
 from simgpu.cuda_c.compile.typed import THIS, Alias, Class, Expr, Scope
 from simgpu.cuda_c.compile.variables import Origin, Variable
 from simgpu.cuda_c.syntax import ast
-from simgpu.cuda_c.types import Array, Struct
+from simgpu.cuda_c.types import ArrayType, Struct
 
 
 def closure(c: Context, node: ast.Lambda, used: bool) -> Expr:
@@ -23,10 +23,10 @@ def closure(c: Context, node: ast.Lambda, used: bool) -> Expr:
         where = "lambdas in member functions and in lambdas"
         c.unsupported(node.at, f"{where} are not supported: write a struct with an operator()")
     parts: list[Expr] = []
-    origin, layout = Origin(), Layout(c)
+    origin, layout = Origin(), StructLayout(c)
     for name, given in _kept(c, node):
-        kept = use(c, place_of(c, given))
-        if isinstance(kept.type, Array):
+        kept = use_storage(c, place_of(c, given))
+        if isinstance(kept.type, ArrayType):
             text = f"'{name}' is an array, which a lambda does not copy: write [&{name}]"
             c.unsupported(given.at, text)
         layout.place(name, kept.type, given.at)
@@ -40,7 +40,7 @@ def closure(c: Context, node: ast.Lambda, used: bool) -> Expr:
     around = Scope(c.scope.outer)
     around.names |= c.scope.names  # but not what is declared below it
     c.file.classes[ctype] = Class(ctype, name, around, methods, [], None, ctype.size, False)
-    return value(c, ctype, joined(parts), node.at, parts, origin=origin)
+    return typed_value(c, ctype, joined(parts), node.at, parts, origin=origin)
 
 
 def _kept(c: Context, node: ast.Lambda) -> list[tuple[str, ast.Expression]]:
@@ -53,11 +53,13 @@ def _kept(c: Context, node: ast.Lambda) -> list[tuple[str, ast.Expression]]:
     own = {param.name for param in node.function.params}
     own |= {part.name for part in body if isinstance(part, ast.Declarator)}
     own |= {p.name for part in body if isinstance(part, ast.Lambda) for p in part.function.params}
-    unevaluated: list[ast.Node] = [part.operand for part in body if isinstance(part, ast.SizeOf)]
+    unevaluated: list[ast.SyntaxNode] = [
+        part.operand for part in body if isinstance(part, ast.SizeOf)
+    ]
     unevaluated += [part.of for part in body if isinstance(part, ast.TypeName) and part.of]
     measured = [id(p) for operand in unevaluated for p in ast.parts_of(operand)]
     for part in body:
-        if not isinstance(part, ast.Name | ast.Call) or id(part) in measured:
+        if not isinstance(part, ast.DeclRefExpr | ast.CallExpr) or id(part) in measured:
             continue
         if part.name not in named | own | out.keys():
             found = c.scope.find(part.name)
@@ -67,5 +69,5 @@ def _kept(c: Context, node: ast.Lambda) -> list[tuple[str, ast.Expression]]:
                 continue
             if not node.default:
                 c.fail(part.at, f"this lambda does not capture '{part.name}': write [{part.name}]")
-            out[part.name] = ast.Name(at=part.at, name=part.name)
+            out[part.name] = ast.DeclRefExpr(at=part.at, name=part.name)
     return list(out.items())

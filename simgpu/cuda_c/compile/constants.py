@@ -10,7 +10,7 @@ import numpy as np
 from simgpu.cuda_c.compile.context import Context
 from simgpu.cuda_c.compile.conversions import constant
 from simgpu.cuda_c.compile.typed import Expr, Number
-from simgpu.cuda_c.lockstep.team import Launch, Limits, Team
+from simgpu.cuda_c.lockstep.team import InterpreterLimits, LaunchState, Team
 from simgpu.cuda_c.lockstep.values import varies
 from simgpu.cuda_c.syntax import ast
 from simgpu.cuda_c.types import Scalar
@@ -40,8 +40,8 @@ def evaluated(c: Context, expr: Expr, node: ast.Expression) -> Expr:
     if not all(_constant(c, part) for part in ast.parts_of(node)):
         return expr
     one, unpaid = (1, 1, 1), cast("Any", _Unpaid())
-    limits = Limits(step_budget=min(_MOST_TURNS[0], _MOST_TURNS[1] - sum(c.file.turns)))
-    launch = Launch("a constant", c.file.source, one, one, limits, unpaid, 0, unpaid, unpaid)
+    limits = InterpreterLimits(step_budget=min(_MOST_TURNS[0], _MOST_TURNS[1] - sum(c.file.turns)))
+    launch = LaunchState("a constant", c.file.source, one, one, limits, unpaid, 0, unpaid, unpaid)
     team = Team(launch, np.zeros(1, np.int64), c.numbers.slots, c.numbers.exits)
     try:
         with np.errstate(all="ignore"):
@@ -53,11 +53,11 @@ def evaluated(c: Context, expr: Expr, node: ast.Expression) -> Expr:
     return constant(expr.type, value[0] if varies(value) else value, expr.at)
 
 
-def _constant(c: Context, part: ast.Node) -> bool:
-    if isinstance(part, ast.Call):
+def _constant(c: Context, part: ast.SyntaxNode) -> bool:
+    if isinstance(part, ast.CallExpr):
         known = c.file.functions if part.owner is None else c.file.called  # with members
         functions = known.get(part.name, [])
         return bool(functions) and all(function.constexpr for function in functions)
-    if isinstance(part, ast.Name):
+    if isinstance(part, ast.DeclRefExpr):
         return isinstance(c.scope.find(part.name), Number)
     return isinstance(part, _PLAIN)

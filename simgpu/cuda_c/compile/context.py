@@ -16,18 +16,26 @@ from typing import Any, Literal, NoReturn, TypeAlias, TypeVar
 
 from simgpu.cuda_c import types
 from simgpu.cuda_c.compile.contraction import Ranks
-from simgpu.cuda_c.compile.form import Access, Meet, Piece, Price, Scoped, Step, Work
+from simgpu.cuda_c.compile.form import (
+    AccessOp,
+    BasicBlock,
+    FixedCostOp,
+    Instruction,
+    Meet,
+    Price,
+    Scoped,
+)
 from simgpu.cuda_c.compile.typed import Class, Expr, Scope, Target
 from simgpu.cuda_c.compile.variables import Origin, Variable
 from simgpu.cuda_c.lockstep.meter import Site
-from simgpu.cuda_c.syntax.ast import Block, Expression, Function, Statement
+from simgpu.cuda_c.syntax.ast import Block, Expression, FunctionDecl, Statement
 from simgpu.cuda_c.syntax.names import Referred, addressed_names
 from simgpu.cuda_c.text.preprocessor import Preprocessed
 from simgpu.cuda_c.text.source import Position, Source
 
 Compile: TypeAlias = "Callable[[Context, Any, bool], Expr]"
 CompileStatement: TypeAlias = "Callable[[Context, Any], None]"
-N = TypeVar("N", bound=Step)
+N = TypeVar("N", bound=Instruction)
 
 
 @dataclass(frozen=True)
@@ -74,13 +82,13 @@ class File:
     """The facts about the file, for all of its kernels."""
 
     source: Source  # for messages
-    functions: dict[str, list[Function]]  # all functions of the file by name
+    functions: dict[str, list[FunctionDecl]]  # all functions of the file by name
     scope: Scope  # its names
     # Tells which headers are included, and what of the file was set aside.
     text: Preprocessed = field(default_factory=Preprocessed)
     contract: bool = False  # whether a product and a sum become one fused operation
     # The functions, and members of any class, that a call by this name may run.
-    called: dict[str, list[Function]] = field(default_factory=dict[str, list[Function]])
+    called: dict[str, list[FunctionDecl]] = field(default_factory=dict[str, list[FunctionDecl]])
     referred: Referred = frozenset()
     turns: list[int] = field(default_factory=list[int])  # of loops run to compute each constant
     # The functions and names of structs that have more than data.
@@ -141,11 +149,11 @@ class Context:
     # Whether it is being found out if cuts are needed, and whether a loop was found where threads may wait.
     trial: bool = False
     waits: bool = False
-    ahead: list[Step] = field(default_factory=list[Step])
+    ahead: list[Instruction] = field(default_factory=list[Instruction])
     aims: Aims = field(default_factory=Aims)
     shared: dict[object, int] = field(default_factory=dict[object, int])  # where each variable ends
     frame: Frame = field(default_factory=Frame)
-    steps: list[Step] = field(default_factory=list[Step])  # where the form goes on
+    steps: list[Instruction] = field(default_factory=list[Instruction])  # where the form goes on
     # Functions that are being expanded, outermost first, with the arguments of their templates.
     calls: list[object] = field(default_factory=list[object])
 
@@ -222,10 +230,10 @@ class Context:
         self.numbers.exits += 1
         return self.numbers.exits - 1
 
-    def new_piece(self, at: Position) -> Piece:
+    def new_piece(self, at: Position) -> BasicBlock:
         """A piece of straight code."""
         self.numbers.points += 1
-        return Piece(self.numbers.points - 1, at)
+        return BasicBlock(self.numbers.points - 1, at)
 
     def new_site(
         self, at: Position, write: bool = False, volatile: bool = False, packed: bool = False
@@ -233,7 +241,7 @@ class Context:
         """The number of a load or store that is compiled here."""
         site = Site(len(self.numbers.sites), at, write, volatile, packed)
         self.numbers.sites.append(site)
-        self.steps.append(Access(site.index))
+        self.steps.append(AccessOp(site.index))
         return site
 
     # -- the form
@@ -247,7 +255,7 @@ class Context:
         self, instructions: int = 1, flops: int = 0, special: int = 0, issued: int | None = None
     ) -> None:
         """Write into the form that something is done here each time."""
-        self.steps.append(Work(Price(instructions, flops, special, issued)))
+        self.steps.append(FixedCostOp(Price(instructions, flops, special, issued)))
 
     def meet(self, by: Literal["warp", "block", "grid"], at: Position, what: str = "") -> Meet:
         """Note that threads meet here."""
@@ -255,8 +263,8 @@ class Context:
 
     @contextmanager
     def recording(
-        self, steps: list[Step] | None = None, dropped: bool = False
-    ) -> Generator[list[Step]]:
+        self, steps: list[Instruction] | None = None, dropped: bool = False
+    ) -> Generator[list[Instruction]]:
         """Write into a list of its own, or `steps`, what is inside; `dropped` if nobody computes it."""
         trial, self.trial = self.trial, self.trial and not dropped
         outer, self.steps = (self.steps, self.ahead), [] if steps is None else steps
@@ -268,7 +276,7 @@ class Context:
             self.trial = trial
 
     @contextmanager
-    def detached(self, at: Position) -> Generator[Piece]:
+    def detached(self, at: Position) -> Generator[BasicBlock]:
         """Write into a piece of straight code what is compiled inside; the caller says where it is."""
         piece = self.new_piece(at)
         with self.recording() as piece.steps:
@@ -276,7 +284,7 @@ class Context:
             piece.ahead = self.ahead
 
     @contextmanager
-    def piece(self, at: Position) -> Generator[Piece]:
+    def piece(self, at: Position) -> Generator[BasicBlock]:
         """The same, for a piece that is passed next."""
         with self.detached(at) as piece:
             yield piece

@@ -21,9 +21,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simgpu.cuda_c.compile import form
-from simgpu.cuda_c.compile.form import Evaluate, Execute, Loop, Step
+from simgpu.cuda_c.compile.form import Evaluate, Execute, Instruction, Loop
 from simgpu.cuda_c.compile.storage import begin
-from simgpu.cuda_c.compile.summing import Summing, side_by_side
+from simgpu.cuda_c.compile.summing import Summing, sums_side_by_side
 from simgpu.cuda_c.compile.waiting import Parks, Spin
 from simgpu.cuda_c.lockstep.masks import Mask, join, split
 from simgpu.cuda_c.lockstep.team import Team
@@ -44,8 +44,8 @@ class Control:
     def __init__(self, parks: Parks | None = None, sums: Mapping[Loop, Summing] | None = None):
         self._parks = parks or Parks()
         self._sums = sums or {}
-        self._makers: dict[type[Step], Any] = {
-            form.Piece: self._piece,
+        self._makers: dict[type[Instruction], Any] = {
+            form.BasicBlock: self._piece,
             form.Scoped: self._scoped,
             form.Branch: self._branch,
             form.Selection: self._selection,
@@ -53,7 +53,7 @@ class Control:
             form.Leave: self._leave,
         }
 
-    def closure(self, steps: Sequence[Step]) -> Execute:
+    def closure(self, steps: Sequence[Instruction]) -> Execute:
         """Steps one after the other."""
         body: list[Execute] = []
         spans: list[range] = []
@@ -69,7 +69,7 @@ class Control:
             return body[0]
         return _in_turn(body, spans)
 
-    def _attempt(self, step: Step, piece: form.Piece, run: Execute) -> Execute:
+    def _attempt(self, step: Instruction, piece: form.BasicBlock, run: Execute) -> Execute:
         """A step that begins with a piece in which lanes may be set aside, and may go on later."""
         span = self._parks.spans.get(step)
         if span is None:
@@ -92,7 +92,7 @@ class Control:
 
         return attempt
 
-    def functions(self, steps: Sequence[Step]) -> None:
+    def functions(self, steps: Sequence[Instruction]) -> None:
         """Make closures of the functions that are expanded in steps of straight code."""
         for step in steps:
             if isinstance(step, form.Expansion):
@@ -104,7 +104,7 @@ class Control:
 
     # -- straight code
 
-    def _piece(self, piece: form.Piece) -> Execute:
+    def _piece(self, piece: form.BasicBlock) -> Execute:
         evaluate, point = piece.run, piece.point
         if evaluate is None:
             return nothing
@@ -123,12 +123,12 @@ class Control:
         if not slots:
             return body
 
-        def run(t: Team, m: Mask) -> Mask | None:
+        def evaluate(t: Team, m: Mask) -> Mask | None:
             out = body(t, m)
-            end(t, m, slots)
+            _end(t, m, slots)
             return out
 
-        return run
+        return evaluate
 
     # -- branches
 
@@ -139,7 +139,7 @@ class Control:
         then = self.closure(step.then)
         otherwise = None if step.otherwise is None else self.closure(step.otherwise)
 
-        def run(t: Team, m: Mask) -> Mask | None:
+        def evaluate(t: Team, m: Mask) -> Mask | None:
             meter = t.meter
             meter.charge(point, m)
             yes, no = split(m, test(t, m))
@@ -157,13 +157,13 @@ class Control:
         if otherwise is not None:
             again.append((self._parks.inside(step.otherwise or []), otherwise))
         if not any(places for places, _ in again):
-            return self._attempt(step, step.head, run)
+            return self._attempt(step, step.head, evaluate)
 
         def resumed(t: Team, m: Mask) -> Mask | None:
             for places, side in again:
                 if t.resume in places:
                     return side(t, m)
-            return run(t, m)
+            return evaluate(t, m)
 
         return self._attempt(step, step.head, resumed)
 
@@ -236,13 +236,13 @@ class Control:
         test_point, step_point = loop.test.point, loop.step.point
         leave, again, at, after = loop.leave, loop.again, loop.at, loop.after
         found = self._sums.get(loop)
-        together = side_by_side(found, body, (test_point, step_point)) if found else None
+        together = sums_side_by_side(found, body, (test_point, step_point)) if found else None
         spin = self._parks.spins.get(loop, Spin())
         head, often, shares = spin.head, spin.often, spin.turns
         kept = [*spin.watched, *spin.patience]
         counted = test is not None and form.counting(loop.step) is not None
 
-        def run(t: Team, entered: Mask) -> Mask | None:
+        def evaluate(t: Team, entered: Mask) -> Mask | None:
             meter = t.meter
             resume = t.resume
             t.left[leave] = None
@@ -288,7 +288,7 @@ class Control:
                     break
             return join(finished, t.left[leave], entered)
 
-        return run
+        return evaluate
 
 
 def _spun(
@@ -362,7 +362,7 @@ def _still_patient(t: Team, m: Mask, slots: Mapping[int, int]) -> bool:
 def _in_turn(body: Sequence[Execute], spans: Sequence[range]) -> Execute:
     waits = any(spans)
 
-    def run(t: Team, m: Mask) -> Mask | None:
+    def evaluate(t: Team, m: Mask) -> Mask | None:
         parts: Iterable[Execute] = body
         if waits and t.resume >= 0:
             parts = body[next(k for k, places in enumerate(spans) if t.resume in places) :]
@@ -373,7 +373,7 @@ def _in_turn(body: Sequence[Execute], spans: Sequence[range]) -> Execute:
                 return None
         return current
 
-    return run
+    return evaluate
 
 
 def _leave_kernel(t: Team, m: Mask) -> Mask | None:
@@ -382,14 +382,14 @@ def _leave_kernel(t: Team, m: Mask) -> Mask | None:
 
 
 def _leaving(target: int) -> Execute:
-    def run(t: Team, m: Mask) -> Mask | None:
+    def evaluate(t: Team, m: Mask) -> Mask | None:
         t.left[target] = join(t.left[target], m)
         return None
 
-    return run
+    return evaluate
 
 
-def end(t: Team, m: Mask, slots: Sequence[int]) -> None:
+def _end(t: Team, m: Mask, slots: Sequence[int]) -> None:
     """Have variables in memory end, in the lanes that do not wait inside of their scope."""
     for slot in slots:
         place = t.slots[slot]
@@ -408,7 +408,7 @@ def expanded(step: form.Expansion, entry: Sequence[Execute], unset: Any, at: Pos
     slot, target, name, body = step.slot, step.exit, step.name, step.body
     body.steps = step
 
-    def run(t: Team, m: Mask) -> Any:
+    def evaluate(t: Team, m: Mask) -> Any:
         if t.resume not in body.places:
             for give in entry:
                 give(t, m)
@@ -424,4 +424,4 @@ def expanded(step: form.Expansion, entry: Sequence[Execute], unset: Any, at: Pos
             t.fault(UninitialisedReadError, at, int(fell_off.index[0]), text, array=name)
         return t.slots[slot]
 
-    return run
+    return evaluate

@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 
 from simgpu.cuda_c.compile.context import Context
-from simgpu.cuda_c.compile.form import Constant, Convert, Followed, Node
+from simgpu.cuda_c.compile.form import Constant, Convert, Followed, IRValue
 from simgpu.cuda_c.compile.typed import Evaluate, Expr
 from simgpu.cuda_c.compile.variables import Origin
 from simgpu.cuda_c.lockstep.masks import Mask
 from simgpu.cuda_c.lockstep.team import Team
-from simgpu.cuda_c.lockstep.values import choose, converter
+from simgpu.cuda_c.lockstep.values import converter, select_lanes
 from simgpu.cuda_c.memory.access import NULL
 from simgpu.cuda_c.memory.mixed_region import mixed
 from simgpu.cuda_c.text.source import Position
@@ -25,7 +25,7 @@ from simgpu.cuda_c.types import (
     INT,
     ULLONG,
     VOID,
-    Array,
+    ArrayType,
     CType,
     FunctionPointer,
     Pointer,
@@ -40,25 +40,25 @@ from simgpu.cuda_c.types import (
 _NAN = np.uint32(0x7FFFFFFF).view(np.float32)  # PTX ISA 9.0, "Floating Point Instructions"
 
 
-def nodes(parts: Iterable[Expr]) -> tuple[Node, ...]:
+def nodes(parts: Iterable[Expr]) -> tuple[IRValue, ...]:
     """The nodes of these expressions in the form."""
     return tuple(part.node for part in parts)
 
 
-def value(
+def typed_value(
     c: Context,
     ctype: CType,
     run: Evaluate,
     at: Position,
     parts: Iterable[Expr] = (),
     *,
-    node: Node | None = None,
+    node: IRValue | None = None,
     origin: Origin | None = None,
 ) -> Expr:
     """An expression made of others; `node` is its name in the form, if it is in there already."""
     parts = list(parts)
     if node is None:
-        node = c.note(Node(nodes(parts)))
+        node = c.note(IRValue(nodes(parts)))
     rank = max((part.rank for part in parts), default=-1) + 1
     return Expr(ctype, run, at, node, origin=origin or Origin(), rank=rank)
 
@@ -71,7 +71,7 @@ def constant(ctype: Scalar, number: Any, at: Position) -> Expr:
 
 def null(ctype: CType, at: Position) -> Expr:
     """The null pointer."""
-    return Expr(ctype, lambda t, m: NULL, at, Node(), constant=np.int32(0))
+    return Expr(ctype, lambda t, m: NULL, at, IRValue(), constant=np.int32(0))
 
 
 def fold(expr: Expr, parts: Iterable[Expr]) -> Expr:
@@ -91,7 +91,7 @@ def computed(c: Context, ctype: CType, run: Evaluate) -> Evaluate:
     def settled(t: Team, m: Mask) -> Any:
         out = run(t, m)
         nan = np.isnan(out)
-        return choose(nan, _NAN, out) if nan.any() else out
+        return select_lanes(nan, _NAN, out) if nan.any() else out
 
     return settled
 
@@ -102,17 +102,19 @@ def convert(c: Context, expr: Expr, target: CType, at: Position, explicit: bool 
     if source == target:
         return expr
     if isinstance(target, Void):
-        return expr if not explicit else value(c, VOID, expr.run, at, [expr])
+        return expr if not explicit else typed_value(c, VOID, expr.run, at, [expr])
     if isinstance(source, FunctionPointer) or isinstance(target, FunctionPointer):
         return _convert_function(c, expr, target, at)
     if isinstance(source, Scalar) and isinstance(target, Scalar):
         return _convert_scalar(c, expr, source, target, at)
     struct = c.class_of(source) is not None
-    if isinstance(source, (Pointer, Array)) or (isinstance(target, Pointer) and not struct):
+    if isinstance(source, (Pointer, ArrayType)) or (isinstance(target, Pointer) and not struct):
         return _convert_pointer(c, expr, target, at, explicit)
     if c.derives(source, target):
         run, count = expr.run, len(leaves(target))
-        return value(c, target, lambda t, m: run(t, m)[:count], at, [expr], origin=expr.origin)
+        return typed_value(
+            c, target, lambda t, m: run(t, m)[:count], at, [expr], origin=expr.origin
+        )
     into, out_of = c.class_of(target), c.class_of(source)
     if into is not None and into.constructors:
         return c.rules.construct(c, into, [expr], at, None)
@@ -137,7 +139,7 @@ def _convert_scalar(c: Context, expr: Expr, source: Scalar, target: Scalar, at: 
     if change is None:
         return Expr(target, run, at, node, rank=expr.rank)
     changed = computed(c, target, lambda t, m: change(run(t, m)))
-    return fold(value(c, target, changed, at, [expr], node=node), [expr])
+    return fold(typed_value(c, target, changed, at, [expr], node=node), [expr])
 
 
 def _convert_function(c: Context, expr: Expr, target: CType, at: Position) -> Expr:
@@ -174,7 +176,7 @@ def _convert_pointer(c: Context, expr: Expr, target: CType, at: Position, explic
                 return t.launch.addresses.number(ptr) != 0
             return np.bool_(True) if ptr.region is not None else np.not_equal(ptr.address(), 0)
 
-        return value(c, BOOL, is_set, at, [expr])
+        return typed_value(c, BOOL, is_set, at, [expr])
     zero = expr.constant is not None and expr.constant == 0
     if zero and not explicit and not isinstance(source, Pointer):
         return null(target, at)
@@ -212,7 +214,7 @@ def _to_number(c: Context, expr: Expr, target: Scalar, at: Position) -> Expr:
     def number(t: Team, m: Mask) -> Any:
         return t.launch.addresses.number(run(t, m)).view(dtype)
 
-    return value(c, target, number, at, [expr])
+    return typed_value(c, target, number, at, [expr])
 
 
 def _from_number(c: Context, expr: Expr, target: Pointer, at: Position) -> Expr:
@@ -226,7 +228,7 @@ def _from_number(c: Context, expr: Expr, target: Pointer, at: Position) -> Expr:
     def follow(t: Team, m: Mask) -> Any:
         return t.launch.addresses.pointer(t, m, run(t, m), step, at)
 
-    return value(c, target, follow, at, [expr], origin=c.aims.cast)
+    return typed_value(c, target, follow, at, [expr], origin=c.aims.cast)
 
 
 def recast(c: Context, expr: Expr, at: Position) -> Expr:
@@ -237,7 +239,7 @@ def recast(c: Context, expr: Expr, at: Position) -> Expr:
 
 def decay(expr: Expr) -> Expr:
     """An array as a pointer to its first element."""
-    if not isinstance(expr.type, Array):
+    if not isinstance(expr.type, ArrayType):
         return expr
     ctype = Pointer(expr.type.element, expr.type.const, expr.type.volatile)
     return Expr(ctype, expr.run, expr.at, expr.node, origin=expr.origin)

@@ -18,22 +18,22 @@ from __future__ import annotations
 from typing import Any
 
 from simgpu.cuda_c.compile.context import Context
-from simgpu.cuda_c.compile.conversions import value
+from simgpu.cuda_c.compile.conversions import typed_value
 from simgpu.cuda_c.compile.form import (
+    BasicBlock,
     Branch,
     Evaluate,
     Expansion,
+    Instruction,
+    IRValue,
     Leave,
     Meet,
-    Node,
-    Piece,
-    Step,
-    below,
+    instructions_below,
 )
 from simgpu.cuda_c.compile.rooms import zero_of
 from simgpu.cuda_c.compile.storage import put
 from simgpu.cuda_c.compile.typed import Expr
-from simgpu.cuda_c.compile.waiting import waits, waits_apart
+from simgpu.cuda_c.compile.waiting import waits_apart, waits_for_others
 from simgpu.cuda_c.lockstep.masks import Mask
 from simgpu.cuda_c.lockstep.team import Team
 from simgpu.cuda_c.memory import access
@@ -44,15 +44,15 @@ class NeedsCuts(Exception):
     """Threads wait within an expression, so that the kernel has to be lowered with `cuts`."""
 
 
-def try_out(c: Context, piece: Piece) -> None:
+def try_out(c: Context, piece: BasicBlock) -> None:
     """Stop at the first piece that needs cuts, as what is lowered until then is dropped."""
     if c.trial and c.waits and waits_apart(piece):
         raise NeedsCuts
 
 
-def cut(c: Context, mark: int, body: Expansion, run: Evaluate, void: bool) -> Evaluate:
+def cut_calls(c: Context, mark: int, body: Expansion, run: Evaluate, void: bool) -> Evaluate:
     """Put a call whose steps begin at `mark` in front, if threads wait in it; return what has its result."""
-    if not c.cuts or not any(map(waits, below(body.steps))):
+    if not c.cuts or not any(map(waits_for_others, instructions_below(body.steps))):
         return run
     assert body.call is not None
     slot, piece = c.new_slot(), c.new_piece(body.call.at)
@@ -73,7 +73,7 @@ def cut_meeting(c: Context, mark: int, out: Expr) -> Expr:
     void = isinstance(out.type, Void)
     piece.run = out.run if void else put(slot, out.run)
     c.ahead.append(piece)
-    return value(c, out.type, _nothing if void else _reader(slot), out.at, [out])
+    return typed_value(c, out.type, _nothing if void else _reader(slot), out.at, [out])
 
 
 def kept(c: Context, expr: Expr, mark: int) -> Expr:
@@ -82,7 +82,7 @@ def kept(c: Context, expr: Expr, mark: int) -> Expr:
         return expr
     slot = c.new_slot()
     done_before(c, put(slot, expr.run), expr, mark)
-    return value(c, expr.type, _reader(slot), expr.at, [expr], origin=expr.origin)
+    return typed_value(c, expr.type, _reader(slot), expr.at, [expr], origin=expr.origin)
 
 
 def done_before(c: Context, run: Evaluate, expr: Expr, mark: int) -> None:
@@ -92,7 +92,9 @@ def done_before(c: Context, run: Evaluate, expr: Expr, mark: int) -> None:
     c.ahead.insert(mark, piece)
 
 
-def branched(c: Context, test: Expr, yes: Piece | None, no: Piece | None, ctype: CType) -> Expr:
+def branched(
+    c: Context, test: Expr, yes: BasicBlock | None, no: BasicBlock | None, ctype: CType
+) -> Expr:
     """`test ? yes : no` as a branch in front; a side that is missing gives the test itself."""
     decided, result, head = c.new_slot(), c.new_slot(), c.new_piece(test.at)
     first, void = c.new_piece(test.at), isinstance(ctype, Void)
@@ -102,22 +104,27 @@ def branched(c: Context, test: Expr, yes: Piece | None, no: Piece | None, ctype:
         begin.append(put(result, (lambda t, m: zero) if yes and no else _reader(decided)))
     first.run = lambda t, m: [step(t, m) for step in begin]
     head.run = _reader(decided)
-    sides: list[list[Step]] = []
+    sides: list[list[Instruction]] = []
     for side in (yes, no):
         if side is not None and not void:
             assert side.run is not None
             side.run = _into(result, side.run)
         sides.append([] if side is None else [*side.ahead, side])
     c.ahead += [first, Branch(head, test.node, *sides)]
-    return value(c, ctype, _nothing if void else _reader(result), test.at, [test])
+    return typed_value(c, ctype, _nothing if void else _reader(result), test.at, [test])
 
 
 def tested_inside(
-    c: Context, test: Piece, condition: Node, body: list[Step], ways: tuple[int, int], after: bool
-) -> tuple[Piece, list[Step]]:
+    c: Context,
+    test: BasicBlock,
+    condition: IRValue,
+    body: list[Instruction],
+    ways: tuple[int, int],
+    after: bool,
+) -> tuple[BasicBlock, list[Instruction]]:
     """Put the test of a loop into its body; `ways` are those of `break` and `continue`."""
     leave, again = ways
-    inside = below(body, calls=False)
+    inside = instructions_below(body, calls=False)
     if after and any(isinstance(step, Leave) and step.exit == again for step in inside):
         text = "threads wait in a function that this condition calls"
         c.unsupported(test.at, f"{text}: give its result to a variable in the loop")

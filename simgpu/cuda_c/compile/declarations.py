@@ -12,7 +12,7 @@ from simgpu.cuda_c.compile.context import Context
 from simgpu.cuda_c.compile.conversions import convert, decay
 from simgpu.cuda_c.compile.form import Declare, Evaluate
 from simgpu.cuda_c.compile.places import place_of
-from simgpu.cuda_c.compile.storage import begin, forget, in_turn, leaves_of, put
+from simgpu.cuda_c.compile.storage import begin, forget_storage, in_lane_order, leaves_of, put
 from simgpu.cuda_c.compile.typed import Binding, Class, Expr, Number, Shorthand, TypeBinding
 from simgpu.cuda_c.compile.variables import Variable
 from simgpu.cuda_c.lockstep.masks import Mask
@@ -35,14 +35,14 @@ def variables(c: Context, node: ast.Declaration) -> None:
     """Compile a declaration of variables or names of types."""
     if "typedef" in node.storage:
         for item in node.items:
-            whole = type_names.array_type(c, type_names.resolve(c, item.type), item.dims)
+            whole = type_names.array_type(c, type_names.resolve_type(c, item.type), item.dims)
             _enter(c, item.name, TypeBinding(whole), item.at)
         return
     for item in node.items:
         type_names.alignment(c, item.type.layout, 1)
         with c.piece(item.at) as piece:
             piece.declares = True
-            piece.call = item.init if isinstance(item.init, ast.Call) else None
+            piece.call = item.init if isinstance(item.init, ast.CallExpr) else None
             piece.run = _declarator(c, item, node.storage)
 
 
@@ -65,7 +65,7 @@ def _unnamed(c: Context, node: ast.StructDef) -> None:
     base, hidden = ast.TypeName(at=node.at, base=node.name), f"*{node.name}"
     item = ast.Declarator(at=node.at, name=hidden, type=base, dims=[])
     variables(c, ast.Declaration(at=node.at, storage=set(), items=[item]))
-    union, whole = type_names.resolve(c, base), ast.Name(at=node.at, name=hidden)
+    union, whole = type_names.resolve_type(c, base), ast.DeclRefExpr(at=node.at, name=hidden)
     for name in union.members() if isinstance(union, types.Struct) else ():
         member = ast.Member(at=node.at, base=whole, name=name)
         _enter(c, name, Shorthand(member), node.at)
@@ -75,7 +75,7 @@ def _declarator(c: Context, item: ast.Declarator, storage: set[str]) -> Evaluate
     """Enter a name, and return what gives the variable its first value, if it has one."""
     if item.type.base == "auto":
         return _auto(c, item)
-    ctype = type_names.resolve(c, item.type)
+    ctype = type_names.resolve_type(c, item.type)
     const, volatile = type_names.top_const(item.type), type_names.top_volatile(item.type)
     if isinstance(ctype, types.Void):
         c.fail(item.at, f"'{item.name}' cannot be void")
@@ -89,9 +89,13 @@ def _declarator(c: Context, item: ast.Declarator, storage: set[str]) -> Evaluate
         return _reference(c, item, ctype, const)
     if "static" in storage and not const:
         c.unsupported(item.at, "static variables in functions are not supported")
-    if item.init is None and (item.dims or isinstance(ctype, types.Array)) and c.constructs(ctype):
+    if (
+        item.init is None
+        and (item.dims or isinstance(ctype, types.ArrayType))
+        and c.constructs(ctype)
+    ):
         item = replace(item, init=ast.Braces(at=item.at, items=[]))
-    if item.dims or isinstance(ctype, types.Array):  # under a name of its own
+    if item.dims or isinstance(ctype, types.ArrayType):  # under a name of its own
         whole = type_names.declared_type(c, item, ctype, const)
         return _in_memory(c, item, whole, const, volatile)
     known = c.class_of(ctype)
@@ -115,7 +119,9 @@ def _declarator(c: Context, item: ast.Declarator, storage: set[str]) -> Evaluate
 
 
 def _mentions(value: ast.Expression, name: str) -> bool:
-    return any(isinstance(node, ast.Name) and node.name == name for node in ast.parts_of(value))
+    return any(
+        isinstance(node, ast.DeclRefExpr) and node.name == name for node in ast.parts_of(value)
+    )
 
 
 def _own_value(c: Context, item: ast.Declarator, storage: set[str]) -> Evaluate:
@@ -123,9 +129,9 @@ def _own_value(c: Context, item: ast.Declarator, storage: set[str]) -> Evaluate:
     assert item.init is not None
     begin = _declarator(c, replace(item, init=None), storage)
     assert begin is not None
-    name = ast.Name(at=item.at, name=item.name)
-    giving = ast.Assign(at=item.at, op="", target=name, value=item.init)
-    return in_turn(begin, c.expression(giving, used=False).run)
+    name = ast.DeclRefExpr(at=item.at, name=item.name)
+    giving = ast.AssignExpr(at=item.at, op="", target=name, value=item.init)
+    return in_lane_order(begin, c.expression(giving, used=False).run)
 
 
 def _object(c: Context, item: ast.Declarator, known: Class, const: bool) -> Evaluate:
@@ -136,12 +142,12 @@ def _object(c: Context, item: ast.Declarator, known: Class, const: bool) -> Eval
         begin = _in_memory(c, replace(item, init=None), ctype, False, False)
     else:
         begin = _unset(c, item, ctype)
-    place = place_of(c, ast.Name(at=item.at, name=item.name))
+    place = place_of(c, ast.DeclRefExpr(at=item.at, name=item.name))
     making = c.rules.construct(c, known, arguments, item.at, place).run
     variable = c.scope.names[item.name]
     assert isinstance(variable, Variable)
     variable.const = const
-    return in_turn(begin, making)
+    return in_lane_order(begin, making)
 
 
 # -- in registers
@@ -186,15 +192,15 @@ def _unset(c: Context, item: ast.Declarator, ctype: types.CType) -> Evaluate:
     zero = rooms.zero_of(ctype)
     nowhere = [None] * len(types.leaves(ctype)) if isinstance(ctype, types.Struct) else None
 
-    def run(t: Team, m: Mask) -> None:
+    def evaluate(t: Team, m: Mask) -> None:
         begin(t, m, slot, zero)
         known = t.defined[slot]
         if known is True and nowhere is not None:
             known = [True] * len(nowhere)
         empty = nowhere == []  # which has nothing that one could read
-        t.defined[slot] = empty or (forget(m, known) if t.apart else nowhere)
+        t.defined[slot] = empty or (forget_storage(m, known) if t.apart else nowhere)
 
-    return run
+    return evaluate
 
 
 # -- references
@@ -229,7 +235,7 @@ def _in_memory(
     values: list[Expr] = []
     if given is None and isinstance(item.init, ast.Braces):
         values = initialise(c, item.init, ctype)
-    elif item.init is not None and not isinstance(ctype, types.Array):
+    elif item.init is not None and not isinstance(ctype, types.ArrayType):
         value = given or convert(c, c.expression(item.init), ctype, item.init.at)
         values = leaves_of(c, value, ctype)
     elif item.init is not None:
@@ -263,7 +269,7 @@ def shared_variable(
         end = max(c.shared.values(), default=0)
         c.shared[key] = -(-end // align) * align + nbytes
 
-    def run(t: Team, m: Mask) -> None:
+    def evaluate(t: Team, m: Mask) -> None:
         region = t.shared.get(key)
         if not isinstance(region, SharedRegion):
             room = t.launch.dynamic_shared if dynamic else nbytes
@@ -274,4 +280,4 @@ def shared_variable(
             region.types[name] = ctype
             t.slots[slot] = Ptr(region, 0, cell, 0, name)
 
-    return run
+    return evaluate

@@ -8,14 +8,14 @@ import numpy as np
 
 from simgpu.cuda_c import types
 from simgpu.cuda_c.compile import conversions, form
-from simgpu.cuda_c.compile.braces import listed
+from simgpu.cuda_c.compile.braces import listed_values
 from simgpu.cuda_c.compile.context import Context
-from simgpu.cuda_c.compile.conversions import value
+from simgpu.cuda_c.compile.conversions import typed_value
 from simgpu.cuda_c.compile.cuts import branched, done_before, kept
-from simgpu.cuda_c.compile.operators import common_type, operate, operation
+from simgpu.cuda_c.compile.operators import binary_operation, common_type, operate
 from simgpu.cuda_c.compile.places import address_of, as_base, member_of, place_of
-from simgpu.cuda_c.compile.storage import in_turn, use
-from simgpu.cuda_c.compile.type_names import names_in, resolve
+from simgpu.cuda_c.compile.storage import in_lane_order, use_storage
+from simgpu.cuda_c.compile.type_names import names_in, resolve_type
 from simgpu.cuda_c.compile.typed import THIS, Evaluate, Expr, Number
 from simgpu.cuda_c.compile.variables import Origin
 from simgpu.cuda_c.lockstep.masks import Mask, split
@@ -25,7 +25,7 @@ from simgpu.cuda_c.memory.global_region import literal
 from simgpu.cuda_c.syntax import ast
 
 
-def number(c: Context, node: ast.Literal, used: bool) -> Expr:
+def number_literal(c: Context, node: ast.Literal, used: bool) -> Expr:
     """Compile a number, a character, a truth or nullptr."""
     if node.type is not None:
         return conversions.constant(node.type, node.value, node.at)
@@ -39,15 +39,15 @@ def string(c: Context, node: ast.Text, used: bool) -> Expr:
     """Compile a string literal."""
     text, ctype = node.value, types.Pointer(types.CHAR, True)
     run: Evaluate = lambda t, m: literal(t, text)
-    return Expr(ctype, run, node.at, form.Node(), origin=Origin(), text=text)
+    return Expr(ctype, run, node.at, form.IRValue(), origin=Origin(), text=text)
 
 
-def size_of(c: Context, node: ast.SizeOf, used: bool) -> Expr:
+def sizeof_expression(c: Context, node: ast.SizeOf, used: bool) -> Expr:
     """Compile `sizeof` or `alignof`."""
     if isinstance(node.operand, ast.Text):
         return conversions.constant(types.ULONG, len(node.operand.characters()), node.at)
     if isinstance(node.operand, ast.TypeName):
-        ctype = resolve(c, node.operand)
+        ctype = resolve_type(c, node.operand)
     else:
         with c.recording(dropped=True):  # because the operand is not computed
             ctype = place_of(c, node.operand).type
@@ -62,18 +62,20 @@ def comma(c: Context, node: ast.Comma, used: bool) -> Expr:
     if len(c.ahead) > mark:
         done_before(c, first.run, first, mark)
         return second
-    run = in_turn(first.run, second.run)
-    return value(c, second.type, run, node.at, [first, second], origin=second.origin)
+    run = in_lane_order(first.run, second.run)
+    return typed_value(c, second.type, run, node.at, [first, second], origin=second.origin)
 
 
 def cast(c: Context, node: ast.Cast, used: bool) -> Expr:
     """Compile a cast, however it is written."""
-    target = resolve(c, node.type)
+    target = resolve_type(c, node.type)
     if node.type.reference:
         c.unsupported(node.at, "casts to references are not supported")
     operand = c.expression(node.operand)
     if isinstance(target, types.Struct) and not isinstance(operand.type, types.Struct):
-        return listed(c, ast.Braces(at=node.at, items=[node.operand], type=node.type), target)
+        return listed_values(
+            c, ast.Braces(at=node.at, items=[node.operand], type=node.type), target
+        )
     source = operand.type
     static = node.style == "static_cast"
     if static and isinstance(target, types.Pointer) and isinstance(source, types.Pointer):
@@ -88,20 +90,20 @@ def cast(c: Context, node: ast.Cast, used: bool) -> Expr:
 def unary(c: Context, node: ast.Unary, used: bool) -> Expr:
     """Compile a prefix operator."""
     if node.op == "*":
-        return use(c, place_of(c, node))
+        return use_storage(c, place_of(c, node))
     if node.op == "&":
         return address_of(c, node)
     operand = c.expression(node.operand)
     if isinstance(operand.type, types.Struct):
         found = c.rules.overloaded(c, f"operator{node.op}", [operand], node.at)
         if found is not None:
-            return use(c, found)
+            return use_storage(c, found)
         if node.op != "!":
             operand = c.rules.become(c, operand, None, node.at) or operand
     if node.op == "!":
         test = conversions.condition(c, operand)
         denied: Evaluate = lambda t, m: np.logical_not(test(t, m))
-        out = operation(c, "!", types.BOOL, types.BOOL, denied, node.at, [operand])
+        out = binary_operation(c, "!", types.BOOL, types.BOOL, denied, node.at, [operand])
         return conversions.fold(out, [operand])
     if not isinstance(operand.type, types.Scalar):
         c.fail(node.at, f"operator '{node.op}' needs a number, not '{types.spelled(operand.type)}'")
@@ -110,10 +112,10 @@ def unary(c: Context, node: ast.Unary, used: bool) -> Expr:
         c.fail(node.at, f"operator '~' needs an integer, not '{kind.name}'")
     run = conversions.convert(c, operand, kind, node.at).run
     if node.op == "+":
-        return conversions.fold(value(c, kind, run, node.at, [operand]), [operand])
+        return conversions.fold(typed_value(c, kind, run, node.at, [operand]), [operand])
     ufunc: Any = np.negative if node.op == "-" else np.invert
     op = "negate" if node.op == "-" else "~"
-    out = operation(c, op, kind, kind, lambda t, m: ufunc(run(t, m)), node.at, [operand])
+    out = binary_operation(c, op, kind, kind, lambda t, m: ufunc(run(t, m)), node.at, [operand])
     if operand.product is not None and kind.is_float and kind == operand.type:
         a, b = operand.product  # the sign goes into a factor, and the product stays one
         out.product = (lambda t, m: -a(t, m), b)
@@ -131,7 +133,7 @@ def binary(c: Context, node: ast.Binary, used: bool) -> Expr:
     if isinstance(left.type, types.Struct) or isinstance(right.type, types.Struct):
         found = c.rules.overloaded(c, f"operator{node.op}", [left, right], node.at)
         if found is not None:
-            return use(c, found)
+            return use_storage(c, found)
     return operate(c, node.op, left, right, node.at)
 
 
@@ -149,7 +151,7 @@ def _short_circuit(c: Context, node: ast.Binary) -> Expr:
     c.steps.append(form.ShortCircuit(left.node, (piece,)))
     wants, point = node.op == "&&", piece.point
 
-    def run(t: Team, m: Mask) -> Any:
+    def evaluate(t: Team, m: Mask) -> Any:
         value = test(t, m)
         go_on, stop = split(m, value if wants else np.logical_not(value))
         if go_on is None:
@@ -163,7 +165,7 @@ def _short_circuit(c: Context, node: ast.Binary) -> Expr:
     if left.constant is not None and right.constant is not None:
         both = (bool(left.constant), bool(right.constant))
         return conversions.constant(types.BOOL, all(both) if wants else any(both), node.at)
-    return value(c, types.BOOL, run, node.at, [left, right])
+    return typed_value(c, types.BOOL, evaluate, node.at, [left, right])
 
 
 def conditional(c: Context, node: ast.Conditional, used: bool) -> Expr:
@@ -192,7 +194,7 @@ def conditional(c: Context, node: ast.Conditional, used: bool) -> Expr:
     run_yes, run_no = yes.run, no.run
     point_yes, point_no = yes_piece.point, no_piece.point
 
-    def run(t: Team, m: Mask) -> Any:
+    def evaluate(t: Team, m: Mask) -> Any:
         taken, others = split(m, decide(t, m))
         if others is None:
             t.meter.charge(point_yes, m)
@@ -205,16 +207,18 @@ def conditional(c: Context, node: ast.Conditional, used: bool) -> Expr:
         return access.merge(taken, run_yes(t, taken), run_no(t, others))
 
     origin = Origin(yes.origin, no.origin)
-    return value(c, ctype, run, node.at, [test, yes, no], origin=origin)
+    return typed_value(c, ctype, evaluate, node.at, [test, yes, no], origin=origin)
 
 
 def qualified(c: Context, node: ast.Qualified, used: bool) -> Expr:
     """`Type::name`."""
-    ctype = resolve(c, node.owner)
+    ctype = resolve_type(c, node.owner)
     found = names_in(c, ctype, node.owner).names.get(node.name)
     this = c.scope.find(THIS)
     if this is not None and isinstance(ctype, types.Struct) and ctype.member(node.name) is not None:
-        return member_of(c, as_base(c, place_of(c, ast.Name(at=node.at, name=THIS)), ctype), node)
+        return member_of(
+            c, as_base(c, place_of(c, ast.DeclRefExpr(at=node.at, name=THIS)), ctype), node
+        )
     if not isinstance(found, Number):
         c.fail(node.at, f"'{types.spelled(ctype)}' has no constant '{node.name}'")
     known = found.expr

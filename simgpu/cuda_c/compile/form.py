@@ -10,9 +10,9 @@ none of them knows another: `waiting` finds where threads may be set aside, `sum
 add up, `cost.walk` what each step is charged. `control` turns it into closures, with what `waiting` and
 `summing` have found. So any of these passes may be left out, and a kernel computes the same values.
 
-A step that is a `Node` stands for a value. Other steps name it as a part, so that a pass can ask what it
+A step that is a `IRValue` stands for a value. Other steps name it as a part, so that a pass can ask what it
 found out about it. How a value is computed, its `Expr` knows, because passes about order and cost needn't;
-a `Piece` of straight code has the closure that computes all of it. A piece has a `point`, an access has a
+a `BasicBlock` of straight code has the closure that computes all of it. A block has a `point`, an access a
 site, and closures that run report which points and sites they pass (`lockstep.meter`). So costs can be kept
 out of what computes values.
 """
@@ -49,7 +49,7 @@ class Total:
     """`variable += value`, in a register; `run` computes the value, or `factors` those of a fused product."""
 
     variable: Variable
-    value: Node
+    value: IRValue
     minus: bool
     plain: bool  # an addition of two numbers of the variable's type
     run: Evaluate
@@ -57,7 +57,7 @@ class Total:
 
 
 @dataclass_transform(eq_default=False)
-class Step:
+class Instruction:
     """One thing that the kernel does. Each kind of step is a dataclass, and equal to nothing but itself."""
 
     def __init_subclass__(cls, *, kw_only: bool = False) -> None:
@@ -67,68 +67,68 @@ class Step:
 # -- values
 
 
-class Node(Step):
+class IRValue(Instruction):
     """A value that depends on its parts; making it costs nothing."""
 
-    parts: tuple[Node, ...] = ()
+    parts: tuple[IRValue, ...] = ()
 
 
-class Constant(Node):
+class Constant(IRValue):
     """A number that is known when the kernel is compiled."""
 
     value: Any = None
 
 
-class Read(Node, kw_only=True):
+class Read(IRValue, kw_only=True):
     """A variable in a register; not `whole` if only a member of it, or by another name."""
 
     variable: Variable
     whole: bool = True
 
 
-class Coordinate(Node, kw_only=True):
+class Coordinate(IRValue, kw_only=True):
     """`threadIdx.x` and its like, or warpSize."""
 
     name: str
     axis: int = 0
 
 
-class Address(Node, kw_only=True):
+class Address(IRValue, kw_only=True):
     """The address of a variable in memory."""
 
     variable: Variable
 
 
-class Element(Node, kw_only=True):
+class Element(IRValue, kw_only=True):
     """The address of an element: base and index; `array` if the base is an array in its place."""
 
     array: bool
     volatile: bool
 
 
-class Followed(Node):
+class Followed(IRValue):
     """A value that may be another at any time; `known` if its parts were waited for, as for a reference."""
 
     known: bool = False
 
 
-class Part(Node):
+class Part(IRValue):
     """The address of a member, by that of its struct."""
 
 
-class Old(Node):
+class Old(IRValue):
     """The value of a variable or a place before it is updated."""
 
 
-class Result(Node):
+class Result(IRValue):
     """The value of an assignment: the place, and what it is given."""
 
 
-class Cell(Node):
+class Cell(IRValue):
     """The content of an address, before it is loaded."""
 
 
-class Load(Node, kw_only=True):
+class Load(IRValue, kw_only=True):
     """Reading a `Cell`, or working atomically on what a pointer points to (`site` is None)."""
 
     origin: Origin
@@ -136,20 +136,20 @@ class Load(Node, kw_only=True):
     volatile: bool = False
 
 
-class Exchange(Node, kw_only=True):
+class Exchange(IRValue, kw_only=True):
     """The result of an atomic operation; `load` is None if nothing waits for it."""
 
     load: Load | None
 
 
-class Operation(Node, kw_only=True):
+class Operation(IRValue, kw_only=True):
     """An operator of C on values of one `type`; "fused" is `a * b + c` rounded once."""
 
     op: str
     type: CType
 
 
-class Convert(Node, kw_only=True):
+class Convert(IRValue, kw_only=True):
     """A number in another type. Free if both types have the same bits, or one is bool."""
 
     source: Scalar
@@ -157,7 +157,7 @@ class Convert(Node, kw_only=True):
     free: bool = False
 
 
-class Function(Node, kw_only=True):
+class Intrinsic(IRValue, kw_only=True):
     """A built-in function of each thread's own numbers."""
 
     name: str
@@ -168,58 +168,58 @@ class Function(Node, kw_only=True):
 # -- effects
 
 
-class Work(Step):
+class FixedCostOp(Instruction):
     """Something that is done each time that a warp comes by, whatever its operands."""
 
     price: Price
 
 
-class Store(Step):
+class Store(Instruction):
     """Writing a value to a place in memory."""
 
-    cell: Node
-    value: Node
+    cell: IRValue
+    value: IRValue
     origin: Origin
 
 
-class Assign(Step):
+class RegisterWrite(Instruction):
     """Writing a value to a variable in registers."""
 
     variable: Variable
-    value: Node
+    value: IRValue
 
 
-class Bind(Step):
+class ReferenceBind(Instruction):
     """The first value of a variable."""
 
     variable: Variable
-    value: Node
+    value: IRValue
 
 
-class Declare(Step):
+class Declare(Instruction):
     """A new name; it has storage if it is that of a variable. A parameter comes with its function."""
 
     variable: Variable | None
     parameter: bool = False
 
 
-class Access(Step):
+class AccessOp(Instruction):
     """Here is the load or store of this number."""
 
     site: int
 
 
-class Fence(Step):
+class Fence(Instruction):
     """Behind this, memory may hold what other threads wrote; `all_threads` if these wait for each other."""
 
     all_threads: bool = True
 
 
-class Sleep(Step):
+class Sleep(Instruction):
     """Threads sleep for a while."""
 
 
-class Meet(Step):
+class Meet(Instruction):
     """Threads meet here: those of a warp, a block or the grid."""
 
     by: Literal["warp", "block", "grid"]
@@ -231,7 +231,7 @@ class Meet(Step):
 # -- control
 
 
-class Piece(Step):
+class BasicBlock(Instruction):
     """Code that a warp runs through without a branch; `point` is its number.
 
     `run` computes all of it, unless it is done when the kernel is compiled. `declares` if all that it does is
@@ -242,18 +242,18 @@ class Piece(Step):
 
     point: int
     at: Position
-    steps: list[Step] = field(default_factory=list[Step])
+    steps: list[Instruction] = field(default_factory=list[Instruction])
     declares: bool = False
     run: Evaluate | None = None
-    call: ast.Call | None = None
+    call: ast.CallExpr | None = None
     total: Total | None = None
-    ahead: list[Step] = field(default_factory=list[Step])
+    ahead: list[Instruction] = field(default_factory=list[Instruction])
 
 
-class Scoped(Step):
+class Scoped(Instruction):
     """Steps whose names end with them; `ends` are the slots of their variables in memory."""
 
-    steps: list[Step] = field(default_factory=list[Step])
+    steps: list[Instruction] = field(default_factory=list[Instruction])
     ends: list[int] = field(default_factory=list[int])
 
 
@@ -272,43 +272,43 @@ class Expansion(Scoped):
     """The body of a function, written out at its call; its result is in `slot`, its `return` is `exit`."""
 
     name: str = ""
-    call: ast.Call | None = None
+    call: ast.CallExpr | None = None
     slot: int = -1
     exit: int = -1
     body: Body = field(default_factory=Body)
 
 
-class Branch(Step):
+class Branch(Instruction):
     """A branch behind a piece of code, by a test that it computes."""
 
-    head: Piece
-    test: Node
-    then: list[Step]
-    otherwise: list[Step] | None
+    head: BasicBlock
+    test: IRValue
+    then: list[Instruction]
+    otherwise: list[Instruction] | None
 
 
-class Choice(Step):
+class Choice(Instruction):
     """`test ? yes : no`, or a call of one of several functions."""
 
-    test: Node
-    sides: tuple[Piece, ...]
+    test: IRValue
+    sides: tuple[BasicBlock, ...]
 
 
 class ShortCircuit(Choice):
     """`&&` or `||`: a right side that some warps do without."""
 
 
-class Selection(Step):
+class Selection(Instruction):
     """A branch into one of several cases, in the order of the source; `break` is the way out `exit`."""
 
-    head: Piece
-    subject: Node
+    head: BasicBlock
+    subject: IRValue
     exit: int
     values: list[int | None]  # of the cases, None for the default
-    cases: list[list[Step]]
+    cases: list[list[Instruction]]
 
 
-class Loop(Step):
+class Loop(Instruction):
     """Every loop; its first statement stands in front of it."""
 
     at: Position
@@ -316,34 +316,34 @@ class Loop(Step):
     counter: Variable | None  # what its first statement declares
     # `test` and `step`: what is done before and behind each turn. `endless` if the test is missing or
     # always true.
-    test: Piece
-    condition: Node | None  # the value of the test
+    test: BasicBlock
+    condition: IRValue | None  # the value of the test
     endless: bool
-    body: list[Step]  # one turn
-    step: Piece
+    body: list[Instruction]  # one turn
+    step: BasicBlock
     # The ways out of `break` and `continue`.
     leave: int
     again: int
 
     @property
-    def parts(self) -> list[Step]:
+    def parts(self) -> list[Instruction]:
         """All of it, in the order of the source."""
         return [self.test, *self.body, self.step]
 
     @property
     def changed(self) -> list[Variable]:
         """The variables in registers that a turn may assign to, and that were there before."""
-        steps = list(below(self.parts))
+        steps = list(instructions_below(self.parts))
         own = {step.variable for step in steps if isinstance(step, Declare)}
-        found = dict.fromkeys(step.variable for step in steps if isinstance(step, Assign))
+        found = dict.fromkeys(step.variable for step in steps if isinstance(step, RegisterWrite))
         return [variable for variable in found if variable not in own]
 
 
-class Leave(Step):
+class Leave(Instruction):
     """A jump to a way out, or the end of the thread; `piece` computes what goes into `slot`."""
 
     exit: int | None
-    piece: Piece | None = None
+    piece: BasicBlock | None = None
     slot: int = -1
 
 
@@ -354,15 +354,15 @@ class Form:
     name: str
     parameters: list[Variable]
     entry: list[Evaluate]
-    steps: list[Step]
+    steps: list[Instruction]
     points: int  # how many pieces it has
     sites: list[Site]
 
 
-def inner(step: Step) -> list[list[Step]]:
+def inner(step: Instruction) -> list[list[Instruction]]:
     """The lists of steps directly below one."""
     match step:
-        case Piece() | Scoped():
+        case BasicBlock() | Scoped():
             return [step.steps]
         case Branch():
             return [[step.head], step.then, step.otherwise or []]
@@ -379,15 +379,15 @@ def inner(step: Step) -> list[list[Step]]:
 
 
 # The kinds of steps of which `inner` is not always empty.
-_HOLDING = {Piece, Scoped, Expansion, Branch, Selection, Loop, Choice, ShortCircuit, Leave}
+_HOLDING = {BasicBlock, Scoped, Expansion, Branch, Selection, Loop, Choice, ShortCircuit, Leave}
 
 
-def pieces_of(step: Step) -> list[Piece]:
+def pieces_of(step: Instruction) -> list[BasicBlock]:
     """The pieces that are part of a value."""
     return [*step.sides] if isinstance(step, Choice) else []
 
 
-def below(steps: Iterable[Step], calls: bool = True) -> Iterator[Step]:
+def instructions_below(steps: Iterable[Instruction], calls: bool = True) -> Iterator[Instruction]:
     """All steps of a list, and those inside of them; those of functions that are called only with `calls`."""
     todo = [*steps][::-1]
     while todo:
@@ -397,14 +397,14 @@ def below(steps: Iterable[Step], calls: bool = True) -> Iterator[Step]:
             todo += [other for part in inner(step) for other in part][::-1]
 
 
-def has(steps: Iterable[Step], *kinds: type[Step], calls: bool = True) -> bool:
-    """Tell whether there is a step of one of these kinds in a list, as `below` has it."""
-    return any(isinstance(step, kinds) for step in below(steps, calls))
+def has(steps: Iterable[Instruction], *kinds: type[Instruction], calls: bool = True) -> bool:
+    """Tell whether there is a step of one of these kinds in a list, as `instructions_below` has it."""
+    return any(isinstance(step, kinds) for step in instructions_below(steps, calls))
 
 
-def nodes_of(*steps: Step) -> Iterator[Node]:
+def nodes_of(*steps: Instruction) -> Iterator[IRValue]:
     """Values and all that they are made of, each once."""
-    todo, seen = [step for step in steps if isinstance(step, Node)], set[Node]()
+    todo, seen = [step for step in steps if isinstance(step, IRValue)], set[IRValue]()
     while todo:
         node = todo.pop()
         if node not in seen:
@@ -413,14 +413,14 @@ def nodes_of(*steps: Step) -> Iterator[Node]:
             yield node
 
 
-def read_by(*steps: Step) -> set[Variable]:
+def read_by(*steps: Instruction) -> set[Variable]:
     """The variables in registers that values are made of."""
     return {node.variable for node in nodes_of(*steps) if isinstance(node, Read)}
 
 
-def counting(piece: Piece) -> tuple[Variable, str, Node] | None:
+def counting(piece: BasicBlock) -> tuple[Variable, str, IRValue] | None:
     """The variable, operator and amount of a piece that does nothing but update a variable in a register."""
-    assigned = [step for step in piece.steps if isinstance(step, Assign)]
+    assigned = [step for step in piece.steps if isinstance(step, RegisterWrite)]
     value = bare(assigned[0].value) if len(assigned) == 1 else None
     if not isinstance(value, Operation) or len(value.parts) != 2:
         return None
@@ -430,7 +430,7 @@ def counting(piece: Piece) -> tuple[Variable, str, Node] | None:
     return (assigned[0].variable, value.op, amount) if same else None
 
 
-def bare(node: Node) -> Node:
+def bare(node: IRValue) -> IRValue:
     """A value without its conversions."""
     while isinstance(node, Convert):
         node = node.parts[0]

@@ -10,17 +10,17 @@ import numpy as np
 
 from simgpu.cuda_c.compile.context import Context
 from simgpu.cuda_c.compile.conversions import constant
-from simgpu.cuda_c.compile.form import Node
+from simgpu.cuda_c.compile.form import IRValue
 from simgpu.cuda_c.compile.templates import bind_template, specialised
-from simgpu.cuda_c.compile.type_names import identity, pointer_type, resolve
+from simgpu.cuda_c.compile.type_names import identity, pointer_type, resolve_type
 from simgpu.cuda_c.compile.typed import Expr, Number, Scope, Target, TypeBinding
-from simgpu.cuda_c.syntax.ast import Function, Name
+from simgpu.cuda_c.syntax.ast import DeclRefExpr, FunctionDecl
 from simgpu.cuda_c.text.source import Position
 from simgpu.cuda_c.types import CType, FunctionPointer, overloaded_function
 from simgpu.errors import KernelCompileError
 
 
-def function_address(c: Context, node: Name) -> Expr:
+def function_address(c: Context, node: DeclRefExpr) -> Expr:
     """`name` or `name<...>` of a function, where it is not called: its address."""
     given = node.templates
     functions = [f for f in c.file.functions[node.name] if f.body is not None]
@@ -31,7 +31,7 @@ def function_address(c: Context, node: Name) -> Expr:
         if given is not None or not functions:
             c.unsupported(node.at, f"'{node.name}' has several forms: give one another name")
         kind = overloaded_function(node.name)
-        return Expr(kind, lambda t, m: np.uint64(0), node.at, c.note(Node()))
+        return Expr(kind, lambda t, m: np.uint64(0), node.at, c.note(IRValue()))
     (function,) = functions
     if function.refusal is not None:
         raise function.refusal
@@ -55,7 +55,7 @@ def address_as(c: Context, source: CType, target: FunctionPointer, at: Position)
         functions = c.file.functions[source.overloaded]
     else:
         return None
-    found: list[tuple[bool, Function, Scope]] = []
+    found: list[tuple[bool, FunctionDecl, Scope]] = []
     for function in functions:
         template = function.template
         if function.body is None or function.kernel or (template and not template.params):
@@ -82,7 +82,7 @@ def address_as(c: Context, source: CType, target: FunctionPointer, at: Position)
 
 def _address(
     c: Context,
-    function: Function,
+    function: FunctionDecl,
     names: Scope,
     ctype: FunctionPointer,
     at: Position,
@@ -102,15 +102,15 @@ def _address(
 
 
 def _type_of(
-    c: Context, function: Function, names: Scope, automatic: CType | None = None
+    c: Context, function: FunctionDecl, names: Scope, automatic: CType | None = None
 ) -> FunctionPointer:
     """The type of a function's address; `automatic` is what one returns that does not say it."""
     with c.seen_from(names):
         returns = automatic if function.returns.base == "auto" else None
-        return pointer_type(c, returns or resolve(c, function.returns), function.params)
+        return pointer_type(c, returns or resolve_type(c, function.returns), function.params)
 
 
-def take_addresses(c: Context, names: list[Name]) -> None:
+def take_addresses(c: Context, names: list[DeclRefExpr]) -> None:
     """Give numbers to the functions of the file that are named somewhere without being called."""
     # So a call by an address that is not known knows all functions that it may reach, also those whose
     # address is taken behind it. Templates are left to the place that names them.

@@ -14,16 +14,16 @@ import numpy as np
 
 from simgpu.cuda_c.compile.calls import argument, expand
 from simgpu.cuda_c.compile.context import Context
-from simgpu.cuda_c.compile.conversions import convert, decay, value
-from simgpu.cuda_c.compile.form import Bind, Choice, Piece
-from simgpu.cuda_c.compile.storage import assigned, put, read_variable, use
+from simgpu.cuda_c.compile.conversions import convert, decay, typed_value
+from simgpu.cuda_c.compile.form import BasicBlock, Choice, ReferenceBind
+from simgpu.cuda_c.compile.storage import assigned, put, read_variable, use_storage
 from simgpu.cuda_c.compile.typed import Evaluate, Expr, Target
 from simgpu.cuda_c.compile.variables import Origin, Variable
 from simgpu.cuda_c.lockstep.masks import Mask, split
 from simgpu.cuda_c.lockstep.team import Team
 from simgpu.cuda_c.lockstep.values import varies
 from simgpu.cuda_c.memory import access
-from simgpu.cuda_c.syntax.ast import Call
+from simgpu.cuda_c.syntax.ast import CallExpr
 from simgpu.cuda_c.text.source import Position
 from simgpu.cuda_c.types import FunctionPointer, Void, spelled
 from simgpu.errors import KernelFault
@@ -32,7 +32,7 @@ from simgpu.errors import KernelFault
 _INSTRUCTIONS = 4
 
 
-def call_by_address(c: Context, node: Call, address: Expr) -> Expr:
+def call_by_address(c: Context, node: CallExpr, address: Expr) -> Expr:
     """`address(...)`."""
     ctype = address.type
     assert isinstance(ctype, FunctionPointer)
@@ -51,22 +51,22 @@ def call_by_address(c: Context, node: Call, address: Expr) -> Expr:
     entry: list[Evaluate] = []
     given: list[Expr] = []
     for k, (argued, wanted) in enumerate(zip(arguments, ctype.params, strict=True)):
-        new = convert(c, decay(use(c, argued)), wanted, argued.at)
+        new = convert(c, decay(use_storage(c, argued)), wanted, argued.at)
         variable = Variable(f"argument {k}", wanted, c.new_slot(), const=True)
         assigned(variable, new)
-        c.steps.append(Bind(variable, new.node))
+        c.steps.append(ReferenceBind(variable, new.node))
         entry.append(put(variable.slot, new.run))
         given.append(read_variable(c, variable, argued.at))
     c.work(_INSTRUCTIONS)
-    which = use(c, address)
+    which = use_storage(c, address)
     bodies: dict[int, tuple[int, Evaluate]] = {}
-    pieces: list[Piece] = []
+    pieces: list[BasicBlock] = []
     results: list[Expr] = []
     for number, target in enumerate(list(c.file.targets), 1):
         known = target.function.refusal is None and target.kernel in (None, c)
         if known and target.type == ctype:
             with c.detached(node.at) as piece:
-                inner = Call(at=node.at, name=target.function.name, arguments=node.arguments)
+                inner = CallExpr(at=node.at, name=target.function.name, arguments=node.arguments)
                 result = _expanded(c, target, inner, given)
             pieces.append(piece)
             bodies[number] = piece.point, result.run
@@ -74,7 +74,7 @@ def call_by_address(c: Context, node: Call, address: Expr) -> Expr:
     c.steps.append(Choice(which.node, tuple(pieces)))
     run = _calling(which.run, entry, bodies, ctype, node.at)
     origin = Origin(*[result.origin for result in results])
-    return value(c, ctype.returns, run, node.at, [which, *given, *results], origin=origin)
+    return typed_value(c, ctype.returns, run, node.at, [which, *given, *results], origin=origin)
 
 
 def _calling(
@@ -87,7 +87,7 @@ def _calling(
     """Let the threads that have come with each number run its function, one after the other."""
     void = isinstance(ctype.returns, Void)
 
-    def run(t: Team, m: Mask) -> Any:
+    def evaluate(t: Team, m: Mask) -> Any:
         numbers = which(t, m)
         for give in entry:
             give(t, m)
@@ -111,10 +111,10 @@ def _calling(
             what = f"{number:#x}, which is no function of this file that is a '{spelled(ctype)}'"
         t.fault(KernelFault, at, int(m.index[0]), f"calls {what}")
 
-    return run
+    return evaluate
 
 
-def _expanded(c: Context, target: Target, node: Call, arguments: list[Expr]) -> Expr:
+def _expanded(c: Context, target: Target, node: CallExpr, arguments: list[Expr]) -> Expr:
     result = expand(c, target.function, target.names, node, arguments)
     if target.function.returns.base == "auto" and result.type != target.type.returns:
         text = f"this returns a '{spelled(result.type)}', and is used as a '{spelled(target.type)}'"

@@ -7,17 +7,25 @@ from dataclasses import dataclass
 from simgpu.cuda_c.compile.context import Context
 from simgpu.cuda_c.compile.control import Control
 from simgpu.cuda_c.compile.declarations import shared_variable
-from simgpu.cuda_c.compile.form import Declare, Evaluate, Execute, Form, Meet, Piece, below
+from simgpu.cuda_c.compile.form import (
+    BasicBlock,
+    Declare,
+    Evaluate,
+    Execute,
+    Form,
+    Meet,
+    instructions_below,
+)
 from simgpu.cuda_c.compile.rooms import parameter_entry
 from simgpu.cuda_c.compile.statements import sequence
 from simgpu.cuda_c.compile.storage import has_pointer, read_variable
 from simgpu.cuda_c.compile.summing import summing
-from simgpu.cuda_c.compile.type_names import param_type, resolve, top_const, top_volatile
+from simgpu.cuda_c.compile.type_names import param_type, resolve_type, top_const, top_volatile
 from simgpu.cuda_c.compile.typed import Scope
 from simgpu.cuda_c.compile.variables import Variable
 from simgpu.cuda_c.compile.waiting import may_wait, parks, parts_in_warps, waits_apart
 from simgpu.cuda_c.lockstep.meter import Site
-from simgpu.cuda_c.syntax.ast import Declarator, Function, Param
+from simgpu.cuda_c.syntax.ast import Declarator, FunctionDecl, Param
 from simgpu.cuda_c.syntax.names import addressed_names
 from simgpu.cuda_c.types import Pointer, Struct, size_of
 
@@ -51,13 +59,13 @@ class Code:
 
 
 def lower(
-    c: Context, function: Function, scope: Scope, shared: list[tuple[Declarator, set[str]]]
+    c: Context, function: FunctionDecl, scope: Scope, shared: list[tuple[Declarator, set[str]]]
 ) -> Form:
     """Write the form of a kernel, whose template `scope` knows; `shared` are variables of the file."""
     if function.refusal is not None:
         raise function.refusal
     entry = [
-        shared_variable(c, item, resolve(c, item.type), storage, top_volatile(item.type))
+        shared_variable(c, item, resolve_type(c, item.type), storage, top_volatile(item.type))
         for item, storage in shared
     ]
     c.scope = Scope(scope)
@@ -84,7 +92,7 @@ def lower(
 
 def needs_cuts(form: Form) -> bool:
     """Tell whether threads wait in a call within a larger expression, which has to be cut out (`cuts`)."""
-    pieces = (step for step in below(form.steps) if isinstance(step, Piece))
+    pieces = (step for step in instructions_below(form.steps) if isinstance(step, BasicBlock))
     return may_wait(form.steps) and (any(map(waits_apart, pieces)) or parts_in_warps(form.steps))
 
 
@@ -92,7 +100,9 @@ def finish(c: Context, form: Form) -> Code:
     """Run the passes over a form, and make closures of it."""
     places = parks(form.steps, form.sites, c.file.source)
     body = Control(places, summing(form.steps)).closure(form.steps)
-    meets = any(isinstance(step, Meet) and step.by == "grid" for step in below(form.steps))
+    meets = any(
+        isinstance(step, Meet) and step.by == "grid" for step in instructions_below(form.steps)
+    )
     shared_bytes = max(c.shared.values(), default=0)
     return Code(
         form.parameters, form.entry, body, c.numbers.slots, c.numbers.exits, c.numbers.local_bytes,

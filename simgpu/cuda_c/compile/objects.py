@@ -5,24 +5,24 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from simgpu.cuda_c.compile.braces import zeros
+from simgpu.cuda_c.compile.braces import zero_values
 from simgpu.cuda_c.compile.calls import call_best, expand
 from simgpu.cuda_c.compile.context import Context
-from simgpu.cuda_c.compile.conversions import value
+from simgpu.cuda_c.compile.conversions import typed_value
 from simgpu.cuda_c.compile.form import Declare
-from simgpu.cuda_c.compile.overloads import choose, conversion
+from simgpu.cuda_c.compile.overloads import conversion, resolve_overload
 from simgpu.cuda_c.compile.places import as_base
 from simgpu.cuda_c.compile.rooms import local_memory, own_variable, zero_of
-from simgpu.cuda_c.compile.storage import in_turn, put, read_variable, use, writer
+from simgpu.cuda_c.compile.storage import in_lane_order, put, read_variable, use_storage, writer
 from simgpu.cuda_c.compile.typed import THIS, Alias, Class, Expr, Scope
 from simgpu.cuda_c.syntax import ast
 from simgpu.cuda_c.text.source import Position
-from simgpu.cuda_c.types import INT, Array, CType, spelled
+from simgpu.cuda_c.types import INT, ArrayType, CType, spelled
 
 
 def overloaded(c: Context, name: str, operands: list[Expr], at: Position) -> Expr | None:
     """Call an operator of the file's own, such as "operator+"; None if none takes these operands."""
-    node = ast.Call(at=at, name=name, arguments=[])
+    node = ast.CallExpr(at=at, name=name, arguments=[])
     known = c.class_of(operands[0].type)
     owner = None if known is None else known.having(name)
     if owner is not None:
@@ -52,24 +52,24 @@ def construct(
     if in_memory:
         # A member that a constructor leaves out may still be copied, with whatever is in it.
         with c.recording(dropped=True):  # since a GPU does nothing of this
-            begin = local_memory(c, variable, zeros(known.type, at), at)
+            begin = local_memory(c, variable, zero_values(known.type, at), at)
     else:
         zero = zero_of(known.type)
         begin = put(variable.slot, lambda t, m: zero)
     making = _made(c, known, arguments, at, read_variable(c, variable, at)).run
-    whole = use(c, read_variable(c, variable, at))
-    run = in_turn(begin, making, whole.run)
-    return value(c, known.type, run, at, [whole], origin=variable.origin)
+    whole = use_storage(c, read_variable(c, variable, at))
+    run = in_lane_order(begin, making, whole.run)
+    return typed_value(c, known.type, run, at, [whole], origin=variable.origin)
 
 
 def _made(c: Context, known: Class, arguments: list[Expr], at: Position, target: Expr) -> Expr:
-    node = ast.Call(at=at, name=known.name, arguments=[])
+    node = ast.CallExpr(at=at, name=known.name, arguments=[])
     if len(arguments) == 1 and arguments[0].type == known.type:
-        write = writer(c, target, at, use(c, arguments[0]))
-        return value(c, known.type, write, at, [target, *arguments])
+        write = writer(c, target, at, use_storage(c, arguments[0]))
+        return typed_value(c, known.type, write, at, [target, *arguments])
     names = Scope(known.scope)
     if known.constructors:
-        best = choose(c, node, known.constructors, arguments, known)
+        best = resolve_overload(c, node, known.constructors, arguments, known)
         if best is None:
             listed = ", ".join(spelled(a.type) for a in arguments)
             c.fail(at, f"'{known.type.name}' has no constructor that takes ({listed})")
@@ -101,18 +101,18 @@ def _made(c: Context, known: Class, arguments: list[Expr], at: Position, target:
     return expand(c, replace(chosen, body=body), names, node, arguments, known, target)
 
 
-def _of_values(known: Class, arguments: list[Expr], names: Scope, at: Position) -> ast.Function:
+def _of_values(known: Class, arguments: list[Expr], names: Scope, at: Position) -> ast.FunctionDecl:
     """Make the constructor that an aggregate does without: a value for each member, in order."""
     initial: list[tuple[str, ast.Braces]] = []
     preset = {name for name, _ in known.initial}
     for k, field in enumerate(known.type.fields):
         if k < len(arguments):
             names.names[f"value {k}"] = Alias(arguments[k])
-            item = ast.Name(at=at, name=f"value {k}")
+            item = ast.DeclRefExpr(at=at, name=f"value {k}")
             initial.append((field.name, ast.Braces(at=at, items=[item])))
         elif field.name not in preset:
             initial.append((field.name, ast.Braces(at=at, items=[])))
-    return ast.Function(
+    return ast.FunctionDecl(
         at=at, name=known.name, returns=ast.TypeName(at=at, base="void"), params=[],
         body=ast.Block(at=at, body=[]), initial=initial,
     )  # fmt: skip
@@ -121,7 +121,7 @@ def _of_values(known: Class, arguments: list[Expr], names: Scope, at: Position) 
 def _assignments(known: Class, name: str, init: ast.Expression) -> Iterator[ast.Statement]:
     """`this->name = init`, element by element for an array."""
     at = init.at
-    this = ast.Name(at=at, name=THIS)
+    this = ast.DeclRefExpr(at=at, name=THIS)
     if name == known.name:  # one constructor that calls another
         value: ast.Expression = init
         if isinstance(init, ast.Braces):
@@ -130,7 +130,7 @@ def _assignments(known: Class, name: str, init: ast.Expression) -> Iterator[ast.
         return
     field = known.type.member(name)
     member = ast.Member(at=at, base=this, name=name)
-    if field is not None and isinstance(field.type, Array) and isinstance(init, ast.Braces):
+    if field is not None and isinstance(field.type, ArrayType) and isinstance(init, ast.Braces):
         for k in range(field.type.length):
             item = init.items[k] if k < len(init.items) else ast.Braces(at=at, items=[])
             index = ast.Index(at=at, base=member, index=ast.Literal(at=at, value=k, type=INT))

@@ -8,7 +8,7 @@ import numpy as np
 
 from simgpu.cuda_c.compile.context import Context
 from simgpu.cuda_c.compile.contraction import contracted
-from simgpu.cuda_c.compile.conversions import computed, convert, decay, fold, nodes, value
+from simgpu.cuda_c.compile.conversions import computed, convert, decay, fold, nodes, typed_value
 from simgpu.cuda_c.compile.form import Operation
 from simgpu.cuda_c.compile.places import index_value
 from simgpu.cuda_c.compile.typed import Evaluate, Expr
@@ -29,22 +29,22 @@ from simgpu.cuda_c.types import (
     Scalar,
     Struct,
     Void,
-    common,
     promoted,
     size_of,
     spelled,
+    usual_type,
 )
 from simgpu.errors import DivisionByZeroError, KernelFault
 
 _INTEGER_ONLY = {"%", "&", "|", "^", "<<", ">>"}
 
 
-def operation(
+def binary_operation(
     c: Context, op: str, kind: CType, result: CType, run: Evaluate, at: Position, parts: list[Expr]
 ) -> Expr:
     """An operator on values of type `kind`, as an expression of type `result`."""
     node = c.note(Operation(nodes(parts), op=op, type=kind))
-    return value(c, result, computed(c, result, run), at, parts, node=node)
+    return typed_value(c, result, computed(c, result, run), at, parts, node=node)
 
 
 def operate(c: Context, op: str, left: Expr, right: Expr, at: Position) -> Expr:
@@ -55,7 +55,7 @@ def operate(c: Context, op: str, left: Expr, right: Expr, at: Position) -> Expr:
     if isinstance(left.type, Pointer) or isinstance(right.type, Pointer):
         return _pointer_operation(c, op, left, right, at)
     a, b = (_number(c, op, side, at) for side in (left, right))
-    kind = promoted(a) if op in ("<<", ">>") else common(a, b)
+    kind = promoted(a) if op in ("<<", ">>") else usual_type(a, b)
     if op in _INTEGER_ONLY:
         for side in (a, b):
             if side.is_float:
@@ -98,7 +98,7 @@ def _number(c: Context, op: str, side: Expr, at: Position) -> Scalar:
 
 def _compare(c: Context, op: str, x: Expr, y: Expr, kind: Scalar, at: Position) -> Expr:
     run = _both(COMPARISONS[op], x, y)
-    return fold(operation(c, op, kind, BOOL, run, at, [x, y]), [x, y])
+    return fold(binary_operation(c, op, kind, BOOL, run, at, [x, y]), [x, y])
 
 
 def _both(function: Binary, x: Expr, y: Expr) -> Evaluate:
@@ -118,7 +118,7 @@ def _shift(c: Context, op: str, x: Expr, y: Expr, kind: Scalar, at: Position) ->
     a, b = x.run, y.run
     make, width = kind.dtype, kind.size * 8
 
-    def run(t: Team, m: Mask) -> Any:
+    def evaluate(t: Team, m: Mask) -> Any:
         count = b(t, m)
         if count.dtype != make:
             count = np.asarray(np.where((count < 0) | (count >= width), width, count))
@@ -126,18 +126,18 @@ def _shift(c: Context, op: str, x: Expr, y: Expr, kind: Scalar, at: Position) ->
             count = count if count.ndim else count[()]
         return function(a(t, m), count)
 
-    return fold(operation(c, op, kind, kind, run, at, [x, y]), [x, y])
+    return fold(binary_operation(c, op, kind, kind, evaluate, at, [x, y]), [x, y])
 
 
 def _arithmetic(c: Context, op: str, x: Expr, y: Expr, kind: Scalar, at: Position) -> Expr:
     if c.file.contract and kind.is_float and kind is not HALF and op in "+-":
         run = contracted(op, x, y, kind)
         if run is not None:
-            return operation(c, "fused", kind, kind, run, at, [x, y])
+            return binary_operation(c, "fused", kind, kind, run, at, [x, y])
     function = arithmetic(op, kind)
     if op in "/%" and kind.is_integer and not y.constant:
         return _divide(c, op, function, x, y, kind, at)
-    out = operation(c, op, kind, kind, _both(function, x, y), at, [x, y])
+    out = binary_operation(c, op, kind, kind, _both(function, x, y), at, [x, y])
     if op == "*":
         out.product = x.run, y.run
     return fold(out, [x, y])
@@ -148,7 +148,7 @@ def _divide(
 ) -> Expr:
     a, b = x.run, y.run
 
-    def run(t: Team, m: Mask) -> Any:
+    def evaluate(t: Team, m: Mask) -> Any:
         divisor = b(t, m)
         zero = np.equal(m.take(divisor), 0)
         if np.any(zero):
@@ -159,7 +159,7 @@ def _divide(
             t.fault(DivisionByZeroError, at, lane, text)
         return function(a(t, m), divisor)
 
-    return operation(c, op, kind, kind, run, at, [x, y])
+    return binary_operation(c, op, kind, kind, evaluate, at, [x, y])
 
 
 def common_type(c: Context, a: Expr, b: Expr, at: Position) -> CType:
@@ -170,7 +170,7 @@ def common_type(c: Context, a: Expr, b: Expr, at: Position) -> CType:
         if isinstance(side.type, FunctionPointer) and other.constant == 0:
             return side.type
     if isinstance(a.type, Scalar) and isinstance(b.type, Scalar):
-        return common(a.type, b.type)
+        return usual_type(a.type, b.type)
     if isinstance(a.type, Pointer) and isinstance(b.type, Pointer):
         if a.type.target == b.type.target:
             const = a.type.const or b.type.const
@@ -209,10 +209,10 @@ def _pointer_operation(c: Context, op: str, left: Expr, right: Expr, at: Positio
     backward: Evaluate = lambda t, m: -np.asarray(forward(t, m), np.int64)[()]
     offset = backward if op == "-" else forward
 
-    def run(t: Team, m: Mask) -> Ptr:
+    def evaluate(t: Team, m: Mask) -> Ptr:
         return start(t, m).plus(offset(t, m), step)
 
-    out = operation(c, op, pointer.type, pointer.type, run, at, [pointer, number])
+    out = binary_operation(c, op, pointer.type, pointer.type, evaluate, at, [pointer, number])
     out.origin = pointer.origin
     return out
 
@@ -226,11 +226,11 @@ def _distance(
     a, b = left.run, right.run
     c.work()
 
-    def run(t: Team, m: Mask) -> Any:
+    def evaluate(t: Team, m: Mask) -> Any:
         apart: Any = a(t, m).address() - b(t, m).address()
         return apart // step if varies(apart) else np.int64(apart // step)
 
-    return value(c, LONG, run, at, [left, right])
+    return typed_value(c, LONG, evaluate, at, [left, right])
 
 
 def _compare_pointers(c: Context, op: str, left: Expr, right: Expr, at: Position) -> Expr:
@@ -247,7 +247,7 @@ def _compare_pointers(c: Context, op: str, left: Expr, right: Expr, at: Position
     a, b = left.run, right.run
     c.work()
 
-    def run(t: Team, m: Mask) -> Any:
+    def evaluate(t: Team, m: Mask) -> Any:
         p, q = a(t, m), b(t, m)
         if p.region is q.region:
             out = function(p.address(), q.address())
@@ -258,4 +258,4 @@ def _compare_pointers(c: Context, op: str, left: Expr, right: Expr, at: Position
             out = function(addresses.number(p), addresses.number(q))
         return out if varies(out) else np.bool_(out)
 
-    return value(c, BOOL, run, at, [left, right])
+    return typed_value(c, BOOL, evaluate, at, [left, right])

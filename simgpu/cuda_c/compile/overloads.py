@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from simgpu.cuda_c import types
 from simgpu.cuda_c.compile.context import Context
 from simgpu.cuda_c.compile.templates import bind_template, specialised
-from simgpu.cuda_c.compile.type_names import param_type, resolve, top_const
+from simgpu.cuda_c.compile.type_names import param_type, resolve_type, top_const
 from simgpu.cuda_c.compile.typed import Class, Expr, Scope
 from simgpu.cuda_c.syntax import ast
 from simgpu.errors import KernelCompileError
@@ -15,14 +15,14 @@ from simgpu.errors import KernelCompileError
 _IMPOSSIBLE = 1_000_000  # for arguments that do not fit at all
 
 
-def choose(
+def resolve_overload(
     c: Context,
-    node: ast.Call,
-    functions: Sequence[ast.Function],
+    node: ast.CallExpr,
+    functions: Sequence[ast.FunctionDecl],
     arguments: Sequence[Expr],
     known: Class | None = None,
     this: Expr | None = None,
-) -> tuple[ast.Function, Scope] | None:
+) -> tuple[ast.FunctionDecl, Scope] | None:
     """The function whose parameters are nearest to these arguments; None if none fits."""
     bodies = [f for f in functions if f.body is not None]
     if any(f.template is not None and not f.template.params for f in bodies):
@@ -52,18 +52,18 @@ def choose(
 
 def _fitting(
     c: Context,
-    node: ast.Call,
-    bodies: Sequence[ast.Function],
+    node: ast.CallExpr,
+    bodies: Sequence[ast.FunctionDecl],
     arguments: Sequence[Expr],
     known: Class | None,
     this: Expr | None,
-) -> list[tuple[tuple[int, bool, int], ast.Function, Scope]]:
+) -> list[tuple[tuple[int, bool, int], ast.FunctionDecl, Scope]]:
     """The functions that take these arguments: how near they are, and their templates' names."""
     kinds = [argument.type for argument in arguments]
     fixed = [argument.place is None or argument.place.const for argument in arguments]
     outer = c.file.scope if known is None else known.scope
     constant = this is not None and this.place is not None and this.place.const
-    fitting: list[tuple[tuple[int, bool, int], ast.Function, Scope]] = []
+    fitting: list[tuple[tuple[int, bool, int], ast.FunctionDecl, Scope]] = []
     for function in bodies:
         least = sum(p.default is None for p in function.params)
         if not least <= len(kinds) <= len(function.params):
@@ -77,7 +77,7 @@ def _fitting(
             with c.seen_from(names):
                 score = _score(c, function, kinds)
                 if function.returns.nested:  # such as enable_if<...>::type, if there is one
-                    resolve(c, function.returns)
+                    resolve_type(c, function.returns)
         except KernelCompileError:
             if len(bodies) == 1:
                 raise
@@ -92,12 +92,12 @@ def _fitting(
     return fitting
 
 
-def _score(c: Context, function: ast.Function, kinds: list[types.CType]) -> int:
+def _score(c: Context, function: ast.FunctionDecl, kinds: list[types.CType]) -> int:
     """How far the arguments are from the parameters."""
     score = 0
     for param, given in zip(function.params, kinds, strict=False):
         target, source = param_type(c, param), given
-        if isinstance(source, types.Array):
+        if isinstance(source, types.ArrayType):
             source = types.Pointer(source.element, source.const, source.volatile)
         if source == target:
             continue
@@ -133,7 +133,7 @@ def _converts(c: Context, source: types.CType, target: types.CType) -> bool:
     return conversion(c, source, target) is not None
 
 
-def _takes(c: Context, made: ast.Function, into: Class | None, source: types.CType) -> bool:
+def _takes(c: Context, made: ast.FunctionDecl, into: Class | None, source: types.CType) -> bool:
     with c.seen_from(c.scope if into is None else into.scope):
         wanted = param_type(c, made.params[0])
     return wanted == source or c.derives(source, wanted)
@@ -149,7 +149,7 @@ def conversion(c: Context, source: types.CType, target: types.CType | None) -> s
             if not name.startswith(ast.CONVERSION):
                 continue
             with c.seen_from(known.scope):
-                made = resolve(c, function.returns)
+                made = resolve_type(c, function.returns)
             if made == target:
                 return name
             if made in hidden:

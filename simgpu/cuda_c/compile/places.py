@@ -13,8 +13,8 @@ import numpy as np
 from simgpu.cuda_c import types
 from simgpu.cuda_c.compile import builtins, storage, typed
 from simgpu.cuda_c.compile.context import Context
-from simgpu.cuda_c.compile.conversions import convert, decay, value
-from simgpu.cuda_c.compile.form import Coordinate, Element, Followed, Node, Part
+from simgpu.cuda_c.compile.conversions import convert, decay, typed_value
+from simgpu.cuda_c.compile.form import Coordinate, Element, Followed, IRValue, Part
 from simgpu.cuda_c.compile.function_addresses import function_address
 from simgpu.cuda_c.compile.variables import Variable
 from simgpu.cuda_c.lockstep.masks import Mask
@@ -34,7 +34,7 @@ _BUILTIN_VARIABLES: dict[str, Callable[[Team], list[Any]]] = {
 
 def place_of(c: Context, node: ast.Expression) -> typed.Expr:
     """An expression whose value is not wanted yet, only where it is: nothing is loaded."""
-    if isinstance(node, ast.Name):
+    if isinstance(node, ast.DeclRefExpr):
         return _name(c, node)
     if isinstance(node, ast.Member):
         return _member(c, node)
@@ -42,7 +42,7 @@ def place_of(c: Context, node: ast.Expression) -> typed.Expr:
         return _index(c, node)
     if isinstance(node, ast.Unary) and node.op == "*":
         return _dereference(c, node)
-    if isinstance(node, ast.Call):
+    if isinstance(node, ast.CallExpr):
         return c.rules.call(c, node)
     if isinstance(node, ast.Conditional):
         return _either(c, node)
@@ -70,13 +70,13 @@ def by_address(node: ast.Conditional) -> ast.Expression:
 
 def content(c: Context, node: ast.Expression, used: bool) -> typed.Expr:
     """Compile the value of what has a place."""
-    return storage.use(c, place_of(c, node))
+    return storage.use_storage(c, place_of(c, node))
 
 
 # -- names
 
 
-def _name(c: Context, node: ast.Name) -> typed.Expr:
+def _name(c: Context, node: ast.DeclRefExpr) -> typed.Expr:
     found = c.scope.find(node.name)
     if isinstance(found, Variable):
         return storage.read_variable(c, found, node.at)
@@ -88,7 +88,7 @@ def _name(c: Context, node: ast.Name) -> typed.Expr:
     if isinstance(found, typed.Shorthand):
         return place_of(c, found.node)
     if node.name == "this" and c.scope.find(typed.THIS) is not None:
-        this = ast.Name(at=node.at, name=typed.THIS)
+        this = ast.DeclRefExpr(at=node.at, name=typed.THIS)
         return address_of(c, ast.Unary(at=node.at, op="&", operand=this))
     if isinstance(found, typed.Refused):
         raise found.error
@@ -101,16 +101,16 @@ def _name(c: Context, node: ast.Name) -> typed.Expr:
     if node.name in _BUILTIN_VARIABLES:
         three = _BUILTIN_VARIABLES[node.name]
         ctype = types.VECTORS["dim3" if node.name.endswith("Dim") else "uint3"]
-        return value(c, ctype, lambda t, m: list(three(t)), node.at)
+        return typed_value(c, ctype, lambda t, m: list(three(t)), node.at)
     if node.name in c.file.functions:
         return function_address(c, node)
-    if builtins.find(node.name) is not None:
+    if builtins.find_builtin(node.name) is not None:
         instead = f"take [](float a) {{ return {node.name}(a); }}"
         c.unsupported(node.at, f"the address of '{node.name}', which is built in: {instead}")
     _unknown(c, node)
 
 
-def _unknown(c: Context, node: ast.Name) -> NoReturn:
+def _unknown(c: Context, node: ast.DeclRefExpr) -> NoReturn:
     name = node.name
     close = _closest(name, c.scope.visible() | set(_BUILTIN_VARIABLES))
     hint = f" (did you mean '{close}'?)" if close else c.elsewhere(name)
@@ -129,7 +129,7 @@ def _closest(name: str, names: set[str]) -> str | None:
 
 
 def _member(c: Context, node: ast.Member) -> typed.Expr:
-    name = node.base.name if isinstance(node.base, ast.Name) else ""
+    name = node.base.name if isinstance(node.base, ast.DeclRefExpr) else ""
     if name in _BUILTIN_VARIABLES and c.scope.find(name) is None:
         return _builtin_member(c, node, name)
     return member_of(c, place_of(c, node.base), node)
@@ -162,7 +162,7 @@ def as_base(c: Context, expr: typed.Expr, owner: types.CType) -> typed.Expr:
         assert known.base is not None
         field = expr.type.member("")
         if field is None:  # of a struct without data
-            expr = typed.Expr(known.base.type, lambda t, m: [], expr.at, Node())
+            expr = typed.Expr(known.base.type, lambda t, m: [], expr.at, IRValue())
         else:
             expr = _part(c, expr, field, expr.at)
     return expr
@@ -188,10 +188,10 @@ def _part(c: Context, base: typed.Expr, field: types.Field, at: Position) -> typ
             place.variable, place.first + first, count, place.const, place.before
         )
         return storage.read_member(c, part, field.type, at)
-    if isinstance(field.type, types.Array):
+    if isinstance(field.type, types.ArrayType):
         c.unsupported(at, "an array in a struct that has no name: give it one first")
     pick = storage.pick_leaves(base.run, field.type, first, count, at)
-    out = value(c, field.type, pick, at, [base], origin=base.origin)
+    out = typed_value(c, field.type, pick, at, [base], origin=base.origin)
     out.lost = base.lost
     return out
 
@@ -216,15 +216,15 @@ def _index(c: Context, node: ast.Index) -> typed.Expr:
     if isinstance(base.type, types.Scalar):
         with c.recording(dropped=True):  # because this only asks for the type
             flipped = place_of(c, node.index).type
-        if isinstance(flipped, (types.Pointer, types.Array)):
+        if isinstance(flipped, (types.Pointer, types.ArrayType)):
             return _index(c, ast.Index(at=node.at, base=node.index, index=node.base))
-    if not isinstance(base.type, (types.Pointer, types.Array)):
+    if not isinstance(base.type, (types.Pointer, types.ArrayType)):
         text = f"a value of type '{types.spelled(base.type)}' cannot be indexed: it is no array"
         c.fail(node.at, text)
     if isinstance(base.type, types.Pointer):
-        storage.use(c, base)
+        storage.use_storage(c, base)
     index = index_value(c, c.expression(node.index), node.index.at)
-    return _element(c, base, base.type, index, node.at, not isinstance(node.base, ast.Name))
+    return _element(c, base, base.type, index, node.at, not isinstance(node.base, ast.DeclRefExpr))
 
 
 def index_value(c: Context, index: typed.Expr, at: Position) -> typed.Expr:
@@ -249,13 +249,13 @@ def index_value(c: Context, index: typed.Expr, at: Position) -> typed.Expr:
 def _element(
     c: Context,
     base: typed.Expr,
-    ctype: types.Pointer | types.Array,
+    ctype: types.Pointer | types.ArrayType,
     index: typed.Expr,
     at: Position,
     part: bool,
 ) -> typed.Expr:
     """`base[index]` as a place; of an array that is `part` of another, the index has to stay within."""
-    target = ctype.element if isinstance(ctype, types.Array) else ctype.target
+    target = ctype.element if isinstance(ctype, types.ArrayType) else ctype.target
     if isinstance(target, types.Void):
         c.fail(at, "a void pointer must be cast before it is indexed")
     step = types.size_of(target)
@@ -270,7 +270,7 @@ def _element(
         def pointer(t: Team, m: Mask) -> Ptr:
             return start(t, m).plus(offset(t, m), step)
 
-    length = ctype.length if isinstance(ctype, types.Array) else None
+    length = ctype.length if isinstance(ctype, types.ArrayType) else None
     array = base.place if isinstance(base.place, typed.MemoryPlace) and length is not None else None
     const = ctype.const or (array is not None and array.const)
     volatile = ctype.volatile or (array is not None and array.volatile)
@@ -304,10 +304,10 @@ def _row(
 
 
 def _dereference(c: Context, node: ast.Unary) -> typed.Expr:
-    if isinstance(node.operand, ast.Name) and node.operand.name == "this":
+    if isinstance(node.operand, ast.DeclRefExpr) and node.operand.name == "this":
         this = c.scope.find(typed.THIS)
         if this is not None:
-            return _name(c, ast.Name(at=node.at, name=typed.THIS))
+            return _name(c, ast.DeclRefExpr(at=node.at, name=typed.THIS))
     base = decay(c.expression(node.operand))
     if isinstance(base.type, types.FunctionPointer):
         return base  # what it leads to is a function, whose value is its address again

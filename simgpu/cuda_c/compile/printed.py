@@ -6,30 +6,30 @@ from collections.abc import Iterable, Mapping
 from typing import Any, cast
 
 from simgpu.cuda_c.compile import form
-from simgpu.cuda_c.compile.form import Node, Step
+from simgpu.cuda_c.compile.form import Instruction, IRValue
 from simgpu.cuda_c.compile.variables import Variable
 from simgpu.cuda_c.types import CType, spelled
 
 _WIDTH = 68  # of the column in front of the lines of the source
-_SILENT = form.Access | form.Constant | form.Declare | form.Work
+_SILENT = form.AccessOp | form.Constant | form.Declare | form.FixedCostOp
 
 
-def printed(kernel: form.Form, notes: Mapping[Step, str]) -> str:
+def printed(kernel: form.Form, notes: Mapping[Instruction, str]) -> str:
     """Print a kernel, with `notes` behind their steps; `%7` is a value, and `@7` a line of the source."""
     given = ", ".join(f"{spelled(v.type)} {v.name}" for v in kernel.parameters)
     return "\n".join([f"kernel {kernel.name}({given})", *_Printer(notes).steps(kernel.steps, "  ")])
 
 
 class _Printer:
-    def __init__(self, notes: Mapping[Step, str]) -> None:
+    def __init__(self, notes: Mapping[Instruction, str]) -> None:
         self._notes = notes
-        self._numbers: dict[Node, int] = {}
+        self._numbers: dict[IRValue, int] = {}
 
-    def steps(self, steps: Iterable[Step], margin: str) -> list[str]:
+    def steps(self, steps: Iterable[Instruction], margin: str) -> list[str]:
         """Print steps behind a margin."""
         return [line for step in steps for line in self._step(step, margin)]
 
-    def _step(self, step: Step, margin: str) -> list[str]:
+    def _step(self, step: Instruction, margin: str) -> list[str]:
         if isinstance(step, _SILENT):
             return []
         if type(step) is form.Scoped:
@@ -42,12 +42,12 @@ class _Printer:
             out += self.steps(part, f"{margin}  ")
         return out
 
-    def _line(self, step: Step, margin: str) -> str:
+    def _line(self, step: Instruction, margin: str) -> str:
         """The kind of a step, and what it has: values, variables, types and numbers."""
         words = self._words(vars(step).values())
-        number = f"{self._word(step)} = " if isinstance(step, Node) else ""
+        number = f"{self._word(step)} = " if isinstance(step, IRValue) else ""
         line = f"{margin}{number}{type(step).__name__.lower()} {words}".ljust(_WIDTH)
-        at = f"@{step.at.line}" if isinstance(step, form.Piece | form.Loop) else ""
+        at = f"@{step.at.line}" if isinstance(step, form.BasicBlock | form.Loop) else ""
         note = f"; {self._notes[step]}" if step in self._notes else ""
         return f"{line} {at:6} {note}".rstrip()
 
@@ -58,7 +58,7 @@ class _Printer:
         match value:
             case form.Constant():
                 return str(value.value)
-            case Node():
+            case IRValue():
                 return f"%{self._numbers.setdefault(value, len(self._numbers))}"
             case Variable():
                 return value.name

@@ -8,9 +8,9 @@ from typing import Any
 from simgpu.cuda_c import types
 from simgpu.cuda_c.compile.context import Context
 from simgpu.cuda_c.compile.conversions import convert
-from simgpu.cuda_c.compile.form import Bind, Followed
+from simgpu.cuda_c.compile.form import Followed, ReferenceBind
 from simgpu.cuda_c.compile.places import as_base
-from simgpu.cuda_c.compile.storage import LOST, assigned, leaves_of, put, use
+from simgpu.cuda_c.compile.storage import LOST, assigned, leaves_of, put, use_storage
 from simgpu.cuda_c.compile.typed import Alias, Evaluate, Expr, MemoryPlace
 from simgpu.cuda_c.compile.variables import Variable
 from simgpu.cuda_c.lockstep.masks import Mask
@@ -63,7 +63,7 @@ def local_memory(c: Context, variable: Variable, values: list[Expr], at: Positio
     ]
     c.work(len(fill))
 
-    def run(t: Team, m: Mask) -> None:
+    def evaluate(t: Team, m: Mask) -> None:
         base: Any = t.slots[slot]
         if base is None or (not t.apart and (m.full or t.born[slot] is m)):
             base = Ptr(LocalRegion(name, ctype, unit, t), 0, unit, 0, name)
@@ -75,9 +75,9 @@ def local_memory(c: Context, variable: Variable, values: list[Expr], at: Positio
             if leaf is None:
                 value(t, m)
             else:
-                access.store(t, m, base.moved(offset), leaf, value(t, m), site)
+                access.store_lanes(t, m, base.moved(offset), leaf, value(t, m), site)
 
-    return run
+    return evaluate
 
 
 def parameter_entry(c: Context, variable: Variable, new: Expr) -> Evaluate:
@@ -100,11 +100,11 @@ def bind_reference(
     if c.derives(target.type, ctype):
         target = as_base(c, target, ctype)
     place = target.place
-    if const and isinstance(target.type, types.Array) and _bare(target.type) == _bare(ctype):
+    if const and isinstance(target.type, types.ArrayType) and _bare(target.type) == _bare(ctype):
         target = replace(target, type=ctype)
     if place is None or target.type != ctype:
         if const and isinstance(target.type, (types.Scalar, types.Struct)):
-            new = convert(c, use(c, target), ctype, at)
+            new = convert(c, use_storage(c, target), ctype, at)
             variable = own_variable(c, name, ctype, c.lives_in_memory(ctype), at, const=True)
             first_value(c, variable, new)
             return variable, parameter_entry(c, variable, new)
@@ -130,12 +130,12 @@ def bind_reference(
 
 def _bare(ctype: types.CType) -> types.CType:
     """An array type without what is const in it."""
-    if not isinstance(ctype, types.Array):
+    if not isinstance(ctype, types.ArrayType):
         return ctype
-    return types.Array(_bare(ctype.element), ctype.length)
+    return types.ArrayType(_bare(ctype.element), ctype.length)
 
 
 def first_value(c: Context, variable: Variable, new: Expr) -> None:
     """Note what a variable is made with."""
     assigned(variable, new)
-    c.steps.append(Bind(variable, new.node))
+    c.steps.append(ReferenceBind(variable, new.node))

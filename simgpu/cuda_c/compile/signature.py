@@ -17,12 +17,12 @@ from simgpu.cuda_c.syntax import ast
 from simgpu.cuda_c.syntax.declarators import DeclaratorParser
 from simgpu.cuda_c.text.lexer import tokenise
 from simgpu.cuda_c.text.source import Position, Source
-from simgpu.cuda_c.types import Array, CType, Pointer, Scalar, Struct, spelled
+from simgpu.cuda_c.types import ArrayType, CType, Pointer, Scalar, Struct, spelled
 from simgpu.errors import KernelCompileError, UnsupportedFeatureError
 
 PLACED = {"__constant__", "__device__", "__managed__"}
 # The namespaces and the name of a kernel, in front of template arguments and parameters.
-_Found: TypeAlias = tuple[ast.Function, typed.Scope, str]  # a kernel, its scope, and its name
+_Found: TypeAlias = tuple[ast.FunctionDecl, typed.Scope, str]  # a kernel, its scope, and its name
 _Given: TypeAlias = ast.TypeName | ast.Expression
 _HEAD = re.compile(r"\s*((?:\w+\s*::\s*)*)(\w*)\s*")
 
@@ -70,7 +70,7 @@ def variable_of(name: str, ctype: CType, constant: bool) -> Global | None:
     """Describe a variable for the host; None if NumPy does not have its type."""
     shape: tuple[int, ...] = ()
     element = ctype
-    while isinstance(element, Array):
+    while isinstance(element, ArrayType):
         shape += (element.length,)
         element = element.element
     if isinstance(element, Struct) and element.vector:
@@ -86,7 +86,7 @@ def record_dtype(ctype: CType) -> np.dtype[Any] | None:
         return ctype.dtype
     if isinstance(ctype, Pointer):
         return np.dtype(np.uint64)  # an address
-    if isinstance(ctype, Array):
+    if isinstance(ctype, ArrayType):
         inner = record_dtype(ctype.element)
         return None if inner is None else np.dtype((inner, (ctype.length,)))
     if not isinstance(ctype, Struct):
@@ -102,7 +102,7 @@ def record_dtype(ctype: CType) -> np.dtype[Any] | None:
 
 
 def signature_of(
-    c: Context, function: ast.Function, name: str, variables: tuple[Global, ...]
+    c: Context, function: ast.FunctionDecl, name: str, variables: tuple[Global, ...]
 ) -> Signature:
     """Signature of a kernel whose types mean something in the scope of `c`."""
     if function.refusal is not None:
@@ -187,9 +187,9 @@ def _arguments(c: Context, text: Source) -> tuple[list[_Given] | None, list[ast.
 def _bound(
     c: Context,
     text: Source,
-    function: ast.Function,
+    function: ast.FunctionDecl,
     given: Sequence[_Given] | None,
-    kernels: Sequence[ast.Function],
+    kernels: Sequence[ast.FunctionDecl],
 ) -> _Found:
     """A kernel, or what it is for just these arguments of its template; its scope; and the arguments."""
     if function.template is None or given is None:
@@ -212,7 +212,7 @@ def _bound(
 def _told_apart(c: Context, found: Sequence[_Found], params: Sequence[ast.Param] | None) -> _Found:
     """The one of several kernels of a name with these parameters."""
     wanted = None if params is None else [type_names.param_type(c, p) for p in params]
-    forms: dict[str, tuple[ast.Function, typed.Scope]] = {}
+    forms: dict[str, tuple[ast.FunctionDecl, typed.Scope]] = {}
     for function, scope, arguments in found:
         with c.seen_from(scope):
             kinds = [type_names.param_type(c, p) for p in function.params]

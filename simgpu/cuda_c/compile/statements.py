@@ -9,15 +9,23 @@ from simgpu.cuda_c.compile.braces import converted
 from simgpu.cuda_c.compile.context import Context
 from simgpu.cuda_c.compile.conversions import condition, decay
 from simgpu.cuda_c.compile.cuts import tested_inside, try_out
-from simgpu.cuda_c.compile.form import Branch, Followed, Leave, Loop, Node, Selection, Step
+from simgpu.cuda_c.compile.form import (
+    Branch,
+    Followed,
+    Instruction,
+    IRValue,
+    Leave,
+    Loop,
+    Selection,
+)
 from simgpu.cuda_c.compile.places import by_address, place_of
-from simgpu.cuda_c.compile.storage import use
+from simgpu.cuda_c.compile.storage import use_storage
 from simgpu.cuda_c.compile.type_names import integer_constant
 from simgpu.cuda_c.compile.typed import Evaluate, Expr, MemoryPlace
 from simgpu.cuda_c.compile.variables import Variable
 from simgpu.cuda_c.compile.waiting import may_wait_in
 from simgpu.cuda_c.syntax import ast
-from simgpu.cuda_c.types import INT, VOID, Array, CType, Pointer, Scalar, Void, spelled
+from simgpu.cuda_c.types import INT, VOID, ArrayType, CType, Pointer, Scalar, Void, spelled
 
 ADDRESS = "address"  # what an expression says that stands for the place which it points to
 
@@ -28,7 +36,7 @@ def sequence(c: Context, statements: Sequence[ast.Statement]) -> None:
         c.statement(node)
 
 
-def block_of(c: Context, *statements: ast.Statement) -> list[Step]:
+def block_of(c: Context, *statements: ast.Statement) -> list[Instruction]:
     """Statements whose names end with them, as steps of their own."""
     with c.recording() as steps, c.scoped():
         sequence(c, statements)
@@ -41,11 +49,11 @@ def block(c: Context, node: ast.Block) -> None:
         sequence(c, node.body)
 
 
-def call_of(expression: ast.Expression | None) -> ast.Call | None:
+def call_of(expression: ast.Expression | None) -> ast.CallExpr | None:
     """The call that is all of a statement, but for an assignment of its value to a variable."""
-    if isinstance(expression, ast.Assign) and not expression.op:
-        expression = expression.value if isinstance(expression.target, ast.Name) else None
-    return expression if isinstance(expression, ast.Call) else None
+    if isinstance(expression, ast.AssignExpr) and not expression.op:
+        expression = expression.value if isinstance(expression.target, ast.DeclRefExpr) else None
+    return expression if isinstance(expression, ast.CallExpr) else None
 
 
 def effect(c: Context, node: ast.ExpressionStatement) -> None:
@@ -133,10 +141,10 @@ def range_for(c: Context, node: ast.RangeFor) -> None:
     """`for (item : array)`, as a loop over the indices."""
     with c.recording(dropped=True):  # because nothing of this is computed
         array = place_of(c, node.array).type
-    if not isinstance(array, Array):
+    if not isinstance(array, ArrayType):
         c.unsupported(node.array.at, f"a range-for over a '{spelled(array)}': it works on arrays")
     at = node.at
-    counter = ast.Name(at=at, name=f"index of {node.item.name}")
+    counter = ast.DeclRefExpr(at=at, name=f"index of {node.item.name}")
     element = ast.Index(at=at, base=node.array, index=counter)
     zero, last = (ast.Literal(at=at, value=n, type=INT) for n in (0, array.length))
     kind = ast.TypeName(at=at, base="int")
@@ -154,7 +162,7 @@ def _turns(c: Context, node: ast.For) -> None:
     if isinstance(node.init, ast.Declaration) and len(node.init.items) == 1:
         binding = c.scope.find(node.init.items[0].name)
         counter = binding if isinstance(binding, Variable) else None
-    condition: Node | None = None
+    condition: IRValue | None = None
     with c.detached(node.at if node.test is None else node.test.at) as test:
         if node.test is not None:
             expr, run = tested(c, node.test)
@@ -186,7 +194,7 @@ def _turns(c: Context, node: ast.For) -> None:
 # -- leaving
 
 
-def jump(c: Context, node: ast.Jump) -> None:
+def jump_statement(c: Context, node: ast.Jump) -> None:
     """Compile `break` or `continue`."""
     ways_out = c.frame.breaks if node.word == "break" else c.frame.continues
     c.steps.append(Leave(ways_out[-1]))
@@ -205,7 +213,7 @@ def leave(c: Context, node: ast.Return) -> None:
             with c.piece(node.at) as piece:
                 nothing = c.expression(node.value, used=False)
             piece.run = nothing.run
-            piece.call = node.value if isinstance(node.value, ast.Call) else None
+            piece.call = node.value if isinstance(node.value, ast.CallExpr) else None
             if not isinstance(nothing.type, Void):
                 c.fail(node.at, "this function returns void, it cannot return a value")
         c.steps.append(Leave(frame.exit))
@@ -237,6 +245,6 @@ def _referred(c: Context, node: ast.Expression, wanted: CType) -> Expr:
         c.fail(node.at, f"a '{spelled(wanted)}&' cannot refer to a '{spelled(target.type)}'")
     place = target.place
     if not isinstance(place, MemoryPlace):
-        return use(c, target)
+        return use_storage(c, target)
     address = c.note(Followed((target.node,)))
     return Expr(Pointer(wanted), place.pointer, node.at, address, origin=place.origin, text=ADDRESS)

@@ -9,7 +9,7 @@ import numpy as np
 from simgpu.cuda_c import types
 from simgpu.cuda_c.compile import form
 from simgpu.cuda_c.compile.context import Context
-from simgpu.cuda_c.compile.conversions import value
+from simgpu.cuda_c.compile.conversions import typed_value
 from simgpu.cuda_c.compile.typed import Evaluate, Expr, MemoryPlace, Place, RegisterPlace
 from simgpu.cuda_c.compile.variables import Origin, Variable
 from simgpu.cuda_c.lockstep.masks import Mask
@@ -47,22 +47,22 @@ def read_member(c: Context, place: RegisterPlace, ctype: types.CType, at: Positi
     variable, first = place.variable, place.first
     count = len(types.leaves(ctype))
     reader = _register_reader(variable, at, first, count)
-    run = in_turn(place.before, pick_leaves(reader, ctype, first, count, at))
+    run = in_lane_order(place.before, pick_leaves(reader, ctype, first, count, at))
     node = c.note(form.Read(variable=variable, whole=False))
     rank = variable.rank + first / 64
     return Expr(ctype, run, at, node, place=place, origin=variable.origin, rank=rank)
 
 
-def in_turn(*parts: Evaluate | None) -> Evaluate:
+def in_lane_order(*parts: Evaluate | None) -> Evaluate:
     """Do several things one after the other, and give what the last one gives."""
     *first, last = [part for part in parts if part is not None]
 
-    def run(t: Team, m: Mask) -> Any:
+    def evaluate(t: Team, m: Mask) -> Any:
         for part in first:
             part(t, m)
         return last(t, m)
 
-    return run if first else last
+    return evaluate if first else last
 
 
 def reread(c: Context, expr: Expr, at: Position) -> Expr:
@@ -82,7 +82,7 @@ def reread(c: Context, expr: Expr, at: Position) -> Expr:
 def read_memory(c: Context, place: MemoryPlace, ctype: types.CType, at: Position) -> Expr:
     """A place in memory as an expression. An array is not read: its value is its address."""
     pointer = place.accessed
-    if isinstance(ctype, types.Array):
+    if isinstance(ctype, types.ArrayType):
         return Expr(ctype, place.pointer, at, place.node, place=place, origin=place.origin)
     if isinstance(ctype, types.Void):
         c.fail(at, "a void pointer must be cast before it is followed")
@@ -91,23 +91,23 @@ def read_memory(c: Context, place: MemoryPlace, ctype: types.CType, at: Position
         place.origin.note("signals")
     c.aims.watched.append((site, place.origin))
 
-    def run(t: Team, m: Mask) -> Any:
-        return access.load(t, m, pointer(t, m), ctype, site)
+    def evaluate(t: Team, m: Mask) -> Any:
+        return access.load_lanes(t, m, pointer(t, m), ctype, site)
 
     node = c.note(form.Cell((place.node,)))
     c.aims.follows |= has_pointer(ctype)
     origin = place.origin.content() if isinstance(ctype, types.Pointer | types.Struct) else Origin()
-    return Expr(ctype, run, at, node, place=place, origin=origin, site=site)
+    return Expr(ctype, evaluate, at, node, place=place, origin=origin, site=site)
 
 
-def use(c: Context, expr: Expr) -> Expr:
+def use_storage(c: Context, expr: Expr) -> Expr:
     """Read an expression's value, if it is in memory; until then it is only a place."""
-    if isinstance(expr.place, MemoryPlace) and not isinstance(expr.type, types.Array):
-        expr.node = load(c, expr, expr.place.origin, expr.site)
+    if isinstance(expr.place, MemoryPlace) and not isinstance(expr.type, types.ArrayType):
+        expr.node = load_place(c, expr, expr.place.origin, expr.site)
     return expr
 
 
-def load(c: Context, address: Expr, origin: Origin, site: Site | None = None) -> form.Load:
+def load_place(c: Context, address: Expr, origin: Origin, site: Site | None = None) -> form.Load:
     """Write into the form that a value is fetched."""
     address.rank = c.numbers.ranks.load()
     index, volatile = (None, False) if site is None else (site.index, site.volatile)
@@ -146,7 +146,7 @@ def writable(c: Context, expr: Expr, at: Position) -> Place:
         c.unsupported(at, LOST)
     if place is None:
         c.fail(at, "this cannot be assigned to: it is a value, not a variable")
-    if isinstance(expr.type, types.Array):
+    if isinstance(expr.type, types.ArrayType):
         c.fail(at, "an array cannot be assigned to as a whole")
     if place.const:
         c.fail(at, "this cannot be assigned to: it is const")
@@ -158,7 +158,7 @@ def writer(c: Context, expr: Expr, at: Position, new: Expr) -> Evaluate:
     place, ctype, evaluate = writable(c, expr, at), expr.type, new.run
     if isinstance(place, RegisterPlace):
         assigned(place.variable, new)
-        c.steps.append(form.Assign(place.variable, new.node))
+        c.steps.append(form.RegisterWrite(place.variable, new.node))
         return _register_writer(place, ctype, evaluate)
     place.origin.note("written")
     if place.volatile:
@@ -171,7 +171,7 @@ def writer(c: Context, expr: Expr, at: Position, new: Expr) -> Evaluate:
 
     def store(t: Team, m: Mask) -> Any:
         value = evaluate(t, m)  # the right side goes first, as C++17 has it
-        access.store(t, m, pointer(t, m), ctype, value, site)
+        access.store_lanes(t, m, pointer(t, m), ctype, value, site)
         return value
 
     return store
@@ -194,10 +194,10 @@ def begin(t: Team, m: Mask, slot: int, first: Any) -> None:
         t.born[slot] = m
 
 
-def forget(m: Mask, defined: Any) -> Any:
+def forget_storage(m: Mask, defined: Any) -> Any:
     """The lanes in which a variable has a value once those of `m` have declared it anew."""
     if isinstance(defined, list):
-        return [forget(m, state) for state in cast("list[Any]", defined)]
+        return [forget_storage(m, state) for state in cast("list[Any]", defined)]
     if defined is None:
         return None
     return ~m.bits if defined is True else defined & ~m.bits
@@ -327,8 +327,10 @@ def spread(c: Context, whole: Expr, ctype: types.CType) -> list[Expr]:
     out: list[Expr] = []
     for k, (leaf, _) in enumerate(types.leaves(ctype)):
         origin = whole.origin if isinstance(leaf, types.Pointer) else None
-        out.append(value(c, leaf, picker(k) if k else first, whole.at, [whole], origin=origin))
-    return out or [value(c, types.VOID, evaluate, whole.at, [whole])]
+        out.append(
+            typed_value(c, leaf, picker(k) if k else first, whole.at, [whole], origin=origin)
+        )
+    return out or [typed_value(c, types.VOID, evaluate, whole.at, [whole])]
 
 
 def leaves_of(c: Context, whole: Expr, ctype: types.CType) -> list[Expr]:
@@ -342,10 +344,10 @@ def joined(parts: list[Expr]) -> Evaluate:
     """The list of the leaves of a struct whose parts are computed in turn."""
     runs = [(part.run, isinstance(part.type, types.Void)) for part in parts]
     if not any(void for _, void in runs):
-        return lambda t, m: [run(t, m) for run, _ in runs]
+        return lambda t, m: [evaluate(t, m) for evaluate, _ in runs]
 
-    def run(t: Team, m: Mask) -> Any:
+    def evaluate(t: Team, m: Mask) -> Any:
         computed = [(part(t, m), void) for part, void in runs]
         return [leaf for leaf, void in computed if not void]
 
-    return run
+    return evaluate

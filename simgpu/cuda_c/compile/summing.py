@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simgpu.cuda_c.compile import form
-from simgpu.cuda_c.compile.form import Evaluate, Execute, Loop, Node, Step, Total
+from simgpu.cuda_c.compile.form import Evaluate, Execute, Instruction, IRValue, Loop, Total
 from simgpu.cuda_c.compile.variables import Variable
 from simgpu.cuda_c.lockstep.masks import Mask
 from simgpu.cuda_c.lockstep.team import Team
@@ -49,9 +49,9 @@ class Summing:
     totals: Sequence[tuple[int, Total]]
 
 
-def summing(steps: Sequence[Step]) -> dict[Loop, Summing]:
+def summing(steps: Sequence[Instruction]) -> dict[Loop, Summing]:
     """Find the loops of a kernel that only add up."""
-    loops = [step for step in form.below(steps) if isinstance(step, Loop)]
+    loops = [step for step in form.instructions_below(steps) if isinstance(step, Loop)]
     found = {loop: _summing(loop) for loop in loops}
     return {loop: sums for loop, sums in found.items() if sums is not None}
 
@@ -70,7 +70,7 @@ def _summing(loop: Loop) -> Summing | None:
     return Summing(counter, test, step, totals) if all(map(_by_lane, added)) else None
 
 
-def _totals(steps: Sequence[Step]) -> list[tuple[int, Total]] | None:
+def _totals(steps: Sequence[Instruction]) -> list[tuple[int, Total]] | None:
     """The sums of a loop's body, or None if something else is done there."""
     out: list[tuple[int, Total]] = []
     for step in steps:
@@ -79,7 +79,7 @@ def _totals(steps: Sequence[Step]) -> list[tuple[int, Total]] | None:
             if inner is None:
                 return None
             out += inner
-        elif isinstance(step, form.Piece) and step.total is not None:
+        elif isinstance(step, form.BasicBlock) and step.total is not None:
             out.append((step.point, step.total))
         else:
             return None
@@ -89,8 +89,12 @@ def _totals(steps: Sequence[Step]) -> list[tuple[int, Total]] | None:
 def _counter(loop: Loop) -> Variable | None:
     """The variable that goes up or down by the same at each turn, and on registers alone does it depend."""
     steps = [*loop.test.steps, *loop.step.steps]
-    rest = [step for step in steps if not isinstance(step, form.Assign | form.Result | form.Work)]
-    if not all(isinstance(step, Node) and _by_lane(step, False) for step in rest):
+    rest = [
+        step
+        for step in steps
+        if not isinstance(step, form.RegisterWrite | form.Result | form.FixedCostOp)
+    ]
+    if not all(isinstance(step, IRValue) and _by_lane(step, False) for step in rest):
         return None
     variable, op, amount = form.counting(loop.step) or (None, "", None)
     if variable is None or amount is None or op not in ("+", "-") or variable.memory:
@@ -99,12 +103,12 @@ def _counter(loop: Loop) -> Variable | None:
     return variable if whole and variable not in form.read_by(amount) else None
 
 
-def _by_lane(node: Node, memory: bool = True) -> bool:
+def _by_lane(node: IRValue, memory: bool = True) -> bool:
     """Tell whether each lane computes a value by itself, without an effect; or also without `memory`."""
     match node:
         case form.Operation():
             return node.op in _OPERATORS
-        case form.Function():
+        case form.Intrinsic():
             return memory and node.name in _FUNCTIONS
         case form.Old():
             return not memory
@@ -133,7 +137,7 @@ def _rows(value: Any, turns: int) -> Any:
     return value if value.shape[1] > 1 else value[:, 0]
 
 
-def side_by_side(
+def sums_side_by_side(
     loop: Summing, body: Execute, points: tuple[int, int]
 ) -> Callable[[Team, Mask], None]:
     """Make the function that runs as many turns as it can, up to the one that is not for all lanes."""
@@ -142,7 +146,7 @@ def side_by_side(
     ((point, only), *more) = loop.totals
     alone, place = only.plain and not more, only.variable.slot
 
-    def run(t: Team, m: Mask) -> None:
+    def evaluate(t: Team, m: Mask) -> None:
         # A watcher wants to be told of each access in its turn, so turns go one by one.
         most = LANES // t.layout.lanes if t.launch.limits.watcher is None else 0
         while most >= LEAST and t.defined[slot] is True:
@@ -176,7 +180,7 @@ def side_by_side(
             if not turns.more:
                 return  # because the next turn is not one for all lanes
 
-    return run
+    return evaluate
 
 
 def _after(added: Total, t: Team, m: Mask) -> Any:

@@ -12,18 +12,18 @@ from simgpu.cuda_c.compile.type_names import (
     give_defaults,
     identity,
     param_type,
-    resolve,
+    resolve_type,
     template_argument,
 )
 from simgpu.cuda_c.compile.typed import Given, Number, Scope, TypeBinding
-from simgpu.cuda_c.syntax.ast import Expression, Function, Name, Param, TypeName
+from simgpu.cuda_c.syntax.ast import DeclRefExpr, Expression, FunctionDecl, Param, TypeName
 from simgpu.cuda_c.text.source import Position
-from simgpu.cuda_c.types import INT, Array, CType, Pointer
+from simgpu.cuda_c.types import INT, ArrayType, CType, Pointer
 
 
 def bind_template(
     c: Context,
-    function: Function,
+    function: FunctionDecl,
     types: Sequence[CType],
     given: Sequence[TypeName | Expression] | None,
     at: Position,
@@ -50,20 +50,20 @@ def bind_template(
 def _deduce(c: Context, param: Param, ctype: CType, unknown: set[str], scope: Scope) -> bool:
     if param.dims and param.type.reference:  # T (&values)[N]
         for dim in param.dims:
-            if not isinstance(ctype, Array):
+            if not isinstance(ctype, ArrayType):
                 return False
-            if isinstance(dim, Name) and dim.name in unknown:
+            if isinstance(dim, DeclRefExpr) and dim.name in unknown:
                 length = Number(constant(INT, ctype.length, param.at))
                 scope.names.setdefault(dim.name, length)
             ctype = ctype.element
-    elif isinstance(ctype, Array) and not param.type.reference:
+    elif isinstance(ctype, ArrayType) and not param.type.reference:
         ctype = Pointer(ctype.element, ctype.const)
     return bool(param.type.nested) or deduced(c, param.type, TypeBinding(ctype), unknown, scope)
 
 
 def specialised(
-    c: Context, function: Function, names: Scope, others: Sequence[Function], at: Position
-) -> Function:
+    c: Context, function: FunctionDecl, names: Scope, others: Sequence[FunctionDecl], at: Position
+) -> FunctionDecl:
     """The definition that is meant for just these template arguments, or the template's own."""
     if function.template is None:
         return function
@@ -80,7 +80,7 @@ def specialised(
             with c.seen_from(c.file.scope):
                 pairs = zip(function.params, other.params, strict=True)
                 types = [(mine.type, TypeBinding(param_type(c, theirs))) for mine, theirs in pairs]
-                types += [(function.returns, TypeBinding(resolve(c, other.returns)))]
+                types += [(function.returns, TypeBinding(resolve_type(c, other.returns)))]
                 fits = all(m.nested or deduced(c, m, kind, unknown, found) for m, kind in types)
             theirs = [found.names.get(p.name) for p in params]
         else:

@@ -21,15 +21,15 @@ _MOST_BYTES = 2**62  # of an array
 
 def _is_reference(c: Context, node: ast.Expression, of: typed.Expr) -> bool:
     """Tell whether decltype of an expression is a reference to something."""
-    if isinstance(node, ast.Name):
+    if isinstance(node, ast.DeclRefExpr):
         return isinstance(c.scope.find(node.name), typed.Alias)
     if isinstance(node, ast.Conditional):  # one of two variables of one type
-        return all(isinstance(side, ast.Name | ast.Member) for side in (node.yes, node.no))
+        return all(isinstance(side, ast.DeclRefExpr | ast.Member) for side in (node.yes, node.no))
     before = isinstance(node, ast.Increment) and not node.postfix
     return not isinstance(node, ast.Member) and (before or of.place is not None)
 
 
-def resolve(c: Context, name: ast.TypeName) -> types.CType:
+def resolve_type(c: Context, name: ast.TypeName) -> types.CType:
     """Resolve a type name; a reference has the type of what it refers to."""
     ctype: types.CType
     if name.of is not None:
@@ -39,9 +39,9 @@ def resolve(c: Context, name: ast.TypeName) -> types.CType:
             c.unsupported(name.at, "decltype of a place, which is a reference: write the type")
         ctype = of.type
     elif name.function is not None:
-        ctype = pointer_type(c, resolve(c, name.function.returns), name.function.params)
+        ctype = pointer_type(c, resolve_type(c, name.function.returns), name.function.params)
     elif name.array is not None:
-        element = resolve(c, name.array.element)
+        element = resolve_type(c, name.array.element)
         ctype = array_type(c, element, name.array.dims, name.const)
     elif name.base == "void":
         ctype = types.VOID
@@ -110,7 +110,7 @@ def top_volatile(name: ast.TypeName) -> bool:
 
 def param_type(c: Context, param: ast.Param) -> types.CType:
     """The type of a parameter; an array parameter is a pointer."""
-    ctype = resolve(c, param.type)
+    ctype = resolve_type(c, param.type)
     if not param.dims:
         return ctype
     inner = array_type(c, ctype, list(param.dims[1:]))
@@ -153,7 +153,7 @@ def _enumerate(
     Where the enumeration does not say its type, an enumerator has that of its value up to the closing brace,
     or the first one with room for a value that only follows from the one before.
     """
-    fixed = None if node.base is None else resolve(c, node.base)
+    fixed = None if node.base is None else resolve_type(c, node.base)
     if fixed is not None and not (isinstance(fixed, types.Scalar) and fixed.is_integer):
         c.fail(node.at, f"an enumeration is of integers, and not of '{types.spelled(fixed)}'")
     number, own, numbers = -1, types.INT, list[int]()
@@ -193,7 +193,7 @@ def alignment(c: Context, given: Sequence[ast.Attribute], own: int) -> int:
     for one in given:
         wanted = 1 if one.name == "packed" else 16
         if isinstance(one.value, ast.TypeName):
-            wanted = types.align_of(resolve(c, one.value))
+            wanted = types.align_of(resolve_type(c, one.value))
         elif one.value is not None:
             wanted = integer_constant(c, one.value, "an alignment")
         if wanted & (wanted - 1) or wanted < (one.name != "alignas"):
@@ -205,7 +205,7 @@ def alignment(c: Context, given: Sequence[ast.Attribute], own: int) -> int:
 
 
 @dataclass
-class Layout:
+class StructLayout:
     """The members of a struct so far, and where they end."""
 
     _c: Context
@@ -256,14 +256,14 @@ class Layout:
 def define_struct(c: Context, node: ast.StructDef, out: types.Struct | None = None) -> types.Struct:
     """Lay out a struct as a C compiler does, in `out` if it was declared before."""
     packed = any(one.name == "packed" for one in node.layout)
-    layout = Layout(c, node.union, packed, node.pack)
+    layout = StructLayout(c, node.union, packed, node.pack)
     out = out or _declared(node, node.name)
     inside = typed.Scope(c.scope)
     if node.name:
         inside.names[node.name] = typed.TypeBinding(out)
     base = None
     if node.base is not None:
-        base = c.class_of(resolve(c, node.base))
+        base = c.class_of(resolve_type(c, node.base))
         if base is None:
             name = node.base.base
             text = f"'{name}' is no struct of this file: nothing can be derived from it"
@@ -291,7 +291,7 @@ def define_struct(c: Context, node: ast.StructDef, out: types.Struct | None = No
         )
     layout.align = max(layout.align, wanted)
     out.complete(tuple(layout.fields), layout.size, layout.align)
-    methods: dict[str, list[ast.Function]] = {}
+    methods: dict[str, list[ast.FunctionDecl]] = {}
     for method in node.methods:
         methods.setdefault(method.name, []).append(method)
     plain = node.plain and base is None and not layout.initial
@@ -320,7 +320,7 @@ def _plain(c: Context, ctype: types.CType) -> bool:
 
 
 def _member(
-    c: Context, member: ast.StructDef | ast.Declaration, layout: Layout, inside: typed.Scope
+    c: Context, member: ast.StructDef | ast.Declaration, layout: StructLayout, inside: typed.Scope
 ) -> None:
     """Enter a member of a struct: data into its layout, types and constants into its names."""
     if isinstance(member, ast.StructDef):
@@ -333,7 +333,7 @@ def _member(
         if data is not None and "static" in data.storage:
             inside.names[item.name] = _static(c, item)
             continue
-        whole = array_type(c, resolve(c, item.type), item.dims)
+        whole = array_type(c, resolve_type(c, item.type), item.dims)
         if data is not None and "typedef" in data.storage:
             inside.names[item.name] = typed.TypeBinding(whole)
             continue
@@ -348,7 +348,7 @@ def _static(c: Context, item: ast.Declarator) -> typed.Number:
     if item.init is None or item.dims or not item.type.const:
         c.unsupported(item.at, "static members are supported if they are constant numbers")
     value = evaluated(c, c.expression(item.init), item.init)
-    ctype = value.type if item.type.base == "auto" else resolve(c, item.type)
+    ctype = value.type if item.type.base == "auto" else resolve_type(c, item.type)
     value = convert(c, value, ctype, item.at)
     if value.constant is None:
         c.unsupported(item.at, "a static member must be known at compile time")
@@ -372,7 +372,7 @@ def template_argument(
     if kind is None:
         if not isinstance(given, ast.TypeName):
             c.fail(at, "this template wants a type here")
-        return typed.TypeBinding(resolve(c, given))
+        return typed.TypeBinding(resolve_type(c, given))
     if kind.base == "template":
         known = c.scope.find(given.base) if isinstance(given, ast.TypeName) else None
         if not isinstance(known, typed.StructTemplate):
@@ -381,7 +381,7 @@ def template_argument(
     if isinstance(given, ast.TypeName):
         c.fail(given.at, "this template wants a number here")
     with c.seen_from(names):
-        ctype = resolve(c, kind)
+        ctype = resolve_type(c, kind)
     if isinstance(ctype, types.FunctionPointer):
         function = convert(c, c.expression(given), ctype, given.at)
         if function.constant is None:
@@ -496,7 +496,7 @@ def deduced(
     scope: typed.Scope,
 ) -> bool:
     """Hold a pattern against what is given, to find what template parameters stand for; whether it fits."""
-    name = pattern.name if isinstance(pattern, ast.Name) else getattr(pattern, "base", "")
+    name = pattern.name if isinstance(pattern, ast.DeclRefExpr) else getattr(pattern, "base", "")
     if not isinstance(argument, typed.TypeBinding) or not isinstance(pattern, ast.TypeName):
         if name in unknown:
             known = cast(typed.Given, scope.names.setdefault(name, argument))
@@ -514,9 +514,9 @@ def deduced(
         pairs = zip(patterns, given, strict=True)
         return all(deduced(c, part, kind, unknown, scope) for part, kind in pairs)
     if pattern.array is not None:
-        return resolve(c, pattern) == ctype
+        return resolve_type(c, pattern) == ctype
     for _ in pattern.pointers:
-        if isinstance(ctype, types.Array):
+        if isinstance(ctype, types.ArrayType):
             ctype = types.Pointer(ctype.element, ctype.const)
         if not isinstance(ctype, types.Pointer):
             return False
@@ -535,7 +535,7 @@ def deduced(
     with c.seen_from(typed.Scope(c.scope)) as here:
         here.names.update(scope.names)
         plain = ast.TypeName(at=pattern.at, base=pattern.base, arguments=pattern.arguments)
-        return resolve(c, plain) == ctype
+        return resolve_type(c, plain) == ctype
 
 
 def array_type(
@@ -546,7 +546,7 @@ def array_type(
         length = 0 if dim is None else integer_constant(c, dim, "the size of an array")
         if dim is not None and not 0 < length * types.size_of(element) <= _MOST_BYTES:
             c.fail(dim.at, f"an array of {length} elements is not possible")
-        element = types.Array(element, length, const)
+        element = types.ArrayType(element, length, const)
     return element
 
 
@@ -558,7 +558,7 @@ def declared_type(
         return array_type(c, element, item.dims, const)
     if not isinstance(item.init, ast.Braces) or len(item.dims) > 1:
         c.fail(item.at, f"the size of '{item.name}' is missing")
-    return types.Array(element, len(item.init.items), const)
+    return types.ArrayType(element, len(item.init.items), const)
 
 
 def integer_constant(c: Context, node: ast.Expression, what: str) -> int:
@@ -566,7 +566,7 @@ def integer_constant(c: Context, node: ast.Expression, what: str) -> int:
     expr = evaluated(c, c.expression(node), node)
     if expr.constant is None:
         hint = ""
-        if isinstance(node, ast.Name):
+        if isinstance(node, ast.DeclRefExpr):
             hint = f": '{node.name}' is known only when the kernel runs"
         c.fail(node.at, f"{what} must be a constant{hint}")
     if not isinstance(expr.type, types.Scalar) or not expr.type.is_integer:

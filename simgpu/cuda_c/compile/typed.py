@@ -17,15 +17,15 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
-from simgpu.cuda_c.compile.form import Evaluate, Node, Total
+from simgpu.cuda_c.compile.form import Evaluate, IRValue, Total
 from simgpu.cuda_c.compile.variables import Origin, Variable
 from simgpu.cuda_c.lockstep.masks import Mask
 from simgpu.cuda_c.lockstep.meter import Site
 from simgpu.cuda_c.lockstep.team import Team
 from simgpu.cuda_c.memory.pointers import Ptr
-from simgpu.cuda_c.syntax.ast import Braces, Expression, Function, StructDef
+from simgpu.cuda_c.syntax.ast import Braces, Expression, FunctionDecl, StructDef
 from simgpu.cuda_c.text.source import Position
-from simgpu.cuda_c.types import Array, CType, FunctionPointer, Struct
+from simgpu.cuda_c.types import ArrayType, CType, FunctionPointer, Struct
 from simgpu.errors import KernelCompileError
 
 # Names that no source can have: the object whose function is being compiled, and its class.
@@ -48,7 +48,7 @@ class MemoryPlace:
     """A place in memory, and its address; `checked` refuses an index that leaves its row of an array."""
 
     pointer: Callable[[Team, Mask], Ptr]
-    node: Node
+    node: IRValue
     origin: Origin
     const: bool = False
     volatile: bool = False
@@ -71,7 +71,7 @@ class Expr:
     type: CType  # of its value; the value of an array is a pointer to its first element
     run: Evaluate  # computes it for the lanes of a mask
     at: Position
-    node: Node  # its name in the form
+    node: IRValue  # its name in the form
     constant: Any = None  # its value as a NumPy scalar, if that is known now
     place: Place | None = None  # where it is, if it may stand on the left of an assignment
     origin: Origin = field(default_factory=Origin)  # of a pointer
@@ -139,7 +139,7 @@ class Target:
     """A function whose address is taken."""
 
     key: object
-    function: Function
+    function: FunctionDecl
     names: Scope  # its template's parameters, in the scope in which it stands
     type: FunctionPointer  # the type of its address
     # The kernel (a `Context`) in which a lambda stands, because its names mean nothing elsewhere.
@@ -154,7 +154,9 @@ class Class:
     name: str
     # The names inside of it: its types, its static constants, the arguments of its template.
     scope: Scope
-    methods: dict[str, list[Function]]  # its functions; constructors are called as the struct is
+    methods: dict[
+        str, list[FunctionDecl]
+    ]  # its functions; constructors are called as the struct is
     initial: list[tuple[str, Expression]]  # values that members get if nobody gives them others
     # The struct that it is derived from. An object begins with that part, a field without a name.
     base: Class | None
@@ -166,7 +168,7 @@ class Class:
     parts: bool = False  # whether making one of its members takes more than values
 
     @property
-    def constructors(self) -> list[Function]:
+    def constructors(self) -> list[FunctionDecl]:
         return self.methods.get(self.name, [])
 
     def having(self, name: str) -> Class | None:
@@ -195,7 +197,7 @@ class Class:
         if isinstance(given, Braces) and given.names:
             return bool(self.constructors)
         nested = any(isinstance(item, Braces) and item.type is None for item in items)
-        nested |= any(isinstance(field.type, Array) for field in self.type.fields[: len(items)])
+        nested |= any(isinstance(field.type, ArrayType) for field in self.type.fields[: len(items)])
         return bool(self.constructors) or (self.constructs and not nested)
 
 

@@ -21,7 +21,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from simgpu.cuda_c.compile import form
-from simgpu.cuda_c.compile.form import Loop, Node, Step
+from simgpu.cuda_c.compile.form import Instruction, IRValue, Loop
 from simgpu.cuda_c.compile.variables import Variable
 from simgpu.cuda_c.lockstep.meter import Site
 from simgpu.cuda_c.lockstep.waiting_threads import ENDLESS, NOWHERE
@@ -29,7 +29,7 @@ from simgpu.cuda_c.syntax.names import grown
 from simgpu.cuda_c.text.source import Source
 from simgpu.cuda_c.types import Scalar
 
-LONG = 1 << 30  # turns
+_LONG = 1 << 30  # turns
 _SELDOM = 64  # turns of a loop that cannot wait, until it is asked again whether it spins
 
 
@@ -60,7 +60,7 @@ class Parks:
     enter it again as a whole.
     """
 
-    spans: dict[Step, range] = field(default_factory=dict[Step, range])
+    spans: dict[Instruction, range] = field(default_factory=dict[Instruction, range])
     spins: dict[Loop, Spin] = field(default_factory=dict[Loop, Spin])
 
     @property
@@ -68,31 +68,31 @@ class Parks:
         """Tell whether a loop may spin."""
         return any(spin.often for spin in self.spins.values())
 
-    def inside(self, steps: Sequence[Step]) -> range:
+    def inside(self, steps: Sequence[Instruction]) -> range:
         """The places inside of some steps."""
         spans = [self.spans[step] for step in steps if step in self.spans]
         return range(spans[0].start, spans[-1].stop) if spans else range(0)
 
 
-def parks(steps: Sequence[Step], sites: Sequence[Site], source: Source) -> Parks:
+def parks(steps: Sequence[Instruction], sites: Sequence[Site], source: Source) -> Parks:
     """Number the places of a kernel whose threads may wait for each other, or only find what may spin."""
     waits = may_wait(steps)
     found = _Pass(waits)
     found.steps(steps, waits)
-    for step in form.below(steps):
+    for step in form.instructions_below(steps):
         if isinstance(step, form.Meet) and step.by == "grid" and not step.waits:
             text = "a barrier of the grid within an expression: make it a statement"
             source.unsupported(step.at, text)
     spins = [loop for loop, spin in found.parks.spins.items() if spin.often]
     for loop in spins:
-        inside = set(form.below(loop.parts))
+        inside = set(form.instructions_below(loop.parts))
         for load in inside if inside.isdisjoint(spins) else ():
             if isinstance(load, form.Load) and load.site is not None:
                 sites[load.site].polls = True
     return found.parks
 
 
-def may_wait(steps: Sequence[Step]) -> bool:
+def may_wait(steps: Sequence[Instruction]) -> bool:
     """Tell whether threads of a kernel may wait for others."""
     # At a barrier of the grid; where some of a block come to one barrier and others to another; and in a loop
     # that may spin and looks at memory by an atomic or a volatile load.
@@ -100,19 +100,19 @@ def may_wait(steps: Sequence[Step]) -> bool:
         (isinstance(step, form.Meet) and step.by == "grid")
         or (isinstance(step, Loop) and may_wait_in(step))
         or (isinstance(step, form.Branch) and _parts_at_barriers(step))
-        for step in form.below(steps)
+        for step in form.instructions_below(steps)
     ) or parts_in_warps(steps)
 
 
-def parts_in_warps(steps: Sequence[Step]) -> bool:
+def parts_in_warps(steps: Sequence[Instruction]) -> bool:
     """Tell whether some lanes may come to one call of a function of a warp, and others to another."""
-    every = list(form.below(steps))
+    every = list(form.instructions_below(steps))
     sides = [side for step in every for side in _sides(step)]
     calls = {s: set[int]() for s in every if isinstance(s, form.Meet) and s.by == "warp"}
     if len(calls) < 2 or not sides:
         return False
     for k, side in enumerate(sides):
-        for step in form.below(side):
+        for step in form.instructions_below(side):
             if isinstance(step, form.Meet) and step in calls:
                 calls[step].add(k)
     within: dict[str, set[frozenset[int]]] = {}  # for each function, the sides its calls are in
@@ -128,7 +128,7 @@ def parts_in_warps(steps: Sequence[Step]) -> bool:
     )
 
 
-def _sides(step: Step) -> Sequence[Sequence[Step]]:
+def _sides(step: Instruction) -> Sequence[Sequence[Instruction]]:
     if isinstance(step, form.Branch):
         return step.then, step.otherwise or []
     if isinstance(step, form.Choice):
@@ -141,19 +141,19 @@ def may_wait_in(loop: Loop) -> bool:
     return _may_spin(loop) and _looks(loop.parts)
 
 
-def waits_apart(piece: form.Piece) -> bool:
+def waits_apart(piece: form.BasicBlock) -> bool:
     """Tell whether threads may wait in a function that is called in a larger expression, which this is."""
     return any(
         isinstance(call, form.Expansion)
         and call.call is not piece.call
-        and any(map(waits, form.below(call.steps)))
-        for call in form.below(piece.steps, calls=False)
+        and any(map(waits_for_others, form.instructions_below(call.steps)))
+        for call in form.instructions_below(piece.steps, calls=False)
     )
 
 
 def _parts_at_barriers(branch: form.Branch) -> bool:
     """Tell whether some threads of a block may come to one barrier of the source, and others to another."""
-    sides = [form.below(side) for side in (branch.then, branch.otherwise or [])]
+    sides = [form.instructions_below(side) for side in (branch.then, branch.otherwise or [])]
     return all(any(isinstance(s, form.Meet) and s.by == "block" for s in side) for side in sides)
 
 
@@ -170,12 +170,15 @@ def _only_looks(loop: Loop) -> bool:
     # Its condition has a look itself, or a variable that a look may have changed.
     tested = form.read_by(loop.condition) if loop.condition is not None else set[Variable]()
     asks = loop.condition is not None and _looks(form.nodes_of(loop.condition))
-    asks |= any(isinstance(s, form.Assign) and s.variable in tested for s in form.below(loop.body))
+    asks |= any(
+        isinstance(s, form.RegisterWrite) and s.variable in tested
+        for s in form.instructions_below(loop.body)
+    )
     leaves = asks or form.has(loop.body, form.Leave, calls=False)
     return leaves and counted is not None and counted[0] in _patience(loop, strict=True)
 
 
-def waits(step: Step) -> bool:
+def waits_for_others(step: Instruction) -> bool:
     """Tell whether threads wait for others at a step, or may spin there."""
     return isinstance(step, form.Meet) or (isinstance(step, Loop) and _may_spin(step))
 
@@ -191,10 +194,10 @@ def _draws(loop: Loop) -> bool:
     return form.has([loop.test, loop.step, *(loop.body if leaves else [])], form.Exchange)
 
 
-def _looks(steps: Iterable[Step]) -> bool:
+def _looks(steps: Iterable[Instruction]) -> bool:
     return any(
         isinstance(step, form.Exchange) or (isinstance(step, form.Load) and step.volatile)
-        for step in form.below(steps)
+        for step in form.instructions_below(steps)
     )
 
 
@@ -204,16 +207,16 @@ class _Pass:
         self._anywhere = anywhere
         self._next = 0
 
-    def steps(self, steps: Sequence[Step], waits: bool) -> bool:
+    def steps(self, steps: Sequence[Instruction], waits: bool) -> bool:
         """Number the places of steps; tell whether threads may wait in one of them."""
         inside = [self._step(step, waits) for step in steps]
         return any(inside)
 
-    def _step(self, step: Step, waits: bool) -> bool:
+    def _step(self, step: Instruction, waits: bool) -> bool:
         first = self._next
         inside = False
         match step:
-            case form.Piece():
+            case form.BasicBlock():
                 inside = self._head(step, waits)
             case form.Scoped():
                 inside = self.steps(step.steps, waits)
@@ -232,12 +235,12 @@ class _Pass:
             self._next = first  # since nobody waits in here
         return inside
 
-    def _head(self, piece: form.Piece, waits: bool) -> bool:
+    def _head(self, piece: form.BasicBlock, waits: bool) -> bool:
         """Give a number to a piece, and to what is inside of a function if all of it is a call."""
         self._next += waits
         return self._piece(piece, waits)
 
-    def _piece(self, piece: form.Piece, waits: bool) -> bool:
+    def _piece(self, piece: form.BasicBlock, waits: bool) -> bool:
         inside = False
         for step in piece.steps:
             if isinstance(step, form.Expansion):
@@ -285,10 +288,10 @@ def _watched(loop: Loop) -> tuple[list[int], dict[int, int]]:
 
 def _decisive(loop: Loop) -> set[Variable]:
     """The variables on which it depends whether a loop goes on; their values decide together with memory."""
-    steps = list(form.below(loop.parts))
+    steps = list(form.instructions_below(loop.parts))
     if form.has(loop.body, form.Leave, calls=False):
         return form.read_by(*steps) | set(loop.changed)
-    given = [s for s in steps if isinstance(s, form.Assign | form.Bind)]
+    given = [s for s in steps if isinstance(s, form.RegisterWrite | form.ReferenceBind)]
     reads = {step: form.read_by(step.value) for step in given}
     # Those of functions that are called decide as well, if one returns by them.
     branches = [step for step in steps if isinstance(step, form.Branch)]
@@ -304,10 +307,10 @@ def _patience(loop: Loop, strict: bool) -> dict[Variable, int]:
     """
     # They are for giving up. A thread that only counts has not got on, so it waits, as one without a counter
     # would, and its counter leaps when nobody else can go on.
-    steps = list(form.below(loop.parts))
+    steps = list(form.instructions_below(loop.parts))
     counted = {found[0]: found[1] for found in map(_counted, steps) if found is not None}
     falling = {variable for variable, way in counted.items() if way < 0}
-    used: list[Node] = []  # for anything else
+    used: list[IRValue] = []  # for anything else
     bounds: dict[Variable | None, int] = {}
     asked: dict[Variable | None, set[int]] = {}
     for node in form.nodes_of(*steps):
@@ -330,9 +333,13 @@ def _patience(loop: Loop, strict: bool) -> dict[Variable, int]:
             # One that counts down may also be compared with 0 itself.
             down = op in ("==", "!=", "!")
             used += [p for p in node.parts if not down or _variable(p) not in falling]
-    used += [s.value for s in steps if isinstance(s, form.Assign | form.Bind | form.Store)]
+    used += [
+        s.value
+        for s in steps
+        if isinstance(s, form.RegisterWrite | form.ReferenceBind | form.Store)
+    ]
     other = {_variable(node) for node in used}
-    ways = {v: min(bounds.get(v) or LONG, LONG) if way > 0 else way for v, way in counted.items()}
+    ways = {v: min(bounds.get(v) or _LONG, _LONG) if way > 0 else way for v, way in counted.items()}
     if strict:
         ways = {v: way for v, way in ways.items() if asked.get(v) == {way}}
     # One whose type doesn't hold its bound never gives up, and has nowhere to leap to.
@@ -342,9 +349,9 @@ def _patience(loop: Loop, strict: bool) -> dict[Variable, int]:
     return {variable: way for variable, way in ways.items() if variable not in other}
 
 
-def _counted(step: Step) -> tuple[Variable, int] | None:
+def _counted(step: Instruction) -> tuple[Variable, int] | None:
     """The integer to which a step adds 1, or from which it takes 1, and which of the two."""
-    value = form.bare(step.value) if isinstance(step, form.Assign) else None
+    value = form.bare(step.value) if isinstance(step, form.RegisterWrite) else None
     if not isinstance(value, form.Operation) or value.op not in ("+", "-"):
         return None
     old, one = form.bare(value.parts[0]), value.parts[-1]
@@ -355,7 +362,7 @@ def _counted(step: Step) -> tuple[Variable, int] | None:
     return variable, 1 if value.op == "+" else -1
 
 
-def _variable(node: Node) -> Variable | None:
+def _variable(node: IRValue) -> Variable | None:
     """The variable whose value this is, or was before it was updated."""
     node = form.bare(node)
     node = form.bare(node.parts[0]) if isinstance(node, form.Result) else node

@@ -13,8 +13,9 @@ from simgpu.cuda_c.compile import form
 
 UNROLLED = 32  # turns up to which a loop with known bounds counts as unrolled ...
 SHORTLY = 128  # ... and those if it is short ...
-LONGEST = 900  # ... so that it has no more operations
-MOST = 16  # turns that nvcc 13.0 does at once where a signed counter goes up one by one, as its listings show
+_LONGEST = 900  # ... so that it has no more operations
+# Turns that nvcc 13.0 does at once where a signed counter goes up one by one, as its listings show.
+MOST_UNROLLED = 16
 PARTLY = 4  # turns that are done at once where their number is not known: LLVM's choice
 
 _TESTS: dict[str, Callable[[int, int], bool]] = {
@@ -30,7 +31,7 @@ _STEPS: dict[str, Callable[[int, int], int]] = {
 }
 
 
-def unrolled_turns(loop: form.Loop, first: form.Node | None) -> int | None:
+def unrolled_turns(loop: form.Loop, first: form.IRValue | None) -> int | None:
     """The turns of a loop that a compiler unrolls whole, by the first value of its counter; else None."""
     test, counting = loop.condition, form.counting(loop.step)
     counted = form.bare(test.parts[0]) if isinstance(test, form.Operation) else None
@@ -38,23 +39,27 @@ def unrolled_turns(loop: form.Loop, first: form.Node | None) -> int | None:
         return None
     assert isinstance(test, form.Operation)
     counter, op, amount = counting
-    inside = [step.variable for step in form.below(loop.body) if isinstance(step, form.Assign)]
+    inside = [
+        step.variable
+        for step in form.instructions_below(loop.body)
+        if isinstance(step, form.RegisterWrite)
+    ]
     holds = _TESTS.get(test.op)
     value, limit, by = (None if n is None else _whole(n) for n in (first, test.parts[1], amount))
     if not counter is loop.counter is counted.variable or counter in inside or op not in _STEPS:
         return None
     if holds is None or value is None or limit is None or by is None:
         return None
-    works = form.Operation | form.Load | form.Function
-    work = sum(isinstance(step, works) for step in form.below(loop.body))
-    for turns in range(max(UNROLLED, min(SHORTLY, LONGEST // max(work, 1))) + 1):
+    works = form.Operation | form.Load | form.Intrinsic
+    work = sum(isinstance(step, works) for step in form.instructions_below(loop.body))
+    for turns in range(max(UNROLLED, min(SHORTLY, _LONGEST // max(work, 1))) + 1):
         if not holds(value, limit):
             return turns
         value = _STEPS[op](value, by)
     return None
 
 
-def _whole(node: form.Node) -> int | None:
+def _whole(node: form.IRValue) -> int | None:
     """The value of a bound or step, if it is known."""
     if not isinstance(node, form.Constant) or node.value != int(node.value):
         return None
@@ -62,7 +67,7 @@ def _whole(node: form.Node) -> int | None:
 
 
 def partly_unrolled(
-    loop: form.Loop, known: Callable[[form.Node], bool], nested: bool = False
+    loop: form.Loop, known: Callable[[form.IRValue], bool], nested: bool = False
 ) -> bool:
     """Tell whether a compiler does four turns of a loop at once, and so has the loads of four under way.
 
@@ -70,7 +75,7 @@ def partly_unrolled(
     counter has to go in steps known at compile time. (llvm/lib/Transforms/Utils/LoopUnrollRuntime.cpp)
     With `nested`, loops inside do not count, because they are unrolled whole.
     """
-    inside = list(form.below(loop.body, calls=False))
+    inside = list(form.instructions_below(loop.body, calls=False))
     loops = [step for step in inside if isinstance(step, form.Loop)]
     on = {loop.again, *(inner.again for inner in loops)}
     leaves = any(isinstance(step, form.Leave) and step.exit not in on for step in inside)

@@ -24,7 +24,7 @@ EXCHANGE = 25.5  # with other lanes of the warp
 BRANCH = 7.0
 # A function that is not in the table is a piece of code in which most instructions wait for the one before.
 OF_FUNCTION = 3.0
-SHORT = 3  # instructions up to which it is none
+_SHORT = 3  # instructions up to which it is none
 # Between two numbers at hand, of which a comparison is an operand: no TEST, but as much again.
 SELECT = 4.6
 BOTH = 6.0  # a comparison that takes the result of another
@@ -54,7 +54,7 @@ DOUBLES = {
     "/": 125.0, "__frcp_rn": 75.0, "sqrt": 91.0, "rsqrt": 66.0, "exp": 153.0, "log": 289.0, "sin": 235.0,
     "cos": 237.0, "tanh": 288.0, "pow": 755.0, "fmax": 20.0, "fmin": 20.0,
 }  # fmt: skip
-MANY = 32  # turns of a loop
+_MANY = 32  # turns of a loop
 AGAIN = 74.0  # the cosine of a number of which there is the sine
 # Those of them with a branch for numbers that need more care. No compiler mixes turns across it.
 BRANCHING = {"/", "sqrt", "sin", "cos", "tan", "fmod", "pow", "__frcp_rn"}
@@ -106,7 +106,7 @@ def latency(instructions: float, name: str = "", double: bool = False) -> float:
     """Of an operation or a function that takes so many instructions; none if it is computed elsewhere."""
     known = LATENCY.get(name, LATENCY.get(name.removesuffix("f")))
     known = DOUBLES.get(name, known) if double else known
-    if instructions <= SHORT or known is not None:
+    if instructions <= _SHORT or known is not None:
         return (known or (DOUBLE_ARITHMETIC if double else ARITHMETIC)) * min(instructions, 1)
     return OF_FUNCTION * instructions
 
@@ -192,13 +192,13 @@ class Path:
         """
         at = dict.fromkeys(self.handed, 0.0)
         half = 0.0
-        for turn in range(2 * MANY):
-            half = max(at.values(), default=0.0) if turn == MANY else half
+        for turn in range(2 * _MANY):
+            half = max(at.values(), default=0.0) if turn == _MANY else half
             at = {
                 variable: max((at.get(v, 0.0) + clocks for v, clocks in since.items()), default=0.0)
                 for variable, since in self.handed.items()
             }
-        return (max(at.values(), default=0.0) - half) / MANY
+        return (max(at.values(), default=0.0) - half) / _MANY
 
     def passed(self) -> tuple[float, float, int, int]:
         """Return what was added since the last call: handed from turn to turn, the rest, and loads."""

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from simgpu.cuda_c.compile.form import Constant, Node, Price
+from simgpu.cuda_c.compile.form import Constant, IRValue, Price
 from simgpu.cuda_c.compile.variables import Variable
 from simgpu.cuda_c.cost.charges import Charge, SiteCost
 from simgpu.cuda_c.cost.path import START, Path, When
@@ -96,11 +96,11 @@ class State:
         self.charges = [Charge() for _ in range(points)]
         self.sites = [SiteCost() for _ in range(sites)]
         self.charge = Charge()  # of the piece at hand; this one is for steps outside of all pieces
-        self.facts: dict[Node, Facts] = {}
+        self.facts: dict[IRValue, Facts] = {}
         self.around = Surroundings()
         self.depths: dict[Variable, int] = {}  # how many loops deep variables in registers change
         self.assigned: set[Variable] = set()  # those that get more than the value they begin with
-        self.first: dict[Variable, Node] = {}  # the values that variables begin with
+        self.first: dict[Variable, IRValue] = {}  # the values that variables begin with
         self.at_hand: set[Any] = set()  # keys of the places whose value a compiler has
         self.control: list[frozenset[Variable]] = []  # what each branch around depends on
         self.loads = DependentLoads()
@@ -109,13 +109,13 @@ class State:
         self.loaded = 0  # words that a turn of this loop loads from global memory
         self.wraps = False  # the address of a load in this loop is made of unsigned numbers
         self.meets = 0.0  # clocks that lanes take to exchange something
-        self.chosen: dict[Node, When] = {}  # by the test of a choice, when it is known
+        self.chosen: dict[IRValue, When] = {}  # by the test of a choice, when it is known
         self.rolled: list[bool] = []
         self.passed: list[Charge] = []
         self.words = 0  # registers of the variables in scope
         self.most_words = 0
 
-    def of(self, node: Node) -> Facts:
+    def of(self, node: IRValue) -> Facts:
         """Return the known facts about a value."""
         if isinstance(node, Constant):
             return Facts(depth=KNOWN, key=("constant", node.value))
@@ -124,7 +124,7 @@ class State:
     def pay(
         self,
         price: Price,
-        parts: Sequence[Node] | None = None,
+        parts: Sequence[IRValue] | None = None,
         double: bool = False,
         unit: float = INTEGERS,
     ) -> None:
@@ -150,10 +150,10 @@ class State:
         if double:
             self.charge.doubles += instructions
 
-    def repeated(self, parts: Sequence[Node]) -> bool:
+    def repeated(self, parts: Sequence[IRValue]) -> bool:
         """Tell whether an operation has to be done in every turn of the innermost loop."""
         return self.changes(parts) >= self.around.depth
 
-    def changes(self, parts: Sequence[Node]) -> int:
+    def changes(self, parts: Sequence[IRValue]) -> int:
         """How many loops deep the first of these values changes that does."""
         return max((self.of(part).depth for part in parts), default=ANYWHERE)

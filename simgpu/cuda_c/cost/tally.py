@@ -26,14 +26,14 @@ from numpy.typing import NDArray
 from simgpu.cuda_c.compile.variables import Variable
 from simgpu.cuda_c.cost.charges import ADDED, OF_LANES, OF_WARPS, Charge, Costs
 from simgpu.cuda_c.cost.counts import Counts, LineCounts
-from simgpu.cuda_c.lockstep.masks import WARP, Layout, Mask, varies
+from simgpu.cuda_c.lockstep.masks import WARP, Mask, ThreadLayout, varies
 from simgpu.cuda_c.lockstep.meter import ByTurn, Site
 
-SECTOR = 32  # bytes; the unit in which L2 and DRAM move data (CUDA C++ Best Practices Guide)
+_SECTOR = 32  # bytes; the unit in which L2 and DRAM move data (CUDA C++ Best Practices Guide)
 ROWS = len(ADDED)
 LATENCY, ROUNDS = map(list(ADDED).index, ("chain_latency", "chain_load_rounds"))
 TRIP = 300  # clocks from a load of global memory to its value, about (`DeviceSpec.load_clocks` of an H200)
-NOTHING: NDArray[np.float64] = np.zeros((ROWS, 1))
+_NOTHING: NDArray[np.float64] = np.zeros((ROWS, 1))
 LINE = 128  # bytes; the unit in which L1 is looked up, four sectors
 BANKS = 32  # of shared memory, each 4 bytes wide
 _BY_LINE = "warp_instructions", "flops", "divergent_branches"
@@ -105,33 +105,33 @@ class Tally:
         self.longest = (0,) * ROWS
         self.shared_atomic_passes = 0
         self.global_atomics = 0
-        self._had: dict[Variable | None, tuple[Layout, set[int]]] = {}
+        self._had: dict[Variable | None, tuple[ThreadLayout, set[int]]] = {}
         self._patterns: dict[tuple[object, ...], tuple[int, ...]] = {}
         self._queues: dict[int, NDArray[np.int64]] = {}
         self._charged: list[Mask] = []
-        self._batches: dict[Layout, NDArray[np.float64]] = {}
+        self._batches: dict[ThreadLayout, NDArray[np.float64]] = {}
         # Of each batch, the warps that are sampled, and whether a lane is of one.
-        self._samples: dict[Layout, tuple[NDArray[np.int64], NDArray[np.bool_]]] = {}
+        self._samples: dict[ThreadLayout, tuple[NDArray[np.int64], NDArray[np.bool_]]] = {}
         self._chains: NDArray[np.float64] = np.zeros((ROWS, 0), np.float64)
         self._sample: NDArray[np.int64] = np.zeros(0, np.int64)
         self._sampled_lane: NDArray[np.bool_] = np.zeros(0, np.bool_)
 
     # -- pieces of code
 
-    def begin_batch(self, layout: Layout) -> None:
+    def begin_batch(self, layout: ThreadLayout) -> None:
         """Start with another batch of blocks."""
         self._batches[layout] = np.zeros((ROWS, layout.warps), np.float64)
         count = min(_SAMPLED_WARPS, layout.warps)
         sample = np.unique(np.linspace(0, layout.warps - 1, count).astype(np.int64))
         self._samples[layout] = sample, np.isin(layout.warp, sample)
 
-    def enter(self, layout: Layout) -> None:
+    def enter(self, layout: ThreadLayout) -> None:
         """Go on with a batch."""
         self.settle()
         self._chains = self._batches[layout]
         self._sample, self._sampled_lane = self._samples[layout]
 
-    def end_batch(self, layout: Layout) -> None:
+    def end_batch(self, layout: ThreadLayout) -> None:
         """Find the longest warp of a batch."""
         self.settle()
         del self._batches[layout], self._samples[layout]
@@ -151,7 +151,7 @@ class Tally:
         """Credit the warps with what their masks were charged."""
         columns, chains = self._columns, self._chains
         for mask in self._charged:
-            amounts = NOTHING
+            amounts = _NOTHING
             for point, times in mask.pending.items():
                 amounts = amounts + columns[point] * times
                 self.warps[point] += mask.n_warps * times
@@ -218,7 +218,7 @@ class Tally:
         if not lanes:
             return
         part = element[:lanes] if varies(element) else np.full(lanes, element)
-        sector = part.astype(np.int64) * size // SECTOR
+        sector = part.astype(np.int64) * size // _SECTOR
         of, had = self._had.get(base, (layout, set[int]()))
         if of is not layout:
             had = set[int]()
@@ -337,9 +337,9 @@ class Tally:
     def _count_sectors(self, mask: Mask, element: NDArray[Any], size: int) -> tuple[int, int, int]:
         rows, requests = self._rows(mask, element)
         # An element of up to 32 bytes is in one sector, since sizes are powers of two.
-        wide = max(1, size // SECTOR)
-        sectors = np.sort(rows // max(1, SECTOR // size))
-        lines = _distinct(sectors * wide // (LINE // SECTOR))
+        wide = max(1, size // _SECTOR)
+        sectors = np.sort(rows // max(1, _SECTOR // size))
+        lines = _distinct(sectors * wide // (LINE // _SECTOR))
         return requests, _distinct(sectors) * wide, lines
 
     def _conflicts(self, mask: Mask, element: NDArray[Any], size: int) -> tuple[int, int]:

@@ -34,7 +34,7 @@ _ARITHMETIC = {"+", "-", "*", "/"}
 _KEYED = {"+", "-", "*", "&", "|", "^"}
 
 
-def _made(s: State, node: form.Node) -> Facts:
+def _made(s: State, node: form.IRValue) -> Facts:
     """Facts of a value that is made of its parts in some way."""
     out = Facts(depth=s.changes(node.parts))
     for part in node.parts:
@@ -125,7 +125,7 @@ def _is_wide(s: State, load: form.Load) -> bool:
     return not isinstance(index, form.Constant) and s.of(index).depth == KNOWN
 
 
-def _base(node: form.Node) -> Variable | None:
+def _base(node: form.IRValue) -> Variable | None:
     """The pointer that a load goes by: what its first parts lead to."""
     while node.parts and not isinstance(node, form.Read):
         node = node.parts[0]
@@ -197,7 +197,7 @@ def is_rotation(s: State, node: form.Operation) -> bool:
     return len(keys) == 1 and None not in keys and (known or varies)
 
 
-def _is_rest(s: State, rest: form.Node, of: form.Node) -> bool:
+def _is_rest(s: State, rest: form.IRValue, of: form.IRValue) -> bool:
     """Tell whether it is `32 - of`, or `-of & 31`, which is the same to a shift."""
     rest, key = form.bare(rest), s.of(form.bare(of)).key
     if not isinstance(rest, form.Operation) or key is None:
@@ -212,7 +212,7 @@ def _is_rest(s: State, rest: form.Node, of: form.Node) -> bool:
     )
 
 
-def _number(s: State, node: form.Node) -> float | None:
+def _number(s: State, node: form.IRValue) -> float | None:
     """The value of what a compiler knows: a constant, a variable that stays as it is, a difference."""
     node = form.bare(node)
     if isinstance(node, form.Constant):
@@ -249,13 +249,13 @@ def integer_name(s: State, node: form.Operation) -> str:
     return "int /" if s.repeated(node.parts[1:]) or not s.around.depth else "int / same"
 
 
-def _is_widened(node: form.Node) -> bool:
+def _is_widened(node: form.IRValue) -> bool:
     """Tell whether a factor of 64 bits has 32, as hardware can multiply them."""
     narrow = isinstance(node, form.Convert) and node.source.size <= 4
     return narrow or (isinstance(node, form.Constant) and abs(node.value) < 1 << 31)
 
 
-def _is_product(s: State, node: form.Node) -> bool:
+def _is_product(s: State, node: form.IRValue) -> bool:
     """Tell whether an addition costs nothing more than this product, since the hardware does both in one."""
     return isinstance(node, form.Operation) and node.op == "*" and s.repeated([node])
 
@@ -277,7 +277,7 @@ def _convert(s: State, node: form.Convert) -> Facts:
     return Facts(given.reads, given.depth, key)
 
 
-def _function(s: State, node: form.Function) -> Facts:
+def _function(s: State, node: form.Intrinsic) -> Facts:
     unit = SPECIAL if node.name in _BITS else unit_of(node.price)
     s.pay(node.price, node.parts, node.type is DOUBLE, unit)
     return _made(s, node)
@@ -313,8 +313,8 @@ def _division(divisor: object) -> int:
     return _DIVISION_BY_POWER_OF_TWO if power_of_two else _DIVISION_BY_CONSTANT
 
 
-VALUES: Mapping[type[form.Node], Callable[[State, Any], Facts]] = {
-    form.Node: _made,
+VALUES: Mapping[type[form.IRValue], Callable[[State, Any], Facts]] = {
+    form.IRValue: _made,
     form.Read: _read,
     form.Coordinate: _coordinate,
     form.Address: _address,
@@ -328,5 +328,5 @@ VALUES: Mapping[type[form.Node], Callable[[State, Any], Facts]] = {
     form.Exchange: _made,
     form.Operation: _operation,
     form.Convert: _convert,
-    form.Function: _function,
+    form.Intrinsic: _function,
 }

@@ -29,7 +29,7 @@ from simgpu.cuda_c.compile import form
 from simgpu.cuda_c.compile.variables import Variable
 from simgpu.cuda_c.cost import path
 from simgpu.cuda_c.cost.charges import Charge, Costs
-from simgpu.cuda_c.cost.loops import MOST, PARTLY, partly_unrolled, unrolled_turns
+from simgpu.cuda_c.cost.loops import MOST_UNROLLED, PARTLY, partly_unrolled, unrolled_turns
 from simgpu.cuda_c.cost.path import When, last, latency
 from simgpu.cuda_c.cost.state import KNOWN, MEMORY, State, Surroundings
 from simgpu.cuda_c.cost.values import TESTS, VALUES, integer_name, is_rotation
@@ -39,7 +39,7 @@ _IN_REGISTERS = 128  # bytes; larger arrays of a thread are in local memory
 # Instructions of loops that have other numbers of turns done at once.
 SHORT, SHORTEST, LONG = 12, 5, 50
 _OF_PATH = ("latency", "slack", "rounds", "near")
-FEW = 4  # instructions that are done on a condition, and not behind a branch
+_FEW = 4  # instructions that are done on a condition, and not behind a branch
 FREELY = 32  # registers
 WINDOW = 32  # instructions that are mixed in any case
 _OF_TURN = 2  # registers that a turn needs besides its variables
@@ -52,7 +52,9 @@ def walk(kernel: form.Form) -> Costs:
     """Charge the pieces and accesses of a kernel."""
     s = State(kernel.points, len(kernel.sites))
     s.assigned = {
-        step.variable for step in form.below(kernel.steps) if isinstance(step, form.Assign)
+        step.variable
+        for step in form.instructions_below(kernel.steps)
+        if isinstance(step, form.RegisterWrite)
     }
     _steps(s, kernel.steps)
     s.loads.finish()
@@ -63,9 +65,9 @@ def walk(kernel: form.Form) -> Costs:
     return Costs(s.charges, s.sites, min(_TEMPORARIES + s.most_words, _MOST_REGISTERS))
 
 
-def _steps(s: State, steps: Sequence[form.Step]) -> None:
+def _steps(s: State, steps: Sequence[form.Instruction]) -> None:
     for step in steps:
-        if isinstance(step, form.Node):
+        if isinstance(step, form.IRValue):
             before = s.charge.issued
             facts = s.facts[step] = VALUES[type(step)](s, step)
             facts.when = _when(s, step, s.charge.issued - before)
@@ -74,12 +76,12 @@ def _steps(s: State, steps: Sequence[form.Step]) -> None:
             _EFFECTS[type(step)](s, step)
 
 
-def _when(s: State, node: form.Node, issued: float) -> When:
+def _when(s: State, node: form.IRValue, issued: float) -> When:
     """When a value can be used that so many instructions have been issued for."""
     if isinstance(node, form.Read):
         return s.path.read(node.variable)
     when = last((s.path.base, *(s.of(part).when for part in node.parts)))
-    if type(node) is form.Node:
+    if type(node) is form.IRValue:
         if node.parts and node.parts[0] in s.chosen:
             return last((when, s.chosen.pop(node.parts[0]).later(path.SELECT)))
         if len(node.parts) == 2 and all(map(_is_test, node.parts)):
@@ -91,10 +93,10 @@ def _when(s: State, node: form.Node, issued: float) -> When:
         near = node.origin.near
         chase = near and when.carried >= 0  # turns wait for each other
         return when.later(path.SHARED * chase, not near, near and not chase) if issued else when
-    name, double = "", isinstance(node, form.Function | form.Operation) and node.type is DOUBLE
+    name, double = "", isinstance(node, form.Intrinsic | form.Operation) and node.type is DOUBLE
     if isinstance(node, form.Convert):
         return when.later(_converted(node) if issued else 0.0)
-    if isinstance(node, form.Function):
+    if isinstance(node, form.Intrinsic):
         name = node.name
         if name.removesuffix("f") in ("sin", "cos") and issued:
             key = "reduced", *(s.of(part).key for part in node.parts)
@@ -130,7 +132,7 @@ def _converted(node: form.Convert) -> float:
     return 0.0 if source.size == target.size else path.ARITHMETIC
 
 
-def _work(s: State, step: form.Work) -> None:
+def _work(s: State, step: form.FixedCostOp) -> None:
     s.pay(step.price)
     issued = step.price.instructions if step.price.issued is None else step.price.issued
     if not s.meets:
@@ -153,12 +155,12 @@ def _store(s: State, step: form.Store) -> None:
             s.path.store(s.of(step.value).when)
 
 
-def _assign(s: State, step: form.Assign) -> None:
+def _assign(s: State, step: form.RegisterWrite) -> None:
     s.at_hand.clear()
     _note(s, step)
 
 
-def _bind(s: State, step: form.Bind) -> None:
+def _bind(s: State, step: form.ReferenceBind) -> None:
     known = s.of(step.value).depth == KNOWN and step.variable not in s.assigned
     s.depths[step.variable] = KNOWN if known else s.around.depth
     s.first[step.variable] = step.value
@@ -166,7 +168,7 @@ def _bind(s: State, step: form.Bind) -> None:
     _note(s, step)
 
 
-def _note(s: State, step: form.Assign | form.Bind) -> None:
+def _note(s: State, step: form.RegisterWrite | form.ReferenceBind) -> None:
     value = s.of(step.value)
     if isinstance(step.value, form.Load):
         s.loaded += size_of(step.variable.type) // 4 - 1
@@ -183,7 +185,7 @@ def _declare(s: State, step: form.Declare) -> None:
         s.most_words = max(s.most_words, s.words)
 
 
-def _access(s: State, step: form.Access) -> None:
+def _access(s: State, step: form.AccessOp) -> None:
     s.sites[step.site].charge = s.charge
 
 
@@ -201,7 +203,7 @@ def _wait(s: State) -> None:
         setattr(s.charge, name, getattr(s.charge, name) + more)
 
 
-def _piece(s: State, piece: form.Piece) -> None:
+def _piece(s: State, piece: form.BasicBlock) -> None:
     _wait(s)  # this piece may be part of another one
     outer, s.charge = s.charge, s.charges[piece.point]
     s.passed.append(s.charge)
@@ -254,13 +256,13 @@ def _branch(s: State, step: form.Branch) -> None:
     s.control.pop()
 
 
-def _is_test(node: form.Node) -> bool:
+def _is_test(node: form.IRValue) -> bool:
     """Tell whether a condition comes out of a comparison, or of several."""
     node = form.bare(node)
-    return type(node) is form.Node or (isinstance(node, form.Operation) and node.op in TESTS)
+    return type(node) is form.IRValue or (isinstance(node, form.Operation) and node.op in TESTS)
 
 
-def _decided(s: State, test: form.Node, sides: Sequence[Sequence[form.Step]]) -> When:
+def _decided(s: State, test: form.IRValue, sides: Sequence[Sequence[form.Instruction]]) -> When:
     """When a condition has come to where it chooses: a selection of numbers at hand takes it as an operand.
 
     An instruction that is only done where it holds waits longer for it.
@@ -287,22 +289,22 @@ def _is_selection(step: form.Branch) -> bool:
     if not _is_short(step):  # asked first, because it looks at the first few only
         return False
     found = {type(part) for side in (step.then, step.otherwise or []) for part in _flat(side)}
-    return form.Assign in found and found <= _AT_HAND
+    return form.RegisterWrite in found and found <= _AT_HAND
 
 
 def _is_short(step: form.Branch) -> bool:
     """Tell whether both sides of a branch are few instructions, each of which can be done on a condition."""
     steps = _flat([*step.then, *(step.otherwise or [])])
-    work = (p for p in steps if isinstance(p, form.Operation | form.Function | form.Loop))
+    work = (p for p in steps if isinstance(p, form.Operation | form.Intrinsic | form.Loop))
     return all(
-        number < FEW and isinstance(part, form.Operation) and part.op not in ("/", "%")
+        number < _FEW and isinstance(part, form.Operation) and part.op not in ("/", "%")
         for number, part in enumerate(work)
     )
 
 
-def _flat(steps: Sequence[form.Step]) -> Iterator[form.Step]:
+def _flat(steps: Sequence[form.Instruction]) -> Iterator[form.Instruction]:
     for step in steps:
-        if isinstance(step, form.Scoped | form.Piece):
+        if isinstance(step, form.Scoped | form.BasicBlock):
             yield from _flat(step.steps)
         elif isinstance(step, form.Leave):
             yield from _flat([] if step.piece is None else step.piece.steps)
@@ -375,7 +377,7 @@ def _loop(s: State, loop: form.Loop) -> None:
     rings, s.path.rings = s.path.rings, set()
     _turn(s, loop)
     if partly and outer.depth and loop.counter is not None:
-        branches = 6 if _at_once(s, loop, s.passed[since:]) == MOST else 2
+        branches = 6 if _at_once(s, loop, s.passed[since:]) == MOST_UNROLLED else 2
         s.passed[since - 1].latency += path.ENTRY * branches
     partly = _count(s, loop, turns, partly, any(s.rolled[mark:]))
     _interleave(s, s.passed[since:], PARTLY if turns is None and partly else turns or 1, s.words)
@@ -439,7 +441,7 @@ def _turn(s: State, loop: form.Loop) -> None:
     s.path.handed = handed
 
 
-def _leaves_early(body: Sequence[form.Step]) -> bool:
+def _leaves_early(body: Sequence[form.Instruction]) -> bool:
     """Tell whether a turn goes on behind a branch that leaves the loop."""
     while len(body) == 1 and isinstance(body[0], form.Scoped):
         body = body[0].steps
@@ -459,7 +461,7 @@ def _side_by_side(s: State, body: Sequence[Charge], turns: int, inner: bool) -> 
 
     Of an inner loop bounds and addresses are kept, which are computed in front of the outer one.
     """
-    kept = _KEPT if inner and turns == MOST else 0
+    kept = _KEPT if inner and turns == MOST_UNROLLED else 0
     room = (FREELY - _TEMPORARIES - kept - s.most_words) / max(s.loaded, 1)
     for charge in body:
         charge.overlap *= max(1, min(turns, int(1 + room)))
@@ -470,7 +472,7 @@ def _leave(s: State, step: form.Leave) -> None:
         _piece(s, step.piece)
 
 
-def _nothing(s: State, step: form.Step) -> None:
+def _nothing(s: State, step: form.Instruction) -> None:
     """Leave out what costs nothing by itself."""
 
 
@@ -497,7 +499,7 @@ def _at_once(s: State, loop: form.Loop, body: Sequence[Charge]) -> int:
     kind = loop.counter.type if loop.counter is not None else None
     signed = isinstance(kind, Scalar) and kind.kind == "int" and not s.wraps
     if signed and size <= (SHORT if any(charge.rounds for charge in body) else SHORTEST):
-        return MOST
+        return MOST_UNROLLED
     return PARTLY if size <= LONG else 2 if size <= 2 * LONG else 1
 
 
@@ -507,11 +509,11 @@ def _in_parts(s: State, loop: form.Loop, nested: bool = False) -> bool:
 
 def _handed_over(loop: form.Loop) -> frozenset[Variable]:
     """The variables that a turn makes and the next one needs, except counters, which are ready early."""
-    counted = {step.variable for step in loop.step.steps if isinstance(step, form.Assign)}
+    counted = {step.variable for step in loop.step.steps if isinstance(step, form.RegisterWrite)}
     return frozenset(loop.changed) - counted
 
 
-def _is_known(s: State, node: form.Node) -> bool:
+def _is_known(s: State, node: form.IRValue) -> bool:
     """The same as a depth of -1, for a value that has not been walked over yet."""
     match node:
         case form.Constant():
@@ -534,21 +536,22 @@ def _words(variable: Variable) -> int:
 
 
 _AT_HAND = {
-    form.Node, form.Part, form.Old, form.Result, form.Read, form.Constant, form.Coordinate, form.Assign,
-    form.Operation, form.Convert, form.Bind, form.Declare,
+    form.IRValue, form.Part, form.Old, form.Result, form.Read, form.Constant, form.Coordinate,
+    form.RegisterWrite,
+    form.Operation, form.Convert, form.ReferenceBind, form.Declare,
 }  # fmt: skip
 
-_EFFECTS: Mapping[type[form.Step], Callable[[State, Any], None]] = {
-    form.Work: _work,
+_EFFECTS: Mapping[type[form.Instruction], Callable[[State, Any], None]] = {
+    form.FixedCostOp: _work,
     form.Store: _store,
-    form.Assign: _assign,
-    form.Bind: _bind,
+    form.RegisterWrite: _assign,
+    form.ReferenceBind: _bind,
     form.Declare: _declare,
-    form.Access: _access,
+    form.AccessOp: _access,
     form.Fence: _fence,
     form.Meet: _meet,
     form.Sleep: _nothing,
-    form.Piece: _piece,
+    form.BasicBlock: _piece,
     form.Scoped: _scoped,
     form.Expansion: _scoped,
     form.Branch: _branch,

@@ -30,7 +30,7 @@ def by_lane(value: Any, lanes: int) -> NDArray[Any]:
     return np.broadcast_to(given, (lanes,))
 
 
-class Layout:
+class ThreadLayout:
     """How the threads of a batch of blocks lie side by side.
 
     Lane `i` of the batch is thread `i % threads` of block `numbers[i // threads]` of the grid. A warp is
@@ -74,7 +74,7 @@ class Mask:
 
     __slots__ = ("_index", "_warps", "bits", "charged", "full", "layout", "n", "n_warps", "pending")
 
-    def __init__(self, layout: Layout, bits: NDArray[np.bool_], n: int) -> None:
+    def __init__(self, layout: ThreadLayout, bits: NDArray[np.bool_], n: int) -> None:
         self.layout = layout
         self.bits = bits
         self.n = n

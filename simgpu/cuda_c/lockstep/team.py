@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simgpu.cuda_c.lockstep import waiting_threads
-from simgpu.cuda_c.lockstep.masks import Layout, Mask, varies
+from simgpu.cuda_c.lockstep.masks import Mask, ThreadLayout, varies
 from simgpu.cuda_c.lockstep.meter import Meter, Site
 from simgpu.cuda_c.text.source import Position, Source, shortened
 from simgpu.errors import FaultSite, KernelFault, RunawayKernelError
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from simgpu.cuda_c.memory.addresses import Addresses
     from simgpu.cuda_c.memory.messages import Lanes, Messages
 
-Dim = tuple[int, int, int]
+Extent3 = tuple[int, int, int]
 TURN = 2000  # clocks, about 1 us, which is also what a look at memory takes
 # What is said of a loop that waits in vain, where its threads cannot be set aside.
 _STUCK = {
@@ -40,7 +40,7 @@ _STUCK = {
 
 
 @dataclass(frozen=True)
-class Limits:
+class InterpreterLimits:
     """How far a launch may go, and what is checked."""
 
     # Loop iterations that one batch of blocks, all its threads in lockstep, may take together.
@@ -62,14 +62,14 @@ class Limits:
 
 
 @dataclass
-class Launch:
+class LaunchState:
     """The state that all batches of a launch share."""
 
     kernel: str
     source: Source
-    grid: Dim
-    block: Dim
-    limits: Limits
+    grid: Extent3
+    block: Extent3
+    limits: InterpreterLimits
     meter: Meter
     dynamic_shared: int
     # Made when somebody asks for them: see `addresses` and `messages`.
@@ -79,7 +79,7 @@ class Launch:
     printed: list[str] = field(default_factory=list[str])
     letters: int = 0  # in what was printed
     dropped_lines: int = 0
-    leapt: int = 0  # turns, see `Limits`
+    leapt: int = 0  # turns, see `InterpreterLimits`
     clock: int = 1
     # Counts what changes memory, in kernels whose loops may spin (`watches`).
     changes: int = 0
@@ -140,16 +140,16 @@ class Launch:
         """Threads of a block."""
         return self.block[0] * self.block[1] * self.block[2]
 
-    def thread_name(self, number: int) -> Dim:
+    def thread_name(self, number: int) -> Extent3:
         """`threadIdx` of the thread of that number in its block."""
         return place_in(self.block, number)
 
-    def block_name(self, number: int) -> Dim:
+    def block_name(self, number: int) -> Extent3:
         """`blockIdx` of the block of that number in the grid."""
         return place_in(self.grid, number)
 
 
-def place_in(size: Dim, number: Any) -> tuple[Any, Any, Any]:
+def place_in(size: Extent3, number: Any) -> tuple[Any, Any, Any]:
     """The place of one of so many, counted row by row; or of each of several."""
     x, y, _ = size
     return number % x, number // x % y, number // (x * y)
@@ -158,10 +158,10 @@ def place_in(size: Dim, number: Any) -> tuple[Any, Any, Any]:
 class Team:
     """A batch of blocks in lockstep."""
 
-    def __init__(self, launch: Launch, numbers: NDArray[np.int64], slots: int, exits: int):
+    def __init__(self, launch: LaunchState, numbers: NDArray[np.int64], slots: int, exits: int):
         self.launch = launch
         self.meter = launch.meter
-        self.layout = layout = Layout(launch.threads, numbers)
+        self.layout = layout = ThreadLayout(launch.threads, numbers)
         self.full = layout.full
         self.slots: list[Any] = [None] * slots  # of the variables, where the compiler put them
         # For each slot, the threads that declared it: a write by exactly these needs no merging.
@@ -240,8 +240,8 @@ class Team:
         """Set those lanes of `mask` aside that are in `bits`, as a `Group`; the rest goes on."""
         bits, self.apart = bits & mask.bits, True
         seen = self.launch.changes
-        self.waiters.park(waiting_threads.Group(place, bits, at, meets, seen, patient, turn))
-        return waiting_threads.some(self.layout, mask.bits & ~bits)
+        self.waiters.park(waiting_threads.WaitingLanes(place, bits, at, meets, seen, patient, turn))
+        return waiting_threads.some_lanes(self.layout, mask.bits & ~bits)
 
     def take_turns(self, place: int, mask: Mask, at: Position) -> Mask | None:
         """Set the lanes of `mask` aside if they have run for long, and others can go on: it is their turn."""

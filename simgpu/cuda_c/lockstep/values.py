@@ -24,7 +24,7 @@ Binary: TypeAlias = Callable[[Value, Value], Value]
 _where: Callable[[Any, Any, Any], Any] = np.where
 
 
-def choose(condition: Any, yes: Any, no: Any) -> Any:
+def select_lanes(condition: Any, yes: Any, no: Any) -> Any:
     """`yes` where a condition holds and `no` elsewhere; a NumPy scalar if all three are uniform."""
     out = _where(condition, yes, no)
     return out if out.ndim else out[()]
@@ -113,23 +113,23 @@ def _half(op: str) -> Binary:
     # of float16.
     ufunc = _ARITHMETIC[op]
 
-    def run(a: Value, b: Value) -> Value:
+    def evaluate(a: Value, b: Value) -> Value:
         return ufunc(a, b, dtype=np.float32).astype(np.float16)
 
-    return run
+    return evaluate
 
 
 def _divide(kind: Scalar) -> Binary:
     if kind.kind == "uint":
         return np.floor_divide
 
-    def run(a: Value, b: Value) -> Value:
+    def evaluate(a: Value, b: Value) -> Value:
         quotient = np.floor_divide(a, b)
         # NumPy rounds down, C towards zero: they differ where the signs do and something is left.
         short = (np.remainder(a, b) != 0) & ((a < 0) != (b < 0))
         return quotient + short if np.any(short) else quotient
 
-    return run
+    return evaluate
 
 
 def fused(kind: Scalar) -> Callable[[Value, Value, Value], Value]:
@@ -201,4 +201,4 @@ def _fused_double(a: Value, b: Value, c: Value) -> Value:
     rest = (product - (total - z)) + (c - z)
     out = total + (rest + error)
     # If the splitting overflowed, the correction is no number, so the plain result stands.
-    return choose(np.isfinite(out), out, product + c)
+    return select_lanes(np.isfinite(out), out, product + c)

@@ -32,7 +32,7 @@ from typing import Any, Literal, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from simgpu.cuda_c.lockstep.masks import Layout, Mask
+from simgpu.cuda_c.lockstep.masks import Mask, ThreadLayout
 from simgpu.cuda_c.text.source import Position
 
 ENDLESS, NOWHERE = -1, -2  # instead of a place: nobody waits in this kernel, or not here
@@ -61,7 +61,7 @@ class Meeting:
     lane has brought, `given`, is kept until all have gone on, and is computed only once.
     """
 
-    def __init__(self, layout: Layout) -> None:
+    def __init__(self, layout: ThreadLayout) -> None:
         self.layout, self.given = layout, None
         self.names = np.zeros(layout.lanes, np.uint32)
         self.bits, self.done = np.zeros((2, layout.lanes), np.bool_)  # who has come, and gone on
@@ -89,7 +89,7 @@ class Meeting:
 
 
 @dataclass
-class Group:
+class WaitingLanes:
     """Lanes that wait at one place: to meet others, or (`meets` None) for memory to change."""
 
     place: int
@@ -104,9 +104,9 @@ class Group:
 class Waiters:
     """Those of a team who wait."""
 
-    def __init__(self, layout: Layout) -> None:
+    def __init__(self, layout: ThreadLayout) -> None:
         self.layout = layout
-        self.groups: dict[int, Group] = {}  # by place
+        self.groups: dict[int, WaitingLanes] = {}  # by place
         self.bits: Bits = np.zeros(layout.lanes, np.bool_)
         # `met` and `passed`: lanes that may pass their barrier, since the rest of their block has come to
         # another one; and those of them for whom it has been noted that they met.
@@ -116,7 +116,7 @@ class Waiters:
         self.ended: Bits = np.zeros(layout.lanes, np.bool_)  # lanes that came to the kernel's end
         self.meetings: dict[str, list[Meeting]] = {}  # of lanes of warps, by function
 
-    def park(self, new: Group) -> None:
+    def park(self, new: WaitingLanes) -> None:
         """Set lanes aside."""
         self.count += 1
         self.bits = self.bits | new.bits
@@ -134,9 +134,9 @@ class Waiters:
         """Those of `mask` who have not been set aside."""
         if mask is None or not (mask.bits & self.bits).any():
             return mask
-        return some(self.layout, mask.bits & ~self.bits)
+        return some_lanes(self.layout, mask.bits & ~self.bits)
 
-    def take(self, group: Group, bits: Bits) -> Mask:
+    def take(self, group: WaitingLanes, bits: Bits) -> Mask:
         """Lanes of a group go on."""
         self.bits = self.bits & ~bits
         group.bits = group.bits & ~bits
@@ -144,7 +144,7 @@ class Waiters:
             del self.groups[group.place]
         return Mask(self.layout, bits, int(np.count_nonzero(bits)))
 
-    def ready(self, changes: int, exited: Mask | None) -> tuple[Group, Bits] | None:
+    def ready(self, changes: int, exited: Mask | None) -> tuple[WaitingLanes, Bits] | None:
         """The lanes that may go on, of the group furthest behind, without those of `exited`."""
         # Those that let others have a turn come last.
         for group in sorted(self.groups.values(), key=lambda group: (group.turn, group.place)):
@@ -159,7 +159,7 @@ class Waiters:
                     return group, bits
         return None
 
-    def _complete(self, group: Group, meets: Apart, exited: Mask | None) -> Bits:
+    def _complete(self, group: WaitingLanes, meets: Apart, exited: Mask | None) -> Bits:
         layout = self.layout
         here = group.bits if exited is None else group.bits | exited.bits
         if meets.by == "grid":  # see `run.execution`
@@ -182,7 +182,7 @@ class Waiters:
         meetings = [(g.bits, g.meets) for g in self.groups.values() if g.meets is not None]
         return [b & ~self.met for b, meets in meetings if meets.by == "block" and not meets.alone]
 
-    def _elsewhere(self, group: Group) -> Bits:
+    def _elsewhere(self, group: WaitingLanes) -> Bits:
         """Those at other barriers than a group; not of its warps, because a warp comes to one barrier."""
         layout = self.layout
         warps = np.zeros(int(layout.warp.max()) + 1, np.bool_)
@@ -199,7 +199,7 @@ class Waiters:
         self.met |= np.logical_or.reduce(at) & (several > 1)[self.layout.block]
 
 
-def some(layout: Layout, bits: Bits) -> Mask | None:
+def some_lanes(layout: ThreadLayout, bits: Bits) -> Mask | None:
     """A set of lanes, or None."""
     n = int(np.count_nonzero(bits))
     return Mask(layout, bits, n) if n else None

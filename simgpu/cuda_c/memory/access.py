@@ -13,11 +13,11 @@ from simgpu.cuda_c import types
 from simgpu.cuda_c.lockstep.masks import Mask, varies
 from simgpu.cuda_c.lockstep.meter import Site
 from simgpu.cuda_c.lockstep.team import Team
-from simgpu.cuda_c.lockstep.values import choose
-from simgpu.cuda_c.memory.holes import Holed, merged, missing_in, present
+from simgpu.cuda_c.lockstep.values import select_lanes
+from simgpu.cuda_c.memory.holes import Holed, merged_holes, missing_in, present
 from simgpu.cuda_c.memory.mixed_region import MixedRegion, region_of
 from simgpu.cuda_c.memory.names import report_misaligned
-from simgpu.cuda_c.memory.pointers import Access, Ptr, Region
+from simgpu.cuda_c.memory.pointers import MaskedAccess, Ptr, Region
 
 NULL = Ptr(None, 0, 1, 0, "nullptr")
 
@@ -44,7 +44,7 @@ def tell(team: Team, mask: Mask, ptr: Ptr, size: int, site: Site) -> None:
         watcher(team, mask, ptr, size, site)
 
 
-def load(
+def load_lanes(
     team: Team, mask: Mask, ptr: Ptr, ctype: types.CType, site: Site, copied: bool = False
 ) -> Any:
     """The value of type `ctype` at an address: one array, or a list of them for a struct.
@@ -61,23 +61,25 @@ def load(
     if site.packed or (isinstance(ctype, types.Struct) and ctype.packed):
         return _load_bytes(team, mask, ptr, ctype, site)
     if isinstance(ctype, types.Scalar):
-        return region.load(Access(team, mask, ptr, ctype, site, ctype.size, copied=copied))
+        return region.load(MaskedAccess(team, mask, ptr, ctype, site, ctype.size, copied=copied))
     if isinstance(ctype, types.Pointer):
         return _load_pointer(team, mask, ptr, ctype, site, 8)
     out: list[Any] = []
     lacking: Any = mask.bits
-    for leaf, place, size in _parts(team, mask, ptr, ctype, site):
+    for leaf, place, size in _pieces_of(team, mask, ptr, ctype, site):
         far = isinstance(leaf, types.Pointer)
-        one = Access(team, mask, place, types.ULLONG if far else leaf, site, size, copied=True)
+        one = MaskedAccess(
+            team, mask, place, types.ULLONG if far else leaf, site, size, copied=True
+        )
         found = region.load(one)
         missing = missing_in(found)
         lacking = False if missing is None else lacking & missing
         out.append(_pointed(team, mask, found, leaf, site) if far else found)
     # A byte may be between two members, so that memcpy copies those as well.
     if np.any(lacking) and not copied and getattr(ctype, "name", "") != "_byte":
-        leaf, place, size = next(_parts(team, mask, ptr, ctype, site))
+        leaf, place, size = next(_pieces_of(team, mask, ptr, ctype, site))
         kind = types.ULLONG if isinstance(leaf, types.Pointer) else leaf
-        region.load(Access(team, mask, place, kind, site, size))  # which fails
+        region.load(MaskedAccess(team, mask, place, kind, site, size))  # which fails
     return out
 
 
@@ -85,7 +87,7 @@ def _load_pointer(
     team: Team, mask: Mask, ptr: Ptr, ctype: types.Pointer, site: Site, wide: int
 ) -> Ptr:
     region = region_of(team, mask, ptr, site)
-    number = region.load(Access(team, mask, ptr, types.ULLONG, site, wide))
+    number = region.load(MaskedAccess(team, mask, ptr, types.ULLONG, site, wide))
     return _pointed(team, mask, number, ctype, site)
 
 
@@ -96,7 +98,9 @@ def _pointed(team: Team, mask: Mask, number: Any, ctype: types.Pointer, site: Si
     return team.launch.addresses.pointer(team, mask, number, types.size_of(ctype.target), site.at)
 
 
-def store(team: Team, mask: Mask, ptr: Ptr, ctype: types.CType, value: Any, site: Site) -> None:
+def store_lanes(
+    team: Team, mask: Mask, ptr: Ptr, ctype: types.CType, value: Any, site: Site
+) -> None:
     """Write a value of type `ctype` for the lanes of `mask`."""
     region = ptr.region or region_of(team, mask, ptr, site)
     if team.launch.limits.watcher is not None:
@@ -111,25 +115,25 @@ def store(team: Team, mask: Mask, ptr: Ptr, ctype: types.CType, value: Any, site
         if type(value) is Holed:
             lanes, value = present(mask, value), np.asarray(value)
         if lanes is not None:
-            region.store(Access(team, lanes, ptr, ctype, site, ctype.size), value)
+            region.store(MaskedAccess(team, lanes, ptr, ctype, site, ctype.size), value)
         return
     addresses = team.launch.addresses
     if isinstance(ctype, types.Pointer):
-        region.store(Access(team, mask, ptr, types.ULLONG, site, 8), addresses.number(value))
+        region.store(MaskedAccess(team, mask, ptr, types.ULLONG, site, 8), addresses.number(value))
         return
-    for k, (leaf, place, size) in enumerate(_parts(team, mask, ptr, ctype, site)):
+    for k, (leaf, place, size) in enumerate(_pieces_of(team, mask, ptr, ctype, site)):
         far = isinstance(leaf, types.Pointer)
         if (lanes := present(mask, value[k])) is not None:
-            part = Access(team, lanes, place, types.ULLONG if far else leaf, site, size)
+            part = MaskedAccess(team, lanes, place, types.ULLONG if far else leaf, site, size)
             region.store(part, addresses.number(value[k]) if far else np.asarray(value[k])[()])
 
 
 def _load_bytes(team: Team, mask: Mask, ptr: Ptr, ctype: types.CType, site: Site) -> Any:
-    """As `load`, byte by byte, since a packed struct does not align its members."""
+    """As `load_lanes`, byte by byte, since a packed struct does not align its members."""
     region, out = ptr.region or region_of(team, mask, ptr, site), list[Any]()
     for leaf, offset in types.leaves(ctype):
         raw = [
-            region.load(Access(team, mask, ptr.moved(offset + k), types.UCHAR, site, 1))
+            region.load(MaskedAccess(team, mask, ptr.moved(offset + k), types.UCHAR, site, 1))
             for k in range(types.size_of(leaf))
         ]
         far = isinstance(leaf, types.Pointer)
@@ -150,11 +154,11 @@ def _store_bytes(
         number = team.launch.addresses.number(new) if isinstance(leaf, types.Pointer) else new
         raw = np.asarray(number)[..., None].copy().view(np.uint8)
         for k in range(types.size_of(leaf)):
-            byte = Access(team, mask, ptr.moved(offset + k), types.UCHAR, site, 1)
+            byte = MaskedAccess(team, mask, ptr.moved(offset + k), types.UCHAR, site, 1)
             region.store(byte, raw[..., k])
 
 
-def _parts(
+def _pieces_of(
     team: Team, mask: Mask, ptr: Ptr, ctype: types.CType, site: Site
 ) -> Iterator[tuple[types.Scalar | types.Pointer, Ptr, int]]:
     """The leaves of a struct: where they are, and how many bytes a request for them moves.
@@ -185,14 +189,14 @@ def merge(mask: Mask, new: Any, old: Any) -> Any:
     uniform = not varies(new) and not varies(old)
     if uniform and new.tobytes() == old.tobytes():  # by bytes, because -0.0 == 0.0
         return new
-    return choose(mask.bits, new, old)
+    return select_lanes(mask.bits, new, old)
 
 
 def merge_member(mask: Mask, new: Any, old: Any) -> Any:
     """As `merge`, of a member of a struct, which lanes may lack."""
     out = merge(mask, new, old)
     if type(new) is Holed or type(old) is Holed:
-        return merged(mask, new, old, out)
+        return merged_holes(mask, new, old, out)
     return out
 
 
@@ -203,9 +207,11 @@ def _merge_pointers(bits: NDArray[np.bool_], new: Ptr, old: Ptr) -> Ptr:
         uniform = not varies(new.offset) and not varies(old.offset)
         if uniform and new.offset == old.offset:
             return new
-        return Ptr(new.region, choose(bits, new.offset, old.offset), new.stride, new.base, new.name)
+        return Ptr(
+            new.region, select_lanes(bits, new.offset, old.offset), new.stride, new.base, new.name
+        )
     unit = gcd(new.stride, old.stride, new.base, old.base) or 1
-    offset = choose(bits, new.address(), old.address()) // unit
+    offset = select_lanes(bits, new.address(), old.address()) // unit
     if new.region is old.region:
         return Ptr(new.region, offset, unit, 0, new.name)
     choices: dict[tuple[int, str], tuple[NDArray[np.bool_], Region | None, str]] = {}

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from simgpu.cuda_c.lockstep.masks import Mask, varies
 from simgpu.cuda_c.lockstep.team import Team
-from simgpu.cuda_c.lockstep.values import choose
+from simgpu.cuda_c.lockstep.values import select_lanes
 from simgpu.cuda_c.memory.allocation import GlobalMemory
 from simgpu.cuda_c.memory.local_region import LocalRegion
 from simgpu.cuda_c.memory.mixed_region import ForeignRegion, MixedRegion
@@ -59,7 +59,7 @@ class Addresses:
         if isinstance(ptr.region, MixedRegion):
             out = np.zeros(np.broadcast(offset, ptr.region.choices[0][0]).shape, np.int64)
             for bits, region, name in ptr.region.choices:
-                out = choose(bits, self._number(region, name, offset), out)
+                out = select_lanes(bits, self._number(region, name, offset), out)
         else:
             out = self._number(ptr.region, ptr.name, offset)
         return out.view(np.uint64)[()]
@@ -73,7 +73,7 @@ class Addresses:
         out = offset + (((part + _OWN) << _BITS) + _MIDDLE)
         for start, nbytes, placed in self._placed:
             if placed == part:
-                out = choose((offset >= 0) & (offset <= nbytes), offset + start, out)
+                out = select_lanes((offset >= 0) & (offset <= nbytes), offset + start, out)
         return out
 
     def known(self, number: int, step: int) -> Ptr:

@@ -8,12 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simgpu.cuda_c.lockstep.masks import varies
-from simgpu.cuda_c.lockstep.team import Launch, Team
+from simgpu.cuda_c.lockstep.team import LaunchState, Team
 from simgpu.cuda_c.memory.allocation import GlobalMemory
-from simgpu.cuda_c.memory.pointers import Access, Ptr, Words
+from simgpu.cuda_c.memory.pointers import MaskedAccess, Ptr, Words
 from simgpu.cuda_c.memory.regions import UNSIGNED, WRITTEN, ByteRegion
 from simgpu.cuda_c.text.source import text_of
-from simgpu.cuda_c.types import CHAR, Array
+from simgpu.cuda_c.types import CHAR, ArrayType
 from simgpu.errors import RaceError, ReadOnlyError
 
 
@@ -24,7 +24,7 @@ class GlobalRegion(ByteRegion):
     `watched` are remembered, since something in the kernel may write there.
     """
 
-    def __init__(self, memory: GlobalMemory, launch: Launch, cell: int, watched: bool) -> None:
+    def __init__(self, memory: GlobalMemory, launch: LaunchState, cell: int, watched: bool) -> None:
         super().__init__(memory.nbytes, cell, memory.data, launch.meter)
         self.memory = memory
         self.watched = watched
@@ -37,24 +37,24 @@ class GlobalRegion(ByteRegion):
         memory = self.memory
         return None if memory.fully_initialised else memory.shadow
 
-    def store(self, a: Access, value: Any) -> None:
+    def store(self, a: MaskedAccess, value: Any) -> None:
         if self.memory.readonly:
             text = f"writes to '{a.name}', which may only be read"
             a.team.fault(ReadOnlyError, a.site.at, int(a.mask.index[0]), text, array=a.name)
         super().store(a, value)
 
-    def cells(self, a: Access) -> Words:
+    def cells(self, a: MaskedAccess) -> Words:
         out = super().cells(a)
         self._touch(0, a)
         return out
 
-    def mark(self, a: Access) -> None:
+    def mark(self, a: MaskedAccess) -> None:
         trail = self.memory.trail
         if trail is not None:
             trail.view(UNSIGNED[a.size])[a.shift :][a.part] = WRITTEN[a.size]
         super().mark(a)
 
-    def place(self, a: Access, write: bool) -> None:
+    def place(self, a: MaskedAccess, write: bool) -> None:
         self._touch(int(write), a)
 
     def touched(self) -> NDArray[np.bool_]:
@@ -76,7 +76,7 @@ class GlobalRegion(ByteRegion):
             return high - low + outside
         return 0 if touched is None else int(touched.sum())
 
-    def _touch(self, way: int, a: Access) -> None:
+    def _touch(self, way: int, a: MaskedAccess) -> None:
         meter, shift, part, size = self.meter, a.shift, a.part, a.scalar.size
         if meter.exact_left > 0:
             meter.exact_left -= a.mask.n * (len(part) if np.ndim(part) == 2 else 1)
@@ -102,7 +102,7 @@ class MappedRegion(GlobalRegion):
     what the host writes with a flag, by which a loop waits, is read behind that.
     """
 
-    def __init__(self, memory: GlobalMemory, launch: Launch, cell: int, watched: bool) -> None:
+    def __init__(self, memory: GlobalMemory, launch: LaunchState, cell: int, watched: bool) -> None:
         super().__init__(memory, launch, cell, watched)
         self.held, self._word, words = self.data, cell, self.nbytes // cell + 1
         self._signal, self._at = np.zeros(words, np.bool_), np.empty(words, object)
@@ -116,12 +116,12 @@ class MappedRegion(GlobalRegion):
         self._turns, self.heard = 0, dict[Team, NDArray[np.int64]]()
         launch.talk.append(self)
 
-    def place(self, a: Access, write: bool) -> None:
+    def place(self, a: MaskedAccess, write: bool) -> None:
         super().place(a, write)
         if write and a.team.launch.writes is not None:
             a.team.launch.writes(int(a.team.meter.clocks()[a.team.layout.warp[a.mask.index]].max()))
 
-    def load(self, a: Access) -> Any:
+    def load(self, a: MaskedAccess) -> Any:
         value, team, mask, site = super().load(a), a.team, a.mask, a.site
         if not self._turns or team.turns:
             return value
@@ -139,7 +139,7 @@ class MappedRegion(GlobalRegion):
             known[mask.index] = np.maximum(told, heard)
         return value
 
-    def store(self, a: Access, value: Any) -> None:
+    def store(self, a: MaskedAccess, value: Any) -> None:
         super().store(a, value)
         team, lanes, words = a.team, a.mask.index, a.index * a.size // self._word
         first, last = self.stored.setdefault(team, np.full((2, team.layout.lanes), -1))
@@ -201,6 +201,6 @@ def literal(team: Team, text: str) -> Ptr:
         memory.mark_written()
         memory.readonly = True
         region = GlobalRegion(memory, team.launch, 1, False)
-        region.types[name] = Array(CHAR, len(content), True)
+        region.types[name] = ArrayType(CHAR, len(content), True)
         known = team.launch.literals[text] = Ptr(region, 0, 1, 0, name)
     return known

@@ -60,7 +60,7 @@ def require(team: Team, lanes: NDArray[np.bool_], value: Any, at: Position) -> A
     return np.asarray(value)
 
 
-def taken(value: NDArray[Any], lanes: NDArray[np.int64]) -> NDArray[Any]:
+def taken_holes(value: NDArray[Any], lanes: NDArray[np.int64]) -> NDArray[Any]:
     """For each lane the value of another, which may lack it."""
     out = np.asarray(value).take(lanes)
     missing = missing_in(value)
@@ -81,7 +81,7 @@ def present(mask: Mask, value: Any) -> Mask | None:
     return Mask(mask.layout, bits, n) if n else None
 
 
-def merged(mask: Mask, new: Any, old: Any, value: Any) -> Any:
+def merged_holes(mask: Mask, new: Any, old: Any, value: Any) -> Any:
     """Of `value`, which is `new` in the lanes of `mask` and else `old`, the lanes that do not have it."""
     for one, lanes in ((new, mask.bits), (old, ~mask.bits)):
         missing = missing_in(one)

@@ -30,14 +30,14 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from simgpu.cuda_c.lockstep.team import Launch
+from simgpu.cuda_c.lockstep.team import LaunchState
 from simgpu.cuda_c.memory.global_region import GlobalRegion
-from simgpu.cuda_c.memory.pointers import Access, one_by_one
+from simgpu.cuda_c.memory.pointers import MaskedAccess, one_by_one
 from simgpu.cuda_c.memory.races import Changes
 from simgpu.cuda_c.memory.regions import UNSIGNED, ByteRegion
 from simgpu.cuda_c.memory.shared_region import SharedRegion
 
-MOST = 4096  # threads of a launch,
+MOST_HOSTILE_THREADS = 4096  # threads of a launch,
 MOST_BLOCKS = 32  # and its blocks, which are interpreted one by one
 _DEPTH = 8  # writes of a word that are remembered
 _LOOKS = 3  # old values that a thread gets from one word before a new one
@@ -63,7 +63,7 @@ class _Write:
 
 
 @dataclass(slots=True)
-class _Thread:
+class _HostileThread:
     """The knowledge of a thread: its view, what it has found and not fenced, and what it released last."""
 
     view: View = field(default_factory=View)
@@ -85,7 +85,7 @@ def _within(scope: int, thread: int, other: int) -> bool:
 class Hostile:
     """The memory of one launch."""
 
-    def __init__(self, launch: Launch, seed: int) -> None:
+    def __init__(self, launch: LaunchState, seed: int) -> None:
         self._launch = launch
         self.random = random.Random(seed)
         self._left = _PATIENCE
@@ -95,7 +95,7 @@ class Hostile:
         """All threads have seen everything."""
         self._now = 0
         self._words: dict[int, list[_Write]] = {}
-        self._threads: defaultdict[int, _Thread] = defaultdict(_Thread)
+        self._threads: defaultdict[int, _HostileThread] = defaultdict(_HostileThread)
         self._signals: set[int] = set()  # words that were written by atomics or volatile stores
         # These, as far as fences have told of them: of each block, and of the device (-1).
         self._fenced: defaultdict[int, View] = defaultdict(View)
@@ -204,13 +204,13 @@ class Hostile:
 
     # -- the model
 
-    def _see(self, me: _Thread, view: View) -> None:
+    def _see(self, me: _HostileThread, view: View) -> None:
         self._left -= len(view)
         if any(time > me.view.get(word, 0) for word, time in view.items()):
             self._own(me)
             _join(me.view, view)
 
-    def _own(self, me: _Thread) -> None:
+    def _own(self, me: _HostileThread) -> None:
         """Make a thread's view one that may be changed."""
         if me.lent:
             self._left -= len(me.view)
@@ -291,29 +291,31 @@ def _join(into: View, more: View) -> None:
 
 
 class _Late(ByteRegion):
-    """Memory whose loads and stores go by `Launch.hostile`, and in which no race is looked for."""
+    """Memory whose loads and stores go by `LaunchState.hostile`, and in which no race is looked for."""
 
-    def note_read(self, a: Access, within: Any) -> None:
+    def note_read(self, a: MaskedAccess, within: Any) -> None:
         pass
 
-    def note_write(self, a: Access, within: Any, changes: Changes, atomic: bool = False) -> None:
+    def note_write(
+        self, a: MaskedAccess, within: Any, changes: Changes, atomic: bool = False
+    ) -> None:
         pass
 
-    def load(self, a: Access) -> Any:
+    def load(self, a: MaskedAccess) -> Any:
         if a.team.turns:
             return one_by_one(self, a)
         value, numbers = super().load(a), a.team.thread_id[a.mask.index]
         got = a.team.launch.hostile.read(numbers, self._raw(a), a.index, 2 * a.site.volatile)
         return value if got is None else a.mask.spread(got.view(a.scalar.dtype))
 
-    def store(self, a: Access, value: Any) -> None:
+    def store(self, a: MaskedAccess, value: Any) -> None:
         self.locate(a)
         cells, index = self._raw(a), a.index
         before, numbers = cells[index], a.team.thread_id[a.mask.index]
         super().store(a, value)
         a.team.launch.hostile.wrote(numbers, cells, index, before, 2 * a.site.volatile)
 
-    def _raw(self, a: Access) -> NDArray[Any]:
+    def _raw(self, a: MaskedAccess) -> NDArray[Any]:
         """All of it as whole numbers of the size of an element."""
         whole = self.data.size // a.size * a.size
         return self.data[:whole].view(UNSIGNED[a.size])

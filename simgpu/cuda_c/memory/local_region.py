@@ -12,7 +12,7 @@ from simgpu.cuda_c.lockstep.masks import Mask, varies
 from simgpu.cuda_c.lockstep.team import Team
 from simgpu.cuda_c.memory.holes import holed
 from simgpu.cuda_c.memory.names import Named, report_bounds
-from simgpu.cuda_c.memory.pointers import Access, Words, one_by_one
+from simgpu.cuda_c.memory.pointers import MaskedAccess, Words, one_by_one
 from simgpu.cuda_c.memory.regions import UNSIGNED, inside
 from simgpu.cuda_c.types import CType, leaves, size_of
 from simgpu.errors import KernelFault, OutOfBoundsError, UninitialisedReadError
@@ -42,7 +42,7 @@ class LocalRegion(Named):
         self.matrix: NDArray[Any] = np.zeros((0, 0))
         self.written: NDArray[np.bool_] | None = None
 
-    def _word(self, a: Access) -> Any:
+    def _word(self, a: MaskedAccess) -> Any:
         """Row of an address, as an int or an array over the lanes of the mask, within bounds."""
         ptr, size = a.ptr, a.size
         if ptr.stride == size and not ptr.base % size:
@@ -57,7 +57,7 @@ class LocalRegion(Named):
             self._to_matrix()
         return word
 
-    def load(self, a: Access) -> Any:
+    def load(self, a: MaskedAccess) -> Any:
         if a.team.turns:
             return one_by_one(self, a)
         if self.ended is not None:
@@ -80,7 +80,7 @@ class LocalRegion(Named):
         value = mask.spread(self.matrix.reshape(-1).take(flat).view(dtype))
         return value if missing is None else self._lacking(a, value, missing, int(word[0]))
 
-    def store(self, a: Access, value: Any) -> None:
+    def store(self, a: MaskedAccess, value: Any) -> None:
         mask = a.mask
         a.team.launch.changes += 1
         if self.ended is not None:
@@ -96,7 +96,7 @@ class LocalRegion(Named):
         if self.written is not None:
             self.written[word, mask.index] = True
 
-    def cells(self, a: Access) -> Words:
+    def cells(self, a: MaskedAccess) -> Words:
         text = f"uses an atomic on the local variable '{a.name}': atomics work on global and shared memory"
         a.team.fault(KernelFault, a.site.at, int(a.mask.index[0]), text, array=a.name)
 
@@ -112,7 +112,7 @@ class LocalRegion(Named):
             union = self.defined[word] | mask.bits
             self.defined[word] = True if union.all() else union
 
-    def _require(self, a: Access, defined: Any, word: int) -> NDArray[np.bool_] | None:
+    def _require(self, a: MaskedAccess, defined: Any, word: int) -> NDArray[np.bool_] | None:
         if defined is True:
             return None
         missing = a.mask.bits if defined is None else a.mask.bits & ~defined
@@ -120,7 +120,7 @@ class LocalRegion(Named):
             self._unwritten(a, int(missing.argmax()), word)
         return missing if missing.any() else None
 
-    def _lacking(self, a: Access, value: Any, missing: NDArray[np.bool_], word: int) -> Any:
+    def _lacking(self, a: MaskedAccess, value: Any, missing: NDArray[np.bool_], word: int) -> Any:
         """A value that is only copied, and that some lanes do not have."""
         element = self.spelled(a.name, word * self.unit, self.unit)
         return holed(
@@ -140,7 +140,7 @@ class LocalRegion(Named):
         self.written = None if written.all() else written
         self.rows = None
 
-    def _require_matrix(self, a: Access, part: NDArray[Any]) -> NDArray[np.bool_] | None:
+    def _require_matrix(self, a: MaskedAccess, part: NDArray[Any]) -> NDArray[np.bool_] | None:
         if self.written is None or (known := self.written[part, a.mask.index]).all():
             return None
         k = int((~known).argmax())
@@ -150,7 +150,7 @@ class LocalRegion(Named):
         missing[a.mask.index] = ~known
         return missing
 
-    def _load_other(self, a: Access) -> Any:
+    def _load_other(self, a: MaskedAccess) -> Any:
         at = self._words(a)
         value = a.mask.spread(self.matrix[at].reshape(-1).view(a.scalar.dtype))
         if self.written is None or (known := self.written[at]).all():
@@ -162,14 +162,14 @@ class LocalRegion(Named):
         missing[a.mask.index] = ~known.all(axis=1)
         return self._lacking(a, value, missing, int(at[0][lane, word]))
 
-    def _store_other(self, a: Access, value: Any) -> None:
+    def _store_other(self, a: MaskedAccess, value: Any) -> None:
         at = self._words(a)
         whole = np.ascontiguousarray(a.mask.take(a.team.array(value)))
         self.matrix[at] = whole.view(self.matrix.dtype).reshape(a.mask.n, -1)
         if self.written is not None:
             self.written[at] = True
 
-    def _words(self, a: Access) -> tuple[NDArray[Any], NDArray[Any]]:
+    def _words(self, a: MaskedAccess) -> tuple[NDArray[Any], NDArray[Any]]:
         """For each lane of an access the words that it is about, which are no larger than it from now on."""
         address = a.mask.take(a.ptr.address())
         if np.min(address) < 0 or np.max(address) + a.size > self.nbytes:
@@ -196,7 +196,7 @@ class LocalRegion(Named):
         if self.ended is not None:
             self.ended = self.ended & ~mask.bits
 
-    def _require_alive(self, a: Access) -> None:
+    def _require_alive(self, a: MaskedAccess) -> None:
         assert self.ended is not None
         gone = a.mask.bits & self.ended
         if gone.any():
@@ -206,7 +206,7 @@ class LocalRegion(Named):
             )
             a.team.fault(OutOfBoundsError, a.site.at, int(gone.argmax()), text, array=a.name)
 
-    def _unwritten(self, a: Access, lane: int, index: int) -> None:
+    def _unwritten(self, a: MaskedAccess, lane: int, index: int) -> None:
         what = self.spelled(a.name, index * self.unit, self.unit)
         text = f"reads {what}, a local variable that nothing has written"
         more = {"array": a.name, "index": index, "bound": self.nbytes // self.unit}

@@ -30,7 +30,7 @@ from simgpu.cuda_c.lockstep.masks import by_lane
 if TYPE_CHECKING:
     from simgpu.cuda_c.lockstep.team import Team
 
-MOST = 4096  # columns of a row; of more blocks, some share one
+_MOST = 4096  # columns of a row; of more blocks, some share one
 _ALL = -1
 _MANY = 64  # that publish in one instruction
 # Of so many exceptions in a message, those of a block become one time of that block.
@@ -115,7 +115,7 @@ class Messages:
 
     def __init__(self, blocks: int) -> None:
         self.active = False  # whether anybody has published yet
-        self._columns = min(blocks, MOST)
+        self._columns = min(blocks, _MOST)
         # For each word, by the block that may learn it by a fence of the block, or `_ALL`.
         self._words: dict[int, dict[int, Known]] = {}
         # When each block last fenced for the device, and wrote to a word at which others may look.

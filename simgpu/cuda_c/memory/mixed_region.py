@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from simgpu.cuda_c.lockstep.masks import Mask
 from simgpu.cuda_c.lockstep.meter import Site
 from simgpu.cuda_c.lockstep.team import Team
-from simgpu.cuda_c.memory.pointers import Access, Ptr, Region, Words, one_by_one
+from simgpu.cuda_c.memory.pointers import MaskedAccess, Ptr, Region, Words, one_by_one
 from simgpu.errors import OutOfBoundsError
 
 
@@ -21,8 +21,8 @@ class MixedRegion:
     def __init__(self, choices: list[tuple[NDArray[np.bool_], Region | None, str]]) -> None:
         self.choices = choices
 
-    def _parts(self, a: Access) -> list[Access]:
-        out: list[Access] = []
+    def _parts(self, a: MaskedAccess) -> list[MaskedAccess]:
+        out: list[MaskedAccess] = []
         for bits, region, name in self.choices:
             chosen = a.mask.bits & bits
             n = int(np.count_nonzero(chosen))
@@ -31,7 +31,7 @@ class MixedRegion:
                 out.append(replace(a, mask=Mask(a.mask.layout, chosen, n), ptr=ptr))
         return out
 
-    def load(self, a: Access) -> Any:
+    def load(self, a: MaskedAccess) -> Any:
         if a.team.turns:
             return one_by_one(self, a)
         out = np.zeros(a.mask.layout.lanes, a.scalar.dtype)
@@ -40,11 +40,11 @@ class MixedRegion:
             out[part.mask.index] = value[part.mask.index]
         return out
 
-    def store(self, a: Access, value: Any) -> None:
+    def store(self, a: MaskedAccess, value: Any) -> None:
         for part in self._parts(a):
             region_of(a.team, part.mask, part.ptr, a.site).store(part, value)
 
-    def cells(self, a: Access) -> Words:
+    def cells(self, a: MaskedAccess) -> Words:
         part, *more = self._parts(a)
         if more:
             text = (
@@ -61,7 +61,7 @@ class ForeignRegion:
     def __init__(self, owners: NDArray[np.int64], whose: Team) -> None:
         self.owners, self.whose = owners, whose
 
-    def load(self, a: Access) -> Any:
+    def load(self, a: MaskedAccess) -> Any:
         """Refuse it."""
         lane, launch = int(a.mask.index[0]), a.team.launch
         owner = int(self.whose.thread_id[self.owners[lane]])
@@ -73,7 +73,7 @@ class ForeignRegion:
         )
         a.team.fault(OutOfBoundsError, a.site.at, lane, text, array=a.name)
 
-    def store(self, a: Access, value: Any) -> None:
+    def store(self, a: MaskedAccess, value: Any) -> None:
         """Refuse it."""
         self.load(a)
 

@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 from simgpu.cuda_c.lockstep.masks import Mask, by_lane
 from simgpu.cuda_c.lockstep.meter import Site
 from simgpu.cuda_c.lockstep.team import Team
-from simgpu.cuda_c.memory.pointers import Access, Ptr
+from simgpu.cuda_c.memory.pointers import MaskedAccess, Ptr
 from simgpu.cuda_c.text.source import Position
-from simgpu.cuda_c.types import Array, CType, Pointer, Scalar, Struct, size_of
+from simgpu.cuda_c.types import ArrayType, CType, Pointer, Scalar, Struct, size_of
 from simgpu.errors import KernelFault, MisalignedError, OutOfBoundsError
 
 
@@ -29,7 +29,7 @@ class Named:
     def _type(self, name: str) -> CType | None:
         """The type of what a name stands for; a pointer stands for an array of its targets."""
         ctype = self.types.get(name)
-        return Array(ctype.target, 0) if isinstance(ctype, Pointer) else ctype
+        return ArrayType(ctype.target, 0) if isinstance(ctype, Pointer) else ctype
 
     def spelled(self, name: str, byte: int, size: int) -> str:
         """An element of `size` bytes; by its number alone if the type has no such element there."""
@@ -46,8 +46,8 @@ class Named:
     def _follow(self, name: str, byte: int, least: int) -> tuple[str, CType | None, int]:
         """Find the outermost part at a byte that is not larger than `least`, and the bytes before it."""
         ctype, at, text = self._type(name), byte, f"'{name}'"
-        while isinstance(ctype, Array | Struct):
-            if least and isinstance(ctype, Array) and size_of(ctype) == least:
+        while isinstance(ctype, ArrayType | Struct):
+            if least and isinstance(ctype, ArrayType) and size_of(ctype) == least:
                 break
             if isinstance(ctype, Struct):
                 field = [f for f in ctype.fields if f.offset <= at][-1]
@@ -60,12 +60,12 @@ class Named:
     def extent(self, name: str, size: int) -> str:
         """How far it goes: `it has 8 elements, valid are 0 to 7`."""
         ctype = self._type(name)
-        if isinstance(ctype, Array) and isinstance(ctype.element, Array):
+        if isinstance(ctype, ArrayType) and isinstance(ctype.element, ArrayType):
             dims = ""
-            while isinstance(ctype, Array):
+            while isinstance(ctype, ArrayType):
                 dims, ctype = f"{dims}[{ctype.length or ''}]", ctype.element
             return f"it is declared {dims}"
-        if isinstance(ctype, Array) and isinstance(ctype.element, Struct):
+        if isinstance(ctype, ArrayType) and isinstance(ctype.element, Struct):
             size = ctype.element.size
         bound = self.nbytes // size
         valid = f"valid are 0 to {bound - 1}" if bound > 0 else "it is empty"
@@ -74,7 +74,7 @@ class Named:
         return f"it has {bound} element{'s' if bound != 1 else ''}, {valid}"
 
 
-def report_bounds(region: Named, a: Access) -> None:
+def report_bounds(region: Named, a: MaskedAccess) -> None:
     """The address is not within the region."""
     nbytes, mask, ptr, size = region.nbytes, a.mask, a.ptr, a.size
     where = _by_lane(mask, mask.take(ptr.address()))

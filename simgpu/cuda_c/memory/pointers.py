@@ -21,21 +21,21 @@ Words: TypeAlias = tuple[NDArray[Any], NDArray[np.int64]]
 class Region(Protocol):
     """Memory that a pointer points into: global, shared, or of each thread."""
 
-    def load(self, a: Access) -> Any:
+    def load(self, a: MaskedAccess) -> Any:
         """The values at an address; elsewhere than in the mask they mean nothing."""
         ...
 
-    def store(self, a: Access, value: Any) -> None:
+    def store(self, a: MaskedAccess, value: Any) -> None:
         """Write the values of the lanes in the mask; the highest lane wins where several meet."""
         ...
 
-    def cells(self, a: Access) -> Words:
+    def cells(self, a: MaskedAccess) -> Words:
         """A flat view, and the index into it of each lane of the mask, for an atomic to work on."""
         ...
 
 
 @dataclass(slots=True)
-class Access:
+class MaskedAccess:
     """A load, a store or an atomic by the lanes of a mask."""
 
     team: Team
@@ -153,7 +153,7 @@ class Together:
         return value[self.index] if varies(value) else value
 
 
-def one_by_one(region: Region, a: Access) -> Any:
+def one_by_one(region: Region, a: MaskedAccess) -> Any:
     """A load in several turns of a loop, turn by turn; the rows of all."""
     team, turns = a.team, a.team.turns
     team.turns = 0

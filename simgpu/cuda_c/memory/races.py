@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from simgpu.cuda_c.memory.pointers import Access
+from simgpu.cuda_c.memory.pointers import MaskedAccess
 from simgpu.errors import RaceError
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ class Readers:
         self.time = np.zeros(cells, np.int64)
         self.kinds = np.zeros(cells, np.uint8)
 
-    def note(self, a: Access, cells: Cells) -> None:
+    def note(self, a: MaskedAccess, cells: Cells) -> None:
         """Remember a read."""
         me, before = a.threads, self.who.take(cells)
         new = (before == me) | (before == _NOBODY)
@@ -80,7 +80,9 @@ class Readers:
             if chosen.any():
                 self.kinds[cells[chosen]] = kind
 
-    def _merged(self, a: Access, cells: Cells, me: Threads, before: Threads) -> NDArray[np.uint8]:
+    def _merged(
+        self, a: MaskedAccess, cells: Cells, me: Threads, before: Threads
+    ) -> NDArray[np.uint8]:
         kinds = self.kinds.take(cells)
         when = self.time.take(cells)
         # A barrier of all who read orders their reads before everything that this thread does from now on,
@@ -103,7 +105,7 @@ class Shadow:
         self._writer: NDArray[np.int64] | None = None
         self._readers: list[Readers | None] = [None, None]  # plain and volatile
 
-    def read(self, a: Access, cells: Cells) -> None:
+    def read(self, a: MaskedAccess, cells: Cells) -> None:
         """Check a read of these cells against the last writes, and remember it."""
         if self._writer is not None:
             writer = self._writer.take(cells)
@@ -116,7 +118,7 @@ class Shadow:
             readers = self._readers[a.site.volatile] = Readers(self.cells)
         readers.note(a, cells)
 
-    def look(self, a: Access, cells: Cells) -> None:
+    def look(self, a: MaskedAccess, cells: Cells) -> None:
         """Check a volatile read of what the writer of a flag, once polled, wrote before: it takes fences."""
         if self._writer is None:
             return
@@ -133,7 +135,7 @@ class Shadow:
         if bad.any():
             _report(self.memory, a, bad, cells, writer, when, False, "writes")
 
-    def write(self, a: Access, cells: Cells, changes: Changes, atomic: bool) -> None:
+    def write(self, a: MaskedAccess, cells: Cells, changes: Changes, atomic: bool) -> None:
         """Check a write to these cells against earlier accesses, and remember it.
 
         `changes` tells which lanes write something new, since two threads may write the same value; without
@@ -170,7 +172,12 @@ class Shadow:
     # -- the checks; they are slow, and run only where two threads met
 
     def _check_writer(
-        self, a: Access, cells: Cells, writes: bool, atomic: bool = False, changes: Changes = None
+        self,
+        a: MaskedAccess,
+        cells: Cells,
+        writes: bool,
+        atomic: bool = False,
+        changes: Changes = None,
     ) -> None:
         assert self._writer is not None
         me = a.threads
@@ -204,7 +211,7 @@ class Shadow:
             _report(self.memory, a, bad, cells, other, when, writes, did, atomic=atomic)
 
     def _check_readers(
-        self, a: Access, cells: Cells, atomic: bool, readers: Readers, volatile: bool
+        self, a: MaskedAccess, cells: Cells, atomic: bool, readers: Readers, volatile: bool
     ) -> None:
         me = a.threads
         other = readers.who.take(cells)
@@ -232,7 +239,9 @@ class Shadow:
             _report(self.memory, a, bad, cells, other, when, True, did, by_warp, atomic)
 
 
-def _handed_over(a: Access, asked: NDArray[np.bool_], other: Any, when: Any) -> NDArray[np.bool_]:
+def _handed_over(
+    a: MaskedAccess, asked: NDArray[np.bool_], other: Any, when: Any
+) -> NDArray[np.bool_]:
     """Tell for those lanes that are asked whether they know of what another thread (None: any) did.
 
     See `messages`. The check trusts the kernel to use what it has found.
@@ -245,7 +254,7 @@ def _handed_over(a: Access, asked: NDArray[np.bool_], other: Any, when: Any) -> 
     return out
 
 
-def _ordered(a: Access, me: Any, other: Any, when: Any) -> NDArray[np.bool_]:
+def _ordered(a: MaskedAccess, me: Any, other: Any, when: Any) -> NDArray[np.bool_]:
     """Tell for each lane whether a barrier orders it behind what another thread did at a time."""
     by_block = (me >> 10 == other >> 10) & (when <= a.after_block_barrier)
     same_warp = me >> 5 == other >> 5
@@ -256,7 +265,7 @@ def _ordered(a: Access, me: Any, other: Any, when: Any) -> NDArray[np.bool_]:
 
 def _report(
     memory: ByteRegion,
-    a: Access,
+    a: MaskedAccess,
     bad: NDArray[np.bool_],
     cells: Cells,
     other: Threads,
@@ -339,7 +348,7 @@ def _apart(team: Team, theirs: int) -> str:
     return " (that one waits at a barrier to which this one did not come)" * waits
 
 
-def _missing(a: Access, lane: int, theirs: int, when: NDArray[np.int64]) -> str:
+def _missing(a: MaskedAccess, lane: int, theirs: int, when: NDArray[np.int64]) -> str:
     """Name the edge between what another block did at a time and this lane that is not there."""
     team, messages = a.team, a.team.launch.messages
     block = theirs >> 10

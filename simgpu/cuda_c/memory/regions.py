@@ -12,7 +12,7 @@ from simgpu.cuda_c.lockstep.masks import Mask, by_lane, varies
 from simgpu.cuda_c.lockstep.meter import Meter
 from simgpu.cuda_c.memory.holes import holed
 from simgpu.cuda_c.memory.names import Named, report_bounds, report_misaligned
-from simgpu.cuda_c.memory.pointers import Access, Together, Words, one_by_one, row_of
+from simgpu.cuda_c.memory.pointers import MaskedAccess, Together, Words, one_by_one, row_of
 from simgpu.cuda_c.memory.races import Changes, Shadow
 from simgpu.cuda_c.types import Scalar
 from simgpu.errors import RaceError, UninitialisedReadError
@@ -53,7 +53,7 @@ class ByteRegion(Named):
         """One byte for each byte, 1 where something was written; None if it was everywhere."""
         raise NotImplementedError
 
-    def count(self, a: Access, part: Any) -> None:
+    def count(self, a: MaskedAccess, part: Any) -> None:
         """Report an access to the meter, or that of one turn."""
         if a.shift and (not self.shared or a.shift * a.size % 128):  # else it is in the same banks
             part = part + a.shift
@@ -62,11 +62,11 @@ class ByteRegion(Named):
         tell = self.meter.shared_access if self.shared else self.meter.global_access
         tell(a.site, a.mask, part, a.wide)
 
-    def place(self, a: Access, write: bool) -> None:
+    def place(self, a: MaskedAccess, write: bool) -> None:
         """Go from the elements of a block to those of the flat view, both behind `shift`."""
         raise NotImplementedError
 
-    def note_read(self, a: Access, within: Any) -> None:
+    def note_read(self, a: MaskedAccess, within: Any) -> None:
         """Remember a read, for the race detector; `within` is its part in a block, before `place`."""
         if np.ndim(a.part) == 2:
             turns = len(a.part)
@@ -75,12 +75,14 @@ class ByteRegion(Named):
         for cells in self._race_cells(a):
             self._watch().read(a, cells)
 
-    def note_write(self, a: Access, within: Any, changes: Changes, atomic: bool = False) -> None:
+    def note_write(
+        self, a: MaskedAccess, within: Any, changes: Changes, atomic: bool = False
+    ) -> None:
         """Remember a write, and hold it against what is remembered; `within` as of a read."""
         for cells in self._race_cells(a):
             self._watch().write(a, cells, changes, atomic)
 
-    def mark(self, a: Access) -> None:
+    def mark(self, a: MaskedAccess) -> None:
         """Note that elements have been written."""
         marks = self.unwritten
         if marks is not None:
@@ -94,7 +96,7 @@ class ByteRegion(Named):
             view = self.views[scalar.name] = self.data[:whole].view(scalar.dtype)
         return view
 
-    def load(self, a: Access) -> Any:
+    def load(self, a: MaskedAccess) -> Any:
         if a.team.turns:
             return self._load_turns(a)
         self.locate(a)
@@ -120,7 +122,7 @@ class ByteRegion(Named):
         what = f"a copy of {element}, which nothing has written{self.advice}"
         return holed(a.team, value, bits, what)
 
-    def _load_turns(self, a: Access) -> Any:
+    def _load_turns(self, a: MaskedAccess) -> Any:
         """As `load`, in several turns of a loop: with a row of addresses for each, or the same in all."""
         team, mask, site, turns = a.team, a.mask, a.site, a.team.turns
         if not self._locate_turns(a):
@@ -143,7 +145,7 @@ class ByteRegion(Named):
             return value
         return _every_lane(mask, value)
 
-    def _locate_turns(self, a: Access) -> bool:
+    def _locate_turns(self, a: MaskedAccess) -> bool:
         """Find the elements of several turns of a loop, if they can be had at once."""
         ptr, mask, size = a.ptr, a.mask, a.scalar.size
         shift, factor = ptr.base // size, ptr.stride // size
@@ -157,14 +159,14 @@ class ByteRegion(Named):
         a.shift, a.part = shift, part if part.ndim else int(part)
         return True
 
-    def _all_written(self, a: Access) -> bool:
+    def _all_written(self, a: MaskedAccess) -> bool:
         """Tell whether something was written to all of these elements."""
         written = self.unwritten
         if written is None:
             return True
         return bool(np.all(written.view(UNSIGNED[a.size])[a.shift :][a.part] == WRITTEN[a.size]))
 
-    def store(self, a: Access, value: Any) -> None:
+    def store(self, a: MaskedAccess, value: Any) -> None:
         self.locate(a)
         if a.wide:
             self.count(a, a.part)
@@ -193,7 +195,7 @@ class ByteRegion(Named):
                 self._report_collision(a, lost)
         self.mark(a)
 
-    def cells(self, a: Access) -> Words:
+    def cells(self, a: MaskedAccess) -> Words:
         self.locate(a)
         within = a.part + a.shift
         self.place(a, True)
@@ -203,7 +205,7 @@ class ByteRegion(Named):
         self.note_write(a, within, None, True)
         return self.flat(a.scalar), a.part
 
-    def locate(self, a: Access) -> None:
+    def locate(self, a: MaskedAccess) -> None:
         """Find each lane's element; fault at the first one that is not there."""
         ptr, mask, size = a.ptr, a.mask, a.scalar.size
         offset = ptr.offset
@@ -223,7 +225,7 @@ class ByteRegion(Named):
         report_misaligned(a.team, mask, ptr, where, size, a.scalar.name, a.site)
         a.shift, a.part = 0, where // size if varies(where) else int(where // size)
 
-    def _race_cells(self, a: Access) -> list[NDArray[np.int64]]:
+    def _race_cells(self, a: MaskedAccess) -> list[NDArray[np.int64]]:
         """The cells that an access touches; one array for each cell of an element."""
         if a.size < self.cell:  # smaller elements than were expected: watch anew, in finer steps
             self.cell = a.size
@@ -244,7 +246,7 @@ class ByteRegion(Named):
         index = self._in_block(cell * self.cell // size, size)
         return self.spelled(name, index * size, size), index, self.nbytes // size
 
-    def _require_written(self, a: Access) -> NDArray[np.bool_] | None:
+    def _require_written(self, a: MaskedAccess) -> NDArray[np.bool_] | None:
         """Fault if an element was never written; of what is only copied, tell in which lanes."""
         written = self.unwritten
         if written is None:
@@ -262,7 +264,7 @@ class ByteRegion(Named):
         text = f"reads {element}, which nothing has written{self.advice}"
         a.team.fault(UninitialisedReadError, a.site.at, int(a.mask.index[k]), text, **more)
 
-    def _report_collision(self, a: Access, lost: NDArray[np.bool_]) -> None:
+    def _report_collision(self, a: MaskedAccess, lost: NDArray[np.bool_]) -> None:
         """Raise, since several lanes of one instruction wrote different values to one element."""
         where = np.broadcast_to(np.asarray(a.part), (a.mask.n,))
         k = int(lost.argmax())
@@ -281,7 +283,7 @@ class ByteRegion(Named):
 
     advice = ""  # what a message about a read of what nothing has written adds
 
-    def _described(self, a: Access, k: int) -> tuple[str, dict[str, Any]]:
+    def _described(self, a: MaskedAccess, k: int) -> tuple[str, dict[str, Any]]:
         """The element of a lane, which is the k-th: in words, and for a `FaultSite`."""
         at = int(a.part[k]) if varies(a.part) else int(a.part)
         index = self._in_block(at + a.shift, a.size)
@@ -293,7 +295,7 @@ class ByteRegion(Named):
         return element % (self.data.size // self.blocks // size) if self.shared else element
 
 
-def _last_writers(a: Access) -> NDArray[np.int64]:
+def _last_writers(a: MaskedAccess) -> NDArray[np.int64]:
     """For each lane, the thread whose value stays where it writes."""
     backwards = a.index[::-1]
     _, first, which = np.unique(backwards, return_index=True, return_inverse=True)

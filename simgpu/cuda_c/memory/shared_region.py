@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from simgpu.cuda_c.lockstep.masks import varies
 from simgpu.cuda_c.lockstep.team import Team
-from simgpu.cuda_c.memory.pointers import Access
+from simgpu.cuda_c.memory.pointers import MaskedAccess
 from simgpu.cuda_c.memory.races import Changes
 from simgpu.cuda_c.memory.regions import ByteRegion
 
@@ -23,11 +23,11 @@ class _Read:
     """A read that the race detector does not know of yet, as it is within a block."""
 
     time: int
-    access: Access
+    access: MaskedAccess
     parts: int = 0  # those of the memory that it may be in, once somebody has asked
 
 
-def _parts(a: Access, within: Any) -> int:
+def _pieces_within(a: MaskedAccess, within: Any) -> int:
     """The parts of a block's memory that an access may be in: a bit for each `_PART` bytes."""
     low, high = (within.min(), within.max()) if varies(within) else (within, within)
     first, last = ((int(end) + a.shift) * a.size // _PART for end in (low, high))
@@ -51,7 +51,7 @@ class SharedRegion(ByteRegion):
         data = np.zeros(self.room * self.blocks, np.uint8)
         super().__init__(nbytes, cell, data, team.meter)
         self.written: NDArray[np.uint8] | None = np.zeros_like(self.data)
-        self.dirty = 0  # the parts that have been written in this interval (`_parts`)
+        self.dirty = 0  # the parts that have been written in this interval (`_pieces_within`)
         self.log: list[_Read] = []
         self.logged = 0  # numbers that this takes
 
@@ -59,7 +59,7 @@ class SharedRegion(ByteRegion):
     def unwritten(self) -> NDArray[np.uint8] | None:
         return self.written
 
-    def place(self, a: Access, write: bool) -> None:
+    def place(self, a: MaskedAccess, write: bool) -> None:
         if self.blocks > 1:
             a.part = a.mask.take(a.team.block_base(self.room // a.size)) + a.part
 
@@ -72,8 +72,8 @@ class SharedRegion(ByteRegion):
             if marks.all():
                 self.written = None
 
-    def note_read(self, a: Access, within: Any) -> None:
-        if self.dirty and self.dirty & _parts(a, within):
+    def note_read(self, a: MaskedAccess, within: Any) -> None:
+        if self.dirty and self.dirty & _pieces_within(a, within):
             super().note_read(a, within)
             return
         self.log.append(_Read(a.team.clock, replace(a, part=within)))
@@ -81,8 +81,10 @@ class SharedRegion(ByteRegion):
         if self.logged > _READ_LOG:
             self._replay(a.team, -1)
 
-    def note_write(self, a: Access, within: Any, changes: Changes, atomic: bool = False) -> None:
-        parts = _parts(a, within)
+    def note_write(
+        self, a: MaskedAccess, within: Any, changes: Changes, atomic: bool = False
+    ) -> None:
+        parts = _pieces_within(a, within)
         self.dirty |= parts
         self._replay(a.team, parts)
         super().note_write(a, within, changes, atomic)
@@ -93,7 +95,7 @@ class SharedRegion(ByteRegion):
         log, self.log = self.log, []
         for read in log:
             within = read.access.part
-            read.parts = read.parts or _parts(read.access, within)
+            read.parts = read.parts or _pieces_within(read.access, within)
             if not read.parts & parts:
                 self.log.append(read)
                 continue

@@ -14,8 +14,8 @@ from simgpu.cuda_c.compile.kernels import Code
 from simgpu.cuda_c.cost.counts import Counts
 from simgpu.cuda_c.cost.tally import Tally
 from simgpu.cuda_c.lockstep.masks import Mask, join
-from simgpu.cuda_c.lockstep.team import Launch, Team
-from simgpu.cuda_c.lockstep.waiting_threads import Group
+from simgpu.cuda_c.lockstep.team import LaunchState, Team
+from simgpu.cuda_c.lockstep.waiting_threads import WaitingLanes
 from simgpu.cuda_c.memory.global_region import GlobalRegion
 from simgpu.cuda_c.text.source import text_of
 from simgpu.errors import DeadlockError
@@ -38,7 +38,7 @@ class Execution:
     As many of its blocks are under way as fit on the device.
     """
 
-    launch: Launch
+    launch: LaunchState
     _code: Code
     tally: Tally
     regions: Mapping[int, GlobalRegion]  # by the `id` of their memories
@@ -124,10 +124,10 @@ class Execution:
             self.stuck()
         return not launch.teams
 
-    def _groups(self) -> list[tuple[Team, Group]]:
+    def _groups(self) -> list[tuple[Team, WaitingLanes]]:
         return [(team, g) for team in self.launch.teams for g in team.waiters.groups.values()]
 
-    def _spinning(self) -> list[tuple[Team, Group]]:
+    def _spinning(self) -> list[tuple[Team, WaitingLanes]]:
         return [(team, g) for team, g in self._groups() if g.meets is None]
 
     def _free(self) -> int:

@@ -13,12 +13,12 @@ from simgpu.cuda_c.compile.kernels import Code
 from simgpu.cuda_c.compile.variables import Variable
 from simgpu.cuda_c.cost.charges import Costs
 from simgpu.cuda_c.cost.tally import Tally
-from simgpu.cuda_c.lockstep.team import Dim, Launch, Limits
+from simgpu.cuda_c.lockstep.team import Extent3, InterpreterLimits, LaunchState
 from simgpu.cuda_c.memory.access import NULL
 from simgpu.cuda_c.memory.addresses import Addresses
 from simgpu.cuda_c.memory.allocation import GlobalMemory
 from simgpu.cuda_c.memory.global_region import GlobalRegion, MappedRegion
-from simgpu.cuda_c.memory.hostile import MOST, MOST_BLOCKS, Hostile, LateGlobal
+from simgpu.cuda_c.memory.hostile import MOST_BLOCKS, MOST_HOSTILE_THREADS, Hostile, LateGlobal
 from simgpu.cuda_c.memory.messages import Messages
 from simgpu.cuda_c.memory.pointers import Ptr
 from simgpu.cuda_c.run.execution import Execution
@@ -26,7 +26,7 @@ from simgpu.cuda_c.text.source import Source
 from simgpu.cuda_c.types import Pointer, Scalar, Struct, element_of, kinds, leaves, size_of, spelled
 from simgpu.errors import ArrayDTypeError, LaunchConfigError, UsageError
 
-Argument: TypeAlias = GlobalMemory | np.generic | int | float | bool | None
+KernelArgument: TypeAlias = GlobalMemory | np.generic | int | float | bool | None
 
 # CUDA C++ Programming Guide, "Technical Specifications per Compute Capability".
 _MAX_BLOCK = (1024, 1024, 64)
@@ -82,18 +82,18 @@ class CompiledKernel:
     def begin(
         self,
         variables: Mapping[str, GlobalMemory],
-        grid: Dim,
-        block: Dim,
-        args: Sequence[Argument],
+        grid: Extent3,
+        block: Extent3,
+        args: Sequence[KernelArgument],
         *,
         dynamic_shared: int = 0,
-        limits: Limits | None = None,
+        limits: InterpreterLimits | None = None,
         sample: Sequence[int] | None = None,
         find: Callable[[int], GlobalMemory | None] | None = None,
     ) -> Execution:
         """Begin a launch, as `Program.begin`; `variables` is the memory of `globals`, by name."""
         check_shape(self.name, grid, block, dynamic_shared)
-        limits = limits or Limits()
+        limits = limits or InterpreterLimits()
         blocks = grid[0] * grid[1] * grid[2]
         self.check_room(blocks, limits.resident_blocks)
         tally = Tally(self.costs, self.code.sites)
@@ -109,9 +109,9 @@ class CompiledKernel:
 
         given = (grid, block, limits, tally, dynamic_shared)
         lazily = partial(Addresses, other), partial(Messages, blocks)
-        launch = Launch(self.name, self.source, *given, *lazily)
+        launch = LaunchState(self.name, self.source, *given, *lazily)
         launch.watches = self.code.watches
-        few = blocks <= MOST_BLOCKS and blocks * launch.threads <= MOST
+        few = blocks <= MOST_BLOCKS and blocks * launch.threads <= MOST_HOSTILE_THREADS
         if limits.hostile is not None and few:
             launch.hostile = Hostile(launch, limits.hostile)
         values = self._bind(variables, args, launch, regions)
@@ -143,8 +143,8 @@ class CompiledKernel:
     def _bind(
         self,
         variables: Mapping[str, GlobalMemory],
-        args: Sequence[Argument],
-        launch: Launch,
+        args: Sequence[KernelArgument],
+        launch: LaunchState,
         regions: dict[int, GlobalRegion],
     ) -> dict[int, Any]:
         """The values of the parameters, by slot; `regions` gets those that they point into."""
@@ -154,7 +154,7 @@ class CompiledKernel:
                 f"kernel '{self.name}' takes {len(parameters)} arguments, {len(args)} given"
             )
         pointers: list[tuple[Variable, _Target, GlobalMemory]] = []
-        records: list[tuple[Variable, Argument]] = []
+        records: list[tuple[Variable, KernelArgument]] = []
         values: dict[int, Any] = {}
         own = [variables[v.name] for v in self.globals]
         for variable, target, given in zip(
@@ -199,7 +199,7 @@ class CompiledKernel:
             f"kernel '{self.name}': the parameter '{variable.name}' is {wanted}, {given} was given"
         )
 
-    def _record(self, variable: Variable, given: Argument, launch: Launch) -> list[Any]:
+    def _record(self, variable: Variable, given: KernelArgument, launch: LaunchState) -> list[Any]:
         """An argument as a struct of its parameter's type: the values of its leaves."""
         ctype = variable.type
         size = size_of(ctype)
@@ -216,7 +216,7 @@ class CompiledKernel:
                 out.append(launch.addresses.known(number, size_of(leaf.target)))
         return out
 
-    def _number(self, variable: Variable, given: Argument) -> Any:
+    def _number(self, variable: Variable, given: KernelArgument) -> Any:
         """An argument as a number of its parameter's type."""
         ctype = variable.type
         assert isinstance(ctype, Scalar)
@@ -233,13 +233,13 @@ class CompiledKernel:
         return np.asarray(given).astype(ctype.dtype)[()]
 
 
-def check_shape(name: str, grid: Dim, block: Dim, shared: int = 0) -> None:
+def check_shape(name: str, grid: Extent3, block: Extent3, shared: int = 0) -> None:
     """Refuse a grid, a block or bytes of shared memory that no GPU takes."""
     text = ""
-    if not _whole(shared) or not 0 <= shared <= _MAX_SHARED:
+    if not _whole_argument(shared) or not 0 <= shared <= _MAX_SHARED:
         text = f"{shared!r} bytes of shared memory are not possible: at most {_MAX_SHARED:,}"
     for what, dim, most in (("grid", grid, _MAX_GRID), ("block", block, _MAX_BLOCK)):
-        if len(dim) != 3 or not all(map(_whole, dim)) or min(dim) < 1:
+        if len(dim) != 3 or not all(map(_whole_argument, dim)) or min(dim) < 1:
             text = f"a {what} of {dim} is not possible: it has one to three whole numbers above 0"
         elif dim[0] > most[0] or dim[1] > most[1] or dim[2] > most[2]:
             text = f"a {what} of {dim} is too large: at most {most}"
@@ -251,5 +251,5 @@ def check_shape(name: str, grid: Dim, block: Dim, shared: int = 0) -> None:
         raise LaunchConfigError(f"kernel '{name}': {text}")
 
 
-def _whole(number: object) -> bool:
+def _whole_argument(number: object) -> bool:
     return isinstance(number, int | np.integer) and not isinstance(number, bool)

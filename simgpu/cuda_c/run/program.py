@@ -20,7 +20,7 @@ from simgpu.cuda_c.compile.constants import evaluated
 from simgpu.cuda_c.compile.context import Context, File, Numbers
 from simgpu.cuda_c.compile.conversions import convert
 from simgpu.cuda_c.compile.cuts import NeedsCuts
-from simgpu.cuda_c.compile.form import Form, Piece, Step, below
+from simgpu.cuda_c.compile.form import BasicBlock, Form, Instruction, instructions_below
 from simgpu.cuda_c.compile.function_addresses import take_addresses
 from simgpu.cuda_c.compile.kernels import finish, lower, needs_cuts
 from simgpu.cuda_c.compile.printed import printed
@@ -31,9 +31,9 @@ from simgpu.cuda_c.compile.variables import Variable
 from simgpu.cuda_c.compile.waiting import parks
 from simgpu.cuda_c.cost.charges import Costs
 from simgpu.cuda_c.cost.walk import walk
-from simgpu.cuda_c.lockstep.team import Dim
+from simgpu.cuda_c.lockstep.team import Extent3
 from simgpu.cuda_c.memory.allocation import GlobalMemory
-from simgpu.cuda_c.run.kernel import Argument, CompiledKernel, Execution
+from simgpu.cuda_c.run.kernel import CompiledKernel, Execution, KernelArgument
 from simgpu.cuda_c.syntax import ast
 from simgpu.cuda_c.syntax.names import addressed_by_reference, grown
 from simgpu.cuda_c.syntax.parser import parse
@@ -88,13 +88,16 @@ class Program:
         self._signatures: dict[str, Signature] = {}
         self._refused: dict[str, KernelCompileError] = {}
         functions = [function.refusal for function in unit.functions]
-        self._unread = [*functions, *[n.error for n in unit.order if isinstance(n, ast.Refused)]]
-        named: list[ast.Name] = []
+        self._unread = [
+            *functions,
+            *[n.error for n in unit.order if isinstance(n, ast.RefusedType)],
+        ]
+        named: list[ast.DeclRefExpr] = []
         own = {function.name for function in unit.functions}
         for node in ast.parts_of([unit.order, unit.functions]):
-            if isinstance(node, ast.Function):  # members of classes among them
+            if isinstance(node, ast.FunctionDecl):  # members of classes among them
                 self._file.called.setdefault(node.name, []).append(node)
-            elif isinstance(node, ast.Name) and node.name in own:
+            elif isinstance(node, ast.DeclRefExpr) and node.name in own:
                 named.append(node)
         for function in unit.functions:
             self._file.functions.setdefault(function.name, []).append(function)
@@ -121,7 +124,7 @@ class Program:
         if len(self._refused) == 1 and not self._compiled:
             raise next(iter(self._refused.values()))
 
-    def _compile_early(self, function: ast.Function) -> None:
+    def _compile_early(self, function: ast.FunctionDecl) -> None:
         """Compile a kernel; if it uses what cannot be read, or what only a GPU runs, say so on demand."""
         try:
             self.kernel(function.name)
@@ -164,14 +167,14 @@ class Program:
         file = replace(self._file, scope=typed.Scope(self._file.scope))
         return Context(file, RULES, Numbers(slots=len(self._globals)), cuts)
 
-    def _define(self, node: ast.Node, around: tuple[str, ...]) -> None:
+    def _define(self, node: ast.SyntaxNode, around: tuple[str, ...]) -> None:
         c = self._context()
         c.file.scope = c.scope = self._file.scope
         for item in _items(node):
             if self._spaces.setdefault(item.name, around) != around:
                 self._twice(item)
                 return
-        if isinstance(node, ast.Refused):
+        if isinstance(node, ast.RefusedType):
             self._file.scope.names[node.name] = typed.Refused(node.error)
             return
         if isinstance(node, ast.Expression):
@@ -196,7 +199,7 @@ class Program:
             self._file.scope.names[item.name] = typed.Refused(error)
 
     def _define_name(self, c: Context, item: ast.Declarator, storage: set[str]) -> None:
-        ctype = type_names.resolve(c, item.type)
+        ctype = type_names.resolve_type(c, item.type)
         if "typedef" in storage:
             whole = type_names.array_type(c, ctype, item.dims)
             self._file.scope.names[item.name] = typed.TypeBinding(whole)
@@ -272,7 +275,7 @@ class Program:
             self._compiled[name] = kernel
         return kernel
 
-    def head(self, c: Context, name: str) -> tuple[ast.Function, typed.Scope, Signature]:
+    def head(self, c: Context, name: str) -> tuple[ast.FunctionDecl, typed.Scope, Signature]:
         """A kernel, the scope of its template, and its signature."""
         function, scope, canonical = heads.instance_of(c, name)
         with c.seen_from(scope):
@@ -288,7 +291,7 @@ class Program:
 
         def called(names: set[str]) -> set[str]:
             functions = [self._file.functions.get(name, []) for name in names]
-            return {item.name for item in ast.parts_of(functions) if isinstance(item, ast.Call)}
+            return {item.name for item in ast.parts_of(functions) if isinstance(item, ast.CallExpr)}
 
         return grown({heads.instance_of(self._context(), kernel)[0].name}, called)
 
@@ -303,7 +306,7 @@ class Program:
             return self._lower(name, True)
         return (c, form, signature) if cuts or not needs_cuts(form) else self._lower(name, True)
 
-    def _compile(self, function: ast.Function, name: str) -> CompiledKernel:
+    def _compile(self, function: ast.FunctionDecl, name: str) -> CompiledKernel:
         c, form, signature = self._lower(name)
         code = finish(c, form)
         if code.shared_bytes > STATIC_SHARED:
@@ -329,7 +332,7 @@ class Program:
         return kernel
 
     def begin(
-        self, name: str, grid: Dim, block: Dim, args: Sequence[Argument], **more: Any
+        self, name: str, grid: Extent3, block: Extent3, args: Sequence[KernelArgument], **more: Any
     ) -> Execution:
         """Begin a launch of a kernel, or of an instance of a template; `finish` runs it to its end.
 
@@ -341,16 +344,16 @@ class Program:
         return self.kernel(name).begin(self._memory, grid, block, args, **more)
 
 
-def _items(node: ast.Node) -> Sequence[Any]:
+def _items(node: ast.SyntaxNode) -> Sequence[Any]:
     """The types or variables that an item of the top level defines."""
     return [node] if isinstance(node, ast.StructDef) else getattr(node, "items", ())
 
 
 def _told(form: Form, costs: Costs, source: Source) -> str:
     """Print the form of a kernel, with the findings of `waiting`, `summing` and `cost` beside it."""
-    notes = defaultdict[Step, list[str]](list)
-    for step in below(form.steps):
-        number = costs.charges[step.point].instructions if isinstance(step, Piece) else 0
+    notes = defaultdict[Instruction, list[str]](list)
+    for step in instructions_below(form.steps):
+        number = costs.charges[step.point].instructions if isinstance(step, BasicBlock) else 0
         if number:
             notes[step].append(f"{number} instruction{'s' * (number > 1)}")
     places = parks(form.steps, form.sites, source)
@@ -366,7 +369,7 @@ def _told(form: Form, costs: Costs, source: Source) -> str:
     return printed(form, {step: "; ".join(words) for step, words in notes.items()})
 
 
-def _added_to(kernel: ast.Function) -> dict[str, str]:
+def _added_to(kernel: ast.FunctionDecl) -> dict[str, str]:
     """For each parameter that is only changed by statements such as `atomicAdd(&a[i], 1)`, that atomic.
 
     Several kernels may do so at once, and the same comes out in any order.
@@ -376,9 +379,11 @@ def _added_to(kernel: ast.Function) -> dict[str, str]:
     for node in ast.parts_of([kernel.params, kernel.body]):
         if isinstance(node, ast.Declarator | ast.Param) and node.name in _COMMUTE:
             return {}  # what is called by this name is something of the kernel's own
-        if isinstance(node, ast.Name):
+        if isinstance(node, ast.DeclRefExpr):
             mentions[node.name] = mentions.get(node.name, 0) + 1
-        elif isinstance(node, ast.ExpressionStatement) and isinstance(node.expression, ast.Call):
+        elif isinstance(node, ast.ExpressionStatement) and isinstance(
+            node.expression, ast.CallExpr
+        ):
             call = node.expression
             free = call.object is None and call.owner is None and not call.namespace
             if call.name in _COMMUTE and free and call.arguments:
@@ -398,7 +403,7 @@ def _array_of(place: ast.Expression) -> str:
         place = place.operand.base
     elif isinstance(place, ast.Binary) and place.op == "+":
         place = place.left
-    return place.name if isinstance(place, ast.Name) else ""
+    return place.name if isinstance(place, ast.DeclRefExpr) else ""
 
 
 @lru_cache(maxsize=64)  # a large one takes 10 MB
@@ -428,7 +433,7 @@ def compile_source(source: str, *, contract: bool = False) -> Program:
 
 
 @lru_cache(maxsize=256)
-def read_signature(source: str, name: str) -> Signature:
+def parse_signature(source: str, name: str) -> Signature:
     """Parameters of a kernel, from its head alone.
 
     Works also where the body holds what the interpreter refuses. Reading the same head twice costs nothing.
@@ -440,10 +445,10 @@ def read_signature(source: str, name: str) -> Signature:
 
 
 @lru_cache(maxsize=256)
-def is_cooperative(source: str, name: str) -> bool:
+def meets_as_a_grid(source: str, name: str) -> bool:
     """Tell whether a kernel, or a function that it calls, has a barrier of the whole grid.
 
-    A driver has to launch such a kernel in a way of its own. Raises `KernelCompileError` as `read_signature`.
+    A driver has to launch such a kernel in a way of its own. Raises what `parse_signature` does.
     """
     return "this_grid" in source and "this_grid" in _read(source, heads_only=False).calls(name)
 

@@ -15,7 +15,7 @@ CONVERSION = "operator type "  # with struct and number, the name of `operator f
 
 @dataclass_transform(kw_only_default=True)
 @dataclass(kw_only=True)
-class Node:
+class SyntaxNode:
     """Anything that has a place in the source. Each kind of node is a dataclass."""
 
     at: Position
@@ -27,7 +27,7 @@ class Node:
 # -- types, as written
 
 
-class Attribute(Node):
+class Attribute(SyntaxNode):
     """What lays out memory: `packed`, `aligned`, or `alignas`, which must not be less than the type's own.
 
     `value` are the bytes, or a type that has them; None for `aligned` alone.
@@ -37,7 +37,7 @@ class Attribute(Node):
     value: TypeName | Expression | None = None
 
 
-class TypeName(Node):
+class TypeName(SyntaxNode):
     """A type before its declarator."""
 
     # The spelling of a built-in type, or the name of a struct, typedef or template parameter; "auto" where
@@ -52,33 +52,35 @@ class TypeName(Node):
     nested: list[str] = field(default_factory=list[str])  # as in `Traits<T>::value_type`
     # Instead of `base`: a pointer to a function, or the target of a pointer to an array.
     function: FunctionType | None = None
-    array: ArrayType | None = None
+    array: ArrayTypeName | None = None
     of: Expression | None = None  # of `decltype(...)`: that of which it is the type
     layout: list[Attribute] = field(default_factory=list[Attribute])  # of what is declared with it
 
 
-class FunctionType(Node):
+class FunctionType(SyntaxNode):
     """`returns (*)(params)`, whose value is the address of a function."""
 
     returns: TypeName
     params: list[Param]
 
 
-class ArrayType(Node):
+class ArrayTypeName(SyntaxNode):
     """`element (...)[dims]`."""
 
     element: TypeName
-    dims: list[Dim]
+    dims: list[ArrayExtent]
 
 
 # -- expressions
 
 
-class Expression(Node):
+class Expression(SyntaxNode):
     """Has a value."""
 
 
-Dim: TypeAlias = Expression | None  # the size of an array; None for an empty pair of brackets
+ArrayExtent: TypeAlias = (
+    Expression | None
+)  # the size of an array; None for an empty pair of brackets
 
 
 class Literal(Expression):
@@ -99,7 +101,7 @@ class Text(Expression):
         return [Literal(at=self.at, value=code, type=CHAR) for code in [*codes, 0]]
 
 
-class Name(Expression):
+class DeclRefExpr(Expression):
     """A variable, parameter or constant; or a function, perhaps with explicit template arguments."""
 
     name: str
@@ -129,7 +131,7 @@ class Binary(Expression):
     right: Expression
 
 
-class Assign(Expression):
+class AssignExpr(Expression):
     """`target = value`, or `target op= value` with `op` set."""
 
     op: str
@@ -166,7 +168,7 @@ class Member(Expression):
     name: str
 
 
-class Call(Expression):
+class CallExpr(Expression):
     """A call by name; `templates` are explicit template arguments.
 
     A member function has an `object`, or an `owner` if it is called as `Type::name()`; any other may have
@@ -214,7 +216,7 @@ class Braces(Expression):
 # -- statements
 
 
-class Statement(Node):
+class Statement(SyntaxNode):
     """Does something."""
 
 
@@ -224,12 +226,12 @@ class Block(Statement):
     body: Sequence[Statement]
 
 
-class Declarator(Node):
+class Declarator(SyntaxNode):
     """One name of a declaration; `dims` holds None for an empty pair of brackets."""
 
     name: str
     type: TypeName
-    dims: list[Dim] = field(default_factory=list["Dim"])
+    dims: list[ArrayExtent] = field(default_factory=list["ArrayExtent"])
     init: Expression | None = None
 
 
@@ -273,7 +275,7 @@ class RangeFor(Statement):
     body: Statement
 
 
-class SwitchCase(Node):
+class SwitchCase(SyntaxNode):
     """`value:` and the statements up to the next label; value None is `default`."""
 
     value: Expression | None
@@ -311,7 +313,7 @@ class StructDef(Statement):
     # It is only said to exist: `struct S;`.
     declared: bool = False
     # A constructor is called as the struct is.
-    methods: list[Function] = field(default_factory=list["Function"])
+    methods: list[FunctionDecl] = field(default_factory=list["FunctionDecl"])
     layout: list[Attribute] = field(default_factory=list[Attribute])
     pack: int = 0  # the most that its members are aligned by, of `#pragma pack`
     # A derived struct begins behind it. Else it may begin in what is left behind the last member, as C++ has
@@ -331,14 +333,14 @@ class StructDef(Statement):
 # -- top level
 
 
-class Refused(Node):
+class RefusedType(SyntaxNode):
     """A type that could not be read, and why."""
 
     name: str
     error: KernelCompileError
 
 
-class TemplateParam(Node):
+class TemplateParam(SyntaxNode):
     """`typename T` (type None) or `int N` (type set)."""
 
     name: str
@@ -346,13 +348,13 @@ class TemplateParam(Node):
     default: TypeName | Expression | None = None
 
 
-class Template(Node):
+class Template(SyntaxNode):
     """The parameters between `template<` and `>`."""
 
     params: list[TemplateParam]
 
 
-class Param(Node):
+class Param(SyntaxNode):
     """One parameter of a function. Array parameters keep their inner dimensions in `dims`."""
 
     name: str
@@ -361,7 +363,7 @@ class Param(Node):
     default: Expression | None = None
 
 
-class Function(Node):
+class FunctionDecl(SyntaxNode):
     """A kernel or a device function; `body` is None for a mere declaration."""
 
     name: str
@@ -389,35 +391,37 @@ class Lambda(Expression):
     # The variables that it lists, with the value that it keeps. None for one that it refers to, which takes
     # nothing, because a function is expanded where it is called.
     captures: list[tuple[str, Expression | None]]
-    function: Function
+    function: FunctionDecl
 
 
 @dataclass
 class Unit:
     """A whole source; `namespaces` has those around a type or variable, by the identity of its node."""
 
-    functions: list[Function] = field(default_factory=list[Function])
-    order: list[Node] = field(default_factory=list[Node])
+    functions: list[FunctionDecl] = field(default_factory=list[FunctionDecl])
+    order: list[SyntaxNode] = field(default_factory=list[SyntaxNode])
     namespaces: dict[int, tuple[str, ...]] = field(default_factory=dict[int, tuple[str, ...]])
 
 
 def assigning(target: Expression, value: Expression, at: Position) -> ExpressionStatement:
     """`target = value;`."""
-    return ExpressionStatement(at=at, expression=Assign(at=at, op="", target=target, value=value))
+    return ExpressionStatement(
+        at=at, expression=AssignExpr(at=at, op="", target=target, value=value)
+    )
 
 
 # The classes of most fields, which are no nodes and have none.
 _PLAIN = {type(None), str, bool, int, float, Position, Scalar}
 
 
-def parts_of(node: object) -> Iterator[Node]:
+def parts_of(node: object) -> Iterator[SyntaxNode]:
     """A node of the tree, or several in a list, and all below."""
     todo = [node]
     while todo:
         item = todo.pop()
         if item.__class__ in _PLAIN:  # asked first, because it costs least
             continue
-        if isinstance(item, Node):
+        if isinstance(item, SyntaxNode):
             yield item
             todo += vars(item).values()
         elif isinstance(item, list | tuple):

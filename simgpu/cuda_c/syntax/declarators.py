@@ -20,11 +20,13 @@ class DeclaratorParser(ExpressionParser):
         """Tell whether a name in brackets comes next, as in `(*f)`, or brackets without a name, `(*)`."""
         return self.at("(") and self.ahead().is_("*")
 
-    def in_brackets(self, wanted: ast.TypeName) -> tuple[ast.TypeName, Token | None, list[ast.Dim]]:
+    def in_brackets(
+        self, wanted: ast.TypeName
+    ) -> tuple[ast.TypeName, Token | None, list[ast.ArrayExtent]]:
         """Parse from `(*` on: the whole type, the name if there is one, and the brackets behind the name."""
         self.need("(")
         outer = self.pointers(ast.TypeName(at=self.token.at, base=""))
-        name, dims = None, list[ast.Dim]()
+        name, dims = None, list[ast.ArrayExtent]()
         if not self.at(")"):
             name = self.identifier()
             dims = self.dimensions()
@@ -36,7 +38,7 @@ class DeclaratorParser(ExpressionParser):
             own = outer.pointers.pop(0)  # a function's name is its address already
             outer.const, outer.volatile = "const" in own, "volatile" in own
         elif self.at("["):
-            outer.array = ast.ArrayType(at=outer.at, element=wanted, dims=self.dimensions())
+            outer.array = ast.ArrayTypeName(at=outer.at, element=wanted, dims=self.dimensions())
             outer.const = "const" in wanted.pointers[-1] if wanted.pointers else wanted.const
         else:
             pointers = wanted.pointers + outer.pointers
@@ -61,9 +63,9 @@ class DeclaratorParser(ExpressionParser):
             self.unsupported("parameter packs are not supported")
         return wanted
 
-    def dimensions(self) -> list[ast.Dim]:
+    def dimensions(self) -> list[ast.ArrayExtent]:
         """Parse the sizes in brackets behind a name; None for an empty pair."""
-        dims: list[ast.Dim] = []
+        dims: list[ast.ArrayExtent] = []
         while self.accept("["):
             dims.append(None if self.at("]") else self.expression())
             self.need("]")
@@ -83,7 +85,7 @@ class DeclaratorParser(ExpressionParser):
             self.unsupported("variable arguments are not supported")
         self.harmless(self.attributes(words=False))
         wanted = self.packless_type()
-        at, name, dims = self.token.at, "", list[ast.Dim]()
+        at, name, dims = self.token.at, "", list[ast.ArrayExtent]()
         reference_to_array = self.at("(") and self.ahead().is_("&")
         if reference_to_array:
             self.position += 2

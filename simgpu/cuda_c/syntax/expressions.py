@@ -56,7 +56,7 @@ class ExpressionParser(TypeParser):
         if self.token.kind == "op" and self.token.text in _ASSIGNMENTS:
             token = self.advance()
             value = self.initialiser()
-            return ast.Assign(at=token.at, op=token.text[:-1], target=left, value=value)
+            return ast.AssignExpr(at=token.at, op=token.text[:-1], target=left, value=value)
         return left
 
     def conditional(self) -> ast.Expression:
@@ -146,7 +146,7 @@ class ExpressionParser(TypeParser):
                     self.need("::")
                 name = self.operator_name() or self.identifier("the name of a member")
                 base = left if token.text == "." else ast.Unary(at=token.at, op="*", operand=left)
-                if self.at("(") and isinstance(left, ast.Name) and left.name in PYTHON:
+                if self.at("(") and isinstance(left, ast.DeclRefExpr) and left.name in PYTHON:
                     self.fail(f"there is no '{left.name}' in CUDA C: {PYTHON[left.name]}", left.at)
                 templates = self.explicit_arguments(name.text)
                 if self.at("("):
@@ -155,7 +155,7 @@ class ExpressionParser(TypeParser):
                     left = ast.Member(at=name.at, base=base, name=name.text)
             elif self.at("("):
                 given = self.call_arguments()
-                left = ast.Call(at=token.at, name="operator()", arguments=given, object=left)
+                left = ast.CallExpr(at=token.at, name="operator()", arguments=given, object=left)
             elif self.at("++", "--"):
                 self.advance()
                 left = ast.Increment(at=token.at, op=token.text[0], operand=left, postfix=True)
@@ -197,7 +197,7 @@ class ExpressionParser(TypeParser):
             return ast.Literal(at=token.at, value=value, type=kind)
         if name == "this":
             self.advance()
-            return ast.Name(at=token.at, name=name)
+            return ast.DeclRefExpr(at=token.at, name=name)
         if name in _CASTS:
             self.advance()
             self.need("<")
@@ -220,11 +220,11 @@ class ExpressionParser(TypeParser):
             templates = self.template_arguments()
         if self.at("("):
             return self._call(word, templates, namespace=namespace)
-        return ast.Name(at=token.at, name=name, templates=templates)
+        return ast.DeclRefExpr(at=token.at, name=name, templates=templates)
 
-    def _call(self, name: Token, templates: Templates, **of: Any) -> ast.Call:
+    def _call(self, name: Token, templates: Templates, **of: Any) -> ast.CallExpr:
         given = self.call_arguments()
-        return ast.Call(at=name.at, name=name.text, arguments=given, templates=templates, **of)
+        return ast.CallExpr(at=name.at, name=name.text, arguments=given, templates=templates, **of)
 
     def _construct(self, token: Token) -> ast.Expression:
         _, wanted = self.specifiers()

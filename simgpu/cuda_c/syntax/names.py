@@ -15,11 +15,11 @@ def assigned_names(node: object) -> set[str]:
     """Variables that something below a node may change; arguments of calls are among them."""
     targets: list[ast.Expression | None] = []
     for item in ast.parts_of(node):
-        if isinstance(item, ast.Assign):
+        if isinstance(item, ast.AssignExpr):
             targets.append(item.target)
         elif isinstance(item, ast.Increment):
             targets.append(item.operand)
-        elif isinstance(item, ast.Call):
+        elif isinstance(item, ast.CallExpr):
             targets += [*item.arguments, item.object]
     return _variables(targets, (ast.Member, ast.Index))
 
@@ -30,7 +30,7 @@ def addressed_names(node: object, referred: Referred) -> set[str]:
     for item in ast.parts_of(node):
         if isinstance(item, ast.Unary) and item.op == "&":
             taken.append(item.operand)
-        elif isinstance(item, ast.Call):
+        elif isinstance(item, ast.CallExpr):
             taken += [a for k, a in enumerate(item.arguments) if (item.name, k) in referred]
     # An index needs nothing, since an array is in memory anyway.
     return _variables(taken, (ast.Member,))
@@ -45,12 +45,12 @@ def _variables(
         whole = place
         while isinstance(whole, within):
             whole = whole.base
-        if isinstance(whole, ast.Name):
+        if isinstance(whole, ast.DeclRefExpr):
             found.add(whole.name)
     return found
 
 
-def addressed_by_reference(functions: Mapping[str, Sequence[ast.Function]]) -> Referred:
+def addressed_by_reference(functions: Mapping[str, Sequence[ast.FunctionDecl]]) -> Referred:
     """The parameters that are references and whose address a function takes, by its name and number."""
     candidates = [
         (function, [(k, p.name) for k, p in enumerate(function.params) if p.type.reference])

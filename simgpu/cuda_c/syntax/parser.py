@@ -31,7 +31,7 @@ def parse(source: Source, text: Preprocessed, *, heads_only: bool = False) -> as
         unit = parser.unit()
     for function in unit.functions:
         for call in ast.parts_of(function.body):
-            if isinstance(call, ast.Call):
+            if isinstance(call, ast.CallExpr):
                 call.namespace = parser.aliases.get(call.namespace, call.namespace)
     own = {function.name for function in unit.functions}
     types = {node.name for node in unit.order if isinstance(node, ast.StructDef)}
@@ -152,7 +152,7 @@ class _Parser(StructParser):
 
     def _refuse_type(self, name: Token, error: KernelCompileError) -> None:
         self.type_names[0][name.text] = True
-        self.result.order.append(ast.Refused(at=name.at, name=name.text, error=error))
+        self.result.order.append(ast.RefusedType(at=name.at, name=name.text, error=error))
 
     def _refuse(self, start: int, scopes: int, error: KernelCompileError) -> None:
         """Pass over an item: a function or a template, which is refused to those who use it."""
@@ -177,7 +177,7 @@ class _Parser(StructParser):
             self.function_templates.add(names[0].text)
         at = names[0].at
         void, nothing = ast.TypeName(at=at, base="void"), ast.Block(at=at, body=[])
-        gone = ast.Function(
+        gone = ast.FunctionDecl(
             at=at, name=names[0].text, returns=void, params=[], body=nothing, kernel=kernel,
             refusal=error,
         )  # fmt: skip

@@ -105,7 +105,7 @@ class StatementParser(DeclaratorParser):
 
     def declarator(self, wanted: ast.TypeName, name: Token | None = None) -> ast.Declarator:
         """A name with its brackets and its value; `name` if it was read already."""
-        dims: list[ast.Dim] = []
+        dims: list[ast.ArrayExtent] = []
         if name is None and self.at_brackets():
             wanted, name, dims = self.in_brackets(wanted)
         if name is None and self._in_plain_brackets():  # `int (a) = 1;`
@@ -158,13 +158,13 @@ class StatementParser(DeclaratorParser):
                 return ast.Block(at=token.at, body=[])
             name = self.identifier()
             self.need("=")
-            target, dims = self.abstract_type(), list[ast.Dim]()
+            target, dims = self.abstract_type(), list[ast.ArrayExtent]()
         else:
             if self.at_struct():
                 return self.struct(None, typedef=True)
             _, base = self.specifiers()
             self.harmless(base.layout)
-            target, inner, dims = self.pointers(base), None, list[ast.Dim]()
+            target, inner, dims = self.pointers(base), None, list[ast.ArrayExtent]()
             if self.at_brackets():
                 target, inner, dims = self.in_brackets(target)
             name = inner or self.identifier()
@@ -218,7 +218,7 @@ class StatementParser(DeclaratorParser):
         self.type_names.append({})
         declared = self._condition()
         if declared is not None and self.at(")"):
-            test: ast.Expression = ast.Name(at=token.at, name=declared.items[0].name)
+            test: ast.Expression = ast.DeclRefExpr(at=token.at, name=declared.items[0].name)
         else:
             test = self.expression()
         self.need(")")

@@ -20,7 +20,7 @@ class StructParser(StatementParser):
     """Reads functions and structs."""
 
     heads_only = False  # skip the bodies of functions
-    friends: list[ast.Function]  # with a body, of the struct that was read last
+    friends: list[ast.FunctionDecl]  # with a body, of the struct that was read last
 
     def function(
         self,
@@ -29,12 +29,12 @@ class StructParser(StatementParser):
         name: Token,
         template: ast.Template | None,
         struct: str | None = None,
-    ) -> ast.Function:
+    ) -> ast.FunctionDecl:
         """A function behind its name; `struct` is what it is a member of."""
         specialises = self.template_arguments() if self.at("<") else None
         self.type_names.append({})
         params = self.parameters()
-        out = ast.Function(
+        out = ast.FunctionDecl(
             at=name.at, name=name.text, returns=returns, params=params, body=None,
             kernel="__global__" in storage, template=template, specialises=specialises,
             static="static" in storage, constexpr="constexpr" in storage,
@@ -72,7 +72,7 @@ class StructParser(StatementParser):
                 default = "&"
             else:
                 name = self.identifier()
-                value: ast.Expression | None = ast.Name(at=name.at, name=name.text)
+                value: ast.Expression | None = ast.DeclRefExpr(at=name.at, name=name.text)
                 if self.accept("="):
                     value = self.assignment()
                 captures.append((name.text, None if refers else value))
@@ -84,7 +84,7 @@ class StructParser(StatementParser):
         params = self.parameters() if self.at("(") else []
         auto = ast.TypeName(at=start.at, base="auto")
         # Without captures it needs no object, and has an address.
-        out = ast.Function(
+        out = ast.FunctionDecl(
             at=start.at, name="operator()", returns=auto, params=params, body=None, const=True,
             static=alone,
         )  # fmt: skip
@@ -104,7 +104,7 @@ class StructParser(StatementParser):
         out.template = ast.Template(at=start.at, params=made) if made else None
         return ast.Lambda(at=start.at, default=default, captures=captures, function=out)
 
-    def _initial(self, out: ast.Function) -> None:
+    def _initial(self, out: ast.FunctionDecl) -> None:
         while True:
             name = self.identifier("the name of a member")
             if self.at("<"):  # of a base, whose arguments are known
@@ -117,7 +117,7 @@ class StructParser(StatementParser):
             if not self.accept(","):
                 return
 
-    def _body_of(self, out: ast.Function) -> None:
+    def _body_of(self, out: ast.FunctionDecl) -> None:
         if not self.at("{"):
             self.fail(f"expected '{{' or ';' before '{self.token.text}'")
         start = self.position
@@ -357,7 +357,7 @@ class StructParser(StatementParser):
         if self.at(":"):
             self.unsupported("bit-fields are not supported: take a whole number, shifts and masks")
 
-    def _copying(self, made: ast.Function) -> None:
+    def _copying(self, made: ast.FunctionDecl) -> None:
         """Refuse a copy constructor that does anything but copy."""
         more = made.body is not None and bool(made.body.body)
         for name, given in made.initial:

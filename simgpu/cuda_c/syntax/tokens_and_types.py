@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import NoReturn, TypeVar
 
-from simgpu.cuda_c.syntax.ast import Attribute, Expression, Member, Name, StructDef, TypeName
+from simgpu.cuda_c.syntax.ast import Attribute, DeclRefExpr, Expression, Member, StructDef, TypeName
 from simgpu.cuda_c.text.lexer import Token
 from simgpu.cuda_c.text.published import ATTRIBUTES
 from simgpu.cuda_c.text.source import Position, Source
@@ -263,7 +263,7 @@ class TypeParser(ABC):
                 result.base, doubled = token.text, self.at("(")
                 result.of = self.conditional()
                 # A variable within brackets of its own makes it a reference. `(a) + 1` is no such thing.
-                if doubled and isinstance(result.of, Name | Member):
+                if doubled and isinstance(result.of, DeclRefExpr | Member):
                     text = "decltype((x)) is a reference, and not supported: write the type"
                     self.unsupported(text)
                 self.need(")")

@@ -27,14 +27,14 @@ _SIGNS: dict[str, Callable[[int], int]] = {
 
 def evaluate_condition(source: Source, at: Position, tokens: list[Token]) -> int:
     """Compute the condition of an `#if`, its macros expanded; an unknown name counts 0."""
-    reader = _Reader(source, at, tokens)
+    reader = _ConditionReader(source, at, tokens)
     value = reader.ternary()
     if reader.rest:
         source.fail(reader.rest[0].at, f"unexpected '{reader.rest[0].text}' in this condition")
     return value
 
 
-class _Reader:
+class _ConditionReader:
     def __init__(self, source: Source, at: Position, tokens: list[Token]) -> None:
         self.source, self.at, self.rest = source, at, list(tokens)
         self.idle = 0  # how many operators do without what is read

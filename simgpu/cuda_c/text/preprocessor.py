@@ -9,9 +9,9 @@ from functools import cache
 from typing import NamedTuple
 
 from simgpu.cuda_c.text.condition import evaluate_condition
-from simgpu.cuda_c.text.headers import text_of
+from simgpu.cuda_c.text.headers import header_text
 from simgpu.cuda_c.text.lexer import Token, parse_string, tokenise
-from simgpu.cuda_c.text.published import device_code
+from simgpu.cuda_c.text.published import device_part
 from simgpu.cuda_c.text.source import Position, Source, nesting
 
 # Headers of NVIDIA's, by the word by which an #include asks for each, and the file that stands for it.
@@ -62,7 +62,7 @@ class Preprocessed:
 
 def preprocess(source: Source) -> Preprocessed:
     """Take the device code of a file, expand macros, and drop what conditions exclude."""
-    code = device_code(source.text)
+    code = device_part(source.text)
     chooses = _CHOOSES.search(source.text) is not None
     reader = _Preprocessor(source, dict(prelude(chooses).macros))
     with nesting(source):
@@ -81,7 +81,7 @@ class _Prelude(NamedTuple):
 @cache
 def prelude(chooses: bool) -> _Prelude:
     """Read what stands in front of every source; see `Preprocessed.chooses`."""
-    text = "".join(map(text_of, ("standard_names.h", "namespace_std.h", "c_functions.h")))
+    text = "".join(map(header_text, ("standard_names.h", "namespace_std.h", "c_functions.h")))
     known = _read("prelude", text if chooses else f"#define {_WITHOUT} 1\n{text}")
     known.macros.pop(_WITHOUT, None)
     return known
@@ -89,7 +89,7 @@ def prelude(chooses: bool) -> _Prelude:
 
 @cache
 def _of_header(name: str) -> _Prelude:
-    tokens, macros = _read(name, text_of(_HEADERS[name]))
+    tokens, macros = _read(name, header_text(_HEADERS[name]))
     return _Prelude(tokens[:-1], macros)
 
 

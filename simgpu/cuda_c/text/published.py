@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import pairwise
 
-from simgpu.cuda_c.text.headers import text_of
+from simgpu.cuda_c.text.headers import header_text
 from simgpu.cuda_c.text.lexer import PATTERN
 from simgpu.cuda_c.text.source import Source, nesting
 
@@ -89,20 +89,20 @@ class _Item:
 
 
 @lru_cache(maxsize=256)
-def device_code(source: str) -> DeviceCode:
+def device_part(source: str) -> DeviceCode:
     """The device's part of a source; a source without anything else comes back as it is."""
     with nesting(Source(source)):
-        return _Reader(source).read()
+        return _HostCodeReader(source).read()
 
 
-def for_compiler(source: str) -> str:
+def text_for_compiler(source: str) -> str:
     """Put C's headers in front of the device's part of a source, for NVRTC; lines count from the source."""
-    text = device_code(source).text
-    std = text_of("namespace_std.h") if _STD.search(text) else ""
-    return f"{text_of('standard_names.h')}{std}#line 1\n{text}"
+    text = device_part(source).text
+    std = header_text("namespace_std.h") if _STD.search(text) else ""
+    return f"{header_text('standard_names.h')}{std}#line 1\n{text}"
 
 
-class _Reader:
+class _HostCodeReader:
     def __init__(self, source: str) -> None:
         self.source = source
         self.macros: dict[str, set[str]] = {}

@@ -13,7 +13,7 @@ import pytest
 import asyncgpu_tutor as agt
 from asyncgpu_tutor import DeviceOp, Trace
 from asyncgpu_tutor.devices.cuda.graph_nodes import Outline
-from asyncgpu_tutor.devices.protocol import Call, Device
+from asyncgpu_tutor.devices.protocol import Device, RecordedCall
 from asyncgpu_tutor.traces.spans import SpanLog
 from asyncgpu_tutor.traces.spans.relations import happens_before
 from asyncgpu_tutor.types import Span
@@ -127,19 +127,19 @@ def test_an_outline_drafts_the_order_that_was_captured() -> None:
     function = SimpleNamespace(name="layer")
     host = np.zeros(4, np.float32)
 
-    def kernel(stream: int) -> Call:
+    def kernel(stream: int) -> RecordedCall:
         args = (function, (2, 1, 1), (64, 1, 1), (), 0)
-        return Call("launch", args, stream, named="right" if stream else "")
+        return RecordedCall("launch", args, stream, named="right" if stream else "")
 
     calls = [
-        Call("copy_from_host_async", ("memory", host), 0),
-        Call("record", (0,), 0),
-        Call("wait_event", (0,), 1),
+        RecordedCall("copy_from_host_async", ("memory", host), 0),
+        RecordedCall("record", (0,), 0),
+        RecordedCall("wait_event", (0,), 1),
         kernel(0),
         kernel(1),
-        Call("record", (1,), 1),
-        Call("wait_event", (1,), 0),
-        Call("copy_to_host_async", (host, "memory"), 0),
+        RecordedCall("record", (1,), 1),
+        RecordedCall("wait_event", (1,), 0),
+        RecordedCall("copy_to_host_async", (host, "memory"), 0),
     ]
     log = SpanLog("cuda:0")
     outline = Outline("net", calls, branches=[8])

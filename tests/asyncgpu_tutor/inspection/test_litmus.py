@@ -7,11 +7,11 @@ from itertools import product
 import pytest
 
 import asyncgpu_tutor as agt
-from asyncgpu_tutor.inspection.litmus import FENCES, KINDS, SHAPES
+from asyncgpu_tutor.inspection.litmus import FENCES, LITMUS_KINDS, SHAPES
 
 
 @pytest.mark.parametrize("blocks", [False, True])
-@pytest.mark.parametrize(("shape", "fence", "kind"), list(product(SHAPES, FENCES, KINDS)))
+@pytest.mark.parametrize(("shape", "fence", "kind"), list(product(SHAPES, FENCES, LITMUS_KINDS)))
 def test_what_is_seen_is_allowed(shape: str, fence: str, kind: str, blocks: bool) -> None:
     runs, weak = 60 if kind == "volatile" else 1, SHAPES[shape][1]
     test = agt.litmus(shape, fence=fence, kind=kind, blocks=blocks, runs=runs)

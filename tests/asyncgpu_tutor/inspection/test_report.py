@@ -14,7 +14,7 @@ import pytest
 import asyncgpu_tutor as agt
 from asyncgpu_tutor.devices.simulated import Machine, SimDevice
 from asyncgpu_tutor.errors import DeviceError, NestedSyncError, UsageError
-from asyncgpu_tutor.inspection import KernelReport, Report
+from asyncgpu_tutor.inspection import KernelReport, MicroscopeReport
 
 pytestmark = pytest.mark.usefixtures("sim")
 
@@ -31,7 +31,7 @@ HALF = """extern "C" __global__ void half_warp(const float* x, float* y) {
 }"""
 
 
-def looked_at(op: agt.DeviceOp[object]) -> Report:
+def looked_at(op: agt.DeviceOp[object]) -> MicroscopeReport:
     with agt.microscope() as report:
         op.sync()
     return report

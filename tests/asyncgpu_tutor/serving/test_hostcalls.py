@@ -15,7 +15,7 @@ import pytest
 import asyncgpu_tutor as agt
 from asyncgpu_tutor import errors
 from asyncgpu_tutor.devices.protocol import Device
-from asyncgpu_tutor.serving.services import Call, words
+from asyncgpu_tutor.serving.services import HostcallRequest, words
 
 # Each block asks `calls` times, and writes down each answer.
 ASK = """#include "hostcall.cuh"
@@ -85,7 +85,7 @@ class TestAnswers:
         delays = random.Random(5)
         order: list[tuple[int, int]] = []
 
-        async def answer(call: Call) -> int:
+        async def answer(call: HostcallRequest) -> int:
             for _ in range(delays.randrange(4)):
                 await asyncio.sleep(delays.choice([0, 0.0005]))
             order.append((call.a, call.b))
@@ -239,7 +239,7 @@ class TestWhatGoesWrong:
     async def test_a_cancelled_handler_is_named_and_not_asked_again(self, device: Device) -> None:
         asked: list[int] = []
 
-        async def cancelled(call: Call) -> int:
+        async def cancelled(call: HostcallRequest) -> int:
             asked.append(call.a)
             raise asyncio.CancelledError
 
@@ -248,7 +248,7 @@ class TestWhatGoesWrong:
         assert asked == [0]
 
     async def test_a_handlers_failure_is_told_where_the_block_fails(self, device: Device) -> None:
-        def broken(call: Call) -> int:
+        def broken(call: HostcallRequest) -> int:
             raise ZeroDivisionError("no answer")
 
         with pytest.raises(LookupError) as caught:  # noqa: PT012 - the block is what fails
@@ -270,7 +270,7 @@ class TestWhatGoesWrong:
                 pass
 
     async def test_a_handler_that_the_blocks_end_cancels_is_not_blamed(self, sim: Device) -> None:
-        async def slowly(call: Call) -> int:
+        async def slowly(call: HostcallRequest) -> int:
             await asyncio.sleep(0)
             return 5
 
@@ -288,7 +288,7 @@ class TestWhatGoesWrong:
                 raise ZeroDivisionError("no such answer")
             return 1
 
-        async def fails_later(call: Call) -> int:
+        async def fails_later(call: HostcallRequest) -> int:
             await asyncio.sleep(0)
             return fails(call)
 
@@ -323,7 +323,7 @@ class TestWhatGoesWrong:
                 await (host.run(op) if awaited else op)
 
     async def test_a_host_that_stops_ends_the_kernel(self, device: Device) -> None:
-        async def never(_: Call) -> int:
+        async def never(_: HostcallRequest) -> int:
             await asyncio.Event().wait()
             return 0
 
@@ -382,7 +382,7 @@ async def test_a_recording_shows_when_the_host_answers(device: Device) -> None:
 
 
 async def test_a_recording_shows_how_long_a_coroutine_is_at_work(device: Device) -> None:
-    async def look_up(_: Call) -> None:
+    async def look_up(_: HostcallRequest) -> None:
         await agt.sleep(100)
 
     async with agt.hostcalls({16: look_up}) as host:

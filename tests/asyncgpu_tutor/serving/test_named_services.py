@@ -15,7 +15,7 @@ import asyncgpu_tutor as agt
 from asyncgpu_tutor.devices.protocol import Device
 from asyncgpu_tutor.errors import CallRefusedError
 from asyncgpu_tutor.serving.hostcalls import keeps_order
-from asyncgpu_tutor.serving.services import Call, Files
+from asyncgpu_tutor.serving.services import Files, HostcallRequest
 
 # A script of calls, in one packet: service, a, b, c each, where -1 stands for the answer of the first call.
 # Bytes of the first call come from `text`. What each answered is left in `out`, or minus its error.
@@ -143,8 +143,8 @@ async def test_two_that_receive_from_one_connection_get_an_error_for_one(tmp_pat
     files = Files([], None, [address := f"127.0.0.1:{server.sockets[0].getsockname()[1]}"])
     data = np.frombuffer(address.encode(), np.uint8).copy()
     async with server:
-        number = await files.connect(Call(CONNECT, len(data), 0, 0, data))
-        call = Call(RECEIVE, number, 0, 8, np.zeros(8, np.uint8))
+        number = await files.connect(HostcallRequest(CONNECT, len(data), 0, 0, data))
+        call = HostcallRequest(RECEIVE, number, 0, 8, np.zeros(8, np.uint8))
         first = asyncio.ensure_future(files.receive(call))
         await asyncio.sleep(0)
         with pytest.raises(CallRefusedError) as refused:

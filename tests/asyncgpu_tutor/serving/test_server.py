@@ -258,7 +258,7 @@ async def test_a_lane_that_a_cancelled_request_still_holds_is_taken_last(sim: Si
 async def test_long_requests_are_slept_through_and_short_ones_are_not(
     sim: SimDevice, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(lane, "EARLY_US", 60.0)  # or the interpreter would need seconds
+    monkeypatch.setattr(lane, "_EARLY_US", 60.0)  # or the interpreter would need seconds
     took: list[float] = []
     async with agt.Server(lasting("2500 * x[i]"), N, lanes=1) as server:
         for number in (0.0, 0.0, 1.0, 0.0, 1.0, 1.0, 1.0, 0.0, 0.0):

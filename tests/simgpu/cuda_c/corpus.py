@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from simgpu.cuda_c import LaunchResult, Limits
+from simgpu.cuda_c import InterpreterLimits, LaunchResult
 
 from .support import launch
 
@@ -46,7 +46,7 @@ def arguments(case: Case) -> list[Any]:
 
 
 def launch_case(
-    case: Case, args: list[Any], text: str = "", limits: Limits | None = None
+    case: Case, args: list[Any], text: str = "", limits: InterpreterLimits | None = None
 ) -> LaunchResult:
     """Launch a kernel of the corpus, or of `text`, which may have a mistake in it; arrays are changed in place."""
     program, shape = text or source(case.file), (case.grid, case.block)

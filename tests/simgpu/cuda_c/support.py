@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from simgpu.cuda_c import GlobalMemory, LaunchResult, Limits, Program, compile_source
+from simgpu.cuda_c import GlobalMemory, InterpreterLimits, LaunchResult, Program, compile_source
 
 HEAD = 'extern "C" __global__ void k(float* x, int* o, int n) { int i = threadIdx.x; '
 
@@ -26,7 +26,7 @@ def launch(
     block: int | tuple[int, ...],
     *args: Any,
     shared: int = 0,
-    limits: Limits | None = None,
+    limits: InterpreterLimits | None = None,
 ) -> LaunchResult:
     """Launch a kernel; arrays among `args` are changed in place."""
     if isinstance(program, str):

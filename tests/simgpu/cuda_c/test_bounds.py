@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from simgpu import RawKernel, errors
-from simgpu.cuda_c import Limits, compile_source
+from simgpu.cuda_c import InterpreterLimits, compile_source
 
 from .support import launch
 
@@ -77,7 +77,12 @@ def test_a_loop_without_an_end_is_charged_for_its_work(loop: str) -> None:
     head = K + "__shared__ int s[32]; s[i] = 0; "
     with pytest.raises(errors.RunawayKernelError, match="does not end") as caught:
         launch(
-            head + loop + " }", "k", 1, 32, np.zeros(32, np.int32), limits=Limits(step_budget=5000)
+            head + loop + " }",
+            "k",
+            1,
+            32,
+            np.zeros(32, np.int32),
+            limits=InterpreterLimits(step_budget=5000),
         )
     o = np.zeros(32, np.int32)
     launch(
@@ -86,7 +91,7 @@ def test_a_loop_without_an_end_is_charged_for_its_work(loop: str) -> None:
         1,
         32,
         o,
-        limits=Limits(step_budget=5000),
+        limits=InterpreterLimits(step_budget=5000),
     )
     assert caught.value.site.line == 1
     assert o.tolist() == [4900] * 32

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from simgpu import errors
-from simgpu.cuda_c import compile_source, read_signature
+from simgpu.cuda_c import compile_source, parse_signature
 
 from .support import body, check, launch
 
@@ -232,7 +232,7 @@ def test_kernels_take_functors_by_type() -> None:
     x = np.arange(16, dtype=np.int32)
     launch(source, "k<int, Less<int>>", 1, 16, x)
     np.testing.assert_array_equal(x, np.minimum(np.arange(16), 7))
-    assert read_signature(source, "k<int, Less<int>>").name == "k<int, Less<int>>"
+    assert parse_signature(source, "k<int, Less<int>>").name == "k<int, Less<int>>"
 
 
 def test_two_kernels_of_one_name_are_not_taken_for_each_other() -> None:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from simgpu import errors
-from simgpu.cuda_c import Limits
+from simgpu.cuda_c import InterpreterLimits
 from tests.simgpu.cuda_c.support import launch
 
 HEAD = """#include <cooperative_groups.h>
@@ -122,7 +122,7 @@ def smooth(source: str, *more: np.ndarray, **limits: int) -> bool:
     for _ in range(4):
         want = np.append(0, want[:-1]) + np.append(want[1:], 0)
     args = (a, np.zeros(128, np.float32), *more, 128)
-    launch(source, "smooth", 4, 32, *args, limits=Limits(**limits))
+    launch(source, "smooth", 4, 32, *args, limits=InterpreterLimits(**limits))
     return a.tolist() == want.tolist()
 
 

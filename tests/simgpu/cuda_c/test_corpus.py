@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from simgpu.cuda_c import Counts, Limits
+from simgpu.cuda_c import Counts, InterpreterLimits
 
 from .corpus import CASES, Case, arguments, launch_case
 from .digests import EXACT, FILE, digest, source_digest
@@ -23,7 +23,7 @@ APART = [case for case in CASES if case.expect is not None]
 def ran(case: Case, lanes: int | None) -> tuple[list[Any], Counts]:
     """Arguments and counts after a launch, with so many lanes side by side."""
     args = arguments(case)
-    done = launch_case(case, args, limits=Limits(batch_lanes=lanes) if lanes else None)
+    done = launch_case(case, args, limits=InterpreterLimits(batch_lanes=lanes) if lanes else None)
     return args, done.counts
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from simgpu import errors
-from simgpu.cuda_c import Limits
+from simgpu.cuda_c import InterpreterLimits
 
 from .support import launch
 
@@ -57,7 +57,7 @@ def test_a_fence_goes_with_a_flag_of_its_thread_or_is_seq_cst(orders: str, meet:
         source = source.replace("FENCE", fence * (order != "-"), 1)
     for seed in range(20):
         x, out, count = (np.zeros(size, np.int32) for size in (96, 96, 1))
-        launch(source, "k", 3, 32, x, count, out, limits=Limits(hostile=seed))
+        launch(source, "k", 3, 32, x, count, out, limits=InterpreterLimits(hostile=seed))
         got.append((out == np.roll(x, -32)).all())
     assert all(got) == (orders in RIGHT)
     with nullcontext() if all(got) else pytest.raises(errors.RaceError):

@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 from simgpu.cuda_c import compile_source
-from simgpu.cuda_c.text.headers import text_of
+from simgpu.cuda_c.text.headers import header_text
 
 from .generate import HELPERS, THREADS, kernel
 from .support import launch
@@ -62,7 +62,7 @@ def compiled(source: str, given: list[list[Any]], folder: Path) -> None:
 
     In a process of its own, since compiled code can take Python down with it: `INT_MIN / -1` does.
     """
-    text = source.replace("#include <cuComplex.h>", text_of("cuComplex.h"))
+    text = source.replace("#include <cuComplex.h>", header_text("cuComplex.h"))
     text = re.sub(r'#include <cuda_.*|extern "C"', "", text)
     kernels = ", ".join(re.findall(r"void (k\d+)\(", source))
     sizes = f"enum {{ N = {N}, BLOCKS = {BLOCKS}, THREADS = {THREADS}, T = BLOCKS * THREADS }};"

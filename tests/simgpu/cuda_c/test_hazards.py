@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from simgpu import errors
-from simgpu.cuda_c import GlobalMemory, Limits, compile_source
+from simgpu.cuda_c import GlobalMemory, InterpreterLimits, compile_source
 
 from .corpus import CASES, arguments, launch_case, source
 from .support import HEAD, body, launch, memory
@@ -250,7 +250,9 @@ def test_a_function_has_one_shared_array_for_all_its_calls() -> None:
 
 
 FLOATS, WHOLE = np.zeros(64, np.float32), np.zeros(64, np.int32)
-SIDES = pytest.mark.parametrize("limits", [Limits(batch_lanes=64), Limits(batch_lanes=32768)])
+SIDES = pytest.mark.parametrize(
+    "limits", [InterpreterLimits(batch_lanes=64), InterpreterLimits(batch_lanes=32768)]
+)
 
 
 @SIDES
@@ -264,7 +266,7 @@ SIDES = pytest.mark.parametrize("limits", [Limits(batch_lanes=64), Limits(batch_
         "atomicAdd(&o[0], 1); if (blockIdx.x) o[i + 1] = o[0];",
     ],
 )
-def test_races_between_blocks(text: str, limits: Limits) -> None:
+def test_races_between_blocks(text: str, limits: InterpreterLimits) -> None:
     """Each is found if the blocks run side by side, and if they run one after the other."""
     with pytest.raises(errors.RaceError) as caught:
         launch(f"{HEAD}{text} }}", "k", 2, 32, FLOATS.copy(), WHOLE.copy(), 1, limits=limits)
@@ -292,7 +294,7 @@ def test_a_race_tells_what_else_may_be_amiss(text: str, amiss: str) -> None:
 
 
 @SIDES
-def test_the_last_block_looks_without_a_fence(limits: Limits) -> None:
+def test_the_last_block_looks_without_a_fence(limits: InterpreterLimits) -> None:
     """As in NVIDIA's threadFenceReduction: it has the fence that releases, and none that acquires."""
     case = next(c for c in CASES if c.kernel == "sum_in_last_block")
     old = replace(case, kernel="reduce_last_block")
@@ -331,7 +333,7 @@ def test_a_mask_that_names_a_lane_which_is_absent(text: str) -> None:
 
 
 def test_a_kernel_that_never_ends() -> None:
-    text, limits = HEAD + "while (n > 0) o[i] += 1; }", Limits(step_budget=500)
+    text, limits = HEAD + "while (n > 0) o[i] += 1; }", InterpreterLimits(step_budget=500)
     with pytest.raises(errors.RunawayKernelError) as caught:
         launch(text, "k", 1, 32, FLOATS.copy(), WHOLE.copy(), 32, limits=limits)
     assert caught.value.site.line == 1

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from simgpu.cuda_c import Limits
+from simgpu.cuda_c import InterpreterLimits
 from tests.simgpu.cuda_c.support import launch
 
 HEAD = """#include <cooperative_groups.h>
@@ -48,7 +48,7 @@ def litmus(shape: str, fence: str, kind: str, blocks: bool, seed: int) -> tuple[
         text += after + "} "
     x, o = np.zeros(128, np.uint32), np.zeros(len(weak), np.uint32)
     grid, block = (len(threads), 1) if blocks else (1, 32 * len(threads))
-    launch(f"{HEAD}{text} }}", "k", grid, block, x, x, o, limits=Limits(hostile=seed))
+    launch(f"{HEAD}{text} }}", "k", grid, block, x, x, o, limits=InterpreterLimits(hostile=seed))
     return tuple(o.tolist())
 
 
@@ -212,7 +212,7 @@ def left(name: str, seed: int, *changes: str) -> list[int]:
         assert old in text
         text = text.replace(old, new)
     x, f, o = (np.zeros(size, np.uint32) for size in (cells, flags, len(right)))
-    limits = Limits(hostile=seed, resident_blocks=64)
+    limits = InterpreterLimits(hostile=seed, resident_blocks=64)
     launch(f"{HEAD}{text} }}", "k", grid, block, x, f, o, limits=limits)
     return o.tolist()
 
@@ -242,5 +242,5 @@ def test_fences_have_one_order() -> None:
     mine.store(1); if (other.load() == 0) atomicAdd(o, 1u); }"""
     for seed in range(40):
         f, o = np.zeros(2, np.uint32), np.zeros(1, np.uint32)
-        launch(HEAD + text, "k", 2, 1, f, f, o, limits=Limits(hostile=seed))
+        launch(HEAD + text, "k", 2, 1, f, f, o, limits=InterpreterLimits(hostile=seed))
         assert o[0] <= 1

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from simgpu import errors
-from simgpu.cuda_c import read_signature
+from simgpu.cuda_c import parse_signature
 
 from .support import body, launch
 
@@ -59,7 +59,7 @@ def test_the_host_and_the_kernel_have_the_layout_of_compilers(
     kernel = (
         f"{source}\n__global__ void k(S s, int* o) {{ o[0] = sizeof(S[3]); o[1] = alignof(S); }}"
     )
-    record = read_signature(kernel, "k").parameters[0].record
+    record = parse_signature(kernel, "k").parameters[0].record
     assert record is not None
     assert [record.fields[name][1] for name in record.names] == offsets
     o = np.zeros(2, np.int32)
@@ -108,7 +108,7 @@ def test_members_of_a_packed_struct_are_read_and_written_wherever_they_lie() -> 
         __global__ void k(S* s, S given) { __shared__ S both[4]; int i = threadIdx.x; S own = s[i];
             both[i] = own; __syncthreads(); s[i].h[i % 2] += both[3 - i].n; s[i].in.d = own.in.d + given.n;
             own.n = given.h[1]; both[i].in = own.in; s[i].n = own.n; s[i].in.p = both[i].in.p + 1; }"""
-    record = read_signature(source, "k").parameters[1].record
+    record = parse_signature(source, "k").parameters[1].record
     assert record is not None
     s = np.zeros(4, record)
     s["n"], s["h"], s["in"]["d"] = [1, 2, 3, 4], [[5, 6]] * 4, [0.5, 1.5, 2.5, 3.5]

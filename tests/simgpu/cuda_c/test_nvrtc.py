@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from simgpu.cuda_c import for_compiler
+from simgpu.cuda_c import text_for_compiler
 
 from .corpus import CASES, source
 from .generate import HELPERS, kernel
@@ -77,7 +77,7 @@ CUDA = {
         HELPERS + "\n".join(kernel(f"k{s}", s) for s in range(5)),
         b"--device-as-default-execution-space",
     ),
-    "names that are supplied": (for_compiler(NAMES), b"--std=c++17"),
+    "names that are supplied": (text_for_compiler(NAMES), b"--std=c++17"),
 }
 
 

@@ -46,10 +46,10 @@ def test_the_form_is_printed_a_line_an_operation(
     command.main()
     lines = [" ".join(line.split()) for line in capsys.readouterr().out.splitlines()]
     assert lines[0] == "kernel rows(const float* a, float* out, int n)"
-    assert {"%0 = coordinate threadIdx, 0", "bind row, %1"} <= set(lines)
+    assert {"%0 = coordinate threadIdx, 0", "referencebind row, %1"} <= set(lines)
     (start,) = [k for k, line in enumerate(lines) if line.startswith("loop k, %")]
     assert lines[start].endswith("@4 ; sums up sum over k")
-    assert lines[start + 1].startswith("piece ")
+    assert lines[start + 1].startswith("basicblock ")
     assert any("= load %" in line for line in lines[start:])
 
 
@@ -60,7 +60,7 @@ def test_where_threads_may_wait_is_noted_and_a_call_in_which_they_do_is_cut_out(
     call = next(k for k, line in enumerate(lines) if line.startswith("expansion take"))
     product = next(k for k, line in enumerate(lines) if "= operation 2, %" in line)
     assert call < product  # in a piece of its own, in front of the sum that it stands in
-    assert any(line.startswith("piece ") for line in lines[call:product])
+    assert any(line.startswith("basicblock ") for line in lines[call:product])
 
 
 def test_lowering_stops_where_it_is_known_that_a_call_has_to_be_cut_out(
@@ -84,5 +84,7 @@ def test_garbage_is_looked_for_again_once_a_source_is_compiled_or_refused(source
 
 def test_what_a_piece_is_charged_stands_beside_it() -> None:
     kernel = 'extern "C" __global__ void k(float* x) { x[threadIdx.x] = 2; }'
-    (piece,) = [line for line in compile_source(kernel).passes("k").splitlines() if "piece" in line]
+    (piece,) = [
+        line for line in compile_source(kernel).passes("k").splitlines() if "basicblock" in line
+    ]
     assert piece.endswith("; 2 instructions")

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from simgpu import errors
-from simgpu.cuda_c import compile_source, device_code, for_compiler, read_signature
+from simgpu.cuda_c import compile_source, device_part, parse_signature, text_for_compiler
 
 from .support import HEAD, launch
 
@@ -21,12 +21,12 @@ def test_a_whole_file_runs() -> None:
     np.testing.assert_array_equal(x, np.arange(8) * 3 + 4)
     launch(PUBLISHED, "add", 1, 8, x, 4)
     np.testing.assert_array_equal(x, np.arange(8) * 3 + 4 + [3, 3, 3, 3, 0, 0, 0, 0])
-    found = read_signature(PUBLISHED, "scale<double, 2>")
+    found = parse_signature(PUBLISHED, "scale<double, 2>")
     assert [p.ctype for p in found.parameters] == ["double", "float", "int"]
 
 
 def test_what_is_set_aside_keeps_lines_and_columns() -> None:
-    code = device_code(PUBLISHED)
+    code = device_part(PUBLISHED)
     assert code.kernels == ("scale", "add")
     assert code.missing == ("helper_cuda.h",)
     assert set(code.aside) == {"reference", "print", "main", "h_a", "h_b", "total"}
@@ -41,25 +41,25 @@ def test_what_is_set_aside_keeps_lines_and_columns() -> None:
 
 @pytest.mark.parametrize("text", [HEAD + "x[i] = 1; }", "// only\n" + HEAD + "o[i] = N; }", HEAD])
 def test_device_code_alone_stays_as_it_is(text: str) -> None:
-    assert device_code(text).text == text
+    assert device_part(text).text == text
 
 
 def test_nvrtc_gets_the_same_text_and_counts_its_lines() -> None:
-    text = for_compiler(PUBLISHED)
+    text = text_for_compiler(PUBLISHED)
     before, _, after = text.partition("#line 1\n")
-    assert after == device_code(PUBLISHED).text
+    assert after == device_part(PUBLISHED).text
     assert "#define FLT_MAX" in before
 
 
 def test_a_header_stays_if_device_code_needs_it() -> None:
     plain = "#include <cuda_fp16.h>\n#include <curand_kernel.h>\n" + HEAD
-    assert "#include" not in device_code(plain + "}").text
-    assert "cuda_fp16.h" in device_code(plain + "half h; }").text
-    assert "curand" not in device_code(plain + "half h; }").text
+    assert "#include" not in device_part(plain + "}").text
+    assert "cuda_fp16.h" in device_part(plain + "half h; }").text
+    assert "curand" not in device_part(plain + "half h; }").text
     by_library = "#include <cublas_v2.h>\n#include <cudnn.h>\n" + HEAD
-    assert device_code(by_library + "half h; }").text.startswith("#include <cuda_fp16.h>\n")
-    assert "#include" not in device_code(by_library + "}").text
-    assert "cudnn" not in device_code("#include <cuda_fp16.h>\n" + by_library + "half h; }").text
+    assert device_part(by_library + "half h; }").text.startswith("#include <cuda_fp16.h>\n")
+    assert "#include" not in device_part(by_library + "}").text
+    assert "cudnn" not in device_part("#include <cuda_fp16.h>\n" + by_library + "half h; }").text
 
 
 @pytest.mark.parametrize(
@@ -126,7 +126,7 @@ def test_functions_of_a_struct_that_are_for_the_host_are_set_aside() -> None:
     struct Part { int a; Part() { printf("made"); } };
 };
 __global__ void k(Lock lock, int* o) { if (*o) lock.take(); *o = lock.twice(); }"""
-    code = device_code(source)
+    code = device_part(source)
     assert [len(line) for line in code.text.split("\n")] == [len(s) for s in source.split("\n")]
     for gone in ("cuda", "vector", "~Lock", "show"):
         assert gone not in code.text
@@ -163,12 +163,12 @@ MEMBERS = [
 def test_functions_for_the_host_go_and_other_members_stay(member: str, stays: bool) -> None:
     source = f"struct S {{ float v; {member} }};\n__global__ void k(S* s) {{ s->v = 1; }}"
     left = source if stays else source.replace(member, " " * len(member))
-    assert device_code(source).text == left
+    assert device_part(source).text == left
 
 
 @pytest.mark.parametrize("body", ["v = 1;", "std::swap(v, v);"])
 def test_a_struct_that_is_never_closed_is_refused(body: str) -> None:
     text = f"__global__ void k(float* x) {{}}\nstruct S {{ float v; void f() {{ {body} }}\n"
-    device_code(text)  # where nothing mentions it, it is not read at all
+    device_part(text)  # where nothing mentions it, it is not read at all
     with pytest.raises(errors.KernelCompileError):
         compile_source(text + "__device__ float g(S s) { return s.v; }")

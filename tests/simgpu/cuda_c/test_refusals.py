@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from simgpu import errors
-from simgpu.cuda_c import GlobalMemory, compile_source, read_signature
+from simgpu.cuda_c import GlobalMemory, compile_source, parse_signature
 
 from .support import HEAD, body, memory
 
@@ -236,18 +236,18 @@ template <typename T, int N> __global__ void t(T* x, T y) { nonsense }"""
 
 
 def test_heads_of_kernels_that_do_not_compile() -> None:
-    found = read_signature(HEADS, "go")
+    found = parse_signature(HEADS, "go")
     assert found.name == "go"
     assert [(p.name, p.ctype, p.pointer, p.const, p.dtype.str[1:]) for p in found.parameters] == [
         ("a", "float", True, True, "f4"), ("b", "half", True, False, "f2"), ("n", "unsigned int", False, False, "u4"),
         ("v", "float4", True, True, "f4"), ("big", "long long", False, False, "i8"), ("flags", "unsigned char", True, False, "u1"),
         ("on", "bool", False, False, "b1"), ("out", "double", True, False, "f8"),
     ]  # fmt: skip
-    template = read_signature(HEADS, "t<double, 4>")
+    template = parse_signature(HEADS, "t<double, 4>")
     assert template.name == "t<double, 4>"
     assert [p.ctype for p in template.parameters] == ["double", "double"]
     assert [p.pointer for p in template.parameters] == [True, False]
-    assert compile_source(HEAD + "}").kernels["k"] == read_signature(HEAD + "}", "k")
+    assert compile_source(HEAD + "}").kernels["k"] == parse_signature(HEAD + "}", "k")
 
 
 @pytest.mark.parametrize(
@@ -256,7 +256,7 @@ def test_heads_of_kernels_that_do_not_compile() -> None:
 )  # fmt: skip
 def test_names_that_no_kernel_has(name: str, why: str) -> None:
     with pytest.raises(errors.KernelCompileError, match=why):
-        read_signature(HEADS, name)
+        parse_signature(HEADS, name)
 
 
 def launched(

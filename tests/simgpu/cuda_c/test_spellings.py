@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from simgpu import errors
-from simgpu.cuda_c import GlobalMemory, Limits
+from simgpu.cuda_c import GlobalMemory, InterpreterLimits
 from tests.simgpu.cuda_c.corpus import source
 from tests.simgpu.cuda_c.support import launch
 
@@ -227,7 +227,7 @@ def test_an_adversary_lets_fewer_lanes_be_active() -> None:
     seen = []
     for seed in (None, 0, 1, 2):
         n, o = np.zeros(1, np.int32), np.zeros(32, np.int32)
-        launch(source, "k", 1, 32, n, o, limits=Limits(hostile=seed))
+        launch(source, "k", 1, 32, n, o, limits=InterpreterLimits(hostile=seed))
         seen.append(int(o.min()))
         assert (n[0], o.all()) == (32, True)
     assert seen[0] == 32 > max(seen[1:])

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from simgpu import errors
-from simgpu.cuda_c import Limits, compile_source
+from simgpu.cuda_c import InterpreterLimits, compile_source
 from simgpu.cuda_c.compile import summing
 from simgpu.cuda_c.memory.regions import ByteRegion
 from tests.simgpu.cuda_c.support import launch
@@ -76,7 +76,9 @@ def run(text: str, lanes: int, patch: pytest.MonkeyPatch, contract: bool, blocks
     x, o = np.zeros(64 * blocks, np.float32), np.arange(64 * blocks, dtype=np.int32)
     program = compile_source(HEAD + text + "}", contract=contract)
     try:
-        done = launch(program, "k", blocks, 64, a, b, x, o, 30, limits=Limits(step_budget=4000))
+        done = launch(
+            program, "k", blocks, 64, a, b, x, o, 30, limits=InterpreterLimits(step_budget=4000)
+        )
     except errors.KernelFault as fault:
         return str(fault), fault.site, x.tobytes(), o.tobytes()
     return done.counts, x.tobytes(), o.tobytes()

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from simgpu import errors
-from simgpu.cuda_c import Limits
+from simgpu.cuda_c import InterpreterLimits
 from tests.simgpu.cuda_c import test_cooperative_groups
 from tests.simgpu.cuda_c.support import launch
 
@@ -40,13 +40,15 @@ CRITICAL = {
 def left(source: str, name: str, grid: int, block: int, *sizes: int, **limits: int) -> list[int]:
     """Run a kernel on arrays of zeros, and return what it leaves in the last one."""
     arrays = [np.zeros(size, np.int32) for size in sizes]
-    launch(source, name, grid, block, *arrays, limits=Limits(**limits))
+    launch(source, name, grid, block, *arrays, limits=InterpreterLimits(**limits))
     return arrays[-1].tolist()
 
 
 def total(text: str, lanes: int) -> int:
     x, sum_, lock = np.arange(96, dtype=np.int32), np.zeros(1, np.int32), np.zeros(2, np.int32)
-    launch(f"{KERNEL}{text} }}", "k", 3, 32, lock, sum_, x, limits=Limits(batch_lanes=lanes))
+    launch(
+        f"{KERNEL}{text} }}", "k", 3, 32, lock, sum_, x, limits=InterpreterLimits(batch_lanes=lanes)
+    )
     return int(sum_[0])
 
 
@@ -68,7 +70,7 @@ def scan(source: str, **limits: int) -> bool:
     """Tell if twelve blocks give the right sums."""
     x = np.random.default_rng(3).integers(0, 9, 12 * 64).astype(np.int32)
     y, ends, flags = np.zeros_like(x), np.zeros(12, np.int32), np.zeros(12, np.int32)
-    launch(source, "scan", 12, 64, x, y, ends, flags, limits=Limits(**limits))
+    launch(source, "scan", 12, 64, x, y, ends, flags, limits=InterpreterLimits(**limits))
     return y.tolist() == np.cumsum(x).tolist()
 
 
@@ -222,7 +224,7 @@ def test_a_loop_that_prints_while_it_waits_lets_the_others_go_on() -> None:
         if (threadIdx.x < 31) { while (atomicAdd(flag, 0) == 0) printf("not yet"); }
         else atomicExch(flag, 1); }"""
     flag = np.zeros(1, np.int32)
-    told = launch(source, "k", 1, 32, flag, limits=Limits(step_budget=1000)).printed
+    told = launch(source, "k", 1, 32, flag, limits=InterpreterLimits(step_budget=1000)).printed
     assert flag[0] == 1
     assert "not yet" in told
 

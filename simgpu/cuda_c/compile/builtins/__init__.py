@@ -15,10 +15,10 @@ from simgpu.cuda_c.compile.builtins import (
     warps,
     xorwow,
 )
-from simgpu.cuda_c.compile.builtins.common import Handler
+from simgpu.cuda_c.compile.builtins.common import BuiltinHandler
 from simgpu.cuda_c.syntax.tokens_and_types import TEXTURES
 
-_TABLE: dict[str, Handler] = {
+_TABLE: dict[str, BuiltinHandler] = {
     **mathematics.TABLE,
     **bits.TABLE,
     **halves.TABLE,
@@ -75,12 +75,12 @@ _CURAND = re.compile(r"curand(4|_init|_(log_)?(uniform|normal)\w*)?|skipahead\w*
 _OLD_WARP = {"__shfl", "__shfl_down", "__shfl_up", "__shfl_xor", "__ballot", "__any", "__all"}
 
 
-def find(name: str) -> Handler | None:
+def find_builtin(name: str) -> BuiltinHandler | None:
     """Handler of a built-in function."""
     return _TABLE.get(name)
 
 
-def add(name: str, handler: Handler) -> None:
+def add(name: str, handler: BuiltinHandler) -> None:
     """One more built-in function, for a header that asks whether `__SIMGPU__` is defined."""
     _TABLE[name] = handler
 
@@ -92,7 +92,7 @@ def refused(name: str) -> str | None:
     return next((why for kind, why in _REFUSED.items() if re.fullmatch(kind, name)), None)
 
 
-def advice(name: str, own: set[str]) -> str:
+def advice_on_builtin(name: str, own: set[str]) -> str:
     """Suggest what to write instead of an unknown function."""
     if _CURAND.fullmatch(name):
         return ": #include <curand_kernel.h> first"

@@ -14,21 +14,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simgpu.cuda_c import types
-from simgpu.cuda_c.compile.builtins.common import Handler, arguments, fenced
+from simgpu.cuda_c.compile.builtins.common import BuiltinHandler, arguments, fenced
 from simgpu.cuda_c.compile.context import Context
-from simgpu.cuda_c.compile.conversions import convert, nodes, value
+from simgpu.cuda_c.compile.conversions import convert, nodes, typed_value
 from simgpu.cuda_c.compile.form import Exchange
-from simgpu.cuda_c.compile.storage import load
+from simgpu.cuda_c.compile.storage import load_place
 from simgpu.cuda_c.compile.typed import Evaluate, Expr
 from simgpu.cuda_c.lockstep.masks import Mask, by_lane
 from simgpu.cuda_c.lockstep.meter import Site
 from simgpu.cuda_c.lockstep.team import Team
-from simgpu.cuda_c.lockstep.values import choose
+from simgpu.cuda_c.lockstep.values import select_lanes
 from simgpu.cuda_c.memory.access import fetch, region_of, tell, words_of
 from simgpu.cuda_c.memory.global_region import GlobalRegion
-from simgpu.cuda_c.memory.pointers import Access
+from simgpu.cuda_c.memory.pointers import MaskedAccess
 from simgpu.cuda_c.memory.shared_region import SharedRegion
-from simgpu.cuda_c.syntax.ast import Call
+from simgpu.cuda_c.syntax.ast import CallExpr
 
 Operation: TypeAlias = Callable[[Any, Any], Any]
 Ints = (types.INT, types.UINT, types.ULLONG)
@@ -54,13 +54,13 @@ _OPERATIONS: dict[str, tuple[tuple[types.Scalar, ...], Operation]] = {
     "atomicOr": (Ints, np.bitwise_or),
     "atomicXor": (Ints, np.bitwise_xor),
     "atomicExch": ((*Ints, types.FLOAT), lambda old, new: new),
-    "atomicInc": ((types.UINT,), lambda x, top: choose(x >= top, np.uint32(0), x + _ONE)),
-    "atomicDec": ((types.UINT,), lambda x, top: choose((x == 0) | (x > top), top, x - _ONE)),
+    "atomicInc": ((types.UINT,), lambda x, top: select_lanes(x >= top, np.uint32(0), x + _ONE)),
+    "atomicDec": ((types.UINT,), lambda x, top: select_lanes((x == 0) | (x > top), top, x - _ONE)),
 }
 
 
 def _address(
-    c: Context, node: Call, kinds: tuple[types.Scalar, ...], args: list[Expr]
+    c: Context, node: CallExpr, kinds: tuple[types.Scalar, ...], args: list[Expr]
 ) -> types.Scalar:
     pointer = args[0]
     if not isinstance(pointer.type, types.Pointer):
@@ -76,10 +76,10 @@ def _address(
     return target
 
 
-def _simple(name: str) -> Handler:
+def _simple(name: str) -> BuiltinHandler:
     kinds, operation = _OPERATIONS[name]
 
-    def handle(c: Context, node: Call, used: bool) -> Expr:
+    def handle(c: Context, node: CallExpr, used: bool) -> Expr:
         args = arguments(c, node, 2)
         kind = _address(c, node, kinds, args)
         c.work(1, flops=int(kind.is_float))
@@ -99,7 +99,7 @@ def _simple(name: str) -> Handler:
     return handle
 
 
-def _compare_and_swap(c: Context, node: Call, used: bool) -> Expr:
+def _compare_and_swap(c: Context, node: CallExpr, used: bool) -> Expr:
     args = arguments(c, node, 3)
     kind = _address(c, node, (types.INT, types.UINT, types.ULLONG, types.USHORT), args)
     args[0].origin.note("compared")
@@ -122,12 +122,12 @@ def _changing(
 ) -> Evaluate:
     """Apply `change` to a view of the memory, the index of each lane, and the operands `of` it."""
 
-    def run(t: Team, m: Mask) -> Any:
+    def evaluate(t: Team, m: Mask) -> Any:
         ptr = pointer(t, m)
         given = [operand(t, m) for operand in of]
         region = region_of(t, m, ptr, site)
         tell(t, m, ptr, kind.size, site)
-        access = Access(t, m, ptr, kind, site, kind.size)
+        access = MaskedAccess(t, m, ptr, kind, site, kind.size)
         view, index = region.cells(access)
         memory = view.__array_interface__["data"][0]  # whatever the pointer is called here
         t.meter.atomic(m, index, isinstance(region, SharedRegion), memory)
@@ -151,15 +151,15 @@ def _changing(
             region.mark(access)
         return None if out is None else m.spread(out)
 
-    return run
+    return evaluate
 
 
 def _exchange(
-    c: Context, kind: types.Scalar, run: Evaluate, node: Call, args: list[Expr], used: bool
+    c: Context, kind: types.Scalar, run: Evaluate, node: CallExpr, args: list[Expr], used: bool
 ) -> Expr:
     """The old value: it comes from memory, but no warp waits for it unless it is used."""
-    waited = load(c, args[0], args[0].origin) if used else None
-    return value(c, kind, run, node.at, args, node=c.note(Exchange(nodes(args), load=waited)))
+    waited = load_place(c, args[0], args[0].origin) if used else None
+    return typed_value(c, kind, run, node.at, args, node=c.note(Exchange(nodes(args), load=waited)))
 
 
 def _ranks(index: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -218,12 +218,12 @@ def _swap_in_turn(
     for lanes in _rounds(index):
         where = index[lanes]
         old = out[lanes] = view[where]
-        view[where] = choose(old == wanted[lanes], news[lanes], old)
+        view[where] = select_lanes(old == wanted[lanes], news[lanes], old)
     return out
 
 
 _HANDLERS = {name: _simple(name) for name in _OPERATIONS} | {"atomicCAS": _compare_and_swap}
-TABLE: dict[str, Handler] = {
+TABLE: dict[str, BuiltinHandler] = {
     name + scope: fenced(handler)
     for name, handler in _HANDLERS.items()
     for scope in ("", "_block", "_system")

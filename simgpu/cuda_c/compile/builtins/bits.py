@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from simgpu.cuda_c.compile.builtins.common import Handler, arguments, by_thread, elementwise
+from simgpu.cuda_c.compile.builtins.common import BuiltinHandler, arguments, by_thread, elementwise
 from simgpu.cuda_c.compile.context import Context
 from simgpu.cuda_c.compile.conversions import convert
 from simgpu.cuda_c.compile.typed import Expr
-from simgpu.cuda_c.syntax.ast import Call
+from simgpu.cuda_c.syntax.ast import CallExpr
 from simgpu.cuda_c.types import DOUBLE, FLOAT, INT, LLONG, UINT, ULLONG, VECTORS, Scalar
 
 
@@ -77,7 +77,7 @@ def _funnel_right(low: Any, high: Any, shift: Any) -> Any:
     return (both >> (shift & np.uint32(31)).astype(np.uint64)).astype(np.uint32)
 
 
-def _dot_of_bytes(c: Context, node: Call, used: bool) -> Expr:
+def _dot_of_bytes(c: Context, node: CallExpr, used: bool) -> Expr:
     """Four products of bytes, added to a sum (`dp4a`): of integers, or of `char4` and `uchar4`."""
     args = arguments(c, node, 3)
     first = args[0].type
@@ -107,7 +107,7 @@ def _to(kind: Scalar) -> Callable[[Any], Any]:
     return lambda x: x.astype(kind.dtype)
 
 
-TABLE: dict[str, Handler] = {
+TABLE: dict[str, BuiltinHandler] = {
     "__popc": by_thread([UINT], INT, _popc),
     "__popcll": by_thread([ULLONG], INT, _popc),
     "__clz": by_thread([INT], INT, _clz),

@@ -11,19 +11,19 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
 from simgpu.cuda_c.compile.context import Context
-from simgpu.cuda_c.compile.conversions import computed, convert, decay, fold, nodes, value
-from simgpu.cuda_c.compile.form import Fence, Function, Price
+from simgpu.cuda_c.compile.conversions import computed, convert, decay, fold, nodes, typed_value
+from simgpu.cuda_c.compile.form import Fence, Intrinsic, Price
 from simgpu.cuda_c.compile.typed import Evaluate, Expr
-from simgpu.cuda_c.syntax.ast import Call
+from simgpu.cuda_c.syntax.ast import CallExpr
 from simgpu.cuda_c.types import CType, Scalar, spelled
 
-Handler: TypeAlias = Callable[[Context, Call, bool], Expr]
+BuiltinHandler: TypeAlias = Callable[[Context, CallExpr, bool], Expr]
 
 
-def fenced(handler: Handler, *, behind: bool = True) -> Handler:
+def fenced(handler: BuiltinHandler, *, behind: bool = True) -> BuiltinHandler:
     """Make a meeting of threads: what was loaded before it is loaded again, with `behind` behind it too."""
 
-    def handle(c: Context, node: Call, used: bool) -> Expr:
+    def handle(c: Context, node: CallExpr, used: bool) -> Expr:
         c.steps.append(Fence(all_threads=behind))
         out = handler(c, node, used)
         if behind:
@@ -33,7 +33,7 @@ def fenced(handler: Handler, *, behind: bool = True) -> Handler:
     return handle
 
 
-def need_count(c: Context, node: Call, *counts: int) -> None:
+def need_count(c: Context, node: CallExpr, *counts: int) -> None:
     """Check the number of arguments."""
     n = len(node.arguments)
     if n not in counts:
@@ -42,20 +42,20 @@ def need_count(c: Context, node: Call, *counts: int) -> None:
         c.fail(node.at, f"{node.name}() takes {wanted} argument{plural}, {n} given")
 
 
-def arguments(c: Context, node: Call, *counts: int) -> list[Expr]:
+def arguments(c: Context, node: CallExpr, *counts: int) -> list[Expr]:
     """The arguments, compiled; arrays as pointers."""
     need_count(c, node, *counts)
     return [decay(c.expression(a)) for a in node.arguments]
 
 
-def number(c: Context, node: Call, expr: Expr) -> Scalar:
+def number_argument(c: Context, node: CallExpr, expr: Expr) -> Scalar:
     """The type of an argument that must be a number."""
     if not isinstance(expr.type, Scalar):
         c.fail(expr.at, f"{node.name}() needs a number, not a '{spelled(expr.type)}'")
     return expr.type
 
 
-def typed(c: Context, node: Call, types: Sequence[CType]) -> list[Expr]:
+def typed(c: Context, node: CallExpr, types: Sequence[CType]) -> list[Expr]:
     """The arguments, converted to these types."""
     given = arguments(c, node, len(types))
     return [convert(c, e, t, e.at) for e, t in zip(given, types, strict=True)]
@@ -63,7 +63,7 @@ def typed(c: Context, node: Call, types: Sequence[CType]) -> list[Expr]:
 
 def elementwise(
     c: Context,
-    node: Call,
+    node: CallExpr,
     args: list[Expr],
     result: Scalar,
     function: Callable[..., Any],
@@ -75,7 +75,7 @@ def elementwise(
 ) -> Expr:
     """A function of each thread's own numbers."""
     price = Price(instructions, flops, special, issued)
-    done = c.note(Function(nodes(args), name=node.name, price=price, type=result))
+    done = c.note(Intrinsic(nodes(args), name=node.name, price=price, type=result))
     runs = [a.run for a in args]
     if len(runs) == 1:
         one = runs[0]
@@ -87,30 +87,32 @@ def elementwise(
         run = lambda t, m: function(*[r(t, m) for r in runs])
     if any(isinstance(a.type, Scalar) and a.type.is_float for a in args):
         run = computed(c, result, run)
-    return fold(value(c, result, run, node.at, args, node=done), args)
+    return fold(typed_value(c, result, run, node.at, args, node=done), args)
 
 
 def by_value(
     types: Sequence[CType], result: CType, function: Callable[..., Any], **price: int
-) -> Handler:
+) -> BuiltinHandler:
     """A function of arguments of these types, of which some are structs, or its value is."""
 
-    def handle(c: Context, node: Call, used: bool) -> Expr:
+    def handle(c: Context, node: CallExpr, used: bool) -> Expr:
         args = typed(c, node, types)
         runs = [a.run for a in args]
         if price.get("instructions") != 0:
             c.work(**price)
-        return value(c, result, lambda t, m: function(*[r(t, m) for r in runs]), node.at, args)
+        return typed_value(
+            c, result, lambda t, m: function(*[r(t, m) for r in runs]), node.at, args
+        )
 
     return handle
 
 
 def by_thread(
     types: Sequence[Scalar], result: Scalar, function: Callable[..., Any], **price: int
-) -> Handler:
+) -> BuiltinHandler:
     """`elementwise` of arguments of these types: the handler of most functions."""
 
-    def handle(c: Context, node: Call, used: bool) -> Expr:
+    def handle(c: Context, node: CallExpr, used: bool) -> Expr:
         return elementwise(c, node, typed(c, node, types), result, function, **price)
 
     return handle

@@ -8,21 +8,21 @@ from typing import Any
 import numpy as np
 
 from simgpu.cuda_c import types
-from simgpu.cuda_c.compile.builtins.common import Handler, by_thread, by_value
+from simgpu.cuda_c.compile.builtins.common import BuiltinHandler, by_thread, by_value
 from simgpu.cuda_c.compile.builtins.mathematics import greater, lesser
 from simgpu.cuda_c.compile.context import Context
 from simgpu.cuda_c.compile.typed import Expr
 from simgpu.cuda_c.lockstep.values import COMPARISONS, arithmetic, converter, fused
-from simgpu.cuda_c.syntax.ast import Call
+from simgpu.cuda_c.syntax.ast import CallExpr
 
 HALF2 = types.VECTORS["half2"]
 FLOAT2 = types.VECTORS["float2"]
 
 
-def _guard(handler: Handler) -> Handler:
+def _guard(handler: BuiltinHandler) -> BuiltinHandler:
     """These functions exist only where the header is included, which declares the type `half`."""
 
-    def handle(c: Context, node: Call, used: bool) -> Expr:
+    def handle(c: Context, node: CallExpr, used: bool) -> Expr:
         if "cuda_fp16.h" not in c.file.text.headers:
             c.fail(node.at, f"there is no function '{node.name}': #include <cuda_fp16.h> first")
         return handler(c, node, used)
@@ -30,7 +30,7 @@ def _guard(handler: Handler) -> Handler:
     return handle
 
 
-def _convert(source: types.Scalar, target: types.Scalar, first: Any = None) -> Handler:
+def _convert(source: types.Scalar, target: types.Scalar, first: Any = None) -> BuiltinHandler:
     """Convert a number, of which `first` makes a whole one."""
     change = converter(source, target)
     assert change is not None
@@ -38,22 +38,24 @@ def _convert(source: types.Scalar, target: types.Scalar, first: Any = None) -> H
     return by_thread([source], target, convert)
 
 
-def _numbers(count: int, result: types.Scalar, function: Callable[..., Any], flops: int) -> Handler:
+def _numbers(
+    count: int, result: types.Scalar, function: Callable[..., Any], flops: int
+) -> BuiltinHandler:
     return by_thread([types.HALF] * count, result, function, flops=flops)
 
 
-def _pairs(count: int, function: Callable[..., Any], flops: int) -> Handler:
+def _pairs(count: int, function: Callable[..., Any], flops: int) -> BuiltinHandler:
     def both(*values: Any) -> Any:
         return [function(*[v[k] for v in values]) for k in range(2)]
 
     return by_value([HALF2] * count, HALF2, both, flops=flops)
 
 
-def _from(source: Any, result: Any, function: Callable[[Any], Any]) -> Handler:
+def _from(source: Any, result: Any, function: Callable[[Any], Any]) -> BuiltinHandler:
     return by_value([source], result, function)
 
 
-def _from_two(source: Any, result: Any, function: Callable[[Any, Any], Any]) -> Handler:
+def _from_two(source: Any, result: Any, function: Callable[[Any, Any], Any]) -> BuiltinHandler:
     return by_value([source, source], result, function)
 
 
@@ -69,8 +71,8 @@ def _in_float(function: Any) -> Callable[[Any], Any]:
     return lambda x: _as_half(function(_as_float(x)))
 
 
-def _build() -> dict[str, Handler]:
-    table: dict[str, Handler] = {
+def _build() -> dict[str, BuiltinHandler]:
+    table: dict[str, BuiltinHandler] = {
         "__float2half": _convert(types.FLOAT, types.HALF),
         "__float2half_rn": _convert(types.FLOAT, types.HALF),
         "__double2half": _convert(types.DOUBLE, types.HALF),

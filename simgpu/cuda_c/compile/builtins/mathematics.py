@@ -17,10 +17,10 @@ import numpy as np
 from simgpu.cuda_c.compile.builtins import common
 from simgpu.cuda_c.compile.context import Context
 from simgpu.cuda_c.compile.conversions import convert
-from simgpu.cuda_c.compile.type_names import resolve
+from simgpu.cuda_c.compile.type_names import resolve_type
 from simgpu.cuda_c.compile.typed import Expr
-from simgpu.cuda_c.lockstep.values import arithmetic, choose, fused
-from simgpu.cuda_c.syntax.ast import Call, TypeName
+from simgpu.cuda_c.lockstep.values import arithmetic, fused, select_lanes
+from simgpu.cuda_c.syntax.ast import CallExpr, TypeName
 from simgpu.cuda_c.types import (
     BOOL,
     DOUBLE,
@@ -40,7 +40,7 @@ from simgpu.cuda_c.types import (
 Function = Callable[..., Any]
 
 FAST = 4  # instructions of a function that the hardware has, with what fits its argument
-SLOW = 8  # instructions of a function that the hardware only begins with
+_SLOW = 8  # instructions of a function that the hardware only begins with
 # How many instructions a compiler makes of what is one operation in the source. Counted in listings
 # (`nvdisasm -c`) of what nvcc 13.0 makes for sm_90 with `-fmad=false`: those on the way that ordinary numbers
 # take, in single precision. Where a function has several such ways, about half of all.
@@ -67,11 +67,11 @@ def _by_element(
 
     ufunc = np.frompyfunc(each, count, 1)
 
-    def run(*args: Any) -> Any:
+    def evaluate(*args: Any) -> Any:
         out = np.asarray(ufunc(*args), np.float64).astype(np.result_type(*args))
         return out if out.ndim else out[()]
 
-    return run
+    return evaluate
 
 
 def _normcdf(x: float) -> float:
@@ -81,23 +81,23 @@ def _normcdf(x: float) -> float:
 def _round(x: Any) -> Any:
     """To the nearest integer, halves away from zero."""
     whole = np.trunc(x)
-    return choose(np.abs(x - whole) >= 0.5, whole + np.copysign(x.dtype.type(1), x), whole)
+    return select_lanes(np.abs(x - whole) >= 0.5, whole + np.copysign(x.dtype.type(1), x), whole)
 
 
 def _exact(function: Callable[[Any], Any]) -> Function:
     """Computed in float64, for a better rounded float32."""
 
-    def run(x: Any) -> Any:
+    def evaluate(x: Any) -> Any:
         return function(np.asarray(x, np.float64)).astype(x.dtype)[()]
 
-    return run
+    return evaluate
 
 
 def greater(x: Any, y: Any) -> Any:
     """PTX `max`: a NaN gives way to a number, and -0 is less than +0 (which C leaves open)."""
     out = np.fmax(x, y)
     if np.any(out == 0):
-        out = choose((x == 0) & (y == 0), x + y, out)
+        out = select_lanes((x == 0) & (y == 0), x + y, out)
     return out
 
 
@@ -105,18 +105,18 @@ def lesser(x: Any, y: Any) -> Any:
     """PTX `min`: as `greater`."""
     out = np.fmin(x, y)
     if np.any(out == 0):
-        out = choose((x == 0) & (y == 0), -(-x + -y), out)
+        out = select_lanes((x == 0) & (y == 0), -(-x + -y), out)
     return out
 
 
 def _copysign(x: Any, y: Any) -> Any:
     # A NaN counts as positive, because the one that an operation makes is positive on a GPU, though
     # negative on x86.
-    return np.copysign(x, choose(np.isnan(y), y.dtype.type(1), y))
+    return np.copysign(x, select_lanes(np.isnan(y), y.dtype.type(1), y))
 
 
 def _positive_difference(x: Any, y: Any) -> Any:
-    return choose(x > y, x - y, x.dtype.type(0))
+    return select_lanes(x > y, x - y, x.dtype.type(0))
 
 
 _CHEAP_1: dict[str, Function] = {
@@ -155,18 +155,18 @@ _FAST: dict[str, str] = {
 
 def _function(
     function: Function, count: int, slow: bool, single: Scalar | None, issued: int | None,
-    c: Context, node: Call, used: bool,
+    c: Context, node: CallExpr, used: bool,
 ) -> Expr:  # fmt: skip
     """A function of numbers of the kind `single`; without one, the arguments choose it, as in C++."""
     args, kind = _of_one_kind(c, node, count, single)
     return common.elementwise(
-        c, node, args, kind, function, instructions=SLOW if slow else 1, flops=1, special=int(slow),
+        c, node, args, kind, function, instructions=_SLOW if slow else 1, flops=1, special=int(slow),
         issued=issued if kind is FLOAT else None,
     )  # fmt: skip
 
 
 def _of_one_kind(
-    c: Context, node: Call, count: int, kind: Scalar | None
+    c: Context, node: CallExpr, count: int, kind: Scalar | None
 ) -> tuple[list[Expr], Scalar]:
     """The arguments as numbers of a kind; without one, of that which C++ chooses by the arguments."""
     given = common.arguments(c, node, count)
@@ -174,16 +174,16 @@ def _of_one_kind(
     return [convert(c, a, kind, a.at) for a in given], kind
 
 
-def _overload(c: Context, node: Call, given: list[Expr]) -> Scalar:
-    kinds = [common.number(c, node, e) for e in given]
+def _overload(c: Context, node: CallExpr, given: list[Expr]) -> Scalar:
+    kinds = [common.number_argument(c, node, e) for e in given]
     if HALF in kinds:
         c.fail(node.at, f"{node.name}() has no form for half: use h{node.name}() or a float")
     return FLOAT if all(k is FLOAT for k in kinds) else DOUBLE
 
 
-def _abs(c: Context, node: Call, used: bool) -> Expr:
+def _abs(c: Context, node: CallExpr, used: bool) -> Expr:
     (x,) = common.arguments(c, node, 1)
-    kind = promoted(common.number(c, node, x))
+    kind = promoted(common.number_argument(c, node, x))
     if kind.kind == "uint":
         c.fail(node.at, f"abs() of '{kind.name}' is ambiguous: it is never negative")
     x = convert(c, x, kind, x.at)
@@ -193,12 +193,12 @@ def _abs(c: Context, node: Call, used: bool) -> Expr:
 _PAIRS = [{INT, UINT}, {LONG, ULONG}, {LLONG, ULLONG}, {FLOAT, DOUBLE}]
 
 
-def _extreme(whole: Function, fraction: Function, c: Context, node: Call, used: bool) -> Expr:
+def _extreme(whole: Function, fraction: Function, c: Context, node: CallExpr, used: bool) -> Expr:
     given = common.arguments(c, node, 2)
     if node.templates and isinstance(node.templates[0], TypeName):
-        kind = resolve(c, node.templates[0])
+        kind = resolve_type(c, node.templates[0])
         given = [convert(c, e, kind, e.at) for e in given]
-    a, b = (common.number(c, node, e) for e in given)
+    a, b = (common.number_argument(c, node, e) for e in given)
     if a is HALF and b is HALF:
         c.fail(node.at, f"{node.name}() has no form for half: use __hmax or __hmin")
     a, b = promoted(a), promoted(b)
@@ -211,41 +211,46 @@ def _extreme(whole: Function, fraction: Function, c: Context, node: Call, used: 
     return common.elementwise(c, node, args, kind, function, flops=int(kind.is_float))
 
 
-def _test(function: Function, c: Context, node: Call, used: bool) -> Expr:
+def _test(function: Function, c: Context, node: CallExpr, used: bool) -> Expr:
     (x,) = common.arguments(c, node, 1)
-    kind = common.number(c, node, x)
+    kind = common.number_argument(c, node, x)
     x = x if kind.is_float else convert(c, x, DOUBLE, x.at)
     return common.elementwise(c, node, [x], BOOL, function)
 
 
-def _fma(kind: Scalar | None, c: Context, node: Call, used: bool) -> Expr:
+def _fma(kind: Scalar | None, c: Context, node: CallExpr, used: bool) -> Expr:
     args, chosen = _of_one_kind(c, node, 3, kind)
     return common.elementwise(c, node, args, chosen, fused(chosen), flops=2)
 
 
-def _plain(op: str, kind: Scalar) -> common.Handler:
+def _plain(op: str, kind: Scalar) -> common.BuiltinHandler:
     """`__fadd_rn` and its like: never contracted."""
     slow = op == "/"
-    price = {"instructions": SLOW if slow else 1, "flops": 1, "special": int(slow)}
+    price = {"instructions": _SLOW if slow else 1, "flops": 1, "special": int(slow)}
     return common.by_thread([kind, kind], kind, arithmetic(op, kind), **price)
 
 
 def _whole(
-    function: Function, result: Scalar, single: Scalar | None, c: Context, node: Call, used: bool
+    function: Function,
+    result: Scalar,
+    single: Scalar | None,
+    c: Context,
+    node: CallExpr,
+    used: bool,
 ) -> Expr:
     args, kind = _of_one_kind(c, node, 1, single)
     return convert(c, common.elementwise(c, node, args, kind, function), result, node.at)
 
 
-def _ldexp(c: Context, node: Call, used: bool) -> Expr:
+def _ldexp(c: Context, node: CallExpr, used: bool) -> Expr:
     given = common.arguments(c, node, 2)
     kind = FLOAT if node.name == "ldexpf" else _overload(c, node, given[:1])
     args = [convert(c, given[0], kind, given[0].at), convert(c, given[1], INT, given[1].at)]
     return common.elementwise(c, node, args, kind, np.ldexp, flops=1)
 
 
-def _build() -> dict[str, common.Handler]:
-    table: dict[str, common.Handler] = {}
+def _build() -> dict[str, common.BuiltinHandler]:
+    table: dict[str, common.BuiltinHandler] = {}
     kinds = (_CHEAP_1, 1, False), (_SLOW_1, 1, True), (_CHEAP_2, 2, False), (_SLOW_2, 2, True)
     for functions, count, slow in kinds:
         for name, function in functions.items():
@@ -271,7 +276,7 @@ def _build() -> dict[str, common.Handler]:
     invert: Callable[[Any], Any] = lambda x: np.divide(np.float32(1), x)
     clamp: Callable[[Any], Any] = lambda x: np.fmin(np.fmax(x, np.float32(0)), np.float32(1))
     table["__frcp_rn"] = common.by_thread(
-        [FLOAT], FLOAT, invert, instructions=SLOW, flops=1, special=1
+        [FLOAT], FLOAT, invert, instructions=_SLOW, flops=1, special=1
     )
     table["__saturatef"] = common.by_thread([FLOAT], FLOAT, clamp)
     table["ldexp"] = table["ldexpf"] = _ldexp

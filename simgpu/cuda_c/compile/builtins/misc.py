@@ -12,31 +12,31 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simgpu.cuda_c import types
-from simgpu.cuda_c.compile.builtins.common import Handler, arguments, by_value, need_count
+from simgpu.cuda_c.compile.builtins.common import BuiltinHandler, arguments, by_value, need_count
 from simgpu.cuda_c.compile.constants import evaluated
 from simgpu.cuda_c.compile.context import Context
-from simgpu.cuda_c.compile.conversions import convert, decay, value
+from simgpu.cuda_c.compile.conversions import convert, decay, typed_value
 from simgpu.cuda_c.compile.form import Followed, Sleep
-from simgpu.cuda_c.compile.storage import read_memory, use
+from simgpu.cuda_c.compile.storage import read_memory, use_storage
 from simgpu.cuda_c.compile.typed import Evaluate, Expr, MemoryPlace
 from simgpu.cuda_c.lockstep.masks import Mask, split
 from simgpu.cuda_c.lockstep.meter import Site
 from simgpu.cuda_c.lockstep.team import Team
 from simgpu.cuda_c.lockstep.values import varies
 from simgpu.cuda_c.memory import access
-from simgpu.cuda_c.syntax.ast import Call
+from simgpu.cuda_c.syntax.ast import CallExpr
 from simgpu.cuda_c.text.source import text_of
 from simgpu.errors import DeviceAssertError, KernelFault
 
 
-def _load(c: Context, node: Call, used: bool) -> Expr:
+def _load(c: Context, node: CallExpr, used: bool) -> Expr:
     """`__ldg` and the other loads that name a cache."""
     (pointer,) = arguments(c, node, 1)
     if not isinstance(pointer.type, types.Pointer):
         c.fail(node.at, f"{node.name}() needs an address, not a '{types.spelled(pointer.type)}'")
     address, volatile = c.note(Followed((pointer.node,))), node.name == "__ldcv"
     place = MemoryPlace(pointer.run, address, pointer.origin, True, volatile)
-    out = use(c, read_memory(c, place, pointer.type.target, node.at))
+    out = use_storage(c, read_memory(c, place, pointer.type.target, node.at))
     out.place = None
     return out
 
@@ -54,7 +54,7 @@ _READS = {
 }
 
 
-def _printf(c: Context, node: Call, used: bool) -> Expr:
+def _printf(c: Context, node: CallExpr, used: bool) -> Expr:
     if not node.arguments:
         c.fail(node.at, "printf() needs a format")
     form = c.expression(node.arguments[0])
@@ -80,7 +80,7 @@ def _printf(c: Context, node: Call, used: bool) -> Expr:
     texts = [e.text and e.text.partition("\0")[0] for e in ready]
     c.work(16)
 
-    def run(t: Team, m: Mask) -> Any:
+    def evaluate(t: Team, m: Mask) -> Any:
         launch = t.launch
         room = launch.limits.printed_lines - len(launch.printed)
         values = [None if x is not None else r(t, m) for r, x in zip(runs, texts, strict=True)]
@@ -95,7 +95,7 @@ def _printf(c: Context, node: Call, used: bool) -> Expr:
         launch.dropped_lines += m.n - (len(launch.printed) - before)
         return np.int32(len(args))
 
-    return value(c, types.INT, run, node.at, ready)
+    return typed_value(c, types.INT, evaluate, node.at, ready)
 
 
 def _one(value: Any, lane: int) -> Any:
@@ -108,7 +108,7 @@ def _texts(t: Team, m: Mask, start: Any, site: Site) -> NDArray[np.object_]:
     out = np.full(m.layout.lanes, "", object)
     going: Mask | None = m
     while going is not None:
-        code = access.load(t, going, start, types.CHAR, site)
+        code = access.load_lanes(t, going, start, types.CHAR, site)
         going, _ = split(going, code != 0)
         for lane in () if going is None else going.index:
             out[lane] += chr(int(_one(code, int(lane))) & 255)
@@ -163,10 +163,10 @@ def _printable(c: Context, length: str, letter: str, arg: Expr) -> Expr:
         if not isinstance(arg.type, types.Pointer) or arg.type.target != types.CHAR:
             c.fail(arg.at, f"%s prints characters, not '{types.spelled(arg.type)}'")
         where, site = arg.run, c.new_site(arg.at)
-        return value(c, arg.type, lambda t, m: _texts(t, m, where(t, m), site), arg.at, [arg])
+        return typed_value(c, arg.type, lambda t, m: _texts(t, m, where(t, m), site), arg.at, [arg])
     if letter == "p" and isinstance(arg.type, types.Pointer):
         number: Evaluate = lambda t, m: t.launch.addresses.number(arg.run(t, m))
-        return value(c, types.ULLONG, number, arg.at, [arg])
+        return typed_value(c, types.ULLONG, number, arg.at, [arg])
     if not isinstance(arg.type, types.Scalar) or letter in "paA":
         text = f"printing a '{types.spelled(arg.type)}' with %{letter} is not supported"
         c.unsupported(arg.at, text)
@@ -180,53 +180,53 @@ def _printable(c: Context, length: str, letter: str, arg: Expr) -> Expr:
     return convert(c, arg, signed if letter in "di" else unsigned, arg.at)
 
 
-def _assert(c: Context, node: Call, used: bool) -> Expr:
+def _assert(c: Context, node: CallExpr, used: bool) -> Expr:
     need_count(c, node, 1)
     x = decay(c.expression(node.arguments[0]))
     test = convert(c, x, types.BOOL, x.at).run
     c.work(2)
     at = node.at
 
-    def run(t: Team, m: Mask) -> None:
+    def evaluate(t: Team, m: Mask) -> None:
         failed = m.bits & ~t.array(test(t, m))
         if failed.any():
             t.fault(DeviceAssertError, at, int(failed.argmax()), "fails its own assert()")
 
-    return value(c, types.VOID, run, at, [x])
+    return typed_value(c, types.VOID, evaluate, at, [x])
 
 
-def _trap(c: Context, node: Call, used: bool) -> Expr:
+def _trap(c: Context, node: CallExpr, used: bool) -> Expr:
     need_count(c, node, 0)
     at = node.at
 
-    def run(t: Team, m: Mask) -> None:
+    def evaluate(t: Team, m: Mask) -> None:
         t.fault(KernelFault, at, int(m.index[0]), "stops itself with __trap()")
 
-    return value(c, types.VOID, run, at)
+    return typed_value(c, types.VOID, evaluate, at)
 
 
-def _clock(result: types.Scalar, c: Context, node: Call, used: bool) -> Expr:
+def _clock(result: types.Scalar, c: Context, node: CallExpr, used: bool) -> Expr:
     """A warp's clock goes on with the instructions that it has issued."""
     need_count(c, node, 0)
     c.work()
 
-    def run(t: Team, m: Mask) -> Any:
+    def evaluate(t: Team, m: Mask) -> Any:
         t.launch.clock_reads += 1  # since time goes on, a loop that looks at it does not spin
         clocks = t.meter.clocks() + t.launch.waited
         return clocks.astype(result.dtype)[t.layout.warp]
 
-    return value(c, result, run, node.at)
+    return typed_value(c, result, evaluate, node.at)
 
 
-def _hint(c: Context, node: Call, used: bool) -> Expr:
+def _hint(c: Context, node: CallExpr, used: bool) -> Expr:
     for argument in node.arguments:
         c.expression(argument)
     if node.name == "__nanosleep":
         c.steps.append(Sleep())
-    return value(c, types.VOID, lambda t, m: None, node.at)
+    return typed_value(c, types.VOID, lambda t, m: None, node.at)
 
 
-def _static_assert(c: Context, node: Call, used: bool) -> Expr:
+def _static_assert(c: Context, node: CallExpr, used: bool) -> Expr:
     need_count(c, node, 1, 2)
     given = node.arguments[0]
     test = evaluated(c, convert(c, c.expression(given), types.BOOL, given.at), given)
@@ -235,14 +235,14 @@ def _static_assert(c: Context, node: Call, used: bool) -> Expr:
     if not test.constant:
         text = c.expression(node.arguments[1]).text if len(node.arguments) > 1 else ""
         c.fail(node.at, f"static assertion failed: {text_of(text or '')}")
-    return value(c, types.VOID, lambda t, m: None, node.at)
+    return typed_value(c, types.VOID, lambda t, m: None, node.at)
 
 
 def _list_of(*parts: Any) -> list[Any]:
     return list(parts)
 
 
-TABLE: dict[str, Handler] = {
+TABLE: dict[str, BuiltinHandler] = {
     "printf": _printf,
     "assert": _assert,
     "static_assert": _static_assert,

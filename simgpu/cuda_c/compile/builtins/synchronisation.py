@@ -8,16 +8,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from simgpu.cuda_c.compile.builtins.common import Handler, arguments, fenced, need_count
+from simgpu.cuda_c.compile.builtins.common import BuiltinHandler, arguments, fenced, need_count
 from simgpu.cuda_c.compile.builtins.warps import meeting
 from simgpu.cuda_c.compile.context import Context
-from simgpu.cuda_c.compile.conversions import convert, value
+from simgpu.cuda_c.compile.conversions import convert, typed_value
 from simgpu.cuda_c.compile.typed import Expr
 from simgpu.cuda_c.lockstep.masks import WARP, Mask, varies
 from simgpu.cuda_c.lockstep.team import Team
 from simgpu.cuda_c.lockstep.waiting_threads import Apart
 from simgpu.cuda_c.memory.shared_region import SharedRegion
-from simgpu.cuda_c.syntax.ast import Call
+from simgpu.cuda_c.syntax.ast import CallExpr
 from simgpu.cuda_c.text.source import Position
 from simgpu.cuda_c.types import BOOL, INT, VOID
 from simgpu.errors import BarrierError
@@ -93,23 +93,23 @@ def _report(t: Team, m: Mask, at: Position, block: int, arrived: Any, live: Any)
     t.fault(BarrierError, at, lane, text)
 
 
-def _syncthreads(c: Context, node: Call, used: bool) -> Expr:
+def _syncthreads(c: Context, node: CallExpr, used: bool) -> Expr:
     need_count(c, node, 0)
     c.work()
     at, meet = node.at, c.meet("block", node.at)
-    return value(c, VOID, lambda t, m: barrier(t, m, at, meet.waits), at)
+    return typed_value(c, VOID, lambda t, m: barrier(t, m, at, meet.waits), at)
 
 
-def _counting(finish: Callable[[Any, Any], Any]) -> Handler:
+def _counting(finish: Callable[[Any, Any], Any]) -> BuiltinHandler:
     """The barriers that also gather a condition from every thread of the block."""
 
-    def handle(c: Context, node: Call, used: bool) -> Expr:
+    def handle(c: Context, node: CallExpr, used: bool) -> Expr:
         (x,) = arguments(c, node, 1)
         test = convert(c, x, BOOL, x.at).run
         c.work(2)
         at, meet = node.at, c.meet("block", node.at)
 
-        def run(t: Team, m: Mask) -> Any:
+        def evaluate(t: Team, m: Mask) -> Any:
             bits = m.bits & t.array(test(t, m))
             barrier(t, m, at, meet.waits, alone=True)
             layout = t.layout
@@ -117,7 +117,7 @@ def _counting(finish: Callable[[Any, Any], Any]) -> Handler:
             came = np.bincount(layout.block[m.index], minlength=layout.blocks)
             return finish(yes, came).astype(np.int32)[layout.block]
 
-        return value(c, INT, run, at, [x])
+        return typed_value(c, INT, evaluate, at, [x])
 
     return handle
 
@@ -137,12 +137,12 @@ def _met_some(t: Team, m: Mask, names: NDArray[np.uint32]) -> None:
     times[lanes], last[lanes] = np.where(peers, t.clock, known), names
 
 
-def _syncwarp(c: Context, node: Call, used: bool) -> Expr:
+def _syncwarp(c: Context, node: CallExpr, used: bool) -> Expr:
     args = arguments(c, node, 0, 1)
     c.work()
     meet = meeting(c, node, args[0] if args else None, lambda t, m: np.int32(0))
 
-    def run(t: Team, m: Mask) -> None:
+    def evaluate(t: Team, m: Mask) -> None:
         given, m, _, new = meet(t, m)
         if not new:
             return
@@ -163,58 +163,58 @@ def _syncwarp(c: Context, node: Call, used: bool) -> Expr:
         times[m.index] = t.clock
         t.warp_time = times
 
-    return value(c, VOID, run, node.at, args)
+    return typed_value(c, VOID, evaluate, node.at, args)
 
 
-def _ways(node: Call) -> list[tuple[bool, bool]]:
+def _ways(node: CallExpr) -> list[tuple[bool, bool]]:
     """Tell whether a fence acquires, and whether it releases. One of order acq_rel does it one by one."""
     ways = [(True, False)] * ("acq" in node.name) + [(False, True)] * ("rel" in node.name)
     return ways or [(True, True)]
 
 
-def _fence(c: Context, node: Call, used: bool) -> Expr:
+def _fence(c: Context, node: CallExpr, used: bool) -> Expr:
     need_count(c, node, 0)
     c.work()
     c.aims.fences = True
 
     scope, ways = 1 if node.name.endswith("_block") else 2, _ways(node)
 
-    def run(t: Team, m: Mask) -> None:
+    def evaluate(t: Team, m: Mask) -> None:
         for acquires, releases in ways:
             t.launch.messages.fence(t, m.index, scope, acquires, releases)
             if t.launch.hostile is not None:
                 t.launch.hostile.fence(t.thread_id[m.index], scope, acquires, releases)
 
-    return value(c, VOID, run, node.at)
+    return typed_value(c, VOID, evaluate, node.at)
 
 
-def _system_fence(c: Context, node: Call, used: bool) -> Expr:
+def _system_fence(c: Context, node: CallExpr, used: bool) -> Expr:
     """The host sees what was written before."""
     fence, (acquires, releases) = _fence(c, node, used).run, np.any(_ways(node), axis=0)
 
-    def run(t: Team, m: Mask) -> None:
+    def evaluate(t: Team, m: Mask) -> None:
         fence(t, m)
         for region in t.launch.talk:  # whoever meets this thread at a barrier has fenced, too
             region.fenced(t, np.isin(t.layout.block, t.layout.block[m.index]), acquires, releases)
 
-    return value(c, VOID, run, node.at)
+    return typed_value(c, VOID, evaluate, node.at)
 
 
-def _grid_sync(c: Context, node: Call, used: bool) -> Expr:
+def _grid_sync(c: Context, node: CallExpr, used: bool) -> Expr:
     """The barrier of all blocks; only where it is a statement of its own can threads wait at it."""
     need_count(c, node, 0)
     c.work(8)
     c.meet("grid", node.at)
 
-    def run(t: Team, m: Mask) -> None:
+    def evaluate(t: Team, m: Mask) -> None:
         if not t.grid_met:
             raise Apart(m.bits, by="grid")
         t.grid_met = False
 
-    return value(c, VOID, run, node.at)
+    return typed_value(c, VOID, evaluate, node.at)
 
 
-TABLE: dict[str, Handler] = {
+TABLE: dict[str, BuiltinHandler] = {
     "__syncthreads": fenced(_syncthreads),
     "__syncthreads_count": fenced(_counting(lambda yes, came: yes)),
     "__syncthreads_and": fenced(_counting(lambda yes, came: yes == came)),

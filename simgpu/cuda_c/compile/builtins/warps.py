@@ -12,16 +12,16 @@ from numpy.typing import NDArray
 
 from simgpu.cuda_c.compile.builtins import common
 from simgpu.cuda_c.compile.context import Context
-from simgpu.cuda_c.compile.conversions import convert, value
+from simgpu.cuda_c.compile.conversions import convert, typed_value
 from simgpu.cuda_c.compile.storage import with_holes
 from simgpu.cuda_c.compile.typed import Evaluate, Expr, MemoryPlace, RegisterPlace
 from simgpu.cuda_c.lockstep.masks import WARP, Mask
 from simgpu.cuda_c.lockstep.team import Team
-from simgpu.cuda_c.lockstep.values import choose, varies
-from simgpu.cuda_c.lockstep.waiting_threads import Apart, Meeting, some
+from simgpu.cuda_c.lockstep.values import select_lanes, varies
+from simgpu.cuda_c.lockstep.waiting_threads import Apart, Meeting, some_lanes
 from simgpu.cuda_c.memory import access
-from simgpu.cuda_c.memory.holes import Holed, require, taken
-from simgpu.cuda_c.syntax.ast import Call
+from simgpu.cuda_c.memory.holes import Holed, require, taken_holes
+from simgpu.cuda_c.syntax.ast import CallExpr
 from simgpu.cuda_c.text.source import Position
 from simgpu.cuda_c.types import BOOL, HALF, INT, UINT, Scalar, Struct, promoted
 from simgpu.errors import WarpError
@@ -35,7 +35,7 @@ Met: TypeAlias = tuple[Any, Mask, Any, bool]
 
 
 def meeting(
-    c: Context, node: Call, mask: Expr | None, offered: Evaluate, kind: str = ""
+    c: Context, node: CallExpr, mask: Expr | None, offered: Evaluate, kind: str = ""
 ) -> Callable[[Team, Mask], Met]:
     """Lanes of a warp meet at a call, or wait for each other; or it is refused."""
     names: Evaluate = lambda t, m: np.uint32(0xFFFFFFFF)
@@ -44,7 +44,7 @@ def meeting(
     at, name, meet = node.at, node.name, c.meet("warp", node.at, node.name)
     key = f"{name.lstrip('_')} of {kind}"  # only the same kind of shuffle can meet
 
-    def run(t: Team, m: Mask) -> Met:
+    def evaluate(t: Team, m: Mask) -> Met:
         whole = m.full or (t.layout.even and m.n == WARP * m.n_warps)
         if meet.waits and (not whole or t.waiters.meetings.get(key)):
             return _gathered(t, m, names, offered, at, name, key)
@@ -56,7 +56,7 @@ def meeting(
             _require_all(t, np.where(m.bits, absent, 0), those, at, name)
         return those, m, offered(t, m), True
 
-    return run
+    return evaluate
 
 
 def _gathered(
@@ -67,13 +67,13 @@ def _gathered(
     fresh = m.bits.copy()
     for one in meetings:
         fresh &= ~one.here
-    new = some(t.layout, fresh)
+    new = some_lanes(t.layout, fresh)
     if new is not None:
         those = t.array(names(t, new))
         _require_named(t, new, those, at, what)
         given = offered(t, new)
         for one in (*meetings, Meeting(t.layout)):
-            come = some(t.layout, fresh & ~one.bits)
+            come = some_lanes(t.layout, fresh & ~one.bits)
             if come is not None:
                 one.join(come.bits, those)
                 one.given = access.merge_member(come, given, one.given)
@@ -87,7 +87,7 @@ def _gathered(
     if later.any():
         raise Apart(later, "warp", what=key)
     near = t.layout.words(mine)[t.layout.warp] != 0
-    party, before = some(t.layout, one.bits & near), one.done
+    party, before = some_lanes(t.layout, one.bits & near), one.done
     assert party is not None
     those, given = one.names, one.given
     one.leave(mine)
@@ -121,14 +121,14 @@ def _require_all(t: Team, absent: NDArray[Any], names: Any, at: Position, what: 
         t.fault(WarpError, at, lane, text)
 
 
-def _shuffle(way: str, structs: bool, c: Context, node: Call, used: bool) -> Expr:
+def _shuffle(way: str, structs: bool, c: Context, node: CallExpr, used: bool) -> Expr:
     """`structs` is for the groups of a warp, whose functions move any value that is small."""
     args = common.arguments(c, node, 3, 4)
     whole = args[1].type
     if isinstance(whole, Struct) and (structs or whole.name in _PAIRS):
         kind: Scalar | Struct = whole
     else:
-        kind = common.number(c, node, args[1])
+        kind = common.number_argument(c, node, args[1])
         kind = kind if kind is HALF else promoted(kind)
     offered = convert(c, _unread(args[1]), kind, args[1].at).run
     callers = meeting(c, node, args[0], offered, kind.name)
@@ -141,7 +141,7 @@ def _shuffle(way: str, structs: bool, c: Context, node: Call, used: bool) -> Exp
     c.work(kind.size // 4 if kind.size > 4 else 1)
     at, name = node.at, node.name
 
-    def run(t: Team, m: Mask) -> Any:
+    def evaluate(t: Team, m: Mask) -> Any:
         _, party, given, _ = callers(t, m)
         size = np.int64(32) if group is None else np.asarray(group(t, m), np.int64)
         source = _source(way, t.layout.lane, np.asarray(distance(t, m), np.int64), size)
@@ -153,10 +153,10 @@ def _shuffle(way: str, structs: bool, c: Context, node: Call, used: bool) -> Exp
             given = require(t, asked, given, args[1].at)
         here = np.minimum(target, t.layout.lanes - 1)
         if isinstance(given, list):
-            return [taken(x, here) if varies(x) else x for x in cast("list[Any]", given)]
+            return [taken_holes(x, here) if varies(x) else x for x in cast("list[Any]", given)]
         return given.take(here) if varies(given) else given
 
-    return value(c, kind, run, at, args)
+    return typed_value(c, kind, evaluate, at, args)
 
 
 def _unread(offered: Expr) -> Expr:
@@ -164,7 +164,9 @@ def _unread(offered: Expr) -> Expr:
     place, ctype, site = offered.place, offered.type, offered.site
     if isinstance(place, MemoryPlace) and site is not None:
         pointer = place.accessed
-        load: Evaluate = lambda t, m: access.load(t, m, pointer(t, m), ctype, site, copied=True)
+        load: Evaluate = lambda t, m: access.load_lanes(
+            t, m, pointer(t, m), ctype, site, copied=True
+        )
         return replace(offered, run=load)
     if not isinstance(place, RegisterPlace) or place.before or not place.variable.unset:
         return offered
@@ -172,11 +174,11 @@ def _unread(offered: Expr) -> Expr:
     if isinstance(ctype, Struct) and count is not None:
         return offered
 
-    def run(t: Team, m: Mask) -> Any:
+    def evaluate(t: Team, m: Mask) -> Any:
         whole = with_holes(t, m, variable)
         return whole if count is None else whole[first]
 
-    return replace(offered, run=run)
+    return replace(offered, run=evaluate)
 
 
 def _source(way: str, lane: Any, distance: Any, size: Any) -> Any:
@@ -185,11 +187,11 @@ def _source(way: str, lane: Any, distance: Any, size: Any) -> Any:
     if way == "idx":
         return lane - place + (distance & (size - 1))
     if way == "up":
-        return choose(place >= distance, lane - distance, lane)
+        return select_lanes(place >= distance, lane - distance, lane)
     if way == "down":
-        return choose(place + distance < size, lane + distance, lane)
+        return select_lanes(place + distance < size, lane + distance, lane)
     partner = lane ^ distance
-    return choose(partner < lane - place + size, partner, lane)
+    return select_lanes(partner < lane - place + size, partner, lane)
 
 
 def _present(
@@ -215,26 +217,26 @@ def _by_warp(t: Team, bits: NDArray[np.bool_]) -> NDArray[np.uint32]:
 
 
 def _vote(
-    result: Scalar, finish: Callable[[Any, Any], Any], c: Context, node: Call, used: bool
+    result: Scalar, finish: Callable[[Any, Any], Any], c: Context, node: CallExpr, used: bool
 ) -> Expr:
     args = common.arguments(c, node, 2)
     callers = meeting(c, node, args[0], convert(c, args[1], BOOL, args[1].at).run)
     c.work()
 
-    def run(t: Team, m: Mask) -> Any:
+    def evaluate(t: Team, m: Mask) -> Any:
         those, party, test, _ = callers(t, m)
         yes = _by_warp(t, party.bits & t.array(test)) & those
         here = _by_warp(t, party.bits) & those
         return finish(yes, here).astype(result.dtype)
 
-    return value(c, result, run, node.at, args)
+    return typed_value(c, result, evaluate, node.at, args)
 
 
-def _activemask(c: Context, node: Call, used: bool) -> Expr:
+def _activemask(c: Context, node: CallExpr, used: bool) -> Expr:
     common.need_count(c, node, 0)
     c.work()
 
-    def run(t: Team, m: Mask) -> Any:
+    def evaluate(t: Team, m: Mask) -> Any:
         active, hostile = _by_warp(t, m.bits), t.launch.hostile
         if hostile is None:
             return active
@@ -243,7 +245,7 @@ def _activemask(c: Context, node: Call, used: bool) -> Expr:
         first = part >> t.layout.lane.astype(np.uint32) & np.uint32(1)
         return active & np.where(first != 0, part, ~part)
 
-    return value(c, UINT, run, node.at)
+    return typed_value(c, UINT, evaluate, node.at)
 
 
 def _groups(t: Team, m: Mask, value: Any) -> NDArray[np.uint32]:
@@ -258,28 +260,28 @@ def _groups(t: Team, m: Mask, value: Any) -> NDArray[np.uint32]:
     return words[group]
 
 
-def _match(c: Context, node: Call, used: bool) -> Expr:
+def _match(c: Context, node: CallExpr, used: bool) -> Expr:
     args = common.arguments(c, node, 2)
-    common.number(c, node, args[1])
+    common.number_argument(c, node, args[1])
     callers = meeting(c, node, args[0], args[1].run)
     c.work(2)
 
-    def run(t: Team, m: Mask) -> Any:
+    def evaluate(t: Team, m: Mask) -> Any:
         those, party, given, _ = callers(t, m)
         return those & _groups(t, party, given)
 
-    return value(c, UINT, run, node.at, args)
+    return typed_value(c, UINT, evaluate, node.at, args)
 
 
-def _reduce(ufunc: Any, types: tuple[Scalar, ...], c: Context, node: Call, used: bool) -> Expr:
+def _reduce(ufunc: Any, types: tuple[Scalar, ...], c: Context, node: CallExpr, used: bool) -> Expr:
     args = common.arguments(c, node, 2)
-    kind = common.number(c, node, args[1])
+    kind = common.number_argument(c, node, args[1])
     if kind not in types:
         c.fail(node.at, f"{node.name}() has no form for '{kind.name}'")
     callers = meeting(c, node, args[0], args[1].run, kind.name)
     c.work(2)
 
-    def run(t: Team, m: Mask) -> Any:
+    def evaluate(t: Team, m: Mask) -> Any:
         those, m, given, _ = callers(t, m)
         # Lanes of a warp that name the same ones are a group.
         key = t.layout.warp[m.index] << 32 | t.array(those)[m.index].astype(np.int64)
@@ -291,10 +293,10 @@ def _reduce(ufunc: Any, types: tuple[Scalar, ...], c: Context, node: Call, used:
         out[order] = totals[np.cumsum(first) - 1]
         return m.spread(out)
 
-    return value(c, kind, run, node.at, args)
+    return typed_value(c, kind, evaluate, node.at, args)
 
 
-TABLE: dict[str, common.Handler] = {
+TABLE: dict[str, common.BuiltinHandler] = {
     **{
         f"{start}shfl_{word}sync": common.fenced(partial(_shuffle, way, start == "_"), behind=False)
         for start in ("__", "_")

@@ -13,15 +13,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from simgpu.cuda_c.compile.builtins.common import Handler, arguments
+from simgpu.cuda_c.compile.builtins.common import BuiltinHandler, arguments
 from simgpu.cuda_c.compile.context import Context
-from simgpu.cuda_c.compile.conversions import convert, value
+from simgpu.cuda_c.compile.conversions import convert, typed_value
 from simgpu.cuda_c.compile.type_names import integer_constant
 from simgpu.cuda_c.compile.typed import Expr
 from simgpu.cuda_c.lockstep.masks import Mask
 from simgpu.cuda_c.lockstep.team import Team
 from simgpu.cuda_c.memory import access
-from simgpu.cuda_c.syntax.ast import Call
+from simgpu.cuda_c.syntax.ast import CallExpr
 from simgpu.cuda_c.types import UINT, ULLONG, VOID, Pointer
 
 _WORDS = 5
@@ -68,7 +68,9 @@ def _power(k: int) -> NDArray[np.uint32]:
     return _tables(_product(half, _product(half, bits)))
 
 
-def jump(state: NDArray[np.uint32], count: NDArray[np.uint64], unit: int) -> NDArray[np.uint32]:
+def skip_ahead(
+    state: NDArray[np.uint32], count: NDArray[np.uint64], unit: int
+) -> NDArray[np.uint32]:
     """States of shape (n, 5), each `count` times 2**unit steps later."""
     state = state.copy()
     for k in range(int(count.max(initial=0)).bit_length()):
@@ -78,7 +80,7 @@ def jump(state: NDArray[np.uint32], count: NDArray[np.uint64], unit: int) -> NDA
     return state
 
 
-def _jump(c: Context, node: Call, used: bool) -> Expr:
+def _jump(c: Context, node: CallExpr, used: bool) -> Expr:
     """`__xorwow_jump(count, unit, words)`."""
     count, _, words = arguments(c, node, 3)
     unit = integer_constant(c, node.arguments[1], "the unit of a jump")
@@ -88,7 +90,7 @@ def _jump(c: Context, node: Call, used: bool) -> Expr:
     read, write = c.new_site(node.at), c.new_site(node.at, write=True)
     number, where = convert(c, count, ULLONG, node.at).run, words.run
 
-    def run(t: Team, m: Mask) -> None:
+    def evaluate(t: Team, m: Mask) -> None:
         distance = np.broadcast_to(np.asarray(m.take(number(t, m)), np.uint64), (m.n,))
         if not distance.any():
             return
@@ -96,13 +98,13 @@ def _jump(c: Context, node: Call, used: bool) -> Expr:
         places = [ptr.moved(UINT.size * k) for k in range(_WORDS)]
         state = np.empty((m.n, _WORDS), np.uint32)
         for k, place in enumerate(places):
-            state[:, k] = m.take(access.load(t, m, place, UINT, read))
-        state = jump(state, distance, unit)
+            state[:, k] = m.take(access.load_lanes(t, m, place, UINT, read))
+        state = skip_ahead(state, distance, unit)
         for k, place in enumerate(places):
             new: Any = np.ascontiguousarray(state[:, k])
-            access.store(t, m, place, UINT, m.spread(new), write)
+            access.store_lanes(t, m, place, UINT, m.spread(new), write)
 
-    return value(c, VOID, run, node.at, [count, words])
+    return typed_value(c, VOID, evaluate, node.at, [count, words])
 
 
-TABLE: dict[str, Handler] = {"__xorwow_jump": _jump}
+TABLE: dict[str, BuiltinHandler] = {"__xorwow_jump": _jump}

@@ -7,6 +7,6 @@ from importlib.resources import files
 
 
 @cache
-def text_of(header: str) -> str:
+def header_text(header: str) -> str:
     """The text of a file of this folder."""
     return files(__name__).joinpath(header).read_text(encoding="utf-8")

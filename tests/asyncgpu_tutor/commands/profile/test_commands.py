@@ -43,7 +43,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def nowhere(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "")
     monkeypatch.delenv("NSYS", raising=False)
-    monkeypatch.setattr(nsys, "PLACES", ())
+    monkeypatch.setattr(nsys, "_PLACES", ())
 
 
 @pytest.fixture
@@ -73,7 +73,7 @@ def test_without_nsys_it_says_what_to_do(command: Command) -> None:
 def test_a_named_nsys_that_is_not_there_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NSYS", "/nowhere/nsys")
     with pytest.raises(UsageError, match="there is no such file"):
-        nsys.find()
+        nsys.find_nsys()
 
 
 @posix

@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 from asyncgpu_tutor.devices.cuda.cupti_records import (
     OTHERS,
     Anchor,
-    Line,
-    Record,
+    ClockFit,
+    CuptiActivity,
+    activity_of,
     by_draft,
     drafts_of_others,
     late_by,
-    taken,
 )
 from asyncgpu_tutor.traces.spans import Draft, SpanKind, SpanLog
 
@@ -29,8 +29,12 @@ def drafts(*works: tuple[SpanKind, str]) -> list[Draft]:
     return [log.draft(kind, name, 1) for kind, name in works]
 
 
-def node(number: int, kind: SpanKind = "kernel", name: str = "layer", start: int = 1000) -> Record:
-    return Record(kind, 7, start, start + 500, name if kind == "kernel" else "", GRAPH + number)
+def node(
+    number: int, kind: SpanKind = "kernel", name: str = "layer", start: int = 1000
+) -> CuptiActivity:
+    return CuptiActivity(
+        kind, 7, start, start + 500, name if kind == "kernel" else "", GRAPH + number
+    )
 
 
 def test_each_node_of_a_launch_gets_its_record_whatever_ran_first() -> None:
@@ -70,7 +74,7 @@ def test_a_template_is_known_by_the_name_that_is_in_its_mangled_one() -> None:
 
 
 def test_all_records_of_a_call_that_makes_one_piece_are_its_own() -> None:
-    parts = [Record("h2d", 7, 1000, 2000), Record("h2d", 7, 2100, 3000)]
+    parts = [CuptiActivity("h2d", 7, 1000, 2000), CuptiActivity("h2d", 7, 2100, 3000)]
     assert by_draft(drafts(("h2d", "h2d")), parts) == [parts]
 
 
@@ -81,18 +85,18 @@ def test_a_copy_says_its_direction_and_whether_it_is_pageable(direction: int, ki
         graph_node_id=0, correlation_id=3, start=10, end=20, copy_kind=direction, src_kind=1, dst_kind=3,
         device_id=0, stream_id=7,
     )  # fmt: skip
-    record = taken(activity, None)
+    record = activity_of(activity, None)
     assert (record.kind, record.pageable, record.node) == (kind, True, 0)
     activity.src_kind = 2
-    assert not taken(activity, None).pageable
+    assert not activity_of(activity, None).pageable
 
 
 def test_work_of_others_gets_spans_in_the_order_in_which_it_began() -> None:
     records = [
-        Record("h2d", 9, 300, 400, device=0, stream=13),
-        Record("kernel", 8, 100, 200, "cupy_multiply", device=0, stream=7),
-        Record("kernel", 7, 0, 10, "without_a_start", device=0, stream=7),
-        Record("kernel", 7, 10, 0, "without_an_end", device=0, stream=7),
+        CuptiActivity("h2d", 9, 300, 400, device=0, stream=13),
+        CuptiActivity("kernel", 8, 100, 200, "cupy_multiply", device=0, stream=7),
+        CuptiActivity("kernel", 7, 0, 10, "without_a_start", device=0, stream=7),
+        CuptiActivity("kernel", 7, 10, 0, "without_an_end", device=0, stream=7),
     ]
     found = drafts_of_others(records, (), {13: 2}, count(5))
     assert [(draft.id, draft.name, draft.stream) for draft, _ in found] == [
@@ -105,7 +109,7 @@ def test_work_of_others_gets_spans_in_the_order_in_which_it_began() -> None:
 
 def test_a_kernel_of_others_has_a_readable_name_and_keeps_the_full_one() -> None:
     full = "_ZN7cutlass7Kernel2I21cutlass_80_simt_sgemmEEvNT_6ParamsE"
-    ((draft, _),) = drafts_of_others([Record("kernel", 8, 100, 200, full)], (), {}, count())
+    ((draft, _),) = drafts_of_others([CuptiActivity("kernel", 8, 100, 200, full)], (), {}, count())
     assert draft.name == "Kernel2<cutlass_80_simt_sgemm>"
     assert draft.detail["full_name"] == full
 
@@ -117,13 +121,13 @@ NOW = 1_763_741_000_000_000_123
 
 @given(st.integers(0, 10**9), st.integers(1, 10**6))
 def test_a_ns_of_cuptis_is_a_ns_on_the_hosts_clock(start: int, length: int) -> None:
-    line = Line(Anchor(NOW, 5e6, 0.1), Anchor(NOW + 10**9, 6e6, 0.1))
+    line = ClockFit(Anchor(NOW, 5e6, 0.1), Anchor(NOW + 10**9, 6e6, 0.1))
     begin, end = line.us(NOW + start), line.us(NOW + start + length)
     assert end - begin == pytest.approx(length / 1e3, abs=1e-6)
 
 
 def test_between_two_anchors_clocks_drift_apart_evenly() -> None:
-    line = Line(Anchor(NOW, 100.0, 0.1), Anchor(NOW + 10_000, 112.0, 0.2))
+    line = ClockFit(Anchor(NOW, 100.0, 0.1), Anchor(NOW + 10_000, 112.0, 0.2))
     assert [line.us(NOW + ns) for ns in (0, 5_000, 10_000)] == pytest.approx([100, 106, 112])
     assert [line.us(NOW + ns) for ns in (-1_000, 11_000)] == pytest.approx([99, 113])
     assert line.uncertainty == pytest.approx(0.1 + 0.2 + 2.0)

@@ -8,7 +8,7 @@ import pytest
 
 import asyncgpu_tutor as agt
 from asyncgpu_tutor.devices.simulated import SimDevice
-from simgpu.memory import MOST, report
+from simgpu.memory import MOST_NAMED, leak_report
 from tests.tools import python
 
 HEAD = "import asyncgpu_tutor as agt\nagt.use('sim')\n"
@@ -48,10 +48,10 @@ def test_work_that_nobody_waits_for(tmp_path: Path) -> None:
 
 
 def test_the_largest_come_first_and_many_are_counted(sim: SimDevice) -> None:
-    arrays = [agt.zeros(n, name=f"a{n}").sync() for n in range(1, MOST + 4)]
-    lines = report(sim.heap.alive()).split("\n")
-    assert lines[1].startswith(f"  'a{MOST + 3}', {4 * (MOST + 3)} bytes")
+    arrays = [agt.zeros(n, name=f"a{n}").sync() for n in range(1, MOST_NAMED + 4)]
+    lines = leak_report(sim.heap.alive()).split("\n")
+    assert lines[1].startswith(f"  'a{MOST_NAMED + 3}', {4 * (MOST_NAMED + 3)} bytes")
     assert lines[-2] == "  ... and 3 more"
-    assert len(lines) == MOST + 3
+    assert len(lines) == MOST_NAMED + 3
     del arrays
-    assert report(sim.heap.alive()) == ""
+    assert leak_report(sim.heap.alive()) == ""

@@ -28,7 +28,7 @@ PLAIN = st.recursive(
 
 
 def read(body: str) -> Trace:
-    return Trace(*own_json.read(own_json.parsed(body)))
+    return Trace(*own_json.read_own_json(own_json.parsed(body)))
 
 
 def span(**changed: object) -> dict[str, object]:

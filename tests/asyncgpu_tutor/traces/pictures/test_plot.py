@@ -45,13 +45,13 @@ def lane_names(picture: Timeline) -> list[str]:
     return [name for _, name in sorted(found)]
 
 
-def drawn(picture: Timeline, css: str, width: int = 760) -> list[scenes.Shape]:
+def drawn(picture: Timeline, css: str, width: int = 760) -> list[scenes.SceneShape]:
     shapes = scenes.scene(picture.panels, width=width).shapes
     return [s for s in shapes if css in s.css.split()]
 
 
 def texts(picture: Timeline, css: str, width: int = 760) -> list[str]:
-    return [s.text for s in drawn(picture, css, width) if isinstance(s, scenes.Words)]
+    return [s.text for s in drawn(picture, css, width) if isinstance(s, scenes.SceneText)]
 
 
 # ------------------------------------------------------------------ lanes and bars
@@ -179,7 +179,7 @@ def test_the_clock_is_said_under_the_title_and_along_the_axis(trace: Trace, said
 
 def test_in_a_narrow_picture_the_clock_is_the_last_to_go_and_time_has_room(mlp: Trace) -> None:
     assert texts(plot(mlp), "agt-facts", 230) == ["simulated clock: modelled, not measured"]
-    rules = [s for s in drawn(plot(mlp), "agt-rule", 0) if isinstance(s, scenes.Line)]
+    rules = [s for s in drawn(plot(mlp), "agt-rule", 0) if isinstance(s, scenes.SceneLine)]
     assert {line.points[1][0] - line.points[0][0] for line in rules} == {80}
     (title,) = texts(plot(mlp, title="Words and " * 40), "agt-title")
     assert title.endswith("\u2026")
@@ -212,7 +212,7 @@ def test_times_far_from_the_start_are_told_apart() -> None:
     assert len(set(labels)) == len(labels) > 3
     assert "1234000.002" in labels
     *_, last = drawn(picture, "agt-tick")
-    assert isinstance(last, scenes.Words)
+    assert isinstance(last, scenes.SceneText)
     assert last.x + text_width(last.text, 11) / 2 <= 760
 
 
@@ -265,7 +265,7 @@ def test_a_figure_has_all_texts_and_all_bars_in_few_artists(mlp: Trace) -> None:
     picture = plot(mlp, title="Costs $5 and $6", lanes=("streams",))
     (ax,) = picture.figure().axes
     shapes = scenes.scene(picture.panels, width=760).shapes
-    words = [s.text for s in shapes if isinstance(s, scenes.Words)]
+    words = [s.text for s in shapes if isinstance(s, scenes.SceneText)]
     assert [text.get_text() for text in ax.texts] == words
     assert not any(text.get_parse_math() for text in ax.texts)
     assert max(len(c.get_paths()) for c in ax.collections) == len(bars(picture, "kernel"))
@@ -311,7 +311,7 @@ def test_bars_that_are_hardly_busy_are_low_and_stand_on_the_ground_and_that_is_s
     picture = plot(Trace([one(id=i, start=i, end=i + 0.04) for i in range(5000)]))
     low = [s for s in drawn(picture, "low") if isinstance(s, scenes.Box)]
     assert len(low) == len(bars(picture))
-    assert all(s.tall < 0.1 * scenes.UNIT for s in low)
+    assert all(s.tall < 0.1 * scenes._UNIT for s in low)
     lanes = {round(bar.bottom, 3) for bar in bars(picture)}
     assert len({round(s.y + s.tall, 3) for s in low}) == len(lanes)
     assert "as high as they are busy" in texts(picture, "agt-facts")[0]

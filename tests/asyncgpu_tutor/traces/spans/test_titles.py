@@ -34,7 +34,7 @@ def test_a_name_that_the_program_gave_is_on_the_bar_and_the_kernels_is_kept() ->
     usual = log.finish(log.draft("kernel", "relu", 1, label="relu"), 1, 2)
     assert (given.title, given.name, given.label) == ("activation: relu", "relu", "activation")
     assert usual.title == "relu"
-    (read,) = own_json.read(own_json.parsed(agt.Trace([given]).to_json()))[0]
+    (read,) = own_json.read_own_json(own_json.parsed(agt.Trace([given]).to_json()))[0]
     assert read.title == given.title
 
 

@@ -65,6 +65,13 @@ MISTAKES: list[tuple[type[errors.KernelFault], str, dict[str, object], str]] = [
     (errors.BarrierError, "if (i < 20) { x[i] = 1;\n__syncthreads(); }", {"thread": (20, 0, 0), "line": 5}, ""),
     (errors.BarrierError, "if (i < 20) __syncthreads(); else __syncthreads();", {}, ""),
     (errors.WarpError, "if (i < 16) x[i] = __shfl_sync(0xffff, x[i], i + 16);", {}, ""),
+    *((errors.WarpError, f"unsigned m = i < 16 ? ~0u : 0xffff0000u; {text}", {"thread": (0, 0, 0)}, words) for text, words in [
+        ("o[i] = __ballot_sync(m, i & 1);", "lane 16, which it names, passes another"),
+        ("o[i] = __any_sync(m, i);", "the same mask"), ("__syncwarp(m);", "the same mask"),
+        ("o[i] = __shfl_sync(m, i, 20);", "the same mask"),
+        ("if (i < 16) o[i] = __ballot_sync(m, 1); else o[i] = __ballot_sync(m, 1);", "lane 16, which it names"),
+        ("if (i > 15) __syncwarp(m); else __syncwarp(m);", "lane 16, which it names"),
+    ]),
     (errors.WarpError, "__syncwarp(0xffff);", {"thread": (16, 0, 0)}, ""),
     (errors.WarpError, "x[i] = __shfl_sync(0xffff, x[i], 0);", {"thread": (16, 0, 0)}, ""),
     (errors.DivisionByZeroError, "o[i] = n / (i - 3);", {"thread": (3, 0, 0)}, ""),
@@ -122,6 +129,7 @@ def test_mistakes(
         "__syncwarp(0xffffffff);",
         "__shared__ int s[32]; s[i] = i; __syncwarp(i < 16 ? 0xffff : 0xffff0000); o[i] = s[i ^ 8];",
         "__shared__ int s[32]; s[i] = i; if (i < 2) __syncwarp(3); if (i == 1 || i == 2) __syncwarp(6); if (i == 2) o[i] = s[0];",
+        "if (i == 2) __syncwarp(6); else { if (i < 2) __syncwarp(3); if (i == 1) __syncwarp(6); }",
         "__shared__ float s[32]; s[i] = x[i]; __syncwarp(); x[i] = s[31 - i];",
         "__shared__ float s[32]; s[i] = x[i]; __syncthreads(); x[i] = s[31 - i];",
         "x[0] = 1;",  # all write the same

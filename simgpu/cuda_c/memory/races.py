@@ -40,6 +40,7 @@ Changes: TypeAlias = Callable[[], NDArray[np.bool_]] | None
 _NOBODY = -1
 _NARROW = "updates by an atomic for its block"
 _UNFENCED = "this thread has no {acquire} between its look at the flag and this access"
+_UNPUBLISHED = "that one has no {release} (of the block is enough) between its access and a flag"
 _APART = "another thread of its block was told, and no barrier stands between that and this"
 _BUT = " but a message, or a barrier of the grid,"
 _STEPS = "the data, then {release}, then an atomic flag; the reader: flag, {acquire}, data"
@@ -285,6 +286,8 @@ def _report(
         cure = _cure_in_a_block(team, theirs, by_warp and bool(near.all()))
         if team.lanes is not None and _missing(a, lane, theirs, when[k : k + 1]) == _UNFENCED:
             cure = f"and {_UNFENCED}"
+        elif _unpublished(team, lane, theirs, int(when[k])):
+            cure = f"and {_UNPUBLISHED}"
     else:
         who = f"{who} of block {team.launch.block_name(theirs >> 10)}"
         strong = "volatile" if a.site.volatile or "volatile" in did else "atomic"
@@ -337,6 +340,14 @@ def _apart(team: Team, theirs: int) -> str:
     held = [group.bits for group in team.waiters.groups.values() if group.meets is not None]
     waits = any(bits[team.thread_id == theirs].any() for bits in held)
     return " (that one waits at a barrier to which this one did not come)" * waits
+
+
+def _unpublished(team: Team, lane: int, theirs: int, when: int) -> bool:
+    """Tell whether a thread has fenced since another's access, as for a message, and that one has not."""
+    if team.lanes is None or not team.launch.watches:
+        return False
+    fenced, other = team.lanes.fenced[0], team.thread_id == theirs
+    return bool(fenced[lane] > when and (fenced[other] <= when).all())
 
 
 def _missing(a: Access, lane: int, theirs: int, when: NDArray[np.int64]) -> str:

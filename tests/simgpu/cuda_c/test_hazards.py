@@ -398,3 +398,11 @@ def test_those_who_have_left_are_not_waited_for() -> None:
     source = HALVES.replace("for (int j", "if (t >= 96) return;\n    for (int j")
     source = source.replace("s[t + 64]", "s[64 + t % 32]")
     assert exchanged(source)[64:96] == [3 * t + sum(range(3)) for t in range(32)]
+
+
+def test_a_flag_in_shared_memory_asks_its_writer_for_a_fence() -> None:
+    text = """__global__ void k(int* o) { __shared__ int data, flag; int t = threadIdx.x; if (t == 0) flag = 0;
+        __syncthreads(); if (t == 0) { data = 4; atomicExch(&flag, 1); }
+        else if (t == 33) { while (atomicAdd(&flag, 0) == 0); __threadfence_block(); o[0] = data; } }"""
+    with pytest.raises(errors.RaceError, match=r"that one has no __threadfence\(\)"):
+        launch(text, "k", 1, 64, WHOLE.copy())

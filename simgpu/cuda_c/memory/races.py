@@ -213,6 +213,8 @@ class Shadow:
         kinds = readers.kinds.take(cells)
         alone = (other == me) & (kinds <= _ONE)
         ordered = _ordered(a, me, other, when)
+        # The one that is known may be a sibling of this thread, and the one that races of another block.
+        across = (kinds == _MANY) & (other >> 10 == me >> 10) & (ordered | (other == me))
         # Reads by several threads are ordered only by a barrier of all of them: of the block, if it
         # holds them, and by none if other blocks read too.
         ordered &= (kinds != _MANY) & ((kinds != _BLOCK) | (when <= a.after_block_barrier))
@@ -230,7 +232,8 @@ class Shadow:
         if bad.any():
             by_warp = bool((kinds[bad] <= _WARP).all())
             did = "reads as volatile" if volatile else "reads"
-            _report(self.memory, a, bad, cells, other, when, True, did, by_warp, atomic)
+            other, far = np.where(across, me, other), bool(across[bad.argmax()])
+            _report(self.memory, a, bad, cells, other, when, True, did, by_warp, atomic, far)
 
 
 def _handed_over(a: Access, asked: NDArray[np.bool_], other: Any, when: Any) -> NDArray[np.bool_]:
@@ -266,6 +269,7 @@ def _report(
     did: str,
     by_warp: bool = True,
     atomic: bool = False,
+    across: bool = False,
 ) -> None:
     """Raise `RaceError` for the first of the lanes that are `bad`."""
     k = int(bad.argmax())
@@ -280,7 +284,7 @@ def _report(
     who = f"thread {team.launch.thread_name(theirs & 1023)}"
     if mine == theirs:
         who, did = "other threads", re.sub(r"^(read|write|update)s", r"\1", did)
-    if mine >> 10 == theirs >> 10:
+    if mine >> 10 == theirs >> 10 and not across:
         near = team.thread_id[a.mask.index[bad]] >> 5 == other[bad] >> 5
         # Of several warps that race, the first end the run.
         cure = _cure_in_a_block(team, theirs, by_warp and bool(near.all()))
@@ -289,12 +293,13 @@ def _report(
         elif _unpublished(team, lane, theirs, int(when[k])):
             cure = f"and {_UNPUBLISHED}"
     else:
-        who = f"{who} of block {team.launch.block_name(theirs >> 10)}"
+        block = f"block {team.launch.block_name(theirs >> 10)}"
+        who = f"{who} of {'other blocks' if across else block}"
         strong = "volatile" if a.site.volatile or "volatile" in did else "atomic"
         cure = "and an atomic for one block does not reach another: take one of the device"
         if a.site.scope != 1 and did != _NARROW:
             told = team.launch.watches or team.launch.messages.active
-            why = _missing(a, lane, theirs, when[k : k + 1]) if told else ""
+            why = _missing(a, lane, theirs, when[k : k + 1]) if told and not across else ""
             cure = _cure_of_two_blocks(team, why, flags, strong, text)
     verb, space = "writes" if writes else "reads", "shared" if memory.shared else "global"
     word = "memory_order_{}" if "cuda::" in team.launch.source.text else "__threadfence()"

@@ -406,3 +406,12 @@ def test_a_flag_in_shared_memory_asks_its_writer_for_a_fence() -> None:
         else if (t == 33) { while (atomicAdd(&flag, 0) == 0); __threadfence_block(); o[0] = data; } }"""
     with pytest.raises(errors.RaceError, match=r"that one has no __threadfence\(\)"):
         launch(text, "k", 1, 64, WHOLE.copy())
+
+
+def test_a_stencil_in_place_races_with_another_block() -> None:
+    text = """__global__ void k(float* x, int n) { int i = blockIdx.x * blockDim.x + threadIdx.x; float v = 0;
+        if (i > 0 && i < n - 1) v = x[i - 1] + x[i + 1]; __syncthreads(); if (i > 0 && i < n - 1) x[i] = v; }"""
+    with pytest.raises(
+        errors.RaceError, match=r"other threads of other blocks read, and .*two blocks"
+    ):
+        launch(text, "k", 2, 32, np.zeros(64, np.float32), 64)

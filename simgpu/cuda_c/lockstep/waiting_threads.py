@@ -71,6 +71,11 @@ class Meeting:
         self.bits = self.bits | bits
         self.names = np.where(bits, names, self.names)
 
+    def open_to(self, names: np.uint32) -> Bits:
+        """The lanes that may join with a mask, if none in their warp differs and overlaps."""
+        unlike = self.bits & (self.names != names) & (self.names & names != 0)
+        return ~self.bits & (self.layout.words(unlike)[self.layout.warp] == 0)
+
     @property
     def here(self) -> Bits:
         """The lanes that have come, and have not gone on."""

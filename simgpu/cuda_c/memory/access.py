@@ -32,8 +32,13 @@ def fetch(team: Team, mask: Mask) -> None:
 def words_of(team: Team, mask: Mask, ptr: Ptr) -> Any:
     """The addresses of words as numbers (`messages`). Of shared memory, each block has its own."""
     words = np.asarray(mask.take(team.launch.addresses.number(ptr))).view(np.int64)
-    if getattr(ptr.region, "shared", False):
-        words = words ^ (1 + team.layout.numbers[team.layout.block[mask.index]] << 42)
+    choices = [(mask.bits, ptr.region, "")]
+    if isinstance(ptr.region, MixedRegion):  # in some lanes it may be null, such as those that wait
+        choices = ptr.region.choices
+    for bits, region, _ in choices:
+        if getattr(region, "shared", False):
+            own = 1 + team.layout.numbers[team.layout.block[mask.index]] << 42
+            words = np.where(bits[mask.index], words ^ own, words)
     return words
 
 

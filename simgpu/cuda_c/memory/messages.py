@@ -225,8 +225,8 @@ class Messages:
         """
         mine, threads, many = _of(t), t.layout.threads, len(lanes) > _MANY
         met, with_warp = (np.broadcast_to(x, t.layout.lanes) for x in (t.block_time, t.warp_time))
-        # Siblings have fenced for themselves, or this thread for them, behind a barrier.
-        last = mine.fenced[2:].reshape(2, -1, threads).max(axis=2)
+        # Siblings have fenced for themselves, or one thread for all, behind a barrier.
+        fenced, behind = mine.fenced[2:], mine.behind[:, 0]
         made: dict[tuple[int, ...], Known] = {}
 
         def release(lane: int, way: int) -> Known | None:
@@ -234,17 +234,25 @@ class Messages:
             if not fence:
                 return None
             of_block, of_warp = mine.behind[way, :, lane].tolist()
-            time = fence if many else min(max(of_block, last[way, block].item()), met[lane].item())
+            time, own = fence, slice(block * threads, block * threads + threads)
+            if not many:
+                least = max(fenced[way, own].min().item(), behind[way, own].max().item())
+                time = min(max(of_block, least), met[lane].item())
             alone = fence > time
             key = (way, block, fence, *map(id, known), time, lane if alone else -1)
             if key not in made:
                 thread = int(t.thread_id[lane])
                 row = np.zeros(self._columns, np.int64)
                 row[(thread >> 10) % self._columns] = time
-                later = {thread: fence} if alone else {}
+                later = {} if many else _later(t, own, fenced[way], met[lane], time)
+                later |= {thread: fence} if alone else {}
                 if alone and with_warp[lane] > met[lane]:
-                    published = max(of_warp, int(mine.fenced[2 + way, lane]))
-                    later[-1 - (thread >> 5)] = min(published, int(with_warp[lane]))
+                    own = slice(first := lane - int(t.layout.lane[lane]), min(first + 32, own.stop))
+                    published = min(
+                        max(of_warp, fenced[way, own].min().item()), int(with_warp[lane])
+                    )
+                    later[-1 - (thread >> 5)] = published
+                    later = _later(t, own, fenced[way], with_warp[lane], published) | later
                 made[key] = Known(row, later).join(known[0]).join(known[1])
             return made[key]
 
@@ -264,6 +272,13 @@ class Messages:
                     at = np.flatnonzero(ids == ids[first])
                     out[at] |= one.tells(None if theirs is None else theirs[at], when[at])
         return out
+
+
+def _later(t: Team, own: slice, fenced: Any, met: Any, time: int) -> dict[int, int]:
+    """Of siblings that have met, those that had fenced for themselves, later than a time."""
+    until = np.minimum(fenced[own], met)
+    those = until > time
+    return dict(zip(t.thread_id[own][those].tolist(), until[those].tolist(), strict=True))
 
 
 def _of(t: Team) -> Lanes:

@@ -40,6 +40,7 @@ Changes: TypeAlias = Callable[[], NDArray[np.bool_]] | None
 _NOBODY = -1
 _NARROW = "updates by an atomic for its block"
 _UNFENCED = "this thread has no {acquire} between its look at the flag and this access"
+_UNPUBLISHED = "that one has no {release} (of the block is enough) between its access and a flag"
 _APART = "another thread of its block was told, and no barrier stands between that and this"
 _BUT = " but a message, or a barrier of the grid,"
 _STEPS = "the data, then {release}, then an atomic flag; the reader: flag, {acquire}, data"
@@ -219,6 +220,8 @@ class Shadow:
         kinds = readers.kinds.take(cells)
         alone = (other == me) & (kinds <= _ONE)
         ordered = _ordered(a, me, other, when)
+        # The one that is known may be a sibling of this thread, and the one that races of another block.
+        across = (kinds == _MANY) & (other >> 10 == me >> 10) & (ordered | (other == me))
         # Reads by several threads are ordered only by a barrier of all of them: of the block, if it
         # holds them, and by none if other blocks read too.
         ordered &= (kinds != _MANY) & ((kinds != _BLOCK) | (when <= a.after_block_barrier))
@@ -236,7 +239,8 @@ class Shadow:
         if bad.any():
             by_warp = bool((kinds[bad] <= _WARP).all())
             did = "reads as volatile" if volatile else "reads"
-            _report(self.memory, a, bad, cells, other, when, True, did, by_warp, atomic)
+            other, far = np.where(across, me, other), bool(across[bad.argmax()])
+            _report(self.memory, a, bad, cells, other, when, True, did, by_warp, atomic, far)
 
 
 def _handed_over(
@@ -274,6 +278,7 @@ def _report(
     did: str,
     by_warp: bool = True,
     atomic: bool = False,
+    across: bool = False,
 ) -> None:
     """Raise `RaceError` for the first of the lanes that are `bad`."""
     k = int(bad.argmax())
@@ -288,19 +293,22 @@ def _report(
     who = f"thread {team.launch.thread_name(theirs & 1023)}"
     if mine == theirs:
         who, did = "other threads", re.sub(r"^(read|write|update)s", r"\1", did)
-    if mine >> 10 == theirs >> 10:
+    if mine >> 10 == theirs >> 10 and not across:
         near = team.thread_id[a.mask.index[bad]] >> 5 == other[bad] >> 5
         # Of several warps that race, the first end the run.
         cure = _cure_in_a_block(team, theirs, by_warp and bool(near.all()))
         if team.lanes is not None and _missing(a, lane, theirs, when[k : k + 1]) == _UNFENCED:
             cure = f"and {_UNFENCED}"
+        elif _unpublished(team, lane, theirs, int(when[k])):
+            cure = f"and {_UNPUBLISHED}"
     else:
-        who = f"{who} of block {team.launch.block_name(theirs >> 10)}"
+        block = f"block {team.launch.block_name(theirs >> 10)}"
+        who = f"{who} of {'other blocks' if across else block}"
         strong = "volatile" if a.site.volatile or "volatile" in did else "atomic"
         cure = "and an atomic for one block does not reach another: take one of the device"
         if a.site.scope != 1 and did != _NARROW:
             told = team.launch.watches or team.launch.messages.active
-            why = _missing(a, lane, theirs, when[k : k + 1]) if told else ""
+            why = _missing(a, lane, theirs, when[k : k + 1]) if told and not across else ""
             cure = _cure_of_two_blocks(team, why, flags, strong, text)
     verb, space = "writes" if writes else "reads", "shared" if memory.shared else "global"
     word = "memory_order_{}" if "cuda::" in team.launch.source.text else "__threadfence()"
@@ -346,6 +354,14 @@ def _apart(team: Team, theirs: int) -> str:
     held = [group.bits for group in team.waiters.groups.values() if group.meets is not None]
     waits = any(bits[team.thread_id == theirs].any() for bits in held)
     return " (that one waits at a barrier to which this one did not come)" * waits
+
+
+def _unpublished(team: Team, lane: int, theirs: int, when: int) -> bool:
+    """Tell whether a thread has fenced since another's access, as for a message, and that one has not."""
+    if team.lanes is None or not team.launch.watches:
+        return False
+    fenced, other = team.lanes.fenced[0], team.thread_id == theirs
+    return bool(fenced[lane] > when and (fenced[other] <= when).all())
 
 
 def _missing(a: MaskedAccess, lane: int, theirs: int, when: NDArray[np.int64]) -> str:

@@ -65,6 +65,13 @@ MISTAKES: list[tuple[type[errors.KernelFault], str, dict[str, object], str]] = [
     (errors.BarrierError, "if (i < 20) { x[i] = 1;\n__syncthreads(); }", {"thread": (20, 0, 0), "line": 5}, ""),
     (errors.BarrierError, "if (i < 20) __syncthreads(); else __syncthreads();", {}, ""),
     (errors.WarpError, "if (i < 16) x[i] = __shfl_sync(0xffff, x[i], i + 16);", {}, ""),
+    *((errors.WarpError, f"unsigned m = i < 16 ? ~0u : 0xffff0000u; {text}", {"thread": (0, 0, 0)}, words) for text, words in [
+        ("o[i] = __ballot_sync(m, i & 1);", "lane 16, which it names, passes another"),
+        ("o[i] = __any_sync(m, i);", "the same mask"), ("__syncwarp(m);", "the same mask"),
+        ("o[i] = __shfl_sync(m, i, 20);", "the same mask"),
+        ("if (i < 16) o[i] = __ballot_sync(m, 1); else o[i] = __ballot_sync(m, 1);", "lane 16, which it names"),
+        ("if (i > 15) __syncwarp(m); else __syncwarp(m);", "lane 16, which it names"),
+    ]),
     (errors.WarpError, "__syncwarp(0xffff);", {"thread": (16, 0, 0)}, ""),
     (errors.WarpError, "x[i] = __shfl_sync(0xffff, x[i], 0);", {"thread": (16, 0, 0)}, ""),
     (errors.DivisionByZeroError, "o[i] = n / (i - 3);", {"thread": (3, 0, 0)}, ""),
@@ -122,6 +129,7 @@ def test_mistakes(
         "__syncwarp(0xffffffff);",
         "__shared__ int s[32]; s[i] = i; __syncwarp(i < 16 ? 0xffff : 0xffff0000); o[i] = s[i ^ 8];",
         "__shared__ int s[32]; s[i] = i; if (i < 2) __syncwarp(3); if (i == 1 || i == 2) __syncwarp(6); if (i == 2) o[i] = s[0];",
+        "if (i == 2) __syncwarp(6); else { if (i < 2) __syncwarp(3); if (i == 1) __syncwarp(6); }",
         "__shared__ float s[32]; s[i] = x[i]; __syncwarp(); x[i] = s[31 - i];",
         "__shared__ float s[32]; s[i] = x[i]; __syncthreads(); x[i] = s[31 - i];",
         "x[0] = 1;",  # all write the same
@@ -392,3 +400,20 @@ def test_those_who_have_left_are_not_waited_for() -> None:
     source = HALVES.replace("for (int j", "if (t >= 96) return;\n    for (int j")
     source = source.replace("s[t + 64]", "s[64 + t % 32]")
     assert exchanged(source)[64:96] == [3 * t + sum(range(3)) for t in range(32)]
+
+
+def test_a_flag_in_shared_memory_asks_its_writer_for_a_fence() -> None:
+    text = """__global__ void k(int* o) { __shared__ int data, flag; int t = threadIdx.x; if (t == 0) flag = 0;
+        __syncthreads(); if (t == 0) { data = 4; atomicExch(&flag, 1); }
+        else if (t == 33) { while (atomicAdd(&flag, 0) == 0); __threadfence_block(); o[0] = data; } }"""
+    with pytest.raises(errors.RaceError, match=r"that one has no __threadfence\(\)"):
+        launch(text, "k", 1, 64, WHOLE.copy())
+
+
+def test_a_stencil_in_place_races_with_another_block() -> None:
+    text = """__global__ void k(float* x, int n) { int i = blockIdx.x * blockDim.x + threadIdx.x; float v = 0;
+        if (i > 0 && i < n - 1) v = x[i - 1] + x[i + 1]; __syncthreads(); if (i > 0 && i < n - 1) x[i] = v; }"""
+    with pytest.raises(
+        errors.RaceError, match=r"other threads of other blocks read, and .*two blocks"
+    ):
+        launch(text, "k", 2, 32, np.zeros(64, np.float32), 64)

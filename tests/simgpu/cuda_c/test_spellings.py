@@ -231,3 +231,43 @@ def test_an_adversary_lets_fewer_lanes_be_active() -> None:
         seen.append(int(o.min()))
         assert (n[0], o.all()) == (32, True)
     assert seen[0] == 32 > max(seen[1:])
+
+
+REFERENCES = {
+    "store(1, cuda::memory_order_release)": "",
+    "store(1, cuda::memory_order_relaxed)": "RaceError",
+}
+
+
+@pytest.mark.parametrize("scope", ["block", "device"])
+@pytest.mark.parametrize("store", REFERENCES)
+def test_a_release_seen_by_an_acquire_hands_over_shared_memory(store: str, scope: str) -> None:
+    begin = f"""__shared__ int d, h; if (t == 0) h = 0; __syncthreads();
+        cuda::atomic_ref<int, cuda::thread_scope_{scope}> H(h);"""
+    sides = [
+        "if (t == 33) { while (H.load(cuda::memory_order_acquire) == 0); o[0] = d; }",
+        f"if (t == 1) {{ d = 5; H.{store}; }}",
+    ]
+    for first, second in (sides, sides[::-1]):
+        body = f"{begin} {first} {second}"
+        assert verdict(body, 1, 64, "#include <cuda/atomic>\n") == REFERENCES[store], body
+
+
+FENCED = {
+    "__threadfence(); __syncthreads();": "",
+    "__syncthreads(); if (t == 0) __threadfence();": "",
+    "if (t < 20) __threadfence(); __syncthreads();": "RaceError",
+    "if (t == 0) __threadfence(); __syncthreads();": "RaceError",
+    "__threadfence_block(); if (t == 0) __threadfence(); __syncthreads();": "RaceError",
+}
+
+
+@pytest.mark.parametrize("block", [32, 64])
+@pytest.mark.parametrize("fences", FENCED)
+def test_the_last_block_is_told_of_what_was_fenced_by_its_writer_or_behind_a_barrier(
+    fences: str, block: int
+) -> None:
+    body = f"""__shared__ int last; int n = blockDim.x, sum = 0; part[blockIdx.x * n + t] = t;
+        {fences} if (t == 0) last = atomicAdd(&count, 1) == 1; __syncthreads(); __threadfence();
+        if (last) for (int b = 0; b < 2; b++) sum += part[b * n + (t + 1) % n];"""
+    assert verdict(body, 2, block, "__device__ int count, part[128];") == FENCED[fences]

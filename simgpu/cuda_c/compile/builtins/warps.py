@@ -54,6 +54,7 @@ def meeting(
             expected = t.layout.full.bits if t.exited is None else ~t.exited.bits
             absent = those & _by_warp(t, expected & ~m.bits)
             _require_all(t, np.where(m.bits, absent, 0), those, at, name)
+            _require_alike(t, m, those, at, name)
         return those, m, offered(t, m), True
 
     return evaluate
@@ -72,13 +73,14 @@ def _gathered(
         those = t.array(names(t, new))
         _require_named(t, new, those, at, what)
         given = offered(t, new)
-        for one in (*meetings, Meeting(t.layout)):
-            come = some_lanes(t.layout, fresh & ~one.bits)
-            if come is not None:
-                one.join(come.bits, those)
-                one.given = access.merge_member(come, given, one.given)
-                fresh = fresh & ~come.bits
-                meetings += [one] * (one not in meetings)
+        for mask in np.unique(those[fresh]):  # only lanes with one mask can meet
+            for one in (*meetings, Meeting(t.layout)):
+                come = some_lanes(t.layout, fresh & (those == mask) & one.open_to(mask))
+                if come is not None:
+                    one.join(come.bits, those)
+                    one.given = access.merge_member(come, given, one.given)
+                    fresh = fresh & ~come.bits
+                    meetings += [one] * (one not in meetings)
     one = next(one for one in meetings if one.here[m.index[0]])
     mine, short = m.bits & one.here, one.short(t.waiters.left(t.exited))
     if t.forced:
@@ -106,6 +108,25 @@ def _require_named(t: Team, m: Mask, names: Any, at: Position, what: str) -> Non
             f"0x{int(t.array(names)[lane]):08x} does not name"
         )
         t.fault(WarpError, at, lane, text)
+
+
+def _require_alike(t: Team, m: Mask, names: Any, at: Position, what: str) -> None:
+    """Refuse a call by lanes whose mask names others that pass another mask."""
+    if not varies(names):
+        return
+    layout, here = t.layout, t.layout.words(m.bits)[t.layout.warp]
+    for mask in np.unique(names[m.index]):
+        same = m.bits & (names == mask)
+        others = np.where(same, mask & here & ~layout.words(same)[layout.warp], 0)
+        if others.any():
+            lane = int((others != 0).argmax())
+            other = (int(others[lane]) & -int(others[lane])).bit_length() - 1
+            text = (
+                f"calls {what} with the mask 0x{int(mask):08x}, and lane {other}, which it names, "
+                "passes another mask: the result is undefined, or the warp hangs. All lanes "
+                "that are named must pass the same mask"
+            )
+            t.fault(WarpError, at, lane, text)
 
 
 def _require_all(t: Team, absent: NDArray[Any], names: Any, at: Position, what: str) -> None:

@@ -80,7 +80,7 @@ class LoadedKernel:
     """A kernel that the interpreter has accepted."""
 
     program: cuda_c.Program
-    signature: cuda_c.Signature
+    signature: cuda_c.KernelSignature
     source: str
     stand_in: StandIn | None = None
     remembered: Remembered | None = None
@@ -379,7 +379,7 @@ def check_byte_order(dtype: np.dtype[Any], what: str) -> None:
         raise ArrayDTypeError(f"{text}: pass x.astype(x.dtype.newbyteorder('='))")
 
 
-def _scalar(arg: object, parameter: cuda_c.Parameter) -> np.generic | None:
+def _scalar(arg: object, parameter: cuda_c.KernelParameter) -> np.generic | None:
     if arg is None and parameter.pointer:
         return None
     if isinstance(arg, np.void):

@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 
 from simgpu import cuda_c
 from simgpu.common import LaunchDim
-from simgpu.cuda_c import GlobalMemory, LaunchResult, Parameter
+from simgpu.cuda_c import GlobalMemory, KernelParameter, LaunchResult
 from simgpu.errors import DeadlockError, ReferenceMismatchError
 
 Reference = Callable[..., Any]
@@ -62,7 +62,7 @@ class StandIn:
 
     # `program` and `signature`: the kernel.
     program: cuda_c.Program
-    signature: cuda_c.Signature
+    signature: cuda_c.KernelSignature
     # See `KernelSource`. It gets arrays flat, and must not change them.
     reference: Reference
     above: float = LARGE  # the work from which on it is used; see `LARGE`
@@ -122,7 +122,7 @@ class StandIn:
         return LaunchResult(counts, ""), how
 
     def _call(
-        self, values: Values, outputs: Sequence[tuple[Parameter, GlobalMemory]]
+        self, values: Values, outputs: Sequence[tuple[KernelParameter, GlobalMemory]]
     ) -> list[NDArray[Any]]:
         """The reference's outputs, flat, in the types of the kernel's."""
         name = self.signature.name
@@ -152,7 +152,7 @@ class StandIn:
             for (parameter, memory), array in zip(outputs, several, strict=True)
         ]
 
-    def _output(self, parameter: Parameter, memory: GlobalMemory, given: Any) -> NDArray[Any]:
+    def _output(self, parameter: KernelParameter, memory: GlobalMemory, given: Any) -> NDArray[Any]:
         name, array = self.signature.name, np.asarray(given)
         target = _view(memory, parameter)
         if array.size != target.size or not np.can_cast(array.dtype, target.dtype, "same_kind"):
@@ -162,7 +162,7 @@ class StandIn:
             )
         return np.ascontiguousarray(array.reshape(-1), target.dtype)
 
-    def _compare(self, parameter: Parameter, tried: GlobalMemory, new: NDArray[Any]) -> int:
+    def _compare(self, parameter: KernelParameter, tried: GlobalMemory, new: NDArray[Any]) -> int:
         """The number of elements that the sample wrote; all of them have to agree."""
         trail, size = tried.trail, new.dtype.itemsize
         assert trail is not None
@@ -194,7 +194,7 @@ def _sample(blocks: int, count: int) -> list[int]:
     return sorted([0, *between.tolist(), blocks - 1])
 
 
-def _view(memory: GlobalMemory, parameter: Parameter) -> NDArray[Any]:
+def _view(memory: GlobalMemory, parameter: KernelParameter) -> NDArray[Any]:
     """An array of the kernel, flat and read-only."""
     assert parameter.dtype is not None, "launch() has made sure of that"
     view = memory.view(parameter.dtype)[:]
@@ -206,7 +206,7 @@ def _extrapolated(
     counts: cuda_c.Counts,
     blocks: int,
     values: Values,
-    outputs: Sequence[tuple[Parameter, GlobalMemory]],
+    outputs: Sequence[tuple[KernelParameter, GlobalMemory]],
 ) -> cuda_c.Counts:
     """Of all blocks, when those of the sample are like the others."""
     factor = blocks / counts.blocks

@@ -23,7 +23,7 @@ from course_programs import RUNS, Run, find_run, record_run
 import asyncgpu_tutor as agt
 from asyncgpu_tutor import Trace
 from asyncgpu_tutor.errors import AsyncGpuError, UsageError
-from asyncgpu_tutor.run.recording import Source
+from asyncgpu_tutor.run.recording import TimeSource
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -71,7 +71,7 @@ def _record_all(programs: Sequence[Run], args: argparse.Namespace) -> None:
             print(f"{path}: {len(trace)} spans, {trace.metrics().makespan:.1f} us, {trace.clock}")
 
 
-async def _median_run(program: Run, source: Source, tries: int) -> Trace:
+async def _median_run(program: Run, source: TimeSource, tries: int) -> Trace:
     if program.cold or tries < 2 or agt.current_device().simulated:
         return await record_run(program, source)
     traces = [await record_run(program, source) for _ in range(tries)]

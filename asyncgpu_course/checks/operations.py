@@ -73,7 +73,7 @@ def operation(name: str, given: Any) -> Any:
     return given
 
 
-def computed(rows: int, columns: int, number: float) -> agt.DeviceOp[LearnersArray]:
+def computed_result(rows: int, columns: int, number: float) -> agt.DeviceOp[LearnersArray]:
     """Run kernels and copy little back; `columns` times `number` comes out, `rows` times."""
     out = agt.zeros(rows).partition(64)
     matrix, vector = agt.full((rows, columns), number), agt.ones(columns)

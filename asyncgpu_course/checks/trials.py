@@ -18,7 +18,7 @@ from asyncgpu_course.internals import count
 
 Check = Callable[[Any, Any], float | None]
 Judge = Callable[..., float | None]
-Rows = Sequence[tuple[Any, ...]]
+TrialRows = Sequence[tuple[Any, ...]]
 
 
 class _Words(Formatter):
@@ -40,7 +40,7 @@ def counted(did: str, found: int, noun: str, right: int, why: str = "") -> None:
     must(found == right, f"{cause}: {why}" if why else cause)
 
 
-def cases(judge: Judge, rows: Rows, words: str) -> Check:
+def cases(judge: Judge, rows: TrialRows, words: str) -> Check:
     """A check that gives the answer, the solution's and each row to a judge. The last row has the score."""
 
     def check(mine: Any, model: Any) -> float | None:
@@ -75,7 +75,7 @@ def in_late_memory(judge: Judge, *row: Any, turns: int = 0) -> Check:
     return check
 
 
-def runs(run: Callable[..., Any], judge: Judge, rows: Rows, words: str) -> Check:
+def runs(run: Callable[..., Any], judge: Judge, rows: TrialRows, words: str) -> Check:
     """A check that calls `run` with the answer and each row, as `tried` does. The last row has the score.
 
     The judge gets what comes of the run, and the row. A rejection is drawn beside the solution's timeline.
@@ -89,7 +89,7 @@ def runs(run: Callable[..., Any], judge: Judge, rows: Rows, words: str) -> Check
 
 
 def timed(
-    run: Callable[..., Any], rows: Rows, words: str, goal: float = math.inf, hint: str = ""
+    run: Callable[..., Any], rows: TrialRows, words: str, goal: float = math.inf, hint: str = ""
 ) -> Check:
     """A check that calls `run`, which judges the answer, with each row. The last has to beat the goal."""
 

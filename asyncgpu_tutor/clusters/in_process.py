@@ -21,7 +21,7 @@ CALL_US = 1000.0
 BYTES_PER_US = 64e6 / 0.15e6
 
 # A result, when it was there, and the arrays that are kept there, or their numbers.
-Run = Callable[[], Awaitable[tuple[Any, float, Collection[int]]]]
+RunRecipe = Callable[[], Awaitable[tuple[Any, float, Collection[int]]]]
 
 
 class Link:
@@ -36,7 +36,7 @@ class Link:
             there = self.free[way] = max(self.free[way], since) + nbytes / BYTES_PER_US
             await device.sleep(max(there - device.now() + CALL_US / 2, 0.0))
 
-    async def carry(self, device: Device, rank: int, op: DeviceOp[Any], run: Run) -> Any:
+    async def carry(self, device: Device, rank: int, op: DeviceOp[Any], run: RunRecipe) -> Any:
         """A recipe's way to a worker in another process, its run there, and the way back."""
         begun, received, kept = device.now(), 0, ()
         sent = sum(array.nbytes for array in host_arrays_of(op))

@@ -4,9 +4,9 @@ from asyncgpu_tutor.devices.fresh_errors import freshly
 from simgpu import cuda_c
 from simgpu.cuda_c.text.source import Source
 
-Global = cuda_c.Global
-Parameter = cuda_c.Parameter
-Signature = cuda_c.Signature
+Global = cuda_c.GlobalVariable
+Parameter = cuda_c.KernelParameter
+Signature = cuda_c.KernelSignature
 
 device_code = freshly(cuda_c.device_part)
 for_compiler = freshly(cuda_c.text_for_compiler)

@@ -17,7 +17,7 @@ from asyncgpu_tutor.kernels import Kernel
 from asyncgpu_tutor.ops.array_operations import h2d
 from asyncgpu_tutor.run.current import using
 
-Outcome = tuple[int, ...]
+LitmusOutcome = tuple[int, ...]
 FENCES = {"none": "", "block": "__threadfence_block();", "device": "__threadfence();"} | {
     f"device, {side} thread only": "__threadfence();" for side in ("first", "last")
 }
@@ -28,7 +28,7 @@ LITMUS_KINDS = {
     "atomic": ("atomicExch(&{}, 1u);", "atomicAdd(&{}, 0u)"),
 }
 # The threads of each test: W writes 1, R reads, F is the fence. And the one outcome that surprises.
-SHAPES: Mapping[str, tuple[tuple[str, ...], Outcome]] = {
+SHAPES: Mapping[str, tuple[tuple[str, ...], LitmusOutcome]] = {
     "message passing": (("Wx F Wy", "Ry F Rx"), (1, 0)),
     "store buffering": (("Wx F Ry", "Wy F Rx"), (0, 0)),
     "load buffering": (("Rx F Wy", "Ry F Wx"), (1, 1)),
@@ -76,7 +76,7 @@ def source(shape: str, fence: str, kind: str, blocks: bool) -> str:
     return f"{head}{text}    }}\n}}\n"
 
 
-def allowed(shape: str, fence: str, kind: str, blocks: bool) -> list[Outcome]:
+def allowed(shape: str, fence: str, kind: str, blocks: bool) -> list[LitmusOutcome]:
     """The outcomes that CUDA's memory model allows. A race of plain accesses may have any."""
     weak = SHAPES[shape][1]
     enough = fence == "device" or (fence == "block" and not blocks)
@@ -101,9 +101,9 @@ class Litmus:
     """
 
     source: str
-    allowed: list[Outcome]
-    seen: Mapping[Outcome, int]
-    recorded: Mapping[Outcome, int] | None
+    allowed: list[LitmusOutcome]
+    seen: Mapping[LitmusOutcome, int]
+    recorded: Mapping[LitmusOutcome, int] | None
     where: str
 
     def __str__(self) -> str:
@@ -152,7 +152,7 @@ def litmus(
         if given not in known:
             raise UsageError(f"{given!r} is not one of {', '.join(map(repr, known))}")
     text, threads = source(shape, fence, kind, blocks), len(SHAPES[shape][0])
-    width, seen = len(SHAPES[shape][1]), Counter[Outcome]()
+    width, seen = len(SHAPES[shape][1]), Counter[LitmusOutcome]()
     grid, block = (threads, 1) if blocks else (1, 32 * threads)
     with using(SimDevice(machine=Machine(), adversary=1)):
         kernel = Kernel(text)

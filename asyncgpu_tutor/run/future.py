@@ -13,7 +13,7 @@ from asyncgpu_tutor.devices.event_loop import ready_in, turn_given, turn_is_due
 from asyncgpu_tutor.devices.protocol import Event, Stream
 from asyncgpu_tutor.errors import DeviceError, NotReadyError, UsageError
 from asyncgpu_tutor.run.current import SchedulingPolicy
-from asyncgpu_tutor.run.submission import Body, Submission, lasting, submit
+from asyncgpu_tutor.run.submission import Submission, SubmissionBody, lasting, submit
 from asyncgpu_tutor.traces import nvtx
 from asyncgpu_tutor.traces.spans.tag import current_tag
 
@@ -55,7 +55,7 @@ class DeviceFuture(Generic[T]):
 
     def __init__(
         self,
-        body: Body[T] | None,
+        body: SubmissionBody[T] | None,
         stream: Stream,
         policy: SchedulingPolicy | None,
         label: str,

@@ -16,7 +16,7 @@ from asyncgpu_tutor.traces.spans import Span, SpanLog
 from asyncgpu_tutor.traces.spans.tag import forbid_nested_wait
 from asyncgpu_tutor.traces.trace import Trace
 
-Source = Literal["auto", "cupti", "all", "events"]
+TimeSource = Literal["auto", "cupti", "all", "events"]
 
 
 @dataclass
@@ -32,7 +32,7 @@ _recording = _Recording()
 
 
 @contextmanager
-def record(source: Source = "auto") -> Generator[Trace]:
+def record(source: TimeSource = "auto") -> Generator[Trace]:
     """Record what the devices do while a block runs.
 
     Leaving the block waits for the devices; only then is the trace filled. Time zero is when the block
@@ -138,8 +138,8 @@ def under_way() -> tuple[Device, SpanLog] | None:
     return next(iter(_recording.logs.items()), None)
 
 
-def _check(source: Source, first: Device) -> None:
-    if source not in get_args(Source):
+def _check(source: TimeSource, first: Device) -> None:
+    if source not in get_args(TimeSource):
         raise UsageError(
             f"source is {source!r}, and must be one of 'auto', 'cupti', 'all', 'events'"
         )

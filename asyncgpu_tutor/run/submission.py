@@ -31,7 +31,7 @@ from asyncgpu_tutor.traces import nvtx
 from asyncgpu_tutor.traces.spans.tag import CURRENT, forbid_nested_wait
 
 T = TypeVar("T")
-Body = Callable[[ExecutionContext], T]
+SubmissionBody = Callable[[ExecutionContext], T]
 
 # Submissions that nobody has seen complete yet: they keep what the device still uses alive. Somebody may ask
 # how the first ones went; the others are forsaken. One that is looked at and is not over goes behind the
@@ -151,7 +151,7 @@ def in_flight() -> int:
 
 
 def submit(
-    body: Body[T],
+    body: SubmissionBody[T],
     stream: Stream,
     policy: SchedulingPolicy | None,
     label: str,
@@ -170,7 +170,7 @@ def submit(
 
 
 def enqueue(
-    submission: Submission[T], body: Body[T], context: ExecutionContext, what: str = ""
+    submission: Submission[T], body: SubmissionBody[T], context: ExecutionContext, what: str = ""
 ) -> None:
     """Enqueue a submission that is made, or is to run again: see `Submission.renew`."""
     before = CURRENT.get()

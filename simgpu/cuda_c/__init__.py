@@ -5,7 +5,7 @@ It knows nothing of devices or time. No Python source is made from a kernel's te
 
 from __future__ import annotations
 
-from simgpu.cuda_c.compile.signature import Global, Parameter, Signature
+from simgpu.cuda_c.compile.signature import GlobalVariable, KernelParameter, KernelSignature
 from simgpu.cuda_c.cost.counts import NOT_SUMMED, Counts, LineCounts
 from simgpu.cuda_c.lockstep.team import InterpreterLimits
 from simgpu.cuda_c.memory.allocation import GlobalMemory, MemoryState
@@ -19,15 +19,15 @@ __all__ = [
     "CompiledKernel",
     "Counts",
     "Execution",
-    "Global",
     "GlobalMemory",
+    "GlobalVariable",
     "InterpreterLimits",
+    "KernelParameter",
+    "KernelSignature",
     "LaunchResult",
     "LineCounts",
     "MemoryState",
-    "Parameter",
     "Program",
-    "Signature",
     "check_shape",
     "compile_source",
     "device_part",

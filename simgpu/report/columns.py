@@ -8,7 +8,7 @@ from simgpu.cuda_c import Counts, LineCounts
 from simgpu.report.kernel_report import KernelReport, load_store_gb_s, peak_gflops
 from simgpu.spec import DeviceSpec
 
-Cell = Callable[[KernelReport], str]
+ColumnCell = Callable[[KernelReport], str]
 _Count = Callable[[LineCounts], str]
 
 
@@ -52,15 +52,15 @@ def _part(rows: Sequence[tuple[str, list[str]]], label: int, columns: Sequence[i
     return "\n".join(lines)
 
 
-def _rows(kernels: Sequence[KernelReport]) -> list[tuple[str, Cell]]:
+def _rows(kernels: Sequence[KernelReport]) -> list[tuple[str, ColumnCell]]:
     """Names and cells; what none of the kernels has is left out."""
 
-    def each(number: Callable[[KernelReport], float]) -> Cell:
+    def each(number: Callable[[KernelReport], float]) -> ColumnCell:
         return lambda k: _short(number(k) / len(k.launches))
 
-    rows: list[tuple[str, Cell]] = []
+    rows: list[tuple[str, ColumnCell]] = []
 
-    def row(name: str, cell: Cell) -> None:
+    def row(name: str, cell: ColumnCell) -> None:
         rows.append((name, cell))
 
     row("", lambda k: k.name)

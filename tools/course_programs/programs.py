@@ -16,7 +16,7 @@ from pathlib import Path
 import asyncgpu_tutor as agt
 from asyncgpu_tutor import Trace, ranges
 from asyncgpu_tutor.errors import UsageError
-from asyncgpu_tutor.run.recording import Source
+from asyncgpu_tutor.run.recording import TimeSource
 from asyncgpu_tutor.traces.spans.uncollected import uncollected
 from asyncgpu_tutor.types import Span
 
@@ -81,7 +81,7 @@ def find_run(name: str) -> Run:
     return RUNS[name]
 
 
-async def record_run(run: Run, source: Source = "auto") -> Trace:
+async def record_run(run: Run, source: TimeSource = "auto") -> Trace:
     """Warm the program up, run it once more, and return the trace of that; `source` as for `agt.record`."""
     body = await run.prepare()
     steady = not (run.cold or agt.current_device().simulated)
@@ -130,6 +130,6 @@ def _renamed(span: Span, streams: Mapping[int, int]) -> str:
     return span.name
 
 
-def trace_of(name: str, source: Source = "auto") -> Trace:
+def trace_of(name: str, source: TimeSource = "auto") -> Trace:
     """Record the program of that name on the current device; for scripts, which have no event loop."""
     return asyncio.run(record_run(find_run(name), source))

@@ -43,7 +43,7 @@ _SHAPES = [(16, 16), (20, 50), (50, 20), (1, 33), (33, 1), (3, 1030)]
 # The arguments of a launch, without the output, and the right output.
 _Given = tuple[list[Any], CheckedArray]
 _Shape = tuple[int, ...]
-Make = Callable[[int, _Shape], _Given]
+MakeInputs = Callable[[int, _Shape], _Given]
 
 
 def _launches(kernel: agt.Kernel, given: _Given, block: _Shape, full: float = UNWRITTEN) -> None:
@@ -61,7 +61,7 @@ def _launches(kernel: agt.Kernel, given: _Given, block: _Shape, full: float = UN
 
 
 def of_kernels(
-    name: str, make: Make, blocks: Sequence[_Shape] = (), small: _Shape = (8,), each: int = 1
+    name: str, make: MakeInputs, blocks: Sequence[_Shape] = (), small: _Shape = (8,), each: int = 1
 ) -> Check:
     """A check of a kernel with a thread for each element of its output, or for `each` of so many.
 
@@ -87,7 +87,7 @@ def of_kernels(
     return check
 
 
-def _noisy(given: Callable[[_Shape, CheckedArray, CheckedArray], _Given]) -> Make:
+def _noisy(given: Callable[[_Shape, CheckedArray, CheckedArray], _Given]) -> MakeInputs:
     """Make the arguments of noise: one array of the whole shape, and one as long as its rows."""
     return lambda seed, shape: given(shape, noise(seed, *shape), noise(seed + 100, shape[-1]))
 

@@ -158,10 +158,10 @@ def _refilled(hosts: list[CheckedArray], number: int) -> list[CheckedArray]:
 
 
 _TURNS = 100
-Way = tuple[Observed, agt.types.Stream, CheckedArray]
+WayToRun = tuple[Observed, agt.types.Stream, CheckedArray]
 
 
-def _loaded_and_fetched(answer: Any, seed: int, n: int, us: float) -> Way:
+def _loaded_and_fetched(answer: Any, seed: int, n: int, us: float) -> WayToRun:
     """Try an answer on a copy to the device and one back; its stream and the right result, too."""
     host, array, stream = agt.pin(noise(seed, n)), agt.zeros(n).sync(), agt.create_stream()
 
@@ -178,7 +178,7 @@ def _loaded_and_fetched(answer: Any, seed: int, n: int, us: float) -> Way:
     return observe(run), stream, host
 
 
-def _which_way(found: Way, *_sizes: float) -> None:
+def _which_way(found: WayToRun, *_sizes: float) -> None:
     """Both run on the given stream, the job is done while the first is at work, and the host waits once."""
     run, given, _ = found
     schedule.only_on(run.trace, given)
@@ -198,7 +198,7 @@ def _which_way(found: Way, *_sizes: float) -> None:
     must(slept, due + "by `synchronize` or a `sync`")
 
 
-def _complete(found: Way, *_sizes: float) -> None:
+def _complete(found: WayToRun, *_sizes: float) -> None:
     equal(found[0].result, found[2])
 
 

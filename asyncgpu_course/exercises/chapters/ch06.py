@@ -325,7 +325,7 @@ def _coming(answer: Any, *sizes: int) -> Used:
         used.append(size)
         agt.work(2, f"use of {size}")
 
-    ops = [round_trip(n, 1.0) if n > 1e6 else operations.computed(n, n, 1.0) for n in sizes]
+    ops = [round_trip(n, 1.0) if n > 1e6 else operations.computed_result(n, n, 1.0) for n in sizes]
     return observe(answer, ops, use).trace, used
 
 
@@ -392,7 +392,9 @@ SLOW, ROW = 96, 8192
 
 def _limited(answer: Any, limit: int, *sizes: int) -> Observed:
     each = enumerate(sizes, 1)
-    ops = [operations.computed(n, ROW, 1) if n == SLOW else round_trip(n, i) for i, n in each]
+    ops = [
+        operations.computed_result(n, ROW, 1) if n == SLOW else round_trip(n, i) for i, n in each
+    ]
     return observe(answer, ops, limit)
 
 

@@ -26,8 +26,8 @@ from asyncgpu_course.checks.trials import cases, runs
 from asyncgpu_course.exercises.exercise import Exercise
 from asyncgpu_course.internals import count, find_spec, happens_before
 
-Context = agt.types.ExecutionContext
-Op = Callable[[Context], Any]
+SmallContext = agt.types.ExecutionContext
+Op = Callable[[SmallContext], Any]
 Twice = tuple[Observed, Observed, agt.types.Stream]
 DISTINCT = 5  # operations in a list; what comes after these is the same ones again
 _AGAIN = "the same operation, run again on another stream"
@@ -37,7 +37,7 @@ _AGAIN = "the same operation, run again on another stream"
 def _source(number: float, size: int, name: str) -> Op:
     """Make a new array and have the kernel `name` fill it with `number`."""
 
-    def enqueue(context: Context) -> agt.DeviceArray:
+    def enqueue(context: SmallContext) -> agt.DeviceArray:
         array = context.empty((size,), np.float32, name)
         context.memset(array)
         return _step(name, 0.0, number, array)(context)
@@ -49,7 +49,7 @@ def _step(name: str, a: float, b: float, x: agt.DeviceArray) -> Op:
     """Have the kernel `name` compute a * x + b in place."""
     source = step_kernel(name).source
 
-    def enqueue(context: Context) -> agt.DeviceArray:
+    def enqueue(context: SmallContext) -> agt.DeviceArray:
         function = context.device.get_function(source, name)
         numbers = (np.uint32(x.size), np.float32(a), np.float32(b))
         context.launch(function, (-(-x.size // BLOCK), 1, 1), (BLOCK, 1, 1), (*numbers, x, x))
@@ -204,7 +204,7 @@ def _readers(answer: Any, size: int) -> Observed:
     nothing, made = _source(6.0, size, "other"), list[Any]()
     other = _described("shared", answer, lambda context: made.append(nothing(context)))
 
-    def reader(context: Context) -> Any:
+    def reader(context: SmallContext) -> Any:
         result = other(context)
         for array in made[-1:]:
             _step("reader", 1.0, 0.0, array)(context)
@@ -338,7 +338,7 @@ def _forked(answer: Any, number: int, again: str) -> tuple[Observed, Observed]:
     x = agt.zeros(500, name="x").sync()
     op = _described("overlap", answer, *_arms(number, "arm", DISTINCT if again else number))
 
-    def enqueue(context: Context) -> Any:
+    def enqueue(context: SmallContext) -> Any:
         _step("before", 1.0, 1.0, x)(context)
         results = op(context)
         _step("after", 1.0, 1.0, x)(context)

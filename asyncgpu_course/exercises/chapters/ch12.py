@@ -51,7 +51,7 @@ def _at_once(
 
 
 def of_numbers(
-    name: str, kernel: str, judge: trials.Judge, rows: trials.Rows, words: str, on: str = ""
+    name: str, kernel: str, judge: trials.Judge, rows: trials.TrialRows, words: str, on: str = ""
 ) -> trials.Check:
     """A check of device code by a kernel that gets a row of numbers, and leaves three for the judge."""
 

@@ -243,7 +243,7 @@ def _recipes(fails: int) -> Callable[[CheckedArray], agt.DeviceOp[Any]]:
         kernel, room = step_kernel(f"batch_{k}"), agt.zip(agt.h2d(agt.pin(x)), agt.zeros(x.size))
         done = room.and_then(lambda a: kernel(x.size, 2.0, 1.0, a[0], a[1].partition(64)).output())
         if k == 0 <= fails:  # which takes much longer than the one that fails
-            return agt.zip(*[operations.computed(1, 19_000, 1.0) for _ in range(6)])
+            return agt.zip(*[operations.computed_result(1, 19_000, 1.0) for _ in range(6)])
         return operations.out_of_bounds() if k == fails else done.to_host()
 
     return recipe

@@ -9,7 +9,7 @@ import sys
 import asyncgpu_tutor as agt
 from asyncgpu_tutor.commands.mlp import report
 from asyncgpu_tutor.commands.mlp.pipeline import upload
-from asyncgpu_tutor.commands.mlp.ways import WAYS, Job, measured
+from asyncgpu_tutor.commands.mlp.ways import WAYS, MlpJob, measured
 from asyncgpu_tutor.commands.options import picture
 from asyncgpu_tutor.data import Digits, MlpInputs, load_digits, seed_inputs
 from asyncgpu_tutor.errors import AsyncGpuError, DeviceError, UsageError
@@ -69,7 +69,7 @@ async def _program(args: argparse.Namespace, inputs: MlpInputs) -> int:
     hows = list(WAYS) if args.how == "all" else [args.how]
     batches = [agt.pin(batch) for batch in inputs.batches]
     # Each way gets a job of its own, so that its first batch goes to the policy's first stream.
-    outcomes = {how: await measured(Job(batches, *weights), WAYS[how].start) for how in hows}
+    outcomes = {how: await measured(MlpJob(batches, *weights), WAYS[how].start) for how in hows}
 
     shown = outcomes[hows[-1]].outputs
     print(*report.batch_lines(shown), sep="\n")

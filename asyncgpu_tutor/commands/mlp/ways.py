@@ -1,6 +1,7 @@
 """The same batches run in five ways, one function each.
 
-A way has two acts. What happens once, such as preparing or capturing, happens when it is called with a `Job`.
+A way has two acts. What happens once, such as preparing or capturing, happens when it is called with a
+`MlpJob`.
 It returns a function that runs all batches, as often as it is called. Only the second act is recorded, and
 not its first time: the first launch of a kernel loads its module, the first allocations fill a memory pool,
 and a pool of streams creates each when its turn first comes. None of this is the work of a batch, and it
@@ -28,11 +29,11 @@ from asyncgpu_tutor.types import Stream
 
 T = TypeVar("T")
 Array = npt.NDArray[np.float32]
-Run = Callable[[], Awaitable[Sequence[Any]]]
+RunMlp = Callable[[], Awaitable[Sequence[Any]]]
 
 
 @dataclass(frozen=True, eq=False)
-class Job:
+class MlpJob:
     """Batches to run on the current device, and what there is for them."""
 
     batches: Sequence[Array]  # in pinned memory
@@ -55,7 +56,7 @@ class Job:
         return forward(self.batches[number], self.w0, self.w1).named(f"batch {number}")
 
 
-def one_after_the_other(job: Job) -> Run:
+def one_after_the_other(job: MlpJob) -> RunMlp:
     """Each batch is waited for before the next is submitted."""
 
     async def run() -> list[Array]:
@@ -64,7 +65,7 @@ def one_after_the_other(job: Job) -> Run:
     return run
 
 
-def _one_stream(job: Job) -> Run:
+def _one_stream(job: MlpJob) -> RunMlp:
     """All batches are submitted to one stream, and waited for once."""
 
     async def run() -> list[Array]:
@@ -75,17 +76,17 @@ def _one_stream(job: Job) -> Run:
     return run
 
 
-def several_streams(job: Job) -> Run:
+def several_streams(job: MlpJob) -> RunMlp:
     """Each batch is a task that awaits it: the policy picks its stream, and nobody blocks."""
     return partial(_tasks, job, job.makers)
 
 
-def prepared(job: Job) -> Run:
+def prepared(job: MlpJob) -> RunMlp:
     """As on several streams, with all decisions taken once: the host is left with the driver's calls."""
     return partial(_tasks, job, [make().prepare().launch for make in job.makers])
 
 
-def graph(job: Job) -> Run:
+def graph(job: MlpJob) -> RunMlp:
     """All batches as one CUDA graph, with a branch for each: one call starts them."""
     branches = [make().prepare().launch() for make in job.makers]
     captured = agt.overlap(*branches).graph_on(job.stream)
@@ -97,7 +98,7 @@ def graph(job: Job) -> Run:
     return run
 
 
-async def _tasks(job: Job, makers: Sequence[Callable[[], DeviceOp[T]]]) -> list[T]:
+async def _tasks(job: MlpJob, makers: Sequence[Callable[[], DeviceOp[T]]]) -> list[T]:
     """Await several operations at once, each in a task of its own."""
 
     async def infer(make: Callable[[], DeviceOp[T]]) -> T:
@@ -113,7 +114,7 @@ class Way(NamedTuple):
     """One of five."""
 
     name: str  # in the table
-    start: Callable[[Job], Run]
+    start: Callable[[MlpJob], RunMlp]
 
 
 WAYS = {
@@ -138,7 +139,7 @@ class MlpRun:
     trace: Trace  # of the batches alone
 
 
-async def measured(job: Job, way: Callable[[Job], Run]) -> MlpRun:
+async def measured(job: MlpJob, way: Callable[[MlpJob], RunMlp]) -> MlpRun:
     """Run a job in one way, after practice, and record it: on a GPU often, unless a profiler looks on."""
     if agt.current_device().simulated:  # which needs no more practice than one run
         return await _outcome(way(job), 1, 1)
@@ -147,17 +148,17 @@ async def measured(job: Job, way: Callable[[Job], Run]) -> MlpRun:
 
 async def run_batches(batches: Iterable[Array], w0: DeviceArray, w1: DeviceArray) -> MlpRun:
     """All batches at once, each as a task of its own, on streams of the current policy; no practice."""
-    job = Job([agt.pin(batch) for batch in batches], w0, w1, current_policy())
+    job = MlpJob([agt.pin(batch) for batch in batches], w0, w1, current_policy())
     return await _outcome(several_streams(job), 0, 1)
 
 
 async def traced(inputs: MlpInputs, how: str) -> Trace:
     """Run batches in one of the `WAYS`, on four streams of the current device, after practice."""
-    job = Job([agt.pin(batch) for batch in inputs.batches], *await upload(inputs))
+    job = MlpJob([agt.pin(batch) for batch in inputs.batches], *await upload(inputs))
     return (await measured(job, WAYS[how].start)).trace
 
 
-async def _outcome(run: Run, practice: int, tries: int) -> MlpRun:
+async def _outcome(run: RunMlp, practice: int, tries: int) -> MlpRun:
     for _ in range(practice):
         await run()
     found: list[MlpRun] = []

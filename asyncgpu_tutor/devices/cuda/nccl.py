@@ -45,7 +45,7 @@ MEETING_S = 5.0  # for how long a rank waits on the host for the others
 _PATIENCE_S = 30.0  # for how long a GPU waits for those of other processes, whose hosts may be busy
 _LOOK_S = 0.25
 
-Part = tuple[CollectiveCall, Any]  # with a stream of ours
+RankPart = tuple[CollectiveCall, Any]  # with a stream of ours
 
 
 def load_nccl() -> Any:
@@ -82,7 +82,7 @@ class NcclCommunicator:
         self._urgent: dict[int, CupyStream] = {}  # by rank
         self._sides: dict[int, tuple[CupyStream, CupyEvent]] = {}
 
-    def enqueue(self, parts: Sequence[Part], ranks: int) -> None:
+    def enqueue(self, parts: Sequence[RankPart], ranks: int) -> None:
         """Enqueue the parts of these ranks; where others of this process are missing, when they are there."""
         if self._broken:
             raise CollectiveError(self._broken)
@@ -106,7 +106,7 @@ class NcclCommunicator:
             raise CollectiveError(self._aborted)
 
     # ------------------------------------------------------------------ ranks of one process
-    def _meet(self, part: Part, ranks: int) -> None:
+    def _meet(self, part: RankPart, ranks: int) -> None:
         call = part[0]
         with self._changed:
             key = call.ends, self._joined[call.rank, call.ends]
@@ -141,7 +141,7 @@ class NcclCommunicator:
                 raise CollectiveError(self._broken)
 
     # ------------------------------------------------------------------ NCCL
-    def _call(self, parts: Sequence[Part]) -> None:
+    def _call(self, parts: Sequence[RankPart]) -> None:
         recorded = [(stream, call) for call, stream in parts if stream.device.journal is not None]
         if recorded:
             spans = [(stream, call.what, _facts(call, self._size)) for stream, call in recorded]
@@ -149,7 +149,7 @@ class NcclCommunicator:
         else:
             self._group(parts)
 
-    def _group(self, parts: Sequence[Part]) -> None:
+    def _group(self, parts: Sequence[RankPart]) -> None:
         lanes = [self._lane(call.rank, stream) for call, stream in parts]
         try:
             self._issue([(call, lane.ptr) for (call, _), lane in zip(parts, lanes, strict=True)])
@@ -255,7 +255,7 @@ class _NcclMeeting:
     """One collective that some ranks of this process have come to."""
 
     def __init__(self) -> None:
-        self.parts: list[Part] = []
+        self.parts: list[RankPart] = []
         self.over = False
 
 

@@ -13,7 +13,7 @@ from typing import Literal, cast
 
 from asyncgpu_tutor.errors import UsageError
 from asyncgpu_tutor.traces.formats.damage import NO_WORK, Damage, ProfileRecord
-from asyncgpu_tutor.traces.formats.database import Database, Value
+from asyncgpu_tutor.traces.formats.database import CellValue, Database
 from asyncgpu_tutor.traces.spans.cuda_calls import LAUNCHING_CALLS, QUERIES, WAITS, other_call
 from asyncgpu_tutor.traces.spans.intervals import union, within
 from asyncgpu_tutor.traces.spans.kernel_names import kernel_name
@@ -22,7 +22,7 @@ from asyncgpu_tutor.traces.spans.vocabulary import some
 
 # A process and a correlation in it: each process counts its own calls from 1 on.
 _Key = tuple[int, int]
-Row = Mapping[str, Value]
+Row = Mapping[str, CellValue]
 CallKind = Literal["launch", "wait", "event", "stream wait", "other"]
 
 _CUPTI = "CUPTI_ACTIVITY_KIND_"
@@ -34,7 +34,7 @@ _PROCESS = 24  # bits of a globalTid or globalPid below those that name the proc
 # ENUM_CUDA_MEMCPY_OPER; what is not listed is within the device, as far as engines go.
 _COPY_KINDS: Mapping[int, SpanKind] = {1: "h2d", 2: "d2h", 3: "h2d", 4: "d2h", 11: "h2d", 12: "d2h"}
 # ENUM_CUDA_UNIF_MEM_MIGRATION
-_WHY: Mapping[Value, str] = {1: "prefetched", 2: "touched", 3: "guessed", 4: "evicted"}
+_WHY: Mapping[CellValue, str] = {1: "prefetched", 2: "touched", 3: "guessed", 4: "evicted"}
 _MIGRATIONS = frozenset((11, 12, 13))  # pages of unified memory, which no call asked for
 _PAGEABLE = 0  # ENUM_CUDA_MEM_KIND
 _TEXTS = frozenset(("shortName", "demangledName", "text"))
@@ -220,7 +220,7 @@ class _ExportReader:
 
     def rows(
         self, table: str, needed: Sequence[str], wanted: Sequence[str] = ()
-    ) -> Iterator[dict[str, Value]]:
+    ) -> Iterator[dict[str, CellValue]]:
         for row in self.database.rows(table, needed, wanted, "start"):
             wrong = (
                 f"{key} is {value!r:.40} in {table}"
@@ -245,9 +245,9 @@ def _kernels(read: _ExportReader, texts: Mapping[int, str]) -> Iterator[Activity
     sides: tuple[str, ...] = ("gridX", "gridY", "gridZ", "blockX", "blockY", "blockZ")
 
     @cache  # a program has few sorts of launches
-    def sort(given: Value, *shape: Value) -> tuple[str, dict[str, object]]:
+    def sort(given: CellValue, *shape: CellValue) -> tuple[str, dict[str, object]]:
         name, detail = kernel_name(_name(given, texts))
-        row: Row = dict[str, Value](zip(sides, shape, strict=True))
+        row: Row = dict[str, CellValue](zip(sides, shape, strict=True))
         if row["gridX"] is not None:
             sizes = [_int(row, side) for side in sides]
             detail = {**detail, "grid": sizes[:3], "block": sizes[3:]}
@@ -311,7 +311,7 @@ def _calls(
     def key_of(row: Row, process: int) -> _Key:
         return (process >> _PROCESS) & mask, _int(row, "correlationId", 0)
 
-    def by_key(table: str) -> dict[_Key, dict[str, Value]]:
+    def by_key(table: str) -> dict[_Key, dict[str, CellValue]]:
         rows = read.database.rows(_CUPTI + table, ("correlationId",), order)
         return {key_of(row, _int(row, "globalPid", 0)): row for row in rows}
 
@@ -428,10 +428,10 @@ def _int(row: Row, key: str, absent: int | None = None) -> int:
     return value
 
 
-def _str(value: Value) -> str:
+def _str(value: CellValue) -> str:
     return value if isinstance(value, str) else ""
 
 
-def _name(value: Value, texts: Mapping[int, str]) -> str:
+def _name(value: CellValue, texts: Mapping[int, str]) -> str:
     name = texts.get(value, "") if isinstance(value, int) else _str(value)
     return name[:1000] or "(no name)"

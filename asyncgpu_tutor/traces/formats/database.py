@@ -25,7 +25,7 @@ _STEPS = 100_000  # instructions of SQLite between two calls of the progress han
 _MOST_LOOKS = 20_000  # calls of that handler: a query is stopped after 2e9 instructions
 _MAGIC = b"SQLite format 3\0"
 
-Value = int | float | str | bytes | None
+CellValue = int | float | str | bytes | None
 
 _READING = frozenset((sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_RECURSIVE))
 
@@ -76,7 +76,7 @@ class Database:
 
     def rows(
         self, table: str, needed: Sequence[str], wanted: Sequence[str] = (), order: str = ""
-    ) -> Iterator[dict[str, Value]]:
+    ) -> Iterator[dict[str, CellValue]]:
         """The rows of a table, if it is there, in `order` of a column; None for what is `wanted` in vain."""
         if table not in self.tables:
             return

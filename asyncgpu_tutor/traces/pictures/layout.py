@@ -8,7 +8,7 @@ from itertools import pairwise
 from math import inf
 from typing import TYPE_CHECKING
 
-from asyncgpu_tutor.traces.spans.lanes import Group, Lane, lanes, rows
+from asyncgpu_tutor.traces.spans.lanes import Lane, LaneGroup, lanes, rows
 from asyncgpu_tutor.traces.spans.span import UNIFIED_MEMORY, Span, SpanKind, grouped
 
 if TYPE_CHECKING:
@@ -135,7 +135,7 @@ class TimelineLayout:
 
 
 def arrange(
-    trace: Trace, groups: Collection[Group], *, columns: int = 1000, whole: bool = True
+    trace: Trace, groups: Collection[LaneGroup], *, columns: int = 1000, whole: bool = True
 ) -> TimelineLayout:
     """Lay a trace out. Neighbours shorter than one of so many `columns` become one bar; with 0, none.
 

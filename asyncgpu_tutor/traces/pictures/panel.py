@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal, cast
 from asyncgpu_tutor.traces.pictures.alternative_text import duration
 from asyncgpu_tutor.traces.pictures.layout import Arrow, Bar, TimelineLayout, apart, arrange
 from asyncgpu_tutor.traces.spans import Metrics, Span, SpanKind, vocabulary
-from asyncgpu_tutor.traces.spans.lanes import Group, lane_name, stream_name, stream_numbers
+from asyncgpu_tutor.traces.spans.lanes import LaneGroup, lane_name, stream_name, stream_numbers
 from asyncgpu_tutor.traces.spans.notebook_output import NOTHING, damage_of
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ class Panel:
     # Ids of the spans that stand out; None if all are equal.
     highlight: frozenset[int] | None
     metrics: Metrics
-    lanes: tuple[Group, ...]
+    lanes: tuple[LaneGroup, ...]
 
     def whole(self) -> Panel:
         """The same, with nothing merged; see `arrange`."""

@@ -22,7 +22,7 @@ _LIGHT_SKY = "#9AD5F7"
 
 
 @dataclass(frozen=True)
-class Look:
+class BarStyle:
     """Fill and pattern of a bar; the pattern is matplotlib's ``hatch``."""
 
     colour: str
@@ -31,18 +31,18 @@ class Look:
 
 
 # The hatching rises for a copy to the device and falls for one that comes back, so that they differ in grey.
-KIND_LOOKS: Mapping[SpanKind, Look] = {
-    "h2d": Look(_LIGHT_SKY, "////"),
-    "kernel": Look(_ORANGE),
-    "d2h": Look(_GREEN, "\\\\\\\\"),
-    "d2d": Look(_PURPLE, "xxxx"),
-    "peer": Look(_BLUE, "++++"),
-    "memset": Look(_YELLOW, "...."),
-    "graph": Look(_VERMILION, "||"),
-    "call": Look("#D4D4D4", page="var(--agt-call)"),
-    "wait": Look("#FFFFFF", "....", page="var(--agt-paper)"),
-    "work": Look("#9A9A9A", "----", page="var(--agt-work)"),
-    "range": Look("#FFFFFF", page="var(--agt-paper)"),
+KIND_LOOKS: Mapping[SpanKind, BarStyle] = {
+    "h2d": BarStyle(_LIGHT_SKY, "////"),
+    "kernel": BarStyle(_ORANGE),
+    "d2h": BarStyle(_GREEN, "\\\\\\\\"),
+    "d2d": BarStyle(_PURPLE, "xxxx"),
+    "peer": BarStyle(_BLUE, "++++"),
+    "memset": BarStyle(_YELLOW, "...."),
+    "graph": BarStyle(_VERMILION, "||"),
+    "call": BarStyle("#D4D4D4", page="var(--agt-call)"),
+    "wait": BarStyle("#FFFFFF", "....", page="var(--agt-paper)"),
+    "work": BarStyle("#9A9A9A", "----", page="var(--agt-work)"),
+    "range": BarStyle("#FFFFFF", page="var(--agt-paper)"),
 }
 
 

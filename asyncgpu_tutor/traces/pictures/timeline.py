@@ -16,7 +16,7 @@ from asyncgpu_tutor.traces.pictures.layout import arrange
 from asyncgpu_tutor.traces.pictures.panel import Panel
 from asyncgpu_tutor.traces.pictures.scene import scene
 from asyncgpu_tutor.traces.spans import measure
-from asyncgpu_tutor.traces.spans.lanes import GROUPS, Group
+from asyncgpu_tutor.traces.spans.lanes import GROUPS, LaneGroup
 from asyncgpu_tutor.traces.spans.notebook_output import printable
 from asyncgpu_tutor.traces.spans.relations import Spans, select
 
@@ -95,7 +95,7 @@ def plot(
     trace: Trace,
     *,
     title: str | None = None,
-    lanes: Collection[Group] = GROUPS,
+    lanes: Collection[LaneGroup] = GROUPS,
     highlight: Spans | None = None,
     lesson: str = "",
     whole: bool = False,
@@ -137,7 +137,7 @@ def compare_timelines(
     traces: Sequence[Trace],
     titles: Sequence[str] | None = None,
     *,
-    lanes: Collection[Group] = ("host", "streams"),
+    lanes: Collection[LaneGroup] = ("host", "streams"),
     highlight: Sequence[Spans | None] | None = None,
     lesson: str = "",
     together: bool = False,
@@ -184,7 +184,11 @@ def compare_timelines(
 
 
 def _panel(
-    trace: Trace, title: str, lanes: Collection[Group], highlight: Spans | None, whole: bool = True
+    trace: Trace,
+    title: str,
+    lanes: Collection[LaneGroup],
+    highlight: Spans | None,
+    whole: bool = True,
 ) -> Panel:
     for group in lanes:
         if group not in GROUPS:

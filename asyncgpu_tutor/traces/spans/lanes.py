@@ -13,9 +13,9 @@ from asyncgpu_tutor.traces.spans.vocabulary import ENGINE_WORDS, engine_of
 
 StreamKey = tuple[str, int]  # a device, and the number that it gave to the stream
 
-Group = Literal["host", "streams", "engines"]
+LaneGroup = Literal["host", "streams", "engines"]
 
-GROUPS: tuple[Group, ...] = ("host", "streams", "engines")
+GROUPS: tuple[LaneGroup, ...] = ("host", "streams", "engines")
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,7 @@ class Lane:
     """One horizontal line of a timeline."""
 
     # What it shows. An engine's lane shows again what the streams' lanes show, from the other side.
-    group: Group
+    group: LaneGroup
     # Whose stream or engine it is. Empty for the host, but for those of other processes: `Span.host`.
     device: str
     name: str  # for people, without the device
@@ -67,7 +67,7 @@ def lane_of(trace: Iterable[Span], span: Span) -> str:
     return stream_name(span, stream_numbers(trace))
 
 
-def lanes(trace: Iterable[Span], groups: Collection[Group] = GROUPS) -> list[Lane]:
+def lanes(trace: Iterable[Span], groups: Collection[LaneGroup] = GROUPS) -> list[Lane]:
     """The lanes that have spans, from top to bottom: host, then each device's streams and engines."""
     spans = list(trace)
     numbers = stream_numbers(spans)

@@ -19,7 +19,7 @@ from asyncgpu_tutor.traces.spans.intervals import (
 from asyncgpu_tutor.traces.spans.lanes import StreamKey
 from asyncgpu_tutor.traces.spans.relations import CriticalPathStep, critical_path
 from asyncgpu_tutor.traces.spans.span import DEVICE_KINDS, Span, SpanKind, grouped
-from asyncgpu_tutor.traces.spans.vocabulary import ENGINE_WORDS, Engine, engine_of
+from asyncgpu_tutor.traces.spans.vocabulary import ENGINE_WORDS, EngineName, engine_of
 
 # Ranges are left out, because calls, waits and work happen within them and would count twice.
 _HOST_KINDS: tuple[SpanKind, ...] = ("call", "wait", "work")
@@ -55,7 +55,7 @@ class Metrics:
     makespan: float
     device_makespan: float
     stream_busy: Mapping[StreamKey, float]
-    engine_busy: Mapping[tuple[str, Engine], float]
+    engine_busy: Mapping[tuple[str, EngineName], float]
     host: Mapping[SpanKind, float]
     gaps: Mapping[StreamKey, tuple[Interval, ...]]
     concurrency: tuple[float, ...]
@@ -125,7 +125,7 @@ def measure(trace: Iterable[Span], windows: Sequence[Interval] = ()) -> Metrics:
     """
     spans = list(trace)
     streams: dict[StreamKey, list[Interval]] = {}
-    engines: dict[tuple[str, Engine], list[Interval]] = {}
+    engines: dict[tuple[str, EngineName], list[Interval]] = {}
     host: dict[SpanKind, list[Interval]] = {kind: [] for kind in _HOST_KINDS}
     work: dict[str, list[Interval]] = {}
     for span in spans:

@@ -7,21 +7,21 @@ from typing import Literal
 
 from asyncgpu_tutor.traces.spans.span import Span, SpanKind
 
-Engine = Literal["h2d", "d2h", "compute", "link"]
+EngineName = Literal["h2d", "d2h", "compute", "link"]
 
-ENGINE_WORDS: Mapping[Engine, str] = {
+ENGINE_WORDS: Mapping[EngineName, str] = {
     "h2d": "copy H2D", "d2h": "copy D2H", "compute": "compute", "link": "link",
 }  # fmt: skip
 
 # A copy or a fill within the device touches no bus, so neither of the two copy directions is busy. A graph
 # may copy as well, but is one bar only where its nodes cannot be seen.
-ENGINE_OF: Mapping[SpanKind, Engine] = {
+ENGINE_OF: Mapping[SpanKind, EngineName] = {
     "kernel": "compute", "h2d": "h2d", "d2h": "d2h", "d2d": "compute", "memset": "compute",
     "graph": "compute", "peer": "link",
 }  # fmt: skip
 
 
-def engine_of(span: Span) -> Engine:
+def engine_of(span: Span) -> EngineName:
     """The engine whose lane shows a span: for a collective the link, though it holds multiprocessors, too."""
     return "link" if span.talks else ENGINE_OF[span.kind]
 

@@ -14,7 +14,7 @@ from simgpu.cuda_c.compile.places import index_value
 from simgpu.cuda_c.compile.typed import Evaluate, Expr
 from simgpu.cuda_c.lockstep.masks import Mask
 from simgpu.cuda_c.lockstep.team import Team
-from simgpu.cuda_c.lockstep.values import COMPARISONS, Binary, arithmetic, varies
+from simgpu.cuda_c.lockstep.values import COMPARISONS, BinaryFunction, arithmetic, varies
 from simgpu.cuda_c.memory.mixed_region import mixed
 from simgpu.cuda_c.memory.pointers import Ptr
 from simgpu.cuda_c.text.source import Position
@@ -101,7 +101,7 @@ def _compare(c: Context, op: str, x: Expr, y: Expr, kind: Scalar, at: Position) 
     return fold(binary_operation(c, op, kind, BOOL, run, at, [x, y]), [x, y])
 
 
-def _both(function: Binary, x: Expr, y: Expr) -> Evaluate:
+def _both(function: BinaryFunction, x: Expr, y: Expr) -> Evaluate:
     """A function of two operands, of which one that is a constant is not computed each time."""
     a, b, left, right = x.run, y.run, x.constant, y.constant
     if right is not None:
@@ -144,7 +144,7 @@ def _arithmetic(c: Context, op: str, x: Expr, y: Expr, kind: Scalar, at: Positio
 
 
 def _divide(
-    c: Context, op: str, function: Binary, x: Expr, y: Expr, kind: Scalar, at: Position
+    c: Context, op: str, function: BinaryFunction, x: Expr, y: Expr, kind: Scalar, at: Position
 ) -> Expr:
     a, b = x.run, y.run
 

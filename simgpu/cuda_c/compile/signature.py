@@ -28,7 +28,7 @@ _HEAD = re.compile(r"\s*((?:\w+\s*::\s*)*)(\w*)\s*")
 
 
 @dataclass(frozen=True)
-class Parameter:
+class KernelParameter:
     """One parameter of a kernel."""
 
     name: str  # as in the source
@@ -42,7 +42,7 @@ class Parameter:
 
 
 @dataclass(frozen=True)
-class Global:
+class GlobalVariable:
     """A `__constant__` or `__device__` variable of a file, which the host can set and read."""
 
     name: str  # as in the source
@@ -53,12 +53,12 @@ class Global:
 
 
 @dataclass(frozen=True)
-class Signature:
+class KernelSignature:
     """A kernel's name and parameters, and the variables of its file."""
 
     name: str
-    parameters: tuple[Parameter, ...]
-    variables: tuple[Global, ...] = ()
+    parameters: tuple[KernelParameter, ...]
+    variables: tuple[GlobalVariable, ...] = ()
 
     def miscounted(self, args: Sequence[object]) -> str:
         """For a call with too many arguments, or too few."""
@@ -66,7 +66,7 @@ class Signature:
         return f"{self.name}() takes {count} arguments ({names}), and got {len(args)}"
 
 
-def variable_of(name: str, ctype: CType, constant: bool) -> Global | None:
+def variable_of(name: str, ctype: CType, constant: bool) -> GlobalVariable | None:
     """Describe a variable for the host; None if NumPy does not have its type."""
     shape: tuple[int, ...] = ()
     element = ctype
@@ -77,7 +77,7 @@ def variable_of(name: str, ctype: CType, constant: bool) -> Global | None:
         shape += (len(element.fields),)
         element = element.fields[0].type
     dtype = record_dtype(element)
-    return None if dtype is None else Global(name, spelled(ctype), dtype, shape, constant)
+    return None if dtype is None else GlobalVariable(name, spelled(ctype), dtype, shape, constant)
 
 
 def record_dtype(ctype: CType) -> np.dtype[Any] | None:
@@ -102,12 +102,12 @@ def record_dtype(ctype: CType) -> np.dtype[Any] | None:
 
 
 def signature_of(
-    c: Context, function: ast.FunctionDecl, name: str, variables: tuple[Global, ...]
-) -> Signature:
+    c: Context, function: ast.FunctionDecl, name: str, variables: tuple[GlobalVariable, ...]
+) -> KernelSignature:
     """Signature of a kernel whose types mean something in the scope of `c`."""
     if function.refusal is not None:
         raise function.refusal
-    parameters: list[Parameter] = []
+    parameters: list[KernelParameter] = []
     for param in function.params:
         ctype = type_names.param_type(c, param)
         pointer = isinstance(ctype, Pointer)
@@ -115,9 +115,9 @@ def signature_of(
         const = isinstance(ctype, Pointer) and ctype.const
         record = None if pointer or not isinstance(target, Struct) else record_dtype(target)
         parameters.append(
-            Parameter(param.name, spelled(target), pointer, const, _dtype(target), record)
+            KernelParameter(param.name, spelled(target), pointer, const, _dtype(target), record)
         )
-    return Signature(name, tuple(parameters), variables)
+    return KernelSignature(name, tuple(parameters), variables)
 
 
 def _dtype(ctype: CType) -> np.dtype[Any] | None:

@@ -28,7 +28,7 @@ FUNCTIONS = 1.25
 
 
 @dataclass(slots=True)
-class Facts:
+class CostFacts:
     """The facts about one value that decide on later charges."""
 
     reads: frozenset[Variable] = frozenset()  # variables that it depends on
@@ -96,7 +96,7 @@ class State:
         self.charges = [Charge() for _ in range(points)]
         self.sites = [SiteCost() for _ in range(sites)]
         self.charge = Charge()  # of the piece at hand; this one is for steps outside of all pieces
-        self.facts: dict[IRValue, Facts] = {}
+        self.facts: dict[IRValue, CostFacts] = {}
         self.around = Surroundings()
         self.depths: dict[Variable, int] = {}  # how many loops deep variables in registers change
         self.assigned: set[Variable] = set()  # those that get more than the value they begin with
@@ -115,11 +115,11 @@ class State:
         self.words = 0  # registers of the variables in scope
         self.most_words = 0
 
-    def of(self, node: IRValue) -> Facts:
+    def of(self, node: IRValue) -> CostFacts:
         """Return the known facts about a value."""
         if isinstance(node, Constant):
-            return Facts(depth=KNOWN, key=("constant", node.value))
-        return self.facts.get(node) or Facts()
+            return CostFacts(depth=KNOWN, key=("constant", node.value))
+        return self.facts.get(node) or CostFacts()
 
     def pay(
         self,

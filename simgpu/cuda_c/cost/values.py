@@ -16,7 +16,7 @@ from simgpu.cuda_c.cost.state import (
     KNOWN,
     MEMORY,
     SPECIAL,
-    Facts,
+    CostFacts,
     State,
 )
 from simgpu.cuda_c.types import DOUBLE, Scalar
@@ -34,9 +34,9 @@ _ARITHMETIC = {"+", "-", "*", "/"}
 _KEYED = {"+", "-", "*", "&", "|", "^"}
 
 
-def _made(s: State, node: form.IRValue) -> Facts:
+def _made(s: State, node: form.IRValue) -> CostFacts:
     """Facts of a value that is made of its parts in some way."""
-    out = Facts(depth=s.changes(node.parts))
+    out = CostFacts(depth=s.changes(node.parts))
     for part in node.parts:
         facts = s.of(part)
         out.reads |= facts.reads
@@ -44,26 +44,26 @@ def _made(s: State, node: form.IRValue) -> Facts:
     return out
 
 
-def _read(s: State, node: form.Read) -> Facts:
+def _read(s: State, node: form.Read) -> CostFacts:
     variable = node.variable
     key = ("variable", id(variable)) if node.whole else None
-    return Facts(frozenset((variable,)), depth=s.depths.get(variable, 0), key=key)
+    return CostFacts(frozenset((variable,)), depth=s.depths.get(variable, 0), key=key)
 
 
-def _coordinate(s: State, node: form.Coordinate) -> Facts:
+def _coordinate(s: State, node: form.Coordinate) -> CostFacts:
     if node.name == "warpSize":
-        return Facts(depth=KNOWN)
-    return Facts(depth=0, key=(node.name, node.axis))
+        return CostFacts(depth=KNOWN)
+    return CostFacts(depth=0, key=(node.name, node.axis))
 
 
-def _address(s: State, node: form.Address) -> Facts:
+def _address(s: State, node: form.Address) -> CostFacts:
     variable = node.variable
     key = None if variable.volatile else ("memory", id(variable))
     reads = frozenset((variable,))
-    return Facts(reads, depth=KNOWN, key=key, register=variable.thread)
+    return CostFacts(reads, depth=KNOWN, key=key, register=variable.thread)
 
 
-def _element(s: State, node: form.Element) -> Facts:
+def _element(s: State, node: form.Element) -> CostFacts:
     base, index = (s.of(part) for part in node.parts)
     # A known index costs no instruction, because loads and stores take an offset to their address.
     if index.depth > KNOWN:
@@ -91,19 +91,19 @@ def _is_unsigned(node: form.Element) -> bool:
     return isinstance(kind, Scalar) and kind.kind == "uint"
 
 
-def _followed(s: State, node: form.Followed) -> Facts:
+def _followed(s: State, node: form.Followed) -> CostFacts:
     out = _made(s, node)
     out.depth = ANYWHERE
     out.register = node.known and out.register
     return out
 
 
-def _cell(s: State, node: form.Cell) -> Facts:
+def _cell(s: State, node: form.Cell) -> CostFacts:
     at = s.of(node.parts[0])
-    return Facts(at.reads, ANYWHERE, at.key, at.register)
+    return CostFacts(at.reads, ANYWHERE, at.key, at.register)
 
 
-def _load(s: State, node: form.Load) -> Facts:
+def _load(s: State, node: form.Load) -> CostFacts:
     at = s.of(node.parts[0])
     if node.site is not None:
         s.sites[node.site].base = _base(node)
@@ -112,7 +112,7 @@ def _load(s: State, node: form.Load) -> Facts:
     if _is_wide(s, node):
         s.charge.issued = issued + (s.charge.issued - issued) / WIDE
         s.charge.busy = busy + (s.charge.busy - busy) / WIDE
-    return Facts(at.reads, at.depth, at.key, at.register)
+    return CostFacts(at.reads, at.depth, at.key, at.register)
 
 
 def _is_wide(s: State, load: form.Load) -> bool:
@@ -132,7 +132,7 @@ def _base(node: form.IRValue) -> Variable | None:
     return node.variable if isinstance(node, form.Read) else None
 
 
-def _charge_load(s: State, at: Facts, origin: Origin, site: int | None) -> None:
+def _charge_load(s: State, at: CostFacts, origin: Origin, site: int | None) -> None:
     if at.register:
         return
     if at.key is not None:
@@ -146,7 +146,7 @@ def _charge_load(s: State, at: Facts, origin: Origin, site: int | None) -> None:
         s.loaded += 1
 
 
-def _operation(s: State, node: form.Operation) -> Facts:
+def _operation(s: State, node: form.Operation) -> CostFacts:
     kind, parts = node.type, node.parts
     whole = isinstance(kind, Scalar) and kind.is_integer
     out = _made(s, node)
@@ -260,7 +260,7 @@ def _is_product(s: State, node: form.IRValue) -> bool:
     return isinstance(node, form.Operation) and node.op == "*" and s.repeated([node])
 
 
-def _convert(s: State, node: form.Convert) -> Facts:
+def _convert(s: State, node: form.Convert) -> CostFacts:
     source, target = node.source, node.target
     (given,) = (s.of(part) for part in node.parts)
     part = form.bare(node.parts[0])
@@ -268,16 +268,16 @@ def _convert(s: State, node: form.Convert) -> Facts:
     if halved and isinstance(part, form.Operation) and s.repeated(part.parts):
         s.charge.issued -= 1  # the other half is never computed
         s.charge.busy -= INTEGERS
-        return Facts(given.reads, given.depth)
+        return CostFacts(given.reads, given.depth)
     if not node.free:
         s.pay(form.Price(), node.parts, DOUBLE in (source, target))
     key = None if isinstance(node.parts[0], form.Constant) else given.key
     if key is not None and source.dtype != target.dtype:
         key = (target, key)
-    return Facts(given.reads, given.depth, key)
+    return CostFacts(given.reads, given.depth, key)
 
 
-def _function(s: State, node: form.Intrinsic) -> Facts:
+def _function(s: State, node: form.Intrinsic) -> CostFacts:
     unit = SPECIAL if node.name in _BITS else unit_of(node.price)
     s.pay(node.price, node.parts, node.type is DOUBLE, unit)
     return _made(s, node)
@@ -313,7 +313,7 @@ def _division(divisor: object) -> int:
     return _DIVISION_BY_POWER_OF_TWO if power_of_two else _DIVISION_BY_CONSTANT
 
 
-VALUES: Mapping[type[form.IRValue], Callable[[State, Any], Facts]] = {
+VALUES: Mapping[type[form.IRValue], Callable[[State, Any], CostFacts]] = {
     form.IRValue: _made,
     form.Read: _read,
     form.Coordinate: _coordinate,

@@ -17,8 +17,8 @@ import numpy as np
 from simgpu.cuda_c.lockstep.masks import varies
 from simgpu.cuda_c.types import BOOL, FLOAT, HALF, INT, UINT, Scalar
 
-Value: TypeAlias = Any
-Binary: TypeAlias = Callable[[Value, Value], Value]
+LaneValue: TypeAlias = Any
+BinaryFunction: TypeAlias = Callable[[LaneValue, LaneValue], LaneValue]
 
 # NumPy's own annotations leave the element type of the result unknown.
 _where: Callable[[Any, Any, Any], Any] = np.where
@@ -30,7 +30,7 @@ def select_lanes(condition: Any, yes: Any, no: Any) -> Any:
     return out if out.ndim else out[()]
 
 
-def converter(source: Scalar, target: Scalar) -> Callable[[Value], Value] | None:
+def converter(source: Scalar, target: Scalar) -> Callable[[LaneValue], LaneValue] | None:
     """The function that turns values of one type into another, or None where nothing changes."""
     if source.dtype == target.dtype:
         return None
@@ -40,7 +40,7 @@ def converter(source: Scalar, target: Scalar) -> Callable[[Value], Value] | None
     if source.is_float and target.is_integer:
         return _saturating(source, target)
 
-    def convert(value: Value) -> Value:
+    def convert(value: LaneValue) -> LaneValue:
         if varies(value):
             return value.astype(dtype)
         # The way is through an array, since a NumPy scalar's constructor refuses what does not fit.
@@ -49,7 +49,7 @@ def converter(source: Scalar, target: Scalar) -> Callable[[Value], Value] | None
     return convert
 
 
-def _saturating(source: Scalar, target: Scalar) -> Callable[[Value], Value]:
+def _saturating(source: Scalar, target: Scalar) -> Callable[[LaneValue], LaneValue]:
     """Float to integer as PTX `cvt.rzi` does it: clamped.
 
     NaN is 0, but the highest bit alone where the float or the integer has 64 bits (PTX ISA 9.0, "cvt").
@@ -64,13 +64,13 @@ def _saturating(source: Scalar, target: Scalar) -> Callable[[Value], Value]:
 
     not_a_number = 0 if max(source.size, wide.size) < 8 else low or high // 2 + 1
 
-    def to_32_bits(raw: Value) -> Value:
+    def to_32_bits(raw: LaneValue) -> LaneValue:
         return np.clip(np.nan_to_num(np.trunc(raw), nan=not_a_number), low, high)
 
     # Clipping does not do for 64 bits, because their highest integer is no float64.
     above, below = float(high) + 1.0, low - 1.0
 
-    def to_64_bits(raw: Value) -> Value:
+    def to_64_bits(raw: LaneValue) -> LaneValue:
         inside = (raw > below) & (raw < above)
         whole = np.where(inside, raw, 0.0).astype(wide.dtype)
         if not inside.all():
@@ -81,7 +81,7 @@ def _saturating(source: Scalar, target: Scalar) -> Callable[[Value], Value]:
 
     to_wide = to_64_bits if wide.size == 8 else to_32_bits
 
-    def convert(value: Value) -> Value:
+    def convert(value: LaneValue) -> LaneValue:
         out = to_wide(np.asarray(value, np.float64)).astype(wide.dtype).astype(target.dtype)
         return out if varies(value) else out[()]
 
@@ -99,7 +99,7 @@ COMPARISONS: dict[str, Any] = {
 }  # fmt: skip
 
 
-def arithmetic(op: str, kind: Scalar) -> Binary:
+def arithmetic(op: str, kind: Scalar) -> BinaryFunction:
     """`+ - * / % & | ^ << >>` on two values of type `kind`; division by zero is not tested here."""
     if kind is HALF:
         return _half(op)
@@ -108,22 +108,22 @@ def arithmetic(op: str, kind: Scalar) -> Binary:
     return _ARITHMETIC[op]
 
 
-def _half(op: str) -> Binary:
+def _half(op: str) -> BinaryFunction:
     # This is the correctly rounded result for + - * /, since float32 has more than twice the precision
     # of float16.
     ufunc = _ARITHMETIC[op]
 
-    def evaluate(a: Value, b: Value) -> Value:
+    def evaluate(a: LaneValue, b: LaneValue) -> LaneValue:
         return ufunc(a, b, dtype=np.float32).astype(np.float16)
 
     return evaluate
 
 
-def _divide(kind: Scalar) -> Binary:
+def _divide(kind: Scalar) -> BinaryFunction:
     if kind.kind == "uint":
         return np.floor_divide
 
-    def evaluate(a: Value, b: Value) -> Value:
+    def evaluate(a: LaneValue, b: LaneValue) -> LaneValue:
         quotient = np.floor_divide(a, b)
         # NumPy rounds down, C towards zero: they differ where the signs do and something is left.
         short = (np.remainder(a, b) != 0) & ((a < 0) != (b < 0))
@@ -132,14 +132,14 @@ def _divide(kind: Scalar) -> Binary:
     return evaluate
 
 
-def fused(kind: Scalar) -> Callable[[Value, Value, Value], Value]:
+def fused(kind: Scalar) -> Callable[[LaneValue, LaneValue, LaneValue], LaneValue]:
     """`a * b + c` rounded once, as the GPU's FFMA and DFMA do it."""
     if kind is FLOAT or kind is HALF:
         return _fused_float if kind is FLOAT else _fused_half
     return _fused_double
 
 
-def _fused_float(a: Value, b: Value, c: Value) -> Value:
+def _fused_float(a: LaneValue, b: LaneValue, c: LaneValue) -> LaneValue:
     """Compute in float64, where the product is exact.
 
     The sum is rounded twice. That differs from once only where it falls on the middle of two float32 values.
@@ -161,13 +161,13 @@ def _fused_float(a: Value, b: Value, c: Value) -> Value:
     return exact.astype(np.float32)
 
 
-def _fused_half(a: Value, b: Value, c: Value) -> Value:
+def _fused_half(a: LaneValue, b: LaneValue, c: LaneValue) -> LaneValue:
     # From the largest half to a part of the smallest there are 39 bits: where it matters, the sum is exact.
     exact = np.multiply(a, b, dtype=np.float64) + np.asarray(c, np.float64)
     return exact.astype(np.float16)
 
 
-def _to_odd(a: Any, c: Value) -> Any:
+def _to_odd(a: Any, c: LaneValue) -> Any:
     """`a + c` in float64, where it is not exact with an odd last bit: rounded again, it was rounded once.
 
     Boldo and Melquiond, "Emulation of FMA and correctly rounded sums", 2008; the rest is Knuth's.
@@ -186,7 +186,7 @@ _MIDDLE = np.uint64(1 << 63)
 _SPLITTER = 134217729.0  # 2**27 + 1 (Veltkamp)
 
 
-def _fused_double(a: Value, b: Value, c: Value) -> Value:
+def _fused_double(a: LaneValue, b: LaneValue, c: LaneValue) -> LaneValue:
     """Compute by Dekker's product and Knuth's sum (Ogita, Rump, Oishi 2005, algorithms 3.3 and 3.1)."""
     product = a * b
     t = _SPLITTER * a

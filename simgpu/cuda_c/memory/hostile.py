@@ -45,7 +45,7 @@ _PATIENCE = 3_000_000  # accesses, and entries of views, after which memory gets
 
 View: TypeAlias = dict[int, int]  # word: the time of the write that has been seen
 Views: TypeAlias = dict[int, View]
-Numbers: TypeAlias = NDArray[np.int64]
+LaneNumbers: TypeAlias = NDArray[np.int64]
 # Who has released what: for threads of the own block, and for all.
 Heads: TypeAlias = dict[int, tuple[View, View]]
 _NOTHING: tuple[View, ...] = {}, {}
@@ -104,7 +104,7 @@ class Hostile:
 
     # -- what threads do
 
-    def fence(self, numbers: Numbers, scope: int, acquires: bool, releases: bool) -> None:
+    def fence(self, numbers: LaneNumbers, scope: int, acquires: bool, releases: bool) -> None:
         """Threads fence, for their block (1) or the device (2). Those that do both have an order."""
         for number in numbers.tolist() if self._left >= 0 else ():
             me, wide, both = self._threads[number], scope > 1, acquires and releases
@@ -125,7 +125,7 @@ class Hostile:
             if both:
                 me.ordered = (me.view, me.view if wide else me.ordered[1])
 
-    def meet(self, numbers: Numbers) -> None:
+    def meet(self, numbers: LaneNumbers) -> None:
         """Threads pass a barrier together: each knows, and has released in order, what any of them had."""
         threads = [self._threads[number] for number in numbers.tolist()]
         views = zip(*[(me.view, *me.ordered) for me in threads], strict=True)
@@ -145,7 +145,7 @@ class Hostile:
         return out
 
     def read(
-        self, numbers: Numbers, cells: NDArray[Any], index: Numbers, scope: int
+        self, numbers: LaneNumbers, cells: NDArray[Any], index: LaneNumbers, scope: int
     ) -> NDArray[Any] | None:
         """Return the values that threads get from cells, or None if they are what is there."""
         out, first = None, _address(cells)
@@ -163,7 +163,7 @@ class Hostile:
         return out
 
     def wrote(
-        self, numbers: Numbers, cells: NDArray[Any], index: Numbers, before: Any, scope: int
+        self, numbers: LaneNumbers, cells: NDArray[Any], index: LaneNumbers, before: Any, scope: int
     ) -> None:
         """Threads have stored to cells."""
         first = self._hold(cells)
@@ -172,11 +172,11 @@ class Hostile:
             self._write(number, first + i * cells.itemsize, old, int(cells[i]), scope)
 
     def exchanging(
-        self, threads: Numbers, scope: int, used: bool, change: Callable[..., Any]
+        self, threads: LaneNumbers, scope: int, used: bool, change: Callable[..., Any]
     ) -> Callable[..., Any]:
         """Make an atomic operation on all lanes one that goes lane by lane."""
 
-        def one_by_one(view: NDArray[Any], index: Numbers, *parts: Any) -> NDArray[Any]:
+        def one_by_one(view: NDArray[Any], index: LaneNumbers, *parts: Any) -> NDArray[Any]:
             cells, out = view.view(UNSIGNED[view.itemsize]), np.empty(len(index), view.dtype)
             first = self._hold(cells)
             for k, (number, i) in enumerate(zip(threads.tolist(), index.tolist(), strict=True)):

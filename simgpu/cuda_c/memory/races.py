@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from simgpu.cuda_c.memory.regions import ByteRegion
 
 Cells = NDArray[np.int64]
-Threads = NDArray[np.int64]
+ThreadNumbers = NDArray[np.int64]
 Changes: TypeAlias = Callable[[], NDArray[np.bool_]] | None
 # A thread's number is its block's times 1024, plus its own: `>> 10` is its block, and `>> 5` its warp.
 _NOBODY = -1
@@ -82,7 +82,7 @@ class Readers:
                 self.kinds[cells[chosen]] = kind
 
     def _merged(
-        self, a: MaskedAccess, cells: Cells, me: Threads, before: Threads
+        self, a: MaskedAccess, cells: Cells, me: ThreadNumbers, before: ThreadNumbers
     ) -> NDArray[np.uint8]:
         kinds = self.kinds.take(cells)
         when = self.time.take(cells)
@@ -272,7 +272,7 @@ def _report(
     a: MaskedAccess,
     bad: NDArray[np.bool_],
     cells: Cells,
-    other: Threads,
+    other: ThreadNumbers,
     when: Any,
     writes: bool,
     did: str,

@@ -25,7 +25,7 @@ from simgpu.cuda_c.compile.function_addresses import take_addresses
 from simgpu.cuda_c.compile.kernels import finish, lower, needs_cuts
 from simgpu.cuda_c.compile.printed import printed
 from simgpu.cuda_c.compile.rules import RULES
-from simgpu.cuda_c.compile.signature import Global, Signature
+from simgpu.cuda_c.compile.signature import GlobalVariable, KernelSignature
 from simgpu.cuda_c.compile.summing import summing
 from simgpu.cuda_c.compile.variables import Variable
 from simgpu.cuda_c.compile.waiting import parks
@@ -50,7 +50,7 @@ class _Global:
     variable: Variable
     initial: NDArray[np.uint8] | None
     readonly: bool
-    known: Global | None  # to the host
+    known: GlobalVariable | None  # to the host
     awaited: bool = False  # has no value until the host gives it one
 
 
@@ -85,7 +85,7 @@ class Program:
         self._room = Counter[str]()
         self._shared: list[tuple[ast.Declarator, set[str]]] = []
         self._compiled: dict[str, CompiledKernel] = {}
-        self._signatures: dict[str, Signature] = {}
+        self._signatures: dict[str, KernelSignature] = {}
         self._refused: dict[str, KernelCompileError] = {}
         functions = [function.refusal for function in unit.functions]
         self._unread = [
@@ -134,7 +134,7 @@ class Program:
             self._refused[function.name] = error
 
     @property
-    def kernels(self) -> Mapping[str, Signature]:
+    def kernels(self) -> Mapping[str, KernelSignature]:
         """The kernels that are compiled, by name; templates as far as they have been asked for."""
         return MappingProxyType(self._signatures)
 
@@ -150,7 +150,7 @@ class Program:
         other._memory = self._place_globals()
         return other
 
-    def instantiate(self, name: str) -> Signature:
+    def instantiate(self, name: str) -> KernelSignature:
         """Parameters of a kernel, or of an instance such as `"scale<float, 16>"`.
 
         Raises `KernelCompileError` if there is no such kernel, or the instance cannot be compiled.
@@ -275,14 +275,14 @@ class Program:
             self._compiled[name] = kernel
         return kernel
 
-    def head(self, c: Context, name: str) -> tuple[ast.FunctionDecl, typed.Scope, Signature]:
+    def head(self, c: Context, name: str) -> tuple[ast.FunctionDecl, typed.Scope, KernelSignature]:
         """A kernel, the scope of its template, and its signature."""
         function, scope, canonical = heads.instance_of(c, name)
         with c.seen_from(scope):
             signature = heads.signature_of(c, function, canonical, self._known)
         return function, scope, signature
 
-    def signature(self, name: str) -> Signature:
+    def signature(self, name: str) -> KernelSignature:
         """The signature of a kernel that is not compiled."""
         return self.head(self._context(), name)[2]
 
@@ -295,7 +295,7 @@ class Program:
 
         return grown({heads.instance_of(self._context(), kernel)[0].name}, called)
 
-    def _lower(self, name: str, cuts: bool = False) -> tuple[Context, Form, Signature]:
+    def _lower(self, name: str, cuts: bool = False) -> tuple[Context, Form, KernelSignature]:
         """Write the form of a kernel; with `cuts`, again, since threads wait within its expressions."""
         c = self._context(cuts)
         function, scope, signature = self.head(c, name)
@@ -433,7 +433,7 @@ def compile_source(source: str, *, contract: bool = False) -> Program:
 
 
 @lru_cache(maxsize=256)
-def parse_signature(source: str, name: str) -> Signature:
+def parse_signature(source: str, name: str) -> KernelSignature:
     """Parameters of a kernel, from its head alone.
 
     Works also where the body holds what the interpreter refuses. Reading the same head twice costs nothing.

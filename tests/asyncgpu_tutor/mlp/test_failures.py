@@ -10,7 +10,7 @@ import pytest
 
 import asyncgpu_tutor as agt
 from asyncgpu_tutor.__main__ import main
-from asyncgpu_tutor.commands.mlp.ways import WAYS, Job, Run
+from asyncgpu_tutor.commands.mlp.ways import WAYS, MlpJob, RunMlp
 from asyncgpu_tutor.errors import DeviceUnavailableError
 from asyncgpu_tutor.run.current import resolve
 from tests.tools import Command
@@ -104,7 +104,7 @@ def test_a_kernel_that_faults(mlp: Command, monkeypatch: pytest.MonkeyPatch) -> 
 def test_a_way_that_is_wrong_is_named(mlp: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     right = WAYS["graph"]
 
-    def late(job: Job) -> Run:
+    def late(job: MlpJob) -> RunMlp:
         run = right.start(job)
 
         async def worse() -> Sequence[Any]:

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import asyncgpu_tutor as agt
 from asyncgpu_tutor.commands.mlp import forward, traced, upload
 from asyncgpu_tutor.commands.mlp.report import rounding_bound, table_lines
-from asyncgpu_tutor.commands.mlp.ways import WAYS, Job, measured
+from asyncgpu_tutor.commands.mlp.ways import WAYS, MlpJob, measured
 from asyncgpu_tutor.data import MlpInputs, reference_forward, seed_inputs
 from asyncgpu_tutor.devices.protocol import Device
 from tests.tools import Command
@@ -36,7 +36,7 @@ async def test_values_streams_and_handles(device: Device, how: str) -> None:
     inputs = seed_inputs(20)
     weights = await upload(inputs).schedule(agt.SingleStream())
     batches = [agt.pin(batch) for batch in inputs.batches]
-    outcome = await measured(Job(batches, *weights), WAYS[how].start)
+    outcome = await measured(MlpJob(batches, *weights), WAYS[how].start)
 
     expected = reference_forward(inputs.batches, inputs.w0, inputs.w1)
     np.testing.assert_allclose(outcome.outputs, expected, rtol=1e-4, atol=1e-7)

@@ -30,7 +30,7 @@ from simgpu.cuda_c.memory.pointers import MaskedAccess
 from simgpu.cuda_c.memory.shared_region import SharedRegion
 from simgpu.cuda_c.syntax.ast import CallExpr
 
-Operation: TypeAlias = Callable[[Any, Any], Any]
+AtomicOperation: TypeAlias = Callable[[Any, Any], Any]
 Ints = (types.INT, types.UINT, types.ULLONG)
 _ONE = np.uint32(1)
 
@@ -44,7 +44,7 @@ def _add_bfloats(a: Any, b: Any) -> Any:
 
 
 # For each name, the types that NVRTC 12.9 takes, and the operation.
-_OPERATIONS: dict[str, tuple[tuple[types.Scalar, ...], Operation]] = {
+_OPERATIONS: dict[str, tuple[tuple[types.Scalar, ...], AtomicOperation]] = {
     "atomicAdd": ((*Ints, types.FLOAT, types.DOUBLE, types.HALF), np.add),
     "_atomicAddBfloat": ((types.USHORT,), _add_bfloats),  # for the header
     "atomicSub": ((types.INT, types.UINT), np.subtract),
@@ -186,7 +186,7 @@ def _in_turn(
     view: NDArray[Any],
     index: NDArray[np.int64],
     part: NDArray[Any],
-    operation: Operation,
+    operation: AtomicOperation,
 ) -> NDArray[Any]:
     out = np.empty(len(index), view.dtype)
     first = index[0]

@@ -13,7 +13,7 @@ import asyncgpu_tutor as agt
 from asyncgpu_tutor import Trace
 from asyncgpu_tutor.devices.protocol import Device
 from asyncgpu_tutor.errors import UsageError
-from asyncgpu_tutor.run.recording import Source
+from asyncgpu_tutor.run.recording import TimeSource
 from tests.tools import tool
 
 _programs = tool("course_programs")
@@ -30,7 +30,7 @@ def cupti(cuda: Device) -> Device:
 
 def test_an_unknown_source_is_refused(device: Device) -> None:
     with pytest.raises(UsageError, match="'auto', 'cupti', 'all', 'events'"):
-        agt.record(cast(Source, "nvml")).__enter__()
+        agt.record(cast(TimeSource, "nvml")).__enter__()
 
 
 def test_a_simulated_trace_needs_no_words_about_its_source(sim: Device) -> None:

@@ -22,7 +22,7 @@ WHOLE = {
     "simgpu": 25_400,
     "tests": 28_200,
     "course": 45_250,
-    "tools": 6_650,
+    "tools": 7_400,
     "benchmarks": 10_800,
 }
 JAVASCRIPT = 700

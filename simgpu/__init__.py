@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from simgpu.arrays import (
-        GpuArray,
+        Array,
         RawKernel,
         asarray,
         asnumpy,
@@ -32,13 +32,13 @@ if TYPE_CHECKING:
 
 __all__ = [
     "SPECS",
+    "Array",
     "Caller",
     "Collective",
     "Communicator",
     "Device",
     "DeviceSpec",
     "Event",
-    "GpuArray",
     "Graph",
     "Launched",
     "LoadedKernel",
@@ -63,11 +63,11 @@ _HOMES = {
     for module, names in {
         "arrays": "Array RawKernel asarray asnumpy current_device empty use zeros",
         "collectives": "Collective Communicator",
-        "common": "Call Caller Recorder",
+        "common": "Caller PreparedCall Recorder",
         "device": "Device",
         "gpus": "SPECS",
         "graph": "Graph Replay",
-        "launches": "Function Launched",
+        "launches": "Launched LoadedKernel",
         "links": "Wiring",
         "machine": "Machine",
         "memory": "Memory",

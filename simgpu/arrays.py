@@ -35,7 +35,7 @@ def use(device: Device) -> Device:
 
 
 @dataclass(eq=False, repr=False)
-class GpuArray:
+class Array:
     """An array on a device, in the order of C. `asarray`, `zeros` and `empty` make one."""
 
     device: Device
@@ -68,25 +68,25 @@ class GpuArray:
 
 def empty(
     shape: int | tuple[int, ...], dtype: DTypeLike = np.float64, device: Device | None = None
-) -> GpuArray:
+) -> Array:
     """A new array. To read what nobody has written is an error."""
     device, kind = device or current_device(), np.dtype(dtype)
     lengths = (shape,) if isinstance(shape, int) else tuple(shape)
     nbytes = math.prod(lengths) * kind.itemsize
     memory = device.malloc(nbytes, f"array of {lengths}", device.default_stream)
-    return GpuArray(device, memory, lengths, kind)
+    return Array(device, memory, lengths, kind)
 
 
 def zeros(
     shape: int | tuple[int, ...], dtype: DTypeLike = np.float64, device: Device | None = None
-) -> GpuArray:
+) -> Array:
     """A new array of zeros."""
     array = empty(shape, dtype, device)
     array.device.memset_async(array.memory, 0, array.nbytes, array.device.default_stream)
     return array
 
 
-def asarray(values: ArrayLike, device: Device | None = None) -> GpuArray:
+def asarray(values: ArrayLike, device: Device | None = None) -> Array:
     """A copy of an array of the host."""
     host = np.asarray(values)
     array = empty(host.shape, host.dtype, device)
@@ -94,7 +94,7 @@ def asarray(values: ArrayLike, device: Device | None = None) -> GpuArray:
     return array
 
 
-def asnumpy(array: GpuArray) -> NDArray[Any]:
+def asnumpy(array: Array) -> NDArray[Any]:
     """A copy on the host."""
     return array.get()
 
@@ -123,18 +123,18 @@ class RawKernel:
         shared_mem: int = 0,
         stream: Stream | None = None,
     ) -> None:
-        """Enqueue a launch; its errors are raised by whatever waits for it, such as `GpuArray.get`.
+        """Enqueue a launch; its errors are raised by whatever waits for it, such as `Array.get`.
 
         `args` are arrays, numbers, which become what the parameters are, and None for null pointers.
         """
-        owner = stream or next((arg for arg in args if isinstance(arg, GpuArray)), None)
+        owner = stream or next((arg for arg in args if isinstance(arg, Array)), None)
         device = owner.device if owner is not None else current_device()
         for arg in args:
-            if isinstance(arg, GpuArray) and arg.device is not device:
+            if isinstance(arg, Array) and arg.device is not device:
                 raise DeviceMismatchError(f"{arg!r} cannot be passed to a kernel on {device.name}")
-            if isinstance(arg, GpuArray):
+            if isinstance(arg, Array):
                 check_byte_order(arg.dtype, repr(arg))
-        values = [arg.memory if isinstance(arg, GpuArray) else arg for arg in args]
+        values = [arg.memory if isinstance(arg, Array) else arg for arg in args]
         queue = stream or device.default_stream
         shape = (_dim3(grid), _dim3(block))
         check_shape(self.name, *shape, shared_mem)

@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from operator import attrgetter, itemgetter
 
 from simgpu.errors import DeviceError, UpstreamError, given_up
-from simgpu.interrupts import let_through
+from simgpu.interrupts import Held, let_through
 from simgpu.queues import Command, EngineEvent, Port, Queue, Resource, ResourceDemand, Shows
 from simgpu.spec import NVLINK
 
@@ -128,7 +128,8 @@ class Engine:
         """Simulate until one of `events` has passed; False if none ever will."""
         self._ask_host()
         while True:
-            let_through()
+            if Held.arrived is not None:
+                let_through()
             for event in events:
                 if event.passed:
                     return True
@@ -139,7 +140,8 @@ class Engine:
         """Simulate until nothing more can happen; paused kernels are given up."""
         self._ask_host()
         while self._step(INFINITY) or self.give_up():
-            let_through()
+            if Held.arrived is not None:
+                let_through()
 
     @property
     def paused(self) -> list[_Running]:

@@ -113,7 +113,8 @@ class Stream:
 
     def mark(self) -> Event:
         """As `record`, where it costs the host nothing: in a graph."""
-        self._join()
+        if self.blocking or self is self.device.default_stream:
+            self._join()
         return self._marked()
 
     def _marked(self) -> Event:

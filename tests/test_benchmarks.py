@@ -104,7 +104,8 @@ def test_one_call_stays_on_its_way() -> None:
     told = python(FOLDER / "one_call.py").stdout  # alone, as other tests leave work behind
     found = re.findall(r"(\d+) calls in (\d+) files", told)
     assert len(found) == 2
-    assert all(int(calls) <= 410 and int(files) <= 35 for calls, files in found)
+    # One file more than there were: interrupts.py, so that Ctrl-C never falls into a change of state.
+    assert all(int(calls) <= 410 and int(files) <= 36 for calls, files in found)
     assert all(int(calls) <= 70 for calls in re.findall(r"asyncgpu_tutor (\d+)", told))
 
 

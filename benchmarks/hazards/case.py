@@ -244,9 +244,7 @@ def _argument(arg: object, device: simgpu.Device, kept: list[object]) -> object:
         case Table(entries):
             inner = [_argument(entry, device, kept) for entry in entries]
             kept.append(inner)
-            found = [
-                one.memory.ptr if isinstance(one, simgpu.GpuArray) else one or 0 for one in inner
-            ]
+            found = [one.memory.ptr if isinstance(one, simgpu.Array) else one or 0 for one in inner]
             return simgpu.asarray(np.array(found, np.uint64), device)
         case _:
             return arg

@@ -1129,7 +1129,7 @@ __device__ void meet(unsigned int* gate)
 """
 
 
-# %% id=11-again cause="a thread left a meeting before all blocks had come"
+# %% id=11-again cause="can't rely on what others wrote before it"
 MEET_AGAIN = r"""
 __device__ void meet(unsigned int* gate)
 {

@@ -296,7 +296,7 @@ async def spread(gpus, there, batches, layer):
     return await asyncio.gather(*calls)
 
 
-# %% id=16-challenge cause="it takes 3813 µs: get below 2600 µs. Every call has its millisecond"
+# %% id=16-challenge cause="it takes 3829 µs: get below 2600 µs. Every call has its millisecond"
 async def spread(gpus, there, batches, layer):
     def send(k, x):
         return gpus[k](there[k].op().and_then(lambda w: layer(x, w)))

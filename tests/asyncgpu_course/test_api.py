@@ -306,7 +306,7 @@ def written() -> list[str]:
 
 def elsewhere(names: list[str]) -> subprocess.Popen[bytes]:
     """Another process, which solves these, one after the other."""
-    code = f"from tests.exercises.test_api import solve\nfor name in {names}: solve(name)"
+    code = f"from tests.asyncgpu_course.test_api import solve\nfor name in {names}: solve(name)"
     root = str(Path(__file__).parents[2])
     return subprocess.Popen([sys.executable, "-c", code], env={**os.environ, "PYTHONPATH": root})
 

@@ -149,6 +149,7 @@ def test_one_between_any_two_calls_of_the_engine_arrives_once(
     try:
         at = 0
         assert [interrupted() for _ in range(3)] == [False] * 3
+        before = agt.in_flight()  # which earlier tests may have left behind
         for at in range(1, calls, 11):
             assert interrupted() == (calls >= at)
             assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
@@ -158,7 +159,7 @@ def test_one_between_any_two_calls_of_the_engine_arrives_once(
             except agt.DeviceError as told:
                 assert "interrupted by KeyboardInterrupt" in str(told)  # noqa: PT017
             agt.synchronize()
-            assert agt.in_flight() == 0
+            assert agt.in_flight() <= before
     finally:
         signal.signal(signal.SIGINT, handler)
 

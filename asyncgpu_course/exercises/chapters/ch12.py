@@ -131,7 +131,8 @@ def _warp(mine: Any, _model: Any, warps: int) -> None:
     except Rejected as rejected:
         due = "a warp waits in `warp_take` for another one, which does not call it at the moment"
         must("atomicAdd(turn" not in rejected.cause, due)
-        if warps > 1 and isinstance(rejected.__cause__, agt.errors.DeadlockError):
+        endless = agt.errors.DeadlockError | agt.errors.RunawayKernelError
+        if warps > 1 and isinstance(rejected.__cause__, endless):
             rejected.cause += ". One warp did well: which lane of warp 1 looks? Its message is 0"
         if warps > 1 and "in shared memory" in rejected.cause:
             rejected.cause += ". Warps share it, and don't meet in `warp_take`: shuffle instead"

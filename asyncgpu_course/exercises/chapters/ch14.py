@@ -101,7 +101,7 @@ def _flash(mine: Any, _model: Any, words: int, scale: float, _how: str) -> None:
 # ------------------------------------------------------------------ a search that reads
 def _search(mine: Any, _model: Any, pieces: int, asked: int, refused: int, how: str) -> float:
     """Each piece is asked for once and compared; the score is how long that takes."""
-    before = cuda("14_compare").replace("_LATE", _LATE if "late" in how else "")
+    before = cuda("14_compare").replace("LATE", _LATE if "late" in how else "")
     before = cuda("13b_spoil") * ("late" in how) + before
     rng = np.random.default_rng(pieces)
     database = rng.integers(0, 17, (pieces, PIXELS, PIECE), np.uint8)
@@ -138,7 +138,7 @@ def check_search(mine: Any, model: Any) -> float | None:
     """All pieces are compared, and a wait for one goes on for as long as it takes."""
     took = cases(_search, SEARCHES, "{0:piece}{3}")(mine, model)
     given = agt.h2d(np.zeros(PIXELS, np.uint8)), agt.h2d(np.zeros(2 * PIECE, np.int32))
-    keeps_waiting(mine, cuda("14_compare").replace("_LATE", ""), 2, 1, *given, block=PIECE)
+    keeps_waiting(mine, cuda("14_compare").replace("LATE", ""), 2, 1, *given, block=PIECE)
     return took
 
 

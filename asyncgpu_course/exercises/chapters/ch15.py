@@ -50,8 +50,8 @@ def _batch(rows: int) -> tuple[CheckedArray, CheckedArray]:
 
 
 def _split(answer: Any, gpus: int, rows: int) -> Observed:
-    batch, w = _batch(rows)
     with private_fleet(gpus) as fleet:
+        batch, w = _batch(rows)  # of this machine, which knows what is pinned there
         weights = [agt.h2d(agt.pin(w)).on(device).sync().share() for device in fleet]
         late = batch.copy()
         batch[:] = 0

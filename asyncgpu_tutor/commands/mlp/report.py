@@ -7,14 +7,14 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 
 from asyncgpu_tutor import Trace
-from asyncgpu_tutor.commands.mlp.ways import WAYS, Array
+from asyncgpu_tutor.commands.mlp.ways import WAYS, _Array
 from asyncgpu_tutor.data import Digits, MlpInputs, reference_forward
 from asyncgpu_tutor.traces.spans.vocabulary import clock_words
 
 _BUSY = 0.5  # a device with work in less than this part of the makespan waits for the host
 
 
-def batch_lines(outputs: Array) -> Iterator[str]:
+def batch_lines(outputs: _Array) -> Iterator[str]:
     """One line for each batch: size, first values, and whether the last kernel ran."""
     for number, output in enumerate(outputs):
         mark = "[ReLU OK]" if np.all(output >= 0) else "[ReLU FAILED]"
@@ -23,7 +23,7 @@ def batch_lines(outputs: Array) -> Iterator[str]:
         yield f"Batch {number}: {output.size} elements, first 8 = [{first}] {mark}"
 
 
-def quality_lines(digits: Digits, outputs: Array) -> Iterator[str]:
+def quality_lines(digits: Digits, outputs: _Array) -> Iterator[str]:
     """Counts of how well the scores tell the digit from the others."""
     quality = digits.quality(outputs)
     yield f"Digits: is it a {digits.digit}? {quality.total} samples that training never saw"
@@ -77,7 +77,7 @@ def rounding_bound(inputs: MlpInputs) -> np.ndarray:
     return off
 
 
-def problems(inputs: MlpInputs, outputs: Array) -> Iterator[str]:
+def problems(inputs: MlpInputs, outputs: _Array) -> Iterator[str]:
     """Say what is wrong with a run; nothing if all is right."""
     expected = reference_forward(inputs.batches, inputs.w0, inputs.w1)
     allowed = rounding_bound(inputs)

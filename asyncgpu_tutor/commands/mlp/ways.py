@@ -28,7 +28,7 @@ from asyncgpu_tutor.run.current import current_policy
 from asyncgpu_tutor.types import Stream
 
 T = TypeVar("T")
-Array = npt.NDArray[np.float32]
+_Array = npt.NDArray[np.float32]
 RunMlp = Callable[[], Awaitable[Sequence[Any]]]
 
 
@@ -36,7 +36,7 @@ RunMlp = Callable[[], Awaitable[Sequence[Any]]]
 class MlpJob:
     """Batches to run on the current device, and what there is for them."""
 
-    batches: Sequence[Array]  # in pinned memory
+    batches: Sequence[_Array]  # in pinned memory
     w0: DeviceArray  # shared, as is w1
     w1: DeviceArray
     # Deals out the streams, to those ways that use several.
@@ -48,18 +48,18 @@ class MlpJob:
         return agt.create_stream()
 
     @property
-    def makers(self) -> list[Callable[[], DeviceOp[Array]]]:
+    def makers(self) -> list[Callable[[], DeviceOp[_Array]]]:
         """For each batch, a function that makes an operation of it anew."""
         return [partial(self._batch, number) for number in range(len(self.batches))]
 
-    def _batch(self, number: int) -> DeviceOp[Array]:
+    def _batch(self, number: int) -> DeviceOp[_Array]:
         return forward(self.batches[number], self.w0, self.w1).named(f"batch {number}")
 
 
 def one_after_the_other(job: MlpJob) -> RunMlp:
     """Each batch is waited for before the next is submitted."""
 
-    async def run() -> list[Array]:
+    async def run() -> list[_Array]:
         return [make().sync_on(job.stream) for make in job.makers]
 
     return run
@@ -68,7 +68,7 @@ def one_after_the_other(job: MlpJob) -> RunMlp:
 def _one_stream(job: MlpJob) -> RunMlp:
     """All batches are submitted to one stream, and waited for once."""
 
-    async def run() -> list[Array]:
+    async def run() -> list[_Array]:
         outputs = [make().async_on(job.stream) for make in job.makers]
         agt.synchronize()
         return outputs
@@ -91,7 +91,7 @@ def graph(job: MlpJob) -> RunMlp:
     branches = [make().prepare().launch() for make in job.makers]
     captured = agt.overlap(*branches).graph_on(job.stream)
 
-    async def run() -> Sequence[Array]:
+    async def run() -> Sequence[_Array]:
         (outputs,) = await _tasks(job, [captured.launch])
         return outputs
 
@@ -135,7 +135,7 @@ TRIES = 5  # recordings on a GPU, where no two are the same; the quickest counts
 class MlpRun:
     """The results of a run, and its trace."""
 
-    outputs: Array  # float32, shape (batches, samples)
+    outputs: _Array  # float32, shape (batches, samples)
     trace: Trace  # of the batches alone
 
 
@@ -146,7 +146,7 @@ async def measured(job: MlpJob, way: Callable[[MlpJob], RunMlp]) -> MlpRun:
     return await _outcome(way(job), PRACTICE, 1 if ranges.enabled() else TRIES)
 
 
-async def run_batches(batches: Iterable[Array], w0: DeviceArray, w1: DeviceArray) -> MlpRun:
+async def run_batches(batches: Iterable[_Array], w0: DeviceArray, w1: DeviceArray) -> MlpRun:
     """All batches at once, each as a task of its own, on streams of the current policy; no practice."""
     job = MlpJob([agt.pin(batch) for batch in batches], w0, w1, current_policy())
     return await _outcome(several_streams(job), 0, 1)

@@ -17,7 +17,7 @@ from simgpu.cuda_c.lockstep.masks import Mask, ThreadLayout, varies
 from simgpu.cuda_c.lockstep.meter import Meter, Site
 from simgpu.cuda_c.text.source import Position, Source, shortened
 from simgpu.errors import FaultSite, KernelFault, RunawayKernelError
-from simgpu.interrupts import end_if_told
+from simgpu.interrupts import Held, end_if_told
 
 if TYPE_CHECKING:
     from simgpu.cuda_c.memory.addresses import Addresses
@@ -130,7 +130,8 @@ class LaunchState:
 
     def look(self) -> None:
         """Say once that this takes long, if it does."""
-        end_if_told()
+        if Held.ending:
+            end_if_told()
         if not self.told and time.monotonic() - self.since > self.limits.patience:
             self.told = True
             sys.stderr.write(f"{self.progress()}. Wait, or interrupt it (Ctrl-C, or Stop).\n")

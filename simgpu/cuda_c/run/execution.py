@@ -89,7 +89,7 @@ class Execution:
                 region.memory.settle()
             loaded += region.needed(0)
             stored += region.needed(1)
-        printed = text_of("".join(self.launch.printed))
+        printed = text_of("".join(self.launch.printed)) if self.launch.printed else ""
         if self.launch.dropped_lines:
             printed += f"... and {self.launch.dropped_lines} more calls of printf\n"
         return LaunchResult(self.tally.counts(self._facts, (loaded, stored), by_line), printed)

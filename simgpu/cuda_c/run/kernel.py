@@ -233,13 +233,17 @@ class CompiledKernel:
         return np.asarray(given).astype(ctype.dtype)[()]
 
 
+# Types of whole numbers. A set of them is asked without a call of Python, and a launch asks seven times.
+_WHOLE = {int, *(np.dtype(letter).type for letter in np.typecodes["AllInteger"])}
+
+
 def check_shape(name: str, grid: Extent3, block: Extent3, shared: int = 0) -> None:
     """Refuse a grid, a block or bytes of shared memory that no GPU takes."""
     text = ""
-    if not _whole_argument(shared) or not 0 <= shared <= _MAX_SHARED:
+    if type(shared) not in _WHOLE or not 0 <= shared <= _MAX_SHARED:
         text = f"{shared!r} bytes of shared memory are not possible: at most {_MAX_SHARED:,}"
     for what, dim, most in (("grid", grid, _MAX_GRID), ("block", block, _MAX_BLOCK)):
-        if len(dim) != 3 or not all(map(_whole_argument, dim)) or min(dim) < 1:
+        if len(dim) != 3 or not _WHOLE.issuperset(map(type, dim)) or min(dim) < 1:
             text = f"a {what} of {dim} is not possible: it has one to three whole numbers above 0"
         elif dim[0] > most[0] or dim[1] > most[1] or dim[2] > most[2]:
             text = f"a {what} of {dim} is too large: at most {most}"
@@ -249,7 +253,3 @@ def check_shape(name: str, grid: Extent3, block: Extent3, shared: int = 0) -> No
     if threads > _MAX_THREADS:
         text = f"a block of {block} has {threads} threads; at most {_MAX_THREADS} are possible"
         raise LaunchConfigError(f"kernel '{name}': {text}")
-
-
-def _whole_argument(number: object) -> bool:
-    return isinstance(number, int | np.integer) and not isinstance(number, bool)

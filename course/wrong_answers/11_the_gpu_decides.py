@@ -1225,7 +1225,7 @@ __device__ void meet(unsigned int* gate)
 """
 
 
-# %% id=11-again cause="waits for ever in this loop"
+# %% id=11-again cause="can't rely on what others wrote before it"
 # - while (atomicAdd(&gate[1], 0) == before) {
 # + while (atomicAdd(&gate[1], 0) != 1) {
 

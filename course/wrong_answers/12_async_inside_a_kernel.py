@@ -351,7 +351,7 @@ __device__ Poll poll(unsigned int* cell, unsigned int& x)
 # + state = __any_sync(0xffffffff, found != 0) ? READY : PENDING;
 
 
-# %% id=12-channel cause="in the same instruction, with another value"
+# %% id=12-channel cause="draw the place by one `atomicAdd`"
 # - unsigned int place = atomicAdd(tail, 1u);
 # + volatile unsigned int* end = tail;
 # + unsigned int place = *end;

@@ -28,7 +28,7 @@ def split(recipe, batch, weights):
     return agt.overlap(*[recipe(x, w) for x in np.array_split(batch, len(weights))])
 
 
-# %% id=15-split cause="(5,120 bytes) is pageable"
+# %% id=15-split cause="with part 0, element (1, 0)"
 # - parts = np.array_split(batch, len(weights))
 # + n = len(weights)
 # + parts = [batch[i::n] for i in range(n)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from itertools import combinations, pairwise
 from typing import Any
@@ -57,7 +58,10 @@ def _split(answer: Any, gpus: int, rows: int) -> Observed:
         batch[:] = 0
         op = built("split", answer, agt.Trace(), layer, batch, weights)
         batch[:] = late
-        return observe(op.sync)
+        with warnings.catch_warnings():
+            # A copy of the batch is pageable, and it's wrong here for another reason, which is told.
+            warnings.simplefilter("ignore", agt.errors.PageableCopyWarning)
+            return observe(op.sync)
 
 
 def _shares(run: Observed, gpus: int, rows: int) -> None:

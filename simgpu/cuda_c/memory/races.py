@@ -299,7 +299,7 @@ def _report(
         cure = _cure_in_a_block(team, theirs, by_warp and bool(near.all()))
         if team.lanes is not None and _missing(a, lane, theirs, when[k : k + 1]) == _UNFENCED:
             cure = f"and {_UNFENCED}"
-        elif _unpublished(team, lane, theirs, int(when[k])):
+        elif not writes and _unpublished(team, lane, theirs, int(when[k])):
             cure = f"and {_UNPUBLISHED}"
     else:
         block = f"block {team.launch.block_name(theirs >> 10)}"

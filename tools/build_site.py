@@ -57,7 +57,6 @@ ABOUT = (
 )
 PROJECT = (
     "docs/instructors",
-    "docs/readings",
     "docs/releasing",
     "notebooks/nsight/README",
     "ARCHITECTURE",

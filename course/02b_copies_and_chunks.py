@@ -578,7 +578,7 @@ def there_and_back(process, data):
 #
 # `in_chunks`, further up, does nearly all of it. You only have to find out how many parts you want, and on how many streams.
 #
-# There are twice as many readings here as under the sliders, so you can have twice as many parts before Python is too slow for them: try six on three streams.
+# There are twice as many readings here as further up, so you can have twice as many parts before Python is too slow for them: try six on three streams.
 
 # %% id=02b-challenge explanation
 # The limit is about 300 µs, because that's how long the engine of each direction is busy. What's left above it are the two ends. Smaller parts would make them shorter, but Python needs about 45 µs to submit a part, and a sixth of the data is copied in 50. Only towards the end, when Python is ahead, may the parts get a little smaller.

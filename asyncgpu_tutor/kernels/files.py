@@ -71,7 +71,7 @@ class _Joining:
             if found in self._seen:
                 return ""
             line = text.count("\n", 0, match.end()) + 2
-            # By these marks a message names the line of a file, rather than that of the whole.
+            # These marks let a message name the line of a file, rather than that of the whole.
             return f'// #line 1 "{found.name}"\n{self.joined(found, found.name)}\n// #line {line} "{name}"'
 
         return _INCLUDE.sub(header, text)

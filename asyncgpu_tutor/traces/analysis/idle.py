@@ -136,7 +136,7 @@ class Evidence:
         if asked and counted:
             counted = union([*counted, (min(asked)[0], counted[0][0])])
         self.unclaimed = minus(counted, self.busy)
-        # For each engine when it worked; its spans by start, and of those up to each the one that ended last.
+        # Each engine has the times it worked, its spans by start, and for each the one that ended last so far.
         self._engines = {
             engine: (union((s.start, s.end) for s in spans), spans, list(accumulate(spans, _later)))
             for engine, spans in grouped(self.line, lambda span: ENGINE_OF[span.kind]).items()

@@ -93,7 +93,7 @@ class Damage:
             if record.start == record.end and record.lasting:
                 self.add("counted that take no time, by a coarse clock", record.name)
             good.append(record)
-        # Where most of the work begins before its call, the clocks differ, and no record is to blame.
+        # The clocks differ if most of the work begins before its call, and then no record is to blame.
         asked = {r.key: r.start for r in good if r.key is not None}
         early = [(asked[r.call] - r.start) / us if r.call in asked else 0.0 for r in good]
         apart = 2 * sum(by > _CLOCK for by in early) > sum(r.call in asked for r in good)

@@ -55,7 +55,7 @@ def read_own_json(body: Mapping[str, object]) -> Parts:
     try:
         clock, device = (_text(body[key], key, 1000) for key in ("clock", "device"))
         about, damage = _mapping(body.get("about", {}), "about"), Damage()
-        # Of what was left out before a trace was saved, it has the calls still.
+        # A saved trace still has the calls of work that was left out before.
         known = "damage" in about
         spans = _spans(body["spans"], damage, modelled=clock == "simulated", known=known)
         return spans, clock, device, damage.told(about)

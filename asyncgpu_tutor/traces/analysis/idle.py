@@ -136,7 +136,7 @@ class Evidence:
         if asked and counted:
             counted = union([*counted, (min(asked)[0], counted[0][0])])
         self.unclaimed = minus(counted, self.busy)
-        # Each engine has the times it worked, its spans by start, and for each the one that ended last so far.
+        # Each engine has the times it worked, its spans by start, and for each the last to end so far.
         self._engines = {
             engine: (union((s.start, s.end) for s in spans), spans, list(accumulate(spans, _later)))
             for engine, spans in grouped(self.line, lambda span: ENGINE_OF[span.kind]).items()

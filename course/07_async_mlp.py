@@ -240,12 +240,13 @@ with agt.using("sim"):
 
 # %% id=zeros-check tags=asserts
 with agt.using("sim"):
+    a, b, fresh = agt.ones((64, 64)), agt.ones((64, 64)), agt.empty((64, 64))
     try:
-        room.and_then(lambda arrays: gemm(*arrays)).sync()
-    except agt.errors.DeviceError as error:
-        assert "which nothing has written" in str(error)
-    except agt.UsageError:
-        pass  # `room` has run
+        agt.zip(a, b, fresh).and_then(lambda arrays: gemm(*arrays)).sync()
+    except agt.errors.UninitialisedReadError:
+        pass
+    else:
+        raise AssertionError("this should have been refused")
     written = agt.matvec_naive(64, 64, agt.ones((64, 64)), agt.ones(64), agt.empty(64).partition(256))
     assert np.all(written.output().to_host().sync() == 64)
 

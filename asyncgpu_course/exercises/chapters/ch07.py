@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from dataclasses import replace
-from itertools import combinations, product
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,7 @@ from asyncgpu_course.checks.building import built
 from asyncgpu_course.checks.device import host_arrays, moved
 from asyncgpu_course.checks.operations import cuda, filled, noise, own_sizes
 from asyncgpu_course.checks.rejection import Rejected, case, compared, must
-from asyncgpu_course.checks.results import CheckedArray, as_kernel, brief, equal, launched
+from asyncgpu_course.checks.results import CheckedArray, brief, equal
 from asyncgpu_course.checks.sandbox import Observed, observe, on_fresh_device
 from asyncgpu_course.checks.trials import cases, runs, timed
 from asyncgpu_course.exercises.exercise import Exercise

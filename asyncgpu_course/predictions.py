@@ -298,10 +298,13 @@ def reveal(name: str, truth: str | float, *pictures: object, **facts: object) ->
     told = stored["told"].format(**facts)  # also where it isn't shown, so that each run tries it
     _looked[name] = _looked.get(name, 0) + 1
     telling, known = bool(os.environ.get(TELL)), stored["truth"]
-    if telling and known != "*" and agt.current_device().simulated and not asked._agree(true, known):
-        raise AssertionError(
-            f"the page knows {known!r} as the truth of {name!r}, not {true!r}"
-        )
+    if (
+        telling
+        and known != "*"
+        and agt.current_device().simulated
+        and not asked._agree(true, known)
+    ):
+        raise AssertionError(f"the page knows {known!r} as the truth of {name!r}, not {true!r}")
     if asked._by_default and _looked[name] < 2 and not telling:
         how = "Guess in the cell above, and run both."
         return Revealed(f"{how} (Or run this one again, to be told without a guess.)")

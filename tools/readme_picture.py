@@ -1,9 +1,8 @@
 """The moving picture in README.md: a recording of an H200 on one queue, and the question how long four take.
 
 ``python tools/readme_picture.py`` writes docs/overlap.svg. A veil draws back from the timeline as the clock
-passes, and from the empty lanes below it, which the first chapters fill. Where nothing moves (a picture viewer,
-a reader who asked for less motion) the whole is to be seen. The letters are large, because a phone shows 800
-pixels as 340.
+passes. Where nothing moves (a picture viewer, a reader who asked for less motion) the whole is to be seen. The
+letters are large, because a phone shows 800 pixels as 340.
 """
 
 # The types of matplotlib leave **kwargs without one: each of its methods is "partially unknown".
@@ -81,9 +80,8 @@ def svg() -> str:
         lanes: list[int | None] = [None, *trace.streams]
         bands: list[str] = []
         tall = LANE * len(lanes)
-        body.append(
-            f'<text class="head" x="14" y="{top - 14}">{title}: {"how long?" if asked else f"{slow} µs"}</text>'
-        )
+        took = "how long?" if asked else f"{slow} µs"
+        body.append(f'<text class="head" x="14" y="{top - 14}">{title}: {took}</text>')
         for number, lane in enumerate(lanes):
             y = top + LANE * number
             name = "Python" if lane is None else f"queue {lane}"
@@ -99,8 +97,9 @@ def svg() -> str:
         if asked:
             middle, half = LEFT + slow * scale / 2, top + tall / 2
             body.append(f'<text class="gain" x="{middle:.0f}" y="{half + 24:.0f}">?</text>')
-        body += [band.replace("band", "band veil") for band in bands]
-        body.append(f'<path class="clock hand" d="M{LEFT} {top}v{tall}"/>')
+        else:
+            body += [band.replace("band", "band veil") for band in bands]
+            body.append(f'<path class="clock hand" d="M{LEFT} {top}v{tall}"/>')
         below = top + tall
     for at, kind in zip(count(14, 155), NAMES, strict=False):
         body.append(_bar(kind, at, below + 19, 24))

@@ -1,8 +1,8 @@
 """The moving picture in README.md: a recording of an H200 on one queue, and the question how long four take.
 
 ``python tools/readme_picture.py`` writes docs/overlap.svg. A veil draws back from the timeline as the clock
-passes. Where nothing moves (a picture viewer, a reader who asked for less motion) the whole is to be seen. The
-letters are large, because a phone shows 800 pixels as 340.
+passes. Where nothing moves (a picture viewer, a reader who asked for less motion) the whole is to be seen.
+The letters are large, because a phone shows 800 pixels as 340.
 """
 
 # The types of matplotlib leave **kwargs without one: each of its methods is "partially unknown".

@@ -105,11 +105,11 @@ class Stream:
     def _event_call(self, name: str, **detail: object) -> None:
         """The host pays for an event. Those of a submission are no calls that the program has made."""
         device = self.device
-        if device.caller.group()[0] is None:
+        op, _ = device.caller.group()
+        if op is None:
             device.call(name, device.spec.call_event_us, **detail)
         else:
-            device.begin_submission()
-            device.spend(device.spec.call_event_us)
+            device.pay(op, device.spec.call_event_us)
 
     def mark(self) -> Event:
         """As `record`, where it costs the host nothing: in a graph."""

@@ -388,13 +388,14 @@ class Device:
         In a graph the call has been made: `graph_call` is its span, if there is a recording.
         """
         target = self.own(stream)
-        access = target.access(piece.name, piece.tells)
+        group = self.caller.group()
+        access = target.access(piece.name, group, piece.tells)
         shared = piece.on_host()
         self._touch(piece, shared, access, target.clock)
         does = "launch" if piece.kind == "kernel" else "enqueue"
         call = graph_call if in_graph else self.call(f"{does} {piece.name}", piece.cost)
         ready = self.now() + self.spec.start_us
-        cause = _Cause(target, access, *self.caller.group(), call, in_graph, ready)
+        cause = _Cause(target, access, *group, call, in_graph, ready)
         target.submit(self._command(piece, shared, cause))
         by = "kernel" if piece.kind == "kernel" else "copy"
         for array, name, _, alone in shared:

@@ -112,13 +112,10 @@ class Engine:
         if failures:
             raise failures[0]
 
-    def run_until(self, limit: float) -> None:
-        """Simulate up to and including `limit` us."""
-        self._ask_host()
-        self.catch_up(limit)
-
-    def catch_up(self, limit: float) -> None:
-        """The same, before anybody sees what the host has written meanwhile."""
+    def run_until(self, limit: float, *, ask: bool = True) -> None:
+        """Simulate up to and including `limit` us; unless we `ask`, nobody sees what the host has written."""
+        if ask:
+            self._ask_host()
         while self._step(limit):
             pass
         if limit > self.now:
@@ -223,8 +220,11 @@ class Engine:
 
     def _crowded(self, device: int) -> bool:
         """True if paused kernels hold all places of a device."""
-        runs = [run for run in self._running if run.work.paused is not None]
-        return bool(runs) and sum(r.held for r in runs if r.queue.device == device) > 1 - _NO_ROOM
+        held = 0.0
+        for run in self._running:
+            if run.work.paused is not None and run.queue.device == device:
+                held += run.held
+        return held > 1 - _NO_ROOM
 
     def next_time(self) -> float | None:
         """When something happens next, in us; None if nothing ever will."""

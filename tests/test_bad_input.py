@@ -76,6 +76,8 @@ CALLS: list[tuple[Callable[[], object], type[Exception], str]] = [
      LaunchConfigError, "a whole number of bytes as shared_mem, not 1.5"),
     (lambda: ones().partition(4, 4), LaunchConfigError, r"shape \(8,\) cannot be split.*\(4, 4\)"),
     (lambda: ones().partition(0), LaunchConfigError, "positive sizes"),
+    (lambda: ones().reshape(3, -1), ArrayShapeError, r"has 8 elements, and shape \(3, 2\) needs 6"),
+    (lambda: ones().reshape(-1, -1), ArrayShapeError, r"non-negative integers, not \(-1, -1\)"),
     (lambda: ones().reshape(3, 3), ArrayShapeError, r"has 8 elements, and shape \(3, 3\) needs 9"),
 ]  # fmt: skip
 

@@ -93,6 +93,7 @@ def main() -> int:
         "ASYNCGPU_CHECKOUT": str(ROOT),
         "ASYNCGPU_DEVICE": "sim",
         "ASYNCGPU_LIVE": "page",
+        "ASYNCGPU_TELL": "1",  # nobody guesses on a page of the site
         "IPYTHONDIR": str(quiet.parents[1]),
         "SITE_EXECUTION": "off" if given.no_run else "cache",
         "PYDEVD_DISABLE_FILE_VALIDATION": "1",

@@ -238,6 +238,20 @@ def zeros(
     return _make(ExecutionContext._clear, 0, "zeros", shape, dtype, name, sys._getframe(1))
 
 
+def empty(
+    shape: _Shape, dtype: npt.DTypeLike = np.float32, name: str | None = None
+) -> DeviceOp[DeviceArray]:
+    """A new array to which nothing is written, for work that writes all of it before it reads any.
+
+    The simulated device refuses to read what nothing has written. A GPU reads what the memory held before.
+    """
+    return _make(_left_unwritten, None, "empty", shape, dtype, name, sys._getframe(1))
+
+
+def _left_unwritten(context: ExecutionContext, memory: Memory, nbytes: int, _: None) -> None:
+    """Enqueue nothing."""
+
+
 def full(
     shape: _Shape, fill_value: float, dtype: npt.DTypeLike = np.float32, name: str | None = None
 ) -> DeviceOp[DeviceArray]:

@@ -180,4 +180,5 @@ def in_order(
     ways = (found, expected), (expected, found)
     known = all(any(np.array_equal(x, y) for y in there) for here, there in ways for x in here)
     turned = known and not all(map(np.array_equal, found, expected))
-    each_equal(found, expected, "results in the wrong order, it seems: " * turned + words)
+    words = f"results in the wrong order, it seems: {words}" if turned else words
+    each_equal(found, expected, words)

@@ -67,7 +67,7 @@ def _made_by_hand(
         change()
         with _by_hand():
             run = run_now(op, stream)
-        again = f"run {number + 1} of one operation" * (number > 0)
+        again = f"run {number + 1} of one operation" if number else ""
         with compared(run.trace, expected), case(again):
             schedule.launches(run.trace, kind, 1)
             for span in [s for s in run.trace.device_spans if s.kind != kind][:1]:

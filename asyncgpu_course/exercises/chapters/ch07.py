@@ -216,7 +216,10 @@ def _race(answer: Any) -> Observed:
         schedule.never_blocks(run.trace)
         right = [_forward(batch, inputs.w0, inputs.w1) for batch in numbers]
         stale = any(map(np.array_equal, run.result[1:], before[1:]))
-        with case("other numbers in a second run, and results of the first came again" * stale):
+        again = (
+            "other numbers in a second run, and results of the first came again" if stale else ""
+        )
+        with case(again):
             results.each_equal(run.result, right, f"{RUNNERS} batches, for batch")
         before = before or run.result
         due = "the second run has overwritten results of the first, which belong to the caller: return copies"

@@ -183,7 +183,8 @@ def _fills(mine: Any, _model: Any, n: int, kind: str, blocks: int) -> None:
         due += (
             "counted too late, too early or not at all), or its item went to a block that had left"
         )
-        due += "; others see that `open` was raised only behind a fence" * (blocks == 4)
+        if blocks == 4:
+            due += "; others see that `open` was raised only behind a fence"
         gave_up = "__trap()" in rejected.cause and "of your text" in rejected.cause
         must("waits for ever" not in rejected.cause and not gave_up, due)
         raise

@@ -152,8 +152,8 @@ class Prediction:
         true = self._known(truth)
         meaning = f": {self.options[true]}." if self.options else "."
         if self.answer is None:
-            due = "commit an answer before the reveal: run the cell with commit(...) first"
-            raise agt.UsageError(due)
+            complaint = "commit an answer before the reveal: run the cell with commit(...) first"
+            raise agt.UsageError(complaint)
         right = not self._by_default and self._agree(self.answer, true)
         if self._by_default:
             said = f"**The answer is `{true}`{meaning[0]}**{meaning[1:]}"
@@ -186,8 +186,9 @@ class Prediction:
                 raise agt.UsageError(f"type a number here, such as 120, and not {option!r}")
             asked, typed = _SEVERAL.search(self.question), len(_words(option))
             if asked and _numbers(option) and typed != 2 + (asked[1].lower() == "three"):
-                due = f"{asked[0].lower()} are asked for here, and you gave {typed}: {option!r}"
-                raise agt.UsageError(due)
+                complaint = f"{asked[0].lower()} are asked for here, and you gave {typed}: "
+                complaint += f"{option!r}"
+                raise agt.UsageError(complaint)
             return option
         for name in self.options:
             if name.lower() == option.strip().lower():

@@ -1,4 +1,4 @@
-"""The tables of __init__.py, as type checkers read them."""
+"""The tables of __init__.py, for type checkers: tools/stub.py makes it."""
 
 from asyncgpu_tutor import data, errors, types
 from asyncgpu_tutor.arrays.handles import DeviceArray

@@ -227,10 +227,11 @@ class ByteRegion(Named):
 
     def _race_cells(self, a: MaskedAccess) -> list[NDArray[np.int64]]:
         """The cells that an access touches; one array for each cell of an element."""
-        if a.size < self.cell:  # smaller elements than were expected: watch anew, in finer steps
-            self.cell = a.size
+        part, size = a.part, a.scalar.size
+        if size < self.cell:  # smaller elements than were expected: watch anew, in finer steps
+            self.cell = size
             self._shadow = None
-        part, ratio = a.part, a.size // self.cell
+        ratio = size // self.cell
         whole = part.astype(np.int64, copy=False) if varies(part) else np.full(a.mask.n, part)
         first = (whole + a.shift) * ratio if a.shift or ratio > 1 else whole
         return [first + k if k else first for k in range(ratio)]

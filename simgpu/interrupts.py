@@ -103,7 +103,7 @@ def interruptible(act: Callable[[], R]) -> R:
 
 
 def end_if_told() -> None:
-    """What was told to end goes on, as Python drops what a finalizer raises: raise the interrupt once more."""
+    """Raise the interrupt once more: where it fell into a finalizer, Python has dropped it."""
     if current_thread() is main_thread():
         raise KeyboardInterrupt
 

@@ -99,6 +99,13 @@ class Kernel:
     ) -> None:
         if isinstance(source, str | PathLike):
             source = include_headers(source, include)
+        texts: tuple[object, ...] = (source, name or "")
+        if isinstance(source, KernelSource):
+            texts = source.source, source.name
+        for given in texts:
+            if not isinstance(given, str):
+                what = f"CUDA C in a string, and a kernel's name, and got {type(given).__name__}"
+                raise UsageError(f"a Kernel is made of {what}")
         if isinstance(source, KernelSource):
             if name or shapes or reference or contract:
                 raise UsageError(
@@ -106,9 +113,6 @@ class Kernel:
                     "copy, as in dataclasses.replace(source, contract=True)"
                 )
             self._facts = source
-        elif not isinstance(source, str):  # pyright: ignore[reportUnnecessaryIsInstance] - callers are not all type-checked
-            given = type(source).__name__
-            raise UsageError(f"a Kernel is made of CUDA C in a string, and got {given}")
         else:
             self._facts = KernelSource(
                 name or only_kernel(source), source, dict(shapes or {}), reference, contract

@@ -203,7 +203,11 @@ class ByteRegion(Named):
         self._require_written(a)
         a.team.clock += 1
         self.note_write(a, within, None, True)
-        return self.flat(a.scalar), a.part
+        self.mark(a)
+        view = self.flat(a.scalar)
+        # Whatever the pointer is called here, the memory is known by where it is.
+        self.meter.atomic(a.mask, a.part, self.shared, view.__array_interface__["data"][0])
+        return view, a.part
 
     def locate(self, a: MaskedAccess) -> None:
         """Find each lane's element; fault at the first one that is not there."""

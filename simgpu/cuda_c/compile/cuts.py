@@ -17,19 +17,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from simgpu.cuda_c.compile import form
 from simgpu.cuda_c.compile.context import Context
 from simgpu.cuda_c.compile.conversions import typed_value
-from simgpu.cuda_c.compile.form import (
-    BasicBlock,
-    Branch,
-    Evaluate,
-    Expansion,
-    Instruction,
-    IRValue,
-    Leave,
-    Meet,
-    instructions_below,
-)
 from simgpu.cuda_c.compile.rooms import zero_of
 from simgpu.cuda_c.compile.storage import put
 from simgpu.cuda_c.compile.typed import Expr
@@ -44,15 +34,17 @@ class NeedsCuts(Exception):
     """Threads wait within an expression, so that the kernel has to be lowered with `cuts`."""
 
 
-def try_out(c: Context, piece: BasicBlock) -> None:
+def try_out(c: Context, piece: form.BasicBlock) -> None:
     """Stop at the first piece that needs cuts, as what is lowered until then is dropped."""
     if c.trial and c.waits and waits_apart(piece):
         raise NeedsCuts
 
 
-def cut_calls(c: Context, mark: int, body: Expansion, run: Evaluate, void: bool) -> Evaluate:
+def cut_calls(
+    c: Context, mark: int, body: form.Expansion, run: form.Evaluate, void: bool
+) -> form.Evaluate:
     """Put a call whose steps begin at `mark` in front, if threads wait in it; return what has its result."""
-    if not c.cuts or not any(map(waits_for_others, instructions_below(body.steps))):
+    if not c.cuts or not any(map(waits_for_others, form.instructions_below(body.steps))):
         return run
     assert body.call is not None
     slot, piece = c.new_slot(), c.new_piece(body.call.at)
@@ -65,7 +57,7 @@ def cut_calls(c: Context, mark: int, body: Expansion, run: Evaluate, void: bool)
 
 def cut_meeting(c: Context, mark: int, out: Expr) -> Expr:
     """Put a function of a warp, whose steps begin at `mark`, in front, since lanes may wait in it."""
-    if not c.cuts or not any(isinstance(s, Meet) and s.by == "warp" for s in c.steps[mark:]):
+    if not c.cuts or not any(isinstance(s, form.Meet) and s.by == "warp" for s in c.steps[mark:]):
         return out
     slot, piece = c.new_slot(), c.new_piece(out.at)
     piece.steps = c.steps[mark:]
@@ -85,7 +77,7 @@ def kept(c: Context, expr: Expr, mark: int) -> Expr:
     return typed_value(c, expr.type, _reader(slot), expr.at, [expr], origin=expr.origin)
 
 
-def done_before(c: Context, run: Evaluate, expr: Expr, mark: int) -> None:
+def done_before(c: Context, run: form.Evaluate, expr: Expr, mark: int) -> None:
     """Do something in front of what has been put there since `mark`."""
     piece = c.new_piece(expr.at)
     piece.run = run
@@ -93,7 +85,7 @@ def done_before(c: Context, run: Evaluate, expr: Expr, mark: int) -> None:
 
 
 def branched(
-    c: Context, test: Expr, yes: BasicBlock | None, no: BasicBlock | None, ctype: CType
+    c: Context, test: Expr, yes: form.BasicBlock | None, no: form.BasicBlock | None, ctype: CType
 ) -> Expr:
     """`test ? yes : no` as a branch in front; a side that is missing gives the test itself."""
     decided, result, head = c.new_slot(), c.new_slot(), c.new_piece(test.at)
@@ -104,31 +96,31 @@ def branched(
         begin.append(put(result, (lambda t, m: zero) if yes and no else _reader(decided)))
     first.run = lambda t, m: [step(t, m) for step in begin]
     head.run = _reader(decided)
-    sides: list[list[Instruction]] = []
+    sides: list[list[form.Instruction]] = []
     for side in (yes, no):
         if side is not None and not void:
             assert side.run is not None
             side.run = _into(result, side.run)
         sides.append([] if side is None else [*side.ahead, side])
-    c.ahead += [first, Branch(head, test.node, *sides)]
+    c.ahead += [first, form.Branch(head, test.node, *sides)]
     return typed_value(c, ctype, _nothing if void else _reader(result), test.at, [test])
 
 
 def tested_inside(
     c: Context,
-    test: BasicBlock,
-    condition: IRValue,
-    body: list[Instruction],
+    test: form.BasicBlock,
+    condition: form.IRValue,
+    body: list[form.Instruction],
     ways: tuple[int, int],
     after: bool,
-) -> tuple[BasicBlock, list[Instruction]]:
+) -> tuple[form.BasicBlock, list[form.Instruction]]:
     """Put the test of a loop into its body; `ways` are those of `break` and `continue`."""
     leave, again = ways
-    inside = instructions_below(body, calls=False)
-    if after and any(isinstance(step, Leave) and step.exit == again for step in inside):
+    inside = form.instructions_below(body, calls=False)
+    if after and any(isinstance(step, form.Leave) and step.exit == again for step in inside):
         text = "threads wait in a function that this condition calls"
         c.unsupported(test.at, f"{text}: give its result to a variable in the loop")
-    checks = [*test.ahead, Branch(test, condition, [], [Leave(leave)])]
+    checks = [*test.ahead, form.Branch(test, condition, [], [form.Leave(leave)])]
     return c.new_piece(test.at), [*body, *checks] if after else [*checks, *body]
 
 
@@ -136,11 +128,11 @@ def _nothing(t: Team, m: Mask) -> None:
     pass
 
 
-def _reader(slot: int) -> Evaluate:
+def _reader(slot: int) -> form.Evaluate:
     return lambda t, m: t.slots[slot]
 
 
-def _into(slot: int, run: Evaluate) -> Evaluate:
+def _into(slot: int, run: form.Evaluate) -> form.Evaluate:
     def write(t: Team, m: Mask) -> Any:
         t.slots[slot] = access.merge(m, run(t, m), t.slots[slot])
 

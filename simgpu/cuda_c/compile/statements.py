@@ -5,19 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from simgpu.cuda_c.compile import form
 from simgpu.cuda_c.compile.braces import converted
 from simgpu.cuda_c.compile.context import Context
 from simgpu.cuda_c.compile.conversions import condition, decay
 from simgpu.cuda_c.compile.cuts import tested_inside, try_out
-from simgpu.cuda_c.compile.form import (
-    Branch,
-    Followed,
-    Instruction,
-    IRValue,
-    Leave,
-    Loop,
-    Selection,
-)
 from simgpu.cuda_c.compile.places import by_address, place_of
 from simgpu.cuda_c.compile.storage import use_storage
 from simgpu.cuda_c.compile.type_names import integer_constant
@@ -36,7 +28,7 @@ def sequence(c: Context, statements: Sequence[ast.Statement]) -> None:
         c.statement(node)
 
 
-def block_of(c: Context, *statements: ast.Statement) -> list[Instruction]:
+def block_of(c: Context, *statements: ast.Statement) -> list[form.Instruction]:
     """Statements whose names end with them, as steps of their own."""
     with c.recording() as steps, c.scoped():
         sequence(c, statements)
@@ -89,7 +81,7 @@ def branch(c: Context, node: ast.If) -> None:
     c.numbers.ranks.branch()
     then = block_of(c, node.then)
     otherwise = None if node.otherwise is None else block_of(c, node.otherwise)
-    c.steps += [*head.ahead, Branch(head, expr.node, then, otherwise)]
+    c.steps += [*head.ahead, form.Branch(head, expr.node, then, otherwise)]
 
 
 def switch(c: Context, node: ast.Switch) -> None:
@@ -100,7 +92,7 @@ def switch(c: Context, node: ast.Switch) -> None:
         c.work(len(values))
     head.run = subject.run
     c.steps += head.ahead
-    selection = Selection(head, subject.node, c.new_exit(), values, [])
+    selection = form.Selection(head, subject.node, c.new_exit(), values, [])
     c.frame.breaks.append(selection.exit)
     with c.scoped():
         for case in node.cases:
@@ -162,7 +154,7 @@ def _turns(c: Context, node: ast.For) -> None:
     if isinstance(node.init, ast.Declaration) and len(node.init.items) == 1:
         binding = c.scope.find(node.init.items[0].name)
         counter = binding if isinstance(binding, Variable) else None
-    condition: IRValue | None = None
+    condition: form.IRValue | None = None
     with c.detached(node.at if node.test is None else node.test.at) as test:
         if node.test is not None:
             expr, run = tested(c, node.test)
@@ -183,7 +175,7 @@ def _turns(c: Context, node: ast.For) -> None:
             c.cuts = cuts
     c.frame.breaks.pop()
     c.frame.continues.pop()
-    whole = Loop(
+    whole = form.Loop(
         at=node.at, after=node.after, counter=counter, test=test, condition=condition,
         endless=test.run is None, body=body, step=step, leave=leave, again=again,
     )  # fmt: skip
@@ -197,7 +189,7 @@ def _turns(c: Context, node: ast.For) -> None:
 def jump_statement(c: Context, node: ast.Jump) -> None:
     """Compile `break` or `continue`."""
     ways_out = c.frame.breaks if node.word == "break" else c.frame.continues
-    c.steps.append(Leave(ways_out[-1]))
+    c.steps.append(form.Leave(ways_out[-1]))
 
 
 def leave(c: Context, node: ast.Return) -> None:
@@ -206,7 +198,7 @@ def leave(c: Context, node: ast.Return) -> None:
     if frame.kernel:
         if node.value is not None:
             c.fail(node.at, "a kernel returns nothing")
-        c.steps.append(Leave(None))
+        c.steps.append(form.Leave(None))
         return
     if isinstance(frame.returns, Void) or (frame.returns is None and node.value is None):
         if node.value is not None:
@@ -216,7 +208,7 @@ def leave(c: Context, node: ast.Return) -> None:
             piece.call = node.value if isinstance(node.value, ast.CallExpr) else None
             if not isinstance(nothing.type, Void):
                 c.fail(node.at, "this function returns void, it cannot return a value")
-        c.steps.append(Leave(frame.exit))
+        c.steps.append(form.Leave(frame.exit))
         return
     if node.value is None:
         c.fail(node.at, f"this function must return a '{spelled(frame.returns or VOID)}'")
@@ -230,7 +222,7 @@ def leave(c: Context, node: ast.Return) -> None:
             result = converted(c, node.value, frame.returns, node.value.at)
     piece.run = result.run
     frame.returned.append(result)
-    c.steps += [*piece.ahead, Leave(frame.exit, piece, frame.slot)]
+    c.steps += [*piece.ahead, form.Leave(frame.exit, piece, frame.slot)]
 
 
 def _referred(c: Context, node: ast.Expression, wanted: CType) -> Expr:
@@ -246,5 +238,5 @@ def _referred(c: Context, node: ast.Expression, wanted: CType) -> Expr:
     place = target.place
     if not isinstance(place, MemoryPlace):
         return use_storage(c, target)
-    address = c.note(Followed((target.node,)))
+    address = c.note(form.Followed((target.node,)))
     return Expr(Pointer(wanted), place.pointer, node.at, address, origin=place.origin, text=ADDRESS)

@@ -16,6 +16,7 @@ from simgpu.cuda_c.compile.calls import argument, expand
 from simgpu.cuda_c.compile.context import Context
 from simgpu.cuda_c.compile.conversions import convert, decay, typed_value
 from simgpu.cuda_c.compile.form import BasicBlock, Choice, ReferenceBind
+from simgpu.cuda_c.compile.overloads import Invocation
 from simgpu.cuda_c.compile.storage import assigned, put, read_variable, use_storage
 from simgpu.cuda_c.compile.typed import Evaluate, Expr, Target
 from simgpu.cuda_c.compile.variables import Origin, Variable
@@ -115,7 +116,7 @@ def _calling(
 
 
 def _expanded(c: Context, target: Target, node: CallExpr, arguments: list[Expr]) -> Expr:
-    result = expand(c, target.function, target.names, node, arguments)
+    result = expand(c, Invocation(node, arguments), target.function, target.names)
     if target.function.returns.base == "auto" and result.type != target.type.returns:
         text = f"this returns a '{spelled(result.type)}', and is used as a '{spelled(target.type)}'"
         c.fail(target.function.at, text)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from simgpu.cuda_c.compile.context import Context
+from simgpu.cuda_c.compile.context import Context, Frame
 from simgpu.cuda_c.compile.control import Control
 from simgpu.cuda_c.compile.declarations import shared_variable
 from simgpu.cuda_c.compile.form import (
@@ -69,8 +69,7 @@ def lower(
         for item, storage in shared
     ]
     c.scope = Scope(scope)
-    c.frame.addressed = addressed_names(function.body, c.file.referred)
-    c.frame.namespace = function.namespace
+    c.frame = Frame(function, addressed=addressed_names(function.body, c.file.referred))
     size = sum(size_of(param_type(c, param)) for param in function.params)
     if size > _MOST_PARAMETERS:
         c.fail(function.at, f"the parameters take {size:,} bytes, {_MOST_PARAMETERS:,} are allowed")

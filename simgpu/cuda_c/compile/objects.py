@@ -10,7 +10,7 @@ from simgpu.cuda_c.compile.calls import call_best, expand
 from simgpu.cuda_c.compile.context import Context
 from simgpu.cuda_c.compile.conversions import typed_value
 from simgpu.cuda_c.compile.form import Declare
-from simgpu.cuda_c.compile.overloads import conversion, resolve_overload
+from simgpu.cuda_c.compile.overloads import Invocation, conversion, resolve_overload
 from simgpu.cuda_c.compile.places import as_base
 from simgpu.cuda_c.compile.rooms import local_memory, own_variable, zero_of
 from simgpu.cuda_c.compile.storage import in_lane_order, put, read_variable, use_storage, writer
@@ -26,12 +26,13 @@ def overloaded(c: Context, name: str, operands: list[Expr], at: Position) -> Exp
     known = c.class_of(operands[0].type)
     owner = None if known is None else known.having(name)
     if owner is not None:
-        methods, this = owner.methods[name], as_base(c, operands[0], owner.type)
-        found = call_best(c, node, methods, operands[1:], owner, this)
+        this = as_base(c, operands[0], owner.type)
+        call = Invocation(node, operands[1:], owner, this)
+        found = call_best(c, call, owner.methods[name])
         if found is not None:
             return found
     functions = c.file.functions.get(name, [])
-    return call_best(c, node, functions, operands) if functions else None
+    return call_best(c, Invocation(node, operands), functions) if functions else None
 
 
 def become(c: Context, expr: Expr, target: CType | None, at: Position) -> Expr | None:
@@ -69,7 +70,7 @@ def _made(c: Context, known: Class, arguments: list[Expr], at: Position, target:
         return typed_value(c, known.type, write, at, [target, *arguments])
     names = Scope(known.scope)
     if known.constructors:
-        best = resolve_overload(c, node, known.constructors, arguments, known)
+        best = resolve_overload(c, Invocation(node, arguments, known), known.constructors)
         if best is None:
             listed = ", ".join(spelled(a.type) for a in arguments)
             c.fail(at, f"'{known.type.name}' has no constructor that takes ({listed})")
@@ -98,7 +99,8 @@ def _made(c: Context, known: Class, arguments: list[Expr], at: Position, target:
     if given:
         c.fail(chosen.at, f"'{known.type.name}' has no member '{next(iter(given))}'")
     body = ast.Block(at=chosen.body.at, body=[*first, *chosen.body.body])
-    return expand(c, replace(chosen, body=body), names, node, arguments, known, target)
+    call = Invocation(node, arguments, known, target)
+    return expand(c, call, replace(chosen, body=body), names)
 
 
 def _of_values(known: Class, arguments: list[Expr], names: Scope, at: Position) -> ast.FunctionDecl:

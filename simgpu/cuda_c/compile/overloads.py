@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from simgpu.cuda_c import types
 from simgpu.cuda_c.compile.context import Context
@@ -15,22 +16,28 @@ from simgpu.errors import KernelCompileError
 _IMPOSSIBLE = 1_000_000  # for arguments that do not fit at all
 
 
+@dataclass(frozen=True)
+class Invocation:
+    """A call with its compiled arguments; of a member of class `known`, for the object `this` or without."""
+
+    node: ast.CallExpr
+    arguments: Sequence[Expr]
+    known: Class | None = None
+    this: Expr | None = None
+
+
 def resolve_overload(
-    c: Context,
-    node: ast.CallExpr,
-    functions: Sequence[ast.FunctionDecl],
-    arguments: Sequence[Expr],
-    known: Class | None = None,
-    this: Expr | None = None,
+    c: Context, call: Invocation, functions: Sequence[ast.FunctionDecl]
 ) -> tuple[ast.FunctionDecl, Scope] | None:
     """The function whose parameters are nearest to these arguments; None if none fits."""
+    node = call.node
     bodies = [f for f in functions if f.body is not None]
     if any(f.template is not None and not f.template.params for f in bodies):
         # A template may be no more than declared, with a body for some arguments each.
         bodies += [f for f in functions if f.template is not None and f.body is None]
     if not bodies:
         c.fail(node.at, f"'{node.name}' is declared, but has no body in this file")
-    fitting = _fitting(c, node, bodies, arguments, known, this)
+    fitting = _fitting(c, call, bodies)
     if not fitting:
         refused = next((f.refusal for f in bodies if f.refusal is not None), None)
         if refused is not None:
@@ -51,17 +58,13 @@ def resolve_overload(
 
 
 def _fitting(
-    c: Context,
-    node: ast.CallExpr,
-    bodies: Sequence[ast.FunctionDecl],
-    arguments: Sequence[Expr],
-    known: Class | None,
-    this: Expr | None,
+    c: Context, call: Invocation, bodies: Sequence[ast.FunctionDecl]
 ) -> list[tuple[tuple[int, bool, int], ast.FunctionDecl, Scope]]:
     """The functions that take these arguments: how near they are, and their templates' names."""
-    kinds = [argument.type for argument in arguments]
-    fixed = [argument.place is None or argument.place.const for argument in arguments]
-    outer = c.file.scope if known is None else known.scope
+    this, node = call.this, call.node
+    kinds = [argument.type for argument in call.arguments]
+    fixed = [argument.place is None or argument.place.const for argument in call.arguments]
+    outer = c.file.scope if call.known is None else call.known.scope
     constant = this is not None and this.place is not None and this.place.const
     fitting: list[tuple[tuple[int, bool, int], ast.FunctionDecl, Scope]] = []
     for function in bodies:

@@ -194,8 +194,8 @@ def jump_statement(c: Context, node: ast.Jump) -> None:
 
 def leave(c: Context, node: ast.Return) -> None:
     """Compile `return`."""
-    frame = c.frame
-    if frame.kernel:
+    frame, body = c.frame, c.frame.body
+    if frame.function is None or body is None:
         if node.value is not None:
             c.fail(node.at, "a kernel returns nothing")
         c.steps.append(form.Leave(None))
@@ -208,7 +208,7 @@ def leave(c: Context, node: ast.Return) -> None:
             piece.call = node.value if isinstance(node.value, ast.CallExpr) else None
             if not isinstance(nothing.type, Void):
                 c.fail(node.at, "this function returns void, it cannot return a value")
-        c.steps.append(form.Leave(frame.exit))
+        c.steps.append(form.Leave(body.exit))
         return
     if node.value is None:
         c.fail(node.at, f"this function must return a '{spelled(frame.returns or VOID)}'")
@@ -216,13 +216,13 @@ def leave(c: Context, node: ast.Return) -> None:
         if frame.returns is None:
             result = decay(c.expression(node.value))
             frame.returns = result.type
-        elif frame.reference:
+        elif frame.function.returns.reference:
             result = _referred(c, node.value, frame.returns)
         else:
             result = converted(c, node.value, frame.returns, node.value.at)
     piece.run = result.run
     frame.returned.append(result)
-    c.steps += [*piece.ahead, form.Leave(frame.exit, piece, frame.slot)]
+    c.steps += [*piece.ahead, form.Leave(body.exit, piece, body.slot)]
 
 
 def _referred(c: Context, node: ast.Expression, wanted: CType) -> Expr:

@@ -43,6 +43,7 @@ def call_expression(c: Context, node: ast.CallExpr, used: bool = True) -> typed.
         if node.name in c.file.functions and not node.namespace:
             text = f"'{node.name}' is a variable here, which hides the function of that name"
             c.fail(node.at, text)
+    builtin = builtins.find_builtin(node.name, c.file.text.headers)
     own = c.scope.find(typed.INSIDE)
     owner = own.having(node.name) if isinstance(own, typed.Class) else None
     if owner is not None:
@@ -52,11 +53,10 @@ def call_expression(c: Context, node: ast.CallExpr, used: bool = True) -> typed.
         arguments = _arguments(c, node, functions, c.file.scope)
         # The file may have more forms of a function that is built in, as of make_float4.
         call = Invocation(node, arguments)
-        if builtins.find_builtin(node.name) is None or _fits_as_it_is(c, call, functions):
+        if builtin is None or _fits_as_it_is(c, call, functions):
             return _call_with(c, call, functions)
     elif found is not None:
         c.fail(node.at, f"'{node.name}' is not a function")
-    builtin = builtins.find_builtin(node.name)
     if builtin is None:
         reason = builtins.refused(node.name)
         if reason is not None:
@@ -352,14 +352,14 @@ def _bind_parameters(
             else:
                 assert param.default is not None
                 argument = c.expression(param.default)
-        const = type_names.top_const(param.type)
+        const = param.type.itself("const")
         if param.type.reference:
             if param.dims:
                 with c.seen_from(names):
                     ctype = type_names.array_type(
                         c, type_names.resolve_type(c, param.type), list(param.dims), const
                     )
-            volatile = type_names.top_volatile(param.type)
+            volatile = param.type.itself("volatile")
             binding, fix = rooms.bind_reference(
                 c, param.name, argument, ctype, const, call.node.at, volatile
             )

@@ -76,7 +76,7 @@ def _declarator(c: Context, item: ast.Declarator, storage: set[str]) -> Evaluate
     if item.type.base == "auto":
         return _auto(c, item)
     ctype = type_names.resolve_type(c, item.type)
-    const, volatile = type_names.top_const(item.type), type_names.top_volatile(item.type)
+    const, volatile = item.type.itself("const"), item.type.itself("volatile")
     if isinstance(ctype, types.Void):
         c.fail(item.at, f"'{item.name}' cannot be void")
     if isinstance(ctype, types.Struct) and not ctype.size:
@@ -212,7 +212,7 @@ def _reference(
     if item.init is None:
         c.fail(item.at, f"the reference '{item.name}' must be bound to something")
     target = target or place_of(c, item.init)
-    volatile = type_names.top_volatile(item.type)
+    volatile = item.type.itself("volatile")
     binding, fix = rooms.bind_reference(c, item.name, target, ctype, const, item.at, volatile)
     _enter(c, item.name, binding, item.at)
     return fix

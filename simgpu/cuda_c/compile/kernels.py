@@ -20,7 +20,7 @@ from simgpu.cuda_c.compile.rooms import parameter_entry
 from simgpu.cuda_c.compile.statements import sequence
 from simgpu.cuda_c.compile.storage import has_pointer, read_variable
 from simgpu.cuda_c.compile.summing import summing
-from simgpu.cuda_c.compile.type_names import param_type, resolve_type, top_const, top_volatile
+from simgpu.cuda_c.compile.type_names import param_type, resolve_type
 from simgpu.cuda_c.compile.typed import Scope
 from simgpu.cuda_c.compile.variables import Variable
 from simgpu.cuda_c.compile.waiting import may_wait, parks, parts_in_warps, waits_apart
@@ -65,7 +65,7 @@ def lower(
     if function.refusal is not None:
         raise function.refusal
     entry = [
-        shared_variable(c, item, resolve_type(c, item.type), storage, top_volatile(item.type))
+        shared_variable(c, item, resolve_type(c, item.type), storage, item.type.itself("volatile"))
         for item, storage in shared
     ]
     c.scope = Scope(scope)
@@ -113,7 +113,7 @@ def finish(c: Context, form: Form) -> Code:
 def _parameter(c: Context, param: Param, entry: list[Evaluate]) -> Variable:
     if param.type.reference:
         c.unsupported(param.at, "references as kernel parameters: take a pointer")
-    ctype, const = param_type(c, param), top_const(param.type) and not param.dims
+    ctype, const = param_type(c, param), param.type.itself("const") and not param.dims
     given = Variable(param.name, ctype, c.new_slot(), const=const, parameter=True)
     given.rank = c.numbers.ranks.parameter()
     if isinstance(ctype, Pointer):

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from simgpu.cuda_c import types
 from simgpu.cuda_c.compile.context import Context
 from simgpu.cuda_c.compile.templates import bind_template, specialised
-from simgpu.cuda_c.compile.type_names import param_type, resolve_type, top_const
+from simgpu.cuda_c.compile.type_names import param_type, resolve_type
 from simgpu.cuda_c.compile.typed import Class, Expr, Scope
 from simgpu.cuda_c.syntax import ast
 from simgpu.errors import KernelCompileError
@@ -88,7 +88,7 @@ def _fitting(
         if score < _IMPOSSIBLE:
             score += function.const != constant if this is not None else 0
             strange = sum(
-                param.type.reference and top_const(param.type) != still
+                param.type.reference and param.type.itself("const") != still
                 for param, still in zip(function.params, fixed, strict=False)
             )
             fitting.append(((score, function.template is not None, strange), function, names))

@@ -104,7 +104,7 @@ def _name(c: Context, node: ast.DeclRefExpr) -> typed.Expr:
         return typed_value(c, ctype, lambda t, m: list(three(t)), node.at)
     if node.name in c.file.functions:
         return function_address(c, node)
-    if builtins.find_builtin(node.name) is not None:
+    if builtins.find_builtin(node.name, c.file.text.headers) is not None:
         instead = f"take [](float a) {{ return {node.name}(a); }}"
         c.unsupported(node.at, f"the address of '{node.name}', which is built in: {instead}")
     _unknown(c, node)

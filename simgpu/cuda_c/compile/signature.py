@@ -194,16 +194,10 @@ def _bound(
     """A kernel, or what it is for just these arguments of its template; its scope; and the arguments."""
     if function.template is None or given is None:
         return function, c.file.scope, ""
-    source, c.file.source = c.file.source, text
-    scope = typed.Scope(c.file.scope)
-    params, at = function.template.params, Position(1, 1)
-    if len(given) > len(params):
-        what = f"'{function.name}' has {len(params)} template parameters, {len(given)} given"
-        text.fail(at, what)
-    type_names.give_arguments(c, function.template, given, scope, at)
-    type_names.give_defaults(c, function.name, function.template, scope, at)
+    source, c.file.source, at = c.file.source, text, Position(1, 1)
+    scope = type_names.with_arguments(c, function.name, function.template, given, at)
     c.file.source = source
-    bound = map(scope.names.get, [p.name for p in params])
+    bound = map(scope.names.get, [p.name for p in function.template.params])
     arguments = [b for b in bound if isinstance(b, typed.Given)]
     chosen = specialised(c, function, scope, kernels, at)
     return chosen, scope, f"<{type_names.spelled_arguments(c, arguments)}>"

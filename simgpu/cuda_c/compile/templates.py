@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from simgpu.cuda_c.compile.context import Context
 from simgpu.cuda_c.compile.conversions import constant
 from simgpu.cuda_c.compile.type_names import (
+    TemplateArguments,
     deduced,
     give_arguments,
     give_defaults,
@@ -16,26 +17,22 @@ from simgpu.cuda_c.compile.type_names import (
     template_argument,
 )
 from simgpu.cuda_c.compile.typed import Given, Number, Scope, TypeBinding
-from simgpu.cuda_c.syntax.ast import DeclRefExpr, Expression, FunctionDecl, Param, TypeName
+from simgpu.cuda_c.syntax.ast import DeclRefExpr, FunctionDecl, Param
 from simgpu.cuda_c.text.source import Position
 from simgpu.cuda_c.types import INT, ArrayType, CType, Pointer
 
 
 def bind_template(
-    c: Context,
-    function: FunctionDecl,
-    types: Sequence[CType],
-    given: Sequence[TypeName | Expression] | None,
-    at: Position,
-    outer: Scope,
-) -> Scope | None:
+    c: Context, function: FunctionDecl, types: Sequence[CType], given: TemplateArguments | None,
+    at: Position, outer: Scope,
+) -> Scope | None:  # fmt: skip
     """Bind a function's template parameters for arguments of these types; None if they do not fit."""
     scope = Scope(outer)
     if function.template is None:
         return None if given else scope
     if len(given or []) > len(function.template.params):
         return None
-    give_arguments(c, function.template, given or [], scope, at)
+    give_arguments(c, function.template, given, scope, at)
     open_names = {p.name for p in function.template.params} - scope.names.keys()
     unknown = {p.name for p in function.template.params}
     for param, ctype in zip(function.params, types, strict=False):

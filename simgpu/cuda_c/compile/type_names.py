@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import cast
+from typing import TypeAlias, cast
 
 from simgpu.cuda_c import types
 from simgpu.cuda_c.compile import typed
@@ -17,6 +17,7 @@ from simgpu.errors import KernelCompileError
 
 _MOST_MEMBERS = 10_000  # with those of its members; an array counts as one
 _MOST_BYTES = 2**62  # of an array
+TemplateArguments: TypeAlias = Sequence[ast.TypeName | ast.Expression]  # to a template
 
 
 def _is_reference(c: Context, node: ast.Expression, of: typed.Expr) -> bool:
@@ -98,23 +99,13 @@ def names_in(c: Context, ctype: types.CType, name: ast.TypeName) -> typed.Scope:
     c.fail(name.at, f"'{types.spelled(ctype)}' has no members that belong to the type")
 
 
-def top_const(name: ast.TypeName) -> bool:
-    """Tell whether a variable of this type is itself constant."""
-    return "const" in name.pointers[-1] if name.pointers else name.const
-
-
-def top_volatile(name: ast.TypeName) -> bool:
-    """Tell whether a variable of this type is itself volatile."""
-    return "volatile" in name.pointers[-1] if name.pointers else name.volatile
-
-
 def param_type(c: Context, param: ast.Param) -> types.CType:
     """The type of a parameter; an array parameter is a pointer."""
     ctype = resolve_type(c, param.type)
     if not param.dims:
         return ctype
     inner = array_type(c, ctype, list(param.dims[1:]))
-    return types.Pointer(inner, top_const(param.type), top_volatile(param.type))
+    return types.Pointer(inner, param.type.itself("const"), param.type.itself("volatile"))
 
 
 # -- structs
@@ -246,7 +237,7 @@ class StructLayout:
         offset = 0 if self._union else -(-self.end // need) * need
         if not offset and self.taken & _at_start(self._c, ctype):
             offset = need  # because no two objects of one type have one address
-        volatile = said is not None and top_volatile(said)
+        volatile = said is not None and said.itself("volatile")
         self.fields.append(types.Field(name, ctype, offset, volatile))
         if sum(types.numbers_in(f.type, False) for f in self.fields) > _MOST_MEMBERS:
             self._c.unsupported(at, f"a struct of more than {_MOST_MEMBERS:,} members")
@@ -397,13 +388,25 @@ def template_argument(
 def give_arguments(
     c: Context,
     template: ast.Template,
-    given: Sequence[ast.TypeName | ast.Expression],
+    given: TemplateArguments | None,
     scope: typed.Scope,
     at: Position,
 ) -> None:
     """Give the first parameters of a template these values, in `scope`."""
-    for param, argument in zip(template.params, given, strict=False):
+    for param, argument in zip(template.params, given or (), strict=False):
         scope.names[param.name] = template_argument(c, param.type, argument, at, scope)
+
+
+def with_arguments(
+    c: Context, name: str, template: ast.Template, given: TemplateArguments | None, at: Position
+) -> typed.Scope:
+    """A scope in which all parameters of a template have these values, or their own."""
+    scope, count = typed.Scope(c.file.scope), len(given or ())
+    if count > len(template.params):
+        c.fail(at, f"'{name}' has {len(template.params)} template parameters, {count} given")
+    give_arguments(c, template, given, scope, at)
+    give_defaults(c, name, template, scope, at)
+    return scope
 
 
 def give_defaults(
@@ -445,13 +448,8 @@ def spelled_arguments(c: Context, arguments: Sequence[typed.Given]) -> str:
 def _instance(c: Context, template: typed.StructTemplate, name: ast.TypeName) -> types.Struct:
     primary = template.definitions[0]
     assert primary.template is not None
-    params, given = primary.template.params, name.arguments or []
-    if len(given) > len(params):
-        c.fail(name.at, f"'{name.base}' has {len(params)} template parameters, {len(given)} given")
-    scope = typed.Scope(c.file.scope)
-    give_arguments(c, primary.template, given, scope, name.at)
-    give_defaults(c, primary.name, primary.template, scope, name.at)
-    arguments = [cast(typed.Given, scope.names[param.name]) for param in params]
+    scope = with_arguments(c, primary.name, primary.template, name.arguments, name.at)
+    arguments = [cast(typed.Given, scope.names[p.name]) for p in primary.template.params]
     key = tuple(identity(argument) for argument in arguments)
     if key not in template.instances:
         chosen = primary
@@ -489,12 +487,9 @@ def _matched(
 
 
 def deduced(
-    c: Context,
-    pattern: ast.TypeName | ast.Expression,
-    argument: typed.Given,
-    unknown: set[str],
+    c: Context, pattern: ast.TypeName | ast.Expression, argument: typed.Given, unknown: set[str],
     scope: typed.Scope,
-) -> bool:
+) -> bool:  # fmt: skip
     """Hold a pattern against what is given, to find what template parameters stand for; whether it fits."""
     name = pattern.name if isinstance(pattern, ast.DeclRefExpr) else getattr(pattern, "base", "")
     if not isinstance(argument, typed.TypeBinding) or not isinstance(pattern, ast.TypeName):

@@ -56,6 +56,10 @@ class TypeName(SyntaxNode):
     of: Expression | None = None  # of `decltype(...)`: that of which it is the type
     layout: list[Attribute] = field(default_factory=list[Attribute])  # of what is declared with it
 
+    def itself(self, word: str) -> bool:
+        """Tell whether a variable of this type, and not only what it points to, is constant or volatile."""
+        return word in self.pointers[-1] if self.pointers else bool(getattr(self, word))
+
 
 class FunctionType(SyntaxNode):
     """`returns (*)(params)`, whose value is the address of a function."""

@@ -16,7 +16,7 @@ from simgpu.cuda_c.compile.builtins.common import BuiltinHandler, arguments, by_
 from simgpu.cuda_c.compile.constants import evaluated
 from simgpu.cuda_c.compile.context import Context
 from simgpu.cuda_c.compile.conversions import convert, decay, typed_value
-from simgpu.cuda_c.compile.form import Followed, Sleep
+from simgpu.cuda_c.compile.form import Followed, Price, Sleep
 from simgpu.cuda_c.compile.storage import read_memory, use_storage
 from simgpu.cuda_c.compile.typed import Evaluate, Expr, MemoryPlace
 from simgpu.cuda_c.lockstep.masks import Mask, split
@@ -257,4 +257,4 @@ for _name in ("__builtin_assume", "__nanosleep", "__prof_trigger"):
 for _name, _type in types.VECTORS.items():
     if _name not in ("dim3", "half2"):
         _parts = [field.type for field in _type.fields]
-        TABLE[f"make_{_name}"] = by_value(_parts, _type, _list_of, instructions=0)
+        TABLE[f"make_{_name}"] = by_value(_parts, _type, _list_of, Price(0))

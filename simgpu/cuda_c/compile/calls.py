@@ -19,12 +19,11 @@ from simgpu.cuda_c.compile.conversions import convert, decay, nodes, typed_value
 from simgpu.cuda_c.compile.cuts import cut_calls, cut_meeting
 from simgpu.cuda_c.compile.form import Declare, Expansion, Followed, ReferenceBind
 from simgpu.cuda_c.compile.overloads import Invocation, resolve_overload
-from simgpu.cuda_c.compile.places import as_base, place_of
+from simgpu.cuda_c.compile.places import as_base, place_of, this_object
 from simgpu.cuda_c.compile.statements import ADDRESS, sequence
 from simgpu.cuda_c.compile.variables import Origin, Variable
 from simgpu.cuda_c.syntax import ast
 from simgpu.cuda_c.syntax.names import assigned_names
-from simgpu.cuda_c.text.source import Position
 
 _MOST_POINTS = 20_000  # pieces of code in a kernel once its functions are expanded
 
@@ -47,7 +46,7 @@ def call_expression(c: Context, node: ast.CallExpr, used: bool = True) -> typed.
     own = c.scope.find(typed.INSIDE)
     owner = own.having(node.name) if isinstance(own, typed.Class) else None
     if owner is not None:
-        return _call_in(c, node, owner, _this(c, node.at))
+        return _call_in(c, node, owner, this_object(c, node.at))
     if node.name in c.file.functions:
         functions = _seen(c, node)
         arguments = _arguments(c, node, functions, c.file.scope)
@@ -129,16 +128,10 @@ def _call_of_type(c: Context, node: ast.CallExpr, owner: ast.TypeName) -> typed.
     having = None if known is None else known.having(node.name)
     if having is None:
         c.fail(node.at, f"'{types.spelled(ctype)}' has no member function '{node.name}'")
-    this = _this(c, node.at) if node.object is None else place_of(c, node.object)
+    this = this_object(c, node.at) if node.object is None else place_of(c, node.object)
     if this is not None and this.type != having.type and not c.derives(this.type, having.type):
         this = None
     return _call_in(c, node, having, this)
-
-
-def _this(c: Context, at: Position) -> typed.Expr | None:
-    """The object whose function is being compiled."""
-    known = c.scope.find(typed.THIS) is not None
-    return place_of(c, ast.DeclRefExpr(at=at, name=typed.THIS)) if known else None
 
 
 def _call_in(

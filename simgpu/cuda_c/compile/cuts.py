@@ -27,6 +27,8 @@ from simgpu.cuda_c.compile.waiting import waits_apart, waits_for_others
 from simgpu.cuda_c.lockstep.masks import Mask
 from simgpu.cuda_c.lockstep.team import Team
 from simgpu.cuda_c.memory import access
+from simgpu.cuda_c.syntax.ast import CallExpr
+from simgpu.cuda_c.text.source import Position
 from simgpu.cuda_c.types import CType, Pointer, Scalar, Void
 
 
@@ -47,25 +49,31 @@ def cut_calls(
     if not c.cuts or not any(map(waits_for_others, form.instructions_below(body.steps))):
         return run
     assert body.call is not None
-    slot, piece = c.new_slot(), c.new_piece(body.call.at)
-    piece.steps, piece.call = c.steps[mark:], body.call
-    del c.steps[mark:]
-    piece.run = run if void else put(slot, run)
-    c.ahead.append(piece)
-    return _nothing if void else _reader(slot)
+    return _in_front(c, mark, run, void, body.call.at, body.call)
 
 
 def cut_meeting(c: Context, mark: int, out: Expr) -> Expr:
     """Put a function of a warp, whose steps begin at `mark`, in front, since lanes may wait in it."""
     if not c.cuts or not any(isinstance(s, form.Meet) and s.by == "warp" for s in c.steps[mark:]):
         return out
-    slot, piece = c.new_slot(), c.new_piece(out.at)
-    piece.steps = c.steps[mark:]
+    run = _in_front(c, mark, out.run, isinstance(out.type, Void), out.at)
+    return typed_value(c, out.type, run, out.at, [out])
+
+
+def _in_front(
+    c: Context,
+    mark: int,
+    run: form.Evaluate,
+    void: bool,
+    at: Position,
+    call: CallExpr | None = None,
+) -> form.Evaluate:
+    slot, piece = c.new_slot(), c.new_piece(at)
+    piece.steps, piece.call = c.steps[mark:], call
     del c.steps[mark:]
-    void = isinstance(out.type, Void)
-    piece.run = out.run if void else put(slot, out.run)
+    piece.run = run if void else put(slot, run)
     c.ahead.append(piece)
-    return typed_value(c, out.type, _nothing if void else _reader(slot), out.at, [out])
+    return _nothing if void else _reader(slot)
 
 
 def kept(c: Context, expr: Expr, mark: int) -> Expr:

@@ -27,8 +27,8 @@ LOST = "changing one of several variables by a reference is not supported: take 
 # -- reading
 
 
-def read_variable(c: Context, variable: Variable, at: Position, whole: bool = True) -> Expr:
-    """A variable as an expression with a place; not `whole` by another name than its own."""
+def read_variable(c: Context, variable: Variable, at: Position) -> Expr:
+    """A variable as an expression with a place."""
     slot = variable.slot
     if variable.memory:
         address = c.note(form.Address(variable=variable))
@@ -36,19 +36,20 @@ def read_variable(c: Context, variable: Variable, at: Position, whole: bool = Tr
             lambda t, m: t.slots[slot], address, variable.origin, variable.const, variable.volatile
         )
         return read_memory(c, place, variable.type, at)
+    return read_place(c, RegisterPlace(variable, const=variable.const), variable.type, at, True)
+
+
+def read_place(
+    c: Context, place: Place, ctype: types.CType, at: Position, whole: bool = False
+) -> Expr:
+    """What is in a place; `whole` if it is all of a variable, by its own name."""
+    if isinstance(place, MemoryPlace):
+        return read_memory(c, place, ctype, at)
+    variable, first, count = place.variable, place.first, place.count
+    run = _register_reader(variable, at, first, count)
+    if count is not None:
+        run = in_lane_order(place.before, pick_leaves(run, ctype, first, count, at))
     node = c.note(form.Read(variable=variable, whole=whole))
-    run, place = _register_reader(variable, at), RegisterPlace(variable, const=variable.const)
-    origin, rank = variable.origin, variable.rank
-    return Expr(variable.type, run, at, node, place=place, origin=origin, rank=rank)
-
-
-def read_member(c: Context, place: RegisterPlace, ctype: types.CType, at: Position) -> Expr:
-    """Some leaves of a struct in registers."""
-    variable, first = place.variable, place.first
-    count = len(types.leaves(ctype))
-    reader = _register_reader(variable, at, first, count)
-    run = in_lane_order(place.before, pick_leaves(reader, ctype, first, count, at))
-    node = c.note(form.Read(variable=variable, whole=False))
     rank = variable.rank + first / 64
     return Expr(ctype, run, at, node, place=place, origin=variable.origin, rank=rank)
 
@@ -63,20 +64,6 @@ def in_lane_order(*parts: Evaluate | None) -> Evaluate:
         return last(t, m)
 
     return evaluate if first else last
-
-
-def reread(c: Context, expr: Expr, at: Position) -> Expr:
-    """The same place, read at another point of the source."""
-    place = expr.place
-    if isinstance(place, MemoryPlace):
-        return read_memory(c, place, expr.type, at)
-    if isinstance(place, RegisterPlace) and place.count is not None:
-        return read_member(c, place, expr.type, at)
-    if isinstance(place, RegisterPlace):
-        out = read_variable(c, place.variable, at, whole=False)
-        out.place = place
-        return out
-    return expr
 
 
 def read_memory(c: Context, place: MemoryPlace, ctype: types.CType, at: Position) -> Expr:

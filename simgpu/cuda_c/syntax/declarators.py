@@ -56,9 +56,7 @@ class DeclaratorParser(ExpressionParser):
 
     def packless_type(self) -> ast.TypeName:
         """Parse the type of a parameter, of a function or a template."""
-        _, base = self.specifiers()
-        self.harmless(base.layout)
-        wanted = self.pointers(base)
+        wanted = super().abstract_type()
         if self.at("..."):
             self.unsupported("parameter packs are not supported")
         return wanted

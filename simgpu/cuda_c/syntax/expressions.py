@@ -7,6 +7,7 @@ from typing import Any, TypeAlias
 from simgpu.cuda_c.syntax import ast
 from simgpu.cuda_c.syntax.ast import CONVERSION
 from simgpu.cuda_c.syntax.tokens_and_types import TypeParser
+from simgpu.cuda_c.text.condition import PRECEDENCE
 from simgpu.cuda_c.text.lexer import Token, parse_char, parse_number, parse_string
 from simgpu.cuda_c.types import BOOL, CHAR
 
@@ -18,10 +19,6 @@ PYTHON = dict.fromkeys(
     "a kernel is written for one element, with C's operators, fmaxf(), sqrtf() and such",
 ) | {"math": "its functions are there without a prefix, as in sqrtf(x)"}
 
-_PRECEDENCE = {
-    "||": 1, "&&": 2, "|": 3, "^": 4, "&": 5, "==": 6, "!=": 6, "<": 7, ">": 7, "<=": 7, ">=": 7,
-    "<<": 8, ">>": 8, "+": 9, "-": 9, "*": 10, "/": 10, "%": 10,
-}  # fmt: skip
 _ASSIGNMENTS = {"=", "+=", "-=", "*=", "/=", "%=", "&=", "|=", "^=", "<<=", ">>="}
 _CONSTANTS = {"true": (1, BOOL), "false": (0, BOOL), "nullptr": (0, None), "NULL": (0, None)}
 _CASTS = {"static_cast", "reinterpret_cast", "const_cast"}
@@ -70,13 +67,13 @@ class ExpressionParser(TypeParser):
         return ast.Conditional(at=at, test=test, yes=yes, no=self.assignment())
 
     def template_value(self) -> ast.Expression:
-        return self.binary(_PRECEDENCE["<<"])  # not a comparison, because a '>' closes the list
+        return self.binary(PRECEDENCE["<<"])  # not a comparison, because a '>' closes the list
 
     def binary(self, level: int) -> ast.Expression:
         left = self.unary()
-        while self.token.kind == "op" and _PRECEDENCE.get(self.token.text, 0) >= level:
+        while self.token.kind == "op" and PRECEDENCE.get(self.token.text, 0) >= level:
             token = self.advance()
-            right = self.binary(_PRECEDENCE[token.text] + 1)
+            right = self.binary(PRECEDENCE[token.text] + 1)
             left = ast.Binary(at=token.at, op=token.text, left=left, right=right)
         if self.at("<<<"):
             self.unsupported("a kernel that launches kernels is not supported")

@@ -47,7 +47,7 @@ class StructParser(StatementParser):
         if self.accept("->"):
             out.returns = self.abstract_type()
         if struct is not None and self.accept(":"):
-            self._initial(out)
+            out.initial = self.several(self._initial)
         if self.accept("="):
             if self.advance().text == "default":
                 out.body = ast.Block(at=name.at, body=[])
@@ -104,18 +104,13 @@ class StructParser(StatementParser):
         out.template = ast.Template(at=start.at, params=made) if made else None
         return ast.Lambda(at=start.at, default=default, captures=captures, function=out)
 
-    def _initial(self, out: ast.FunctionDecl) -> None:
-        while True:
-            name = self.identifier("the name of a member")
-            if self.at("<"):  # of a base, whose arguments are known
-                self.template_arguments()
-            if self.at("{"):
-                given = self.braces()
-            else:
-                given = ast.Braces(at=name.at, items=self.call_arguments())
-            out.initial.append((name.text, given))
-            if not self.accept(","):
-                return
+    def _initial(self) -> tuple[str, ast.Braces]:
+        name = self.identifier("the name of a member")
+        if self.at("<"):  # of a base, whose arguments are known
+            self.template_arguments()
+        if self.at("{"):
+            return name.text, self.braces()
+        return name.text, ast.Braces(at=name.at, items=self.call_arguments())
 
     def _body_of(self, out: ast.FunctionDecl) -> None:
         if not self.at("{"):
@@ -224,7 +219,11 @@ class StructParser(StatementParser):
     def _ended(self, out: ast.StructDef, typedef: bool) -> ast.StructDef:
         """Parse the names behind the closing brace."""
         if typedef:
-            out.variables = self._other_names(out)
+            out.name = out.name or (self.token.text if self.token.kind == "name" else _unnamed(out))
+            names = self.aliases_of(ast.TypeName(at=out.at, base=out.name))
+            items = [item for item in names if item.name != out.name]
+            if items:
+                out.variables = ast.Declaration(at=out.at, storage={"typedef"}, items=items)
         elif self.token.kind == "name" or self.at("*"):
             out.name = out.name or _unnamed(out)
             self.name_type(out.name)
@@ -235,22 +234,6 @@ class StructParser(StatementParser):
         if not out.name and len(self.type_names) < 2 and out.enumerators is None:
             self.fail("this struct has no name", out.at)
         return out
-
-    def _other_names(self, out: ast.StructDef) -> ast.Declaration | None:
-        """The names that a typedef gives a struct; one that has no name gets the first of them."""
-        items: list[ast.Declarator] = []
-        out.name = out.name or (self.token.text if self.token.kind == "name" else _unnamed(out))
-        while True:
-            wanted = self.pointers(ast.TypeName(at=out.at, base=out.name))
-            name = self.identifier("the name of this type")
-            dims = self.dimensions()
-            self.harmless(self.attributes())
-            self.name_type(name.text)
-            if name.text != out.name:
-                items.append(ast.Declarator(at=name.at, name=name.text, type=wanted, dims=dims))
-            if not self.accept(","):
-                break
-        return ast.Declaration(at=out.at, storage={"typedef"}, items=items) if items else None
 
     def _member(self, out: ast.StructDef) -> None:
         self.harmless(self.attributes(words=False))
@@ -307,8 +290,7 @@ class StructParser(StatementParser):
             return
         if self.at("virtual"):
             self.unsupported("virtual functions are not supported")
-        if self.at("~"):
-            self.advance()
+        if self.accept("~"):
             name = self.identifier()
             whole = Token("name", f"~{name.text}", name.at)
             gone = self.function(storage, _void(name), whole, None)
@@ -417,21 +399,20 @@ class StructParser(StatementParser):
         if self.accept(":"):
             fixed = self.specifiers()[1]
         self.need("{")
-        items: list[ast.Declarator] = []
-        while not self.at("}"):
-            word = self.identifier()
-            self.harmless(self.attributes())
-            init = self.conditional() if self.accept("=") else None
-            kind = ast.TypeName(at=word.at, base="auto")
-            items.append(ast.Declarator(at=word.at, name=word.text, type=kind, init=init))
-            if not self.accept(","):
-                break
+        items = self.several(self._enumerator, "}")
         self.need("}")
         self.harmless(self.attributes())
         storage = {"static"} | ({"scoped"} if scoped else set[str]())
         values = ast.Declaration(at=start.at, storage=storage, items=items)
         out = ast.StructDef(at=start.at, name=name, enumerators=values, base=fixed)
         return self._ended(out, typedef)
+
+    def _enumerator(self) -> ast.Declarator:
+        word = self.identifier()
+        self.harmless(self.attributes())
+        init = self.conditional() if self.accept("=") else None
+        kind = ast.TypeName(at=word.at, base="auto")
+        return ast.Declarator(at=word.at, name=word.text, type=kind, init=init)
 
 
 def _unnamed(struct: ast.StructDef) -> str:

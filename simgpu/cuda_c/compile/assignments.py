@@ -123,12 +123,9 @@ def increment(c: Context, node: ast.Increment, used: bool) -> Expr:
 
 
 def _update(
-    c: Context,
-    target: Expr,
-    node: ast.AssignExpr | ast.Increment,
-    by: Expr,
+    c: Context, target: Expr, node: ast.AssignExpr | ast.Increment, by: Expr,
     old_wanted: bool = False,
-) -> Expr:
+) -> Expr:  # fmt: skip
     """Read a place, compute from it, write it back; the address is computed once."""
     ctype, place, slot, at = target.type, target.place, c.new_slot(), node.at
     read = use_storage(c, target).run

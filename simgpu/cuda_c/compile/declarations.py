@@ -89,20 +89,17 @@ def _declarator(c: Context, item: ast.Declarator, storage: set[str]) -> Evaluate
         return _reference(c, item, ctype, const)
     if "static" in storage and not const:
         c.unsupported(item.at, "static variables in functions are not supported")
-    if (
-        item.init is None
-        and (item.dims or isinstance(ctype, types.ArrayType))
-        and c.constructs(ctype)
-    ):
-        item = replace(item, init=ast.Braces(at=item.at, items=[]))
     if item.dims or isinstance(ctype, types.ArrayType):  # under a name of its own
+        if item.init is None and c.constructs(ctype):
+            item = replace(item, init=ast.Braces(at=item.at, items=[]))
         whole = type_names.declared_type(c, item, ctype, const)
         return _in_memory(c, item, whole, const, volatile)
     known = c.class_of(ctype)
     direct = item.init is None or isinstance(item.init, ast.Braces)
     if known is not None and known.constructs and direct and known.takes_over(item.init):
         return _object(c, item, known, const)
-    if item.init is not None and not const and _mentions(item.init, item.name):
+    parts = ast.parts_of(item.init) if not const else ()
+    if any(isinstance(part, ast.DeclRefExpr) and part.name == item.name for part in parts):
         return _own_value(c, item, storage)
     if c.lives_in_memory(ctype) or item.name in c.frame.addressed:
         return _in_memory(c, item, ctype, const, volatile)
@@ -116,12 +113,6 @@ def _declarator(c: Context, item: ast.Declarator, storage: set[str]) -> Evaluate
     if const and not (isinstance(ctype, types.Struct) and not ctype.fields):
         c.fail(item.at, f"'{item.name}' is const and needs a value")
     return _unset(c, item, ctype)
-
-
-def _mentions(value: ast.Expression, name: str) -> bool:
-    return any(
-        isinstance(node, ast.DeclRefExpr) and node.name == name for node in ast.parts_of(value)
-    )
 
 
 def _own_value(c: Context, item: ast.Declarator, storage: set[str]) -> Evaluate:
@@ -139,7 +130,7 @@ def _object(c: Context, item: ast.Declarator, known: Class, const: bool) -> Eval
     ctype, items = known.type, item.init.items if isinstance(item.init, ast.Braces) else []
     arguments = [place_of(c, one) for one in items]
     if c.lives_in_memory(ctype) or item.name in c.frame.addressed:
-        begin = _in_memory(c, replace(item, init=None), ctype, False, False)
+        begin = _in_memory(c, replace(item, init=None), ctype, False)
     else:
         begin = _unset(c, item, ctype)
     place = place_of(c, ast.DeclRefExpr(at=item.at, name=item.name))
@@ -169,7 +160,7 @@ def _auto(c: Context, item: ast.Declarator) -> Evaluate | None:
     if isinstance(new.type, types.Void):
         c.fail(item.at, f"'{item.name}' cannot be void")
     if item.name in c.frame.addressed or c.lives_in_memory(new.type):
-        return _in_memory(c, item, new.type, item.type.const, False, new)
+        return _in_memory(c, item, new.type, item.type.const, given=new)
     return _bind(c, item, new.type, new, item.type.const)
 
 
@@ -222,13 +213,9 @@ def _reference(
 
 
 def _in_memory(
-    c: Context,
-    item: ast.Declarator,
-    ctype: types.CType,
-    const: bool,
-    volatile: bool,
+    c: Context, item: ast.Declarator, ctype: types.CType, const: bool, volatile: bool = False,
     given: Expr | None = None,
-) -> Evaluate:
+) -> Evaluate:  # fmt: skip
     """A variable in memory; `given` is its value, where that has been compiled."""
     variable = rooms.own_variable(c, item.name, ctype, True, item.at, const)
     variable.volatile = volatile

@@ -50,16 +50,19 @@ def binary_operation(
 def operate(c: Context, op: str, left: Expr, right: Expr, at: Position) -> Expr:
     """`left op right` for everything that evaluates both sides."""
     left, right = (decay(_plain(c, side, at)) for side in (left, right))
-    if isinstance(left.type, FunctionPointer) or isinstance(right.type, FunctionPointer):
-        return _compare_functions(c, op, left, right, at)
+    for side in (left, right):
+        if isinstance(side.type, FunctionPointer):
+            if op not in ("==", "!="):
+                c.fail(at, f"operator '{op}' cannot take the address of a function")
+            x, y = (convert(c, operand, side.type, at) for operand in (left, right))
+            return _compare(c, op, x, y, side.type, at)
     if isinstance(left.type, Pointer) or isinstance(right.type, Pointer):
         return _pointer_operation(c, op, left, right, at)
     a, b = (_number(c, op, side, at) for side in (left, right))
     kind = promoted(a) if op in ("<<", ">>") else usual_type(a, b)
-    if op in _INTEGER_ONLY:
-        for side in (a, b):
-            if side.is_float:
-                c.fail(at, f"operator '{op}' needs integers, not '{side.name}'")
+    for number in (a, b) if op in _INTEGER_ONLY else ():
+        if number.is_float:
+            c.fail(at, f"operator '{op}' needs integers, not '{number.name}'")
     if HALF in (a, b) and a != b:
         other = b if a is HALF else a
         cure = "convert one side, for instance by __half2float()"
@@ -77,14 +80,6 @@ def _plain(c: Context, side: Expr, at: Position) -> Expr:
     """An operand; a struct that converts itself to a number is that number."""
     made = c.rules.become(c, side, None, at) if c.class_of(side.type) is not None else None
     return side if made is None else made
-
-
-def _compare_functions(c: Context, op: str, left: Expr, right: Expr, at: Position) -> Expr:
-    kind = left.type if isinstance(left.type, FunctionPointer) else right.type
-    assert isinstance(kind, FunctionPointer)
-    if op not in ("==", "!="):
-        c.fail(at, f"operator '{op}' cannot take the address of a function")
-    return _compare(c, op, convert(c, left, kind, at), convert(c, right, kind, at), kind, at)
 
 
 def _number(c: Context, op: str, side: Expr, at: Position) -> Scalar:
@@ -196,7 +191,7 @@ def _pointer_operation(c: Context, op: str, left: Expr, right: Expr, at: Positio
     if op == "-" and isinstance(right.type, Pointer):
         if not isinstance(left.type, Pointer):
             c.fail(at, "a pointer cannot be subtracted from a number")
-        return _distance(c, left, left.type.target, right, right.type.target, at)
+        return _distance(c, left, right, left.type.target, right.type.target, at)
     if op not in "+-":
         c.fail(at, f"operator '{op}' cannot take a pointer")
     pointer, number = (left, right) if isinstance(left.type, Pointer) else (right, left)
@@ -218,7 +213,7 @@ def _pointer_operation(c: Context, op: str, left: Expr, right: Expr, at: Positio
 
 
 def _distance(
-    c: Context, left: Expr, target: CType, right: Expr, other: CType, at: Position
+    c: Context, left: Expr, right: Expr, target: CType, other: CType, at: Position
 ) -> Expr:
     if target != other:
         c.fail(at, f"'{spelled(left.type)}' and '{spelled(right.type)}' point to different things")

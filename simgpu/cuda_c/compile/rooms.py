@@ -88,14 +88,9 @@ def parameter_entry(c: Context, variable: Variable, new: Expr) -> Evaluate:
 
 
 def bind_reference(
-    c: Context,
-    name: str,
-    target: Expr,
-    ctype: types.CType,
-    const: bool,
-    at: Position,
+    c: Context, name: str, target: Expr, ctype: types.CType, const: bool, at: Position,
     volatile: bool = False,
-) -> tuple[Alias | Variable, Evaluate | None]:
+) -> tuple[Alias | Variable, Evaluate | None]:  # fmt: skip
     """A name for a place: what it means, and what fixes the place's address once."""
     if c.derives(target.type, ctype):
         target = as_base(c, target, ctype)

@@ -68,16 +68,20 @@ class KernelSignature:
 
 def variable_of(name: str, ctype: CType, constant: bool) -> GlobalVariable | None:
     """Describe a variable for the host; None if NumPy does not have its type."""
-    shape: tuple[int, ...] = ()
-    element = ctype
-    while isinstance(element, ArrayType):
-        shape += (element.length,)
-        element = element.element
-    if isinstance(element, Struct) and element.vector:
-        shape += (len(element.fields),)
-        element = element.fields[0].type
+    element, shape = _components(ctype)
     dtype = record_dtype(element)
     return None if dtype is None else GlobalVariable(name, spelled(ctype), dtype, shape, constant)
+
+
+def _components(ctype: CType) -> tuple[CType, tuple[int, ...]]:
+    """What an array or a vector is made of, and its lengths."""
+    shape: tuple[int, ...] = ()
+    while isinstance(ctype, ArrayType):
+        shape += (ctype.length,)
+        ctype = ctype.element
+    if isinstance(ctype, Struct) and ctype.vector:
+        return ctype.fields[0].type, (*shape, len(ctype.fields))
+    return ctype, shape
 
 
 def record_dtype(ctype: CType) -> np.dtype[Any] | None:
@@ -111,22 +115,14 @@ def signature_of(
     for param in function.params:
         ctype = type_names.param_type(c, param)
         pointer = isinstance(ctype, Pointer)
-        target = ctype.target if isinstance(ctype, Pointer) else ctype
-        const = isinstance(ctype, Pointer) and ctype.const
-        record = None if pointer or not isinstance(target, Struct) else record_dtype(target)
-        parameters.append(
-            KernelParameter(param.name, spelled(target), pointer, const, _dtype(target), record)
-        )
+        target, const = (ctype.target, ctype.const) if pointer else (ctype, False)
+        record = record_dtype(target) if isinstance(target, Struct) and not pointer else None
+        element, _ = _components(target)
+        plain = isinstance(element, Scalar | Pointer) and not isinstance(target, ArrayType)
+        dtype = record_dtype(element) if plain else None
+        given = KernelParameter(param.name, spelled(target), pointer, const, dtype, record)
+        parameters.append(given)
     return KernelSignature(name, tuple(parameters), variables)
-
-
-def _dtype(ctype: CType) -> np.dtype[Any] | None:
-    if isinstance(ctype, Scalar | Pointer):
-        return record_dtype(ctype)
-    if isinstance(ctype, Struct) and ctype.vector:
-        first = ctype.fields[0].type
-        return first.dtype if isinstance(first, Scalar) else None
-    return None
 
 
 def instance_of(c: Context, name: str) -> _Found:
@@ -185,12 +181,9 @@ def _arguments(c: Context, text: Source) -> tuple[list[_Given] | None, list[ast.
 
 
 def _bound(
-    c: Context,
-    text: Source,
-    function: ast.FunctionDecl,
-    given: Sequence[_Given] | None,
+    c: Context, text: Source, function: ast.FunctionDecl, given: Sequence[_Given] | None,
     kernels: Sequence[ast.FunctionDecl],
-) -> _Found:
+) -> _Found:  # fmt: skip
     """A kernel, or what it is for just these arguments of its template; its scope; and the arguments."""
     if function.template is None or given is None:
         return function, c.file.scope, ""

@@ -69,13 +69,10 @@ def _total(c: Context, target: Expr, op: str, by: Expr) -> form.Total | None:
     place, kind = target.place, target.type
     if not isinstance(place, RegisterPlace) or place.count is not None:
         return None
-    fused = bool(
-        c.file.contract and isinstance(kind, types.Scalar) and kind.is_float and by.product
-    )
-    plain = (
-        kind == by.type and kind in _SUMMED and op in "+-" and (not fused or kind is types.FLOAT)
-    )
-    factors = by.product if fused else None
+    fuses = c.file.contract and isinstance(kind, types.Scalar) and kind.is_float
+    factors = by.product if fuses else None
+    same = kind == by.type and kind in _SUMMED and op in "+-"
+    plain = same and (factors is None or kind is types.FLOAT)
     return form.Total(place.variable, by.node, op == "-", plain, by.run, factors)
 
 
@@ -116,10 +113,8 @@ def increment(c: Context, node: ast.Increment, used: bool) -> Expr:
     if isinstance(kind, types.Struct) or kind is types.BOOL:
         c.fail(node.at, f"'{node.op}{node.op}' cannot take a '{types.spelled(kind)}'")
     whole = isinstance(kind, types.Pointer) or (isinstance(kind, types.Scalar) and kind.is_integer)
-    one = constant(
-        types.INT if whole else types.HALF if kind is types.HALF else types.FLOAT, 1, node.at
-    )
-    return _update(c, target, node, one, node.postfix and used)
+    of = types.INT if whole else types.HALF if kind is types.HALF else types.FLOAT
+    return _update(c, target, node, constant(of, 1, node.at), node.postfix and used)
 
 
 def _update(

@@ -60,12 +60,11 @@ def call_expression(c: Context, node: ast.CallExpr, used: bool = True) -> typed.
         reason = builtins.refused(node.name)
         if reason is not None:
             c.unsupported(node.at, reason)
-        advice = builtins.advice_on_builtin(node.name, set(c.file.functions)) or c.elsewhere(
-            node.name
-        )
+        advice = builtins.advice_on_builtin(node.name, set(c.file.functions))
         if node.name in c.file.text.aside:
             cure = "write __device__ in front, so that a kernel can call it"
             advice = f"{c.elsewhere(node.name)}: {cure}"
+        advice = advice or c.elsewhere(node.name)
         c.fail(node.at, f"there is no function '{node.name}'{advice}")
     mark = len(c.steps)
     return cut_meeting(c, mark, builtin(c, node, used))
@@ -299,9 +298,8 @@ def _inside(
     else:
         if this.place.const and not function.const:
             c.fail(this.at, f"'{function.name}' may change its object, and this one is const")
-        scope.names[typed.THIS], fix = rooms.bind_reference(
-            c, typed.THIS, this, known.type, function.const, this.at
-        )
+        const, name = function.const, typed.THIS
+        scope.names[name], fix = rooms.bind_reference(c, name, this, known.type, const, this.at)
         entry.append(fix)
     base = ast.DeclRefExpr(at=this.at, name=typed.THIS)
     for name in known.type.members():
@@ -345,18 +343,15 @@ def _bind_parameters(
             else:
                 assert param.default is not None
                 argument = c.expression(param.default)
-        const = param.type.itself("const")
+        name, const, volatile = param.name, *map(param.type.itself, ("const", "volatile"))
         if param.type.reference:
             if param.dims:
                 with c.seen_from(names):
-                    ctype = type_names.array_type(
-                        c, type_names.resolve_type(c, param.type), list(param.dims), const
-                    )
-            volatile = param.type.itself("volatile")
-            binding, fix = rooms.bind_reference(
-                c, param.name, argument, ctype, const, call.node.at, volatile
-            )
-            names.names[param.name] = binding
+                    element = type_names.resolve_type(c, param.type)
+                    ctype = type_names.array_type(c, element, param.dims, const)
+            at = call.node.at
+            binding, fix = rooms.bind_reference(c, name, argument, ctype, const, at, volatile)
+            names.names[name] = binding
             if isinstance(binding, Variable):
                 c.steps.append(Declare(binding, parameter=True))
             entry.append(fix)

@@ -99,9 +99,7 @@ def finish(c: Context, form: Form) -> Code:
     """Run the passes over a form, and make closures of it."""
     places = parks(form.steps, form.sites, c.file.source)
     body = Control(places, summing(form.steps)).closure(form.steps)
-    meets = any(
-        isinstance(step, Meet) and step.by == "grid" for step in instructions_below(form.steps)
-    )
+    meets = any(isinstance(s, Meet) and s.by == "grid" for s in instructions_below(form.steps))
     shared_bytes = max(c.shared.values(), default=0)
     return Code(
         form.parameters, form.entry, body, c.numbers.slots, c.numbers.exits, c.numbers.local_bytes,

@@ -193,9 +193,7 @@ def _part(c: Context, base: typed.Expr, field: types.Field, at: Position) -> typ
     first = sum(1 for _, o in types.leaves(base.type) if o < offset)
     count = len(types.leaves(field.type))
     if isinstance(place, typed.RegisterPlace):
-        part = typed.RegisterPlace(
-            place.variable, place.first + first, count, place.const, place.before
-        )
+        part = replace(place, first=place.first + first, count=count)
         return storage.read_place(c, part, field.type, at)
     if isinstance(field.type, types.ArrayType):
         c.unsupported(at, "an array in a struct that has no name: give it one first")

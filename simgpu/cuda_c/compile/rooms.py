@@ -57,10 +57,8 @@ def local_memory(c: Context, variable: Variable, values: list[Expr], at: Positio
     unit = min((types.size_of(leaf) for leaf, _ in parts), default=1)
     site = c.new_site(at, write=True)
     rest = iter(parts)
-    fill = [
-        (None, 0, value.run) if isinstance(value.type, types.Void) else (*next(rest), value.run)
-        for value in values
-    ]
+    places = [None if isinstance(v.type, types.Void) else next(rest) for v in values]
+    fill = [(place, value.run) for place, value in zip(places, values, strict=True)]
     c.work(len(fill))
 
     def evaluate(t: Team, m: Mask) -> None:
@@ -71,10 +69,11 @@ def local_memory(c: Context, variable: Variable, values: list[Expr], at: Positio
         else:
             base.region.begin(m)
         t.born[slot] = m
-        for leaf, offset, value in fill:
-            if leaf is None:
+        for place, value in fill:
+            if place is None:
                 value(t, m)
             else:
+                leaf, offset = place
                 access.store_lanes(t, m, base.moved(offset), leaf, value(t, m), site)
 
     return evaluate

@@ -227,6 +227,5 @@ def _no_kernel(c: Context, name: str) -> NoReturn:
     hint = f" Did you mean '{near[0]}'?" if near else ""
     if name in functions:
         hint += " It is a __device__ function, which only kernels can call."
-    raise KernelCompileError(
-        f"{c.file.source.filename} has no kernel '{name}'; its kernels: {have}.{hint}"
-    )
+    where = c.file.source.filename
+    raise KernelCompileError(f"{where} has no kernel '{name}'; its kernels: {have}.{hint}")

@@ -32,9 +32,8 @@ def read_variable(c: Context, variable: Variable, at: Position) -> Expr:
     slot = variable.slot
     if variable.memory:
         address = c.note(form.Address(variable=variable))
-        place = MemoryPlace(
-            lambda t, m: t.slots[slot], address, variable.origin, variable.const, variable.volatile
-        )
+        place = MemoryPlace(lambda t, m: t.slots[slot], address, variable.origin)
+        place.const, place.volatile = variable.const, variable.volatile
         return read_memory(c, place, variable.type, at)
     return read_place(c, RegisterPlace(variable, const=variable.const), variable.type, at, True)
 
@@ -314,9 +313,8 @@ def spread(c: Context, whole: Expr, ctype: types.CType) -> list[Expr]:
     out: list[Expr] = []
     for k, (leaf, _) in enumerate(types.leaves(ctype)):
         origin = whole.origin if isinstance(leaf, types.Pointer) else None
-        out.append(
-            typed_value(c, leaf, picker(k) if k else first, whole.at, [whole], origin=origin)
-        )
+        run = picker(k) if k else first
+        out.append(typed_value(c, leaf, run, whole.at, [whole], origin=origin))
     return out or [typed_value(c, types.VOID, evaluate, whole.at, [whole])]
 
 

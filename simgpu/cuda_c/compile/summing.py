@@ -89,11 +89,8 @@ def _totals(steps: Sequence[Instruction]) -> list[tuple[int, Total]] | None:
 def _counter(loop: Loop) -> Variable | None:
     """The variable that goes up or down by the same at each turn, and on registers alone does it depend."""
     steps = [*loop.test.steps, *loop.step.steps]
-    rest = [
-        step
-        for step in steps
-        if not isinstance(step, form.RegisterWrite | form.Result | form.FixedCostOp)
-    ]
+    counts = form.RegisterWrite | form.Result | form.FixedCostOp
+    rest = [step for step in steps if not isinstance(step, counts)]
     if not all(isinstance(step, IRValue) and _by_lane(step, False) for step in rest):
         return None
     variable, op, amount = form.counting(loop.step) or (None, "", None)

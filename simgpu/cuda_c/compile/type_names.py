@@ -230,9 +230,8 @@ class StructLayout:
             natural = 1
         given = said.layout if said else []
         if self._pack and any(one.name != "packed" for one in given):
-            self._c.unsupported(
-                at, "an alignment of a member within #pragma pack: compilers differ in it"
-            )
+            text = "an alignment of a member within #pragma pack: compilers differ in it"
+            self._c.unsupported(at, text)
         need = alignment(self._c, given, min(natural, self._pack or natural))
         offset = 0 if self._union else -(-self.end // need) * need
         if not offset and self.taken & _at_start(self._c, ctype):
@@ -277,9 +276,8 @@ def define_struct(c: Context, node: ast.StructDef, out: types.Struct | None = No
         layout.end = max(layout.end, base.type.size)
     wanted = alignment(c, node.layout, layout.align)
     if packed and 1 < wanted < layout.align:
-        c.unsupported(
-            node.at, "a packed struct with a member that is aligned more: compilers differ in it"
-        )
+        text = "a packed struct with a member that is aligned more: compilers differ in it"
+        c.unsupported(node.at, text)
     layout.align = max(layout.align, wanted)
     out.complete(tuple(layout.fields), layout.size, layout.align)
     methods: dict[str, list[ast.FunctionDecl]] = {}

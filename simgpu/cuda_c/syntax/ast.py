@@ -82,9 +82,8 @@ class Expression(SyntaxNode):
     """Has a value."""
 
 
-ArrayExtent: TypeAlias = (
-    Expression | None
-)  # the size of an array; None for an empty pair of brackets
+# The size of an array; None for an empty pair of brackets.
+ArrayExtent: TypeAlias = Expression | None
 
 
 class Literal(Expression):
@@ -409,9 +408,8 @@ class Unit:
 
 def assigning(target: Expression, value: Expression, at: Position) -> ExpressionStatement:
     """`target = value;`."""
-    return ExpressionStatement(
-        at=at, expression=AssignExpr(at=at, op="", target=target, value=value)
-    )
+    assignment = AssignExpr(at=at, op="", target=target, value=value)
+    return ExpressionStatement(at=at, expression=assignment)
 
 
 # The classes of most fields, which are no nodes and have none.

@@ -361,9 +361,7 @@ class StructParser(StatementParser):
         at = self.token.at
         default: ast.TypeName | ast.Expression | None = None
         kind: ast.TypeName | None = None
-        if self.at(
-            "template"
-        ):  # `template <typename> class Op`, which stands for a struct template
+        if self.at("template"):  # `template <typename> class Op`: it stands for a struct template
             kind = ast.TypeName(at=self.template_head().at, base="template")
             self.type_names.pop()
         names_type = self.at("typename") and self.ahead(2).is_("<", "::")  # of what is a value

@@ -131,15 +131,13 @@ def _converts(c: Context, source: types.CType, target: types.CType) -> bool:
         needed = sum(p.default is None for p in function.params)
         # A conversion of the source's own would be a second one.
         free = not isinstance(source, types.Struct) or function.template is not None
-        if function.params and needed <= 1 and (free or _takes(c, function, into, source)):
+        if not function.params or needed > 1:
+            continue
+        with c.seen_from(c.scope if into is None else into.scope):
+            wanted = source if free else param_type(c, function.params[0])
+        if wanted == source or c.derives(source, wanted):
             return True
     return conversion(c, source, target) is not None
-
-
-def _takes(c: Context, made: ast.FunctionDecl, into: Class | None, source: types.CType) -> bool:
-    with c.seen_from(c.scope if into is None else into.scope):
-        wanted = param_type(c, made.params[0])
-    return wanted == source or c.derives(source, wanted)
 
 
 def conversion(c: Context, source: types.CType, target: types.CType | None) -> str | None:

@@ -221,8 +221,6 @@ class _Parser(StructParser):
     def _function(
         self, storage: set[str], returns: ast.TypeName, name: Token, template: ast.Template | None
     ) -> None:
-        if template is not None:
-            self.function_templates.add(name.text)
         function = self.function(storage, returns, name, template)
         if function.kernel and (returns.base != "void" or returns.pointers):
             self.fail("a __global__ function must return void", returns.at)

@@ -31,6 +31,8 @@ class StructParser(StatementParser):
         struct: str | None = None,
     ) -> ast.FunctionDecl:
         """A function behind its name; `struct` is what it is a member of."""
+        if template is not None:
+            self.function_templates.add(name.text)
         specialises = self.template_arguments() if self.at("<") else None
         self.type_names.append({})
         params = self.parameters()
@@ -321,8 +323,6 @@ class StructParser(StatementParser):
         self._whole()
         name = None if self.at_brackets() else self.operator_name() or self.identifier()
         if name is not None and self.at("("):
-            if template is not None:
-                self.function_templates.add(name.text)
             out.methods.append(self.function(storage, wanted, name, template, out.name))
             out.plain &= name.text != "operator=" or self._defaulted()
             return

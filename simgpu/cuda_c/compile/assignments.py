@@ -7,14 +7,10 @@ from dataclasses import replace
 from typing import Any
 
 from simgpu.cuda_c import types
-from simgpu.cuda_c.compile import form
-from simgpu.cuda_c.compile.braces import converted, listed_values
+from simgpu.cuda_c.compile import braces, form, operators, places, summing
 from simgpu.cuda_c.compile.context import Context
 from simgpu.cuda_c.compile.conversions import constant, convert, nodes, typed_value
-from simgpu.cuda_c.compile.operators import operate
-from simgpu.cuda_c.compile.places import place_of
 from simgpu.cuda_c.compile.storage import in_lane_order, use_storage, writable, writer
-from simgpu.cuda_c.compile.summing import row
 from simgpu.cuda_c.compile.typed import Evaluate, Expr, MemoryPlace, RegisterPlace
 from simgpu.cuda_c.lockstep.masks import Mask
 from simgpu.cuda_c.lockstep.team import Team
@@ -26,7 +22,7 @@ _SUMMED = (types.FLOAT, types.DOUBLE, types.INT, types.UINT, types.LLONG, types.
 
 def assign(c: Context, node: ast.AssignExpr, used: bool) -> Expr:
     """Compile `=`, or an operator with `=`."""
-    target = place_of(c, node.target)
+    target = places.place_of(c, node.target)
     ctype = target.type
     own = _own_operator(c, node, target)
     if own is not None:
@@ -36,7 +32,7 @@ def assign(c: Context, node: ast.AssignExpr, used: bool) -> Expr:
         ahead: Evaluate | None = None
         total: form.Total | None = None
         if isinstance(node.value, ast.Braces) and node.value.type is None:
-            by = listed_values(c, node.value, ctype)
+            by = braces.listed_values(c, node.value, ctype)
         else:
             before, first = c.numbers.slots, len(c.steps)
             by = c.expression(node.value)
@@ -44,12 +40,12 @@ def assign(c: Context, node: ast.AssignExpr, used: bool) -> Expr:
                 ahead = _ahead(c, by)
             total = _total(c, target, node.op, by)
             if total is not None and by.constant is None:
-                factors = by.product and (row(by.product[0]), row(by.product[1]))
-                by = replace(by, run=row(by.run), product=factors)
+                factors = by.product and (summing.row(by.product[0]), summing.row(by.product[1]))
+                by = replace(by, run=summing.row(by.run), product=factors)
         out = _update(c, target, node, by)
         out.run, out.total = in_lane_order(ahead, out.run), total
         return out
-    new = converted(c, node.value, ctype, node.at)
+    new = braces.converted(c, node.value, ctype, node.at)
     write = writer(c, target, node.at, new)
     done = c.note(form.Result(nodes([target, new])))
     return typed_value(c, ctype, write, node.at, [target, new], node=done, origin=new.origin)
@@ -102,7 +98,7 @@ def _own_operator(c: Context, node: ast.AssignExpr, target: Expr) -> Expr | None
 
 def increment(c: Context, node: ast.Increment, used: bool) -> Expr:
     """Compile `++` or `--`."""
-    target = place_of(c, node.operand)
+    target = places.place_of(c, node.operand)
     if isinstance(target.type, types.Struct):
         dummy = [constant(types.INT, 0, node.at)] if node.postfix else []
         found = c.rules.overloaded(c, f"operator{node.op * 2}", [target, *dummy], node.at)
@@ -128,7 +124,7 @@ def _update(
         by = convert(c, by, types.HALF, at)
     before = c.note(form.Old((target.node,)))
     old = Expr(ctype, lambda t, m: t.slots[slot], at, before, origin=target.origin)
-    result = convert(c, operate(c, node.op, old, by, at), ctype, at)
+    result = convert(c, operators.operate(c, node.op, old, by, at), ctype, at)
     if isinstance(place, MemoryPlace):
         room, pointer = c.new_slot(), place.accessed
         address: Evaluate = lambda t, m: t.slots[room]

@@ -11,12 +11,9 @@ from copy import deepcopy
 from dataclasses import replace
 
 from simgpu.cuda_c import types
-from simgpu.cuda_c.compile import builtins, rooms, storage, type_names, typed
-from simgpu.cuda_c.compile.braces import listed_values
+from simgpu.cuda_c.compile import braces, builtins, control, cuts, rooms, storage, type_names, typed
 from simgpu.cuda_c.compile.context import Context, Frame, ends
-from simgpu.cuda_c.compile.control import expanded
 from simgpu.cuda_c.compile.conversions import convert, decay, nodes, typed_value
-from simgpu.cuda_c.compile.cuts import cut_calls, cut_meeting
 from simgpu.cuda_c.compile.form import Declare, Expansion, Followed, ReferenceBind
 from simgpu.cuda_c.compile.overloads import Invocation, resolve_overload
 from simgpu.cuda_c.compile.places import as_base, place_of, this_object
@@ -67,7 +64,7 @@ def call_expression(c: Context, node: ast.CallExpr, used: bool = True) -> typed.
         advice = advice or c.elsewhere(node.name)
         c.fail(node.at, f"there is no function '{node.name}'{advice}")
     mark = len(c.steps)
-    return cut_meeting(c, mark, builtin(c, node, used))
+    return cuts.cut_meeting(c, mark, builtin(c, node, used))
 
 
 def _fits_as_it_is(c: Context, call: Invocation, functions: Sequence[ast.FunctionDecl]) -> bool:
@@ -193,7 +190,7 @@ def _arguments(
         if known and isinstance(given, ast.Braces) and given.type is None:
             with c.seen_from(names):
                 ctype = type_names.param_type(c, fitting[0].params[k])
-            out.append(listed_values(c, given, ctype))
+            out.append(braces.listed_values(c, given, ctype))
         else:
             out.append(argument(c, given))
     return out
@@ -263,8 +260,8 @@ def _result(
     yields = types.Pointer(returns) if address else returns
     void = isinstance(yields, types.Void)
     unset = None if void else rooms.zero_of(yields)
-    run = expanded(body, [give for give in entry if give is not None], unset, at)
-    run = cut_calls(c, mark, body, run, void)
+    run = control.expanded(body, [give for give in entry if give is not None], unset, at)
+    run = cuts.cut_calls(c, mark, body, run, void)
     if address:
         where = c.note(Followed(nodes(parts)))
         place = typed.MemoryPlace(run, where, origin, function.returns.const)

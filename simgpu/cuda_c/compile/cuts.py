@@ -17,13 +17,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from simgpu.cuda_c.compile import form
+from simgpu.cuda_c.compile import conversions, form, rooms, waiting
 from simgpu.cuda_c.compile.context import Context
-from simgpu.cuda_c.compile.conversions import typed_value
-from simgpu.cuda_c.compile.rooms import zero_of
 from simgpu.cuda_c.compile.storage import put
 from simgpu.cuda_c.compile.typed import Expr
-from simgpu.cuda_c.compile.waiting import waits_apart, waits_for_others
 from simgpu.cuda_c.lockstep.masks import Mask
 from simgpu.cuda_c.lockstep.team import Team
 from simgpu.cuda_c.memory import access
@@ -38,7 +35,7 @@ class NeedsCuts(Exception):
 
 def try_out(c: Context, piece: form.BasicBlock) -> None:
     """Stop at the first piece that needs cuts, as what is lowered until then is dropped."""
-    if c.trial and c.waits and waits_apart(piece):
+    if c.trial and c.waits and waiting.waits_apart(piece):
         raise NeedsCuts
 
 
@@ -46,7 +43,7 @@ def cut_calls(
     c: Context, mark: int, body: form.Expansion, run: form.Evaluate, void: bool
 ) -> form.Evaluate:
     """Put a call whose steps begin at `mark` in front, if threads wait in it; return what has its result."""
-    if not c.cuts or not any(map(waits_for_others, form.instructions_below(body.steps))):
+    if not c.cuts or not any(map(waiting.waits_for_others, form.instructions_below(body.steps))):
         return run
     assert body.call is not None
     return _in_front(c, mark, run, void, body.call.at, body.call)
@@ -57,7 +54,7 @@ def cut_meeting(c: Context, mark: int, out: Expr) -> Expr:
     if not c.cuts or not any(isinstance(s, form.Meet) and s.by == "warp" for s in c.steps[mark:]):
         return out
     run = _in_front(c, mark, out.run, isinstance(out.type, Void), out.at)
-    return typed_value(c, out.type, run, out.at, [out])
+    return conversions.typed_value(c, out.type, run, out.at, [out])
 
 
 def _in_front(
@@ -82,7 +79,7 @@ def kept(c: Context, expr: Expr, mark: int) -> Expr:
         return expr
     slot = c.new_slot()
     done_before(c, put(slot, expr.run), expr, mark)
-    return typed_value(c, expr.type, _reader(slot), expr.at, [expr], origin=expr.origin)
+    return conversions.typed_value(c, expr.type, _reader(slot), expr.at, [expr], origin=expr.origin)
 
 
 def done_before(c: Context, run: form.Evaluate, expr: Expr, mark: int) -> None:
@@ -100,7 +97,7 @@ def branched(
     first, void = c.new_piece(test.at), isinstance(ctype, Void)
     begin = [put(decided, test.run)]
     if not void:
-        zero = zero_of(ctype)
+        zero = rooms.zero_of(ctype)
         begin.append(put(result, (lambda t, m: zero) if yes and no else _reader(decided)))
     first.run = lambda t, m: [step(t, m) for step in begin]
     head.run = _reader(decided)
@@ -111,7 +108,7 @@ def branched(
             side.run = _into(result, side.run)
         sides.append([] if side is None else [*side.ahead, side])
     c.ahead += [first, form.Branch(head, test.node, *sides)]
-    return typed_value(c, ctype, _nothing if void else _reader(result), test.at, [test])
+    return conversions.typed_value(c, ctype, _nothing if void else _reader(result), test.at, [test])
 
 
 def tested_inside(

@@ -5,11 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from simgpu.cuda_c import types
-from simgpu.cuda_c.compile import rooms, type_names
-from simgpu.cuda_c.compile.braces import converted, initialise
-from simgpu.cuda_c.compile.constants import evaluated
+from simgpu.cuda_c.compile import braces, constants, conversions, rooms, type_names
 from simgpu.cuda_c.compile.context import Context
-from simgpu.cuda_c.compile.conversions import convert, decay
 from simgpu.cuda_c.compile.form import Declare, Evaluate
 from simgpu.cuda_c.compile.places import place_of
 from simgpu.cuda_c.compile.storage import begin, forget_storage, in_lane_order, leaves_of, put
@@ -104,9 +101,9 @@ def _declarator(c: Context, item: ast.Declarator, storage: set[str]) -> Evaluate
     if c.lives_in_memory(ctype) or item.name in c.frame.addressed:
         return _in_memory(c, item, ctype, const, volatile)
     if item.init is not None:
-        new = converted(c, item.init, ctype, item.init.at)
+        new = braces.converted(c, item.init, ctype, item.init.at)
         if storage & {"constexpr", "static"}:
-            new = evaluated(c, new, item.init)
+            new = constants.evaluated(c, new, item.init)
         if "static" in storage and new.constant is None and isinstance(ctype, types.Scalar):
             c.fail(item.init.at, f"the static '{item.name}' needs a value that is known now")
         return _bind(c, item, ctype, new, const)
@@ -152,7 +149,7 @@ def _auto(c: Context, item: ast.Declarator) -> Evaluate | None:
     if item.type.reference:
         target = place_of(c, item.init)
         return _reference(c, item, target.type, item.type.const, target)
-    new = decay(c.expression(item.init))
+    new = conversions.decay(c.expression(item.init))
     if isinstance(new.type, types.FunctionPointer) and new.type.overloaded:
         c.fail(item.init.at, f"'{new.type.overloaded}' is several functions: say the type of one")
     if item.type.pointers and not isinstance(new.type, types.Pointer):
@@ -221,9 +218,9 @@ def _in_memory(
     variable.volatile = volatile
     values: list[Expr] = []
     if given is None and isinstance(item.init, ast.Braces):
-        values = initialise(c, item.init, ctype)
+        values = braces.initialise(c, item.init, ctype)
     elif item.init is not None and not isinstance(ctype, types.ArrayType):
-        value = given or convert(c, c.expression(item.init), ctype, item.init.at)
+        value = given or conversions.convert(c, c.expression(item.init), ctype, item.init.at)
         values = leaves_of(c, value, ctype)
     elif item.init is not None:
         c.fail(item.init.at, f"the array '{item.name}' needs values in braces")

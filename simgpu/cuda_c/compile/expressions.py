@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 
 from simgpu.cuda_c import types
-from simgpu.cuda_c.compile import conversions, form
-from simgpu.cuda_c.compile.braces import listed_values
+from simgpu.cuda_c.compile import braces, conversions, form
 from simgpu.cuda_c.compile.context import Context
 from simgpu.cuda_c.compile.conversions import typed_value
 from simgpu.cuda_c.compile.cuts import branched, done_before, kept
@@ -73,7 +72,7 @@ def cast(c: Context, node: ast.Cast, used: bool) -> Expr:
         c.unsupported(node.at, "casts to references are not supported")
     operand = c.expression(node.operand)
     if isinstance(target, types.Struct) and not isinstance(operand.type, types.Struct):
-        return listed_values(
+        return braces.listed_values(
             c, ast.Braces(at=node.at, items=[node.operand], type=node.type), target
         )
     source = operand.type

@@ -6,11 +6,10 @@ from typing import Any
 
 import numpy as np
 
+from simgpu.cuda_c.compile import contraction, places
 from simgpu.cuda_c.compile.context import Context
-from simgpu.cuda_c.compile.contraction import contracted
 from simgpu.cuda_c.compile.conversions import computed, convert, decay, fold, nodes, typed_value
 from simgpu.cuda_c.compile.form import Operation
-from simgpu.cuda_c.compile.places import index_value
 from simgpu.cuda_c.compile.typed import Evaluate, Expr
 from simgpu.cuda_c.lockstep.masks import Mask
 from simgpu.cuda_c.lockstep.team import Team
@@ -126,7 +125,7 @@ def _shift(c: Context, op: str, x: Expr, y: Expr, kind: Scalar, at: Position) ->
 
 def _arithmetic(c: Context, op: str, x: Expr, y: Expr, kind: Scalar, at: Position) -> Expr:
     if c.file.contract and kind.is_float and kind is not HALF and op in "+-":
-        run = contracted(op, x, y, kind)
+        run = contraction.contracted(op, x, y, kind)
         if run is not None:
             return binary_operation(c, "fused", kind, kind, run, at, [x, y])
     function = arithmetic(op, kind)
@@ -198,7 +197,7 @@ def _pointer_operation(c: Context, op: str, left: Expr, right: Expr, at: Positio
     if not isinstance(number.type, Scalar) or not number.type.is_integer:
         c.fail(at, f"only an integer can be added to a pointer, not a '{spelled(number.type)}'")
     assert isinstance(pointer.type, Pointer)
-    number = index_value(c, number, at)
+    number = places.index_value(c, number, at)
     step = size_of(pointer.type.target)
     start, forward = pointer.run, number.run
     backward: Evaluate = lambda t, m: -np.asarray(forward(t, m), np.int64)[()]

@@ -11,11 +11,10 @@ from typing import Any, NoReturn
 import numpy as np
 
 from simgpu.cuda_c import types
-from simgpu.cuda_c.compile import builtins, storage, typed
+from simgpu.cuda_c.compile import builtins, function_addresses, storage, typed
 from simgpu.cuda_c.compile.context import Context
 from simgpu.cuda_c.compile.conversions import convert, decay, typed_value
 from simgpu.cuda_c.compile.form import Coordinate, Element, Followed, IRValue, Part
-from simgpu.cuda_c.compile.function_addresses import function_address
 from simgpu.cuda_c.compile.variables import Variable
 from simgpu.cuda_c.lockstep.masks import Mask
 from simgpu.cuda_c.lockstep.team import Team
@@ -103,7 +102,7 @@ def _name(c: Context, node: ast.DeclRefExpr) -> typed.Expr:
         ctype = types.VECTORS["dim3" if node.name.endswith("Dim") else "uint3"]
         return typed_value(c, ctype, lambda t, m: list(three(t)), node.at)
     if node.name in c.file.functions:
-        return function_address(c, node)
+        return function_addresses.function_address(c, node)
     if builtins.find_builtin(node.name, c.file.text.headers) is not None:
         instead = f"take [](float a) {{ return {node.name}(a); }}"
         c.unsupported(node.at, f"the address of '{node.name}', which is built in: {instead}")

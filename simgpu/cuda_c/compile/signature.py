@@ -10,9 +10,8 @@ from typing import Any, NoReturn, TypeAlias
 
 import numpy as np
 
-from simgpu.cuda_c.compile import type_names, typed
+from simgpu.cuda_c.compile import templates, type_names, typed
 from simgpu.cuda_c.compile.context import Context
-from simgpu.cuda_c.compile.templates import specialised
 from simgpu.cuda_c.syntax import ast
 from simgpu.cuda_c.syntax.declarators import DeclaratorParser
 from simgpu.cuda_c.text.lexer import tokenise
@@ -192,7 +191,7 @@ def _bound(
     c.file.source = source
     bound = map(scope.names.get, [p.name for p in function.template.params])
     arguments = [b for b in bound if isinstance(b, typed.Given)]
-    chosen = specialised(c, function, scope, kernels, at)
+    chosen = templates.specialised(c, function, scope, kernels, at)
     return chosen, scope, f"<{type_names.spelled_arguments(c, arguments)}>"
 
 

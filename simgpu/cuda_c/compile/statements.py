@@ -5,17 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from simgpu.cuda_c.compile import form
-from simgpu.cuda_c.compile.braces import converted
+from simgpu.cuda_c.compile import braces, form, type_names, waiting
 from simgpu.cuda_c.compile.context import Context
 from simgpu.cuda_c.compile.conversions import condition, decay
 from simgpu.cuda_c.compile.cuts import tested_inside, try_out
 from simgpu.cuda_c.compile.places import by_address, place_of
 from simgpu.cuda_c.compile.storage import use_storage
-from simgpu.cuda_c.compile.type_names import integer_constant
 from simgpu.cuda_c.compile.typed import Evaluate, Expr, MemoryPlace
 from simgpu.cuda_c.compile.variables import Variable
-from simgpu.cuda_c.compile.waiting import may_wait_in
 from simgpu.cuda_c.syntax import ast
 from simgpu.cuda_c.types import INT, VOID, ArrayType, CType, Pointer, Scalar, Void, spelled
 
@@ -110,7 +107,7 @@ def _labels(c: Context, node: ast.Switch, subject: Expr) -> list[int | None]:
     for case in node.cases:
         number = None
         if case.value is not None:
-            number = integer_constant(c, case.value, "a case label")
+            number = type_names.integer_constant(c, case.value, "a case label")
         if number in values:
             what = "default" if number is None else f"case {number}"
             c.fail(case.at, f"'{what}' has already appeared in this switch")
@@ -179,7 +176,7 @@ def _turns(c: Context, node: ast.For) -> None:
         at=node.at, after=node.after, counter=counter, test=test, condition=condition,
         endless=test.run is None, body=body, step=step, leave=leave, again=again,
     )  # fmt: skip
-    c.waits = c.waits or (c.trial and may_wait_in(whole))
+    c.waits = c.waits or (c.trial and waiting.may_wait_in(whole))
     c.note(whole)
 
 
@@ -219,7 +216,7 @@ def leave(c: Context, node: ast.Return) -> None:
         elif frame.function.returns.reference:
             result = _referred(c, node.value, frame.returns)
         else:
-            result = converted(c, node.value, frame.returns, node.value.at)
+            result = braces.converted(c, node.value, frame.returns, node.value.at)
     piece.run = result.run
     frame.returned.append(result)
     c.steps += [*piece.ahead, form.Leave(body.exit, piece, body.slot)]

@@ -7,9 +7,8 @@ from typing import Any, cast
 import numpy as np
 
 from simgpu.cuda_c import types
-from simgpu.cuda_c.compile import form
+from simgpu.cuda_c.compile import conversions, form
 from simgpu.cuda_c.compile.context import Context
-from simgpu.cuda_c.compile.conversions import typed_value
 from simgpu.cuda_c.compile.typed import Evaluate, Expr, MemoryPlace, Place, RegisterPlace
 from simgpu.cuda_c.compile.variables import Origin, Variable
 from simgpu.cuda_c.lockstep.masks import Mask
@@ -314,8 +313,8 @@ def spread(c: Context, whole: Expr, ctype: types.CType) -> list[Expr]:
     for k, (leaf, _) in enumerate(types.leaves(ctype)):
         origin = whole.origin if isinstance(leaf, types.Pointer) else None
         run = picker(k) if k else first
-        out.append(typed_value(c, leaf, run, whole.at, [whole], origin=origin))
-    return out or [typed_value(c, types.VOID, evaluate, whole.at, [whole])]
+        out.append(conversions.typed_value(c, leaf, run, whole.at, [whole], origin=origin))
+    return out or [conversions.typed_value(c, types.VOID, evaluate, whole.at, [whole])]
 
 
 def leaves_of(c: Context, whole: Expr, ctype: types.CType) -> list[Expr]:

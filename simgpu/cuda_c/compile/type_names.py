@@ -7,8 +7,7 @@ from dataclasses import dataclass, field
 from typing import TypeAlias, cast
 
 from simgpu.cuda_c import types
-from simgpu.cuda_c.compile import typed
-from simgpu.cuda_c.compile.constants import evaluated
+from simgpu.cuda_c.compile import constants, typed
 from simgpu.cuda_c.compile.context import Context
 from simgpu.cuda_c.compile.conversions import constant, convert
 from simgpu.cuda_c.syntax import ast
@@ -336,7 +335,7 @@ def _member(
 def _static(c: Context, item: ast.Declarator) -> typed.Number:
     if item.init is None or item.dims or not item.type.const:
         c.unsupported(item.at, "static members are supported if they are constant numbers")
-    value = evaluated(c, c.expression(item.init), item.init)
+    value = constants.evaluated(c, c.expression(item.init), item.init)
     ctype = value.type if item.type.base == "auto" else resolve_type(c, item.type)
     value = convert(c, value, ctype, item.at)
     if value.constant is None:
@@ -556,7 +555,7 @@ def declared_type(
 
 def integer_constant(c: Context, node: ast.Expression, what: str) -> int:
     """Compute an integer that must be known at compile time."""
-    expr = evaluated(c, c.expression(node), node)
+    expr = constants.evaluated(c, c.expression(node), node)
     if expr.constant is None:
         hint = ""
         if isinstance(node, ast.DeclRefExpr):

@@ -102,7 +102,7 @@ def _in_order(c: Context, node: Braces, ctype: CType) -> list[Expression]:
     if places != sorted(set(places)):
         c.fail(node.at, f"these names are not in the order of the members ({', '.join(members)})")
     known = c.class_of(ctype)
-    preset = dict(known.initial) if known is not None else {}
+    preset = known.initial if known is not None else {}
     given = dict(zip(node.names, node.items, strict=True))
     nothing = Braces(at=node.at, items=[])
     return [given.get(name, preset.get(name, nothing)) for name in members]
@@ -121,7 +121,7 @@ def _fill(c: Context, items: list[Expression], ctype: CType, at: Position) -> li
                 text = "a union whose first member is not its largest, in braces"
                 c.unsupported(at, f"{text}: assign to the member")
     known = c.class_of(ctype)
-    preset = dict(known.initial) if known is not None else {}
+    preset = known.initial if known is not None else {}
     out: list[Expr] = []
     for k, part in enumerate(parts):
         if not items:

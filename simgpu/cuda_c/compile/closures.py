@@ -28,7 +28,7 @@ def closure(c: Context, node: ast.Lambda, used: bool) -> Expr:
             text = f"'{name}' is an array, which a lambda does not copy: write [&{name}]"
             c.unsupported(given.at, text)
         layout.place(name, kept.type, given.at)
-        parts += storage.spread(c, kept, kept.type) if isinstance(kept.type, Struct) else [kept]
+        parts += storage.spread(c, kept, kept.type)
         origin.unite(kept.origin)
     name = f"lambda of line {node.at.line}"
     # Each time that it is compiled it is a type of its own: what it refers to may be another variable.
@@ -37,7 +37,7 @@ def closure(c: Context, node: ast.Lambda, used: bool) -> Expr:
     methods = {"operator()": [node.function]}
     around = Scope(c.scope.outer)
     around.names |= c.scope.names  # but not what is declared below it
-    c.file.classes[ctype] = Class(ctype, name, around, methods, [], None, ctype.size, False)
+    c.file.classes[ctype] = Class(ctype, name, around, methods, {}, None, ctype.size, False)
     return conversions.typed_value(c, ctype, storage.joined(parts), node.at, parts, origin=origin)
 
 

@@ -9,7 +9,7 @@ from simgpu.cuda_c.compile import braces, constants, conversions, rooms, type_na
 from simgpu.cuda_c.compile.context import Context
 from simgpu.cuda_c.compile.form import Declare, Evaluate
 from simgpu.cuda_c.compile.places import place_of
-from simgpu.cuda_c.compile.storage import begin, forget_storage, in_lane_order, leaves_of, put
+from simgpu.cuda_c.compile.storage import begin, forget_storage, in_lane_order, put, spread
 from simgpu.cuda_c.compile.typed import Binding, Class, Expr, Number, Shorthand, TypeBinding
 from simgpu.cuda_c.compile.variables import Variable
 from simgpu.cuda_c.lockstep.masks import Mask
@@ -221,7 +221,7 @@ def _in_memory(
         values = braces.initialise(c, item.init, ctype)
     elif item.init is not None and not isinstance(ctype, types.ArrayType):
         value = given or conversions.convert(c, c.expression(item.init), ctype, item.init.at)
-        values = leaves_of(c, value, ctype)
+        values = spread(c, value, ctype)
     elif item.init is not None:
         c.fail(item.init.at, f"the array '{item.name}' needs values in braces")
     for value in values:

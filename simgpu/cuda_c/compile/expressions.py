@@ -12,7 +12,14 @@ from simgpu.cuda_c.compile.context import Context
 from simgpu.cuda_c.compile.conversions import typed_value
 from simgpu.cuda_c.compile.cuts import branched, done_before, kept
 from simgpu.cuda_c.compile.operators import binary_operation, common_type, operate
-from simgpu.cuda_c.compile.places import address_of, as_base, member_of, place_of, this_object
+from simgpu.cuda_c.compile.places import (
+    address_of,
+    as_base,
+    member_of,
+    place_asked,
+    place_of,
+    this_object,
+)
 from simgpu.cuda_c.compile.storage import in_lane_order, use_storage
 from simgpu.cuda_c.compile.type_names import names_in, resolve_type
 from simgpu.cuda_c.compile.typed import Evaluate, Expr, Number
@@ -48,8 +55,7 @@ def sizeof_expression(c: Context, node: ast.SizeOf, used: bool) -> Expr:
     if isinstance(node.operand, ast.TypeName):
         ctype = resolve_type(c, node.operand)
     else:
-        with c.recording(dropped=True):  # because the operand is not computed
-            ctype = place_of(c, node.operand).type
+        ctype = place_asked(c, node.operand).type
     number = types.align_of(ctype) if node.align else types.size_of(ctype)
     return conversions.constant(types.ULONG, number, node.at)
 

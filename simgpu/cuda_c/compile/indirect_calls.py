@@ -79,14 +79,11 @@ def call_by_address(c: Context, node: CallExpr, address: Expr) -> Expr:
 
 
 def _calling(
-    which: Evaluate,
-    entry: list[Evaluate],
-    bodies: dict[int, tuple[int, Evaluate]],
-    ctype: FunctionPointer,
-    at: Position,
-) -> Evaluate:
+    which: Evaluate, entry: list[Evaluate], bodies: dict[int, tuple[int, Evaluate]],
+    ctype: FunctionPointer, at: Position,
+) -> Evaluate:  # fmt: skip
     """Let the threads that have come with each number run its function, one after the other."""
-    void = isinstance(ctype.returns, Void)
+    void, name = isinstance(ctype.returns, Void), spelled(ctype)
 
     def evaluate(t: Team, m: Mask) -> Any:
         numbers = which(t, m)
@@ -99,18 +96,14 @@ def _calling(
             mine, left = split(left, numbers == number)
             assert mine is not None
             if int(number) not in bodies:
-                _no_function(t, mine, int(number))
+                what = f"{int(number):#x}, which is no function of this file that is a '{name}'"
+                what = what if number else "a null pointer to a function"
+                t.fault(KernelFault, at, int(mine.index[0]), f"calls {what}")
             point, body = bodies[int(number)]
             t.meter.charge(point, mine)
             result = body(t, mine)
             out = None if void else access.merge(mine, result, out)
         return out
-
-    def _no_function(t: Team, m: Mask, number: int) -> None:
-        what = "a null pointer to a function"
-        if number:
-            what = f"{number:#x}, which is no function of this file that is a '{spelled(ctype)}'"
-        t.fault(KernelFault, at, int(m.index[0]), f"calls {what}")
 
     return evaluate
 

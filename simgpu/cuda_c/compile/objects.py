@@ -102,13 +102,12 @@ def _made(c: Context, known: Class, arguments: list[Expr], at: Position, target:
 def _of_values(known: Class, arguments: list[Expr], names: Scope, at: Position) -> ast.FunctionDecl:
     """Make the constructor that an aggregate does without: a value for each member, in order."""
     initial: list[tuple[str, ast.Braces]] = []
-    preset = {name for name, _ in known.initial}
     for k, field in enumerate(known.type.fields):
         if k < len(arguments):
             names.names[f"value {k}"] = Alias(arguments[k])
             item = ast.DeclRefExpr(at=at, name=f"value {k}")
             initial.append((field.name, ast.Braces(at=at, items=[item])))
-        elif field.name not in preset:
+        elif field.name not in known.initial:
             initial.append((field.name, ast.Braces(at=at, items=[])))
     return ast.FunctionDecl(
         at=at, name=known.name, returns=ast.TypeName(at=at, base="void"), params=[],

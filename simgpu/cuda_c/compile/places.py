@@ -48,10 +48,15 @@ def place_of(c: Context, node: ast.Expression) -> typed.Expr:
     return c.expression(node)
 
 
+def place_asked(c: Context, node: ast.Expression) -> typed.Expr:
+    """As `place_of`, where only the type or the kind of place is asked for, so that nothing is computed."""
+    with c.recording(dropped=True):
+        return place_of(c, node)
+
+
 def _either(c: Context, node: ast.Conditional) -> typed.Expr:
     """`test ? a : b`, by which one of the two may be changed."""
-    with c.recording(dropped=True):  # because this only asks where the sides are
-        yes, no = (place_of(c, side) for side in (node.yes, node.no))
+    yes, no = (place_asked(c, side) for side in (node.yes, node.no))
     same = yes.type == no.type and isinstance(yes.type, types.Struct | types.Scalar)
     memory = isinstance(yes.place, typed.MemoryPlace) and isinstance(no.place, typed.MemoryPlace)
     if same and memory and isinstance(yes.type, types.Struct):
@@ -212,8 +217,7 @@ def _index(c: Context, node: ast.Index) -> typed.Expr:
         if found is not None:
             return found
     if isinstance(base.type, types.Scalar):
-        with c.recording(dropped=True):  # because this only asks for the type
-            flipped = place_of(c, node.index).type
+        flipped = place_asked(c, node.index).type
         if isinstance(flipped, (types.Pointer, types.ArrayType)):
             return _index(c, ast.Index(at=node.at, base=node.index, index=node.base))
     if not isinstance(base.type, (types.Pointer, types.ArrayType)):

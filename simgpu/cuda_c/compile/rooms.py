@@ -10,7 +10,7 @@ from simgpu.cuda_c.compile.context import Context
 from simgpu.cuda_c.compile.conversions import convert
 from simgpu.cuda_c.compile.form import Followed, ReferenceBind
 from simgpu.cuda_c.compile.places import as_base
-from simgpu.cuda_c.compile.storage import LOST, assigned, leaves_of, put, use_storage
+from simgpu.cuda_c.compile.storage import LOST, assigned, put, spread, use_storage
 from simgpu.cuda_c.compile.typed import Alias, Evaluate, Expr, MemoryPlace
 from simgpu.cuda_c.compile.variables import Variable
 from simgpu.cuda_c.lockstep.masks import Mask
@@ -83,7 +83,7 @@ def parameter_entry(c: Context, variable: Variable, new: Expr) -> Evaluate:
     """Make the statement that puts an argument where its parameter is."""
     if not variable.memory:
         return put(variable.slot, new.run)
-    return local_memory(c, variable, leaves_of(c, new, variable.type), new.at)
+    return local_memory(c, variable, spread(c, new, variable.type), new.at)
 
 
 def bind_reference(

@@ -9,7 +9,7 @@ from simgpu.cuda_c.compile import braces, form, type_names, waiting
 from simgpu.cuda_c.compile.context import Context
 from simgpu.cuda_c.compile.conversions import condition, decay
 from simgpu.cuda_c.compile.cuts import tested_inside, try_out
-from simgpu.cuda_c.compile.places import by_address, place_of
+from simgpu.cuda_c.compile.places import by_address, place_asked, place_of
 from simgpu.cuda_c.compile.storage import use_storage
 from simgpu.cuda_c.compile.typed import Evaluate, Expr, MemoryPlace
 from simgpu.cuda_c.compile.variables import Variable
@@ -128,8 +128,7 @@ def loop(c: Context, node: ast.For) -> None:
 
 def range_for(c: Context, node: ast.RangeFor) -> None:
     """`for (item : array)`, as a loop over the indices."""
-    with c.recording(dropped=True):  # because nothing of this is computed
-        array = place_of(c, node.array).type
+    array = place_asked(c, node.array).type
     if not isinstance(array, ArrayType):
         c.unsupported(node.array.at, f"a range-for over a '{spelled(array)}': it works on arrays")
     at = node.at
@@ -225,8 +224,7 @@ def leave(c: Context, node: ast.Return) -> None:
 def _referred(c: Context, node: ast.Expression, wanted: CType) -> Expr:
     """Compile the address that a reference returns; the value, if it refers to a variable in registers."""
     if isinstance(node, ast.Conditional):
-        with c.recording(dropped=True):  # because this only asks where the sides are
-            sides = [place_of(c, side).place for side in (node.yes, node.no)]
+        sides = [place_asked(c, side).place for side in (node.yes, node.no)]
         if all(isinstance(side, MemoryPlace) for side in sides):
             node = by_address(node)
     target = place_of(c, node)

@@ -299,7 +299,9 @@ def pick_leaves(
 
 
 def spread(c: Context, whole: Expr, ctype: types.CType) -> list[Expr]:
-    """Take a struct apart: an expression for each leaf, which run in order, and compute the value once."""
+    """Take a value apart: an expression for each leaf, which run in order, and compute a struct once."""
+    if isinstance(ctype, types.Scalar | types.Pointer):
+        return [whole]
     evaluate, slot = whole.run, c.new_slot()
 
     def first(t: Team, m: Mask) -> Any:
@@ -315,13 +317,6 @@ def spread(c: Context, whole: Expr, ctype: types.CType) -> list[Expr]:
         run = picker(k) if k else first
         out.append(conversions.typed_value(c, leaf, run, whole.at, [whole], origin=origin))
     return out or [conversions.typed_value(c, types.VOID, evaluate, whole.at, [whole])]
-
-
-def leaves_of(c: Context, whole: Expr, ctype: types.CType) -> list[Expr]:
-    """As `spread`, of a value that may be one leaf itself."""
-    if isinstance(ctype, types.Scalar | types.Pointer):
-        return [whole]
-    return spread(c, whole, ctype)
 
 
 def joined(parts: list[Expr]) -> Evaluate:

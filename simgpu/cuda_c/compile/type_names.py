@@ -203,9 +203,7 @@ class StructLayout:
     _packed: bool = False
     _pack: int = 0  # of `#pragma pack`
     fields: list[types.Field] = field(default_factory=list[types.Field])
-    initial: list[tuple[str, ast.Expression]] = field(
-        default_factory=list[tuple[str, ast.Expression]]
-    )
+    initial: dict[str, ast.Expression] = field(default_factory=dict[str, ast.Expression])
     end: int = 0
     align: int = 1
     taken: set[types.CType] = field(default_factory=set[types.CType])  # by empty bases, at 0
@@ -328,7 +326,7 @@ def _member(
         if item.type.reference:
             c.unsupported(item.at, "references in structs are not supported")
         if item.init is not None:
-            layout.initial.append((item.name, item.init))
+            layout.initial[item.name] = item.init
         layout.place(item.name, whole, item.at, item.type)
 
 

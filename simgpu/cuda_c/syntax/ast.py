@@ -263,9 +263,9 @@ class If(Statement):
 class For(Statement):
     """Every loop. `after` tests behind the body, as do-while does."""
 
-    init: Statement | None
-    test: Expression | None
-    step: Expression | None
+    init: Statement | None = None
+    test: Expression | None = None
+    step: Expression | None = None
     body: Statement
     after: bool = False
 

@@ -228,7 +228,11 @@ class ExpressionParser(TypeParser):
         if self.shorthands.get(token.text) == "value" and wanted.arguments is not None:
             return ast.Qualified(at=token.at, owner=wanted, name="value")
         if self.accept("::"):
-            return self._of_type(wanted)
+            name = self.identifier("the name of a member")
+            templates = self.explicit_arguments(name.text)
+            if not self.at("("):
+                return ast.Qualified(at=name.at, owner=wanted, name=name.text)
+            return self._call(name, templates, owner=wanted)
         if self.at("("):
             arguments = self.call_arguments()
             if len(arguments) == 1:
@@ -239,14 +243,6 @@ class ExpressionParser(TypeParser):
             braces.type = wanted
             return braces
         self.fail(f"expected an expression before the type '{token.text}'", token.at)
-
-    def _of_type(self, owner: ast.TypeName) -> ast.Expression:
-        """`Type::name` or `Type::name(...)`, from the name on."""
-        name = self.identifier("the name of a member")
-        templates = self.explicit_arguments(name.text)
-        if not self.at("("):
-            return ast.Qualified(at=name.at, owner=owner, name=name.text)
-        return self._call(name, templates, owner=owner)
 
     def operator_name(self) -> Token | None:
         """`operator+` and its like, as one word; `CONVERSION` in front of a type."""

@@ -305,8 +305,7 @@ class StatementParser(DeclaratorParser):
 
     def _while(self) -> ast.Statement:
         token = self.advance()
-        test = self.in_parentheses()
-        return ast.For(at=token.at, init=None, test=test, step=None, body=self._body())
+        return ast.For(at=token.at, test=self.in_parentheses(), body=self._body())
 
     def _do(self) -> ast.Statement:
         token = self.advance()
@@ -315,7 +314,7 @@ class StatementParser(DeclaratorParser):
             self.fail(f"expected 'while' behind the body of 'do' before '{self.token.text}'")
         test = self.in_parentheses()
         self.need(";", " behind 'do ... while'")
-        return ast.For(at=token.at, init=None, test=test, step=None, body=body, after=True)
+        return ast.For(at=token.at, test=test, body=body, after=True)
 
     def _switch(self) -> ast.Statement:
         token = self.advance()

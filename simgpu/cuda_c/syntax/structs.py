@@ -188,7 +188,12 @@ class StructParser(StatementParser):
             return out
         self.accept("final")
         if self.accept(":"):
-            out.base = self._base()
+            self.accept("public", "private", "protected")
+            if self.at("virtual"):
+                self.unsupported("virtual base classes are not supported")
+            out.base = self.specifiers()[1]
+            if self.at(","):
+                self.unsupported("several base classes are not supported: make the others members")
         self.need("{")
         inherited = () if out.base is None else self.nested_types.get(out.base.base, ())
         self.type_names.append(dict.fromkeys(inherited, True))
@@ -207,16 +212,6 @@ class StructParser(StatementParser):
     def pack_at(self, at: Position) -> int:
         """What `#pragma pack` says at a place, or 0."""
         return next((most for line, most in reversed(self.packs) if line < at.line), 0)
-
-    def _base(self) -> ast.TypeName:
-        """Parse the struct that this one is derived from."""
-        self.accept("public", "private", "protected")
-        if self.at("virtual"):
-            self.unsupported("virtual base classes are not supported")
-        _, base = self.specifiers()
-        if self.at(","):
-            self.unsupported("several base classes are not supported: make the others members")
-        return base
 
     def _ended(self, out: ast.StructDef, typedef: bool) -> ast.StructDef:
         """Parse the names behind the closing brace."""

@@ -6,7 +6,6 @@ functions; it makes references and templates simple, and it is why recursion is 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from copy import deepcopy
 from dataclasses import replace
 
@@ -15,9 +14,10 @@ from simgpu.cuda_c.compile import braces, builtins, control, cuts, rooms, storag
 from simgpu.cuda_c.compile.context import Context, Frame, ends
 from simgpu.cuda_c.compile.conversions import convert, decay, nodes, typed_value
 from simgpu.cuda_c.compile.form import Declare, Expansion, Followed, ReferenceBind
-from simgpu.cuda_c.compile.overloads import Invocation, resolve_overload
+from simgpu.cuda_c.compile.overloads import Functions, Invocation, resolve_overload
 from simgpu.cuda_c.compile.places import as_base, place_of, this_object
 from simgpu.cuda_c.compile.statements import ADDRESS, sequence
+from simgpu.cuda_c.compile.typed import Class, Evaluate, Expr, Scope
 from simgpu.cuda_c.compile.variables import Origin, Variable
 from simgpu.cuda_c.syntax import ast
 from simgpu.cuda_c.syntax.names import assigned_names
@@ -25,7 +25,7 @@ from simgpu.cuda_c.syntax.names import assigned_names
 _MOST_POINTS = 20_000  # pieces of code in a kernel once its functions are expanded
 
 
-def call_expression(c: Context, node: ast.CallExpr, used: bool = True) -> typed.Expr:
+def call_expression(c: Context, node: ast.CallExpr, used: bool = True) -> Expr:
     """A call whose result is not read yet: it may be a reference."""
     if node.owner is not None:
         return _call_of_type(c, node, node.owner)
@@ -41,7 +41,7 @@ def call_expression(c: Context, node: ast.CallExpr, used: bool = True) -> typed.
             c.fail(node.at, text)
     builtin = builtins.find_builtin(node.name, c.file.text.headers)
     own = c.scope.find(typed.INSIDE)
-    owner = own.having(node.name) if isinstance(own, typed.Class) else None
+    owner = own.having(node.name) if isinstance(own, Class) else None
     if owner is not None:
         return _call_in(c, node, owner, this_object(c, node.at))
     if node.name in c.file.functions:
@@ -67,7 +67,7 @@ def call_expression(c: Context, node: ast.CallExpr, used: bool = True) -> typed.
     return cuts.cut_meeting(c, mark, builtin(c, node, used))
 
 
-def _fits_as_it_is(c: Context, call: Invocation, functions: Sequence[ast.FunctionDecl]) -> bool:
+def _fits_as_it_is(c: Context, call: Invocation, functions: Functions) -> bool:
     """Tell whether one of the file's functions takes these, no half as a struct, no pointer as another."""
     found = resolve_overload(c, call, functions)
     with c.seen_from(found[1] if found else c.scope):
@@ -94,7 +94,7 @@ def _seen(c: Context, node: ast.CallExpr) -> list[ast.FunctionDecl]:
     return functions
 
 
-def called_function(c: Context, node: ast.CallExpr, used: bool) -> typed.Expr:
+def called_function(c: Context, node: ast.CallExpr, used: bool) -> Expr:
     """Compile the value of a call."""
     return storage.use_storage(c, call_expression(c, node, used))
 
@@ -102,7 +102,7 @@ def called_function(c: Context, node: ast.CallExpr, used: bool) -> typed.Expr:
 # -- members
 
 
-def call_method(c: Context, node: ast.CallExpr, this: typed.Expr) -> typed.Expr:
+def call_method(c: Context, node: ast.CallExpr, this: Expr) -> Expr:
     """`this.name(...)`; of the address of a function, a call of it."""
     if isinstance(this.type, types.FunctionPointer) and node.name == "operator()":
         return c.rules.by_address(c, node, this)
@@ -118,7 +118,7 @@ def call_method(c: Context, node: ast.CallExpr, this: typed.Expr) -> typed.Expr:
     c.fail(node.at, f"'{types.spelled(this.type)}' has no member function '{node.name}'")
 
 
-def _call_of_type(c: Context, node: ast.CallExpr, owner: ast.TypeName) -> typed.Expr:
+def _call_of_type(c: Context, node: ast.CallExpr, owner: ast.TypeName) -> Expr:
     ctype = type_names.resolve_type(c, owner)
     known = c.class_of(ctype)
     having = None if known is None else known.having(node.name)
@@ -130,9 +130,7 @@ def _call_of_type(c: Context, node: ast.CallExpr, owner: ast.TypeName) -> typed.
     return _call_in(c, node, having, this)
 
 
-def _call_in(
-    c: Context, node: ast.CallExpr, known: typed.Class, this: typed.Expr | None
-) -> typed.Expr:
+def _call_in(c: Context, node: ast.CallExpr, known: Class, this: Expr | None) -> Expr:
     this = None if this is None else as_base(c, this, known.type)
     functions = known.methods[node.name]
     arguments = _arguments(c, node, functions, known.scope)
@@ -142,7 +140,7 @@ def _call_in(
 # -- choosing
 
 
-def _call_with(c: Context, call: Invocation, functions: Sequence[ast.FunctionDecl]) -> typed.Expr:
+def _call_with(c: Context, call: Invocation, functions: Functions) -> Expr:
     """As `call_best`, and refuse a call that none of the functions fits."""
     out, node = call_best(c, call, functions), call.node
     if out is None:
@@ -153,9 +151,7 @@ def _call_with(c: Context, call: Invocation, functions: Sequence[ast.FunctionDec
     return out
 
 
-def call_best(
-    c: Context, call: Invocation, functions: Sequence[ast.FunctionDecl]
-) -> typed.Expr | None:
+def call_best(c: Context, call: Invocation, functions: Functions) -> Expr | None:
     """Call the function that fits the arguments best; None if none does."""
     best = resolve_overload(c, call, functions)
     if best is None:
@@ -171,20 +167,18 @@ def call_best(
     return expand(c, call, function, names)
 
 
-def argument(c: Context, node: ast.Expression) -> typed.Expr:
+def argument(c: Context, node: ast.Expression) -> Expr:
     """An argument; a place stays one, since the parameter may be a reference."""
     if isinstance(node, ast.Braces) and node.type is None:
         c.unsupported(node.at, "lists in braces as arguments are not supported: write the type")
     return place_of(c, node)
 
 
-def _arguments(
-    c: Context, node: ast.CallExpr, functions: Sequence[ast.FunctionDecl], names: typed.Scope
-) -> list[typed.Expr]:
+def _arguments(c: Context, node: ast.CallExpr, functions: Functions, names: Scope) -> list[Expr]:
     """The arguments of a call; a list in braces makes what the only function that it can mean takes."""
     count = len(node.arguments)
     fitting = [f for f in functions if f.body is not None and count <= len(f.params)]
-    out: list[typed.Expr] = []
+    out: list[Expr] = []
     for k, given in enumerate(node.arguments):
         known = len(fitting) == 1 and fitting[0].template is None
         if known and isinstance(given, ast.Braces) and given.type is None:
@@ -199,9 +193,7 @@ def _arguments(
 # -- expansion
 
 
-def expand(
-    c: Context, call: Invocation, function: ast.FunctionDecl, names: typed.Scope
-) -> typed.Expr:
+def expand(c: Context, call: Invocation, function: ast.FunctionDecl, names: Scope) -> Expr:
     """The body of a function, compiled as if it stood where it is called."""
     if function.refusal is not None:
         raise function.refusal
@@ -221,7 +213,7 @@ def expand(
     addressed = c.file.addressed(function.body)
     caller, mark = c.frame, len(c.steps)
     c.calls.append(key)
-    entry: list[typed.Evaluate | None] = []
+    entry: list[Evaluate | None] = []
     names.outer = _inside(c, call, function, entry) or names.outer
     body = Expansion(name=function.name, call=node, slot=c.new_slot(), exit=c.new_exit())
     with c.seen_from(names), c.scoped(body):
@@ -243,8 +235,8 @@ def expand(
 
 
 def _result(
-    c: Context, call: Invocation, frame: Frame, entry: list[typed.Evaluate | None], mark: int
-) -> typed.Expr:
+    c: Context, call: Invocation, frame: Frame, entry: list[Evaluate | None], mark: int
+) -> Expr:
     """The value of a call, whose steps begin at `mark`, or the place that it refers to."""
     function, body, returned = frame.function, frame.body, frame.returned
     assert function is not None
@@ -277,13 +269,13 @@ def _result(
 
 
 def _inside(
-    c: Context, call: Invocation, function: ast.FunctionDecl, entry: list[typed.Evaluate | None]
-) -> typed.Scope | None:
+    c: Context, call: Invocation, function: ast.FunctionDecl, entry: list[Evaluate | None]
+) -> Scope | None:
     """Make the scope of a member function: members of its object, then what belongs to the class."""
     this, known = call.this, call.known
     if known is None:
         return None
-    scope = typed.Scope(known.scope)
+    scope = Scope(known.scope)
     scope.names[typed.INSIDE] = known
     if this is None:
         return scope
@@ -304,9 +296,7 @@ def _inside(
     return scope
 
 
-def _passed(
-    c: Context, scope: typed.Scope, name: str, variable: Variable, new: typed.Expr
-) -> typed.Evaluate:
+def _passed(c: Context, scope: Scope, name: str, variable: Variable, new: Expr) -> Evaluate:
     """Enter a parameter by its name, and make the statement that gives it its argument."""
     storage.assigned(variable, new)
     scope.names[name] = variable
@@ -328,10 +318,10 @@ def _bind_parameters(
     c: Context,
     call: Invocation,
     function: ast.FunctionDecl,
-    names: typed.Scope,
+    names: Scope,
     addressed: set[str],
-) -> list[typed.Evaluate | None]:
-    entry: list[typed.Evaluate | None] = []
+) -> list[Evaluate | None]:
+    entry: list[Evaluate | None] = []
     for k, param in enumerate(function.params):
         with c.seen_from(names):
             ctype = type_names.param_type(c, param)

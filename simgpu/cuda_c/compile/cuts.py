@@ -20,7 +20,7 @@ from typing import Any
 from simgpu.cuda_c.compile import conversions, form, rooms, waiting
 from simgpu.cuda_c.compile.context import Context
 from simgpu.cuda_c.compile.storage import put
-from simgpu.cuda_c.compile.typed import Expr
+from simgpu.cuda_c.compile.typed import Evaluate, Expr
 from simgpu.cuda_c.lockstep.masks import Mask
 from simgpu.cuda_c.lockstep.team import Team
 from simgpu.cuda_c.memory import access
@@ -39,9 +39,7 @@ def try_out(c: Context, piece: form.BasicBlock) -> None:
         raise NeedsCuts
 
 
-def cut_calls(
-    c: Context, mark: int, body: form.Expansion, run: form.Evaluate, void: bool
-) -> form.Evaluate:
+def cut_calls(c: Context, mark: int, body: form.Expansion, run: Evaluate, void: bool) -> Evaluate:
     """Put a call whose steps begin at `mark` in front, if threads wait in it; return what has its result."""
     if not c.cuts or not any(map(waiting.waits_for_others, form.instructions_below(body.steps))):
         return run
@@ -58,13 +56,8 @@ def cut_meeting(c: Context, mark: int, out: Expr) -> Expr:
 
 
 def _in_front(
-    c: Context,
-    mark: int,
-    run: form.Evaluate,
-    void: bool,
-    at: Position,
-    call: CallExpr | None = None,
-) -> form.Evaluate:
+    c: Context, mark: int, run: Evaluate, void: bool, at: Position, call: CallExpr | None = None
+) -> Evaluate:
     slot, piece = c.new_slot(), c.new_piece(at)
     piece.steps, piece.call = c.steps[mark:], call
     del c.steps[mark:]
@@ -82,7 +75,7 @@ def kept(c: Context, expr: Expr, mark: int) -> Expr:
     return conversions.typed_value(c, expr.type, _reader(slot), expr.at, [expr], origin=expr.origin)
 
 
-def done_before(c: Context, run: form.Evaluate, expr: Expr, mark: int) -> None:
+def done_before(c: Context, run: Evaluate, expr: Expr, mark: int) -> None:
     """Do something in front of what has been put there since `mark`."""
     piece = c.new_piece(expr.at)
     piece.run = run
@@ -111,33 +104,29 @@ def branched(
     return conversions.typed_value(c, ctype, _nothing if void else _reader(result), test.at, [test])
 
 
-def tested_inside(
-    c: Context,
-    test: form.BasicBlock,
-    condition: form.IRValue,
-    body: list[form.Instruction],
-    ways: tuple[int, int],
-    after: bool,
-) -> tuple[form.BasicBlock, list[form.Instruction]]:
-    """Put the test of a loop into its body; `ways` are those of `break` and `continue`."""
-    leave, again = ways
-    inside = form.instructions_below(body, calls=False)
-    if after and any(isinstance(step, form.Leave) and step.exit == again for step in inside):
+def test_inside(c: Context, loop: form.Loop) -> None:
+    """Put the test of a loop into its body."""
+    test, condition = loop.test, loop.condition
+    assert condition is not None
+    inside = form.instructions_below(loop.body, calls=False)
+    jumps = any(isinstance(step, form.Leave) and step.exit == loop.again for step in inside)
+    if loop.after and jumps:
         text = "threads wait in a function that this condition calls"
         c.unsupported(test.at, f"{text}: give its result to a variable in the loop")
-    checks = [*test.ahead, form.Branch(test, condition, [], [form.Leave(leave)])]
-    return c.new_piece(test.at), [*body, *checks] if after else [*checks, *body]
+    checks = [*test.ahead, form.Branch(test, condition, [], [form.Leave(loop.leave)])]
+    loop.body = [*loop.body, *checks] if loop.after else [*checks, *loop.body]
+    loop.test, loop.condition, loop.endless = c.new_piece(test.at), None, True
 
 
 def _nothing(t: Team, m: Mask) -> None:
     pass
 
 
-def _reader(slot: int) -> form.Evaluate:
+def _reader(slot: int) -> Evaluate:
     return lambda t, m: t.slots[slot]
 
 
-def _into(slot: int, run: form.Evaluate) -> form.Evaluate:
+def _into(slot: int, run: Evaluate) -> Evaluate:
     def write(t: Team, m: Mask) -> Any:
         t.slots[slot] = access.merge(m, run(t, m), t.slots[slot])
 

@@ -24,7 +24,7 @@ def function_address(c: Context, node: DeclRefExpr) -> Expr:
     """`name` or `name<...>` of a function, where it is not called: its address."""
     given = node.templates
     functions = [f for f in c.file.functions[node.name] if f.body is not None]
-    functions = [f for f in functions if f.template is None or f.template.params]
+    functions = [f for f in functions if f.template != []]
     if given is not None:
         functions = [f for f in functions if f.template is not None]
     if len(functions) != 1 or (functions[0].template is not None and given is None):
@@ -56,7 +56,7 @@ def address_as(c: Context, source: CType, target: FunctionPointer, at: Position)
     found: list[tuple[bool, FunctionDecl, Scope]] = []
     for function in functions:
         template = function.template
-        if function.body is None or function.kernel or (template and not template.params):
+        if function.body is None or function.kernel or template == []:
             continue
         if len(function.params) != len(target.params):
             continue

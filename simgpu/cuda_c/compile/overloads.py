@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from simgpu.cuda_c import types
 from simgpu.cuda_c.compile.context import Context
@@ -13,6 +14,7 @@ from simgpu.cuda_c.compile.typed import Class, Expr, Scope
 from simgpu.cuda_c.syntax import ast
 from simgpu.errors import KernelCompileError
 
+Functions: TypeAlias = Sequence[ast.FunctionDecl]
 _IMPOSSIBLE = 1_000_000  # for arguments that do not fit at all
 
 
@@ -27,12 +29,12 @@ class Invocation:
 
 
 def resolve_overload(
-    c: Context, call: Invocation, functions: Sequence[ast.FunctionDecl]
+    c: Context, call: Invocation, functions: Functions
 ) -> tuple[ast.FunctionDecl, Scope] | None:
     """The function whose parameters are nearest to these arguments; None if none fits."""
     node = call.node
     bodies = [f for f in functions if f.body is not None]
-    if any(f.template is not None and not f.template.params for f in bodies):
+    if any(f.template == [] for f in bodies):
         # A template may be no more than declared, with a body for some arguments each.
         bodies += [f for f in functions if f.template is not None and f.body is None]
     if not bodies:
@@ -58,7 +60,7 @@ def resolve_overload(
 
 
 def _fitting(
-    c: Context, call: Invocation, bodies: Sequence[ast.FunctionDecl]
+    c: Context, call: Invocation, bodies: Functions
 ) -> list[tuple[tuple[int, bool, int], ast.FunctionDecl, Scope]]:
     """The functions that take these arguments: how near they are, and their templates' names."""
     this, node = call.this, call.node
@@ -71,7 +73,7 @@ def _fitting(
         least = sum(p.default is None for p in function.params)
         if not least <= len(kinds) <= len(function.params):
             continue
-        if function.template is not None and not function.template.params:
+        if function.template == []:
             continue  # found by way of its template
         try:
             names = bind_template(c, function, kinds, node.templates, node.at, outer)

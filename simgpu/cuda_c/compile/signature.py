@@ -140,11 +140,11 @@ def instance_of(c: Context, name: str) -> _Found:
         _no_kernel(c, "::".join((*around, stem)))
     text = Source(rest, f"name '{name}'")
     given, params = _arguments(c, text)
-    plain = [f for f in kernels if f.template is None or f.template.params]
+    plain = [f for f in kernels if f.template != []]
     fitting = [f for f in plain if (f.template is None) == (given is None)]
     if not fitting:
         first = next((f for f in kernels if f.refusal is not None), (plain or kernels)[0])
-        wanted = ", ".join(p.name for p in first.template.params) if first.template else ""
+        wanted = ", ".join(p.name for p in first.template) if first.template else ""
         cure = f"is a template of {wanted}: name an instance, such as '{stem}<...>'"
         cure = cure if wanted else f"is not a template: call it '{stem}'"
         raise first.refusal or KernelCompileError(f"kernel '{stem}' {cure}")
@@ -189,7 +189,7 @@ def _bound(
     source, c.file.source, at = c.file.source, text, Position(1, 1)
     scope = type_names.with_arguments(c, function.name, function.template, given, at)
     c.file.source = source
-    bound = map(scope.names.get, [p.name for p in function.template.params])
+    bound = map(scope.names.get, [p.name for p in function.template])
     arguments = [b for b in bound if isinstance(b, typed.Given)]
     chosen = templates.specialised(c, function, scope, kernels, at)
     return chosen, scope, f"<{type_names.spelled_arguments(c, arguments)}>"

@@ -8,7 +8,7 @@ from dataclasses import replace
 from simgpu.cuda_c.compile import braces, form, type_names, waiting
 from simgpu.cuda_c.compile.context import Context
 from simgpu.cuda_c.compile.conversions import condition, decay
-from simgpu.cuda_c.compile.cuts import tested_inside, try_out
+from simgpu.cuda_c.compile.cuts import test_inside, try_out
 from simgpu.cuda_c.compile.places import by_address, place_asked, place_of
 from simgpu.cuda_c.compile.storage import use_storage
 from simgpu.cuda_c.compile.typed import Evaluate, Expr, MemoryPlace
@@ -161,9 +161,6 @@ def _turns(c: Context, node: ast.For) -> None:
     c.frame.breaks.append(leave)
     c.frame.continues.append(again)
     body = block_of(c, node.body)
-    if test.ahead and condition is not None:
-        test, body = tested_inside(c, test, condition, body, (leave, again), node.after)
-        condition = None
     with c.detached(node.at) as step:
         if node.step is not None:
             cuts, c.cuts = c.cuts, False  # because nobody can go on in the middle of it
@@ -175,6 +172,8 @@ def _turns(c: Context, node: ast.For) -> None:
         at=node.at, after=node.after, counter=counter, test=test, condition=condition,
         endless=test.run is None, body=body, step=step, leave=leave, again=again,
     )  # fmt: skip
+    if test.ahead and condition is not None:
+        test_inside(c, whole)
     c.waits = c.waits or (c.trial and waiting.may_wait_in(whole))
     c.note(whole)
 

@@ -17,6 +17,7 @@ from simgpu.cuda_c.lockstep.team import Team
 from simgpu.cuda_c.memory import access, holes
 from simgpu.cuda_c.memory.pointers import Ptr
 from simgpu.cuda_c.text.source import Position
+from simgpu.cuda_c.types import CType
 from simgpu.errors import UninitialisedReadError
 
 # Of a value that is a copy, though a reference to one of several variables in registers is meant.
@@ -37,9 +38,7 @@ def read_variable(c: Context, variable: Variable, at: Position) -> Expr:
     return read_place(c, RegisterPlace(variable, const=variable.const), variable.type, at, True)
 
 
-def read_place(
-    c: Context, place: Place, ctype: types.CType, at: Position, whole: bool = False
-) -> Expr:
+def read_place(c: Context, place: Place, ctype: CType, at: Position, whole: bool = False) -> Expr:
     """What is in a place; `whole` if it is all of a variable, by its own name."""
     if isinstance(place, MemoryPlace):
         return read_memory(c, place, ctype, at)
@@ -64,7 +63,7 @@ def in_lane_order(*parts: Evaluate | None) -> Evaluate:
     return evaluate if first else last
 
 
-def read_memory(c: Context, place: MemoryPlace, ctype: types.CType, at: Position) -> Expr:
+def read_memory(c: Context, place: MemoryPlace, ctype: CType, at: Position) -> Expr:
     """A place in memory as an expression. An array is not read: its value is its address."""
     pointer = place.accessed
     if isinstance(ctype, types.ArrayType):
@@ -119,7 +118,7 @@ def _register_reader(
 # -- writing
 
 
-def has_pointer(ctype: types.CType) -> bool:
+def has_pointer(ctype: CType) -> bool:
     """Tell whether a value has an address in it."""
     return any(isinstance(leaf, types.Pointer) for leaf in types.kinds(ctype))
 
@@ -197,7 +196,7 @@ def put(slot: int, evaluate: Evaluate) -> Evaluate:
     return run
 
 
-def _register_writer(place: RegisterPlace, ctype: types.CType, evaluate: Evaluate) -> Evaluate:
+def _register_writer(place: RegisterPlace, ctype: CType, evaluate: Evaluate) -> Evaluate:
     slot, first, count = place.variable.slot, place.first, place.count
     unset, called = place.variable.unset, place.before
     single = isinstance(ctype, (types.Scalar, types.Pointer))
@@ -284,9 +283,7 @@ def _with_hole(t: Team, m: Mask, value: Any, state: Any, what: str) -> Any:
 # -- structs, whose values are lists of their leaves
 
 
-def pick_leaves(
-    whole: Evaluate, ctype: types.CType, first: int, count: int, at: Position
-) -> Evaluate:
+def pick_leaves(whole: Evaluate, ctype: CType, first: int, count: int, at: Position) -> Evaluate:
     """The part of a struct's value that is a member of type `ctype`."""
     if isinstance(ctype, (types.Scalar, types.Pointer)):
 
@@ -298,7 +295,7 @@ def pick_leaves(
     return lambda t, m: whole(t, m)[first : first + count]
 
 
-def spread(c: Context, whole: Expr, ctype: types.CType) -> list[Expr]:
+def spread(c: Context, whole: Expr, ctype: CType) -> list[Expr]:
     """Take a value apart: an expression for each leaf, which run in order, and compute a struct once."""
     if isinstance(ctype, types.Scalar | types.Pointer):
         return [whole]

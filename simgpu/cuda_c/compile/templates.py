@@ -30,11 +30,11 @@ def bind_template(
     scope = Scope(outer)
     if function.template is None:
         return None if given else scope
-    if len(given or []) > len(function.template.params):
+    if len(given or []) > len(function.template):
         return None
     give_arguments(c, function.template, given, scope, at)
-    open_names = {p.name for p in function.template.params} - scope.names.keys()
-    unknown = {p.name for p in function.template.params}
+    open_names = {p.name for p in function.template} - scope.names.keys()
+    unknown = {p.name for p in function.template}
     for param, ctype in zip(function.params, types, strict=False):
         with c.seen_from(scope):
             fits = _deduce(c, param, ctype, unknown, scope)
@@ -64,12 +64,12 @@ def specialised(
     """The definition that is meant for just these template arguments, or the template's own."""
     if function.template is None:
         return function
-    params = function.template.params
+    params = function.template
     bound = [names.names[p.name] for p in params]
     arguments = [b for b in bound if isinstance(b, Given)]
     for other in others:
         whole = other.body is not None and len(other.params) == len(function.params)
-        if other.template is None or other.template.params or not whole:
+        if other.template != [] or not whole:
             continue
         given = other.specialises
         if given is None:  # template <> float f(float): the arguments are told by the parameters

@@ -52,7 +52,7 @@ class TypeName(SyntaxNode):
     nested: list[str] = field(default_factory=list[str])  # as in `Traits<T>::value_type`
     # Instead of `base`: a pointer to a function, or the target of a pointer to an array.
     function: FunctionType | None = None
-    array: ArrayTypeName | None = None
+    array: Declarator | None = None
     of: Expression | None = None  # of `decltype(...)`: that of which it is the type
     layout: list[Attribute] = field(default_factory=list[Attribute])  # of what is declared with it
 
@@ -66,13 +66,6 @@ class FunctionType(SyntaxNode):
 
     returns: TypeName
     params: list[Param]
-
-
-class ArrayTypeName(SyntaxNode):
-    """`element (...)[dims]`."""
-
-    element: TypeName
-    dims: list[ArrayExtent]
 
 
 # -- expressions
@@ -351,10 +344,8 @@ class TemplateParam(SyntaxNode):
     default: TypeName | Expression | None = None
 
 
-class Template(SyntaxNode):
-    """The parameters between `template<` and `>`."""
-
-    params: list[TemplateParam]
+# The parameters between `template<` and `>`: none for a specialisation.
+Template: TypeAlias = list[TemplateParam]
 
 
 class Param(SyntaxNode):

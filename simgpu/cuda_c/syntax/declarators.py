@@ -38,7 +38,7 @@ class DeclaratorParser(ExpressionParser):
             own = outer.pointers.pop(0)  # a function's name is its address already
             outer.const, outer.volatile = "const" in own, "volatile" in own
         elif self.at("["):
-            outer.array = ast.ArrayTypeName(at=outer.at, element=wanted, dims=self.dimensions())
+            outer.array = ast.Declarator(at=outer.at, name="", type=wanted, dims=self.dimensions())
             outer.const = "const" in wanted.pointers[-1] if wanted.pointers else wanted.const
         else:
             pointers = wanted.pointers + outer.pointers

@@ -103,7 +103,7 @@ class StructParser(StatementParser):
             if param.type.base == "auto":
                 param.type.base = f"auto {k}"
                 made.append(ast.TemplateParam(at=param.at, name=param.type.base, type=None))
-        out.template = ast.Template(at=start.at, params=made) if made else None
+        out.template = made or None
         return ast.Lambda(at=start.at, default=default, captures=captures, function=out)
 
     def _initial(self) -> tuple[str, ast.Braces]:
@@ -283,7 +283,7 @@ class StructParser(StatementParser):
         token = self.token
         storage = self.storage_words()
         if self.accept("friend"):
-            self._friend(bool(out.template or template))
+            self._friend(out.template is not None or template is not None)
             return
         if self.at("virtual"):
             self.unsupported("virtual functions are not supported")
@@ -345,19 +345,20 @@ class StructParser(StatementParser):
 
     def template_head(self) -> ast.Template:
         """`template <...>`; its names are types until the caller takes them off the stack."""
-        at = self.advance().at
+        self.advance()
         self.need("<")
         self.type_names.append({})
         params = self.several(self._template_param, ">", ">>")
         self.close_angle()
-        return ast.Template(at=at, params=params)
+        return params
 
     def _template_param(self) -> ast.TemplateParam:
         at = self.token.at
         default: ast.TypeName | ast.Expression | None = None
         kind: ast.TypeName | None = None
         if self.at("template"):  # `template <typename> class Op`: it stands for a struct template
-            kind = ast.TypeName(at=self.template_head().at, base="template")
+            kind = ast.TypeName(at=at, base="template")
+            self.template_head()
             self.type_names.pop()
         names_type = self.at("typename") and self.ahead(2).is_("<", "::")  # of what is a value
         if not names_type and self.accept("typename", "class"):

@@ -24,7 +24,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property, partial
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,7 +32,7 @@ from numpy.typing import NDArray
 from simgpu import cuda_c
 from simgpu.common import HostBytes, LaunchDim
 from simgpu.cuda_c import GlobalMemory, LaunchResult, MemoryState
-from simgpu.errors import ArrayDTypeError, DeviceError, UsageError
+from simgpu.errors import DeviceError, UsageError
 from simgpu.interrupts import interruptible
 from simgpu.memory import Memory
 from simgpu.order import Tells
@@ -135,10 +135,10 @@ class KernelLaunch:
         for arg, parameter, by, adds in zip(
             args, parameters, kernel.signals, kernel.adds, strict=True
         ):
-            if not isinstance(arg, Memory):
-                self.values.append(_scalar(arg, parameter))
+            memory = isinstance(arg, Memory)
+            self.values.append(cuda_c.passed(parameter, arg.cells if memory else arg))
+            if not memory:
                 continue
-            self.values.append(arg.cells)
             ways.setdefault(arg, set()).add(adds)
             if not parameter.const:
                 written.append(arg)
@@ -370,38 +370,6 @@ class Waiting:
         return ResourceDemand(
             math.inf, time.places, _IDLE, paused=self, ready=ready, naps=naps, shows=shows
         )
-
-
-def check_byte_order(dtype: np.dtype[Any], what: str) -> None:
-    """Refuse numbers whose bytes stand the other way round, which a kernel would take for others."""
-    if dtype != dtype.newbyteorder("="):  # `isnative` does not look into fields that are arrays
-        text = f"{what} is of {dtype}, whose byte order a GPU does not have"
-        raise ArrayDTypeError(f"{text}: pass x.astype(x.dtype.newbyteorder('='))")
-
-
-def _scalar(arg: object, parameter: cuda_c.KernelParameter) -> np.generic | None:
-    if arg is None and parameter.pointer:
-        return None
-    if isinstance(arg, np.void):
-        check_byte_order(arg.dtype, "this record")
-        record = parameter.record
-        if record is not None and arg.nbytes != record.itemsize:
-            wanted = f"{parameter.name!r} is a {parameter.ctype} of {record.itemsize} bytes"
-            raise ArrayDTypeError(f"{wanted}, and a record of {arg.nbytes} was given")
-        return arg
-    if not isinstance(arg, bool | int | float | np.generic) or parameter.dtype is None:
-        wanted = f"no number for {parameter.name!r}"
-        raise UsageError(f"{arg!r} is not memory of this device, and {wanted}")
-    given = cast("Any", arg)
-    if parameter.dtype.kind in "iu":
-        if np.asarray(given).dtype.kind not in "biuO":  # O of an int that NumPy has no room for
-            raise UsageError(f"{arg!r} cannot be passed for {parameter.name!r}: pass an int")
-        given = int(given)  # because NumPy cuts a number of its own that does not fit
-    try:
-        number: np.generic = parameter.dtype.type(given)
-    except (ValueError, OverflowError) as error:  # such as NaN for an integer
-        raise UsageError(f"{arg!r} cannot be passed for {parameter.name!r}: {error}") from None
-    return number
 
 
 @dataclass(frozen=True, eq=False)

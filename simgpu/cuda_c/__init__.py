@@ -17,7 +17,9 @@ from simgpu.cuda_c.memory.allocation import MemoryState as MemoryState
 from simgpu.cuda_c.run.execution import Execution as Execution
 from simgpu.cuda_c.run.execution import LaunchResult as LaunchResult
 from simgpu.cuda_c.run.kernel import CompiledKernel as CompiledKernel
+from simgpu.cuda_c.run.kernel import check_byte_order as check_byte_order
 from simgpu.cuda_c.run.kernel import check_shape as check_shape
+from simgpu.cuda_c.run.kernel import passed as passed
 from simgpu.cuda_c.run.program import Program as Program
 from simgpu.cuda_c.run.program import compile_source as compile_source
 from simgpu.cuda_c.run.program import meets_as_a_grid as meets_as_a_grid

@@ -85,7 +85,6 @@ class Program:
         self._room = Counter[str]()
         self._shared: list[tuple[ast.Declarator, set[str]]] = []
         self._compiled: dict[str, CompiledKernel] = {}
-        self._signatures: dict[str, KernelSignature] = {}
         self._refused: dict[str, KernelCompileError] = {}
         functions = [function.refusal for function in unit.functions]
         self._unread = [
@@ -136,7 +135,7 @@ class Program:
     @property
     def kernels(self) -> Mapping[str, KernelSignature]:
         """The kernels that are compiled, by name; templates as far as they have been asked for."""
-        return MappingProxyType(self._signatures)
+        return {kernel.name: kernel.signature for kernel in self._compiled.values()}
 
     @property
     def variables(self) -> Mapping[str, GlobalMemory]:
@@ -155,7 +154,7 @@ class Program:
 
         Raises `KernelCompileError` if there is no such kernel, or the instance cannot be compiled.
         """
-        return self._signatures[self.kernel(name).name]
+        return self.kernel(name).signature
 
     def passes(self, name: str) -> str:
         """Print the form of a kernel: a line an operation, and beside it what the passes found."""
@@ -325,10 +324,8 @@ class Program:
             added.get(p.name, "") if p.dtype is not None and p.dtype.kind in "iu" else ""
             for p in signature.parameters
         ]
-        name = signature.name
-        kernel = CompiledKernel(name, self._file.source, code, walk(form), variables, adds)
-        self._compiled[name] = kernel
-        self._signatures[name] = signature
+        kernel = CompiledKernel(signature, self._file.source, code, walk(form), variables, adds)
+        self._compiled[kernel.name] = kernel
         return kernel
 
     def begin(

@@ -7,7 +7,6 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -140,7 +139,7 @@ class Program:
     @property
     def variables(self) -> Mapping[str, GlobalMemory]:
         """Memory of the file's `__constant__` and `__device__` variables, for the host to set."""
-        return MappingProxyType(self._memory)
+        return self._memory
 
     def twin(self) -> Program:
         """The same program with variables of its own, as a second module on a device has them."""

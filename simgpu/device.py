@@ -338,8 +338,8 @@ class Device:
         shared_mem: int,
     ) -> EnginePiece:
         """One launch, to be enqueued once or again and again."""
-        made = KernelLaunch(self, self._own_function(function), grid, block, shared_mem)
-        return made.piece(args)
+        known = self._own_function(function)
+        return KernelLaunch.piece(self, known, grid, block, args, shared_mem)
 
     def _own_function(self, function: object) -> LoadedKernel:
         if not isinstance(function, LoadedKernel):

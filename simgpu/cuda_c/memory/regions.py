@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from simgpu.cuda_c.lockstep.masks import Mask, by_lane, varies
-from simgpu.cuda_c.lockstep.meter import Meter
 from simgpu.cuda_c.memory.holes import holed
 from simgpu.cuda_c.memory.names import Named, report_bounds, report_misaligned
 from simgpu.cuda_c.memory.pointers import MaskedAccess, Together, Words, one_by_one, row_of
 from simgpu.cuda_c.memory.races import Changes, Shadow
 from simgpu.cuda_c.types import Scalar
 from simgpu.errors import RaceError, UninitialisedReadError
+
+if TYPE_CHECKING:
+    from simgpu.cuda_c.cost.tally import Tally
 
 UNSIGNED: dict[int, Any] = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}
 # A 1 in each byte of a number.
@@ -39,7 +41,7 @@ class ByteRegion(Named):
     shared = False
     blocks = 1
 
-    def __init__(self, nbytes: int, cell: int, data: NDArray[np.uint8], meter: Meter) -> None:
+    def __init__(self, nbytes: int, cell: int, data: NDArray[np.uint8], meter: Tally) -> None:
         self.nbytes, self.types = nbytes, {}
         self.meter = meter
         self.cell = cell

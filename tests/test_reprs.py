@@ -31,7 +31,6 @@ def trace() -> agt.Trace:
 )
 def test_a_run_takes_a_line_or_two(trace: agt.Trace, of: Callable[[agt.Trace], object]) -> None:
     said = repr(of(trace))
-
     assert len(said) < LONGEST
     assert "Span(" not in said
     assert "µs" in said or "makespan" in said
@@ -63,7 +62,6 @@ def test_nothing_recorded_says_what_to_do() -> None:
 )
 def test_each_says_what_it_yields(build: Callable[[], agt.DeviceOp[object]], told: str) -> None:
     op = build()
-
     assert repr(op).startswith(f"<DeviceOp {told}")
     assert repr(op).endswith("op.sync(), await op or agt.spawn(op) runs it>")
     op.sync()

@@ -170,7 +170,6 @@ def test_a_result_that_is_not_there_yet_may_be_given_too() -> None:
 def test_hints_start_again_after_the_last() -> None:
     given = hints(EXERCISES[NAME])
     shown = [str(hint(NAME)) for _ in range(len(given) + 1)]
-
     assert shown[0] == shown[-1]
     assert "That was the last one" in shown[-2]
     assert len(set(shown)) == len(given)
@@ -221,7 +220,6 @@ def test_an_unknown_name_is_told_those_like_it(call: object) -> None:
 )
 def test_a_damaged_file_is_kept_aside_and_begun_anew(folder: Path, text: str) -> None:
     (folder / progress_file.FILE).write_bytes(text.encode("latin-1"))
-
     with pytest.warns(UserWarning, match=r"it is kept as progress\.damaged-.*\.json"):
         assert "| open | 0 | 0 |" in row()
     (kept,) = folder.glob("progress.damaged-*.json")
@@ -237,7 +235,6 @@ def test_a_mark_of_byte_order_does_no_harm(folder: Path) -> None:
     assert check(NAME, right).accepted
     file = folder / progress_file.FILE
     file.write_bytes(b"\xef\xbb\xbf" + file.read_bytes())
-
     assert "**solved**" in row()
 
 
@@ -245,7 +242,6 @@ def test_a_link_stays_one(folder: Path) -> None:
     kept = folder / "elsewhere" / "mine.json"
     kept.parent.mkdir()
     (folder / progress_file.FILE).symlink_to(kept)
-
     assert check(NAME, right).accepted
     assert (folder / progress_file.FILE).is_symlink()
     assert json.loads(kept.read_text())["exercises"][NAME]["solved"] is True
@@ -371,6 +367,5 @@ def test_a_name_that_the_course_no_longer_has_is_kept_and_not_shown(folder: Path
     with progress_file.change() as records:
         records["00-gone"] = progress_file.ExerciseRecord(3, 1, True)
     check(NAME, right)
-
     assert "00-gone" not in str(progress())
     assert progress_file.load_progress()["00-gone"] == progress_file.ExerciseRecord(3, 1, True)

@@ -109,7 +109,6 @@ def checked(chapter: str, answer: Any) -> Outcome:
 @pytest.mark.parametrize(("chapter", "answer"), ANSWERS)
 def test_the_check_knows_right_from_untouched(chapter: str, answer: Any) -> None:
     outcome = checked(chapter, answer)
-
     if answer.only == "starter":
         assert outcome.status == "not attempted"
     else:
@@ -124,7 +123,6 @@ def test_another_right_answer_is_accepted(
     # Solutions meet all adversaries, above.
     monkeypatch.setattr("asyncgpu_course.api.ADVERSARIES", (1,))
     outcome = checked(chapter, answer)
-
     assert outcome.accepted, outcome.cause
 
 
@@ -218,7 +216,6 @@ def test_hints_come_one_by_one_and_the_solution_after_an_attempt(name: str) -> N
     (chapter,) = [chapter for chapter, cells in CHAPTERS.items() if name in cells]
     (solved,) = [cell for cell in CHAPTERS[chapter][name] if cell.only == "solution"]
     exercise = EXERCISES[name]
-
     for number, text in enumerate(hints(exercise), 1):
         assert str(hint(name)).startswith(f"**Hint {number} of {len(hints(exercise))}.** {text}")
     assert solved.text not in str(solution(name))

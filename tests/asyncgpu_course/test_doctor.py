@@ -44,7 +44,6 @@ def finding(machine: ThisMachine, name: str) -> DoctorFinding:
 def test_a_laptop_without_a_gpu_can_run_the_course() -> None:
     machine = Told()
     report = examine(machine)
-
     assert not report.lacking
     assert report.devices == ("sim",)
     assert "The course can run here. Devices: sim." in report.as_text()
@@ -55,7 +54,6 @@ def test_a_laptop_without_a_gpu_can_run_the_course() -> None:
 def test_a_machine_with_a_gpu_runs_it_on_both_devices() -> None:
     machine = Told(NEWER_CUPY, driver=H200)
     report = examine(machine)
-
     assert report.devices == ("sim", "cuda")
     assert {f.status for f in report.findings} == {"ok"}
     assert all(f.advice == "" for f in report.findings)
@@ -66,7 +64,6 @@ def test_a_machine_with_a_gpu_runs_it_on_both_devices() -> None:
 def test_a_needed_package_that_is_missing_stops_the_course(package: str) -> None:
     machine = Told({name: COURSE[name] for name in COURSE if name != package})
     report = examine(machine)
-
     assert report.lacking
     assert f"To be repaired: {package}." in report.as_text()
     assert "pip install" in finding(machine, package).advice
@@ -74,7 +71,6 @@ def test_a_needed_package_that_is_missing_stops_the_course(package: str) -> None
 
 def test_advice_fits_a_checkout_or_an_installed_package(monkeypatch: pytest.MonkeyPatch) -> None:
     machine = Told(packages={})
-
     assert '-e ".[lab]"' in finding(machine, "ipykernel").advice
     monkeypatch.setattr(doctor, "IN_CHECKOUT", False)
     assert '"asyncgpu_tutor[lab]"' in finding(machine, "ipykernel").advice
@@ -118,7 +114,6 @@ FOUND = [
 @pytest.mark.parametrize(("machine", "name", "status", "words"), FOUND)
 def test_each_fault_has_its_cure(machine: Told, name: str, status: str, words: list[str]) -> None:
     found = finding(machine, name)
-
     assert found.status == status
     assert [word for word in words if word not in f"{found.detail} {found.advice}"] == []
     assert not examine(machine).lacking
@@ -127,7 +122,6 @@ def test_each_fault_has_its_cure(machine: Told, name: str, status: str, words: l
 
 def test_an_older_cupy_on_a_newer_driver_is_fine() -> None:
     machine = Told(BY_DRIVER, driver=H200)
-
     assert finding(machine, "CuPy").status == "ok"
     assert examine(machine).devices == ("sim", "cuda")
 
@@ -180,7 +174,6 @@ def test_libcuda_is_asked_for_version_and_names(library: ctypes.CDLL, expected: 
 
 def test_this_machine_answers_every_question() -> None:
     machine = ThisMachine()
-
     assert machine.version_of("numpy") is not None
     assert machine.version_of("no-such-distribution-anywhere") is None
     assert machine.try_python("print('first'); print('last')") == (True, "last")

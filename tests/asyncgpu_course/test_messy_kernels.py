@@ -71,7 +71,6 @@ def test_a_right_answer_is_right_in_a_messy_kernel() -> None:
         return {name: check(name, answers.model(EXERCISES[name])).text for name in TEN}
 
     said = asyncio.run(in_a_mess(cells))
-
     assert {name: text for name, text in said.items() if not text.startswith("**Right.**")} == {}
 
 
@@ -84,7 +83,6 @@ def test_a_right_answer_is_right_while_the_device_is_full() -> None:
         with pytest.raises(agt.errors.OutOfMemoryError, match=cure):
             agt.zeros(1).sync()
         said = {name: check(name, answers.model(EXERCISES[name])).text for name in TEN}
-
     assert {name: text for name, text in said.items() if not text.startswith("**Right.**")} == {}
     assert len(hoards) == 8
 
@@ -118,9 +116,7 @@ def written(text: str, **others: object) -> Any:
 
 def test_a_wrong_answer_is_told_of_a_name_of_python_that_the_notebook_hides() -> None:
     text = "def answer(n, threads):\n    class Own: ...\n    return max(sum([n]) // threads, 1)"
-
     said = check("01-grid", written(text, max=3, sum=sum, __name__="__main__")).text
-
     assert "In your notebook, `max` is no longer Python's own: `del max` brings it back." in said
     assert "sum" not in said
 
@@ -131,9 +127,7 @@ def test_a_wrong_answer_is_told_of_the_data_of_other_cells_that_it_uses() -> Non
     return n // helper(rows) if stream else 0
 """
     others = {"size": 32, "stream": agt.create_stream(), "LIMIT": 7, "helper": len}
-
     said = check("01-grid", written(text, **others)).text
-
     assert "It uses `size` and `stream` from outside." in said
     assert "LIMIT" not in said
     assert "helper" not in said
@@ -145,6 +139,5 @@ def test_whatever_an_answer_is_made_of_is_looked_at_and_a_right_one_is_told_noth
     policy = written(
         "class answer(agt.SchedulingPolicy):\n    def next_stream(self): return x", x=x
     )
-
     assert strays(f) == strays((f, f)) == strays(policy) != ""
     assert strays(agt.relu) == strays(answers.model(EXERCISES["04-diamond"])) == ""

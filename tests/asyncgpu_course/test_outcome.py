@@ -34,7 +34,6 @@ def rejected() -> Outcome:
 
 def test_the_words_have_cause_edge_and_both_timelines(rejected: Outcome) -> None:
     text = repr(rejected)
-
     assert "**Not yet.** *Title*: `b` ran on stream 2" in text
     assert "Marked in the picture is where it first goes wrong: `a` → `b`." in text
     assert "Yours: Timeline" in text
@@ -46,7 +45,6 @@ def test_the_picture_has_both_on_one_scale_with_the_edge_marked(rejected: Outcom
     picture = rejected.plot()
     assert picture is not None
     yours, expected = picture.panels
-
     assert (yours.title, expected.title) == ("Yours", "Expected")
     assert (yours.layout.begin, yours.layout.end) == (expected.layout.begin, expected.layout.end)
     assert [yours.state(bar) for bar in yours.layout.bars].count("out") == 2
@@ -57,14 +55,12 @@ def test_spans_of_another_run_are_in_no_picture_and_not_marked() -> None:
     with pytest.raises(Rejected) as no, compared(Trace([A]), GOOD):
         one_stream(Trace([A, B]))
     outcome = rejection("Title", no.value)
-
     assert outcome.edge == (A,)
     assert "Marked in the picture is where it first goes wrong: `a`." in repr(outcome)
 
 
 def test_without_timelines_there_is_no_picture() -> None:
     outcome = rejection("Title", Rejected("`x` is not `y`"))
-
     assert outcome.plot() is None
     assert outcome.text == "**Not yet.** *Title*: `x` is not `y`"
 
@@ -91,7 +87,6 @@ def test_a_notebook_shows_words_and_picture(
     shown: list[object] = []
     monkeypatch.setattr(display, "display", shown.append)
     rejected._ipython_display_()
-
     words, picture = shown
     assert words.data == rejected.text
     assert picture == rejected.plot()
@@ -99,12 +94,10 @@ def test_a_notebook_shows_words_and_picture(
 
 def test_a_check_draws_nothing_by_itself() -> None:
     outcome = check("01-meanwhile", lambda op, job: (job(), op.sync())[1])
-
     assert outcome.edge
     assert not plt.get_fignums()
 
 
 def test_words_are_the_same_wherever_they_are_shown() -> None:
     words = OutcomeWords("**Right.**")
-
     assert str(words) == repr(words) == words._repr_markdown_() == "**Right.**"

@@ -15,7 +15,6 @@ def ask() -> Prediction:
 
 def test_the_question_names_each_option() -> None:
     question = ask()
-
     for shown in (repr(question), question._repr_markdown_()):
         assert "How many?" in shown
         assert "`one`: a single one" in shown
@@ -25,7 +24,6 @@ def test_the_question_names_each_option() -> None:
 def test_a_right_answer_is_right_and_a_wrong_one_names_both() -> None:
     question = ask()
     question.commit("four")
-
     assert question.reveal("four").right
     verdict = question.reveal("one", "The trace has one copy.")
     assert not verdict.right
@@ -58,9 +56,7 @@ def test_a_typed_answer_is_words_in_an_order_or_numbers(
 ) -> None:
     question = Prediction("In which order?")
     question.commit(answer)
-
     verdict = question.reveal(truth, "See the trace.")
-
     assert verdict.right == right
     assert ("Right." in verdict.text) == right
     assert verdict.text.endswith(". See the trace.")
@@ -82,14 +78,12 @@ def test_fewer_or_more_numbers_than_the_question_wants_are_told(
 
 def test_an_option_may_be_typed_in_any_case() -> None:
     question = ask()
-
     assert str(question.commit(" FOUR ")).startswith("Committed: `four`")
     assert str(question.commit()) == "Your answer is still `four`."
 
 
 def test_a_typed_number_may_be_off_by_a_part_that_the_question_names() -> None:
     question = Prediction("How long?", within=0.25)
-
     assert "75 to 125" in repr(question)
     for answer, right in [(75, True), (125, True), (74, False), (126, False)]:
         question.commit(answer)
@@ -102,9 +96,7 @@ def test_a_typed_question_without_an_answer_tells_the_truth_and_scores_nothing()
     question = Prediction("In which order?")
     told = "No answer yet. To take part, type it (words in quotes) in place of `...` and run this cell again."
     assert str(question.commit(...)) == told
-
     verdict = question.reveal("b a", "So says the trace.")
-
     assert verdict.by_default
     assert not verdict.right
     assert verdict.text == "**The answer is `b a`.** So says the trace."
@@ -115,7 +107,6 @@ def test_the_last_answer_counts_and_takes_back_the_verdict() -> None:
     question.commit("one")
     question.reveal("one")
     question.commit("four")
-
     assert question.verdict is None
     assert str(question.commit(...)) == "Your answer is still `four`."
     assert not question.reveal("one").right

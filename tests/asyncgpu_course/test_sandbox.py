@@ -247,7 +247,6 @@ def test_an_endless_loop_of_python_is_interrupted(monkeypatch: pytest.MonkeyPatc
 def test_a_wait_for_what_never_comes_is_interrupted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(patience, "SECONDS", 0.2)
     lock = threading.Lock()
-
     with pytest.raises(Rejected, match="was interrupted"), patience.not_for_ever():
         call(lambda: lock.acquire() and lock.acquire())
 

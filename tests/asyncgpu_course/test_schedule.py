@@ -91,7 +91,6 @@ def test_words_call_a_stream_as_the_picture_does() -> None:
     one, other = (span(i, "kernel", "ab"[i], (i, i + 1), stream=14 - i) for i in (0, 1))
     trace = Trace([one, other])
     lanes = {bar.span.id: bar.lane.name for bar in trace.plot().panels[0].layout.bars[:2]}
-
     with pytest.raises(Rejected) as no:
         one_stream(trace)
     assert f"`b` ran on {lanes[1]}, and `a` on {lanes[0]}" in str(no.value)

@@ -25,7 +25,6 @@ def named(text: str) -> set[str]:
 
 def test_it_is_one_page() -> None:
     written = TOOL.PICTURE.sub("", PAGE)
-
     assert len(written.split()) <= 1400  # besides the picture
     assert max(map(len, (PAGE + DECISIONS).splitlines())) <= 200
 
@@ -40,14 +39,12 @@ def test_every_room_is_in_the_picture_with_what_it_is_for() -> None:
     ]
     rooms = {path.stem for path in paths if path.is_dir() or path.suffix == ".py"}
     shown = set(re.findall(r"(?m)^ *\d+  (\w+)", TOOL.picture()))
-
     assert rooms <= shown
     assert max(len(line) for line in TOOL.picture().splitlines()) <= TOOL.WIDTH
 
 
 def test_a_room_in_no_kind_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delitem(TOOL.KINDS["asyncgpu_course"], "what is asked")
-
     with pytest.raises(TOOL.HouseError, match="exercises"):
         TOOL.picture()
 
@@ -62,7 +59,6 @@ def test_what_it_names_is_there() -> None:
 def test_there_are_twenty_three_laws_each_with_who_holds_it() -> None:
     laws = re.split(r"(?m)^(\d+)\. ", LAWS)[1:]
     numbers, texts = laws[::2], laws[1::2]
-
     assert numbers == [str(number) for number in range(1, 24)]
     unheld = [n for n, text in zip(numbers, texts, strict=True) if "`tests/" not in text]
     assert unheld == []

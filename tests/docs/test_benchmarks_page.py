@@ -24,7 +24,6 @@ def test_each_row_is_described_and_no_other() -> None:
     cells = re.findall(r"(?m)^\| ([^|]+) \|", table)
     told = {name for cell in cells for name in cell.split(" · ")}
     sources = "".join(p.read_text("utf-8") for p in (ROOT / "benchmarks/peers").glob("*.py"))
-
     assert {row["way"] for row in FOUND["pipeline"]} <= told
     # These names are put together in the source, so it does not have them as one string.
     named = {name for name in told if not name.startswith("everyday CuPy")}

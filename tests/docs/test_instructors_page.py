@@ -27,14 +27,12 @@ SAID |= {"but I thought", "what does it say?"}
 
 def test_the_exercises_that_it_names_exist() -> None:
     named = set(re.findall(r"\b0\d[a-z]?-[a-z][a-z0-9-]+", TEXT))
-
     assert len(named) > 15
     assert named <= EXERCISES.keys()
 
 
 def test_the_sections_that_it_names_exist() -> None:
     named = set(re.findall(r'"([^"]+)"', re.sub(r"`[^`]*\(\"[^`]*`", "", PLANS))) - SAID
-
     assert len(named) > 15
     assert {title for title in named if title not in HEADINGS} == set()
 

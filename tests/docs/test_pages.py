@@ -49,7 +49,6 @@ def test_links_lead_somewhere(page: Path) -> None:
         target = page.parent / path if path else page
         if not target.exists() or (anchor and anchor not in anchors(target)):
             wrong.append(link)
-
     assert wrong == []
 
 

@@ -135,7 +135,6 @@ def test_make_lab_opens_the_first_page_without_questions_and_it_runs(
     page: Page, lab: str, album: Path
 ) -> None:
     opened(page, lab, "00_start_here", first=True)
-
     page.screenshot(path=album / "00_first_page.png")
     assert page.locator(f"{FRONT} h1").first.inner_text().startswith("Start here")
     assert page.locator(".jp-Dialog").count() == 0
@@ -170,9 +169,7 @@ def test_a_chapter_runs_to_a_solution(page: Page, lab: str, course: Path, album:
 def test_a_wrong_schedule_is_shown_beside_the_right_one(page: Page, lab: str, album: Path) -> None:
     opened(page, lab, CHAPTER)
     run_all(page)
-
     write(page, "01-meanwhile", wrong_answer("01-meanwhile", "the device did nothing during `job`"))
-
     check = cell_at(page, "01-meanwhile-check")
     check.get_by_text("the device did nothing during").wait_for()
     check.locator(".agt").first.wait_for()

@@ -55,10 +55,8 @@ def graph(op: agt.DeviceOp[Any]) -> agt.CudaGraph[Any]:
 def test_a_loop_comes_round_as_often_as_the_device_says(device: Device, turns: int) -> None:
     left, times = number(turns), number(0)
     loop = graph(agt.CudaGraph.while_loop(left.borrow(), count_down(left, times)))
-
     loop.launch().sync()
     assert said(left, times) == [0, turns]
-
     loop.update(agt.memcpy(left.borrow(), agt.pin(np.array([3], np.int32))))
     loop.launch().sync()
     assert said(left, times) == [0, turns + 3]
@@ -88,7 +86,6 @@ def test_a_branch(device: Device, which: int, result: int) -> None:
     chosen, to = number(which), number(0)
     graph(agt.CudaGraph.cond(chosen.borrow(), add(10, to), add(20, to))).launch().sync()
     assert said(to) == [result]
-
     graph(agt.CudaGraph.cond(chosen.borrow(), add(100, to))).launch().sync()
     assert said(to) == [result + 100 * (which != 0)]
 
@@ -97,9 +94,7 @@ def test_a_branch(device: Device, which: int, result: int) -> None:
 def test_a_switch(device: Device, which: int, result: int) -> None:
     chosen, to = number(which), number(0)
     cases = [add(2**k, to) for k in range(3)]
-
     graph(agt.CudaGraph.switch(chosen.borrow(), *cases).named("cases")).launch().sync()
-
     assert said(to) == [result]
 
 
@@ -138,10 +133,8 @@ def test_a_body_is_kernels_in_a_row(device: Device, kind: str) -> None:
         "from the host": lambda: agt.memcpy(times.borrow(), host),
         "side by side": lambda: agt.overlap(add(1, times), add(-1, left)),
     }[kind]()
-
     with pytest.raises(CaptureError, match="a body holds kernels"):
         graph(agt.CudaGraph.while_loop(left.borrow(), body))
-
     graph(agt.CudaGraph.while_loop(left.borrow(), count_down(left, times))).launch().sync()
     assert said(left, times) == [0, 1]
 
@@ -165,10 +158,8 @@ def test_a_loop_without_an_end_is_said_to_have_none(sim: Device) -> None:
 def test_a_fault_ends_the_loop_and_nothing_else(sim: Device) -> None:
     left, times, x = number(3), number(0), number(0)
     body = agt.zip(count_down(left, times), BEYOND(x.borrow(), grid=1, block=1))
-
     with pytest.raises(OutOfBoundsError, match="beyond"):
         graph(agt.CudaGraph.while_loop(left.borrow(), body)).launch().sync()
-
     add(1, number(0)).sync()
 
 

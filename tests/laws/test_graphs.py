@@ -59,7 +59,6 @@ def test_capturing_runs_nothing(device: Device, capture: Capture) -> None:
         captured = capture(into(x, y))
     assert trace.device_spans == []
     assert agt.d2h(y.borrow()).sync()[0] == 0
-
     captured.launch().sync()
     assert agt.d2h(y.borrow()).sync()[0] == 2
 

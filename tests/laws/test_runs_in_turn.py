@@ -161,7 +161,6 @@ def test_updates_from_two_threads_with_what_the_other_shares_do_not_hang(device:
 def test_a_launch_that_was_named_is_called_so(sim: SimDevice, capture: Callable[[Op], Any]) -> None:
     (x,) = arrays(1)
     launch = capture(kernel(STRAY)(2**40, x.borrow().partition(32))).launch()
-
     named = launch.named("the third token")
     for run in (named.sync, lambda: asyncio.run(awaited(launch.named("the third token")))):
         with pytest.raises(DeviceError) as caught:

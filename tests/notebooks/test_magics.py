@@ -18,7 +18,6 @@ def magics(shell: Any) -> set[str]:
 
 def test_no_name_that_a_learner_is_told_to_call_is_a_magic(shell: Any) -> None:
     names = {*agt.__all__, *asyncgpu_course.__all__}
-
     assert names & magics(shell) == set()
     assert {"who", "reset", "run", "time"} <= magics(shell)  # so this test can fail
 

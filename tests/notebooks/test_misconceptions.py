@@ -28,7 +28,6 @@ def run(program: str) -> None:
 @pytest.mark.parametrize("title", ENTRIES)
 def test_it_is_reproduced(title: str) -> None:
     (program,) = blocks(ENTRIES[title])
-
     assert "assert" in program or "raise AssertionError" in program
     run(program)
 

@@ -72,7 +72,6 @@ def graded(notebook: Any, name: str, answer: str | None = None) -> None:
 def test_each_exercise_is_an_answer_and_a_test_that_follows_it() -> None:
     names = [parameter.values[1] for parameter in GRADED]
     stored = [json.loads(f.read_text("utf-8")) for f in (ROOT / ANSWERS).glob("*.json")]
-
     assert sorted(names) == sorted(name for answers in stored for name in answers)
     for notebook in SOURCES.values():
         ids = [cell.id for cell in notebook.cells]
@@ -113,7 +112,6 @@ def test_the_source_passes_and_a_wrong_answer_fails_with_its_cause(chapter: str,
 def test_the_released_version_fails_and_keeps_the_secret(chapter: str, name: str) -> None:
     student = released(SOURCES[chapter])
     stored = json.loads((ROOT / ANSWERS / f"{chapter}.json").read_text("utf-8"))
-
     assert stored[name]["starter"] in text(student, name)
     assert stored[name]["solution"] not in text(student, name)
     with pytest.raises(AssertionError, match="not attempted yet"):
@@ -127,7 +125,6 @@ def test_a_chapter_as_a_whole(tmp_path: Path) -> None:
     ran = NotebookClient(notebook, **options).execute()
     outputs = [(cell.id, o) for cell in ran.cells for o in cell.get("outputs", [])]
     failed = {name for name, output in outputs if output.output_type == "error"}
-
     assert failed == {f"{p.values[1]}-check" for p in GRADED if p.values[0] == RUN}
 
 
@@ -148,7 +145,6 @@ def test_what_lies_beside_a_notebook_comes_along(tmp_path: Path) -> None:
         "# %% id=a starter\nx = 1\n# %% id=a solution\nx = 2\n# %% id=a-check\ncheck('a', x)\n"
     )
     (path,) = TOOL.export(tmp_path / "tree", tmp_path)
-
     assert (path.parent / "01_a.py").exists()
     assert text(nbformat.read(path, as_version=4), "read") == "open('01_a.py')"
 
@@ -158,7 +154,6 @@ def test_a_check_that_is_no_call_of_check_is_refused() -> None:
         "# %% id=a starter\nx = 1\n# %% id=a solution\nx = 2\n# %% id=a-check\nprint(x)\n",
         "01_a.py",
     )
-
     with pytest.raises(TOOL.SourceError, match="01_a: the cell of a check is a call of it"):
         TOOL.assignment(cells, "01_a", [])
 

@@ -22,7 +22,6 @@ def test_what_is_made_from_the_sources_is_what_they_say_byte_for_byte() -> None:
         *(path for folder in TOOL.FOLDERS.values() for path in (ROOT / folder).glob("*.ipynb")),
         *(ROOT / TOOL.ANSWERS).iterdir(),
     ]
-
     assert ROOT / "notebooks/00_start_here.ipynb" in built  # where `make lab` opens the course
     assert sorted(stored) == sorted(built)
     for path, text in built.items():
@@ -108,14 +107,12 @@ SHOWN = {
 def test_it_is_shown_and_in_words(source: Path, what: str) -> None:
     pattern, right = SHOWN[what]
     cells = [cell for cell in TOOL.chapter(source)[0] if cell.kind == "code"]
-
     assert [c.id for c in cells if pattern.search(c.text) and not right(c.text)] == []
 
 
 def test_cells_keep_their_order_text_ids_and_tags_and_a_solution_differs_in_the_answers() -> None:
     cells = TOOL.parse(SOURCE, "s.py")
     learner, solved = (cells_of(TOOL.build(cells, who, "s.py")) for who in ("starter", "solution"))
-
     assert learner == [
         ("title", "markdown", "# Title\n\nText with `# %%` in it.", []),
         ("first", "code", "x = await op  # a comment stays\n\n\n# another", ["one", "two"]),
@@ -127,9 +124,7 @@ def test_cells_keep_their_order_text_ids_and_tags_and_a_solution_differs_in_the_
 
 def test_a_cell_that_only_asserts_is_folded_and_no_other_is() -> None:
     source = "# %% id=shown tags=one\nx = 1\n# %% id=claims tags=asserts,one\nassert x == 1\n"
-
     shown, claims = json.loads(TOOL.build(TOOL.parse(source, "s.py"), "starter", "s.py"))["cells"]
-
     assert claims["metadata"] == {"tags": ["asserts", "one"], "jupyter": {"source_hidden": True}}
     assert shown["metadata"] == {"tags": ["one"]}
 
@@ -196,7 +191,6 @@ def test_solutions_stand_where_some_are(tmp_path: Path, monkeypatch: pytest.Monk
 
 def test_an_exercise_that_is_not_whole_is_refused() -> None:
     cells = TOOL.parse("# %% id=answer starter\ny = ...\n# %% id=answer hints\n# One.\n", "01_a.py")
-
     with pytest.raises(TOOL.SourceError, match=r"01_a\.py: answer lacks its solution, explanation"):
         TOOL.answers(cells, "01_a.py")
 
@@ -206,6 +200,5 @@ def test_chapters_can_be_made_one_by_one(tmp_path: Path, monkeypatch: pytest.Mon
     (tmp_path / "course/01_a.py").write_text(SOURCE)
     (tmp_path / "course/02_b.py").write_text("not a notebook, yet")
     monkeypatch.setattr(sys, "argv", ["build_notebooks.py", "02"])
-
     assert TOOL.main(tmp_path) == 0
     assert [p.name for p in (tmp_path / "notebooks").iterdir()] == ["02_b.ipynb"]

@@ -22,6 +22,5 @@ MODULES = [
 def test_examples(name: str) -> None:
     with np.printoptions(legacy=False):
         results = doctest.testmod(importlib.import_module(name), optionflags=doctest.ELLIPSIS)
-
     assert results.attempted > 0
     assert results.failed == 0

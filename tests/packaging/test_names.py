@@ -46,7 +46,6 @@ def test_no_class_has_the_name_of_another() -> None:
         for node in ast.walk(tree):
             if isinstance(node, ast.ClassDef) and node.name not in MAY:
                 found[node.name].add(path)
-
     assert repeated(found) == {}
 
 
@@ -75,5 +74,4 @@ def test_a_function_that_many_files_define_is_part_of_a_protocol() -> None:
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
                 found[node.name].add(path)
     special = {name for name in found if name.startswith("__")}
-
     assert set(repeated(found, MOST_FILES)) - special - METHODS == set()

@@ -38,7 +38,6 @@ def test_type_checkers_are_told_where_each_name_is_loaded_from() -> None:
         if isinstance(node, ast.ImportFrom)
         for alias in node.names
     }
-
     assert sorted(told) == PUBLIC
     for name, (module, attribute) in told.items():
         assert getattr(agt, name) is getattr(importlib.import_module(module), attribute)
@@ -48,7 +47,6 @@ def test_every_way_to_import_gives_the_same() -> None:
     everything: dict[str, object] = {}
     exec("from asyncgpu_tutor import *", everything)
     exec("from asyncgpu_tutor import zip as ours", everything)
-
     assert {name: everything[name] for name in PUBLIC} == {n: getattr(agt, n) for n in PUBLIC}
     assert everything["ours"] is agt.zip
     assert pickle.loads(pickle.dumps(agt.SingleStream)) is agt.SingleStream
@@ -66,7 +64,6 @@ def test_the_pages_and_the_package_have_the_same_names() -> None:
     pages = [path for place in places for path in ROOT.glob(place)]
     text = "\n".join(path.read_text("utf-8") for path in pages)
     words = set(re.findall(r"\w+", text))
-
     assert set(PUBLIC) - words == set()
     assert set(re.findall(r"\bagt\.([a-zA-Z]\w*)", text)) - set(PUBLIC) == set()
     types = set(re.findall(r"\bagt\.types\.(\w+)", text))
@@ -92,7 +89,6 @@ def things() -> dict[str, object]:
 def test_completion_shows_what_stands_in_the_glossary(sim: Device) -> None:
     _, _, table = page("docs/glossary.md").partition("## What `<TAB>` shows")
     rows = dict(re.findall(r"^\| (an? [\w ]+) \| (.*) \|$", table, flags=re.MULTILINE))
-
     shown = {name: {n for n in dir(one) if n[0] != "_"} for name, one in things().items()}
     shown["a launch of a kernel"] -= shown["an operation"] - {"label"}
     assert {name: set(re.findall(r"`(\w+)`", rows[name])) for name in shown} == shown
@@ -108,7 +104,6 @@ def test_what_the_glossary_calls_ours_is_there() -> None:
     tables = page("docs/glossary.md").partition("## What others call it")[2]
     rows = [line.split("|") for line in tables.splitlines() if line.startswith("|")]
     ours = {words for row in rows for words in re.findall(r"`([^`]+)`", row[1])}
-
     assert {len(row) for row in rows} == {7}
     assert len(ours) > 25
     for words in ours - {"await op", "kernel(..., grid=, block=)"}:

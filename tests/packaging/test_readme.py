@@ -33,7 +33,6 @@ def test_the_picture_is_of_the_two_programs_that_the_first_sentence_names() -> N
     picture = tool("readme_picture")
     slow, quick = picture.makespans()
     drawn = picture.PICTURE.read_text("utf-8")
-
     assert drawn == picture.svg(), "run tools/readme_picture.py"
     assert f"took {slow} microseconds, the other {quick}." in README
     assert f"![{picture.words()}](docs/overlap.svg)" in README
@@ -77,7 +76,6 @@ def test_the_figures_are_those_of_the_pages_behind_them() -> None:
 def test_the_contents_have_every_chapter_and_every_book(name: str) -> None:
     chapters = sorted(path.name for path in (ROOT / "notebooks").glob("*.ipynb"))
     listed = re.findall(r"\[\d\d\w?(?: [^\]]+)?\]\((?:notebooks/)?(\w+\.ipynb)\)", page(name))
-
     assert [name for name in listed if name in chapters] == chapters
     books = re.findall(r"\*([\w, ]+)\*+ \((?:from )?(\d\d)(?: to \d\d)?\)", page(name))
     assert books == [(title, first) for first, title in BOOKS.items()]

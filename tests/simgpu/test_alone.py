@@ -35,7 +35,6 @@ extern "C" __global__ void wild(float* y) { y[threadIdx.x + 1] = 1; }
 
 def test_the_programs_of_the_readme_run_where_the_tutor_cannot_be_imported() -> None:
     said = python("-c", ALONE.format("\n".join(PROGRAMS))).stdout.splitlines()
-
     assert said[0] == "[0. 2. 4. 6.]"
     assert re.fullmatch(r"\d+\.\d us, bound by \w[\w ]*", said[1])
     assert said[2:] == ["['numpy', 'simgpu']", "False"]
@@ -46,7 +45,6 @@ def test_the_readme_quotes_the_error() -> None:
     assert source is not None
     x = simgpu.asarray(np.zeros(1000, np.float32))
     wrong = simgpu.RawKernel(source[1].replace("if (i < n) ", ""), "double_it")
-
     wrong((4,), (256,), (x, 1000))
     with pytest.raises(errors.OutOfBoundsError) as caught:
         simgpu.asnumpy(x)
@@ -65,10 +63,8 @@ def test_a_kernel_takes_arrays_and_numbers_on_any_stream() -> None:
     y = simgpu.zeros(100, np.float32, gpu)
     gpu.synchronize()
     saxpy = simgpu.RawKernel(SAXPY, "saxpy")
-
     saxpy(1, 128, (x, y, 2, 100), stream=stream)
     saxpy(1, 128, (x, y, 1.0, 100), stream=stream)
-
     assert y.get(stream).tolist() == [3.0 * i for i in range(100)]
     assert gpu.now() > 0
 
@@ -163,7 +159,6 @@ def test_an_error_comes_with_its_wait_and_the_array_is_spoiled() -> None:
     gpu = simgpu.Device()
     y = simgpu.zeros(4, np.float32, gpu)
     simgpu.RawKernel(SAXPY, "wild")(1, 4, (y,))
-
     with pytest.raises(errors.OutOfBoundsError, match="'y'"):
         gpu.synchronize()
     with pytest.raises(errors.UpstreamError):

@@ -88,5 +88,4 @@ def test_every_verb_of_the_protocol_raises_freshly(adapter: type, protocol: type
         or vars(getattr(simgpu, adapter.__name__.removeprefix("Sim"))).get(name)
         is getattr(adapter, name)
     }
-
     assert bare == set()

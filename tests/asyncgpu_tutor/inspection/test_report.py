@@ -93,7 +93,6 @@ def test_occupancy_and_what_limits_it(
     idle = 'extern "C" __global__ void idle(float* x) { extern __shared__ float s[]; }'
     op = agt.Kernel(idle)(agt.zeros(1), grid=1, block=threads, shared_mem=shared)
     k = looked_at(op).kernels[-1]
-
     assert (k.threads, k.shared_bytes) == (threads, shared)
     assert k.blocks_per_sm == blocks
     assert k.occupancy == occupancy

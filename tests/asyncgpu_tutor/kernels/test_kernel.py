@@ -142,7 +142,6 @@ def test_a_barrier_of_the_grid_built_prepared_and_captured(device: Device) -> No
     op.sync()
     op.prepare().launch().sync()
     op.graph_on(agt.create_stream()).launch().sync()
-
     assert agt.d2h(total).sync()[0] == 24
 
 

@@ -28,7 +28,6 @@ pytestmark = pytest.mark.usefixtures("sim")
 )
 def test_what_cannot_be_had_is_one_line(mlp: Command, options: list[str], reason: str) -> None:
     ran = mlp(*options, code=2)
-
     assert ran.err.startswith("asyncgpu-tutor mlp: ")
     assert reason in ran.err
     assert ran.err.count("\n") == 1
@@ -38,7 +37,6 @@ def test_what_cannot_be_had_is_one_line(mlp: Command, options: list[str], reason
 def test_cuda_is_not_replaced_where_there_is_none(mlp: Command) -> None:
     with pytest.raises(DeviceUnavailableError) as refused:
         resolve("cuda:63")
-
     assert str(refused.value) in mlp("--device", "cuda:63", code=2).err
 
 
@@ -55,7 +53,6 @@ def test_what_the_parser_refuses(
 ) -> None:
     with pytest.raises(SystemExit) as stopped:
         main([command, *options])
-
     assert stopped.value.code == 2
     assert reason in capsys.readouterr().err
 
@@ -72,9 +69,7 @@ def replace_relu(monkeypatch: pytest.MonkeyPatch, statement: str) -> None:
 
 def test_a_relu_that_did_not_run(mlp: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     replace_relu(monkeypatch, "y[i] = x[i];")
-
     out = mlp(code=1).out
-
     assert out.count("[ReLU FAILED]") == 4
     assert "FAILED: batch 0 has values below zero" in out
     assert "SUCCESS" not in out
@@ -83,18 +78,14 @@ def test_a_relu_that_did_not_run(mlp: Command, monkeypatch: pytest.MonkeyPatch) 
 @pytest.mark.parametrize("value", ["1.01f * x[i]", "0.0f / 0.0f"])
 def test_wrong_values(mlp: Command, monkeypatch: pytest.MonkeyPatch, value: str) -> None:
     replace_relu(monkeypatch, f"y[i] = x[i] > 0.0f ? {value} : 0.0f;")
-
     out = mlp(code=1).out
-
     assert "FAILED: batch 3 differs from the reference in" in out
     assert "the first is element 0" in out
 
 
 def test_a_kernel_that_faults(mlp: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     replace_relu(monkeypatch, "y[i + n] = x[i];")
-
     ran = mlp(code=1)
-
     assert "asyncgpu-tutor mlp: FAILED: " in ran.err
     assert "broken" in ran.err
     assert "batch 0" in ran.err

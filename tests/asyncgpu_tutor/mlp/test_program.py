@@ -23,7 +23,6 @@ def first_eight(out: str) -> list[list[float]]:
 
 def test_values_are_those_of_the_seed(device: Device, mlp: Command) -> None:
     printed = first_eight(mlp().out)
-
     assert len(printed) == 4
     for batch, expected in SEED.items():
         # The seed prints the shortest decimals that name these float32 numbers.
@@ -54,7 +53,6 @@ def test_report_has_the_facts_of_the_seed_in_its_order(device: Device, mlp: Comm
 @pytest.mark.parametrize("dim", [1, 50, 64, 128])
 def test_any_dim(device: Device, mlp: Command, dim: int) -> None:
     out = mlp("--dim", dim).out  # success means that all values are right
-
     assert f"Batch 3: {dim} elements" in out
     assert all(len(first) == min(dim, 8) for first in first_eight(out))
 
@@ -62,7 +60,6 @@ def test_any_dim(device: Device, mlp: Command, dim: int) -> None:
 def test_digits_are_told_apart_as_the_data_card_says(device: Device, mlp: Command) -> None:
     out = mlp("--input", "digits").out
     card = (Path(__file__).parents[3] / "docs" / "digits.md").read_text(encoding="utf-8")
-
     for word in ("accuracy", "balanced accuracy", "precision", "recall"):
         printed = re.search(rf"\b{word} (\d\.\d+)", out)
         stated = re.search(rf"\b{word} (\d\.\d+)", card, flags=re.IGNORECASE)

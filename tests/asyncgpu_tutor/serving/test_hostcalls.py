@@ -127,7 +127,6 @@ class TestAnswers:
             await host.run(time.op(host))
             await host.run(bits.op(host))
         time, bits = time.out.tolist(), bits.out.tolist()
-
         assert time == sorted(time)
         assert time[0] < time[-1]
         assert bits == np.random.default_rng(0).integers(0, 2**64, 4, dtype=np.uint64).tolist()
@@ -333,7 +332,6 @@ class TestWhatGoesWrong:
             while len(host._at_work) < 6:
                 await agt.sleep(1)
         await task
-
         assert asking.stopped.all()
 
     async def test_a_host_that_blocks_is_given_up(self) -> None:

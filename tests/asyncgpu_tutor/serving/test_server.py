@@ -35,7 +35,6 @@ async def test_each_request_gets_its_own_answer_and_map_keeps_the_order(device: 
     async with agt.Server(pipeline, N, lanes=3, waiting=21) as server:
         one_by_one = await asyncio.gather(*(server(request(n)) for n in range(20)))
         found = one_by_one, [y async for y in server.map(request(n) for n in range(20))]
-
     for answers in found:
         assert [answer.tolist() for answer in answers] == [[2.0 * n] * N for n in range(20)]
 
@@ -73,7 +72,6 @@ async def test_a_request_that_fails_harms_no_other(sim: SimDevice) -> None:
         asked = [server(request(n)) for n in (1, -1, 2, -2, 3, 4)]
         answers = await asyncio.gather(*asked, return_exceptions=True)
         answers = [*answers, await server(request(5.0))]
-
     assert [type(a) for a in (answers[1], answers[3])] == [errors.DeviceAssertError] * 2
     assert [float(a[0]) for i, a in enumerate(answers) if i not in (1, 3)] == [2, 4, 6, 8, 10]
 
@@ -82,7 +80,6 @@ async def test_too_many_are_turned_away_at_once(device: Device) -> None:
     async with agt.Server(pipeline, N, lanes=1, waiting=2) as server:
         asked = [server(request(n)) for n in range(5)]
         answers = await asyncio.gather(*asked, return_exceptions=True)
-
     assert [isinstance(a, errors.ServerBusyError) for a in answers] == [False] * 3 + [True] * 2
     assert [float(a[0]) for a in answers[:3]] == [0.0, 2.0, 4.0]
 
@@ -233,7 +230,6 @@ async def test_a_failure_does_not_spoil_the_lane_for_good(sim: SimDevice) -> Non
         with pytest.raises(errors.DeviceAssertError):
             await server(request(-1.0))
         found = [float((await server(request(n)))[0]) for n in (1.0, 2.0)]
-
     assert found == [2.0, 4.0]
 
 

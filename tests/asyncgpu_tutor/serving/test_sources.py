@@ -35,7 +35,6 @@ async def test_a_source_may_use_one_array_for_all_requests(device: Device) -> No
 
     async with agt.Server(pipeline, N, lanes=2) as server:
         found = await read(server, source())
-
     assert found == ([2.0 * n for n in range(20)], None)
 
 
@@ -65,7 +64,6 @@ async def test_what_came_before_a_failure_is_answered(device: Device, late: bool
 
 async def test_what_is_no_source_is_told_what_one_is(device: Device) -> None:
     wrong: Any = 5
-
     async with agt.Server(pipeline, N) as server:
         with pytest.raises(UsageError, match=r"got int.*await server\(request\)"):
             server.map(wrong)
@@ -97,7 +95,6 @@ async def test_what_the_source_raised_is_told_although_a_request_failed(sim: Sim
 
     async with agt.Server(pipeline, N, lanes=2) as server:
         got, error = await read(server, source())
-
     assert got == []
     assert isinstance(error, DeviceAssertError)
     assert "out of paper" in "".join(error.__notes__)
@@ -136,7 +133,6 @@ async def test_results_come_in_their_containers(device: Device) -> None:
 
     async with agt.Server(several, N, lanes=2) as server:
         found = [y async for y in server.map(request(n) for n in range(5))]
-
     for number, result in enumerate(found):
         assert type(result) is OrderedDict
         for y in (result["twice"], result["more"][0], result["more"][1][0]):

@@ -34,10 +34,8 @@ def host_time(device: Device, op: DeviceOp[object]) -> float:
 def test_what_runs_once_gains_nothing_by_a_graph(sim: Device, number: int) -> None:
     op = agt.zip(*[work() for _ in range(number)])
     by_hand = host_time(sim, op)
-
     before = sim.now()
     graph = op.graph_on(sim.default_stream)
     captured = sim.now() - before
-
     launched = host_time(sim, graph.launch())
     assert launched < by_hand < captured + launched

@@ -95,7 +95,6 @@ def test_a_call_belongs_to_the_range_that_is_open(tmp_path: Path) -> None:
     export.launch("alone", 95_000, 96_000, 97_000, 61)
     export.range("open", 9_000, None, nested=False)
     trace = read(export, tmp_path)
-
     assert trace.find("late")[0].label == "program"
     assert trace.find("alone")[0].op is None
     assert trace.find("open")[0].end == 89.1  # it never ended, so it lasts as long as any

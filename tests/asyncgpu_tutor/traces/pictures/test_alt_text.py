@@ -48,7 +48,6 @@ def test_what_runs_together_what_waits_and_the_longest_pause_are_told() -> None:
 def test_the_device_is_named_and_what_it_says_of_times_is_left_to_the_clock() -> None:
     with agt.using("sim") as device, agt.record() as trace:
         agt.zeros(4).sync()
-
     assert "times are" in device.description
     assert alt_text(trace).startswith("Timeline of simulated H200 (simulated clock: modelled, not")
     assert "times are" not in alt_text(trace)

@@ -135,7 +135,6 @@ def test_arrows_into_one_bar_have_heads_of_their_own() -> None:
     far, near = sorted(
         plot(Trace([*arms, join])).panels[0].arrows, key=lambda arrow: arrow.before.y
     )
-
     assert near.points[-1][:2] == far.points[-1][:2]
     assert near.points[-1][2] < 0 == far.points[-1][2]
     assert (near.free, far.free) == (False, True)  # because of work that comes after `near`

@@ -61,7 +61,6 @@ def test_every_span_is_a_bar_that_says_more_when_one_points_at_it(mlp: Trace) ->
     told = [bar.findtext(f"{SVG}title") or "" for bar in found]
     assert len(found) == len(mlp)
     assert sum(text.startswith("sgemm_naive: kernel, stream") for text in told) == 2
-
     copy = Span(0, "h2d", "x", 0, 10, "sim:0", 1, detail={"bytes": 1_000_000})
     grid = {"grid": [4, 2, 1], "block": [256, 1, 1]}
     kernel = Span(1, "kernel", "relu", 10, 20, "sim:0", 1, after=(0,), detail=grid)
@@ -97,7 +96,6 @@ def test_nothing_is_drawn_outside_of_the_picture(mlp: Trace) -> None:
 def test_a_highlight_fades_bars_and_no_text(mlp: Trace) -> None:
     svg = mlp.plot(highlight="sgemm_naive", lanes=("streams",)).svg()
     groups = [g.get("class", "").split() for g in ET.fromstring(svg).iter(f"{SVG}g")]
-
     assert ["agt-bar", "out"] in groups
     assert ["agt-bar", "faded"] in groups
     names = [t for t in ET.fromstring(svg).iter(f"{SVG}text") if t.get("class") == "agt-name"]

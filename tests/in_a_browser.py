@@ -4,8 +4,6 @@ CI has no Pyodide with NumPy. So tests and notebooks run in a CPython where the 
 it asks for one of these (`conftest.py`), and in notebooks a cell as well (`kernel/profile_default/startup`).
 """
 
-from __future__ import annotations
-
 import _thread
 import os
 import socket

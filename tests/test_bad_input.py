@@ -1,7 +1,5 @@
 """Bad input gets a clear error at the call: what was wrong, what was given, what to do."""
 
-from __future__ import annotations
-
 import asyncio
 import warnings
 from collections.abc import Callable

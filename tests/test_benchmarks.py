@@ -1,7 +1,5 @@
 """The benchmarks run. Nobody looks at the clock here."""
 
-from __future__ import annotations
-
 import asyncio
 import importlib
 import json

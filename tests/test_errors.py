@@ -1,7 +1,5 @@
 """The tree of errors that `errors` draws is the one that it defines."""
 
-from __future__ import annotations
-
 import inspect
 import re
 

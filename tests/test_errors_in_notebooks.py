@@ -1,7 +1,5 @@
 """In IPython an error of ours is a few lines, ``%tb`` shows all of it, and other errors are as they were."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The model against what was recorded on an H200: its errors may fall, and not rise."""
 
-from __future__ import annotations
-
 import dataclasses
 import re
 import statistics

@@ -1,7 +1,5 @@
 """The package starts no thread and no process, opens no socket, and runs in an event loop like a page's."""
 
-from __future__ import annotations
-
 import asyncio
 import heapq
 import itertools

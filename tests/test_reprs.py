@@ -1,7 +1,5 @@
 """A cell whose last line is a name shows few words, and never Python's own dump."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np

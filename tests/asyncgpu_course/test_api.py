@@ -1,7 +1,5 @@
 """check, hint, solution, progress, forget: in any order, twice, and whatever became of the file."""
 
-from __future__ import annotations
-
 import gc
 import json
 import os

@@ -1,7 +1,5 @@
 """Challenges: where the page says how long the starter takes and what is to be beaten, both are so."""
 
-from __future__ import annotations
-
 import asyncio
 import re
 from pathlib import Path

@@ -9,8 +9,6 @@ in ``daily_answers/``, all but the few that reach each reason at the least cost,
 and whatever was added or changed since. No assertion is different: each reason has to be reached in both.
 """
 
-from __future__ import annotations
-
 import ast
 import hashlib
 import json

@@ -1,7 +1,5 @@
 """The doctor, on machines that have what a test says they have."""
 
-from __future__ import annotations
-
 import ctypes
 from argparse import ArgumentParser
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """Exhibits give evidence of one defect each, and their twins of none."""
 
-from __future__ import annotations
-
 import re
 from itertools import pairwise
 from pathlib import Path

@@ -1,7 +1,5 @@
 """All orders of a few threads' steps."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Generator
 from importlib.resources import files
 from math import comb

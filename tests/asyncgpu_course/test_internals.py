@@ -1,7 +1,5 @@
 """What the course's own code is skipped for: a warning names the learner's line."""
 
-from __future__ import annotations
-
 import asyncio
 from pathlib import Path
 from typing import Any

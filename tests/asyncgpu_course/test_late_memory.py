@@ -1,7 +1,5 @@
 """Exercises about fences: without any one of them an answer is refused, and the cause names the fence."""
 
-from __future__ import annotations
-
 import pytest
 
 from asyncgpu_course.api import ADVERSARIES

@@ -1,7 +1,5 @@
 """In the mess of earlier cells a right answer is right, and a wrong one is told of their variables."""
 
-from __future__ import annotations
-
 import asyncio
 import warnings
 from collections.abc import Callable

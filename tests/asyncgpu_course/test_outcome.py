@@ -1,7 +1,5 @@
 """A rejection shows both timelines on one scale, with the first wrong edge marked, and says so in words."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import matplotlib.pyplot as plt

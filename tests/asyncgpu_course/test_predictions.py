@@ -1,7 +1,5 @@
 """Predictions: committed before the reveal, scored, and harmless when nobody answers."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """Ranges as a profiler would be told of them, and in a trace."""
 
-from __future__ import annotations
-
 import asyncio
 
 import asyncgpu_tutor as agt

@@ -1,7 +1,5 @@
 """Answers are tried apart from everything else, and whatever they raise is a cause."""
 
-from __future__ import annotations
-
 import asyncio
 import gc
 import sys

@@ -1,7 +1,5 @@
 """Each check of a schedule accepts what is right, and names and marks what is not."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import pytest

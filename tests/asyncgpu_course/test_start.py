@@ -1,7 +1,5 @@
 """``asyncgpu-tutor start``: pages come into a folder, a learner's work stays, JupyterLab opens there."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

@@ -1,7 +1,5 @@
 """ARCHITECTURE.md and docs/decisions.md show the house as it stands: picture, files and laws."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

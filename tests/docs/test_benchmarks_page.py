@@ -1,7 +1,5 @@
 """The times on the benchmarks' page are the measured ones, which are kept beside it."""
 
-from __future__ import annotations
-
 import json
 import re
 from typing import Any

@@ -1,7 +1,5 @@
 """Every program on the hazards page fails as the page says: same class, same words."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The page for instructors names things that exist: chapters, sections, exercises, files, commands."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

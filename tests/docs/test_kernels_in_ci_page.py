@@ -1,7 +1,5 @@
 """The project that the page shows is run: it passes, and fails in the page's words without its barrier."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Of every page and notebook: links within the checkout lead somewhere, and commands are there."""
 
-from __future__ import annotations
-
 import importlib.util
 import json
 import re

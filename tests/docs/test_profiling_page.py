@@ -1,7 +1,5 @@
 """The claims of docs/profiling.md hold: its programs run, its tables are right, its numbers are measured."""
 
-from __future__ import annotations
-
 import re
 from itertools import pairwise
 

@@ -1,7 +1,5 @@
 """The site that `make site` has built: every chapter and page is there, and no link leads nowhere."""
 
-from __future__ import annotations
-
 import json
 import re
 from html.parser import HTMLParser

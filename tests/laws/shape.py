@@ -1,7 +1,5 @@
 """The part of a trace that is compared when two are said to be "the same"."""
 
-from __future__ import annotations
-
 import asyncgpu_tutor as agt
 
 

@@ -1,7 +1,5 @@
 """Law 16: a kernel's bar begins when its first block has a place; waiting for one is in no sum."""
 
-from __future__ import annotations
-
 import asyncio
 from dataclasses import replace
 

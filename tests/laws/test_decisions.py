@@ -1,7 +1,5 @@
 """Graphs that decide: loops, branches and switches, by a number that the device has computed."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from itertools import pairwise
 from typing import Any

@@ -1,7 +1,5 @@
 """A capture that fails has done nothing: operations, arrays and memory are as before."""
 
-from __future__ import annotations
-
 import copy
 import itertools
 from collections.abc import Callable

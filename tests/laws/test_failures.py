@@ -1,7 +1,5 @@
 """Law 9: never hang. Each failure reaches its own awaiter and nobody else, once, and keeps nothing alive."""
 
-from __future__ import annotations
-
 import asyncio
 import gc
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Law 13: graph-safe or refused. And what is captured is what was asked for, each time that it runs."""
 
-from __future__ import annotations
-
 import asyncio
 import copy
 import gc

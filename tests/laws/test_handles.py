@@ -1,7 +1,5 @@
 """Laws 4, 11 and 12: handles, not data; spawn safety; use after move."""
 
-from __future__ import annotations
-
 import asyncio
 import copy
 import gc

@@ -1,7 +1,5 @@
 """Law 18: an interrupt ends what the simulated device does, and leaves it usable."""
 
-from __future__ import annotations
-
 import asyncio
 import gc
 import signal

@@ -1,7 +1,5 @@
 """Laws 1 to 3: lazy; one chain, one stream; zip is order, not overlap."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 
 import pytest

@@ -1,7 +1,5 @@
 """Event loops that are left, closed or many, polls, and threads: operations run in all of them."""
 
-from __future__ import annotations
-
 import asyncio
 import gc
 import sys

@@ -1,7 +1,5 @@
 """Law 5: value is neutral, and_then is associative; in results and in traces."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

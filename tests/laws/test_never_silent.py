@@ -1,7 +1,5 @@
 """Law 15: never silent. What nobody ran warns, and what is used as if it were data says how to run it."""
 
-from __future__ import annotations
-
 import asyncio
 import gc
 import operator as op

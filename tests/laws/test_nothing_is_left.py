@@ -1,7 +1,5 @@
 """Whatever is cancelled, raised or forgotten, no memory and no submission is left behind."""
 
-from __future__ import annotations
-
 import asyncio
 import dataclasses
 import gc

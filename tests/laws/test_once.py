@@ -1,7 +1,5 @@
 """Law 6: a shared or unzipped source runs at most once, and never races."""
 
-from __future__ import annotations
-
 import asyncio
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Runs of one pipeline, and of everything that was made of it, come one after the other."""
 
-from __future__ import annotations
-
 import asyncio
 import itertools
 import threading

@@ -1,7 +1,5 @@
 """Laws 7, 8 and 10: alive until done; await never blocks the loop; no nesting."""
 
-from __future__ import annotations
-
 import asyncio
 import gc
 import weakref

@@ -1,7 +1,5 @@
 """IPython takes a line for a magic if its first word is the name of one, and no variable has that name."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import nbformat

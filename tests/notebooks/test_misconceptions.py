@@ -1,7 +1,5 @@
 """Every program on the page of misconceptions runs, and what it asserts is so."""
 
-from __future__ import annotations
-
 import ast
 import asyncio
 import re

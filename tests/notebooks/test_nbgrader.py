@@ -1,7 +1,5 @@
 """The export for instructors: what nbgrader asks of it, and that its tests tell right from wrong."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

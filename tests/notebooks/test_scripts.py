@@ -1,7 +1,5 @@
 """The scripts beside the notebooks: the same functions, and `asyncio.run` at the edge."""
 
-from __future__ import annotations
-
 import ast
 import json
 from pathlib import Path

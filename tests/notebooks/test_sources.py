@@ -1,7 +1,5 @@
 """Each notebook is what its source in course/ gives, and sources that are wrong are refused."""
 
-from __future__ import annotations
-
 import ast
 import json
 import re

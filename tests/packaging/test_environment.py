@@ -1,7 +1,5 @@
 """environment.yml says the same as pyproject.toml, and its pip part installs."""
 
-from __future__ import annotations
-
 import json
 import tomllib
 from pathlib import Path

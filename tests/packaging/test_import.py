@@ -1,7 +1,5 @@
 """`import asyncgpu_tutor` loads few modules, and only one room loads CuPy."""
 
-from __future__ import annotations
-
 import json
 import sys
 

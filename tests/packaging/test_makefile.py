@@ -1,7 +1,5 @@
 """The two commands, with stand-ins for Python and Jupyter that write down how they were called."""
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

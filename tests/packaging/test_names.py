@@ -1,7 +1,5 @@
 """A name occurs once, so that searching for it leads home."""
 
-from __future__ import annotations
-
 import ast
 from collections import defaultdict
 from functools import cache

@@ -1,7 +1,5 @@
 """`import asyncgpu_tutor as agt` offers the names that the pages use, and no others."""
 
-from __future__ import annotations
-
 import ast
 import importlib
 import inspect

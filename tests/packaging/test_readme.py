@@ -1,7 +1,5 @@
 """The examples of the README work."""
 
-from __future__ import annotations
-
 import json
 import re
 import sys

@@ -1,7 +1,5 @@
 """The wheel is complete: what a user gets is what the checkout has."""
 
-from __future__ import annotations
-
 import re
 import sys
 import zipfile

@@ -1,7 +1,5 @@
 """simgpu by itself: its README's programs, arrays and kernels in CuPy's verbs, and no other package."""
 
-from __future__ import annotations
-
 import re
 from contextlib import nullcontext
 from typing import Any

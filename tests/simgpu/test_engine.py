@@ -1,7 +1,5 @@
 """The event engine by itself: queues, sharing, copy engines, errors."""
 
-from __future__ import annotations
-
 from itertools import accumulate, pairwise
 from typing import Any
 

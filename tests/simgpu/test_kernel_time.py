@@ -1,7 +1,5 @@
 """The model of a kernel's time: what must hold whatever the constants are."""
 
-from __future__ import annotations
-
 import dataclasses
 
 import numpy as np

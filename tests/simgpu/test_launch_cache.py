@@ -1,7 +1,5 @@
 """A launch that was interpreted before leaves what interpreting it again would leave."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

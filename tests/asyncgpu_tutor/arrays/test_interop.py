@@ -1,7 +1,5 @@
 """Other libraries' arrays and streams, without copies; and NumPy's refusal on the simulated device."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 from typing import Any
 

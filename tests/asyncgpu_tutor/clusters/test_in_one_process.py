@@ -1,7 +1,5 @@
 """A cluster in this process: recipes go to its GPUs, and arrays stay there."""
 
-from __future__ import annotations
-
 import asyncio
 import gc
 import warnings

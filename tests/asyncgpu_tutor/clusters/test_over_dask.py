@@ -1,7 +1,5 @@
 """Workers in other processes, each with a simulated GPU, reached by Dask."""
 
-from __future__ import annotations
-
 import asyncio
 import gc
 import os

@@ -1,7 +1,5 @@
 """Streams of others: each device knows its own, and those that it can make its own."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

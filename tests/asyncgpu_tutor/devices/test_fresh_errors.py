@@ -1,7 +1,5 @@
 """Errors of simgpu are the tutor's, and whoever keeps one keeps nothing else."""
 
-from __future__ import annotations
-
 import gc
 import inspect
 import weakref

@@ -1,7 +1,5 @@
 """A CUDA graph in a trace: its nodes on a simulated device and with CUPTI, one bar with events."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from itertools import pairwise
 from types import SimpleNamespace

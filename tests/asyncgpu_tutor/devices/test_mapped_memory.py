@@ -1,7 +1,5 @@
 """Memory that a kernel and the host see at once, and kernels that wait: for the host, and for each other."""
 
-from __future__ import annotations
-
 import asyncio
 from itertools import pairwise
 from typing import Any

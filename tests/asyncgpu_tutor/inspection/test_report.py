@@ -1,7 +1,5 @@
 """The microscope, against numbers that can be worked out by hand."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from contextlib import nullcontext

@@ -1,7 +1,5 @@
 """The threads of a launch, step by step: which elements they touch, and how that is drawn."""
 
-from __future__ import annotations
-
 import json
 from itertools import pairwise
 from typing import Any

@@ -1,7 +1,5 @@
 """Variables of a file, set and read from the host."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

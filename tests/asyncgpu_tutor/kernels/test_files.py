@@ -1,7 +1,5 @@
 """Kernels from published files."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

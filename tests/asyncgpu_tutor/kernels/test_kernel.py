@@ -1,7 +1,5 @@
 """What a `Kernel` can be made of and launched with: templates, arithmetic that is the source's, limits."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Each argument of a launch is checked, however many there are, and a call that is refused moves nothing."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass, field
 from typing import Any

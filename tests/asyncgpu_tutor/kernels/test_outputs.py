@@ -1,7 +1,5 @@
 """`Launch.output()`: the array that a kernel writes, and nothing else; and facts that name wrong things."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Constructs that published kernels use, on both devices: each gives what its expression says."""
 
-from __future__ import annotations
-
 import math
 from pathlib import Path
 from typing import Any

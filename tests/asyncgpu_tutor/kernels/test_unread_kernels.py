@@ -1,7 +1,5 @@
 """Kernels that a GPU's compiler reads and our parser does not: only the sizes of parameters are known."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

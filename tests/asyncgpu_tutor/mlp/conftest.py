@@ -1,7 +1,5 @@
 """The program, run in this process."""
 
-from __future__ import annotations
-
 from functools import partial
 
 import pytest

@@ -1,7 +1,5 @@
 """Failures are said, and show in the exit code."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from typing import Any

@@ -1,7 +1,5 @@
 """The program's values and its report, on both devices."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Five ways to run the same batches: what each computes, and what the table says of them."""
 
-from __future__ import annotations
-
 import asyncio
 import re
 from pathlib import Path

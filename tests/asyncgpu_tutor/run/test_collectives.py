@@ -1,7 +1,5 @@
 """Collectives: what they compute, in which order, for how long, and what ranks that disagree are told."""
 
-from __future__ import annotations
-
 import asyncio
 import re
 from collections.abc import Callable, Iterator

@@ -1,7 +1,5 @@
 """Recordings in odd places: inside of each other, of a submission, of a device that fails or is new."""
 
-from __future__ import annotations
-
 import asyncio
 
 import numpy as np

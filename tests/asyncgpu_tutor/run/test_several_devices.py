@@ -1,7 +1,5 @@
 """Work that goes over several devices of one process: copies between them, arms, and policies."""
 
-from __future__ import annotations
-
 import itertools
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Several devices of one kind: batches split between two, each with its own policy and weights."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Calls to the host as futures: joined, limited, dropped, asked for ahead."""
 
-from __future__ import annotations
-
 import random
 from collections import Counter
 from typing import Any

@@ -1,7 +1,5 @@
 """Kernels that call the host while they run."""
 
-from __future__ import annotations
-
 import asyncio
 import random
 from collections import Counter

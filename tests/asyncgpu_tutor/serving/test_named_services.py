@@ -1,7 +1,5 @@
 """Files by name, connections, and refusals: what a kernel may ask for within what the office allows."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable
 from errno import EACCES, EBADF, EBUSY, EINVAL, ELOOP, EMFILE, ENOENT, ENOSPC

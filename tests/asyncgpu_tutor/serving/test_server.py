@@ -1,7 +1,5 @@
 """The server loop: every request answered or refused, in bounded memory, on bounded lanes."""
 
-from __future__ import annotations
-
 import asyncio
 import gc
 from concurrent.futures import ThreadPoolExecutor

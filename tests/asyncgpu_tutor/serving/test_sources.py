@@ -1,7 +1,5 @@
 """Sources of a map's requests, and how they are closed."""
 
-from __future__ import annotations
-
 import asyncio
 import gc
 import io

@@ -1,7 +1,5 @@
 """NVTX ranges, seen through a stand-in for the package nvtx."""
 
-from __future__ import annotations
-
 import importlib
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """Any source and any launch ends soon, in a result or in an error that says what was too much."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """The header cuda/atomic: what an order and a scope are worth."""
 
-from __future__ import annotations
-
 from contextlib import nullcontext
 
 import numpy as np

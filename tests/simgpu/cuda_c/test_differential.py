@@ -4,8 +4,6 @@ Ten kernels by default; `CUDA_C_FUZZ=2000 pytest tests/simgpu/cuda_c/test_differ
 it says. Contraction is off on both sides: which products a compiler fuses is its own affair.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

@@ -1,7 +1,5 @@
 """Every classic mistake is an error, every time, and says where it is."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -3,8 +3,6 @@
 Skipped where `libnvrtc` is not to be found; `pip install nvidia-cuda-nvrtc-cu12` brings it.
 """
 
-from __future__ import annotations
-
 import ctypes
 import ctypes.util
 import sys

@@ -3,8 +3,6 @@
 `CUDA_C_FUZZ=500 pytest -m gpu tests/simgpu/cuda_c/test_on_gpu.py` compares as many random kernels as it says.
 """
 
-from __future__ import annotations
-
 import os
 import re
 from typing import Any

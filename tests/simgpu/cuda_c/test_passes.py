@@ -1,7 +1,5 @@
 """The form of a kernel in print, with what each pass found."""
 
-from __future__ import annotations
-
 import contextlib
 import gc
 from pathlib import Path

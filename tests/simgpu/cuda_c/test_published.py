@@ -1,7 +1,5 @@
 """Whole files, as people publish them: what is for the host is set aside, in its place."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Refusals come with line, column, caret and a reason, and nothing is accepted that NVRTC refuses."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """Turns of a loop that are computed side by side: as if they had been run one after the other."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

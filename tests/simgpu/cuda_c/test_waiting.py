@@ -1,7 +1,5 @@
 """Programs whose threads wait for each other: each with its result, and each with a twin that is wrong."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

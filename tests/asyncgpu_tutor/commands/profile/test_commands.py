@@ -1,7 +1,5 @@
 """``asyncgpu-tutor profile``, with a stand-in for nsys that knows one export; and recorded programs."""
 
-from __future__ import annotations
-
 import os
 import shlex
 import stat

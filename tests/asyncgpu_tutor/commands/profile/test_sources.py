@@ -1,7 +1,5 @@
 """Sources of the times of a recording: a model, CUPTI, or CUDA events."""
 
-from __future__ import annotations
-
 import asyncio
 from itertools import pairwise
 from typing import cast

@@ -1,7 +1,5 @@
 """A recording of everything, on a stand-in for CUPTI: what the host's lane shows of other libraries."""
 
-from __future__ import annotations
-
 import enum
 import importlib
 import sys

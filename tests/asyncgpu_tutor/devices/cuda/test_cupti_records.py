@@ -1,7 +1,5 @@
 """CUPTI's records find what asked for them, and their place on the host's clock."""
 
-from __future__ import annotations
-
 from itertools import count
 from types import SimpleNamespace
 

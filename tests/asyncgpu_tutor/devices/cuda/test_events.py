@@ -1,7 +1,5 @@
 """A stream knows some things of its events without asking the driver."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

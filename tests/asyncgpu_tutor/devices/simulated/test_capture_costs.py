@@ -1,7 +1,5 @@
 """The cost of a capture for the simulated host."""
 
-from __future__ import annotations
-
 import pytest
 
 import asyncgpu_tutor as agt

@@ -1,7 +1,5 @@
 """The GPUs that can be simulated."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 import math

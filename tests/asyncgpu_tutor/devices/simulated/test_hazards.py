@@ -1,8 +1,6 @@
 """Bugs that a GPU hides by luck fail on the simulated device every time: races between streams, and
 host arrays that change under a copy."""
 
-from __future__ import annotations
-
 import weakref
 from contextlib import nullcontext
 from typing import Any

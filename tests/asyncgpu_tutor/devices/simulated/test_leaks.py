@@ -1,7 +1,5 @@
 """With ASYNCGPU_LEAKS=1 the end of a program names the arrays that are still alive."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Several streams together move no more data within device memory than that memory delivers."""
 
-from __future__ import annotations
-
 import pytest
 
 import asyncgpu_tutor as agt

@@ -1,7 +1,5 @@
 """Large launches: values by the kernel's reference, checked on a sample, and a trace that says so."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterator
 from typing import Any

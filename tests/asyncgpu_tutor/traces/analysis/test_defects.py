@@ -1,7 +1,5 @@
 """The detective finds each defect in a program that has it, and in its repaired twin not."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 

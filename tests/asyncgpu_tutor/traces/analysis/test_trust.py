@@ -1,7 +1,5 @@
 """What profiles of other people's programs were told wrongly, each reduced to the smallest trace."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 from pathlib import Path

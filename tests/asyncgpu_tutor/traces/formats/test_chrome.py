@@ -1,7 +1,5 @@
 """The file for the Perfetto UI, in Chrome's format."""
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 from pathlib import Path

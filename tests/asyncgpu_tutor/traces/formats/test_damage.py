@@ -1,7 +1,5 @@
 """Damaged records of a profile: each is in no number, counted and named, in each form of a file."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

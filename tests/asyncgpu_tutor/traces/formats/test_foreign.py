@@ -1,7 +1,5 @@
 """A trace that somebody sent: damage has a clear message, and nothing else happens."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import os

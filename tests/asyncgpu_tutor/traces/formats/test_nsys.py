@@ -1,7 +1,5 @@
 """Exports of Nsight Systems become traces; other files, an error for people."""
 
-from __future__ import annotations
-
 import sqlite3
 import stat
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Traces of PyTorch's profiler, reduced to what is special about them."""
 
-from __future__ import annotations
-
 import gzip
 import json
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The recordings that come with the package: how they were made, and that programs still do what they did."""
 
-from __future__ import annotations
-
 import re
 import sqlite3
 from contextlib import closing

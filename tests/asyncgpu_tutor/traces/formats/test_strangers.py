@@ -1,7 +1,5 @@
 """Exports of other people's programs: what they have that ours have not, reduced to the smallest export."""
 
-from __future__ import annotations
-
 import math
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Pictures in words."""
 
-from __future__ import annotations
-
 import pytest
 
 import asyncgpu_tutor as agt

@@ -1,7 +1,5 @@
 """What is below a pixel is put together, and nothing is lost by it."""
 
-from __future__ import annotations
-
 from hypothesis import given
 from hypothesis import strategies as st
 

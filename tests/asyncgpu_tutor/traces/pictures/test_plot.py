@@ -1,7 +1,5 @@
 """The picture, by its shapes: what is drawn where, and that it says whose time it shows."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import replace
 from itertools import combinations

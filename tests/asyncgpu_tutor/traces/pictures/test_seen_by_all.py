@@ -6,8 +6,6 @@ IEEE Transactions on Visualization and Computer Graphics 15 (2009), 1291-1298. C
 where text of this size needs 4.5: https://www.w3.org/TR/WCAG21/#contrast-minimum
 """
 
-from __future__ import annotations
-
 from itertools import combinations
 from typing import Any
 

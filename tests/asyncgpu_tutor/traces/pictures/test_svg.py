@@ -1,7 +1,5 @@
 """The still picture for a page: that it stands alone, says what it shows, and can be read in both themes."""
 
-from __future__ import annotations
-
 import json
 import re
 from xml.etree import ElementTree as ET

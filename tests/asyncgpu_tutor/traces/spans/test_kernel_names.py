@@ -1,7 +1,5 @@
 """A kernel is called the same, whoever recorded it, and no name is too odd to be kept."""
 
-from __future__ import annotations
-
 import sqlite3
 from contextlib import closing
 

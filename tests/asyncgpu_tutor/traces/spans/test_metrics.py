@@ -1,7 +1,5 @@
 """The numbers of a trace: definitions by example, identities by property."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from itertools import pairwise
 from random import Random

@@ -1,7 +1,5 @@
 """A trace as text."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

@@ -1,7 +1,5 @@
 """What stands on a bar: the program's own name, or one word for a call of the host."""
 
-from __future__ import annotations
-
 import pytest
 
 import asyncgpu_tutor as agt

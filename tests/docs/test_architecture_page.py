@@ -41,6 +41,13 @@ def test_every_room_is_in_the_picture_with_what_it_is_for() -> None:
     assert max(len(line) for line in TOOL.picture().splitlines()) <= TOOL.WIDTH
 
 
+def test_the_tests_of_a_package_are_in_folders_that_it_has_too() -> None:
+    files = [file for name in PACKAGES for file in (ROOT / "tests" / name).rglob("test_*.py")]
+    folders = {file.parent.relative_to(ROOT / "tests").as_posix() for file in files}
+    assert [folder for folder in sorted(folders) if not (ROOT / folder).is_dir()] == []
+    assert "asyncgpu_tutor/ops" in folders
+
+
 def test_a_room_in_no_kind_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delitem(TOOL.KINDS["asyncgpu_course"], "what is asked")
     with pytest.raises(TOOL.HouseError, match="exercises"):

@@ -27,7 +27,7 @@ GRADED = [
     for cell in notebook.cells
     if cell.metadata.get("nbgrader", {}).get("grade")
 ]
-# One exercise a chapter is enough here: test_course.py tests that each check tells right from wrong.
+# One exercise a chapter is enough here: test_chapters.py tests that each check tells right from wrong.
 FIRST = list({p.values[0]: p for p in reversed(GRADED)}.values())
 
 

@@ -11,7 +11,7 @@ from asyncgpu_tutor.traces.pictures.scene import fitting
 from asyncgpu_tutor.traces.pictures.style import KIND_LOOKS, THEME
 from asyncgpu_tutor.traces.spans import Span
 from asyncgpu_tutor.traces.trace import Trace
-from tests.asyncgpu_tutor.traces.pictures.test_seen_by_all import contrast
+from tests.asyncgpu_tutor.traces.pictures.test_style import contrast
 
 SVG = "{http://www.w3.org/2000/svg}"
 

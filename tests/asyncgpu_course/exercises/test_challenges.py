@@ -16,7 +16,7 @@ from asyncgpu_course.exercises.chapters import EXERCISES
 from asyncgpu_course.exercises.chapters.ch08 import served
 from tests.tools import tool as load
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 SAID = re.compile(r"takes? ([\d,]+) µs(?:: get|\. Get) below ([\d,]+)")
 PAGES = {
     name.removesuffix("-check"): page

@@ -18,7 +18,7 @@ from asyncgpu_tutor.data import MlpInputs, reference_forward, seed_inputs
 from asyncgpu_tutor.devices.protocol import Device
 from tests.tools import Command
 
-from .test_program import first_eight
+from .test_mlp_command import first_eight
 
 STAGES = ["h2d", "memset", "memset", "sgemm_naive", "matvec_naive", "relu", "d2h"]
 

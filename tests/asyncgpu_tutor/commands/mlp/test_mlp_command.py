@@ -57,7 +57,7 @@ def test_any_dim(device: Device, mlp: Command, dim: int) -> None:
 
 def test_digits_are_told_apart_as_the_data_card_says(device: Device, mlp: Command) -> None:
     out = mlp("--input", "digits").out
-    card = (Path(__file__).parents[3] / "docs" / "digits.md").read_text(encoding="utf-8")
+    card = (Path(__file__).parents[4] / "docs" / "digits.md").read_text(encoding="utf-8")
     for word in ("accuracy", "balanced accuracy", "precision", "recall"):
         printed = re.search(rf"\b{word} (\d\.\d+)", out)
         stated = re.search(rf"\b{word} (\d\.\d+)", card, flags=re.IGNORECASE)

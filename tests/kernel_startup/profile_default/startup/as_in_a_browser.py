@@ -1,4 +1,4 @@
-"""Run by a kernel when it starts, where IPYTHONDIR is tests/kernel: see tests/in_a_browser.py."""
+"""Run by a kernel when it starts, where IPYTHONDIR is tests/kernel_startup: see tests/in_a_browser.py."""
 
 
 def _as_in_a_browser(_: object) -> None:

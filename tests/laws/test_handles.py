@@ -114,10 +114,9 @@ def test_an_owned_array_is_moved_by_a_kernel_call(device: Device) -> None:
 def test_the_handle_from_before_share_says_to_keep_the_new_one(device: Device) -> None:
     x = agt.ones((8,), name="x").sync()
     handle = x.share()
-    with pytest.raises(UseAfterMoveError, match=r"'x' was moved by share\(\).*x = x\.share\(\)"):
-        x.share()
-    with pytest.raises(UseAfterMoveError, match=r"'x' was moved by share\(\)"):
-        x.borrow()
+    for ask in (x.share, x.borrow):
+        with pytest.raises(UseAfterMoveError, match=r"'x' was moved by share\(\).*= x\.share\(\)"):
+            ask()
     assert agt.d2h(handle.share()).sync().tolist() == [1.0] * 8
 
 
@@ -178,13 +177,11 @@ async def test_a_borrow_in_a_task_of_ones_own_is_its_owners_promise(device: Devi
     assert (await alone).tolist() == [1.0] * 4
 
 
-@pytest.mark.parametrize("other", [lambda x: x, lambda x: x.borrow()])
-def test_an_array_copied_to_itself_is_refused_and_stays(
-    device: Device, other: Callable[[agt.DeviceArray], agt.DeviceArray]
-) -> None:
+def test_an_array_copied_to_itself_is_refused_and_stays(device: Device) -> None:
     x = agt.ones((4,)).sync()
-    with pytest.raises(UseAfterMoveError):
-        agt.memcpy(x, other(x))
+    for other in (lambda: x, x.borrow):
+        with pytest.raises(UseAfterMoveError):
+            agt.memcpy(x, other())
     assert agt.d2h(x).sync().tolist() == [1.0] * 4
 
 
@@ -193,5 +190,5 @@ def test_a_copy_that_is_refused_takes_none_of_its_arrays(device: Device) -> None
     op = agt.memcpy(target, source.borrow())
     source.share()
     for _ in range(2):
-        with pytest.raises(agt.errors.UseAfterMoveError, match=r"its owner was moved by share"):
+        with pytest.raises(UseAfterMoveError, match=r"its owner was moved by share"):
             op.sync()

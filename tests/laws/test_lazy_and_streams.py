@@ -115,8 +115,8 @@ def test_overlap_gives_each_event_back(sim: Device, monkeypatch: pytest.MonkeyPa
     record = kind.record
 
     def noting(stream: Stream) -> object:
-        made.append(record(stream))
-        return made[-1]
+        made.append(event := record(stream))
+        return event
 
     monkeypatch.setattr(kind, "record", noting)
     monkeypatch.setattr(kind, "reuse", lambda stream, event: back.append(event))

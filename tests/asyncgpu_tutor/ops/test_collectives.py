@@ -76,10 +76,8 @@ def test_all_ranks_in_one_call(ranks: Any) -> None:
 def test_it_comes_after_what_precedes_it_and_before_what_follows(ranks: Any) -> None:
     made = agt.overlap(*(agt.full(1 << 20, 1.0).on(device) for device in ranks.devices))
     chain = made.and_then(lambda arrays: ranks.all_reduce(list(arrays)))
-    found = chain.and_then(
-        lambda sums: agt.overlap(*(agt.d2h(s).on(s.device) for s in sums))
-    ).sync()
-    assert all(set(values.tolist()) == {2.0} for values in found)
+    fetched = chain.and_then(lambda sums: agt.overlap(*(agt.d2h(s).on(s.device) for s in sums)))
+    assert all(set(values.tolist()) == {2.0} for values in fetched.sync())
 
 
 @pytest.mark.parametrize("how", ["prepare", "graph_on"])
@@ -162,8 +160,8 @@ def test_what_one_sends_another_gets(four: Any) -> None:
             return four.send(agt.full(4, float(rank)), to=rank + 1).map(lambda _: None)
         return four.recv(agt.zeros(4), source=rank - 1).to_host()
 
-    found = one_on_each(four, recipe)
-    assert [found[1].tolist(), found[3].tolist()] == [[0.0] * 4, [2.0] * 4]
+    _, one, _, three = one_on_each(four, recipe)
+    assert [one.tolist(), three.tolist()] == [[0.0] * 4, [2.0] * 4]
 
 
 def test_at_an_edge_nobody_is_asked(four: Any) -> None:
@@ -213,9 +211,7 @@ def order(group: Any, rank: int) -> agt.DeviceOp[Any]:
     return first(agt.ones(4)).and_then(second)
 
 
-@mistake(
-    r"rank 0 waits in all_reduce .*py:\d+.*rank 1 does not come: it has called nothing that fits"
-)
+@mistake(r"rank 0 waits in all_reduce .*py:\d+.*rank 1 does not come: it has called nothing that")
 def nobody(group: Any, rank: int) -> agt.DeviceOp[Any]:
     return agt.zeros(4) if rank == 1 else group.all_reduce(agt.ones(4))
 
@@ -232,22 +228,18 @@ def both_send(group: Any, rank: int) -> agt.DeviceOp[Any]:
 @pytest.mark.parametrize("name", MISTAKES)
 def test_ranks_that_disagree_are_told_both_calls_and_their_lines(four: Any, name: str) -> None:
     recipe, message = MISTAKES[name]
-    found = one_on_each(four, lambda rank: recipe(four, rank))
-    failed = [error for error in found if isinstance(error, CollectiveError)]
-    assert failed
-    assert all(
-        isinstance(e, CollectiveError | UpstreamError) for e in found if isinstance(e, Exception)
-    )
+    errors = [e for e in one_on_each(four, lambda r: recipe(four, r)) if isinstance(e, Exception)]
+    failed = [error for error in errors if isinstance(error, CollectiveError)]
+    assert all(error in failed or isinstance(error, UpstreamError) for error in errors)
     with pytest.raises(CollectiveError, match=message):
         raise failed[0]
     assert agt.ones(2).to_host().sync().tolist() == [1.0, 1.0]  # the device goes on
 
 
 def test_a_blocking_wait_for_ranks_that_never_come_ends_at_once(four: Any) -> None:
-    with pytest.raises(CollectiveError, match="rank 3 does not come"):
-        four.all_reduce(agt.ones(4)).sync()
-    with pytest.raises(CollectiveError, match="does not come"):
-        four.all_reduce(agt.ones(4)).sync()
+    for who in ("rank 3 does not come", "does not come"):
+        with pytest.raises(CollectiveError, match=who):
+            four.all_reduce(agt.ones(4)).sync()
 
 
 def test_a_rank_whose_work_failed_fails_the_others_too(four: Any) -> None:
@@ -300,11 +292,8 @@ def test_the_same_program_has_the_same_times(four: Any) -> None:
     assert times() == times()
 
 
-CALLS = st.lists(
-    st.tuples(st.sampled_from(["all_reduce", "broadcast", "all_gather"]), st.integers(1, 3)),
-    min_size=2,
-    max_size=4,
-)
+CALL = st.tuples(st.sampled_from(["all_reduce", "broadcast", "all_gather"]), st.integers(1, 3))
+CALLS = st.lists(CALL, min_size=2, max_size=4)
 
 
 @settings(max_examples=30)
@@ -355,14 +344,8 @@ def test_of_ranks_that_fail_the_first_is_told_and_nobody_waits_for_it(four: Any)
 
 
 def test_a_wait_in_vain_is_a_bar_of_the_trace(four: Any) -> None:
-    def recipe(rank: int) -> agt.DeviceOp[Any]:
-        if rank > 1:
-            return agt.zeros(4)
-        sent = four.send(agt.ones(4), to=1 - rank)
-        return sent.and_then(lambda array: four.recv(array, source=1 - rank))
-
     with agt.record() as trace, pytest.raises(CollectiveError, match="does not come"):
-        asyncio.run(four.on_each(recipe))
+        asyncio.run(four.on_each(lambda rank: both_send(four, rank)))
     sends = trace.find("send")
     assert [span.device for span in sends] == ["sim:0", "sim:1"]
     assert all(span.detail["failed"] and span.duration > 0 for span in sends)

@@ -5,7 +5,7 @@ import gc
 import io
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -57,6 +57,8 @@ async def test_what_came_before_a_failure_is_answered(device: Device, late: bool
             got, error = await read(server, source(count))
             assert got == [2.0 * n for n in range(count)]
             assert isinstance(error, ArrayShapeError if way == "does not fit" else Broken)
+        with pytest.raises(UsageError, match=r"got int.*await server\(request\)"):
+            server.map(cast(Any, 5))
         assert await read(server, [request(1.0)] * 6) == ([2.0] * 6, None)
 
 
@@ -102,13 +104,14 @@ async def test_what_the_source_raised_is_told_although_a_request_failed(sim: Sim
 async def test_a_function_that_returns_its_data_is_told_to_write_it(device: Device) -> None:
     async with agt.Server(pipeline, N, lanes=1) as server:
         await server(request(1.0))
-        with pytest.raises(UsageError, match=r"slot\[\.\.\.\] = data"):
-            await server(lambda slot: np.full(N, 3.0, np.float32))
-        with pytest.raises(UsageError, match="returned list"):
-            await server(lambda slot: [3.0] * N)
         task = asyncio.ensure_future(asyncio.sleep(0))
-        with pytest.raises(UsageError, match="returned Task"):
-            await server(lambda slot: task)
+        for returned, says in (
+            (np.full(N, 3.0, np.float32), r"slot\[\.\.\.\] = data"),
+            ([3.0] * N, "returned list"),
+            (task, "returned Task"),
+        ):
+            with pytest.raises(UsageError, match=says):
+                await server(lambda slot, returned=returned: returned)
         await task
         # What this function returns is the slot itself.
         y = await server(lambda slot: np.multiply(request(2.0), 2.0, out=slot))

@@ -1,5 +1,6 @@
 """`Launch.output()`: the array that a kernel writes, and nothing else; and facts that name wrong things."""
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -42,22 +43,18 @@ def test_in_the_mode_in_which_it_was_given(device: Device, mode: str) -> None:
     assert owner.moved == (mode in ("owned", "partition"))
 
 
-ARGUMENTS: list[Callable[[], tuple[Any, Any]]] = [
-    lambda: (ready(2), ready(0).partition(32)),
-    lambda: (agt.full((N,), 2.0), ready(0).partition(32)),
-    lambda: (ready(2), agt.zeros((N,)).partition(32)),
-    lambda: (agt.full((N,), 2.0), agt.zeros((N,)).partition(32)),
-    lambda: (ready(2).share(), agt.zeros((N,)).partition(32)),
-    lambda: (agt.full((N,), 2.0).shared(), agt.zeros((N,)).partition(32)),
-]
+INPUTS: dict[str, Callable[[], Any]] = {
+    "array": lambda: ready(2), "operation": lambda: agt.full((N,), 2.0),
+    "shared array": lambda: ready(2).share(), "shared operation": lambda: agt.full((N,), 2.0).shared(),
+}  # fmt: skip
 
 
-@pytest.mark.parametrize("arguments", ARGUMENTS)
-def test_arrays_and_operations_alike(device: Device, arguments: Callable[[], Any]) -> None:
-    op = kernel(SCALE)(N, agt.value(5.0), *arguments()).output()
-    assert op.to_host().sync().tolist() == [10.0] * N
-    op = kernel(SCALE)(N, 5.0, *arguments()).output("y")
-    assert op.to_host().sync().tolist() == [10.0] * N
+@pytest.mark.parametrize("target", [lambda: ready(0), lambda: agt.zeros((N,))])
+@pytest.mark.parametrize("given", INPUTS)
+def test_arrays_and_operations_alike(device: Device, given: str, target: Callable[[], Any]) -> None:
+    for by, name in ((agt.value(5.0), None), (5.0, "y")):
+        op = kernel(SCALE)(N, by, INPUTS[given](), target().partition(32)).output(name)
+        assert op.to_host().sync().tolist() == [10.0] * N
 
 
 def test_of_several_it_needs_a_name(device: Device) -> None:
@@ -85,22 +82,20 @@ def test_one_that_writes_nothing_has_none(device: Device) -> None:
     assert agt.d2h(x).sync()[0] == 1
 
 
-@pytest.mark.parametrize("before", ["output", "output by name", "zip", "map", "run", "first"])
+BEFORE: dict[str, Callable[[Any], object]] = {
+    "output": lambda launch: launch.output(), "output by name": lambda launch: launch.output("x"),
+    "zip": agt.zip, "map": lambda launch: launch.map(len), "run": lambda launch: launch.sync(),
+    "first": lambda launch: launch.first(),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("before", BEFORE)
 def test_it_is_called_once_and_first(device: Device, before: str) -> None:
     launch = kernel(SCALE)(N, 3.0, ready(), ready(0).partition(32))
-    does: dict[str, Callable[[], object]] = {
-        "output": launch.output,
-        "output by name": lambda: launch.output("x"),
-        "zip": lambda: agt.zip(launch),
-        "map": lambda: launch.map(len),
-        "run": launch.sync,
-        "first": launch.first,
-    }
-    does[before]()
-    with pytest.raises(UsageError, match=r"call output\(\) once, before anything"):
-        launch.output()
-    with pytest.raises(UsageError, match=r"call output\(\) once, before anything"):
-        launch.output("y")
+    BEFORE[before](launch)
+    for name in (None, "y"):
+        with pytest.raises(UsageError, match=r"call output\(\) once, before anything"):
+            launch.output(name)
 
 
 def test_it_yields_no_tuple_any_more(device: Device) -> None:
@@ -115,20 +110,15 @@ def test_it_yields_no_tuple_any_more(device: Device) -> None:
 
 # ---------------------------------------------------------------------- facts
 @pytest.mark.parametrize(
-    ("shapes", "named"),
-    [
-        ({"z": ("n",)}, r"'z': \('n',\)"),
-        ({"n": ("n",)}, r"'n': \('n',\)"),
-        ({"x": ("m",)}, r"'x': \('m',\)"),
-        ({"x": ("y",)}, r"'x': \('y',\)"),
-        ({"x": ("n",), "y": ("n", "x")}, r"'y': \('n', 'x'\)"),
-    ],
+    ("name", "shape"),
+    [("z", ("n",)), ("n", ("n",)), ("x", ("m",)), ("x", ("y",)), ("y", ("n", "x"))],
 )
 def test_shapes_that_name_what_is_not_there_are_refused(
-    device: Device, shapes: dict[str, tuple[str, ...]], named: str
+    device: Device, name: str, shape: tuple[str, ...]
 ) -> None:
-    with pytest.raises(UsageError, match=rf"shapes of scale\(\) says {named}, .*\(n, by, x, y\)"):
-        agt.Kernel(SCALE.source, shapes=shapes)
+    said = re.escape(f"shapes of scale() says {name!r}: {shape}, ")
+    with pytest.raises(UsageError, match=said + r".*\(n, by, x, y\)"):
+        agt.Kernel(SCALE.source, shapes={"x": ("n",), name: shape})
 
 
 def test_shapes_of_two_sizes_are_those_of_the_array(device: Device) -> None:

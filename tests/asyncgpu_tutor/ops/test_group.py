@@ -127,12 +127,8 @@ def test_copies_that_share_a_link_share_its_rate() -> None:
         with agt.using("sim:0"):
             arrays = [agt.ones(1 << 22).on(f"sim:{a}").sync() for a, _ in pairs]
             with agt.record() as trace:
-                agt.overlap(
-                    *(
-                        x.to(f"sim:{b}").on(f"sim:{a}")
-                        for x, (a, b) in zip(arrays, pairs, strict=True)
-                    )
-                ).sync()
+                ways = zip(arrays, pairs, strict=True)
+                agt.overlap(*(x.to(f"sim:{b}").on(f"sim:{a}") for x, (a, b) in ways)).sync()
         return max(span.duration for span in trace.find("peer copy"))
 
     alone = copies((0, 1))

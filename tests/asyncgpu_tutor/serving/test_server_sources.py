@@ -62,13 +62,6 @@ async def test_what_came_before_a_failure_is_answered(device: Device, late: bool
         assert await read(server, [request(1.0)] * 6) == ([2.0] * 6, None)
 
 
-async def test_what_is_no_source_is_told_what_one_is(device: Device) -> None:
-    wrong: Any = 5
-    async with agt.Server(pipeline, N) as server:
-        with pytest.raises(UsageError, match=r"got int.*await server\(request\)"):
-            server.map(wrong)
-
-
 async def test_nothing_runs_after_the_end_of_the_server(sim: SimDevice) -> None:
     server = agt.Server(pipeline, N, lanes=1)
 

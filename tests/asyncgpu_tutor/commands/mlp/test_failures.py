@@ -21,6 +21,7 @@ pytestmark = pytest.mark.usefixtures("sim")
     [
         (["--device", "gpu"], "'gpu' is not a device"),
         (["--dim", "0"], "dim=0"),
+        (["--dim", str(10**9)], "asyncgpu-tutor mlp: Unable to allocate"),
         (["--input", "digits", "--dim", "32"], "--dim 32 does not fit"),
     ],
 )

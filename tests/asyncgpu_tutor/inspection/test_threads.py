@@ -26,7 +26,7 @@ TURNED = """extern "C" __global__ void turned(int n, const float* x, float* y) {
 X = np.arange(40, dtype=np.float32)
 
 
-def seen(source: str, n: int, x: np.ndarray = X, **shape: int) -> agt.types.Threads:
+def seen(source: str, n: int, x: np.ndarray = X, **shape: Any) -> agt.types.Threads:
     return agt.show_threads(agt.Kernel(source), n, x, np.zeros_like(x), **shape)
 
 
@@ -62,9 +62,8 @@ def test_an_access_out_of_bounds_is_shown_at_the_very_thread() -> None:
     assert 'class="agt-wrong-link"' in svg
     assert "x[40] does not exist" in svg
     assert 'class="agt-wrong-link"' not in seen(TWICE, 40, grid=2, block=32).svg(0)
-    two = seen(
-        TWICE.replace("if (i < n)", "").replace("n - 1 - i", "i"), 30, X[:30], grid=1, block=32
-    )
+    unguarded = TWICE.replace("if (i < n)", "").replace("n - 1 - i", "i")
+    two = seen(unguarded, 30, X[:30], grid=1, block=32)
     assert two.step(0).splitlines()[1] == "32 threads read x, 2 of them out of bounds, 0 idle"
     assert "x[30] to x[31] do not exist" in two.svg(0)
 
@@ -90,9 +89,7 @@ def test_atomics_are_seen_too() -> None:
 
 
 def test_stills_and_the_live_view_say_what_they_show() -> None:
-    found = agt.show_threads(
-        agt.Kernel(TWICE), 40, X, np.zeros_like(X), grid=2, block=32, lesson="Look!"
-    )
+    found = seen(TWICE, 40, grid=2, block=32, lesson="Look!")
     for number in range(2):
         root = ET.fromstring(found.svg(number))
         assert root.get("role") == "img"
@@ -101,11 +98,8 @@ def test_stills_and_the_live_view_say_what_they_show() -> None:
     view = json.loads(json.dumps(found._view()))
     assert [step["line"] for step in view["steps"]] == [3, 3]
     assert view["steps"][0]["verb"] == "reads"
-    assert (view["lesson"], found.words[:5], "an atomic" in view["svg"]) == (
-        "Look!",
-        "Look!",
-        False,
-    )
+    assert view["lesson"] == found.words[:5] == "Look!"
+    assert "an atomic" not in view["svg"]
     assert (len(view["steps"][0]["links"]), len(view["at"])) == (40, 64)
 
 

@@ -101,13 +101,10 @@ raise ExceptionGroup("outer", [ExceptionGroup("inner", inner)])"""
     assert "... and 2 more." in lines
 
 
-def test_groups_without_an_error_of_ours_are_left_alone(shown: Shown) -> None:
+def test_other_errors_and_other_handlers_are_left_alone(shown: Shown, shell: Any) -> None:
     shown("agt.zeros(-1)")  # ours has been shown, so groups are looked at
     lines = shown("raise ExceptionGroup('theirs', [ValueError('theirs')])")
     assert any("Exception Group Traceback" in line for line in lines)
-
-
-def test_other_errors_and_other_handlers_are_left_alone(shown: Shown, shell: Any) -> None:
     handled: list[str] = []
 
     def handler(self: Any, kind: Any, error: Any, tb: Any, tb_offset: Any = None) -> None:

@@ -74,23 +74,19 @@ def test_advice_fits_a_checkout_or_an_installed_package(monkeypatch: pytest.Monk
     assert '"asyncgpu_tutor[lab]"' in finding(machine, "ipykernel").advice
 
 
-@pytest.mark.parametrize(
-    ("cuda", "extra"),
-    [
-        (None, None),
-        (Cuda((11, 8), ("Tesla V100",)), None),
-        (Cuda((12, 0), ("GPU",)), "cuda12"),
-        (OLDER, "cuda12"),
-        (H200, "cuda13"),
-        (Cuda((14, 1), ("GPU",)), "cuda13"),
-        (Cuda((12, 4), (), "CUDA error 100: no CUDA-capable device"), None),
-    ],
-)
+NO_GPU = Cuda((12, 4), (), "CUDA error 100: no CUDA-capable device")
+TOO_OLD = Cuda((11, 8), ("Tesla V100",))
+DRIVERS = [
+    (None, None), (TOO_OLD, None), (Cuda((12, 0), ("GPU",)), "cuda12"), (OLDER, "cuda12"),
+    (H200, "cuda13"), (Cuda((14, 1), ("GPU",)), "cuda13"), (NO_GPU, None),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("cuda", "extra"), DRIVERS)
 def test_the_extra_follows_the_driver(cuda: Cuda | None, extra: str | None) -> None:
     assert doctor.cupy_extra(cuda) == extra
 
 
-NO_GPU = Cuda((12, 4), (), "CUDA error 100: no CUDA-capable device")
 BY_DRIVER = COURSE | {"cupy-cuda12x": "14.0"}
 NEWER_CUPY = COURSE | {"cupy-cuda13x": "14.0"}
 TWO_CUPYS = BY_DRIVER | NEWER_CUPY
@@ -104,7 +100,7 @@ FOUND = [
     (NO_LIBRARY, "CuPy", "broken", ["libnvrtc.so.12 not found"]),
     (Told(), "CuPy", "absent", ["not needed"]),
     (Told(driver=NO_GPU), "NVIDIA GPU", "broken", ["CUDA error 100", "CUDA_VISIBLE_DEVICES"]),
-    (Told(driver=Cuda((11, 8), ("Tesla V100",))), "NVIDIA GPU", "broken", ["525"]),
+    (Told(driver=TOO_OLD), "NVIDIA GPU", "broken", ["525"]),
     (Told(), "NVIDIA GPU", "absent", ["no driver", "nvidia.com/drivers"]),
 ]  # fmt: skip
 

@@ -69,9 +69,7 @@ def test_the_solutions_timeline_is_kept_back_at_the_first_miss_and_shown_at_the_
         assert [panel.title for panel in getattr(picture, "panels", ())] == titles
 
 
-def test_what_was_run_too_early_is_drawn_as_on_an_idle_device_and_not_again_if_it_looks_the_same() -> (
-    None
-):
+def test_what_was_run_too_early_is_drawn_as_on_an_idle_device_and_once_if_it_looks_alike() -> None:
     for _ in range(2):
         outcome = check("01-one-wait", lambda a, x: solved("01-one-wait")(a, x).sync())
     assert [panel.title for panel in getattr(outcome.plot(), "panels", ())] == ["Yours"]
@@ -90,12 +88,9 @@ def test_a_notebook_shows_words_and_picture(
     assert picture == rejected.plot()
 
 
-def test_a_check_draws_nothing_by_itself() -> None:
+def test_a_check_draws_nothing_by_itself_and_its_words_are_the_same_everywhere() -> None:
     outcome = check("01-meanwhile", lambda op, job: (job(), op.sync())[1])
     assert outcome.edge
     assert not plt.get_fignums()
-
-
-def test_words_are_the_same_wherever_they_are_shown() -> None:
     words = OutcomeWords("**Right.**")
     assert str(words) == repr(words) == words._repr_markdown_() == "**Right.**"

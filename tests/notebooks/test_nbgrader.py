@@ -36,9 +36,8 @@ def released(notebook: Any) -> Any:
     student = nbformat.from_dict(notebook)
     for cell in student.cells:
         if cell.metadata.get("nbgrader", {}).get("solution"):
-            cell.source, number = REGION.subn(
-                "# Your answer goes into the lines above.", cell.source
-            )
+            hint = "# Your answer goes into the lines above."
+            cell.source, number = REGION.subn(hint, cell.source)
             assert number == 1
     return student
 
@@ -178,11 +177,9 @@ def test_nbgrader_gives_all_points_or_none(nbgrader: Path, tmp_path: Path) -> No
     path = os.pathsep.join([str(nbgrader.parent), os.environ["PATH"]])
 
     def run(*words: str) -> None:
+        how: Any = {"capture_output": True, "text": True, "check": False}
         env = {**os.environ, "PATH": path}
-        command = [str(nbgrader), *words]
-        done = subprocess.run(
-            command, cwd=course, env=env, capture_output=True, text=True, check=False
-        )
+        done = subprocess.run([str(nbgrader), *words], cwd=course, env=env, **how)
         assert done.returncode == 0, done.stderr
 
     run("generate_assignment", RUN)

@@ -5,15 +5,13 @@ import importlib
 import inspect
 import pickle
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 import asyncgpu_tutor as agt
 from asyncgpu_tutor.devices.protocol import Device
-from tests.tools import ROOT, page
+from tests.tools import ROOT, page, python
 
 PUBLIC = sorted(agt.__all__)
 
@@ -120,8 +118,7 @@ def test_an_older_python_is_told_so_in_a_sentence(argv: list[str], kind: str) ->
     """In a clone, where pip has refused nothing."""
     ast.parse(page("asyncgpu_tutor/__init__.py"), feature_version=(3, 8))
     older = f"import sys; sys.version_info, sys.argv = (3, 10, 1), {argv}; import asyncgpu_tutor"
-    how = {"cwd": ROOT, "capture_output": True, "text": True}
-    ran = subprocess.run([sys.executable, "-c", older], check=False, **how)
+    ran = python("-c", older, check=False)
     said = ran.stderr.splitlines()[-1]
     assert said == f"{kind}asyncgpu_tutor needs Python 3.11 or newer, and this is 3.10"
     assert ran.returncode == 1

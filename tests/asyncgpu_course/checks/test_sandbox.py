@@ -19,13 +19,9 @@ from asyncgpu_course.checks.results import equal, launched
 from asyncgpu_course.checks.sandbox import brief, call, observe, private_device
 
 
-def test_a_page_gets_as_many_gpus_as_it_asks_for() -> None:
-    with agt.using("sim"):
-        assert [gpu.name for gpu in several(3)] == ["sim:0", "sim:1", "sim:2"]
-
-
 def test_a_private_device_is_fresh_each_time_and_leaves_the_current_one_alone() -> None:
     with agt.using("sim") as outside:
+        assert [gpu.name for gpu in several(3)] == ["sim:0", "sim:1", "sim:2"]
         before = outside.now()
         for _ in range(2):
             with private_device() as device:
@@ -87,11 +83,9 @@ def test_a_policy_or_an_array_of_an_earlier_cell_is_told_to_move_into_the_answer
         with agt.using(policy=policy):
             agt.zeros(4).sync()
 
+    told = pytest.raises(Rejected, match="make streams, policies and arrays in it")
     for stray in (with_the_policy, lambda: agt.d2h(array.borrow()).sync()):
-        with (
-            private_device(),
-            pytest.raises(Rejected, match="make streams, policies and arrays in it"),
-        ):
+        with private_device(), told:
             observe(stray)
 
 
@@ -149,11 +143,12 @@ def test_a_list_stays_the_callers() -> None:
 
 def test_a_result_asked_of_what_has_not_run_says_so() -> None:
     op: Any = agt.ones(8).to_host()
-    with pytest.raises(Rejected, match="an operation has no `max`: run it first"):
-        call(_largest, op)
-    future: Any = agt.ones(8).to_host().into_future()
-    with pytest.raises(Rejected, match="a future has no `max`: `await` it"):
-        call(_largest, future)
+    for of, cause in (
+        (op, "an operation has no `max`: run it first"),
+        (agt.ones(8).to_host().into_future(), "a future has no `max`: `await` it"),
+    ):
+        with pytest.raises(Rejected, match=cause):
+            call(lambda of: of.max(), of)
 
 
 def test_what_goes_wrong_with_tasks_is_told_with_its_cure() -> None:
@@ -194,36 +189,27 @@ def test_only_a_task_may_not_sleep_by_the_clock_on_the_wall() -> None:
     call(asyncio.sleep, 1e-6)  # for which the loop itself sleeps
 
 
-def _largest(of: Any) -> Any:
-    return of.max()
-
-
 def _interrupt() -> None:
     raise KeyboardInterrupt
 
 
 def test_what_no_thread_wrote_is_told_from_a_wrong_number() -> None:
+    head = "__global__ void k(unsigned int n, float* y) { if (threadIdx.x < n"
     with private_device():
-        half = agt.Kernel(
-            'extern "C" __global__ void half(unsigned int n, float* y) { if (threadIdx.x < n / 2) '
-            "y[threadIdx.x] = 1.0f; }"
+        half, added = (
+            launched(agt.Kernel(f"{head} {rest}= 1.0f; }}"), [8], (8,), (8,))
+            for rest in ("/ 2) y[threadIdx.x] ", ") y[threadIdx.x] +")
         )
-        got = launched(half, [8], (8,), (8,))
-        added = agt.Kernel(
-            'extern "C" __global__ void added(unsigned int n, float* y) { if (threadIdx.x < n) '
-            "y[threadIdx.x] += 1.0f; }"
-        )
-        sums = launched(added, [8], (8,), (8,))
-    with pytest.raises(Rejected, match="no thread wrote element 4 of the output"):
-        equal(got, np.ones(8, np.float32))
-    with pytest.raises(Rejected, match="element 0 was added to whatever the output held before"):
-        equal(sums, np.ones(8, np.float32))
-    with pytest.raises(Rejected, match="element 1 is 1, and should be 2"):
-        equal(np.ones(3), np.array([1.0, 2.0, 3.0]))
-    with pytest.raises(Rejected, match=r"shape \(3,\), and should have \(1, 3\)"):
-        equal(np.ones(3), np.ones((1, 3)))
-    with pytest.raises(Rejected, match=r"a NumPy array should come out, and not None"):
-        equal(None, np.ones(3))
+    ones = np.ones(8, np.float32)
+    for got, right, cause in (
+        (half, ones, "no thread wrote element 4 of the output"),
+        (added, ones, "element 0 was added to whatever the output held before"),
+        (np.ones(3), np.array([1.0, 2.0, 3.0]), "element 1 is 1, and should be 2"),
+        (np.ones(3), np.ones((1, 3)), r"shape \(3,\), and should have \(1, 3\)"),
+        (None, np.ones(3), r"a NumPy array should come out, and not None"),
+    ):
+        with pytest.raises(Rejected, match=cause):
+            equal(got, right)
     equal(np.ones(3) + 1e-7, np.ones(3))
 
 

@@ -30,9 +30,7 @@ from tests.tools import tool as load
 
 ROOT = Path(__file__).resolve().parents[3]
 FEWEST_WRONG = 3
-DAILY = (
-    Path(__file__).parents[1] / "daily_answers"
-)  # by chapter, the answers that a daily run spares
+DAILY = Path(__file__).parents[1] / "daily_answers"  # by chapter, what a daily run spares
 CHECKS = {n for n, f in vars(schedule).items() if getattr(f, "__module__", "") == schedule.__name__}
 MEASURES = {"most_in_flight", "results", "stretches"}  # they look something up, for others to judge
 TRIALS = {"counted", "must", "returned", "text_of", "tuple_of"}

@@ -1,5 +1,7 @@
 """Predictions: committed before the reveal, scored, and harmless when nobody answers."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 
@@ -67,9 +69,8 @@ def test_fewer_or_more_numbers_than_the_question_wants_are_told(
     asked: str, given: tuple[object, ...]
 ) -> None:
     question = Prediction(f"How many of each? Type {asked} numbers.")
-    with pytest.raises(
-        UsageError, match=f"{asked.lower()} numbers are asked for here, and you gave "
-    ):
+    told = f"{asked.lower()} numbers are asked for here, and you gave "
+    with pytest.raises(UsageError, match=told):
         question.commit(*given)
     question.commit("hang")  # which may be the answer, too
 
@@ -111,23 +112,20 @@ def test_the_last_answer_counts_and_takes_back_the_verdict() -> None:
 
 
 def test_mistakes_are_told() -> None:
-    with pytest.raises(UsageError, match="this answer is empty"):
-        Prediction("?").commit(" ")
-    with pytest.raises(UsageError, match="type a number here, such as 120, and not '100 µs'"):
-        Prediction("?", within=0.1).commit("100 µs")
-    for nothing in (None, 1j, object):
-        with pytest.raises(UsageError, match="an answer is a number, or words in quotes, and not "):
-            Prediction("?").commit(nothing)
-    with pytest.raises(UsageError, match="at least two options, or none, and got 1"):
-        Prediction("?", yes="y")
-    with pytest.raises(UsageError, match=r"'many' is not one of the options: .*\"one\", \"four\""):
-        ask().commit("many")
-    with pytest.raises(UsageError, match="commit an answer before the reveal"):
-        ask().reveal("one")
     question = ask()
     question.commit("one")
-    with pytest.raises(UsageError, match="not one of the options"):
-        question.reveal("two")
+    nothing = "an answer is a number, or words in quotes, and not "
+    for message, call, *args in (
+        ("this answer is empty", Prediction("?").commit, " "),
+        ("type a number here, such as 120, and not '100 µs'", Prediction("?", within=0.1).commit, "100 µs"),
+        *((nothing, Prediction("?").commit, given) for given in (None, 1j, object)),
+        ("at least two options, or none, and got 1", partial(Prediction, "?", yes="y")),
+        (r"'many' is not one of the options: .*\"one\", \"four\"", ask().commit, "many"),
+        ("commit an answer before the reveal", ask().reveal, "one"),
+        ("not one of the options", question.reveal, "two"),
+    ):  # fmt: skip
+        with pytest.raises(UsageError, match=message):
+            call(*args)
 
 
 def test_a_score_counts_own_answers_only() -> None:

@@ -38,14 +38,10 @@ def family(op: Op) -> list[Any]:
     """A pipeline and what can be made of it: they use one memory."""
     prepared = op.prepare()
     again = prepared.launch().prepare()
-    return [
-        prepared,
-        again,
-        prepared.launch().graph_on(agt.create_stream()),
-        again.launch().graph_on(agt.create_stream()),
-        agt.overlap(prepared.launch(), again.launch()).prepare(),
-        agt.overlap(again.launch(), prepared.launch()).graph_on(agt.create_stream()),
-    ]
+    graphs = [each.launch().graph_on(agt.create_stream()) for each in (prepared, again)]
+    both = agt.overlap(prepared.launch(), again.launch()).prepare()
+    turned = agt.overlap(again.launch(), prepared.launch()).graph_on(agt.create_stream())
+    return [prepared, again, *graphs, both, turned]
 
 
 RUNS = st.lists(st.tuples(st.integers(0, 5), st.integers(0, STREAMS - 1)), max_size=12)

@@ -177,9 +177,8 @@ def test_nbgrader_gives_all_points_or_none(nbgrader: Path, tmp_path: Path) -> No
     path = os.pathsep.join([str(nbgrader.parent), os.environ["PATH"]])
 
     def run(*words: str) -> None:
-        how: Any = {"capture_output": True, "text": True, "check": False}
-        env = {**os.environ, "PATH": path}
-        done = subprocess.run([str(nbgrader), *words], cwd=course, env=env, **how)
+        how: Any = {"capture_output": True, "text": True, "env": {**os.environ, "PATH": path}}
+        done = subprocess.run([str(nbgrader), *words], cwd=course, check=False, **how)
         assert done.returncode == 0, done.stderr
 
     run("generate_assignment", RUN)

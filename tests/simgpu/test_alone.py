@@ -99,18 +99,15 @@ def test_an_argument_is_what_its_parameter_takes_or_is_refused_by_the_call(
 
 
 @pytest.mark.parametrize("first", ["null", "other"])
-@pytest.mark.parametrize(
-    ("non_blocking", "by_way"), [(False, ""), (True, ""), (False, "null"), (True, "null")]
-)
+@pytest.mark.parametrize("non_blocking", [False, True])
+@pytest.mark.parametrize("by_way", ["", "null"])
 def test_the_null_stream_is_ordered_with_blocking_streams(
     first: str, non_blocking: bool, by_way: str
 ) -> None:
     """As CUDA's legacy default stream; an event on it comes between two others."""
     gpu = simgpu.Device()
-    null, other, third = (
-        gpu.default_stream,
-        *(gpu.create_stream(non_blocking=non_blocking) for _ in "ab"),
-    )
+    null = gpu.default_stream
+    other, third = (gpu.create_stream(non_blocking=non_blocking) for _ in "ab")
     x, y = simgpu.zeros(100, np.float32, gpu), simgpu.zeros(100, np.float32, gpu)
     gpu.synchronize()
     saxpy = simgpu.RawKernel(SAXPY, "saxpy")

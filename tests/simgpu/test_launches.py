@@ -92,25 +92,21 @@ def test_variables_of_the_file_are_inputs_and_outputs_as_arrays_are() -> None:
     assert kernel.interpreted == 3
 
 
-@pytest.mark.parametrize("change", ["number", "shape", "input", "output", "written", "alias"])
-def test_whatever_is_not_the_same_is_interpreted(change: str) -> None:
-    kernel = Kernel()
-    x, y = memory(1.0), memory(0.0)
-    given: dict[str, Any] = {"n": np.uint32(N), "scale": np.float32(2.0), "x": x, "y": y}
-    kernel(*given.values())
-    kernel.reset()
+def test_whatever_is_not_the_same_is_interpreted() -> None:
+    """A number, the shape, a number of the input, of the output, what is written, and an alias."""
     nearly = np.where(np.arange(N) == 7, 9.0, [[1.0], [0.0]])
-    changed: dict[str, dict[str, Any]] = {
-        "number": {"scale": np.float32(3.0)},
-        "shape": {},
-        "input": {"x": memory(nearly[0])},
-        "output": {"y": memory(nearly[1])},
-        "written": {"y": GlobalMemory(4 * N)},
-        "alias": {"y": x},
-    }
-    values = given | {"y": memory(0.0)} | changed[change]
-    kernel(*values.values(), block=2 * N if change == "shape" else N)
-    assert kernel.interpreted == 2
+    x = memory(1.0)
+    given: dict[str, Any] = {"n": np.uint32(N), "scale": np.float32(2.0), "x": x}
+    for changed in (
+        {"scale": np.float32(3.0)}, {}, {"x": memory(nearly[0])}, {"y": memory(nearly[1])},
+        {"y": GlobalMemory(4 * N)}, {"y": x},
+    ):  # fmt: skip
+        kernel = Kernel()
+        kernel(*given.values(), memory(0.0))
+        kernel.reset()
+        values = given | {"y": memory(0.0)} | changed
+        kernel(*values.values(), block=N if changed else 2 * N)
+        assert kernel.interpreted == 2, changed
 
 
 def test_what_was_not_written_stays_unwritten() -> None:

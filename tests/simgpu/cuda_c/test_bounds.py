@@ -11,12 +11,8 @@ from .support import launch
 K = "__global__ void k(int* o) { int i = threadIdx.x; "
 DOUBLING = "".join(f"#define A{j + 1} A{j} + A{j}\n" for j in range(40))
 STRUCTS = "".join(f"struct S{j + 1} {{ S{j} a, b; }};\n" for j in range(40))
-LINKS = "if (i == 0) o[i] = 0;\n" + "".join(
-    f"else if (i == {j}) o[i] = {j};\n" for j in range(1, 5000)
-)
-SPIN = (
-    "constexpr int f(int n) { int x = 0; for (int j = 0; j < 9000; j++) x += j & n; return x; }\n"
-)
+LINKS = "if (1) o[i] = 0;\n" + "".join(f"else if (i == {j}) o[i] = {j};\n" for j in range(1, 5000))
+SPIN = "constexpr int f(int n) { int x = 0; for (int j = 0; j < 9000; j++) x += j & n; return x; }\n"  # fmt: skip
 # A source, what its error says, and the line at which it says so.
 SOURCES = [
     (K + "int q[2000000000]; q[i] = 1; }", "'q' takes 8,000,000,000 bytes.* 524,288", 1),
@@ -63,34 +59,16 @@ def test_a_chain_of_else_if_is_refused_at_its_place() -> None:
     assert 100 < (caught.value.line or 0) < 1000
 
 
-@pytest.mark.parametrize(
-    "loop",
-    [
-        "while (true) o[i] += 1;",
-        "for (;;) { s[i]++; }",
-        "do atomicAdd(o + i, 1); while (o[i] >= 0);",
-    ],
-)
+ENDLESS = ["while (true) o[i] += 1;", "for (;;) { s[i]++; }", "do atomicAdd(o + i, 1); while (o[i] >= 0);"]  # fmt: skip
+
+
+@pytest.mark.parametrize("loop", ENDLESS)
 def test_a_loop_without_an_end_is_charged_for_its_work(loop: str) -> None:
+    o, limits = np.zeros(32, np.int32), InterpreterLimits(step_budget=5000)
     head = K + "__shared__ int s[32]; s[i] = 0; "
     with pytest.raises(errors.RunawayKernelError, match="does not end") as caught:
-        launch(
-            head + loop + " }",
-            "k",
-            1,
-            32,
-            np.zeros(32, np.int32),
-            limits=InterpreterLimits(step_budget=5000),
-        )
-    o = np.zeros(32, np.int32)
-    launch(
-        K + "for (int j = 0; j < 4900; j++) o[i] += 1; }",
-        "k",
-        1,
-        32,
-        o,
-        limits=InterpreterLimits(step_budget=5000),
-    )
+        launch(head + loop + " }", "k", 1, 32, o * 0, limits=limits)
+    launch(K + "for (int j = 0; j < 4900; j++) o[i] += 1; }", "k", 1, 32, o, limits=limits)
     assert caught.value.site.line == 1
     assert o.tolist() == [4900] * 32
 
@@ -114,12 +92,9 @@ def test_local_memory_of_many_blocks_is_not_there_at_once() -> None:
     assert o.tolist() == [1] * 32
 
 
-def test_printf_keeps_as_much_as_a_gpu() -> None:
+def test_printf_keeps_as_much_as_a_gpu_and_a_file_may_have_many_kernels() -> None:
     printed = launch(K + 'printf("' + "z" * 100_000 + '"); }', "k", 64, 32, None).printed
     assert len(printed) < 1 << 21
     assert "more calls of printf" in printed
-
-
-def test_many_kernels_in_a_file() -> None:
     program = compile_source("".join(f"__global__ void k{j}() {{}}\n" for j in range(500)))
     assert len(program.kernels) == 500

@@ -1,5 +1,7 @@
 """Refusals come with line, column, caret and a reason, and nothing is accepted that NVRTC refuses."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -257,9 +259,7 @@ def test_names_that_no_kernel_has(name: str, why: str) -> None:
         parse_signature(HEADS, name)
 
 
-def launched(
-    *args: object, grid: tuple[int, ...] = (1, 1, 1), block: tuple[int, ...] = (32, 1, 1)
-) -> None:
+def launched(*args: object, grid: Any = (1, 1, 1), block: Any = (32, 1, 1)) -> None:
     ready = [memory(np.zeros(32, a)) if isinstance(a, type) else a for a in args]
     compile_source(HEAD + "}").begin("k", grid, block, ready).finish()
 
@@ -274,11 +274,8 @@ def launched(
 def test_wrong_arguments(args: tuple[object, ...], match: str) -> None:
     with pytest.raises(errors.ArrayDTypeError, match=match):
         launched(*args)
-
-
-def test_too_few_arguments() -> None:
     with pytest.raises(errors.UsageError, match="takes 3 arguments, 2 given"):
-        launched(np.float32, np.int32)
+        launched(*args[:2])
 
 
 @pytest.mark.parametrize(

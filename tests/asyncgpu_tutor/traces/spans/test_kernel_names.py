@@ -29,22 +29,15 @@ CUB_TYPE = (
     [
         (f"_ZN7cutlass7Kernel2I43{CUTLASS}EEvNT_6ParamsE", f"Kernel2<{CUTLASS}>"),
         (f"void cutlass::Kernel2<{CUTLASS}>(T1::Params)", f"Kernel2<{CUTLASS}>"),
-        (CUB_MANGLED, "DeviceReduceKernel"),
-        (CUB_TYPE, "DeviceReduceKernel"),
+        (CUB_MANGLED, "DeviceReduceKernel"), (CUB_TYPE, "DeviceReduceKernel"),
         ("_ZN2at6native12_GLOBAL__N_17softmaxIN3c104HalfEEEvPT_", "softmax<Half>"),
         ("void at::native::(anonymous namespace)::softmax<c10::Half>(c10::Half*)", "softmax<Half>"),
-        ("at::native::<unnamed>::kernel(float*)", "kernel"),
-        ("void at::Tensor<float>::fill<c10::Half>(int)", "fill<Half>"),
-        ("_ZL6staticPf", "static"),
-        ("_Z5scaleIjLi16EEvPKT_", "scale"),
+        ("at::native::<unnamed>::kernel(float*)", "kernel"), ("_ZL6staticPf", "static"),
+        ("void at::Tensor<float>::fill<c10::Half>(int)", "fill<Half>"), ("_Z5scaleIjLi16EEvPKT_", "scale"),
         ("void at::native::scale<true>(float*)", "scale"),
-        ("cupy_tanh__float32_float32", "cupy_tanh__float32_float32"),
-        ("_ZTV6vtable", "_ZTV6vtable"),
-        ("_ZN99too_shortE", "_ZN99too_shortE"),
-        ("_Z", "_Z"),
-        ("", ""),
+        *((name, name) for name in ("cupy_tanh__float32", "_ZTV6vtable", "_ZN99too_shortE", "_Z", "")),
     ],
-)
+)  # fmt: skip
 def test_what_is_left_of_a_name(full: str, name: str) -> None:
     assert short_name(full) == name
 

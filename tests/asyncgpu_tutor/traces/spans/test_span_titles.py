@@ -9,19 +9,14 @@ from asyncgpu_tutor.traces.spans import Span, SpanKind, SpanLog
 from asyncgpu_tutor.traces.spans.tag import Name
 from asyncgpu_tutor.types import Device
 
+TITLES: list[tuple[SpanKind, str, str]] = [
+    ("call", "launch relu", "launch"), ("call", "enqueue h2d", "h2d"), ("call", "malloc x", "malloc"),
+    ("call", "record", "record"), ("wait", "synchronize stream 3", "wait"), ("kernel", "relu", "relu"),
+    ("range", "a part of it", "a part of it"),
+]  # fmt: skip
 
-@pytest.mark.parametrize(
-    ("kind", "name", "title"),
-    [
-        ("call", "launch relu", "launch"),
-        ("call", "enqueue h2d", "h2d"),
-        ("call", "malloc x", "malloc"),
-        ("call", "record", "record"),
-        ("wait", "synchronize stream 3", "wait"),
-        ("kernel", "relu", "relu"),
-        ("range", "a part of it", "a part of it"),
-    ],
-)
+
+@pytest.mark.parametrize(("kind", "name", "title"), TITLES)
 def test_a_bar_has_a_short_title(kind: SpanKind, name: str, title: str) -> None:
     assert Span(0, kind, name, 0, 1, "sim:0").title == title
 
@@ -84,14 +79,10 @@ def test_of_several_names_the_innermost_is_on_the_bar(device: Device) -> None:
         agt.zip(chain, fetched()).named("network").sync()
     first, layer, *_ = trace.device_spans
     titles = [span.title for span in trace.device_spans]
-    names = [
-        ("first", first.name),
-        ("layer", layer.name),
-        ("network", layer.name),
-        ("last", first.name),
-        ("network", layer.name),
-    ]
-    assert titles == [f"{given}: {name}" for given, name in names]
+    fill, copy = first.name, layer.name
+    assert titles == [
+        f"first: {fill}", f"layer: {copy}", f"network: {copy}", f"last: {fill}", f"network: {copy}"
+    ]  # fmt: skip
     assert {span.label for span in trace.device_spans} == {"network"}
     assert "operation #" in trace.plot().svg()
     assert "network, in it layer" in trace.between(layer.start, layer.end).plot().svg()

@@ -88,7 +88,6 @@ def test_progress_goes_from_open_by_tried_to_solved_and_stays_there(folder: Path
     assert books[0][:3] == ("00", "07", "1")
     assert [book[:3] for book in books[1:3]] == [("08", "10", "0"), ("11", "14", "0")]
     assert sum(int(book[3]) for book in books) == len(EXERCISES)
-
     assert not check(NAME, wrong).accepted
     assert check(NAME, right).accepted
     assert "**solved**" in row()
@@ -106,7 +105,6 @@ def test_of_a_challenge_the_best_time_is_kept(
         text = check(NAME, lambda n, threads, took=took: took).text
         assert f"**{said} µs**; your best so far is {best} µs" in text
     assert "| **solved**, 455 µs | 3 | 0 |" in row()
-
     monkeypatch.undo()
     monkeypatch.chdir(folder)
     assert check(NAME, right).accepted  # has no score, and leaves the best one alone

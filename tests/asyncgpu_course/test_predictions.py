@@ -135,10 +135,8 @@ def test_a_score_counts_own_answers_only() -> None:
     default.commit(...)
     for question in (right, wrong, default):
         question.reveal("one")
-
     assert "2 of 4 predictions, and 1 came out right" in str(score(right, wrong, default, unseen))
     assert "not committed" in str(score(default, unseen))
-
     said: set[str] = set()
     for _ in range(2):  # as if a cell ran twice
         (question := ask()).commit("one")

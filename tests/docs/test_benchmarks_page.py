@@ -33,7 +33,6 @@ def test_operations_prepared_or_not() -> None:
     built = ratios("ours, built for each run")
     prepared = ratios("ours, prepared, four streams")
     core = ratios("cuda.core by hand, four streams")
-
     assert f"{built[64]:.1f} times as long at DIM 64, {built[256]:.1f} times at 256" in PAGE
     assert max(built[1024], built[2048]) < 1.02
     assert f"{prepared[64]:.2f} of the time at DIM 64" in PAGE
@@ -41,7 +40,6 @@ def test_operations_prepared_or_not() -> None:
     assert f"{prepared[64] / copies[64]:.2f} of what CuPy takes with the runtime's copies" in PAGE
     small, larger = (f"{1 - core[dim] / prepared[dim]:.0%}".replace("%", " %") for dim in (64, 256))
     assert f"faster by {small} at DIM 64 and by {larger} at 256" in PAGE
-
     alone = ", one batch alone"
     for ways in ("", alone):
         ours = ratios(f"ours, built for each run, allocating{ways}")
@@ -56,7 +54,6 @@ def test_graphs_and_what_beats_them() -> None:
     raw = ratios("CuPy, captured graph")
     theirs = ratios("PyTorch, CUDA graph")
     torch = ratios("PyTorch, four streams, its own operators")
-
     apart = {dim: ours[dim] / raw[dim] for dim in ours}
     assert f"at DIM 64: {apart[64]:.2f} of its time there, {apart[256]:.2f} at 256" in PAGE
     assert all(abs(apart[dim] - 1) < 0.025 for dim in apart if dim >= 512)

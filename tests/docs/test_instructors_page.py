@@ -45,7 +45,6 @@ def test_progress_is_the_file_that_it_shows_and_its_program_reads_it(
     with agt.using("sim"):
         assert check("01-grid", lambda n, threads: -(-n // threads)).accepted
     written = json.loads((folder / "progress.json").read_text("utf-8"))
-
     assert json.loads(shown)["format"] == written["format"]
     (row,) = written["exercises"].values()
     assert row.keys() == json.loads(shown)["exercises"]["01-relu"].keys()

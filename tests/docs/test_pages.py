@@ -58,7 +58,6 @@ def test_commands_are_there() -> None:
     asked |= set(re.findall(r"\bpython -m asyncgpu_tutor ([a-z-]+)", shown))
     scripts = set(re.findall(r"\bpython ([a-z]\w*/[\w/.]+)", shown))
     modules = set(re.findall(r"\bpython -m ((?:asyncgpu_tutor|simgpu)[\w.]*)", shown))
-
     assert {"lab", "test"} <= made <= targets
     assert {"doctor", "mlp", "profile"} <= asked <= COMMANDS.keys()
     assert scripts

@@ -66,9 +66,7 @@ def test_what_comes_before_and_behind_a_loop_does_so(device: Device) -> None:
         agt.memcpy(one.borrow(), copy.borrow()),
         add(100, one),
     )
-
     graph(op).launch().sync()
-
     assert said(left, times, copy, one) == [0, 7, 7, 107]
 
 
@@ -100,9 +98,7 @@ def test_decisions_within_decisions(device: Device) -> None:
         ),
         add(-1, rounds),
     )
-
     graph(agt.CudaGraph.while_loop(rounds.borrow(), body)).launch().sync()
-
     assert said(rounds, times, to) == [0, 12, 12]
 
 
@@ -175,7 +171,6 @@ def test_each_turn_is_in_the_trace(device: Device) -> None:
     with agt.record() as recording:
         loop.launch().async_on(stream)
         add(1, times).sync_on(stream)
-
     spans = sorted(recording.device_spans, key=lambda span: span.start)
     assert all(before.end <= after.start for before, after in pairwise(spans))
     if not device.simulated:  # there it is one bar, and a turn takes over 1 us

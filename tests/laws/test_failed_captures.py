@@ -163,7 +163,6 @@ def test_what_ran_before_and_runs_once_is_refused(device: Device, capture: Captu
     with pytest.raises(CaptureError, match="'scale' ran before"):
         capture(op)
     capture(last()).launch().sync()
-
     left, right = agt.zip(into(*arrays(1, 0)), agt.value(7)).unzip()
     left.sync()
     assert capture(right).launch().sync() == 7  # it has not been asked for yet

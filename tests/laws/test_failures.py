@@ -137,7 +137,6 @@ def test_an_event_behind_a_fault_raises_it_as_often_as_it_is_asked(sim: Device) 
     assert not event.succeeded
     stream.synchronize()  # the error has been told, so there is nothing to raise
     stream.record().synchronize()
-
     faulty().async_on(stream)
     other.wait_event(stream.record())
     assert agt.ones((2,)).to_host().sync_on(other).tolist() == [1.0, 1.0]  # the wait is for order

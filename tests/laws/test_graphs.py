@@ -101,7 +101,6 @@ def test_a_graph_keeps_what_it_points_at(device: Device) -> None:
     gc.collect()
     assert kept() is not None
     assert graph.launch().sync()[0] == 1
-
     launched = graph.launch()
     del graph
     gc.collect()
@@ -428,7 +427,6 @@ def test_a_branch_that_has_waited_and_does_nothing_need_not_be_joined(device: De
 @BOTH
 def test_taken_for_an_operation_it_names_launch(device: Device, capture: Capture) -> None:
     captured = capture(into(*arrays(1, 0)))
-
     for name in ("sync", "to_host", "async_on", "and_then", "graph_on", "schedule"):
         with pytest.raises(AttributeError, match=rf"\.launch\(\)\.{name}\("):
             getattr(captured, name)

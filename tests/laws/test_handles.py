@@ -164,13 +164,11 @@ async def test_a_borrow_in_a_task_of_ones_own_is_its_owners_promise(device: Devi
     async with asyncio.TaskGroup() as group:
         group.create_task(awaited(agt.d2h(x.borrow())))
     assert (await kept).tolist() == [1.0] * 4
-
     given_away = asyncio.create_task(awaited(agt.d2h(y.borrow())))
     taker = agt.d2h(y)
     with pytest.raises(UseAfterMoveError, match="'y' is borrowed, and its owner was moved"):
         await given_away
     await taker
-
     alone = asyncio.create_task(awaited(agt.d2h(x.borrow())))
     del x  # the last name of it, and the array lives until the copy is done
     gc.collect()

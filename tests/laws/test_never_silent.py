@@ -215,7 +215,6 @@ MISUSES: list[Callable[[Any], object]] = [
     lambda one: [x for x in one],  # noqa: C416 - what a learner writes
 ]  # fmt: skip
 
-
 KINDS: dict[str, Callable[[Any], Any]] = {
     "leaf": lambda one: one,
     "chain": lambda one: one.map(lambda x: x),

@@ -81,7 +81,6 @@ def test_each_exercise_is_an_answer_and_a_test_that_follows_it() -> None:
 def test_the_metadata_are_those_of_schema_version_3(name: str) -> None:
     marked = [c for c in SOURCES[name].cells if "nbgrader" in c.metadata]
     ids = [cell.metadata["nbgrader"]["grade_id"] for cell in marked]
-
     assert len(set(ids)) == len(ids) >= 3
     for cell in marked:
         meta = cell.metadata["nbgrader"]

@@ -149,7 +149,6 @@ def test_wrong_answers_are_read_beside_their_chapter_and_are_in_no_notebook(tmp_
     source.write_text(SOURCE)
     alone = dict(TOOL.products(tmp_path))
     beside.write_text(WRONG)
-
     cells, (wrong,) = TOOL.chapter(source)
     assert (wrong.id, wrong.cause, wrong.text) == ("answer", "2 is not 1", "y = 2")
     assert wrong.text not in [cell.text for cell in cells]

@@ -15,7 +15,6 @@ from .conftest import pip_for, run
 
 PROMISED = {"jupyterlab", "cupy-cuda12x", "matplotlib", "nvtx", "pytest", "nbmake"}
 
-
 SETTINGS = tomllib.loads(page("pyproject.toml"))["project"]
 EXTRAS = SETTINGS["optional-dependencies"]
 NEEDED: list[str] = SETTINGS["dependencies"] + EXTRAS["lab"] + EXTRAS["cuda12"]

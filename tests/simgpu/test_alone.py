@@ -113,7 +113,6 @@ def test_the_null_stream_is_ordered_with_blocking_streams(
     saxpy = simgpu.RawKernel(SAXPY, "saxpy")
     streams = [other, third] if by_way else [null, other]
     one, two = streams if first == "null" else streams[::-1]
-
     saxpy(1, 128, (x, y, 2, 100), stream=one)
     if by_way:
         null.record()
@@ -135,7 +134,6 @@ def test_the_current_device_is_where_arrays_are_made() -> None:
 def test_wrong_launches_are_refused() -> None:
     y, other = simgpu.zeros(4, np.float32), simgpu.zeros(4, np.float32, simgpu.Device())
     saxpy = simgpu.RawKernel(SAXPY, "saxpy")
-
     shapes = [(1, 2048, "2048.* too large"), ((1, 0), 4, "above 0"), ((1,) * 4, 4, "one to three")]
     for grid, block, why in shapes:
         with pytest.raises(errors.LaunchConfigError, match=why):

@@ -23,7 +23,6 @@ JOB = span(3, "work", "job", (2, 4))
 WAIT = span(4, "wait", "synchronize", (4, 5))
 RUN = Trace([CALL, A, B, JOB, WAIT])
 
-
 APART = Trace([A, span(2, "kernel", "b", (3, 5), stream=2)])
 LATE = span(3, "work", "job", (5, 7))
 REJECTED: list[tuple[Callable[[], None], str, tuple[Span, ...]]] = [

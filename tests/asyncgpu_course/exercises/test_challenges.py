@@ -34,12 +34,10 @@ def test_the_page_says_how_long_the_starter_takes(name: str) -> None:
     told = " ".join(c.text for c in cells if c.kind == "markdown" and c.only is None)
     names: dict[str, Any] = {"agt": agt, "asyncio": asyncio, "np": np}
     exec("\n".join(cell.text for cell in starter), names)
-
     with private_device(), pytest.raises(Rejected) as said:
         exercise.check(names[exercise.answer], solution)
     with private_device():
         best = exercise.check(solution, solution)
-
     ((took, goal),) = SAID.findall(" ".join(told.split()))
     assert f"takes {took} µs: get below {goal}" in said.value.cause
     assert best is not None
@@ -115,7 +113,6 @@ def test_the_slow_server_shows_its_last_defect_when_the_others_are_gone() -> Non
         with private_device():
             trace = served(names["serve"], 8)[0].trace
         found.append({finding.name for finding in agt.diagnose(trace) if not finding.limit})
-
     assert {"hidden synchronisation", "pageable copy"} <= found[0]
     assert "too few streams" not in found[0]
     assert found[1] == {"too few streams"}

@@ -196,7 +196,6 @@ def test_each_exercise_is_in_one_chapter_with_all_that_belongs_to_it() -> None:
         for name, same in cells.items()
         if any(cell.only == "solution" for cell in same)
     ]
-
     assert sorted(homes) == sorted(EXERCISES)
     for name, exercise in EXERCISES.items():
         (chapter,) = [chapter for chapter, cells in CHAPTERS.items() if name in cells]

@@ -97,7 +97,6 @@ def test_where_the_machine_is_full_a_check_says_what_to_do_and_nothing_of_the_an
     on_device = check("04-diamond", answers.model(EXERCISES["04-diamond"])).cause
     monkeypatch.setattr("asyncgpu_course.checks.sandbox.agt.record", full)
     on_host = check("04-diamond", answers.model(EXERCISES["04-diamond"])).cause
-
     for said in (on_device, on_host):
         assert "full" in said or "out of memory on this machine" in said
         assert "`del x`" in said

@@ -87,9 +87,7 @@ def test_an_update_keeps_work_aside_and_takes_what_nobody_touched(
     (mine / "notebooks/progress.json").write_text("{}")
     for page in (worked, read):
         (newer / page).write_text("new")
-
     brought = bring(newer, mine, update=True)
-
     assert brought.new == [read, worked]
     assert [path.read_text() for path in brought.aside] == ["my answer"]
     assert brought.aside[0].is_relative_to(mine / pages.MY_WORK)

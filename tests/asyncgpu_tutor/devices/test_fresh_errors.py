@@ -33,10 +33,8 @@ def test_a_fresh_error_has_where_it_happened_its_notes_and_its_cause() -> None:
     fault = theirs.RaceError("two", site)
     fault.add_note("in operation 'k'")
     fault.__cause__ = cause
-
     own = fresh(fault)
     own.add_note("told")
-
     assert type(own) is errors.RaceError
     assert (str(own), own.site) == ("two", site)
     assert (own.__notes__, fault.__notes__) == (["in operation 'k'", "told"], ["in operation 'k'"])

@@ -43,7 +43,6 @@ def matvec(m: int, n: int, block: int = 32) -> agt.DeviceOp[object]:
 def test_matrix_vector_by_hand() -> None:
     """64 x 64 in two warps: each load of the matrix is 32 rows apart, each of the vector one number."""
     k = looked_at(matvec(64, 64))["matvec_naive"]
-
     assert len(k.launches) == 1
     assert (k.grid, k.block, k.threads) == ((2, 1, 1), (32, 1, 1), 32)
     assert k.flops == 2 * 64 * 64
@@ -63,7 +62,6 @@ def test_launches_add_up_and_shapes_are_kept_apart() -> None:
         for _ in range(3):
             matvec(64, 64).sync()
         matvec(64, 64, block=64).sync()
-
     first, second = (k for k in scope.kernels if k.name == "matvec_naive")
     assert (len(first.launches), first.grid) == (3, (2, 1, 1))
     assert (len(second.launches), second.grid) == (1, (1, 1, 1))
@@ -120,7 +118,6 @@ def test_roofline_by_hand() -> None:
     assert 0 < k.under_roof < 1
     assert k.bounds[k.bound] == max(k.bounds.values())
     assert k.us >= k.bounds[k.bound]
-
     n, square = 64, agt.ones((64, 64)).sync().share()
     op = agt.sgemm_naive(n, n, n, 1.0, square, square, 0.0, agt.zeros((n, n)).partition(16, 16))
     product = looked_at(op)["sgemm_naive"]

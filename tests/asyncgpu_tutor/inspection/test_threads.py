@@ -55,7 +55,6 @@ def test_nothing_that_was_given_is_changed_and_no_device_is_used() -> None:
 
 def test_an_access_out_of_bounds_is_shown_at_the_very_thread() -> None:
     found = seen(TWICE.replace("i < n", "i <= n").replace("n - 1 - i", "i"), 40, grid=2, block=32)
-
     assert isinstance(found.watched.fault, OutOfBoundsError)
     assert found.watched.culprits == [40]
     svg = found.svg(len(found.steps) - 1)

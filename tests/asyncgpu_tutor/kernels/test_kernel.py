@@ -22,7 +22,6 @@ extern "C" __global__ void plain(unsigned int n, const float* x, float* y) {
 }
 """
 
-
 INSTANCES = {
     "scale<float, 3>": "float32", "scale<double, 3>": "float64", "scale<int, 3>": "int32",
     "scale<float, 5>": "float32", "plain": "float32",

@@ -117,7 +117,6 @@ async def test_a_refusal_and_a_host_that_has_gone_are_errors_of_the_future(devic
         raise agt.errors.CallRefusedError(13)
 
     assert (await run(ONE, refuses))[0] == [13, 13]
-
     out = agt.pin(np.zeros(2, np.uint64))
 
     def fails(_: Any) -> int:

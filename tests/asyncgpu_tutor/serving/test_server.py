@@ -109,7 +109,6 @@ async def test_what_does_not_fit_is_refused_at_the_call(device: Device) -> None:
 
 async def test_who_waited_at_its_end_is_refused_although_it_is_open_again(device: Device) -> None:
     server = agt.Server(pipeline, N, lanes=1)
-
     async with server:
         early = [asyncio.ensure_future(server(request(n))) for n in range(3)]
         await asyncio.sleep(0)
@@ -287,7 +286,6 @@ async def test_who_would_wait_for_a_lane_in_another_loop_is_refused(sim: SimDevi
             # This loop stands still meanwhile, so it keeps the lane.
             pool.submit(elsewhere).result(60)
         found = [float(y[0]) for y in await asyncio.gather(first, server(request(3.0)))]
-
     assert found == [4.0, 6.0]
 
 

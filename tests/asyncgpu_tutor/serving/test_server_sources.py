@@ -64,7 +64,6 @@ async def test_what_came_before_a_failure_is_answered(device: Device, late: bool
 
 async def test_nothing_runs_after_the_end_of_the_server(sim: SimDevice) -> None:
     server = agt.Server(pipeline, N, lanes=1)
-
     async with server:
         first = asyncio.ensure_future(server(request(1.0)))
         await asyncio.sleep(0)
@@ -76,7 +75,6 @@ async def test_nothing_runs_after_the_end_of_the_server(sim: SimDevice) -> None:
         await asyncio.sleep(0)
     assert "0 of 1 lanes busy" in repr(server)
     refused, (got, error) = await asyncio.gather(single, several, return_exceptions=True)
-
     assert isinstance(refused, UsageError)
     assert (got, type(error)) == ([], UsageError)
 

@@ -140,7 +140,6 @@ MOST = "int most(int a) const { return std::max(a, 1); }"
 DATA = """int (*done)(cudaStream_t); float pad[sizeof(cudaStream_t)];
     float (*rows)[sizeof(cudaStream_t)]; std::function<void(int)> cb; float z;"""
 
-
 # Members that stay where they are, since a kernel may use them, and functions for the host, which go.
 MEMBERS = [
     *((member, True) for member in (

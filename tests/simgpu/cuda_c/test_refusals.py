@@ -44,7 +44,6 @@ WRONG = [
     "__shfl_sync(0xffffffff, i, 0, 5);", 'printf("100%\\n");', 'printf("%q", 3);',
 ]  # fmt: skip
 
-
 FILES_WRONG = [
     "texture<float, 2> image;\n" + HEAD + "x[i] = image; }",
     "#if 1\n",

@@ -103,8 +103,6 @@ def test_a_way_that_is_wrong_is_named(mlp: Command, monkeypatch: pytest.MonkeyPa
         return worse
 
     monkeypatch.setitem(WAYS, "graph", right._replace(start=late))
-
     out = mlp("--dim", 8, code=1).out
-
     assert re.search(r"FAILED: batch 0 differs from .* \(--how graph\)\.", out)
     assert out.count("FAILED") == 4

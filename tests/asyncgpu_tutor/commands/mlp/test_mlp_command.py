@@ -29,7 +29,6 @@ def test_values_are_those_of_the_seed(device: Device, mlp: Command) -> None:
 
 def test_report_has_the_facts_of_the_seed_in_its_order(device: Device, mlp: Command) -> None:
     out = mlp().out
-
     facts = [
         rf"Device: {device.name}, .*times are",
         r"W0: 64x64 on device",

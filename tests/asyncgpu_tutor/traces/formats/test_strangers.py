@@ -48,7 +48,6 @@ def test_processes_that_count_alike_are_kept_apart(tmp_path: Path) -> None:
         (call,) = (by_id[i] for i in span.after)
         assert call.name == f"launch {span.name}"
         assert call.start < span.start
-
     export.kernel("late", 9_000, 9_500, 7, 0)
     export.tables[KERNEL][-1]["globalPid"] = 2 * PROCESS
     analysis = agt.analyse(read(export, tmp_path))

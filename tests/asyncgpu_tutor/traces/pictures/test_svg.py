@@ -31,7 +31,6 @@ def test_it_is_one_element_that_needs_nothing_and_has_its_words(mlp: Trace) -> N
     picture = plot(mlp, lesson="The copies take turns.")
     svg = picture.svg()
     root = ET.fromstring(svg)
-
     assert root.tag == f"{SVG}svg"
     assert not re.search(r"<script|href=|src=|@import|url\((?!#)", svg)
     ids = {e.get("id") for e in root.iter() if e.get("id")}
@@ -124,7 +123,6 @@ def test_a_wait_for_room_is_thin_and_in_front_of_the_bar() -> None:
     ]
     picture = Trace(spans).plot(lanes=("streams", "engines"))
     svg = picture.svg()
-
     assert svg.count('class="agt-room"') == 2  # once on its stream, and in the legend
     path, _ = (e.get("d", "") for e in ET.fromstring(svg).iter() if e.get("class") == "agt-room")
     room = [float(n) for n in re.findall(r"[\d.]+", path)]
@@ -143,7 +141,6 @@ def test_a_kernel_that_only_waits_has_dotted_holes_in_its_bar_on_its_stream() ->
     spans = [Span(0, "kernel", "ask", 20, 60, "sim:0", 1, detail={"waits": [[10, 30], [35, 39]]})]
     picture = Trace(spans).plot(lanes=("streams", "engines"))
     svg = picture.svg()
-
     holes = [e for e in ET.fromstring(svg).iter() if e.get("class") == "agt-paper"][1:]
     (bar, _) = boxes(svg)
     long, short = (float(hole.get("width", 0)) for hole in holes)

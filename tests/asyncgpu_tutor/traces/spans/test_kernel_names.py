@@ -13,7 +13,6 @@ from asyncgpu_tutor.traces.trace import Trace
 CUTLASS = "cutlass_80_simt_sgemm_256x128_8x4_nn_align1"
 CUB = "CUB_300102_SM_750_800_860_890_900_1000_1200"
 
-
 CUB_MANGLED = (
     f"_ZN3cub43{CUB}6detail6reduce18DeviceReduceKernelINS2_10policy_hubIfjN4cuda3std3__44plusIvEEE10"
     "Policy1000EPfjS9_fNS7_8identityEEEvT0_PT3_T1_NS0_13GridEvenShareISH_EET2_T4_"

@@ -19,7 +19,6 @@ HOST: tuple[SpanKind, ...] = ("call", "wait", "work", "range")
 # Multiples of 1/8 us, so that sums are exact and identities need no tolerance.
 ticks = st.integers(0, 400).map(lambda n: n / 8)
 
-
 # Kind, name, start, duration, device, stream, after.
 FACTS = st.tuples(
     st.sampled_from(DEVICE + HOST), st.sampled_from("abc"), ticks, ticks,

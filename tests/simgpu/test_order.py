@@ -3,6 +3,7 @@ host arrays that change under a copy."""
 
 import weakref
 from contextlib import nullcontext
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -82,20 +83,18 @@ def test_what_orders_two_streams(sim: SimDevice, what: str) -> None:
     x, host = on_device(), on_host()
     one, two = agt.create_stream(), agt.create_stream()
 
-    def event() -> None:
-        two.wait_event(one.record())
-
-    def through_a_third() -> None:
-        three = agt.create_stream()
-        three.wait_event(one.record())
-        two.wait_event(three.record())
+    def event(through: Any = one) -> None:
+        if through is not one:
+            through.wait_event(one.record())
+        two.wait_event(through.record())
 
     def poll() -> None:
         mark = one.record()
         while not mark.done:
             pass
 
-    for order in (event, through_a_third, poll, one.synchronize, agt.synchronize):
+    by_a_third = partial(event, agt.create_stream())
+    for order in (event, by_a_third, poll, one.synchronize, agt.synchronize):
         (fill(x) if what == "array" else fetch(host)).async_on(one)
         order()
         (read(x) if what == "array" else send(host)).async_on(two)

@@ -43,10 +43,9 @@ async def test_an_array_stays_where_it_is_and_enters_the_next_recipe(kind: str) 
 
 async def test_results_of_any_shape_have_handles_in_the_place_of_arrays(kind: str) -> None:
     async with agt.cluster(kind, gpus=2) as gpus:
-        both = agt.zip(agt.ones(4), agt.zeros(4)).and_then(
-            lambda xs: agt.relu(4, xs[0], xs[1].partition(4))
-        )
-        one, part = await gpus[0](both)
+        both = agt.zip(agt.ones(4), agt.zeros(4))
+        relu = both.and_then(lambda xs: agt.relu(4, xs[0], xs[1].partition(4)))
+        one, part = await gpus[0](relu)
         host, number = await gpus[0](agt.zip(part.op().to_host(), agt.value(7)))
         assert (host.tolist(), number, one.shape) == ([1.0] * 4, 7, (4,))
 
@@ -133,21 +132,14 @@ CACHED = cache(abs)
 CACHED.__module__ = "__main__"  # as if a notebook had defined it
 REFUSED: list[tuple[Callable[[Any], agt.DeviceOp[Any]], type[Exception], str]] = [
     (lambda _: agt.d2h(agt.ones(2).sync()), CannotTravelError, "array 'ones', which is on sim:0"),
-    (
-        lambda _: agt.ones(2).and_then(partial(agt.memcpy, agt.ones(2).sync())),
-        CannotTravelError,
-        r"await gpu\.put",
-    ),
+    (lambda _: agt.ones(2).and_then(partial(agt.memcpy, agt.ones(2).sync())),
+     CannotTravelError, r"await gpu\.put"),
     (lambda x: agt.value(x).map(lambda y: y), CannotTravelError, r"put its op\(\)"),
     (lambda x: x.op().to_host(), DeviceMismatchError, "is on gpu 1"),
-    (
-        lambda x: agt.value(None).map(partial(print, x.gpus)),
-        CannotTravelError,
-        "the workers stay here",
-    ),
+    (lambda x: agt.value(None).map(partial(print, x.gpus)), CannotTravelError, "the workers stay here"),
     (lambda _: agt.value(1).map(CACHED), CannotTravelError, "'abs', of which only the name"),
     (lambda _: 7, agt.errors.NotAnOperationError, "DeviceOp is needed"),  # type: ignore[return-value, list-item]
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("build", "error", "message"), REFUSED)
@@ -208,15 +200,12 @@ def test_no_such_cluster(where: str, how: Any, message: str) -> None:
         agt.cluster(where, **how)
 
 
-async def test_gpus_that_are_apart_charge_for_each_call_and_for_the_bytes_of_all_on_one_link() -> (
-    None
-):
+async def test_gpus_that_are_apart_charge_for_each_call_and_for_all_bytes_on_one_link() -> None:
     megabyte = agt.pin(np.zeros(1 << 18, np.float32))
     async with agt.cluster("sim", gpus=2, apart=True) as gpus:
         with agt.record() as trace:
-            one, _ = await asyncio.gather(
-                gpus[0].put(megabyte, "one"), gpus[1].put(megabyte, "two")
-            )
+            puts = (gpus[rank].put(megabyte, name) for rank, name in enumerate(("one", "two")))
+            one, _ = await asyncio.gather(*puts)
             await gpus[0](one.op().to_host())
     calls = [span for span in trace if span.kind == "range"]
     facts = [(s.name, *(s.detail[k] for k in ("gpu", "sent", "received", "kept"))) for s in calls]
@@ -255,9 +244,8 @@ async def test_a_worker_that_is_lost_is_an_error_of_those_who_need_it(apart: boo
             with pytest.raises(agt.errors.WorkerLostError, match=r"gpu 1 \(sim:1\) is gone .*plug"):
                 raise error
         assert "lost with it" not in {memory.name for memory in heap.alive()}
-        assert {span.device for span in trace.find("fill")} == (
-            {"sim:0"} if apart else {"sim:0", "sim:1"}
-        )
+        worked = {"sim:0"} if apart else {"sim:0", "sim:1"}
+        assert {span.device for span in trace.find("fill")} == worked
         assert (await gpus[0](agt.ones(1).to_host())).tolist() == [1.0]
 
 

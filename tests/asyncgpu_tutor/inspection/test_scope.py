@@ -72,28 +72,21 @@ def test_launches_add_up_and_shapes_are_kept_apart() -> None:
     assert "4 launches" in scope.source("matvec_naive")
 
 
-@pytest.mark.parametrize(
-    ("threads", "shared", "blocks", "occupancy", "limits"),
-    [
+def test_occupancy_and_what_limits_it() -> None:
+    idle = 'extern "C" __global__ void idle(float* x) { extern __shared__ float s[]; }'
+    for threads, shared, blocks, occupancy, limits in (
         (256, 0, 8, 1.0, ("threads",)),
         (32, 0, 32, 0.5, ("blocks",)),
         (64, 0, 32, 1.0, ("threads", "blocks")),
         (33, 0, 32, 1.0, ("threads", "blocks")),  # two warps, one of them with one thread
         (768, 0, 2, 0.75, ("threads",)),
         (128, 48 * 1024, 4, 0.25, ("shared memory",)),  # 228 KiB of an SM
-    ],
-)
-def test_occupancy_and_what_limits_it(
-    threads: int, shared: int, blocks: int, occupancy: float, limits: tuple[str, ...]
-) -> None:
-    idle = 'extern "C" __global__ void idle(float* x) { extern __shared__ float s[]; }'
-    op = agt.Kernel(idle)(agt.zeros(1), grid=1, block=threads, shared_mem=shared)
-    k = looked_at(op).kernels[-1]
-    assert (k.threads, k.shared_bytes) == (threads, shared)
-    assert k.blocks_per_sm == blocks
-    assert k.occupancy == occupancy
-    assert k.occupancy_limits == limits
-    assert k.waves == 1 / (132 * blocks)
+    ):
+        op = agt.Kernel(idle)(agt.zeros(1), grid=1, block=threads, shared_mem=shared)
+        k = looked_at(op).kernels[-1]
+        assert (k.threads, k.shared_bytes, k.blocks_per_sm) == (threads, shared, blocks)
+        assert (k.occupancy, k.occupancy_limits) == (occupancy, limits)
+        assert k.waves == 1 / (132 * blocks)
 
 
 def test_divergence() -> None:
@@ -211,10 +204,8 @@ def test_not_where_work_is_being_described() -> None:
 
 
 def test_a_device_that_is_not_simulated_is_refused() -> None:
-    real = SimpleNamespace(name="cuda:0", simulated=False, create_stream=object)
-    ran: list[int] = []
-    op = agt.value(1).map(ran.append)
+    real, ran = SimpleNamespace(name="cuda:0", simulated=False, create_stream=object), list[int]()
     refused = pytest.raises(UsageError, match=r'cuda:0, where nobody .*agt\.using\("sim"\)')
     with agt.using(real), refused:
-        looked_at(op)
+        looked_at(agt.value(1).map(ran.append))
     assert ran == []

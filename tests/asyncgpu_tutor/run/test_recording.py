@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 import asyncgpu_tutor as agt
-from asyncgpu_tutor import Trace
 from asyncgpu_tutor.devices.protocol import Device
 from asyncgpu_tutor.errors import HostBufferError, NestedSyncError, UsageError
 from asyncgpu_tutor.run.recording import TimeSource
@@ -38,16 +37,11 @@ def test_a_simulated_trace_needs_no_words_about_its_source(sim: Device) -> None:
 
 
 @pytest.mark.gpu
-def test_events_say_that_they_are(cuda: Device) -> None:
+def test_events_say_that_they_are_and_cupti_how_clocks_were_aligned(cupti: Device) -> None:
     with agt.record("events") as trace:
         agt.zeros(4).sync()
-    assert trace.clock == "CUDA events"
+    assert trace.clock == trace.about["source"] == "CUDA events"
     assert "CUDA events" in trace.device
-    assert trace.about["source"] == "CUDA events"
-
-
-@pytest.mark.gpu
-def test_cupti_says_how_clocks_were_aligned(cupti: Device) -> None:
     with agt.record("cupti") as trace:
         agt.zeros(4).sync()
     assert trace.clock == "CUPTI"
@@ -85,11 +79,8 @@ def test_cupti_gives_each_stream_an_order_and_no_work_before_its_call(cupti: Dev
 
 @pytest.mark.gpu
 def test_cupti_is_off_when_the_recording_is_over_and_can_be_used_again(cupti: Device) -> None:
-    async def twice() -> list[Trace]:
-        run = RUNS["07_async_mlp"]
-        return [await record_run(run, "cupti") for _ in range(2)]
-
-    first, second = asyncio.run(twice())
+    run = RUNS["07_async_mlp"]
+    first, second = (asyncio.run(record_run(run, "cupti")) for _ in range(2))
     assert len(first.device_spans) == len(second.device_spans) > 0
 
 

@@ -86,21 +86,16 @@ class Cupti(ModuleType):
                 ours = SimpleNamespace(correlation_id=number, external_id=self.pushed[-1])
                 ours.kind = Kind.EXTERNAL_CORRELATION
                 self.pending.append(ours)
-            self.pending.append(
-                SimpleNamespace(kind=kind, cbid=api, correlation_id=number, start=start, end=self.now,
-                                thread_id=thread)
-            )  # fmt: skip
+            when: dict[str, Any] = {"start": start, "end": self.now, "thread_id": thread}
+            self.pending.append(SimpleNamespace(kind=kind, cbid=api, correlation_id=number, **when))
         return number
 
-    def work(
-        self, number: int, kind: Kind, name: str = "", stream: int = 9, device: int = 0
-    ) -> None:
-        self.pending.append(
-            SimpleNamespace(
-                kind=kind, correlation_id=number, start=self.now, end=self.now + 2000, name=name,
-                graph_node_id=0, device_id=device, stream_id=stream, copy_kind=2, src_kind=3, dst_kind=2,
-            )
+    def work(self, number: int, kind: Kind, name: str = "", stream: int = 9, on: int = 0) -> None:
+        done = SimpleNamespace(
+            kind=kind, correlation_id=number, start=self.now, end=self.now + 2000, name=name,
+            graph_node_id=0, device_id=on, stream_id=stream, copy_kind=2, src_kind=3, dst_kind=2,
         )  # fmt: skip
+        self.pending.append(done)
 
 
 @pytest.fixture
@@ -124,16 +119,11 @@ def cupti(monkeypatch: pytest.MonkeyPatch) -> Iterator[Cupti]:
     state = SimpleNamespace(cuDevicePrimaryCtxGetState=lambda device: (0, 0, device in fake.in_use))
     vars(bindings)["driver"] = state
     cupy, cuda = ModuleType("cupy"), ModuleType("cupy.cuda")
-    vars(cuda).update(
-        runtime=runtime, driver=SimpleNamespace(ctxGetCurrent=lambda: fake.current + 1)
-    )
+    vars(cuda)["runtime"] = runtime
+    vars(cuda)["driver"] = SimpleNamespace(ctxGetCurrent=lambda: fake.current + 1)
     kept = sys.modules.pop(MODULE, None)
-    for name, module in {
-        "cupy": cupy,
-        "cupy.cuda": cuda,
-        "cupti": fake,
-        "cuda.bindings": bindings,
-    }.items():
+    modules = {"cupy": cupy, "cupy.cuda": cuda, "cupti": fake, "cuda.bindings": bindings}
+    for name, module in modules.items():
         monkeypatch.setitem(sys.modules, name, module)
     recorder = importlib.import_module(MODULE)
     clock = SimpleNamespace(perf_counter_ns=lambda: fake.now, sleep=lambda seconds: None)
@@ -177,13 +167,9 @@ def test_each_piece_of_work_comes_after_the_call_that_asked_for_it(cupti: Cupti)
 
     _, call, kernel, ask, copy, _ = spans = recorded(cupti, program)
     assert [(s.kind, s.name) for s in spans] == [
-        ("call", "load module"),
-        ("call", "launch cupy_tanh"),
-        ("kernel", "cupy_tanh"),
-        ("call", "enqueue d2h"),
-        ("d2h", "d2h"),
-        ("wait", "synchronize stream"),
-    ]
+        ("call", "load module"), ("call", "launch cupy_tanh"), ("kernel", "cupy_tanh"),
+        ("call", "enqueue d2h"), ("d2h", "d2h"), ("wait", "synchronize stream"),
+    ]  # fmt: skip
     assert kernel.after == (call.id,)
     assert copy.after == (ask.id,)
     assert call.detail["api"] == "cuLaunchKernel"
@@ -318,21 +304,18 @@ def test_calls_are_not_told_of_where_only_our_own_work_is_recorded(cupti: Cupti)
     assert "cudaStreamSynchronize_v3020" in cupti.off
 
 
-@pytest.mark.parametrize(
-    ("driver", "advice"),
-    [
-        (13000, "install it with: python -m pip install 'cupti-python==13.*'"),
-        (12080, "needs a driver for CUDA 13, that is 580 or later, and this one is for CUDA 12.8"),
-    ],
-)
 def test_without_cupti_it_says_what_to_install_or_that_nothing_would_help(
-    driver: int, advice: str, cupti: Cupti, monkeypatch: pytest.MonkeyPatch
+    cupti: Cupti, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "cupti", None)
-    monkeypatch.setattr(cupti.recorder.runtime, "driverGetVersion", lambda: driver, raising=False)
-    with pytest.raises(cupti.recorder.CuptiRefusedError) as caught:
-        cupti.recorder.CuptiRecorder(SpanLog("cuda:0"), 0, True)
-    assert advice in str(caught.value)
+    for driver, advice in (
+        (13000, r"install it with: python -m pip install 'cupti-python==13\.\*'"),
+        (12080, "needs a driver for CUDA 13, that is 580 or later, and this one is for CUDA 12.8"),
+    ):
+        asked = lambda driver=driver: driver  # noqa: E731
+        monkeypatch.setattr(cupti.recorder.runtime, "driverGetVersion", asked, raising=False)
+        with pytest.raises(cupti.recorder.CuptiRefusedError, match=advice):
+            cupti.recorder.CuptiRecorder(SpanLog("cuda:0"), 0, True)
 
 
 def test_a_program_of_others_that_asks_too_slowly_is_host_bound(cupti: Cupti) -> None:

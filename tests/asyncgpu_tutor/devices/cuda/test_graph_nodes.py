@@ -131,14 +131,10 @@ def test_an_outline_drafts_the_order_that_was_captured() -> None:
 
     calls = [
         RecordedCall("copy_from_host_async", ("memory", host), 0),
-        RecordedCall("record", (0,), 0),
-        RecordedCall("wait_event", (0,), 1),
-        kernel(0),
-        kernel(1),
-        RecordedCall("record", (1,), 1),
-        RecordedCall("wait_event", (1,), 0),
+        RecordedCall("record", (0,), 0), RecordedCall("wait_event", (0,), 1), kernel(0), kernel(1),
+        RecordedCall("record", (1,), 1), RecordedCall("wait_event", (1,), 0),
         RecordedCall("copy_to_host_async", (host, "memory"), 0),
-    ]
+    ]  # fmt: skip
     log = SpanLog("cuda:0")
     outline = Outline("net", calls, branches=[8])
     copy, left, right, back = outline.draft(log, 3, op=5, label="net", call=99)

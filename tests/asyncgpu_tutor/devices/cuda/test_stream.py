@@ -64,6 +64,7 @@ def test_an_event_that_is_recorded_again_counts_from_there(stream: Any, asked: l
 
 def test_a_failed_wait(stream: Any, asked: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
     from cupy.cuda import runtime
+
     from asyncgpu_tutor.devices.cuda import stream as module
 
     def fails(_: int) -> None:

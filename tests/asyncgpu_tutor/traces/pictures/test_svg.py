@@ -66,14 +66,10 @@ def test_every_span_is_a_bar_that_says_more_when_one_points_at_it(mlp: Trace) ->
         assert fact in svg
 
 
-def test_every_kind_of_work_can_be_drawn() -> None:
-    spans = [
-        Span(n, kind, kind, 10 * n, 10 * n + 9, "sim:0", 1) for n, kind in enumerate(KIND_LOOKS)
-    ]
+def test_every_kind_is_drawn_and_a_name_that_does_not_fit_is_shortened_or_left_out() -> None:
+    kinds = enumerate(KIND_LOOKS)
+    spans = [Span(n, kind, kind, 10 * n, 10 * n + 9, "sim:0", 1) for n, kind in kinds]
     assert all(f">{kind}: " in plot(Trace(spans)).svg() for kind in KIND_LOOKS)
-
-
-def test_a_name_that_does_not_fit_is_shortened_or_left_out() -> None:
     assert fitting("sgemm_naive", 1000, 11) == "sgemm_naive"
     assert re.fullmatch("sgem.*\u2026", fitting("sgemm_naive", 50, 11))
     assert fitting("sgemm_naive", 10, 11) == ""
@@ -144,9 +140,8 @@ def test_a_kernel_that_only_waits_has_dotted_holes_in_its_bar_on_its_stream() ->
     holes = [e for e in ET.fromstring(svg).iter() if e.get("class") == "agt-paper"][1:]
     (bar, _) = boxes(svg)
     long, short = (float(hole.get("width", 0)) for hole in holes)
-    assert [long, short] == pytest.approx(
-        [float(bar.get("width", 0)) * part for part in (0.5, 0.1)], rel=0.02
-    )
+    wide = float(bar.get("width", 0))
+    assert [long, short] == pytest.approx([wide * part for part in (0.5, 0.1)], rel=0.02)
     assert "kernel waits" in texts(svg, "agt-words")
     assert "only waits for 24.0 µs of that" in svg
     assert picture.view()["panels"][0]["waits"] == [[0, 30, 50], [0, 55, 59]]

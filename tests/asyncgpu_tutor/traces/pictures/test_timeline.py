@@ -130,9 +130,8 @@ def test_an_event_that_adds_nothing_is_not_drawn_and_no_arrow_crosses_a_bar(mlp:
 def test_arrows_into_one_bar_have_heads_of_their_own() -> None:
     arms = [one(end=9, id=1), one(end=8, id=2, stream=2), one(start=8.5, end=9, id=4, stream=2)]
     join = one(start=10, end=20, id=3, stream=3, after=(1, 2))
-    far, near = sorted(
-        plot(Trace([*arms, join])).panels[0].arrows, key=lambda arrow: arrow.before.y
-    )
+    arrows = plot(Trace([*arms, join])).panels[0].arrows
+    far, near = sorted(arrows, key=lambda arrow: arrow.before.y)
     assert near.points[-1][:2] == far.points[-1][:2]
     assert near.points[-1][2] < 0 == far.points[-1][2]
     assert (near.free, far.free) == (False, True)  # because of work that comes after `near`
@@ -160,18 +159,17 @@ def test_what_stands_out_does_so_among_neighbours_that_are_one_bar_with_it() -> 
 
 
 # ------------------------------------------------------------------ the clock, titles, axes
-@pytest.mark.parametrize(
-    ("trace", "said"),
-    [
+def test_the_clock_is_said_under_the_title_and_along_the_axis() -> None:
+    real = Trace([one()], clock="CUDA events", device="NVIDIA H200")
+    for trace, said in (
         (Trace(), {"simulated"}),
         (Trace([one()]), {"simulated"}),
-        (Trace([one()], clock="CUDA events", device="NVIDIA H200"), {"CUDA events", "NVIDIA H200"}),
-    ],
-)
-def test_the_clock_is_said_under_the_title_and_along_the_axis(trace: Trace, said: set[str]) -> None:
-    facts, axis = texts(plot(trace), "agt-facts")[0], texts(plot(trace), "agt-axis")[0]
-    assert {word for word in ("simulated", "CUDA events", "NVIDIA H200") if word in facts} == said
-    assert {word for word in ("simulated", "CUDA events") if word in axis} == said - {"NVIDIA H200"}
+        (real, {"CUDA events", "NVIDIA H200"}),
+    ):
+        facts, axis = texts(plot(trace), "agt-facts")[0], texts(plot(trace), "agt-axis")[0]
+        words = {"simulated", "CUDA events", "NVIDIA H200"}
+        assert {word for word in words if word in facts} == said
+        assert {word for word in words if word in axis} == said - {"NVIDIA H200"}
 
 
 def test_in_a_narrow_picture_the_clock_is_the_last_to_go_and_time_has_room(mlp: Trace) -> None:
@@ -183,15 +181,12 @@ def test_in_a_narrow_picture_the_clock_is_the_last_to_go_and_time_has_room(mlp: 
     assert text_width(title, 17) <= 760
 
 
-@pytest.mark.parametrize(
-    ("trace", "lanes", "said"),
-    [
-        (Trace(), ("host",), "Nothing was recorded. A trace is filled when"),
-        (Trace([one("call")]), ("engines",), "Nothing on these lanes."),
-    ],
-)
-def test_where_nothing_is_drawn_that_is_said(trace: Trace, lanes: object, said: str) -> None:
-    assert said in " ".join(texts(plot(trace, lanes=lanes), "agt-facts"))
+def test_where_nothing_is_drawn_that_is_said() -> None:
+    for trace, lane, said in (
+        (Trace(), "host", "Nothing was recorded. A trace is filled when"),
+        (Trace([one("call")]), "engines", "Nothing on these lanes."),
+    ):
+        assert said in " ".join(texts(plot(trace, lanes=(lane,)), "agt-facts"))
 
 
 @pytest.mark.parametrize(("end", "unit"), [(90.0, "\u00b5s"), (90e3, "ms")])
@@ -216,9 +211,8 @@ def test_times_far_from_the_start_are_told_apart() -> None:
 # ------------------------------------------------------------------ several traces
 def test_compare_puts_all_on_one_scale_and_lets_something_stand_out_in_each(mlp: Trace) -> None:
     short = Trace([one(end=5)], clock="CUDA events", device="NVIDIA H200")
-    picture = compare_timelines(
-        [mlp, short], ["long", "short"], lanes=("streams",), highlight=["sgemm_naive", None]
-    )
+    how = {"lanes": ("streams",), "highlight": ["sgemm_naive", None]}
+    picture = compare_timelines([mlp, short], ["long", "short"], **how)
     assert texts(picture, "agt-title") == ["long", "short"]
     assert len({(p.layout.begin, p.layout.end) for p in picture.panels}) == 1
     assert ["CUDA events" in axis for axis in texts(picture, "agt-axis")] == [False, True]
@@ -228,16 +222,16 @@ def test_compare_puts_all_on_one_scale_and_lets_something_stand_out_in_each(mlp:
 
 
 def test_mistakes_are_answered_with_the_choices(mlp: Trace) -> None:
-    with pytest.raises(UsageError, match=r"'stream'.*'streams'"):
-        plot(mlp, lanes=("stream",))
-    with pytest.raises(UsageError, match=r"'sgemm'.*'sgemm_naive'"):
-        plot(mlp, highlight="sgemm")
-    with pytest.raises(UsageError, match="at least one trace"):
-        compare_timelines([])
-    with pytest.raises(UsageError, match="2 traces, 1 titles"):
-        compare_timelines([mlp, mlp], ["one"])
-    with pytest.raises(UsageError, match="2 traces, 1 highlights"):
-        compare_timelines([mlp, mlp], highlight=["relu"])
+    both = [mlp, mlp]
+    for message, draw in (
+        (r"'stream'.*'streams'", lambda: plot(mlp, lanes=("stream",))),
+        (r"'sgemm'.*'sgemm_naive'", lambda: plot(mlp, highlight="sgemm")),
+        ("at least one trace", lambda: compare_timelines([])),
+        ("2 traces, 1 titles", lambda: compare_timelines(both, ["one"])),
+        ("2 traces, 1 highlights", lambda: compare_timelines(both, highlight=["relu"])),
+    ):
+        with pytest.raises(UsageError, match=message):
+            draw()
 
 
 # ------------------------------------------------------------------ matplotlib paints the same shapes
@@ -247,11 +241,8 @@ def test_each_kind_has_its_colour_and_its_pattern_in_a_figure(kind: SpanKind) ->
 
     (ax,) = plot(Trace([one(kind)]), lanes=("host", "streams")).figure().axes
     look = KIND_LOOKS[kind]
-    found = [
-        c
-        for c in ax.collections
-        if len(c.get_edgecolor()) and to_hex(c.get_edgecolor()[0]).upper() == darker(look.colour)
-    ]
+    edges = [(c, to_hex(c.get_edgecolor()[0])) for c in ax.collections if len(c.get_edgecolor())]
+    found = [c for c, edge in edges if edge.upper() == darker(look.colour)]
     assert len(found) == 2  # the bar, and its box in the legend
     for boxes in found:
         assert to_hex(boxes.get_facecolor()[0]).upper() == look.colour
@@ -302,6 +293,9 @@ def test_a_picture_begins_with_the_devices_work_unless_all_of_it_is_wanted() -> 
     assert {bar.span.name for bar in shown.bars} == {"k"}
     assert whole.begin == 0
     assert {bar.span.name for bar in whole.bars} == {"k", "malloc"}
+    late = plot(Trace([one(start=37_000, end=39_000)]), whole=True)
+    assert late.panels[0].layout.begin == 0  # where the recording began
+    assert "2000.0 µs, begins after 37.00 ms" in texts(late, "agt-facts")[0]
 
 
 def test_bars_that_are_hardly_busy_are_low_and_stand_on_the_ground_and_that_is_said() -> None:
@@ -312,12 +306,6 @@ def test_bars_that_are_hardly_busy_are_low_and_stand_on_the_ground_and_that_is_s
     lanes = {round(bar.bottom, 3) for bar in bars(picture)}
     assert len({round(s.y + s.tall, 3) for s in low}) == len(lanes)
     assert "as high as they are busy" in texts(picture, "agt-facts")[0]
-
-
-def test_the_whole_begins_where_the_recording_began() -> None:
-    picture = plot(Trace([one(start=37_000, end=39_000)]), whole=True)
-    assert picture.panels[0].layout.begin == 0
-    assert "2000.0 µs, begins after 37.00 ms" in texts(picture, "agt-facts")[0]
 
 
 def test_compared_together_the_first_work_is_at_0_in_each() -> None:

@@ -54,16 +54,11 @@ def test_rounds_are_alike_and_one_after_the_other(letter: str, repaired: bool) -
         assert max(span.end for span in early) <= min(span.start for span in late)
 
 
-@pytest.mark.parametrize("letter", EXHIBITS)
-def test_the_version_that_made_it_is_the_one_that_the_chapter_names(letter: str) -> None:
-    page = (ROOT / "course/08_profiling.py").read_text(encoding="utf-8")
-    assert report(letter).about["profiler"] == "2025.3.2.0"
-    assert "2025.3.2" in page
-
-
-def test_the_page_shows_programs_as_they_were_recorded() -> None:
+def test_the_page_shows_programs_as_they_were_recorded_and_by_which_version() -> None:
     """Its blocks of code are lines of the programs beside the notebooks, in order."""
     page = (ROOT / "course/08_profiling.py").read_text(encoding="utf-8")
+    assert {report(letter).about["profiler"] for letter in EXHIBITS} == {"2025.3.2.0"}
+    assert "2025.3.2" in page
     shown = re.findall(r"# ```python\n(.*?)# ```", page, re.DOTALL)
     programs = ["heat", "heat_annotated", "heat_repaired", "swarm"]
     assert len(shown) == len(programs)
@@ -80,11 +75,8 @@ def test_the_detective_and_the_check_of_one_agree() -> None:
         assert [*found, "innocent"][0] == right, words
 
 
-def test_each_program_of_the_list_has_an_exhibit() -> None:
+def test_each_program_of_the_list_has_an_exhibit_and_an_unknown_letter_is_refused() -> None:
     guilty = {name for name in RUNS if name.startswith("08_") and not name.endswith("_repaired")}
     assert set(EXHIBITS.values()) == guilty
-
-
-def test_an_unknown_letter_is_refused() -> None:
     with pytest.raises(UsageError, match="there is no exhibit 'Z'; there are 'A', 'B'"):
         report("Z")

@@ -49,15 +49,12 @@ def test_the_picture_has_both_on_one_scale_with_the_edge_marked(rejected: Outcom
     assert expected.highlight is None  # and so it keeps its arrows
 
 
-def test_spans_of_another_run_are_in_no_picture_and_not_marked() -> None:
+def test_spans_of_another_run_are_not_marked_and_without_timelines_there_is_no_picture() -> None:
     with pytest.raises(Rejected) as no, compared(Trace([A]), GOOD):
         one_stream(Trace([A, B]))
     outcome = rejection("Title", no.value)
     assert outcome.edge == (A,)
     assert "Marked in the picture is where it first goes wrong: `a`." in repr(outcome)
-
-
-def test_without_timelines_there_is_no_picture() -> None:
     outcome = rejection("Title", Rejected("`x` is not `y`"))
     assert outcome.plot() is None
     assert outcome.text == "**Not yet.** *Title*: `x` is not `y`"

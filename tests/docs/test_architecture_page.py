@@ -21,20 +21,15 @@ def named(text: str) -> set[str]:
     return {n for n in re.findall(r"`([\w./-]+)`", text) if re.search(r"/|\.(py|md|toml)$", n)}
 
 
-def test_it_is_one_page() -> None:
+def test_it_is_one_page_and_the_picture_is_the_house() -> None:
     written = TOOL.PICTURE.sub("", PAGE)
     assert len(written.split()) <= 1400  # besides the picture
     assert max(map(len, (PAGE + DECISIONS).splitlines())) <= 200
-
-
-def test_the_picture_is_the_house() -> None:
     assert TOOL.drawn(PAGE) == PAGE, "python tools/house.py draws it again"
 
 
 def test_every_room_is_in_the_picture_with_what_it_is_for() -> None:
-    paths = [
-        path for package in PACKAGES for path in (ROOT / package).iterdir() if path.name[0] != "_"
-    ]
+    paths = [path for package in PACKAGES for path in (ROOT / package).glob("[!_]*")]
     rooms = {path.stem for path in paths if path.is_dir() or path.suffix == ".py"}
     shown = set(re.findall(r"(?m)^ *\d+  (\w+)", TOOL.picture()))
     assert rooms <= shown

@@ -67,13 +67,11 @@ def test_overlap_puts_each_arm_on_a_stream_of_its_own_and_joins(device: Device) 
     def work(pair: tuple[agt.DeviceArray, agt.DeviceArray]) -> agt.DeviceOp[agt.DeviceArray]:
         return scale(pair[0], 2.0)
 
+    def both(first: agt.DeviceArray) -> agt.DeviceOp[tuple[agt.DeviceArray, agt.DeviceArray]]:
+        return agt.overlap(agt.ones((64,)), agt.ones((64,))).map(lambda two: (first, two[0]))
+
     with agt.record() as trace:
-        op = agt.ones((64,)).and_then(
-            lambda first: agt.overlap(agt.ones((64,)), agt.ones((64,))).map(
-                lambda two: (first, two[0])
-            )
-        )
-        op.and_then(work).sync(policy)
+        agt.ones((64,)).and_then(both).and_then(work).sync(policy)
     before, left, right = trace.find("fill")
     (after,) = trace.find("scale")
     assert before.stream == after.stream

@@ -117,11 +117,11 @@ async def test_a_refusal_and_a_host_that_has_gone_are_errors_of_the_future(devic
         raise agt.errors.CallRefusedError(13)
 
     assert (await run(ONE, refuses))[0] == [13, 13]
-    out = agt.pin(np.zeros(2, np.uint64))
 
     def fails(_: Any) -> int:
         raise LookupError("gone")
 
+    out = agt.pin(np.zeros(2, np.uint64))
     with pytest.raises(LookupError, match="gone"):
         async with agt.hostcalls({16: fails}) as host:
             await host.run(kernel(ONE)(*host.arrays, 0, 0, agt.mapped(out), grid=1, block=1))

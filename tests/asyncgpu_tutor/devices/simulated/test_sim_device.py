@@ -19,20 +19,16 @@ class Hospitable(SimDevice):
     """Takes foreign streams for its default one."""
 
     def adopt_stream(self, foreign: object) -> Any:
-        return (
-            self.default_stream if isinstance(foreign, Foreign) else super().adopt_stream(foreign)
-        )
+        known = isinstance(foreign, Foreign)
+        return self.default_stream if known else super().adopt_stream(foreign)
 
 
-def test_a_device_knows_its_own_streams_alone() -> None:
+def test_a_device_knows_its_own_streams_and_those_that_it_takes() -> None:
     machine = Machine()
     one, other = SimDevice(0, machine=machine), SimDevice(1, machine=machine)
     assert one.adopt_stream(one.default_stream) is one.default_stream
     assert one.adopt_stream(other.default_stream) is None
     assert one.adopt_stream(Foreign()) is None
-
-
-def test_work_runs_on_a_foreign_stream_that_the_device_takes() -> None:
     with agt.using(Hospitable(machine=Machine())):
         assert agt.ones(4).to_host().sync_on(Foreign()).tolist() == [1, 1, 1, 1]
     with agt.using(SimDevice(machine=Machine())), pytest.raises(DeviceMismatchError):
@@ -44,13 +40,10 @@ def work() -> DeviceOp[object]:
     """Kernels, a memset and copies, which may not allocate."""
     x, y = agt.ones(64).sync(), agt.zeros(64).sync()
     host = agt.pinned(64)
-    return agt.zip(
-        agt.memcpy(x.borrow(), host),
-        agt.relu(64, x.borrow(), y.borrow().partition(64)),
-        agt.overlap(
-            agt.d2h(y.borrow(), out=host), agt.relu(64, y.borrow(), x.borrow().partition(64))
-        ),
-    )
+    one = agt.relu(64, x.borrow(), y.borrow().partition(64))
+    other = agt.relu(64, y.borrow(), x.borrow().partition(64))
+    arms = agt.overlap(agt.d2h(y.borrow(), out=host), other)
+    return agt.zip(agt.memcpy(x.borrow(), host), one, arms)
 
 
 def host_time(device: Device, op: DeviceOp[object]) -> float:

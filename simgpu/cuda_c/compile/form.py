@@ -210,9 +210,13 @@ class AccessOp(Instruction):
 
 
 class Fence(Instruction):
-    """Behind this, memory may hold what other threads wrote; `all_threads` if these wait for each other."""
+    """Behind this, memory may hold what other threads wrote; `all_threads` if these wait for each other.
+
+    `scope`: who sees what was written before, at the price of waiting for it.
+    """
 
     all_threads: bool = True
+    scope: Literal["block", "device", "system"] = "block"
 
 
 class Sleep(Instruction):

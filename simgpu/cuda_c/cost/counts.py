@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 NOT_SUMMED = frozenset((
     "longest_chain", "chain_load_rounds", "chain_doubles", "chain_fresh_loads",
     "chain_latency", "chain_busy",
-    "atomic_queue", "shared_bytes", "registers",
+    "atomic_lines", "atomic_queue", "shared_bytes", "registers",
 ))  # fmt: skip
 
 
@@ -106,6 +106,10 @@ class Counts:
     # Of the requests those to shared memory, each as often as it names one word: lanes that meet in one take
     # turns.
     shared_atomic_passes: int = 0
+    # Of those on global memory, runs of neighbouring lanes on different words of a sector; and the lines of
+    # 128 bytes that all of them are spread over.
+    atomic_passes: int = 0
+    atomic_lines: int = 0
     atomic_queue: int = 0  # operations on that word of global memory which gets the most of them
     barriers: int = 0  # block barriers passed, over all blocks
     # Conditions evaluated by a warp, and those on which its lanes did not agree.

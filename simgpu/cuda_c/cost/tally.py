@@ -104,7 +104,7 @@ class Tally:
         self.barriers = 0
         self.longest = (0,) * ROWS
         self.shared_atomic_passes = 0
-        self.global_atomics = 0
+        self.global_atomics = self.atomic_passes = 0
         self._had: dict[Variable | None, tuple[ThreadLayout, set[int]]] = {}
         self._patterns: dict[tuple[object, ...], tuple[int, ...]] = {}
         self._queues: dict[int, NDArray[np.int64]] = {}
@@ -270,8 +270,10 @@ class Tally:
             tally.global_requests += rest * mask.n_warps
             tally.global_lane_bytes += rest * mask.n * size
 
-    def atomic(self, mask: Mask, index: NDArray[np.int64], shared: bool, key: int) -> None:
-        """Note an atomic by the lanes of `mask` on words `index` of the memory called `key`."""
+    def atomic(
+        self, mask: Mask, index: NDArray[np.int64], size: int, shared: bool, key: int
+    ) -> None:
+        """Note an atomic by the lanes of `mask` on elements `index` of `size` bytes of the memory called `key`."""
         self.atomics += mask.n
         self.atomic_requests += mask.n_warps
         if shared:
@@ -282,6 +284,10 @@ class Tally:
             self.shared_atomic_passes += int(most.sum())
             return
         self.global_atomics += mask.n
+        sector = index * size // _SECTOR
+        near = (np.diff(index) > 0) & (np.diff(sector) == 0) & (np.diff(mask.layout.warp[mask.index]) == 0)
+        self.atomic_passes += mask.n - int(np.count_nonzero(near))
+        index = index * size // 4  # words
         now = np.bincount(index)
         queue = self._queues.get(key)
         if queue is None or len(queue) < len(now):
@@ -400,6 +406,7 @@ class Tally:
                 row = lines[site.at.line]
                 row[name] = row.get(name, 0) + count
         queues = [int(queue.max(initial=0)) for queue in self._queues.values()]
+        touched = [np.flatnonzero(queue) // (LINE // 4) for queue in self._queues.values()]
         warps = max(1, facts["warps"])
         return Counts(
             **total,
@@ -408,6 +415,8 @@ class Tally:
             chain_fresh_loads=round(fresh / warps),
             global_atomics=self.global_atomics,
             shared_atomic_passes=self.shared_atomic_passes,
+            atomic_passes=self.atomic_passes,
+            atomic_lines=sum(len(np.unique(lines)) for lines in touched),
             atomic_queue=max(queues, default=0),
             atomics=self.atomics,
             atomic_requests=self.atomic_requests,

@@ -56,6 +56,8 @@ def walk(kernel: form.Form) -> Costs:
         for step in form.instructions_below(kernel.steps)
         if isinstance(step, form.RegisterWrite)
     }
+    fences = (step for step in form.instructions_below(kernel.steps) if isinstance(step, form.Fence))
+    s.asks = any(step.scope == "system" for step in fences)
     _steps(s, kernel.steps)
     s.loads.finish()
     for charge in s.charges:
@@ -88,9 +90,13 @@ def _when(s: State, node: form.IRValue, issued: float) -> When:
             return when.later(path.BOTH)
         meets, s.meets = s.meets, 0.0
         return when.later(meets) if node.parts else when
+    s.under_way |= isinstance(node, form.Exchange)
     if isinstance(node, form.Load):
-        # Loads of global memory are waited for in rounds.
+        # Loads of global memory are waited for in rounds, but for those that no cache of an SM answers.
         near = node.origin.near
+        s.under_way |= not near
+        if not near and (node.site is None or node.volatile) and not s.asks:
+            return when.later(path.ATOMIC if node.site is None else path.VOLATILE)
         chase = near and when.carried >= 0  # turns wait for each other
         return when.later(path.SHARED * chase, not near, near and not chase) if issued else when
     name, double = "", isinstance(node, form.Intrinsic | form.Operation) and node.type is DOUBLE
@@ -151,7 +157,7 @@ def _store(s: State, step: form.Store) -> None:
     if not s.of(step.cell).register:
         s.pay(form.Price(), unit=MEMORY)
         if not step.origin.near:
-            s.serial = True
+            s.serial = s.under_way = True
             s.path.store(s.of(step.value).when)
 
 
@@ -191,6 +197,9 @@ def _access(s: State, step: form.AccessOp) -> None:
 
 def _fence(s: State, step: form.Fence) -> None:
     s.at_hand = set()
+    if step.scope != "block" and not s.asks:
+        s.charge.slack += path.FENCE if s.under_way else path.BARE_FENCE
+        s.under_way = False
     if step.all_threads:
         s.serial = True
         _wait(s)

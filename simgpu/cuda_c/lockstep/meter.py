@@ -71,6 +71,8 @@ class Meter(Protocol):
         """A load by the lanes of `mask` in several turns of a loop; `access(k)` reports that of turn `k`."""
         ...
 
-    def atomic(self, mask: Mask, index: NDArray[np.int64], shared: bool, key: int) -> None:
-        """An atomic operation on the elements `index` of the memory called `key`."""
+    def atomic(
+        self, mask: Mask, index: NDArray[np.int64], size: int, shared: bool, key: int
+    ) -> None:
+        """An atomic operation on the elements `index`, of `size` bytes each, of the memory called `key`."""
         ...

@@ -12,6 +12,7 @@ from simgpu.cuda_c.compile.builtins.common import BuiltinHandler, arguments, fen
 from simgpu.cuda_c.compile.builtins.warps import meeting
 from simgpu.cuda_c.compile.context import Context
 from simgpu.cuda_c.compile.conversions import convert, typed_value
+from simgpu.cuda_c.compile.form import Fence
 from simgpu.cuda_c.compile.typed import Expr
 from simgpu.cuda_c.lockstep.masks import WARP, Mask, varies
 from simgpu.cuda_c.lockstep.team import Team
@@ -178,6 +179,8 @@ def _fence(c: Context, node: CallExpr, used: bool) -> Expr:
     c.aims.fences = True
 
     scope, ways = 1 if node.name.endswith("_block") else 2, _ways(node)
+    reach = "system" if node.name.endswith("_system") else "device"
+    c.steps.append(Fence(scope="block" if scope == 1 else reach))
 
     def evaluate(t: Team, m: Mask) -> None:
         for acquires, releases in ways:

@@ -250,6 +250,7 @@ class Control:
             first = after if resume < 0 else resume > head
             m: Mask | None = entered
             turns, known = 0, (0, 0)
+            woken = resume == spin.spot
             if resume == head:  # and not on the way to a loop inside
                 t.resume = -1
                 # A counter may come to its end in the turn after the next test.
@@ -264,7 +265,13 @@ class Control:
                 if often and turns > 0 and not turns % often and not first:
                     known, before = t.launch.known, [t.slots[slot] for slot in kept]
                 if test is not None and not first:
+                    changes = t.launch.changes
                     m, stop = _tested(t, m, test, test_point, head, at)
+                    at_once = often == turns == 1 and resume < 0 and changes == t.launch.changes
+                    if at_once and stop is not None:
+                        # What others write in this moment is not there yet, so a GPU looks once more.
+                        meter.woken(stop)
+                        meter.charge(test_point, stop)
                     finished = join(finished, stop, entered)
                     if m is None:
                         break
@@ -281,7 +288,7 @@ class Control:
                 if step is not None:
                     step(t, m)
                 if before is not None:
-                    m, before = _spun(t, m, spin, before, known, at), None
+                    m, before = _spun(t, m, spin, before, known, at, woken and turns == often), None
                 if shares and (t.apart or t.launch.more or len(t.launch.teams) > 1):
                     m = m and t.take_turns(head, m, at)
                 if m is None:
@@ -292,7 +299,13 @@ class Control:
 
 
 def _spun(
-    t: Team, m: Mask, spin: Spin, before: list[Any], known: tuple[int, int], at: Position
+    t: Team,
+    m: Mask,
+    spin: Spin,
+    before: list[Any],
+    known: tuple[int, int],
+    at: Position,
+    again: bool,
 ) -> Mask | None:
     """Set the lanes aside for which a turn has changed nothing, or only the time."""
     changes, reads = t.launch.known
@@ -306,6 +319,8 @@ def _spun(
     patient = not unchanged(m, before[n:], now[n:]).any() and _still_patient(t, m, spin.patience)
     same = unchanged(m, before[:n], now[:n])
     same = in_whole_blocks(m, same) if spin.meets else same
+    if again and same.any():
+        t.meter.asleep(m, same)
     return t.spun(spin.spot, m, at, same, patient)
 
 

@@ -34,6 +34,7 @@ ROWS = len(ADDED)
 LATENCY, ROUNDS = map(list(ADDED).index, ("chain_latency", "chain_load_rounds"))
 TRIP = 300  # clocks from a load of global memory to its value, about (`DeviceSpec.load_clocks` of an H200)
 _NOTHING: NDArray[np.float64] = np.zeros((ROWS, 1))
+HALF_TRIP = 225  # clocks from an atomic or a store to where others see it, about (`path.ATOMIC`)
 LINE = 128  # bytes; the unit in which L1 is looked up, four sectors
 BANKS = 32  # of shared memory, each 4 bytes wide
 _BY_LINE = "warp_instructions", "flops", "divergent_branches"
@@ -99,6 +100,8 @@ class Tally:
         self.lanes = [0] * len(self.charges)
         self.divergent = [0] * len(self.charges)
         self.exact_left = _EXACT_LANES
+        self._news = 0.0  # when memory has last changed, for whoever waits for that
+        self._woken: NDArray[np.float64] = np.zeros(0)
         self.atomics = 0
         self.atomic_requests = 0
         self.barriers = 0
@@ -183,6 +186,22 @@ class Tally:
     def progress(self) -> NDArray[np.float64]:
         """Return about how long each warp has been at work, in clocks, with the waits for its data."""
         return self.clocks() + TRIP * self._chains[ROUNDS]
+
+    def changed(self, mask: Mask) -> None:
+        """Note when warps have changed memory, for those who wait for that."""
+        self._news = float(self.clocks()[mask.warps].max()) + HALF_TRIP
+
+    def woken(self, mask: Mask) -> None:
+        """Warps that have looked in vain see the latest change of memory, so they come no sooner."""
+        late = self._news - self.clocks()
+        self._chains[LATENCY] += np.where(mask.warps, late.clip(0), 0)
+        self._woken = self._chains[LATENCY].copy()
+
+    def asleep(self, mask: Mask, bits: NDArray[np.bool_]) -> None:
+        """Forget how long a look took that was in vain once more: how many there are depends on the batches."""
+        self.settle()
+        warps = mask.layout.any_by_warp(bits)
+        self._chains[LATENCY][warps] = self._woken[warps]
 
     def branch(self, point: int, yes: Mask | None, no: Mask | None) -> None:
         """Note on how many warps a condition was not unanimous."""
@@ -287,8 +306,8 @@ class Tally:
         sector = index * size // _SECTOR
         near = (np.diff(index) > 0) & (np.diff(sector) == 0) & (np.diff(mask.layout.warp[mask.index]) == 0)
         self.atomic_passes += mask.n - int(np.count_nonzero(near))
-        index = index * size // 4  # words
-        now = np.bincount(index)
+        word = index * size // 4
+        now = np.bincount(word)
         queue = self._queues.get(key)
         if queue is None or len(queue) < len(now):
             grown = np.zeros(len(now), np.int64)

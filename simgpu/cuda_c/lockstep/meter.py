@@ -45,6 +45,18 @@ class Meter(Protocol):
         """The lanes of `mask` pass a point so many times."""
         ...
 
+    def changed(self, mask: Mask) -> None:
+        """The lanes of `mask` have changed memory, for which others may wait."""
+        ...
+
+    def woken(self, mask: Mask) -> None:
+        """The lanes of `mask` look at memory again, since others have changed it."""
+        ...
+
+    def asleep(self, mask: Mask, bits: NDArray[np.bool_]) -> None:
+        """Lanes of `mask` have looked in vain once more, and have done nothing else since they were woken."""
+        ...
+
     def branch(self, point: int, yes: Mask | None, no: Mask | None) -> None:
         """A condition at a point has parted these lanes."""
         ...

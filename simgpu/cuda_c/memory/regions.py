@@ -182,7 +182,8 @@ class ByteRegion(Named):
 
         self.note_write(a, within, changes)
         if team.launch.watches:
-            team.launch.changes += int(np.any(differ(view[part], value)))
+            if np.any(differ(view[part], value)):
+                team.launch.changed(mask)
         if varies(part):
             view[part] = value
         else:

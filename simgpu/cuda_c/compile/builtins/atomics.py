@@ -142,7 +142,8 @@ def _changing(
             changed = before != view[index]
             if out is not None:  # turns of several threads may lead back to where a word was
                 changed = changed | np.isin(index, index[out != before])
-            t.launch.changes += int(np.any(changed))
+            if changed.any():
+                t.launch.changed(m)
             if t.launch.watches:
                 fetch(t, m)
             if messages.active:

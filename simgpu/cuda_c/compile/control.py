@@ -267,11 +267,8 @@ class Control:
                 if test is not None and not first:
                     changes = t.launch.changes
                     m, stop = _tested(t, m, test, test_point, head, at)
-                    at_once = often == turns == 1 and resume < 0 and changes == t.launch.changes
-                    if at_once and stop is not None:
-                        # What others write in this moment is not there yet, so a GPU looks once more.
-                        meter.woken(stop)
-                        meter.charge(test_point, stop)
+                    if often == turns == 1 and stop is not None and changes == t.launch.changes:
+                        stop = _seen(t, stop, test_point, head, at, resume < 0)
                     finished = join(finished, stop, entered)
                     if m is None:
                         break
@@ -322,6 +319,22 @@ def _spun(
     if again and same.any():
         t.meter.asleep(m, same)
     return t.spun(spin.spot, m, at, same, patient)
+
+
+def _seen(t: Team, stop: Mask, point: int, head: int, at: Position, first: bool) -> Mask | None:
+    """Let lanes that have seen what they waited for go on, once all others who may see it have looked."""
+    if first:
+        t.meter.woken(stop)
+    teams = t.launch.teams
+    if any(team is not t and team.waiters.curious(t.launch.changes) for team in teams):
+        if not first:
+            t.meter.asleep(stop, stop.bits)  # the look is charged when they go on
+        teams.remove(t)
+        teams.append(t)  # behind the others
+        return t.park(head, stop, at, stop.bits, turn=t.waiters.count + 1)
+    if first:  # what others write in this moment is not there yet, so a GPU looks once more
+        t.meter.charge(point, stop)
+    return stop
 
 
 def _tested(

@@ -138,7 +138,7 @@ class Tally:
         """Find the longest warp of a batch."""
         self.settle()
         del self._batches[layout], self._samples[layout]
-        self.longest = max(self.longest, _longest(self._chains))
+        self.longest = self._furthest(self._chains)
 
     def charge(self, point: int, mask: Mask, times: int = 1) -> None:
         """Note that the warps of `mask` pass a piece of code."""
@@ -173,10 +173,14 @@ class Tally:
         clocks = [int(chains[LATENCY].max()) for chains in self._batches.values()]
         return max(clocks, default=self.longest[LATENCY])
 
-    def _furthest(self) -> tuple[int, ...]:
-        """Return the chains of the longest warp so far, of those that go on, too."""
+    def _furthest(self, *batches: NDArray[np.float64]) -> tuple[int, ...]:
+        """Return the chains of the longest warp of batches and of all that have ended."""
         self.settle()
-        return max([self.longest, *map(_longest, self._batches.values())])
+        # That is the one that issues most, but where some wait for others, the one that ends last.
+        row = LATENCY if self._news else 0
+        found = [each[:, int(each[row].argmax())] for each in batches]
+        chains = [self.longest, *(tuple(np.rint(c).astype(np.int64).tolist()) for c in found)]
+        return max(chains, key=lambda chain: (chain[row], chain))
 
     def clocks(self) -> NDArray[np.int64]:
         """Return the clock of each warp: the time of a warp that is alone and has its data at hand."""
@@ -430,7 +434,7 @@ class Tally:
         return Counts(
             **total,
             **facts,
-            **dict(zip(ADDED, self._furthest(), strict=True)),
+            **dict(zip(ADDED, self._furthest(*self._batches.values()), strict=True)),
             chain_fresh_loads=round(fresh / warps),
             global_atomics=self.global_atomics,
             shared_atomic_passes=self.shared_atomic_passes,
@@ -453,8 +457,3 @@ def _distinct(ordered: NDArray[np.int64]) -> int:
 def scaled(requests: int, found: int, sampled: int) -> int:
     """Scale what was found in a sample to all requests."""
     return round(requests * found / sampled) if sampled else 0
-
-
-def _longest(chains: NDArray[np.float64]) -> tuple[int, ...]:
-    """The chains of the warp that issues most."""
-    return tuple(np.rint(chains[:, int(chains[0].argmax())]).astype(np.int64).tolist())

@@ -85,7 +85,7 @@ def kernel_time(spec: DeviceSpec, counts: Counts, threads: int, shared_bytes: in
     most = math.ceil(counts.blocks / spec.sms)
     share = most / max(counts.blocks, 1)
     resident = min(most, slots // spec.sms) * -(-threads // 32) / SCHEDULERS
-    chain = _chain(spec, counts, resident)
+    chain = _chain(spec, counts, resident) + counts.chain_hot / max(waves, 1)
     rate = spec.line_atomics_per_clock * max(counts.atomic_lines, 1) ** spec.atomic_spread
     clocks = {
         "latency": chain,

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 # blocks and more launches do not add to them.
 NOT_SUMMED = frozenset((
     "longest_chain", "chain_load_rounds", "chain_doubles", "chain_fresh_loads",
-    "chain_latency", "chain_busy",
+    "chain_latency", "chain_busy", "chain_hot",
     "atomic_lines", "atomic_queue", "shared_bytes", "registers",
 ))  # fmt: skip
 
@@ -110,6 +110,9 @@ class Counts:
     # 128 bytes that all of them are spread over.
     atomic_passes: int = 0
     atomic_lines: int = 0
+    # Clocks by which all that came to a word kept it busy longer than it took them to come; over the words whose
+    # results the first warp of the launch needed.
+    chain_hot: int = 0
     atomic_queue: int = 0  # operations on that word of global memory which gets the most of them
     barriers: int = 0  # block barriers passed, over all blocks
     # Conditions evaluated by a warp, and those on which its lanes did not agree.

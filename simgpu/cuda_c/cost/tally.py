@@ -34,12 +34,14 @@ ROWS = len(ADDED)
 LATENCY, ROUNDS = map(list(ADDED).index, ("chain_latency", "chain_load_rounds"))
 TRIP = 300  # clocks from a load of global memory to its value, about (`DeviceSpec.load_clocks` of an H200)
 _NOTHING: NDArray[np.float64] = np.zeros((ROWS, 1))
+TURN = 1.455  # clocks from an atomic on a word to the next (`DeviceSpec.atomic_queue_clocks` of an H200)
 HALF_TRIP = 225  # clocks from an atomic or a store to where others see it, about (`path.ATOMIC`)
 LINE = 128  # bytes; the unit in which L1 is looked up, four sectors
 BANKS = 32  # of shared memory, each 4 bytes wide
 _BY_LINE = "warp_instructions", "flops", "divergent_branches"
 _OF_SITES = "global_requests", "global_sectors", "shared_requests", "bank_conflicts"  # by line, too
 _SAMPLED_WARPS = 8  # of a batch, evenly spread
+_LATE = 1e15  # clocks, later than any
 _FEW_LANES = 1024
 _PATTERNS = 512
 _EXACT_LANES = 1 << 23  # lane accesses of a launch whose addresses are noted one by one
@@ -110,7 +112,9 @@ class Tally:
         self.global_atomics = self.atomic_passes = 0
         self._had: dict[Variable | None, tuple[ThreadLayout, set[int]]] = {}
         self._patterns: dict[tuple[object, ...], tuple[int, ...]] = {}
-        self._queues: dict[int, NDArray[np.int64]] = {}
+        # By memory, for each word: the atomics on it, those of them whose results were needed, how long before
+        # `_LATE` the first of these came, when the last one came, and whether the launch's first warp needed one.
+        self._words: dict[int, NDArray[np.float64]] = {}
         self._charged: list[Mask] = []
         self._batches: dict[ThreadLayout, NDArray[np.float64]] = {}
         # Of each batch, the warps that are sampled, and whether a lane is of one.
@@ -193,7 +197,17 @@ class Tally:
 
     def changed(self, mask: Mask) -> None:
         """Note when warps have changed memory, for those who wait for that."""
-        self._news = float(self.clocks()[mask.warps].max()) + HALF_TRIP
+        self._news = max(self._news, float(self.clocks()[mask.warps].max()) + HALF_TRIP)
+
+    def meet(self, layout: ThreadLayout, lanes: NDArray[np.int64]) -> None:
+        """All warps of a block go on when the last of them has come."""
+        if self._news:  # elsewhere no warp waits for anything but its own work
+            self.settle()
+            clocks, here = (
+                self._chains[LATENCY].reshape(layout.blocks, -1),
+                np.unique(layout.block[lanes]),
+            )
+            clocks[here] = clocks[here].max(axis=1, keepdims=True)
 
     def woken(self, mask: Mask) -> None:
         """Warps that have looked in vain see the latest change of memory, so they come no sooner."""
@@ -294,9 +308,9 @@ class Tally:
             tally.global_lane_bytes += rest * mask.n * size
 
     def atomic(
-        self, mask: Mask, index: NDArray[np.int64], size: int, shared: bool, key: int
+        self, mask: Mask, index: NDArray[np.int64], size: int, shared: bool, key: int, waits: bool
     ) -> None:
-        """Note an atomic by the lanes of `mask` on elements `index` of `size` bytes of the memory called `key`."""
+        """Note an atomic on elements `index` of `size` bytes of the memory `key`; `waits`: for the results."""
         self.atomics += mask.n
         self.atomic_requests += mask.n_warps
         if shared:
@@ -307,18 +321,22 @@ class Tally:
             self.shared_atomic_passes += int(most.sum())
             return
         self.global_atomics += mask.n
-        sector = index * size // _SECTOR
-        near = (np.diff(index) > 0) & (np.diff(sector) == 0) & (np.diff(mask.layout.warp[mask.index]) == 0)
+        sector, layout = index * size // _SECTOR, mask.layout
+        warp = layout.warp[mask.index]
+        near = (np.diff(index) > 0) & (np.diff(sector) == 0) & (np.diff(warp) == 0)
         self.atomic_passes += mask.n - int(np.count_nonzero(near))
         word = index * size // 4
-        now = np.bincount(word)
-        queue = self._queues.get(key)
-        if queue is None or len(queue) < len(now):
-            grown = np.zeros(len(now), np.int64)
-            if queue is not None:
-                grown[: len(queue)] = queue
-            queue = self._queues[key] = grown
-        queue[: len(now)] += now
+        times = np.bincount(word)
+        words = self._words.get(key, np.zeros((5, 0)))
+        if words.shape[1] < len(times):
+            words = np.pad(words, ((0, 0), (0, len(times) - words.shape[1])))
+            self._words[key] = words
+        words[: 1 + waits, : len(times)] += times
+        if waits:
+            came = self.clocks()[warp]
+            np.maximum.at(words[2], word, _LATE - came)
+            np.maximum.at(words[3], word, came)
+            words[4, word[(mask.index < WARP) & (layout.numbers[0] == 0)]] = 1
 
     def _rows(self, mask: Mask, element: NDArray[Any]) -> tuple[NDArray[np.int64], int]:
         """Sampled lanes as `warp << 40 | element`, and how many warps they are."""
@@ -428,8 +446,11 @@ class Tally:
             for name, count in zip(_OF_SITES, found, strict=True) if by_line else ():
                 row = lines[site.at.line]
                 row[name] = row.get(name, 0) + count
-        queues = [int(queue.max(initial=0)) for queue in self._queues.values()]
-        touched = [np.flatnonzero(queue) // (LINE // 4) for queue in self._queues.values()]
+        words, lines_touched, hot = self._words.values(), 0, 0.0
+        for times, asked, first, last, mine in words:
+            lines_touched += len(np.unique(np.flatnonzero(times) // (LINE // 4)))
+            # A word is hot while more come than it can serve: the last of them waits for what is left.
+            hot += float((asked * TURN - (last + first - _LATE)).clip(0)[mine > 0].sum())
         warps = max(1, facts["warps"])
         return Counts(
             **total,
@@ -439,8 +460,9 @@ class Tally:
             global_atomics=self.global_atomics,
             shared_atomic_passes=self.shared_atomic_passes,
             atomic_passes=self.atomic_passes,
-            atomic_lines=sum(len(np.unique(lines)) for lines in touched),
-            atomic_queue=max(queues, default=0),
+            atomic_lines=lines_touched,
+            atomic_queue=int(max([times.max(initial=0) for times, *_ in words], default=0)),
+            chain_hot=round(hot),
             atomics=self.atomics,
             atomic_requests=self.atomic_requests,
             barriers=self.barriers,

@@ -56,7 +56,9 @@ def walk(kernel: form.Form) -> Costs:
         for step in form.instructions_below(kernel.steps)
         if isinstance(step, form.RegisterWrite)
     }
-    fences = (step for step in form.instructions_below(kernel.steps) if isinstance(step, form.Fence))
+    fences = (
+        step for step in form.instructions_below(kernel.steps) if isinstance(step, form.Fence)
+    )
     s.asks = any(step.scope == "system" for step in fences)
     _steps(s, kernel.steps)
     s.loads.finish()

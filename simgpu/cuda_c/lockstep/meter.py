@@ -9,7 +9,7 @@ from typing import Any, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from simgpu.cuda_c.lockstep.masks import Mask
+from simgpu.cuda_c.lockstep.masks import Mask, ThreadLayout
 from simgpu.cuda_c.text.source import Position
 
 ByTurn: TypeAlias = Callable[[int], None]  # given the number of a turn of a loop
@@ -49,6 +49,10 @@ class Meter(Protocol):
         """The lanes of `mask` have changed memory, for which others may wait."""
         ...
 
+    def meet(self, layout: ThreadLayout, lanes: NDArray[np.int64]) -> None:
+        """These lanes meet those of their blocks."""
+        ...
+
     def woken(self, mask: Mask) -> None:
         """The lanes of `mask` look at memory again, since others have changed it."""
         ...
@@ -84,7 +88,7 @@ class Meter(Protocol):
         ...
 
     def atomic(
-        self, mask: Mask, index: NDArray[np.int64], size: int, shared: bool, key: int
+        self, mask: Mask, index: NDArray[np.int64], size: int, shared: bool, key: int, waits: bool
     ) -> None:
-        """An atomic operation on the elements `index`, of `size` bytes each, of the memory called `key`."""
+        """An atomic on elements `index` of `size` bytes of the memory `key`; `waits`: for the results."""
         ...

@@ -187,7 +187,9 @@ class Execution:
             if group.turn and self._code.watches and self._free() > 0:
                 return  # others begin first
             team.resume = group.place
-            self._enter(team, team.waiters.take(group, bits), group.meets is None and not group.turn)
+            self._enter(
+                team, team.waiters.take(group, bits), group.meets is None and not group.turn
+            )
 
     def _meet(self) -> bool:
         """Let all blocks pass the barrier of the grid, if all have come."""

@@ -130,7 +130,7 @@ def _changing(
         access = MaskedAccess(t, m, ptr, kind, site, kind.size)
         view, index = region.cells(access)
         memory = view.__array_interface__["data"][0]  # whatever the pointer is called here
-        t.meter.atomic(m, index, kind.size, isinstance(region, SharedRegion), memory)
+        t.meter.atomic(m, index, kind.size, isinstance(region, SharedRegion), memory, used)
         parts = [by_lane(m.take(value), m.n) for value in given]
         messages = t.launch.messages
         before = view[index] if t.launch.watches or messages.active else None

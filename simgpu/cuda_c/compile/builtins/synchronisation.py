@@ -57,6 +57,7 @@ def barrier(t: Team, m: Mask, at: Position, waits: bool = False, alone: bool = F
 
 def _met(t: Team, lanes: NDArray[np.int64]) -> None:
     """Tell whoever keeps account that these threads have met, each block's with each other."""
+    t.meter.meet(t.layout, lanes)
     if t.lanes is not None:
         t.launch.messages.barrier(t, lanes)
     if t.launch.hostile is not None:

@@ -103,7 +103,7 @@ class Tally:
         self.divergent = [0] * len(self.charges)
         self.exact_left = _EXACT_LANES
         self._news = 0.0  # when memory has last changed, for whoever waits for that
-        self._woken: NDArray[np.float64] = np.zeros(0)
+        self._entered: NDArray[np.float64] = np.zeros(0)  # clocks when the batch at hand was entered
         self.atomics = 0
         self.atomic_requests = 0
         self.barriers = 0
@@ -132,11 +132,14 @@ class Tally:
         sample = np.unique(np.linspace(0, layout.warps - 1, count).astype(np.int64))
         self._samples[layout] = sample, np.isin(layout.warp, sample)
 
-    def enter(self, layout: ThreadLayout) -> None:
-        """Go on with a batch."""
+    def enter(self, layout: ThreadLayout, woken: Mask | None = None) -> None:
+        """Go on with a batch; `woken` are lanes that have waited for memory to change."""
         self.settle()
         self._chains = self._batches[layout]
         self._sample, self._sampled_lane = self._samples[layout]
+        if woken is not None:
+            self.woken(woken)
+        self._entered = self._chains[LATENCY].copy()
 
     def end_batch(self, layout: ThreadLayout) -> None:
         """Find the longest warp of a batch."""
@@ -213,13 +216,12 @@ class Tally:
         """Warps that have looked in vain see the latest change of memory, so they come no sooner."""
         late = self._news - self.clocks()
         self._chains[LATENCY] += np.where(mask.warps, late.clip(0), 0)
-        self._woken = self._chains[LATENCY].copy()
 
     def asleep(self, mask: Mask, bits: NDArray[np.bool_]) -> None:
-        """Forget how long a look took that was in vain once more: how many there are depends on the batches."""
+        """Forget how long a look took that was in vain once more, since how many there are depends on batches."""
         self.settle()
         warps = mask.layout.any_by_warp(bits)
-        self._chains[LATENCY][warps] = self._woken[warps]
+        self._chains[LATENCY][warps] = self._entered[warps]
 
     def branch(self, point: int, yes: Mask | None, no: Mask | None) -> None:
         """Note on how many warps a condition was not unanimous."""

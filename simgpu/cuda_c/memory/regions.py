@@ -181,9 +181,8 @@ class ByteRegion(Named):
             return by_lane(differ(view[part], value), mask.n)
 
         self.note_write(a, within, changes)
-        if team.launch.watches:
-            if np.any(differ(view[part], value)):
-                team.launch.changed(mask)
+        if team.launch.watches and np.any(differ(view[part], value)):
+            team.launch.changed(mask)
         if varies(part):
             view[part] = value
         else:

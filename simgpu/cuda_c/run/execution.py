@@ -152,9 +152,7 @@ class Execution:
 
     def _enter(self, team: Team, mask: Mask, woken: bool = False) -> None:
         """Run lanes of a team until they end or wait."""
-        self.tally.enter(team.layout)
-        if woken:
-            self.tally.woken(mask)
+        self.tally.enter(team.layout, mask if woken else None)
         self.launch.more = self._code.watches and self._free() > 0
         team.clock = team.charged = self.launch.clock  # what others did is not its work
         team.since = self.tally.progress() if self._code.watches else 0

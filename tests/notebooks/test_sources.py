@@ -21,6 +21,7 @@ def test_what_is_made_from_the_sources_is_what_they_say_byte_for_byte() -> None:
     stored = [
         *(path for folder in TOOL.FOLDERS.values() for path in (ROOT / folder).glob("*.ipynb")),
         *(ROOT / TOOL.ANSWERS).iterdir(),
+        *(ROOT / TOOL.GUESSES).iterdir(),
     ]
 
     assert ROOT / "notebooks/00_start_here.ipynb" in built  # where `make lab` opens the course
@@ -86,7 +87,9 @@ def _ends_in_a_timeline(code: str) -> bool:
     last = _last(code)
     if isinstance(last, ast.FunctionDef | ast.AsyncFunctionDef):  # which a later cell calls
         last = last.body[-1]
-    return isinstance(last, ast.Expr | ast.Return) and bool(TIMELINE.search(ast.unparse(last)))
+    shown = ast.unparse(last)
+    told = shown.startswith("reveal(")  # which has the picture
+    return isinstance(last, ast.Expr | ast.Return) and (told or bool(TIMELINE.search(shown)))
 
 
 # A notebook shows what its last line gives, and nothing of the lines before it. A timeline brings words for
@@ -137,6 +140,12 @@ def test_a_cell_that_only_asserts_is_folded_and_no_other_is() -> None:
 @pytest.mark.parametrize(
     ("source", "message"),
     [
+        ("# %% id=a told\n# T\n", "a: its `guess` comes once, and before its `told`"),
+        ("# %% id=a guess\n# ?\n# %% id=a told truth=1\n# T\n", "a lacks its `reveal`"),
+        (
+            "# %% id=a guess\n# - `b`: c\n# %% id=a reveal\n1\n# %% id=a told truth=d\n# T\n",
+            "a: its truth is one of b",
+        ),
         ("# %%\nx = 1\n", "s.py, line 1: the cell has no id"),
         ("# %% id=a tag=b\n", "s.py, line 1: unknown cell option 'tag=b'"),
         ("# %% [markdown] id=a\ntext\n", "s.py, line 2: a line of Markdown begins with"),
@@ -146,7 +155,7 @@ def test_a_cell_that_only_asserts_is_folded_and_no_other_is() -> None:
 )
 def test_what_is_wrong_in_a_source_is_named(source: str, message: str) -> None:
     with pytest.raises(TOOL.SourceError, match=message):
-        TOOL.build(TOOL.parse(source, "s.py"), "starter", "s.py")
+        TOOL.build(TOOL.guesses_apart(TOOL.parse(source, "s.py"), "s.py")[0], "starter", "s.py")
 
 
 def test_wrong_answers_are_read_beside_their_chapter_and_are_in_no_notebook(tmp_path: Path) -> None:

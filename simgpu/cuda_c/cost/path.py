@@ -19,9 +19,9 @@ ARITHMETIC = 4.0
 ALU = 4.6  # comparisons of which the greater is taken, shifts and bits
 TEST = 13.0  # from a comparison to what it decides on
 SHARED = 29.0
-# Of global memory, what no cache of an SM answers (`tools/fidelity/contention.py`, H200, 2026-11-28): an atomic
-# whose result is needed takes 396 in the near half of the chip and 515 in the far one. A fence takes 282, and
-# 600 to 760 behind loads, stores or atomics that are under way.
+# Of global memory, what no cache of an SM answers (`tools/fidelity/contention.py`, H200, 2026-11-28). An
+# atomic whose result is needed takes 396 in the near half of the chip and 515 in the far one. A fence takes
+# 282, and 600 to 760 behind loads, stores or atomics that are under way.
 ATOMIC = 450.0
 VOLATILE = 310.0
 FENCE = 600.0

@@ -27,10 +27,11 @@ from simgpu.cuda_c.compile.variables import Variable
 from simgpu.cuda_c.cost.charges import ADDED, OF_LANES, OF_WARPS, Charge, Costs
 from simgpu.cuda_c.cost.counts import Counts, LineCounts
 from simgpu.cuda_c.lockstep.masks import WARP, Mask, ThreadLayout, varies
-from simgpu.cuda_c.lockstep.meter import ByTurn, Site
+from simgpu.cuda_c.lockstep.meter import Site
 
 _SECTOR = 32  # bytes; the unit in which L2 and DRAM move data (CUDA C++ Best Practices Guide)
 ROWS = len(ADDED)
+_ByTurn = Callable[[int], None]  # given the number of a turn of a loop
 LATENCY, ROUNDS = map(list(ADDED).index, ("chain_latency", "chain_load_rounds"))
 TRIP = 300  # clocks from a load of global memory to its value, about (`DeviceSpec.load_clocks` of an H200)
 _NOTHING: NDArray[np.float64] = np.zeros((ROWS, 1))
@@ -89,7 +90,7 @@ class SiteTally:
 
 
 class Tally:
-    """The running totals of one launch: the `Meter` that its kernel reports to."""
+    """The running totals of one launch: its kernel reports to it what may cost time."""
 
     def __init__(self, costs: Costs, sites: list[Site]) -> None:
         self.charges = costs.charges
@@ -101,19 +102,21 @@ class Tally:
         self.warps = [0] * len(self.charges)
         self.lanes = [0] * len(self.charges)
         self.divergent = [0] * len(self.charges)
-        self.exact_left = _EXACT_LANES
+        self.exact_left = _EXACT_LANES  # lane accesses that are still to be noted one by one
         self._news = 0.0  # when memory has last changed, for whoever waits for that
-        self._entered: NDArray[np.float64] = np.zeros(0)  # clocks when the batch at hand was entered
+        self._entered: NDArray[np.float64] = np.zeros(
+            0
+        )  # clocks when the batch at hand was entered
         self.atomics = 0
         self.atomic_requests = 0
-        self.barriers = 0
+        self.barriers = 0  # of blocks, that were passed
         self.longest = (0,) * ROWS
         self.shared_atomic_passes = 0
         self.global_atomics = self.atomic_passes = 0
         self._had: dict[Variable | None, tuple[ThreadLayout, set[int]]] = {}
         self._patterns: dict[tuple[object, ...], tuple[int, ...]] = {}
-        # By memory, for each word: the atomics on it, those of them whose results were needed, how long before
-        # `_LATE` the first of these came, when the last one came, and whether the launch's first warp needed one.
+        # By memory, for each word: the atomics on it; those of them whose results were needed; how long before
+        # `_LATE` the first of these came; when the last one came; and whether the launch's first warp waited.
         self._words: dict[int, NDArray[np.float64]] = {}
         self._charged: list[Mask] = []
         self._batches: dict[ThreadLayout, NDArray[np.float64]] = {}
@@ -148,7 +151,7 @@ class Tally:
         self.longest = self._furthest(self._chains)
 
     def charge(self, point: int, mask: Mask, times: int = 1) -> None:
-        """Note that the warps of `mask` pass a piece of code."""
+        """Note that the warps of `mask` pass a straight piece of code, whose number is `point`."""
         pending = mask.pending
         pending[point] = pending.get(point, 0) + times
         if not mask.charged:
@@ -290,7 +293,7 @@ class Tally:
         tally.shared_conflicts += conflicts
 
     def turns(
-        self, site: Site, mask: Mask, count: int, size: int, shared: bool, access: ByTurn
+        self, site: Site, mask: Mask, count: int, size: int, shared: bool, access: _ByTurn
     ) -> None:
         """Note `count` accesses by the same lanes; those that are sampled are told one by one."""
         if self.site_costs[site.index].free:
@@ -310,9 +313,9 @@ class Tally:
             tally.global_lane_bytes += rest * mask.n * size
 
     def atomic(
-        self, mask: Mask, index: NDArray[np.int64], size: int, shared: bool, key: int, waits: bool
+        self, site: Site, mask: Mask, index: NDArray[np.int64], size: int, shared: bool, key: int
     ) -> None:
-        """Note an atomic on elements `index` of `size` bytes of the memory `key`; `waits`: for the results."""
+        """Note an atomic on elements `index`, of `size` bytes each, of the memory called `key`."""
         self.atomics += mask.n
         self.atomic_requests += mask.n_warps
         if shared:
@@ -333,8 +336,8 @@ class Tally:
         if words.shape[1] < len(times):
             words = np.pad(words, ((0, 0), (0, len(times) - words.shape[1])))
             self._words[key] = words
-        words[: 1 + waits, : len(times)] += times
-        if waits:
+        words[: 1 + site.waits, : len(times)] += times
+        if site.waits:
             came = self.clocks()[warp]
             np.maximum.at(words[2], word, _LATE - came)
             np.maximum.at(words[3], word, came)

@@ -279,7 +279,7 @@ def test_wrong_arguments(args: tuple[object, ...], match: str) -> None:
 
 
 def test_too_few_arguments() -> None:
-    with pytest.raises(errors.UsageError, match="takes 3 arguments, 2 given"):
+    with pytest.raises(errors.UsageError, match=r"takes 3 arguments \(x, o, n\), and got 2"):
         launched(np.float32, np.int32)
 
 

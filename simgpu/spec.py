@@ -88,11 +88,9 @@ class DeviceSpec:
     barrier_clocks: float  # what a barrier adds to the longest warp
     shared_atomic_clocks: float  # an atomic in shared memory, for each lane that waits its turn
     atomic_queue_clocks: float  # one in global memory, for each on the same word
-    # On global memory, by L2 and for the whole device: where they go to very many lines, to a single one, and
-    # the power of the number of lines with which they become more.
-    atomics_per_clock: float
-    line_atomics_per_clock: float
-    atomic_spread: float
+    atomics_per_clock: float  # on global memory, by L2 and for the whole device, at most
+    line_atomics_per_clock: float  # the same on one line
+    atomic_spread: float  # the power of the number of lines by which they become more
     # How well the chain of the longest warp overlaps with what throughput limits: the exponent of the norm in
     # which the two are added. 1: one waits for the other; infinity: the longer is all that counts.
     overlap: float

@@ -303,14 +303,8 @@ class Control:
 
 
 def _spun(
-    t: Team,
-    m: Mask,
-    spin: Spin,
-    before: list[Any],
-    known: tuple[int, int],
-    at: Position,
-    again: bool,
-) -> Mask | None:
+    t: Team, m: Mask, spin: Spin, before: list[Any], known: tuple[int, int], at: Position, again: bool
+) -> Mask | None:  # fmt: skip
     """Set the lanes aside for which a turn has changed nothing, or only the time."""
     changes, reads = t.launch.known
     if reads != known[1]:

@@ -210,13 +210,10 @@ class AccessOp(Instruction):
 
 
 class Fence(Instruction):
-    """Behind this, memory may hold what other threads wrote; `all_threads` if these wait for each other.
-
-    `scope`: who sees what was written before, at the price of waiting for it.
-    """
+    """Behind this, memory may hold what other threads wrote; `all_threads` if these wait for each other."""
 
     all_threads: bool = True
-    scope: Literal["block", "device", "system"] = "block"
+    scope: Literal["block", "device", "system"] = "block"  # who sees what was written before
 
 
 class Sleep(Instruction):

@@ -106,10 +106,8 @@ class Counts:
     # Of the requests those to shared memory, each as often as it names one word: lanes that meet in one take
     # turns.
     shared_atomic_passes: int = 0
-    # Of those on global memory, runs of neighbouring lanes on different words of a sector; and the lines of
-    # 128 bytes that all of them are spread over.
-    atomic_passes: int = 0
-    atomic_lines: int = 0
+    atomic_passes: int = 0  # of those on global memory, runs of neighbouring lanes in a sector
+    atomic_lines: int = 0  # lines of 128 bytes that these are spread over
     # Clocks by which those who needed results of a word kept it busy longer than it took them to come: over
     # the words that the first warp of the launch waited for.
     chain_hot: int = 0

@@ -108,9 +108,7 @@ class State:
         self.serial = False  # something in this loop keeps its turns apart
         self.loaded = 0  # words that a turn of this loop loads from global memory
         self.wraps = False  # the address of a load in this loop is made of unsigned numbers
-        self.under_way = False  # whether global memory may have been asked for since the last fence
-        # Whether the kernel asks the host: that trip was measured as a whole, with its fences and looks.
-        self.asks = False
+        self.asks = False  # whether it asks the host: that trip was measured as a whole
         self.meets = 0.0  # clocks that lanes take to exchange something
         self.chosen: dict[IRValue, When] = {}  # by the test of a choice, when it is known
         self.rolled: list[bool] = []

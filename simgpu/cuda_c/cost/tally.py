@@ -104,9 +104,7 @@ class Tally:
         self.divergent = [0] * len(self.charges)
         self.exact_left = _EXACT_LANES  # lane accesses that are still to be noted one by one
         self._news = 0.0  # when memory has last changed, for whoever waits for that
-        self._entered: NDArray[np.float64] = np.zeros(
-            0
-        )  # clocks when the batch at hand was entered
+        self._entered = _NOTHING[0]  # clocks when the batch at hand was entered
         self.atomics = 0
         self.atomic_requests = 0
         self.barriers = 0  # of blocks, that were passed
@@ -115,8 +113,8 @@ class Tally:
         self.global_atomics = self.atomic_passes = 0
         self._had: dict[Variable | None, tuple[ThreadLayout, set[int]]] = {}
         self._patterns: dict[tuple[object, ...], tuple[int, ...]] = {}
-        # By memory, for each word: the atomics on it; those of them whose results were needed; how long before
-        # `_LATE` the first of these came; when the last one came; and whether the launch's first warp waited.
+        # By memory, for each word: the atomics on it; those whose results were needed; how long before _LATE
+        # the first of these came, and when the last; and whether the launch's first warp waited for one.
         self._words: dict[int, NDArray[np.float64]] = {}
         self._charged: list[Mask] = []
         self._batches: dict[ThreadLayout, NDArray[np.float64]] = {}
@@ -209,10 +207,8 @@ class Tally:
         """All warps of a block go on when the last of them has come."""
         if self._news:  # elsewhere no warp waits for anything but its own work
             self.settle()
-            clocks, here = (
-                self._chains[LATENCY].reshape(layout.blocks, -1),
-                np.unique(layout.block[lanes]),
-            )
+            clocks = self._chains[LATENCY].reshape(layout.blocks, -1)
+            here = np.unique(layout.block[lanes])
             clocks[here] = clocks[here].max(axis=1, keepdims=True)
 
     def woken(self, mask: Mask) -> None:
@@ -221,7 +217,7 @@ class Tally:
         self._chains[LATENCY] += np.where(mask.warps, late.clip(0), 0)
 
     def asleep(self, mask: Mask, bits: NDArray[np.bool_]) -> None:
-        """Forget how long a look took that was in vain once more, since how many there are depends on batches."""
+        """Forget a look that was in vain once more, because batches decide how many there are."""
         self.settle()
         warps = mask.layout.any_by_warp(bits)
         self._chains[LATENCY][warps] = self._entered[warps]

@@ -51,15 +51,9 @@ _MOST_REGISTERS = 255  # of a thread: CUDA C++ Programming Guide, technical spec
 def walk(kernel: form.Form) -> Costs:
     """Charge the pieces and accesses of a kernel."""
     s = State(kernel.points, len(kernel.sites))
-    s.assigned = {
-        step.variable
-        for step in form.instructions_below(kernel.steps)
-        if isinstance(step, form.RegisterWrite)
-    }
-    fences = (
-        step for step in form.instructions_below(kernel.steps) if isinstance(step, form.Fence)
-    )
-    s.asks = any(step.scope == "system" for step in fences)
+    every = [*form.instructions_below(kernel.steps)]
+    s.assigned = {step.variable for step in every if isinstance(step, form.RegisterWrite)}
+    s.asks = any(isinstance(step, form.Fence) and step.scope == "system" for step in every)
     _steps(s, kernel.steps)
     s.loads.finish()
     for charge in s.charges:
@@ -92,11 +86,9 @@ def _when(s: State, node: form.IRValue, issued: float) -> When:
             return when.later(path.BOTH)
         meets, s.meets = s.meets, 0.0
         return when.later(meets) if node.parts else when
-    s.under_way |= isinstance(node, form.Exchange)
     if isinstance(node, form.Load):
         # Loads of global memory are waited for in rounds, but for those that no cache of an SM answers.
         near = node.origin.near
-        s.under_way |= not near
         if not near and (node.site is None or node.volatile) and not s.asks:
             return when.later(path.ATOMIC if node.site is None else path.VOLATILE)
         chase = near and when.carried >= 0  # turns wait for each other
@@ -159,7 +151,7 @@ def _store(s: State, step: form.Store) -> None:
     if not s.of(step.cell).register:
         s.pay(form.Price(), unit=MEMORY)
         if not step.origin.near:
-            s.serial = s.under_way = True
+            s.serial = True
             s.path.store(s.of(step.value).when)
 
 
@@ -200,8 +192,7 @@ def _access(s: State, step: form.AccessOp) -> None:
 def _fence(s: State, step: form.Fence) -> None:
     s.at_hand = set()
     if step.scope != "block" and not s.asks:
-        s.charge.slack += path.FENCE if s.under_way else path.BARE_FENCE
-        s.under_way = False
+        s.charge.slack += path.FENCE
     if step.all_threads:
         s.serial = True
         _wait(s)

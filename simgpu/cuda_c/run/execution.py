@@ -185,9 +185,8 @@ class Execution:
             if group.turn and self._code.watches and self._free() > 0:
                 return  # others begin first
             team.resume = group.place
-            self._enter(
-                team, team.waiters.take(group, bits), group.meets is None and not group.turn
-            )
+            woken = group.meets is None and not group.turn
+            self._enter(team, team.waiters.take(group, bits), woken)
 
     def _meet(self) -> bool:
         """Let all blocks pass the barrier of the grid, if all have come."""

@@ -178,8 +178,8 @@ def _fence(c: Context, node: CallExpr, used: bool) -> Expr:
     c.aims.fences = True
 
     scope, ways = 1 if node.name.endswith("_block") else 2, _ways(node)
-    reach = "system" if node.name.endswith("_system") else "device"
-    c.steps.append(Fence(scope="block" if scope == 1 else reach))
+    wide = "system" if node.name.endswith("_system") else "device"
+    c.steps.append(Fence(scope=wide if scope == 2 else "block"))
 
     def evaluate(t: Team, m: Mask) -> None:
         for acquires, releases in ways:

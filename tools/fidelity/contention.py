@@ -3,9 +3,9 @@
     PYTHONPATH=. python tools/fidelity/contention.py > tools/fidelity/recordings/contention.json
 
 A launch is a node of a graph of equal nodes; each has words of its own, reset before the graph is launched.
-`"sim": false` has inline PTX. The recording's `"held"` is of a first model of contention, which was dropped;
-of the present one, no constant was chosen by a kernel that `held` names. But the times of all of them had been
-seen before, by whoever made that first model. Constants are in `simgpu/cuda_c/cost/path.py` and `simgpu/spec.py`.
+`"sim": false` has inline PTX. The recording's `"held"` is of a first model of contention, which was dropped.
+Of the present one, no constant was chosen by a kernel that `held` names, but some constants are those of the
+first model, for which all times were in sight. They are in `simgpu/cuda_c/cost/path.py` and `simgpu/spec.py`.
 """
 
 from __future__ import annotations
@@ -557,7 +557,7 @@ WORDS = 1 << 18  # of a node
 
 
 def held(name):
-    """Tell whether no constant was chosen by this kernel: one in three, by its name, and chapter 11's flood."""
+    """Tell whether a kernel is held out: about one in three, by its name, and chapter 11's flood."""
     number = int(hashlib.sha256(name.encode()).hexdigest(), 16)
     return name == "many_blocks" or number % 3 == 0
 

@@ -327,7 +327,8 @@ def _seen(t: Team, stop: Mask, point: int, head: int, at: Position, first: bool)
     if first:
         t.meter.woken(stop)
     teams = t.launch.teams
-    if any(team is not t and team.waiters.curious(t.launch.changes) for team in teams):
+    others = (team.waiters.curious(t.launch.changes) for team in teams if team is not t)
+    if t.launch.hostile is None and any(others):
         if not first:
             t.meter.asleep(stop, stop.bits)  # the look is charged when they go on
         teams.remove(t)

@@ -11,10 +11,10 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from simgpu.common import LaunchDim
-from simgpu.cuda_c import check_shape
+from simgpu.cuda_c import check_byte_order, check_shape
 from simgpu.device import Device
 from simgpu.errors import DeviceMismatchError, UsageError
-from simgpu.launches import LoadedKernel, check_byte_order
+from simgpu.launches import LoadedKernel
 from simgpu.memory import Memory
 from simgpu.stream import Stream
 

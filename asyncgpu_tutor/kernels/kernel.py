@@ -228,7 +228,8 @@ class Kernel:
             for place in places:
                 parameters[place] = replace(parameters[place], **changes)
             other = object.__new__(Kernel)
-            vars(other).update(vars(self), _variants={}, _differs=(*self._differs, (key, changes)))
+            other._facts, other._loaded = self._facts, self._loaded
+            other._variants, other._differs = {}, (*self._differs, (key, changes))
             signature = replace(self._signature, parameters=tuple(parameters))
             other._take_on(signature, places if kind == "null" else ())
             other._sized = False

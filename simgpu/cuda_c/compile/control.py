@@ -102,6 +102,12 @@ class Control:
             for part in form.pieces_of(step):
                 self.functions(part.steps)
 
+    def _computing(self, piece: form.BasicBlock) -> tuple[Evaluate, int]:
+        """Make the functions of a piece that computes a value; returns what does, and its point."""
+        assert piece.run is not None
+        self.functions(piece.steps)
+        return piece.run, piece.point
+
     # -- straight code
 
     def _piece(self, piece: form.BasicBlock) -> Execute:
@@ -133,9 +139,7 @@ class Control:
     # -- branches
 
     def _branch(self, step: form.Branch) -> Execute:
-        test, point = step.head.run, step.head.point
-        assert test is not None
-        self.functions(step.head.steps)
+        test, point = self._computing(step.head)
         then = self.closure(step.then)
         otherwise = None if step.otherwise is None else self.closure(step.otherwise)
 
@@ -168,9 +172,7 @@ class Control:
         return self._attempt(step, step.head, resumed)
 
     def _selection(self, step: form.Selection) -> Execute:
-        evaluate, point, leave = step.head.run, step.head.point, step.exit
-        assert evaluate is not None
-        self.functions(step.head.steps)
+        (evaluate, point), leave = self._computing(step.head), step.exit
         values, bodies = step.values, [self.closure(case) for case in step.cases]
         places = [self._parks.inside(case) for case in step.cases]
         has_default = any(v is None for v in values)
@@ -207,13 +209,9 @@ class Control:
     # -- leaving
 
     def _leave(self, step: form.Leave) -> Execute:
-        if step.exit is None:
-            return _leave_kernel
-        if step.piece is None:
+        if step.exit is None or step.piece is None:
             return _leaving(step.exit)
-        evaluate, point = step.piece.run, step.piece.point
-        assert evaluate is not None
-        self.functions(step.piece.steps)
+        evaluate, point = self._computing(step.piece)
         target, slot = step.exit, step.slot
 
         def run(t: Team, m: Mask) -> Mask | None:
@@ -353,10 +351,11 @@ def _far(value: NDArray[Any], bound: int) -> int:
 
 def _still_patient(t: Team, m: Mask, slots: Mapping[int, int]) -> bool:
     """Tell whether these threads count how long they wait, and have not leapt yet."""
-    counts = [(t.array(t.slots[slot])[m.index], way) for slot, way in slots.items()]
-    return any(
-        bool((count < _far(count, way) if way > 0 else count > 1).any()) for count, way in counts
-    )
+    for slot, way in slots.items():
+        count = t.array(t.slots[slot])[m.index]
+        if (count < _far(count, way) if way > 0 else count > 1).any():
+            return True
+    return False
 
 
 def _in_turn(body: Sequence[Execute], spans: Sequence[range]) -> Execute:
@@ -376,17 +375,15 @@ def _in_turn(body: Sequence[Execute], spans: Sequence[range]) -> Execute:
     return evaluate
 
 
-def _leave_kernel(t: Team, m: Mask) -> Mask | None:
-    t.exited = join(t.exited, m)
-    return None
-
-
-def _leaving(target: int) -> Execute:
-    def evaluate(t: Team, m: Mask) -> Mask | None:
-        t.left[target] = join(t.left[target], m)
+def _leaving(target: int | None) -> Execute:
+    def leave(t: Team, m: Mask) -> Mask | None:
+        if target is None:
+            t.exited = join(t.exited, m)
+        else:
+            t.left[target] = join(t.left[target], m)
         return None
 
-    return evaluate
+    return leave
 
 
 def _end(t: Team, m: Mask, slots: Sequence[int]) -> None:

@@ -16,7 +16,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from simgpu.cuda_c.compile import form
 from simgpu.cuda_c.compile.form import Evaluate, Execute, Instruction, IRValue, Loop, Total
@@ -125,11 +124,8 @@ def _totals(steps: Sequence[Instruction]) -> list[tuple[int, Total]] | None:
 def _counter(loop: Loop) -> Variable | None:
     """The variable that goes up or down by the same at each turn, and on registers alone does it depend."""
     steps = [*loop.test.steps, *loop.step.steps]
-    rest = [
-        step
-        for step in steps
-        if not isinstance(step, form.RegisterWrite | form.Result | form.FixedCostOp)
-    ]
+    counts = form.RegisterWrite | form.Result | form.FixedCostOp
+    rest = [step for step in steps if not isinstance(step, counts)]
     if not all(isinstance(step, IRValue) and _by_lane(step, False) for step in rest):
         return None
     variable, op, amount = form.counting(loop.step) or (None, "", None)
@@ -225,7 +221,11 @@ def _after(added: Total, t: Team, m: Mask) -> Any:
     if added.factors is None:
         terms = added.run(t, m)
         if np.ndim(terms) == 2 and terms.shape[1] > 1:
-            return _in_order(added, total, terms.copy())
+            # NumPy sums in pairs only along the axis that is contiguous in memory (its notes on `numpy.sum`).
+            # Along the first one it adds row to row, for all columns side by side; a test compares the bits.
+            add, rows = np.subtract if added.minus else np.add, terms.copy()
+            add(total, rows[0], out=rows[0])
+            return add.reduce(rows, axis=0, dtype=rows.dtype)
     else:
         # A fused product is exact, since float64 has more than twice the digits (`lockstep.values`).
         first, second = (factor(t, m) for factor in added.factors)
@@ -235,15 +235,6 @@ def _after(added: Total, t: Team, m: Mask) -> Any:
     for row in _rows(terms, t.turns):
         total = total + row if added.factors is None else (row + total).astype(np.float32)
     return total
-
-
-def _in_order(added: Total, total: Any, rows: NDArray[Any]) -> Any:
-    """`total` and then row after row, as a loop adds them; the first row is used up."""
-    # NumPy sums in pairs only along the axis that is contiguous in memory (its notes on `numpy.sum`).
-    # Along the first one it adds row to row, for all columns side by side; a test compares the bits.
-    add = np.subtract if added.minus else np.add
-    add(total, rows[0], out=rows[0])
-    return add.reduce(rows, axis=0, dtype=rows.dtype)
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,12 +14,13 @@ from numpy.typing import NDArray
 
 from simgpu.cuda_c.lockstep import waiting_threads
 from simgpu.cuda_c.lockstep.masks import Mask, ThreadLayout, varies
-from simgpu.cuda_c.lockstep.meter import Meter, Site
+from simgpu.cuda_c.lockstep.meter import Site
 from simgpu.cuda_c.text.source import Position, Source, shortened
 from simgpu.errors import FaultSite, KernelFault, RunawayKernelError
 from simgpu.interrupts import Held, end_if_told
 
 if TYPE_CHECKING:
+    from simgpu.cuda_c.cost.tally import Tally
     from simgpu.cuda_c.memory.addresses import Addresses
     from simgpu.cuda_c.memory.messages import Lanes, Messages
 
@@ -70,7 +71,7 @@ class LaunchState:
     grid: Extent3
     block: Extent3
     limits: InterpreterLimits
-    meter: Meter
+    meter: Tally
     dynamic_shared: int
     # Made when somebody asks for them: see `addresses` and `messages`.
     made_addresses: Callable[[], Addresses]

@@ -28,7 +28,7 @@ from simgpu.cuda_c.compile.form import (
 )
 from simgpu.cuda_c.compile.typed import Class, Expr, Scope, Target
 from simgpu.cuda_c.compile.variables import Origin, Variable
-from simgpu.cuda_c.lockstep.meter import Site
+from simgpu.cuda_c.lockstep import Site
 from simgpu.cuda_c.syntax.ast import Block, Expression, FunctionDecl, Statement
 from simgpu.cuda_c.syntax.names import Referred, addressed_names
 from simgpu.cuda_c.text.preprocessor import Preprocessed

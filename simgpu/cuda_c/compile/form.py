@@ -24,9 +24,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple, TypeAlias, dataclass_transform
 
 from simgpu.cuda_c.compile.variables import Origin, Variable
-from simgpu.cuda_c.lockstep.masks import Mask
-from simgpu.cuda_c.lockstep.meter import Site
-from simgpu.cuda_c.lockstep.team import Team
+from simgpu.cuda_c.lockstep import Mask, Site, Team
 from simgpu.cuda_c.syntax import ast
 from simgpu.cuda_c.text.source import Position
 from simgpu.cuda_c.types import CType, Scalar

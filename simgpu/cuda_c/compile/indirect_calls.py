@@ -20,9 +20,7 @@ from simgpu.cuda_c.compile.overloads import Invocation
 from simgpu.cuda_c.compile.storage import assigned, put, read_variable, use_storage
 from simgpu.cuda_c.compile.typed import Evaluate, Expr, Target
 from simgpu.cuda_c.compile.variables import Origin, Variable
-from simgpu.cuda_c.lockstep.masks import Mask, split
-from simgpu.cuda_c.lockstep.team import Team
-from simgpu.cuda_c.lockstep.values import varies
+from simgpu.cuda_c.lockstep import Mask, Team, split, varies
 from simgpu.cuda_c.memory import access
 from simgpu.cuda_c.syntax.ast import CallExpr
 from simgpu.cuda_c.text.source import Position

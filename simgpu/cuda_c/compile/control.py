@@ -23,13 +23,15 @@ from numpy.typing import NDArray
 from simgpu.cuda_c.compile import form
 from simgpu.cuda_c.compile.form import Evaluate, Execute, Instruction, Loop
 from simgpu.cuda_c.compile.storage import begin
-from simgpu.cuda_c.compile.summing import Summing, sums_side_by_side
+from simgpu.cuda_c.compile.summing import Summing, ends_within, sums_side_by_side
 from simgpu.cuda_c.compile.waiting import Parks, Spin
 from simgpu.cuda_c.lockstep import Mask, Team, join, split
 from simgpu.cuda_c.lockstep.waiting_threads import Apart, in_whole_blocks, unchanged
 from simgpu.cuda_c.memory import access
 from simgpu.cuda_c.text.source import Position
 from simgpu.errors import UninitialisedReadError
+
+_ASKED = 32  # times within the budget of steps, a loop is asked whether it may end in time
 
 
 def nothing(t: Team, m: Mask) -> Mask | None:
@@ -238,6 +240,7 @@ class Control:
         head, often, shares = spin.head, spin.often, spin.turns
         kept = [*spin.watched, *spin.patience]
         counted = test is not None and form.counting(loop.step) is not None
+        ends = None if often else ends_within(loop)
 
         def evaluate(t: Team, entered: Mask) -> Mask | None:
             meter = t.meter
@@ -254,6 +257,8 @@ class Control:
             if together is not None:
                 together(t, entered)
             before: list[Any] | None = None
+            begun = asked = t.steps
+            budget = t.launch.limits.step_budget
             while True:
                 turns += 1
                 # Nothing tells what a turn has changed that was begun before the threads waited; and a first
@@ -268,6 +273,10 @@ class Control:
                 first = False
                 assert m is not None
                 inside = m
+                if ends is not None and t.steps - asked > max(budget // _ASKED, 0):
+                    asked = t.steps
+                    may = 1 + (budget - asked) * (turns - 1) // (asked - begun)
+                    t.endless = t.endless or not ends(t, inside, may)
                 t.step(at, inside, counted)
                 t.left[again] = None
                 m = join(body(t, inside), t.left[again], inside)

@@ -67,6 +67,37 @@ def _summing(loop: Loop) -> Summing | None:
     return Summing(counter, test, step, totals) if all(map(_by_lane, added)) else None
 
 
+def ends_within(loop: Loop) -> Callable[[Team, Mask, int], bool] | None:
+    """Make the function that tells whether a loop may end within so many turns; None if that is not known.
+
+    It is where a counter goes up or down to a bound, and a turn changes neither the bound nor its pace.
+    """
+    counter, test, step = _counter(loop), loop.test.run, loop.step.run
+    bound = None if loop.condition is None else form.bare(loop.condition)
+    given = (form.RegisterWrite, form.ReferenceBind)
+    below = form.instructions_below(loop.body)
+    changed = {s.variable for s in below if isinstance(s, given)}
+    if counter is None or test is None or step is None or not isinstance(bound, form.Operation):
+        return None
+    read = {counter} | form.read_by(*loop.test.steps, *loop.step.steps)
+    if bound.op not in ("<", "<=", ">", ">=") or changed & read:
+        return None
+    kind, slot = counter.type, counter.slot
+    assert isinstance(kind, Scalar)
+
+    def evaluate(t: Team, m: Mask, turns: int) -> bool:
+        start: Any = t.slots[slot]
+        step(t, m)
+        stride = np.asarray(t.slots[slot], np.int64) - np.asarray(start, np.int64)
+        far = np.asarray(start, np.int64) + turns * stride
+        t.slots[slot] = far.astype(start.dtype)[()]
+        goes_on = t.array(test(t, m))[m.index].any()
+        t.slots[slot], here = start, m.take(far)
+        return bool(not goes_on or np.min(here) < kind.lowest or np.max(here) > kind.highest)
+
+    return evaluate
+
+
 def _totals(steps: Sequence[Instruction]) -> list[tuple[int, Total]] | None:
     """The sums of a loop's body, or None if something else is done there."""
     out: list[tuple[int, Total]] = []

@@ -13,7 +13,7 @@ from simgpu.cuda_c import types
 from simgpu.cuda_c.compile import braces, builtins, control, cuts, rooms, storage, type_names, typed
 from simgpu.cuda_c.compile.context import Context, Frame, ends
 from simgpu.cuda_c.compile.conversions import convert, decay, nodes, typed_value
-from simgpu.cuda_c.compile.form import Declare, Expansion, Followed, ReferenceBind
+from simgpu.cuda_c.compile.form import Declare, Expansion, Followed
 from simgpu.cuda_c.compile.overloads import Functions, Invocation, resolve_overload
 from simgpu.cuda_c.compile.places import as_base, place_of, this_object
 from simgpu.cuda_c.compile.statements import ADDRESS, sequence
@@ -298,9 +298,9 @@ def _inside(
 
 def _passed(c: Context, scope: Scope, name: str, variable: Variable, new: Expr) -> Evaluate:
     """Enter a parameter by its name, and make the statement that gives it its argument."""
-    storage.assigned(variable, new)
     scope.names[name] = variable
-    c.steps += [ReferenceBind(variable, new.node), Declare(variable, parameter=True)]
+    rooms.first_value(c, variable, new)
+    c.steps.append(Declare(variable, parameter=True))
     return rooms.parameter_entry(c, variable, new)
 
 

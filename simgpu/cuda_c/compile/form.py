@@ -264,13 +264,13 @@ class Body:
     steps: Scoped | None = None  # until then, as a constant is computed while others are compiled
 
 
-class Expansion(Scoped):
+class Expansion(Scoped, kw_only=True):
     """The body of a function, written out at its call; its result is in `slot`, its `return` is `exit`."""
 
-    name: str = ""
-    call: ast.CallExpr | None = None
-    slot: int = -1
-    exit: int = -1
+    name: str
+    call: ast.CallExpr | None
+    slot: int
+    exit: int
     body: Body = field(default_factory=Body)
 
 

@@ -54,15 +54,7 @@ def call_expression(c: Context, node: ast.CallExpr, used: bool = True) -> Expr:
     elif found is not None:
         c.fail(node.at, f"'{node.name}' is not a function")
     if builtin is None:
-        reason = builtins.refused(node.name)
-        if reason is not None:
-            c.unsupported(node.at, reason)
-        advice = builtins.advice_on_builtin(node.name, set(c.file.functions))
-        if node.name in c.file.text.aside:
-            cure = "write __device__ in front, so that a kernel can call it"
-            advice = f"{c.elsewhere(node.name)}: {cure}"
-        advice = advice or c.elsewhere(node.name)
-        c.fail(node.at, f"there is no function '{node.name}'{advice}")
+        builtins.refuse_unknown(c, node)
     mark = len(c.steps)
     return cuts.cut_meeting(c, mark, builtin(c, node, used))
 
@@ -315,11 +307,7 @@ def _handed_round(function: ast.FunctionDecl, name: str) -> bool:
 
 
 def _bind_parameters(
-    c: Context,
-    call: Invocation,
-    function: ast.FunctionDecl,
-    names: Scope,
-    addressed: set[str],
+    c: Context, call: Invocation, function: ast.FunctionDecl, names: Scope, addressed: set[str]
 ) -> list[Evaluate | None]:
     entry: list[Evaluate | None] = []
     for k, param in enumerate(function.params):

@@ -25,8 +25,7 @@ from simgpu.cuda_c.compile.form import Evaluate, Execute, Instruction, Loop
 from simgpu.cuda_c.compile.storage import begin
 from simgpu.cuda_c.compile.summing import Summing, ends_in_time, sums_side_by_side
 from simgpu.cuda_c.compile.waiting import Parks, Spin
-from simgpu.cuda_c.lockstep.masks import Mask, join, split
-from simgpu.cuda_c.lockstep.team import Team
+from simgpu.cuda_c.lockstep import Mask, Team, join, split
 from simgpu.cuda_c.lockstep.waiting_threads import Apart, in_whole_blocks, unchanged
 from simgpu.cuda_c.memory import access
 from simgpu.cuda_c.text.source import Position

@@ -21,7 +21,7 @@ from simgpu.errors import CollectiveError, DeviceError, UpstreamError, UsageErro
 from simgpu.links import collective_works
 from simgpu.memory import Memory
 from simgpu.pieces import EnginePiece
-from simgpu.queues import ResourceDemand
+from simgpu.queues import Paused, ResourceDemand
 from simgpu.stream import Stream
 
 _PAIRS = ("send", "recv")
@@ -185,7 +185,7 @@ class Communicator:
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class _Waiting:
+class _Waiting(Paused):
     """A rank that has its SMs, and waits for the others."""
 
     communicator: Communicator
@@ -193,11 +193,6 @@ class _Waiting:
     rank: int
     found: dict[str, object]
     began: float
-
-    @property
-    def changes(self) -> int:
-        """It changes nothing while it waits."""
-        return 0
 
     def stirred(self) -> bool:
         """The host can do nothing for it but enqueue, unless it has called `fail`."""

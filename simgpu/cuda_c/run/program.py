@@ -404,14 +404,11 @@ def _array_of(place: ast.Expression) -> str:
 
 @lru_cache(maxsize=64)  # a large one takes 10 MB
 def _compile_cached(source: str, contract: bool) -> Program:
-    text = Source(source)
-    prepared = preprocess(text)
     # Nearly all that is made here is kept, so to look for garbage meanwhile finds none, and doubles the time.
     collects = gc.isenabled()
     gc.disable()
     try:
-        with nesting(text):
-            return Program(text, parse(text, prepared), prepared, contract)
+        return _read(source, contract)
     finally:
         if collects:
             gc.enable()
@@ -437,7 +434,7 @@ def parse_signature(source: str, name: str) -> KernelSignature:
     `name` may be that of an instance of a template. Raises `KernelCompileError` if there is no such kernel,
     or its head cannot be read.
     """
-    return _read(source, heads_only=True).signature(name)
+    return _read(source, lenient=True, heads_only=True).signature(name)
 
 
 @lru_cache(maxsize=256)
@@ -446,12 +443,14 @@ def meets_as_a_grid(source: str, name: str) -> bool:
 
     A driver has to launch such a kernel in a way of its own. Raises what `parse_signature` does.
     """
-    return "this_grid" in source and "this_grid" in _read(source, heads_only=False).calls(name)
+    return "this_grid" in source and "this_grid" in _read(source, lenient=True).calls(name)
 
 
-def _read(source: str, *, heads_only: bool) -> Program:
+def _read(
+    source: str, contract: bool = False, *, lenient: bool = False, heads_only: bool = False
+) -> Program:
     text = Source(source)
     prepared = preprocess(text)
-    unit = parse(text, prepared, heads_only=heads_only)
     with nesting(text):
-        return Program(text, unit, prepared, False, lenient=True)
+        unit = parse(text, prepared, heads_only=heads_only)
+        return Program(text, unit, prepared, contract, lenient)

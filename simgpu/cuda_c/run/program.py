@@ -85,11 +85,8 @@ class Program:
         self._shared: list[tuple[ast.Declarator, set[str]]] = []
         self._compiled: dict[str, CompiledKernel] = {}
         self._refused: dict[str, KernelCompileError] = {}
-        functions = [function.refusal for function in unit.functions]
-        self._unread = [
-            *functions,
-            *[n.error for n in unit.order if isinstance(n, ast.RefusedType)],
-        ]
+        self._unread = [function.refusal for function in unit.functions]
+        self._unread += [n.error for n in unit.order if isinstance(n, ast.RefusedType)]
         named: list[ast.DeclRefExpr] = []
         own = {function.name for function in unit.functions}
         for node in ast.parts_of([unit.order, unit.functions]):
@@ -370,26 +367,25 @@ def _added_to(kernel: ast.FunctionDecl) -> dict[str, str]:
 
     Several kernels may do so at once, and the same comes out in any order.
     """
-    mentions: dict[str, int] = {}
+    mentions = Counter[str]()
     added: dict[str, list[str]] = {}
     for node in ast.parts_of([kernel.params, kernel.body]):
-        if isinstance(node, ast.Declarator | ast.Param) and node.name in _COMMUTE:
-            return {}  # what is called by this name is something of the kernel's own
-        if isinstance(node, ast.DeclRefExpr):
-            mentions[node.name] = mentions.get(node.name, 0) + 1
-        elif isinstance(node, ast.ExpressionStatement) and isinstance(
-            node.expression, ast.CallExpr
-        ):
-            call = node.expression
-            free = call.object is None and call.owner is None and not call.namespace
-            if call.name in _COMMUTE and free and call.arguments:
-                added.setdefault(_array_of(call.arguments[0]), []).append(call.name)
+        match node:
+            case ast.Declarator() | ast.Param() if node.name in _COMMUTE:
+                return {}  # what is called by this name is something of the kernel's own
+            case ast.DeclRefExpr():
+                mentions[node.name] += 1
+            case ast.ExpressionStatement(expression=ast.CallExpr() as call):
+                free = call.object is None and call.owner is None and not call.namespace
+                if call.name in _COMMUTE and free and call.arguments:
+                    added.setdefault(_array_of(call.arguments[0]), []).append(call.name)
+            case _:
+                pass
+    ways = {param.name: added.get(param.name, []) for param in kernel.params}
     return {
-        param.name: added[param.name][0]
-        for param in kernel.params
-        if param.name in added
-        and len(added[param.name]) == mentions[param.name]
-        and len(set(added[param.name])) == 1
+        name: atomics[0]
+        for name, atomics in ways.items()
+        if len(atomics) == mentions[name] and len(set(atomics)) == 1
     }
 
 

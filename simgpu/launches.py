@@ -155,7 +155,7 @@ class KernelLaunch:
         detail: dict[str, object] = {"grid": list(grid), "block": list(block)}
         heard = Tells(kernel.code.watches, frozenset(told), launch._reach())
         adding = ["".join(ways[memory]) if len(ways[memory]) == 1 else "" for memory in written]
-        made = ("kernel", function.name, cost, launch._begin, written, read, detail)
+        made = ("kernel", function.signature.name, cost, launch._begin, written, read, detail)
         return EnginePiece(*made, tells=heard, adds=adding)
 
     def _reach(self) -> Callable[[GlobalMemory], NDArray[np.bool_] | None]:
@@ -206,10 +206,11 @@ class KernelLaunch:
         return self.function.kernel.begin(*given, dynamic_shared=shared, limits=limits, find=find)
 
     def _execute(self) -> Done:
-        stand_in = None if self._hostile else self.function.stand_in
+        stand_in = self.function.stand_in
         large = math.prod(self.grid) >= SMALLEST
         # What follows addresses may depend on more than its arguments.
-        if stand_in is not None and large and not self.function.kernel.code.follows:
+        follows = self.function.kernel.code.follows
+        if stand_in is not None and large and not follows and not self._hostile:
             done = stand_in.launch(self.grid, self.block, self.values, self.shared_mem)
             if done is not None:
                 return done
@@ -238,7 +239,8 @@ class KernelLaunch:
         counts = result.counts
         time = self.time(counts)
         found.update(bound=time.bound, fills=round(time.work.demand, 6))
-        shape = (self.function.name, self.function.source, self.grid, self.block)
+        function = self.function
+        shape = (function.signature.name, function.source, self.grid, self.block)
         for observe in self.device.observers:
             observe(Launched(*shape, counts, time, extrapolated=computed is not None))
         if result.printed:

@@ -158,6 +158,7 @@ class Team:
         self.left: list[Mask | None] = [None] * exits
         self.exited: Mask | None = None
         self.steps = 0
+        self.endless = False  # a loop is known to take more steps than it may
         # How many turns of a loop are side by side, the one at hand, and what was computed for all of them
         # (`compile.summing`).
         self.turns = self.turn = 0
@@ -267,10 +268,11 @@ class Team:
         """Count one loop iteration of the lanes of `mask`.
 
         A loop that is not `counted`, because nothing says when it ends, is charged for its work as well:
-        accesses take 20 to 50 times as long as a turn without any, and longer for many lanes.
+        accesses take 20 to 50 times as long as a turn without any, and longer for many lanes. So is every
+        loop once one is known not to end in time.
         """
         self.steps += 1
-        if not counted:
+        if not counted or self.endless:
             accesses = self.clock - self.charged
             self.steps += mask.n // 8192 + accesses * (2 + mask.n // 1024)
         self.charged = self.clock

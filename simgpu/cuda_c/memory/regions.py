@@ -205,7 +205,11 @@ class ByteRegion(Named):
         self._require_written(a)
         a.team.clock += 1
         self.note_write(a, within, None, True)
-        return self.flat(a.scalar), a.part
+        self.mark(a)
+        view = self.flat(a.scalar)
+        # Whatever the pointer is called here, the memory is known by where it is.
+        self.meter.atomic(a.mask, a.part, self.shared, view.__array_interface__["data"][0])
+        return view, a.part
 
     def locate(self, a: MaskedAccess) -> None:
         """Find each lane's element; fault at the first one that is not there."""
@@ -229,10 +233,11 @@ class ByteRegion(Named):
 
     def _race_cells(self, a: MaskedAccess) -> list[NDArray[np.int64]]:
         """The cells that an access touches; one array for each cell of an element."""
-        if a.size < self.cell:  # smaller elements than were expected: watch anew, in finer steps
-            self.cell = a.size
+        part, size = a.part, a.scalar.size
+        if size < self.cell:  # smaller elements than were expected: watch anew, in finer steps
+            self.cell = size
             self._shadow = None
-        part, ratio = a.part, a.size // self.cell
+        ratio = size // self.cell
         whole = part.astype(np.int64, copy=False) if varies(part) else np.full(a.mask.n, part)
         first = (whole + a.shift) * ratio if a.shift or ratio > 1 else whole
         return [first + k if k else first for k in range(ratio)]

@@ -202,7 +202,7 @@ class Program:
         if "__shared__" in storage:
             self._shared.append((item, storage))
             return
-        const = type_names.top_const(item.type)
+        const = item.type.itself("const")
         placed = bool(storage & heads.PLACED)
         if not placed and not item.dims and isinstance(ctype, Scalar):
             if item.init is None:
@@ -221,7 +221,7 @@ class Program:
             self._file.source.fail(item.at, text)
         unchanging = const or not placed
         variable = Variable(item.name, whole, len(self._globals), memory=True, const=unchanging)
-        variable.volatile = type_names.top_volatile(item.type)
+        variable.volatile = item.type.itself("volatile")
         initial = None
         if item.init is not None and not self._lenient:
             initial = self._initial(initialise(c, item.init, whole), variable, item.at)

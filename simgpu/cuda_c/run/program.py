@@ -85,11 +85,8 @@ class Program:
         self._shared: list[tuple[ast.Declarator, set[str]]] = []
         self._compiled: dict[str, CompiledKernel] = {}
         self._refused: dict[str, KernelCompileError] = {}
-        functions = [function.refusal for function in unit.functions]
-        self._unread = [
-            *functions,
-            *[n.error for n in unit.order if isinstance(n, ast.RefusedType)],
-        ]
+        self._unread = [function.refusal for function in unit.functions]
+        self._unread += [n.error for n in unit.order if isinstance(n, ast.RefusedType)]
         named: list[ast.DeclRefExpr] = []
         own = {function.name for function in unit.functions}
         for node in ast.parts_of([unit.order, unit.functions]):
@@ -370,26 +367,25 @@ def _added_to(kernel: ast.FunctionDecl) -> dict[str, str]:
 
     Several kernels may do so at once, and the same comes out in any order.
     """
-    mentions: dict[str, int] = {}
+    mentions = Counter[str]()
     added: dict[str, list[str]] = {}
     for node in ast.parts_of([kernel.params, kernel.body]):
-        if isinstance(node, ast.Declarator | ast.Param) and node.name in _COMMUTE:
-            return {}  # what is called by this name is something of the kernel's own
-        if isinstance(node, ast.DeclRefExpr):
-            mentions[node.name] = mentions.get(node.name, 0) + 1
-        elif isinstance(node, ast.ExpressionStatement) and isinstance(
-            node.expression, ast.CallExpr
-        ):
-            call = node.expression
-            free = call.object is None and call.owner is None and not call.namespace
-            if call.name in _COMMUTE and free and call.arguments:
-                added.setdefault(_array_of(call.arguments[0]), []).append(call.name)
+        match node:
+            case ast.Declarator() | ast.Param() if node.name in _COMMUTE:
+                return {}  # what is called by this name is something of the kernel's own
+            case ast.DeclRefExpr():
+                mentions[node.name] += 1
+            case ast.ExpressionStatement(expression=ast.CallExpr() as call):
+                free = call.object is None and call.owner is None and not call.namespace
+                if call.name in _COMMUTE and free and call.arguments:
+                    added.setdefault(_array_of(call.arguments[0]), []).append(call.name)
+            case _:
+                pass
+    ways = {param.name: added.get(param.name, []) for param in kernel.params}
     return {
-        param.name: added[param.name][0]
-        for param in kernel.params
-        if param.name in added
-        and len(added[param.name]) == mentions[param.name]
-        and len(set(added[param.name])) == 1
+        name: atomics[0]
+        for name, atomics in ways.items()
+        if len(atomics) == mentions[name] and len(set(atomics)) == 1
     }
 
 
@@ -404,14 +400,11 @@ def _array_of(place: ast.Expression) -> str:
 
 @lru_cache(maxsize=64)  # a large one takes 10 MB
 def _compile_cached(source: str, contract: bool) -> Program:
-    text = Source(source)
-    prepared = preprocess(text)
     # Nearly all that is made here is kept, so to look for garbage meanwhile finds none, and doubles the time.
     collects = gc.isenabled()
     gc.disable()
     try:
-        with nesting(text):
-            return Program(text, parse(text, prepared), prepared, contract)
+        return _read(source, contract)
     finally:
         if collects:
             gc.enable()
@@ -437,7 +430,7 @@ def parse_signature(source: str, name: str) -> KernelSignature:
     `name` may be that of an instance of a template. Raises `KernelCompileError` if there is no such kernel,
     or its head cannot be read.
     """
-    return _read(source, heads_only=True).signature(name)
+    return _read(source, lenient=True, heads_only=True).signature(name)
 
 
 @lru_cache(maxsize=256)
@@ -446,12 +439,14 @@ def meets_as_a_grid(source: str, name: str) -> bool:
 
     A driver has to launch such a kernel in a way of its own. Raises what `parse_signature` does.
     """
-    return "this_grid" in source and "this_grid" in _read(source, heads_only=False).calls(name)
+    return "this_grid" in source and "this_grid" in _read(source, lenient=True).calls(name)
 
 
-def _read(source: str, *, heads_only: bool) -> Program:
+def _read(
+    source: str, contract: bool = False, *, lenient: bool = False, heads_only: bool = False
+) -> Program:
     text = Source(source)
     prepared = preprocess(text)
-    unit = parse(text, prepared, heads_only=heads_only)
     with nesting(text):
-        return Program(text, unit, prepared, False, lenient=True)
+        unit = parse(text, prepared, heads_only=heads_only)
+        return Program(text, unit, prepared, contract, lenient)

@@ -32,14 +32,14 @@ from simgpu.cuda_c.cost.charges import Costs
 from simgpu.cuda_c.cost.walk import walk
 from simgpu.cuda_c.lockstep.team import Extent3
 from simgpu.cuda_c.memory.allocation import GlobalMemory
-from simgpu.cuda_c.run.kernel import CompiledKernel, Execution, KernelArgument
+from simgpu.cuda_c.run.kernel import CompiledKernel, Execution, KernelArgument, passed
 from simgpu.cuda_c.syntax import ast
 from simgpu.cuda_c.syntax.names import addressed_by_reference, grown
 from simgpu.cuda_c.syntax.parser import parse
 from simgpu.cuda_c.text.preprocessor import Preprocessed, preprocess
 from simgpu.cuda_c.text.source import Position, Source, nesting
 from simgpu.cuda_c.types import Scalar, Void, leaves, size_of
-from simgpu.errors import KernelCompileError, UnsupportedFeatureError
+from simgpu.errors import KernelCompileError, UnsupportedFeatureError, UsageError
 
 
 @dataclass
@@ -110,7 +110,8 @@ class Program:
             return
         self._file.referred = addressed_by_reference(self._file.called)
         take_addresses(self._context(), named)
-        self._memory = self._place_globals()
+        # Memory of the file's `__constant__` and `__device__` variables, for the host to set.
+        self.variables = self._place_globals()
         for function in unit.functions:
             known = self._file.functions[function.name]
             plain = [f for f in known if f.template is None and f.body is not None]
@@ -133,16 +134,11 @@ class Program:
         """The kernels that are compiled, by name; templates as far as they have been asked for."""
         return {kernel.name: kernel.signature for kernel in self._compiled.values()}
 
-    @property
-    def variables(self) -> Mapping[str, GlobalMemory]:
-        """Memory of the file's `__constant__` and `__device__` variables, for the host to set."""
-        return self._memory
-
     def twin(self) -> Program:
         """The same program with variables of its own, as a second module on a device has them."""
         other = object.__new__(Program)
         other.__dict__.update(self.__dict__)
-        other._memory = self._place_globals()
+        other.variables = self._place_globals()
         return other
 
     def instantiate(self, name: str) -> KernelSignature:
@@ -334,7 +330,12 @@ class Program:
         run and are counted; `find` says what memory of the device is at an address that is of none of the
         arguments. Raises `LaunchConfigError`, `UsageError` or `ArrayDTypeError`.
         """
-        return self.kernel(name).begin(self._memory, grid, block, args, **more)
+        kernel = self.kernel(name)
+        expected = kernel.signature.parameters
+        if len(args) != len(expected):
+            raise UsageError(kernel.signature.miscounted(args))
+        given = [passed(parameter, arg) for parameter, arg in zip(expected, args, strict=True)]
+        return kernel.begin(self.variables, grid, block, given, **more)
 
 
 def _items(node: ast.SyntaxNode) -> Sequence[Any]:

@@ -475,14 +475,9 @@ runs = [launched(size) for size in (512, 2048)]
 small_call, call = (trace.find("launch matvec_naive")[0] for trace in runs)
 small_kernel, kernel = (trace.find("matvec_naive")[0] for trace in runs)
 picture = agt.compare_timelines(runs, ["512 rows", "2048 rows"], lanes=("host", "streams"))
-reveal(
-    "01-length",
-    f"{kernel.duration / small_kernel.duration:.1f}",
-    picture,
-    small=small_kernel.duration,
-    large=kernel.duration,
-    calls=call.duration / small_call.duration,
-)
+times, calls = kernel.duration / small_kernel.duration, call.duration / small_call.duration
+took = {"small": small_kernel.duration, "large": kernel.duration, "calls": calls}
+reveal("01-length", f"{times:.1f}", picture, **took)
 
 # %% id=01-length lesson
 # The launch is as long in both. The kernel isn't, and neither is the wait.

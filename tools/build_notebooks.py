@@ -33,7 +33,7 @@ A guess has parts, too. `guess` is the question, in Markdown, with its options a
 ``reveal("02-fork", truth, picture, fact=number)``. What tells is in no notebook: the `lesson` of its picture,
 and what is `told` with the verdict, where ``{fact:.0f}`` is a number of the run. Both go to
 ``asyncgpu_course/exercises/guesses/NN_name.json``, with the `truth` on the simulated device, to which the
-tests hold the page.
+tests hold the page: ``truth=*`` where each run has its own.
 
 ``course/wrong_answers/NN_name.py`` has plausible wrong answers to these exercises, which are in no
 notebook. A test holds the check against each, which has to reject it with the cause that is given ::
@@ -177,7 +177,7 @@ def guesses_apart(cells: list[Cell], name: str) -> tuple[list[Cell], dict[str, d
     for guess, parts in words.items():
         if guess not in revealed or not {"told", "truth"} <= {*parts}:
             raise SourceError(f"{name}: {guess} lacks its `reveal`, or what is `told`, with truth=")
-        if (options := parts["options"]) and parts["truth"] not in options:
+        if (options := parts["options"]) and parts["truth"] not in {*options, "*"}:
             raise SourceError(f"{name}: {guess}: its truth is one of {', '.join(options)}")
     return shown, words
 

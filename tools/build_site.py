@@ -39,6 +39,7 @@ COLAB_BRANCH = "colab"
 FOLDERS = ("notebooks", "docs")
 PAGES = ("ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md", "benchmarks/README.md")
 OWN_PROGRAM = (
+    "docs/installing",
     "docs/from_cupy",
     "docs/kernels_in_ci",
     "docs/cluster",

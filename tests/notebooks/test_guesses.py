@@ -72,6 +72,8 @@ def tells(cells: list[Seen], name: str, guess: dict[str, Any]) -> list[str]:
     asked, reveal = ids.index(f"{name}-asked"), ids.index(f"{name}-reveal")
     heads = [k for k, cell in enumerate(cells) if cell.heading]
     begin = max((k for k in heads if k <= asked), default=0)
+    near = min((k for k in heads if k > asked), default=len(cells))
+    last = max(k for k in heads if k <= reveal)
     end = min((k for k in heads if k > reveal), default=len(cells))
     options, truth = guess["options"], guess["truth"]
     read = " ".join([*(cell.text for cell in cells[begin : asked + 1]), *options.values()])
@@ -81,7 +83,8 @@ def tells(cells: list[Seen], name: str, guess: dict[str, Any]) -> list[str]:
     numbers = [] if options else [n for n in re.findall(r"\d+\.?\d*", truth) if float(n) > 9]
     found: list[str] = []
     for k, (i, text, _) in enumerate(cells[begin:end], begin):
-        if i.startswith(f"{name}-"):
+        # A riddle for the whole page has its clues between the two sections.
+        if i.startswith(f"{name}-") or near <= k < last:
             continue
         bare = text.replace(",", "")
         found += [f"{i}: {n}" for n in numbers if re.search(rf"(?<![\w.]){n}(?!\w|\.\d)", bare)]

@@ -52,7 +52,7 @@ assert len(slow.device_spans) == 12
 # %% [markdown] id=two-runs-read
 # The quick program makes just as many calls, 16, for the same twelve pieces of work. (A µs is a millionth of a second.) Its picture comes near the end of the page, after three clues.
 #
-# Write your bet in place of the three dots, as in `guess("00-riddle", "gaps")`, and run the cell. Wrong guesses are welcome: we remember an answer best when it has just surprised us. (This bet is settled with the quick program's picture. All others are settled right below the question, by a cell that's folded to a thin bar. <kbd>Shift</kbd>+<kbd>Enter</kbd> runs it like any other.)
+# Write your bet in place of the three dots, as in `guess("00-riddle", "gaps")`, and run the cell. Wrong guesses are welcome: we remember an answer best when it has just surprised us. (This bet is settled there. All others are settled right below the question, by a cell that's folded to a thin bar. <kbd>Shift</kbd>+<kbd>Enter</kbd> runs it like any other.)
 
 # %% id=00-riddle guess
 # What does the quick program do that the slow one doesn't?
@@ -89,7 +89,7 @@ extern "C" __global__ void twice(unsigned int n, const float* x, float* y)
 # %% [markdown] id=kernel-explained
 # In NumPy this would be `y = 2 * x`. Notice what isn't there: a loop. The first line of the body asks *which element is mine?*, and the rest deals with that one element.
 #
-# Here's a picture that's too dark, of two million pixels. **Run your kernel on it. Then change the `2.0f` above to `3.0f`, and run both cells again.** (For a negative, make the line `y[i] = 1.0f - 2.0f * x[i];`. Keep whichever you like best.)
+# Here's a picture that's too dark, of two million pixels. **Run your kernel on it. Then change the `2.0f` above to `3.0f`, and run both cells again.** (For a negative, make the line `y[i] = 1.0f - 2.0f * x[i];`.)
 
 # %% id=dark-picture tags=helpers
 def too_dark(c):
@@ -301,7 +301,7 @@ reveal("00-meanwhile", f"{after:.0f}", picture, before=before)
 #
 # **Second clue:** with a task, is the device done any sooner? It isn't. If we gain, then only because Python's job fits into the wait, and in the riddle Python has no job. Cross off `python`.
 #
-# How much we gain depends on the job, so let's try jobs of 0 to 400 µs, once with `sync` and once with the four lines above.
+# Let's try jobs of 0 to 400 µs, with `sync` and with the four lines above.
 
 # %% id=00-pays guess
 # How long must Python's job be for the task to beat `sync`?
@@ -400,7 +400,7 @@ if device.simulated:
 #
 # ### Exercise: which is quicker?
 #
-# Here's a decision that a good program makes for itself. Your function gets an operation `op` and a `job`. It does both and returns the operation's result. It's also told two times in µs: with `sync`, Python would `wait` that long (a dotted bar), and the job takes `us`. Be done as soon as you can, whatever the two numbers are. As it stands, the function does well if the job is tiny.
+# Your function gets an operation `op` and a `job`. It does both and returns the operation's result. It's also told two times in µs: with `sync`, Python would `wait` that long (a dotted bar), and the job takes `us`. Be done as soon as you can, whatever the two numbers are.
 
 
 # %% id=00-quicker starter
@@ -502,7 +502,7 @@ hang_up(**dict(zip(("first", "second", "third", "fourth"), bright, strict=True))
 # %% [markdown] id=answer
 # ## The quick one
 #
-# **Third clue:** in that picture, which copies take turns, and which don't? If the clues have changed your mind about the riddle, type another answer. The folded cell below has the quick program, at last.
+# **Third clue:** in that picture, which copies take turns, and which don't? If the clues have changed your mind about the riddle, type another answer. Then comes the quick program, at last.
 
 # %% id=riddle-again
 guess("00-riddle", ...)
@@ -535,7 +535,7 @@ reveal("00-riddle", "ways" if beside_us > in_turn else "inward", picture, ways=b
 # %% [markdown] id=bill
 # ## The bill
 #
-# One more question about these two programs, which both ran on a real GPU. Add up how long the twelve pieces took in the slow one, and in the quick one.
+# Both programs ran on a real GPU. Add up how long the twelve pieces took in each.
 
 # %% id=00-sums guess
 # The quick one's sum is ...

@@ -282,10 +282,6 @@ if device.simulated:
 #
 # Let's play event loop, and do an `await` by hand. `await` calls `future.__await__()`, which gives it an iterator, and then it calls `next` on that. Each `next` is a **poll**: go on as far as you can. (The loop that does this belongs to Python, and has never heard of our futures.)
 
-# %% id=patience tags=helpers
-# The section on who wakes the task says what this is.
-device.patience_us = 0
-
 # %% id=poll-make
 future = long_one().into_future()
 steps = future.__await__()
@@ -300,6 +296,9 @@ print("before the first poll:", future.state.value)
 # - `other`: another future, one that asyncio made
 
 # %% id=06-poll reveal
+device.patience_us = 0
+future = long_one().into_future()
+steps = future.__await__()
 token = next(steps)
 state = future.state.value
 woken = asyncio.Event()  # we poll by hand, so no loop will resume us; this event does
@@ -350,7 +349,7 @@ assert await future is await future  # as often as you like: the work was done o
 #
 # For longer work there's a second thread, the helper, which belongs to the package and runs none of your code. It sleeps in the driver until the GPU is done. Meanwhile the task is put aside, with a token, and the loop attaches a **callback** to that, which will put the task back on the list. No core is busy, but waking a thread took 0.2 to 0.9 ms on the H200 where we measured it.
 #
-# `device.patience_us` says how long a task looks for itself. The folded cell above had set it to 0, and a folded one below sets it back. The simulated device has no such patience and needs no helper, because it can move its clock forward.
+# `device.patience_us` says how long a task looks for itself. The cell with the first poll had set it to 0, and a folded one below sets it back. The simulated device has no such patience and needs no helper, because it can move its clock forward.
 
 # %% id=poll-check tags=asserts
 import threading

@@ -162,6 +162,8 @@ class Device:
         Of its `us`, the `rest` is still to be spent: the device may begin before the call returns.
         """
         start, end = self.pay(self.caller.group()[0], us - rest)
+        if self.recorder is None:
+            return None
         return self._host_span("call", name, start, end + rest, detail=detail)
 
     def work(self, us: float, name: str) -> None:

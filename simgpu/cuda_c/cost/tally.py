@@ -144,7 +144,6 @@ class Tally:
 
     def end_batch(self, layout: ThreadLayout) -> None:
         """Find the longest warp of a batch."""
-        self.settle()
         del self._batches[layout], self._samples[layout]
         self.longest = self._furthest(self._chains)
 
@@ -185,10 +184,12 @@ class Tally:
         """Return the chains of the longest warp of batches and of all that have ended."""
         self.settle()
         # That is the one that issues most, but where some wait for others, the one that ends last.
-        row = LATENCY if self._news else 0
-        found = [each[:, int(each[row].argmax())] for each in batches]
-        chains = [self.longest, *(tuple(np.rint(c).astype(np.int64).tolist()) for c in found)]
-        return max(chains, key=lambda chain: (chain[row], chain))
+        row, furthest = LATENCY if self._news else 0, self.longest
+        for each in batches:
+            chain = tuple(np.rint(each[:, int(each[row].argmax())]).astype(np.int64).tolist())
+            if (chain[row], chain) > (furthest[row], furthest):
+                furthest = chain
+        return furthest
 
     def clocks(self) -> NDArray[np.int64]:
         """Return the clock of each warp: the time of a warp that is alone and has its data at hand."""

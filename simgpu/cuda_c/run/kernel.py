@@ -66,10 +66,6 @@ class CompiledKernel:
     # For each parameter, the atomic by which it only adds to it, or nothing (`program`).
     adds: list[str]
 
-    @property
-    def name(self) -> str:
-        return self.signature.name
-
     @cached_property
     def signals(self) -> list[bool]:
         """For each parameter, whether it may signal others by it."""
@@ -77,10 +73,10 @@ class CompiledKernel:
         return [isinstance(v.type, Pointer) and v.origin.has("signals") for v in given]
 
     def check_room(self, blocks: int, fit: int | None) -> None:
-        """Refuse more blocks than fit on the device at once, if all of them meet at a barrier of the grid."""
-        if self.code.cooperative and fit is not None and blocks > fit:
+        """Refuse more blocks than fit on the device at once: all of them meet at a barrier of the grid."""
+        if fit is not None and blocks > fit:
             raise LaunchConfigError(
-                f"kernel '{self.name}' has a barrier of the grid, so all its blocks must fit on the device "
+                f"kernel '{self.signature.name}' has a barrier of the grid, so all its blocks must fit on the device "
                 f"at once: {blocks} were asked for, {fit} fit"
             )
 
@@ -104,7 +100,8 @@ class CompiledKernel:
         check_shape(name, grid, block, dynamic_shared)
         limits = limits or InterpreterLimits()
         blocks = grid[0] * grid[1] * grid[2]
-        self.check_room(blocks, limits.resident_blocks)
+        if self.code.cooperative:
+            self.check_room(blocks, limits.resident_blocks)
         tally = Tally(self.costs, self.code.sites)
         regions: dict[int, GlobalRegion] = {}
 

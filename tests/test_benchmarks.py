@@ -1,12 +1,11 @@
 """The benchmarks run. Nobody looks at the clock here."""
 
-from __future__ import annotations
-
 import asyncio
 import importlib
 import json
 import re
 from types import ModuleType
+from typing import Any
 
 import numpy as np
 import pytest
@@ -79,11 +78,11 @@ def test_everybody_computes_the_same(cuda: Device, monkeypatch: pytest.MonkeyPat
     work = importlib.import_module("work").make_work(64)
     every = importlib.import_module("by_hand").contenders(work)
     every += importlib.import_module("ours").contenders(work, loop)
-    every[0].run()
-    want = every[0].results()
+    want: Any = ()
     for one in every:
         one.run()
         got = one.results()
+        want = want or got
         assert len(got) in (1, len(want))
         assert all(np.array_equal(a, b) for a, b in zip(got, want, strict=False))
     loop.close()

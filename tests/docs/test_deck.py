@@ -1,7 +1,5 @@
 """The slides of course/deck.md show what there is in the course; `make deck` builds them."""
 
-from __future__ import annotations
-
 import json
 import re
 

@@ -1,21 +1,17 @@
 """`import asyncgpu_tutor as agt` offers the names that the pages use, and no others."""
 
-from __future__ import annotations
-
 import ast
 import importlib
 import inspect
 import pickle
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 import asyncgpu_tutor as agt
 from asyncgpu_tutor.devices.protocol import Device
-from tests.tools import ROOT, page, tool
+from tests.tools import ROOT, page, python, tool
 
 PUBLIC = sorted(agt.__all__)
 
@@ -40,7 +36,6 @@ def test_type_checkers_are_told_where_each_name_is_loaded_from() -> None:
         if isinstance(node, ast.ImportFrom)
         for alias in node.names
     }
-
     assert sorted(told) == PUBLIC
     for name, (module, attribute) in told.items():
         assert getattr(agt, name) is getattr(importlib.import_module(module), attribute)
@@ -50,7 +45,6 @@ def test_every_way_to_import_gives_the_same() -> None:
     everything: dict[str, object] = {}
     exec("from asyncgpu_tutor import *", everything)
     exec("from asyncgpu_tutor import zip as ours", everything)
-
     assert {name: everything[name] for name in PUBLIC} == {n: getattr(agt, n) for n in PUBLIC}
     assert everything["ours"] is agt.zip
     assert pickle.loads(pickle.dumps(agt.SingleStream)) is agt.SingleStream
@@ -96,7 +90,6 @@ def things() -> dict[str, object]:
 def test_completion_shows_what_stands_in_the_glossary(sim: Device) -> None:
     _, _, table = page("docs/glossary.md").partition("## What `<TAB>` shows")
     rows = dict(re.findall(r"^\| (an? [\w ]+) \| (.*) \|$", table, flags=re.MULTILINE))
-
     shown = {name: {n for n in dir(one) if n[0] != "_"} for name, one in things().items()}
     shown["a launch of a kernel"] -= shown["an operation"] - {"label"}
     assert {name: set(re.findall(r"`(\w+)`", rows[name])) for name in shown} == shown
@@ -112,7 +105,6 @@ def test_what_the_glossary_calls_ours_is_there() -> None:
     tables = page("docs/glossary.md").partition("## What others call it")[2]
     rows = [line.split("|") for line in tables.splitlines() if line.startswith("|")]
     ours = {words for row in rows for words in re.findall(r"`([^`]+)`", row[1])}
-
     assert {len(row) for row in rows} == {7}
     assert len(ours) > 25
     for words in ours - {"await op", "kernel(..., grid=, block=)"}:
@@ -131,8 +123,7 @@ def test_an_older_python_is_told_so_in_a_sentence(argv: list[str], kind: str) ->
     """In a clone, where pip has refused nothing."""
     ast.parse(page("asyncgpu_tutor/__init__.py"), feature_version=(3, 8))
     older = f"import sys; sys.version_info, sys.argv = (3, 10, 1), {argv}; import asyncgpu_tutor"
-    how = {"cwd": ROOT, "capture_output": True, "text": True}
-    ran = subprocess.run([sys.executable, "-c", older], check=False, **how)
+    ran = python("-c", older, check=False)
     said = ran.stderr.splitlines()[-1]
     assert said == f"{kind}asyncgpu_tutor needs Python 3.11 or newer, and this is 3.10"
     assert ran.returncode == 1

@@ -1,7 +1,5 @@
 """The examples of the README work."""
 
-from __future__ import annotations
-
 import re
 import sys
 from pathlib import Path
@@ -32,7 +30,6 @@ def test_the_picture_shows_the_slow_program_and_asks_for_the_quick_one() -> None
     picture = tool("readme_picture")
     slow, quick = picture.makespans()
     drawn = picture.PICTURE.read_text("utf-8")
-
     assert drawn == picture.svg(), "run tools/readme_picture.py"
     assert f"That took {slow} microseconds on one queue." in README
     assert str(quick) not in README, "the first page asks for this number"
@@ -70,7 +67,6 @@ def test_the_figures_are_those_of_the_pages_behind_them() -> None:
 def test_the_contents_have_every_chapter_and_every_book(name: str) -> None:
     chapters = sorted(path.name for path in (ROOT / "notebooks").glob("*.ipynb"))
     listed = re.findall(r"\[\d\d\w?(?: [^\]]+)?\]\((?:notebooks/)?(\w+\.ipynb)\)", page(name))
-
     assert [name for name in listed if name in chapters] == chapters
     books = re.findall(r"\*([\w, ]+)\*+ \((?:from )?(\d\d)(?: to \d\d)?\)", page(name))
     assert books == [(title, first) for first, title in BOOKS.items()]

@@ -1,7 +1,5 @@
 """The counts of a launch, against numbers that can be worked out by hand."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Pointers as values, to functions and to data: in variables, tables, structs and memory, and from the host."""
 
-from __future__ import annotations
-
 import gc
 import weakref
 from pathlib import Path

@@ -1,7 +1,5 @@
 """One program in several spellings has one verdict: sound in all of them, or a mistake in all."""
 
-from __future__ import annotations
-
 import itertools
 
 import numpy as np

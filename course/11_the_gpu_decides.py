@@ -1055,7 +1055,7 @@ assert all_together(16) == 16
 #
 # Start with $1/n$ for all, and repeat until no rank changes by more than $10^{-3}/n$. (This is PageRank. It made a company.)
 #
-# The version below has Python in charge. On the simulated device, where the check measures 4,096 pages, it takes 1098 µs: get below 200 µs (a second rung: 75). Change anything but the name, the arguments and the result. The check also tries these, untimed:
+# The version below has Python in charge. On the simulated device, where the check measures 4,096 pages, it takes 1098 µs: get below 200 µs (a second rung: 110). Change anything but the name, the arguments and the result. The check also tries these, untimed:
 #
 # - 600 pages, and 600 that are right from the start
 # - 700 that settle slowly
@@ -1140,7 +1140,7 @@ def pagerank(sources, weight):
 # For the decision, a flag for each round: whoever still moves sets the flag of this round, then all meet, then all read it. With a single flag, somebody would have to set it back to zero, and just when would that be safe?
 
 # %% id=11-challenge explanation
-# Two arrays change places, so one barrier a round is enough, and each round has a flag of its own, so nobody has to tidy up while others still read. (A single block could vote, but it has one SM of 132, and the time shows it.) Below 75? Then you've climbed the second rung, too. If not, look at what runs before your kernel, and at what each round reads again although it never changes.
+# Two arrays change places, so one barrier a round is enough, and each round has a flag of its own, so nobody has to tidy up while others still read. (A single block could vote, but it has one SM of 132, and the time shows it.) Below 110? Then you've climbed the second rung, too. If not, look at who asks for the flag, as in the flood, and at what runs before your kernel.
 
 # %% id=11-challenge-check
 check("11-challenge", pagerank)

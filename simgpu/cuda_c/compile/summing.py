@@ -20,9 +20,7 @@ import numpy as np
 from simgpu.cuda_c.compile import form
 from simgpu.cuda_c.compile.form import Evaluate, Execute, Instruction, IRValue, Loop, Total
 from simgpu.cuda_c.compile.variables import Variable
-from simgpu.cuda_c.lockstep.masks import Mask
-from simgpu.cuda_c.lockstep.team import Team
-from simgpu.cuda_c.lockstep.values import varies
+from simgpu.cuda_c.lockstep import Mask, Team, varies
 from simgpu.cuda_c.memory import access
 from simgpu.cuda_c.types import Scalar
 from simgpu.errors import KernelFault

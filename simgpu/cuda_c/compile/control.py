@@ -238,33 +238,27 @@ class Control:
         together = sums_side_by_side(found, body, (test_point, step_point)) if found else None
         spin = self._parks.spins.get(loop, Spin())
         head, often, shares = spin.head, spin.often, spin.turns
-        kept = [*spin.watched, *spin.patience]
         counted = test is not None and form.counting(loop.step) is not None
         ends = None if often else ends_within(loop)
 
         def evaluate(t: Team, entered: Mask) -> Mask | None:
-            meter = t.meter
-            resume = t.resume
+            meter, resume = t.meter, t.resume
             t.left[leave] = None
             finished: Mask | None = None
             first = after if resume < 0 else resume > head
             m: Mask | None = entered
-            turns, known = 0, (0, 0)
-            if resume == head:  # and not on the way to a loop inside
-                t.resume = -1
-                # A counter may come to its end in the turn after the next test.
-                turns = -int(_leap(t, entered, spin.patience))
+            turns, known = _resumed(t, entered, spin), (0, 0)
             if together is not None:
                 together(t, entered)
             before: list[Any] | None = None
             begun = asked = t.steps
-            budget = t.launch.limits.step_budget
+            rest = max(t.launch.limits.step_budget // _ASKED, 0)
             while True:
                 turns += 1
                 # Nothing tells what a turn has changed that was begun before the threads waited; and a first
                 # turn that nobody has tested is no look in vain.
                 if often and turns > 0 and not turns % often and not first:
-                    known, before = t.launch.known, [t.slots[slot] for slot in kept]
+                    known, before = t.launch.known, _counts(t, spin)
                 if test is not None and not first:
                     m, stop = _tested(t, m, test, test_point, head, at)
                     finished = join(finished, stop, entered)
@@ -273,10 +267,9 @@ class Control:
                 first = False
                 assert m is not None
                 inside = m
-                if ends is not None and t.steps - asked > max(budget // _ASKED, 0):
+                if ends is not None and t.steps - asked > rest:
                     asked = t.steps
-                    may = 1 + (budget - asked) * (turns - 1) // (asked - begun)
-                    t.endless = t.endless or not ends(t, inside, may)
+                    t.endless = t.endless or not ends(t, inside, _turns_left(t, turns - 1, begun))
                 t.step(at, inside, counted)
                 t.left[again] = None
                 m = join(body(t, inside), t.left[again], inside)
@@ -297,6 +290,25 @@ class Control:
         return evaluate
 
 
+def _resumed(t: Team, m: Mask, spin: Spin) -> int:
+    """The number of turns at which lanes enter a loop: less than 0 where its counter has leapt."""
+    if t.resume != spin.head:  # or are on the way to a loop inside
+        return 0
+    t.resume = -1
+    # A counter may come to its end in the turn after the next test.
+    return -int(_leap(t, m, spin.patience))
+
+
+def _turns_left(t: Team, done: int, begun: int) -> int:
+    """How many more turns the budget has, for a loop whose turns took so many steps since it was `begun`."""
+    return 1 + (t.launch.limits.step_budget - t.steps) * done // (t.steps - begun)
+
+
+def _counts(t: Team, spin: Spin) -> list[Any]:
+    """What tells whether a turn has changed anything, and then what counts how long it waits."""
+    return [t.slots[slot] for slot in (*spin.watched, *spin.patience)]
+
+
 def _spun(
     t: Team, m: Mask, spin: Spin, before: list[Any], known: tuple[int, int], at: Position
 ) -> Mask | None:
@@ -307,7 +319,7 @@ def _spun(
         return t.park(spin.spot, m, at, m.bits) if spin.naps else m
     if changes != known[0]:
         return m
-    now, n = [t.slots[slot] for slot in (*spin.watched, *spin.patience)], len(spin.watched)
+    now, n = _counts(t, spin), len(spin.watched)
     # Where not every turn counts, it may be that none will.
     patient = not unchanged(m, before[n:], now[n:]).any() and _still_patient(t, m, spin.patience)
     same = unchanged(m, before[:n], now[:n])

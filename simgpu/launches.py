@@ -87,7 +87,7 @@ class LoadedKernel:
     @property
     def name(self) -> str:
         """Its name in the source."""
-        return self.kernel.name
+        return self.kernel.signature.name
 
     @cached_property
     def identity(self) -> Hashable:
@@ -132,10 +132,11 @@ class KernelLaunch:
         for arg, parameter, by, adds in zip(
             args, parameters, kernel.signals, kernel.adds, strict=True
         ):
-            memory = isinstance(arg, Memory)
-            values.append(cuda_c.passed(parameter, arg.cells if memory else arg))
-            if not memory:
+            if not isinstance(arg, Memory) or not parameter.pointer:
+                given = arg.cells if isinstance(arg, Memory) else arg
+                values.append(cuda_c.passed(parameter, given))
                 continue
+            values.append(arg.cells)
             ways.setdefault(arg, set()).add(adds)
             if not parameter.const:
                 written.append(arg)
@@ -235,7 +236,7 @@ class KernelLaunch:
         time = self.time(counts)
         found.update(bound=time.bound, fills=round(time.work.demand, 6))
         function = self.function
-        shape = (function.kernel.name, function.source, self.grid, self.block)
+        shape = (function.kernel.signature.name, function.source, self.grid, self.block)
         for observe in self.device.observers:
             observe(Launched(*shape, counts, time, extrapolated=computed is not None))
         if result.printed:

@@ -25,7 +25,7 @@ from simgpu.cuda_c.memory.pointers import Ptr
 from simgpu.cuda_c.run.execution import Execution
 from simgpu.cuda_c.text.source import Source
 from simgpu.cuda_c.types import CType, Pointer, Scalar, element_of, kinds, leaves, size_of
-from simgpu.errors import ArrayDTypeError, LaunchConfigError, UsageError
+from simgpu.errors import ArrayDTypeError, LaunchConfigError
 
 KernelArgument: TypeAlias = GlobalMemory | np.generic | int | float | bool | None
 
@@ -96,7 +96,10 @@ class CompiledKernel:
         sample: Sequence[int] | None = None,
         find: Callable[[int], GlobalMemory | None] | None = None,
     ) -> Execution:
-        """Begin a launch, as `Program.begin`; `variables` is the memory of `globals`, by name."""
+        """Begin a launch, as `Program.begin`, with arguments that `passed` has looked at.
+
+        `variables` is the memory of `globals`, by name.
+        """
         check_shape(self.name, grid, block, dynamic_shared)
         limits = limits or InterpreterLimits()
         blocks = grid[0] * grid[1] * grid[2]
@@ -153,11 +156,7 @@ class CompiledKernel:
         regions: dict[int, GlobalRegion],
     ) -> dict[int, Any]:
         """The values of the parameters, by slot; `regions` gets those that they point into."""
-        expected = self.signature.parameters
-        if len(args) != len(expected):
-            raise UsageError(self.signature.miscounted(args))
-        given = [passed(parameter, arg) for parameter, arg in zip(expected, args, strict=True)]
-        given += [variables[v.name] for v in self.globals]
+        given = [*args, *[variables[v.name] for v in self.globals]]
         pointers: list[tuple[Variable, _Target, GlobalMemory]] = []
         records: list[tuple[Variable, np.void]] = []
         values: dict[int, Any] = {}

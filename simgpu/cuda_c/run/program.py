@@ -32,14 +32,14 @@ from simgpu.cuda_c.cost.charges import Costs
 from simgpu.cuda_c.cost.walk import walk
 from simgpu.cuda_c.lockstep.team import Extent3
 from simgpu.cuda_c.memory.allocation import GlobalMemory
-from simgpu.cuda_c.run.kernel import CompiledKernel, Execution, KernelArgument
+from simgpu.cuda_c.run.kernel import CompiledKernel, Execution, KernelArgument, passed
 from simgpu.cuda_c.syntax import ast
 from simgpu.cuda_c.syntax.names import addressed_by_reference, grown
 from simgpu.cuda_c.syntax.parser import parse
 from simgpu.cuda_c.text.preprocessor import Preprocessed, preprocess
 from simgpu.cuda_c.text.source import Position, Source, nesting
 from simgpu.cuda_c.types import Scalar, Void, leaves, size_of
-from simgpu.errors import KernelCompileError, UnsupportedFeatureError
+from simgpu.errors import KernelCompileError, UnsupportedFeatureError, UsageError
 
 
 @dataclass
@@ -334,7 +334,12 @@ class Program:
         run and are counted; `find` says what memory of the device is at an address that is of none of the
         arguments. Raises `LaunchConfigError`, `UsageError` or `ArrayDTypeError`.
         """
-        return self.kernel(name).begin(self._memory, grid, block, args, **more)
+        kernel = self.kernel(name)
+        parameters = kernel.signature.parameters
+        if len(args) != len(parameters):
+            raise UsageError(kernel.signature.miscounted(args))
+        given = [passed(parameter, arg) for parameter, arg in zip(parameters, args, strict=True)]
+        return kernel.begin(self._memory, grid, block, given, **more)
 
 
 def _items(node: ast.SyntaxNode) -> Sequence[Any]:

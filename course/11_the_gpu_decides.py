@@ -1388,8 +1388,8 @@ def two_piles():
     figure.colorbar(picture, ax=axes, ticks=range(4), label="grains in a cell", shrink=0.7)
     shown(
         figure,
-        "Left: threes, with a cross of ones from corner to corner, and a 0 in the middle. Right: the heap has "
-        "become a round ornament.",
+        "Left: threes, with a cross of ones from corner to corner, and a 0 in the middle. Right: the "
+        "heap has become a round ornament.",
     )
 
 

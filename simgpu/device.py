@@ -394,7 +394,7 @@ class Device:
         self._touch(piece, shared, access, target.clock)
         does = "launch" if piece.kind == "kernel" else "enqueue"
         call = graph_call if in_graph else self.call(f"{does} {piece.name}", piece.cost)
-        ready = self.now() + self.spec.start_us
+        ready = self.machine.host + self.spec.start_us
         cause = _Cause(target, access, *group, call, in_graph, ready)
         target.submit(self._command(piece, shared, cause))
         by = "kernel" if piece.kind == "kernel" else "copy"

@@ -433,15 +433,18 @@ class Remembered:
             known = list(self._launches.get(key, ()))
         for launch in known:
             if all(m.holds(state) for m, state in zip(memories, launch.before, strict=True)):
-                self._apply(key, launch, memories)
+                for memory, state in zip(memories, launch.after, strict=True):
+                    if state is not None:
+                        memory.become(state)
+                with self._lock:
+                    if key in self._launches:
+                        self._launches.move_to_end(key)
                 return launch.done
         before = [_state(memory, number, known) for number, memory in enumerate(memories)]
         done = execute()
         counts = done[0].counts
-        if (
-            sampled_work(counts, blocks) < _WORTH
-            and counts.warp_instructions < LONG_LAUNCH * counts.warps
-        ):
+        short = counts.warp_instructions < LONG_LAUNCH * counts.warps
+        if short and sampled_work(counts, blocks) < _WORTH:
             with self._lock:
                 self._small[key] = None
                 if len(self._small) > _KINDS:
@@ -460,14 +463,6 @@ class Remembered:
             self._launches.clear()
             self._small.clear()
             self.used = 0
-
-    def _apply(self, key: Hashable, launch: _PendingLaunch, memories: list[GlobalMemory]) -> None:
-        for memory, state in zip(memories, launch.after, strict=True):
-            if state is not None:
-                memory.become(state)
-        with self._lock:
-            if key in self._launches:
-                self._launches.move_to_end(key)
 
     def _keep(self, key: Hashable, launch: _PendingLaunch) -> None:
         with self._lock:

@@ -73,10 +73,8 @@ class LaunchState:
     limits: InterpreterLimits
     meter: Tally
     dynamic_shared: int
-    # Made when somebody asks for them: see `addresses` and `messages`.
-    made_addresses: Callable[[], Addresses]
-    made_messages: Callable[[], Messages]
-    named: list[tuple[Any, str, Any]] = field(default_factory=list[tuple[Any, str, Any]])
+    addresses: Addresses  # pointers as numbers
+    messages: Messages  # the knowledge that threads have of each other
     printed: list[str] = field(default_factory=list[str])
     letters: int = 0  # in what was printed
     dropped_lines: int = 0
@@ -102,19 +100,6 @@ class LaunchState:
     at: Position | None = None  # the loop whose turn was counted last
     told: bool = False
 
-    @cached_property
-    def addresses(self) -> Addresses:
-        """Pointers as numbers; those that the kernel was given have a place from the beginning."""
-        made = self.made_addresses()
-        for region, name, memory in self.named:
-            made.place(region, name, memory)
-        return made
-
-    @cached_property
-    def messages(self) -> Messages:
-        """The knowledge that threads have of each other (`memory.messages`)."""
-        return self.made_messages()
-
     @property
     def known(self) -> tuple[int, int]:
         """How often memory has changed, and a clock was read."""
@@ -128,6 +113,12 @@ class LaunchState:
             f"The simulated GPU has been at kernel '{self.kernel}' for {time.monotonic() - self.since:.1f} "
             f"s of your time: {self.begun} of {x * y * z} blocks have begun{loop}"
         )
+
+    def changed(self, mask: Mask) -> None:
+        """Note that lanes have changed memory."""
+        self.changes += 1
+        if self.watches:
+            self.meter.changed(mask)
 
     def look(self) -> None:
         """Say once that this takes long, if it does."""

@@ -92,20 +92,12 @@ class CompiledKernel:
         sample: Sequence[int] | None = None,
         find: Callable[[int], GlobalMemory | None] | None = None,
     ) -> Execution:
-<<<<<<< HEAD
         """Begin a launch, as `Program.begin`, of arguments that were `passed`.
 
         `variables` is the memory of `globals`, by name.
         """
         name = self.signature.name
         check_shape(name, grid, block, dynamic_shared)
-=======
-        """Begin a launch, as `Program.begin`, with arguments that `passed` has looked at.
-
-        `variables` is the memory of `globals`, by name.
-        """
-        check_shape(self.name, grid, block, dynamic_shared)
->>>>>>> wt2-lesssim
         limits = limits or InterpreterLimits()
         blocks = grid[0] * grid[1] * grid[2]
         if self.code.cooperative:
@@ -121,14 +113,9 @@ class CompiledKernel:
             region = regions[id(memory)] = make(memory, launch, 4, True)
             return region, memory
 
-<<<<<<< HEAD
-        given = (grid, block, limits, tally, dynamic_shared, Addresses(other), Messages(blocks))
-        launch = LaunchState(name, self.source, *given)
-=======
         given = (grid, block, limits, tally, dynamic_shared)
         lazily = partial(Addresses, other), partial(Messages, blocks)
-        launch = LaunchState(self.name, self.source, *given, *lazily)
->>>>>>> wt2-lesssim
+        launch = LaunchState(name, self.source, *given, *lazily)
         launch.watches = self.code.watches
         few = blocks <= MOST_BLOCKS and blocks * launch.threads <= MOST_HOSTILE_THREADS
         if limits.hostile is not None and few:

@@ -331,19 +331,11 @@ class Program:
         arguments. Raises `LaunchConfigError`, `UsageError` or `ArrayDTypeError`.
         """
         kernel = self.kernel(name)
-<<<<<<< HEAD
         expected = kernel.signature.parameters
         if len(args) != len(expected):
             raise UsageError(kernel.signature.miscounted(args))
         given = [passed(parameter, arg) for parameter, arg in zip(expected, args, strict=True)]
         return kernel.begin(self.variables, grid, block, given, **more)
-=======
-        parameters = kernel.signature.parameters
-        if len(args) != len(parameters):
-            raise UsageError(kernel.signature.miscounted(args))
-        given = [passed(parameter, arg) for parameter, arg in zip(parameters, args, strict=True)]
-        return kernel.begin(self._memory, grid, block, given, **more)
->>>>>>> wt2-lesssim
 
 
 def _items(node: ast.SyntaxNode) -> Sequence[Any]:

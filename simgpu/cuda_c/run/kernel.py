@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, TypeAlias, cast
 
 import numpy as np
@@ -116,8 +116,9 @@ class CompiledKernel:
             region = regions[id(memory)] = make(memory, launch, 4, True)
             return region, memory
 
-        given = (grid, block, limits, tally, dynamic_shared, Addresses(other), Messages(blocks))
-        launch = LaunchState(name, self.source, *given)
+        given = (grid, block, limits, tally, dynamic_shared)
+        lazily = partial(Addresses, other), partial(Messages, blocks)
+        launch = LaunchState(name, self.source, *given, *lazily)
         launch.watches = self.code.watches
         few = blocks <= MOST_BLOCKS and blocks * launch.threads <= MOST_HOSTILE_THREADS
         if limits.hostile is not None and few:
@@ -184,7 +185,7 @@ class CompiledKernel:
                 make = talks if launch.hostile is None else LateGlobal
                 regions[key] = make(memory, launch, cells[key], key in watched)
             regions[key].types[variable.name] = variable.type
-            launch.addresses.place(regions[key], variable.name, memory)
+            launch.named.append((regions[key], variable.name, memory))
             values[variable.slot] = Ptr(regions[key], 0, target.step, 0, variable.name)
         for variable, record in records:
             values[variable.slot] = _leaves_of(record, variable.type, launch)

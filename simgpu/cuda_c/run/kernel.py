@@ -66,7 +66,7 @@ class CompiledKernel:
     # For each parameter, the atomic by which it only adds to it, or nothing (`program`).
     adds: list[str]
 
-    @property
+    @cached_property
     def name(self) -> str:
         return self.signature.name
 

@@ -110,7 +110,8 @@ class Program:
             return
         self._file.referred = addressed_by_reference(self._file.called)
         take_addresses(self._context(), named)
-        self._memory = self._place_globals()
+        # Memory of the file's `__constant__` and `__device__` variables, for the host to set.
+        self.variables = self._place_globals()
         for function in unit.functions:
             known = self._file.functions[function.name]
             plain = [f for f in known if f.template is None and f.body is not None]
@@ -133,16 +134,11 @@ class Program:
         """The kernels that are compiled, by name; templates as far as they have been asked for."""
         return {kernel.name: kernel.signature for kernel in self._compiled.values()}
 
-    @property
-    def variables(self) -> Mapping[str, GlobalMemory]:
-        """Memory of the file's `__constant__` and `__device__` variables, for the host to set."""
-        return self._memory
-
     def twin(self) -> Program:
         """The same program with variables of its own, as a second module on a device has them."""
         other = object.__new__(Program)
         other.__dict__.update(self.__dict__)
-        other._memory = self._place_globals()
+        other.variables = self._place_globals()
         return other
 
     def instantiate(self, name: str) -> KernelSignature:
@@ -339,7 +335,7 @@ class Program:
         if len(args) != len(parameters):
             raise UsageError(kernel.signature.miscounted(args))
         given = [passed(parameter, arg) for parameter, arg in zip(parameters, args, strict=True)]
-        return kernel.begin(self._memory, grid, block, given, **more)
+        return kernel.begin(self.variables, grid, block, given, **more)
 
 
 def _items(node: ast.SyntaxNode) -> Sequence[Any]:

@@ -218,8 +218,9 @@ class KernelLaunch:
             # What it does depends on what others do meanwhile, or tells them: it is neither sampled nor kept.
             began = self.device.machine.engine.now
             return Waiting(self, self._started(), found, began).go_on(last=False)
+        late = self.device.adversary is not None and code.talks
         execute = partial(interruptible, self._execute)
-        if function.remembered is None or code.follows or self._hostile:
+        if function.remembered is None or code.follows or late:
             return self.finish(found, *execute())
         kind = (function.identity, self.grid, self.block, self.shared_mem)
         blocks, variables = math.prod(self.grid), function.program.variables.values()

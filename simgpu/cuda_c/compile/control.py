@@ -236,7 +236,6 @@ class Control:
         together = sums_side_by_side(found, body, points) if found else None
         spin = self._parks.spins.get(loop, Spin())
         head, often, shares = spin.head, spin.often, spin.turns
-        kept = [*spin.watched, *spin.patience]
         counted = test is not None and form.counting(loop.step) is not None
         ends = None if often else ends_in_time(loop)
 
@@ -245,12 +244,8 @@ class Control:
             finished: Mask | None = None
             first = after if resume < 0 else resume > head
             m: Mask | None = entered
-            turns, known, before = 0, (0, 0), None
+            turns, known, before = _resumed(t, entered, spin), (0, 0), None
             woken = resume == spin.spot
-            if resume == head:  # and not on the way to a loop inside
-                t.resume = -1
-                # A counter may come to its end in the turn after the next test.
-                turns = -int(_leap(t, entered, spin.patience))
             if together is not None:
                 together(t, entered)
             begun = t.steps
@@ -259,7 +254,7 @@ class Control:
                 # Nothing tells what a turn has changed that was begun before the threads waited; and a first
                 # turn that nobody has tested is no look in vain.
                 if often and turns > 0 and not turns % often and not first:
-                    known, before = t.launch.known, [t.slots[slot] for slot in kept]
+                    known, before = t.launch.known, _counts(t, spin)
                 if test is not None and not first:
                     changes = t.launch.changes
                     m, stop = _tested(t, m, test, test_point, head, at)
@@ -292,6 +287,20 @@ class Control:
         return evaluate
 
 
+def _resumed(t: Team, m: Mask, spin: Spin) -> int:
+    """The number of turns at which lanes enter a loop: less than 0 where its counter has leapt."""
+    if t.resume != spin.head:  # or are on the way to a loop inside
+        return 0
+    t.resume = -1
+    # A counter may come to its end in the turn after the next test.
+    return -int(_leap(t, m, spin.patience))
+
+
+def _counts(t: Team, spin: Spin) -> list[Any]:
+    """What tells whether a turn has changed anything, and then what counts how long it waits."""
+    return [t.slots[slot] for slot in (*spin.watched, *spin.patience)]
+
+
 def _spun(
     t: Team, m: Mask, spin: Spin, before: list[Any], known: tuple[int, int], at: Position, again: bool
 ) -> Mask | None:  # fmt: skip
@@ -302,7 +311,7 @@ def _spun(
         return t.park(spin.spot, m, at, m.bits) if spin.naps else m
     if changes != known[0]:
         return m
-    now, n = [t.slots[slot] for slot in (*spin.watched, *spin.patience)], len(spin.watched)
+    now, n = _counts(t, spin), len(spin.watched)
     # Where not every turn counts, it may be that none will.
     patient = not unchanged(m, before[n:], now[n:]).any() and _still_patient(t, m, spin.patience)
     same = unchanged(m, before[:n], now[:n])

@@ -162,6 +162,8 @@ class Device:
         Of its `us`, the `rest` is still to be spent: the device may begin before the call returns.
         """
         start, end = self.pay(self.caller.group()[0], us - rest)
+        if self.recorder is None:
+            return None
         return self._host_span("call", name, start, end + rest, detail=detail)
 
     def work(self, us: float, name: str) -> None:
@@ -393,7 +395,7 @@ class Device:
         self._touch(piece, shared, access, target.clock)
         does = "launch" if piece.kind == "kernel" else "enqueue"
         call = graph_call if in_graph else self.call(f"{does} {piece.name}", piece.cost)
-        ready = self.now() + self.spec.start_us
+        ready = self.machine.host + self.spec.start_us
         cause = _Cause(target, access, *group, call, in_graph, ready)
         target.submit(self._command(piece, shared, cause))
         by = "kernel" if piece.kind == "kernel" else "copy"

@@ -104,7 +104,8 @@ def test_one_call_stays_on_its_way() -> None:
     found = re.findall(r"(sync|await), .*: (\d+) calls in (\d+) files", told)
     most = {"sync": 340, "await": 360}
     assert len(found) == 4
-    assert all(int(calls) <= most[way] and int(files) <= 36 for way, calls, files in found)
+    # Two files more than there were: a launch makes its address space and its messages at once.
+    assert all(int(calls) <= most[way] and int(files) <= 38 for way, calls, files in found)
     assert all(int(calls) <= 50 for calls in re.findall(r"asyncgpu_tutor (\d+)", told))
 
 

@@ -67,21 +67,17 @@ class CompiledKernel:
     adds: list[str]
 
     @cached_property
-    def name(self) -> str:
-        return self.signature.name
-
-    @cached_property
     def signals(self) -> list[bool]:
         """For each parameter, whether it may signal others by it."""
         given = self.code.parameters
         return [isinstance(v.type, Pointer) and v.origin.has("signals") for v in given]
 
     def check_room(self, blocks: int, fit: int | None) -> None:
-        """Refuse more blocks than fit on the device at once, if all of them meet at a barrier of the grid."""
-        if self.code.cooperative and fit is not None and blocks > fit:
+        """Refuse more blocks than fit on the device at once: all of them meet at a barrier of the grid."""
+        if fit is not None and blocks > fit:
             raise LaunchConfigError(
-                f"kernel '{self.name}' has a barrier of the grid, so all its blocks must fit on the device "
-                f"at once: {blocks} were asked for, {fit} fit"
+                f"kernel '{self.signature.name}' has a barrier of the grid, so all its blocks must fit on the "
+                f"device at once: {blocks} were asked for, {fit} fit"
             )
 
     def begin(
@@ -89,21 +85,23 @@ class CompiledKernel:
         variables: Mapping[str, GlobalMemory],
         grid: Extent3,
         block: Extent3,
-        args: Sequence[KernelArgument],
+        args: Sequence[GlobalMemory | np.generic | None],
         *,
         dynamic_shared: int = 0,
         limits: InterpreterLimits | None = None,
         sample: Sequence[int] | None = None,
         find: Callable[[int], GlobalMemory | None] | None = None,
     ) -> Execution:
-        """Begin a launch, as `Program.begin`, with arguments that `passed` has looked at.
+        """Begin a launch, as `Program.begin`, of arguments that were `passed`.
 
         `variables` is the memory of `globals`, by name.
         """
-        check_shape(self.name, grid, block, dynamic_shared)
+        name = self.signature.name
+        check_shape(name, grid, block, dynamic_shared)
         limits = limits or InterpreterLimits()
         blocks = grid[0] * grid[1] * grid[2]
-        self.check_room(blocks, limits.resident_blocks)
+        if self.code.cooperative:
+            self.check_room(blocks, limits.resident_blocks)
         tally = Tally(self.costs, self.code.sites)
         regions: dict[int, GlobalRegion] = {}
 
@@ -117,7 +115,7 @@ class CompiledKernel:
 
         given = (grid, block, limits, tally, dynamic_shared)
         lazily = partial(Addresses, other), partial(Messages, blocks)
-        launch = LaunchState(self.name, self.source, *given, *lazily)
+        launch = LaunchState(name, self.source, *given, *lazily)
         launch.watches = self.code.watches
         few = blocks <= MOST_BLOCKS and blocks * launch.threads <= MOST_HOSTILE_THREADS
         if limits.hostile is not None and few:
@@ -125,7 +123,7 @@ class CompiledKernel:
         values = self._bind(variables, args, launch, regions)
         if sample is None and blocks * launch.threads > _MOST_THREADS:
             raise LaunchConfigError(
-                f"kernel '{self.name}': {blocks:,} blocks of {launch.threads} threads would keep the "
+                f"kernel '{name}': {blocks:,} blocks of {launch.threads} threads would keep the "
                 f"simulated device busy for minutes: at most {_MOST_THREADS:,} threads are taken"
             )
         # Not an array of all numbers, because a grid may be large.
@@ -151,7 +149,7 @@ class CompiledKernel:
     def _bind(
         self,
         variables: Mapping[str, GlobalMemory],
-        args: Sequence[KernelArgument],
+        args: Sequence[GlobalMemory | np.generic | None],
         launch: LaunchState,
         regions: dict[int, GlobalRegion],
     ) -> dict[int, Any]:

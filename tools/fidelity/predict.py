@@ -61,7 +61,7 @@ class Kept:
     def _launch(
         self, variables: Any, grid: Any, block: Any, values: Any, **more: Any
     ) -> LaunchResult:
-        name = self.kernel.name
+        name = self.kernel.signature.name
         size = int(values[0]) if isinstance(values[0], np.generic) else 0
         if name in ("sgemm_naive", "matvec_naive") and size >= KEPT:
             return LaunchResult(self.counted[f"{name} {size}"], "")

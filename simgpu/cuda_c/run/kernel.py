@@ -66,10 +66,6 @@ class CompiledKernel:
     # For each parameter, the atomic by which it only adds to it, or nothing (`program`).
     adds: list[str]
 
-    @property
-    def name(self) -> str:
-        return self.signature.name
-
     @cached_property
     def signals(self) -> list[bool]:
         """For each parameter, whether it may signal others by it."""
@@ -80,8 +76,8 @@ class CompiledKernel:
         """Refuse more blocks than fit on the device at once: all of them meet at a barrier of the grid."""
         if fit is not None and blocks > fit:
             raise LaunchConfigError(
-                f"kernel '{self.name}' has a barrier of the grid, so all its blocks must fit on the device "
-                f"at once: {blocks} were asked for, {fit} fit"
+                f"kernel '{self.signature.name}' has a barrier of the grid, so all its blocks must fit on "
+                f"the device at once: {blocks} were asked for, {fit} fit"
             )
 
     def begin(

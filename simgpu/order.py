@@ -53,6 +53,10 @@ class Clock:
             if count > self._seen.get(key, 0):
                 self._seen[key] = count
 
+    def add(self, access: BufferAccess) -> None:
+        """An access comes before this point, and all that its stream did before it."""
+        self._seen[access.key] = max(access.count, self._seen.get(access.key, 0))
+
     def tick(self, key: _Key) -> int:
         """One more piece of work on a stream; its number."""
         count = self._seen[key] = self._seen.get(key, 0) + 1

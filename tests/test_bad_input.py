@@ -3,6 +3,7 @@
 import asyncio
 import warnings
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -10,6 +11,7 @@ import numpy as np
 import pytest
 
 import asyncgpu_tutor as agt
+import simgpu
 from asyncgpu_tutor.devices.protocol import Device
 from asyncgpu_tutor.devices.simulated import SimDevice
 from asyncgpu_tutor.errors import (
@@ -72,6 +74,8 @@ CALLS: list[tuple[Callable[[], object], type[Exception], str]] = [
      LaunchConfigError, "a whole number of bytes as shared_mem, not 1.5"),
     (lambda: ones().partition(4, 4), LaunchConfigError, r"shape \(8,\) cannot be split.*\(4, 4\)"),
     (lambda: ones().partition(0), LaunchConfigError, "positive sizes"),
+    (lambda: ones().reshape(3, -1), ArrayShapeError, r"has 8 elements, and shape \(3, 2\) needs 6"),
+    (lambda: ones().reshape(-1, -1), ArrayShapeError, r"non-negative integers, not \(-1, -1\)"),
     (lambda: ones().reshape(3, 3), ArrayShapeError, r"has 8 elements, and shape \(3, 3\) needs 9"),
 ]  # fmt: skip
 
@@ -167,7 +171,11 @@ OTHERS: list[tuple[Callable[[], object], type[Exception], str]] = [
     (lambda: agt.Kernel(RELU, reference=abs), UsageError, "KernelSource 'relu' has its own"),
     (lambda: np.asarray(ones()), UsageError, r"where the host cannot read it: run agt.d2h"),
     (lambda: agt.SingleStream().device, UsageError, "has no device yet"),
-    (lambda: agt.Kernel(3), UsageError, "CUDA C in a string, and got int"),
+    (lambda: agt.Kernel(3), UsageError, "CUDA C in a string, and a kernel's name, and got int"),
+    (lambda: agt.Kernel(RELU.source, ["relu"]), UsageError, "a kernel's name, and got list"),
+    (lambda: agt.Kernel(replace(RELU, name=b"relu")), UsageError, "a kernel's name, and got bytes"),
+    (lambda: simgpu.RawKernel(RELU.source, None), UsageError, "name, as strings, and got NoneType"),
+    (lambda: simgpu.RawKernel({}, "relu"), UsageError, "a RawKernel is made of CUDA C.*and got dict"),
     (lambda: agt.Kernel("int x;"), UsageError, "the source has no kernel"),
     (lambda: ones().borrow().share(), UsageError, "only borrowed here, so it cannot be shared"),
     (lambda: agt.zeros((4,)).partition(4).shared().sync(),

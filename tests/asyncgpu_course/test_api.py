@@ -20,8 +20,8 @@ import asyncgpu_tutor as agt
 from asyncgpu_course import check, forget, hint, progress, progress_file, solution, solved
 from asyncgpu_course.exercises.answers import hints, later
 from asyncgpu_course.exercises.chapters import EXERCISES
+from asyncgpu_course.files import locked
 from asyncgpu_tutor import UsageError
-from asyncgpu_tutor.files import locked
 
 NAME = "01-grid"
 

@@ -1,11 +1,12 @@
 """Predictions: committed before the reveal, scored, and harmless when nobody answers."""
 
+from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
 import pytest
 
-from asyncgpu_course import Prediction, score
+from asyncgpu_course import Prediction, guess, predictions, reveal, score
 from asyncgpu_tutor import UsageError
 
 
@@ -135,11 +136,67 @@ def test_a_score_counts_own_answers_only() -> None:
     default.commit(...)
     for question in (right, wrong, default):
         question.reveal("one")
-    assert "2 of 4 predictions, and 1 came out right" in str(score(right, wrong, default, unseen))
-    assert "not committed" in str(score(default, unseen))
+    assert "2 of 4 guesses, and 1 came out right" in str(score(right, wrong, default, unseen))
+    assert "not made a guess" in str(score(default, unseen))
     said: set[str] = set()
     for _ in range(2):  # as if a cell ran twice
         (question := ask()).commit("one")
         question.reveal("one")
         said.add(str(score()))
     assert len(said) == 1
+
+
+@pytest.fixture
+def drawn(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """What `show` below has drawn; there is a page with one guess."""
+    words = {"question": "?", "options": {"a": "one", "b": "two"}, "within": 0.0}
+    words |= {"truth": "b", "told": "It took {us:.0f} µs.", "lesson": "Look."}
+    monkeypatch.delenv(predictions.TELL, raising=False)
+    monkeypatch.setattr(predictions, "_words_of_guesses", lambda: {"99-it": words})
+    monkeypatch.setattr(predictions, "_open", {})
+    monkeypatch.setattr(predictions, "_looked", {})
+    return []
+
+
+@dataclass(frozen=True)
+class Picture:
+    lesson: str = ""
+
+
+def show(drawn: list[str], truth: str = "b") -> str:
+    shown = reveal("99-it", truth, Picture(), lambda: drawn.append("drawn"), us=7.4)
+    for picture in shown.pictures:
+        if isinstance(picture, Picture):
+            drawn.append(picture.lesson)
+        elif callable(picture):
+            picture()
+    return shown.text
+
+
+def test_a_reveal_tells_only_who_has_guessed_or_asks_twice(drawn: list[str]) -> None:
+    for _ in range(2):  # Run All, and Run All again
+        assert "No guess yet" in str(guess("99-it", ...))
+        assert "Guess in the cell above" in show(drawn)
+    assert drawn == []
+    assert show(drawn) == "**The answer is `b`:** two.\n\nIt took 7 µs."  # twice in a row
+    assert "Now run the folded cell" in str(guess("99-it", "a"))
+    assert show(drawn).startswith("**Not this time.**")
+    assert drawn == ["Look.", "drawn"] * 2
+    assert "You answered 1 of 1 guesses, and 0" in str(score("99"))
+    assert "still `a`" in str(guess("99-it", ...))  # the dots don't take a guess back
+
+
+def test_a_page_that_needs_no_guess_tells_and_is_held_to_its_truth(
+    drawn: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(predictions.TELL, "1")
+    assert show(drawn).startswith("**The answer is `b`:**")
+    with pytest.raises(AssertionError, match="the page knows 'b' as the truth of '99-it', not 'a'"):
+        show(drawn, "a")
+
+
+def test_a_wrong_name_and_a_missing_number_are_told_at_once(drawn: list[str]) -> None:
+    with pytest.raises(UsageError, match="there is no guess '98-it'"):
+        guess("98-it", "a")
+    with pytest.raises(KeyError, match="us"):
+        reveal("99-it", "b")

@@ -152,6 +152,7 @@ def test_memory_goes_without_the_collector(sim: SimDevice, make: Callable[[Any],
 # ---------------------------------------------------------------------- refused
 ALLOCATING: dict[str, Callable[[], Op]] = {
     "h2d": lambda: agt.h2d(agt.pin(np.zeros(3, np.float32))), "zeros": lambda: agt.zeros((3,)),
+    "empty": lambda: agt.empty((3,)),
     "ones": lambda: agt.ones((3,)), "full": lambda: agt.full((3,), 2.0), "arange": lambda: agt.arange(3),
     "randn": lambda: agt.randn((3,)), "dup": lambda: agt.dup(agt.zeros((3,)).sync()),
     "d2h": lambda: agt.d2h(agt.zeros((3,)).sync()),

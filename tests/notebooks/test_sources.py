@@ -19,6 +19,7 @@ def test_what_is_made_from_the_sources_is_what_they_say_byte_for_byte() -> None:
     stored = [
         *(path for folder in TOOL.FOLDERS.values() for path in (ROOT / folder).glob("*.ipynb")),
         *(ROOT / TOOL.ANSWERS).iterdir(),
+        *(ROOT / TOOL.GUESSES).iterdir(),
     ]
     assert ROOT / "notebooks/00_start_here.ipynb" in built  # where `make lab` opens the course
     assert sorted(stored) == sorted(built)
@@ -83,7 +84,9 @@ def _ends_in_a_timeline(code: str) -> bool:
     last = _last(code)
     if isinstance(last, ast.FunctionDef | ast.AsyncFunctionDef):  # which a later cell calls
         last = last.body[-1]
-    return isinstance(last, ast.Expr | ast.Return) and bool(TIMELINE.search(ast.unparse(last)))
+    shown = ast.unparse(last)
+    told = shown.startswith("reveal(")  # which has the picture
+    return isinstance(last, ast.Expr | ast.Return) and (told or bool(TIMELINE.search(shown)))
 
 
 # A notebook shows what its last line gives, and nothing of the lines before it. A timeline brings words for
@@ -124,7 +127,7 @@ def test_a_cell_that_only_asserts_is_folded_and_no_other_is() -> None:
 
 
 def made(source: str) -> None:
-    cells = TOOL.parse(source, "s.py")
+    cells, _ = TOOL.guesses_apart(TOOL.parse(source, "s.py"), "s.py")
     TOOL.build(cells, "starter", "s.py")
     TOOL.answers(cells, "s.py")
 
@@ -135,6 +138,12 @@ PARTLY = "# %% id=answer starter\ny = ...\n# %% id=answer hints\n# One.\n"
 @pytest.mark.parametrize(
     ("source", "message"),
     [
+        ("# %% id=a told\n# T\n", "a: its `guess` comes once, and before its `told`"),
+        ("# %% id=a guess\n# ?\n# %% id=a told truth=1\n# T\n", "a lacks its `reveal`"),
+        (
+            "# %% id=a guess\n# - `b`: c\n# %% id=a reveal\n1\n# %% id=a told truth=d\n# T\n",
+            "a: its truth is one of b",
+        ),
         ("# %%\nx = 1\n", "s.py, line 1: the cell has no id"),
         ("# %% id=a tag=b\n", "s.py, line 1: unknown cell option 'tag=b'"),
         ("# %% [markdown] id=a\ntext\n", "s.py, line 2: a line of Markdown begins with"),

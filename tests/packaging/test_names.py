@@ -15,7 +15,7 @@ PROTOCOL = {  # what a device is, and both of its devices: the verbs and nouns o
     "Communicator", "Device", "Event", "Graph", "Machine", "Memory", "Replay", "Stream"
 }  # fmt: skip
 LIKE_CUPY = {  # the public names of simgpu are CuPy's, and so are ours
-    "asarray", "current_device", "find_spec", "save_spec", "use", "zeros"
+    "asarray", "current_device", "empty", "find_spec", "save_spec", "use", "zeros"
 }  # fmt: skip
 COMMANDS = {"COMMANDS", "add_arguments", "main", "run"}  # what each module of a command has
 TABLES = {"CUDA_C", "EXERCISES", "TABLE", "reference"}  # what each module of a family has

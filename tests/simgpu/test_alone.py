@@ -80,6 +80,8 @@ extern "C" __global__ void record(long long* o, S s) { *o = s.a[0]; }"""
         ("number", np.True_, ""),
         *(("number", value, "cannot be passed for 'n'")
           for value in (1 << 40, np.int64(1 << 40), np.uint32(1 << 31), 1.5, np.float32(2))),
+        ("number", None, "None is no number for 'n', which is int"),
+        ("record", 5, "'s' is a S of 4 bytes, and no record was given, but int"),
         ("array", np.array([5], "<i4"), ""),
         ("array", np.array([5], ">i4"), r"of >i4, .* pass x.astype\("),
         ("array", np.array([((5,),)], [("a", ">i4", (1,))]), "byte order"),
@@ -96,6 +98,16 @@ def test_an_argument_is_what_its_parameter_takes_or_is_refused_by_the_call(
     with pytest.raises(errors.UsageError, match=why) if why else nullcontext():
         simgpu.RawKernel(READS, name)(1, 1, (out, given))
     assert out.get()[0] == (0 if why else int(np.asarray(arg).reshape(1).view("i1")[0]))
+
+
+def test_an_array_is_no_number_and_a_number_no_pointer() -> None:
+    out = simgpu.zeros(1, np.int64)
+    for name, arg, why in (
+        ("number", out, "an array is no number"),
+        ("array", 5, "'x' is a pointer"),
+    ):
+        with pytest.raises(errors.ArrayDTypeError, match=why):
+            simgpu.RawKernel(READS, name)(1, 1, (out, arg))
 
 
 @pytest.mark.parametrize("first", ["null", "other"])

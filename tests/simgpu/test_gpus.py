@@ -61,6 +61,16 @@ def test_a_constant_that_no_gpu_has_is_refused(key: str, value: object, tmp_path
         find_spec(str(path))
 
 
+@pytest.mark.parametrize(
+    "text", ["", "[" * 10**5, '{"name": 1}', '"constants"', "9" * 5000, "\ufeff{}"]
+)
+def test_a_file_that_holds_no_spec_is_refused(text: str, tmp_path: Path) -> None:
+    path = tmp_path / "s.json"
+    path.write_text(text, "utf-8")
+    with pytest.raises(UsageError, match="does not hold the spec of a GPU"):
+        find_spec(str(path))
+
+
 def test_a_slower_gpu_takes_longer() -> None:
     def makespan(name: str) -> float:
         with agt.using(SimDevice(spec=name)), agt.record() as trace:

@@ -44,5 +44,5 @@ def test_sectors_that_l1_does_not_have_come_from_l2() -> None:
 def test_a_kernel_whose_loads_touch_many_lines_keeps_an_sm_longer_for_each_instruction() -> None:
     lean = Counts(warps=32, blocks=4, warp_instructions=640, issued=640, longest_chain=20)
     wide = dataclasses.replace(lean, global_load_requests=320, load_lines=10240, load_sectors=10240)
-    assert kernel_time(H200, lean, 256, 0).turn == 1
-    assert kernel_time(H200, wide, 256, 0).turn > 10
+    assert kernel_time(H200, lean, 256, 0).work.turn == 1
+    assert kernel_time(H200, wide, 256, 0).work.turn > 10

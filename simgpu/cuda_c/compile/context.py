@@ -19,6 +19,7 @@ from simgpu.cuda_c.compile.contraction import Ranks
 from simgpu.cuda_c.compile.form import (
     AccessOp,
     BasicBlock,
+    Expansion,
     FixedCostOp,
     Instruction,
     Meet,
@@ -61,20 +62,21 @@ class Rules:
 class Frame:
     """The function whose body is being compiled."""
 
-    kernel: bool = True  # it is the kernel itself, and `return` ends the thread
-    # What any other function returns, by `slot` and `exit`; `returned` are the values. None for `auto`
-    # until the first `return`. With `reference`, a place in memory is returned as its address.
+    function: FunctionDecl | None = None
+    # None is the kernel itself, in which `return` ends the thread.
+    body: Expansion | None = None
+    # What any other function returns, and the values. None for `auto` until the first `return`.
     returns: types.CType | None = types.VOID
-    reference: bool = False
-    slot: int = -1
-    exit: int = -1
     addressed: set[str] = field(default_factory=set[str])  # variables whose address is taken in it
     returned: list[Expr] = field(default_factory=list[Expr])
     # `breaks` and `continues`: the ways out of the loops around the statement at hand, innermost last.
     breaks: list[int] = field(default_factory=list[int])
     continues: list[int] = field(default_factory=list[int])
-    namespace: tuple[str, ...] = ()  # those around it
-    called: Position | None = None  # where
+
+    @property
+    def called(self) -> Position | None:
+        """The place of the call."""
+        return self.body.call.at if self.body is not None and self.body.call is not None else None
 
 
 @dataclass

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from simgpu.cuda_c.compile import form
 from simgpu.cuda_c.compile.form import Evaluate, Execute, Instruction, Loop
 from simgpu.cuda_c.compile.storage import begin
-from simgpu.cuda_c.compile.summing import Summing, sums_side_by_side
+from simgpu.cuda_c.compile.summing import Summing, ends_within, sums_side_by_side
 from simgpu.cuda_c.compile.waiting import Parks, Spin
 from simgpu.cuda_c.lockstep.masks import Mask, join, split
 from simgpu.cuda_c.lockstep.team import Team
@@ -31,6 +31,8 @@ from simgpu.cuda_c.lockstep.waiting_threads import Apart, in_whole_blocks, uncha
 from simgpu.cuda_c.memory import access
 from simgpu.cuda_c.text.source import Position
 from simgpu.errors import UninitialisedReadError
+
+_ASKED = 32  # times within the budget of steps, a loop is asked whether it may end in time
 
 
 def nothing(t: Team, m: Mask) -> Mask | None:
@@ -102,6 +104,12 @@ class Control:
             for part in form.pieces_of(step):
                 self.functions(part.steps)
 
+    def _computing(self, piece: form.BasicBlock) -> tuple[Evaluate, int]:
+        """Make the functions of a piece that computes a value; returns what does, and its point."""
+        assert piece.run is not None
+        self.functions(piece.steps)
+        return piece.run, piece.point
+
     # -- straight code
 
     def _piece(self, piece: form.BasicBlock) -> Execute:
@@ -133,9 +141,7 @@ class Control:
     # -- branches
 
     def _branch(self, step: form.Branch) -> Execute:
-        test, point = step.head.run, step.head.point
-        assert test is not None
-        self.functions(step.head.steps)
+        test, point = self._computing(step.head)
         then = self.closure(step.then)
         otherwise = None if step.otherwise is None else self.closure(step.otherwise)
 
@@ -168,9 +174,7 @@ class Control:
         return self._attempt(step, step.head, resumed)
 
     def _selection(self, step: form.Selection) -> Execute:
-        evaluate, point, leave = step.head.run, step.head.point, step.exit
-        assert evaluate is not None
-        self.functions(step.head.steps)
+        (evaluate, point), leave = self._computing(step.head), step.exit
         values, bodies = step.values, [self.closure(case) for case in step.cases]
         places = [self._parks.inside(case) for case in step.cases]
         has_default = any(v is None for v in values)
@@ -207,13 +211,9 @@ class Control:
     # -- leaving
 
     def _leave(self, step: form.Leave) -> Execute:
-        if step.exit is None:
-            return _leave_kernel
-        if step.piece is None:
+        if step.exit is None or step.piece is None:
             return _leaving(step.exit)
-        evaluate, point = step.piece.run, step.piece.point
-        assert evaluate is not None
-        self.functions(step.piece.steps)
+        evaluate, point = self._computing(step.piece)
         target, slot = step.exit, step.slot
 
         def run(t: Team, m: Mask) -> Mask | None:
@@ -241,6 +241,7 @@ class Control:
         head, often, shares = spin.head, spin.often, spin.turns
         kept = [*spin.watched, *spin.patience]
         counted = test is not None and form.counting(loop.step) is not None
+        ends = None if often else ends_within(loop)
 
         def evaluate(t: Team, entered: Mask) -> Mask | None:
             meter = t.meter
@@ -257,6 +258,8 @@ class Control:
             if together is not None:
                 together(t, entered)
             before: list[Any] | None = None
+            begun = asked = t.steps
+            budget = t.launch.limits.step_budget
             while True:
                 turns += 1
                 # Nothing tells what a turn has changed that was begun before the threads waited; and a first
@@ -271,6 +274,10 @@ class Control:
                 first = False
                 assert m is not None
                 inside = m
+                if ends is not None and t.steps - asked > max(budget // _ASKED, 0):
+                    asked = t.steps
+                    may = 1 + (budget - asked) * (turns - 1) // (asked - begun)
+                    t.endless = t.endless or not ends(t, inside, may)
                 t.step(at, inside, counted)
                 t.left[again] = None
                 m = join(body(t, inside), t.left[again], inside)
@@ -353,10 +360,11 @@ def _far(value: NDArray[Any], bound: int) -> int:
 
 def _still_patient(t: Team, m: Mask, slots: Mapping[int, int]) -> bool:
     """Tell whether these threads count how long they wait, and have not leapt yet."""
-    counts = [(t.array(t.slots[slot])[m.index], way) for slot, way in slots.items()]
-    return any(
-        bool((count < _far(count, way) if way > 0 else count > 1).any()) for count, way in counts
-    )
+    for slot, way in slots.items():
+        count = t.array(t.slots[slot])[m.index]
+        if (count < _far(count, way) if way > 0 else count > 1).any():
+            return True
+    return False
 
 
 def _in_turn(body: Sequence[Execute], spans: Sequence[range]) -> Execute:
@@ -376,17 +384,15 @@ def _in_turn(body: Sequence[Execute], spans: Sequence[range]) -> Execute:
     return evaluate
 
 
-def _leave_kernel(t: Team, m: Mask) -> Mask | None:
-    t.exited = join(t.exited, m)
-    return None
-
-
-def _leaving(target: int) -> Execute:
-    def evaluate(t: Team, m: Mask) -> Mask | None:
-        t.left[target] = join(t.left[target], m)
+def _leaving(target: int | None) -> Execute:
+    def leave(t: Team, m: Mask) -> Mask | None:
+        if target is None:
+            t.exited = join(t.exited, m)
+        else:
+            t.left[target] = join(t.left[target], m)
         return None
 
-    return evaluate
+    return leave
 
 
 def _end(t: Team, m: Mask, slots: Sequence[int]) -> None:

@@ -263,9 +263,7 @@ class Body:
 
     run: Execute | None = None
     places: range = range(0)
-    steps: Scoped | None = (
-        None  # until then, since a constant is computed while the kernel is compiled
-    )
+    steps: Scoped | None = None  # until then, as a constant is computed while others are compiled
 
 
 class Expansion(Scoped):

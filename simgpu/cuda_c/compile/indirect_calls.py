@@ -16,6 +16,7 @@ from simgpu.cuda_c.compile.calls import argument, expand
 from simgpu.cuda_c.compile.context import Context
 from simgpu.cuda_c.compile.conversions import convert, decay, typed_value
 from simgpu.cuda_c.compile.form import BasicBlock, Choice, ReferenceBind
+from simgpu.cuda_c.compile.overloads import Invocation
 from simgpu.cuda_c.compile.storage import assigned, put, read_variable, use_storage
 from simgpu.cuda_c.compile.typed import Evaluate, Expr, Target
 from simgpu.cuda_c.compile.variables import Origin, Variable
@@ -78,14 +79,11 @@ def call_by_address(c: Context, node: CallExpr, address: Expr) -> Expr:
 
 
 def _calling(
-    which: Evaluate,
-    entry: list[Evaluate],
-    bodies: dict[int, tuple[int, Evaluate]],
-    ctype: FunctionPointer,
-    at: Position,
-) -> Evaluate:
+    which: Evaluate, entry: list[Evaluate], bodies: dict[int, tuple[int, Evaluate]],
+    ctype: FunctionPointer, at: Position,
+) -> Evaluate:  # fmt: skip
     """Let the threads that have come with each number run its function, one after the other."""
-    void = isinstance(ctype.returns, Void)
+    void, name = isinstance(ctype.returns, Void), spelled(ctype)
 
     def evaluate(t: Team, m: Mask) -> Any:
         numbers = which(t, m)
@@ -98,24 +96,20 @@ def _calling(
             mine, left = split(left, numbers == number)
             assert mine is not None
             if int(number) not in bodies:
-                _no_function(t, mine, int(number))
+                what = f"{int(number):#x}, which is no function of this file that is a '{name}'"
+                what = what if number else "a null pointer to a function"
+                t.fault(KernelFault, at, int(mine.index[0]), f"calls {what}")
             point, body = bodies[int(number)]
             t.meter.charge(point, mine)
             result = body(t, mine)
             out = None if void else access.merge(mine, result, out)
         return out
 
-    def _no_function(t: Team, m: Mask, number: int) -> None:
-        what = "a null pointer to a function"
-        if number:
-            what = f"{number:#x}, which is no function of this file that is a '{spelled(ctype)}'"
-        t.fault(KernelFault, at, int(m.index[0]), f"calls {what}")
-
     return evaluate
 
 
 def _expanded(c: Context, target: Target, node: CallExpr, arguments: list[Expr]) -> Expr:
-    result = expand(c, target.function, target.names, node, arguments)
+    result = expand(c, Invocation(node, arguments), target.function, target.names)
     if target.function.returns.base == "auto" and result.type != target.type.returns:
         text = f"this returns a '{spelled(result.type)}', and is used as a '{spelled(target.type)}'"
         c.fail(target.function.at, text)

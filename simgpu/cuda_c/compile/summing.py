@@ -16,7 +16,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from simgpu.cuda_c.compile import form
 from simgpu.cuda_c.compile.form import Evaluate, Execute, Instruction, IRValue, Loop, Total
@@ -70,6 +69,37 @@ def _summing(loop: Loop) -> Summing | None:
     return Summing(counter, test, step, totals) if all(map(_by_lane, added)) else None
 
 
+def ends_within(loop: Loop) -> Callable[[Team, Mask, int], bool] | None:
+    """Make the function that tells whether a loop may end within so many turns; None if that is not known.
+
+    It is where a counter goes up or down to a bound, and a turn changes neither the bound nor its pace.
+    """
+    counter, test, step = _counter(loop), loop.test.run, loop.step.run
+    bound = None if loop.condition is None else form.bare(loop.condition)
+    given = (form.RegisterWrite, form.ReferenceBind)
+    below = form.instructions_below(loop.body)
+    changed = {s.variable for s in below if isinstance(s, given)}
+    if counter is None or test is None or step is None or not isinstance(bound, form.Operation):
+        return None
+    read = {counter} | form.read_by(*loop.test.steps, *loop.step.steps)
+    if bound.op not in ("<", "<=", ">", ">=") or changed & read:
+        return None
+    kind, slot = counter.type, counter.slot
+    assert isinstance(kind, Scalar)
+
+    def evaluate(t: Team, m: Mask, turns: int) -> bool:
+        start: Any = t.slots[slot]
+        step(t, m)
+        stride = np.asarray(t.slots[slot], np.int64) - np.asarray(start, np.int64)
+        far = np.asarray(start, np.int64) + turns * stride
+        t.slots[slot] = far.astype(start.dtype)[()]
+        goes_on = t.array(test(t, m))[m.index].any()
+        t.slots[slot], here = start, m.take(far)
+        return bool(not goes_on or np.min(here) < kind.lowest or np.max(here) > kind.highest)
+
+    return evaluate
+
+
 def _totals(steps: Sequence[Instruction]) -> list[tuple[int, Total]] | None:
     """The sums of a loop's body, or None if something else is done there."""
     out: list[tuple[int, Total]] = []
@@ -89,11 +119,8 @@ def _totals(steps: Sequence[Instruction]) -> list[tuple[int, Total]] | None:
 def _counter(loop: Loop) -> Variable | None:
     """The variable that goes up or down by the same at each turn, and on registers alone does it depend."""
     steps = [*loop.test.steps, *loop.step.steps]
-    rest = [
-        step
-        for step in steps
-        if not isinstance(step, form.RegisterWrite | form.Result | form.FixedCostOp)
-    ]
+    counts = form.RegisterWrite | form.Result | form.FixedCostOp
+    rest = [step for step in steps if not isinstance(step, counts)]
     if not all(isinstance(step, IRValue) and _by_lane(step, False) for step in rest):
         return None
     variable, op, amount = form.counting(loop.step) or (None, "", None)
@@ -189,7 +216,11 @@ def _after(added: Total, t: Team, m: Mask) -> Any:
     if added.factors is None:
         terms = added.run(t, m)
         if np.ndim(terms) == 2 and terms.shape[1] > 1:
-            return _in_order(added, total, terms.copy())
+            # NumPy sums in pairs only along the axis that is contiguous in memory (its notes on `numpy.sum`).
+            # Along the first one it adds row to row, for all columns side by side; a test compares the bits.
+            add, rows = np.subtract if added.minus else np.add, terms.copy()
+            add(total, rows[0], out=rows[0])
+            return add.reduce(rows, axis=0, dtype=rows.dtype)
     else:
         # A fused product is exact, since float64 has more than twice the digits (`lockstep.values`).
         first, second = (factor(t, m) for factor in added.factors)
@@ -199,15 +230,6 @@ def _after(added: Total, t: Team, m: Mask) -> Any:
     for row in _rows(terms, t.turns):
         total = total + row if added.factors is None else (row + total).astype(np.float32)
     return total
-
-
-def _in_order(added: Total, total: Any, rows: NDArray[Any]) -> Any:
-    """`total` and then row after row, as a loop adds them; the first row is used up."""
-    # NumPy sums in pairs only along the axis that is contiguous in memory (its notes on `numpy.sum`).
-    # Along the first one it adds row to row, for all columns side by side; a test compares the bits.
-    add = np.subtract if added.minus else np.add
-    add(total, rows[0], out=rows[0])
-    return add.reduce(rows, axis=0, dtype=rows.dtype)
 
 
 @dataclass(frozen=True, slots=True)

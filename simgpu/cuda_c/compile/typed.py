@@ -154,10 +154,8 @@ class Class:
     name: str
     # The names inside of it: its types, its static constants, the arguments of its template.
     scope: Scope
-    methods: dict[
-        str, list[FunctionDecl]
-    ]  # its functions; constructors are called as the struct is
-    initial: list[tuple[str, Expression]]  # values that members get if nobody gives them others
+    methods: dict[str, list[FunctionDecl]]  # constructors are called as the struct is
+    initial: dict[str, Expression]  # values that members get if nobody gives them others
     # The struct that it is derived from. An object begins with that part, a field without a name.
     base: Class | None
     end: int  # where the members of a derived struct may begin, which is behind all of it if it is `plain`

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, fields
 
 # These fields of `Counts` are of the longest warp, of one word, or of each block or thread, so that more
 # blocks and more launches do not add to them.
@@ -117,3 +117,16 @@ class Counts:
     registers: int = 0
     # The same by line of the source.
     lines: Mapping[int, LineCounts] = field(default_factory=dict[int, LineCounts])
+
+
+def combined(counts: Sequence[Counts], make: Callable[[str, list[int]], int]) -> Counts:
+    """Counts made of several; `make` gets the name of each number, also of a line, and its values in all."""
+    numbers = [field.name for field in fields(Counts) if field.name != "lines"]
+    lines: dict[int, LineCounts] = {}
+    for number in sorted({line for one in counts for line in one.lines}):
+        each = [vars(one.lines[number]) for one in counts if number in one.lines]
+        lines[number] = LineCounts(
+            **{name: make(name, [e[name] for e in each]) for name in each[0]}
+        )
+    whole = {name: make(name, [getattr(one, name) for one in counts]) for name in numbers}
+    return Counts(**whole, lines=lines)

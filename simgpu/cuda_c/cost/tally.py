@@ -27,10 +27,11 @@ from simgpu.cuda_c.compile.variables import Variable
 from simgpu.cuda_c.cost.charges import ADDED, OF_LANES, OF_WARPS, Charge, Costs
 from simgpu.cuda_c.cost.counts import Counts, LineCounts
 from simgpu.cuda_c.lockstep.masks import WARP, Mask, ThreadLayout, varies
-from simgpu.cuda_c.lockstep.meter import ByTurn, Site
+from simgpu.cuda_c.lockstep.meter import Site
 
 _SECTOR = 32  # bytes; the unit in which L2 and DRAM move data (CUDA C++ Best Practices Guide)
 ROWS = len(ADDED)
+_ByTurn = Callable[[int], None]  # given the number of a turn of a loop
 LATENCY, ROUNDS = map(list(ADDED).index, ("chain_latency", "chain_load_rounds"))
 TRIP = 300  # clocks from a load of global memory to its value, about (`DeviceSpec.load_clocks` of an H200)
 _NOTHING: NDArray[np.float64] = np.zeros((ROWS, 1))
@@ -86,7 +87,7 @@ class SiteTally:
 
 
 class Tally:
-    """The running totals of one launch: the `Meter` that its kernel reports to."""
+    """The running totals of one launch: its kernel reports to it what may cost time."""
 
     def __init__(self, costs: Costs, sites: list[Site]) -> None:
         self.charges = costs.charges
@@ -98,10 +99,10 @@ class Tally:
         self.warps = [0] * len(self.charges)
         self.lanes = [0] * len(self.charges)
         self.divergent = [0] * len(self.charges)
-        self.exact_left = _EXACT_LANES
+        self.exact_left = _EXACT_LANES  # lane accesses that are still to be noted one by one
         self.atomics = 0
         self.atomic_requests = 0
-        self.barriers = 0
+        self.barriers = 0  # of blocks, that were passed
         self.longest = (0,) * ROWS
         self.shared_atomic_passes = 0
         self.global_atomics = 0
@@ -138,7 +139,7 @@ class Tally:
         self.longest = max(self.longest, _longest(self._chains))
 
     def charge(self, point: int, mask: Mask, times: int = 1) -> None:
-        """Note that the warps of `mask` pass a piece of code."""
+        """Note that the warps of `mask` pass a straight piece of code, whose number is `point`."""
         pending = mask.pending
         pending[point] = pending.get(point, 0) + times
         if not mask.charged:
@@ -251,7 +252,7 @@ class Tally:
         tally.shared_conflicts += conflicts
 
     def turns(
-        self, site: Site, mask: Mask, count: int, size: int, shared: bool, access: ByTurn
+        self, site: Site, mask: Mask, count: int, size: int, shared: bool, access: _ByTurn
     ) -> None:
         """Note `count` accesses by the same lanes; those that are sampled are told one by one."""
         if self.site_costs[site.index].free:

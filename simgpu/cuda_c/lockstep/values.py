@@ -112,11 +112,7 @@ def _half(op: str) -> BinaryFunction:
     # This is the correctly rounded result for + - * /, since float32 has more than twice the precision
     # of float16.
     ufunc = _ARITHMETIC[op]
-
-    def evaluate(a: LaneValue, b: LaneValue) -> LaneValue:
-        return ufunc(a, b, dtype=np.float32).astype(np.float16)
-
-    return evaluate
+    return lambda a, b: ufunc(a, b, dtype=np.float32).astype(np.float16)
 
 
 def _divide(kind: Scalar) -> BinaryFunction:

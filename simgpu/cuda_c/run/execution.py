@@ -87,8 +87,8 @@ class Execution:
         for region in self.regions.values():
             if not region.memory.fully_initialised:
                 region.memory.settle()
-            loaded += region.needed(0)
-            stored += region.needed(1)
+            ours = region.needed()
+            loaded, stored = loaded + ours[0], stored + ours[1]
         printed = text_of("".join(self.launch.printed)) if self.launch.printed else ""
         if self.launch.dropped_lines:
             printed += f"... and {self.launch.dropped_lines} more calls of printf\n"

@@ -7,7 +7,6 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -85,7 +84,6 @@ class Program:
         self._room = Counter[str]()
         self._shared: list[tuple[ast.Declarator, set[str]]] = []
         self._compiled: dict[str, CompiledKernel] = {}
-        self._signatures: dict[str, KernelSignature] = {}
         self._refused: dict[str, KernelCompileError] = {}
         functions = [function.refusal for function in unit.functions]
         self._unread = [
@@ -136,12 +134,12 @@ class Program:
     @property
     def kernels(self) -> Mapping[str, KernelSignature]:
         """The kernels that are compiled, by name; templates as far as they have been asked for."""
-        return MappingProxyType(self._signatures)
+        return {kernel.name: kernel.signature for kernel in self._compiled.values()}
 
     @property
     def variables(self) -> Mapping[str, GlobalMemory]:
         """Memory of the file's `__constant__` and `__device__` variables, for the host to set."""
-        return MappingProxyType(self._memory)
+        return self._memory
 
     def twin(self) -> Program:
         """The same program with variables of its own, as a second module on a device has them."""
@@ -155,7 +153,7 @@ class Program:
 
         Raises `KernelCompileError` if there is no such kernel, or the instance cannot be compiled.
         """
-        return self._signatures[self.kernel(name).name]
+        return self.kernel(name).signature
 
     def passes(self, name: str) -> str:
         """Print the form of a kernel: a line an operation, and beside it what the passes found."""
@@ -207,7 +205,7 @@ class Program:
         if "__shared__" in storage:
             self._shared.append((item, storage))
             return
-        const = type_names.top_const(item.type)
+        const = item.type.itself("const")
         placed = bool(storage & heads.PLACED)
         if not placed and not item.dims and isinstance(ctype, Scalar):
             if item.init is None:
@@ -226,7 +224,7 @@ class Program:
             self._file.source.fail(item.at, text)
         unchanging = const or not placed
         variable = Variable(item.name, whole, len(self._globals), memory=True, const=unchanging)
-        variable.volatile = type_names.top_volatile(item.type)
+        variable.volatile = item.type.itself("volatile")
         initial = None
         if item.init is not None and not self._lenient:
             initial = self._initial(initialise(c, item.init, whole), variable, item.at)
@@ -325,10 +323,8 @@ class Program:
             added.get(p.name, "") if p.dtype is not None and p.dtype.kind in "iu" else ""
             for p in signature.parameters
         ]
-        name = signature.name
-        kernel = CompiledKernel(name, self._file.source, code, walk(form), variables, adds)
-        self._compiled[name] = kernel
-        self._signatures[name] = signature
+        kernel = CompiledKernel(signature, self._file.source, code, walk(form), variables, adds)
+        self._compiled[kernel.name] = kernel
         return kernel
 
     def begin(

@@ -43,12 +43,8 @@ _HARMLESS = {
     "maxnreg", "maybe_unused", "may_alias", "noclone", "nodiscard", "noinline", "nonnull", "noreturn",
     "nothrow", "pure", "returns_nonnull", "unlikely", "unused", "used", "visibility", "warn_unused_result",
 }  # fmt: skip
-_BEGIN_TYPES = (
-    {"auto", "decltype", "struct", "class", "union", "enum"}
-    | _TYPE_QUALIFIERS
-    | _STORAGE
-    | ATTRIBUTES
-)
+_STRUCTS = {"struct", "class", "union", "enum"}
+_BEGIN_TYPES = {"auto", "decltype"} | _STRUCTS | _TYPE_QUALIFIERS | _STORAGE | ATTRIBUTES
 # Namespaces whose names are known by themselves, and those that only a GPU has.
 _OPEN_NAMESPACES = {"std", "cooperative_groups"}
 _MULTIPLY, _WMMA = "multiply with ordinary instructions", "tensor cores (wmma) are"
@@ -253,7 +249,7 @@ class TypeParser(ABC):
                 words.append(self.advance().text)
             elif words or result.base:
                 break
-            elif token.text in ("struct", "class", "union", "enum") and self.ahead().kind == "name":
+            elif token.text in _STRUCTS and self.ahead().kind == "name":
                 self.advance()
                 if not self.is_type_name(self.token.text):
                     self._declare(token, self.token)
@@ -279,7 +275,10 @@ class TypeParser(ABC):
             else:
                 break
         if words:
-            result.base = self._combine(words, start)
+            found = _NUMBERS.get(tuple(sorted(words)))
+            if found is None and sorted(words) == ["double", "long"]:
+                self.unsupported("'long double' is not supported", start.at)
+            result.base = found or self.fail(f"'{' '.join(words)}' is not a type", start.at)
         if not result.base:
             self._no_type()
         if storage & {"constexpr"}:
@@ -332,12 +331,6 @@ class TypeParser(ABC):
             if declares and re.fullmatch(pattern, name):
                 self.unsupported(f"'{name}' is not supported: {advice}", token.at)
 
-    def _combine(self, words: list[str], start: Token) -> str:
-        found = _NUMBERS.get(tuple(sorted(words)))
-        if found is None and sorted(words) == ["double", "long"]:
-            self.unsupported("'long double' is not supported", start.at)
-        return found or self.fail(f"'{' '.join(words)}' is not a type", start.at)
-
     def attributes(self, words: bool = True) -> list[Attribute]:
         """Read all attributes that come next: those that lay out memory. With `words`, not only `[[...]]`."""
         out: list[Attribute | None] = []
@@ -376,9 +369,8 @@ class TypeParser(ABC):
     def harmless(self, given: Sequence[Attribute]) -> None:
         """Refuse attributes that lay out memory, where there is none."""
         for one in given:
-            self.unsupported(
-                f"'{one.name}' is not supported here, but for structs and variables", one.at
-            )
+            text = f"'{one.name}' is not supported here, but for structs and variables"
+            self.unsupported(text, one.at)
 
     def skip_brackets(self, opening: str, closing: str, unclosed: str) -> None:
         """Pass over all from an opening bracket to the one that closes it."""

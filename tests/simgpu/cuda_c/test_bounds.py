@@ -59,17 +59,45 @@ def test_a_chain_of_else_if_is_refused_at_its_place() -> None:
     assert 100 < (caught.value.line or 0) < 1000
 
 
-ENDLESS = ["while (true) o[i] += 1;", "for (;;) { s[i]++; }", "do atomicAdd(o + i, 1); while (o[i] >= 0);"]  # fmt: skip
-
-
-@pytest.mark.parametrize("loop", ENDLESS)
+@pytest.mark.parametrize(
+    "loop",
+    [
+        "while (true) o[i] += 1;",
+        "for (;;) { s[i]++; }",
+        "do atomicAdd(o + i, 1); while (o[i] >= 0);",
+        # Their counters tell that they won't end in time.
+        "for (int j = 0; j < 1000000000; j++) o[i] += 1;",
+        "for (unsigned j = 4000000000u; j > 0; j -= 2) o[i] += 1;",
+        "for (long long j = i; j <= 1ll << 60; j += 32) o[i] += 1;",
+        "for (int j = 0; j < 9; j += 0) o[i] += 1;",
+        "int j = 0; do { o[i] += 1; } while (++j < 1000000 + i);",
+        "for (int k = 0; k < 999; k++) for (int j = 0; j < 999; j++) o[i] += 1;",
+        "for (int j = 0; j < 1000000000; j++) { o[i] += 1; if (o[i] < 0) break; }",
+    ],
+)
 def test_a_loop_without_an_end_is_charged_for_its_work(loop: str) -> None:
-    o, limits = np.zeros(32, np.int32), InterpreterLimits(step_budget=5000)
-    head = K + "__shared__ int s[32]; s[i] = 0; "
+    head, seen = K + "__shared__ int s[32]; s[i] = 0; ", list[object]()
+    limits = InterpreterLimits(step_budget=5000, watcher=lambda *access: seen.append(access))
     with pytest.raises(errors.RunawayKernelError, match="does not end") as caught:
-        launch(head + loop + " }", "k", 1, 32, o * 0, limits=limits)
-    launch(K + "for (int j = 0; j < 4900; j++) o[i] += 1; }", "k", 1, 32, o, limits=limits)
+        launch(head + loop + " }", "k", 1, 32, np.zeros(32, np.int32), limits=limits)
     assert caught.value.site.line == 1
+    assert len(seen) < 4000
+
+
+@pytest.mark.parametrize(
+    "loop",
+    [
+        "for (int j = 0; j < 4900; j++)",
+        "for (int j = 4900 * 3; j > 0; j -= 3)",
+        "for (int k = 0; k < 70; k++) for (int j = 70; j > 0; --j)",
+        "for (int k = 0; k != 70; k++) for (int j = 0; j < 70; j++)",
+        "for (int j = 0; j < 1000000000; j += j < 4899 ? 1 : 1000000000)",
+    ],
+)
+def test_a_loop_that_ends_in_time_is_not(loop: str) -> None:
+    o = np.zeros(32, np.int32)
+    limits = InterpreterLimits(step_budget=5000)
+    launch(f"{K} {loop} o[i] += 1; }}", "k", 1, 32, o, limits=limits)
     assert o.tolist() == [4900] * 32
 
 

@@ -273,7 +273,7 @@ def launched(*args: object, grid: Any = (1, 1, 1), block: Any = (32, 1, 1)) -> N
 def test_wrong_arguments(args: tuple[object, ...], match: str) -> None:
     with pytest.raises(errors.ArrayDTypeError, match=match):
         launched(*args)
-    with pytest.raises(errors.UsageError, match="takes 3 arguments, 2 given"):
+    with pytest.raises(errors.UsageError, match=r"takes 3 arguments \(x, o, n\), and got 2"):
         launched(*args[:2])
 
 

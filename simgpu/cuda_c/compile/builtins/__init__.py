@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Container
 from difflib import get_close_matches
 
 from simgpu.cuda_c.compile.builtins import (
@@ -75,9 +76,10 @@ _CURAND = re.compile(r"curand(4|_init|_(log_)?(uniform|normal)\w*)?|skipahead\w*
 _OLD_WARP = {"__shfl", "__shfl_down", "__shfl_up", "__shfl_xor", "__ballot", "__any", "__all"}
 
 
-def find_builtin(name: str) -> BuiltinHandler | None:
-    """Handler of a built-in function."""
-    return _TABLE.get(name)
+def find_builtin(name: str, headers: Container[str]) -> BuiltinHandler | None:
+    """Handler of a built-in function, if the headers have been included that declare it."""
+    missing = name in halves.TABLE and "cuda_fp16.h" not in headers
+    return None if missing else _TABLE.get(name)
 
 
 def add(name: str, handler: BuiltinHandler) -> None:
@@ -87,7 +89,7 @@ def add(name: str, handler: BuiltinHandler) -> None:
 
 def refused(name: str) -> str | None:
     """Say why a function that a GPU has is not supported; None if a GPU does not have it either."""
-    if _CURAND.fullmatch(name):
+    if _CURAND.fullmatch(name) or name in halves.TABLE:
         return None  # the header that has it is missing, and a GPU's compiler asks for it, too
     return next((why for kind, why in _REFUSED.items() if re.fullmatch(kind, name)), None)
 

@@ -48,10 +48,15 @@ def barrier(t: Team, m: Mask, at: Position, waits: bool = False, alone: bool = F
             raise Apart(m.bits & short[layout.block], by="block", alone=alone)
         _report(t, m, at, int(short.argmax()), arrived, live)
     t.meter.barriers += int(np.count_nonzero(arrived))
-    times = np.array(np.broadcast_to(np.asarray(t.block_time), (layout.lanes,)))
-    times[m.index] = t.clock
-    t.block_time = times
+    t.block_time = _now(t, t.block_time, m.index)
     _met(t, m.index)
+
+
+def _now(t: Team, times: Any, lanes: NDArray[Any]) -> NDArray[np.int64]:
+    """The times at which lanes last met, where these do so now."""
+    out = np.array(np.broadcast_to(np.asarray(times), (t.layout.lanes,)))
+    out[lanes] = t.clock
+    return out
 
 
 def _met(t: Team, lanes: NDArray[np.int64]) -> None:
@@ -68,9 +73,7 @@ def _pass(t: Team, m: Mask) -> None:
     if not waiters.passed[m.index].any():
         blocks = np.unique(block[m.index])
         together = waiters.met & np.isin(block, blocks)
-        times = np.array(np.broadcast_to(np.asarray(t.block_time), (t.layout.lanes,)))
-        times[together] = t.clock
-        t.block_time = times
+        t.block_time = _now(t, t.block_time, together)
         t.meter.barriers += len(blocks)
         _met(t, np.flatnonzero(together))
         waiters.passed |= together
@@ -156,12 +159,7 @@ def _syncwarp(c: Context, node: CallExpr, used: bool) -> Expr:
         if varies(given) or int(given) != 0xFFFFFFFF:
             _met_some(t, m, t.array(given)[m.index])
             return
-        if m.full:
-            t.warp_time = t.clock
-            return
-        times = np.array(np.broadcast_to(np.asarray(t.warp_time), (t.layout.lanes,)))
-        times[m.index] = t.clock
-        t.warp_time = times
+        t.warp_time = t.clock if m.full else _now(t, t.warp_time, m.index)
 
     return typed_value(c, VOID, evaluate, node.at, args)
 

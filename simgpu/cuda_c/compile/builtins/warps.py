@@ -185,10 +185,9 @@ def _unread(offered: Expr) -> Expr:
     place, ctype, site = offered.place, offered.type, offered.site
     if isinstance(place, MemoryPlace) and site is not None:
         pointer = place.accessed
-        load: Evaluate = lambda t, m: access.load_lanes(
-            t, m, pointer(t, m), ctype, site, copied=True
-        )
-        return replace(offered, run=load)
+        load = partial(access.load_lanes, ctype=ctype, site=site, copied=True)
+        run: Evaluate = lambda t, m: load(t, m, pointer(t, m))
+        return replace(offered, run=run)
     if not isinstance(place, RegisterPlace) or place.before or not place.variable.unset:
         return offered
     variable, first, count = place.variable, place.first, place.count

@@ -80,7 +80,8 @@ def kernel_time(spec: DeviceSpec, counts: Counts, threads: int, shared_bytes: in
     most = math.ceil(counts.blocks / spec.sms)
     share = most / max(counts.blocks, 1)
     resident = min(most, slots // spec.sms) * -(-threads // 32) / SCHEDULERS
-    chain = _chain(spec, counts, resident)
+    chain = _chain(spec, counts, resident) + counts.chain_hot / max(waves, 1)
+    rate = spec.line_atomics_per_clock * max(counts.atomic_lines, 1) ** spec.atomic_spread
     clocks = {
         "latency": chain,
         "blocks": max(most * spec.block_clocks, later * chain),
@@ -91,7 +92,10 @@ def kernel_time(spec: DeviceSpec, counts: Counts, threads: int, shared_bytes: in
         "sectors": share * _lookups(spec, counts),
         "shared": share
         * (counts.shared_requests + counts.bank_conflicts + counts.shared_atomic_passes),
-        "atomics": counts.global_atomics / spec.atomics_per_clock,
+        "atomics": max(
+            counts.atomic_passes / min(spec.atomics_per_clock, rate),
+            counts.atomic_queue * spec.atomic_queue_clocks,
+        ),
     }
     bounds = {name: value / spec.clock_mhz for name, value in clocks.items()}
     bounds["memory"] = _traffic(spec, counts)
@@ -128,7 +132,6 @@ def _chain(spec: DeviceSpec, counts: Counts, resident: float) -> float:
         + max(rounds - 1, 0) * each
         + counts.shared_atomic_passes * per_warp * spec.shared_atomic_clocks
         + counts.barriers / max(counts.blocks, 1) * spec.barrier_clocks
-        + counts.atomic_queue * spec.atomic_queue_clocks
     )
 
 

@@ -251,6 +251,7 @@ class Control:
             first = after if resume < 0 else resume > head
             m: Mask | None = entered
             turns, known = 0, (0, 0)
+            woken = resume == spin.spot
             if resume == head:  # and not on the way to a loop inside
                 t.resume = -1
                 # A counter may come to its end in the turn after the next test.
@@ -267,7 +268,10 @@ class Control:
                 if often and turns > 0 and not turns % often and not first:
                     known, before = t.launch.known, [t.slots[slot] for slot in kept]
                 if test is not None and not first:
+                    changes = t.launch.changes
                     m, stop = _tested(t, m, test, test_point, head, at)
+                    if often == turns == 1 and stop is not None and changes == t.launch.changes:
+                        stop = _seen(t, stop, test_point, head, at, resume < 0)
                     finished = join(finished, stop, entered)
                     if m is None:
                         break
@@ -288,7 +292,7 @@ class Control:
                 if step is not None:
                     step(t, m)
                 if before is not None:
-                    m, before = _spun(t, m, spin, before, known, at), None
+                    m, before = _spun(t, m, spin, before, known, at, woken and turns == often), None
                 if shares and (t.apart or t.launch.more or len(t.launch.teams) > 1):
                     m = m and t.take_turns(head, m, at)
                 if m is None:
@@ -299,8 +303,8 @@ class Control:
 
 
 def _spun(
-    t: Team, m: Mask, spin: Spin, before: list[Any], known: tuple[int, int], at: Position
-) -> Mask | None:
+    t: Team, m: Mask, spin: Spin, before: list[Any], known: tuple[int, int], at: Position, again: bool
+) -> Mask | None:  # fmt: skip
     """Set the lanes aside for which a turn has changed nothing, or only the time."""
     changes, reads = t.launch.known
     if reads != known[1]:
@@ -313,7 +317,26 @@ def _spun(
     patient = not unchanged(m, before[n:], now[n:]).any() and _still_patient(t, m, spin.patience)
     same = unchanged(m, before[:n], now[:n])
     same = in_whole_blocks(m, same) if spin.meets else same
+    if again and same.any():
+        t.meter.asleep(m, same)
     return t.spun(spin.spot, m, at, same, patient)
+
+
+def _seen(t: Team, stop: Mask, point: int, head: int, at: Position, first: bool) -> Mask | None:
+    """Let lanes that have seen what they waited for go on, once all others who may see it have looked."""
+    if first:
+        t.meter.woken(stop)
+    teams = t.launch.teams
+    others = (team.waiters.curious(t.launch.changes) for team in teams if team is not t)
+    if t.launch.hostile is None and any(others):
+        if not first:
+            t.meter.asleep(stop, stop.bits)  # the look is charged when they go on
+        teams.remove(t)
+        teams.append(t)  # behind the others
+        return t.park(head, stop, at, stop.bits, turn=t.waiters.count + 1)
+    if first:  # what others write in this moment is not there yet, so a GPU looks once more
+        t.meter.charge(point, stop)
+    return stop
 
 
 def _tested(

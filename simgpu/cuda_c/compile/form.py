@@ -213,6 +213,7 @@ class Fence(Instruction):
     """Behind this, memory may hold what other threads wrote; `all_threads` if these wait for each other."""
 
     all_threads: bool = True
+    scope: Literal["block", "device", "system"] = "block"  # who sees what was written before
 
 
 class Sleep(Instruction):

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field, fields
 # blocks and more launches do not add to them.
 NOT_SUMMED = frozenset((
     "longest_chain", "chain_load_rounds", "chain_doubles", "chain_fresh_loads",
-    "chain_latency", "chain_busy",
-    "atomic_queue", "shared_bytes", "registers",
+    "chain_latency", "chain_busy", "chain_hot",
+    "atomic_lines", "atomic_queue", "shared_bytes", "registers",
 ))  # fmt: skip
 
 
@@ -106,6 +106,11 @@ class Counts:
     # Of the requests those to shared memory, each as often as it names one word: lanes that meet in one take
     # turns.
     shared_atomic_passes: int = 0
+    atomic_passes: int = 0  # of those on global memory, runs of neighbouring lanes in a sector
+    atomic_lines: int = 0  # lines of 128 bytes that these are spread over
+    # Clocks by which those who needed results of a word kept it busy longer than it took them to come: over
+    # the words that the first warp of the launch waited for.
+    chain_hot: int = 0
     atomic_queue: int = 0  # operations on that word of global memory which gets the most of them
     barriers: int = 0  # block barriers passed, over all blocks
     # Conditions evaluated by a warp, and those on which its lanes did not agree.

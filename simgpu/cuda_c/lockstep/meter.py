@@ -14,7 +14,7 @@ class Site:
     Two `volatile` accesses do not race, since threads signal each other by them; and `relaxed` reads are not
     checked, because they are in a compare-and-swap loop. A read `polls` if it is in a loop that waits by
     it. What is `packed` is moved byte by byte. The `scope` of an atomic is 1 for its block alone, or 2 for
-    the device.
+    the device; it `waits` if its result is needed.
     """
 
     index: int
@@ -25,3 +25,4 @@ class Site:
     relaxed: bool = False
     polls: bool = False
     scope: int = 0
+    waits: bool = False

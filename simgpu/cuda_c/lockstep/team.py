@@ -129,6 +129,12 @@ class LaunchState:
             f"s of your time: {self.begun} of {x * y * z} blocks have begun{loop}"
         )
 
+    def changed(self, mask: Mask) -> None:
+        """Note that lanes have changed memory."""
+        self.changes += 1
+        if self.watches:
+            self.meter.changed(mask)
+
     def look(self) -> None:
         """Say once that this takes long, if it does."""
         if Held.ending:

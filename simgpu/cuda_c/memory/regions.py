@@ -183,8 +183,8 @@ class ByteRegion(Named):
             return by_lane(differ(view[part], value), mask.n)
 
         self.note_write(a, within, changes)
-        if team.launch.watches:
-            team.launch.changes += int(np.any(differ(view[part], value)))
+        if team.launch.watches and np.any(differ(view[part], value)):
+            team.launch.changed(mask)
         if varies(part):
             view[part] = value
         else:
@@ -208,7 +208,8 @@ class ByteRegion(Named):
         self.mark(a)
         view = self.flat(a.scalar)
         # Whatever the pointer is called here, the memory is known by where it is.
-        self.meter.atomic(a.mask, a.part, self.shared, view.__array_interface__["data"][0])
+        key = view.__array_interface__["data"][0]
+        self.meter.atomic(a.site, a.mask, a.part, a.size, self.shared, key)
         return view, a.part
 
     def locate(self, a: MaskedAccess) -> None:

@@ -119,6 +119,7 @@ def _changing(
     used: bool = True,
 ) -> Evaluate:
     """Apply `change` to a view of the memory, the index of each lane, and the operands `of` it."""
+    site.waits = used
 
     def evaluate(t: Team, m: Mask) -> Any:
         ptr = pointer(t, m)
@@ -137,7 +138,8 @@ def _changing(
             changed = before != view[index]
             if out is not None:  # turns of several threads may lead back to where a word was
                 changed = changed | np.isin(index, index[out != before])
-            t.launch.changes += int(np.any(changed))
+            if changed.any():
+                t.launch.changed(m)
             if t.launch.watches:
                 fetch(t, m)
             if messages.active:

@@ -12,6 +12,7 @@ from simgpu.cuda_c.compile.builtins.common import BuiltinHandler, arguments, fen
 from simgpu.cuda_c.compile.builtins.warps import meeting
 from simgpu.cuda_c.compile.context import Context
 from simgpu.cuda_c.compile.conversions import convert, typed_value
+from simgpu.cuda_c.compile.form import Fence
 from simgpu.cuda_c.compile.typed import Expr
 from simgpu.cuda_c.lockstep.masks import WARP, Mask, varies
 from simgpu.cuda_c.lockstep.team import Team
@@ -61,6 +62,7 @@ def _now(t: Team, times: Any, lanes: NDArray[Any]) -> NDArray[np.int64]:
 
 def _met(t: Team, lanes: NDArray[np.int64]) -> None:
     """Tell whoever keeps account that these threads have met, each block's with each other."""
+    t.meter.meet(t.layout, lanes)
     if t.lanes is not None:
         t.launch.messages.barrier(t, lanes)
     if t.launch.hostile is not None:
@@ -176,6 +178,8 @@ def _fence(c: Context, node: CallExpr, used: bool) -> Expr:
     c.aims.fences = True
 
     scope, ways = 1 if node.name.endswith("_block") else 2, _ways(node)
+    wide = "system" if node.name.endswith("_system") else "device"
+    c.steps.append(Fence(scope=wide if scope == 2 else "block"))
 
     def evaluate(t: Team, m: Mask) -> None:
         for acquires, releases in ways:

@@ -1721,6 +1721,8 @@ def by_queue(where, blocks=4):
 away, by_blocks = recorded(by_queue, street)
 assert (away[0] == walks_by_round["the street"][0]).all()
 print(f"the street, by queue: {by_blocks.metrics().makespan:.0f} µs, for {away[1][1]} items")
+begun = min(span.start for span in walked)
+meanwhile = len(walked.between(begun, begun + by_blocks.metrics().makespan).find("one_round"))
 
 agt.compare_timelines(
     [
@@ -1734,8 +1736,8 @@ agt.compare_timelines(
         "the town, by rounds",
     ],
     lanes=("streams",),
-    lesson="The first 700 µs. In the street, the queue is done when the second of over two hundred rounds "
-    "is. In the town, five rounds are all there is.",
+    lesson=f"The first 700 µs. In the street, the queue is done when {meanwhile} of over two hundred rounds "
+    "are. In the town, five rounds are all there is.",
 )
 
 # %% id=walk-check tags=asserts
@@ -1743,7 +1745,8 @@ assert walks_by_round["the street"][0].max() > 200
 assert walks_by_round["the town"][0].max() < 10
 assert (by_queue(town)[0] == walks_by_round["the town"][0]).all()
 if device.simulated:
-    assert walked.metrics().makespan > 50 * by_blocks.metrics().makespan
+    assert walked.metrics().makespan > 15 * by_blocks.metrics().makespan
+    assert 450 < by_blocks.metrics().makespan < 900  # 690 on an H200
     assert 0.4 < asked_seldom.metrics().makespan / walked.metrics().makespan < 0.55
 
 # %% [markdown] id=walk-read

@@ -305,11 +305,10 @@ class Device:
             if self.load_us:
                 self.call(f"load {name}", self.load_us)
             program = compile_source(source, contract=contract)
-            signature = program.instantiate(name)
-            stand_in = None
+            kernel, stand_in = program.kernel(name), None
             if reference is not None:
-                stand_in = StandIn(program, signature, reference, self.stand_in_above)
-            function = LoadedKernel(program, signature, source, stand_in, LAUNCHES, contract)
+                stand_in = StandIn(program, kernel.signature, reference, self.stand_in_above)
+            function = LoadedKernel(program, kernel, source, stand_in, LAUNCHES, contract)
             self._functions[source, name, reference, contract] = function
         return function
 
@@ -394,7 +393,7 @@ class Device:
         self._touch(piece, shared, access, target.clock)
         does = "launch" if piece.kind == "kernel" else "enqueue"
         call = graph_call if in_graph else self.call(f"{does} {piece.name}", piece.cost)
-        ready = self.now() + self.spec.start_us
+        ready = self.machine.host + self.spec.start_us
         cause = _Cause(target, access, *group, call, in_graph, ready)
         target.submit(self._command(piece, shared, cause))
         by = "kernel" if piece.kind == "kernel" else "copy"

@@ -59,7 +59,8 @@ def held_back(act: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
     finally:
         now, Held.handler = Held.handler, outer
         set_handler(SIGINT, now)
-        _deliver(now if callable(now) else lambda number, _: raise_signal(number))
+        if Held.arrived is not None:
+            _deliver(now if callable(now) else lambda number, _: raise_signal(number))
 
 
 def _deliver(handler: _Handler) -> None:
@@ -82,7 +83,8 @@ def interruptible(act: Callable[[], R]) -> R:
     try:
         try:
             set_handler(SIGINT, _end)
-            _deliver(_end)
+            if Held.arrived is not None:
+                _deliver(_end)
             done = act()
             if Held.ending:
                 end_if_told()

@@ -25,7 +25,7 @@ class Paused(Protocol):
     @property
     def changes(self) -> int:
         """How often it has changed memory, or what others wait for, itself."""
-        ...
+        return 0
 
     def stirred(self) -> bool:
         """True if the host has done something since its last look that it may have waited for."""

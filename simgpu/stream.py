@@ -121,7 +121,7 @@ class Stream:
         before, heads = self.clock.copy(), self._heads()
         event = self.event_type(self.device, EngineEvent(), before, heads, self.number)
         op, _ = self.device.caller.group()
-        self.submit(Command("none", self.device.now(), op, records=event.state))
+        self.submit(Command("none", self.machine.host, op, records=event.state))
         return event
 
     def _join(self) -> None:
@@ -162,7 +162,7 @@ class Stream:
             self.device.recorder.wait(self.number, event.heads)
         self.clock.merge(event.before)
         op, _ = self.device.caller.group()
-        self.submit(Command("none", self.device.now(), op, awaits=event.state))
+        self.submit(Command("none", self.machine.host, op, awaits=event.state))
 
     @exclusive
     def synchronize(self) -> None:
@@ -174,7 +174,7 @@ class Stream:
     def drain(self) -> None:
         """Block the host until all its work is done or has failed."""
         state = EngineEvent()
-        self.submit(Command("none", self.device.now(), records=state))
+        self.submit(Command("none", self.machine.host, records=state))
         self.device.block(state, self.clock, f"stream {self.number}", self._heads())
 
     def access(

@@ -58,7 +58,7 @@ def length(cells: Sequence[Cell]) -> Length:
     starters = {c.id: c.text.splitlines() for c in cells if c.only == "starter"}
     solutions = {c.id: c.text.splitlines() for c in cells if c.only == "solution"}
     new = [line for i, text in solutions.items() for line in text if line not in starters[i]]
-    predictions = sum(bool(BETS.search(text)) for text in shown)
+    predictions = len({text for text in shown if BETS.search(text)})  # one may be asked again
     puzzles = sum(i.partition("01-")[2] in PUZZLES for i in solutions)
     minutes = prose / WORDS_A_MINUTE + CELL * len(shown) + PREDICTION * predictions
     minutes += LINE * sum(bool(line.strip()) for text in shown for line in text.splitlines())

@@ -22,6 +22,7 @@ from asyncgpu_course.exercises.answers import hints, later
 from asyncgpu_course.exercises.chapters import EXERCISES
 from asyncgpu_course.files import locked
 from asyncgpu_tutor import UsageError
+from tests.laws.shape import structure
 
 NAME = "01-grid"
 
@@ -63,6 +64,19 @@ def test_operations_that_an_answer_leaves_alone_are_no_warning() -> None:
         warnings.simplefilter("error")
         assert check("06-limited", one_of_all).status == "rejected"
         gc.collect()
+
+
+def test_a_check_says_the_same_each_time_but_for_the_promise_at_the_first_miss() -> None:
+    async def one_by_one(ops: list[Any], limit: int) -> list[Any]:
+        return [await op for op in ops]
+
+    first, second, third = (check("06-limited", one_by_one) for _ in range(3))
+    promise = "\n\nMiss once more, and you'll see the expected timeline below yours."
+    assert first.text == second.text + promise
+    assert second.text == third.text
+    for trace in ("got", "expected"):
+        told = [structure(getattr(outcome, trace)) for outcome in (first, second, third)]
+        assert told[0] == told[1] == told[2]
 
 
 def test_progress_of_one_chapter_lists_its_exercises_and_no_others() -> None:

@@ -323,8 +323,8 @@ def _again(mine: Any, _model: Any, blocks: int, threads: int, begun: int, held_u
     x, gate = np.zeros(blocks * threads, np.int32), np.array([0, begun], np.uint32)
     files, args = [held_up and "11_gate_slow", "11_gate"], (x.size, begun > 0, x, gate, 0 * x[:1])
     with about("'x'", EARLY), about(r"__trap\(\)", OVER):
-        left, early = left_by("MEET_AGAIN", mine, files, args, (1, 2), blocks, threads)
-    must(not early[0], "a thread left a meeting before all blocks had come")
+        # Whoever leaves a meeting too early reads what somebody is yet to write, which is a race.
+        left, _ = left_by("MEET_AGAIN", mine, files, args, (1, 2), blocks, threads)
     must(not left[0], f"`gate[0]` is {left[0]} in the end: set it back to 0 after each meeting")
 
 

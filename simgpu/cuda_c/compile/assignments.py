@@ -12,8 +12,7 @@ from simgpu.cuda_c.compile.context import Context
 from simgpu.cuda_c.compile.conversions import constant, convert, nodes, typed_value
 from simgpu.cuda_c.compile.storage import in_lane_order, use_storage, writable, writer
 from simgpu.cuda_c.compile.typed import Evaluate, Expr, MemoryPlace, RegisterPlace
-from simgpu.cuda_c.lockstep.masks import Mask
-from simgpu.cuda_c.lockstep.team import Team
+from simgpu.cuda_c.lockstep import Mask, Team
 from simgpu.cuda_c.memory import access
 from simgpu.cuda_c.syntax import ast
 

@@ -13,7 +13,7 @@ from simgpu.cuda_c import types
 from simgpu.cuda_c.compile import braces, builtins, control, cuts, rooms, storage, type_names, typed
 from simgpu.cuda_c.compile.context import Context, Frame, ends
 from simgpu.cuda_c.compile.conversions import convert, decay, nodes, typed_value
-from simgpu.cuda_c.compile.form import Declare, Expansion, Followed, ReferenceBind
+from simgpu.cuda_c.compile.form import Declare, Expansion, Followed
 from simgpu.cuda_c.compile.overloads import Functions, Invocation, resolve_overload
 from simgpu.cuda_c.compile.places import as_base, place_of, this_object
 from simgpu.cuda_c.compile.statements import ADDRESS, sequence
@@ -54,15 +54,7 @@ def call_expression(c: Context, node: ast.CallExpr, used: bool = True) -> Expr:
     elif found is not None:
         c.fail(node.at, f"'{node.name}' is not a function")
     if builtin is None:
-        reason = builtins.refused(node.name)
-        if reason is not None:
-            c.unsupported(node.at, reason)
-        advice = builtins.advice_on_builtin(node.name, set(c.file.functions))
-        if node.name in c.file.text.aside:
-            cure = "write __device__ in front, so that a kernel can call it"
-            advice = f"{c.elsewhere(node.name)}: {cure}"
-        advice = advice or c.elsewhere(node.name)
-        c.fail(node.at, f"there is no function '{node.name}'{advice}")
+        builtins.refuse_unknown(c, node)
     mark = len(c.steps)
     return cuts.cut_meeting(c, mark, builtin(c, node, used))
 
@@ -298,9 +290,9 @@ def _inside(
 
 def _passed(c: Context, scope: Scope, name: str, variable: Variable, new: Expr) -> Evaluate:
     """Enter a parameter by its name, and make the statement that gives it its argument."""
-    storage.assigned(variable, new)
     scope.names[name] = variable
-    c.steps += [ReferenceBind(variable, new.node), Declare(variable, parameter=True)]
+    rooms.first_value(c, variable, new)
+    c.steps.append(Declare(variable, parameter=True))
     return rooms.parameter_entry(c, variable, new)
 
 
@@ -315,11 +307,7 @@ def _handed_round(function: ast.FunctionDecl, name: str) -> bool:
 
 
 def _bind_parameters(
-    c: Context,
-    call: Invocation,
-    function: ast.FunctionDecl,
-    names: Scope,
-    addressed: set[str],
+    c: Context, call: Invocation, function: ast.FunctionDecl, names: Scope, addressed: set[str]
 ) -> list[Evaluate | None]:
     entry: list[Evaluate | None] = []
     for k, param in enumerate(function.params):

@@ -12,7 +12,7 @@ from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Literal, NoReturn, TypeAlias, TypeVar
+from typing import Any, Literal, NoReturn, TypeVar
 
 from simgpu.cuda_c import types
 from simgpu.cuda_c.compile.contraction import Ranks
@@ -28,14 +28,12 @@ from simgpu.cuda_c.compile.form import (
 )
 from simgpu.cuda_c.compile.typed import Class, Expr, Scope, Target
 from simgpu.cuda_c.compile.variables import Origin, Variable
-from simgpu.cuda_c.lockstep.meter import Site
+from simgpu.cuda_c.lockstep import Site
 from simgpu.cuda_c.syntax.ast import Block, Expression, FunctionDecl, Statement
 from simgpu.cuda_c.syntax.names import Referred, addressed_names
 from simgpu.cuda_c.text.preprocessor import Preprocessed
 from simgpu.cuda_c.text.source import Position, Source
 
-Compile: TypeAlias = "Callable[[Context, Any, bool], Expr]"
-CompileStatement: TypeAlias = "Callable[[Context, Any], None]"
 N = TypeVar("N", bound=Instruction)
 
 
@@ -43,8 +41,8 @@ N = TypeVar("N", bound=Instruction)
 class Rules:
     """The functions that compile nodes, by class. Those of expressions are told whether the value is used."""
 
-    expressions: Mapping[type[Expression], Compile]
-    statements: Mapping[type[Statement], CompileStatement]
+    expressions: Mapping[type[Expression], Callable[[Context, Any, bool], Expr]]
+    statements: Mapping[type[Statement], Callable[[Context, Any], None]]
     # A call whose result is not read yet: it may be a reference.
     call: Callable[[Context, Any], Expr]
     # Calls an operator of the file's own; None if there is none for these operands.

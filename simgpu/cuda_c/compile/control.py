@@ -23,16 +23,13 @@ from numpy.typing import NDArray
 from simgpu.cuda_c.compile import form
 from simgpu.cuda_c.compile.form import Evaluate, Execute, Instruction, Loop
 from simgpu.cuda_c.compile.storage import begin
-from simgpu.cuda_c.compile.summing import Summing, ends_within, sums_side_by_side
+from simgpu.cuda_c.compile.summing import Summing, ends_in_time, sums_side_by_side
 from simgpu.cuda_c.compile.waiting import Parks, Spin
-from simgpu.cuda_c.lockstep.masks import Mask, join, split
-from simgpu.cuda_c.lockstep.team import Team
+from simgpu.cuda_c.lockstep import Mask, Team, join, split
 from simgpu.cuda_c.lockstep.waiting_threads import Apart, in_whole_blocks, unchanged
 from simgpu.cuda_c.memory import access
 from simgpu.cuda_c.text.source import Position
 from simgpu.errors import UninitialisedReadError
-
-_ASKED = 32  # times within the budget of steps, a loop is asked whether it may end in time
 
 
 def nothing(t: Team, m: Mask) -> Mask | None:
@@ -233,24 +230,22 @@ class Control:
         self.functions([*loop.test.steps, *loop.step.steps])
         body = self.closure(loop.body)
         test, step = loop.test.run, loop.step.run
-        test_point, step_point = loop.test.point, loop.step.point
+        points = test_point, step_point = loop.test.point, loop.step.point
         leave, again, at, after = loop.leave, loop.again, loop.at, loop.after
         found = self._sums.get(loop)
-        together = sums_side_by_side(found, body, (test_point, step_point)) if found else None
+        together = sums_side_by_side(found, body, points) if found else None
         spin = self._parks.spins.get(loop, Spin())
         head, often, shares = spin.head, spin.often, spin.turns
         kept = [*spin.watched, *spin.patience]
         counted = test is not None and form.counting(loop.step) is not None
-        ends = None if often else ends_within(loop)
+        ends = None if often else ends_in_time(loop)
 
         def evaluate(t: Team, entered: Mask) -> Mask | None:
-            meter = t.meter
-            resume = t.resume
-            t.left[leave] = None
+            resume, t.left[leave] = t.resume, None
             finished: Mask | None = None
             first = after if resume < 0 else resume > head
             m: Mask | None = entered
-            turns, known = 0, (0, 0)
+            turns, known, before = 0, (0, 0), None
             woken = resume == spin.spot
             if resume == head:  # and not on the way to a loop inside
                 t.resume = -1
@@ -258,9 +253,7 @@ class Control:
                 turns = -int(_leap(t, entered, spin.patience))
             if together is not None:
                 together(t, entered)
-            before: list[Any] | None = None
-            begun = asked = t.steps
-            budget = t.launch.limits.step_budget
+            begun = t.steps
             while True:
                 turns += 1
                 # Nothing tells what a turn has changed that was begun before the threads waited; and a first
@@ -275,18 +268,15 @@ class Control:
                     finished = join(finished, stop, entered)
                     if m is None:
                         break
-                first = False
-                assert m is not None
-                inside = m
-                if ends is not None and t.steps - asked > max(budget // _ASKED, 0):
-                    asked = t.steps
-                    may = 1 + (budget - asked) * (turns - 1) // (asked - begun)
-                    t.endless = t.endless or not ends(t, inside, may)
+                inside, first = m, False
+                assert inside is not None
+                if ends and not turns & turns - 1:  # seldom
+                    ends(t, inside, turns - 1, begun)
                 t.step(at, inside, counted)
                 t.left[again] = None
                 m = join(body(t, inside), t.left[again], inside)
                 # All that entered are charged, because a warp that breaks has begun the iteration too.
-                meter.charge(step_point, inside)
+                t.meter.charge(step_point, inside)
                 if m is None:
                     break
                 if step is not None:

@@ -12,8 +12,7 @@ from simgpu.cuda_c.compile.context import Context
 from simgpu.cuda_c.compile.form import Constant, Convert, Followed, IRValue
 from simgpu.cuda_c.compile.typed import Evaluate, Expr
 from simgpu.cuda_c.compile.variables import Origin
-from simgpu.cuda_c.lockstep.masks import Mask
-from simgpu.cuda_c.lockstep.team import Team
+from simgpu.cuda_c.lockstep import Mask, Team
 from simgpu.cuda_c.lockstep.values import converter, select_lanes
 from simgpu.cuda_c.memory.access import NULL
 from simgpu.cuda_c.memory.mixed_region import mixed

@@ -21,8 +21,7 @@ from simgpu.cuda_c.compile import conversions, form, rooms, waiting
 from simgpu.cuda_c.compile.context import Context
 from simgpu.cuda_c.compile.storage import put
 from simgpu.cuda_c.compile.typed import Evaluate, Expr
-from simgpu.cuda_c.lockstep.masks import Mask
-from simgpu.cuda_c.lockstep.team import Team
+from simgpu.cuda_c.lockstep import Mask, Team
 from simgpu.cuda_c.memory import access
 from simgpu.cuda_c.syntax.ast import CallExpr
 from simgpu.cuda_c.text.source import Position

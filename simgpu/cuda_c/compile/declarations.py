@@ -12,8 +12,7 @@ from simgpu.cuda_c.compile.places import place_of
 from simgpu.cuda_c.compile.storage import begin, forget_storage, in_lane_order, put, spread
 from simgpu.cuda_c.compile.typed import Binding, Class, Expr, Number, Shorthand, TypeBinding
 from simgpu.cuda_c.compile.variables import Variable
-from simgpu.cuda_c.lockstep.masks import Mask
-from simgpu.cuda_c.lockstep.team import Team
+from simgpu.cuda_c.lockstep import Mask, Team
 from simgpu.cuda_c.memory.hostile import LateShared
 from simgpu.cuda_c.memory.pointers import Ptr
 from simgpu.cuda_c.memory.shared_region import SharedRegion

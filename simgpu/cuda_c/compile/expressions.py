@@ -24,8 +24,7 @@ from simgpu.cuda_c.compile.storage import in_lane_order, use_storage
 from simgpu.cuda_c.compile.type_names import names_in, resolve_type
 from simgpu.cuda_c.compile.typed import Evaluate, Expr, Number
 from simgpu.cuda_c.compile.variables import Origin
-from simgpu.cuda_c.lockstep.masks import Mask, split
-from simgpu.cuda_c.lockstep.team import Team
+from simgpu.cuda_c.lockstep import Mask, Team, split
 from simgpu.cuda_c.memory import access
 from simgpu.cuda_c.memory.global_region import literal
 from simgpu.cuda_c.syntax import ast

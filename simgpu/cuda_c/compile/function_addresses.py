@@ -53,24 +53,23 @@ def address_as(c: Context, source: CType, target: FunctionPointer, at: Position)
         functions = c.file.functions[source.overloaded]
     else:
         return None
-    found: list[tuple[bool, FunctionDecl, Scope]] = []
+    found: list[tuple[FunctionDecl, Scope]] = []
+    outer = c.file.scope if known is None else known.scope
     for function in functions:
-        template = function.template
-        if function.body is None or function.kernel or template == []:
+        if function.body is None or function.kernel or function.template == []:
             continue
         if len(function.params) != len(target.params):
             continue
         try:
-            outer = c.file.scope if known is None else known.scope
             names = bind_template(c, function, target.params, None, at, outer)
             if names is not None and _type_of(c, function, names, target.returns) == target:
-                found.append((template is not None, function, names))
+                found.append((function, names))
         except KernelCompileError:
             continue  # a template that these types do not fit
-    found = [f for f in found if f[0] is min(f[0] for f in found)]
+    found = [f for f in found if f[0].template is None] or found
     if len(found) != 1:
         return None
-    _, function, names = found[0]
+    ((function, names),) = found
     if known is None:
         function = specialised(c, function, names, functions, at)
     return _address(c, function, names, target, at, None if known is None else source)

@@ -24,7 +24,7 @@ from simgpu.cuda_c.compile.type_names import param_type, resolve_type
 from simgpu.cuda_c.compile.typed import Scope
 from simgpu.cuda_c.compile.variables import Variable
 from simgpu.cuda_c.compile.waiting import may_wait, parks, parts_in_warps, waits_apart
-from simgpu.cuda_c.lockstep.meter import Site
+from simgpu.cuda_c.lockstep import Site
 from simgpu.cuda_c.syntax.ast import Declarator, FunctionDecl, Param
 from simgpu.cuda_c.syntax.names import addressed_names
 from simgpu.cuda_c.types import Pointer, Struct, size_of

@@ -11,9 +11,8 @@ from simgpu.cuda_c.compile.context import Context
 from simgpu.cuda_c.compile.conversions import computed, convert, decay, fold, nodes, typed_value
 from simgpu.cuda_c.compile.form import Operation
 from simgpu.cuda_c.compile.typed import Evaluate, Expr
-from simgpu.cuda_c.lockstep.masks import Mask
-from simgpu.cuda_c.lockstep.team import Team
-from simgpu.cuda_c.lockstep.values import COMPARISONS, BinaryFunction, arithmetic, varies
+from simgpu.cuda_c.lockstep import Mask, Team, varies
+from simgpu.cuda_c.lockstep.values import COMPARISONS, BinaryFunction, arithmetic
 from simgpu.cuda_c.memory.mixed_region import mixed
 from simgpu.cuda_c.memory.pointers import Ptr
 from simgpu.cuda_c.text.source import Position

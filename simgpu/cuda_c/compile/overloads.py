@@ -15,6 +15,7 @@ from simgpu.cuda_c.syntax import ast
 from simgpu.errors import KernelCompileError
 
 Functions: TypeAlias = Sequence[ast.FunctionDecl]
+_Fitting: TypeAlias = tuple[tuple[int, bool, int], ast.FunctionDecl, Scope]
 _IMPOSSIBLE = 1_000_000  # for arguments that do not fit at all
 
 
@@ -59,16 +60,14 @@ def resolve_overload(
     return function, names
 
 
-def _fitting(
-    c: Context, call: Invocation, bodies: Functions
-) -> list[tuple[tuple[int, bool, int], ast.FunctionDecl, Scope]]:
+def _fitting(c: Context, call: Invocation, bodies: Functions) -> list[_Fitting]:
     """The functions that take these arguments: how near they are, and their templates' names."""
     this, node = call.this, call.node
     kinds = [argument.type for argument in call.arguments]
     fixed = [argument.place is None or argument.place.const for argument in call.arguments]
     outer = c.file.scope if call.known is None else call.known.scope
     constant = this is not None and this.place is not None and this.place.const
-    fitting: list[tuple[tuple[int, bool, int], ast.FunctionDecl, Scope]] = []
+    fitting: list[_Fitting] = []
     for function in bodies:
         least = sum(p.default is None for p in function.params)
         if not least <= len(kinds) <= len(function.params):

@@ -16,9 +16,7 @@ from simgpu.cuda_c.compile.context import Context
 from simgpu.cuda_c.compile.conversions import convert, decay, typed_value
 from simgpu.cuda_c.compile.form import Coordinate, Element, Followed, IRValue, Part
 from simgpu.cuda_c.compile.variables import Variable
-from simgpu.cuda_c.lockstep.masks import Mask
-from simgpu.cuda_c.lockstep.team import Team
-from simgpu.cuda_c.lockstep.values import varies
+from simgpu.cuda_c.lockstep import Mask, Team, varies
 from simgpu.cuda_c.memory.names import report_row
 from simgpu.cuda_c.memory.pointers import Ptr
 from simgpu.cuda_c.memory.regions import inside

@@ -13,8 +13,7 @@ from simgpu.cuda_c.compile.places import as_base
 from simgpu.cuda_c.compile.storage import LOST, assigned, put, spread, use_storage
 from simgpu.cuda_c.compile.typed import Alias, Evaluate, Expr, MemoryPlace
 from simgpu.cuda_c.compile.variables import Variable
-from simgpu.cuda_c.lockstep.masks import Mask
-from simgpu.cuda_c.lockstep.team import Team
+from simgpu.cuda_c.lockstep import Mask, Team
 from simgpu.cuda_c.memory import access
 from simgpu.cuda_c.memory.local_region import LocalRegion
 from simgpu.cuda_c.memory.pointers import Ptr

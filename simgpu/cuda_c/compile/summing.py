@@ -20,14 +20,15 @@ import numpy as np
 from simgpu.cuda_c.compile import form
 from simgpu.cuda_c.compile.form import Evaluate, Execute, Instruction, IRValue, Loop, Total
 from simgpu.cuda_c.compile.variables import Variable
-from simgpu.cuda_c.lockstep.masks import Mask
-from simgpu.cuda_c.lockstep.team import Team
-from simgpu.cuda_c.lockstep.values import varies
+from simgpu.cuda_c.lockstep import Mask, Team, varies
 from simgpu.cuda_c.memory import access
 from simgpu.cuda_c.types import Scalar
 from simgpu.errors import KernelFault
 
 LANES = 16384  # threads times turns that are computed at once, at most
+_OFTEN = (
+    32  # of so many parts of the budget of steps, a loop takes one before it is asked for its end
+)
 LEAST = 4  # turns for which it is worth it to compute them at once
 # Operators whose operands may have a row for each turn; a division looks at each lane.
 _OPERATORS = {
@@ -69,10 +70,10 @@ def _summing(loop: Loop) -> Summing | None:
     return Summing(counter, test, step, totals) if all(map(_by_lane, added)) else None
 
 
-def ends_within(loop: Loop) -> Callable[[Team, Mask, int], bool] | None:
-    """Make the function that tells whether a loop may end within so many turns; None if that is not known.
+def ends_in_time(loop: Loop) -> Callable[[Team, Mask, int, int], None] | None:
+    """Make the function that notes if a loop, some turns after a step, cannot end within the budget of steps.
 
-    It is where a counter goes up or down to a bound, and a turn changes neither the bound nor its pace.
+    It is known where a counter goes to a bound, and a turn changes neither that nor its pace; else None.
     """
     counter, test, step = _counter(loop), loop.test.run, loop.step.run
     bound = None if loop.condition is None else form.bare(loop.condition)
@@ -87,15 +88,17 @@ def ends_within(loop: Loop) -> Callable[[Team, Mask, int], bool] | None:
     kind, slot = counter.type, counter.slot
     assert isinstance(kind, Scalar)
 
-    def evaluate(t: Team, m: Mask, turns: int) -> bool:
-        start: Any = t.slots[slot]
+    def evaluate(t: Team, m: Mask, turns: int, begun: int) -> None:
+        budget, taken, start = t.launch.limits.step_budget, t.steps - begun, t.slots[slot]
+        if t.endless or taken <= max(budget // _OFTEN, 0):
+            return
         step(t, m)
         stride = np.asarray(t.slots[slot], np.int64) - np.asarray(start, np.int64)
-        far = np.asarray(start, np.int64) + turns * stride
+        far = np.asarray(start, np.int64) + stride * (1 + (budget - t.steps) * turns // taken)
         t.slots[slot] = far.astype(start.dtype)[()]
         goes_on = t.array(test(t, m))[m.index].any()
         t.slots[slot], here = start, m.take(far)
-        return bool(not goes_on or np.min(here) < kind.lowest or np.max(here) > kind.highest)
+        t.endless = bool(goes_on and kind.lowest <= np.min(here) <= np.max(here) <= kind.highest)
 
     return evaluate
 

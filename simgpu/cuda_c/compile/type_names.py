@@ -381,11 +381,7 @@ def template_argument(
 
 
 def give_arguments(
-    c: Context,
-    template: ast.Template,
-    given: TemplateArguments | None,
-    scope: Scope,
-    at: Position,
+    c: Context, template: ast.Template, given: TemplateArguments | None, scope: Scope, at: Position
 ) -> None:
     """Give the first parameters of a template these values, in `scope`."""
     for param, argument in zip(template, given or (), strict=False):

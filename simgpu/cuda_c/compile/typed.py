@@ -19,9 +19,7 @@ from typing import Any, TypeAlias
 
 from simgpu.cuda_c.compile.form import Evaluate, IRValue, Total
 from simgpu.cuda_c.compile.variables import Origin, Variable
-from simgpu.cuda_c.lockstep.masks import Mask
-from simgpu.cuda_c.lockstep.meter import Site
-from simgpu.cuda_c.lockstep.team import Team
+from simgpu.cuda_c.lockstep import Mask, Site, Team
 from simgpu.cuda_c.memory.pointers import Ptr
 from simgpu.cuda_c.syntax.ast import Braces, Expression, FunctionDecl, StructDef
 from simgpu.cuda_c.text.source import Position

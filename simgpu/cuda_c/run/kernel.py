@@ -25,7 +25,7 @@ from simgpu.cuda_c.memory.pointers import Ptr
 from simgpu.cuda_c.run.execution import Execution
 from simgpu.cuda_c.text.source import Source
 from simgpu.cuda_c.types import CType, Pointer, Scalar, element_of, kinds, leaves, size_of
-from simgpu.errors import ArrayDTypeError, LaunchConfigError, UsageError
+from simgpu.errors import ArrayDTypeError, LaunchConfigError
 
 KernelArgument: TypeAlias = GlobalMemory | np.generic | int | float | bool | None
 
@@ -89,15 +89,19 @@ class CompiledKernel:
         variables: Mapping[str, GlobalMemory],
         grid: Extent3,
         block: Extent3,
-        args: Sequence[KernelArgument],
+        args: Sequence[GlobalMemory | np.generic | None],
         *,
         dynamic_shared: int = 0,
         limits: InterpreterLimits | None = None,
         sample: Sequence[int] | None = None,
         find: Callable[[int], GlobalMemory | None] | None = None,
     ) -> Execution:
-        """Begin a launch, as `Program.begin`; `variables` is the memory of `globals`, by name."""
-        check_shape(self.name, grid, block, dynamic_shared)
+        """Begin a launch, as `Program.begin`, of arguments that were `passed`.
+
+        `variables` is the memory of `globals`, by name.
+        """
+        name = self.signature.name
+        check_shape(name, grid, block, dynamic_shared)
         limits = limits or InterpreterLimits()
         blocks = grid[0] * grid[1] * grid[2]
         self.check_room(blocks, limits.resident_blocks)
@@ -114,7 +118,7 @@ class CompiledKernel:
 
         given = (grid, block, limits, tally, dynamic_shared)
         lazily = partial(Addresses, other), partial(Messages, blocks)
-        launch = LaunchState(self.name, self.source, *given, *lazily)
+        launch = LaunchState(name, self.source, *given, *lazily)
         launch.watches = self.code.watches
         few = blocks <= MOST_BLOCKS and blocks * launch.threads <= MOST_HOSTILE_THREADS
         if limits.hostile is not None and few:
@@ -122,7 +126,7 @@ class CompiledKernel:
         values = self._bind(variables, args, launch, regions)
         if sample is None and blocks * launch.threads > _MOST_THREADS:
             raise LaunchConfigError(
-                f"kernel '{self.name}': {blocks:,} blocks of {launch.threads} threads would keep the "
+                f"kernel '{name}': {blocks:,} blocks of {launch.threads} threads would keep the "
                 f"simulated device busy for minutes: at most {_MOST_THREADS:,} threads are taken"
             )
         # Not an array of all numbers, because a grid may be large.
@@ -148,16 +152,12 @@ class CompiledKernel:
     def _bind(
         self,
         variables: Mapping[str, GlobalMemory],
-        args: Sequence[KernelArgument],
+        args: Sequence[GlobalMemory | np.generic | None],
         launch: LaunchState,
         regions: dict[int, GlobalRegion],
     ) -> dict[int, Any]:
         """The values of the parameters, by slot; `regions` gets those that they point into."""
-        expected = self.signature.parameters
-        if len(args) != len(expected):
-            raise UsageError(self.signature.miscounted(args))
-        given = [passed(parameter, arg) for parameter, arg in zip(expected, args, strict=True)]
-        given += [variables[v.name] for v in self.globals]
+        given = [*args, *[variables[v.name] for v in self.globals]]
         pointers: list[tuple[Variable, _Target, GlobalMemory]] = []
         records: list[tuple[Variable, np.void]] = []
         values: dict[int, Any] = {}

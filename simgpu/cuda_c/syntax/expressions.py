@@ -163,10 +163,11 @@ class ExpressionParser(TypeParser):
         token = self.token
         if token.kind in ("number", "char"):
             self.advance()
-            number = token.kind == "number"
-            value, kind = parse_number(self.source, token) if number else (0, CHAR)
-            value = value if number else parse_char(self.source, token)
-            return ast.Literal(at=token.at, value=value, type=kind)
+            char = token.kind == "char"
+            read = (
+                (parse_char(self.source, token), CHAR) if char else parse_number(self.source, token)
+            )
+            return ast.Literal(at=token.at, value=read[0], type=read[1])
         if token.kind == "string":
             text = ""
             while self.token.kind == "string":

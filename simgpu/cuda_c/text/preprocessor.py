@@ -308,9 +308,8 @@ class _Preprocessor:
     def _call(self, name: Token, macro: _Macro, arguments: list[list[Token]]) -> list[Token]:
         given = dict(zip(macro.parameters or [], arguments, strict=True))
         body: list[Token] = []
-        for i, token in enumerate(macro.body):
-            before = macro.body[i - 1] if i else None
-            after = macro.body[i + 1] if i + 1 < len(macro.body) else None
+        around = [None, *macro.body, None]
+        for before, token, after in zip(around, macro.body, around[2:], strict=False):
             if token.is_("#") and after is not None and after.text in given:
                 continue
             if token.text not in given or token.kind != "name":

@@ -156,22 +156,18 @@ _FAST: dict[str, str] = {
 
 
 def _of_kind(
-    function: Function,
-    count: int,
-    single: Scalar | None,
-    price: Price,
-    result: Scalar | None = None,
+    function: Function, count: int, kind: Scalar | None, price: Price, into: Scalar | None = None
 ) -> common.BuiltinHandler:
-    """A function of numbers of the kind `single`; without one, the arguments choose it, as in C++."""
+    """A function of numbers of a kind; without one, the arguments choose it, as in C++."""
 
     def handle(c: Context, node: CallExpr, used: bool) -> Expr:
         given = common.arguments(c, node, count)
-        kind = single or _overload(c, node, given)
-        args = [convert(c, a, kind, a.at) for a in given]
-        does = fused(kind) if function is fused else function
-        cost = price if kind is FLOAT else price._replace(issued=None)
-        out = common.elementwise(c, node, args, kind, does, cost)
-        return out if result is None else convert(c, out, result, node.at)
+        chosen = kind or _overload(c, node, given)
+        args = [convert(c, a, chosen, a.at) for a in given]
+        does = fused(chosen) if function is fused else function
+        cost = price if chosen is FLOAT else price._replace(issued=None)
+        out = common.elementwise(c, node, args, chosen, does, cost)
+        return out if into is None else convert(c, out, into, node.at)
 
     return handle
 

@@ -18,10 +18,7 @@ from simgpu.cuda_c.compile.context import Context
 from simgpu.cuda_c.compile.conversions import convert, decay, typed_value
 from simgpu.cuda_c.compile.form import Followed, Price, Sleep
 from simgpu.cuda_c.compile.typed import Evaluate, Expr, MemoryPlace
-from simgpu.cuda_c.lockstep.masks import Mask, split
-from simgpu.cuda_c.lockstep.meter import Site
-from simgpu.cuda_c.lockstep.team import Team
-from simgpu.cuda_c.lockstep.values import varies
+from simgpu.cuda_c.lockstep import Mask, Site, Team, split, varies
 from simgpu.cuda_c.memory import access
 from simgpu.cuda_c.syntax.ast import CallExpr
 from simgpu.cuda_c.text.source import text_of

@@ -14,8 +14,7 @@ from simgpu.cuda_c.compile.context import Context
 from simgpu.cuda_c.compile.conversions import convert, typed_value
 from simgpu.cuda_c.compile.form import Fence
 from simgpu.cuda_c.compile.typed import Expr
-from simgpu.cuda_c.lockstep.masks import WARP, Mask, varies
-from simgpu.cuda_c.lockstep.team import Team
+from simgpu.cuda_c.lockstep import WARP, Mask, Team, varies
 from simgpu.cuda_c.lockstep.waiting_threads import Apart
 from simgpu.cuda_c.memory.shared_region import SharedRegion
 from simgpu.cuda_c.syntax.ast import CallExpr

@@ -15,9 +15,8 @@ from simgpu.cuda_c.compile.context import Context
 from simgpu.cuda_c.compile.conversions import convert, typed_value
 from simgpu.cuda_c.compile.storage import with_holes
 from simgpu.cuda_c.compile.typed import Evaluate, Expr, MemoryPlace, RegisterPlace
-from simgpu.cuda_c.lockstep.masks import WARP, Mask
-from simgpu.cuda_c.lockstep.team import Team
-from simgpu.cuda_c.lockstep.values import select_lanes, varies
+from simgpu.cuda_c.lockstep import WARP, Mask, Team, varies
+from simgpu.cuda_c.lockstep.values import select_lanes
 from simgpu.cuda_c.lockstep.waiting_threads import Apart, Meeting, some_lanes
 from simgpu.cuda_c.memory import access
 from simgpu.cuda_c.memory.holes import Holed, require, taken_holes

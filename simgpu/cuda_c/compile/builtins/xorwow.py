@@ -17,8 +17,7 @@ from simgpu.cuda_c.compile import conversions, type_names
 from simgpu.cuda_c.compile.builtins.common import BuiltinHandler, arguments
 from simgpu.cuda_c.compile.context import Context
 from simgpu.cuda_c.compile.typed import Expr
-from simgpu.cuda_c.lockstep.masks import Mask
-from simgpu.cuda_c.lockstep.team import Team
+from simgpu.cuda_c.lockstep import Mask, Team
 from simgpu.cuda_c.memory import access
 from simgpu.cuda_c.syntax.ast import CallExpr
 from simgpu.cuda_c.types import UINT, ULLONG, VOID, Pointer

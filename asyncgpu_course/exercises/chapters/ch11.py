@@ -182,10 +182,8 @@ def check_meet(mine: Any, model: Any) -> None:
     due += "next meeting before it looks: wait as long as the counter is below"
     must(_alone(mine, 5) is True, due)
     for goal in 2, 3_000_000_002:
-        due = f"`goal` is {goal}, and the other block never comes: with the counter at {goal - 1}, threads leave "
-        due += (
-            "the meeting. Wait as long as it is below `goal`, and then end the kernel by `__trap()`"
-        )
+        due = f"`goal` is {goal}, and the other block never comes: with the counter at {goal - 1}, threads "
+        due += "leave the meeting. Wait as long as it is below `goal`, and then end the kernel by `__trap()`"
         must(_alone(mine, goal - 2, goal) is not True, due)
     _gives_up(mine)
 
@@ -219,8 +217,8 @@ def _between_fences(mine: str) -> None:
 def _gives_up(mine: str) -> None:
     """A thread ends the kernel when it has waited for long, and not before."""
     back = "#define __trap() return\n#define assert(fine) if (!(fine)) return\n" + mine
-    due = "a block never comes, and another waits for ever, or for more than 100 million looks: give up before "
-    due += "that by `__trap()`. Each thread counts its looks in an `unsigned int` of its own"
+    due = "a block never comes, and another waits for ever, or for more than 100 million looks: give up "
+    due += "before that by `__trap()`. Each thread counts its looks in an `unsigned int` of its own"
     cast(Any, agt.current_device()).step_budget = NESTED
     cast(Any, agt.current_device()).leap = 100_000_100  # looks
     end = str(_alone(back))
@@ -314,7 +312,7 @@ def _last(mine: Any, _model: Any, blocks: int, threads: int, order: str) -> None
 
 
 def _again(mine: Any, _model: Any, blocks: int, threads: int, begun: int, held_up: str) -> None:
-    """Six meetings at one gate, or two of many blocks. What is written before each, all blocks read behind it."""
+    """Six meetings at one gate, or two of many blocks. What is written before each is read behind it."""
     x, gate = np.zeros(blocks * threads, np.int32), np.array([0, begun], np.uint32)
     known = x.size if blocks < 9 else 9  # of `x`, which each block looks at
     files, args = [held_up and "11_gate_slow", "11_gate"], (known, begun > 0, x, gate, 0 * x[:1])

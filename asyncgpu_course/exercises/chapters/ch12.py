@@ -274,7 +274,7 @@ FUTURES = [(4, 2, 5, 0, 3), (1, 7), (30, *(k % 5 for k in range(30))), (0,), (2,
 _FAR = 2**30  # polls, which no narrower type holds
 # Two at each table: how long the water boils, how long the tea steeps, and how long the guest waits.
 GUESTS = [
-    ([2, 5], [4, 2], [9, _FAR + 3]),
+    ([2, 5], [4, 2], [_FAR + 3, _FAR + 3]),
     ([*range(15), _FAR], [_FAR, *[3, 5] * 7, 5], [9] * 8 + [14] * 8),
 ]
 TWO = "futures that are ready after {} and {} polls"

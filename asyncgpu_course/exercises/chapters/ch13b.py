@@ -15,7 +15,7 @@ from asyncgpu_course.checks.device_code import (
     own_lines,
     trial,
 )
-from asyncgpu_course.checks.operations import WIDE, beside_host, cuda, wide
+from asyncgpu_course.checks.operations import MANY_BITS, beside_host, cuda, wide
 from asyncgpu_course.checks.rejection import Rejected, about, case, must
 from asyncgpu_course.checks.results import CheckedArray, as_kernel, left_in
 from asyncgpu_course.checks.trials import cases, counted, in_late_memory
@@ -191,18 +191,21 @@ def _retry(mine: Any, _model: Any, _words: str, packets: int, *given: Any) -> No
     """Two that may ask again, joined: the office has moods for each, one after the other."""
     *moods, right = given
     out, office = _left(2), _Office(float)
-    office.less, office.times = WIDE, _LARGE  # so that one answer is 0
+    office.less, office.times = MANY_BITS, _LARGE  # so that one answer is 0
 
     def mood(a: int) -> tuple[float, int]:
-        must(a in (WIDE, WIDE + 1), f"the host was asked for {a}, and `a` is {WIDE} or {WIDE + 1}")
-        return moods[a - WIDE][min(office.asked[a], len(moods[a - WIDE])) - 1]
+        must(
+            a in (MANY_BITS, MANY_BITS + 1),
+            f"the host was asked for {a}, and `a` is {MANY_BITS} or {MANY_BITS + 1}",
+        )
+        return moods[a - MANY_BITS][min(office.asked[a], len(moods[a - MANY_BITS])) - 1]
 
     office.mood = mood
     tried, limit = trial("RETRY", mine, cuda("13b_drop_given"), cuda("13b_retry")), 100 * CLOCKS
     args = CLOCKS, limit if right else 150_000, agt.mapped(out)
     with tried as kernel, office.run(kernel, *args, packets=packets):
         for a, (found, due, tries) in enumerate(zip(out.tolist(), right, moods, strict=False), 1):
-            asked = office.asked[WIDE + a - 1]
+            asked = office.asked[MANY_BITS + a - 1]
             counted(f"question {a} came to the host", asked, "time", min(len(tries), 3))
             must(found == due, f"`Retry` of question {a} ended with {found}, and {due} is right")
         due = "the host never had both questions: does `poll` wait?"

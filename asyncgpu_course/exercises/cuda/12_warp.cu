@@ -2,7 +2,7 @@ extern "C" __global__ void trial(unsigned int* mails, unsigned int* out) {
     unsigned int warp = threadIdx.x / 32, *mail = mails + 2 * warp, *turn = mails + blockDim.x / 16;
     if (blockIdx.x == 1) {
         if (threadIdx.x % 32 == 0) {
-            mail[1] = WIDE * (1 - warp);  // a message may be 0
+            mail[1] = MANY_BITS * (1 - warp);  // a message may be 0
             __threadfence();
             atomicExch(&mail[0], 1u);
         }

@@ -1,5 +1,5 @@
 __device__ inline Ask made(const Hostcalls& host, int k) {
-    Ask call = {host, WIDE * k, 0, -1, 0};
+    Ask call = {host, MANY_BITS * k, 0, -1, 0};
     return call;
 }
 __global__ void trial(unsigned long long* mail, unsigned long long* stack, int calls, unsigned long long* out) {

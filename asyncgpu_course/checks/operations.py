@@ -32,7 +32,7 @@ MANY_BITS = 0x9E37_79B9_9E37_79B9
 
 
 def wide(number: int, bits: int = 32) -> int:
-    """Return such a multiple, as `MANY_BITS * number` is in a kernel, so that a narrower type shows; 0 is 0."""
+    """Return such a multiple, as `MANY_BITS * number` is in a kernel: a narrower type shows; 0 is 0."""
     return number * MANY_BITS % 2**bits
 
 

@@ -291,7 +291,7 @@ _WAITS = "there is a place for one block at a time, and `last` waits for another
 LASTS = [(4, 64, ""), (2, 32, ""), (7, 96, ""), (258, 2, ""), (3, 32, ", one by one"),
          (3, 32, ", one by one, from the last to the first")]  # fmt: skip
 _SLOW = 2**32 - 2, ", and somebody held up in `meet`"
-GATES = [(3, 64, 0, ""), (1, 32, 7, ""), (258, 1, 0, ""), (3, 32, 2**31 - 1, ""), (4, 32, *_SLOW)]
+GATES = [(3, 64, 0, ""), (1, 32, 7, ""), (3, 32, 2**31 - 1, ""), (4, 32, *_SLOW), (258, 1, 0, "")]
 
 
 def _last(mine: Any, _model: Any, blocks: int, threads: int, order: str) -> None:

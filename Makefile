@@ -93,8 +93,9 @@ format: $(TEST_STAMP)
 	$(PY) tools/build_notebooks.py
 
 # The ceiling for one cell is 60 s. Notebooks and tests in one run keep all processes busy to the end. Kernels start with
-# tests/kernel, which forbids what a browser lacks.
-PYTEST := IPYTHONDIR="$(CURDIR)/tests/kernel" $(BIN)/pytest -n $(JOBS) --dist worksteal
+# tests/kernel_startup, which forbids what a browser lacks, and what a page tells of its guesses is told and held to its
+# truths.
+PYTEST := ASYNCGPU_TELL=1 IPYTHONDIR="$(CURDIR)/tests/kernel_startup" $(BIN)/pytest -n $(JOBS) --dist worksteal
 NBMAKE := --nbmake --nbmake-timeout=60
 
 test: lint

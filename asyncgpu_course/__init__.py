@@ -9,7 +9,7 @@ from asyncgpu_course.checks.interleavings import interleavings
 from asyncgpu_course.checks.rejection import Rejected
 from asyncgpu_course.exercises.exercise import Exercise
 from asyncgpu_course.outcome import Outcome, OutcomeWords
-from asyncgpu_course.predictions import Prediction, Verdict, score
+from asyncgpu_course.predictions import Prediction, Revealed, Verdict, guess, reveal, score
 from asyncgpu_course.several import several
 
 __all__ = [
@@ -18,12 +18,15 @@ __all__ = [
     "OutcomeWords",
     "Prediction",
     "Rejected",
+    "Revealed",
     "Verdict",
     "check",
     "forget",
+    "guess",
     "hint",
     "interleavings",
     "progress",
+    "reveal",
     "score",
     "several",
     "solution",

@@ -47,8 +47,10 @@ def check(name: str, answer: object) -> Outcome:
     """
     exercise = _find(name)
     if isinstance(answer, agt.Kernel) and answer.name in answer.unbuilt:
-        due = f"your last `{answer.name}` didn't compile, and the one before it isn't judged: "
-        return rejection(exercise.title, Rejected(due + "mend the cell above, and run it again"))
+        complaint = f"your last `{answer.name}` didn't compile, and the one before it isn't "
+        return rejection(
+            exercise.title, Rejected(complaint + "judged: mend the cell above, and run it again")
+        )
     if answers.untouched(exercise, answer):
         return Outcome(
             "not attempted",
@@ -194,9 +196,9 @@ def forget(name: str | None = None) -> OutcomeWords:
 def _try(exercise: Exercise, answer: object) -> float | None:
     """Hold an answer against everything that its exercise checks; `Rejected`. Returns its score, if any."""
     model, later = answers.model(exercise), inspect.iscoroutinefunction
-    due = "nothing of it ran: an `async def` runs when somebody awaits it, and here nobody does. Write it "
-    due += "with `def`, and without `await`"
-    must(later(model) or not inspect.isfunction(model) or not later(answer), due)
+    complaint = "nothing of it ran: an `async def` runs when somebody awaits it, and here nobody "
+    complaint += "does. Write it with `def`, and without `await`"
+    must(later(model) or not inspect.isfunction(model) or not later(answer), complaint)
     with private_device(), told(_FAR), not_for_ever():
         score = exercise.check(answer, model)
     if inspect.isfunction(answer):

@@ -1,12 +1,31 @@
-"""Predictions: an answer committed before the reveal, and compared with what happened."""
+"""Guesses: asked on a page, compared with what happened, and told only to somebody who has guessed.
+
+The problem: who can see the answer doesn't think. A notebook shows everything at once, the next cell's
+title and the prose below included, and a folded cell is a click away from being read.
+
+The idea: a page has the question, as text, a line to write into, and a folded cell that runs what settles it.
+The words that tell are in no notebook. They are in ``exercises/guesses/``, beside the answers of the checks,
+and `reveal` prints them once there is a guess, with numbers of this very run.
+
+Why not fold the explanation? JupyterLab shows the first line of a folded cell, and search, GitHub and a
+printed page show all of it.
+
+What would break it: a Run All that tells. So a reveal without a guess tells only when it runs twice in a row,
+and its guess's cell, which Run All passes each time, sets that back. With ``ASYNCGPU_TELL`` set all tell, as
+the site and the tests need it.
+"""
 
 from __future__ import annotations
 
+import json
+import os
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cache
+from importlib.resources import files
 from numbers import Real
-from typing import cast
+from typing import Any, cast
 
 import asyncgpu_tutor as agt
 from asyncgpu_course.outcome import OutcomeWords
@@ -133,8 +152,8 @@ class Prediction:
         true = self._known(truth)
         meaning = f": {self.options[true]}." if self.options else "."
         if self.answer is None:
-            due = "commit an answer before the reveal: run the cell with commit(...) first"
-            raise agt.UsageError(due)
+            complaint = "commit an answer before the reveal: run the cell with commit(...) first"
+            raise agt.UsageError(complaint)
         right = not self._by_default and self._agree(self.answer, true)
         if self._by_default:
             said = f"**The answer is `{true}`{meaning[0]}**{meaning[1:]}"
@@ -167,8 +186,9 @@ class Prediction:
                 raise agt.UsageError(f"type a number here, such as 120, and not {option!r}")
             asked, typed = _SEVERAL.search(self.question), len(_words(option))
             if asked and _numbers(option) and typed != 2 + (asked[1].lower() == "three"):
-                due = f"{asked[0].lower()} are asked for here, and you gave {typed}: {option!r}"
-                raise agt.UsageError(due)
+                complaint = f"{asked[0].lower()} are asked for here, and you gave {typed}: "
+                complaint += f"{option!r}"
+                raise agt.UsageError(complaint)
             return option
         for name in self.options:
             if name.lower() == option.strip().lower():
@@ -177,6 +197,124 @@ class Prediction:
 
     def _listed(self) -> str:
         return ", ".join(f'"{name}"' for name in self.options)
+
+
+# ------------------------------------------------------------------ guesses of a page, by name
+TELL = "ASYNCGPU_TELL"
+_open: dict[str, Prediction] = {}
+_looked: dict[str, int] = {}  # how often a reveal ran since the cell of its guess did
+
+
+@cache
+def _words_of_guesses() -> dict[str, dict[str, Any]]:
+    stored: dict[str, dict[str, Any]] = {}
+    for file in files("asyncgpu_course").joinpath("exercises", "guesses").iterdir():
+        if file.name.endswith(".json"):
+            stored.update(json.loads(file.read_text(encoding="utf-8")))
+    return stored
+
+
+def _asked_as(name: str) -> Prediction:
+    if name not in _open:
+        if name not in _words_of_guesses():
+            raise agt.UsageError(
+                f"there is no guess {name!r}: the name in this cell stays as it came"
+            )
+        asked = _words_of_guesses()[name]
+        _open[name] = Prediction(asked["question"], within=asked["within"], **asked["options"])
+    return _open[name]
+
+
+def guess(name: str, *answer: object) -> OutcomeWords:
+    """Settle for an answer to the question above; with ``...`` an earlier one stays, if there is one.
+
+    Parameters
+    ----------
+    name : str
+        Of the guess, as the cell has it.
+    *answer : str or float
+        One of the options, in quotes, or what is asked for: numbers, or words in their order.
+
+    Raises
+    ------
+    UsageError
+        If the answer is not one of the options, or is empty, or the guess has another name.
+    """
+    asked = _asked_as(name)
+    _looked[name] = 0
+    if asked._by_default and all(part is ... for part in answer):
+        how = f"one of {asked._listed()}" if asked.options else "it (words in quotes)"
+        return OutcomeWords(f"No guess yet: type {how} in place of `...` and run this cell again.")
+    return OutcomeWords(f"{asked.commit(*answer)} Now run the folded cell below.")
+
+
+@dataclass(frozen=True, repr=False)
+class Revealed(OutcomeWords):
+    """What settles a guess, with its pictures; without a guess, how to make one.
+
+    Attributes
+    ----------
+    verdict : Verdict or None
+        None where nothing is told yet.
+    pictures : tuple
+        What is shown above the words.
+    """
+
+    verdict: Verdict | None = None
+    pictures: tuple[object, ...] = ()
+
+    def _ipython_display_(self) -> None:
+        from IPython import display  # only IPython calls this, so it is there
+
+        for picture in self.pictures:
+            if callable(picture):
+                picture()  # it draws with matplotlib, or prints
+            else:
+                display.display(picture)  # pyright: ignore[reportUnknownMemberType] - IPython has no types
+        display.display(display.Markdown(self.text))  # pyright: ignore[reportUnknownMemberType] - as above
+
+
+def reveal(name: str, truth: str | float, *pictures: object, **facts: object) -> Revealed:
+    """Hold a guess against what happened, and tell why. Without a guess, tell when run twice in a row.
+
+    Parameters
+    ----------
+    name : str
+        Of the guess.
+    truth : str or float
+        What turned out true, worked out from a trace or a result: an option, if there are any.
+    *pictures : object
+        Shown above the verdict; the first timeline gets the page's lesson below it. A function is called
+        where it would be shown, to draw with matplotlib or to print.
+    **facts : object
+        Numbers of this run for the words that are told.
+
+    Raises
+    ------
+    UsageError
+        If the guess has another name, or `truth` isn't one of the options.
+    """
+    asked, stored = _asked_as(name), _words_of_guesses()[name]
+    true = asked._known(truth)
+    told = stored["told"].format(**facts)  # also where it isn't shown, so that each run tries it
+    _looked[name] = _looked.get(name, 0) + 1
+    telling, known = bool(os.environ.get(TELL)), stored["truth"]
+    if (
+        telling
+        and known != "*"
+        and agt.current_device().simulated
+        and not asked._agree(true, known)
+    ):
+        raise AssertionError(f"the page knows {known!r} as the truth of {name!r}, not {true!r}")
+    if asked._by_default and _looked[name] < 2 and not telling:
+        how = "Guess in the cell above, and run both."
+        return Revealed(f"{how} (Or run this one again, to be told without a guess.)")
+    asked.answer = asked.answer or ""
+    verdict = asked.reveal(true)
+    shown, lesson = list(pictures), stored.get("lesson")
+    if lesson and shown:
+        shown[0] = replace(cast(Any, shown[0]), lesson=lesson)
+    return Revealed(f"{verdict.text}\n\n{told}", verdict, tuple(shown))
 
 
 def _text(given: object) -> str:
@@ -205,16 +343,19 @@ def _is_number(text: str) -> bool:
     return re.fullmatch(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", text) is not None
 
 
-def score(*predictions: Prediction) -> OutcomeWords:
-    """Count how many of several predictions came out right; without any, of all that were asked."""
-    predictions = predictions or tuple(_asked.values())
+def score(*predictions: Prediction | str) -> OutcomeWords:
+    """Count how many guesses came out right: those of a page, as in ``score("02")``, or without any, all."""
+    found = [asked for asked in predictions if isinstance(asked, Prediction)]
+    pages = tuple(f"{page}-" for page in predictions if isinstance(page, str))
+    found += [_asked_as(name) for name in _words_of_guesses() if pages and name.startswith(pages)]
+    predictions = tuple(found) if predictions else tuple(_asked.values())
     verdicts = [p.verdict for p in predictions if p.verdict is not None]
     answered = [v for v in verdicts if not v.by_default]
     if not answered:
         return OutcomeWords(
-            "You have not committed an answer of your own yet: look for `commit(...)`."
+            "You have not made a guess of your own yet: look for the three dots, `...`."
         )
     right = sum(verdict.right for verdict in answered)
     return OutcomeWords(
-        f"You answered {len(answered)} of {len(predictions)} predictions, and {right} came out right."
+        f"You answered {len(answered)} of {len(predictions)} guesses, and {right} came out right."
     )

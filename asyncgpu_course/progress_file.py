@@ -17,7 +17,7 @@ from dataclasses import asdict, dataclass, replace
 from itertools import count
 from pathlib import Path
 
-from asyncgpu_tutor.files import locked, replace_text
+from asyncgpu_course.files import locked, replace_text
 
 FILE = "progress.json"
 _FORMAT = "asyncgpu_tutor.progress/1"

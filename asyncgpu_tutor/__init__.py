@@ -43,7 +43,7 @@ _HOMES = {
         "errors": "DeviceError UsageError",
         "inspection": "litmus microscope show_threads",
         "kernels": "Kernel matvec_naive relu sgemm_naive",
-        "ops.array_operations": "arange d2h dup full h2d memcpy ones randn zeros",
+        "ops.array_operations": "arange d2h dup empty full h2d memcpy ones randn zeros",
         "ops.collectives": "group",
         "ops.graphs": "CudaGraph",
         "ops.group": "overlap zip",

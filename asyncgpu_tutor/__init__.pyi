@@ -1,4 +1,4 @@
-"""The tables of __init__.py, as type checkers read them."""
+"""The tables of __init__.py, for type checkers: tools/stub.py makes it."""
 
 from asyncgpu_tutor import data, errors, types
 from asyncgpu_tutor.arrays.handles import DeviceArray
@@ -11,6 +11,7 @@ from asyncgpu_tutor.ops.array_operations import (
     arange,
     d2h,
     dup,
+    empty,
     full,
     h2d,
     memcpy,
@@ -72,6 +73,7 @@ __all__ = [
     "data",
     "diagnose",
     "dup",
+    "empty",
     "errors",
     "full",
     "group",

@@ -2,9 +2,10 @@
 
     python benchmarks/one_call.py
 
-Counts the calls of a warm ``await agt.relu(...)`` on the simulated device, as `sys.setprofile` sees them:
-those of this repository's two packages, with generators and comprehensions each time they are entered. A
-launch on arguments that were seen before is counted beside one whose arguments are new.
+Counts the calls of a warm ``agt.relu(...).sync()`` and ``await agt.relu(...)`` on the simulated device, as
+`sys.setprofile` sees them: those of this repository's two packages, with generators and comprehensions each
+time they are entered. A launch on arguments that were seen before is counted beside one whose arguments are
+new.
 """
 
 from __future__ import annotations
@@ -23,8 +24,8 @@ N, WARM = 256, 20
 Where = tuple[str, str]  # file and function
 
 
-async def counted(numbers: agt.DeviceArray) -> Counter[Where]:
-    """Launch a kernel on these numbers, and count the calls by file and function."""
+async def counted(numbers: agt.DeviceArray, way: str) -> Counter[Where]:
+    """Launch a kernel on these numbers, wait for it this way, and count the calls by file and function."""
     calls: Counter[Where] = Counter()
     out = (await agt.zeros((N,))).partition(128)
 
@@ -34,23 +35,27 @@ async def counted(numbers: agt.DeviceArray) -> Counter[Where]:
             calls[code.co_filename[len(f"{ROOT}/") :], code.co_qualname] += 1
 
     sys.setprofile(note)
-    await agt.relu(N, numbers, out)
+    if way == "sync":
+        agt.relu(N, numbers, out).sync()
+    else:
+        await agt.relu(N, numbers, out)
     sys.setprofile(None)
     return calls
 
 
 async def measure() -> dict[str, Counter[Where]]:
     """Count a launch that is interpreted, and one that the launch cache has."""
+    found: dict[str, Counter[Where]] = {}
     with agt.using("sim"):
-        same = (await agt.ones((N,))).share()
-        for turn in range(WARM):
-            await counted((await agt.full((N,), float(turn))).share())
-            await counted(same)
-        new = (await agt.full((N,), -1.0)).share()
-        return {
-            "arguments seen before": await counted(same),
-            "new arguments": await counted(new),
-        }
+        for way in ("sync", "await"):
+            same = (await agt.ones((N,))).share()
+            for turn in range(WARM):
+                await counted((await agt.full((N,), float(turn))).share(), way)
+                await counted(same, way)
+            found[f"{way}, arguments seen before"] = await counted(same, way)
+            new = (await agt.full((N,), -1.0)).share()
+            found[f"{way}, new arguments"] = await counted(new, way)
+    return found
 
 
 def room(file: str) -> str:

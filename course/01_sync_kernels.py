@@ -19,7 +19,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 import asyncgpu_tutor as agt
-from asyncgpu_course import Prediction, check, hint, progress, score, solution, solved
+from asyncgpu_course import check, guess, hint, progress, reveal, score, solution, solved
 
 device = agt.use("auto")
 device
@@ -60,32 +60,30 @@ agt.show_threads(
 # | `blockIdx.x` | the number of my block |
 # | `blockDim.x` | the number of threads in a block |
 #
-# In this kernel each thread signs its element with a hundred times its block plus its number within the block. Now suppose there are six such blocks.
-
-# %% id=predict-who
-mine = Prediction(
-    "Thread 1 of block 5 signs with 501. Which element does it sign? Type its number."
-)
-mine
-
-# %% id=predict-who-commit
-mine.commit(...)
+# The numbers 0 to 3 occur in every block, so `threadIdx.x` alone won't do. The first line of the kernel counts the threads *in front of me*: for thread 1 of block 2, two whole blocks of four, and one in its own block, so its `i` is 2 · 4 + 1 = 9. As every thread has a different number of threads in front of it, no two get the same `i`. Nearly every kernel begins with that line, and it's the answer to our first question: **the code and the arguments are the same for all threads, but `i` isn't.**
+#
+# In this kernel each thread signs its element with a hundred times its block plus its number within the block, so element 9 holds 201. Now let's write another line, and start six blocks of four threads:
 
 # %% id=who-run
-out = agt.zeros(24, np.uint32).partition(4)  # 24 elements, in blocks of 4 threads
-numbers = who(24, out).output().to_host().sync()
-print(numbers)
+usual = "blockIdx.x * blockDim.x + threadIdx.x"
+unusual = agt.Kernel(who.source.replace(usual, "threadIdx.x * 6 + blockIdx.x"))
+op = unusual(24, agt.zeros(24, np.uint32).partition(4)).output().to_host()
+print(unusual.source)
 
-# %% id=reveal-who
-mine.reveal(int(np.flatnonzero(numbers == 501)[0]), "It's 5 · 4 + 1.")
+# %% id=01-who guess
+# Which signature is on element 9 now? Type the number.
+
+# %% id=01-who reveal
+numbers = op.sync()
+reveal("01-who", int(numbers[9]), lambda: print(numbers))
+
+# %% id=01-who told truth=301
+# 9 is 1 · 6 + 3, so it was thread 1 of block 3. Neighbours in a block write six elements apart, and still no two threads share an element.
+#
+# The hardware hands out `threadIdx` and `blockIdx`. What a kernel makes of them is its own choice, and the usual line is only the usual choice.
 
 # %% id=who-check tags=asserts
-assert list(numbers) == [100 * block + thread for block in range(6) for thread in range(4)]
-
-# %% [markdown] id=who-read
-# The numbers 0 to 3 occur in every block, so `threadIdx.x` alone won't do. The first line of the kernel counts the threads *in front of me*: five whole blocks of four, and one in my own block, so `i` is 5 · 4 + 1 = 21. As every thread has a different number of threads in front of it, no two get the same `i`. Nearly every kernel begins with that line, and it's the answer to our first question: **the code and the arguments are the same for all threads, but `i` isn't.**
-#
-# (`extern "C" __global__` tells the compiler that this function is a kernel. `output()` is the array it has written, `to_host()` copies that to the host, and `sync()` runs all this and waits for the result.)
+assert list(numbers) == [100 * block + thread for thread in range(4) for block in range(6)]
 
 # %% [markdown] id=c-in-three-lines
 # ## C in three lines
@@ -93,6 +91,8 @@ assert list(numbers) == [100 * block + thread for block in range(6) for thread i
 # - Each variable has a type: `float` is NumPy's `float32`, and `unsigned int` is `uint32`. Each statement ends with `;`, and a comment begins with `//`.
 # - An array arrives as a *pointer*: `const float* x` to read from, `float* y` to write to. You write `x[i]` as in NumPy, but there are no slices. And a pointer doesn't know how long its array is, so the length comes as an argument of its own.
 # - `if (i < n) { ... }` and `for (unsigned int j = 0; j < n; j++) { ... }` are Python's `if i < n:` and `for j in range(n):`. Python's `and` is `&&`.
+#
+# (`extern "C" __global__` tells the compiler that this function is a kernel. `output()` is the array it has written, `to_host()` copies that to the host, and `sync()` runs all this and waits for the result.)
 
 # %% [markdown] id=threads
 # ## A thousand elements
@@ -252,45 +252,34 @@ def run_careless(n, threads=256):
 
 
 # %% [markdown] id=careless-text
-# It always runs on the simulated device, because on a GPU such a mistake can end all GPU work in your Python process. There are 1000 elements again, but this time in blocks of 300 threads.
+# It always runs on the simulated device, because on a GPU such a mistake can end all GPU work in your Python process. There are 1000 elements again, but this time in blocks of 300 threads. The simulator stops at the first thread that goes astray, and its message names that thread, and the array in which it got lost.
 
-# %% id=predict-bounds
-falls = Prediction(
-    "Which is the first thread beyond the end of the arrays? "
-    'Type the number of its block and its number within the block, such as "1 17".'
-)
-falls
+# %% id=01-falls guess
+# Which array, and which thread? Type the array, the number of the block, and the number within the block, such as `"x 2 17"`.
 
-# %% id=predict-bounds-commit
-falls.commit(...)
-
-# %% id=bounds-run
+# %% id=01-falls reveal
 try:
     run_careless(1000, threads=300)
 except agt.errors.OutOfBoundsError as error:
-    print(error)
-    site = error.site
+    message, site = str(error), error.site
+ten = np.ones(10, np.float32)
+small = agt.Kernel(CARELESS), 10, ten, np.zeros_like(ten)
+picture = agt.show_threads(*small, grid=3, block=4)
+truth = f"{site.array} {site.block[0]} {site.thread[0]}"
+reveal("01-falls", truth, picture, message=message)
 
-# %% id=reveal-bounds
-falls.reveal(
-    f"{site.block[0]} {site.thread[0]}",
-    "The message names it. 3 · 300 + 100 is 1000, and the last element is number 999.",
-)
+# %% id=01-falls lesson
+# The same accident with ten elements. Two threads read past the end of x, and y stays as it was. (Arrows point the way a number travels.)
+
+# %% id=01-falls told truth="x 3 100"
+# ```text
+# {message}
+# ```
+#
+# C works out the right-hand side first, just like Python. So the thread reads `x` before it can do any damage to `y`. And 3 · 300 + 100 is 1000, while the last element is number 999.
 
 # %% [markdown] id=bounds-read
-# Read such a message from left to right: which kernel, which thread of which block, which array, which element, and how many elements there really are. Here's the same accident, small enough to look at. (Arrows point the way a number travels.)
-
-# %% id=bounds-picture
-ten = np.ones(10, np.float32)
-agt.show_threads(
-    agt.Kernel(CARELESS),
-    10,
-    ten,
-    np.zeros_like(ten),
-    grid=3,
-    block=4,
-    lesson="Two threads read behind the end of x. There the simulator stops, so nobody gets to write y.",
-)
+# Read such a message from left to right: which kernel, which thread of which block, which array, which element, and how many elements there really are.
 
 # %% id=bounds-message-check tags=asserts
 assert (site.block[0], site.thread[0]) == (3, 100)
@@ -333,20 +322,7 @@ assert all(a[i, j] == flat[i * 4 + j] for i in range(3) for j in range(4))
 # %% [markdown] id=row-major-read
 # So `a[row, col]` becomes `a[row * n + col]`, where `n` is the length of a *row*, which is the number of columns. And what if you forget?
 
-# %% id=predict-comma
-comma = Prediction(
-    "A kernel reads `a[2, 1]` of the matrix above, which is 9 in NumPy. What does it get?",
-    nine="9: C knows what you mean",
-    refused="nothing: the kernel doesn't compile",
-    two="2",
-    one="1",
-)
-comma
-
-# %% id=predict-comma-commit
-comma.commit(...)
-
-# %% id=comma-run
+# %% id=comma-kernel
 forgetful = agt.Kernel(r"""
 extern "C" __global__ void forgetful(const float* a, float* out)
 {
@@ -354,14 +330,22 @@ extern "C" __global__ void forgetful(const float* a, float* out)
 }
 """)
 
-with agt.using("sim"):
-    (got,) = forgetful(agt.h2d(agt.pin(a)), agt.zeros(1).partition(1)).output().to_host().sync()
+# %% id=01-comma guess
+# `a[2, 1]` is 9 in NumPy. What does this kernel get?
+#
+# - `nine`: 9: C knows what you mean
+# - `refused`: nothing: the kernel doesn't compile
+# - `two`: 2
+# - `one`: 1
 
-# %% id=reveal-comma
-comma.reveal(
-    {9: "nine", 2: "two", 1: "one"}[int(got)],
-    "A comma in C drops what stands before it, so `a[2, 1]` is `a[1]`. At best, a compiler warns you.",
-)
+# %% id=01-comma reveal
+with agt.using("sim"):
+    there = agt.h2d(agt.pin(a))
+    (got,) = forgetful(there, agt.zeros(1).partition(1)).output().to_host().sync()
+reveal("01-comma", {9: "nine", 2: "two", 1: "one"}[int(got)])
+
+# %% id=01-comma told truth=one
+# A comma in C drops what stands before it, so `a[2, 1]` is `a[1]`. At best, a compiler warns you.
 
 # %% [markdown] id=exercise-matvec
 # ### Exercise: matrix times vector
@@ -472,46 +456,36 @@ if device.simulated:
 #
 # We multiply a matrix by a vector, once with 512 rows and columns, and once with 2048, which makes sixteen times as many numbers. Each row has a thread of its own.
 
-# %% id=predict-call
-length = Prediction(
-    "How many times as long does the larger kernel take? Type a number.", within=0.25
-)
-length
-
-# %% id=predict-call-commit
-length.commit(...)
-
 # %% id=launch-returns-run
-calls, kernels, runs = {}, {}, {}
-for size in (512, 2048):
+def launched(size):
     matrix, vector = agt.ones((size, size)).sync(), agt.ones(size).sync()
     op = agt.matvec_naive(size, size, matrix, vector, agt.zeros(size).partition(128))
     queue = agt.create_stream()
     with agt.record() as trace:
         op.async_on(queue)
         queue.synchronize()
-    (call,), (kernel,) = trace.find("launch matvec_naive"), trace.find("matvec_naive")
-    runs[f"{size} rows"] = trace
-    calls[size], kernels[size] = call.duration, kernel.duration
-    print(f"{size} rows: the call takes {call.duration:.0f} µs, the kernel {kernel.duration:.0f}")
+    return trace
 
-agt.compare_timelines(
-    [*runs.values()],
-    [*runs],
-    lanes=("host", "streams"),
-    lesson="The launch is as long in both. The kernel isn't, and neither is the wait.",
-)
 
-# %% id=reveal-call
-length.reveal(
-    f"{kernels[2048] / kernels[512]:.1f}",
-    f"And the call takes {calls[2048] / calls[512]:.1f} times as long.",
-)
+# %% id=01-length guess within=0.25
+# How many times as long does the larger kernel take? Type a number.
 
-# %% [markdown] id=misconception-launch
-# In blocks of 128 the device has room for all rows at once, so it doesn't matter that there are four times as many. What matters is that each is four times as long.
+# %% id=01-length reveal
+runs = [launched(size) for size in (512, 2048)]
+small_call, call = (trace.find("launch matvec_naive")[0] for trace in runs)
+small_kernel, kernel = (trace.find("matvec_naive")[0] for trace in runs)
+picture = agt.compare_timelines(runs, ["512 rows", "2048 rows"], lanes=("host", "streams"))
+times, calls = kernel.duration / small_kernel.duration, call.duration / small_call.duration
+took = {"small": small_kernel.duration, "large": kernel.duration, "calls": calls}
+reveal("01-length", f"{times:.1f}", picture, **took)
+
+# %% id=01-length lesson
+# The launch is as long in both. The kernel isn't, and neither is the wait.
+
+# %% id=01-length told truth=3.9
+# The kernels take {small:.0f} and {large:.0f} µs. In blocks of 128 the device has room for all rows at once, so it doesn't matter that there are four times as many. What matters is that each is four times as long.
 #
-# But look at the other number. The *call* takes just as long for either kernel, because **launching** a kernel only means putting it into a queue. The call returns as soon as that's done, and by then the kernel may not even have begun. So it's the wait that pays for a long kernel, and not the call. A real H200 makes shorter calls than our simulated one, but the same holds there: a product of two matrices took 15.5 µs, one of a matrix and a vector 35.3, and a tiny `relu` 0.8, and their calls 8.9, 9.8 and 8.6.
+# And the *call*? It takes {calls:.1f} times as long for the larger kernel, because **launching** a kernel only means putting it into a queue. The call returns as soon as that's done, and by then the kernel may not even have begun. So it's the wait that pays for a long kernel, and not the call. A real H200 makes shorter calls than our simulated one, but the same holds there: a product of two matrices took 15.5 µs, one of a matrix and a vector 35.3, and a tiny `relu` 0.8, and their calls 8.9, 9.8 and 8.6.
 #
 # > **Misconception: to find out how long a kernel takes, time the line that launches it.**
 # >
@@ -531,8 +505,7 @@ assert [(span.name, round(span.duration, 1)) for span in there.device_spans] == 
 if device.simulated:  # on a GPU, host and device have clocks of their own, a few µs apart
     assert call.end < kernel.end
     assert call.duration > 1.5 * max(span.duration for span in queued)
-    assert abs(calls[512] - calls[2048]) < 0.01
-    assert 2.5 < kernels[2048] / kernels[512] < 6
+    assert abs(call.duration - small_call.duration) < 0.01
 
 # %% [markdown] id=exercise-one-wait
 # ### Exercise: wait once
@@ -576,46 +549,37 @@ def forward(a, x):
 check("01-one-wait", forward)
 
 # %% [markdown] id=one-wait-read
-# What did that buy us? (`solved` fetches your `forward` if it was accepted, and the course's otherwise.)
+# ### What it buys
+#
+# Python's calls stay as they are, and so does the device's work. But now Python makes the calls in one go, and waits once. (`solved` fetches your `forward` if it was accepted, and the course's otherwise.)
 
-# %% id=predict-together
-m_stepwise = stepwise.metrics()
-buys = Prediction(
-    f"With five waits it took {m_stepwise.makespan:.0f} µs. The calls stay as they are, "
-    f"{m_stepwise.host['call']:.0f} µs in all, but Python makes them in one go and waits once. The device "
-    f"works for {m_stepwise.device_active:.0f} µs in all, as before. How many µs does it take now?",
-    within=0.15,
-)
-buys
-
-# %% id=predict-together-commit
-buys.commit(...)
-
-# %% id=one-wait-compare
+# %% id=one-wait-numbers
 in_one = solved("01-one-wait", forward)
-in_one(a, x).sync()
+in_one(a, x).sync()  # a warm-up
+m_stepwise = stepwise.metrics()
+print(f"With five waits it took {m_stepwise.makespan:.0f} µs.")
+print(f"The calls take {m_stepwise.host['call']:.0f} µs in all,", end=" ")
+print(f"and the device works for {m_stepwise.device_active:.0f} µs in all.")
 
+# %% id=01-buys guess within=0.15
+# How many µs does it take with one wait?
+
+# %% id=01-buys reveal
 with agt.record() as together:
     in_one(a, x).sync()
-
-agt.compare_timelines(
-    [stepwise, together],
-    ["A sync after each step", f"One sync, {'your' if in_one is forward else 'our'} answer"],
-    lesson="Below, Python makes most of its calls while the device works, and waits once.",
-)
-
-# %% id=reveal-together
 m_together = together.metrics()
-buys.reveal(
-    f"{m_together.makespan:.0f}",
-    "From the first copy on, the device hardly ever waits for Python. At the end Python waits for "
-    f"{m_together.host['wait']:.0f} µs, instead of {m_stepwise.host['wait']:.0f} in five pieces.",
-)
+whose = f"One sync, {'your' if in_one is forward else 'our'} answer"
+picture = agt.compare_timelines([stepwise, together], ["A sync after each step", whose])
+waited = m_stepwise.host["wait"], m_together.host["wait"]
+reveal("01-buys", f"{m_together.makespan:.0f}", picture, five=waited[0], one=waited[1])
 
-# %% [markdown] id=one-wait-why
-# No kernel got faster, and no call either. What's gone is the stopping and starting: Python makes most of its calls *while the device is busy* with the work before. (The holes that are left are the device's own: between a copy and other work it needs 4 µs.) And `relu` needn't ask whether the product is ready: all of one run goes to one stream, which finishes one thing before the next.
+# %% id=01-buys lesson
+# Below, Python makes most of its calls while the device works, and waits once.
+
+# %% id=01-buys told truth=91
+# At the end Python waits for {one:.0f} µs, instead of {five:.0f} in five pieces. No kernel got faster, and no call either. What's gone is the stopping and starting: Python makes most of its calls *while the device is busy* with the work before. (The holes that are left are the device's own: between a copy and other work it needs 4 µs.) And `relu` needn't ask whether the product is ready: all of one run goes to one stream, which finishes one thing before the next.
 #
-# That answers our second question: in the meantime, Python can make the next call, or do a job of its own. **A call delays the result only when the device has nothing else to do.** With a smaller matrix, the device would be done before the next call comes. Then fewer calls help.
+# That answers our second question: in the meantime, Python can make the next call, or do a job of its own. **A call delays the result only when the device has nothing else to do.**
 
 # %% id=one-wait-claims tags=asserts
 assert len([span for span in together if span.kind == "wait"]) == 1
@@ -639,7 +603,7 @@ if device.simulated:
 # %% [markdown] id=challenge
 # ## Challenge: nowhere to hide
 #
-# `layer` computes a layer of a neural network, `np.maximum(a @ x + b, 0)`, with three kernels. This time the matrix has only 64 rows and columns. The device is done with that in no time, so nearly all of the time goes into calls, and each counts. Return an operation, as in `forward`. As it stands, it takes 114 µs: get below 80. The course's own answer takes 70 µs. (`add` is in the folded cell. A second rung is at 55: NumPy may do some packing, and `agt.pin` helps the parcel along.)
+# `layer` computes a layer of a neural network, `np.maximum(a @ x + b, 0)`, with three kernels. This time the matrix has only 64 rows and columns. The device is done with that before the next call comes, so nearly all of the time goes into calls, and each counts. Return an operation, as in `forward`. As it stands, it takes 114 µs: get below 80. The course's own answer takes 70 µs. (`add` is in the folded cell. A second rung is at 55: NumPy may do some packing, and `agt.pin` helps the parcel along.)
 
 # %% id=01-challenge-kernels tags=helpers
 add = agt.Kernel(r"""
@@ -696,7 +660,7 @@ def layer(a, x, b):
 check("01-challenge", layer)
 
 # %% id=score
-score(mine, falls, comma, length, buys)
+score("01")
 
 # %% id=progress
 progress("01")
@@ -916,17 +880,7 @@ check("01-stride", my_stride)
 #
 # With a matrix it's handy if each thread has a row and a column, too, so grids and blocks may have two dimensions. `.partition(16, 16)` cuts an array into squares of 16 rows and 16 columns. Then `x` counts to the right and `y` counts down: a thread finds its column with `blockIdx.x` and `threadIdx.x`, and its row with `blockIdx.y` and `threadIdx.y`.
 
-# %% id=predict-plane
-plane = Prediction(
-    "A matrix of 40 rows and 50 columns, in blocks of 16 by 16. How many threads does the device start? "
-    "Type a number."
-)
-plane
-
-# %% id=predict-plane-commit
-plane.commit(...)
-
-# %% id=reveal-plane
+# %% id=plane-kernel
 plane_kernel = agt.Kernel(r"""
 extern "C" __global__ void fill_plane(unsigned int m, unsigned int n, float* out)
 {
@@ -937,53 +891,54 @@ extern "C" __global__ void fill_plane(unsigned int m, unsigned int n, float* out
     }
 }
 """)
+op = plane_kernel(40, 50, agt.zeros((40, 50)).partition(16, 16)).output().to_host()
 
+# %% id=draw-plane tags=helpers
+def draw_plane(filled, wide, tall):
+    """The blocks, laid over the matrix."""
+    has_element = np.zeros((tall * 16, wide * 16))
+    has_element[: filled.shape[0], : filled.shape[1]] = 1
+    plt.figure(figsize=(6.4, 4.8))
+    plt.imshow(has_element, cmap="Oranges", vmin=0, vmax=2.2)
+    plt.vlines([15.5, 31.5, 47.5], -0.5, 47.5, color="0.4", linewidth=1)
+    plt.hlines([15.5, 31.5], -0.5, 63.5, color="0.4", linewidth=1)
+    right, bottom = [-0.5, 49.5, 49.5, -0.5, -0.5], [-0.5, -0.5, 39.5, 39.5, -0.5]
+    plt.plot(right, bottom, color="black", linewidth=2.5)
+    for x, y in np.ndindex(wide, tall):
+        told = f"blockIdx.x = {x}\nblockIdx.y = {y}"
+        plt.text(16 * x + 7.5, 16 * y + 3.5, told, ha="center", va="center", fontsize=8)
+    plt.xticks([0, 15, 31, 49, 63])
+    plt.yticks([0, 15, 31, 39, 47])
+    plt.xlabel("col")
+    plt.ylabel("row")
+    plt.show()
+    inside, outside = has_element.sum(), (has_element == 0).sum()
+    print(f"Orange: {inside:,.0f} threads with an element, inside the matrix (the thick line).")
+    print(f"Pale: {outside:,} threads that the bounds check sends home.")
+
+# %% id=01-plane guess
+# How many threads does the device start for this matrix of 40 rows and 50 columns? Type a number.
+
+# %% id=01-plane reveal
 with agt.record() as trace:
-    filled = plane_kernel(40, 50, agt.zeros((40, 50)).partition(16, 16)).output().to_host().sync()
+    filled = op.sync()
 
 (launch,) = trace.find("fill_plane")
 wide, tall, _ = launch.detail["grid"]
-plane.reveal(
-    wide * tall * 256,
-    f"{wide} blocks side by side cover 50 columns, and {tall} rows of blocks cover 40 rows.",
-)
+truth = wide * tall * 256
+reveal("01-plane", truth, lambda: draw_plane(filled, wide, tall), wide=wide, tall=tall)
+
+# %% id=01-plane told truth=3072
+# {wide} blocks side by side cover 50 columns, and {tall} rows of blocks cover 40 rows. Some stick out on the right, some at the bottom, and the one in the corner does both. So the kernel has to check both numbers.
 
 # %% id=plane-check tags=asserts
 assert (wide, tall) == (4, 3)
 assert filled[39, 49] == 3949
 
-# %% [markdown] id=puzzle-broadcast
-# Here are the blocks, laid over the matrix. Some stick out on the right, some at the bottom, and the one in the corner does both. So a kernel in two dimensions has to check both numbers.
-
-# %% id=plane-picture tags=helpers
-has_element = np.zeros((tall * 16, wide * 16))
-has_element[: filled.shape[0], : filled.shape[1]] = 1
-
-plt.figure(figsize=(6.4, 4.8))
-plt.imshow(has_element, cmap="Oranges", vmin=0, vmax=2.2)
-plt.vlines([15.5, 31.5, 47.5], -0.5, 47.5, color="0.4", linewidth=1)
-plt.hlines([15.5, 31.5], -0.5, 63.5, color="0.4", linewidth=1)
-plt.plot(
-    [-0.5, 49.5, 49.5, -0.5, -0.5], [-0.5, -0.5, 39.5, 39.5, -0.5], color="black", linewidth=2.5
-)
-for block_x in range(wide):
-    for block_y in range(tall):
-        told = f"blockIdx.x = {block_x}\nblockIdx.y = {block_y}"
-        plt.text(16 * block_x + 7.5, 16 * block_y + 3.5, told, ha="center", va="center", fontsize=8)
-plt.xticks([0, 15, 31, 49, 63])
-plt.yticks([0, 15, 31, 39, 47])
-plt.xlabel("col")
-plt.ylabel("row")
-plt.show()
-print(
-    f"Orange: {has_element.sum():,.0f} threads with an element, inside the matrix (the thick line)."
-)
-print(f"Pale: {(has_element == 0).sum():,} threads that the bounds check sends home.")
-
 # %% [markdown] id=puzzle-broadcast-text
 # ### Puzzle 7: broadcast
 #
-# In NumPy, this is `out = tall[:, None] + wide[None, :]`. `tall` has `m` elements, `wide` has `n`, and `out` has `m` rows and `n` columns.
+# A kernel in two dimensions has two bounds to check. In NumPy, this is `out = tall[:, None] + wide[None, :]`. `tall` has `m` elements, `wide` has `n`, and `out` has `m` rows and `n` columns.
 
 # %% id=01-broadcast starter
 my_broadcast = agt.Kernel(r"""
@@ -1057,7 +1012,7 @@ extern "C" __global__ void my_transpose(unsigned int m, unsigned int n, const fl
 # `if (row < n && col < m) out[row * m + col] = a[col * n + row];`
 
 # %% id=01-transpose explanation
-# Both indices have their own bound, and both arrays their own row length. With a square matrix you could have mixed them up and never noticed, which is why the check uses wide and tall ones.
+# Both indices have their own bound, and both arrays their own row length. With a square matrix you could have mixed them up and never noticed, so the check has others, too.
 
 # %% id=01-transpose-check
 check("01-transpose", my_transpose)
@@ -1103,41 +1058,31 @@ check("01-meanwhile", with_a_job)
 #
 # *For the day when you don't believe a simulator.*
 #
-# On an H200, we ran three kernels, each with `sync`: `sgemm_naive`, which multiplies two matrices, `matvec_naive`, and `relu` on 256 numbers. `relu` is a matter of 0.8 µs.
+# On an H200, we ran three kernels, each with `sync`: `sgemm_naive`, which multiplies two matrices, `matvec_naive`, and `relu` on 256 numbers. (Each kernel has its own stream, which changes nothing here.)
 
-# %% id=predict-waiting
-waiting = Prediction(
-    "When Python begins to wait for `relu`, what is `relu` doing?",
-    queued="it's still in the queue",
-    running="it's at work",
-    just="it has just finished, less than 1 µs ago",
-    long="it has been finished for several µs",
-)
-waiting
+# %% id=01-waiting guess
+# When Python begins to wait for `relu`, what is `relu` doing?
+#
+# - `queued`: it's still in the queue
+# - `running`: it's at work
+# - `just`: it has just finished, less than 1 µs ago
+# - `long`: it has been finished for several µs
 
-# %% id=predict-waiting-commit
-waiting.commit(...)
-
-# %% id=steps-on-a-gpu
+# %% id=01-waiting reveal
 h200 = agt.Trace.load_recording("01_sync_kernels").from_first()
-h200.plot(
-    title="Three kernels on an H200, with a sync after each",
-    lanes=("host", "streams"),
-    lesson="The last wait is for relu, that hairline, which is over by then. The device works for 52 µs, and "
-    "in between it's idle for 86.",
-)
-
-# %% id=reveal-waiting
 *_, last_wait = [span for span in h200 if span.kind == "wait"]
 (relu_there,) = h200.find("relu")
 ago = last_wait.start - relu_there.end
-waiting.reveal(
-    "running" if ago < 0 else "just" if ago < 1 else "long",
-    f"It finished {ago:.0f} µs before that. And Python still waits for {last_wait.duration:.0f} µs!",
-)
+title = "Three kernels on an H200, with a sync after each"
+picture = h200.plot(title=title, lanes=("host", "streams"))
+truth = "running" if ago < 0 else "just" if ago < 1 else "long"
+reveal("01-waiting", truth, picture, ago=ago, wait=last_wait.duration, relu=relu_there.duration)
 
-# %% [markdown] id=steps-on-a-gpu-read
-# When Python gets round to asking, `relu` has been over for almost ten times as long as it took. And the question itself takes time, even if the answer is yes. Meanwhile, the device is idle. (Each kernel has its own stream, which changes nothing here.)
+# %% id=01-waiting lesson
+# The last wait is for relu, that hairline, which is over by then. The device works for 52 µs, and in between it's idle for 86.
+
+# %% id=01-waiting told truth=long
+# It took {relu:.1f} µs, and finished {ago:.0f} µs before Python began to wait: almost ten times as long as it took. And Python still waits for {wait:.0f} µs, because the question itself takes time, even if the answer is yes. Meanwhile, the device is idle.
 
 # %% id=steps-on-a-gpu-check tags=asserts
 on_gpu = h200.metrics()

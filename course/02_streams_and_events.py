@@ -19,7 +19,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 import asyncgpu_tutor as agt
-from asyncgpu_course import Prediction, check, hint, progress, score, solution
+from asyncgpu_course import check, guess, hint, progress, reveal, score, solution
 
 device = agt.use("auto")
 device
@@ -114,20 +114,6 @@ assert np.allclose(agt.d2h(y.borrow()).sync(), in_numpy(readings), atol=1e-4)
 #
 # A **stream** is a queue for the device. `op.async_on(stream)` puts an operation into it and returns without waiting for the device. You get a *handle*, which is a name for the result, and you can pass it on before there's anything in it. Below, we give `x` to the kernel before its numbers have arrived.
 
-# %% id=predict-within
-how_far = Prediction(
-    "Python makes four calls of `async_on`, of about 15 µs each. A copy takes the device about 28 µs, and "
-    "the kernel 93. How far is the device when the last call returns?",
-    start="in the first copy",
-    kernel="in the fill or the kernel",
-    back="in the copy back",
-    done="it has finished, which is why the last call can return",
-)
-how_far
-
-# %% id=predict-within-commit
-how_far.commit(...)
-
 # %% id=within-run
 def by_hand():
     x = agt.h2d(readings, "x").async_on(one)
@@ -138,20 +124,27 @@ def by_hand():
     return there.numpy()
 
 
-queued, result = recorded(by_hand)
-queued.plot(
-    title="Four operations on one stream",
-    lanes=("host", "streams"),
-    lesson="Python puts everything into the queue early on, and then it waits once. (The first two "
-    "operations take two boxes each in the host's lane, because they need memory.)",
-)
+# %% id=02-within guess
+# Python makes four calls of `async_on`, of about 15 µs each. A copy takes the device about 28 µs, and the kernel 93. How far is the device when the last call returns?
+#
+# - `start`: in the first copy
+# - `kernel`: in the fill or the kernel
+# - `back`: in the copy back
+# - `done`: it has finished, which is why the last call can return
 
-# %% id=reveal-within
+# %% id=02-within reveal
+queued, result = recorded(by_hand)
 last_call = max(span.end for span in queued if span.kind == "call")
 truth = ["start", "kernel", "kernel", "back", "done"][sum(s.end < last_call for s in queued.device_spans)]
-how_far.reveal(truth, f"It returns after {last_call:.0f} of {queued.metrics().makespan:.0f} µs.")
+picture = queued.plot(title="Four operations on one stream", lanes=("host", "streams"))
+reveal("02-within", truth, picture, last=last_call, whole=queued.metrics().makespan)
 
-# %% [markdown] id=within-read
+# %% id=02-within lesson
+# Python puts everything into the queue early on, and then it waits once. (The first two operations take two boxes each in the host's lane, because they need memory.)
+
+# %% id=02-within told truth=kernel
+# It returns after {last:.0f} of {whole:.0f} µs.
+#
 # **On one stream, each piece of work starts only when the one before it has ended.** (The gaps between some of them are the device's own: it takes a few µs to get from a copy to a kernel, or back.) `there` is a handle, too, and after the wait, `there.numpy()` is the array.
 
 # %% id=within-check tags=asserts
@@ -170,59 +163,53 @@ if device.simulated:
 # %% [markdown] id=between
 # ## Two queues
 #
-# Now let's take two streams. First we put a long kernel on stream one, with 256 rows of 1400 readings. *After that* we put a short one on stream two, with 16 rows of 64.
-
-# %% id=predict-between
-who_is_first = Prediction(
-    "When does the short kernel end?",
-    after="after the long one, which came first and has the device",
-    together="together with the long one, because they share the device",
-    before="long before the long one",
-)
-who_is_first
-
-# %% id=predict-between-commit
-who_is_first.commit(...)
+# Now let's take two streams, and make three calls. The first kernel is long, with 256 rows of 1400 readings. The other two are short, with 16 rows of 64. (`agt.synchronize()` waits for all streams, one after the other.)
 
 # %% id=between-run
 few = agt.h2d(agt.pin(readings[:16, :64]), "few").sync()
 few_y = agt.zeros((16, 64), name="few y").sync()
+fewer_y = agt.zeros((16, 64), name="fewer y").sync()
 
 
-def long_then_short():
+def three_kernels():
     smoothing(x, y).named("long").async_on(one)
-    smoothing(few, few_y).named("short").async_on(two)
+    smoothing(few, few_y).named("A").async_on(one)
+    smoothing(few, fewer_y).named("B").async_on(two)
     agt.synchronize()
 
 
-unordered, _ = recorded(long_then_short)
-unordered.plot(
-    title="A long and a short kernel, on two streams",
-    lanes=("host", "streams"),
-    lesson="The short kernel came later, on another stream, and ends while the long one is still at work.",
-)
+# %% id=02-between guess
+# In which order do the three kernels end? Type three words.
 
-# %% id=reveal-between
-long, short = unordered.find("smooth")
-truth = "after" if short.start >= long.end else "together" if abs(short.end - long.end) < 5 else "before"
-who_is_first.reveal(truth, f"The short one ends at {short.end:.0f} µs, the long one at {long.end:.0f}.")
+# %% id=02-between reveal
+unordered, _ = recorded(three_kernels)
+long, short_a, short_b = unordered.find("smooth")
+ends = {"long": long.end, "A": short_a.end, "B": short_b.end}
+picture = unordered.plot(title="Three kernels on two streams", lanes=("host", "streams"))
+reveal("02-between", " ".join(sorted(ends, key=ends.get)), picture, **ends)
 
-# %% [markdown] id=between-read
-# **Between two streams there's no order.** It doesn't matter which call came first. The device looks at the head of each queue and takes whatever it has room for. Both kernels are narrow, so there was room for both. (`agt.synchronize()` waits for all streams, one after the other.)
+# %% id=02-between lesson
+# B was called last, on another stream, and ends while the long kernel is still at work. A stands behind the long one, in the same queue.
+
+# %% id=02-between told truth="B long A"
+# B ends at {B:.0f} µs, the long one at {long:.0f}, and A at {A:.0f}.
 #
-# So that's what you give up with a second stream: the order.
+# **Between two streams there's no order.** It doesn't matter which call came first. The device looks at the head of each queue and takes whatever it has room for. These kernels are narrow, so there was room for two. A is as short as B, but it isn't at the head of its queue.
+#
+# So that's what you give up with a second stream: the order. Most of the time you won't miss it.
 
 # %% id=between-check tags=asserts
-assert (long.stream, short.stream) == (one.number, two.number)
-assert not unordered.happens_before(long, short)
-assert not unordered.happens_before(short, long)
+assert (long.stream, short_a.stream, short_b.stream) == (one.number, one.number, two.number)
+assert unordered.happens_before(long, short_a)
+assert not unordered.happens_before(long, short_b)
+assert not unordered.happens_before(short_b, long)
 if device.simulated:
-    assert short.end < long.end
+    assert short_b.end < long.end
 
 # %% [markdown] id=race
 # ## One writes, the other reads
 #
-# Most of the time you won't miss it. But suppose that stream one smooths the readings, and stream two copies the result to the host:
+# Suppose that stream one smooths the readings, and stream two copies the result to the host:
 #
 # ```python
 # smoothing(x, y).async_on(one)
@@ -295,27 +282,26 @@ def draw_torn(trace, old, new, row=128):
     print(f"today's: {done[0] / n:.0%} of the first row, {done[-1] / n:.0%} of the last")
     print(f"wrong: {np.mean(torn(trace, old, new) != new):.0%} of all numbers")
 
-# %% id=predict-race
-how_wrong = Prediction(
-    "Had the copy read `y` in this very run, how many of its 358,400 numbers would be wrong?",
-    all="all of them",
-    two="about two thirds",
-    third="about a third",
-    none="none of them",
-)
-how_wrong
+# %% id=02-race guess
+# Had the copy read `y` in this very run, how many of its 358,400 numbers would be wrong?
+#
+# - `all`: all of them
+# - `two`: about two thirds
+# - `third`: about a third
+# - `none`: none of them
 
-# %% id=predict-race-commit
-how_wrong.commit(...)
-
-# %% id=race-home
+# %% id=02-race reveal
 after = agt.d2h(y.borrow()).sync()
 wrong = np.mean(torn(twin, before, after) != after)
-truth = ["none", "third", "two", "all"][round(3 * wrong)]
-how_wrong.reveal(truth, "`long_then_short` had smoothed the same readings, so `y` held the right numbers.")
+reveal("02-race", ["none", "third", "two", "all"][round(3 * wrong)])
+
+# %% id=02-race told truth=none
+# `three_kernels` had smoothed the same readings, so `y` held the right numbers.
+#
+# You wouldn't have noticed anything. Test such a program with the same data all week, and it's right all week.
 
 # %% [markdown] id=race-luck
-# You wouldn't have noticed anything. Test such a program with the same data all week, and it's right all week. Then comes the day of the demo, with new readings:
+# Then comes the day of the demo:
 
 # %% id=race-torn
 today = agt.pin((np.cos(3 * wave) + rng.normal(0, 0.3, (rows, n))).astype(np.float32))
@@ -468,60 +454,73 @@ check("02-order-the-race", in_order)
 # %% [markdown] id=when-to-record
 # ## When to record
 #
-# Here somebody was tidy, and put the event at the top:
-#
-# ```python
-# mark = one.record()
-# smoothing(x, y).async_on(one)
-# two.wait_event(mark)
-# agt.d2h(y.borrow()).async_on(two)
-# ```
-
-# %% id=predict-early
-early = Prediction(
-    "Is this a race?",
-    behind="no: the wait comes behind the kernel, and that's what counts",
-    stream="no: the mark stands for stream one, and the kernel is on it",
-    stuck="no: the mark comes too early, so the copy never starts",
-    race="yes: nothing makes the copy wait for the kernel",
-)
-early
-
-# %% id=predict-early-commit
-early.commit(...)
+# Four programs, with the same kernel and the same copy. All that differs is where the mark is set, and where it's waited for. (`other` is an array that nobody else uses, as in the rehearsal, and `z` is one more.)
 
 # %% id=early-run
-def tidy():
+z = agt.zeros((rows, n), name="z").sync()
+
+
+def a():
     mark = one.record()
     smoothing(x, y).async_on(one)
     two.wait_event(mark)
-    agt.d2h(other.borrow()).async_on(two)  # instead of `y`, so nothing is torn
-    agt.synchronize()
+    agt.d2h(other.borrow()).async_on(two)
 
 
-recorded_early, _ = recorded(tidy)
-with_marks(recorded_early, "mark").plot(
-    title="Recorded first",
-    lanes=("host", "streams"),
-    lesson="The mark is passed before the kernel begins, so the copy doesn't wait for the kernel.",
-)
+def b():
+    smoothing(x, y).async_on(one)
+    mark = one.record()
+    agt.d2h(other.borrow()).async_on(two)
+    two.wait_event(mark)
 
-# %% id=reveal-early
-(kernel,), (copy,) = recorded_early.find("smooth"), recorded_early.find("d2h")
-truth = "stream" if recorded_early.happens_before(kernel, copy) else "race"
-early.reveal(truth, "There was nothing ahead of the mark, so it was passed at once.")
 
-# %% id=early-check tags=asserts
-assert not recorded_early.happens_before(kernel, copy)
-if device.simulated:
-    assert passed(recorded_early, *recorded_early.find("record")) < kernel.start < copy.start < kernel.end
+def c():
+    smoothing(x, y).async_on(one)
+    mark = one.record()
+    smoothing(x, z).async_on(one)
+    two.wait_event(mark)
+    agt.d2h(other.borrow()).async_on(two)
 
-# %% [markdown] id=misconception-event
+
+def d():
+    smoothing(x, y).async_on(one)
+    mark = two.record()
+    two.wait_event(mark)
+    agt.d2h(other.borrow()).async_on(two)
+
+
+# %% id=02-early guess
+# Suppose that each copied `y` instead of `other`. Which of the four would be races? Type their letters, in alphabetical order.
+
+# %% id=02-early reveal
+recorded_early, races = {}, []
+for program in (a, b, c, d):
+    recorded_early[program.__name__], _ = recorded(lambda: (program(), agt.synchronize()))
+for letter, trace in recorded_early.items():
+    kernel, (copy,) = trace.find("smooth")[0], trace.find("d2h")
+    if not trace.happens_before(kernel, copy):
+        races.append(letter)
+picture = with_marks(recorded_early["a"], "mark").plot(title="Program a", lanes=("host", "streams"))
+reveal("02-early", " ".join(races), picture)
+
+# %% id=02-early lesson
+# In program a the mark is passed before the kernel begins, so the copy doesn't wait for the kernel.
+
+# %% id=02-early told truth="a b d"
+# In `a` there was nothing ahead of the mark, so it was passed at once. In `b` the wait came too late: it holds back only what is put on the stream behind it. In `d` the mark stands in the wrong queue, and says nothing about stream one. Only `c` is in order. The mark covers the first kernel, the copy waits for that, and the second kernel writes another array.
+#
 # > **Misconception: an event stands for its stream, so it covers work that comes later, too.**
 # >
 # > - *What you see:* a race, although there's an event and a wait for it.
 # > - *Why:* a mark covers only what was in the queue at `record()`. Everything that came later stands behind it.
 # > - *What helps:* record right after the work that you mean, every time.
+
+# %% id=early-check tags=asserts
+assert races == ["a", "b", "d"]
+if device.simulated:
+    early = recorded_early["a"]
+    (kernel,), (copy,) = early.find("smooth"), early.find("d2h")
+    assert passed(early, *early.find("record")) < kernel.start < copy.start < kernel.end
 
 # %% id=misconception-event-check tags=asserts
 with agt.using("sim"):
@@ -561,33 +560,27 @@ def pass_it_on():
     agt.d2h(other.borrow()).async_on(two)
     agt.synchronize()
 
-# %% id=predict-relay
-relay = Prediction(
-    "What does the copy on stream two wait for?",
-    nothing="for nothing: stream three has no work, so `second` is passed right away",
-    call="only until Python has made the two calls for stream three",
-    kernel="for the kernel on stream one",
-    error="it's an error to record an event on a stream without work",
-)
-relay
+# %% id=02-relay guess
+# What does the copy on stream two wait for?
+#
+# - `nothing`: for nothing: stream three has no work, so `second` is passed right away
+# - `call`: only until Python has made the two calls for stream three
+# - `kernel`: for the kernel on stream one
+# - `error`: it's an error to record an event on a stream without work
 
-# %% id=predict-relay-commit
-relay.commit(...)
-
-# %% id=relay-run
+# %% id=02-relay reveal
 relayed, _ = recorded(pass_it_on)
-with_marks(relayed, "first", "second").plot(
-    title="Passed on",
-    lanes=("host", "streams"),
-    lesson="The second mark is passed together with the first, and only then does the copy start.",
-)
-
-# %% id=reveal-relay
 (kernel,), (copy,) = relayed.find("smooth"), relayed.find("d2h")
 truth = "kernel" if relayed.happens_before(kernel, copy) else "nothing"
-relay.reveal(truth, "A wait is in the queue, too. `second` is behind it, so it isn't passed before `first`.")
+picture = with_marks(relayed, "first", "second").plot(title="Three streams", lanes=("host", "streams"))
+reveal("02-relay", truth, picture)
 
-# %% [markdown] id=relay-read
+# %% id=02-relay lesson
+# The second mark is passed together with the first, and only then does the copy start.
+
+# %% id=02-relay told truth=kernel
+# A wait is in the queue, too. `second` is behind it, so it isn't passed before `first`.
+#
 # Stream three did no work, but it did have something in its queue: a wait. So orders add up. If two waits for three, and three waits for one, then two waits for one, and you needn't say so again. That will save you a wait in the exercise below.
 
 # %% id=relay-check tags=asserts
@@ -701,27 +694,26 @@ def on_two_streams():
 
 
 chain, _ = recorded(on_one_stream)
+print(f"on one stream: {chain.metrics().makespan:.0f} µs")
 
-# %% id=predict-fork
-how_much = Prediction(
-    f"On one stream it takes {chain.metrics().makespan:.0f} µs. How many µs on two streams?", within=0.1
-)
-how_much
+# %% id=02-fork guess within=0.1
+# And how many µs does it take on two streams?
 
-# %% id=predict-fork-commit
-how_much.commit(...)
-
-# %% id=fork-join-programs
+# %% id=02-fork reveal
 diamond, _ = recorded(on_two_streams)
-agt.compare_timelines(
-    [chain, diamond],
-    ["One stream", "Fork and join"],
-    lesson="The two long kernels run side by side. One arrow leads to the second stream, and one leads back.",
-)
-
-# %% id=reveal-fork
+picture = agt.compare_timelines([chain, diamond], ["One stream", "Fork and join"])
 before, now = (trace.metrics().makespan for trace in (chain, diamond))
-how_much.reveal(f"{now:.0f}", f"That's {now / before:.0%} of the time on one stream.")
+reveal("02-fork", f"{now:.0f}", picture, part=now / before)
+
+# %% id=02-fork lesson
+# The two long kernels run side by side. One arrow leads to the second stream, and one leads back.
+
+# %% id=02-fork told truth=160
+# That's {part:.0%} of the time on one stream.
+#
+# Why isn't it twice as fast? Upload, smooth, subtract: each needs the one before, and no second stream makes that chain shorter. And Python makes one call at a time, so the branch on stream one, whose call comes second, starts later than the other.
+#
+# Beginners remember the fork and forget the join. Without it, you'd have been right by luck in this run: `a lot` was over at 137 µs, and `subtract` couldn't start before 155, as it's behind `a little`. Nothing guaranteed it: a race.
 
 # %% id=fork-join-check tags=asserts
 expected = in_numpy(readings, 0.2) - in_numpy(readings, 0.02)
@@ -741,11 +733,6 @@ if device.simulated:
     ]
     assert diamond.overlap_between(first, second) > 30
     assert diamond.metrics().makespan < chain.metrics().makespan
-
-# %% [markdown] id=fork-join-read
-# Why isn't it twice as fast? Upload, smooth, subtract: each needs the one before, and no second stream makes that chain shorter. And Python makes one call at a time, so the branch on stream one, whose call comes second, starts later than the other.
-#
-# Beginners remember the fork and forget the join. Without it, you'd have been right by luck in this run: `a lot` was over at 137 µs, and `subtract` couldn't start before 155, as it's behind `a little`. Nothing guaranteed it: a race.
 
 # %% [markdown] id=exercise-fork-join
 # ### Exercise: fork and join
@@ -840,25 +827,22 @@ check("02-challenge", arrange)
 #
 # In the opening picture, stream 1's upload was over before stream 2's began.
 
-# %% id=predict-bound
-was_bound = Prediction(
-    "Was that guaranteed?",
-    called="yes: Python called for it first",
-    room="yes: there's room for only one upload at a time",
-    chance="no: it just happened",
-)
-was_bound
+# %% id=02-bound guess
+# Was that guaranteed?
+#
+# - `called`: yes: Python called for it first
+# - `room`: yes: there's room for only one upload at a time
+# - `chance`: no: it just happened
 
-# %% id=predict-bound-commit
-was_bound.commit(...)
-
-# %% id=reveal-bound
+# %% id=02-bound reveal
 up, next_up = h200[1].find("h2d")[:2]
 asked = h200[1].find("enqueue h2d")[1].start
 truth = "called" if h200[1].happens_before(up, next_up) else "chance"
-was_bound.reveal(truth, f"One ended at {up.end:.0f} µs, and Python asked for the other at {asked:.0f}.")
+reveal("02-bound", truth, up=up.end, asked=asked)
 
-# %% [markdown] id=bound-read
+# %% id=02-bound told truth=chance
+# One ended at {up:.0f} µs, and Python asked for the other at {asked:.0f}.
+#
 # Had Python been quicker, both would have been queued at once. The road in has *room* for one upload at a time, so they'd have taken turns, but room doesn't say whose turn comes first. Only *order* does, and that comes from a stream or an event. So in each stream, the copy in, the kernel and the copy back were bound to their order. Everything else just happened, and that's fine, because no two streams use the same array.
 
 # %% id=bound-check tags=asserts
@@ -875,7 +859,7 @@ copying = sum(s.duration for s in quick if s.kind != "kernel") - h200[1].overlap
 assert copying > 0.95 * h200[1].metrics().device_active
 
 # %% id=score
-score(how_far, who_is_first, how_wrong, early, relay, how_much, was_bound)
+score("02")
 
 # %% id=progress
 progress("02")

@@ -21,7 +21,7 @@ from itertools import pairwise
 import numpy as np
 
 import asyncgpu_tutor as agt
-from asyncgpu_course import Prediction, check, hint, progress, score, solution, solved
+from asyncgpu_course import check, guess, hint, progress, reveal, score, solution, solved
 
 device = agt.use("auto")
 device
@@ -93,19 +93,6 @@ if device.simulated:
 #
 # An ordinary NumPy array is **pageable**. That means that the operating system may move it to another place in memory, or out of memory altogether, whenever it likes. The device can't fetch data from a place that may move, so the driver first has to copy the data to one that doesn't. **Pinned** memory stays put, and that's why the device can fetch from it without anybody's help.
 
-# %% id=predict-pinned
-held_up = Prediction(
-    "4 MB to copy, with `async_on`. How much longer does the *call* take if the array is pageable?",
-    same="not at all, because `async_on` doesn't wait",
-    bit="two or three times as long",
-    ten="about ten times as long",
-    lot="more than twenty times as long",
-)
-held_up
-
-# %% id=predict-pinned-commit
-held_up.commit(...)
-
 # %% id=with-warnings tags=helpers
 def with_warnings(program, *args):
     """The trace of a program, and the warnings that came."""
@@ -124,32 +111,42 @@ def upload(host):
     agt.h2d(host, "x").async_on(one)
     one.synchronize()
 
+# %% id=02b-pinned guess
+# With 4 MB to copy, how much longer does the *call* of `async_on` take for the ordinary array?
+#
+# - `same`: not at all, because `async_on` doesn't wait
+# - `bit`: two or three times as long
+# - `ten`: about ten times as long
+# - `lot`: more than twenty times as long
 
+# %% id=02b-pinned reveal
 from_pinned, quiet = with_warnings(upload, pinned)
 from_pageable, warned = with_warnings(upload, ordinary)
-print(warned[0].message)
-agt.compare_timelines(
+picture = agt.compare_timelines(
     [from_pinned, from_pageable],
     ["From pinned memory", "From an ordinary array"],
     lanes=("host", "streams"),
-    lesson="From an ordinary array it's the call that takes the time, because Python is busy copying.",
 )
+calls = [sum(s.duration for s in t.find("enqueue h2d")) for t in (from_pinned, from_pageable)]
+times = calls[1] / calls[0]
+truth = "same" if times < 1.5 else "bit" if times < 5 else "ten" if times < 20 else "lot"
+facts = {"short": calls[0], "long": calls[1], "warning": warned[0].message}
+reveal("02b-pinned", truth, picture, **facts)
 
-# %% id=reveal-pinned
-def in_calls(trace):
-    return sum(s.duration for s in trace.find("enqueue h2d"))
+# %% id=02b-pinned lesson
+# From an ordinary array it's the call that takes the time, because Python is busy copying.
 
-
-times = in_calls(from_pageable) / in_calls(from_pinned)
-held_up.reveal(
-    "same" if times < 1.5 else "bit" if times < 5 else "ten" if times < 20 else "lot",
-    f"The call takes {in_calls(from_pinned):.0f} µs and {in_calls(from_pageable):.0f} µs.",
-)
+# %% id=02b-pinned told truth=lot
+# The call takes {short:.0f} µs and {long:.0f} µs.
+#
+# The second is asynchronous in name only. It returns when the driver has made a copy of its own, and Python is stuck in it until then. The course warns you when that happens:
+#
+# > {warning}
 
 # %% [markdown] id=pinned-read
-# The second call is asynchronous in name only. It returns when the driver has made a copy of its own, and Python is stuck in it until then. The course warns you when that happens.
+# ### Pin what you send often
 #
-# The cure is `agt.pin(array)`, which makes a pinned copy, or `agt.pinned(shape)`, which gives you an empty array to fill. But don't pin everything you own. The system can't use pinned memory for anything else, so it's scarce, and people pin a few buffers and use them again and again.
+# `agt.pin(array)` makes a pinned copy, or `agt.pinned(shape)`, which gives you an empty array to fill. But don't pin everything you own. The system can't use pinned memory for anything else, so it's scarce, and people pin a few buffers and use them again and again.
 #
 # How much does it matter on a real GPU? On an H200 we sent four chunks of a million numbers there and back, on four streams. The only difference between the two runs is that one of them forgot `agt.pin`.
 
@@ -287,82 +284,51 @@ if device.simulated:
 # %% [markdown] id=engines
 # ## Copy engines
 #
-# Now for the road itself. The part of a GPU that computes doesn't do the copying. For that there are **copy engines**. So what happens if you ask for two copies at once, on two streams? Each has 4 MB, which takes about 75 µs if nothing else is going on.
-
-# %% id=predict-engines
-engines = Prediction(
-    "Pair A: two uploads on two streams. Pair B: an upload and a download on two streams. How long?",
-    both="A and B about 75 µs, because that is what streams are for",
-    B="A about 150 µs, and B about 90",
-    A="A about 90 µs, and B about 150",
-    neither="A and B about 150 µs, because there is one copy at a time",
-)
-engines
-
-# %% id=predict-engines-commit
-engines.commit(...)
+# Now for the road itself. The part of a GPU that computes doesn't do the copying. For that there are **copy engines**. So what happens if you ask for three copies at once, on three streams? Each has 4 MB, which takes about 75 µs if nothing else is going on. Two go up, and one comes down, from an array that's `there` already.
 
 # %% id=engines-run
 there = agt.h2d(pinned, "there").sync()
 
 
-def two_uploads():
-    agt.h2d(pinned, "x").async_on(one)
-    agt.h2d(pinned, "x").async_on(two)
+def three_copies():
+    agt.h2d(pinned, "x").named("up1").async_on(one)
+    agt.h2d(pinned, "x").named("up2").async_on(two)
+    agt.d2h(there.borrow()).named("down").async_on(three)
     agt.synchronize()
 
 
-def up_and_down():
-    agt.h2d(pinned, "x").async_on(one)
-    agt.d2h(there.borrow()).async_on(two)
-    agt.synchronize()
+three = agt.create_stream()
 
+# %% id=02b-engines guess
+# In which order do the three copies end? Type three words.
 
-same_way, _ = recorded(two_uploads)
-both_ways, _ = recorded(up_and_down)
-agt.compare_timelines(
-    [same_way, both_ways],
-    ["A: two uploads", "B: up and down"],
-    lanes=("streams", "engines"),
-    lesson="Two uploads take turns on one engine. An upload and a download run at the same time.",
-)
+# %% id=02b-engines reveal
+copies, _ = recorded(three_copies)
+(up1, up2), (down,) = copies.find("h2d"), copies.find("d2h")
+ends = {"up1": up1.end, "up2": up2.end, "down": down.end}
+picture = copies.plot(title="Three copies on three streams", lanes=("streams", "engines"))
+reveal("02b-engines", " ".join(sorted(ends, key=ends.get)), picture, **ends)
 
-# %% id=reveal-engines
-time_a, time_b = same_way.metrics().device_makespan, both_ways.metrics().device_makespan
-alone = from_pinned.metrics().device_makespan
-a_turns, b_turns = time_a > 1.6 * alone, time_b > 1.6 * alone
-engines.reveal(
-    "neither" if a_turns and b_turns else "B" if a_turns else "A" if b_turns else "both",
-    f"One copy takes {alone:.0f} µs, pair A {time_a:.0f}, and pair B {time_b:.0f}.",
-)
+# %% id=02b-engines lesson
+# Two uploads take turns on one engine. The download runs beside them.
 
-# %% [markdown] id=engines-read
-# For our purposes there are two copy engines, like a road with one lane in each direction. In the lower lanes you see which engine does what, and `s1` means that the work came from stream 1. In A there are two streams, but both copies go the same way, so one has to wait behind the other. In B each copy has a lane to itself. (On a real GPU, the two bars of A may overlap, because there a bar may begin while its copy still waits for the engine.)
+# %% id=02b-engines told truth="up1 down up2"
+# They end at {up1:.0f}, {down:.0f} and {up2:.0f} µs.
+#
+# For our purposes there are two copy engines, like a road with one lane in each direction. In the lower lanes you see which engine does what, and `s1` means that the work came from stream 1. Three streams, but both uploads go the same way, so one has to wait behind the other. The download has a lane to itself. (On a real GPU, the bars of the uploads may overlap, because there a bar may begin while its copy still waits for the engine.)
 #
 # Now think of our first picture. While all the data were on their way in, the lane out was empty, and then the other way round. That's the waste we were looking for.
 
 # %% id=engines-check tags=asserts
 if device.simulated:
-    first, second = same_way.find("h2d")
-    assert first.stream != second.stream
-    assert first.end <= second.start
-    assert both_ways.metrics().overlap > 50
+    assert up1.stream != up2.stream
+    assert up1.end <= up2.start
+    assert copies.overlap_between("h2d", "d2h") > 50
 
 # %% [markdown] id=chunks-text
 # ## Four pieces
 #
 # Why should *all* the readings have to arrive before we convert the first one? Let's cut the array into four chunks and give each its own stream. Then chunk 0 can come back while chunk 1 is still on its way there. We don't even need events, because no chunk needs another.
-
-# %% id=predict-chunks
-pays = Prediction(
-    f"All at once it took {whole.metrics().makespan:.0f} µs, and each copy about half of that. "
-    "How many µs does it take in four chunks, on four streams?",
-    within=0.1,
-)
-pays
-
-# %% id=predict-chunks-commit
-pays.commit(...)
 
 # %% id=chunks-run
 def in_chunks(readings, chunks, streams):
@@ -375,21 +341,25 @@ def in_chunks(readings, chunks, streams):
     return [handle.numpy() for handle in handles]
 
 
+# %% id=02b-chunks guess within=0.1
+# All at once it takes 620 µs on the simulated H200, and each copy about half of that. How many µs does it take in four chunks, on four streams?
+
+# %% id=02b-chunks reveal
 in_chunks(readings, 4, 4)  # a warm-up
 four_chunks, chunked = recorded(in_chunks, readings, 4, 4)
-agt.compare_timelines(
+picture = agt.compare_timelines(
     [whole, four_chunks],
     ["At once", "In four chunks"],
     lanes=("host", "streams", "engines"),
-    lesson="In four chunks both copy engines work at the same time, and only the two ends stick out.",
 )
+chunks_us = four_chunks.metrics().makespan
+reveal("02b-chunks", f"{chunks_us:.0f}", picture, part=chunks_us / whole.metrics().makespan)
 
-# %% id=reveal-chunks
-part = four_chunks.metrics().makespan / whole.metrics().makespan
-pays.reveal(f"{four_chunks.metrics().makespan:.0f}", f"That's {part:.0%} of the time it took at once.")
+# %% id=02b-chunks lesson
+# In four chunks both copy engines work at the same time, and only the two ends stick out.
 
-# %% [markdown] id=chunks-read
-# Look at the two engines. Neither copies any faster, but in the lower picture both are busy at the same time, and most of the idle time is gone.
+# %% id=02b-chunks told truth=401
+# That's {part:.0%} of the time it took at once. Neither engine copies any faster, but both are busy at the same time, and most of the idle time is gone.
 #
 # So why isn't it a quarter of the time, or at least a half? Because all the data still have to come in through one engine, one chunk after the other. **The busiest engine sets a limit that no cutting can beat.** Here each direction has half of the copying, so the limit is one half. And we don't quite get there, because at the start there's nothing to take back yet, and at the end there's nothing left to bring in.
 
@@ -407,20 +377,7 @@ if device.simulated:
 # %% [markdown] id=chunks-on-a-gpu
 # ## And a real one?
 #
-# The H200's pinned run, further up, was nearly this program: four chunks of a million numbers there and back, on four streams, with a `relu` for a kernel. It handed them in through `asyncio`, as we'll do in chapter 06. On the simulated device our four chunks take 401 µs. The H200 took 538.
-
-# %% id=predict-real
-slower = Prediction(
-    "What costs the H200 most of those 137 µs?",
-    copies="its copies, which take longer if both directions are busy",
-    order="the two directions, which hardly overlap on a real GPU",
-    kernel="its kernels, which hold up the copies back",
-    python="Python: the copy engines wait for it",
-)
-slower
-
-# %% id=predict-real-commit
-slower.commit(...)
+# The H200's pinned run, further up, was nearly this program: four chunks of a million numbers there and back, on four streams, with a `relu` for a kernel. It handed them in through `asyncio`, as we'll do in chapter 06. On the simulated device our four chunks take 401 µs. The H200 took 538. The calls that ask for an upload get a lane of their own:
 
 # %% id=chunks-real
 def with_uploads(trace):
@@ -430,25 +387,31 @@ def with_uploads(trace):
     return trace.with_lane("upload calls", lane).from_first()
 
 
-agt.compare_timelines(
+# %% id=02b-real guess
+# What costs the H200 most of those 137 µs?
+#
+# - `copies`: its copies, which take longer if both directions are busy
+# - `order`: the two directions, which hardly overlap on a real GPU
+# - `kernel`: its kernels, which hold up the copies back
+# - `python`: its host, which keeps the copy engines waiting
+
+# %% id=02b-real reveal
+picture = agt.compare_timelines(
     [with_uploads(four_chunks), with_uploads(pinned_h200)],
     ["Four chunks on your device", "Four chunks, H200"],
     lanes=("host", "engines"),
-    lesson="The upload calls have a lane of their own. On the H200, each upload begins right after its "
-    "call, so the engine has been waiting for Python.",
 )
-
-# %% id=reveal-real
 ups = pinned_h200.find("h2d")
 busy = [span.duration for span in ups]
 idle = ups[-1].end - ups[0].start - sum(busy)
-slower.reveal(
-    "python" if idle > 2 * (sum(busy) - len(busy) * min(busy)) else "copies",
-    f"Between the first upload and the last, the engine stands idle for {idle:.0f} µs.",
-)
+truth = "python" if idle > 2 * (sum(busy) - len(busy) * min(busy)) else "copies"
+reveal("02b-real", truth, picture, idle=idle)
 
-# %% [markdown] id=chunks-real-read
-# Python hands in a chunk every 100 to 130 µs there, while a copy takes about 80. Our model's Python needs only 45 µs for a chunk, so its engine never waits. With four large chunks, then, Python can already be the limit. That's why you measure a gain before you believe in it.
+# %% id=02b-real lesson
+# On the H200, each upload begins right after its call, so the engine has been waiting for Python.
+
+# %% id=02b-real told truth=python
+# Between the first upload and the last, the engine stands idle for {idle:.0f} µs. Python hands in a chunk every 100 to 130 µs there, while a copy takes about 80. Our model's Python needs only 45 µs for a chunk, so its engine never waits. With four large chunks, then, Python can already be the limit. That's why you measure a gain before you believe in it.
 
 # %% id=chunks-real-check tags=asserts
 entered = pinned_h200.find("enqueue h2d")
@@ -463,21 +426,7 @@ if device.simulated:
 # %% [markdown] id=explore-text
 # ## How many?
 #
-# With smaller chunks, the two ends get shorter. So should we cut finer and finer, until the data travel as dust? Let's try 1, 2, 3, 4, 6 and 8 chunks on a simulated device. (To save time, with only half of the readings. All at once, those take 324 µs.)
-
-# %% id=predict-best
-finer = Prediction(
-    "Half of the readings, three streams. Which number of chunks is best?",
-    eight="8",
-    six="6",
-    four="4",
-    three="3",
-    two="2",
-)
-finer
-
-# %% id=predict-best-commit
-finer.commit(...)
+# With smaller chunks, the two ends get shorter. So should we cut finer and finer, until the data travel as dust? Let's try 1, 2, 3, 4, 6 and 8 chunks on three streams of a simulated device. (To save time, with only half of the readings. All at once, those take 324 µs.)
 
 # %% id=explore
 fewer = 2_000_000
@@ -490,14 +439,21 @@ def program(chunks, streams):
     return trace.from_first()
 
 
+# %% id=02b-best guess
+# Which of these numbers of chunks is best? Type it.
+
+# %% id=02b-best reveal
 found = {chunks: program(chunks, streams=3) for chunks in (1, 2, 3, 4, 6, 8)}
 makespans = {chunks: trace.metrics().makespan for chunks, trace in found.items()}
-agt.compare_timelines([found[1], found[3], found[8]], ["one chunk", "three chunks", "eight chunks"])
+titles = ["one chunk", "three chunks", "eight chunks"]
+picture = agt.compare_timelines([found[1], found[3], found[8]], titles)
+times = ", ".join(f"{us:.0f} µs with {n}" for n, us in makespans.items())
+reveal("02b-best", min(makespans, key=makespans.get), picture, times=times)
 
-# %% id=reveal-best
-words = {2: "two", 3: "three", 4: "four", 6: "six", 8: "eight"}
-times = ", ".join(f"{makespans[n]:.0f} µs with {n}" for n in words)
-finer.reveal(words[min(makespans, key=makespans.get)], f"It takes {times}.")
+# %% id=02b-best told truth=3
+# It takes {times}.
+#
+# Two or three chunks help a lot. But after that it gets *worse*, and eight chunks take longer than one. That has two reasons. A fourth chunk has to queue behind the first, on the same stream. And every chunk costs Python the same calls, no matter how small it is. With eight, the host's lane is full from start to end, and the engines wait for Python. **Cut until the ends are short, and then stop.** A chunk is large enough if copying it takes longer than submitting it.
 
 # %% id=explore-check tags=asserts
 assert round(makespans[1]) == 324
@@ -509,7 +465,7 @@ calls = [span for span in eight if span.kind == "call"]
 assert max(s.end for s in calls) - min(s.start for s in calls) > max(eight.metrics().engine_busy.values())
 
 # %% [markdown] id=explore-read
-# With one stream there's nothing to win, because a queue does one thing at a time. On three streams, two or three chunks help a lot. But after that it gets *worse*, and eight chunks take longer than one. That has two reasons. A fourth chunk has to queue behind the first, on the same stream. And every chunk costs Python the same calls, no matter how small it is. With eight, the host's lane is full from start to end, and the engines wait for Python. **Cut until the ends are short, and then stop.** A chunk is large enough if copying it takes longer than submitting it. So three is no magic number: with more readings, or a quicker Python, it's another. Put other numbers into the last line of that cell, and keep an eye on the ends and on the host's lane.
+# It's no magic number: with more readings, or a quicker Python, it's another. Put other numbers into `program(...)` in a cell of your own, and look at its picture: `program(5, streams=5).plot()`.
 
 # %% [markdown] id=exercise-chunks
 # ### Exercise: a pipeline of chunks
@@ -587,7 +543,7 @@ def there_and_back(process, data):
 check("02b-challenge", there_and_back)
 
 # %% id=score
-score(held_up, engines, pays, slower, finer)
+score("02b")
 
 # %% id=progress
 progress("02b")

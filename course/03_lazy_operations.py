@@ -19,7 +19,7 @@ import warnings
 import numpy as np
 
 import asyncgpu_tutor as agt
-from asyncgpu_course import Prediction, check, hint, progress, score, solution
+from asyncgpu_course import check, guess, hint, progress, reveal, score, solution
 
 device = agt.use("auto")
 device
@@ -70,65 +70,54 @@ if device.simulated:
 # %% [markdown] id=buffer
 # ## One buffer, three batches
 #
-# Suppose your program reads three batches, one after the other, into the same buffer. After each it writes down a round trip of that buffer, and at the end it runs all three.
-
-# %% id=predict-buffer
-batches = Prediction(
-    "The buffer is filled with 10, then with 20, then with 30, and a trip is added to the list each time. "
-    "Then the three trips run. What comes back from each? Type three numbers."
-)
-batches
-
-# %% id=predict-buffer-commit
-batches.commit(...)
+# Suppose your program reads three batches, one after the other, into the same buffer. After each it writes down a round trip of that buffer, and at the end it runs all three:
 
 # %% id=buffer-run
 buffer = agt.pinned(500_000)
-ops = []
-with agt.record() as story:
-    for number in (10, 20, 30):
+
+
+def three_batches():
+    ops = []
+    for number in (4, 5, 6):
         agt.work(40, f"read {number}")  # stands for reading a batch
         buffer[:] = number
         ops.append(agt.h2d(buffer).to_host().named(f"trip {len(ops)}"))
+    return [round(float(op.sync()[0])) for op in ops]
 
-    came_out = [round(float(op.sync()[0])) for op in ops]
 
-came_out
+# %% id=03-batches guess
+# What comes back from each of the three trips? Type three numbers.
 
-# %% id=reveal-buffer
-batches.reveal(" ".join(map(str, came_out)), "The numbers are read when the copy runs.")
+# %% id=03-batches reveal
+with agt.record() as story:
+    came_out = three_batches()
 
-# %% id=buffer-picture
 filled = [span.end for span in story if span.kind == "work"]
 ends = [*filled, max(span.end for span in story)]
-contents = [(ends[i], ends[i + 1], str(number)) for i, number in enumerate((10, 20, 30))]
-story.with_lane("buffer", contents).plot(
-    title="One buffer, three batches",
-    lanes=("host", "streams"),
-    lesson="When the first trip begins, the 10 and the 20 are gone.",
-)
+contents = [(ends[i], ends[i + 1], str(number)) for i, number in enumerate((4, 5, 6))]
+filling = story.with_lane("buffer", contents)
+picture = filling.plot(title="One buffer, three batches", lanes=("host", "streams"))
+reveal("03-batches", " ".join(map(str, came_out)), picture)
 
-# %% id=buffer-check tags=asserts
-assert came_out == [30, 30, 30]
-if device.simulated:
-    assert min(span.start for span in story.device_spans) > filled[-1]
+# %% id=03-batches lesson
+# When the first trip begins, the 4 and the 5 are gone.
 
-# %% [markdown] id=recipes
-# So a trip names no stream, waits for nothing, and doesn't even look into the buffer. It's an **operation**, a recipe like those on page 00, and its type is `DeviceOp`. A recipe does nothing until somebody runs it. The word for that is **lazy**, and it's meant as a compliment.
-
-# %% [markdown] id=misconception-buffer
+# %% id=03-batches told truth="6 6 6"
 # > **Misconception: an operation keeps the numbers that were there when it was built.**
 # >
 # > - *What you see:* every batch gives you the result of the last one.
 # > - *Why:* the recipe only says "take what's in this bowl", and by the time we cook, you've refilled the bowl twice.
 # > - *What helps:* give each operation its own buffer, or run each one and wait for it before you refill the buffer.
 
-# %% id=own-buffers
-own = [agt.h2d(agt.pin(np.full(4, number, np.float32))).to_host() for number in (10, 20, 30)]
-print([round(float(op.sync()[0])) for op in own])
+# %% id=buffer-check tags=asserts
+assert came_out == [6, 6, 6]
+if device.simulated:
+    assert min(span.start for span in story.device_spans) > filled[-1]
 
 # %% [markdown] id=forgotten
 # ## A recipe that nobody cooks
+#
+# A trip names no stream, waits for nothing, and reads no numbers until it runs. It's an **operation**, a recipe like those on page 00, and its type is `DeviceOp`. A recipe does nothing until somebody runs it. The word for that is **lazy**, and it's meant as a compliment.
 #
 # The trouble with recipes is that you can write one down, feel productive, and forget to cook. So if you build an operation and lose it, Python warns you and names the line:
 
@@ -322,26 +311,16 @@ op = ascending(points)
 first = op.sync()
 first
 
-# %% id=predict-again
-again = Prediction(
-    "Now `points *= 10`, and then the *same* `op.sync()` once more. "
-    "What is the largest number that comes back?"
-)
-again
+# %% id=03-again guess
+# Now `points *= 10`, and then the *same* `op.sync()` once more. What is the largest number that comes back?
 
-# %% id=predict-again-commit
-again.commit(...)
-
-# %% id=again-run
+# %% id=03-again reveal
 points *= 10
 second = op.sync()
-second
+reveal("03-again", f"{second.max():.0f}", lambda: print(second))
 
-# %% id=reveal-again
-again.reveal(f"{second.max():.0f}", "Python sorted the numbers when you wrote the recipe, and never again.")
-
-# %% [markdown] id=twice-read
-# The copy did run again, but from `in_order`, and nobody has touched that. `np.sort(x)` is ordinary Python, so Python sorted on the spot, while you were writing the recipe. The buffer was read too late, and these numbers too early. **Only operations are lazy. The Python around them isn't.**
+# %% id=03-again told truth=3
+# The copy did run again, but from `in_order`, and nobody has touched that. `np.sort(x)` is ordinary Python, so Python sorted on the spot, while you were writing the recipe. The buffer above was read too late, and these numbers too early. **Only operations are lazy. The Python around them isn't.**
 #
 # So how do you get Python code into a recipe, to be run each time? You already know.
 
@@ -428,7 +407,7 @@ for us in (50, 100, 150, 200):
     print(f"a job of {us:3} µs: {watch(with_async_on, us).metrics().makespan:3.0f} µs in all")
 
 # %% [markdown] id=play-read
-# On the simulated H200, Python enqueues until 28.4 µs and the last copy ends at 165.7. So 137 µs of a job are free, and that's just what `with_async_on` saves. A longer job costs what sticks out.
+# On the simulated H200, Python enqueues until 28.4 µs and the last copy ends at 165.7. So 137 µs of a job are free, and that's just what `with_async_on` saves. If the job is longer, you wait for the part that lasts beyond the copies.
 
 # %% id=play-check tags=asserts
 if device.simulated:
@@ -612,37 +591,30 @@ async def a_task_and_a_turn():
     await task
 
 
-# %% id=predict-future
-starting = Prediction(
-    "In which of them is the device at work *during* Python's job?",
-    all="in all three: each spawns its task before the job",
-    awaits="in the two that await something between spawn and job",
-    turns="in the two with a turn",
-    last="only in `a_task_and_a_turn`",
-    none="in none: the job blocks the event loop",
-)
-starting
+# %% id=03-starting guess
+# In which of them is the device at work *during* Python's job?
+#
+# - `all`: in all three: each spawns its task before the job
+# - `awaits`: in the two that await something between spawn and job
+# - `turns`: in the two with a turn
+# - `last`: only in `a_task_and_a_turn`
+# - `none`: in none: the job blocks the event loop
 
-# %% id=predict-future-commit
-starting.commit(...)
-
-# %% id=future-run
+# %% id=03-starting reveal
 begun = {}
 for program in (a_turn_and_a_task, a_task_and_nothing, a_task_and_a_turn):
     with agt.record() as begun[program.__name__]:
         await program()
 
-agt.compare_timelines(
-    list(begun.values()),
-    list(begun),
-    lesson="Only with a turn between the task and the job do the copies lie beside the job.",
-)
+starts = {name: (t.find("enqueue h2d")[0].start, t.find(JOB)[0].start) for name, t in begun.items()}
+early = [name for name, (copy, its_job) in starts.items() if copy < its_job]
+picture = agt.compare_timelines(list(begun.values()), list(begun))
+reveal("03-starting", ["none", "last", "awaits", "all"][len(early)], picture)
 
-# %% id=reveal-future
-early = [name for name, t in begun.items() if t.find("enqueue h2d")[0].start < t.find(JOB)[0].start]
-starting.reveal(["none", "last", "awaits", "all"][len(early)], f"Begun in time: {', '.join(early)}.")
+# %% id=03-starting lesson
+# Only with a turn between the task and the job do the copies lie beside the job.
 
-# %% [markdown] id=misconception-future
+# %% id=03-starting told truth=last
 # > **Misconception: `schedule` and `spawn` start the work.**
 # >
 # > - *What you see:* you made a future or a task before the job, and the device does nothing meanwhile.
@@ -660,42 +632,37 @@ assert early == ["a_task_and_a_turn"]
 # %% [markdown] id=answer
 # ## How many streams does it need?
 #
-# Back to the list from the top. This time the event loop runs it, and `agt.using` replaces the usual policy by one with two streams that take turns.
+# Back to the list from the top. This time the event loop runs it, and `agt.using` replaces the usual policy by one with `size` streams that take turns.
 
-# %% id=predict-two
-until = [max(span.end for span in t.from_first().device_spans) for t in (one, three)]
-two = Prediction(
-    f"On one stream, the list's last copy ended after {until[0]:.0f} µs, and on three after {until[1]:.0f}. "
-    "And on two? (The first picture of the page has all you need.)",
-    within=0.02,
-)
-two
-
-# %% id=predict-two-commit
-two.commit(...)
-
-# %% id=answer-run
-pools = {}
-for size in (1, 2, 3):
+# %% id=answer-program
+async def in_a_pool(size):
     with agt.using(policy=agt.StreamPoolRoundRobin(size)):
         await asyncio.gather(*trips)  # a warm-up
-        with agt.record() as pools[size]:
+        with agt.record() as trace:
             await asyncio.gather(*trips)
+    return trace
 
-agt.compare_timelines(
-    [pools[2], pools[3]],
-    ["A pool of two", "A pool of three"],
-    lesson="From trip 0 to trip 2, both have four copies in a row: in, out, in, out, or in, in, in, out.",
-)
 
-# %% id=reveal-two
+until = [max(span.end for span in t.from_first().device_spans) for t in (one, three)]
+print(f"The list's last copy: on one stream {until[0]:.0f} µs, on three {until[1]:.0f}")
+
+# %% id=03-two guess within=0.05
+# When does the last copy end on two? (The first picture of the page has all you need.)
+
+# %% id=03-two reveal
+pools = {}
+for size in (1, 2, 3):
+    pools[size] = await in_a_pool(size)
+
 took = [f"{trace.metrics().makespan:.0f}" for trace in pools.values()]
-two.reveal(took[1], f"A pool of one takes {took[0]}, and a pool of three {took[2]}.")
+picture = agt.compare_timelines([pools[2], pools[3]], ["A pool of two", "A pool of three"])
+reveal("03-two", took[1], picture, one=took[0], three=took[2])
 
-# %% [markdown] id=answer-read
-# The second stream saves almost everything and the third hardly anything, because copies in the same direction stand in a row on however many streams. And nobody has changed a word of the list.
-#
-# **So what is settled when you describe a job?** The steps, their order, the arrays they use, and what plain Python has worked out by then, like the sorted numbers. All else is open until somebody runs it: when and where it happens, who waits, and *which numbers* are in the arrays. That's why one list could run on one to three streams, and why three batches came back as 30.
+# %% id=03-two lesson
+# From trip 0 to trip 2, both have four copies in a row: in, out, in, out, or in, in, in, out.
+
+# %% id=03-two told truth=323
+# A pool of one takes {one} µs, and a pool of three {three}. The second stream saves almost everything and the third hardly anything, because copies in the same direction stand in a row on however many streams.
 
 # %% id=answer-check tags=asserts
 if device.simulated:
@@ -706,6 +673,11 @@ if device.simulated:
         copies = [trace.find(name)[int(i)] for name, i in map(str.split, row.split(", "))]
         assert all(0 <= copies[i + 1].start - copies[i].end < 5 for i in range(3))
         assert copies[-1].end == max(span.end for span in trace)
+
+# %% [markdown] id=settled
+# ## What's settled, and when
+#
+# Nobody has changed a word of the list. So what is settled when you describe a job? The steps, their order, the arrays they use, and what plain Python has worked out by then, like the sorted numbers. All else is open until somebody runs it: when and where it happens, who waits, and *which numbers* are in the arrays.
 
 # %% [markdown] id=challenge
 # ## Challenge: sixteen small arrays
@@ -764,7 +736,7 @@ check("03-challenge", small_arrays)
 # **Next:** [04_combinators.ipynb](04_combinators.ipynb), where we make large operations out of small ones.
 
 # %% id=score
-score(batches, again, starting, two)
+score("03")
 
 # %% id=progress
 progress("03")

@@ -16,7 +16,7 @@
 import numpy as np
 
 import asyncgpu_tutor as agt
-from asyncgpu_course import Prediction, check, hint, progress, score, solution, solved
+from asyncgpu_course import check, guess, hint, progress, reveal, score, solution, solved
 
 device = agt.use("auto")
 device
@@ -169,36 +169,25 @@ def program(stream):
     return result
 
 
-# %% id=predict-when
-when = Prediction(
-    "`program(stream)` runs. In which order are these said: `built`, `done`, `f`, `g`, `submitted`? "
-    "Type the five words."
-)
-when
+# %% id=04-when guess
+# `program(stream)` runs. In which order are these said: `built`, `done`, `f`, `g`, `submitted`? Type the five words.
 
-# %% id=predict-when-commit
-when.commit(...)
-
-# %% id=when-run
+# %% id=04-when reveal
 stream = agt.create_stream()
 program(stream)  # a warm-up: on a real GPU the first time is slow
 said.clear()
 with agt.record() as chain:
     program(stream)
 
-chain.plot(
-    title="A chain of four",
-    lanes=("host", "streams"),
-    lesson="Both functions ran long before the copy ended. The first kernel waits for the copy.",
-)
+(copy,), (g,) = chain.find("h2d"), chain.find("g")
+picture = chain.plot(title="A chain of four", lanes=("host", "streams"))
+reveal("04-when", " ".join(said), picture, g=g.start, copy=copy.end)
 
-# %% id=reveal-when
-(copy,) = chain.find("h2d")
-(g,) = chain.find("g")
-when.reveal(" ".join(said), f"`g` ran after {g.start:.0f} µs, and the copy ended after {copy.end:.0f} µs.")
+# %% id=04-when lesson
+# Both functions ran long before the copy ended. The first kernel waits for the copy.
 
-# %% [markdown] id=when-read
-# Nobody says anything while we build the chain, because building only describes. When it runs, Python calls `f` and `g` right away, and neither waits for the device. They get a **handle**, the name of an array that nothing may have been written to yet. That's enough to describe what comes next, so Python can put the whole chain into the queue. Behind a long copy like this one, the device never has to wait for Python.
+# %% id=04-when told truth="built f g submitted done"
+# Nobody says anything while we build the chain, because building only describes. When it runs, Python calls `f` and `g` right away: `g` ran after {g:.0f} µs, and the copy ended after {copy:.0f}. They get a **handle**, the name of an array that nothing may have been written to yet. That's enough to describe what comes next, so Python can put the whole chain into the queue. Behind a long copy like this one, the device never has to wait for Python.
 #
 # So why doesn't the first kernel start too early? Because all stages of a chain are on *one* stream, and a stream keeps its order, so no arrow is needed.
 
@@ -382,38 +371,32 @@ print(f"one trip: {took(alone):.0f} µs")
 # %% [markdown] id=two-trips-text
 # Now two trips, which don't need each other:
 
-# %% id=predict-zip
-together = Prediction(
-    f"One trip takes {took(alone):.0f} µs. How many µs does `agt.zip(there_and_back(), "
-    "there_and_back())` take?",
-    within=0.15,
-)
-together
+# %% id=04-zip guess within=0.15
+# How many µs does `agt.zip(there_and_back(), there_and_back())` take?
 
-# %% id=predict-zip-commit
-together.commit(...)
-
-# %% id=zip-overlap-run
+# %% id=04-zip reveal
 zipped = watch(lambda: agt.zip(there_and_back(), there_and_back()))
 overlapped = watch(lambda: agt.overlap(there_and_back(), there_and_back()))
-together.reveal(f"{took(zipped):.0f}", f"That is {took(zipped) / took(alone):.1f} times as long.")
+picture = agt.compare_timelines([zipped, overlapped], ["zip", "overlap"])
+times = took(zipped) / took(alone)
+reveal("04-zip", f"{took(zipped):.0f}", picture, times=times, overlap=took(overlapped))
 
-# %% [markdown] id=misconception-zip
+# %% id=04-zip lesson
+# In the zip, four copies stand in a row. In the overlap, a copy back runs beside a copy in.
+
+# %% id=04-zip told truth=326
+# That is {times:.1f} times as long as one trip. With `agt.overlap` in place of `agt.zip` it's {overlap:.0f} µs.
+#
 # > **Misconception: `zip` runs its arms at the same time.**
 # >
 # > - *What you see:* two operations that don't need each other, in a timeline with one stream.
 # > - *Why:* `zip` only combines *results*. It's one operation, so it gets one stream, and a stream keeps its order, although the device has an engine for each direction.
 # > - *What helps:* use `agt.overlap` when you want the work to happen at the same time. It looks like `zip`, but it gives each arm a stream of its own.
 
-# %% id=zip-overlap-picture
-agt.compare_timelines(
-    [zipped, overlapped],
-    ["zip", "overlap"],
-    lesson="In the zip, four copies stand in a row. In the overlap, a copy back runs beside a copy in.",
-)
-
 # %% [markdown] id=fork-text
-# This `overlap` drew no arrows, because nothing comes before its arms or after them. Let's put a copy in front of it, and another one behind it:
+# ## Forks and joins
+#
+# `agt.overlap(a, b, ...)` yields a tuple, too, and each of its arms gets a stream. Let's put a copy in front of two such arms, and another one behind them:
 
 # %% id=fork-picture
 def in_the_middle():
@@ -430,7 +413,7 @@ forked.plot(
 )
 
 # %% [markdown] id=zip-overlap-read
-# So it's `overlap` that draws these arrows. It **forks**: no arm starts before the work in front of it is done. And it **joins**: whatever comes next waits for all the arms, on the device, by events.
+# It's `overlap` that draws these arrows. It **forks**: no arm starts before the work in front of it is done. And it **joins**: whatever comes next waits for all the arms, on the device, by events.
 
 # %% id=zip-overlap-check tags=asserts
 assert len(zipped.streams) == 1
@@ -448,6 +431,8 @@ for arm in (*arms, *forked.find("d2h")):
     assert forked.happens_before(arm, late)
 
 # %% [markdown] id=drawing-text
+# ### One in the other
+#
 # You can mix the two. Here are three trips with 16 megabytes each, whose copies all take the same time:
 
 # %% id=drawing-code
@@ -466,16 +451,10 @@ def mixed():
 # %% [markdown] id=drawing-how
 # Try to draw what the two copy engines do when `mixed()` runs. Cut the time into four slots, each as long as one copy. For each slot, write the letter of the trip whose copy is under way, or a dot if the engine is idle. For `zip(a, b)` that would be `a.b.` on the way there and `.a.b` on the way back.
 
-# %% id=predict-drawing
-drawing = Prediction(
-    "What are the lanes of `mixed()`? Type the way there and the way back: two words of four characters."
-)
-drawing
+# %% id=04-drawing guess
+# What are the lanes of `mixed()`? Type the way there and the way back: two words of four characters.
 
-# %% id=predict-drawing-commit
-drawing.commit(...)
-
-# %% id=drawing-run
+# %% id=04-drawing reveal
 mix = watch(mixed)
 
 
@@ -486,17 +465,17 @@ def lane(direction):
     return "".join(slots)
 
 
-drawing.reveal(f"{lane('h2d')} {lane('d2h')}", "The picture is below.")
+picture = mix.plot(title="overlap(zip(a, b), c)", lanes=("engines",))
+reveal("04-drawing", f"{lane('h2d')} {lane('d2h')}", picture)
 
-# %% id=drawing-picture
-mix.plot(
-    title="overlap(zip(a, b), c)",
-    lanes=("engines",),
-    lesson="c travels there while a comes back, and comes back while b travels there.",
-)
+# %% id=04-drawing lesson
+# c travels there while a comes back, and comes back while b travels there.
 
-# %% [markdown] id=drawing-read
+# %% id=04-drawing told truth="acb. .acb"
 # `a` and `b` are one arm, on one stream, so `b` has to wait until `a` is back. Meanwhile the way there is free, and `c`, on a stream of its own, takes it. So three trips fit into the four slots that `zip(a, b)` takes for two.
+
+# %% [markdown] id=small-text
+# ### Tiny arms
 #
 # Forks and joins are calls that Python has to make. And it submits one arm to the end before it starts on the next. What does that cost when there's hardly any work?
 
@@ -731,7 +710,7 @@ check("04-challenge", filtered)
 # **Next:** [04b_sharing_and_owning.ipynb](04b_sharing_and_owning.ipynb). You've passed arrays from stage to stage, and they've come back each time. What if two operations want the same one?
 
 # %% id=score
-score(when, together, drawing)
+score("04")
 
 # %% id=progress
 progress("04")
@@ -745,38 +724,30 @@ ops = []
 for factor in (2, 3, 5):
     ops.append(agt.full(4, factor).and_then(lambda array: scaled(array, factor)).to_host())
 
-# %% id=predict-loop
-loop = Prediction("Now we run the three. What is the first number of each result? Type three numbers.")
-loop
+# %% id=04-loop-first guess
+# Now we run the three. What is the first number of each result? Type three numbers.
 
-# %% id=predict-loop-commit
-loop.commit(...)
+# %% id=04-loop-first reveal
+reveal("04-loop-first", " ".join(str(round(float(op.sync()[0]))) for op in ops))
 
-# %% id=loop-run
-firsts = [round(float(op.sync()[0])) for op in ops]
-firsts
-
-# %% id=reveal-loop
-loop.reveal(" ".join(map(str, firsts)), "They hold 2, 3 and 5, and each was scaled by 5.")
-
-# %% [markdown] id=misconception-loop
+# %% id=04-loop-first told truth="10 15 25"
+# They hold 2, 3 and 5, and each was scaled by 5.
+#
 # > **Misconception: a lambda keeps the value that a variable had when you wrote it.**
 # >
 # > - *What you see:* all the operations you built in a loop do what the last one should do.
 # > - *Why:* `agt.full(4, factor)` is called inside the loop, so it gets the number. But `lambda array: scaled(array, factor)` remembers only the *name* `factor`, and looks it up when it's called, which is when the operation runs. By then the loop is over and `factor` is 5. Python always works this way, but with lazy operations it's easier to trip over.
 # > - *What helps:* a function that has `factor` as a parameter, because each call of it gets a `factor` of its own.
-
-# %% id=loop-cure
-def squared(factor):
-    return agt.full(4, factor).and_then(lambda array: scaled(array, factor)).to_host()
-
-
-[round(float(squared(factor).sync()[0])) for factor in (2, 3, 5)]
+#
+# ```python
+# def squared(factor):
+#     return agt.full(4, factor).and_then(lambda array: scaled(array, factor)).to_host()
+# ```
 
 # %% [markdown] id=exercise-loop
 # ### Exercise: mend the loop
 #
-# `all_scaled(x, factors, scaled)` should return one operation that yields a tuple: for each of the factors, `x` scaled by that factor, on the host. As it stands, everything gets scaled by the last factor. (The function `scaled(array, factor)` works in place.)
+# `all_scaled(x, factors, scaled)` should return one operation that yields a tuple: for each of the factors, `x` scaled by that factor, on the host. As it stands, it falls into the trap. (The function `scaled(array, factor)` works in place.)
 
 # %% id=04-loop starter
 def all_scaled(x, factors, scaled):

@@ -22,7 +22,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 import asyncgpu_tutor as agt
-from asyncgpu_course import Prediction, check, hint, progress, score, solution
+from asyncgpu_course import check, guess, hint, progress, reveal, score, solution
 
 device = agt.use("auto")
 device
@@ -129,48 +129,28 @@ def tab():
 # %% [markdown] id=first-facts
 # Running the product takes 140 µs. The table travels in 2 µs, either way, but Python needs about 10 to submit such a copy.
 
-# %% id=predict-first
-first = Prediction(
-    "Put `ab`, `ba` and `tab` in order twice, the quickest first: by when arm B has its copy, and by when "
-    "everything is done. Type six words, such as `tab ab ba ba ab tab`."
-)
-first
+# %% id=04b-first guess
+# Put `ab`, `ba` and `tab` in order by when everything is done, the quickest first. Type three words.
 
-# %% id=predict-first-commit
-first.commit(...)
-
-# %% id=first-run
+# %% id=04b-first reveal
 orders = {"ab": watch(ab), "ba": watch(ba), "tab": watch(tab)}
 a_first, b_first, t_first = orders.values()
+by_b = {name: trace.find("d2h")[0].end for name, trace in orders.items()}
+by_all = {name: trace.metrics().makespan for name, trace in orders.items()}
+programs = ["ab: overlap(a, b)", "ba: overlap(b, a)", "tab: the table, then overlap(a, b)"]
+picture = agt.compare_timelines([*orders.values()], programs, lanes=("host", "streams"))
+truth = " ".join(sorted(by_all, key=by_all.get))
+reveal("04b-first", truth, picture, b=by_b["ab"], b_now=by_b["ba"], b_table=by_b["tab"], **by_all)
 
+# %% id=04b-first lesson
+# The table (blue) is copied behind the product, or before it. B's copy (green) follows.
 
-def b_is_done(name):
-    (back,) = orders[name].find("d2h")
-    return back.end
-
-
-def all_is_done(name):
-    return orders[name].metrics().makespan
-
-
-by_b, by_all = sorted(orders, key=b_is_done), sorted(orders, key=all_is_done)
-first.reveal(" ".join(by_b + by_all), "The pictures show why.")
-
-# %% id=first-picture
-for name in orders:
-    print(f"{name}: B is done at {b_is_done(name):.0f} µs, everything at {all_is_done(name):.0f} µs")
-
-agt.compare_timelines(
-    list(orders.values()),
-    ["ab: overlap(a, b)", "ba: overlap(b, a)", "tab: the table, then overlap(a, b)"],
-    lanes=("host", "streams"),
-    lesson="The table (blue) is copied behind the product, or before it. B's copy (green) follows.",
-)
-
-# %% [markdown] id=first-read
-# Two colleagues need the same printout. One of them says she'll fetch it, but she goes to lunch first, and the other one waits. In `ab`, Python submits arm A first. When it gets to the table, nobody has run that yet, so A runs it, on A's own stream and therefore *behind the product*. Then comes B, finds that A is already fetching the table, and waits for A's event. So B is late for no good reason. **The reader that is submitted first runs the shared source.**
+# %% id=04b-first told truth="ab tab ba"
+# `ab` takes {ab:.0f} µs, `tab` {tab:.0f}, and `ba` {ba:.0f}. The product takes by far the longest, so what counts is when it begins, and in `ba` it begins later, by all the calls that Python makes for B.
 #
-# If B is in a hurry, put B first. But that has its price: the product takes by far the longest, and now it begins later, by all the calls that Python makes for B. So `ab`, in which everything stands in a row, is over first. Or copy the table in front of both, as in the third picture. Then B only waits until Python has submitted A.
+# But look at arm B. It has its copy after {b:.0f} µs in `ab`, and after {b_now:.0f} in `ba`. Two colleagues need the same printout. One of them says she'll fetch it, but she goes to lunch first, and the other one waits. In `ab`, Python submits arm A first. When it gets to the table, nobody has run that yet, so A runs it, on A's own stream and therefore *behind the product*. Then comes B, finds that A is already fetching the table, and waits for A's event. **The reader that is submitted first runs the shared source.**
+#
+# If B is in a hurry, put B first. Or copy the table in front of both, as in the third picture. Then B only waits until Python has submitted A, and has its copy after {b_table:.0f} µs.
 
 # %% id=first-check tags=asserts
 assert a_first.runs_before("matvec_naive", "h2d")
@@ -179,7 +159,7 @@ assert b_first.runs_before("h2d", "d2h")
 assert not b_first.runs_before("matvec_naive", "h2d")
 assert t_first.runs_before("h2d", "matvec_naive")
 if device.simulated:
-    assert (by_b, by_all) == (["ba", "tab", "ab"], ["ab", "tab", "ba"])
+    assert [*sorted(by_b, key=by_b.get)] == ["ba", "tab", "ab"]
 
 # %% [markdown] id=unzip
 # ## Taking a tuple apart
@@ -277,25 +257,21 @@ def on_loan():
     triple.sync()
     return look.sync()
 
-# %% id=predict-lent
-lent_out = Prediction(
-    "What is the first number that `on_loan()` returns? Or type `error`, if you expect one."
-)
-lent_out
+# %% id=04b-lent guess
+# What is the first number that `on_loan()` returns? Or type `error`, if you expect one.
 
-# %% id=predict-lent-commit
-lent_out.commit(...)
-
-# %% id=lent-run
+# %% id=04b-lent reveal
 try:
     found = round(float(on_loan()[0]))
-except agt.errors.AsyncGpuError as error:
-    print(error)
+except agt.errors.AsyncGpuError:
     found = "error"
-lent_out.reveal(found, "It was one array from first to last.")
+reveal("04b-lent", found)
 
-# %% [markdown] id=lent-read
-# A borrower may write, and what it writes to is *your* array, like a book that comes back with remarks in the margin. `triple` has only borrowed the array, so it has nothing to give on, and can run as often as you like. And `look` was built first, but it reads when it *runs*.
+# %% id=04b-lent told truth=9
+# It was one array from first to last. A borrower may write, and what it writes to is *your* array, like a book that comes back with remarks in the margin. `triple` has only borrowed the array, so it has nothing to give on, and can run as often as you like. And `look` was built first, but it reads when it *runs*.
+
+# %% [markdown] id=lent-over-text
+# ### The end of a loan
 #
 # A loan ends when you give the array away. If an operation still holds the loan, it can't run any more:
 
@@ -412,27 +388,24 @@ def row_sums(matrix):
 
 sums = [row_sums(matrix_of_ones) for _ in range(3)]
 
-# %% id=predict-handles
-handles = Prediction(
-    "`results = [op.sync() for op in sums]`. How many handles does `matrix_of_ones` have afterwards?"
-)
-handles
+# %% id=04b-handles guess
+# `results = [op.sync() for op in sums]`. How many handles does `matrix_of_ones` have afterwards?
 
-# %% id=predict-handles-commit
-handles.commit(...)
-
-# %% id=handles-run
+# %% id=04b-handles reveal
+sums = sums or [row_sums(matrix_of_ones) for _ in range(3)]  # afresh, if this runs again
 built = matrix_of_ones.share_count
 results = [op.sync() for op in sums]
 ran = matrix_of_ones.share_count
 sums.clear()
-handles.reveal(
-    ran,
-    f"After building: {built}. After running: {ran}. With an empty list: {matrix_of_ones.share_count}.",
-)
+reveal("04b-handles", ran, built=built, empty=matrix_of_ones.share_count)
 
-# %% [markdown] id=handles-read
-# An operation keeps its handle before it runs and afterwards, and lets go only when the operation itself goes away. What does that mean for memory? Here are three large matrices, each passed in another way. We run the operations, then delete our names for the matrices, and then the operations. The lower lanes show who has each matrix, for as long as it has memory. (You needn't read the folded cell, which draws them.)
+# %% id=04b-handles told truth=4
+# It's ours and three more, just like before they ran, when there were {built}. With an empty list there's {empty}. An operation keeps its handle before it runs and afterwards, and lets go only when the operation itself goes away.
+
+# %% [markdown] id=lives-text
+# ### Three lives
+#
+# What does that mean for memory? Here are three large matrices, each passed in another way. We run the operations, then delete our names for the matrices, and then the operations. The lower lanes show who has each matrix, for as long as it has memory. (You needn't read the folded cell, which draws them.)
 
 # %% id=lives-code tags=helpers
 def lives(program):
@@ -462,7 +435,10 @@ def lives(program):
     with agt.using("sim", policy=agt.SingleStream()), agt.record() as trace:
         begun = sim.now()
         program(see, say)
+    made = [span.end for span in trace if span.name.startswith("malloc")]
     for lane, arrays in lanes.items():
+        for first, *_ in arrays:
+            first[0] = max(us for us in made if us <= first[0])  # seen a little later
         trace = trace.with_lane(lane, [stretch for stretches in arrays for stretch in stretches])
     return trace.from_first()
 
@@ -493,11 +469,11 @@ ways = lives(three_ways)
 ways.plot(
     title="Three matrices and their memory",
     lanes=("host", "streams"),
-    lesson="Deleting the names frees nothing: each operation still holds its matrix, until it goes as well.",
+    lesson="The lower lanes say who has each matrix, from when its memory is there until it's given back.",
 )
 
 # %% [markdown] id=lives-read
-# The three ways say who may *use* an array. How long its memory stays is another question, with one answer for all three: **at least until the last name and the last operation that refer to it are gone.** (An operation that has given its array on still refers to it.) In this picture, 50 MB were kept by a forgotten list of operations, all of which had run. In a notebook that happens easily, because its names live until you delete them.
+# Deleting the names freed nothing. The three ways say who may *use* an array. How long its memory stays is another question, with one answer for all three: **at least until the last name and the last operation that refer to it are gone.** (An operation that has given its array on still refers to it.) In this picture, 50 MB were kept by a forgotten list of operations, all of which had run. In a notebook that happens easily, because its names live until you delete them.
 #
 # Now for the rod. In `first_try`, no name and no list holds an old array. Here's another program, which waits after each step:
 
@@ -508,17 +484,10 @@ def step_by_step(x, step, rounds):
         now = step(now, agt.zeros(x.size)).last().sync()
     return agt.d2h(now)
 
-# %% id=predict-peak
-peak = Prediction(
-    "`first_try` and `step_by_step` each do twenty steps, on a GPU with plenty of memory. At most how many "
-    "arrays of the rod are there at the same time, in the one and in the other? Type two numbers."
-)
-peak
+# %% id=04b-peak guess
+# `first_try` and `step_by_step` each do twenty steps, on a GPU with plenty of memory. At most how many arrays of the rod are there at the same time, in the one and in the other? Type two numbers.
 
-# %% id=predict-peak-commit
-peak.commit(...)
-
-# %% id=peak-run
+# %% id=04b-peak reveal
 def with_memory(cooled):
     """A recording of twenty steps, with a lane for the memory of the rod's arrays."""
 
@@ -539,21 +508,17 @@ def arrays(trace):
 
 
 stairs, single = with_memory(first_try), with_memory(step_by_step)
-peak.reveal(f"{arrays(stairs)} {arrays(single)}", "The pictures show who keeps what, and until when.")
+titles = [
+    f"{name}: at most {arrays(trace)} arrays, {arrays(trace) * rod.nbytes / 1e6:.1f} MB"
+    for name, trace in [("first_try", stairs), ("step_by_step", single)]
+]
+picture = agt.compare_timelines([stairs, single], titles, lanes=("streams",))
+reveal("04b-peak", f"{arrays(stairs)} {arrays(single)}", picture)
 
-# %% id=peak-picture
-agt.compare_timelines(
-    [stairs, single],
-    [
-        f"{name}: at most {arrays(trace)} arrays, {arrays(trace) * rod.nbytes / 1e6:.1f} MB"
-        for name, trace in [("first_try", stairs), ("step_by_step", single)]
-    ],
-    lanes=("streams",),
-    lesson="Above, each step adds an array, and all go back together. Below, each goes back "
-    "after its last step.",
-)
+# %% id=04b-peak lesson
+# Above, each step adds an array, and all go back together. Below, each goes back after its last step.
 
-# %% [markdown] id=peak-read
+# %% id=04b-peak told truth="21 2"
 # That's one for the upload and one for each step. There's the culprit: **the run itself**. In `step_by_step` a run is over after each step, and takes nothing with it, so two arrays are enough, but Python waits twenty times. `first_try` submits all twenty steps as one run, and never asks how far the device has got. So it can't know which kernels are done, and in this course a run keeps every array that it touches until all of its work is done. CuPy and PyTorch free sooner: the next array on the *same stream* may get the memory at once, because whatever writes to it queues behind the kernel that still reads the old array.
 #
 # With a hundred million points, `first_try` fills the 141 GB of an H200 in step 352. The cure needs no clever pool: use the same two arrays again and again.
@@ -571,10 +536,9 @@ assert max(span.start for span in stretches) < min(span.end for span in stretche
 assert 352 * 4e8 <= sim.spec.memory_bytes < 353 * 4e8
 
 # %% [markdown] id=challenge
-# ## Challenge: two arrays are enough
+# ## Challenge: a rod that fits
 #
-# `step(src, dst)` is an operation that reads the old temperatures from `src`, writes the new ones to `dst`, and yields both arrays, in this order. Write `cooled(x, step, rounds)`: one operation that uploads the host array `x`, does `rounds` steps, and yields the temperatures at the end, on the host. As it stands, it's our first try, and twenty steps take 481 µs. Get below 390. To see yours, draw `watch(lambda: cooled(rod, stepper(rod.size), 20)).plot()`.
-
+# `step(src, dst)` is an operation that reads the old temperatures from `src`, writes the new ones to `dst`, and yields both arrays, in this order. Write `cooled(x, step, rounds)`: one operation that uploads the host array `x`, does `rounds` steps with as few arrays as possible, and yields the temperatures at the end, on the host. As it stands, it's our first try, and twenty steps take 481 µs. Get below 390. To see yours, draw `watch(lambda: cooled(rod, stepper(rod.size), 20)).plot()`.
 
 # %% id=04b-challenge starter
 def cooled(x, step, rounds):
@@ -656,7 +620,7 @@ print(f"A thousand steps, from above: at first 0 to 80 degrees, at last {row.min
 # **Next:** [05_scheduling.ipynb](05_scheduling.ipynb). In chapter 04, `overlap` got its streams from somewhere. Who hands them out, and does it choose well?
 
 # %% id=score
-score(first, lent_out, handles, peak)
+score("04b")
 
 # %% id=progress
 progress("04b")

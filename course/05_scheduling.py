@@ -18,7 +18,7 @@
 import numpy as np
 
 import asyncgpu_tutor as agt
-from asyncgpu_course import Prediction, check, hint, progress, score, solution, solved
+from asyncgpu_course import check, guess, hint, progress, reveal, score, solution, solved
 
 device = agt.use("auto")
 device
@@ -102,32 +102,24 @@ pace = (max(starts) - min(starts)) / 11
 # %% id=pace-run
 LONG, SHORT = 8 * pace, 0.5 * pace
 mixed = [LONG if i % 4 == 0 else SHORT for i in range(12)]  # every fourth is long
+alone = run_all(hunts(mixed), agt.SingleStream()).metrics().makespan
 
 print(f"the pace is {pace:.0f} µs; a long job takes {LONG:.0f} µs, and a short one {SHORT:.0f}")
+print(f"on one stream, the twelve take {alone:.0f} µs")
 
-# %% id=predict-four
-alone = run_all(hunts(mixed), agt.SingleStream()).metrics().makespan
-opening = Prediction(
-    f"On one stream, the twelve take {alone:.0f} µs. How many µs on four streams that take turns?",
-    within=0.1,
-)
-opening
+# %% id=05-opening guess within=0.1
+# How many µs do the twelve take on four streams that take turns?
 
-# %% id=predict-four-commit
-opening.commit(...)
-
-# %% id=mixed-run
+# %% id=05-opening reveal
 in_turn = run_all(hunts(mixed), agt.StreamPoolRoundRobin(4))
-opening.reveal(f"{in_turn.metrics().makespan:.0f}", "The picture shows who's standing where.")
+title = "Every fourth job is long; four streams, in turn"
+picture = in_turn.plot(title=title, lanes=("host", "streams"))
+reveal("05-opening", f"{in_turn.metrics().makespan:.0f}", picture)
 
-# %% id=mixed-picture
-in_turn.plot(
-    title="Every fourth job is long; four streams, in turn",
-    lanes=("host", "streams"),
-    lesson="All three long jobs are in one queue, one after the other. The other streams are nearly idle.",
-)
+# %% id=05-opening lesson
+# All three long jobs are in one queue, one after the other. The other streams are nearly idle.
 
-# %% [markdown] id=misconception-round-robin
+# %% id=05-opening told truth=535
 # > **Misconception: if the streams take turns, they share the work evenly.**
 # >
 # > - *What you see:* one stream with nearly all of the work, while the others are idle.
@@ -168,27 +160,18 @@ def arm(i):
     return agt.full(100, i).to_host()  # a kernel and a copy
 
 
-# %% id=predict-decisions
-decisions = Prediction(
-    "`agt.overlap(arm(0), arm(1), arm(2))`: three kernels, three copies. How often is the policy asked? "
-    "Type a number."
-)
-decisions
+# %% id=05-decisions guess
+# `agt.overlap(arm(0), arm(1), arm(2))`: three kernels, three copies. How often is the policy asked? Type a number.
 
-# %% id=predict-decisions-commit
-decisions.commit(...)
-
-# %% id=decisions-run
+# %% id=05-decisions reveal
 counting = Counting()
 with agt.using(policy=counting):
     agt.overlap(arm(0), arm(1), arm(2)).sync()
 
-decisions.reveal(counting.asked, "The operation asks once, and so does each of its arms.")
+reveal("05-decisions", counting.asked)
 
-# %% [markdown] id=policy-knows
-# An operation asks before anybody looks inside it, so a chain stays on the stream it was given, and so does a `zip`. Only `overlap` asks for more: its arms fork from the operation's own stream and join there again.
-#
-# And nobody tells `next_stream` which operation it's for, or how long that will take. A policy can remember what it did and look at its streams, and that's all.
+# %% id=05-decisions told truth=4
+# The operation asks once, and so does each of its arms. An operation asks before anybody looks inside it, so a chain stays on the stream it was given, and so does a `zip`. Only `overlap` asks for more: its arms fork from the operation's own stream and join there again.
 
 # %% id=decisions-check tags=asserts
 assert counting.asked == 4
@@ -200,7 +183,7 @@ assert counting.asked == 1
 # %% [markdown] id=five
 # ## One more checkout, or one fewer
 #
-# The program and the pool both count to four. So let's count to five. Or to three?
+# Nobody tells `next_stream` which operation it's for, or how long that will take. A policy can remember what it did and look at its streams, and that's all. So let's count to another number than four.
 
 # %% [markdown] id=exercise-round-robin
 # ### Exercise: round robin
@@ -246,41 +229,32 @@ class RoundRobin(agt.SchedulingPolicy):
 check("05-round-robin", RoundRobin)
 
 # %% [markdown] id=five-opens
-# Try both with yours. (Until it's accepted, you see ours.)
+# Try it on the twelve jobs. (Until yours is accepted, you see ours.)
 
-# %% id=predict-mixed
-counted = Prediction(
-    f"The same twelve jobs took {in_turn.metrics().makespan:.0f} µs on four streams. "
-    "How many µs on three that take turns, and how many on five? Type two numbers.",
-    within=0.1,
-)
-counted
-
-# %% id=predict-mixed-commit
-counted.commit(...)
-
-# %% id=five-run
+# %% id=five-pool
 Pool = solved("05-round-robin", RoundRobin)
+print(f"on four streams that take turns: {in_turn.metrics().makespan:.0f} µs")
+
+# %% id=05-counted guess within=0.1
+# And how many µs do the same twelve take on three?
+
+# %% id=05-counted reveal
 of_three, of_five = (run_all(hunts(mixed), Pool(size)) for size in (3, 5))
-counted.reveal(
-    f"{of_three.metrics().makespan:.0f} {of_five.metrics().makespan:.0f}",
-    "The last long job is `job8`: look when it begins.",
-)
+names = ["Three streams in turn", "Five streams in turn"]
+picture = agt.compare_timelines([of_three, of_five], names, lanes=("host", "streams"))
+three, five = (trace.metrics().makespan for trace in (of_three, of_five))
+reveal("05-counted", f"{three:.0f}", picture, five=five)
 
-# %% id=five-picture
-agt.compare_timelines(
-    [of_three, of_five],
-    ["Three streams in turn", "Five streams in turn"],
-    lanes=("host", "streams"),
-    lesson="On three streams and on five, no two long jobs share a stream. Short ones wait behind them.",
-)
+# %% id=05-counted lesson
+# On three streams and on five, no two long jobs share a stream. Short ones wait behind them.
 
-# %% [markdown] id=five-read
-# **Three checkouts beat four.** The long jobs come four apart, and pools of three and five don't keep step with that, so no long job waits for another. But the last of them is the ninth job, and the eight calls before it take Python as long as a long job takes.
+# %% id=05-counted told truth=374
+# **Three checkouts beat four.** Five need {five:.0f} µs. The long jobs come four apart, and pools of three and five don't keep step with that, so no long job waits for another. But the last of them is the ninth job, and the eight calls before it take Python as long as a long job takes: look when `job8` begins.
+
+# %% [markdown] id=milk
+# ### A bottle of milk
 #
-# On five streams, look right *behind* `job0` and `job4`: a short job stands there. Its own work takes half a pace, but it waits for several, although other streams have nothing to do. This is called **head-of-line blocking**. You know it as *but I only have a bottle of milk*.
-#
-# How long do the short jobs wait?
+# When is everybody done? That's one way to look at a pool. How long do the short jobs wait? That's another.
 
 # %% id=waited tags=helpers
 def waits_of_short_jobs(trace):
@@ -298,7 +272,7 @@ for size, trace in ((3, of_three), (4, in_turn), (5, of_five)):
     print(f"pool of {size}: a short job waits {max(waits_of_short_jobs(trace)):.0f} µs at most")
 
 # %% [markdown] id=waited-read
-# So the last is done sooner, but now a bottle of milk stands in a queue for far longer.
+# A short job's own work takes half a pace. But if it stands right *behind* a long one, it waits for several, although other streams have nothing to do. This is called **head-of-line blocking**. You know it as *but I only have a bottle of milk*.
 
 # %% id=five-check tags=asserts
 jobs = of_five.device_spans
@@ -316,43 +290,29 @@ if device.simulated:
 # %% [markdown] id=how-many
 # ## How many streams?
 #
-# Now eight jobs that are alike, of 3.5 paces each.
+# Now eight jobs that are alike, of 3.5 paces each, on one stream, on two that take turns, on three, and so on up to eight.
 
-# %% id=predict-pool
+# %% id=05-pool guess
+# How many streams are enough, so that more than these save less than 5 %? Type a number.
+
+# %% id=05-pool reveal
 by_size = {1: run_all(hunts([3.5 * pace] * 8), agt.SingleStream())}
-pool = Prediction(
-    f"On one stream, the eight take {by_size[1].metrics().makespan:.0f} µs. How many µs on two streams that "
-    "take turns, and how many on three? Type two numbers.",
-    within=0.07,
-)
-pool
-
-# %% id=predict-pool-commit
-pool.commit(...)
-
-# %% id=pool-run
-for size in (2, 3, 4, 5, 8):
+for size in range(2, 9):
     by_size[size] = run_all(hunts([3.5 * pace] * 8), agt.StreamPoolRoundRobin(size))
-    print(f"pool of {size}: {by_size[size].metrics().makespan:4.0f} µs")
+times = {size: trace.metrics().makespan for size, trace in by_size.items()}
+least = min(times.values())
+enough = min(size for size, us in times.items() if us < 1.05 * least)
+few = (2, 3, 4, 8)
+names = [f"{size} streams" for size in few]
+picture = agt.compare_timelines([by_size[size] for size in few], names)
+reveal("05-pool", enough, picture, one=times[1], two=times[2], three=times[3], four=times[4])
 
-# %% id=reveal-pool
-least = min(trace.metrics().makespan for trace in by_size.values())
-enough = min(n for n, trace in by_size.items() if trace.metrics().makespan < 1.05 * least)
-pool.reveal(
-    f"{by_size[2].metrics().makespan:.0f} {by_size[3].metrics().makespan:.0f}",
-    f"From {enough} streams on, it hardly gets quicker.",
-)
+# %% id=05-pool lesson
+# On two or three streams, jobs wait for each other. Four form a staircase, and eight the same one.
 
-# %% id=pool-picture
-agt.compare_timelines(
-    [by_size[2], by_size[3], by_size[4], by_size[8]],
-    ["2 streams", "3 streams", "4 streams", "8 streams"],
-    lesson="On two or three streams, jobs wait for each other. Four form a staircase, and eight "
-    "the same one.",
-)
+# %% id=05-pool told truth=4
+# From one stream to four it takes {one:.0f}, {two:.0f}, {three:.0f} and {four:.0f} µs. Two streams take more than half the time of one, because the second starts a pace late, and nothing halves Python's first call. On three, two of them have three jobs each. While one job runs, Python hands out three and a half more, so with four, a stream has always just become free. With eight you get the same staircase, because **Python can't keep more streams busy than a job's length divided by the pace**, rounded up.
 
-# %% [markdown] id=pool-read
-# Two streams take more than half the time of one, because the second starts a pace late, and nothing halves Python's first call. On three, two of them have three jobs each. While one job runs, Python hands out three and a half more, so with four, a stream has always just become free. With eight you get the same staircase, because **Python can't keep more streams busy than a job's length divided by the pace**, rounded up.
 
 # %% id=pool-check tags=asserts
 assert [round(trace.metrics().makespan) for trace in h200] == [571, 230]
@@ -360,15 +320,13 @@ assert [round(span.duration) for trace in h200 for span in trace.device_spans] =
 for size, trace in by_size.items():
     assert trace.metrics().max_concurrency <= size
 if device.simulated:
-    assert enough == 4
     assert by_size[4].metrics().max_concurrency == by_size[8].metrics().max_concurrency == 4
-    assert abs(by_size[8].metrics().makespan - by_size[4].metrics().makespan) < 0.02 * least
-
-# %% [markdown] id=room
-# There's a second limit: *room*. The parts of a GPU that compute are its **SMs**, or *streaming multiprocessors*, and each holds only so many blocks at once. A hunt is a single block, so there's room for all of ours. But a job that fills a third of the device leaves room for only two more like it.
+    assert abs(times[8] - times[4]) < 0.02 * least
 
 # %% [markdown] id=exercise-pool
 # ### Exercise: how many streams?
+#
+# The parts of a GPU that compute are its **SMs**, or *streaming multiprocessors*, and each has room for only so many blocks at once. A hunt is a single block, so there's room for all of ours. But a job that fills a third of the device leaves room for only two more like it.
 #
 # A job takes `length` µs, Python submits one every `pace` µs, and the device has room for `room` of them at once. Return the smallest number of streams with which no job waits for a stream while the device has room: an integer, and at least one.
 
@@ -519,40 +477,38 @@ race({"round robin": worst, "yours": yours})
 #
 # Your program decides in which *order* the jobs arrive. Here are the same nine, with round robin again, but the long ones come first.
 
-# %% id=predict-order
-order = Prediction(
-    f"Round robin scored {scored(worst, heavy, 3):.2f} here. What does it score if the long ones come first?",
-    within=0.15,
-)
-order
-
-# %% id=predict-order-commit
-order.commit(...)
-
-# %% id=order-run
+# %% id=order-code
 by_length = sorted(range(9), key=lambda i: -heavy[i])  # 0, 3 and 6, and then the others
 ops = hunts(heavy)
 sorted_ops = [ops[i] for i in by_length]
+
+# %% id=05-order guess within=0.15
+# What does round robin score with `sorted_ops`?
+
+# %% id=05-order reveal
 longest_first = run_all(sorted_ops, agt.StreamPoolRoundRobin(3))
-with_bound(longest_first, heavy, 3).plot(
-    title="The same jobs, the longest first",
-    lanes=("host", "streams"),
-    lesson="Each stream has one long job, and the short ones come behind. The end is near the bound.",
-)
-
-# %% id=reveal-order
+bounded = with_bound(longest_first, heavy, 3)
+picture = bounded.plot(title="The same jobs, the longest first", lanes=("host", "streams"))
 after = scored(longest_first, heavy, 3)
-order.reveal(f"{after:.2f}", f"That's {longest_first.metrics().makespan:.0f} µs in all.")
+reveal("05-order", f"{after:.2f}", picture, us=longest_first.metrics().makespan)
 
-# %% [markdown] id=order-read
-# Python is to blame for the rest: the third stream gets its first job two paces late. Can your policy do better with the jobs in this order?
+# %% id=05-order lesson
+# Each stream has one long job, and the short ones come behind. The end is near the bound.
+
+# %% id=05-order told truth=0.86
+# That's {us:.0f} µs in all. Python is to blame for the rest: the third stream gets its first job two paces late.
+
+# %% [markdown] id=both-text
+# ### Both at once
+#
+# Now your policy gets the jobs in this order. Does it do any better?
 
 # %% id=race
 both = run_all(sorted_ops, Mine(3), [heavy[i] for i in by_length])
 race({"round robin": worst, "yours": yours, "longest first": longest_first, "both": both})
 
 # %% [markdown] id=race-read
-# It can't. With either policy, each stream gets one long job and two short ones. So if you know your jobs in advance, sort them.
+# It can't beat round robin here. With either policy, each stream gets one long job and two short ones. So if you know your jobs in advance, sort them.
 #
 # But now everybody with a bottle of milk comes last.
 
@@ -593,77 +549,62 @@ programs = {
     "uploads": [agt.h2d(source, "x") for _ in range(8)],
 }
 
-# %% id=predict-cannot
-who_gains = Prediction(
-    "Each program on one stream, and on four. Which are at least one and a half times faster on four? "
-    "Type their names, in the order of the table."
-)
-who_gains
+# %% id=05-gains guess
+# Each program on one stream, and on four. Which are at least one and a half times faster on four? Type their names, in the order of the table.
 
-# %% id=predict-cannot-commit
-who_gains.commit(...)
-
-# %% id=cannot-run
-runs, gains = {}, {}
+# %% id=05-gains reveal
+runs, gains, lines = {}, {}, []
 for name, ops in programs.items():
     runs[name] = [run_all(ops, policy) for policy in (agt.SingleStream(), agt.StreamPoolRoundRobin(4))]
     one, four = (trace.metrics().makespan for trace in runs[name])
     gains[name] = one / four
-    print(f"{name:8} one stream {one:4.0f} µs, four {four:4.0f} µs: {gains[name]:.1f} times faster")
+    lines.append(f"{name:8} one stream {one:4.0f} µs, four {four:4.0f}: {one / four:.1f} times faster")
 
-# %% id=reveal-cannot
 best = max(gains, key=gains.get)
 winners = [name for name in runs if gains[name] > 1.5 or name == best]
-who_gains.reveal(" ".join(winners), "The picture below shows why.")
+names = [f"{name}: four streams" for name in runs]
+picture = agt.compare_timelines([four for _, four in runs.values()], names)
+reveal("05-gains", " ".join(winners), picture, lambda: print(*lines, sep="\n"))
 
-# %% [markdown] id=misconception-size
+# %% id=05-gains lesson
+# Narrow kernels run side by side. Full ones run in a row, and so do copies in one direction. In half, the host makes one call after another, and the device is mostly idle.
+
+# %% id=05-gains told truth=hunts
+# The uploads have four streams, but only one engine. `half` leaves room, but a fortieth of the numbers takes far less than a pace, so each kernel is over before the next is submitted. And `full`?
+#
 # > **Misconception: on several streams, kernels run at the same time.**
 # >
 # > - *What you see:* bars on four lanes that still come one after the other, with only their ends overlapping.
 # > - *Why:* a full device has no room for another kernel's blocks, so that kernel waits until the last blocks of the one before are running.
 # > - *What helps:* no policy, but a kernel that needs less of the device, as below.
 
-# %% id=full-picture
-agt.compare_timelines(
-    [four for _, four in runs.values()],
-    [f"{name}: four streams" for name in runs],
-    lesson="Narrow kernels run side by side. Full ones run in a row, and so do copies in one direction. "
-    "In half, the host makes one call after another, and the device is mostly idle.",
-)
-
 # %% [markdown] id=full-text
-# The uploads have four streams, but only one engine. `half` leaves room, but a fortieth of the numbers takes far less than a pace, so each kernel is over before the next is submitted. And `full`? The whole device is busy. But each of its blocks has a single thread.
+# ### Blocks of one thread
+#
+# The program `full` keeps the whole device busy. But each of its blocks has a single thread. Now the same `relu` on the same 80,000 numbers, in blocks of 256 threads.
 
-# %% id=predict-twist
-twist = Prediction(
-    "The same `relu` on the same 80,000 numbers, but in blocks of 256 threads. How long does it take?",
-    same="as long as before, because the device was full already",
-    few="a half or a third of the time",
-    thirty="about a thirtieth",
-    all="1/256 of the time",
-)
-twist
+# %% id=05-twist guess
+# How long does it take?
+#
+# - `same`: as long as before, because the device was full already
+# - `few`: a half or a third of the time
+# - `thirty`: about a thirtieth
+# - `all`: 1/256 of the time
 
-# %% id=predict-twist-commit
-twist.commit(...)
-
-# %% id=twist-run
-took = {}
+# %% id=05-twist reveal
+took, lines = {}, []
 for threads in (1, 256):
     (span,) = run_all([relu_on(larges[0], threads)], agt.SingleStream()).device_spans
     took[threads] = span.duration
     fills = f", and fills {span.detail['fills']:.0%} of the device" if device.simulated else ""
-    print(f"blocks of {threads:3}: {span.duration:5.1f} µs{fills}")
+    lines.append(f"blocks of {threads:3}: {span.duration:5.1f} µs{fills}")
 
-# %% id=reveal-twist
 times = took[1] / took[256]
-twist.reveal(
-    "same" if times < 1.5 else "few" if times < 8 else "thirty" if times < 100 else "all",
-    f"That's {times:.0f} times faster.",
-)
+truth = "same" if times < 1.5 else "few" if times < 8 else "thirty" if times < 100 else "all"
+reveal("05-twist", truth, lambda: print(*lines, sep="\n"), times=times)
 
-# %% [markdown] id=twist-read
-# An SM has room for 32 blocks at most, however small they are. And it works in groups of 32 threads, called **warps**, so a block of one thread leaves 31 places of its warp empty. The blocks of 256 fill less than a third of the device, and are done far sooner. **A full device isn't a well-used one.**
+# %% id=05-twist told truth=thirty
+# That's {times:.0f} times faster. An SM has room for 32 blocks at most, however small they are. And it works in groups of 32 threads, called **warps**, so a block of one thread leaves 31 places of its warp empty. The blocks of 256 fill less than a third of the device, and are done far sooner. **A full device isn't a well-used one.**
 
 # %% id=cannot-check tags=asserts
 if device.simulated:
@@ -800,7 +741,7 @@ check("05-challenge", run_jobs)
 # ## Key points
 #
 # - A **policy** answers one question: which stream is next? It's asked once for each operation, and once more for each arm of an `overlap`.
-# - You have **enough streams** when there are as many as a job's length divided by the pace, rounded up, or as many as the device has room for, whichever is less.
+# - How many streams are enough? A job's length divided by the pace, rounded up: with that many, no job waits for a stream. If the device has room for fewer jobs, its room is the limit.
 # - Streams that take turns share out jobs, not work. If jobs differ in length, short ones get stuck behind long ones (**head-of-line blocking**).
 # - Score a schedule against a **lower bound**, and you know what there is to gain.
 # - The order of the jobs is yours. The longest first is good for the whole, and bad for the small ones that wait.
@@ -811,7 +752,7 @@ check("05-challenge", run_jobs)
 # **Next:** [06_await.ipynb](06_await.ipynb). So far Python has called `agt.synchronize()` and stood still. There it gets something better to do.
 
 # %% id=score
-score(opening, decisions, counted, pool, order, who_gains, twist)
+score("05")
 
 # %% id=progress
 progress("05")
@@ -838,38 +779,19 @@ class IdleFirst(agt.SchedulingPolicy):
         return self.streams[self.turn % self.size]  # all are busy: take turns
 
 
-# %% id=predict-looking
-sooner = Prediction(
-    f"The pool of five, in turn, took {of_five.metrics().makespan:.0f} µs. "
-    "How many µs will four streams take, if the policy looks for an idle one?",
-    within=0.05,
-)
-sooner
-
-# %% id=predict-looking-commit
-sooner.commit(...)
-
-# %% id=looking-run
+# %% id=looking-numbers
 def report(name, trace):
     longest = max(waits_of_short_jobs(trace))
     print(f"{name:12} {trace.metrics().makespan:4.0f} µs; a short job waits {longest:3.0f} µs at most")
 
 
-looking = run_all(hunts(mixed), IdleFirst(4))
 report("pool of four", in_turn)
 report("pool of five", of_five)
-report("idle first", looking)
 
-# %% id=reveal-looking
-change = looking.metrics().makespan - of_five.metrics().makespan
-sooner.reveal(
-    f"{looking.metrics().makespan:.0f}", f"That's {abs(change):.0f} µs {'more' if change > 0 else 'less'}."
-)
+# %% id=05-sooner guess within=0.05
+# How many µs will four streams take, if the policy looks for an idle one?
 
-# %% [markdown] id=idle-first-read
-# No short job has to wait any more. But the whole takes longer, because this policy asks its questions before each job, so the calls stand further apart. A lane shows when job 8 was handed over:
-
-# %% id=job-8
+# %% id=05-sooner reveal
 def handed_over(trace, number):
     call = [span for span in trace if span.kind == "call" and "launch" in span.name][number]
     return call.end - trace.spans[0].start
@@ -880,14 +802,19 @@ def with_hand_over(trace):
     return trace.with_lane("job 8", [(0, us, f"handed over after {us:.0f} µs")])
 
 
-agt.compare_timelines(
-    [with_hand_over(of_five), with_hand_over(looking)],
-    ["Five streams in turn", "Four streams, an idle one first"],
-    lesson="If the policy looks, no short job waits, but each call comes later, and so does job 8. (Its "
-    "questions have no bars: they are what makes the gaps between the calls wider.)",
-)
+looking = run_all(hunts(mixed), IdleFirst(4))
+took = looking.metrics().makespan
+names = ["Five streams in turn", "Four streams, an idle one first"]
+picture = agt.compare_timelines([with_hand_over(of_five), with_hand_over(looking)], names)
+waits, by = max(waits_of_short_jobs(looking)), took - of_five.metrics().makespan
+reveal("05-sooner", f"{took:.0f}", picture, waits=waits, by=by)
 
-# %% [markdown] id=job-8-read
+# %% id=05-sooner lesson
+# If the policy looks, no short job waits, but each call comes later, and so does job 8. (Its questions have no bars: they are what makes the gaps between the calls wider.)
+
+# %% id=05-sooner told truth=394
+# A short job waits {waits:.0f} µs at most. But the whole takes {by:.0f} µs more than with the pool of five, because this policy asks its questions before each job, so the calls stand further apart. The lanes show when job 8 was handed over.
+#
 # In this order, the pool of five is already as quick as can be: by luck, job 8 found its stream idle. The policy that looks needs no luck, but it pays for looking.
 
 # %% id=idle-first-check tags=asserts

@@ -21,7 +21,7 @@ from itertools import pairwise
 import numpy as np
 
 import asyncgpu_tutor as agt
-from asyncgpu_course import Prediction, check, hint, progress, score, solution, solved
+from asyncgpu_course import check, guess, hint, progress, reveal, score, solution, solved
 
 device = agt.use("auto")
 device
@@ -158,28 +158,20 @@ print("log:", log)
 assert log == []  # calling it ran nothing
 coroutine.close()  # nobody is going to run this one
 
-# %% id=predict-turns
-turns = Prediction(
-    "`await asyncio.gather(chat('a', log), polite('b', log), chat('c', log))`. "
-    "What is in the log? Type all nine entries in their order: `a0`, ..."
-)
-turns
+# %% id=06-turns guess
+# `await asyncio.gather(chat("a", log), polite("b", log), chat("c", log))`. What is in the log? Type all nine entries in their order: `a0`, ...
 
-# %% id=commit-turns
-turns.commit(...)
-
-# %% id=run-turns
+# %% id=06-turns reveal
 logs = []
 for _ in range(20):
     log = []
     await asyncio.gather(chat("a", log), polite("b", log), chat("c", log))
     logs.append(" ".join(log))
 
-# %% id=reveal-turns
-turns.reveal(logs[0], f"{len(logs)} runs gave {len(set(logs))} order.")
+reveal("06-turns", logs[0], runs=len(logs), orders=len(set(logs)))
 
-# %% [markdown] id=turns-read
-# `chat` and `polite` look alike, but `polite` says all three things in one go, because `await` doesn't mean "now the others". It means "go on with this, and *if it has to wait*, let go". `asyncio.sleep(0)` has to wait for its turn. `nod()` has its result right away, so it never lets go.
+# %% id=06-turns told truth="a0 b0 b1 b2 c0 a1 c1 a2 c2"
+# {runs} runs gave {orders} order. `chat` and `polite` look alike, but `polite` says all three things in one go, because `await` doesn't mean "now the others". It means "go on with this, and *if it has to wait*, let go". `asyncio.sleep(0)` has to wait for its turn. `nod()` has its result right away, so it never lets go.
 #
 # The good news is that nobody can interfere between two lines of yours that have no `await` between them, so you need no lock there. (Across an `await`, whatever you read may have changed.) The bad news you know from meetings: **a task that doesn't let go keeps everybody waiting.** `sync` doesn't let go, and that's why the heart stopped.
 
@@ -245,40 +237,30 @@ def from_outside(trace):
     return seen
 
 
-# %% id=predict-answers
-answers = Prediction(
-    "We run `serve(hasty)`, and count time in copies, from the start of the first one. "
-    "When is batch 0 back on the host, and when does guest 0 get the answer? Type two numbers.",
-    within=0.1,
-)
-answers
+# %% id=06-answers guess within=0.1
+# We run `serve(hasty)`, and count time in copies, from the start of the first one. Batch 0 is back on the host after 2. When does guest 0 get the answer?
 
-# %% id=commit-answers
-answers.commit(...)
-
-# %% id=run-answers
+# %% id=06-answers reveal
 with_hasty = await with_heart(lambda: serve(hasty))
 with_patient = await with_heart(lambda: serve(patient))
 first_copy = with_hasty.device_spans[0]
 (told,) = with_hasty.find("answer 0")
 back, told_after = [
-    (us - first_copy.start) / first_copy.duration for us in (batch_is_back(with_hasty, 0), told.start)
+    (us - first_copy.start) / first_copy.duration
+    for us in (batch_is_back(with_hasty, 0), told.start)
 ]
-answers.reveal(f"{back:.1f} {told_after:.1f}", "The hasty guest's eight copies begin after two.")
+seen = [from_outside(trace) for trace in (with_hasty, with_patient)]
+names = ["one guest uses sync", "all three use await"]
+picture = agt.compare_timelines(seen, names, lanes=("host",))
+reveal("06-answers", f"{told_after:.1f}", picture)
 
-# %% [markdown] id=watchdog-text
-# And now our server gets a **watchdog**. That's a second process, which starts a server again when it hasn't heard the heart for a while.
+# %% id=06-answers lesson
+# Above, both batches are back before the watchdog strikes, and nobody hands them out.
 
-# %% id=answers-picture
-agt.compare_timelines(
-    [from_outside(with_hasty), from_outside(with_patient)],
-    ["one guest uses sync", "all three use await"],
-    lanes=("host",),
-    lesson="Above, both batches are back before the watchdog strikes, and nobody hands them out.",
-)
-
-# %% [markdown] id=answers-read
-# With its watchdog, the server doesn't live that long. Both results lay on the host, finished, while the watchdog counted. But handing them out takes a turn, and somebody else's `sync` had it. So two innocent guests lose everything. Then all three try again, with the same `sync`, and the server dies again. That's a **crash loop**, and it's how one careless line gets a whole team out of bed.
+# %% id=06-answers told truth=10.3
+# The hasty guest's eight copies begin after two. Handing out a result takes a turn, and until these copies are over, somebody else's `sync` has it.
+#
+# And in the picture, the server doesn't even live that long. It has a **watchdog**, a second process that starts a server again when it hasn't heard the heart for a while. Both results lay on the host, finished, while the watchdog counted. So two innocent guests lose everything. Then all three try again, with the same `sync`, and the server dies again. That's a **crash loop**, and it's how one careless line gets a whole team out of bed.
 
 # %% id=answers-check tags=asserts
 if device.simulated:
@@ -299,65 +281,40 @@ if device.simulated:
 # ```
 #
 # Let's play event loop, and do an `await` by hand. `await` calls `future.__await__()`, which gives it an iterator, and then it calls `next` on that. Each `next` is a **poll**: go on as far as you can. (The loop that does this belongs to Python, and has never heard of our futures.)
+#
+# ```python
+# future = long_one().into_future()
+# steps = future.__await__()
+# first = next(steps)
+# ```
 
-# %% id=predict-poll
-polled = Prediction(
-    "`next(future.__await__())` is the first poll. The copies take some milliseconds. What does it give us?",
-    results="the results, once the copies are over",
-    none="`None`, because there are no results yet",
-    itself="`future` itself, which is executing now",
-    other="another future, one that asyncio made",
-)
-polled
+# %% id=06-poll guess
+# The copies take some milliseconds. What is `first`, on a device without patience? (`device.patience_us` is 0.)
+#
+# - `results`: the results, once the copies are over
+# - `none`: `None`, because there are no results yet
+# - `itself`: `future` itself, which is executing now
+# - `other`: another future, one that asyncio made
 
-# %% id=commit-poll
-polled.commit(...)
-
-# %% id=patience tags=helpers
-# A real GPU is asked again and again for 2 ms before anybody waits for it. Here we wait at once.
+# %% id=06-poll reveal
 device.patience_us = 0
-
-# %% id=poll-first
 future = long_one().into_future()
 steps = future.__await__()
-print("before the first poll:", future.state.value)
-
-token = next(steps)
-print("after it:             ", future.state.value)
-
+states = [future.state.value]
+first = next(steps)
+states.append(future.state.value)
 woken = asyncio.Event()  # we poll by hand, so no loop will resume us; this event does
-token.add_done_callback(lambda token: woken.set())
+first.add_done_callback(lambda token: woken.set())
 await woken.wait()  # anybody else could run now
-print("after the wake:       ", future.state.value)
+states.append(future.state.value)
+truth = "none" if first is None else "other"
+reveal("06-poll", truth, kind=type(first).__name__, states=", then ".join(states))
 
-# %% id=reveal-poll
-polled.reveal("none" if token is None else "other", f"It's an `asyncio.{type(token).__name__}`.")
-
-# %% [markdown] id=poll-read
-# The first poll submitted the work and came back without a result. What it returned isn't our future. It's one of asyncio's own, a token, which says: don't poll me again until I'm done. So the loop attaches a **callback** to the token, which will put the task back on the list, and turns to somebody else. And who tells the loop?
-#
-# ```text
-#   the task               the event loop            the helper           the device
-#   ────────               ──────────────            ──────────           ──────────
-#   await op    ────────────────────── the work ───────────────────────>  begins
-#   waits       ─ token ─> puts it aside             sleeps                  ·
-#      ·                   runs other tasks             ·                    ·
-#      ·                          ·                  wakes up  <───────── is done
-#      ·                   puts it on its list  <────── says so
-#   goes on     <─ turn ──        ·
-# ```
-#
-# The helper is a second thread, which belongs to the package and runs none of your code. It sleeps in the driver until the GPU is done. And the simulated device needs no helper, because it can move its clock forward.
-
-# %% id=poll-check tags=asserts
-import threading
-
-helpers = [one for one in threading.enumerate() if one.name.startswith(f"asyncgpu {device.name}")]
-assert bool(helpers) != device.simulated
-device.patience_us = 0 if device.simulated else 2000  # as it was
+# %% id=06-poll told truth=other
+# It's an `asyncio.{kind}`. The first poll submitted the work, and came back without a result. What it returned isn't our future but a token, which says: don't poll me again until I'm done. By now it's done: `future` was {states}.
 
 # %% [markdown] id=poll-last-text
-# The second poll finds the result, and with that the iterator ends:
+# A later poll finds the results, and with that the iterator ends:
 
 # %% id=poll-last
 try:
@@ -370,7 +327,38 @@ assert [result[0] for result in results[:4]] == [1, 2, 3, 4]
 assert await future is await future  # as often as you like: the work was done once
 
 # %% [markdown] id=life-read
-# Poll, callback, wake, poll. That's all there is to `await`, and `await op` is short for `await op.into_future()`. If the work failed, that last poll raises the error, so you get it at your `await`.
+# So `await op` is short for `await op.into_future()`, and that's a loop of polls. If the work failed, the last poll raises the error, so you get it at your `await`.
+
+# %% [markdown] id=who-wakes
+# ### Who wakes the task?
+#
+# On a real GPU there are two answers, one for short work and one for long.
+#
+# ```text
+#   the task               the event loop            the helper           the device
+#   ────────               ──────────────            ──────────           ──────────
+#   await op    ────────────────────── the work ───────────────────────>  begins
+#   looks       <─ turns ─> runs other tasks                                ·
+#      ·                    (for 2 ms at most)                              ·
+#   waits       ─ token ─>  puts it aside            sleeps                 ·
+#      ·                    runs other tasks            ·                   ·
+#      ·                          ·                  wakes up  <───────── is done
+#      ·                    puts it on its list <────── says so
+#   goes on     <─ turn ──        ·
+# ```
+#
+# For the first 2 ms, nobody does: the task looks for itself. It asks in each round of the loop whether the work is done, and where no other task wants a turn, it asks without a break. Such a poll gives `None`, which tells the loop to come again in the next round. It keeps a processor core busy, but it reacts at once, and most work is over by then.
+#
+# For longer work there's a second thread, the helper, which belongs to the package and runs none of your code. It sleeps in the driver until the GPU is done. Meanwhile the task is put aside, with a token, and the loop attaches a **callback** to that, which will put the task back on the list. No core is busy, but waking a thread took 0.2 to 0.9 ms on the H200 where we measured it.
+#
+# `device.patience_us` says how long a task looks for itself. The cell with the first poll had set it to 0, and a folded one below sets it back. The simulated device has no such patience and needs no helper, because it can move its clock forward.
+
+# %% id=poll-check tags=asserts
+import threading
+
+helpers = [one for one in threading.enumerate() if one.name.startswith(f"asyncgpu {device.name}")]
+assert bool(helpers) != device.simulated
+device.patience_us = 0 if device.simulated else 2000  # as it was
 
 # %% [markdown] id=start
 # ## Who starts what, and when?
@@ -384,50 +372,41 @@ assert await future is await future  # as often as you like: the work was done o
 # zero = await task
 # ```
 
-# %% id=predict-start
-begins = Prediction("In which order do the three begin? Type them, such as `1 0 job`.")
-begins
+# %% id=06-start guess
+# In which order do the three begin? Type them, such as `1 0 job`.
 
-# %% id=commit-start
-begins.commit(...)
+# %% id=06-start reveal
+async def two_batches(turn):
+    with agt.record() as trace:
+        task = agt.spawn(batch(0))
+        if turn:
+            await asyncio.sleep(0)
+        agt.work(150, "job")
+        one = await batch(1)
+        zero = await task
+    return trace, zero, one
 
-# %% id=run-start
-with agt.record() as no_turn:
-    task = agt.spawn(batch(0))
-    agt.work(150, "job")
-    one = await batch(1)
-    zero = await task
 
-# %% id=reveal-start
+no_turn, *_ = await two_batches(turn=False)
+one_turn, zero, one = await two_batches(turn=True)
 begun = {"job": no_turn.find("job")[0].start}
 for i in ("0", "1"):
     begun[i] = min(span.start for span in no_turn.device_spans if span.label == f"batch {i}")
-begins.reveal(
-    " ".join(sorted(begun, key=begun.get)),
-    f"Batch 0 was spawned in the first line, but its first copy begins after {begun['0']:.0f} µs.",
-)
+titles = ["spawn, job", "spawn, one turn, job"]
+picture = agt.compare_timelines([no_turn, one_turn], titles, lanes=("host", "streams"))
+reveal("06-start", " ".join(sorted(begun, key=begun.get)), picture, zero=begun["0"])
 
-# %% [markdown] id=misconception-spawn
+# %% id=06-start lesson
+# Above, the copies begin after the job. Below, batch 0 begins before it and goes on during it.
+
+# %% id=06-start told truth="job 1 0"
+# Batch 0 was spawned in the first line, but its first copy begins after {zero:.0f} µs.
+#
 # > **Misconception: the task that was spawned first begins first.**
 # >
 # > - *What you see:* the device does nothing during the job, and then begins with what you asked for last.
 # > - *Why:* a task needs a turn to start anything, and as long as it's *your* turn it gets none. Yours ends in the third line, which submits batch 1 and only then lets go.
 # > - *What helps:* let go once, with `await asyncio.sleep(0)`.
-
-# %% id=misconception-spawn-run
-with agt.record() as one_turn:
-    task = agt.spawn(batch(0))
-    await asyncio.sleep(0)
-    agt.work(150, "job")
-    one = await batch(1)
-    zero = await task
-
-agt.compare_timelines(
-    [no_turn, one_turn],
-    ["spawn, job", "spawn, one turn, job"],
-    lanes=("host", "streams"),
-    lesson="Above, the copies begin after the job. Below, batch 0 begins before it and goes on during it.",
-)
 
 # %% id=misconception-spawn-check tags=asserts
 (job,) = no_turn.find("job")
@@ -459,18 +438,16 @@ async def all_together():
     return await asyncio.gather(*[batch(i) for i in range(4)])
 
 
-# %% id=predict-difference
-quicker = Prediction(
-    "A batch is a copy there and a copy back, which take the same time. If `each_with_sync` takes 100 units "
-    "of time, how many does `all_together` take?",
-    within=0.1,
-)
-quicker
+# %% id=06-together guess within=0.1
+# A batch is a copy there and a copy back, which take the same time. If `each_with_sync` takes 100 units of time, how many does `all_together` take?
 
-# %% id=commit-difference
-quicker.commit(...)
+# %% id=06-together reveal
+def pause(trace):
+    """How long does the device pause from one batch to the next, on average?"""
+    pairs = pairwise(trace.device_spans)
+    return sum(two.start - one.end for one, two in pairs if one.label != two.label) / 3
 
-# %% id=run-difference
+
 await all_together()  # warm-up: allocates room for four results
 with agt.record() as with_sync:
     each_with_sync()
@@ -479,36 +456,20 @@ with agt.record() as with_await:
 with agt.record() as together:
     results = await all_together()
 
+three = [with_sync, with_await, together]
 titles = ["each with sync", "each with await", "all together"]
-agt.compare_timelines(
-    [with_sync, with_await, together],
-    titles,
-    lanes=("host", "streams"),
-    lesson="The first two pause after each batch. Only in the third do copies overlap, in pairs.",
-)
-
-
-# %% id=pause tags=helpers
-def pause(trace):
-    """How long does the device pause from one batch to the next, on average?"""
-    pairs = pairwise(trace.device_spans)
-    return sum(two.start - one.end for one, two in pairs if one.label != two.label) / 3
-
-
-# %% id=reveal-difference
-a, b, c = (trace.metrics().makespan for trace in (with_sync, with_await, together))
+picture = agt.compare_timelines(three, titles, lanes=("host", "streams"))
+a, b, c = (trace.metrics().makespan for trace in three)
 longer = pause(with_await) - pause(with_sync)
-quicker.reveal(
-    f"{100 * c / a:.0f}",
-    f"sync: {a:.0f} µs, one await after the other: {b:.0f} µs, together: {c:.0f} µs. "
-    f"Waking a task takes time, so each of the three pauses is {longer:.0f} µs longer with await.",
-)
+reveal("06-together", f"{100 * c / a:.0f}", picture, a=a, b=b, c=c, longer=longer)
 
-# %% [markdown] id=read-difference
-# The second program blocks nobody, but there *is* nobody else, only one task, which waits four times in a row.
+# %% id=06-together lesson
+# The first two pause after each batch. Only in the third do copies overlap, in pairs.
+
+# %% id=06-together told truth=61
+# `each_with_sync` takes {a:.0f} µs, `each_with_await` {b:.0f}, and `all_together` {c:.0f}. The second program blocks nobody, but there *is* nobody else, only one task, which waits four times in a row. And waking a task takes time, so each of the three pauses is {longer:.0f} µs longer than with `sync`.
 #
 # In the third, all four tasks submit their work before the first batch is done. While one batch is on its way back, the next is on its way there. Why isn't it four times as fast? The device has one copy engine for each direction, so two copies at a time is the most you can get. And the first upload and the last download have nothing to overlap with. So eight copies take the time of five.
-
 
 # %% id=check-difference tags=asserts
 def submitted_before_done(trace):
@@ -670,7 +631,7 @@ check("06-responsive", with_heartbeat)
 # %% [markdown] id=cancel
 # ## How to stop waiting
 #
-# Somebody presses the stop button. Your program isn't frozen, so it notices, and calls `task.cancel()`. If the task is waiting at an `await`, it gets an `asyncio.CancelledError` there at its next turn. But what does the device do then? `unwanted()` has three pieces of work: a copy within the device, and then a batch there and back.
+# Somebody presses the stop button. Your program isn't frozen, so it notices, and calls `task.cancel()`. If the task is waiting at an `await`, it gets an `asyncio.CancelledError` there at its next turn. But what does the device do with work that's **in flight**, that is, submitted and not done yet? `unwanted()` has three pieces of work: a copy within the device, and then a batch there and back.
 #
 # ```python
 # task = agt.spawn(unwanted())        # A
@@ -685,16 +646,10 @@ check("06-responsive", with_heartbeat)
 # task.cancel()
 # ```
 
-# %% id=predict-cancel
-stopped = Prediction(
-    "How many of the three pieces does the device do, in A, in B and in C? Type three numbers."
-)
-stopped
+# %% id=06-stopped guess
+# How many of the three pieces does the device do, in A, in B and in C? Type three numbers.
 
-# %% id=commit-cancel
-stopped.commit(...)
-
-# %% id=run-cancel
+# %% id=06-stopped reveal
 shared = await agt.h2d(data[0], "shared").share()
 
 
@@ -723,31 +678,21 @@ async def cancelled_after(wait=None):
 at_once, ended_a, _ = await cancelled_after()
 no_wait, ended_b, _ = await cancelled_after(ready)
 cancelled, ended_c, in_use = await cancelled_after(asyncio.sleep(0))
-
-# %% id=reveal-cancel
 done = [len(trace.device_spans) for trace in (at_once, no_wait, cancelled)]
-stopped.reveal(
-    " ".join(map(str, done)),
-    f"In C there were: {', '.join(s.name for s in cancelled.device_spans)}.",
-)
-
-# %% id=plot-cancel
-print(f"in C, when the wait was over: {in_use[0]} in flight, {in_use[1]} handles of `shared`")
 (over,) = cancelled.find("the wait is over")
 last = max(span.end for span in cancelled.device_spans)
-cancelled.with_lane(
-    "the task",
-    [(0, over.start, "waits"), (over.start, max(last, over.end), "is cancelled and gone")],
-).plot(
-    title="A batch that nobody waits for",
-    lanes=("streams",),
-    lesson="The task is gone almost at once. On the stream its work goes on to the end.",
-)
+gone = over.start, max(last, over.end), "is cancelled and gone"
+with_task = cancelled.with_lane("the task", [(0, over.start, "waits"), gone])
+picture = with_task.plot(title="Program C", lanes=("streams",))
+reveal("06-stopped", " ".join(map(str, done)), picture, handles=in_use[1])
 
-# %% [markdown] id=read-cancel
-# In A, you cancelled the task before it had a turn, so nothing was ever submitted. In B as well, because `await ready` has its result right away, like `nod()`, and doesn't let go. In C the task had its turn, and the cancellation ended the wait, but not the work, which was **in flight**: submitted, and not done yet. Once something is in a stream's queue, nobody can take it out again.
+# %% id=06-stopped lesson
+# The task is gone almost at once. On the stream its work goes on to the end.
+
+# %% id=06-stopped told truth="0 0 3"
+# In A, you cancelled the task before it had a turn, so nothing was ever submitted. In B as well, because `await ready` has its result right away, like `nod()`, and doesn't let go. In C the task had its turn, and the cancellation ended the wait, but not the work. Once something is in a stream's queue, nobody can take it out again.
 #
-# So the operation keeps everything it uses alive until all its work is done: when the wait was over, it still held one of the two handles of `shared`.
+# So the operation keeps everything it uses alive until all its work is done: when the wait was over, it still held one of the {handles} handles of `shared`.
 
 # %% id=check-cancel tags=asserts
 while agt.in_flight() > before:
@@ -867,7 +812,7 @@ assert (FED, round(checked.device_spans[0].duration)) == (6, 75)
 # ## Key points
 #
 # - One task runs at a time, until it gets to an `await` at which it has to wait. If a task doesn't let go, everybody waits.
-# - An `await` is poll, callback, wake, poll. While a task is put aside, others have their turns.
+# - On a GPU, an `await` looks again and again for 2 ms, because most work is over by then. After that, a helper thread waits in the driver and wakes the task. Either way, others have their turns.
 # - A spawned task starts at its first turn, and not right away.
 # - To gain time, start everything first and wait later. If each begins when the one before is done, you gain nothing.
 # - If an operation fails, whoever awaits it gets the error. If you cancel a task, the waiting stops, but the GPU doesn't.
@@ -877,7 +822,7 @@ assert (FED, round(checked.device_spans[0].duration)) == (6, 75)
 # **Next:** [07_async_mlp.ipynb](07_async_mlp.ipynb), where all of this comes together.
 
 # %% id=score
-score(turns, answers, polled, begins, quicker, stopped)
+score("06")
 
 # %% id=progress
 progress("06")
@@ -899,17 +844,6 @@ async def in_pieces():
         await asyncio.sleep(0)
 
 
-# %% id=predict-beats
-beats = Prediction(
-    "The heart has just beaten when the first piece begins, and sleeps for 150 µs. A piece takes 200. "
-    "In `in_pieces`, right behind which of the first nine pieces does the heart beat? Type their numbers."
-)
-beats
-
-# %% id=commit-beats
-beats.commit(...)
-
-
 # %% id=asleep tags=helpers
 def asleep(trace):
     """The trace with a lane for the heart's sleep, and for how long it waits after that."""
@@ -923,29 +857,29 @@ def asleep(trace):
         ]
     return trace.with_lane("heart", [stretch for stretch in lane if stretch[2]])
 
+# %% id=06-beats guess
+# The heart has just beaten when the first piece begins, and sleeps for 150 µs. A piece takes 200. In `in_pieces`, right behind which of the first nine pieces does the heart beat? Type their numbers.
 
-# %% id=run-beats
+# %% id=06-beats reveal
 pieces = await with_heart(in_pieces)
-agt.compare_timelines(
-    [asleep(one_piece), asleep(pieces)],
-    ["sums in one piece", "sums in pieces"],
-    lanes=("host",),
-    lesson="Above, the heart waits for the whole piece. Below, it beats after every third, and still late.",
-)
-
-# %% id=reveal-beats
-sums = pieces.find("sums")
+beats = pieces.find("beat")
 behind = [
     number
-    for number, (one, other) in enumerate(pairwise(sums), 1)
-    if any(one.start < beat.start < other.start for beat in pieces.find("beat"))
+    for number, (one, other) in enumerate(pairwise(pieces.find("sums")), 1)
+    if any(one.start < beat.start < other.start for beat in beats)
 ]
+both = [asleep(one_piece), asleep(pieces)]
+titles = ["sums in one piece", "sums in pieces"]
+picture = agt.compare_timelines(both, titles, lanes=("host",))
 marks = {"beat": "♥", "sums": "-"}
-print("".join(marks[span.name] for span in sorted(pieces, key=lambda span: span.start)))
-beats.reveal(" ".join(map(str, behind)), "A sleep of 150 µs takes 600.")
+line = "".join(marks[span.name] for span in sorted(pieces, key=lambda span: span.start))
+reveal("06-beats", " ".join(map(str, behind)), picture, line=line)
 
-# %% [markdown] id=rounds-read
-# Three rounds go by from beat to beat:
+# %% id=06-beats lesson
+# Above, the heart waits for the whole piece. Below, it beats after every third, and still late.
+
+# %% id=06-beats told truth="3 6 9"
+# `{line}`: a sleep of 150 µs takes 600. Three rounds go by from beat to beat:
 #
 # | round | whose sleep is over? | turns |
 # |---|---|---|
@@ -996,54 +930,42 @@ def buggy():
 # %% [markdown] id=predict-errors-text
 # We run three operations together: good, faulty, good. `gather` raises the error as soon as it arrives.
 
-# %% id=predict-errors
-arriving = Prediction(
-    "Each good one copies its result to the host. How many of these copies will the simulated device make: "
-    "0, 1 or 2?"
-)
-arriving
+# %% id=06-arriving guess
+# Each good one copies its result to the host. How many of these copies will the simulated device make: 0, 1 or 2?
 
-# %% id=commit-errors
-arriving.commit(...)
-
-# %% id=run-errors
+# %% id=06-arriving reveal
 with agt.using("sim"), agt.record() as with_fault:
     try:
         await asyncio.gather(good(), faulty(), good())
     except agt.DeviceError as error:
         agt.work(5, "the error is here")
-        print(type(error).__name__, "-", str(error).splitlines()[0])
+        said = f"{type(error).__name__}: {str(error).splitlines()[0]}"
 
-# %% id=reveal-errors
-(told,) = with_fault.find("the error is here")
-copies = with_fault.find("d2h")
-arriving.reveal(
-    len(copies),
-    f"The error came after {told.start:.0f} µs, the last copy back ended after {copies[-1].end:.0f} µs. "
-    "On a GPU none would arrive: an illegal access ends all GPU work in the process.",
-)
-
-# %% id=plot-errors
-end = copies[-1].end
-with_fault.with_lane(
-    "gather",
-    [(0, told.start, "waits for three"), (told.start, end, "has raised the error and is gone")],
-).plot(
-    title="One of three fails",
-    lanes=("streams",),
-    lesson="Both copies back come long after the error. The faulty stream has a thin fill, and no kernel.",
-)
-
-# %% [markdown] id=read-errors
-# A kernel that fails never reaches its end, so it gets no bar, and the rest of *its* operation is skipped. On the simulated device the other streams don't notice. Both good results arrived, but `gather` was gone, so nobody took them. With `return_exceptions=True`, it hands over errors just like results, and nothing is lost.
-#
-# On a GPU, too, a bug, a failed allocation or a refused launch stays with its operation. But after an illegal access you have to start the process again.
-
-# %% id=run-errors-again
 with agt.using("sim"):
     outcomes = await asyncio.gather(good(), faulty(), good(), return_exceptions=True)
 
-print([type(outcome).__name__ for outcome in outcomes])
+(told,) = with_fault.find("the error is here")
+copies = with_fault.find("d2h")
+end = copies[-1].end
+gone = told.start, end, "has raised the error and is gone"
+lanes = with_fault.with_lane("gather", [(0, told.start, "waits for three"), gone])
+picture = lanes.plot(title="One of three fails", lanes=("streams",))
+kinds = ", ".join(type(outcome).__name__ for outcome in outcomes)
+reveal("06-arriving", len(copies), picture, said=said, us=told.start, end=end, kinds=kinds)
+
+# %% id=06-arriving lesson
+# Both copies back come long after the error. The faulty stream has a thin fill, and no kernel.
+
+# %% id=06-arriving told truth=2
+# The error came after {us:.0f} µs, and the last copy back ended after {end:.0f}.
+#
+# ```text
+# {said}
+# ```
+#
+# A kernel that fails never reaches its end, so it gets no bar, and the rest of *its* operation is skipped. On the simulated device the other streams don't notice. Both good results arrived, but `gather` was gone, so nobody took them. With `return_exceptions=True`, it hands over errors just like results, and nothing is lost. Then we got: {kinds}.
+#
+# On a GPU none would arrive, because an illegal access ends all GPU work in the process, and you have to start that again. But there, too, a bug, a failed allocation or a refused launch stays with its operation.
 
 # %% id=check-errors tags=asserts
 assert [isinstance(outcome, np.ndarray) for outcome in outcomes] == [True, False, True]

@@ -21,7 +21,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 import asyncgpu_tutor as agt
-from asyncgpu_course import Prediction, check, hint, progress, score, solution, solved
+from asyncgpu_course import check, guess, hint, progress, reveal, score, solution, solved
 from asyncgpu_course.exhibits import EXHIBITS, report, rounds
 from asyncgpu_course.recorded_ranges import watched
 from asyncgpu_tutor import ranges
@@ -49,70 +49,65 @@ device
 #
 # (The file is `notebooks/nsight/heat.py`.) Most people would begin with `new`, since that's where the arithmetic is. Would you? This bet stays open until the end:
 
-# %% id=predict-line
-first_line = Prediction(
-    "Which of these lines do you change first?",
-    assign="`u[1:-1, 1:-1] = new`, the assignment",
-    change="`change = ...`, which asks whether anything still moves",
-    new="`new = ...`, the arithmetic",
-)
-first_line
+# %% id=08-line guess
+# Which of these lines do you change first?
+#
+# - `assign`: `u[1:-1, 1:-1] = new`, the assignment
+# - `change`: `change = ...`, which asks whether anything still moves
+# - `new`: `new = ...`, the arithmetic
 
-# %% id=predict-line-commit
-first_line.commit(...)
+# %% [markdown] id=share-text
+# Now take a step from the middle of the run. It asks the GPU for ten pieces of work, one after the other, and the plate has 256 x 256 points.
 
-# %% id=predict-share
-share = Prediction(
-    "Take a step from the middle of the run. It asks the GPU for ten pieces of work, one after the "
-    "other, and the plate has 256 x 256 points. For how much of that time is the GPU busy?",
-    hundredth="about a hundredth",
-    tenth="about a tenth",
-    quarter="about a quarter",
-    half="about half",
-    most="most of it",
-)
-share
+# %% id=08-share guess
+# For how much of that time is the GPU busy?
+#
+# - `hundredth`: about a hundredth
+# - `tenth`: about a tenth
+# - `quarter`: about a quarter
+# - `half`: about half
+# - `most`: most of it
 
-# %% id=predict-share-commit
-share.commit(...)
-
-# %% id=share-trace
+# %% id=08-share reveal
 annotated = agt.Trace.from_nsys(agt.Trace.recorded_file("heat_annotated.sqlite"))
 begins = [span.start for span in annotated.find("step") if span.kind == "range"]
 one_step = annotated.between(begins[30], begins[31]).from_first()
-
-# %% id=share-picture tags=helpers
 calls = [span for span in one_step if span.kind == "call"]
-colours = ["tab:orange"] * 4 + ["tab:green"] * 5 + ["tab:blue"]
-figure, axes = plt.subplots(figsize=(9, 2.8))
-for y, spans in zip((1, 0), (calls, one_step.device_spans)):
-    axes.broken_barh([(s.start, s.duration) for s in spans], (y - 0.25, 0.5), facecolors=colours)
-words = "add", "add", "add", "divide", "sub", "abs", "max", "", "copy", "copy"
-for span, word in zip(one_step.device_spans, words):
-    axes.text(span.start + (4 if word == "max" else 1), -0.32, word, ha="center", va="top")
 (step_,), (new_,), (change_,) = (one_step.find(name) for name in ("step", "stencil", "is it still?"))
-of_lines = (new_.start, new_.end), (change_.start, change_.end), (change_.end, step_.end)
-for (a, b), word, colour in zip(of_lines, ("new", "change", "assign"), (*colours[::4][:2], "tab:blue")):
-    axes.hlines(1.5, a + 0.5, b - 0.5, color=colour, linewidth=3)
-    axes.text((a + b) / 2, 1.58, word, ha="center", va="bottom", color=colour)
-axes.set(yticks=[1, 0], yticklabels=["host's calls", "GPU"], ylim=(-0.75, 2), xlabel="µs")
-axes.set_title("The plate on an H200: step 30 of sixty. Colours: the line that asks for it")
-axes.spines[["top", "right"]].set_visible(False)
-plt.show()
-print(f"{len(calls)} calls, and {len(one_step.device_spans)} pieces of work for the GPU")
 
-# %% id=share-reveal
+
+def draw_step():
+    colours = ["tab:orange"] * 4 + ["tab:green"] * 5 + ["tab:blue"]
+    _, axes = plt.subplots(figsize=(9, 2.8))
+    for y, spans in zip((1, 0), (calls, one_step.device_spans)):
+        axes.broken_barh([(s.start, s.duration) for s in spans], (y - 0.25, 0.5), facecolors=colours)
+    words = "add", "add", "add", "divide", "sub", "abs", "max", "", "copy", "copy"
+    for span, word in zip(one_step.device_spans, words):
+        axes.text(span.start + (4 if word == "max" else 1), -0.32, word, ha="center", va="top")
+    of_lines = (new_.start, new_.end), (change_.start, change_.end), (change_.end, step_.end)
+    for (a, b), word, colour in zip(of_lines, ("new", "change", "assign"), (*colours[::4][:2], "tab:blue")):
+        axes.hlines(1.5, a + 0.5, b - 0.5, color=colour, linewidth=3)
+        axes.text((a + b) / 2, 1.58, word, ha="center", va="bottom", color=colour)
+    axes.set(yticks=[1, 0], yticklabels=["host's calls", "GPU"], ylim=(-0.75, 2), xlabel="µs")
+    axes.set_title("The plate on an H200: step 30 of sixty. Colours: the line that asks for it")
+    axes.spines[["top", "right"]].set_visible(False)
+    plt.show()
+    print(f"{len(calls)} calls, and {len(one_step.device_spans)} pieces of work for the GPU")
+
+
 m = one_step.metrics()
 part = m.device_active / m.makespan
-share.reveal(
-    "most" if part > 0.7 else "half" if part > 0.35 else "quarter" if part > 0.17 else
-    "tenth" if part > 0.03 else "hundredth",
-    f"It works for {m.device_active:.0f} of {m.makespan:.0f} µs.")
+sizes = {"most": 0.7, "half": 0.35, "quarter": 0.17, "tenth": 0.03, "hundredth": 0}
+truth = next(name for name, least in sizes.items() if part > least)
+reveal("08-share", truth, draw_step, busy=m.device_active, whole=m.makespan)
+
+# %% id=08-share told truth=tenth
+# It works for {busy:.0f} of {whole:.0f} µs. The lower row is the GPU. It gets ten pieces of work: four for `new`, five for `change` (a subtraction, an `abs`, two for `max`, and a copy for `float`), and one for the assignment. Most take a microsecond or two, and then the GPU has nothing to do until the next one arrives. So infinitely fast kernels would make this step a tenth shorter at most.
 
 # %% [markdown] id=share-read
-# The lower row is the GPU. It gets ten pieces of work: four for `new`, five for `change` (a subtraction, an `abs`, two for `max`, and a copy for `float`), and one for the assignment. Most take a microsecond or two, and then the GPU has nothing to do until the next one arrives. So infinitely fast kernels would make this step a tenth shorter at most.
+# ### A loop
 #
-# That's why we look before we touch anything, in a loop:
+# Look before you touch anything, in a loop:
 #
 # 1. **Annotate**: name the parts of the program.
 # 2. **Profile**: record a run.
@@ -289,25 +284,20 @@ print(f"\n1. busy for {m.device_active / 1000:.1f} of {m.device_makespan / 1000:
 called, waited, neither = (us / 1000 for us in of_host(swarm))
 print(f"5. the host: {called:.1f} ms in calls, {waited:.2f} waiting, and {neither:.1f} in neither")
 
-# %% id=predict-spared
-spared = Prediction(
-    "`cupy_add` has 85.5 percent, so somebody starts to write a faster one. If it took no time at all, "
-    "by how many percent would the run get shorter? (To the nearest whole percent.)"
-)
-spared
+# %% id=08-spared guess
+# `cupy_add` has 85.5 percent, so somebody starts to write a faster one. If it took no time at all, by how many percent would the run get shorter? (To the nearest whole percent.)
 
-# %% id=predict-spared-commit
-spared.commit(...)
-
-# %% id=spared-reveal
+# %% id=08-spared reveal
 add = swarm.find("cupy_add__float32_float32_float32")
 awaited = [span for span in m.critical_spans if span.on_device]
-print(f"`cupy_add` runs for {sum(s.duration for s in add) / 1000:.1f} of {m.makespan / 1000:.1f} ms")
-print(f"4. the chain that the end waits for has {len(m.critical_spans):,} links,", end=" ")
-print(f"and {len(awaited)} of them are work of the GPU")
-spared.reveal(round(100 * sum(span.duration for span in awaited) / m.makespan), "The end never waits for it.")
+facts = {"add": sum(s.duration for s in add) / 1000, "whole": m.makespan / 1000}
+facts |= {"links": len(m.critical_spans), "work": len(awaited)}
+saved = round(100 * sum(span.duration for span in awaited) / m.makespan)
+reveal("08-spared", saved, **facts)
 
-# %% [markdown] id=spared-read
+# %% id=08-spared told truth=0
+# `cupy_add` runs for {add:.1f} of {whole:.1f} ms, and the end never waits for it: the chain that it waits for has {links:,} links, and {work} of them are work of the GPU.
+#
 # The table didn't lie, but we forgot to ask: percent of *what*? Of the time in which kernels run. Of the whole run, `cupy_add` has 3.2 percent, and you don't even get those. The chain has only the host in it: a fifth of the time in calls, and the rest in Python. So faster kernels would make the pauses between them longer, and nothing else. **A share is not a saving.**
 
 # %% id=spared-check tags=asserts
@@ -338,7 +328,7 @@ assert abs(sum(span.duration for span in add) - 15_136.904) < 0.01
 #
 # Ask from top to bottom, and the first one that fits is it. The order matters, because whoever waits or copies ordinary memory leaves the GPU without work, too, and would look `host-bound`.
 #
-# You've met A. Here are four more. Bet on each at first sight, and you get numbers. (`launch` and `enqueue` are calls by the host.) If they change your mind, bet again in the same cell: both bets count. A name may come twice, or never. And careful: a face can lie, and so can an author.
+# You've met A. Here are four more. Guess at first sight, then look at the numbers, and guess again in the same cell if they change your mind. (`launch` and `enqueue` are calls by the host.) A name may come twice, or never. And careful: a face can lie, and so can an author.
 
 # %% id=show tags=helpers
 FACES = {
@@ -349,16 +339,8 @@ FACES = {
     "too few streams": "work that queues, and room beside it",
     "innocent": "nothing of the kind",
 }
-bets = {}
 
-
-def bet(letter, name):
-    if name is ...:
-        print("No bet yet: write a name from the table in place of `...`, in quotes, and run this again.")
-        return
-    made = Prediction(f"Which suspect is at work in exhibit {letter}?", **FACES)
-    print(made.commit(name))
-    bets.setdefault(letter, []).append(made)
+def numbers(letter):
     trace = report(letter)
     m = trace.metrics()
     idle = m.device_idle / m.device_makespan
@@ -376,12 +358,6 @@ def convicted(letter):
     return (named or ["innocent"])[0]
 
 
-def scores():
-    first, last = (sum(made[i].answer == convicted(x) for x, made in bets.items()) for i in (0, -1))
-    said = f"At first sight {first} of {len(bets)}, with numbers {last}"
-    return said if bets else "Bet first. Then this says how your bets did."
-
-
 def show(letter, note, lesson):
     print(f"Its author says: {note}")
     lanes = "host", "streams"
@@ -392,43 +368,65 @@ def show(letter, note, lesson):
 show("B", "The GPU is busy from start to end. I need a larger one, don't I?",
      "Six kernels of the same name on two streams.")
 
-# %% id=bet-b
-bet("B", ...)  # such as "innocent"
+# %% id=08-suspect-b guess
+# Which suspect is at work in exhibit B? (Type a name from the table.)
+
+# %% id=numbers-b
+numbers("B")
+
+# %% id=08-suspect-b reveal
+reveal("08-suspect-b", convicted("B"))
+
+# %% id=08-suspect-b told truth="too few streams"
+# The GPU never stands still, but each kernel has one block, so it uses one multiprocessor of 132.
 
 # %% id=exhibit-d
 show("D", "Four streams, four tasks, and they still take turns. The same as A, isn't it?",
      "A staircase again.")
 
-# %% id=bet-d
-bet("D", ...)
+# %% id=08-suspect-d guess
+# Which suspect is at work in exhibit D? (Type a name from the table.)
+
+# %% id=numbers-d
+numbers("D")
+
+# %% id=08-suspect-d reveal
+reveal("08-suspect-d", convicted("D"))
+
+# %% id=08-suspect-d told truth="pageable copy"
+# A staircase like A's, but nobody waits: the host stays *inside* its calls, while the driver copies ordinary memory to where the GPU can read it. Taking out waits wouldn't help.
 
 # %% id=exhibit-g
 show("G", "All is on one stream, so each piece waits for the one before it. How many streams does it need?",
      "Four pieces of work on one stream.")
 
-# %% id=bet-g
-bet("G", ...)
+# %% id=08-suspect-g guess
+# Which suspect is at work in exhibit G? (Type a name from the table.)
+
+# %% id=numbers-g
+numbers("G")
+
+# %% id=08-suspect-g reveal
+reveal("08-suspect-g", convicted("G"))
+
+# %% id=08-suspect-g told truth="one big kernel"
+# The GPU is busy here, too, but with a kernel of 1296 blocks, so each multiprocessor has some.
 
 # %% id=exhibit-h
 show("H", "A staircase, as in A, although I took the waits out. Which one did I forget?",
      "Four chunks on four streams. The host's last two bars, at the far right, are waits.")
 
-# %% id=bet-h
-bet("H", ...)
+# %% id=08-suspect-h guess
+# Which suspect is at work in exhibit H? (Type a name from the table.)
 
-# %% id=bets-why tags=helpers
-WHY = {
-    "B": "The GPU never stands still, but each kernel has one block, so it uses one multiprocessor of 132.",
-    "D": "A staircase like A's, but nobody waits: the host stays *inside* its calls, while the driver copies "
-    "ordinary memory to where the GPU can read it. Taking out waits wouldn't help.",
-    "G": "The GPU is busy here, too, but with a kernel of 1296 blocks, so each multiprocessor has some.",
-    "H": "It's a staircase, because the host asks for one chunk after the other, so the end waits "
-    "for the host. But by our table it's innocent: until the end nobody waits, calls are short, "
-    "and the GPU is busy for nine tenths of the time.",
-}
+# %% id=numbers-h
+numbers("H")
 
-# %% id=bets-score
-print(*[f"{x}: {made[-1].reveal(convicted(x), WHY[x])}" for x, made in bets.items()], scores(), sep="\n\n")
+# %% id=08-suspect-h reveal
+reveal("08-suspect-h", convicted("H"))
+
+# %% id=08-suspect-h told truth="innocent"
+# It's a staircase, because the host asks for one chunk after the other, so the end waits for the host. But by our table it's innocent: until the end nobody waits, calls are short, and the GPU is busy for nine tenths of the time.
 
 # %% id=suspects-check tags=asserts
 for letter in "ABDGH":
@@ -473,19 +471,6 @@ print(f"quickest {min(first) / min(then):.1f} times as fast")
 #
 # And G? Its repaired twin cuts the kernel into four parts, each on a stream of its own with its own copies, so that copies can run beside kernels.
 
-# %% id=predict-parts
-in_parts = Prediction(
-    "From its first work to its last, G's quickest round took 179 µs. How many in four parts?",
-    third="about 60",
-    less="about 120",
-    same="about 180",
-    more="about 280",
-)
-in_parts
-
-# %% id=predict-parts-commit
-in_parts.commit(...)
-
 # %% id=parts-third tags=helpers
 def third(name):
     """The third round of a report of G, which is the quickest in both of them."""
@@ -497,30 +482,34 @@ def third(name):
 
 one_part, four_parts = third("exhibit_G"), third("exhibit_G_repaired")
 
-# %% id=parts-picture
-agt.compare_timelines(
+# %% id=08-parts guess
+# From its first work to its last, G's quickest round took 179 µs. How many in four parts?
+#
+# - `third`: about 60
+# - `less`: about 120
+# - `same`: about 180
+# - `more`: about 280
+
+# %% id=08-parts reveal
+picture = agt.compare_timelines(
     [one_part, four_parts],
     ["Exhibit G: one kernel", "Exhibit G, repaired: four parts"],
     lanes=("host", "streams"),
     together=True,
-    lesson="The quickest rounds. Time 0 is the GPU's first work. The four parts of the kernel are short, and "
-    "far apart: the host is late for each of them. (Its wait at the end is left out.)",
 )
-
-# %% id=parts-reveal
 before, after = (min(took_each(rounds("G", repaired=fixed))) for fixed in (False, True))
 quarters = four_parts.find("sgemm_naive")
 apart = (quarters[-1].start - quarters[0].start) / 3
 blocks, fit = np.prod(quarters[0].detail["grid"]), report("G").about["threads_at_once"] // 256
-print(f"A part has {blocks} blocks of 256 threads, and the GPU has room for {fit:,} at once.")
-evidence = f"Its parts take {quarters[0].duration:.0f} µs each, and begin {apart:.0f} apart."
-in_parts.reveal(
-    "third" if after < 80 else "less" if after < 150 else "same" if after < 220 else "more",
-    f"It took {after:.0f}. {evidence}",
-)
+facts = {"us": after, "part": quarters[0].duration, "apart": apart, "blocks": blocks, "fit": fit}
+truth = "third" if after < 80 else "less" if after < 150 else "same" if after < 220 else "more"
+reveal("08-parts", truth, picture, **facts)
 
-# %% [markdown] id=parts-read
-# The repair made it *slower*, and the report says why. A part takes 35 µs, more than a quarter of the whole kernel's 105. (Its blocks fill only a third of the GPU, which may be why.) That would do no harm if parts ran side by side, but the host asks for one only every 67 µs. It has a profiler watching, which costs most where there are most calls. Until somebody has timed both without it, G should stay. A suspect's name tells you what limits a program, and a limit needn't be a fault.
+# %% id=08-parts lesson
+# The quickest rounds. Time 0 is the GPU's first work. The four parts of the kernel are short, and far apart: the host is late for each of them. (Its wait at the end is left out.)
+
+# %% id=08-parts told truth=more
+# It took {us:.0f}. The repair made it *slower*, and the report says why. A part takes {part:.0f} µs, more than a quarter of the whole kernel's 105. (It has {blocks} blocks of 256 threads, and the GPU has room for {fit:,} at once, which may be why.) That would do no harm if parts ran side by side, but the host asks for one only every {apart:.0f} µs. It has a profiler watching, which costs most where there are most calls. Until somebody has timed both without it, G should stay. A suspect's name tells you what limits a program, and a limit needn't be a fault.
 
 # %% id=worth-check tags=asserts
 assert 0.75 < first[-1] / then[-1] < 0.85
@@ -558,49 +547,51 @@ def spent(trace, name):
 look = spent(annotated, "is it still?")
 print(f"a step takes {pace(annotated):.0f} µs, and `is it still?` has {look:.0f} of them")
 
-# %% id=predict-why
-why = Prediction(
-    "`is it still?` is the line with `change`. Where does the host spend most of its time there?",
-    wait="waiting for the GPU",
-    calls="in its five calls into CUDA",
-    between="between the calls, in Python and CuPy",
-)
-why
+# %% id=08-why guess
+# `is it still?` is the line with `change`. Where does the host spend most of its time there?
+#
+# - `wait`: waiting for the GPU
+# - `calls`: in its five calls into CUDA
+# - `between`: between the calls, in Python and CuPy
 
-# %% id=predict-why-commit
-why.commit(...)
-
-# %% id=why-picture tags=helpers
+# %% id=08-why reveal
 a_look = one_step.between(change_.start, change_.end).from_first()
 (waiting,) = [span for span in a_look if span.kind == "wait"]
 called = [(s.start, s.duration) for s in a_look if s.kind == "call"]
 working = [(s.start, s.duration) for s in a_look.device_spans]
-figure, axes = plt.subplots(figsize=(9, 2.4))
-axes.broken_barh([(0, change_.duration)], (0.75, 0.5), facecolors="white", edgecolors="gray", hatch="///")
-axes.broken_barh(called, (0.75, 0.5), facecolors="tab:green")
-axes.broken_barh([(waiting.start, waiting.duration)], (0.75, 0.5), facecolors="tab:red")
-axes.broken_barh(working, (-0.25, 0.5), facecolors="tab:green")
-labels = (38, "Python and CuPy", "gray"), (57, "call", "tab:green"), (waiting.start + 1, "wait", "tab:red")
-for x, word, colour in labels:
-    axes.text(x, 1.3, word, ha="center", va="bottom", color=colour)
-axes.set(yticks=[1, 0], yticklabels=["host", "GPU"], ylim=(-0.5, 1.8), xlabel="µs")
-axes.set_title("One look: `is it still?` in step 30")
-axes.spines[["top", "right"]].set_visible(False)
-plt.show()
-print(f"{len(called)} calls, one wait, and what is hatched, between them")
 
-# %% id=why-reveal
+
+def draw_look():
+    _, axes = plt.subplots(figsize=(9, 2.4))
+    axes.broken_barh([(0, change_.duration)], (0.75, 0.5), facecolors="white", edgecolors="gray", hatch="///")
+    axes.broken_barh(called, (0.75, 0.5), facecolors="tab:green")
+    axes.broken_barh([(waiting.start, waiting.duration)], (0.75, 0.5), facecolors="tab:red")
+    axes.broken_barh(working, (-0.25, 0.5), facecolors="tab:green")
+    labels = [(38, "Python and CuPy", "gray"), (57, "call", "tab:green")]
+    labels += [(waiting.start + 1, "wait", "tab:red")]
+    for x, word, colour in labels:
+        axes.text(x, 1.3, word, ha="center", va="bottom", color=colour)
+    axes.set(yticks=[1, 0], yticklabels=["host", "GPU"], ylim=(-0.5, 1.8), xlabel="µs")
+    axes.set_title("One look: `is it still?` in step 30")
+    axes.spines[["top", "right"]].set_visible(False)
+    plt.show()
+    print(f"{len(called)} calls, one wait, and what is hatched, between them")
+
+
 looks = [span for span in annotated.find("is it still?") if span.kind == "range"][20:40]
 inside = [annotated.between(span.start, span.end).metrics().host for span in looks]
 calls, waits = (np.mean([host[kind] for host in inside]) for kind in ("call", "wait"))
 between = look - calls - waits
-why.reveal(
-    "wait" if waits > max(calls, between) else "calls" if calls > between else "between",
-    f"It's {waits:.0f} µs waiting, {calls:.0f} in calls, and {between:.0f} between the calls.",
-)
+parts = {"wait": waits, "calls": calls, "between": between}
+reveal("08-why", max(parts, key=parts.get), draw_look, **parts)
+
+# %% id=08-why told truth=between
+# It's {wait:.0f} µs waiting, {calls:.0f} in calls, and {between:.0f} between the calls. The GPU is done almost as soon as it's asked, so there's nothing to wait for. What costs is asking. (By the line-up, the plate is `host-bound`.)
 
 # %% [markdown] id=plate-repair
-# The GPU is done almost as soon as it's asked, so there's nothing to wait for. What costs is asking. (By the line-up, the plate is `host-bound`.) The host makes ten calls a step, five of them in this line. So let's ask for less, with one kernel and a swap, and look in every twentieth step only. (That's two things at once, against our own rule.)
+# ### Ask for less
+#
+# The host makes ten calls a step, five of them in this line. So let's ask for less, with one kernel and a swap, and look in every twentieth step only. (That's two things at once, against our own rule.)
 #
 # ```python
 #         with nvtx.annotate("step"):
@@ -616,30 +607,26 @@ why.reveal(
 fused = agt.Trace.from_nsys(agt.Trace.recorded_file("heat_repaired.sqlite"))
 print(f"a step took {pace(annotated):.0f} µs, and with both changes it takes {pace(fused):.0f}")
 
-# %% id=predict-whole
-whole = Prediction(
-    "So a recorded step is about six times as fast. The program has sixty. From its first call into CUDA "
-    "to its end, how many times as fast is the whole program?",
-    within=0.1,
-)
-whole
+# %% id=08-whole guess within=0.1
+# So a recorded step is about six times as fast. The program has sixty. From its first call into CUDA to its end, how many times as fast is the whole program?
 
-# %% id=predict-whole-commit
-whole.commit(...)
-
-# %% id=whole-reveal
+# %% id=08-whole reveal
 def from_first_call(trace):
     return max(s.end for s in trace) - min(s.start for s in trace if s.kind == "call")
 
 
 old, new = from_first_call(annotated), from_first_call(fused)
 alloc = next(span for span in annotated if span.kind == "call")
-evidence = f"Of the old ones, the first call has {alloc.duration / 1000:.0f}"
-evidence += f", and the first step {step[0] / 1000:.0f}."
-whole.reveal(round(old / new, 2), f"{old / 1000:.0f} ms became {new / 1000:.0f}. {evidence}")
+facts = {"old": old / 1000, "new": new / 1000, "alloc": alloc.duration / 1000, "first": step[0] / 1000}
+reveal("08-whole", round(old / new, 2), **facts)
+
+# %% id=08-whole told truth=1.07
+# {old:.0f} ms became {new:.0f}. Of the old ones, the first call has {alloc:.0f}, and the first step {first:.0f}. Such things happen once, in either program, and the other 59 steps take a hundredth of a second.
 
 # %% [markdown] id=whole-why
-# Such things happen once, in either program, and the other 59 steps take a hundredth of a second. But it's 7 percent, isn't it? Here are all four reports, from their first calls on. 
+# ### Is it a gain?
+#
+# It's 7 percent, isn't it? Here are all four reports, from their first calls on. 
 
 # %% id=whole-runs
 plates = ("heat", "heat_annotated", "heat_looks_less", "heat_repaired")
@@ -651,7 +638,7 @@ for name, us in zip(plates, runs):
 # %% [markdown] id=whole-read
 # The first two run the same code, names apart, and one took 3.6 times as long. So 7 percent between two single runs is nothing. What did the repair gain, then? *That depends on what you run.* With sixty steps you can't tell. A million would take three minutes at the old pace, and half a minute at most at the new one.
 #
-# So who won the bet? Here's where a step's time goes, with none of the changes, one and both:
+# So who won the first bet? Here's where a step's time goes, with none of the changes, one and both:
 
 # %% id=plate-split
 less = reports[2]
@@ -661,33 +648,32 @@ for what, trace in programs.items():
     stepping, seeing = spent(trace, "stencil"), spent(trace, "is it still?")
     split[what] = stepping, seeing, pace(trace) - stepping - seeing
 
-# %% id=plate-bars tags=helpers
-figure, axes = plt.subplots(figsize=(9, 2.4))
-for y, row in zip((2, 1, 0), split.values()):
-    left = 0
-    for us, colour in zip(row, ("tab:orange", "tab:green", "tab:blue")):
-        axes.barh(y, us, 0.6, left, color=colour)
-        axes.text(left + us / 2, y, f"{us:.0f}", ha="center", va="center", color="white")
-        left += us
-labels = (37, "stencil (new)", "tab:orange"), (119, "is it still? (change)", "tab:green")
-for x, word, colour in (*labels, (178, "the rest", "tab:blue")):
-    axes.text(x, 2.38, word, ha="center", va="bottom", color=colour)
-axes.set(yticks=[2, 1, 0], yticklabels=list(split), ylim=(-0.5, 2.8), xlabel="µs of a recorded step")
-axes.spines[["top", "right"]].set_visible(False)
-plt.show()
-print("µs of a recorded step     stencil   is it still?   the rest")
-for what, row in split.items():
-    print("{:25} {:7.0f} {:14.0f} {:10.0f}".format(what, *row))
+# %% id=08-line reveal
+def draw_split():
+    _, axes = plt.subplots(figsize=(9, 2.4))
+    for y, row in zip((2, 1, 0), split.values()):
+        left = 0
+        for us, colour in zip(row, ("tab:orange", "tab:green", "tab:blue")):
+            axes.barh(y, us, 0.6, left, color=colour)
+            axes.text(left + us / 2, y, f"{us:.0f}", ha="center", va="center", color="white")
+            left += us
+    labels = (37, "stencil (new)", "tab:orange"), (119, "is it still? (change)", "tab:green")
+    for x, word, colour in (*labels, (178, "the rest", "tab:blue")):
+        axes.text(x, 2.38, word, ha="center", va="bottom", color=colour)
+    axes.set(yticks=[2, 1, 0], yticklabels=list(split), ylim=(-0.5, 2.8), xlabel="µs of a recorded step")
+    axes.spines[["top", "right"]].set_visible(False)
+    plt.show()
+    print("µs of a recorded step     stencil   is it still?   the rest")
+    for what, row in split.items():
+        print("{:25} {:7.0f} {:14.0f} {:10.0f}".format(what, *row))
 
-# %% id=line-reveal
+
 kernel, look, rest = split["as it was"]
-first_line.reveal(
-    "new" if first_line.answer == "new" else "change",
-    f"Of a step as it was, `new` has {kernel:.0f} µs, `change` {look:.0f}, `assign` less than {rest:.0f}. "
-    "On time, `new` and `change` are a tie.",
-)
+reveal("08-line", "change", draw_split, new=kernel, change=look, rest=rest)
 
-# %% [markdown] id=line-read
+# %% id=08-line told truth=change
+# Of a step as it was, `new` has {new:.0f} µs, `change` {change:.0f}, `assign` less than {rest:.0f}. On time, `new` and `change` are a tie, so if you said `new`, you weren't wrong either. The price decides:
+#
 # In the first row, `new` and `change` are close, and no repair gains just its own bar. One look of twenty stays (a slow one, of 300 µs), and the swap takes the assignment away as well. So on time it's a tie, both answers count, and the price decides. Fewer looks take a minute to write, and nineteen steps too many at most. So tell your colleague to begin with `change`. (Don't subtract rows. They're different runs: `stencil`, the same code in the first two, took half as long again in the second.)
 #
 # If you said `change` because `float` waits, you had the right line and the wrong reason. It waits for 2 of its 90 µs, or for 12 if the copy's whole call is a wait. The rest is calls, and the Python around them. And `new` isn't long because of its arithmetic: in the first picture, its four kernels take 6 µs.
@@ -740,7 +726,7 @@ assert between > look / 2
 # **Next:** [09_cuda_graphs.ipynb](09_cuda_graphs.ipynb), for programs whose host is busy with calls and can't make fewer.
 
 # %% id=score
-score(first_line, share, spared, *(made[-1] for made in bets.values()), in_parts, why, whole)
+score("08")
 
 # %% id=progress
 progress("08")
@@ -1103,70 +1089,55 @@ show("C", "Half of it comes from a library. They say that it is asynchronous.",
 # %% id=two-more-facts
 typical("C")
 
-# %% id=predict-null
-on_four = Prediction(
-    "From its first work to its last, C's quickest round took 544 µs. How many µs with four streams?",
-    within=0.1,
-)
-on_four
+# %% id=08-null guess within=0.1
+# From its first work to its last, C's quickest round took 544 µs. How many µs with four streams?
 
-# %% id=predict-null-commit
-on_four.commit(...)
-
-# %% id=null-picture
-agt.compare_timelines(
+# %% id=08-null reveal
+picture = agt.compare_timelines(
     [report("C", repaired=True)],
     ["Exhibit C, repaired"],
     lanes=("host", "streams"),
     together=True,
-    lesson="A stream for each chunk. A copy to the GPU begins when the host has asked for it, or when the "
-    "one before it has made room, as on stream 4.",
 )
-
-# %% id=null-reveal
 quick = min(rounds("C", repaired=True), key=lambda work: took_each([work]))
 into = [span.start for span in quick if span.kind == "h2d"]
 (us,) = took_each([quick])
 late = into[-1] - into[0]
-on_four.reveal(round(us), f"The last chunk begins {late:.0f} µs after the first, and takes {us - late:.0f}.")
+reveal("08-null", round(us), picture, late=late, takes=us - late)
+
+# %% id=08-null lesson
+# A stream for each chunk. A copy to the GPU begins when the host has asked for it, or when the one before it has made room, as on stream 4.
+
+# %% id=08-null told truth=478
+# The last chunk begins {late:.0f} µs after the first, and takes {takes:.0f}. One copy engine could bring all four chunks to the GPU in 330 µs, and then all would be over after 410. But the host asks for a chunk only every 94 µs, and so the last one begins after three times that. With the null stream out of the way, the host is the limit. (And is that a gain? *All repairs* has its doubts.)
 
 # %% [markdown] id=two-more-read
-# One copy engine could bring all four chunks to the GPU in 330 µs, and then all would be over after 410. But the host asks for a chunk only every 94 µs, and so the last one begins after three times that. With the null stream out of the way, the host is the limit. And is 478 instead of 544 µs a gain? *All repairs* has its doubts.
+# ### The other
 #
 # E's name is `lazy module loading`. *"Our benchmark makes four calls in 39 ms, and production in less than 0.4. Which is wrong?"* Its program launches a kernel that hasn't been compiled yet. So CuPy has a compiler turn the source into code, CUDA loads the code, and then the kernel runs four times, for a microsecond each. The first time begins 38.6 ms after the start.
 
-# %% id=predict-loading
-loading = Prediction(
-    "For how many of these 38.6 ms was the host inside calls to CUDA, the loading among them?",
-    most="more than 30",
-    half="about 20",
-    few="about 5",
-    none="less than 1",
+# %% id=08-loading guess
+# For how many of these 38.6 ms was the host inside calls to CUDA, the loading among them?
+#
+# - `most`: more than 30
+# - `half`: about 20
+# - `few`: about 5
+# - `none`: less than 1
+
+# %% id=08-loading reveal
+picture = agt.compare_timelines(
+    [report("E").between(37_200, 39_300)], ["The far end of exhibit E"], together=True
 )
-loading
-
-# %% id=predict-loading-commit
-loading.commit(...)
-
-# %% id=exhibit-e-lens
-agt.compare_timelines(
-    [report("E").between(37_200, 39_300)],
-    ["The far end of exhibit E"],
-    together=True,
-    lesson="The first kernel begins at 0. More than a millisecond before it is the host's first call, which "
-    "loads the code. Left of that, the report has nothing.",
-)
-
-# %% id=loading-reveal
 begun = min(span.start for span in report("E").device_spans)
-in_calls = sum(span.duration for span in report("E") if span.kind == "call" and span.start < begun) / 1000
-loading.reveal(
-    "most" if in_calls > 30 else "half" if in_calls > 10 else "few" if in_calls > 1 else "none",
-    f"It's {in_calls:.2f} ms, in the calls `load` and `launch`.",
-)
+in_calls = sum(s.duration for s in report("E") if s.kind == "call" and s.start < begun) / 1000
+truth = "most" if in_calls > 30 else "half" if in_calls > 10 else "few" if in_calls > 1 else "none"
+reveal("08-loading", truth, picture, ms=in_calls)
 
-# %% [markdown] id=loading-read
-# CUDA only loads what the compiler made, and that took 0.1 ms. The host's first call comes after 37.3. The compiler must have run before it, but the report can't say so: it only shows that nobody called CUDA. That's why the detective says `lazy module loading`, which is what it can see. All of it happens once. So neither number need be wrong: the benchmark timed the first calls, and production makes the others.
+# %% id=08-loading lesson
+# The first kernel begins at 0. More than a millisecond before it is the host's first call, which loads the code. Left of that, the report has nothing.
+
+# %% id=08-loading told truth=none
+# It's {ms:.2f} ms, in the calls `load` and `launch`. CUDA only loads what the compiler made, and that took 0.1 ms. The host's first call comes after 37.3. The compiler must have run before it, but the report can't say so: it only shows that nobody called CUDA. That's why the detective says `lazy module loading`, which is what it can see. All of it happens once. So neither number need be wrong: the benchmark timed the first calls, and production makes the others.
 
 # %% id=two-more-check tags=asserts
 for letter, name in (("C", "null stream"), ("E", "lazy module loading")):
@@ -1235,17 +1206,6 @@ assert 0.09 < spent(less, "is it still?") / pace(less) < 0.11
 #
 # Here are two tasks, one short and one long, each in a range of its own. (`watched()` is `agt.record()` with ranges.) They run twice, with two kinds of range. The first is `ranges.span`, which works like `nvtx.annotate`: a thread keeps its open ranges on a stack, and at the end of a `with` block it closes the one on top. The second is `ranges.across`.
 
-# %% id=predict-short
-stacked = Prediction(
-    "`short` opens its range and sleeps for 5 ms. Then `long` opens its own and sleeps for 20. With "
-    "`span`, how many ms long is the range called `short`?",
-    within=0.1,
-)
-stacked
-
-# %% id=predict-short-commit
-stacked.commit(...)
-
 # %% id=across-run
 async def task(name, us, kind):
     with kind(name):
@@ -1257,20 +1217,21 @@ async def both(kind):
         await asyncio.gather(task("short", 5_000, kind), task("long", 20_000, kind))
     return trace
 
+# %% id=08-stacked guess within=0.1
+# `short` opens its range and sleeps for 5 ms. Then `long` opens its own and sleeps for 20. With `span`, how many ms long is the range called `short`?
 
+# %% id=08-stacked reveal
 crossed = [await both(ranges.span), await both(ranges.across)]
-agt.compare_timelines(
-    crossed,
-    ["with span", "with across"],
-    lanes=("host",),
-    lesson="Above, the range called short lasts for 20 ms, and long for 5. Below, it is the other way round.",
-)
-
-# %% id=across-reveal
+picture = agt.compare_timelines(crossed, ["with span", "with across"], lanes=("host",))
 (short,) = crossed[0].find("short")
-stacked.reveal(round(short.duration / 1000, 1), "Its task was done first, and closed the range on top.")
+reveal("08-stacked", round(short.duration / 1000, 1), picture)
 
-# %% [markdown] id=misconception-ranges
+# %% id=08-stacked lesson
+# Above, the range called short lasts for 20 ms, and long for 5. Below, it is the other way round.
+
+# %% id=08-stacked told truth=20
+# The task of `short` was done first, and closed the range on top.
+#
 # > **Misconception: a range shows what its block did.**
 # >
 # > - *What you see:* with `span`, the short task seems to be the long one.
@@ -1282,7 +1243,6 @@ stacked.reveal(round(short.duration / 1000, 1), "Its task was done first, and cl
 # >   what is closed                                 the top: long!      the top: short!
 # >   ```
 # > - *What helps:* use `agt.ranges.across` wherever there's an `await` in the block, because it remembers which range it opened. Use `agt.ranges.span` where there is none.
-
 # %% id=across-check tags=asserts
 for trace, swapped in zip(crossed, (True, False), strict=True):
     measured = {span.name: span.duration for span in trace if span.kind == "range"}
@@ -1388,41 +1348,33 @@ check("08-blame", blame)
 #
 # Exhibit B's GPU never paused. Its repaired program has six streams instead of two, for the same six kernels, and an H200 could run over a hundred of these at once.
 
-# %% id=predict-busy
-room = Prediction(
-    "From the first kernel to the last, B took 479 µs on two streams. How many µs on six?",
-    within=0.1,
-)
-room
+# %% id=08-room guess within=0.1
+# From the first kernel to the last, B took 479 µs on two streams. How many µs on six?
 
-# %% id=predict-busy-commit
-room.commit(...)
-
-# %% id=busy-picture
+# %% id=08-room reveal
 six = report("B", repaired=True)
-agt.compare_timelines(
-    [report("B"), six],
-    ["Two streams", "Six streams"],
-    lanes=("host", "streams"),
-    together=True,
-    lesson="On six streams each kernel starts as soon as the host has asked for it. Up to four run at once.",
+picture = agt.compare_timelines(
+    [report("B"), six], ["Two streams", "Six streams"], lanes=("host", "streams"), together=True
 )
-
-# %% id=busy-reveal
 took = [trace.metrics().device_makespan for trace in (report("B"), six)]
-room.reveal(
-    round(took[1]),
-    f"{took[0]:.0f} µs became {took[1]:.0f}: a quarter less, with three times as many streams.",
-)
+reveal("08-room", round(took[1]), picture, two=took[0], six=took[1])
 
-# %% [markdown] id=busy-read
+# %% id=08-room lesson
+# On six streams each kernel starts as soon as the host has asked for it. Up to four run at once.
+
+# %% id=08-room told truth=356
+# {two:.0f} µs became {six:.0f}: a quarter less, with three times as many streams.
+#
 # > **Misconception: the GPU is busy, so the program can't be made faster.**
 # >
 # > - *What you see:* a utilisation near 100 percent, here as in `nvidia-smi`.
 # > - *Why:* "busy" means that *some* kernel is running. These have one block each, so each uses one SM, and an H200 has 132.
 # > - *What helps:* look at the grid. If it has few blocks, run several kernels at once, or give each of them more to do.
+
+# %% [markdown] id=busy-read
+# ### Why only a quarter?
 #
-# Why only a quarter? Look at when the host asks:
+# Look at when the host asks:
 
 # %% id=busy-look
 asked = [span.start for span in six if span.kind == "call"]
@@ -1480,38 +1432,31 @@ check("08-rate", rate)
 # %% id=gained-facts
 typical("D")
 
-# %% id=predict-gained
-gained = Prediction(
-    "From its first work to its last, D's quickest round took 3461 µs, for four chunks on four streams. "
-    "How many µs does its twin take?",
-    within=0.1,
-)
-gained
+# %% id=08-gained guess within=0.1
+# From its first work to its last, D's quickest round took 3461 µs, for four chunks on four streams. How many µs does its twin take?
 
-# %% id=predict-gained-commit
-gained.commit(...)
-
-# %% id=gained-picture
-agt.compare_timelines(
+# %% id=08-gained reveal
+picture = agt.compare_timelines(
     [report("D", repaired=True)],
     ["Exhibit D, repaired"],
     lanes=("host", "streams"),
     together=True,
-    lesson="Copies to the GPU take turns, the last three right behind each other. Those back run beside "
-    "them.",
 )
-
-# %% id=gained-reveal
 slow, quick = (min(rounds("D", repaired=fixed), key=lambda x: took_each([x])) for fixed in (False, True))
 into = [sum(span.duration for span in work if span.kind == "h2d") for work in (slow, quick)]
 (old,), (new,) = took_each([slow]), took_each([quick])
-evidence = f"Of {old - new:,.0f} µs less, {into[0] - into[1]:,.0f} are the copies to the GPU."
-gained.reveal(round(new), evidence)
+reveal("08-gained", round(new), picture, less=old - new, copies=into[0] - into[1])
+
+# %% id=08-gained lesson
+# Copies to the GPU take turns, the last three right behind each other. Those back run beside them.
+
+# %% id=08-gained told truth=461
+# Of {less:,.0f} µs less, {copies:,.0f} are the copies to the GPU. With those 6.3 times as fast, the program got 7.5 times as fast. About 60 percent of what it gained are the copies themselves. The rest comes from a host that is free to ask for the next chunk: the long pauses are gone, and copies in both directions run side by side. So the end waits for four copies in, then one kernel and one copy back. And this time the host keeps up: it asks for a chunk every 78 µs, and a copy takes 88.
 
 # %% [markdown] id=gained-read
-# With the copies 6.3 times as fast, the program got 7.5 times as fast. About 60 percent of what it gained are the copies themselves. The rest comes from a host that is free to ask for the next chunk: the long pauses are gone, and copies in both directions run side by side. So the end waits for four copies in, then one kernel and one copy back. And this time the host keeps up: it asks for a chunk every 78 µs, and a copy takes 88.
+# ### The others
 #
-# And the others? Four rounds are few, so in the last column we leave out the quickest round of one program or the other:
+# Four rounds are few, so in the last column we leave out the quickest round of one program or the other:
 
 # %% id=all-repairs-run
 times = {}
@@ -1551,19 +1496,14 @@ for name in two.devices:
     busy = one.metrics().device_active
     print(f"GPU {name[-1]} is busy for {busy / 1000:.1f} ms, {talk / 1000:.1f} of them in NCCL")
 
-# %% id=predict-culprit
-culprit = Prediction(
-    "So GPU 1 spends two thirds of its time talking to GPU 0. What would you change first?",
-    one="GPU 1: its all-reduces are slow",
-    zero="GPU 0: it computes too long",
-    wire="the connection between them: it is slow",
-)
-culprit
+# %% id=08-culprit guess
+# So GPU 1 spends two thirds of its time talking to GPU 0. What would you change first?
+#
+# - `one`: GPU 1, because its all-reduces are slow
+# - `zero`: GPU 0, because it computes too long
+# - `wire`: the connection between them, because it is slow
 
-# %% id=predict-culprit-commit
-culprit.commit(...)
-
-# %% id=gpus-picture
+# %% id=08-culprit reveal
 begin, end = (span.start for span in two.of("cuda:0").find("ncclDevKernel_AllReduce_Sum_f32_RING_LL")[2:6:3])
 a_step = two.between(begin, end + 1_000)
 brief = {"nccl": "all-reduce", "gemm": "mul"}  # their own names are long
@@ -1572,26 +1512,20 @@ named = [
     for span in a_step
     if span.kind == "kernel"
 ]
-replace(a_step, spans=named).plot(
-    title="A step on two GPUs",
-    lanes=("streams",),
-    highlight="all-reduce",
-    lesson="The all-reduces stand out. GPU 0 multiplies matrices (mul) for longer than GPU 1, where a "
-    "product's bar is too short for its name. GPU 1 is done early, and then has a long all-reduce, which "
-    "ends when GPU 0's does.",
-)
-
-# %% id=gpus-reveal
-talks = [[span for span in two.of(name).device_spans if span.name.startswith("nccl")] for name in two.devices]
+shown = replace(a_step, spans=named)
+picture = shown.plot(title="A step on two GPUs", lanes=("streams",), highlight="all-reduce")
+talks = [[s for s in two.of(gpu).device_spans if s.name.startswith("nccl")] for gpu in two.devices]
 shortest = min(max(a.duration, b.duration) for a, b in zip(*talks))
 behind = [a.start - b.start for a, b in zip(*talks)]
-culprit.reveal(
-    "zero" if max(behind) > 10 * shortest else "wire",
-    f"If both GPUs start an all-reduce together, it takes {shortest:.0f} µs. "
-    f"GPU 0 starts up to {max(behind):,.0f} µs late.",
-)
+truth = "zero" if max(behind) > 10 * shortest else "wire"
+reveal("08-culprit", truth, picture, shortest=shortest, late=max(behind))
 
-# %% [markdown] id=gpus-read
+# %% id=08-culprit lesson
+# The all-reduces stand out. GPU 0 multiplies matrices (mul) for longer than GPU 1, where a product's bar is too short for its name. GPU 1 is done early, and then has a long all-reduce, which ends when GPU 0's does.
+
+# %% id=08-culprit told truth=zero
+# If both GPUs start an all-reduce together, it takes {shortest:.0f} µs. GPU 0 starts up to {late:,.0f} µs late.
+#
 # You can't add two numbers before both are there. So the GPU that comes first waits for the other, and it waits *inside the kernel*, which the profiler draws as work. Of the three all-reduces of a step, the first is long on GPU 1: six milliseconds of waiting and a quarter of a millisecond of adding. And GPU 0 comes late because it has more to compute: of four files of data, it got three.
 
 # %% [markdown] id=exercise-waited
@@ -1692,7 +1626,7 @@ computing = [[s.duration for s in t.device_spans if not s.name.startswith("nccl"
 assert [round(sum(us) / 1000) for us in computing] == [83, 79]
 
 # %% id=score-encores
-score(on_four, loading, stacked, room, gained, culprit)
+score("08")
 
 # %% [markdown] id=nsight
 # ### NVIDIA's window

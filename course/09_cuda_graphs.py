@@ -18,7 +18,7 @@ from itertools import pairwise
 import numpy as np
 
 import asyncgpu_tutor as agt
-from asyncgpu_course import Prediction, check, hint, progress, score, solution, solved
+from asyncgpu_course import check, guess, hint, progress, reveal, score, solution, solved
 from asyncgpu_tutor.commands.mlp import forward, upload
 
 device = agt.use("auto")
@@ -176,36 +176,36 @@ if device.simulated:
 #
 # `y` holds the answer to token 0. We put token 1 into `x`, and write the list.
 
-# %% id=predict-capture
-written = Prediction(
-    f"By calls, a token takes 8 kernels and {calls_us:.0f} µs. How many kernels does the device run during "
-    "`graph = op.graph_on(stream)`, and how many µs does that line take? (Type two numbers, such as `3 50`.)",
-    within=0.25,
-)
-written
-
-# %% id=commit-capture
-written.commit(...)
-
-# %% id=capture
+# %% id=before-capture
 agt.memcpy(x.borrow(), tokens[1]).sync()
+print(f"By calls, a token takes 8 kernels and {calls_us:.0f} µs.")
+
+# %% id=09-written guess within=0.25
+# How many kernels does the device run during `graph = op.graph_on(stream)`, and how many µs does that line take? Type two numbers, such as `3 50`.
+
+# %% id=09-written reveal
 with agt.record() as capturing:
     begun = device.now()
     graph = op.graph_on(stream)
     capture_us = device.now() - begun
 
 in_y = agt.d2h(y.borrow()).sync()
-print(graph)
-print("Token 1 is in x, and y still begins with", in_y[:3])
 
-# %% id=reveal-capture
-written.reveal(
-    f"{len(capturing.device_spans)} {capture_us:.0f}",
-    "To write a call down, Python does nearly all that it does to make it.",
-)
+
+def written():
+    print(graph)
+    print("Token 1 is in x, and y still begins with", in_y[:3])
+
+
+reveal("09-written", f"{len(capturing.device_spans)} {capture_us:.0f}", written)
+
+# %% id=09-written told truth="0 136"
+# Nothing ran. `agt.record()` watches work that is being done. A **capture** writes down work that is *not* being done. But to write a call down, Python does nearly all that it does to make it.
 
 # %% [markdown] id=capture-read
-# Nothing ran. `agt.record()` watches work that is being done. A **capture** writes down work that is *not* being done. So the life of a graph has three steps:
+# ### Three steps
+#
+# The life of a graph has three steps:
 #
 # | | what happens | how often |
 # |---|---|---|
@@ -330,37 +330,32 @@ print("10 times 2 is", tiny_graph.launch().sync()[0])
 # number[:] = 40
 # ```
 
-# %% id=predict-fixed
-attempts = Prediction(
-    "The first launch yielded 20. After these three lines, what does the next one yield?",
-    within=0.01,
-)
-attempts
+# %% id=09-fixed guess
+# The first launch yielded 20. After these three lines, what does the next one yield?
 
-# %% id=commit-fixed
-attempts.commit(...)
-
-# %% id=run-fixed
+# %% id=09-fixed reveal
 factor = 5.0
 agt.memcpy(here.borrow(), thirty).sync()
 number[:] = 40
 yielded = float(tiny_graph.launch().sync()[0])
-attempts.reveal(f"{yielded:.0f}", "That is 40 times 2.")
+reveal("09-fixed", f"{yielded:.0f}")
 
-# %% [markdown] id=fixed-read
-# Only one of the three got through, because the list says *where* things are and not what they are:
+# %% id=09-fixed told truth=80
+# That's 40 times 2. Only one of the three got through, because the list says *where* things are and not what they are:
 #
 # - `factor` was packed into the kernel's arguments when the list was written, so it says 2 forever. So do grids and sizes. And a Python `if` is decided once, during the capture.
 # - `here` did get its 30. But then came the launch, and the list begins by copying `number` over it.
 # - `number` is read again by each launch. The list has its address, and what lies there is up to you.
-#
-# A pinned array like `number` is an **input slot**: write into it, launch, and leave it alone until that launch is done. It's the cheapest way in, because it takes no call at all.
 
 # %% id=fixed-check tags=asserts
 assert yielded == 80
 assert tiny_graph.nodes == 3
 
 # %% [markdown] id=misconception-result
+# ### Input slots
+#
+# A pinned array like `number` is an **input slot**: write into it, launch, and leave it alone until that launch is done. It's the cheapest way in, because it takes no call at all.
+#
 # > **Misconception: the result of a launch is mine to keep.**
 # >
 # > - *What you see:* a list of results that are all equal to the last one.
@@ -429,19 +424,6 @@ assert graph.nodes == 9
 # %% [markdown] id=whole-text
 # Back to the H200. By calls, its three tokens took 704 µs. It ran the loop above, too (with all launches on one stream).
 
-# %% id=predict-whole
-whole = Prediction(
-    f"On this device, a graph makes one token {calls_us / graph_us:.1f} times as fast. How many "
-    "times as fast "
-    "does it make the H200's three tokens, in a loop like the one above?",
-    within=0.1,
-)
-whole
-
-# %% id=commit-whole
-whole.commit(...)
-
-
 # %% id=no-layer tags=helpers
 def pauses(trace):
     """Where no layer runs: before the first token, and between two of them."""
@@ -456,29 +438,39 @@ def with_pauses(trace):
     return trace.with_lane("no layer", [(a, b, f"{b - a:.0f} µs") for a, b in pauses(trace)])
 
 
-# %% id=run-whole
-agt.compare_timelines(
+# %% id=whole-before
+print(f"On this device, a graph makes one token {calls_us / graph_us:.1f} times as fast.")
+
+# %% id=09-whole guess within=0.1
+# How many times as fast does a graph make the H200's three tokens, in a loop like the one above?
+
+# %% id=09-whole reveal
+picture = agt.compare_timelines(
     [with_pauses(h200_calls), with_pauses(h200_graph)],
     ["H200: three tokens by calls", "H200: three tokens by a graph"],
     lanes=("host", "streams"),
-    lesson="With a graph each token's layers stand close together. All pauses together are no shorter.",
 )
-
-# %% id=reveal-whole
 whole_us = h200_graph.metrics().makespan
-in_rows = [
+before, after = (
     sum(t.find("layer")[i + 7].end - t.find("layer")[i].start for i in (0, 8, 16))
     for t in (h200_calls, h200_graph)
-]
-whole.reveal(
-    f"{h200_calls.metrics().makespan / whole_us:.2f}",
-    f"They take {whole_us:.0f} µs. The layers shrank from {in_rows[0]:.0f} µs to {in_rows[1]:.0f}. "
-    f"The pauses took {sum(b - a for a, b in pauses(h200_calls)):.0f} µs, "
-    f"and now take {sum(b - a for a, b in pauses(h200_graph)):.0f}.",
 )
+was, now = (sum(b - a for a, b in pauses(t)) for t in (h200_calls, h200_graph))
+facts = {"us": whole_us, "before": before, "after": after, "was": was, "now": now}
+reveal("09-whole", f"{h200_calls.metrics().makespan / whole_us:.2f}", picture, **facts)
+
+# %% id=09-whole lesson
+# With a graph each token's layers stand close together. All pauses together are no shorter.
+
+# %% id=09-whole told truth=1.51
+# They take {us:.0f} µs. The layers shrank from {before:.0f} µs to {after:.0f}. The pauses took {was:.0f} µs, and now take {now:.0f}.
+#
+# When you've made one thing fast, look again at what is slow now: the pauses. In the two long ones of the graph the result has to reach the host, the event loop has to wake the task, and Python has to submit two things: an update and a launch. No graph can wake Python.
 
 # %% [markdown] id=whole-read
-# When you've made one thing fast, look again at what is slow now: the pauses. In the two long ones of the graph the result has to reach the host, the event loop has to wake the task, and Python has to submit two things: an update and a launch. No graph can wake Python. But why is the update a call of its own? It can go onto the list as well, as a copy from an input slot. (The H200 has recorded no such loop, so this is your device again.)
+# ### The copy on the list
+#
+# Does the update need a call of its own? It can go onto the list as well, as a copy from an input slot. (The H200 has recorded no such loop, so this is your device again.)
 
 # %% id=slot-loop
 slot = agt.pinned(64)
@@ -516,7 +508,7 @@ print("the same words?", words_by_slot == words)
 # %% id=whole-check tags=asserts
 assert 700 < h200_calls.metrics().makespan < 708
 assert 450 < whole_us < 490
-assert abs(in_rows[0] - in_rows[1] - (h200_calls.metrics().makespan - whole_us)) < 4
+assert abs(before - after - (h200_calls.metrics().makespan - whole_us)) < 4
 assert words_by_slot == words
 assert [s.name for s in slotted if s.kind == "call"] == ["launch graph whole step"] * 3
 if device.simulated:
@@ -606,23 +598,24 @@ models = [network(w, a).named(f"model {i}") for i, (_, w, a) in enumerate(nets)]
 one = models[0].graph_on(stream).launch()
 four = agt.zip(*models).named("four models").graph_on(stream).launch()
 
-# %% id=predict-branches
-four_for = Prediction(
-    f"A graph of one model takes {graph_us:.0f} µs. A graph of four independent models: ... µs?",
-    within=0.15,
-)
-four_for
+# %% id=branches-before
+print(f"A graph of one model takes {graph_us:.0f} µs.")
 
-# %% id=commit-branches
-four_for.commit(...)
+# %% id=09-branches guess within=0.15
+# How many µs does the graph of four models take?
 
-# %% id=run-branches
+# %% id=09-branches reveal
 one_us, four_us = took(lambda: one.sync_on(stream), lambda: four.sync_on(stream))
 longer = four_us / one_us
-four_for.reveal(f"{four_us:.0f}", f"That is {longer:.1f} times as long as for one.")
+reveal("09-branches", f"{four_us:.0f}", longer=longer)
+
+# %% id=09-branches told truth=147
+# That's {longer:.1f} times as long as for one. Four strangers, and they still stand in line. The list keeps the order in which it was written, and `zip` writes everything on one stream. Nobody looks at the arrays to find out who needs whom.
 
 # %% [markdown] id=read-branches
-# Four strangers, and they still stand in line. The list keeps the order in which it was written, and `zip` writes everything on one stream. Nobody looks at the arrays to find out who needs whom. You have to say it, and you know how: the arms of `agt.overlap` may go side by side, and a capture turns them into **branches**.
+# ### Arms
+#
+# You have to say what may go side by side, and you know how: the arms of `agt.overlap` may, and a capture turns them into **branches**.
 
 # %% id=overlap-branches
 branched = agt.overlap(*models).named("four models").graph_on(stream).launch()
@@ -661,55 +654,61 @@ for weights_i, _, arrays_i in nets:
 #
 # Our layers are 64 wide. Let them grow to 256, 512 and 2048. The kernels get longer, and the calls don't.
 
-# %% id=predict-wide
+# %% id=wide
+def gain(n):
+    """Four layers of this width, by calls and as a graph: how many times as fast, and both traces."""
+    _, weights, arrays = make_network(layers=4, n=n)
+    launch = network(weights, arrays).graph_on(stream).launch()
+    us, us_graph = took(
+        lambda: network(weights, arrays).sync_on(stream), lambda: launch.sync_on(stream)
+    )
+    traces = [recorded(network(weights, arrays)), recorded(launch)]
+    one_layer = np.median([span.duration for span in traces[0].find("layer")])
+    row = f"{n:5} {us:7.0f} µs {us_graph:9.0f} µs {one_layer:9.0f} µs {us / us_graph:9.2f}"
+    return us / us_graph, traces, row
+
+
 _, wide_weights, wide_arrays = make_network(layers=4, n=512)
 wide_layers = recorded(network(wide_weights, wide_arrays)).find("layer")
 wide_us = float(np.median([span.duration for span in wide_layers]))
-starts = [span.start for span in by_calls.find("layer")]  # of the thin ones: Python sets their pace
+starts = [span.start for span in by_calls.find("layer")]  # of the thin ones
 call_us = float(np.median(np.diff(starts)))
-wide = Prediction(
-    f"At a width of 512 a layer takes {wide_us:.0f} µs, and a call {call_us:.0f} µs. How many times as "
-    "fast is a graph of four such layers as four calls?",
-    within=0.08,
-)
-wide
+print(f"At a width of 512 a layer takes {wide_us:.0f} µs, and a call {call_us:.0f} µs.")
 
-# %% id=commit-wide
-wide.commit(...)
+# %% id=09-wide guess within=0.08
+# How many times as fast is a graph of four such layers as four calls?
 
-# %% id=run-wide
-gains, wide_traces = {}, {}
-print("width   by calls   as a graph    one layer    gain")
+# %% id=09-wide reveal
+gains, wide_traces, rows = {}, {}, []
 for n in (64, 256, 512, 2048):
-    _, wide_weights, wide_arrays = make_network(layers=4, n=n)
-    wide_launch = network(wide_weights, wide_arrays).graph_on(stream).launch()
-    us, us_graph = took(
-        lambda: network(wide_weights, wide_arrays).sync_on(stream),
-        lambda: wide_launch.sync_on(stream),
-    )
-    gains[n] = us / us_graph
-    wide_traces[n] = [recorded(network(wide_weights, wide_arrays)), recorded(wide_launch)]
-    one_layer = np.median([span.duration for span in wide_traces[n][0].find("layer")])
-    print(f"{n:5} {us:7.0f} µs {us_graph:9.0f} µs {one_layer:9.0f} µs {gains[n]:9.2f}")
+    gains[n], wide_traces[n], row = gain(n)
+    rows.append(row)
 
-# %% id=reveal-wide
-wide.reveal(
-    f"{gains[512]:.2f}",
-    "Python calls a layer while the one before it runs. Only the first call keeps the device waiting.",
-)
-
-# %% id=wide-picture
-agt.compare_timelines(
+picture = agt.compare_timelines(
     [wide_traces[n][0] for n in (64, 512, 2048)],
     [f"{n} wide, by calls" for n in (64, 512, 2048)],
     lanes=("host", "streams"),
-    lesson="Above, gaps between the kernels. Below, Python is far ahead, and the kernels have none.",
 )
 
-# %% [markdown] id=wide-read
-# The balance tips when a layer takes longer than Python needs to ask for one. From then on Python is ahead of the device, and whatever it does is hidden behind kernels that run anyway. **A graph is for work that is host-bound.** So look for gaps in a timeline before you write one.
+
+def table():
+    print("width   by calls   as a graph    one layer    gain", *rows, sep="\n")
+
+
+reveal("09-wide", f"{gains[512]:.2f}", picture, table)
+
+# %% id=09-wide lesson
+# Above, gaps between the kernels. Below, Python is far ahead, and the kernels have none.
+
+# %% id=09-wide told truth=1.2
+# Python calls a layer while the one before it runs. Only the first call keeps the device waiting.
 #
-# And the list has to be written first, so it pays only for work that comes again. The first encore finds out how often.
+# The balance tips when a layer takes longer than Python needs to ask for one. From then on Python is ahead of the device, and whatever it does is hidden behind kernels that run anyway. **A graph is for work that is host-bound.** So look for gaps in a timeline before you write one.
+
+# %% [markdown] id=wide-read
+# ### And once?
+#
+# The list has to be written first, so it pays only for work that comes again. The first encore finds out how often.
 
 # %% id=pays-check tags=asserts
 if device.simulated:
@@ -822,7 +821,7 @@ if device.simulated:
 # **Next:** [10_build_it_yourself.ipynb](10_build_it_yourself.ipynb). You've used the machine for nine chapters. Now you build one.
 
 # %% id=score
-score(written, attempts, whole, four_for, wide)
+score("09")
 
 # %% id=progress
 progress("09")
@@ -1162,33 +1161,29 @@ print(f"one launch: {deep_us:.0f} µs, two of the same graph on two streams: {sa
 # again = deep_op.graph_on(stream).launch()
 # ```
 
-# %% id=predict-twice
-twice = Prediction(
-    "`deep` and `again` are graphs of the same operation. We launch one on each stream. What happens?",
-    waits="the second waits for the first: they use the same arrays",
-    apart="they run side by side: each capture got arrays of its own",
-    race="they run side by side, and both write into the same arrays",
-)
-twice
+# %% id=09-twice guess
+# `deep` and `again` are graphs of the same operation. We launch one on each stream. What happens?
+#
+# - `waits`: the second waits for the first, because they use the same arrays
+# - `apart`: they run side by side, because each capture got arrays of its own
+# - `race`: they run side by side, and both write into the same arrays
 
-# %% id=commit-twice
-twice.commit(...)
-
-# %% id=run-twice
-again = deep_op.graph_on(stream).launch()
+# %% id=09-twice reveal
+again, complaint = deep_op.graph_on(stream).launch(), ""
 try:
     (again_us,) = took(lambda: both(deep, again))
     happened = "race" if again_us < 0.95 * same_us else "waits"  # there, one waits
 except agt.errors.StreamRaceError as error:
-    print(str(error).partition(", so")[0])
+    complaint = str(error).partition(", so")[0]
     happened = "race"
 
-# %% id=reveal-twice
-twice.reveal(happened, "CUDA goes by the graph. It never compares the addresses on two lists.")
+reveal("09-twice", happened, lambda: print(complaint))
 
-# %% [markdown] id=twice-read
-# **For two at a time you need two graphs, each with arrays of its own.**
+# %% id=09-twice told truth=race
+# CUDA goes by the graph. It never compares the addresses on two lists. **For two at a time you need two graphs, each with arrays of its own.**
 
+# %% [markdown] id=twice-own
+# ### Once more, with arrays of its own
 
 # %% id=twice-picture
 def launched_twice(first, second):

@@ -24,7 +24,7 @@ from pathlib import Path
 import numpy as np
 
 import asyncgpu_tutor as agt
-from asyncgpu_course import Prediction, check, hint, progress, score, solution, solved
+from asyncgpu_course import check, guess, hint, progress, reveal, score, solution, solved
 
 device = agt.use("auto")
 stream = agt.create_stream()
@@ -294,28 +294,21 @@ walks = []
 for n in (1, 2, 3):
     walks.append(chain(h2d(start), leg(n), lambda places: hunt(n, places), d2h))
 
-# %% id=predict-walks
-walked = Prediction(
-    "How many steps do the explorers of the first, the second and the third walk take in all? (Type three "
-    "numbers, such as `7 8 9`.)"
-)
-walked
+# %% id=10-walked guess
+# How many steps do the explorers of the first, the second and the third walk take in all? (Type three numbers, such as `7 8 9`.)
 
-# %% id=commit-walks
-walked.commit(...)
-
-# %% id=run-walks
+# %% id=10-walked reveal
 reached = [run(walk, stream).numpy() for walk in walks]
 steps = [next(n for n in range(20) if (places == in_numpy(n)).all()) for places in reached]
+reveal("10-walked", steps)
 
-# %% id=reveal-walks
-walked.reveal(
-    " ".join(map(str, steps)),
-    "You called `leg(n)` in the loop. The last function is called when its walk runs, and by then `n` is 3.",
-)
+# %% id=10-walked told truth="4 5 6"
+# You called `leg(n)` in the loop. The last function is called when its walk runs, and by then `n` is 3.
 
 # %% [markdown] id=spy-text
-# So Python calls a chain's functions when you run it. But where is the device by then? Let's smuggle in a spy, who gets the explorers' array, looks around, and hands the array on with `value`.
+# ### A spy
+#
+# Python calls a chain's functions when you run it. But where is the device by then? Let's smuggle in a spy, who gets the explorers' array, looks around, and hands the array on with `value`.
 
 
 # %% id=spy
@@ -580,20 +573,6 @@ agt.compare_timelines(
     lesson="The same four jobs, two machines. Look closely: who is who?",
 )
 
-# %% id=predict-which
-which = Prediction("Which one is yours?", A="the upper one", B="the lower one")
-which
-
-# %% id=commit-which
-which.commit(...)
-
-# %% id=reveal-which
-us = [trace.metrics().makespan for trace in (mine, theirs)]
-which.reveal(
-    "AB"[pair.index(mine)], f"Yours takes {us[0]:.0f} µs, and the library's {us[1]:.0f}. Here's why:"
-)
-
-
 # %% id=which-seam tags=helpers
 def seam(trace):
     """From the end of the first job to the second one's copy, with a lane of the events between."""
@@ -603,13 +582,24 @@ def seam(trace):
     events = [(last.end, free, "library"), *((span.start, span.end, "yours") for span in record)]
     return trace.with_lane("event", events).between(last.start, trace.find("h2d")[1].end)
 
+# %% id=10-which guess
+# Which one is yours?
+#
+# - `A`: the upper one
+# - `B`: the lower one
 
-# %% id=which-why
-agt.compare_timelines(
-    [seam(mine), seam(theirs)],
-    ["yours, where one job follows another", "the library's"],
-    lesson="The library records an event of its own, which looks like a gap. Then you record one more.",
+# %% id=10-which reveal
+us = [trace.metrics().makespan for trace in (mine, theirs)]
+picture = agt.compare_timelines(
+    [seam(mine), seam(theirs)], ["yours, where one job follows another", "the library's"]
 )
+reveal("10-which", "AB"[pair.index(mine)], picture, yours=us[0], theirs=us[1])
+
+# %% id=10-which lesson
+# The library records an event of its own, which looks like a gap. Then you record one more.
+
+# %% id=10-which told truth=*
+# Yours takes {yours:.0f} µs, and the library's {theirs:.0f}. Yours records one more event for each job, three times on the way to the last copy.
 
 # %% id=which-check tags=asserts
 if device.simulated:
@@ -844,7 +834,7 @@ if device.simulated:
 # **Next:** in [11_the_gpu_decides](11_the_gpu_decides.ipynb) the GPU stops asking Python what to do. Or stay for the encores, in which two jobs share a result and your machine moves house.
 
 # %% id=score
-score(walked, which)
+score("10")
 
 # %% id=progress
 progress("10")
@@ -948,14 +938,10 @@ if device.simulated:
 # first, second = run(walk, stream), run(walk, stream)
 # ```
 
-# %% id=predict-again
-again = Prediction("How many steps have the explorers in `second` taken? (Type a number.)")
-again
+# %% id=10-again guess
+# How many steps have the explorers in `second` taken? (Type a number.)
 
-# %% id=commit-again
-again.commit(...)
-
-# %% id=run-again
+# %% id=10-again reveal
 source = shared(h2d(start))
 walk = chain(source, leg(1_000), d2h)
 first, second = run(walk, stream).numpy(), run(walk, stream).numpy()
@@ -963,11 +949,10 @@ steps = [
     next(n for n in range(0, 5000, 1000) if (places == in_numpy(n)).all())
     for places in (first, second)
 ]
-again.reveal(
-    steps[1],
-    f"In `first` they've taken {steps[0]}. There's only one array, and each hunt goes on from where it "
-    "finds them.",
-)
+reveal("10-again", steps[1], first=steps[0])
+
+# %% id=10-again told truth=2000
+# In `first` they've taken {first}. There's only one array, and each hunt goes on from where it finds them.
 
 # %% [markdown] id=order-text
 # ## Encore: two jobs, two awaits
@@ -992,27 +977,7 @@ async def two_of_theirs():
     return [await first, await second]
 
 
-# %% id=order-predict
-order = Prediction(
-    "In which of the two programs do the two hunts overlap?",
-    both="in both: two jobs on two streams",
-    neither="in neither: without `gather`, the second job starts when the first `await` is over",
-    mine="only in `two_of_mine`",
-    theirs="only in `two_of_theirs`",
-)
-order
-
-# %% id=order-commit
-order.commit(...)
-
-# %% id=order-run
-await two_of_mine()  # warm-up
-with agt.record() as eagerly:
-    await two_of_mine()
-with agt.record() as lazily:
-    await two_of_theirs()
-
-
+# %% id=order-helpers tags=helpers
 def with_awaits(trace, since):
     """Add a bar for each `await`, up to the end of its job."""
     first, second = [span.end for span in trace.find("d2h")]
@@ -1021,24 +986,36 @@ def with_awaits(trace, since):
     )
 
 
-both_begun = max(span.end for span in eagerly if span.kind == "call")
-agt.compare_timelines(
-    [with_awaits(eagerly, both_begun), with_awaits(lazily, 0)],
-    ["two of mine", "two of theirs"],
-    lesson="Two programs on one scale. The last lane has the two awaits: what does each wait for?",
-)
-
-
-# %% id=order-reveal
 def overlapping(trace):
     a, b = trace.find("hunt")
     return min(a.end, b.end) > max(a.start, b.start)
 
+# %% id=10-order guess
+# In which of the two programs do the two hunts overlap?
+#
+# - `both`: in both, because there are two jobs on two streams
+# - `neither`: in neither, because without `gather` the second job starts when the first `await` is over
+# - `mine`: only in `two_of_mine`
+# - `theirs`: only in `two_of_theirs`
 
+# %% id=10-order reveal
+await two_of_mine()  # warm-up
+with agt.record() as eagerly:
+    await two_of_mine()
+with agt.record() as lazily:
+    await two_of_theirs()
+
+both_begun = max(span.end for span in eagerly if span.kind == "call")
+picture = agt.compare_timelines(
+    [with_awaits(eagerly, both_begun), with_awaits(lazily, 0)], ["two of mine", "two of theirs"]
+)
 names = {(0, 0): "neither", (0, 1): "theirs", (1, 0): "mine", (1, 1): "both"}
-order.reveal(names[overlapping(eagerly), overlapping(lazily)])
+reveal("10-order", names[overlapping(eagerly), overlapping(lazily)], picture)
 
-# %% [markdown] id=order-read
+# %% id=10-order lesson
+# Two programs on one scale. The last lane has the two awaits: what does each wait for?
+
+# %% id=10-order told truth=mine
 # Your `begin` is *eager*: it submits the work when you call it, and `await` only waits. The library is lazy to the end. Nothing is submitted until somebody awaits it, and by the time you await the second job, the first is already back. `agt.spawn` is for people who want to start early.
 #
 # Both designs are sound, and each has a trap. With yours, work can start that nobody ever waits for. With theirs, work that you believe to be under way may not have begun.

@@ -21,7 +21,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 import asyncgpu_tutor as agt
-from asyncgpu_course import Prediction, check, hint, progress, score, solution, solved
+from asyncgpu_course import check, guess, hint, progress, reveal, score, solution, solved
 
 device = agt.use("auto")
 stream = agt.create_stream()
@@ -167,26 +167,17 @@ assert ticks(waited) == (BOIL + STEEP).sum() == 17
 # %% [markdown] id=turns-text
 # In the other kernel, the same thread looks at each cup in turn, and goes on to the next one if there is nothing to do. A cup that's ready isn't asked again.
 
-# %% id=predict-turns
-turns = Prediction(
-    "How many ticks does one thread need for these three cups, if it looks at them in turns? And how many "
-    "polls, all cups together? (Type two numbers, such as `8 9`.)"
-)
-turns
+# %% id=12-turns guess
+# How many ticks does one thread need for these three cups, if it looks at them in turns? And how many polls, all cups together? (Type two numbers, such as `8 9`.)
 
-# %% id=commit-turns
-turns.commit(...)
-
-# %% id=run-turns
+# %% id=12-turns reveal
 turned = brew(in_turns)
-draw_cups(waited, turned, titles=["One cup after the other", "In turns"])
+titles = ["One cup after the other", "In turns"]
+truth = f"{ticks(turned)} {np.count_nonzero(turned)}"
+reveal("12-turns", truth, lambda: draw_cups(waited, turned, titles=titles))
 
-# %% id=reveal-turns
-turns.reveal(
-    f"{ticks(turned)} {np.count_nonzero(turned)}",
-    "As many ticks as for the longest cup alone. And just as many polls as before: a cup is polled once in "
-    "each of its ticks, and once more to hear that it's ready. But now a tick has room for all three.",
-)
+# %% id=12-turns told truth="7 20"
+# As many ticks as for the longest cup alone. And just as many polls as before: a cup is polled once in each of its ticks, and once more to hear that it's ready. But now a tick has room for all three.
 
 # %% id=turns-check tags=asserts
 assert np.count_nonzero(waited) == np.count_nonzero(turned) == 20
@@ -320,7 +311,7 @@ check("12-pot", POT)
 # %% [markdown] id=executor-text
 # ## Who polls?
 #
-# Somebody has to call `poll` until it says `READY`, and that is the **executor**. Python's event loop sleeps until the system tells it that something is ready, and Rust's until the waker rings. In a kernel there's no waker, so the executor is a loop that keeps asking.
+# Somebody has to call `poll` until it says `READY`, and that is the **executor**. Python's event loop sleeps until the system tells it that something is ready, and Rust's until the waker rings. A kernel has none between its blocks, so there the executor is a loop that keeps asking. (Within a block, newer GPUs have one: from Hopper on, a barrier in shared memory can put threads to sleep until data have arrived.)
 
 # %% [markdown] id=exercise-executor
 # ### Exercise: an executor
@@ -455,14 +446,7 @@ struct Select {
 # %% [markdown] id=loser-text
 # Two cups race: cup 0 needs 2 + 4 ticks, and cup 1 needs 5 + 2. A select of the two is polled until it is `READY`. Then the kernel does something else for a while: 100 ticks, more than enough for any tea. And then it goes back to cup 1, and polls that until it's `READY`, too.
 
-# %% id=predict-loser
-loser = Prediction("How many more polls does cup 1, which lost, need until it says `READY`? (Type a number.)")
-loser
-
-# %% id=commit-loser
-loser.commit(...)
-
-# %% id=run-loser
+# %% id=race-of-cups
 race = agt.Kernel(TEA + SELECT + r"""
 extern "C" __global__ void race(int* more)
 {
@@ -477,17 +461,17 @@ extern "C" __global__ void race(int* more)
     }
 }
 """)
+
+# %% id=12-loser guess
+# How many more polls does cup 1, which lost, need until it says `READY`? (Type a number.)
+
+# %% id=12-loser reveal
 (more,) = race(agt.zeros(1, np.int32), grid=1, block=1).last().to_host().sync_on(stream)
+reveal("12-loser", int(more))
 
-# %% id=reveal-loser
-loser.reveal(
-    int(more),
-    "A future that nobody polls stands still, so the 100 ticks did nothing for it. Cup 0 was `READY` at its "
-    "seventh poll, and then the select returned before it came to cup 1. So that one had six of its eight "
-    "polls: five boiled, one steeped. Now come one more for the leaves, and one to hear that it's ready.",
-)
-
-# %% [markdown] id=misconception-future
+# %% id=12-loser told truth=2
+# A future that nobody polls stands still, so the 100 ticks did nothing for it. Cup 0 was `READY` at its seventh poll, and then the select returned before it came to cup 1. So that one had six of its eight polls: five boiled, one steeped. Now come one more for the leaves, and one to hear that it's ready.
+#
 # > **Misconception: a future goes on by itself.**
 # >
 # > - *What you see:* the loser of a select is never ready; a message that has arrived is never read.
@@ -747,16 +731,6 @@ assert not device.simulated or gain > 2
 #
 # Now a single cup, with water for 5 ticks and leaves for 2. The thread polls it once, to put the water on. Then it has something else to do for 100 ticks, and when it comes back, it stands beside the cup until that's ready.
 
-# %% id=predict-clock
-clock = Prediction(
-    "How many ticks does it stand there? (The lines that matter are those of `Wait` and `Tea`.)",
-    within=0.15,
-)
-clock
-
-# %% id=commit-clock
-clock.commit(...)
-
 # %% id=run-alone
 left_alone = agt.Kernel(CLOCKED.replace("TICK", "4000ll") + r"""
 extern "C" __global__ void left_alone(long long* when)
@@ -769,19 +743,21 @@ extern "C" __global__ void left_alone(long long* when)
     block_on(tea);
 }
 """, "left_alone")
+
+# %% id=12-clock guess within=0.15
+# How many ticks does it stand there? (The lines that matter are those of `Wait` and `Tea`.)
+
+# %% id=12-clock reveal
 when = left_alone(agt.zeros(4, np.int64), grid=1, block=1).last().to_host().sync_on(stream)
 began, steeps, ready, back = when
+reveal("12-clock", f"{(ready - back) / 4_000:.2f}", late=(steeps - began) / 4_000)
 
-# %% id=reveal-clock
-clock.reveal(
-    f"{(ready - back) / 4_000:.2f}",
-    "The water boiled while nobody looked. But the leaves went in after "
-    f"{(steeps - began) / 4_000:.0f} ticks: `steep` begins at its first poll, and who should "
-    "have polled it? A wait goes on by itself, and the code "
-    "behind it doesn't.",
-)
+# %% id=12-clock told truth=2.05
+# The water boiled while nobody looked. But the leaves went in after {late:.0f} ticks: `steep` begins at its first poll, and who should have polled it? A wait goes on by itself, and the code behind it doesn't.
 
 # %% [markdown] id=short-text
+# ### Short waits
+#
 # A tick of 4,000 clocks is long beside a poll. Now let it be 100, with the three cups again:
 
 # %% id=run-short
@@ -920,7 +896,7 @@ draw_kettle(As_they_come=AS_THEY_COME, Yours=PICK)
 # The words are in the [glossary](../docs/glossary.md). **Next:** in [13_hostcalls](13_hostcalls.ipynb) you write to somebody outside the GPU: Python.
 
 # %% id=score
-score(turns, loser, clock)
+score("12")
 
 # %% id=progress
 progress("12")
@@ -1128,19 +1104,14 @@ extern "C" __global__ void read_page(unsigned int* mail, unsigned int* page, uns
     return False
 
 
-# %% id=predict-page
-page = Prediction(
-    "Which lanes of block 1 can be sure to read what block 0 wrote?",
-    all="all 32: lane 0 has its fence, and no lane gets past the shuffle before that",
-    first="lane 0: the other 31 get its word, and read the page without any fence",
-    none="no lane: 32 threads wrote the page, and only one of them has a fence",
-)
-page
+# %% id=12-page guess
+# If the line READS is `got[lane] = page[lane];`, which lanes of block 1 can be sure to read what block 0 wrote?
+#
+# - `all`: all 32, because no lane gets past the shuffle before lane 0 has its fence
+# - `first`: lane 0, because the other 31 read the page without any fence
+# - `none`: no lane, because 32 threads wrote the page, and only one of them has a fence
 
-# %% id=commit-page
-page.commit(...)
-
-# %% id=run-page
+# %% id=12-page reveal
 with agt.using("sim"):
     races = {
         reads: read_page(reads)
@@ -1150,16 +1121,18 @@ with agt.using("sim"):
             "__syncwarp(); got[lane] = page[lane];",
         )
     }
-for reads, found in races.items():
-    print(f"{reads:40}", "a race" if found else "no race")
-
-# %% id=reveal-page
 everybody, lane_0, _ = races.values()
-page.reveal(
-    "all" if not everybody else "none" if lane_0 else "first",
-    "Shuffles and votes bring lanes together, and CUDA promises nothing about memory there. Where the others "
-    "have to see what lane 0 has seen, or what it wrote, they need a `__syncwarp()`.",
-)
+
+
+def table():
+    for reads, found in races.items():
+        print(f"{reads:40}", "a race" if found else "no race")
+
+
+reveal("12-page", "all" if not everybody else "none" if lane_0 else "first", table)
+
+# %% id=12-page told truth=first
+# Shuffles and votes bring lanes together, and CUDA promises nothing about memory there. Where the others have to see what lane 0 has seen, or what it wrote, they need a `__syncwarp()`.
 
 # %% id=page-check tags=asserts
 assert list(races.values()) == [True, False, False]
@@ -1311,28 +1284,21 @@ draw_litmus({"no fence": none.seen, "with one fence": test.seen, "both": both.se
 # %% [markdown] id=litmus-gpu-text
 # `1 0` is gone for good. And on a real GPU? There, both threads start a run at the same moment, a million times.
 
-# %% id=predict-fenced
-fenced = Prediction(
-    "With both fences, which outcome has an H200 most often?",
-    none_yet="`0 0`: the reader is too early for both",
-    between="`0 1`: the flag isn't up yet, and then the letter is there",
-    letter="`1 1`: flag and letter are there",
-)
-fenced
+# %% id=12-fenced guess
+# With both fences, which outcome has an H200 most often?
+#
+# - `none_yet`: `0 0`, because the reader is too early for both
+# - `between`: `0 1`, where the flag isn't up yet, and then the letter is there
+# - `letter`: `1 1`, where flag and letter are there
 
-# %% id=commit-fenced
-fenced.commit(...)
+# %% id=12-fenced reveal
+names = {(0, 0): "none_yet", (0, 1): "between", (1, 1): "letter"}
+most = max(both.recorded, key=both.recorded.get)
+runs = {"no fence": none.recorded, "both": both.recorded}
+reveal("12-fenced", names[most], lambda: draw_litmus(runs, "an H200"))
 
-# %% id=run-fenced
-draw_litmus({"no fence": none.recorded, "both": both.recorded}, "an H200")
-
-# %% id=reveal-fenced
-fenced.reveal(
-    {(0, 0): "none_yet", (0, 1): "between", (1, 1): "letter"}[max(both.recorded, key=both.recorded.get)],
-    "In all but 52 of 1,048,576 runs. Most likely it's because a fence takes far longer than a look: while "
-    "the sender's holds back the flag, the reader finds 0, and while the reader's takes its time, the letter "
-    "comes.",
-)
+# %% id=12-fenced told truth=between
+# In all but 52 of 1,048,576 runs. Most likely it's because a fence takes far longer than a look: while the sender's holds back the flag, the reader finds 0, and while the reader's takes its time, the letter comes.
 
 # %% id=fenced-check tags=asserts
 assert sum(both.recorded.values()) - both.recorded[0, 1] == 52
@@ -1344,6 +1310,8 @@ assert (1, 0) not in agt.litmus("message passing", fence="device, first thread o
 assert (0, 0) not in agt.litmus("message passing", fence="device, last thread only", runs=1).recorded
 
 # %% [markdown] id=litmus-read
+# ### Others
+#
 # Go back to the cell with the choices and try others. (`agt.litmus("store buffering")`, `"load buffering"` and `"independent reads"` have a table each.) A fence of the `"block"` does nothing between two blocks, and is enough with `blocks=False`, where both threads are within its reach. With a `"plain"` flag no fence is enough: CUDA promises nothing about a race, even if an H200 never showed `1 0` with any fence. CUDA also lets writes overtake reads, as in `"load buffering"`, which the simulated device never does.
 
 # %% [markdown] id=messenger-text
@@ -1354,15 +1322,6 @@ assert (0, 0) not in agt.litmus("message passing", fence="device, last thread on
 #   messenger    sees flag 0           ...        raises flag 1
 #   Bob          sees flag 1           fence      reads the letter
 # ```
-
-# %% id=predict-messenger
-messenger = Prediction(
-    "How many fences does the messenger need, so that Bob is sure to read what Anna wrote? (Type a number.)"
-)
-messenger
-
-# %% id=commit-messenger
-messenger.commit(...)
 
 # %% id=run-messenger
 def delivered(fences):
@@ -1393,16 +1352,18 @@ extern "C" __global__ void relay(unsigned int* letter, unsigned int* flags, unsi
     return True
 
 
+
+# %% id=12-messenger guess
+# How many fences does the messenger need, so that Bob is sure to read what Anna wrote? (Type a number.)
+
+# %% id=12-messenger reveal
 with agt.using("sim"):
     arrived = [delivered(fences) for fences in range(3)]
-print(arrived, "with 0, 1 and 2 fences")
 
-# %% id=reveal-messenger
-messenger.reveal(
-    arrived.index(True),
-    "He is a reader and a sender. So he needs a fence behind his look, which is the reader's, and one before "
-    "his flag, the sender's. Nothing stands between the two places, so a single fence is both.",
-)
+reveal("12-messenger", arrived.index(True), lambda: print(arrived, "with 0, 1 and 2 fences"))
+
+# %% id=12-messenger told truth=1
+# He is a reader and a sender. So he needs a fence behind his look, which is the reader's, and one before his flag, the sender's. Nothing stands between the two places, so a single fence is both.
 
 # %% id=messenger-check tags=asserts
 assert arrived == [False, True, True]
@@ -1503,16 +1464,6 @@ print(text[text.index("// Many senders, one receiver") : text.rindex("#endif")].
 #
 # Now suppose that somebody draws number 0 in a ring of four, and dozes off before the message is written.
 
-# %% id=predict-dozing
-dozing = Prediction(
-    "How many messages can the others send before `poll_send` says `PENDING`? And how many of those does the "
-    "receiver get, as long as that sender dozes? (Type two numbers.)"
-)
-dozing
-
-# %% id=commit-dozing
-dozing.commit(...)
-
 # %% id=run-dozing
 ring = agt.Kernel(r"""
 #include "device_async.cuh"
@@ -1524,19 +1475,22 @@ extern "C" __global__ void ring(unsigned long long* words, int* count)
     while (channel.poll() == READY) count[1]++;
 }
 """)
+
+# %% id=12-dozing guess
+# How many messages can the others send before `poll_send` says `PENDING`? And how many of those does the receiver get, as long as that sender dozes? (Type two numbers.)
+
+# %% id=12-dozing reveal
 words = np.array([1, 0, *range(4), 0, 0, 0, 0], np.uint64)  # number 0 is drawn: the next one is 1
 sent, came = ring(agt.h2d(words), agt.zeros(2, np.int32), grid=1, block=1).last().to_host().sync_on(stream)
 
-# %% id=reveal-dozing
-dozing.reveal(
-    f"{sent} {came}",
-    "The receiver goes through the places in order, so it waits for place 0. And number 4 is for place 0, "
-    "too. In a channel with a place for every message, a slow sender holds up the receiver "
-    "alone. In a ring it "
-    "holds up everybody, one after the other.",
-)
+reveal("12-dozing", f"{sent} {came}")
+
+# %% id=12-dozing told truth="3 0"
+# The receiver goes through the places in order, so it waits for place 0. And number 4 is for place 0, too. In a channel with a place for every message, a slow sender holds up the receiver alone. In a ring it holds up everybody, one after the other.
 
 # %% [markdown] id=words-text
+# ### A program
+#
 # Here's a program. Block 0 receives. Eight other blocks look for long journeys (take a number; halve it if it's even, else triple it and add one; how many steps until it is 1?), each among forty numbers, and report whenever they find a longer one. A message is 10,000 times the block, plus the steps, and a block that's done sends zero steps. Block 0 reads results while the others go on searching. Eight blocks wait for block 0, and it for them, so the launch is cooperative. (`agt` makes it one for a kernel that calls `this_grid`.)
 
 # %% id=together
@@ -1768,4 +1722,4 @@ __device__ void leave(unsigned int* door)
 check("12-door", DOOR)
 
 # %% id=score-encores
-score(page, fenced, messenger, dozing)
+score("12")

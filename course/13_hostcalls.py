@@ -23,11 +23,12 @@ import numpy as np
 
 import asyncgpu_tutor as agt
 from asyncgpu_course import (
-    Prediction,
     check,
+    guess,
     hint,
     interleavings,
     progress,
+    reveal,
     score,
     solution,
     solved,
@@ -236,30 +237,19 @@ async def flag_first(mail, rounds):
         await agt.sleep(5)
         mail[2] = twice
 
-# %% id=predict-late
-late = Prediction(
-    "The kernel is the same, and asks for 10, 11, 14, 19, 26 and 35. Which number does it store as the "
-    "answer to 26? (Type a number.)"
-)
-late
+# %% id=13-late guess
+# The kernel is the same, and asks for 10, 11, 14, 19, 26 and 35. Which number does it store as the answer to 26? (Type a number.)
 
-# %% id=commit-late
-late.commit(...)
-
-# %% id=late-run
+# %% id=13-late reveal
 too_early = await talk(6, flag_first)
-print(too_early)
+reveal("13-late", too_early[4], lambda: print(too_early))
+
+# %% id=13-late told truth=38
+# The kernel goes on as soon as it sees the flag, and the box still has the answer to 19. So each answer comes one letter late. All of them look right, and nothing fails.
 
 # %% id=late-check tags=asserts
 assert heard == [20, 22, 28, 38, 52, 70]
 assert too_early == [0, *heard[:-1]]
-
-# %% id=reveal-late
-late.reveal(
-    too_early[4],
-    "The kernel goes on as soon as it sees the flag, and the box still has the answer to 19. So each answer "
-    "comes one letter late. All of them look right, and nothing fails.",
-)
 
 # %% [markdown] id=exercise-ask
 # ### Exercise: the kernel's side
@@ -517,22 +507,14 @@ if device.simulated:
 #
 # Four calls at once take hardly longer than two, because one look finds all that wait. So where answers cost nothing, **count the rounds, and not the calls**: the twelve calls were four rounds, or 30 µs. And the two solid stretches of 16 and 15 µs? There each block shouts with one thread, which changes 256 letters one after another. (Our first kernel had a thread for each. The model charges trips over the bus for looks, and not for letters.)
 
-# %% id=predict-fired
+# %% id=inside
 def inside(trace):
     """The time of its kernel."""
     (kernel,) = trace.find("pipeline")
     return kernel.duration
 
 
-fired = Prediction(
-    f"With four blocks, the kernel takes {inside(in_one_go):.0f} µs for the six pieces. Now we send one "
-    "block home. How long do the other three take? (Type a number of µs.)",
-    within=0.1,
-)
-fired
-
-# %% id=commit-fired
-fired.commit(...)
+print(f"With four blocks, the kernel takes {inside(in_one_go):.0f} µs for the six pieces.")
 
 # %% id=blocks tags=helpers
 def with_blocks(trace, blocks):
@@ -547,24 +529,23 @@ def with_blocks(trace, blocks):
     return trace.from_first()
 
 
-# %% id=fired-run
-by_three = await one_launch(blocks=3)
-agt.compare_timelines(
+# %% id=13-fired guess within=0.1
+# Now we send one block home. How many µs do the other three take?
+
+# %% id=13-fired reveal
+by_three, by_six = await one_launch(blocks=3), await one_launch(blocks=6)
+picture = agt.compare_timelines(
     [with_blocks(in_one_go, 4), with_blocks(by_three, 3)],
     ["Four blocks", "Three blocks"],
     lanes=("streams",),
-    lesson="Only the kernels, and which pieces their blocks have. Above, two of four have nothing to do in "
-    "the second turn. Below, all three have a piece in both. A turn takes as long either way: two rounds, "
-    "and a shout in between.",
 )
+reveal("13-fired", round(inside(by_three), 1), picture, six=inside(by_six))
 
-# %% id=reveal-fired
-by_six = await one_launch(blocks=6)
-fired.reveal(
-    round(inside(by_three), 1),
-    "Six pieces are two turns for three blocks, and for four or five as well, so nobody misses the fourth. "
-    f"Six blocks need only one turn: they took {inside(by_six):.0f} µs.",
-)
+# %% id=13-fired lesson
+# Only the kernels, and which pieces their blocks have. Above, two of four have nothing to do in the second turn. Below, all three have a piece in both. A turn takes as long either way: two rounds, and a shout in between.
+
+# %% id=13-fired told truth=63.3
+# Six pieces are two turns for three blocks, and for four or five as well, so nobody misses the fourth. Six blocks need only one turn: they took {six:.0f} µs.
 
 # %% id=fired-check tags=asserts
 if device.simulated:
@@ -748,52 +729,47 @@ with agt.record() as calling:
 (called,) = calling.find("calls")
 print(f"With calls, the kernel takes {called.duration:.0f} µs.")
 
-# %% id=predict-pays
+# %% id=launches
 by_launches()  # warm-up
 with agt.record() as launching:
     by_launches()
 parts = launching.find("part")
 gap = parts[1].start - parts[0].end
-pays = Prediction(
-    "Now the kernel ends for each price, and Python launches one that goes on. From the end of a kernel to "
-    f"the start of the next it takes {gap:.0f} µs here. How long is it from the first one's start to the "
-    "last one's end? (Type a number of µs.)",
-    within=0.1,
-)
-pays
-
-# %% id=commit-pays
-pays.commit(...)
+print(f"From the end of a kernel to the start of the next it takes {gap:.0f} µs here.")
 
 # %% id=pays-picture tags=helpers
-figure, axes = plt.subplots(2, figsize=(7, 3), sharex=True)
 launched = [(span.start - parts[0].start, span.duration) for span in parts]
 whole = launched[-1][0] + launched[-1][1]
-# The clock begins when the kernel has started.
-for block, (asked, got, done) in enumerate(moments + called.duration - moments.max()):
-    axes[0].broken_barh([(0, asked), (got, done - got)], (block - 0.35, 0.7), color="#e69f00")
-    axes[0].text((asked + got) / 2, block, "price", ha="center", va="center", fontsize=7)
-    axes[1].broken_barh(launched, (block - 0.35, 0.7), color="#e69f00")
-    pause = (sum(launched[block]) + launched[block + 1][0]) / 2
-    axes[1].text(pause, block, "price", ha="center", va="center", fontsize=7)
-ends = {"Each block calls": called.duration, "The kernel ends for each": whole}
-for axis, (title, end) in zip(axes, ends.items()):
-    axis.set_title(f"{title}: {end:.0f} µs", loc="left", fontsize=9)
-    axis.set_yticks(range(4), [f"block {block}" for block in range(4)], fontsize=8)
-    axis.invert_yaxis()
-    axis.spines[["top", "right"]].set_visible(False)
-axes[1].set_xlabel("µs")
-figure.tight_layout()
-plt.show()
-print(*[f"{title}: {end:.0f} µs." for title, end in ends.items()], sep="\n")
 
-# %% id=reveal-pays
-pays.reveal(
-    round(whole, 1),
-    "Four times all four blocks stand still, and each of them needed only one of the prices. With calls "
-    "each stands still once, for its own. (With the H200's 14 µs, it would be "
-    f"{whole - 4 * (gap - 14):.0f}, and calls still win.)",
-)
+
+def draw_both():
+    figure, axes = plt.subplots(2, figsize=(7, 3), sharex=True)
+    # The clock begins when the kernel has started.
+    for block, (asked, got, done) in enumerate(moments + called.duration - moments.max()):
+        axes[0].broken_barh([(0, asked), (got, done - got)], (block - 0.35, 0.7), color="#e69f00")
+        axes[0].text((asked + got) / 2, block, "price", ha="center", va="center", fontsize=7)
+        axes[1].broken_barh(launched, (block - 0.35, 0.7), color="#e69f00")
+        pause = (sum(launched[block]) + launched[block + 1][0]) / 2
+        axes[1].text(pause, block, "price", ha="center", va="center", fontsize=7)
+    ends = {"Each block calls": called.duration, "The kernel ends for each": whole}
+    for axis, (title, end) in zip(axes, ends.items()):
+        axis.set_title(f"{title}: {end:.0f} µs", loc="left", fontsize=9)
+        axis.set_yticks(range(4), [f"block {block}" for block in range(4)], fontsize=8)
+        axis.invert_yaxis()
+        axis.spines[["top", "right"]].set_visible(False)
+    axes[1].set_xlabel("µs")
+    figure.tight_layout()
+    plt.show()
+    print(*[f"{title}: {end:.0f} µs." for title, end in ends.items()], sep="\n")
+
+# %% id=13-pays guess within=0.1
+# Now the kernel ends for each price, and Python launches one that goes on. How many µs is it from the first one's start to the last one's end?
+
+# %% id=13-pays reveal
+reveal("13-pays", round(whole, 1), draw_both, h200=whole - 4 * (gap - 14))
+
+# %% id=13-pays told truth=154.7
+# Four times all four blocks stand still, and each of them needed only one of the prices. With calls each stands still once, for its own. (With the H200's 14 µs, it would be {h200:.0f}, and calls still win.)
 
 # %% id=pays-check tags=asserts
 if device.simulated:
@@ -801,6 +777,8 @@ if device.simulated:
     assert called.duration < whole - 4 * (gap - 14)
 
 # %% [markdown] id=when-it-pays-2
+# ### And if all need one at once?
+#
 # If all need an answer at the same moment, one launch is enough for all. Of 132 callers on the H200, each waits over 200 µs, and a launch still takes 14, plus Python's work for the prices. Then end the kernel, and launch the next. (Our file is in between. Four ask at once, but each launch came with 68 µs of copies and the like, so calling won.)
 #
 # So call if few need an answer at a time and the others work on, or if your kernel has much in its registers and shared memory that would be lost. But a block that waits keeps its place on the GPU.
@@ -818,7 +796,7 @@ if device.simulated:
 # **Next:** in [13b_await_the_host](13b_await_the_host.ipynb) a call becomes a future, so that a single thread has several under way and works meanwhile. Five encores follow.
 
 # %% id=score
-score(late, fired, pays)
+score("13")
 
 # %% id=progress
 progress("13")
@@ -936,20 +914,6 @@ def from_top(memory):
 bert_moves = [("Anna looks", [0, 1, 2], []), ("Bert takes 0", [1, 2], [0]), ("and takes 1", [2], [0, 1])]
 draw_piles(bert_moves)
 
-# %% id=predict-aba
-endings = {"0": (0,), "1": (1,), "1, then 0": (1, 0), "0, then 1": (0, 1)}
-on_top = Prediction(
-    "Bert doesn't need them all, and gives back packet 0; or packet 1; or both, 1 first and then 0; or both, "
-    "0 first and then 1. After that Anna turns back and swaps: *if the top is still 0, make it "
-    "1*. If the swap "
-    "fails, she starts again. In how many of the four cases does a packet end up in two places? "
-    "(Type a number.)"
-)
-on_top
-
-# %% id=commit-aba
-on_top.commit(...)
-
 # %% id=search tags=helpers
 def anna(stack):
     def thread():
@@ -994,22 +958,20 @@ def tapped(back):
     ]
     return run
 
-# %% id=endings
+# %% id=13-aba guess
+# Bert doesn't need them all, and gives back packet 0; or packet 1; or both, 1 first and then 0; or both, 0 first and then 1. After that Anna turns back and swaps: *if the top is still 0, make it 1*. If the swap fails, she starts again. In how many of the four cases does a packet end up in two places? (Type a number.)
+
+# %% id=13-aba reveal
+endings = {"0": (0,), "1": (1,), "1, then 0": (1, 0), "0, then 1": (0, 1)}
 before = [(f"{name} is back", *bert_alone(back)) for name, back in endings.items()]
 swaps = ["Her swap works" if pile[0] == 0 else "It fails, so again" for _, pile, _ in before]
 ends = [after(swap, tapped(back)) for swap, back in zip(swaps, endings.values())]
-draw_piles(before, ends)
-
-# %% id=reveal-aba
 owned = [[*pile, *held, *got] for _, pile, held, got in ends]
 twice = [name for name, packets in zip(endings, owned) if len(set(packets)) < len(packets)]
-on_top.reveal(
-    len(twice),
-    "In two of the cases, the first and the third, the top is 0 again, and Anna's swap works. Where both "
-    "packets are back, it does no harm, because 1 lies below 0 again. But where only 0 came back, her swap "
-    "puts packet 1 on top, and Bert has that in his hands. In the other two the top is 1, so she starts "
-    "again.",
-)
+reveal("13-aba", len(twice), lambda: draw_piles(before, ends))
+
+# %% id=13-aba told truth=1
+# In two of the cases, the first and the third, the top is 0 again, and Anna's swap works. Where both packets are back, it does no harm, because 1 lies below 0 again. But where only 0 came back, her swap puts packet 1 on top, and Bert has that in his hands. In the other two the top is 1, so she starts again.
 
 # %% id=aba-check tags=asserts
 assert twice == ["0"]
@@ -1194,28 +1156,17 @@ alone, enough = await a_call(1, 16, few), await a_call(16, 16, few)
 print(f" 1 block,  16 packets: {alone:6.2f} µs a call")
 print(f"16 blocks, 16 packets: {enough:6.2f} µs a call")
 
-# %% id=predict-pressure
-pressure = Prediction(
-    f"A call takes a single block {alone:.1f} µs, and each of 16 blocks {enough:.1f}. With 2 packets for "
-    "all 16, how many times as long does it take them? (Type a number.)",
-    within=0.1,
-)
-pressure
+# %% id=13-pressure guess within=0.1
+# With 2 packets for all 16 blocks, how many times as long does a call take each of them as with 16 packets? (Type a number.)
 
-# %% id=commit-pressure
-pressure.commit(...)
-
-# %% id=pressure-run
+# %% id=13-pressure reveal
 scarce = await a_call(16, 2, few)
-print(f"16 blocks,  2 packets: {scarce:6.2f} µs a call")
+table = f"16 blocks,  2 packets: {scarce:6.2f} µs a call"
+facts = {"round_": scarce / 8, "enough": enough}
+reveal("13-pressure", round(scarce / enough, 1), lambda: print(table), **facts)
 
-# %% id=reveal-pressure
-pressure.reveal(
-    round(scarce / enough, 1),
-    "Each of Python's rounds answers 2 calls at most, so it takes 8 rounds until all have an answer. "
-    f"But with only two to answer, a round is quicker: it takes {scarce / 8:.1f} µs instead of {enough:.1f}. "
-    "Nothing overflows, and no call is lost or answered twice: it's the back-pressure of chapter 6.",
-)
+# %% id=13-pressure told truth=6.8
+# Each of Python's rounds answers 2 calls at most, so it takes 8 rounds until all have an answer. But with only two to answer, a round is quicker: it takes {round_:.1f} µs instead of {enough:.1f}. Nothing overflows, and no call is lost or answered twice: it's the back-pressure of chapter 6.
 
 # %% [markdown] id=wrong
 # ## Encore: when the host is in trouble

@@ -20,7 +20,7 @@ from pathlib import Path
 import numpy as np
 
 import asyncgpu_tutor as agt
-from asyncgpu_course import Prediction, check, hint, progress, score, solution, solved
+from asyncgpu_course import check, guess, hint, progress, reveal, score, solution, solved
 
 device = agt.use("auto")
 device
@@ -202,40 +202,28 @@ __global__ void bill_joined(unsigned long long* mail, unsigned long long* stack,
 }
 """)
 
-# %% id=predict-joined
-joined = Prediction(
-    f"In turn, the two calls took the kernel {kernel_us(in_turn):.0f} µs. How long does it take with both "
-    "joined? (Type a number of µs.)",
-    within=0.05,
-)
-joined
+# %% id=joined-before
+print(f"In turn, the two calls took the kernel {kernel_us(in_turn):.0f} µs.")
 
-# %% id=commit-joined
-joined.commit(...)
+# %% id=13b-joined guess within=0.05
+# How many µs does it take with both joined?
 
-# %% id=run-joined
+# %% id=13b-joined reveal
 await ask_for(bill_joined)  # warm-up
 cost, at_once = await ask_for(bill_joined)
-print(f"it costs {cost}")
-
-agt.compare_timelines(
+picture = agt.compare_timelines(
     [waiting_for(in_turn, "the price", "the rate"), waiting_for(at_once, "price and rate", "the rate")],
     ["one call after the other", "both calls joined"],
     lanes=("host", "streams"),
-    lesson="Each coroutine has a bar while it searches, with the number of the item. Above, the rate is "
-    "asked for only when the price is there. Below, both searches are under way together, and the kernel's "
-    f"bar takes {kernel_us(at_once):.0f} µs instead of {kernel_us(in_turn):.0f}. Nearly all of it is dotted: "
-    "the kernel only waits. (A GPU doesn't tell when a kernel waits, so there the bar is solid.)",
 )
+besides = (kernel_us(in_turn) - 100) / 2
+reveal("13b-joined", round(kernel_us(at_once), 1), picture, besides=besides, cost=cost)
 
-# %% id=reveal-joined
-joined.reveal(
-    round(kernel_us(at_once), 1),
-    f"Both colleagues search at the same time, so the slower one decides, with 70 µs. A call costs some "
-    f"{(kernel_us(in_turn) - 100) / 2:.0f} µs besides, for the way there and back and one of "
-    "Python's rounds, "
-    "and here both calls share that. So you save more than the 30 µs of the price.",
-)
+# %% id=13b-joined lesson
+# Each coroutine has a bar while it searches, with the number of the item. Above, the rate is asked for only when the price is there. Below, both searches are under way together. Nearly all of the kernel's bar is dotted: it only waits. (A GPU doesn't tell when a kernel waits, so there the bar is solid.)
+
+# %% id=13b-joined told truth=81.3
+# It costs {cost}, as before. Both colleagues search at the same time, so the slower one decides, with 70 µs. A call costs some {besides:.0f} µs besides, for the way there and back and one of Python's rounds, and here both calls share that. So you save more than the 30 µs of the price.
 
 # %% id=joined-check tags=asserts
 assert cost == 42
@@ -273,17 +261,10 @@ assert cost == 0
 # *cost = price * rate;
 # ```
 
-# %% id=predict-careless
-careless = Prediction(
-    "The price is refused with 2, and the rate is 7. What does it cost joined, and what in turn? "
-    "(Type two numbers, such as 30 40.)"
-)
-careless
+# %% id=13b-careless guess
+# The price is refused with 2, and the rate is 7. What does it cost joined, and what in turn? (Type two numbers, such as 30 40.)
 
-# %% id=commit-careless
-careless.commit(...)
-
-# %% id=run-careless
+# %% id=13b-careless reveal
 costs = []
 for kernel, look in (
     (bill_joined, "if (both.a.error == 0 && both.b.error == 0) "),
@@ -291,20 +272,16 @@ for kernel, look in (
 ):
     cost, _ = await ask_for(agt.Kernel(kernel.source.replace(look, "")), sold_out)
     costs.append(cost)
-print(f"joined it costs {costs[0]}, and in turn {costs[1]}")
+
+reveal("13b-careless", costs)
+
+# %% id=13b-careless told truth="14 0"
+# An `Ask` stores the packet's word, whatever it means: it's the 2 of the refusal, and 2 times 7 looks just like a price. `hostcall` leaves your variable alone when it returns false, so there the price is still 0. An answer and a refusal are told apart by `error` and `ok`, and by nothing else.
 
 # %% id=careless-check tags=asserts
 assert costs == [14, 0]
 assert "if (both" in bill_joined.source
 assert "if (!ok)" in bill_in_turn.source
-
-# %% id=reveal-careless
-careless.reveal(
-    "{} {}".format(*costs),
-    "An `Ask` stores the packet's word, whatever it means: it's the 2 of the refusal, and 2 times 7 looks "
-    "just like a price. `hostcall` leaves your variable alone when it returns false, so there the price is "
-    "still 0. An answer and a refusal are told apart by `error` and `ok`, and by nothing else.",
-)
 
 # %% [markdown] id=exercise-both
 # ### Exercise: two answers, or an error
@@ -475,18 +452,6 @@ async def six_pieces(source):
 late = await six_pieces(solved("13b-challenge").replace("next.poll();", ""))
 print(f"in turn, the kernel took {kernel_us(late):.0f} µs")
 
-# %% id=predict-ahead
-read_ahead = Prediction(
-    f"In turn, the kernel took {kernel_us(late):.0f} µs for six pieces: 55 µs of reading and 55 of work for "
-    "each, and what a call costs besides. How long does it take if it reads ahead? "
-    "(Type a number of µs.)",
-    within=0.05,
-)
-read_ahead
-
-# %% id=commit-ahead
-read_ahead.commit(...)
-
 # %% id=working tags=helpers
 def working(trace):
     """The trace with a lane that says which piece its kernel works on, where the device knows."""
@@ -496,28 +461,25 @@ def working(trace):
     return trace.with_lane("works on", [(*when, f"{k}") for k, when in enumerate(zip(answered, asked))])
 
 
-# %% id=ahead-picture
+# %% id=13b-ahead guess within=0.05
+# Of those µs, each of the six pieces took 55 for reading and 55 for work, and what a call costs besides. How many µs does the kernel take if it reads ahead?
+
+# %% id=13b-ahead reveal
 early = await six_pieces(solved("13b-challenge"))
-agt.compare_timelines(
+picture = agt.compare_timelines(
     [working(late), working(early)],
     ["read and work in turn", "read ahead"],
     lanes=("host", "streams"),
-    lesson="Where the kernel's bar is solid, it works, and where it's dotted, it waits. Above, nobody reads "
-    "while it works. Below, the host reads piece 1 while the kernel works on piece 0, and so "
-    "on. The kernel is "
-    f"done after {kernel_us(early):.0f} µs instead of {kernel_us(late):.0f}.",
 )
+piece = kernel_us(late) / 6
+facts = {"piece": piece, "reading": piece - 55, "all_": kernel_us(late) - 5 * 55}
+reveal("13b-ahead", round(kernel_us(early)), picture, **facts)
 
-# %% id=reveal-ahead
-read_ahead.reveal(
-    round(kernel_us(early)),
-    "Six times the work makes 330, and the first read comes before it. But a piece takes the trips there and "
-    "back besides the host's 55 µs, so it's always a little later than the work. The kernel "
-    "waits for each, and "
-    f"the host sets the pace. In turn, a piece took {kernel_us(late) / 6:.1f} µs, so reading one takes "
-    f"{kernel_us(late) / 6 - 55:.1f}. Six of these, and then the work on the last piece, make "
-    f"{kernel_us(late) - 5 * 55:.0f}.",
-)
+# %% id=13b-ahead lesson
+# Where the kernel's bar is solid, it works, and where it's dotted, it waits. Above, nobody reads while it works. Below, the host reads piece 1 while the kernel works on piece 0, and so on.
+
+# %% id=13b-ahead told truth=435
+# Six times the work makes 330, and the first read comes before it. But a piece takes the trips there and back besides the host's 55 µs, so it's always a little later than the work. The kernel waits for each, and the host sets the pace. In turn, a piece took {piece:.1f} µs, so reading one takes {reading:.1f}. Six of these, and then the work on the last piece, make {all_:.0f}.
 
 # %% id=ahead-picture-check tags=asserts
 if device.simulated:
@@ -540,7 +502,7 @@ if device.simulated:
 # What if you don't want to wait any more? That's the second sitting. Behind it are two encores, for the day when a kernel has to open a file, and for the day when a colleague is in a bad mood. **Next:** [14_gallery](14_gallery.ipynb), where the ideas of this course hang on a wall.
 
 # %% id=score
-score(joined, careless, read_ahead)
+score("13b")
 
 # %% id=progress
 progress("13b")
@@ -583,13 +545,6 @@ async def slowly(call):
     await agt.sleep(100 if call.a == 1 else 20)
     return 1000 + call.a
 
-# %% id=predict-packet
-packet = Prediction("What does the kernel read as its answer to question 2? (Type a number.)")
-packet
-
-# %% id=commit-packet
-packet.commit(...)
-
 # %% id=run-packet
 heard = agt.pin(np.zeros(1, np.uint64))
 
@@ -604,31 +559,13 @@ async def two_questions(source, packets):
     return trace
 
 
+
+# %% id=13b-packet guess
+# What does the kernel read as its answer to question 2? (Type a number.)
+
+# %% id=13b-packet reveal
 # The `#define` switches a check off. You'll see which.
 given_back = await two_questions("#define HOSTCALL_UNCHECKED\n" + IMPATIENT, 4)
-print("question 2 was answered with", heard[0])
-
-# %% id=packet-check tags=asserts
-if device.simulated:
-    assert heard[0] == 1001
-    assert len(given_back.find("slowly 1")) == 1
-    assert not given_back.find("slowly 2")
-
-# %% id=reveal-packet
-packet.reveal(
-    int(heard[0]),
-    "That's the answer to question 1. Three packets were free, but the one that had just been given back lay "
-    "on the pile where this block looks first, so it got the same packet again. Nobody read question 2 "
-    "there: the host was still at work on the packet, so it didn't look at the flag, which was up "
-    "anyway. When it was done with question 1, it put that answer into the packet, and the "
-    "kernel took it for "
-    "the answer to question 2."
-    if heard[0] == 1001
-    else "This host first looked when question 2 already lay over question 1, so question 1 was never read. "
-    "If the host is quicker, the answer is 1001: that of question 1, which it is at work on by then.",
-)
-
-# %% id=packet-picture
 (ran,) = given_back.device_spans
 at_work = next(span for span in given_back if span.kind == "work")
 asked, hung_up = ran.waits[0] if ran.waits else (ran.start, ran.start + 20)
@@ -636,15 +573,25 @@ belongs = [
     (asked, hung_up, "the host's"),
     (hung_up, at_work.end, "the host's, and the kernel's, with question 2"),
 ]
-waiting_for(given_back, "the limit", "answer 2").with_lane("the packet", belongs).plot(
-    title="A packet with two owners",
-    lanes=("host", "streams"),
-    lesson="Some 20 µs after asking, the kernel hangs up, gives the packet back, takes it again and writes "
-    "question 2 into it. But the host is still at work on what it read there before. When that's done, the "
-    f"kernel takes {heard[0]} for the answer to question 2.",
-)
+shown = waiting_for(given_back, "the limit", "answer 2").with_lane("the packet", belongs)
+picture = shown.plot(title="A packet with two owners", lanes=("host", "streams"))
+reveal("13b-packet", int(heard[0]), picture)
+
+# %% id=13b-packet lesson
+# Some 20 µs after asking, the kernel hangs up, gives the packet back, takes it again and writes question 2 into it. But the host is still at work on what it read there before.
+
+# %% id=13b-packet told truth=1001
+# On the simulated device it's 1001, the answer to question 1. Three packets were free, but the one that had just been given back lay on the pile where this block looks first, so it got the same packet again. Nobody read question 2 there: the host was still at work on the packet, so it didn't look at the flag, which was up anyway. When it was done with question 1, it put that answer into the packet, and the kernel took it for the answer to question 2. (A GPU's host may look first when question 2 already lies over question 1. Then question 1 was never read, and the answer is 1002.)
+
+# %% id=packet-check tags=asserts
+if device.simulated:
+    assert heard[0] == 1001
+    assert len(given_back.find("slowly 1")) == 1
+    assert not given_back.find("slowly 2")
 
 # %% [markdown] id=owner-text
+# ### Who holds it?
+#
 # The host did nothing wrong. The packet was its own, and the kernel gave it away. This is the bug behind the words **cancellation safety**, and Python has it, too: if you give up on `asyncio.to_thread(file.readinto, buffer)` and put something else into the buffer, the thread may still write over it. So before you stop waiting, ask *who else still holds a piece of this*. A packet has one owner at a time, and from the question to the answer that's the host.
 #
 # On a GPU nothing tells you. The simulated device does, because it keeps track of who owns which packet. We had switched that check off with the `#define`, so that you could see the wrong answer. Here it is again, switched on. (Its line number counts the headers, too.)
@@ -786,7 +733,7 @@ check("13b-first", FIRST)
 # - A dropped call may still be carried out, so hanging up undoes nothing.
 
 # %% id=score-second
-score(packet)
+score("13b")
 
 # %% [markdown] id=open-text
 # ## Encore: files by name

@@ -24,7 +24,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 import asyncgpu_tutor as agt
-from asyncgpu_course import Prediction, check, hint, progress, score, solution, solved
+from asyncgpu_course import check, guess, hint, progress, reveal, score, solution, solved
 
 device = agt.use("auto")
 stream = agt.create_stream()
@@ -145,7 +145,7 @@ assert max(black) > 1700
 # Each of the six bands has 4,608 pixels and is a kernel of its own. Now a graph launches them all at once. Together they have 864 blocks of 32 threads, and an H200 has places for 4,224, so nobody waits for one.
 
 
-# %% id=predict-pixel
+# %% id=six-bars
 def six_bars(wide, high):
     """The trace of six bands at once, each named after its black pixels."""
     named = [band.named(f"{n:,}") for band, n in zip(in_bands(wide, high), black)]
@@ -155,31 +155,22 @@ def six_bars(wide, high):
 at_once = six_bars(8, 4)
 bars = sorted(at_once.find("mandelbrot"), key=lambda span: span.detail["node"])
 took = {n: bar.duration for n, bar in zip(black, bars)}
+print(f"The band without a black pixel takes {took[0]:.1f} µs,")
+print(f"and the one with {max(black):,} of them {took[max(black)]:.1f}.")
 
-one_pixel = Prediction(
-    f"The band without a black pixel takes {took[0]:.1f} µs, and the one with {max(black):,} of them "
-    f"takes {took[max(black)]:.1f}. How many µs does the last band take, with a single black pixel? (Type "
-    "a number.)",
-    within=0.1,
-)
-one_pixel
+# %% id=14-pixel guess within=0.1
+# How many µs does the last band take, with a single black pixel?
 
-# %% id=commit-pixel
-one_pixel.commit(...)
+# %% id=14-pixel reveal
+title = "Six bands at once, each with its number of black pixels"
+picture = at_once.plot(title=title, lanes=("streams",))
+reveal("14-pixel", round(took[1], 1), picture)
 
-# %% id=mandelbrot-timeline
-at_once.plot(
-    title="Six bands at once, each with its number of black pixels",
-    lanes=("streams",),
-    lesson="The band with 0 black pixels is soon done. The other five take equally long.",
-)
+# %% id=14-pixel lesson
+# The band with 0 black pixels is soon done. The other five take equally long.
 
-# %% id=reveal-pixel
-one_pixel.reveal(
-    round(took[1], 1),
-    "A kernel ends with its slowest thread. One thread that goes through all 600 rounds is enough, and what "
-    "the other 4,607 do makes no difference.",
-)
+# %% id=14-pixel told truth=16.5
+# A kernel ends with its slowest thread. One thread that goes through all 600 rounds is enough, and what the other 4,607 do makes no difference.
 
 # %% id=mandelbrot-h200
 bars = sorted(span.duration for span in agt.Trace.load_recording("14_mandelbrot").device_spans)
@@ -190,7 +181,9 @@ assert bars[0] < 0.5 * bars[1]
 assert bars[-1] < 1.1 * bars[1]
 
 # %% [markdown] id=mandelbrot-how
-# The same happens inside a warp, where it's called **divergence**. As a rule, its 32 threads go through the loop together, so those that are done wait for the slowest. Neighbours need similar numbers of rounds, and a warp has 8 x 4 of them here. On the right, it has a row of 32:
+# ### Inside a warp
+#
+# It happens inside a warp, too, where it's called **divergence**. As a rule, its 32 threads go through the loop together, so those that are done wait for the slowest. Neighbours need similar numbers of rounds, and a warp has 8 x 4 of them here. On the right, it has a row of 32:
 
 # %% id=mandelbrot-warps
 idle = []
@@ -638,38 +631,25 @@ compares = (bar.duration - sum(end - start for start, end in bar.waits)) / 9
 print(f"Comparing a piece with 16 pictures takes the kernel {compares:.0f} µs.")
 print("Comparing half as many gains nothing: it was hidden behind the reading.")
 
-# %% id=predict-memory
-in_memory = Prediction(
-    "Let the pieces lie in Python's memory already, so that reading one takes 0 µs instead of 60. How many "
-    "µs does the search for 16 pictures take then, if it reads ahead? (Type a number.)",
-    within=0.2,
-)
-in_memory
+# %% id=14-memory guess within=0.2
+# Let the pieces lie in Python's memory already, so that reading one takes 0 µs instead of 60. How many µs does the search for 16 pictures take then, if it reads ahead?
 
-# %% id=commit-memory
-in_memory.commit(...)
-
-# %% id=search-timeline
+# %% id=14-memory reveal
 _, at_hand = await searched(AHEAD, disk=0)
-
-agt.compare_timelines(
+picture = agt.compare_timelines(
     [beginning(trace, 400) for trace in (in_turn, ahead, at_hand)],
     ["in turn", "read ahead", "read ahead, from memory"],
     lanes=("host", "streams"),
-    lesson="The first 400 µs of each; a bar is dotted where the kernel only waits. Above, Python pauses "
-    "while the kernel compares. In the middle it reads the next piece meanwhile, and the kernel waits for "
-    "it. Below there's nothing to read, so the kernel hardly waits.",
 )
-
-# %% id=reveal-memory
 makespan = at_hand.metrics().makespan
 saved = ahead.metrics().makespan - makespan
-in_memory.reveal(
-    round(makespan),
-    f"Nine reads of 60 µs are 540, and only {saved:.0f} of these are saved. The reading used to hide the "
-    f"comparing. Now the nine pieces keep the kernel busy for {9 * compares:.0f} µs. The rest is the launch, "
-    "and the trip for the first piece.",
-)
+reveal("14-memory", round(makespan), picture, saved=saved, compares=9 * compares)
+
+# %% id=14-memory lesson
+# The first 400 µs of each; a bar is dotted where the kernel only waits. Above, Python pauses while the kernel compares. In the middle it reads the next piece meanwhile, and the kernel waits for it. Below there's nothing to read, so the kernel hardly waits.
+
+# %% id=14-memory told truth=245
+# Nine reads of 60 µs are 540, and only {saved:.0f} of these are saved. The reading used to hide the comparing. Now the nine pieces keep the kernel busy for {compares:.0f} µs. The rest is the launch, and the trip for the first piece. **The longer of the two hides the shorter.** So make the longer one faster.
 
 # %% id=search-timeline-check tags=asserts
 if device.simulated:
@@ -678,7 +658,9 @@ if device.simulated:
     assert 300 < saved < 500
 
 # %% [markdown] id=search-read
-# **The longer of the two hides the shorter.** So make the longer one faster. An H200 took 1,130 µs in turn and 885 ahead.
+# ### On a real one
+#
+# An H200 took 1,130 µs in turn and 885 ahead.
 #
 # There are two other ways. Read everything first, if the file fits into the GPU's memory. Or let Python copy ahead on a second stream while a kernel compares, as in [chapter 02b](02b_copies_and_chunks.ipynb). Both would do here, since this kernel reads one piece after the other. A kernel that stops at the first hit, or goes where an index sends it, can only ask, because nobody else knows what it will want next.
 #
@@ -694,7 +676,7 @@ if device.simulated:
 # Below are the second sitting and two encores, for days when you feel like another room. **Next:** in [15_several_gpus](15_several_gpus.ipynb), the GPU gets company.
 
 # %% id=score
-score()
+score("14")
 
 # %% id=progress
 progress("14")
@@ -892,26 +874,16 @@ agt.compare_timelines(
     "kernel hardly waits. (On the simulated device, a drawing begins a few µs too early.)",
 )
 
-# %% id=predict-reports
-slower = Prediction(
-    "Now Python draws a finer picture, for 120 µs instead of 60, and the kernel reports every *ten* steps. "
-    "How many µs is it from one report to the next? (Type a number.)",
-    within=0.05,
-)
-slower
+# %% id=14-reports guess within=0.05
+# Now Python draws a finer picture, for 120 µs instead of 60, and the kernel reports every *ten* steps. How many µs is it from one report to the next?
 
-# %% id=commit-reports
-slower.commit(...)
-
-# %% id=reveal-reports
+# %% id=14-reports reveal
 finer, _ = await a_step(10, draw=120)
-slower.reveal(
-    round(10 * finer),
-    "A report takes longer than Python draws: there's the way there and back, and thread 0 adds up 256 "
-    f"losses on its own. With 60 µs of drawing that made {steps_of[1]:.0f} from one to the next, so with 120 "
-    f"it's about {steps_of[1] + 60:.0f}, and the kernel's ten steps need {10 * steps_of[10]:.0f}. The longer "
-    "of the two counts.",
-)
+facts = {"short": steps_of[1], "long": steps_of[1] + 60, "ten": 10 * steps_of[10]}
+reveal("14-reports", round(10 * finer), **facts)
+
+# %% id=14-reports told truth=147
+# A report takes longer than Python draws: there's the way there and back, and thread 0 adds up 256 losses on its own. With 60 µs of drawing that made {short:.0f} from one to the next, so with 120 it's about {long:.0f}, and the kernel's ten steps need {ten:.0f}. The longer of the two counts.
 
 # %% id=reports-check tags=asserts
 if device.simulated:
@@ -1159,31 +1131,23 @@ print(
 print("So many bytes the threads ask for. The tiles save a factor of 32 or a little less. The rest")
 print("is q again with each k, the share again with each number of v, and the table.")
 
-# %% id=predict-heads
+# %% id=heads-before
 of_longer = bytes_of(flash, longer_text)
-twice = Prediction(
-    f"That's {by_table / in_one_go:.0f} times fewer bytes, and hardly any faster. Why? Let's look at a text "
-    "that's twice as long. With 512 words, four times as many pairs look at each other, and `flash` asks for "
-    f"{of_longer / in_one_go:.1f} times as many bytes. How many µs does it take now, instead of {fast:.0f}? "
-    "(Type a number.)",
-    within=0.15,
-)
-twice
+print(f"{by_table / in_one_go:.0f} times fewer bytes, and hardly any faster.")
+print(f"With 512 words, `flash` asks for {of_longer / in_one_go:.1f} times as many bytes.")
 
-# %% id=commit-heads
-twice.commit(...)
+# %% id=14-heads guess within=0.15
+# Why? Let's look at that text, which is twice as long: four times as many pairs of words look at each other. How many µs does `flash` take now?
 
-# %% id=reveal-heads
+# %% id=14-heads reveal
 _, longer = recorded(
     lambda: (head(attention, *longer_text, True), head(flash, *longer_text, False))
 )
 slow_longer, fast_longer = (longer.find(name)[-1].duration for name in ("attention", "flash"))
-twice.reveal(
-    round(fast_longer),
-    "A kernel ends with its slowest thread. That's the one of the last word, which looks at twice as many "
-    "words now. The other words have threads of their own, and there's room for all. It's the same in "
-    f"`attention`, which takes {slow_longer:.0f} µs instead of {slow:.0f}.",
-)
+reveal("14-heads", round(fast_longer), was=slow, now=slow_longer)
+
+# %% id=14-heads told truth=484
+# A kernel ends with its slowest thread. That's the one of the last word, which looks at twice as many words now. The other words have threads of their own, and there's room for all. It's the same in `attention`, which takes {now:.0f} µs instead of {was:.0f}.
 
 # %% id=attention-timeline-check tags=asserts
 for qk, (_, mix) in zip(heads.values(), made):
@@ -1197,6 +1161,8 @@ if device.simulated:
     assert 1.9 < slow_longer / slow < 2.1
 
 # %% [markdown] id=attention-read
+# ### Many heads
+#
 # A single short head leaves the memory idle. But with 32 heads of 4,096 words each, an H200 took 104 ms with the table and 7.8 without: 13 times as fast. The running correction is called *online softmax* (Milakov and Gimelshein, 2018). With tiles that stay on the chip it's the heart of **flash attention** (Dao and others, 2022).
 #
 # ### Key points of the second sitting
@@ -1205,7 +1171,7 @@ if device.simulated:
 # - An answer that can be corrected later needn't wait: one pass is enough, and no table.
 
 # %% id=score-second
-score()
+score("14")
 
 # %% [markdown] id=galaxies-door
 # ## Encore: two galaxies
@@ -1343,39 +1309,27 @@ _, five_anew = recorded(from_scratch, 2, 5)
 print(f"the same, with describing and capturing them first: {ten_anew.metrics().makespan:.0f} µs")
 print(f"five launches of four steps, described first too: {five_anew.metrics().makespan:.0f} µs")
 
-# %% id=predict-whole
-whole = Prediction(
-    "Five launches are still five calls. So put all twenty steps into one graph, and launch it "
-    "once. How many "
-    "µs does that take, with describing and capturing it? (Type a number.)",
-    within=0.1,
-)
-whole
+# %% id=14-whole guess within=0.1
+# Five launches are still five calls. So put all twenty steps into one graph, and launch it once. How many µs does that take, with describing and capturing it?
 
-# %% id=commit-whole
-whole.commit(...)
-
-# %% id=galaxies-timeline
+# %% id=14-whole reveal
 _, one_anew = recorded(from_scratch, 10, 1)
-
-agt.compare_timelines(
+picture = agt.compare_timelines(
     [called, ten_anew, one_anew],
     ["twenty calls", "a graph of two, ten times", "a graph of twenty, once"],
     lanes=("host", "streams"),
-    lesson="Above, gaps between the steps. In the middle, two steps are described, and then they come "
-    "without a gap. Below, the device waits until Python has described all twenty.",
 )
-
-# %% id=reveal-whole
 twenty = agt.zip(*[there, back] * 10).graph_on(stream).launch()
 _, one = recorded(by_graph, twenty, 1)
-whole.reveal(
-    round(one_anew.metrics().makespan),
-    f"Each two steps more take Python {five_anew.metrics().makespan - ten_anew.metrics().makespan:.0f} µs to "
-    "describe and capture, and meanwhile the device waits. That's worse than twenty plain calls. And "
-    f"launching such a graph again takes {one.metrics().makespan:.0f} µs, where ten launches of two took "
-    f"{ten.metrics().makespan:.0f}.",
-)
+more = five_anew.metrics().makespan - ten_anew.metrics().makespan
+facts = {"more": more, "again": one.metrics().makespan, "ten": ten.metrics().makespan}
+reveal("14-whole", round(one_anew.metrics().makespan), picture, **facts)
+
+# %% id=14-whole lesson
+# Above, gaps between the steps. In the middle, two steps are described, and then they come without a gap. Below, the device waits until Python has described all twenty.
+
+# %% id=14-whole told truth=494
+# Each two steps more take Python {more:.0f} µs to describe and capture, and meanwhile the device waits. That's worse than twenty plain calls. And launching such a graph again takes {again:.0f} µs, where ten launches of two took {ten:.0f}. So **capture enough that the device has work for as long as the next launch takes, and no more.**
 
 # %% id=galaxies-h200
 for name in ("14_galaxies_by_calls", "14_galaxies"):
@@ -1392,7 +1346,7 @@ if device.simulated:
     assert ten.metrics().device_active > 0.9 * ten.metrics().makespan
 
 # %% [markdown] id=galaxies-read
-# So **capture enough that the device has work for as long as the next launch takes, and no more.** The H200 above finished two steps before the next launch came, so there a graph of four would still gain, if it's launched often.
+# The H200 above finished two steps before the next launch came, so there a graph of four would still gain, if it's launched often.
 
 # %% [markdown] id=challenge
 # ### The challenge: forty steps
@@ -1623,34 +1577,28 @@ print(
     "In the town, all houses lie in a few rings around the red one, most of them in a single ring."
 )
 
-# %% id=predict-walk
+# %% id=walk-before
 _, walked = walks_by_round["the street"]
 calls = [span.duration for span in walked if span.name == "launch one_round"]
-tenth = Prediction(
-    f"In the street, Python makes {len(calls)} launches, and each of these calls takes it "
-    f"{np.mean(calls):.0f} µs. After every launch it waits for an answer. All in all, that's "
-    f"{walked.metrics().makespan:,.0f} µs. Now let it ask after every *tenth* round only. How "
-    "many µs does the "
-    "street take? (Type a number.)",
-    within=0.2,
-)
-tenth
+print(f"In the street, Python makes {len(calls)} launches, of {np.mean(calls):.0f} µs each.")
+print(f"With an answer after every launch, that's {walked.metrics().makespan:,.0f} µs.")
 
-# %% id=commit-walk
-tenth.commit(...)
+# %% id=14-tenth guess within=0.2
+# Now let it ask after every *tenth* round only. How many µs does the street take?
 
-# %% id=reveal-walk
+# %% id=14-tenth reveal
 away, asked_seldom = recorded(by_rounds, street, 10)
 assert (away == walks_by_round["the street"][0]).all()
 launches = len(asked_seldom.find("one_round"))
-tenth.reveal(
-    round(asked_seldom.metrics().makespan),
-    f"The questions are a tenth, but there are {launches} launches now, which take Python "
-    f"{launches * np.mean(calls):,.0f} µs. (They're more than before, because it learns only after ten idle "
-    f"rounds that it's over.) The {launches // 10} questions take the rest.",
-)
+facts = {"launches": launches, "us": launches * np.mean(calls), "questions": launches // 10}
+reveal("14-tenth", round(asked_seldom.metrics().makespan), **facts)
+
+# %% id=14-tenth told truth=4278
+# The questions are a tenth, but there are {launches} launches now, which take Python {us:,.0f} µs. (They're more than before, because it learns only after ten idle rounds that it's over.) The {questions} questions take the rest.
 
 # %% [markdown] id=walk-queue-text
+# ### A queue
+#
 # A launch for two houses is a waste, with a question or without. So keep a **queue** of houses in the GPU's memory, and one kernel. Its blocks take a house and look at its neighbours, and put a neighbour into the queue if this way to it is shorter than any before. It's the queue of chapter 11, but now those who take from it fill it as well. And there are no rounds any more, so a block may come to a house by a longer way first. Then the distance is corrected later, as in room 5, and the house goes into the queue once more.
 #
 # Whoever finds the queue empty has a problem. Somebody else may still be at work, and may put something in. **How do you know that nothing will come any more?**
@@ -1773,6 +1721,8 @@ def by_queue(where, blocks=4):
 away, by_blocks = recorded(by_queue, street)
 assert (away[0] == walks_by_round["the street"][0]).all()
 print(f"the street, by queue: {by_blocks.metrics().makespan:.0f} µs, for {away[1][1]} items")
+begun = min(span.start for span in walked)
+meanwhile = len(walked.between(begun, begun + by_blocks.metrics().makespan).find("one_round"))
 
 agt.compare_timelines(
     [
@@ -1786,8 +1736,8 @@ agt.compare_timelines(
         "the town, by rounds",
     ],
     lanes=("streams",),
-    lesson="The first 700 µs. In the street, the queue is done when the second of over two hundred rounds "
-    "is. In the town, five rounds are all there is.",
+    lesson=f"The first 700 µs. In the street, the queue is done when {meanwhile} of over two hundred rounds "
+    "are. In the town, five rounds are all there is.",
 )
 
 # %% id=walk-check tags=asserts
@@ -1795,7 +1745,8 @@ assert walks_by_round["the street"][0].max() > 200
 assert walks_by_round["the town"][0].max() < 10
 assert (by_queue(town)[0] == walks_by_round["the town"][0]).all()
 if device.simulated:
-    assert walked.metrics().makespan > 50 * by_blocks.metrics().makespan
+    assert walked.metrics().makespan > 15 * by_blocks.metrics().makespan
+    assert 450 < by_blocks.metrics().makespan < 900  # 690 on an H200
     assert 0.4 < asked_seldom.metrics().makespan / walked.metrics().makespan < 0.55
 
 # %% [markdown] id=walk-read
@@ -1809,7 +1760,7 @@ if device.simulated:
 # A round cost 140 to 180 µs, however many houses it reached, and a house kept a block busy for about 3. So a long thin graph wants a queue. In a short wide one, rounds are few and full.
 
 # %% id=score-encores
-score()
+score("14")
 
 # %% id=progress-encores
 progress("14")

@@ -22,16 +22,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 import asyncgpu_tutor as agt
-from asyncgpu_course import (
-    Prediction,
-    check,
-    hint,
-    progress,
-    score,
-    several,
-    solution,
-    solved,
-)
+from asyncgpu_course import check, guess, hint, progress, reveal, score, several, solution, solved
 
 device = agt.use("auto")
 gpus = several(4)  # or as many as there are
@@ -115,31 +106,26 @@ small = copies(digits.w0, pair)
 one_small = timed(lambda: split(layer, pictures, small[:1]))
 print(f"one GPU: {one_small.metrics().makespan:.0f} µs")
 
-# %% id=predict-half
-half = Prediction(
-    f"One GPU takes {one_small.metrics().makespan:.0f} µs. How many do two take, half the pictures each?",
-    within=0.15,
-)
-half
+# %% id=15-half guess within=0.15
+# How many µs do two take, half the pictures each?
 
-# %% id=commit-half
-half.commit(...)
-
-# %% id=small-two
+# %% id=15-half reveal
 two_small = timed(lambda: split(layer, pictures, small))
-agt.compare_timelines(
-    [one_small, two_small],
-    ["256 digits, one GPU", "256 digits, two GPUs"],
-    lesson="With two GPUs the host makes twice as many calls, and the second GPU has to wait for its turn.",
+picture = agt.compare_timelines(
+    [one_small, two_small], ["256 digits, one GPU", "256 digits, two GPUs"]
 )
+reveal("15-half", f"{two_small.metrics().makespan:.0f}", picture)
 
-# %% id=reveal-half
-half.reveal(f"{two_small.metrics().makespan:.0f}", "Look at the host's lane: that's who pays.")
+# %% id=15-half lesson
+# With two GPUs the host makes twice as many calls, and the second GPU has to wait for its turn.
+
+# %% id=15-half told truth=120
+# It got *slower*. Look at the kernels: each takes as long with half the rows as with all of them! One GPU had room for all 64 blocks at once, so there was nothing to gain. And Python has twice as much to say, one thing after the other, so the second GPU stands idle until Python is done with the first. That's the *pace* of chapter 07, and now two GPUs have to share it.
 
 # %% [markdown] id=small-read
-# It got *slower*. Look at the kernels: each takes as long with half the rows as with all of them! One GPU had room for all 64 blocks at once, so there was nothing to gain. And Python has twice as much to say, one thing after the other, so the second GPU stands idle until Python is done with the first. That's the *pace* of chapter 07, and now two GPUs have to share it.
+# ### When a second one pays
 #
-# So a second GPU pays only if its share keeps it busy for longer than Python needs to describe it. Like this one:
+# A second GPU pays only if its share keeps it busy for longer than Python needs to describe it. Like this one:
 
 # %% id=large-two
 batch, weights = some(2048, 1024), copies(some(1024, 1024), pair)
@@ -198,43 +184,29 @@ halves = [agt.ones(1 << 22).sync() for _ in range(2)]  # 16 MB each, on GPU 0
 here = timed(lambda: agt.overlap(*[double(x.borrow()) for x in halves]))
 print(f"GPU 0 alone: {here.metrics().makespan:.0f} µs")
 
-# %% id=predict-road
-road = Prediction(
-    f"GPU 0 takes {here.metrics().makespan:.0f} µs for both halves. Now the second half is copied to GPU 1, "
-    "doubled there and copied back, while GPU 0 doubles the first. How many µs does that take? (Python "
-    "begins with GPU 0.)",
-    within=0.2,
-)
-road
-
-# %% id=commit-road
-road.commit(...)
-
 # %% id=road-two
 def there_and_back(x):
     return x.to(other).and_then(double).and_then(lambda y: y.to(gpus[0])).on(other)
 
 
-helped = timed(lambda: agt.overlap(double(halves[0].borrow()), there_and_back(halves[1].borrow())))
-agt.compare_timelines(
-    [here, helped],
-    ["GPU 0 alone", "GPU 1 helps"],
-    lesson="GPU 1's kernel is as short as those of GPU 0, but it stands between two long copies.",
-)
+# %% id=15-road guess within=0.2
+# Now the second half is copied to GPU 1, doubled there and copied back, while GPU 0 doubles the first. How many µs does that take? (Python begins with GPU 0.)
 
-# %% id=reveal-road
+# %% id=15-road reveal
+helped = timed(lambda: agt.overlap(double(halves[0].borrow()), there_and_back(halves[1].borrow())))
+picture = agt.compare_timelines([here, helped], ["GPU 0 alone", "GPU 1 helps"])
 errand = helped.of(other.name).device_spans
 errand_us = max(span.end for span in errand) - errand[0].start
-road.reveal(
-    f"{helped.metrics().makespan:.0f}",
-    f"Two copies and a little work in between take GPU 1 {errand_us:.0f} µs. The other "
-    f"{helped.metrics().makespan - errand_us:.0f} are Python's: it serves GPU 0 first, and waits at the end.",
-)
+facts = {"errand": errand_us, "python": helped.metrics().makespan - errand_us}
+reveal("15-road", f"{helped.metrics().makespan:.0f}", picture, **facts)
 
-# %% [markdown] id=road-read
-# With friends like that... The road is fast, but a GPU's own memory is much faster: a copy of 16 MB takes 46 µs in the picture, and the kernel that reads all of it and writes it again takes 8.
+# %% id=15-road lesson
+# GPU 1's kernel is as short as those of GPU 0, but it stands between two long copies.
+
+# %% id=15-road told truth=160
+# Two copies and a little work in between take GPU 1 {errand:.0f} µs. The other {python:.0f} are Python's: it serves GPU 0 first, and waits at the end.
 #
-# A copy costs the same, whether you do one thing with the data afterwards or a thousand. So move it once, and let it stay.
+# With friends like that... The road is fast, but a GPU's own memory is much faster: a copy of 16 MB takes 46 µs in the picture, and the kernel that reads all of it and writes it again takes 8. A copy costs the same, whether you do one thing with the data afterwards or a thousand. So move it once, and let it stay.
 
 # %% id=check-road tags=asserts
 if device.simulated:
@@ -276,7 +248,7 @@ stuck.plot(
 )
 
 # %% [markdown] id=deadlock-read
-# A `send` ends when the other side receives. Both send first, so both wait for ever. That's a **deadlock**. To a profiler it's work: two kernels that never end. (This package says who waits for whom. NVIDIA's NCCL isn't that polite.)
+# Here a `send` ends when the other side receives (NCCL promises only that it *may* block until then). Both send first, so both wait for ever. That's a **deadlock**. To a profiler it's work: two kernels that never end. (This package says who waits for whom. NVIDIA's NCCL isn't that polite.)
 #
 # The way out is to talk and listen at the same time: **`group.exchange(x, to, into, source)`** sends `x` to one rank while it receives from another. With that, we can write an all-reduce by hand. The ranks sit in a **ring**. In each step, a rank passes what it last received to the right, and adds what comes from the left to its own sum:
 
@@ -392,38 +364,32 @@ check("15-ring", ring)
 # %% [markdown] id=library-text
 # **`group.all_reduce`** does all of it. You may give it the arrays of all ranks in one call, and on real GPUs NCCL does the work:
 
-# %% id=predict-library
+# %% id=library-before
 all_there = max(by_hand.of(gpu.name).find("exchange")[0].start for gpu in gpus)
 hands = max(span.end for span in by_hand.device_spans) - all_there
 adds = sum(span.duration for span in by_hand.of(gpus[0].name).find("add"))
-library = Prediction(
-    f"Once all GPUs were there, our wasteful ring took {hands:.0f} µs, {adds:.0f} of them for "
-    "its three adds. "
-    "The library cuts the array into parts, and adds while it moves them. How many µs does it take?",
-    within=0.08,
-)
-library
+print(f"Once all GPUs were there, our wasteful ring took {hands:.0f} µs, {adds:.0f} of them adding.")
 
-# %% id=commit-library
-library.commit(...)
+# %% id=15-library guess within=0.08
+# The library cuts the array into parts, and adds while it moves them. How many µs does it take?
 
-# %% id=library
+# %% id=15-library reveal
 totals = timed(lambda: ranks.all_reduce([arrays[0].borrow() for arrays in shelf]))
-agt.compare_timelines(
+picture = agt.compare_timelines(
     [by_hand.from_first(), totals.from_first()],
     ["a ring by hand", "the library"],
     lanes=("host", "streams"),
-    lesson="Above, three exchanges and three adds on each GPU. Below, one bar, whose solid part is less than "
-    "half as long. And Python was done much sooner.",
 )
-
-# %% id=reveal-library
 took = min(span.duration for span in totals.find("all_reduce"))
 calls = [sum(span.kind == "call" for span in trace) for trace in (by_hand, totals)]
-library.reveal(
-    f"{took:.0f}",
-    f"{hands / took:.1f} times as fast, and Python has {calls[1]} launches instead of {calls[0]}.",
-)
+facts = {"times": hands / took, "few": calls[1], "many": calls[0]}
+reveal("15-library", f"{took:.0f}", picture, **facts)
+
+# %% id=15-library lesson
+# Above, three exchanges and three adds on each GPU. Below, one bar, whose solid part is less than half as long. And Python was done much sooner.
+
+# %% id=15-library told truth=69
+# That's {times:.1f} times as fast, and Python has {few} launches instead of {many}.
 
 # %% id=check-ring tags=asserts
 sends = stuck.find("send")
@@ -457,29 +423,22 @@ def two_sums(rank):
     sum_b, sum_a = partners.all_reduce(b), partners.all_reduce(a)
     return agt.zip(sum_b, sum_a).last().to_host()
 
-# %% id=predict-order
-order = Prediction(
-    "`a` is 1 on GPU 0 and 2 on GPU 1, and `b` is 10 and 20. What do they get for the sum of `a`, GPU 0 and "
-    'GPU 1? (Two numbers, such as "3 3". If they wait for each other for ever, type "hang", and if the '
-    'mistake is found, "error".)'
-)
-order
+# %% id=15-order-swapped guess
+# `a` is 1 on GPU 0 and 2 on GPU 1, and `b` is 10 and 20. What do they get for the sum of `a`, GPU 0 and GPU 1? (Type two numbers, such as "3 3". If they wait for each other for ever, type "hang", and if the mistake is found, "error".)
 
-# %% id=commit-order
-order.commit(...)
-
-# %% id=order-run
+# %% id=15-order-swapped reveal
 with agt.using("sim:0"):
     sums = await partners.on_each(two_sums)
-print("the sum of a, on GPU 0 and on GPU 1:", sums[0][0], sums[1][0])
 
-# %% id=order-reveal
-order.reveal(f"{sums[0][0]:.0f} {sums[1][0]:.0f}", "That's 1 + 20 and 2 + 10: an `a` and a `b` each time.")
+reveal("15-order-swapped", f"{sums[0][0]:.0f} {sums[1][0]:.0f}")
+
+# %% id=15-order-swapped told truth="21 12"
+# That's 1 + 20 and 2 + 10: an `a` and a `b` each time. A rank's *first* all-reduce meets the other's first, whatever you call your arrays. If their sizes fit, you get a wrong number, and a network that learns badly and won't say why. If they don't, this package raises an error that names both lines, and bare NCCL hangs or gives you garbage.
 
 # %% [markdown] id=order-read
-# A rank's *first* all-reduce meets the other's first, whatever you call your arrays. If their sizes fit, you get a wrong number, and a network that learns badly and won't say why. If they don't, this package raises an error that names both lines, and bare NCCL hangs or gives you garbage.
+# ### The rule
 #
-# So **all ranks have to call the same collectives, of the same size, in the same order**. "Whatever is ready first" isn't an order.
+# **All ranks have to call the same collectives, of the same size, in the same order**. "Whatever is ready first" isn't an order.
 
 # %% [markdown] id=exercise-order
 # ### Exercise: one order for all
@@ -722,42 +681,38 @@ def overlapped(gradients, reduces):
 # %% id=15-overlapped-check
 check("15-overlapped", overlapped)
 
-# %% id=predict-hidden
-talk = sum(span.duration for span in after.find("all_reduce")) / 2
-hidden = Prediction(
-    f"A step takes {after.metrics().makespan:.0f} µs, and {talk:.0f} of them are its three all-reduces. "
-    "How many µs does it take if they run beside the backward pass? (We're strict here, because the "
-    "first answer that comes to mind isn't far off.)",
-    within=0.02,
-)
-hidden
-
-# %% id=commit-hidden
-hidden.commit(...)
-
-# %% id=step-hidden
+# %% id=hidden-before
 overlapped = solved("15-overlapped", overlapped)
+talk = sum(span.duration for span in after.find("all_reduce")) / 2
+print(f"A step takes {after.metrics().makespan:.0f} µs, {talk:.0f} of them for three all-reduces.")
+
+# %% id=15-hidden guess within=0.02
+# How many µs does it take if they run beside the backward pass? (We're strict here, because the first answer that comes to mind isn't far off.)
+
+# %% id=15-hidden reveal
 during = timed(lambda: step(nets, overlapped, duo))
-agt.compare_timelines(
+picture = agt.compare_timelines(
     [after, during],
     ["reduced afterwards", "reduced while the next gradient is computed"],
     lanes=("host", "engines"),
     highlight=["all_reduce", "all_reduce"],
-    lesson="The first two all-reduces lie below products now. The last one stands alone, as it must.",
 )
-
-# %% id=reveal-hidden
 works = [sum(s.duration for s in trace.of(pair[0].name).find("product")) for trace in (after, during)]
-hidden.reveal(
-    f"{during.metrics().makespan:.0f}",
-    "Two of the three have found something to hide behind. But the products beside them are slower, and take "
-    f"{works[1] - works[0]:.0f} µs more."
-    if during.metrics().makespan < after.metrics().makespan
-    else "So it doesn't pay here: look in the picture for what the GPUs wait for now.",
-)
+gained = after.metrics().makespan - during.metrics().makespan
+reveal("15-hidden", f"{during.metrics().makespan:.0f}", picture, gained=gained, more=works[1] - works[0])
+
+# %% id=15-hidden lesson
+# The first two all-reduces lie below products now. The last one stands alone, as it must.
+
+# %% id=15-hidden told truth=1979
+# That saves {gained:.0f} µs. Two of the three have found something to hide behind. But the products beside them are slower, and take {more:.0f} µs more.
+#
+# The third can't hide, because by then there's nothing left to compute. And hiding isn't free: an all-reduce is a kernel, which takes multiprocessors from the product beside it.
 
 # %% [markdown] id=hidden-read
-# The third can't hide, because by then there's nothing left to compute. And hiding isn't free: an all-reduce is a kernel, which takes multiprocessors from the product beside it. Two H100s took 3.5 ms for this step with the talk afterwards, and 3.4 with it hidden. One alone took 5.5.
+# ### On real ones
+#
+# Two H100s took 3.5 ms for this step with the talk afterwards, and 3.4 with it hidden. One alone took 5.5.
 #
 # Two H200s, four layers of 4096 x 4096, and CuPy's products (November 2026):
 #
@@ -867,7 +822,7 @@ if device.simulated:
 # The [glossary](../docs/glossary.md) has the words. **Next:** in [16_several_machines](16_several_machines.ipynb) the other GPU is in another box, and the road gets narrow.
 
 # %% id=score
-score(half, road, library, order, hidden)
+score("15")
 
 # %% id=progress
 progress("15")

@@ -28,7 +28,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 import asyncgpu_tutor as agt
-from asyncgpu_course import Prediction, check, hint, progress, score, solution, solved
+from asyncgpu_course import check, guess, hint, progress, reveal, score, solution, solved
 
 device = agt.use("sim")
 device
@@ -115,35 +115,24 @@ print(f"That took {slow.metrics().makespan:.0f} µs.")
 # %% [markdown] id=apart-text
 # `apart=True` is the part that hurts. With it, a simulated cluster charges for each call's trip to another process and back.
 
-# %% id=predict-busy
-busy = Prediction(
-    "Each of the nine calls has one small thing for the GPU. "
-    f"For how many of these {slow.metrics().makespan:.0f} µs was it at work?",
-    within=0.5,
-)
-busy
+# %% id=16-busy guess within=0.5
+# Each of the nine calls has one small thing for the GPU. For how many of these microseconds was it at work?
 
-# %% id=commit-busy
-busy.commit(...)
-
-# %% id=plot-slow
+# %% id=16-busy reveal
 calls = [span for span in slow if "sent" in span.detail]
 work = [(span.start, span.end, "") for span in slow.device_spans]
 out = [(call.start, start, "out") for call, (start, _, _) in zip(calls, work)]
 back = [(end, call.end, "back") for call, (_, end, _) in zip(calls, work)]
-slow.with_lane("on the way", out + back).with_lane("the GPU", work).plot(
-    title="One batch, a step at a time",
-    lanes=("host",),
-    lesson="Nine calls side by side, each with its way out and its way back. In between, the worker's Python "
-    "launches something, which gives the GPU a sliver of work.",
-)
-
-# %% id=reveal-busy
+shown = slow.with_lane("on the way", out + back).with_lane("the GPU", work)
+picture = shown.plot(title="One batch, a step at a time", lanes=("host",))
 at_work = slow.metrics().device_active
-busy.reveal(f"{at_work:.0f}", f"That's {at_work / slow.metrics().makespan:.1%} of the time.")
+reveal("16-busy", f"{at_work:.0f}", picture, part=at_work / slow.metrics().makespan)
 
-# %% [markdown] id=read-slow
-# Each frame is a call: half a millisecond on its way out, half a millisecond on its way back, and in between a sliver of GPU. (Your Python and the workers' share the host's lane.) In chapter 07 we blamed Python because a launch takes it 16 µs. Those were the days.
+# %% id=16-busy lesson
+# Nine calls side by side, each with its way out and its way back. In between, the worker's Python launches something, which gives the GPU a sliver of work.
+
+# %% id=16-busy told truth=23
+# That's {part:.1%} of the time. Each frame is a call: half a millisecond on its way out, half a millisecond on its way back, and in between a sliver of GPU. (Your Python and the workers' share the host's lane.) In chapter 07 we blamed Python because a launch takes it 16 µs. Those were the days.
 
 # %% id=check-slow tags=asserts
 assert len(calls) == 9
@@ -304,22 +293,7 @@ async def placed(gpus):
     # x=x keeps this round's x: a plain lambda looks it up when it runs, when the loop may be over
     return [await gpus[0](w.and_then(lambda w, x=x: mlp(x, *w)).named("batch")) for x in few]
 
-# %% id=predict-placed
-once = Prediction(
-    f"With the weights along, four batches took {along.metrics().makespan:.0f} µs. "
-    "How many µs do they take with the weights put there once, as above?",
-    within=0.08,
-)
-once
-
-# %% id=commit-placed
-once.commit(...)
-
-# %% id=run-placed
-warnings.simplefilter("ignore", agt.errors.ByValueWarning)  # from here on, we mean it
-same, stayed = await on_cluster(placed)
-
-
+# %% id=placed-helpers tags=helpers
 def calls_and_gpu(trace, names):
     """Show only the calls, by name, and when the GPU works."""
     sent = [span for span in trace if "sent" in span.detail]
@@ -328,21 +302,28 @@ def calls_and_gpu(trace, names):
     return trace.with_lane("call", named).with_lane("the GPU", work)
 
 
-agt.compare_timelines(
+print(f"With the weights along, four batches took {along.metrics().makespan:.0f} µs.")
+
+# %% id=16-once guess within=0.08
+# And how many µs do the four batches take with the weights put there once, as above?
+
+# %% id=16-once reveal
+warnings.simplefilter("ignore", agt.errors.ByValueWarning)  # from here on, we mean it
+same, stayed = await on_cluster(placed)
+picture = agt.compare_timelines(
     [calls_and_gpu(along, ["W0, W1, batch"] * 4), calls_and_gpu(stayed, ["W0", "W1"] + ["x"] * 4)],
     ["the weights go along with each batch", "the weights are put there once"],
     lanes=(),
-    lesson="Above are four long calls, each with 4 MB of weights. Below is one, which puts W0 "
-    "there, and then five short ones, for W1 and the batches.",
 )
-
-# %% id=reveal-placed
 parts = [span.duration / 1000 for span in stayed if "sent" in span.detail]
-once.reveal(
-    f"{stayed.metrics().makespan:.0f}",
-    f"That's {parts[0]:.1f} ms for W0, {parts[1]:.1f} for W1, and {parts[2]:.1f} for each batch. The weights "
-    "travel once and not four times, but each `put` is a call, too.",
-)
+facts = {"w0": parts[0], "w1": parts[1], "each": parts[2]}
+reveal("16-once", f"{stayed.metrics().makespan:.0f}", picture, **facts)
+
+# %% id=16-once lesson
+# Above are four long calls, each with 4 MB of weights. Below is one, which puts W0 there, and then five short ones, for W1 and the batches.
+
+# %% id=16-once told truth=19153
+# That's {w0:.1f} ms for W0, {w1:.1f} for W1, and {each:.1f} for each batch. The weights travel once and not four times, but each `put` is a call, too.
 
 # %% [markdown] id=placed-read
 # (From here on, the warning is switched off. A batch has to travel once, and in its recipe it saves a call.)
@@ -415,13 +396,6 @@ async def several(gpus, used, recipe, n=4):
 print(f"one GPU: {one_gpu.metrics().makespan:.0f} µs")
 print(f"For each batch, the GPU works {one_gpu.metrics().device_active / 4:.0f} µs.")
 
-# %% id=predict-two
-gain = Prediction("How many times as fast as one are two GPUs?", within=0.1)
-gain
-
-# %% id=commit-two
-gain.commit(...)
-
 # %% id=door tags=helpers
 def draw_doors(runs):
     """Draw when each GPU works, and when each batch leaves your process: it needs half a ms from there."""
@@ -461,16 +435,20 @@ def draw_doors(runs):
     axes.legend(once_each.values(), once_each, loc="upper left", bbox_to_anchor=(1, 1), frameon=False)
     plt.show()
 
-# %% id=run-two
-(results, two_gpus), _ = await on_cluster(several, 2, travelling)
-draw_doors({"one GPU": one_gpu, "two GPUs": two_gpus})
+# %% id=16-two guess within=0.1
+# How many times as fast as one are two GPUs?
 
-# %% id=reveal-two
+# %% id=16-two reveal
+(results, two_gpus), _ = await on_cluster(several, 2, travelling)
 times_two = one_gpu.metrics().makespan / two_gpus.metrics().makespan
-gain.reveal(f"{times_two:.2f}", "Look at your door.")
+doors = {"one GPU": one_gpu, "two GPUs": two_gpus}
+reveal("16-two", f"{times_two:.2f}", lambda: draw_doors(doors))
+
+# %% id=16-two told truth=1
+# Look at your door. Each batch has 4 MB, which takes 10 ms to send, and all leave by one door: yours. Batch 3 stands in the queue for 30 ms, for work that takes less than one. Both GPUs wait for the post. (In reality, too, one Python packs everything and one cable carries it. With Dask on two cores, 4 MB to each of two processes took 1.9 times as long as to one.)
 
 # %% [markdown] id=two-read
-# Each batch has 4 MB, which takes 10 ms to send, and all leave by one door: yours. Batch 3 stands in the queue for 30 ms, for work that takes less than one. Both GPUs wait for the post. (In reality, too, one Python packs everything and one cable carries it. With Dask on two cores, 4 MB to each of two processes took 1.9 times as long as to one.)
+# ### Who reads?
 #
 # Do the numbers have to come from *you*? If they're in a file, a worker can read it. So send only the *number* of the batch:
 
@@ -535,17 +513,6 @@ for n in (1, 2):
     took[n] = await both_ways(n)
     print("batches: {}. At home: {:.0f} µs. Next door: {:.0f} µs.".format(n, *took[n]))
 
-# %% id=predict-worth
-worth = Prediction(
-    "Next door, each GPU gets half of the batches. On our simulated clock, from which even number of batches "
-    "on are those two faster than your one?",
-    within=0.25,
-)
-worth
-
-# %% id=commit-worth
-worth.commit(...)
-
 # %% id=crossing tags=helpers
 def draw_lines(took, cross):
     """Draw how long n batches take at home and next door."""
@@ -571,14 +538,20 @@ def draw_lines(took, cross):
     plt.show()
     print(f"Up to {cross - 2} batches, your one GPU is faster. From {cross} on, the two next door are.")
 
-# %% id=run-worth
+# %% id=16-worth guess within=0.25
+# Next door, each GPU gets half of the batches. On our simulated clock, from which even number of batches on are those two faster than your one?
+
+# %% id=16-worth reveal
 for n in range(4, 13, 2):
     took[n] = await both_ways(n)
 cross = min(n for n, (here, there) in took.items() if there < here)
-draw_lines(took, cross)
+reveal("16-worth", cross, lambda: draw_lines(took, cross))
 
-# %% id=reveal-worth
-worth.reveal(f"{cross}", "The two lines have crossed by then.")
+# %% id=16-worth told truth=6
+# The line of the two next door begins a millisecond higher (the trip), but then it's half as steep, because two GPUs share the batches. So the trip pays, if you have enough to do.
+
+# %% [markdown] id=thirty-two-text
+# ### And with many more?
 
 # %% id=thirty-two
 here, there = await both_ways(32)
@@ -594,9 +567,7 @@ alone, crowd = alone.metrics().makespan, crowd.metrics().makespan
 print(f"A call that does nothing takes {alone / 1000:.1f} ms, and 24 of them at once {crowd / 1000:.1f}.")
 
 # %% [markdown] id=worth-read
-# The orange line begins a millisecond higher (the trip), but then it's half as steep, because two GPUs share the batches. So the trip pays, if you have enough to do.
-#
-# But all that is our model, where calls that are under way together share the trip, and a further one costs 25 to 30 µs and its launches.
+# All that is our model, where calls that are under way together share the trip, and a further one costs 25 to 30 µs and its launches.
 #
 # ## And for real?
 #
@@ -718,7 +689,7 @@ check("16-challenge", spread)
 # There's a [glossary](../docs/glossary.md) for new words. **Next:** one evening is left, the second sitting. It's half past eight when it begins, and it doesn't go as planned.
 
 # %% id=score
-score(busy, once, gain, worth)
+score("16")
 
 # %% id=progress
 progress("16")  # one of these is in the second sitting, and two are in the encores
@@ -732,15 +703,8 @@ progress("16")  # one of these is in the second sitting, and two are in the enco
 #
 # Four batches of digits are under way, two on each GPU, and it happens after 1.2 ms.
 
-# %% id=predict-plug
-survivors = Prediction(
-    f"Alone, such a call takes {quick.metrics().makespan:.0f} µs. How many of the four batches are computed "
-    'before the plug is pulled, and how many results do you get? (Two numbers, such as "1 1".)'
-)
-survivors
-
-# %% id=commit-plug
-survivors.commit(...)
+# %% id=plug-before
+print(f"Alone, such a call takes {quick.metrics().makespan:.0f} µs.")
 
 # %% id=plug-picture tags=helpers
 def draw_plug(trace, at):
@@ -776,25 +740,31 @@ async def vacuum(gpus, at):
     gpus[1].lose("somebody vacuums")
     return await answers
 
+# %% id=16-plug guess
+# How many of the four batches are computed before the plug is pulled, and how many results do you get? (Type two numbers, such as "1 1".)
 
+# %% id=16-plug reveal
 answers, unplugged = await on_cluster(vacuum, 1200)
-for i, answer in enumerate(answers):
-    here = isinstance(answer, np.ndarray)
-    print(f"batch {i}:", f"{answer.size} numbers" if here else f"{type(answer).__name__}: {answer}")
-draw_plug(unplugged.from_first(), 1200)
+def what_came():
+    for i, answer in enumerate(answers):
+        here = isinstance(answer, np.ndarray)
+        print(f"batch {i}:", f"{answer.size} numbers" if here else f"{type(answer).__name__}: {answer}")
+    draw_plug(unplugged.from_first(), 1200)
 
-# %% id=reveal-plug
+
 done = [span.end for span in unplugged.from_first().device_spans if span.kind == "d2h"]
 arrived = sum(isinstance(answer, np.ndarray) for answer in answers)
-survivors.reveal(
-    f"{sum(end < 1200 for end in done)} {arrived}",
-    f"The last was computed after {max(done):.0f} µs, and the hatched results never came home.",
-)
+reveal("16-plug", f"{sum(end < 1200 for end in done)} {arrived}", what_came, last=max(done))
+
+# %% id=16-plug told truth="4 2"
+# The last was computed after {last:.0f} µs, and the hatched results never came home. Computed isn't delivered. Whoever waits for GPU 1 gets a `WorkerLostError`, at the very `await` that needs it, and everybody else goes on.
 
 # %% [markdown] id=plug-read
-# Computed isn't delivered. Whoever waits for GPU 1 gets a `WorkerLostError`, at the very `await` that needs it, and everybody else goes on. (`return_exceptions=True` lets you have their results. Without it, all that you get out of the `gather` is the first error.)
+# ### What you can't know
 #
-# So you can't know whether a lost batch was computed. What was on that GPU is gone, and handles to it are worth nothing, but you still have the recipe, and can send it once more. Ours are *idempotent*: they may run twice, since each writes only into its own arrays. A recipe that adds to a file would add twice.
+# (`return_exceptions=True` lets you have their results. Without it, all that you get out of the `gather` is the first error.)
+#
+# You can't know whether a lost batch was computed. What was on that GPU is gone, and handles to it are worth nothing, but you still have the recipe, and can send it once more. Ours are *idempotent*: they may run twice, since each writes only into its own arrays. A recipe that adds to a file would add twice.
 #
 # A real plug is worse. A machine that loses its power closes no connections, so Dask believes in it for 30 seconds, unless you set `distributed.comm.timeouts.tcp` lower. Those two hatched bars would be 30 s long.
 
@@ -953,7 +923,7 @@ folder.cleanup()  # the files of `read`
 # **Next:** a problem of your own. It won't come with a check, but it has a timeline. Thank you for coming along, and be kind to whoever vacuums.
 
 # %% id=score-second
-score(busy, once, gain, worth, survivors)
+score("16")
 
 # %% [markdown] id=big-machine
 # ## Encore: one big machine

@@ -8,55 +8,31 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from simgpu.arrays import (
-        Array,
-        RawKernel,
-        asarray,
-        asnumpy,
-        current_device,
-        empty,
-        use,
-        zeros,
-    )
-    from simgpu.collectives import Collective, Communicator
-    from simgpu.common import Caller, PreparedCall, Recorder
-    from simgpu.device import Device
-    from simgpu.gpus import SPECS
-    from simgpu.graph import Graph, Replay
-    from simgpu.launches import Launched, LoadedKernel
-    from simgpu.links import Wiring
-    from simgpu.machine import Machine
-    from simgpu.memory import Memory
-    from simgpu.spec import DeviceSpec
-    from simgpu.stream import Event, Stream
-
-__all__ = [
-    "SPECS",
-    "Array",
-    "Caller",
-    "Collective",
-    "Communicator",
-    "Device",
-    "DeviceSpec",
-    "Event",
-    "Graph",
-    "Launched",
-    "LoadedKernel",
-    "Machine",
-    "Memory",
-    "PreparedCall",
-    "RawKernel",
-    "Recorder",
-    "Replay",
-    "Stream",
-    "Wiring",
-    "asarray",
-    "asnumpy",
-    "current_device",
-    "empty",
-    "use",
-    "zeros",
-]
+    from simgpu.arrays import Array as Array
+    from simgpu.arrays import RawKernel as RawKernel
+    from simgpu.arrays import asarray as asarray
+    from simgpu.arrays import asnumpy as asnumpy
+    from simgpu.arrays import current_device as current_device
+    from simgpu.arrays import empty as empty
+    from simgpu.arrays import use as use
+    from simgpu.arrays import zeros as zeros
+    from simgpu.collectives import Collective as Collective
+    from simgpu.collectives import Communicator as Communicator
+    from simgpu.common import Caller as Caller
+    from simgpu.common import PreparedCall as PreparedCall
+    from simgpu.common import Recorder as Recorder
+    from simgpu.device import Device as Device
+    from simgpu.gpus import SPECS as SPECS
+    from simgpu.graph import Graph as Graph
+    from simgpu.graph import Replay as Replay
+    from simgpu.launches import Launched as Launched
+    from simgpu.launches import LoadedKernel as LoadedKernel
+    from simgpu.links import Wiring as Wiring
+    from simgpu.machine import Machine as Machine
+    from simgpu.memory import Memory as Memory
+    from simgpu.spec import DeviceSpec as DeviceSpec
+    from simgpu.stream import Event as Event
+    from simgpu.stream import Stream as Stream
 
 _HOMES = {
     name: module
@@ -76,6 +52,8 @@ _HOMES = {
     }.items()
     for name in names.split()
 }
+# To pyright the imports above say it.
+__all__ = [*_HOMES]  # noqa: PLE0604  # pyright: ignore[reportUnsupportedDunderAll]
 
 
 def __getattr__(name: str) -> object:

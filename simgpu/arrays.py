@@ -11,10 +11,10 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from simgpu.common import LaunchDim
-from simgpu.cuda_c import check_shape
+from simgpu.cuda_c import check_byte_order, check_shape
 from simgpu.device import Device
-from simgpu.errors import DeviceMismatchError
-from simgpu.launches import LoadedKernel, check_byte_order
+from simgpu.errors import DeviceMismatchError, UsageError
+from simgpu.launches import LoadedKernel
 from simgpu.memory import Memory
 from simgpu.stream import Stream
 
@@ -111,6 +111,10 @@ class RawKernel:
     """
 
     def __init__(self, code: str, name: str) -> None:
+        for given in cast("list[object]", [code, name]):
+            if not isinstance(given, str):
+                what = f"CUDA C and a kernel's name, as strings, and got {type(given).__name__}"
+                raise UsageError(f"a RawKernel is made of {what}")
         self.code = code
         self.name = name
 

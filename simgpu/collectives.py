@@ -21,7 +21,7 @@ from simgpu.errors import CollectiveError, DeviceError, UpstreamError, UsageErro
 from simgpu.links import collective_works
 from simgpu.memory import Memory
 from simgpu.pieces import EnginePiece
-from simgpu.queues import ResourceDemand
+from simgpu.queues import Paused, ResourceDemand
 from simgpu.stream import Stream
 
 _PAIRS = ("send", "recv")
@@ -77,12 +77,6 @@ class _RankMeeting:
     error: str = ""
     cause: DeviceError | None = None
 
-    def raise_error(self) -> None:
-        if self.cause is not None:
-            raise UpstreamError(self.error) from self.cause
-        if self.error:
-            raise CollectiveError(self.error)
-
 
 class Communicator:
     """A group of ranks, each of them a device of one machine.
@@ -98,7 +92,7 @@ class Communicator:
         self.broken = ""  # what went wrong; from then on every call fails
         self._joined: Counter[tuple[object, ...]] = Counter()
         self._meetings: dict[tuple[object, ...], _RankMeeting] = {}
-        self._waiting: dict[int, Collective] = {}
+        self.waiting: dict[int, Collective] = {}  # what each rank waits in, for messages
         self._sides: dict[Device, Stream] = {}  # where `together` has the other ranks' parts
 
     def fail(self, message: str) -> None:
@@ -181,15 +175,9 @@ class Communicator:
         works = collective_works(self.machine.wiring, spec, first.what, pairs, nbytes)
         meeting.works = dict(zip(meeting.ranks, works, strict=True))
 
-    def waits(self, rank: int, call: Collective | None) -> None:
-        """Note what a rank waits in, for messages."""
-        self._waiting.pop(rank, None)
-        if call is not None:
-            self._waiting[rank] = call
-
     def missing(self, meeting: _RankMeeting, rank: int) -> str:
         """Say who does not come, and where those are."""
-        busy = {other: f"it waits in {call}" for other, call in self._waiting.items()}
+        busy = {other: f"it waits in {call}" for other, call in self.waiting.items()}
         absent = [other for other in meeting.ranks if other not in meeting.calls]
         free = "it has called nothing that fits"
         words = [f"rank {other} does not come: {busy.get(other, free)}" for other in absent]
@@ -197,7 +185,7 @@ class Communicator:
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class _Waiting:
+class _Waiting(Paused):
     """A rank that has its SMs, and waits for the others."""
 
     communicator: Communicator
@@ -205,11 +193,6 @@ class _Waiting:
     rank: int
     found: dict[str, object]
     began: float
-
-    @property
-    def changes(self) -> int:
-        """It changes nothing while it waits."""
-        return 0
 
     def stirred(self) -> bool:
         """The host can do nothing for it but enqueue, unless it has called `fail`."""
@@ -219,16 +202,17 @@ class _Waiting:
         communicator, meeting = self.communicator, self.meeting
         if (waited := communicator.machine.engine.now - self.began) > 0:
             self.found["waits"] = [(0.0, waited)]
-        communicator.waits(self.rank, None)
-        meeting.raise_error()
-        if communicator.broken:
-            raise CollectiveError(communicator.broken)
+        communicator.waiting.pop(self.rank, None)
+        if meeting.cause is not None:
+            raise UpstreamError(meeting.error) from meeting.cause
+        if meeting.error or communicator.broken:
+            raise CollectiveError(meeting.error or communicator.broken)
         if meeting.works is not None:
             return meeting.works[self.rank]
         if last:
             communicator.broken = communicator.missing(meeting, self.rank)
             raise CollectiveError(communicator.broken)
-        communicator.waits(self.rank, meeting.calls[self.rank])
+        communicator.waiting[self.rank] = meeting.calls[self.rank]
         sms = communicator.machine.wiring.inside.sms / communicator.devices[self.rank].spec.sms
         return ResourceDemand(math.inf, min(1.0, sms), _IDLE, urgent=True, paused=self)
 

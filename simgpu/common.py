@@ -85,15 +85,6 @@ class Caller:
         """Raise an error of the program's own if the host, about to wait in `what`, must not wait now."""
 
 
-class Recorded(Protocol):
-    """A span that has been written down."""
-
-    @property
-    def id(self) -> int:
-        """Its number."""
-        ...
-
-
 class Recorder(Protocol):
     """Writes down what the device does: spans, with times in us, and the spans that each had to follow."""
 
@@ -116,8 +107,8 @@ class Recorder(Protocol):
         """
         ...
 
-    def finish(self, draft: Any, start: float, end: float, **detail: object) -> Recorded:
-        """The times are known: write the span down."""
+    def finish(self, draft: Any, start: float, end: float, **detail: object) -> Any:
+        """The times are known: write the span down. What this returns has the span's number as `id`."""
         ...
 
     def heads(self, stream: int) -> tuple[int, ...]:

@@ -148,20 +148,22 @@ class Device:
         """The host is busy for `us` microseconds; start and end."""
         return self.machine.spend(us)
 
-    def begin_submission(self) -> None:
-        """The host pays for a new group of calls, at the first one that belongs to it."""
-        op, _ = self.caller.group()
-        if op is not None and op != self._submission:
-            self._submission = op
-            self.spend(self.spec.submit_us)
+    def pay(self, op: int | None, us: float) -> tuple[float, float]:
+        """The host makes a call of a group, and with its first one pays for the group; start and end."""
+        if op is None or op == self._submission:
+            return self.spend(us)
+        self._submission, group_us = op, self.spec.submit_us
+        start, end = self.spend(group_us + us)
+        return start + group_us, end
 
     def call(self, name: str, us: float, rest: float = 0.0, /, **detail: object) -> int | None:
         """The host makes a call; id of its span, if there is a recording.
 
         Of its `us`, the `rest` is still to be spent: the device may begin before the call returns.
         """
-        self.begin_submission()
-        start, end = self.spend(us - rest)
+        start, end = self.pay(self.caller.group()[0], us - rest)
+        if self.recorder is None:
+            return None
         return self._host_span("call", name, start, end + rest, detail=detail)
 
     def work(self, us: float, name: str) -> None:
@@ -305,11 +307,10 @@ class Device:
             if self.load_us:
                 self.call(f"load {name}", self.load_us)
             program = compile_source(source, contract=contract)
-            signature = program.instantiate(name)
-            stand_in = None
+            kernel, stand_in = program.kernel(name), None
             if reference is not None:
-                stand_in = StandIn(program, signature, reference, self.stand_in_above)
-            function = LoadedKernel(program, signature, source, stand_in, LAUNCHES, contract)
+                stand_in = StandIn(program, kernel.signature, reference, self.stand_in_above)
+            function = LoadedKernel(program, kernel, source, stand_in, LAUNCHES, contract)
             self._functions[source, name, reference, contract] = function
         return function
 
@@ -338,8 +339,8 @@ class Device:
         shared_mem: int,
     ) -> EnginePiece:
         """One launch, to be enqueued once or again and again."""
-        made = KernelLaunch(self, self._own_function(function), grid, block, shared_mem)
-        return made.piece(args)
+        known = self._own_function(function)
+        return KernelLaunch.piece(self, known, grid, block, args, shared_mem)
 
     def _own_function(self, function: object) -> LoadedKernel:
         if not isinstance(function, LoadedKernel):
@@ -388,13 +389,14 @@ class Device:
         In a graph the call has been made: `graph_call` is its span, if there is a recording.
         """
         target = self.own(stream)
-        access = target.access(piece.name, piece.tells)
+        group = self.caller.group()
+        access = target.access(piece.name, group, piece.tells)
         shared = piece.on_host()
         self._touch(piece, shared, access, target.clock)
         does = "launch" if piece.kind == "kernel" else "enqueue"
         call = graph_call if in_graph else self.call(f"{does} {piece.name}", piece.cost)
-        ready = self.now() + self.spec.start_us
-        cause = _Cause(target, access, *self.caller.group(), call, in_graph, ready)
+        ready = self.machine.host + self.spec.start_us
+        cause = _Cause(target, access, *group, call, in_graph, ready)
         target.submit(self._command(piece, shared, cause))
         by = "kernel" if piece.kind == "kernel" else "copy"
         for array, name, _, alone in shared:

@@ -112,13 +112,10 @@ class Engine:
         if failures:
             raise failures[0]
 
-    def run_until(self, limit: float) -> None:
-        """Simulate up to and including `limit` us."""
-        self._ask_host()
-        self.catch_up(limit)
-
-    def catch_up(self, limit: float) -> None:
-        """The same, before anybody sees what the host has written meanwhile."""
+    def run_until(self, limit: float, *, ask: bool = True) -> None:
+        """Simulate up to and including `limit` us; unless we `ask`, nobody sees what the host has written."""
+        if ask:
+            self._ask_host()
         while self._step(limit):
             pass
         if limit > self.now:
@@ -177,14 +174,6 @@ class Engine:
         for run in self._running:
             run.look = run.look if run is by else run.work.paused is not None
 
-    def _look_again(self) -> bool:
-        """Let one paused kernel go on that has something to look at."""
-        for run in self._running:  # oldest first
-            if run.look and run.work.ready <= self.now:
-                self._go_on(run, last=False)
-                return True
-        return False
-
     def _go_on(self, run: _Running, *, last: bool) -> None:
         paused = run.work.paused
         assert paused is not None
@@ -231,8 +220,11 @@ class Engine:
 
     def _crowded(self, device: int) -> bool:
         """True if paused kernels hold all places of a device."""
-        runs = [run for run in self._running if run.work.paused is not None]
-        return bool(runs) and sum(r.held for r in runs if r.queue.device == device) > 1 - _NO_ROOM
+        held = 0.0
+        for run in self._running:
+            if run.work.paused is not None and run.queue.device == device:
+                held += run.held
+        return held > 1 - _NO_ROOM
 
     def next_time(self) -> float | None:
         """When something happens next, in us; None if nothing ever will."""
@@ -252,8 +244,20 @@ class Engine:
 
     def _step(self, limit: float) -> bool:
         """Start what can start, and move on to the next moment. False if that lies after `limit`."""
-        if self._start_all() or self._look_again():
+        heads = [queue for queue in self._queues if queue.waiting and not queue.running]
+        # In the order of submission, because ties must break in the same way in every run.
+        if len(heads) > 1:
+            heads.sort(key=lambda queue: queue.waiting[0].serial)
+        again = False
+        for queue in heads:
+            if self._try_start(queue) and not queue.running:
+                again = True
+        if again:
             return True  # what this has set free can start now, too
+        for run in self._running:  # oldest first: a paused kernel may have something to look at
+            if run.look and run.work.ready <= self.now:
+                self._go_on(run, last=False)
+                return True
         moment = self.next_time()
         if moment is None or moment > limit:
             return False
@@ -280,7 +284,7 @@ class Engine:
             if run.work.shows:
                 self._show(run, moment)
         self._running = going
-        if shared:
+        if shared and going:
             self._share()
         for run in done:
             if run.work.shows:
@@ -294,19 +298,8 @@ class Engine:
             self.stir()
             self._note_shown()  # since it may have asked for something, and not waited
 
-    def _start_all(self) -> bool:
-        """Start every command that can start now, oldest first. True if one of them took no time."""
-        heads = [queue for queue in self._queues if queue.waiting and not queue.running]
-        # In the order of submission, because ties must break in the same way in every run.
-        if len(heads) > 1:
-            heads.sort(key=lambda queue: queue.waiting[0].serial)
-        again = False
-        for queue in heads:
-            if self._try_start(queue) and not queue.running:
-                again = True
-        return again
-
     def _try_start(self, queue: Queue) -> bool:
+        """Start the head of a queue, if that can start now."""
         command = queue.waiting[0]
         if _earliest(queue) > self.now:
             return False
@@ -392,9 +385,12 @@ class Engine:
     def _share(self) -> None:
         """Give places to the kernels of each device, and throughput to those that have some."""
         kernels: dict[int, list[_Running]] = {}
+        over_links: list[_Running] = []
         for run in self._running:  # in the order in which they came
             if run.work.places:
                 kernels.setdefault(run.queue.device, []).append(run)
+            if run.work.ports:
+                over_links.append(run)
         for runs in kernels.values():
             room = 1.0
             for run in sorted(runs, key=attrgetter("turn")) if len(runs) > 1 else runs:
@@ -404,9 +400,9 @@ class Engine:
                     room = 0.0
                 if run.held and run.start is None:
                     run.start = self.now
-            # The throughput of a device goes by places and turns.
-            _divide([(run, run.share, run.work.demand) for run in runs if run.held])
-        over_links = [run for run in self._running if run.work.ports]
+            # The throughput of a device goes by places and turns; one alone never needs more than there is.
+            if len(runs) > 1:
+                _divide([(run, run.share, run.work.demand) for run in runs if run.held])
         if over_links:
             _divide_links(over_links)
 

@@ -115,5 +115,5 @@ def load_spec(path: Path) -> DeviceSpec:
             if not least <= value <= most or (key in _COUNTED and not isinstance(value, int)):
                 raise ValueError(f"{key} is {value!r:.40}, which no GPU has")
         return DeviceSpec(name=str(told["name"]), sources=sources, **values)
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise UsageError(f"{path} does not hold the spec of a GPU: {error}") from error

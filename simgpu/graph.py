@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import count
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Literal
 
 from simgpu import pieces
 from simgpu.common import PreparedCall
@@ -17,8 +17,8 @@ from simgpu.stream import Event, Stream
 if TYPE_CHECKING:
     from simgpu.device import Device
 
-# What to enqueue and on which stream: a piece of work, or the number of an event to record or to wait for.
-Step = tuple[int, EnginePiece | None, int | None, int | None]
+# On which stream, and what: a piece of work to enqueue, or the number of an event to record or to wait for.
+Step = tuple[int, EnginePiece | tuple[Literal["record", "wait_event"], int]]
 Work = Callable[[EnginePiece, Stream], None]
 
 
@@ -52,15 +52,19 @@ class Graph:
         self.device = device = replay.device
         self.lock = device.lock
         nodes = count()  # the graph and the number of the node are in the span of each piece
-        self._steps = [
-            (index, piece and _with(piece, graph=name, node=next(nodes)), records, awaits)
-            for index, piece, records, awaits in replay.steps
+        self._steps: list[Step] = [
+            (
+                at,
+                _with(what, graph=name, node=next(nodes))
+                if isinstance(what, EnginePiece)
+                else what,
+            )
+            for at, what in replay.steps
         ]
-        self._branches: list[Stream] = [
-            device.create_stream(non_blocking=True)
-            for _ in range(max((s[0] for s in self._steps), default=0))
-        ]
-        self._further = max(len({index for index, piece, _, _ in self._steps if piece}) - 1, 0)
+        last = max((at for at, _ in self._steps), default=0)
+        self._branches = [device.create_stream(non_blocking=True) for _ in range(last)]
+        working = {at for at, what in self._steps if isinstance(what, EnginePiece)}
+        self._further = max(len(working) - 1, 0)
         device.call(f"instantiate {name}", next(nodes) * device.spec.graph_instantiate_us)
 
     @exclusive
@@ -94,19 +98,19 @@ def _walk(
 ) -> None:
     """Take all steps, by these ways to enqueue work, to record an event and to wait for it."""
     events: dict[int, tuple[Event, Stream]] = {}
-    for index, piece, records, awaits in steps:
-        stream = streams[index]
-        if piece is not None:
-            for other, part in piece.others:
+    for at, what in steps:
+        stream = streams[at]
+        if isinstance(what, EnginePiece):
+            for other, part in what.others:
                 follow(other, record(stream))
                 work(part, other)
-            work(piece, stream)
-            for other, _ in piece.others:
+            work(what, stream)
+            for other, _ in what.others:
                 follow(stream, record(other))
-        elif records is not None:
-            events[records] = record(stream), stream
-        elif awaits is not None:
-            event, home = events[awaits]
+        elif what[0] == "record":
+            events[what[1]] = record(stream), stream
+        else:
+            event, home = events[what[1]]
             if home is not stream:  # a policy may choose one stream for two
                 follow(stream, event)
 
@@ -114,14 +118,11 @@ def _walk(
 def _made(device: Device, call: PreparedCall) -> tuple[float, Step]:
     """The us that it costs the host to write the call down, and the step that a replay takes."""
     spec = device.spec
-    if call.verb == "record":
-        return spec.call_event_us, (call.stream, None, cast(int, call.args[0]), None)
-    if call.verb == "wait_event":
-        return spec.call_event_us, (call.stream, None, None, cast(int, call.args[0]))
+    if call.verb in ("record", "wait_event"):
+        return spec.call_event_us, (call.stream, (call.verb, call.args[0]))
     piece = _piece(device, call)
     fresh = [pieces.as_memory(memory) for memory in call.fresh]
-    again = replace(piece, cost=spec.replay_us, fresh=fresh)
-    return piece.cost, (call.stream, again, None, None)
+    return piece.cost, (call.stream, replace(piece, cost=spec.replay_us, fresh=fresh))
 
 
 def _piece(device: Device, call: PreparedCall) -> EnginePiece:

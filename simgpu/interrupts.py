@@ -65,14 +65,14 @@ def held_back(act: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
 
 def _deliver(handler: _Handler) -> None:
     """Hand over what has been held back, if anything: a handler may raise."""
-    if Held.arrived is not None:
-        arrived, Held.arrived = Held.arrived, None
+    arrived, Held.arrived = Held.arrived, None
+    if arrived is not None:
         handler(*arrived)
 
 
 def let_through() -> None:
-    """Nothing is half done here, and the program's handler may end what goes on."""
-    if Held.arrived is not None and current_thread() is main_thread():
+    """An interrupt has arrived, nothing is half done, and the program's handler may end what goes on."""
+    if current_thread() is main_thread():
         _deliver(_tell)
 
 
@@ -106,7 +106,7 @@ def interruptible(act: Callable[[], R]) -> R:
 
 def end_if_told() -> None:
     """Raise the interrupt once more: where it fell into a finalizer, Python has dropped it."""
-    if Held.ending and current_thread() is main_thread():
+    if current_thread() is main_thread():
         raise KeyboardInterrupt
 
 

@@ -24,7 +24,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property, partial
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,7 +32,7 @@ from numpy.typing import NDArray
 from simgpu import cuda_c
 from simgpu.common import HostBytes, LaunchDim
 from simgpu.cuda_c import GlobalMemory, LaunchResult, MemoryState
-from simgpu.errors import ArrayDTypeError, DeviceError, UsageError
+from simgpu.errors import DeviceError, UsageError
 from simgpu.interrupts import interruptible
 from simgpu.memory import Memory
 from simgpu.order import Tells
@@ -45,8 +45,6 @@ if TYPE_CHECKING:
     from simgpu.device import Device
 
 Done = tuple[LaunchResult, str | None]  # how its values were computed, if in no usual way
-# Bytes that a kernel wrote to memory of the host: the memory, what the host knows of it, where, and what.
-_News = tuple[HostBytes, HostBytes, NDArray[np.int64], HostBytes]
 
 ROOM = 128 << 20  # bytes of launches that are kept in all
 LARGEST = 32 << 20  # bytes of the memory that one launch is given
@@ -80,7 +78,7 @@ class LoadedKernel:
     """A kernel that the interpreter has accepted."""
 
     program: cuda_c.Program
-    signature: cuda_c.KernelSignature
+    kernel: cuda_c.CompiledKernel
     source: str
     stand_in: StandIn | None = None
     remembered: Remembered | None = None
@@ -89,24 +87,14 @@ class LoadedKernel:
     @property
     def name(self) -> str:
         """Its name in the source."""
-        return self.signature.name
-
-    @cached_property
-    def kernel(self) -> cuda_c.CompiledKernel:
-        """The kernel, compiled."""
-        return self.program.kernel(self.name)
-
-    @cached_property
-    def variables(self) -> Mapping[str, GlobalMemory]:
-        """The memory of the `__constant__` and `__device__` variables of its file."""
-        return self.program.variables
+        return self.kernel.signature.name
 
     @cached_property
     def identity(self) -> Hashable:
         """The facts that another kernel has to share with this one to compute the same in the same way."""
         stand_in = self.stand_in
         reference = None if stand_in is None else (stand_in.reference, stand_in.above)
-        return self.source, self.signature.name, self.contract, reference
+        return self.source, self.kernel.name, self.contract, reference
 
 
 @dataclass(eq=False, slots=True)
@@ -118,16 +106,25 @@ class KernelLaunch:
     grid: LaunchDim
     block: LaunchDim
     shared_mem: int
-    values: list[GlobalMemory | np.generic | None] = field(init=False)  # of its parameters
-    tells: bool = False  # the host, as it goes
+    values: Values  # of its parameters
+    tells: bool  # the host, as it goes
 
-    def piece(self, args: Sequence[object]) -> EnginePiece:
-        """The launch with these arguments."""
-        function, kernel = self.function, self.function.kernel
-        parameters = function.signature.parameters
+    @classmethod
+    def piece(
+        cls,
+        device: Device,
+        function: LoadedKernel,
+        grid: LaunchDim,
+        block: LaunchDim,
+        args: Sequence[object],
+        shared_mem: int,
+    ) -> EnginePiece:
+        """A launch with these arguments, to be enqueued."""
+        kernel, parameters = function.kernel, function.kernel.signature.parameters
         if len(args) != len(parameters):
-            raise UsageError(function.signature.miscounted(args))
-        self.values = []
+            raise UsageError(kernel.signature.miscounted(args))
+        values: list[GlobalMemory | np.generic | None] = []
+        tells = False
         written: list[Memory] = []
         told: set[int] = set()
         # The atomics by which it adds to what it writes; "" is none.
@@ -135,25 +132,27 @@ class KernelLaunch:
         for arg, parameter, by, adds in zip(
             args, parameters, kernel.signals, kernel.adds, strict=True
         ):
-            if not isinstance(arg, Memory):
-                self.values.append(_scalar(arg, parameter))
+            if not isinstance(arg, Memory) or not parameter.pointer:
+                given = arg.cells if isinstance(arg, Memory) else arg
+                values.append(cuda_c.passed(parameter, given))
                 continue
-            self.values.append(arg.cells)
+            values.append(arg.cells)
             ways.setdefault(arg, set()).add(adds)
             if not parameter.const:
                 written.append(arg)
             if by:
                 told.add(arg.place)
-                self.tells |= arg.cells.mapped
+                tells |= arg.cells.mapped
+        launch = cls(device, function, grid, block, shared_mem, values, tells)
         if kernel.code.cooperative:  # refused by the call, as by CUDA's, and not by the run
-            kernel.check_room(math.prod(self.grid), self._room())
+            kernel.check_room(math.prod(grid), launch._room())
         read = [memory for memory in ways if memory not in written]
-        cost = self.device.spec.call_launch_us
-        detail: dict[str, object] = {"grid": list(self.grid), "block": list(self.block)}
-        tells = Tells(kernel.code.watches, frozenset(told), self._reach())
+        cost = device.spec.call_launch_us
+        detail: dict[str, object] = {"grid": list(grid), "block": list(block)}
+        heard = Tells(kernel.code.watches, frozenset(told), launch._reach())
         adding = ["".join(ways[memory]) if len(ways[memory]) == 1 else "" for memory in written]
-        made = ("kernel", function.name, cost, self._begin, written, read, detail)
-        return EnginePiece(*made, tells=tells, adds=adding)
+        made = ("kernel", kernel.signature.name, cost, launch._begin, written, read, detail)
+        return EnginePiece(*made, tells=heard, adds=adding)
 
     def _reach(self) -> Callable[[GlobalMemory], NDArray[np.bool_] | None]:
         """Tells which bytes of a memory it touches: by a run on copies, once asked, while all are there."""
@@ -172,7 +171,7 @@ class KernelLaunch:
             for memory in copies.values():
                 # Whether somebody wrote it is checked in the launch itself, and would end this one early.
                 memory.mark_written()
-            others = {name: v.copy() for name, v in function.variables.items()}
+            others = {name: v.copy() for name, v in function.program.variables.items()}
             args = [copies.get(id(v), v) for v in values]
             try:
                 run = kernel.begin(others, *shape, args, dynamic_shared=shared)
@@ -198,15 +197,16 @@ class KernelLaunch:
         hostile = adversary.memory() if adversary is not None and self._hostile else None
         most, leap = self.device.step_budget, self.device.leap
         limits = cuda_c.InterpreterLimits(most, leap, resident_blocks=self._room(), hostile=hostile)
-        given = (self.function.variables, self.grid, self.block, self.values)
+        given = (self.function.program.variables, self.grid, self.block, self.values)
         find = self.device.heap.find  # it may follow other addresses than those of its arguments
         return self.function.kernel.begin(*given, dynamic_shared=shared, limits=limits, find=find)
 
     def _execute(self) -> Done:
-        stand_in = None if self._hostile else self.function.stand_in
+        stand_in = self.function.stand_in
         large = math.prod(self.grid) >= SMALLEST
         # What follows addresses may depend on more than its arguments.
-        if stand_in is not None and large and not self.function.kernel.code.follows:
+        follows = self.function.kernel.code.follows
+        if stand_in is not None and large and not follows and not self._hostile:
             done = stand_in.launch(self.grid, self.block, self.values, self.shared_mem)
             if done is not None:
                 return done
@@ -216,13 +216,14 @@ class KernelLaunch:
         function, code = self.function, self.function.kernel.code
         if code.watches or self.tells:
             # What it does depends on what others do meanwhile, or tells them: it is neither sampled nor kept.
-            return Waiting(self, self._started(), found).go_on(last=False)
+            began = self.device.machine.engine.now
+            return Waiting(self, self._started(), found, began).go_on(last=False)
         late = self.device.adversary is not None and code.talks
         execute = partial(interruptible, self._execute)
         if function.remembered is None or code.follows or late:
             return self.finish(found, *execute())
         kind = (function.identity, self.grid, self.block, self.shared_mem)
-        blocks, variables = math.prod(self.grid), function.variables.values()
+        blocks, variables = math.prod(self.grid), function.program.variables.values()
         done = function.remembered.run(kind, blocks, self.values, variables, execute)
         return self.finish(found, *done)
 
@@ -234,8 +235,9 @@ class KernelLaunch:
             found["computed"] = computed
         counts = result.counts
         time = self.time(counts)
-        found.update(bound=time.bound, fills=round(time.demand, 6))
-        shape = (self.function.name, self.function.source, self.grid, self.block)
+        found.update(bound=time.bound, fills=round(time.work.demand, 6))
+        function = self.function
+        shape = (function.kernel.signature.name, function.source, self.grid, self.block)
         for observe in self.device.observers:
             observe(Launched(*shape, counts, time, extrapolated=computed is not None))
         if result.printed:
@@ -246,6 +248,21 @@ class KernelLaunch:
         """The modelled time of a launch with these counts."""
         # Static shared memory limits occupancy as dynamic does; the counts have both.
         return kernel_time(self.device.spec, counts, math.prod(self.block), counts.shared_bytes)
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class HostWrite:
+    """Bytes that a kernel has written to memory of the host, which is yet to see them."""
+
+    by: Waiting
+    # The memory, what the host knows of it, where, and what.
+    news: list[tuple[HostBytes, HostBytes, NDArray[np.int64], HostBytes]]
+
+    def __call__(self) -> None:
+        """Write again, since the host has come to that; it is not the host's own write."""
+        self.by.steps += 1
+        for data, known, where, values in self.news:
+            data[where] = known[where] = values
 
 
 @dataclass(eq=False)
@@ -260,14 +277,14 @@ class Waiting:
     _launch: KernelLaunch
     _execution: cuda_c.Execution
     _found: dict[str, object]
+    _began: float  # when, in us
     _known: list[HostBytes] = field(default_factory=list[HostBytes])  # what the host saw last
     _left: list[HostBytes] = field(default_factory=list[HostBytes])  # after its own writes so far
     _shows: Shows = field(default_factory=Shows)
     _first: float = 0.0  # when, in us, the first write was made that is in none of these
     _last: float = 0.0  # and the last one
     _zero: float = 0.0  # when its clock was at 0, without what it waited
-    _steps: int = 0  # of the engine until now
-    _began: float | None = None
+    steps: int = 0  # of the engine until now
     _worked: float = 0.0  # us until now, and
     _clock: float = 0.0  # by the clock of its furthest warp alone
     _napped: float = 0.0  # us since others have last written to memory
@@ -297,19 +314,13 @@ class Waiting:
 
     def _note(self) -> None:
         """Note what it has written since the last time."""
-        news = list[_News]()
+        write = HostWrite(self, [])
         for data, known, left in zip(self._mapped, self._known, self._left, strict=True):
             where = np.flatnonzero(data != left)
             left[where] = data[where]
-            news.append((data, known, where, left[where]))
-        if any(len(where) for _, _, where, _ in news):
-            self._shows.append((self._last, partial(self._show, news)))
-
-    def _show(self, news: list[_News]) -> None:
-        """Write again, since the host has come to that; it is not the host's own write."""
-        self._steps += 1
-        for data, known, where, values in news:
-            data[where] = known[where] = values
+            write.news.append((data, known, where, left[where]))
+        if any(len(where) for _, _, where, _ in write.news):
+            self._shows.append((self._last, write))
 
     def _reckon(self, time: KernelTime, now: float) -> float:
         """Say how long it was at work, in us: by its clock, and longer by as much as all of it so far."""
@@ -321,31 +332,32 @@ class Waiting:
         self._shows = Shows((now + (at - now) * slower, show) for at, show in self._shows)
         return self._worked - worked
 
+    def _look(self, unseen: Shows, now: float) -> None:
+        """Let it see memory as it is, and what other kernels have written, which the host is yet to see."""
+        self._known = [data.copy() for data in self._mapped]
+        self._shows, self._first, self._last, self._zero = Shows(), now, now, now - self._clock
+        for at, write in unseen:
+            self._last = max(self._last, math.nextafter(at, math.inf))
+            for data, _, where, values in write.news:
+                if any(np.may_share_memory(data, mine) for mine in self._mapped):
+                    data[where] = values
+        self._left = [data.copy() for data in self._mapped]
+
     def go_on(self, *, last: bool) -> ResourceDemand:
         """Run on. With `last`, nobody else can write to memory any more: `DeviceError` if it cannot end."""
         engine, execution = self._launch.device.machine.engine, self._execution
         state, mhz = execution.launch, self._launch.device.spec.clock_mhz
-        now, host = engine.now, engine.begun + engine.looks == self._steps + 1  # this look alone
-        if self._began is None:
-            self._began = now
+        now, host = engine.now, engine.begun + engine.looks == self.steps + 1  # this look alone
         state.waited = max(state.waited, int((now - self._began - self._worked) * mhz))
         changes = state.changes
         state.leapt *= not self.stirred()
-        self._known = [data.copy() for data in self._mapped]
-        self._shows, self._first, self._last = Shows(), now, now
-        for at, write in engine.unseen if self._mapped else ():  # other kernels see it by now
-            self._last = max(self._last, math.nextafter(at, math.inf))
-            for data, _, where, values in write.args[0]:
-                if any(np.may_share_memory(data, mine) for mine in self._mapped):
-                    data[where] = values
-        self._left = [data.copy() for data in self._mapped]
-        self._zero = now - self._clock
         state.writes = self._writes if self._mapped else None
+        self._look(engine.unseen if self._mapped else Shows(), now)
         ended = interruptible(partial(execution.go_on, last=last, host=host))
         self._note()
         for data, known in zip(self._mapped, self._known, strict=True):
             data[:] = known
-        self._steps = engine.begun + engine.looks
+        self.steps = engine.begun + engine.looks
         result = execution.result(by_line=ended)
         time = self._launch.time(result.counts)
         took = self._reckon(time, now)
@@ -366,42 +378,8 @@ class Waiting:
             nap = max(_TRIP, self._napped / 20)
             self._napped += nap
             ready += nap
-        shows = self._shows
-        return ResourceDemand(
-            math.inf, time.places, _IDLE, paused=self, ready=ready, naps=naps, shows=shows
-        )
-
-
-def check_byte_order(dtype: np.dtype[Any], what: str) -> None:
-    """Refuse numbers whose bytes stand the other way round, which a kernel would take for others."""
-    if dtype != dtype.newbyteorder("="):  # `isnative` does not look into fields that are arrays
-        text = f"{what} is of {dtype}, whose byte order a GPU does not have"
-        raise ArrayDTypeError(f"{text}: pass x.astype(x.dtype.newbyteorder('='))")
-
-
-def _scalar(arg: object, parameter: cuda_c.KernelParameter) -> np.generic | None:
-    if arg is None and parameter.pointer:
-        return None
-    if isinstance(arg, np.void):
-        check_byte_order(arg.dtype, "this record")
-        record = parameter.record
-        if record is not None and arg.nbytes != record.itemsize:
-            wanted = f"{parameter.name!r} is a {parameter.ctype} of {record.itemsize} bytes"
-            raise ArrayDTypeError(f"{wanted}, and a record of {arg.nbytes} was given")
-        return arg
-    if not isinstance(arg, bool | int | float | np.generic) or parameter.dtype is None:
-        wanted = f"no number for {parameter.name!r}"
-        raise UsageError(f"{arg!r} is not memory of this device, and {wanted}")
-    given = cast("Any", arg)
-    if parameter.dtype.kind in "iu":
-        if np.asarray(given).dtype.kind not in "biuO":  # O of an int that NumPy has no room for
-            raise UsageError(f"{arg!r} cannot be passed for {parameter.name!r}: pass an int")
-        given = int(given)  # because NumPy cuts a number of its own that does not fit
-    try:
-        number: np.generic = parameter.dtype.type(given)
-    except (ValueError, OverflowError) as error:  # such as NaN for an integer
-        raise UsageError(f"{arg!r} cannot be passed for {parameter.name!r}: {error}") from None
-    return number
+        until = ResourceDemand(math.inf, time.work.places, _IDLE, paused=self, shows=self._shows)
+        return replace(until, ready=ready, naps=naps)
 
 
 @dataclass(frozen=True, eq=False)
@@ -452,15 +430,18 @@ class Remembered:
             known = list(self._launches.get(key, ()))
         for launch in known:
             if all(m.holds(state) for m, state in zip(memories, launch.before, strict=True)):
-                self._apply(key, launch, memories)
+                for memory, state in zip(memories, launch.after, strict=True):
+                    if state is not None:
+                        memory.become(state)
+                with self._lock:
+                    if key in self._launches:
+                        self._launches.move_to_end(key)
                 return launch.done
         before = [_state(memory, number, known) for number, memory in enumerate(memories)]
         done = execute()
         counts = done[0].counts
-        if (
-            sampled_work(counts, blocks) < _WORTH
-            and counts.warp_instructions < LONG_LAUNCH * counts.warps
-        ):
+        short = counts.warp_instructions < LONG_LAUNCH * counts.warps
+        if short and sampled_work(counts, blocks) < _WORTH:
             with self._lock:
                 self._small[key] = None
                 if len(self._small) > _KINDS:
@@ -479,14 +460,6 @@ class Remembered:
             self._launches.clear()
             self._small.clear()
             self.used = 0
-
-    def _apply(self, key: Hashable, launch: _PendingLaunch, memories: list[GlobalMemory]) -> None:
-        for memory, state in zip(memories, launch.after, strict=True):
-            if state is not None:
-                memory.become(state)
-        with self._lock:
-            if key in self._launches:
-                self._launches.move_to_end(key)
 
     def _keep(self, key: Hashable, launch: _PendingLaunch) -> None:
         with self._lock:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from simgpu.errors import DeviceMismatchError
 from simgpu.queues import Port, ResourceDemand
@@ -98,14 +98,9 @@ def collective_works(
     ]
     us, moved = min(ways)
     places = min(1.0, slowest.sms / spec.sms)
-    together = object()
+    each = ResourceDemand(us, places, places, urgent=True, together=object())
     works: list[ResourceDemand] = []
     for a, b in pairs:
-        rate = wiring.link(a, b).copy_gb_s * 1e3
-        ports = wiring.ports(a, b) if a != b else ()
-        load = min(1.0, moved / rate / us)
-        work = ResourceDemand(
-            us, places, places, urgent=True, ports=ports, load=load, together=together
-        )
-        works.append(work)
+        load = min(1.0, moved / (wiring.link(a, b).copy_gb_s * 1e3) / us)
+        works.append(replace(each, ports=wiring.ports(a, b) if a != b else (), load=load))
     return works

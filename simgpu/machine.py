@@ -91,7 +91,8 @@ class Machine:
     """A host and the engine behind it.
 
     The host's clock stands still while Python runs, and moves by what each call costs, by explicit work,
-    and by waiting.
+    and by waiting. What is called by devices, streams and events only is not `exclusive`, because their own
+    methods, which call it, are.
     """
 
     pinned_by = "device.pinned"  # what a program calls for pinned memory, for messages
@@ -130,7 +131,6 @@ class Machine:
         self.engine.run_until(self.host)
         return start, self.host
 
-    @exclusive
     def block_on(self, event: EngineEvent, delay: float) -> tuple[float, float]:
         """The host waits for `event`, and needs `delay` us to notice; start and end."""
         self.calls += 1
@@ -197,7 +197,6 @@ class Machine:
             array = getattr(array, "base", None)
         return None
 
-    @exclusive
     def lend(self, access: BufferAccess, before: Clock, source: HostBytes, what: str) -> None:
         """A device uses a host array; it is checked when the host has seen that `access` is complete."""
         if len(self._lent) >= MOST_LENT:
@@ -205,7 +204,6 @@ class Machine:
         # A checksum, because copies of all arrays in flight would take as much memory again.
         self._lent.append(_Lent(access, before, source, what, crc32(source.data)))
 
-    @exclusive
     def fill(
         self, access: BufferAccess, before: Clock, targets: list[HostBytes], write: Callable[[], R]
     ) -> R:
@@ -222,7 +220,6 @@ class Machine:
             lent.held = crc32(lent.source.data)
         return out
 
-    @exclusive
     def observe(self, before: Clock) -> None:
         """The host learns that the work `before` a point is complete.
 
@@ -233,18 +230,19 @@ class Machine:
 
     def over(self, access: BufferAccess) -> None:
         """This work is complete, or was skipped."""
-        self._done.merge(Clock({access.key: access.count}))
+        self._done.add(access)
 
     def _take_back(self, known: Clock) -> None:
         """Host arrays may be changed again when what used them is over."""
         self.host_history.forget(known)
+        if not self._lent:
+            return
         back = [lent for lent in self._lent if known.covers(lent.access)]
         if back:
             self._lent = [lent for lent in self._lent if not known.covers(lent.access)]
             for lent in back:
                 lent.check()
 
-    @exclusive
     def settle(self) -> None:
         """Simulate until nothing is left; the host's clock follows."""
         self.calls += 1
@@ -253,12 +251,14 @@ class Machine:
         self.host = max(self.host, self.engine.now)
 
     @exclusive
-    def watch(
-        self, event: EngineEvent, before: Clock, wake: Wake, delay: float, owner: object = None
-    ) -> None:
+    def watch(self, event: EngineEvent, before: Clock, wake: Wake, delay: float) -> None:
         """Call `wake` once, when `event` has passed and `advance` or `wake` is called."""
         self._forget_gone()
-        self._waiters.append(_Waiter(owner, event, before, wake, delay))
+        self._waiters.append(_Waiter(self.who_waits(), event, before, wake, delay))
+
+    def who_waits(self) -> object:
+        """Whoever asks to be woken, and may be `gone` by then."""
+        return None
 
     def unwatch(self, wake: Wake) -> None:
         """Nobody waits for it any more."""
@@ -293,7 +293,8 @@ class Machine:
         waiters = self._waiters
         looks = self.engine.looks
         if self.engine.paused:
-            self.engine.catch_up(self.host)  # when it has written, which a kernel sees no sooner
+            # What the host has written until now, a kernel sees no sooner than now.
+            self.engine.run_until(self.host, ask=False)
         passes = self.engine.run_to(*[w.event for w in waiters])
         if passes or looks != self.engine.looks:
             self._patient_since = None

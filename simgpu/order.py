@@ -53,6 +53,10 @@ class Clock:
             if count > self._seen.get(key, 0):
                 self._seen[key] = count
 
+    def add(self, access: BufferAccess) -> None:
+        """An access comes before this point, and all that its stream did before it."""
+        self._seen[access.key] = max(access.count, self._seen.get(access.key, 0))
+
     def tick(self, key: _Key) -> int:
         """One more piece of work on a stream; its number."""
         count = self._seen[key] = self._seen.get(key, 0) + 1
@@ -220,7 +224,8 @@ class HostHistory:
 
     def forget(self, seen: Clock) -> None:
         """All this work is complete, and whatever comes from now on is behind it."""
-        self._uses = [use for use in self._uses if not seen.covers(use.access)]
+        if self._uses:
+            self._uses = [use for use in self._uses if not seen.covers(use.access)]
 
 
 def _ordered(first: BufferAccess, second: BufferAccess, now: Clock) -> bool:

@@ -79,8 +79,16 @@ _FILL = 1e-3  # of the device's places
 
 
 def _copying(
-    spec: DeviceSpec, kind: Copying, nbytes: int, effect: Callable[[], None] | None
-) -> Callable[[dict[str, object]], ResourceDemand]:
+    spec: DeviceSpec,
+    kind: Copying,
+    cost: float,
+    nbytes: int,
+    memories: tuple[list[Memory], list[Memory]],
+    effect: Callable[[], None] | None = None,
+    **more: Any,
+) -> EnginePiece:
+    """A copy, or a fill, which writes and reads these memories, and has its effect when it begins."""
+
     def begin(_: dict[str, object]) -> ResourceDemand:
         if effect is not None:
             effect()
@@ -91,7 +99,7 @@ def _copying(
         part = _FILL if moving < 0.5 else moving
         return ResourceDemand(us, places=part, demand=part)
 
-    return begin
+    return EnginePiece(kind, kind, cost, begin, *memories, {"bytes": nbytes}, **more)
 
 
 def memset(spec: DeviceSpec, memory: object, value: int, nbytes: int) -> EnginePiece:
@@ -102,10 +110,7 @@ def memset(spec: DeviceSpec, memory: object, value: int, nbytes: int) -> EngineP
         target.cells.data[:nbytes] = value
         _written(target, nbytes)
 
-    begin = _copying(spec, "memset", nbytes, fill)
-    return EnginePiece(
-        "memset", "memset", spec.call_memset_us, begin, [target], detail={"bytes": nbytes}
-    )
+    return _copying(spec, "memset", spec.call_memset_us, nbytes, ([target], []), fill)
 
 
 def upload_piece(
@@ -124,12 +129,11 @@ def upload_piece(
         target.cells.data[: source.nbytes] = source
         _written(target, source.nbytes)
 
-    detail: dict[str, object] = {"bytes": source.nbytes}
+    cost, lent = spec.call_h2d_us + staging_us, source if pinned else None
+    piece = _copying(spec, "h2d", cost, source.nbytes, ([target], []), write, lent=lent)
     if not pinned:
-        detail["pageable"] = True
-    cost, begin = spec.call_h2d_us + staging_us, _copying(spec, "h2d", source.nbytes, write)
-    lent = source if pinned else None
-    return EnginePiece("h2d", "h2d", cost, begin, [target], detail=detail, lent=lent)
+        piece.detail["pageable"] = True
+    return piece
 
 
 def download(spec: DeviceSpec, host: HostBytes, memory: object) -> EnginePiece:
@@ -140,9 +144,8 @@ def download(spec: DeviceSpec, host: HostBytes, memory: object) -> EnginePiece:
     def write() -> None:
         target[:] = source.cells.data[: target.nbytes]
 
-    begin, cost = _copying(spec, "d2h", target.nbytes, None), spec.call_d2h_us
-    detail: dict[str, object] = {"bytes": target.nbytes}
-    return EnginePiece("d2h", "d2h", cost, begin, [], [source], detail, at_end=write, fills=target)
+    cost, memories = spec.call_d2h_us, (list[Memory](), [source])
+    return _copying(spec, "d2h", cost, target.nbytes, memories, at_end=write, fills=target)
 
 
 def device_copy(spec: DeviceSpec, target: object, source: object, nbytes: int) -> EnginePiece:
@@ -153,9 +156,8 @@ def device_copy(spec: DeviceSpec, target: object, source: object, nbytes: int) -
         _written(to, nbytes)
         to.cells.take(origin.cells, nbytes)
 
-    begin = _copying(spec, "d2d", nbytes, copy)
     # The spec has no constant for this call: to the host it is taken to cost what an upload does.
-    return EnginePiece("d2d", "d2d", spec.call_h2d_us, begin, [to], [origin], {"bytes": nbytes})
+    return _copying(spec, "d2d", spec.call_h2d_us, nbytes, ([to], [origin]), copy)
 
 
 def peer_copy_piece(

@@ -5,16 +5,18 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import partial
-from typing import Literal, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol
 
 from simgpu.errors import DeviceError
+
+if TYPE_CHECKING:
+    from simgpu.launches import HostWrite
 
 Resource = Literal["compute", "h2d", "d2h", "peer", "none"]
 # One direction of a link between GPUs, from the side of one of them: "out" or "in", and its number.
 Port = tuple[str, int]
-# Writes to memory that the host sees: when, in order, and what makes each, with what it is told.
-Shows = deque[tuple[float, "partial[None]"]]
+# Writes to memory that the host sees: when, in order, and what makes each.
+Shows = deque[tuple[float, "HostWrite"]]
 
 
 class Paused(Protocol):
@@ -23,7 +25,7 @@ class Paused(Protocol):
     @property
     def changes(self) -> int:
         """How often it has changed memory, or what others wait for, itself."""
-        ...
+        return 0
 
     def stirred(self) -> bool:
         """True if the host has done something since its last look that it may have waited for."""

@@ -19,7 +19,6 @@ NumPy adds in another order.
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -210,20 +209,13 @@ def _extrapolated(
 ) -> cuda_c.Counts:
     """Of all blocks, when those of the sample are like the others."""
     factor = blocks / counts.blocks
-    scaled: dict[str, Any] = {
-        field.name: round(getattr(counts, field.name) * factor)
-        for field in dataclasses.fields(cuda_c.Counts)
-        if field.name not in cuda_c.NOT_SUMMED and field.name != "lines"
-    }
     # Different bytes cannot be more than there are.
     arrays = {id(v): v.nbytes for v in values if isinstance(v, GlobalMemory)}
-    written = sum(memory.nbytes for _, memory in outputs)
-    scaled["load_bytes_needed"] = min(scaled["load_bytes_needed"], sum(arrays.values()))
-    scaled["store_bytes_needed"] = min(scaled["store_bytes_needed"], written)
-    lines: dict[int, cuda_c.LineCounts] = {}
-    for number, line in counts.lines.items():
-        amounts = dataclasses.asdict(line).items()
-        lines[number] = cuda_c.LineCounts(
-            **{name: round(amount * factor) for name, amount in amounts}
-        )
-    return dataclasses.replace(counts, **scaled, lines=lines)
+    most = {"load_bytes_needed": sum(arrays.values())}
+    most["store_bytes_needed"] = sum(memory.nbytes for _, memory in outputs)
+
+    def scaled(name: str, amounts: list[int]) -> int:
+        amount = amounts[0] if name in cuda_c.NOT_SUMMED else round(amounts[0] * factor)
+        return min(amount, most.get(name, amount))
+
+    return cuda_c.combined([counts], scaled)

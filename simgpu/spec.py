@@ -20,6 +20,7 @@ BRANCHES = (
 )
 CHAINS = "measured: H200, driver 580.159, 2026-11-23, loops of loads that each need the one before"
 FITTED = "fitted to one half of the kernels in docs/fidelity.md: H200, driver 580.159, 2026-11-23"
+_WORDS = "set by hand from patterns of tools/fidelity/contention.py: H200, CuPy 14.2, 2026-11-28"
 _MLP = (
     "fitted to one half of the runs of the MLP in docs/fidelity.md: H200, Python 3.12, 2026-11-22"
 )
@@ -87,8 +88,9 @@ class DeviceSpec:
     barrier_clocks: float  # what a barrier adds to the longest warp
     shared_atomic_clocks: float  # an atomic in shared memory, for each lane that waits its turn
     atomic_queue_clocks: float  # one in global memory, for each on the same word
-    # On global memory, by L2 and for the whole device, where they go to few places.
-    atomics_per_clock: float
+    atomics_per_clock: float  # on global memory, by L2 and for the whole device, at most
+    line_atomics_per_clock: float  # the same on one line
+    atomic_spread: float  # the power of the number of lines by which they become more
     # How well the chain of the longest warp overlaps with what throughput limits: the exponent of the norm in
     # which the two are added. 1: one waits for the other; infinity: the longer is all that counts.
     overlap: float
@@ -195,8 +197,10 @@ H200 = _with_sources(
     hit_clocks=(40.0, CHAINS),
     barrier_clocks=(5.66, FITTED),
     shared_atomic_clocks=(97.1, FITTED),
-    atomic_queue_clocks=(1.88, FITTED),
-    atomics_per_clock=(11.63, FITTED),
+    atomic_queue_clocks=(1.455, _WORDS),
+    atomics_per_clock=(37.0, _WORDS),
+    line_atomics_per_clock=(0.62, _WORDS),
+    atomic_spread=(0.58, _WORDS),
     overlap=(2.335, FITTED),
     h2d_gb_s=(55.0, f"{MEASURED}: 256 MiB, pinned"),
     d2h_gb_s=(55.0, f"{MEASURED}: 256 MiB, pinned"),

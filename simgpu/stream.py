@@ -105,11 +105,11 @@ class Stream:
     def _event_call(self, name: str, **detail: object) -> None:
         """The host pays for an event. Those of a submission are no calls that the program has made."""
         device = self.device
-        if device.caller.group()[0] is None:
+        op, _ = device.caller.group()
+        if op is None:
             device.call(name, device.spec.call_event_us, **detail)
         else:
-            device.begin_submission()
-            device.spend(device.spec.call_event_us)
+            device.pay(op, device.spec.call_event_us)
 
     def mark(self) -> Event:
         """As `record`, where it costs the host nothing: in a graph."""
@@ -121,7 +121,7 @@ class Stream:
         before, heads = self.clock.copy(), self._heads()
         event = self.event_type(self.device, EngineEvent(), before, heads, self.number)
         op, _ = self.device.caller.group()
-        self.submit(Command("none", self.device.now(), op, records=event.state))
+        self.submit(Command("none", self.machine.host, op, records=event.state))
         return event
 
     def _join(self) -> None:
@@ -162,7 +162,7 @@ class Stream:
             self.device.recorder.wait(self.number, event.heads)
         self.clock.merge(event.before)
         op, _ = self.device.caller.group()
-        self.submit(Command("none", self.device.now(), op, awaits=event.state))
+        self.submit(Command("none", self.machine.host, op, awaits=event.state))
 
     @exclusive
     def synchronize(self) -> None:
@@ -174,21 +174,22 @@ class Stream:
     def drain(self) -> None:
         """Block the host until all its work is done or has failed."""
         state = EngineEvent()
-        self.submit(Command("none", self.device.now(), records=state))
+        self.submit(Command("none", self.machine.host, records=state))
         self.device.block(state, self.clock, f"stream {self.number}", self._heads())
 
-    def access(self, what: str, tells: Tells | None = None) -> BufferAccess:
+    def access(
+        self, what: str, group: tuple[int | None, str], tells: Tells | None = None
+    ) -> BufferAccess:
         """A new piece of work on this stream, ordered after all that the host has seen complete."""
         self.clock.merge(self.machine.seen)
         if self.blocking or self is self.device.default_stream:
             self._join()
         key = (self.device.ordinal, self.number)
-        caller = self.device.caller
-        op, label = caller.group()
+        op, label = group
         whose = "" if op is None else f" of operation {label!r} (#{op})"
         which = f" of {self.device.name}" if self.device.ordinal else ""
         where = f"{what!r}{whose} on stream {self.number}{which}"
-        return BufferAccess(key, self.clock.tick(key), where, tells, op, caller)
+        return BufferAccess(key, self.clock.tick(key), where, tells, op, self.device.caller)
 
     def submit(self, command: Command) -> None:
         """Append to the queue."""

@@ -34,15 +34,10 @@ class KernelTime:
     # (global memory, as the load-store units see it), "shared" (shared memory), "atomics" (on global memory)
     # and "memory" (L2 or device memory).
     bounds: dict[str, float]
-    # The first two together or the largest of the others, and more the nearer both are, behind the shortest
-    # time of a launch.
-    us: float
-    places: float  # the part of the device's places for blocks that the launch fills, 0 to 1
-    # The part of the device that it leaves to nobody else, 0 to 1: of the places, or of the throughput of the
-    # SMs or the memory, whichever is most.
-    demand: float
-    drain: float  # how long before the end, in us, the last block gets a place
-    turn: float  # how long an instruction keeps an SM busy, on average, in units of issuing one
+    # For the engine. Its time is the first two together or the largest of the others, and more the nearer
+    # both are, behind the shortest time of a launch. Its demand is what it leaves to nobody else: of the
+    # places, or of the throughput of the SMs or the memory, whichever is most.
+    work: ResourceDemand
 
     @property
     def bound(self) -> str:
@@ -50,9 +45,9 @@ class KernelTime:
         return max(self.bounds, key=self.bounds.__getitem__)
 
     @property
-    def work(self) -> ResourceDemand:
-        """For the engine."""
-        return ResourceDemand(self.us, self.places, self.demand, self.drain, self.turn)
+    def us(self) -> float:
+        """How long it takes."""
+        return self.work.us
 
 
 def block_limits(
@@ -85,7 +80,8 @@ def kernel_time(spec: DeviceSpec, counts: Counts, threads: int, shared_bytes: in
     most = math.ceil(counts.blocks / spec.sms)
     share = most / max(counts.blocks, 1)
     resident = min(most, slots // spec.sms) * -(-threads // 32) / SCHEDULERS
-    chain = _chain(spec, counts, resident)
+    chain = _chain(spec, counts, resident) + counts.chain_hot / max(waves, 1)
+    rate = spec.line_atomics_per_clock * max(counts.atomic_lines, 1) ** spec.atomic_spread
     clocks = {
         "latency": chain,
         "blocks": max(most * spec.block_clocks, later * chain),
@@ -96,7 +92,10 @@ def kernel_time(spec: DeviceSpec, counts: Counts, threads: int, shared_bytes: in
         "sectors": share * _lookups(spec, counts),
         "shared": share
         * (counts.shared_requests + counts.bank_conflicts + counts.shared_atomic_passes),
-        "atomics": counts.global_atomics / spec.atomics_per_clock,
+        "atomics": max(
+            counts.atomic_passes / min(spec.atomics_per_clock, rate),
+            counts.atomic_queue * spec.atomic_queue_clocks,
+        ),
     }
     bounds = {name: value / spec.clock_mhz for name, value in clocks.items()}
     bounds["memory"] = _traffic(spec, counts)
@@ -114,7 +113,7 @@ def kernel_time(spec: DeviceSpec, counts: Counts, threads: int, shared_bytes: in
     drain = us / (1 + later) / 2 if waves > 1 else 0.0
     busiest = max([bounds[name] for name in PER_SM if name != "blocks"])
     turn = max(1.0, busiest / bounds["issue"]) if bounds["issue"] else 1.0
-    return KernelTime(bounds, us, places, min(1.0, demand), drain, turn)
+    return KernelTime(bounds, ResourceDemand(us, places, min(1.0, demand), drain, turn))
 
 
 def _chain(spec: DeviceSpec, counts: Counts, resident: float) -> float:
@@ -133,7 +132,6 @@ def _chain(spec: DeviceSpec, counts: Counts, resident: float) -> float:
         + max(rounds - 1, 0) * each
         + counts.shared_atomic_passes * per_warp * spec.shared_atomic_clocks
         + counts.barriers / max(counts.blocks, 1) * spec.barrier_clocks
-        + counts.atomic_queue * spec.atomic_queue_clocks
     )
 
 

@@ -8,8 +8,6 @@ digests down. Digests are of contents, so a fresh clone decides as the machine d
 A test names its files by the keys of `FILES`:  @pytest.mark.rests_on("model", "course")
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 from functools import cache

@@ -1,10 +1,8 @@
 """Things that a browser lacks: Pyodide's Python starts no thread and no process, and opens no socket.
 
 CI has no Pyodide with NumPy. So tests and notebooks run in a CPython where the package gets an error when
-it asks for one of these (`conftest.py`), and in notebooks a cell as well (`kernel/profile_default/startup`).
+it asks for one of these (`conftest.py`), and in notebooks a cell as well (`kernel_startup`).
 """
-
-from __future__ import annotations
 
 import _thread
 import os

@@ -1,12 +1,11 @@
 """The benchmarks run. Nobody looks at the clock here."""
 
-from __future__ import annotations
-
 import asyncio
 import importlib
 import json
 import re
 from types import ModuleType
+from typing import Any
 
 import numpy as np
 import pytest
@@ -79,11 +78,11 @@ def test_everybody_computes_the_same(cuda: Device, monkeypatch: pytest.MonkeyPat
     work = importlib.import_module("work").make_work(64)
     every = importlib.import_module("by_hand").contenders(work)
     every += importlib.import_module("ours").contenders(work, loop)
-    every[0].run()
-    want = every[0].results()
+    want: Any = ()
     for one in every:
         one.run()
         got = one.results()
+        want = want or got
         assert len(got) in (1, len(want))
         assert all(np.array_equal(a, b) for a, b in zip(got, want, strict=False))
     loop.close()
@@ -102,11 +101,12 @@ def test_host_calls(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.Monk
 def test_one_call_stays_on_its_way() -> None:
     """A reader can step through a launch and an await: so many calls in so many files, and no more."""
     told = python(FOLDER / "one_call.py").stdout  # alone, as other tests leave work behind
-    found = re.findall(r"(\d+) calls in (\d+) files", told)
-    assert len(found) == 2
-    # One file more than there were: interrupts.py, so that Ctrl-C never falls into a change of state.
-    assert all(int(calls) <= 410 and int(files) <= 36 for calls, files in found)
-    assert all(int(calls) <= 70 for calls in re.findall(r"asyncgpu_tutor (\d+)", told))
+    found = re.findall(r"(sync|await), .*: (\d+) calls in (\d+) files", told)
+    most = {"sync": 340, "await": 360}
+    assert len(found) == 4
+    # Two files more than there were: a launch makes its address space and its messages at once.
+    assert all(int(calls) <= most[way] and int(files) <= 38 for way, calls, files in found)
+    assert all(int(calls) <= 50 for calls in re.findall(r"asyncgpu_tutor (\d+)", told))
 
 
 def test_some_seeded_bugs_and_right_programs_are_judged_as_the_results_say(

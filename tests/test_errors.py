@@ -1,7 +1,5 @@
 """The tree of errors that `errors` draws is the one that it defines."""
 
-from __future__ import annotations
-
 import inspect
 import re
 
@@ -34,9 +32,7 @@ def test_each_error_hangs_where_it_is_drawn() -> None:
         name: value.__bases__[0].__name__.replace("SimGpuError", "AsyncGpuError")
         for name, value in DEFINED.items()
     }
-
     hung = {name: parent for name, parent in drawn().items() if parent is not None}
-
     assert hung == {name: base for name, base in first_bases.items() if base != "Exception"}
 
 

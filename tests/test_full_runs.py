@@ -1,7 +1,5 @@
 """Tests that rest on unchanged files are left out of a run of all tests, and of no other run."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

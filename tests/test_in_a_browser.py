@@ -1,7 +1,5 @@
 """The package starts no thread and no process, opens no socket, and runs in an event loop like a page's."""
 
-from __future__ import annotations
-
 import asyncio
 import heapq
 import itertools
@@ -88,11 +86,10 @@ class PageLoop(asyncio.AbstractEventLoop):
     def get_debug(self) -> bool:
         return False
 
+    is_closed = get_debug
+
     def is_running(self) -> bool:
         return True
-
-    def is_closed(self) -> bool:
-        return False
 
     def _timer_handle_cancelled(self, handle: asyncio.TimerHandle) -> None:
         """It is looked at when it is due."""
@@ -125,9 +122,10 @@ def test_a_program_has_one_trace_in_every_loop() -> None:
     assert traced(PageLoop().run_until_complete) == usual
 
 
-@pytest.mark.parametrize(
-    "run", [asyncio.run, PageLoop().run_until_complete], ids=["asyncio", "page"]
-)
+LOOPS = {"asyncio": asyncio.run, "page": PageLoop().run_until_complete}
+
+
+@pytest.mark.parametrize("run", LOOPS.values(), ids=LOOPS)
 def test_a_coroutine_is_completed_while_another_loop_runs(run: Callable[[Any], Any]) -> None:
     async def answer(depth: int) -> int:
         if depth:
@@ -163,19 +161,15 @@ def test_who_waits_for_what_never_comes_is_told() -> None:
     assert ended == ["cancelled"]
 
 
-def test_another_thread_may_wake_it() -> None:
-    async def asks() -> int:
+def test_another_thread_may_wake_it_and_an_interrupt_ends_it_at_once() -> None:
+    async def asks(answer: int = 7) -> int:
         loop = asyncio.get_running_loop()
-        answer = loop.create_future()
-        threading.Thread(target=loop.call_soon_threadsafe, args=(answer.set_result, 7)).start()
-        return await answer
+        future = loop.create_future()
+        threading.Thread(target=loop.call_soon_threadsafe, args=(future.set_result, answer)).start()
+        if await future == 8:
+            raise KeyboardInterrupt
+        return answer
 
     assert completed(asks()) == 7
-
-
-def test_an_interrupt_ends_it_at_once() -> None:
-    async def endless() -> None:
-        raise KeyboardInterrupt
-
     with pytest.raises(KeyboardInterrupt):
-        completed(endless())
+        completed(asks(8))

@@ -1,7 +1,5 @@
 """The checkout: its pages, and scripts of ``tools/`` and ``benchmarks/`` as modules, which are no package."""
 
-from __future__ import annotations
-
 import importlib
 import os
 import re

@@ -49,6 +49,7 @@ def main() -> int:
 def draw(deck: str) -> dict[str, str]:
     """Draw the pictures that the deck names; what each of them shows, in words."""
     os.environ |= {"ASYNCGPU_DEVICE": "sim", "ASYNCGPU_LIVE": "0", "MPLBACKEND": "agg"}
+    os.environ["ASYNCGPU_TELL"] = "1"
     asked: defaultdict[str, dict[str, str]] = defaultdict(dict)
     for path, chapter, cell in PICTURE.findall(deck):
         asked[chapter][cell] = path
@@ -73,7 +74,8 @@ def run(chapter: str, wanted: set[str]) -> Iterator[tuple[str, Any]]:
             done.raise_error()
             if cell["id"] in wanted:
                 wanted.remove(cell["id"])
-                yield cell["id"], done.result
+                shown = done.result  # a timeline, or what reveals a guess by one
+                yield cell["id"], shown.pictures[0] if hasattr(shown, "pictures") else shown
     if wanted:
         raise ValueError(f"{DECK.name} asks for cells that {chapter} has not: {sorted(wanted)}")
 

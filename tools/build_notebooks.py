@@ -11,6 +11,10 @@ as ::
     # %% id=01-relu solution
     # %% id=01-relu hints
     # %% id=01-relu explanation
+    # %% id=02-fork guess within=0.1
+    # %% id=02-fork reveal
+    # %% id=02-fork lesson
+    # %% id=02-fork told truth=230
 
 Lines of Markdown begin with ``# ``. Every cell has an id of its own, which stays when the cell changes. A
 cell that holds the page to what the trace says, and teaches nothing itself, has the tag `asserts`, and one
@@ -22,6 +26,14 @@ have such cells. What precedes the first cell is for readers of the source.
 All four parts of an exercise go to ``asyncgpu_course/exercises/answers/NN_name.json``, by the ids of their
 cells, which are the names of the exercises. From there `check`, `hint` and `solution` have them. Hints, a
 paragraph for each, and the explanation are Markdown, and in no notebook.
+
+A guess has parts, too. `guess` is the question, in Markdown, with its options as a list of lines such as
+``# - `name`: meaning``. It becomes two cells, the question and a line of code with three dots for the answer.
+`reveal` is code, which the notebook has folded: it runs what settles the guess, and ends in
+``reveal("02-fork", truth, picture, fact=number)``. What tells is in no notebook: the `lesson` of its picture,
+and what is `told` with the verdict, where ``{fact:.0f}`` is a number of the run. Both go to
+``asyncgpu_course/exercises/guesses/NN_name.json``, with the `truth` on the simulated device, to which the
+tests hold the page: ``truth=*`` where each run has its own.
 
 ``course/wrong_answers/NN_name.py`` has plausible wrong answers to these exercises, which are in no
 notebook. A test holds the check against each, which has to reject it with the cause that is given ::
@@ -66,9 +78,17 @@ MARKER = re.compile(r"# %%(?P<options>( .*)?)")
 FOLDERS = {"starter": "notebooks", "solution": "solutions"}
 WORDS = ("hints", "explanation")
 PARTS = (*FOLDERS, *WORDS)
-FOLDED = {"asserts", "helpers"}
+FOLDED = {"asserts", "helpers", "reveal"}
+GUESS = ("guess", "reveal", "lesson", "told")
+OPTION = re.compile(r"^- `(\w+)`: (.+)$", re.MULTILINE)
+# JupyterLab shows the first line of a folded cell on its bar, so that line must not tell.
+BARS = {
+    "reveal": "# Guess above, then run this.",
+    "asserts": "# This holds the page to what happened.",
+}
 LATER = ("Encore", "Second sitting")  # how titles of what is for another day begin
 ANSWERS = "asyncgpu_course/exercises/answers"
+GUESSES = "asyncgpu_course/exercises/guesses"
 METADATA = {
     "kernelspec": {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"},
     "language_info": {"name": "python"},
@@ -90,6 +110,11 @@ class Cell:
     tags: list[str] = field(default_factory=list)
     # Which part of an exercise it is; None for what is in both kinds of notebook.
     only: str | None = None
+    part: str = ""  # of a guess
+    within: float = (
+        0.0  # of a guess: by how much typed numbers may differ, as a part of the true ones
+    )
+    truth: str = ""  # of a guess
     slip: bool = False  # a wrong answer that is recognised by what it returns
     cause: str = ""  # of a wrong answer: part of what the learner is told when it is rejected
     lines: list[str] = field(default_factory=list)
@@ -97,7 +122,8 @@ class Cell:
     @property
     def text(self) -> str:
         """The notebook's content."""
-        body = "\n".join(self.lines).strip("\n")
+        bars = [BARS[tag] for tag in self.tags if tag in BARS]
+        body = "\n".join([*bars[:1], "\n".join(self.lines).strip("\n")])
         return body if self.kind == "code" else re.sub(r"^# ?", "", body, flags=re.MULTILINE)
 
     @property
@@ -123,6 +149,39 @@ def parse(source: str, name: str) -> list[Cell]:
     return cells
 
 
+def guesses_apart(cells: list[Cell], name: str) -> tuple[list[Cell], dict[str, dict[str, Any]]]:
+    """The cells with guesses as a notebook has them, and what is asked and told, by the names of guesses."""
+    shown: list[Cell] = []
+    words: dict[str, dict[str, Any]] = {}
+    revealed: set[str] = set()
+    for cell in cells:
+        if not cell.part:
+            shown.append(cell)
+        elif (cell.part == "guess") is (cell.id in words):
+            raise SourceError(
+                f"{name}: {cell.id}: its `guess` comes once, and before its `{cell.part}`"
+            )
+        elif cell.part == "guess":
+            asked, options = OPTION.split(cell.text)[0].strip(), dict(OPTION.findall(cell.text))
+            words[cell.id] = {"question": asked, "options": options, "within": cell.within}
+            near = f" (Right is what's within {100 * cell.within:g} %.)" if cell.within else ""
+            lines = [f"# **Guess.** {cell.text}{near}".replace("\n", "\n# ")]
+            shown.append(Cell("markdown", f"{cell.id}-asked", lines=lines))
+            shown.append(Cell("code", f"{cell.id}-guess", lines=[f'guess("{cell.id}", ...)']))
+        elif cell.part == "reveal":
+            revealed.add(cell.id)
+            shown.append(Cell("code", f"{cell.id}-reveal", ["reveal"], lines=cell.lines))
+        else:
+            words[cell.id] |= {"truth": cell.truth} if cell.truth else {}
+            words[cell.id][cell.part] = cell.text
+    for guess, parts in words.items():
+        if guess not in revealed or not {"told", "truth"} <= {*parts}:
+            raise SourceError(f"{name}: {guess} lacks its `reveal`, or what is `told`, with truth=")
+        if (options := parts["options"]) and parts["truth"] not in {*options, "*"}:
+            raise SourceError(f"{name}: {guess}: its truth is one of {', '.join(options)}")
+    return shown, words
+
+
 def _head(options: list[str], where: str) -> Cell:
     cell = Cell()
     for option in options:
@@ -132,6 +191,13 @@ def _head(options: list[str], where: str) -> Cell:
         elif option in PARTS:
             cell.only = option
             cell.kind = "markdown" if option in WORDS else cell.kind
+        elif option in GUESS:
+            cell.part = option
+            cell.kind = "code" if option == "reveal" else "markdown"
+        elif key == "within" and re.fullmatch(r"0?\.\d+", given):
+            cell.within = float(given)
+        elif key == "truth" and given:
+            cell.truth = given
         elif option == "slip":
             cell.slip = True
         elif key == "cause" and given:
@@ -176,7 +242,7 @@ def _changed(solution: list[str], changes: list[str], where: str) -> list[str]:
 
 def chapter(source: Path) -> tuple[list[Cell], list[Cell]]:
     """The cells of a chapter, and the wrong answers to its exercises."""
-    cells = parse(source.read_text(encoding="utf-8"), source.name)
+    cells, _ = guesses_apart(parse(source.read_text(encoding="utf-8"), source.name), source.name)
     if misplaced := [cell.id for cell in cells if cell.cause]:
         raise SourceError(f"{source.name}: belongs in wrong_answers/: {', '.join(misplaced)}")
     wrong = beside(source, "wrong_answers", cells)
@@ -229,6 +295,12 @@ def answers(cells: list[Cell], name: str, wrong: Sequence[Cell] = ()) -> str:
     return json.dumps(found, indent=1, ensure_ascii=False) + "\n" if found else ""
 
 
+def guesses(source: Path) -> str:
+    """What is asked and told of each guess, as JSON; empty where there is none."""
+    _, words = guesses_apart(parse(source.read_text(encoding="utf-8"), source.name), source.name)
+    return json.dumps(words, indent=1, ensure_ascii=False) + "\n" if words else ""
+
+
 def sources(root: Path, chapters: Sequence[str] = ()) -> list[Path]:
     """The sources whose names begin with one of these; without any, all."""
     found = sorted((root / "course").glob("*.py"))
@@ -244,6 +316,8 @@ def products(root: Path, chapters: Sequence[str] = ()) -> Iterator[tuple[Path, s
         if stored:
             yield root / "solutions" / f"{source.stem}.ipynb", build(cells, "solution", source.name)
             yield root / ANSWERS / f"{source.stem}.json", stored
+        if asked := guesses(source):
+            yield root / GUESSES / f"{source.stem}.json", asked
 
 
 def main(root: Path = ROOT) -> int:

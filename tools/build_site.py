@@ -39,6 +39,7 @@ COLAB_BRANCH = "colab"
 FOLDERS = ("notebooks", "docs")
 PAGES = ("ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md", "benchmarks/README.md")
 OWN_PROGRAM = (
+    "docs/installing",
     "docs/from_cupy",
     "docs/kernels_in_ci",
     "docs/cluster",
@@ -93,6 +94,7 @@ def main() -> int:
         "ASYNCGPU_CHECKOUT": str(ROOT),
         "ASYNCGPU_DEVICE": "sim",
         "ASYNCGPU_LIVE": "page",
+        "ASYNCGPU_TELL": "1",  # nobody guesses on a page of the site
         "IPYTHONDIR": str(quiet.parents[1]),
         "SITE_EXECUTION": "off" if given.no_run else "cache",
         "PYDEVD_DISABLE_FILE_VALIDATION": "1",

@@ -27,7 +27,7 @@ PAGE = "docs/instructors.md"
 ROW = re.compile(r"^\| \[(\w+)\]\(\.\./notebooks/.*\| (\d+ s) \|$", re.MULTILINE)
 NOT_PROSE = re.compile(r"```.*?```|\]\([^)]*\)|<[^>]+>", re.DOTALL)
 DRAWS = re.compile(r"\bcompare_timelines\(|\.plot\(|\bplt\.(?!rc)|^show\(", re.MULTILINE)
-BETS = re.compile(r"\bPrediction\(|^bet\(", re.MULTILINE)
+BETS = re.compile(r"\bPrediction\(|^(bet|guess)\(", re.MULTILINE)
 # Of chapter 01.
 PUZZLES = ("copy", "add", "scale", "relu", "reverse", "stride", "broadcast", "transpose")
 
@@ -58,7 +58,7 @@ def length(cells: Sequence[Cell]) -> Length:
     starters = {c.id: c.text.splitlines() for c in cells if c.only == "starter"}
     solutions = {c.id: c.text.splitlines() for c in cells if c.only == "solution"}
     new = [line for i, text in solutions.items() for line in text if line not in starters[i]]
-    predictions = sum(bool(BETS.search(text)) for text in shown)
+    predictions = len({text for text in shown if BETS.search(text)})  # one may be asked again
     puzzles = sum(i.partition("01-")[2] in PUZZLES for i in solutions)
     minutes = prose / WORDS_A_MINUTE + CELL * len(shown) + PREDICTION * predictions
     minutes += LINE * sum(bool(line.strip()) for text in shown for line in text.splitlines())

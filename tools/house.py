@@ -35,14 +35,14 @@ KINDS = {
         "what a page calls": ("api", "predictions", "several", "exhibits", "recorded_ranges"),
         "what is asked": ("exercises",),
         "what a check is made of": ("checks", "internals"),
-        "what is said, and kept": ("outcome", "progress_file"),
+        "what is said, and kept": ("outcome", "progress_file", "files"),
     },
     "asyncgpu_tutor": {
         "what you type": ("__main__", "commands"),
         "what you see": ("inspection", "traces"),
         "what you write with": ("clusters", "serving", "kernels", "ops", "run", "arrays"),
         "what it runs on": ("devices",),
-        "what all of them use": ("types", "data", "errors", "files"),
+        "what all of them use": ("types", "data", "errors"),
     },
     "simgpu": {
         "what you type": ("__main__",),

@@ -91,9 +91,9 @@ def run_of(
 
 def left_alone(now: Sequence[Any], before: Sequence[Any]) -> None:
     """Refuse to have the caller's arrays, or an earlier result, written to."""
-    due = "your operation has changed the numbers in an array of its caller's, or in an earlier result: "
-    due += "write to neither, and make a copy if you need one"
-    must(all(map(np.allclose, now, before)), due)
+    complaint = "your operation has changed the numbers in an array of its caller's, or in an "
+    complaint += "earlier result: write to neither, and make a copy if you need one"
+    must(all(map(np.allclose, now, before)), complaint)
 
 
 def of_another(answer: Callable[..., Any], args: tuple[Any, ...]) -> Any:

@@ -42,9 +42,11 @@ class Moved:
         total = _bits(parts)
         every = SAMPLE if total.size > 1e6 else 1
         numbers = total[::every]
-        due = "what came out, or a part of it, is in no copy from memory that a kernel has written: the host "
-        due += f"has computed it, or kept it from an earlier call. {_CURE}"
-        must(bool(_among(numbers, _sorted([a for up, a in self.copies if not up])).all()), due)
+        complaint = "what came out, or a part of it, is in no copy from memory that a kernel has "
+        complaint += f"written: the host has computed it, or kept it from an earlier call. {_CURE}"
+        must(
+            bool(_among(numbers, _sorted([a for up, a in self.copies if not up])).all()), complaint
+        )
         known, down = [np.zeros(1, np.float32), *host_arrays(given)], list[_Array]()
         made, uploads, theirs = set[int](), set[bytes](), _sorted(known)
         whole = {part.tobytes() for part in known}
@@ -55,9 +57,10 @@ class Moved:
             made |= set((new[~_among(new, _sorted(down))] if new.size else new).tolist())
             (uploads if up and array.tobytes() not in whole else whole).add(array.tobytes())
         copied = any(part.tobytes() in uploads for part in parts)
-        due = "the results, or what they are made of, were on the host first, and were copied to the device "
-        due += f"from there: the host has computed them, or copied them before their time. {_CURE}"
-        must(2 * len(made) <= len(np.unique(numbers)) and not copied, due)
+        complaint = "the results, or what they are made of, were on the host first, and were "
+        complaint += "copied to the device from there: the host has computed them, or copied them "
+        complaint += f"before their time. {_CURE}"
+        must(2 * len(made) <= len(np.unique(numbers)) and not copied, complaint)
 
 
 def host_arrays(things: object) -> list[_Array]:

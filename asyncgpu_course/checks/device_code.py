@@ -24,9 +24,12 @@ _PLACE = re.compile(r"\(line (?P<at>\d+) of the kernel\)|kernel\.cu:(?P<line>\d+
 
 def all_lanes(steps: Sequence[CodeStep]) -> None:
     """The lanes of a warp are named, and not asked for."""
-    due = "`__activemask()`, or `coalesced_threads()`, names the lanes that happen to be here, and a GPU may "
-    due += "have split the warp: "
-    must(all(step.name != "__activemask" for step in steps), due + "name all 32 by `0xffffffff`")
+    complaint = "`__activemask()`, or `coalesced_threads()`, names the lanes that happen to be "
+    complaint += "here, and a GPU may have split the warp: "
+    must(
+        all(step.name != "__activemask" for step in steps),
+        complaint + "name all 32 by `0xffffffff`",
+    )
 
 
 @contextmanager
@@ -95,8 +98,9 @@ def keeps_waiting(mine: str, before: str, *args: Any, block: int = 1) -> None:
 
     with case("an answer that does not come"), own_lines(mine, before):
         kernel = call(agt.Kernel, before + mine)
-        due = "the kernel ends after fewer than 100,000 looks: a host takes its time, and `block_on` waits"
-        must(stays(lambda: call(main)), due)
+        complaint = "the kernel ends after fewer than 100,000 looks: a host takes its time, "
+        complaint += "and `block_on` waits"
+        must(stays(lambda: call(main)), complaint)
 
 
 def stays(run: Callable[[], object]) -> bool:

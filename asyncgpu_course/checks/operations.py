@@ -77,8 +77,9 @@ def job(us: float) -> Any:
 
 def operation(name: str, given: Any) -> Any:
     """An argument of the function of this name, which an answer has to call with an operation."""
-    due = f"`{name}` takes an operation, and your function called it with {type(given).__name__}"
-    must(isinstance(given, agt.DeviceOp), due)
+    complaint = f"`{name}` takes an operation, and your function called it with "
+    complaint += f"{type(given).__name__}"
+    must(isinstance(given, agt.DeviceOp), complaint)
     return given
 
 
@@ -165,6 +166,7 @@ def beside_host(
         return took
 
     yield call(main)
-    due = f"of {packets} packets {left} can be had in the end: who still holds one? It is given back when "
-    due += "its answer was read, and left when nobody wants the answer any more"
-    must(left == packets or not all_back, due)
+    complaint = f"of {packets} packets {left} can be had in the end: who still holds one? It is "
+    complaint += "given back when its answer was read, "
+    complaint += "and left when nobody wants the answer any more"
+    must(left == packets or not all_back, complaint)

@@ -64,9 +64,10 @@ def not_for_ever() -> Generator[None]:
     except (_TooLong, Rejected):  # the second, where the device tells of the interrupt in its words
         if not interrupted:
             raise
-        due = f"it had not ended after {time.monotonic() - start:.0f} s, and was interrupted: a wait needs "
-        due += "something that comes, a loop an end, and one that asks again and again has to give others a "
-        due += "turn (`await`). On a busy machine, check once more"
-        raise Rejected(due) from None
+        complaint = f"it had not ended after {time.monotonic() - start:.0f} s, and was "
+        complaint += "interrupted: a wait needs something that comes, a loop an end, and one that "
+        complaint += "asks again and again has to give others a turn (`await`). On a busy machine, "
+        complaint += "check once more"
+        raise Rejected(complaint) from None
     finally:
         signal.signal(signal.SIGALRM, before)

@@ -77,11 +77,16 @@ def one_writer(
         if step.write and step.array == output:
             pairs |= {*zip(step.threads.tolist(), step.elements.tolist(), strict=True)}
     found, wrote = Counter(thread for thread, _ in pairs).most_common(1)[0]
-    due = f"the numbers are right, but thread {found} of the grid writes {wrote} elements: let "
-    must(wrote <= (most or wrote), due + "each thread write only its own, so that all work at once")
+    complaint = f"the numbers are right, but thread {found} of the grid writes {wrote} elements: "
+    must(
+        wrote <= (most or wrote),
+        complaint + "let each thread write only its own, so that all work at once",
+    )
     found, wrote = Counter(element for _, element in pairs).most_common(1)[0]
-    due = f"the numbers are right, but {wrote} threads write element {found}, and one is enough: let a "
-    must(wrote == 1, due + "thread that has no element of its own write nothing")
+    complaint = f"the numbers are right, but {wrote} threads write element {found}, and one is "
+    must(
+        wrote == 1, complaint + "enough: let a thread that has no element of its own write nothing"
+    )
 
 
 def left_in(
@@ -124,9 +129,10 @@ def equal(got: object, expected: CheckedArray) -> None:
         cause += "be zero: add up in a variable of your own, and write that"
         added = abs(array[index] - UNWRITTEN - expected[index]) < ROUNDING  # it may be nan
         must(not added, cause)
-        due = f"element {place} of the result was not there yet: wait for the device before you hand it over "
-        due += "or read it, since neither the `buffer` of a handle nor an `out` waits for anybody"
-        must(array[index].tobytes() != STALE * array.itemsize, due)
+        complaint = f"element {place} of the result was not there yet: wait for the device before "
+        complaint += "you hand it over or read it, since neither the `buffer` of a handle nor an "
+        complaint += "`out` waits for anybody"
+        must(array[index].tobytes() != STALE * array.itemsize, complaint)
         shown = "" if whole else ".6g"
         held = expected.astype(np.float32) if array.dtype == np.float32 and not whole else expected
         mine, right = format(array[index], shown), format(held[index], shown)
@@ -148,8 +154,8 @@ def is_number(thing: object, *, whole: bool = False) -> bool:
 
 def a_number(got: object, what: str, *, whole: bool = False) -> None:
     """A number came out; `what` says of what, such as ``"a number of streams"``."""
-    due = "should be an `int`" if whole else "should come out"
-    must(is_number(got, whole=whole), f"{what} {due}, and not {brief(got)}")
+    complaint = "should be an `int`" if whole else "should come out"
+    must(is_number(got, whole=whole), f"{what} {complaint}, and not {brief(got)}")
 
 
 def of_dtype(array: Any, dtype: object) -> None:
@@ -168,8 +174,8 @@ def tuple_of(found: object, number: int, should: str, *more: type[Sequence[Any]]
 
 def listed(answer: str, results: object, number: int) -> Sequence[Any]:
     """The list or tuple that the answer of this name returned, with one thing for each operation."""
-    due = f"`{answer}` should return a list of {number}, one for each in order, and returned "
-    return tuple_of(results, number, due, list)
+    complaint = f"`{answer}` should return a list of {number}, one for each in order, and returned "
+    return tuple_of(results, number, complaint, list)
 
 
 def in_order(
@@ -180,4 +186,5 @@ def in_order(
     ways = (found, expected), (expected, found)
     known = all(any(np.array_equal(x, y) for y in there) for here, there in ways for x in here)
     turned = known and not all(map(np.array_equal, found, expected))
-    each_equal(found, expected, "results in the wrong order, it seems: " * turned + words)
+    words = f"results in the wrong order, it seems: {words}" if turned else words
+    each_equal(found, expected, words)

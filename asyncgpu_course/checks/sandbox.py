@@ -149,19 +149,21 @@ def left_whole(*args: Any) -> Generator[None]:
     """Refuse to have a list among these arguments sorted, or things taken out, or a dictionary changed."""
     given = [(cast(Any, a), cast(Any, a).copy()) for a in args if isinstance(a, list | dict)]
     yield
-    due = "your function changes its caller's dict: look things up in it, and leave it as it is"
-    must(all(isinstance(arg, list) or arg.keys() == was.keys() for arg, was in given), due)
-    due = "your function takes things out of its caller's list: go through it with a `for` instead"
-    must(all(len(arg) >= len(was) for arg, was in given), due)
-    due = "your function puts its caller's list into another order: `sorted` makes a new one "
+    complaint = "your function changes its caller's dict: look things up in it, "
+    complaint += "and leave it as it is"
+    must(all(isinstance(arg, list) or arg.keys() == was.keys() for arg, was in given), complaint)
+    complaint = "your function takes things out of its caller's list: "
+    complaint += "go through it with a `for` instead"
+    must(all(len(arg) >= len(was) for arg, was in given), complaint)
+    complaint = "your function puts its caller's list into another order: `sorted` makes a new one "
     ids = [([*map(id, arg)], [*map(id, was)]) for arg, was in given]
-    must(all(now == before or {*now} != {*before} for now, before in ids), due + "instead")
+    must(all(now == before or {*now} != {*before} for now, before in ids), complaint + "instead")
 
 
 def _nap(sleep: Callable[[float], None], home: int, seconds: float) -> None:
     """Sleep, unless in a task of that thread's: the virtual clock would not notice that it blocks."""
-    due = "`time.sleep` blocks the event loop, and with it every other task"
-    must(threading.get_ident() != home or asyncio.current_task() is None, due)
+    complaint = "`time.sleep` blocks the event loop, and with it every other task"
+    must(threading.get_ident() != home or asyncio.current_task() is None, complaint)
     sleep(seconds)
 
 

@@ -17,7 +17,7 @@ from asyncgpu_course.checks.sandbox import Observed, observe
 from asyncgpu_course.internals import count, happens_before, lane_of, overlap_between
 
 ASIDE_WHY = "another thread ran it, which begins when it likes: call it yourself, in between"
-DUE = {0: "shouldn't {} at all", 1: "should {} once"}
+COMPLAINTS = {0: "shouldn't {} at all", 1: "should {} once"}
 # What the simulated device says of work that overtakes a write. If the calls are the wrong way round, so that
 # the reading comes first, events are not what is wrong.
 RACE = re.compile(
@@ -39,8 +39,8 @@ def lazy(building: agt.Trace) -> None:
 def launches(trace: agt.Trace, name: str, times: int) -> None:
     """Exactly `times` pieces of work of the device, or of the host, have this name."""
     found = [span for span in trace.find(name) if span.on_device or span.kind == "work"]
-    due = DUE.get(times, f"should {{}} {count(times, 'time')}").format("run")
-    must(len(found) == times, f"`{name}` ran {count(len(found), 'time')}, and {due}", *found)
+    complaint = COMPLAINTS.get(times, f"should {{}} {count(times, 'time')}").format("run")
+    must(len(found) == times, f"`{name}` ran {count(len(found), 'time')}, and {complaint}", *found)
 
 
 def each_once(trace: agt.Trace, *names: str) -> None:
@@ -70,8 +70,9 @@ def only_on(trace: agt.Trace, *given: agt.types.Stream) -> None:
     """All work of the device was on the streams that the answer was given."""
     numbers = {stream.number for stream in given}
     for span in trace.device_spans:
-        due = f"work was put on {lane_of(trace, span)}, which isn't one of the streams that you were given"
-        must(span.stream in numbers, due, span)
+        complaint = f"work was put on {lane_of(trace, span)}, which isn't one of the streams that "
+        complaint += "you were given"
+        must(span.stream in numbers, complaint, span)
 
 
 def ordered(trace: agt.Trace, *names: str) -> None:
@@ -161,8 +162,8 @@ def below(goal: float, trace: agt.Trace, hint: str = "") -> float:
 def waits(trace: agt.Trace, most: int, why: str) -> None:
     """The host waited `most` times at most."""
     found = [span for span in _waits(trace) if ASIDE not in span.detail]
-    due = DUE.get(most, f"should {{}} {count(most, 'time')}").format("wait")
-    waited = f"the host waited {count(len(found), 'time')}, and {due}"
+    complaint = COMPLAINTS.get(most, f"should {{}} {count(most, 'time')}").format("wait")
+    waited = f"the host waited {count(len(found), 'time')}, and {complaint}"
     must(len(found) <= most, f"{waited}: {why}", *found[: most + 1])
 
 

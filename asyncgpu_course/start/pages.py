@@ -13,8 +13,8 @@ from itertools import chain, count
 from pathlib import Path
 from typing import NamedTuple, cast
 
+from asyncgpu_course.files import locked, replace_text
 from asyncgpu_tutor.errors import UsageError
-from asyncgpu_tutor.files import locked, replace_text
 
 PARTS = ("notebooks", "solutions", "docs")
 FIRST_PAGE = "notebooks/00_start_here.ipynb"

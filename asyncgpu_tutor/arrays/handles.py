@@ -211,8 +211,17 @@ class DeviceArray:
         return handle(self._memory, self.shape, self.dtype, "borrowed")
 
     def reshape(self, *shape: int) -> DeviceArray:
-        """The same array with another shape of the same size; an owned handle is moved."""
-        wanted = as_shape(shape[0] if len(shape) == 1 else shape)
+        """The same array with another shape of the same size; an owned handle is moved.
+
+        One length may be -1, as in NumPy: it follows from the others.
+        """
+        given: Any = shape[0] if len(shape) == 1 else shape
+        lengths: list[Any] = [*given] if isinstance(given, tuple | list) else [given]
+        open_ = [k for k, n in enumerate(lengths) if type(n) is int and n == -1]
+        if len(open_) == 1:
+            lengths[open_[0]] = 1
+            lengths[open_[0]] = self.size // max(math.prod(as_shape(tuple(lengths))), 1)
+        wanted = as_shape(tuple(lengths))
         if math.prod(wanted) != self.size:
             raise errors.ArrayShapeError(
                 f"array {self.name!r} of shape {self.shape} has {self.size} elements, and shape "

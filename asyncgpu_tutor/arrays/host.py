@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from asyncgpu_tutor.errors import NotReadyError
 
+_CONTAINERS = (tuple, list, dict)
 _KNOWN = ("shape", "dtype", "nbytes", "ndim", "size")  # of a host array, whatever is in it
 
 
@@ -138,11 +139,9 @@ def in_containers(function: Callable[[Any], Any], result: Any) -> Any:
     Looks into tuples (named ones too), lists and dicts, and into what is derived from those two.
     """
     kind: Any = result.__class__  # not type(result), which would narrow what a checker knows
-    if kind is HostArray:
-        return function(result)
     if isinstance(result, tuple):
         entries: list[Any] = [
-            function(part) if part.__class__ is HostArray else in_containers(function, part)
+            in_containers(function, part) if isinstance(part, _CONTAINERS) else function(part)
             for part in cast(tuple[Any, ...], result)
         ]
         # A plain tuple is not asked for what it lacks: that takes longer than all of its entries.

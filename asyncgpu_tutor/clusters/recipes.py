@@ -35,6 +35,7 @@ from asyncgpu_tutor.errors import ByValueWarning, CannotTravelError
 from asyncgpu_tutor.kernels.kernel import Kernel
 from asyncgpu_tutor.ops.collectives import Group
 from asyncgpu_tutor.ops.operation import DeviceOp, as_op, warn_at
+from asyncgpu_tutor.traces.spans.vocabulary import count
 
 # What nothing is looked for in: it travels as it is, or says itself how.
 _AS_IT_IS = (str, bytes, int, float, complex, type, ModuleType, np.dtype, np.generic)
@@ -120,8 +121,8 @@ def ready_to_travel(op: Any, where: str) -> DeviceOp[Any]:
         sizes = ", ".join(f"{array.shape} {array.dtype}" for array in data[:3])
         total = sum(array.nbytes for array in data)
         words = (
-            f"recipe {recipe.label!r} takes {total:,} bytes along to {where}, in {len(data)} host "
-            f"array{'s' * (len(data) > 1)} ({sizes}), each time you send it. Put the data there once, "
+            f"recipe {recipe.label!r} takes {total:,} bytes along to {where}, in "
+            f"{count(len(data), 'host array')} ({sizes}), each time you send it. Put the data there once, "
             "as in x = await gpu.put(host), and use x.op()"
         )
         warn_at(*recipe._origin(), words, ByValueWarning)

@@ -330,8 +330,8 @@ def _array(shape: tuple[int, ...], most: float) -> _Cells:
 
 
 def _verb(step: AccessSite, one: bool) -> str:
-    plain = ("write" if step.write else "read") + "s" * one
-    return f"use{'s' * one} an atomic on" if step.atomic else plain
+    verb = "use" if step.atomic else "write" if step.write else "read"
+    return f"{verb}{'s' if one else ''}{' an atomic on' if step.atomic else ''}"
 
 
 def _text(css: str, x: float, y: float, said: str) -> str:

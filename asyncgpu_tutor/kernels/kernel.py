@@ -99,6 +99,13 @@ class Kernel:
     ) -> None:
         if isinstance(source, str | PathLike):
             source = include_headers(source, include)
+        texts: tuple[object, ...] = (source, name or "")
+        if isinstance(source, KernelSource):
+            texts = source.source, source.name
+        for given in texts:
+            if not isinstance(given, str):
+                what = f"CUDA C in a string, and a kernel's name, and got {type(given).__name__}"
+                raise UsageError(f"a Kernel is made of {what}")
         if isinstance(source, KernelSource):
             if name or shapes or reference or contract:
                 raise UsageError(
@@ -106,9 +113,6 @@ class Kernel:
                     "copy, as in dataclasses.replace(source, contract=True)"
                 )
             self._facts = source
-        elif not isinstance(source, str):  # pyright: ignore[reportUnnecessaryIsInstance] - callers are not all type-checked
-            given = type(source).__name__
-            raise UsageError(f"a Kernel is made of CUDA C in a string, and got {given}")
         else:
             self._facts = KernelSource(
                 name or only_kernel(source), source, dict(shapes or {}), reference, contract
@@ -224,7 +228,8 @@ class Kernel:
             for place in places:
                 parameters[place] = replace(parameters[place], **changes)
             other = object.__new__(Kernel)
-            vars(other).update(vars(self), _variants={}, _differs=(*self._differs, (key, changes)))
+            other._facts, other._loaded = self._facts, self._loaded
+            other._variants, other._differs = {}, (*self._differs, (key, changes))
             signature = replace(self._signature, parameters=tuple(parameters))
             other._take_on(signature, places if kind == "null" else ())
             other._sized = False

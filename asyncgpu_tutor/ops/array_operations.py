@@ -211,13 +211,13 @@ def d2h(array: DeviceArray, out: npt.NDArray[Any] | None = None) -> DeviceOp[npt
         Where to, of the array's shape and dtype; `pinned` makes one. Without it each run gets a new array.
     """
     if not isinstance(array, DeviceArray):  # pyright: ignore[reportUnnecessaryIsInstance] - callers are not all type-checked
-        lazy, kind = isinstance(array, DeviceOp), type(array).__name__
-        raise errors.ArrayDTypeError(
-            f"d2h copies a DeviceArray to the host, and got {'an operation: ' if lazy else f'{kind}. '}"
-            + "A launch yields all its arrays: take the one that it writes, as with launch.output(). "
-            * isinstance(array, tuple)
-            + ("use op.to_host()" if lazy else "Call unpartition() on a Partition.")
-        )
+        got = f"{type(array).__name__}. "
+        if isinstance(array, tuple):
+            got += "A launch yields all its arrays: take the one that it writes, as with launch.output(). "
+        got += "Call unpartition() on a Partition."
+        if isinstance(array, DeviceOp):
+            got = "an operation: use op.to_host()"
+        raise errors.ArrayDTypeError(f"d2h copies a DeviceArray to the host, and got {got}")
     if out is not None:
         array._check()
         check_out(array, out)  # a wrong call moves nothing
@@ -236,6 +236,20 @@ def zeros(
 ) -> DeviceOp[DeviceArray]:
     """A new array of zeros, by a memset."""
     return _make(ExecutionContext._clear, 0, "zeros", shape, dtype, name, sys._getframe(1))
+
+
+def empty(
+    shape: _Shape, dtype: npt.DTypeLike = np.float32, name: str | None = None
+) -> DeviceOp[DeviceArray]:
+    """A new array to which nothing is written, for work that writes all of it before it reads any.
+
+    The simulated device refuses to read what nothing has written. A GPU reads what the memory held before.
+    """
+    return _make(_left_unwritten, None, "empty", shape, dtype, name, sys._getframe(1))
+
+
+def _left_unwritten(context: ExecutionContext, memory: Memory, nbytes: int, _: None) -> None:
+    """Enqueue nothing."""
 
 
 def full(

@@ -152,8 +152,8 @@ class Group:
             except Exception as error:  # noqa: BLE001 - a recipe may raise anything, and it is raised below
                 failed.append(error)
                 if submission is None and self._communicator is not None:
-                    due = f"rank {rank} does not come, since it failed: {error}"
-                    self._broken = self._broken or due
+                    complaint = f"rank {rank} does not come, since it failed: {error}"
+                    self._broken = self._broken or complaint
                     self._communicator.fail(self._broken)
 
         found = await asyncio.gather(*(one(rank, d) for rank, d in enumerate(self.devices)))

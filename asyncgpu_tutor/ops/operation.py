@@ -171,8 +171,9 @@ class DeviceOp(Generic[T]):
             )
 
         def _no_order(self, *_):
-            due = "has no order, because it describes work: op.sync() or await op runs it. To sort "
-            raise NotDataError(f"<DeviceOp {self._label}> {due}pairs, give `sorted` a `key`.")
+            complaint = "has no order, because it describes work: op.sync() or await op runs it. "
+            complaint += "To sort "
+            raise NotDataError(f"<DeviceOp {self._label}> {complaint}pairs, give `sorted` a `key`.")
 
         __array_ufunc__ = None  # so that NumPy leaves its operators to these
         __array__ = __bool__ = __len__ = __iter__ = __getitem__ = __float__ = __int__ = _no_data

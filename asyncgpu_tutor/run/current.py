@@ -67,7 +67,7 @@ class SchedulingPolicy(ABC):
     @property
     def home(self) -> Device | None:
         """The device that all of its streams are on; None for one that deals them out over several."""
-        return None if self.devices else self.device
+        return None if self.devices else self._device
 
     def at(self, device: Device) -> SchedulingPolicy:
         """The policy for what has to run on this device: itself, unless it deals out several."""

@@ -1,8 +1,14 @@
 """One small program of the bench: a kernel and its launch, or a program of the host, and its mistake.
 
-`bug(...)` and `sound(...)` make one from CUDA C, `bug_on_the_host` and `sound_on_the_host` decorate a
-Python function, or an ``async def``, for which a fresh simulated device is current in `agt`. In a bug,
-`// <- bug` (in Python `# <- bug`) marks each line that a finding may name: for a race, both of its sides.
+`bug(...)` and `sound(...)` make one from CUDA C, on top of which two comments tell its name, and what is
+wrong with it, or why it is right. `bug_on_the_host` and `sound_on_the_host` decorate a Python function, or
+an ``async def``, for which a fresh simulated device is current in `agt`. In a bug, `// <- bug` (in Python
+`# <- bug`) marks each line that a finding may name: for a race, both of its sides.
+
+What differs from another program by a few lines is written as `Case.changed` of that, as in a diff.
+
+`finds` are the kinds of error, any of which is right, with spaces between them; then behind a colon the
+words that a message about the cause has, ``a|b`` being either of two: "Race UninitialisedRead: tile".
 """
 
 from __future__ import annotations
@@ -16,6 +22,7 @@ import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from traceback import extract_tb
+from typing import NamedTuple
 
 import numpy as np
 
@@ -28,6 +35,20 @@ _KERNEL = re.compile(r"__global__\s+void\s+(?:__launch_bounds__\([^)]*\)\s*)?(\w
 _EXCERPT = re.compile(r"^ *line \d+: .*$", re.MULTILINE)  # of the source, in a message
 _LINE = re.compile(r"\bline (\d+)|\.py:(\d+)")
 Shape = int | tuple[int, ...]
+
+
+class Launch(NamedTuple):
+    """How a kernel is launched."""
+
+    grid: Shape
+    block: Shape
+    args: Sequence[object]
+    shared: int
+
+
+def launch(grid: Shape, block: Shape, *args: object, shared: int = 0) -> Launch:
+    """As ``kernel<<<grid, block, shared>>>(args)``."""
+    return Launch(grid, block, args, shared)
 
 
 @dataclass(frozen=True)
@@ -51,7 +72,7 @@ class Case:
     about: str = ""  # words that a message about the cause has: "tile fence|release"
     why: str = ""  # a bug's cause, or why the program is right
     first_line: int = 1  # the number of the source's first line
-    launch: tuple[Shape, Shape, Sequence[object], int] | None = None  # grid, block, args, shared
+    launch: Launch | None = None
 
     @property
     def marked(self) -> set[int]:
@@ -93,10 +114,31 @@ class Case:
         return not self.marked.isdisjoint(finding.lines)
 
     def tells_cause(self, finding: Finding) -> bool:
-        """Whether its message has each of the words in `about`; ``a|b`` is either of two."""
+        """Whether its message has each of the words in `about`."""
         said = _EXCERPT.sub("", finding.message).lower()
         words = self.about.lower().split()
         return all(any(one in said for one in word.split("|")) for word in words)
+
+    def changed(self, finds: str = "") -> Callable[[str], Case]:
+        """This program with changes: a line's first character says what becomes of the rest.
+
+        "-" goes, "+" is put in behind what the change tells before, and " " stays, with the mark that it has
+        here. Each line of the program that is told is the next one which reads so.
+        """
+
+        def make(program: str) -> Case:
+            assert self.launch is not None
+            name, why, changes = headed(program)
+            lines, at = self.source.split("\n"), 0
+            for change in changes.splitlines():
+                kind, line = change[0], change[1:]
+                if kind != "+":
+                    at = [_unmarked(old) for old in lines].index(_unmarked(line), at)
+                lines[at : at + (kind != "+")] = [line] if kind != "-" else []
+                at += kind != "-"
+            return _case(name, why, "\n".join(lines), self.launch, finds)
+
+        return make
 
 
 @dataclass(frozen=True)
@@ -137,57 +179,45 @@ def raw(size: int) -> np.ndarray:
     return np.ones(size, np.uint8)
 
 
-def bug(
-    name: str,
-    source: str,
-    *,
-    grid: Shape,
-    block: Shape,
-    args: Sequence[object],
-    finds: str,
-    why: str,
-    about: str = "",
-    shared: int = 0,
-) -> Case:
-    """A program in CUDA C with a mistake. Its kernels are launched in their order, with the same arguments.
+def bug(launch: Launch, finds: str) -> Callable[[str], Case]:
+    """A program in CUDA C with a mistake. Its kernels are launched in order, with the same arguments."""
+    return lambda program: _case(*headed(program), launch, finds)
 
-    `finds` are the kinds of error, any of which is right, with spaces between them.
-    """
-    source = source.strip("\n")
-    launch = (grid, block, args, shared)
-    case = Case(
-        name, source, _launches(source, *launch), tuple(finds.split()), about, why, launch=launch
-    )
-    assert case.marked, f"{name!r} marks no line"
+
+def sound(launch: Launch) -> Callable[[str], Case]:
+    """A program in CUDA C that is right, and looks as if it were not."""
+    return lambda program: _case(*headed(program), launch)
+
+
+def headed(program: str) -> tuple[str, str, str]:
+    """Its name and its reason, which the first two lines tell, and the rest."""
+    name, why, *source = program.strip("\n").split("\n")
+    return name.removeprefix("// "), why.removeprefix("// "), "\n".join(source)
+
+
+def expected(finds: str) -> tuple[tuple[str, ...], str]:
+    """The kinds of findings that are right, and the words that a message has."""
+    kinds, _, about = finds.partition(": ")
+    return tuple(kinds.split()), about
+
+
+def _case(name: str, why: str, source: str, launch: Launch, finds: str = "") -> Case:
+    case = Case(name, source, _launches(source, launch), *expected(finds), why, launch=launch)
+    assert bool(case.marked) == bool(finds), f"{name!r} has a mistake and no mark, or the reverse"
     return case
 
 
-def sound(
-    name: str,
-    source: str,
-    *,
-    grid: Shape,
-    block: Shape,
-    args: Sequence[object],
-    why: str,
-    shared: int = 0,
-) -> Case:
-    """A program in CUDA C that is right, and looks as if it were not."""
-    source = source.strip("\n")
-    assert MARK not in source
-    launch = (grid, block, args, shared)
-    return Case(name, source, _launches(source, *launch), why=why, launch=launch)
+def _unmarked(line: str) -> str:
+    return line.removesuffix(f"  // {MARK}")
 
 
-def bug_on_the_host(
-    *, finds: str, why: str, about: str = ""
-) -> Callable[[Callable[[], object]], Case]:
+def bug_on_the_host(*, finds: str, why: str) -> Callable[[Callable[[], object]], Case]:
     """Make a case of a Python function that has a mistake; its name is the function's."""
 
     def decorate(run: Callable[[], object]) -> Case:
         lines, first = inspect.getsourcelines(run)
         name = run.__name__.replace("_", " ")
-        case = Case(name, "".join(lines), run, tuple(finds.split()), about, why, first)
+        case = Case(name, "".join(lines), run, *expected(finds), why, first)
         assert case.marked, f"{name!r} marks no line"
         return case
 
@@ -212,12 +242,14 @@ def kernels_of(source: str) -> list[str]:
 def cases_of(module: object) -> list[Case]:
     """The programs of a file: those in its list `CASES`, and its decorated functions."""
     listed: list[Case] = getattr(module, "CASES", [])
-    return listed + [value for value in vars(module).values() if isinstance(value, Case)]
+    return listed + [
+        value for value in vars(module).values() if isinstance(value, Case) and not value.launch
+    ]
 
 
-def _launches(
-    source: str, grid: Shape, block: Shape, args: Sequence[object], shared: int
-) -> Callable[[], None]:
+def _launches(source: str, launch: Launch) -> Callable[[], None]:
+    grid, block, args, shared = launch
+
     def run() -> None:
         device = simgpu.Device()
         kept: list[object] = []

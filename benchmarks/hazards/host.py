@@ -13,7 +13,7 @@ import asyncgpu_tutor as agt
 import asyncgpu_tutor.serving.hostcalls
 import simgpu
 from asyncgpu_tutor.kernels.files import include_headers
-from benchmarks.hazards.case import Case
+from benchmarks.hazards.case import Case, expected, headed
 
 SIZE = 64  # elements of each array
 
@@ -100,68 +100,65 @@ def host_array(value: float = 0.0) -> Any:
 
 
 def asking(
-    name: str,
-    body: str,
-    *,
-    why: str,
     finds: str = "",
-    about: str = "",
+    *,
     grid: int = 2,
     block: int = 1,
     packets: int = 4,
-    answer: Callable[[Any], int] = lambda call: call.a + 1,
-) -> Case:
+) -> Callable[[str], Case]:
     """A kernel that calls the host by hostcall.cuh; service 16 answers."""
-    source = f"""#include "hostcall.cuh"
+
+    def make(program: str) -> Case:
+        name, why, body = headed(program)
+        source = f"""#include "hostcall.cuh"
 __global__ void ask(unsigned long long* mail, unsigned long long* stack, unsigned long long* out) {{
     Hostcalls host = hostcalls(mail, stack);
     int me = blockIdx.x;
-    {body.strip()}
+{body}
 }}"""
+        source = include_headers(source)  # lines count in what is compiled
 
-    source = include_headers(source)  # lines count in what is compiled
+        async def call_the_host() -> None:
+            sys.modules["asyncgpu_tutor.serving.hostcalls"].TURNS = 2_000  # type: ignore[attr-defined]  # a kernel gives up after so many turns: minutes, else
+            out = agt.zeros(SIZE, np.uint64, "out").sync()
+            async with agt.hostcalls({16: lambda call: call.a + 1}, packets=packets) as host:
+                kernel = agt.Kernel(source)
+                await host.run(kernel(*host.arrays, out.borrow(), grid=grid, block=block))
+            agt.d2h(out).sync()
 
-    async def call_the_host() -> None:
-        sys.modules["asyncgpu_tutor.serving.hostcalls"].TURNS = 2_000  # type: ignore[attr-defined]  # a kernel gives up after so many turns: minutes, else
-        out = agt.zeros(SIZE, np.uint64, "out").sync()
-        async with agt.hostcalls({16: answer}, packets=packets) as host:
-            await host.run(agt.Kernel(source)(*host.arrays, out.borrow(), grid=grid, block=block))
-        agt.d2h(out).sync()
+        return Case(name, source, call_the_host, *expected(finds), why)
 
-    return Case(name, source, call_the_host, tuple(finds.split()), about, why)
+    return make
 
 
 def by_letter(
-    name: str,
-    body: str,
-    *,
-    why: str,
-    finds: str = "",
-    about: str = "",
-    mail: str = "volatile unsigned* mail",
-    grid: int = 1,
-    block: int = 1,
-) -> Case:
+    finds: str = "", *, mail: str = "volatile unsigned* mail", grid: int = 1, block: int = 1
+) -> Callable[[str], Case]:
     """A kernel that asks the host by words that both see: a flag, a question and its answer."""
-    source = f"""__global__ void ask({mail}, unsigned* out) {{
-    {body.strip()}
+
+    def make(program: str) -> Case:
+        name, why, body = headed(program)
+        source = f"""__global__ void ask({mail}, unsigned* out) {{
+{body}
 }}"""
 
-    async def call_the_host() -> None:
-        letters, out = agt.pin(np.zeros(4, np.uint32)), agt.zeros(SIZE, np.uint32, "out").sync()
-        kernel = agt.Kernel(source)(
-            agt.mapped(letters, "mail"), out.borrow(), grid=grid, block=block
-        )
+        async def call_the_host() -> None:
+            letters, out = agt.pin(np.zeros(4, np.uint32)), agt.zeros(SIZE, np.uint32, "out").sync()
+            kernel = agt.Kernel(source)(
+                agt.mapped(letters, "mail"), out.borrow(), grid=grid, block=block
+            )
 
-        async def host() -> None:
-            while letters[0] != 1:
-                await agt.sleep(1)
-            letters[2] = 2 * letters[1]
-            letters[0] = 2
+            async def host() -> None:
+                while letters[0] != 1:
+                    await agt.sleep(1)
+                letters[2] = 2 * letters[1]
+                letters[0] = 2
 
-        answering = asyncio.create_task(host())
-        await kernel
-        answering.cancel()
-        assert agt.d2h(out).sync()[0] == 42, "the answer is wrong"
+            answering = asyncio.create_task(host())
+            await kernel
+            answering.cancel()
+            assert agt.d2h(out).sync()[0] == 42, "the answer is wrong"
 
-    return Case(name, source, call_the_host, tuple(finds.split()), about, why)
+        return Case(name, source, call_the_host, *expected(finds), why)
+
+    return make

@@ -248,16 +248,11 @@ def size_of(ctype: CType) -> int:
 
 def align_of(ctype: CType) -> int:
     """Bytes that an address must be a multiple of."""
-    match ctype:
-        case Struct():
-            return ctype.align
-        case ArrayType():
-            return align_of(ctype.element)
-        case _:
-            return size_of(ctype)
+    ctype = element_of(ctype)
+    return ctype.align if isinstance(ctype, Struct) else size_of(ctype)
 
 
-def element_of(ctype: CType) -> CType:
+def element_of(ctype: CType) -> Scalar | Void | Struct | Pointer:
     """The element of an array, however many dimensions it has; any other type is its own."""
     while isinstance(ctype, ArrayType):
         ctype = ctype.element
@@ -281,15 +276,10 @@ def leaves(ctype: CType) -> list[tuple[Scalar | Pointer, int]]:
 
 def kinds(ctype: CType) -> set[Scalar | Pointer]:
     """The types of the numbers and pointers in a value, where their places do not matter."""
-    match ctype:
-        case Struct():
-            return {kind for f in ctype.fields for kind in kinds(f.type)}
-        case ArrayType():
-            return kinds(ctype.element)
-        case Scalar() | Pointer():
-            return {ctype}
-        case Void():
-            return set()
+    ctype = element_of(ctype)
+    if isinstance(ctype, Struct):
+        return {kind for f in ctype.fields for kind in kinds(f.type)}
+    return set() if isinstance(ctype, Void) else {ctype}
 
 
 def numbers_in(ctype: CType, every: bool = True) -> int:

@@ -42,9 +42,8 @@ class Watched:
     shapes: dict[str, tuple[int, ...]] = field(default_factory=dict[str, tuple[int, ...]])
     # Bytes of an element of each array.
     sizes: dict[str, int] = field(default_factory=dict[str, int])
-    steps: list[AccessSite] = field(
-        default_factory=list[AccessSite]
-    )  # the first 80 at most, in order
+    # The first 80 at most, in order.
+    steps: list[AccessSite] = field(default_factory=list[AccessSite])
     left_out: int = 0  # how many more there were
     # What ended it, if that was a fault of the kernel, and where that was.
     fault: Exception | None = None

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import cached_property
 
 from simgpu.common import LaunchDim
-from simgpu.cuda_c import NOT_SUMMED, Counts, LineCounts
+from simgpu.cuda_c import NOT_SUMMED, Counts, combined
 from simgpu.launches import Launched
 from simgpu.spec import DeviceSpec
 from simgpu.times import block_limits, resident_blocks
@@ -173,17 +173,7 @@ def load_store_gb_s(spec: DeviceSpec) -> float:
 
 def add_up(counts: Sequence[Counts]) -> Counts:
     """Counts of several launches as if they were one."""
-    total: dict[str, int] = {}
-    for field in fields(Counts):
-        if field.name != "lines":
-            values = [getattr(c, field.name) for c in counts]
-            total[field.name] = max(values) if field.name in NOT_SUMMED else sum(values)
-    numbers = sorted({line for c in counts for line in c.lines})
-    lines: dict[int, LineCounts] = {}
-    for n in numbers:
-        each = [vars(c.lines[n]) for c in counts if n in c.lines]
-        lines[n] = LineCounts(**{name: sum(line[name] for line in each) for name in each[0]})
-    return Counts(**total, lines=lines)
+    return combined(counts, lambda name, each: max(each) if name in NOT_SUMMED else sum(each))
 
 
 def _ratio(part: float, whole: float) -> float:

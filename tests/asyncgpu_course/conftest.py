@@ -1,7 +1,5 @@
 """Fixtures for the tests of exercises."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

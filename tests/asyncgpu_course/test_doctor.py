@@ -1,7 +1,5 @@
 """The doctor, on machines that have what a test says they have."""
 
-from __future__ import annotations
-
 import ctypes
 from argparse import ArgumentParser
 from dataclasses import dataclass, field
@@ -44,7 +42,6 @@ def finding(machine: ThisMachine, name: str) -> DoctorFinding:
 def test_a_laptop_without_a_gpu_can_run_the_course() -> None:
     machine = Told()
     report = examine(machine)
-
     assert not report.lacking
     assert report.devices == ("sim",)
     assert "The course can run here. Devices: sim." in report.as_text()
@@ -55,7 +52,6 @@ def test_a_laptop_without_a_gpu_can_run_the_course() -> None:
 def test_a_machine_with_a_gpu_runs_it_on_both_devices() -> None:
     machine = Told(NEWER_CUPY, driver=H200)
     report = examine(machine)
-
     assert report.devices == ("sim", "cuda")
     assert {f.status for f in report.findings} == {"ok"}
     assert all(f.advice == "" for f in report.findings)
@@ -66,7 +62,6 @@ def test_a_machine_with_a_gpu_runs_it_on_both_devices() -> None:
 def test_a_needed_package_that_is_missing_stops_the_course(package: str) -> None:
     machine = Told({name: COURSE[name] for name in COURSE if name != package})
     report = examine(machine)
-
     assert report.lacking
     assert f"To be repaired: {package}." in report.as_text()
     assert "pip install" in finding(machine, package).advice
@@ -74,29 +69,24 @@ def test_a_needed_package_that_is_missing_stops_the_course(package: str) -> None
 
 def test_advice_fits_a_checkout_or_an_installed_package(monkeypatch: pytest.MonkeyPatch) -> None:
     machine = Told(packages={})
-
     assert '-e ".[lab]"' in finding(machine, "ipykernel").advice
     monkeypatch.setattr(doctor, "IN_CHECKOUT", False)
     assert '"asyncgpu_tutor[lab]"' in finding(machine, "ipykernel").advice
 
 
-@pytest.mark.parametrize(
-    ("cuda", "extra"),
-    [
-        (None, None),
-        (Cuda((11, 8), ("Tesla V100",)), None),
-        (Cuda((12, 0), ("GPU",)), "cuda12"),
-        (OLDER, "cuda12"),
-        (H200, "cuda13"),
-        (Cuda((14, 1), ("GPU",)), "cuda13"),
-        (Cuda((12, 4), (), "CUDA error 100: no CUDA-capable device"), None),
-    ],
-)
+NO_GPU = Cuda((12, 4), (), "CUDA error 100: no CUDA-capable device")
+TOO_OLD = Cuda((11, 8), ("Tesla V100",))
+DRIVERS = [
+    (None, None), (TOO_OLD, None), (Cuda((12, 0), ("GPU",)), "cuda12"), (OLDER, "cuda12"),
+    (H200, "cuda13"), (Cuda((14, 1), ("GPU",)), "cuda13"), (NO_GPU, None),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("cuda", "extra"), DRIVERS)
 def test_the_extra_follows_the_driver(cuda: Cuda | None, extra: str | None) -> None:
     assert doctor.cupy_extra(cuda) == extra
 
 
-NO_GPU = Cuda((12, 4), (), "CUDA error 100: no CUDA-capable device")
 BY_DRIVER = COURSE | {"cupy-cuda12x": "14.0"}
 NEWER_CUPY = COURSE | {"cupy-cuda13x": "14.0"}
 TWO_CUPYS = BY_DRIVER | NEWER_CUPY
@@ -110,7 +100,7 @@ FOUND = [
     (NO_LIBRARY, "CuPy", "broken", ["libnvrtc.so.12 not found"]),
     (Told(), "CuPy", "absent", ["not needed"]),
     (Told(driver=NO_GPU), "NVIDIA GPU", "broken", ["CUDA error 100", "CUDA_VISIBLE_DEVICES"]),
-    (Told(driver=Cuda((11, 8), ("Tesla V100",))), "NVIDIA GPU", "broken", ["525"]),
+    (Told(driver=TOO_OLD), "NVIDIA GPU", "broken", ["525"]),
     (Told(), "NVIDIA GPU", "absent", ["no driver", "nvidia.com/drivers"]),
 ]  # fmt: skip
 
@@ -118,7 +108,6 @@ FOUND = [
 @pytest.mark.parametrize(("machine", "name", "status", "words"), FOUND)
 def test_each_fault_has_its_cure(machine: Told, name: str, status: str, words: list[str]) -> None:
     found = finding(machine, name)
-
     assert found.status == status
     assert [word for word in words if word not in f"{found.detail} {found.advice}"] == []
     assert not examine(machine).lacking
@@ -127,7 +116,6 @@ def test_each_fault_has_its_cure(machine: Told, name: str, status: str, words: l
 
 def test_an_older_cupy_on_a_newer_driver_is_fine() -> None:
     machine = Told(BY_DRIVER, driver=H200)
-
     assert finding(machine, "CuPy").status == "ok"
     assert examine(machine).devices == ("sim", "cuda")
 
@@ -180,7 +168,6 @@ def test_libcuda_is_asked_for_version_and_names(library: ctypes.CDLL, expected: 
 
 def test_this_machine_answers_every_question() -> None:
     machine = ThisMachine()
-
     assert machine.version_of("numpy") is not None
     assert machine.version_of("no-such-distribution-anywhere") is None
     assert machine.try_python("print('first'); print('last')") == (True, "last")

@@ -1,7 +1,5 @@
 """Exhibits give evidence of one defect each, and their twins of none."""
 
-from __future__ import annotations
-
 import re
 from itertools import pairwise
 from pathlib import Path
@@ -31,7 +29,6 @@ def defects(trace: Trace) -> list[str]:
 @pytest.mark.parametrize("letter", EXHIBITS)
 def test_a_report_shows_its_defect_and_no_other_and_its_twin_none(letter: str) -> None:
     own = EXHIBITS[letter].removeprefix("08_").replace("_", " ")
-
     assert defects(report(letter)) == ([] if letter in UNSEEN else [own])
     assert defects(report(letter, repaired=True)) == []
 
@@ -41,7 +38,6 @@ def test_a_report_shows_its_defect_and_no_other_and_its_twin_none(letter: str) -
 def test_nothing_about_it_names_the_defect(letter: str, repaired: bool) -> None:
     trace = report(letter, repaired=repaired)
     program = EXHIBITS[letter] + ("_repaired" if repaired else "")
-
     assert RUNS[program].about not in str(trace.about)
     assert EXHIBITS[letter] not in str(trace.about)
     assert trace.device == "NVIDIA H200"
@@ -52,27 +48,19 @@ def test_nothing_about_it_names_the_defect(letter: str, repaired: bool) -> None:
 def test_rounds_are_alike_and_one_after_the_other(letter: str, repaired: bool) -> None:
     found = rounds(letter, repaired=repaired)
     names = {tuple(sorted(span.name for span in work)) for work in found}
-
     assert len(found) == (1 if (letter, repaired) == ("E", False) else 4)  # a module is loaded once
     assert len(names) == 1
     for early, late in pairwise(found):
         assert max(span.end for span in early) <= min(span.start for span in late)
 
 
-@pytest.mark.parametrize("letter", EXHIBITS)
-def test_the_version_that_made_it_is_the_one_that_the_chapter_names(letter: str) -> None:
-    page = (ROOT / "course/08_profiling.py").read_text(encoding="utf-8")
-
-    assert report(letter).about["profiler"] == "2025.3.2.0"
-    assert "2025.3.2" in page
-
-
-def test_the_page_shows_programs_as_they_were_recorded() -> None:
+def test_the_page_shows_programs_as_they_were_recorded_and_by_which_version() -> None:
     """Its blocks of code are lines of the programs beside the notebooks, in order."""
     page = (ROOT / "course/08_profiling.py").read_text(encoding="utf-8")
+    assert {report(letter).about["profiler"] for letter in EXHIBITS} == {"2025.3.2.0"}
+    assert "2025.3.2" in page
     shown = re.findall(r"# ```python\n(.*?)# ```", page, re.DOTALL)
     programs = ["heat", "heat_annotated", "heat_repaired", "swarm"]
-
     assert len(shown) == len(programs)
     for block, name in zip(shown, programs, strict=True):
         code = re.sub(r"(?m)^# ?", "", block)
@@ -87,12 +75,8 @@ def test_the_detective_and_the_check_of_one_agree() -> None:
         assert [*found, "innocent"][0] == right, words
 
 
-def test_each_program_of_the_list_has_an_exhibit() -> None:
+def test_each_program_of_the_list_has_an_exhibit_and_an_unknown_letter_is_refused() -> None:
     guilty = {name for name in RUNS if name.startswith("08_") and not name.endswith("_repaired")}
-
     assert set(EXHIBITS.values()) == guilty
-
-
-def test_an_unknown_letter_is_refused() -> None:
     with pytest.raises(UsageError, match="there is no exhibit 'Z'; there are 'A', 'B'"):
         report("Z")

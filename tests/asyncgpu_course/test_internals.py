@@ -1,7 +1,5 @@
 """What the course's own code is skipped for: a warning names the learner's line."""
 
-from __future__ import annotations
-
 import asyncio
 from pathlib import Path
 from typing import Any
@@ -28,7 +26,6 @@ def test_a_pageable_copy_in_a_check_is_the_learners() -> None:
 
     with private_device(), pytest.warns(PageableCopyWarning) as said:
         asyncio.run(page())
-
     assert len(said) == 2
     assert {Path(one.filename).name for one in said} != {"made_up.py"}
     assert not any("made_up" in one.filename for one in said)

@@ -1,7 +1,5 @@
 """A rejection shows both timelines on one scale, with the first wrong edge marked, and says so in words."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import matplotlib.pyplot as plt
@@ -34,7 +32,6 @@ def rejected() -> Outcome:
 
 def test_the_words_have_cause_edge_and_both_timelines(rejected: Outcome) -> None:
     text = repr(rejected)
-
     assert "**Not yet.** *Title*: `b` ran on stream 2" in text
     assert "Marked in the picture is where it first goes wrong: `a` → `b`." in text
     assert "Yours: Timeline" in text
@@ -46,25 +43,19 @@ def test_the_picture_has_both_on_one_scale_with_the_edge_marked(rejected: Outcom
     picture = rejected.plot()
     assert picture is not None
     yours, expected = picture.panels
-
     assert (yours.title, expected.title) == ("Yours", "Expected")
     assert (yours.layout.begin, yours.layout.end) == (expected.layout.begin, expected.layout.end)
     assert [yours.state(bar) for bar in yours.layout.bars].count("out") == 2
     assert expected.highlight is None  # and so it keeps its arrows
 
 
-def test_spans_of_another_run_are_in_no_picture_and_not_marked() -> None:
+def test_spans_of_another_run_are_not_marked_and_without_timelines_there_is_no_picture() -> None:
     with pytest.raises(Rejected) as no, compared(Trace([A]), GOOD):
         one_stream(Trace([A, B]))
     outcome = rejection("Title", no.value)
-
     assert outcome.edge == (A,)
     assert "Marked in the picture is where it first goes wrong: `a`." in repr(outcome)
-
-
-def test_without_timelines_there_is_no_picture() -> None:
     outcome = rejection("Title", Rejected("`x` is not `y`"))
-
     assert outcome.plot() is None
     assert outcome.text == "**Not yet.** *Title*: `x` is not `y`"
 
@@ -75,9 +66,7 @@ def test_the_solutions_timeline_is_kept_back_at_the_first_miss_and_shown_at_the_
         assert [panel.title for panel in getattr(picture, "panels", ())] == titles
 
 
-def test_what_was_run_too_early_is_drawn_as_on_an_idle_device_and_not_again_if_it_looks_the_same() -> (
-    None
-):
+def test_what_was_run_too_early_is_drawn_as_on_an_idle_device_and_once_if_it_looks_alike() -> None:
     for _ in range(2):
         outcome = check("01-one-wait", lambda a, x: solved("01-one-wait")(a, x).sync())
     assert [panel.title for panel in getattr(outcome.plot(), "panels", ())] == ["Yours"]
@@ -91,20 +80,14 @@ def test_a_notebook_shows_words_and_picture(
     shown: list[object] = []
     monkeypatch.setattr(display, "display", shown.append)
     rejected._ipython_display_()
-
     words, picture = shown
     assert words.data == rejected.text
     assert picture == rejected.plot()
 
 
-def test_a_check_draws_nothing_by_itself() -> None:
+def test_a_check_draws_nothing_by_itself_and_its_words_are_the_same_everywhere() -> None:
     outcome = check("01-meanwhile", lambda op, job: (job(), op.sync())[1])
-
     assert outcome.edge
     assert not plt.get_fignums()
-
-
-def test_words_are_the_same_wherever_they_are_shown() -> None:
     words = OutcomeWords("**Right.**")
-
     assert str(words) == repr(words) == words._repr_markdown_() == "**Right.**"

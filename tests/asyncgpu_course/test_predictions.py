@@ -1,11 +1,12 @@
 """Predictions: committed before the reveal, scored, and harmless when nobody answers."""
 
-from __future__ import annotations
+from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import pytest
 
-from asyncgpu_course import Prediction, score
+from asyncgpu_course import Prediction, guess, predictions, reveal, score
 from asyncgpu_tutor import UsageError
 
 
@@ -15,7 +16,6 @@ def ask() -> Prediction:
 
 def test_the_question_names_each_option() -> None:
     question = ask()
-
     for shown in (repr(question), question._repr_markdown_()):
         assert "How many?" in shown
         assert "`one`: a single one" in shown
@@ -25,7 +25,6 @@ def test_the_question_names_each_option() -> None:
 def test_a_right_answer_is_right_and_a_wrong_one_names_both() -> None:
     question = ask()
     question.commit("four")
-
     assert question.reveal("four").right
     verdict = question.reveal("one", "The trace has one copy.")
     assert not verdict.right
@@ -58,9 +57,7 @@ def test_a_typed_answer_is_words_in_an_order_or_numbers(
 ) -> None:
     question = Prediction("In which order?")
     question.commit(answer)
-
     verdict = question.reveal(truth, "See the trace.")
-
     assert verdict.right == right
     assert ("Right." in verdict.text) == right
     assert verdict.text.endswith(". See the trace.")
@@ -73,23 +70,20 @@ def test_fewer_or_more_numbers_than_the_question_wants_are_told(
     asked: str, given: tuple[object, ...]
 ) -> None:
     question = Prediction(f"How many of each? Type {asked} numbers.")
-    with pytest.raises(
-        UsageError, match=f"{asked.lower()} numbers are asked for here, and you gave "
-    ):
+    told = f"{asked.lower()} numbers are asked for here, and you gave "
+    with pytest.raises(UsageError, match=told):
         question.commit(*given)
     question.commit("hang")  # which may be the answer, too
 
 
 def test_an_option_may_be_typed_in_any_case() -> None:
     question = ask()
-
     assert str(question.commit(" FOUR ")).startswith("Committed: `four`")
     assert str(question.commit()) == "Your answer is still `four`."
 
 
 def test_a_typed_number_may_be_off_by_a_part_that_the_question_names() -> None:
     question = Prediction("How long?", within=0.25)
-
     assert "75 to 125" in repr(question)
     for answer, right in [(75, True), (125, True), (74, False), (126, False)]:
         question.commit(answer)
@@ -102,9 +96,7 @@ def test_a_typed_question_without_an_answer_tells_the_truth_and_scores_nothing()
     question = Prediction("In which order?")
     told = "No answer yet. To take part, type it (words in quotes) in place of `...` and run this cell again."
     assert str(question.commit(...)) == told
-
     verdict = question.reveal("b a", "So says the trace.")
-
     assert verdict.by_default
     assert not verdict.right
     assert verdict.text == "**The answer is `b a`.** So says the trace."
@@ -115,30 +107,26 @@ def test_the_last_answer_counts_and_takes_back_the_verdict() -> None:
     question.commit("one")
     question.reveal("one")
     question.commit("four")
-
     assert question.verdict is None
     assert str(question.commit(...)) == "Your answer is still `four`."
     assert not question.reveal("one").right
 
 
 def test_mistakes_are_told() -> None:
-    with pytest.raises(UsageError, match="this answer is empty"):
-        Prediction("?").commit(" ")
-    with pytest.raises(UsageError, match="type a number here, such as 120, and not '100 µs'"):
-        Prediction("?", within=0.1).commit("100 µs")
-    for nothing in (None, 1j, object):
-        with pytest.raises(UsageError, match="an answer is a number, or words in quotes, and not "):
-            Prediction("?").commit(nothing)
-    with pytest.raises(UsageError, match="at least two options, or none, and got 1"):
-        Prediction("?", yes="y")
-    with pytest.raises(UsageError, match=r"'many' is not one of the options: .*\"one\", \"four\""):
-        ask().commit("many")
-    with pytest.raises(UsageError, match="commit an answer before the reveal"):
-        ask().reveal("one")
     question = ask()
     question.commit("one")
-    with pytest.raises(UsageError, match="not one of the options"):
-        question.reveal("two")
+    nothing = "an answer is a number, or words in quotes, and not "
+    for message, call, *args in (
+        ("this answer is empty", Prediction("?").commit, " "),
+        ("type a number here, such as 120, and not '100 µs'", Prediction("?", within=0.1).commit, "100 µs"),
+        *((nothing, Prediction("?").commit, given) for given in (None, 1j, object)),
+        ("at least two options, or none, and got 1", partial(Prediction, "?", yes="y")),
+        (r"'many' is not one of the options: .*\"one\", \"four\"", ask().commit, "many"),
+        ("commit an answer before the reveal", ask().reveal, "one"),
+        ("not one of the options", question.reveal, "two"),
+    ):  # fmt: skip
+        with pytest.raises(UsageError, match=message):
+            call(*args)
 
 
 def test_a_score_counts_own_answers_only() -> None:
@@ -148,13 +136,67 @@ def test_a_score_counts_own_answers_only() -> None:
     default.commit(...)
     for question in (right, wrong, default):
         question.reveal("one")
-
-    assert "2 of 4 predictions, and 1 came out right" in str(score(right, wrong, default, unseen))
-    assert "not committed" in str(score(default, unseen))
-
+    assert "2 of 4 guesses, and 1 came out right" in str(score(right, wrong, default, unseen))
+    assert "not made a guess" in str(score(default, unseen))
     said: set[str] = set()
     for _ in range(2):  # as if a cell ran twice
         (question := ask()).commit("one")
         question.reveal("one")
         said.add(str(score()))
     assert len(said) == 1
+
+
+@pytest.fixture
+def drawn(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """What `show` below has drawn; there is a page with one guess."""
+    words = {"question": "?", "options": {"a": "one", "b": "two"}, "within": 0.0}
+    words |= {"truth": "b", "told": "It took {us:.0f} µs.", "lesson": "Look."}
+    monkeypatch.delenv(predictions.TELL, raising=False)
+    monkeypatch.setattr(predictions, "_words_of_guesses", lambda: {"99-it": words})
+    monkeypatch.setattr(predictions, "_open", {})
+    monkeypatch.setattr(predictions, "_looked", {})
+    return []
+
+
+@dataclass(frozen=True)
+class Picture:
+    lesson: str = ""
+
+
+def show(drawn: list[str], truth: str = "b") -> str:
+    shown = reveal("99-it", truth, Picture(), lambda: drawn.append("drawn"), us=7.4)
+    for picture in shown.pictures:
+        if isinstance(picture, Picture):
+            drawn.append(picture.lesson)
+        elif callable(picture):
+            picture()
+    return shown.text
+
+
+def test_a_reveal_tells_only_who_has_guessed_or_asks_twice(drawn: list[str]) -> None:
+    for _ in range(2):  # Run All, and Run All again
+        assert "No guess yet" in str(guess("99-it", ...))
+        assert "Guess in the cell above" in show(drawn)
+    assert drawn == []
+    assert show(drawn) == "**The answer is `b`:** two.\n\nIt took 7 µs."  # twice in a row
+    assert "Now run the folded cell" in str(guess("99-it", "a"))
+    assert show(drawn).startswith("**Not this time.**")
+    assert drawn == ["Look.", "drawn"] * 2
+    assert "You answered 1 of 1 guesses, and 0" in str(score("99"))
+    assert "still `a`" in str(guess("99-it", ...))  # the dots don't take a guess back
+
+
+def test_a_page_that_needs_no_guess_tells_and_is_held_to_its_truth(
+    drawn: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(predictions.TELL, "1")
+    assert show(drawn).startswith("**The answer is `b`:**")
+    with pytest.raises(AssertionError, match="the page knows 'b' as the truth of '99-it', not 'a'"):
+        show(drawn, "a")
+
+
+def test_a_wrong_name_and_a_missing_number_are_told_at_once(drawn: list[str]) -> None:
+    with pytest.raises(UsageError, match="there is no guess '98-it'"):
+        guess("98-it", "a")
+    with pytest.raises(KeyError, match="us"):
+        reveal("99-it", "b")

@@ -1,7 +1,5 @@
 """Ranges as a profiler would be told of them, and in a trace."""
 
-from __future__ import annotations
-
 import asyncio
 
 import asyncgpu_tutor as agt
@@ -19,7 +17,6 @@ def test_ranges_are_in_the_trace_with_their_times_and_nothing_is_marked_afterwar
         agt.work(10, "first")
         with ranges.across("outer"), ranges.span("inner"):
             agt.work(30, "second")
-
     assert ranges.enabled() is was_on
     found = [(s.name, s.start, s.end) for s in trace if s.kind == "range"]
     assert sorted(found) == [("inner", 10, 40), ("outer", 10, 40)]
@@ -29,7 +26,6 @@ def test_ranges_are_in_the_trace_with_their_times_and_nothing_is_marked_afterwar
 def test_operations_mark_themselves(sim: Device) -> None:
     with watched() as trace:
         agt.ones(4).named("mine").sync()
-
     assert "mine" in [span.name for span in trace if span.kind == "range"]
 
 
@@ -55,5 +51,4 @@ def test_what_is_left_open_is_named(sim: Device) -> None:
     log = RangeLog()
     with ranges.into(log):
         ranges.start("forgotten")
-
     assert log.open == ["forgotten"]

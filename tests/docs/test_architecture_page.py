@@ -1,7 +1,5 @@
 """ARCHITECTURE.md and docs/decisions.md show the house as it stands: picture, files and laws."""
 
-from __future__ import annotations
-
 import re
 
 import pytest
@@ -23,31 +21,30 @@ def named(text: str) -> set[str]:
     return {n for n in re.findall(r"`([\w./-]+)`", text) if re.search(r"/|\.(py|md|toml)$", n)}
 
 
-def test_it_is_one_page() -> None:
+def test_it_is_one_page_and_the_picture_is_the_house() -> None:
     written = TOOL.PICTURE.sub("", PAGE)
-
     assert len(written.split()) <= 1400  # besides the picture
     assert max(map(len, (PAGE + DECISIONS).splitlines())) <= 200
-
-
-def test_the_picture_is_the_house() -> None:
     assert TOOL.drawn(PAGE) == PAGE, "python tools/house.py draws it again"
 
 
 def test_every_room_is_in_the_picture_with_what_it_is_for() -> None:
-    paths = [
-        path for package in PACKAGES for path in (ROOT / package).iterdir() if path.name[0] != "_"
-    ]
+    paths = [path for package in PACKAGES for path in (ROOT / package).glob("[!_]*")]
     rooms = {path.stem for path in paths if path.is_dir() or path.suffix == ".py"}
     shown = set(re.findall(r"(?m)^ *\d+  (\w+)", TOOL.picture()))
-
     assert rooms <= shown
     assert max(len(line) for line in TOOL.picture().splitlines()) <= TOOL.WIDTH
 
 
+def test_the_tests_of_a_package_are_in_folders_that_it_has_too() -> None:
+    files = [file for name in PACKAGES for file in (ROOT / "tests" / name).rglob("test_*.py")]
+    folders = {file.parent.relative_to(ROOT / "tests").as_posix() for file in files}
+    assert [folder for folder in sorted(folders) if not (ROOT / folder).is_dir()] == []
+    assert "asyncgpu_tutor/ops" in folders
+
+
 def test_a_room_in_no_kind_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delitem(TOOL.KINDS["asyncgpu_course"], "what is asked")
-
     with pytest.raises(TOOL.HouseError, match="exercises"):
         TOOL.picture()
 
@@ -62,7 +59,6 @@ def test_what_it_names_is_there() -> None:
 def test_there_are_twenty_three_laws_each_with_who_holds_it() -> None:
     laws = re.split(r"(?m)^(\d+)\. ", LAWS)[1:]
     numbers, texts = laws[::2], laws[1::2]
-
     assert numbers == [str(number) for number in range(1, 24)]
     unheld = [n for n, text in zip(numbers, texts, strict=True) if "`tests/" not in text]
     assert unheld == []

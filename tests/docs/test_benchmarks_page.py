@@ -1,7 +1,5 @@
 """The times on the benchmarks' page are the measured ones, which are kept beside it."""
 
-from __future__ import annotations
-
 import json
 import re
 from typing import Any
@@ -24,7 +22,6 @@ def test_each_row_is_described_and_no_other() -> None:
     cells = re.findall(r"(?m)^\| ([^|]+) \|", table)
     told = {name for cell in cells for name in cell.split(" · ")}
     sources = "".join(p.read_text("utf-8") for p in (ROOT / "benchmarks/peers").glob("*.py"))
-
     assert {row["way"] for row in FOUND["pipeline"]} <= told
     # These names are put together in the source, so it does not have them as one string.
     named = {name for name in told if not name.startswith("everyday CuPy")}
@@ -36,7 +33,6 @@ def test_operations_prepared_or_not() -> None:
     built = ratios("ours, built for each run")
     prepared = ratios("ours, prepared, four streams")
     core = ratios("cuda.core by hand, four streams")
-
     assert f"{built[64]:.1f} times as long at DIM 64, {built[256]:.1f} times at 256" in PAGE
     assert max(built[1024], built[2048]) < 1.02
     assert f"{prepared[64]:.2f} of the time at DIM 64" in PAGE
@@ -44,16 +40,13 @@ def test_operations_prepared_or_not() -> None:
     assert f"{prepared[64] / copies[64]:.2f} of what CuPy takes with the runtime's copies" in PAGE
     small, larger = (f"{1 - core[dim] / prepared[dim]:.0%}".replace("%", " %") for dim in (64, 256))
     assert f"faster by {small} at DIM 64 and by {larger} at 256" in PAGE
-
     alone = ", one batch alone"
     for ways in ("", alone):
         ours = ratios(f"ours, built for each run, allocating{ways}")
         everyday = ratios(f"everyday CuPy, asarray{ways or ', four streams'}")
         more = {dim: f"{ours[dim] / everyday[dim]:.2f}" for dim in (64, 256)}
-        told = (
-            "batch alone {64} and {256}" if ways else "{64} times its time at DIM 64, {256} at 256"
-        )
-        assert told.replace("{64}", more[64]).replace("{256}", more[256]) in PAGE
+        told = "batch alone %s and %s" if ways else "%s times its time at DIM 64, %s at 256"
+        assert told % (more[64], more[256]) in PAGE
 
 
 def test_graphs_and_what_beats_them() -> None:
@@ -61,7 +54,6 @@ def test_graphs_and_what_beats_them() -> None:
     raw = ratios("CuPy, captured graph")
     theirs = ratios("PyTorch, CUDA graph")
     torch = ratios("PyTorch, four streams, its own operators")
-
     apart = {dim: ours[dim] / raw[dim] for dim in ours}
     assert f"at DIM 64: {apart[64]:.2f} of its time there, {apart[256]:.2f} at 256" in PAGE
     assert all(abs(apart[dim] - 1) < 0.025 for dim in apart if dim >= 512)
@@ -77,26 +69,16 @@ def test_graphs_and_what_beats_them() -> None:
 def test_serving() -> None:
     ours = ratios("ours, server.map", "serving", in_place=True)
     copied = ratios("ours, server.map", "serving", in_place=False)
-    (fastest,) = [
-        1e6 / row["per_second"]
-        for row in FOUND["serving"]
-        if row["ratio"] == 1
-        and row["way"].startswith("CuPy")
-        and row["in_place"]
-        and row["dim"] == 64
-    ]
-
+    best = [r for r in FOUND["serving"] if (r["ratio"], r["in_place"], r["dim"]) == (1, True, 64)]
+    (fastest,) = [1e6 / row["per_second"] for row in best if row["way"].startswith("CuPy")]
     small, larger, large, largest = (f"{ours[dim]:.2f}" for dim in sorted(ours))
     assert f"where a request takes {fastest:.0f} us, are served at {small} of its rate" in PAGE
     assert f"of 256 at {larger}, of 512 at {large} and of 1024 at {largest}" in PAGE
     first, second, third, fourth = (f"{copied[dim]:.2f}" for dim in sorted(copied))
     assert f"the four are {first}, {second}, {third} and {fourth}" in PAGE
     assert f"in {fastest / ours[64] - fastest:.1f} us of Python a request" in PAGE
-    for place in (False, True):
-        one, four = (
-            ratios(way, "serving", in_place=place)
-            for way in ("ours, server.map", "CuPy by hand, eight graphs of four")
-        )
+    for place, one in ((False, copied), (True, ours)):
+        four = ratios("CuPy by hand, eight graphs of four", "serving", in_place=place)
         assert all(four[dim] > max(1, one[dim]) for dim in (64, 256))
 
 

@@ -1,7 +1,5 @@
 """`docs/cluster.md`: its programs run on simulated GPUs."""
 
-from __future__ import annotations
-
 import asyncio
 import re
 from typing import Any

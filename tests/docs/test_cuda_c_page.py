@@ -1,7 +1,5 @@
 """Every row of docs/cuda_c.md is run."""
 
-from __future__ import annotations
-
 import re
 
 import numpy as np

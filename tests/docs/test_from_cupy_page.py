@@ -1,7 +1,5 @@
 """The snippets for the CuPy user are one program that runs; what needs CuPy, on a GPU."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

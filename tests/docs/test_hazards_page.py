@@ -1,14 +1,13 @@
 """Every program on the hazards page fails as the page says: same class, same words."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 
+import numpy as np
 import pytest
 
 from asyncgpu_tutor import errors
-from tests.tools import page, tool
+from tests.tools import ROOT, page, tool
 
 TOOL = tool("hazards")
 TEXT = TOOL.PAGE.read_text("utf-8")
@@ -39,13 +38,9 @@ def test_each_section_has_its_program() -> None:
 
 def test_every_error_of_a_device_is_on_the_page() -> None:
     shown = {h.shown.split(":")[0] for h in HAZARDS}
-    leaves = {
-        name
-        for name in errors.__all__
-        if isinstance(kind := getattr(errors, name), type)
-        and issubclass(kind, errors.DeviceError)
-        and not kind.__subclasses__()
-    }
+    kinds = [kind for name in errors.__all__ if isinstance(kind := getattr(errors, name), type)]
+    device = [kind for kind in kinds if issubclass(kind, errors.DeviceError)]
+    leaves = {kind.__name__ for kind in device if not kind.__subclasses__()}
     assert leaves - shown == {"CollectiveError"}  # it takes two devices, and docs/cluster.md has it
     assert "CollectiveError" in page("docs/cluster.md")
 
@@ -55,3 +50,24 @@ def test_the_page_names_what_it_was_recorded_on() -> None:
     version = RECORD["version"].split()[1].rsplit(".", 1)[0]
     head = " ".join(TEXT.split("## ")[0].split())
     assert f"recorded on an {gpu}, driver {driver}, compute-sanitizer {version}." in head
+
+
+CALLED = {"buffers": "host arrays", "hostcalls": "calls of the host"}
+
+
+def test_how_much_is_found_is_what_the_bench_found() -> None:
+    found = json.loads((ROOT / "benchmarks/results/hazards.json").read_text("utf-8"))
+    rows = list[tuple[str, list[int]]]()
+    for name, told in found.items():
+        bugs = [one for one in told["bugs"] if one["right"]]
+        lines = [one for one in bugs if one["line"]]
+        right = [one["right"] for one in told["sound"]]
+        causes = [one for one in lines if one["cause"]]
+        counts = [*map(len, (told["bugs"], bugs, lines, causes, right)), right.count(False)]
+        rows.append((CALLED.get(name, name), counts))
+    rows.append(("all", np.sum([counts for _, counts in rows], axis=0).tolist()))
+    shown = [line.strip("| ").split(" | ") for line in TEXT.split("\n") if line.count(" | ") == 6]
+    table = {row[0]: [*map(int, row[1:])] for row in shown if row[-1].isdigit()}
+    assert table == dict(rows)
+    mistakes, _, _, _, right, _ = table["all"]
+    assert f"{mistakes} small programs with a mistake in them, and {right} right ones" in TEXT

@@ -1,7 +1,5 @@
 """The page for instructors names things that exist: chapters, sections, exercises, files, commands."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path
@@ -27,14 +25,12 @@ SAID |= {"but I thought", "what does it say?"}
 
 def test_the_exercises_that_it_names_exist() -> None:
     named = set(re.findall(r"\b0\d[a-z]?-[a-z][a-z0-9-]+", TEXT))
-
     assert len(named) > 15
     assert named <= EXERCISES.keys()
 
 
 def test_the_sections_that_it_names_exist() -> None:
     named = set(re.findall(r'"([^"]+)"', re.sub(r"`[^`]*\(\"[^`]*`", "", PLANS))) - SAID
-
     assert len(named) > 15
     assert {title for title in named if title not in HEADINGS} == set()
 
@@ -49,7 +45,6 @@ def test_progress_is_the_file_that_it_shows_and_its_program_reads_it(
     with agt.using("sim"):
         assert check("01-grid", lambda n, threads: -(-n // threads)).accepted
     written = json.loads((folder / "progress.json").read_text("utf-8"))
-
     assert json.loads(shown)["format"] == written["format"]
     (row,) = written["exercises"].values()
     assert row.keys() == json.loads(shown)["exercises"]["01-relu"].keys()

@@ -1,10 +1,9 @@
 """The project that the page shows is run: it passes, and fails in the page's words without its barrier."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -23,9 +22,8 @@ def run_project(folder: Path, source: str) -> subprocess.CompletedProcess[str]:
     (folder / "mine.cu").write_text(source, encoding="utf-8")
     (folder / "test_mine.py").write_text(shown("python"), encoding="utf-8")
     program = [sys.executable, "-m", "pytest", "--tb=short", "-p", "no:cacheprovider", "."]
-    return subprocess.run(
-        program, cwd=folder, capture_output=True, encoding="utf-8", check=False, timeout=300
-    )
+    how: Any = {"capture_output": True, "encoding": "utf-8", "timeout": 300}
+    return subprocess.run(program, cwd=folder, check=False, **how)
 
 
 @pytest.fixture(autouse=True)
@@ -36,14 +34,13 @@ def found(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")  # it needs none, and starts sooner
 
 
-def test_the_project_passes(tmp_path: Path) -> None:
-    ran = run_project(tmp_path, shown("cuda"))
+def test_the_project_passes_and_fails_without_its_barrier_in_the_pages_words(
+    tmp_path: Path,
+) -> None:
+    source = shown("cuda")
+    ran = run_project(tmp_path, source)
     assert ran.returncode == 0, ran.stdout
     assert "4 passed" in ran.stdout
-
-
-def test_without_its_barrier_it_fails_in_the_words_of_the_page(tmp_path: Path) -> None:
-    source = shown("cuda")
     barrier = "        __syncthreads();\n"
     assert source.count(barrier) == 1
     ran = run_project(tmp_path, source.replace(barrier, ""))

@@ -1,7 +1,5 @@
 """The example on the page of the microscope prints what is shown."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

@@ -1,7 +1,5 @@
 """Of every page and notebook: links within the checkout lead somewhere, and commands are there."""
 
-from __future__ import annotations
-
 import importlib.util
 import json
 import re
@@ -49,7 +47,6 @@ def test_links_lead_somewhere(page: Path) -> None:
         target = page.parent / path if path else page
         if not target.exists() or (anchor and anchor not in anchors(target)):
             wrong.append(link)
-
     assert wrong == []
 
 
@@ -61,7 +58,6 @@ def test_commands_are_there() -> None:
     asked |= set(re.findall(r"\bpython -m asyncgpu_tutor ([a-z-]+)", shown))
     scripts = set(re.findall(r"\bpython ([a-z]\w*/[\w/.]+)", shown))
     modules = set(re.findall(r"\bpython -m ((?:asyncgpu_tutor|simgpu)[\w.]*)", shown))
-
     assert {"lab", "test"} <= made <= targets
     assert {"doctor", "mlp", "profile"} <= asked <= COMMANDS.keys()
     assert scripts

@@ -1,7 +1,5 @@
 """The claims of docs/profiling.md hold: its programs run, its tables are right, its numbers are measured."""
 
-from __future__ import annotations
-
 import re
 from itertools import pairwise
 
@@ -27,7 +25,6 @@ def test_the_example_runs_and_finds_what_it_is_about(capsys: pytest.CaptureFixtu
 def test_a_program_is_added_as_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     found = tool("course_programs.programs")
     monkeypatch.setattr(found, "RUNS", dict(RUNS))
-
     exec(ADDED.replace("from .", "from course_programs."), {"agt": agt})
     with agt.using("sim"):
         assert [s.label for s in found.trace_of("10_my_chapter").device_spans] == ["mine"]

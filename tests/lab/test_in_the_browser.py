@@ -135,7 +135,6 @@ def test_make_lab_opens_the_first_page_without_questions_and_it_runs(
     page: Page, lab: str, album: Path
 ) -> None:
     opened(page, lab, "00_start_here", first=True)
-
     page.screenshot(path=album / "00_first_page.png")
     assert page.locator(f"{FRONT} h1").first.inner_text().startswith("Start here")
     assert page.locator(".jp-Dialog").count() == 0
@@ -147,9 +146,7 @@ def test_make_lab_opens_the_first_page_without_questions_and_it_runs(
 
 def test_a_chapter_runs_to_a_solution(page: Page, lab: str, course: Path, album: Path) -> None:
     opened(page, lab, CHAPTER)
-
     cells = run_all(page)
-
     checks = {cell["id"]: words(cell) for cell in cells if cell["id"].endswith("-check")}
     exercises = {name: said for name, said in checks.items() if "not attempted" in said}
     assert {"01-grid-check", "01-relu-check", "01-meanwhile-check"} <= exercises.keys()
@@ -157,9 +154,7 @@ def test_a_chapter_runs_to_a_solution(page: Page, lab: str, course: Path, album:
     page.screenshot(path=album / "01_untouched_exercise.png")
     cell_at(page, "steps-picture").locator(".agt").first.wait_for()
     page.screenshot(path=album / "01_timeline.png")
-
     write(page, "01-grid", solution("01-grid"))
-
     said = cell_at(page, "01-grid-check").locator(".jp-OutputArea")
     said.get_by_text("Right.").wait_for()
     page.screenshot(path=album / "01_solved.png")
@@ -170,9 +165,7 @@ def test_a_chapter_runs_to_a_solution(page: Page, lab: str, course: Path, album:
 def test_a_wrong_schedule_is_shown_beside_the_right_one(page: Page, lab: str, album: Path) -> None:
     opened(page, lab, CHAPTER)
     run_all(page)
-
     write(page, "01-meanwhile", wrong_answer("01-meanwhile", "the device did nothing during `job`"))
-
     check = cell_at(page, "01-meanwhile-check")
     check.get_by_text("the device did nothing during").wait_for()
     check.locator(".agt").first.wait_for()
@@ -184,9 +177,7 @@ def test_a_forgotten_semicolon_shows_few_lines(page: Page, lab: str, album: Path
     run_all(page)
     text = solution("01-relu")
     assert "threadIdx.x;" in text
-
     put(page, "01-relu", text.replace("threadIdx.x;", "threadIdx.x", 1))
-
     said = cell_at(page, "01-relu").locator(".jp-OutputArea")
     said.get_by_text("KernelCompileError").wait_for()
     lines = said.inner_text().splitlines()

@@ -165,7 +165,6 @@ def test_live_and_still_follow_the_theme(page: Page, lab: str, course: Path, alb
     live = shown(page, lab, course, "live_dark", still)
     light = paper(live)
     page.screenshot(path=album / "live_light.png")
-
     theme(page, "Dark")
     assert paper(live) != light
     assert paper(page.locator(f"{FRONT} .jp-OutputArea").last) == paper(live)

@@ -1,7 +1,5 @@
 """Small kernels for the tests."""
 
-from __future__ import annotations
-
 import functools
 
 import asyncgpu_tutor as agt

@@ -64,17 +64,13 @@ LEAVES = st.builds(Program, st.sampled_from(["full", "upload"]), NUMBERS)
 
 
 def _grow(programs: st.SearchStrategy[Program]) -> st.SearchStrategy[Program]:
-    one = st.tuples(programs)
-    two = st.tuples(programs, programs)
+    one, two, none = st.tuples(programs), st.tuples(programs, programs), st.just(0.0)
+    of_one = st.sampled_from(["map", "context", "twice"])
+    of_two = st.sampled_from(["zip", "overlap", "unzip", "kernel takes ops"])
     return st.one_of(
         st.builds(Program, st.just("scale"), NUMBERS, one),
-        st.builds(Program, st.sampled_from(["map", "context", "twice"]), st.just(0.0), one),
-        st.builds(
-            Program,
-            st.sampled_from(["zip", "overlap", "unzip", "kernel takes ops"]),
-            st.just(0.0),
-            two,
-        ),
+        st.builds(Program, of_one, none, one),
+        st.builds(Program, of_two, none, two),
     )
 
 

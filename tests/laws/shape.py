@@ -1,7 +1,5 @@
 """The part of a trace that is compared when two are said to be "the same"."""
 
-from __future__ import annotations
-
 import asyncgpu_tutor as agt
 
 
@@ -17,9 +15,7 @@ def structure(trace: agt.Trace, times: bool | None = None) -> list[tuple[object,
     with_times = trace.clock == "simulated" if times is None else times
     return [
         (
-            span.kind,
-            span.name,
-            streams.setdefault(span.stream, len(streams)),
+            *(span.kind, span.name, streams.setdefault(span.stream, len(streams))),
             ops.setdefault(span.op, len(ops)),
             tuple(order[i] for i in span.after if i in order),
             (round(span.start, 6), round(span.end, 6)) if with_times else None,

@@ -1,7 +1,5 @@
 """Law 16: a kernel's bar begins when its first block has a place; waiting for one is in no sum."""
 
-from __future__ import annotations
-
 import asyncio
 from dataclasses import replace
 
@@ -34,12 +32,9 @@ def recorded(launches: list[tuple[int, int]]) -> Trace:
     async def program() -> Trace:
         arrays = [agt.zeros((256 * blocks,)).sync() for blocks, _ in launches]
         with agt.record() as trace:
-            await asyncio.gather(
-                *(
-                    agt.spawn(SPIN(array, rounds, grid=blocks, block=256))
-                    for array, (blocks, rounds) in zip(arrays, launches, strict=True)
-                )
-            )
+            pairs = zip(arrays, launches, strict=True)
+            spins = [SPIN(array, rounds, grid=n, block=256) for array, (n, rounds) in pairs]
+            await asyncio.gather(*map(agt.spawn, spins))
         return trace
 
     with agt.using(SimDevice(machine=Machine(), spec=SMALL), agt.StreamPoolRoundRobin(4)):

@@ -1,7 +1,5 @@
 """Law 14: on the simulated device the same program gives the same trace, to the last digit."""
 
-from __future__ import annotations
-
 from hypothesis import given
 
 import asyncgpu_tutor as agt

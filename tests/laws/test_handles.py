@@ -1,7 +1,5 @@
 """Laws 4, 11 and 12: handles, not data; spawn safety; use after move."""
 
-from __future__ import annotations
-
 import asyncio
 import copy
 import gc
@@ -33,16 +31,12 @@ def test_no_reading_while_it_is_submitted(device: Device, read: Callable[[Any], 
         op.named("the answer").sync()
 
 
-def test_a_host_result_cannot_be_read_in_a_capture(device: Device) -> None:
-    op = agt.ones((4,)).to_host().named("mine").map(lambda host: host[0])
-    with pytest.raises(NotReadyError, match="operation 'mine', which is captured and not run"):
-        op.named("mine").prepare()
-
-
-def test_shape_and_dtype_are_known_from_the_start(device: Device) -> None:
-    seen = agt.ones((2, 3)).to_host()
+def test_shape_and_dtype_are_known_from_the_start_and_numbers_not(device: Device) -> None:
+    seen = agt.ones((2, 3)).to_host().named("mine")
     facts = seen.map(lambda host: (host.shape, host.ndim, host.size, str(host.dtype), host.nbytes))
     assert facts.sync() == ((2, 3), 2, 6, "float32", 24)
+    with pytest.raises(NotReadyError, match="operation 'mine', which is captured and not run"):
+        seen.map(lambda host: host[0]).named("mine").prepare()
 
 
 def test_whoever_runs_it_gets_numpy_arrays_wherever_they_are(device: Device) -> None:
@@ -116,27 +110,22 @@ def test_an_owned_array_is_moved_by_a_kernel_call(device: Device) -> None:
 def test_the_handle_from_before_share_says_to_keep_the_new_one(device: Device) -> None:
     x = agt.ones((8,), name="x").sync()
     handle = x.share()
-    with pytest.raises(UseAfterMoveError, match=r"'x' was moved by share\(\).*x = x\.share\(\)"):
-        x.share()
-    with pytest.raises(UseAfterMoveError, match=r"'x' was moved by share\(\)"):
-        x.borrow()
+    for ask in (x.share, x.borrow):
+        with pytest.raises(UseAfterMoveError, match=r"'x' was moved by share\(\).*= x\.share\(\)"):
+            ask()
     assert agt.d2h(handle.share()).sync().tolist() == [1.0] * 8
 
 
-def test_a_recipe_that_took_an_array_works_once(device: Device) -> None:
-    op = agt.d2h(agt.ones((2,), name="x").sync())
+def test_a_recipe_that_took_an_array_works_once_and_ends_its_borrows(device: Device) -> None:
+    x = agt.ones((4,), name="x").sync()
+    loans = x.borrow(), x.borrow().borrow()
+    op = agt.d2h(x)
     op.sync()
     with pytest.raises(UseAfterMoveError, match=r"into an earlier run of d2h\(\)"):
         op.sync()
-
-
-@pytest.mark.parametrize("lend", [lambda x: x.borrow(), lambda x: x.borrow().borrow()])
-def test_a_borrow_ends_with_its_owner(device: Device, lend: Callable[[Any], Any]) -> None:
-    x = agt.ones((4,), name="x").sync()
-    loan = lend(x)
-    agt.d2h(x).sync()
-    with pytest.raises(UseAfterMoveError, match=r"borrowed, and its owner was moved into d2h\(\)"):
-        agt.d2h(loan)
+    for loan in loans:
+        with pytest.raises(UseAfterMoveError, match=r"borrowed, and its owner was moved into d2h"):
+            agt.d2h(loan)
 
 
 # ---------------------------------------------------------------------- spawning
@@ -167,26 +156,22 @@ async def test_a_borrow_in_a_task_of_ones_own_is_its_owners_promise(device: Devi
     async with asyncio.TaskGroup() as group:
         group.create_task(awaited(agt.d2h(x.borrow())))
     assert (await kept).tolist() == [1.0] * 4
-
     given_away = asyncio.create_task(awaited(agt.d2h(y.borrow())))
     taker = agt.d2h(y)
     with pytest.raises(UseAfterMoveError, match="'y' is borrowed, and its owner was moved"):
         await given_away
     await taker
-
     alone = asyncio.create_task(awaited(agt.d2h(x.borrow())))
     del x  # the last name of it, and the array lives until the copy is done
     gc.collect()
     assert (await alone).tolist() == [1.0] * 4
 
 
-@pytest.mark.parametrize("other", [lambda x: x, lambda x: x.borrow()])
-def test_an_array_copied_to_itself_is_refused_and_stays(
-    device: Device, other: Callable[[agt.DeviceArray], agt.DeviceArray]
-) -> None:
+def test_an_array_copied_to_itself_is_refused_and_stays(device: Device) -> None:
     x = agt.ones((4,)).sync()
-    with pytest.raises(UseAfterMoveError):
-        agt.memcpy(x, other(x))
+    for other in (lambda: x, x.borrow):
+        with pytest.raises(UseAfterMoveError):
+            agt.memcpy(x, other())
     assert agt.d2h(x).sync().tolist() == [1.0] * 4
 
 
@@ -195,5 +180,5 @@ def test_a_copy_that_is_refused_takes_none_of_its_arrays(device: Device) -> None
     op = agt.memcpy(target, source.borrow())
     source.share()
     for _ in range(2):
-        with pytest.raises(agt.errors.UseAfterMoveError, match=r"its owner was moved by share"):
+        with pytest.raises(UseAfterMoveError, match=r"its owner was moved by share"):
             op.sync()

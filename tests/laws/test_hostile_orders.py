@@ -1,7 +1,5 @@
 """Streams and events keep their promises in hostile orders too, and nothing else can be relied on."""
 
-from __future__ import annotations
-
 import asyncio
 import itertools
 

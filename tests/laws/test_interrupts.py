@@ -1,7 +1,5 @@
 """Law 18: an interrupt ends what the simulated device does, and leaves it usable."""
 
-from __future__ import annotations
-
 import asyncio
 import gc
 import signal
@@ -15,6 +13,8 @@ import pytest
 
 import asyncgpu_tutor as agt
 from asyncgpu_tutor.devices.simulated import SimDevice
+
+from .test_waiting import awaited
 
 LONG = agt.Kernel(
     """extern "C" __global__ void endless(int* x) {
@@ -98,10 +98,7 @@ class TestInterrupts:
         assert "kernel 'endless'" in " ".join([capsys.readouterr().err, *notes])
         signal.signal(signal.SIGINT, handler)
 
-        async def afterwards() -> list[float]:
-            return (await agt.ones((2,)).to_host()).tolist()
-
-        assert asyncio.run(afterwards()) == [1.0, 1.0]
+        assert asyncio.run(awaited(agt.ones((2,)).to_host())).tolist() == [1.0, 1.0]
         assert signal.getsignal(signal.SIGINT) is handler
         with pytest.raises(agt.DeviceError, match="KeyboardInterrupt") as told:
             agt.synchronize()
@@ -115,11 +112,7 @@ def relu() -> agt.DeviceOp[np.ndarray]:
     return agt.relu(256, agt.full(256, 2.0), target).output().to_host()
 
 
-async def awaited() -> np.ndarray:
-    return await relu()
-
-
-@pytest.mark.parametrize("way", [lambda: relu().sync(), lambda: asyncio.run(awaited())])
+@pytest.mark.parametrize("way", [lambda: relu().sync(), lambda: asyncio.run(awaited(relu()))])
 def test_one_between_any_two_calls_of_the_engine_arrives_once(
     sim: SimDevice, way: Callable[[], object]
 ) -> None:
@@ -168,11 +161,10 @@ def test_long_interpretation_says_so_once(capsys: pytest.CaptureFixture[str]) ->
     from simgpu.cuda_c import InterpreterLimits
     from tests.simgpu.cuda_c.support import launch
 
-    source = (
-        """extern "C" __global__ void slow(int* x) { for (int i = 0; i < 100; i++) x[0] += 1; }"""
-    )
-    launch(source, "slow", 1, 1, np.zeros(1, np.int32), limits=InterpreterLimits(patience=0.0))
-    said = capsys.readouterr().err
-    assert said.count("at kernel 'slow'") == said.count("1 of 1 blocks") == said.count("in `") == 1
-    launch(source, "slow", 1, 1, np.zeros(1, np.int32), limits=InterpreterLimits(patience=3600.0))
-    assert capsys.readouterr().err == ""
+    source = "__global__ void slow(int* x) { for (int i = 0; i < 100; i++) x[0] += 1; }"
+    for patience, times in ((0.0, 1), (3600.0, 0)):
+        limits = InterpreterLimits(patience=patience)
+        launch(source, "slow", 1, 1, np.zeros(1, np.int32), limits=limits)
+        said = capsys.readouterr().err
+        assert [said.count(w) for w in ("at kernel 'slow'", "1 of 1 blocks", "in `")] == [times] * 3
+        assert bool(said) == bool(times)

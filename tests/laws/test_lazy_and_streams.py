@@ -1,7 +1,5 @@
 """Laws 1 to 3: lazy; one chain, one stream; zip is order, not overlap."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 
 import pytest
@@ -69,13 +67,11 @@ def test_overlap_puts_each_arm_on_a_stream_of_its_own_and_joins(device: Device) 
     def work(pair: tuple[agt.DeviceArray, agt.DeviceArray]) -> agt.DeviceOp[agt.DeviceArray]:
         return scale(pair[0], 2.0)
 
+    def both(first: agt.DeviceArray) -> agt.DeviceOp[tuple[agt.DeviceArray, agt.DeviceArray]]:
+        return agt.overlap(agt.ones((64,)), agt.ones((64,))).map(lambda two: (first, two[0]))
+
     with agt.record() as trace:
-        op = agt.ones((64,)).and_then(
-            lambda first: agt.overlap(agt.ones((64,)), agt.ones((64,))).map(
-                lambda two: (first, two[0])
-            )
-        )
-        op.and_then(work).sync(policy)
+        agt.ones((64,)).and_then(both).and_then(work).sync(policy)
     before, left, right = trace.find("fill")
     (after,) = trace.find("scale")
     assert before.stream == after.stream
@@ -117,8 +113,8 @@ def test_overlap_gives_each_event_back(sim: Device, monkeypatch: pytest.MonkeyPa
     record = kind.record
 
     def noting(stream: Stream) -> object:
-        made.append(record(stream))
-        return made[-1]
+        made.append(event := record(stream))
+        return event
 
     monkeypatch.setattr(kind, "record", noting)
     monkeypatch.setattr(kind, "reuse", lambda stream, event: back.append(event))

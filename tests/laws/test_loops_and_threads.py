@@ -1,7 +1,5 @@
 """Event loops that are left, closed or many, polls, and threads: operations run in all of them."""
 
-from __future__ import annotations
-
 import asyncio
 import gc
 import sys
@@ -42,16 +40,10 @@ def test_a_loop_can_be_left_and_entered_again(sim: Device) -> None:
             await asyncio.sleep(0)
         return task
 
-    async def short() -> list[float]:
-        return (await agt.ones((2,)).to_host()).tolist()
-
-    async def finish(task: asyncio.Task[agt.DeviceArray]) -> tuple[int, ...]:
-        return (await asyncio.wait_for(task, 20)).shape
-
     loop = asyncio.new_event_loop()
     task = loop.run_until_complete(start())
-    assert asyncio.run(short()) == [1.0, 1.0]
-    assert loop.run_until_complete(finish(task)) == (1024,)
+    assert asyncio.run(awaited(agt.ones((2,)).to_host())).tolist() == [1.0, 1.0]
+    assert loop.run_until_complete(asyncio.wait_for(task, 20)).shape == (1024,)
     loop.close()
 
 
@@ -124,16 +116,12 @@ def test_two_threads_that_await_one_future_start_it_once(device: Device, first: 
     others: list[Future[Any]] = []
     future = agt.with_context(submitted).into_future()
     with ThreadPoolExecutor(1) as pool:
-        if first == "fails":
-            for result in (lambda: asyncio.run(awaited(future)), lambda: others[0].result(90)):
-                with pytest.raises(ZeroDivisionError):
-                    result()
-        else:
-            if first == "leaves":  # its loop is closed when the work is done
-                asyncio.run(started(future, leave=True))
-            else:
-                assert asyncio.run(awaited(future)).tolist() == [2.0] * 4
-            assert others[0].result(90).tolist() == [2.0] * 4
+        if first == "leaves":  # its loop is closed when the work is done
+            asyncio.run(started(future, leave=True))
+        mine = lambda: asyncio.run(awaited(future))  # noqa: E731
+        for result in (mine, lambda: others[0].result(90))[first == "leaves" :]:
+            with pytest.raises(ZeroDivisionError) if first == "fails" else nullcontext():
+                assert result().tolist() == [2.0] * 4
     assert runs == [1]
 
 
@@ -190,18 +178,14 @@ def test_threads_may_run_operations_at_the_same_time(device: Device) -> None:
 
 
 async def test_a_task_that_a_function_starts_may_run_operations(device: Device) -> None:
-    async def other() -> list[float]:
-        return agt.ones((2,)).to_host().sync().tolist()
+    async def other() -> Any:
+        return agt.ones((2,)).to_host().sync()
 
-    tasks: list[asyncio.Task[Any]] = []
+    def start(_: int) -> agt.DeviceOp[Any]:
+        return agt.value([asyncio.create_task(other()), agt.spawn(agt.ones((2,)).to_host())])
 
-    def start(n: int) -> agt.DeviceOp[int]:
-        tasks.append(asyncio.create_task(other()))
-        tasks.append(agt.spawn(agt.ones((2,)).to_host()))
-        return agt.value(n)
-
-    await agt.value(1).and_then(start)
-    assert await tasks[0] == (await tasks[1]).tolist() == [1.0, 1.0]
+    for task in await agt.value(1).and_then(start):
+        assert (await task).tolist() == [1.0, 1.0]
 
 
 async def test_a_result_may_pass_through_many_tasks_before_time_moves_on(sim: SimDevice) -> None:

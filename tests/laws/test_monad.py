@@ -1,7 +1,5 @@
 """Law 5: value is neutral, and_then is associative; in results and in traces."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 
@@ -19,14 +17,10 @@ from .shape import structure
 Function = Callable[[agt.DeviceArray], agt.DeviceOp[agt.DeviceArray]]
 
 FUNCTIONS: list[Function] = [
-    agt.value,
-    lambda array: scale(array, 2.0),
-    lambda array: scale(array, -1.0),
+    agt.value, lambda array: scale(array, 2.0), lambda array: scale(array, -1.0),
     lambda array: add(array, agt.ones((N,)), N),
-    lambda array: agt.overlap(agt.value(array), agt.ones((N,))).and_then(
-        lambda pair: add(pair[0], pair[1], N)
-    ),
-]
+    lambda array: agt.overlap(agt.value(array), agt.ones((N,))).and_then(lambda pair: add(*pair, N)),
+]  # fmt: skip
 CHOICES = st.sampled_from(FUNCTIONS)
 
 

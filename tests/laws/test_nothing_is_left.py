@@ -1,7 +1,5 @@
 """Whatever is cancelled, raised or forgotten, no memory and no submission is left behind."""
 
-from __future__ import annotations
-
 import asyncio
 import dataclasses
 import gc
@@ -102,6 +100,9 @@ def test_an_interrupt_is_raised_once(device: Device, kind: type[BaseException]) 
     def fail(_: agt.DeviceArray) -> agt.DeviceOp[int]:
         raise kind("on purpose")
 
+    async def called(function: Callable[[], object]) -> object:
+        return function()
+
     shared = agt.ones((100,)).and_then(fail).shared()
     future = agt.ones((100,)).and_then(fail).into_future()
     for first, again in (
@@ -109,13 +110,9 @@ def test_an_interrupt_is_raised_once(device: Device, kind: type[BaseException]) 
         (lambda: next(future.__await__()), lambda: asyncio.run(awaited(future))),
     ):
         with pytest.raises(kind, match="on purpose"):
-            asyncio.run(_called(first))
+            asyncio.run(called(first))
         with pytest.raises(agt.DeviceError, match=f"ended by {kind.__name__}.*build it again"):
             again()
-
-
-async def _called(function: Callable[[], object]) -> object:
-    return function()
 
 
 def _async_on(op: agt.DeviceOp[Any]) -> Any:

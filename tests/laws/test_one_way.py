@@ -1,7 +1,5 @@
 """Law 17: one way. However it is run, an operation does the same, and computes what was asked for."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext

@@ -1,7 +1,5 @@
 """Random programs: run, prepared, captured, and captured again, they compute the same in the same order."""
 
-from __future__ import annotations
-
 import asyncio
 import random
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Runs of one pipeline, and of everything that was made of it, come one after the other."""
 
-from __future__ import annotations
-
 import asyncio
 import itertools
 import threading
@@ -40,14 +38,10 @@ def family(op: Op) -> list[Any]:
     """A pipeline and what can be made of it: they use one memory."""
     prepared = op.prepare()
     again = prepared.launch().prepare()
-    return [
-        prepared,
-        again,
-        prepared.launch().graph_on(agt.create_stream()),
-        again.launch().graph_on(agt.create_stream()),
-        agt.overlap(prepared.launch(), again.launch()).prepare(),
-        agt.overlap(again.launch(), prepared.launch()).graph_on(agt.create_stream()),
-    ]
+    graphs = [each.launch().graph_on(agt.create_stream()) for each in (prepared, again)]
+    both = agt.overlap(prepared.launch(), again.launch()).prepare()
+    turned = agt.overlap(again.launch(), prepared.launch()).graph_on(agt.create_stream())
+    return [prepared, again, *graphs, both, turned]
 
 
 RUNS = st.lists(st.tuples(st.integers(0, 5), st.integers(0, STREAMS - 1)), max_size=12)
@@ -161,7 +155,6 @@ def test_updates_from_two_threads_with_what_the_other_shares_do_not_hang(device:
 def test_a_launch_that_was_named_is_called_so(sim: SimDevice, capture: Callable[[Op], Any]) -> None:
     (x,) = arrays(1)
     launch = capture(kernel(STRAY)(2**40, x.borrow().partition(32))).launch()
-
     named = launch.named("the third token")
     for run in (named.sync, lambda: asyncio.run(awaited(launch.named("the third token")))):
         with pytest.raises(DeviceError) as caught:

@@ -1,7 +1,5 @@
 """Laws 7, 8 and 10: alive until done; await never blocks the loop; no nesting."""
 
-from __future__ import annotations
-
 import asyncio
 import gc
 import weakref
@@ -150,13 +148,10 @@ def test_awaiting_outside_of_a_loop_says_so(device: Device) -> None:
 
 # ---------------------------------------------------------------------- no nesting
 WAITS: list[Callable[[], object]] = [
-    lambda: agt.value(1).sync(),
-    lambda: agt.value(1).sync_on(agt.create_stream()),
-    lambda: agt.value(1).async_on(agt.create_stream()),
-    agt.synchronize,
-    lambda: agt.create_stream().synchronize(),
-    lambda: agt.create_stream().record().synchronize(),
-]
+    lambda: agt.value(1).sync(), lambda: agt.value(1).sync_on(agt.create_stream()),
+    lambda: agt.value(1).async_on(agt.create_stream()), agt.synchronize,
+    lambda: agt.create_stream().synchronize(), lambda: agt.create_stream().record().synchronize(),
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("wait", WAITS)
@@ -165,17 +160,9 @@ def test_no_waiting_inside_of_a_submission(device: Device, wait: Callable[[], ob
         wait()
         return agt.value(1)
 
-    def with_context(_: agt.types.ExecutionContext) -> agt.DeviceOp[int]:
-        return nested(None)
-
-    ops = [
-        agt.value(0).and_then(nested),
-        agt.value(0).map(nested),
-        agt.with_context(with_context),
-        agt.overlap(agt.value(0).and_then(nested)),
-        agt.value(0).and_then(nested).shared(),
-    ]
-    for op in ops:
+    chained = agt.value(0).and_then(nested)
+    mapped, within = agt.value(0).map(nested), agt.with_context(nested)
+    for op in (chained, mapped, within, agt.overlap(chained), chained.shared()):
         with pytest.raises(NestedSyncError, match="while operation 'outer' is being submitted"):
             op.named("outer").sync()
     assert agt.value(3).sync() == 3

@@ -1,7 +1,5 @@
 """IPython takes a line for a magic if its first word is the name of one, and no variable has that name."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import nbformat
@@ -18,7 +16,6 @@ def magics(shell: Any) -> set[str]:
 
 def test_no_name_that_a_learner_is_told_to_call_is_a_magic(shell: Any) -> None:
     names = {*agt.__all__, *asyncgpu_course.__all__}
-
     assert names & magics(shell) == set()
     assert {"who", "reset", "run", "time"} <= magics(shell)  # so this test can fail
 

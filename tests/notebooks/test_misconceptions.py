@@ -1,7 +1,5 @@
 """Every program on the page of misconceptions runs, and what it asserts is so."""
 
-from __future__ import annotations
-
 import ast
 import asyncio
 import re
@@ -28,7 +26,6 @@ def run(program: str) -> None:
 @pytest.mark.parametrize("title", ENTRIES)
 def test_it_is_reproduced(title: str) -> None:
     (program,) = blocks(ENTRIES[title])
-
     assert "assert" in program or "raise AssertionError" in program
     run(program)
 

@@ -1,7 +1,5 @@
 """The export for instructors: what nbgrader asks of it, and that its tests tell right from wrong."""
 
-from __future__ import annotations
-
 import json
 import os
 import re
@@ -29,7 +27,7 @@ GRADED = [
     for cell in notebook.cells
     if cell.metadata.get("nbgrader", {}).get("grade")
 ]
-# One exercise a chapter is enough here: test_course.py tests that each check tells right from wrong.
+# One exercise a chapter is enough here: test_chapters.py tests that each check tells right from wrong.
 FIRST = list({p.values[0]: p for p in reversed(GRADED)}.values())
 
 
@@ -38,9 +36,8 @@ def released(notebook: Any) -> Any:
     student = nbformat.from_dict(notebook)
     for cell in student.cells:
         if cell.metadata.get("nbgrader", {}).get("solution"):
-            cell.source, number = REGION.subn(
-                "# Your answer goes into the lines above.", cell.source
-            )
+            hint = "# Your answer goes into the lines above."
+            cell.source, number = REGION.subn(hint, cell.source)
             assert number == 1
     return student
 
@@ -72,7 +69,6 @@ def graded(notebook: Any, name: str, answer: str | None = None) -> None:
 def test_each_exercise_is_an_answer_and_a_test_that_follows_it() -> None:
     names = [parameter.values[1] for parameter in GRADED]
     stored = [json.loads(f.read_text("utf-8")) for f in (ROOT / ANSWERS).glob("*.json")]
-
     assert sorted(names) == sorted(name for answers in stored for name in answers)
     for notebook in SOURCES.values():
         ids = [cell.id for cell in notebook.cells]
@@ -85,7 +81,6 @@ def test_each_exercise_is_an_answer_and_a_test_that_follows_it() -> None:
 def test_the_metadata_are_those_of_schema_version_3(name: str) -> None:
     marked = [c for c in SOURCES[name].cells if "nbgrader" in c.metadata]
     ids = [cell.metadata["nbgrader"]["grade_id"] for cell in marked]
-
     assert len(set(ids)) == len(ids) >= 3
     for cell in marked:
         meta = cell.metadata["nbgrader"]
@@ -113,7 +108,6 @@ def test_the_source_passes_and_a_wrong_answer_fails_with_its_cause(chapter: str,
 def test_the_released_version_fails_and_keeps_the_secret(chapter: str, name: str) -> None:
     student = released(SOURCES[chapter])
     stored = json.loads((ROOT / ANSWERS / f"{chapter}.json").read_text("utf-8"))
-
     assert stored[name]["starter"] in text(student, name)
     assert stored[name]["solution"] not in text(student, name)
     with pytest.raises(AssertionError, match="not attempted yet"):
@@ -127,7 +121,6 @@ def test_a_chapter_as_a_whole(tmp_path: Path) -> None:
     ran = NotebookClient(notebook, **options).execute()
     outputs = [(cell.id, o) for cell in ran.cells for o in cell.get("outputs", [])]
     failed = {name for name, output in outputs if output.output_type == "error"}
-
     assert failed == {f"{p.values[1]}-check" for p in GRADED if p.values[0] == RUN}
 
 
@@ -148,7 +141,6 @@ def test_what_lies_beside_a_notebook_comes_along(tmp_path: Path) -> None:
         "# %% id=a starter\nx = 1\n# %% id=a solution\nx = 2\n# %% id=a-check\ncheck('a', x)\n"
     )
     (path,) = TOOL.export(tmp_path / "tree", tmp_path)
-
     assert (path.parent / "01_a.py").exists()
     assert text(nbformat.read(path, as_version=4), "read") == "open('01_a.py')"
 
@@ -158,7 +150,6 @@ def test_a_check_that_is_no_call_of_check_is_refused() -> None:
         "# %% id=a starter\nx = 1\n# %% id=a solution\nx = 2\n# %% id=a-check\nprint(x)\n",
         "01_a.py",
     )
-
     with pytest.raises(TOOL.SourceError, match="01_a: the cell of a check is a call of it"):
         TOOL.assignment(cells, "01_a", [])
 
@@ -185,11 +176,8 @@ def test_nbgrader_gives_all_points_or_none(nbgrader: Path, tmp_path: Path) -> No
     path = os.pathsep.join([str(nbgrader.parent), os.environ["PATH"]])
 
     def run(*words: str) -> None:
-        env = {**os.environ, "PATH": path}
-        command = [str(nbgrader), *words]
-        done = subprocess.run(
-            command, cwd=course, env=env, capture_output=True, text=True, check=False
-        )
+        how: Any = {"capture_output": True, "text": True, "env": {**os.environ, "PATH": path}}
+        done = subprocess.run([str(nbgrader), *words], cwd=course, check=False, **how)
         assert done.returncode == 0, done.stderr
 
     run("generate_assignment", RUN)

@@ -1,7 +1,5 @@
 """The scripts beside the notebooks: the same functions, and `asyncio.run` at the edge."""
 
-from __future__ import annotations
-
 import ast
 import json
 from pathlib import Path
@@ -19,7 +17,6 @@ def test_it_has_functions_of_the_notebook_and_runs_without_a_gpu(script: Path) -
     cells = json.loads(script.with_suffix(".ipynb").read_text("utf-8"))["cells"]
     shown = "\n".join("".join(c["source"]) for c in cells if c["cell_type"] == "code")
     source = script.read_text("utf-8")
-
     for node in ast.parse(source).body:
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name != "main":
             assert f"{ast.get_source_segment(source, node)}" in shown, node.name

@@ -5,8 +5,6 @@ calls of the host take longer than usual, at times much longer, and so does what
 are left out, since they have simulated devices of their own.
 """
 
-from __future__ import annotations
-
 import ast
 import asyncio
 import inspect

@@ -1,7 +1,5 @@
 """Chapter 16 where Dask is not installed: the page says so, and goes on with simulated workers."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import sys

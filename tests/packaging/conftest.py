@@ -1,7 +1,5 @@
 """Commands, environments to run them in, and the order in which the tests run."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """The address of the repository is in pyproject.toml, and whatever repeats it says the same."""
 
-from __future__ import annotations
-
 import json
 import re
 import tomllib

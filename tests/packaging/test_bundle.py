@@ -1,7 +1,5 @@
 """The instructions in the bundle name what is there. That its wheels suffice, the tool checks itself."""
 
-from __future__ import annotations
-
 import re
 
 from asyncgpu_course.__main__ import COMMANDS

@@ -1,7 +1,5 @@
 """The examples in docstrings run, and give what they show."""
 
-from __future__ import annotations
-
 import doctest
 import importlib
 
@@ -22,6 +20,5 @@ MODULES = [
 def test_examples(name: str) -> None:
     with np.printoptions(legacy=False):
         results = doctest.testmod(importlib.import_module(name), optionflags=doctest.ELLIPSIS)
-
     assert results.attempted > 0
     assert results.failed == 0

@@ -1,7 +1,5 @@
 """environment.yml says the same as pyproject.toml, and its pip part installs."""
 
-from __future__ import annotations
-
 import json
 import tomllib
 from pathlib import Path
@@ -16,7 +14,6 @@ from tests.tools import ROOT, page
 from .conftest import pip_for, run
 
 PROMISED = {"jupyterlab", "cupy-cuda12x", "matplotlib", "nvtx", "pytest", "nbmake"}
-
 
 SETTINGS = tomllib.loads(page("pyproject.toml"))["project"]
 EXTRAS = SETTINGS["optional-dependencies"]
@@ -35,7 +32,6 @@ def test_it_has_all_that_the_course_needs_as_pyproject_says_it() -> None:
     *listed, last = PIP
     theirs, ours = requirements(listed), requirements(NEEDED + EXTRAS["test"])
     conda = {part.split()[0]: part for part in LISTED if isinstance(part, str)}
-
     assert last == "-e ."
     assert theirs == {name: ours.get(name) for name in theirs}
     assert theirs.keys() >= {*PROMISED, *requirements(NEEDED)}
@@ -55,7 +51,6 @@ def test_it_leaves_out_what_has_no_wheel(system: str, processor: str, has_wheels
     platform = {"sys_platform": system, "platform_machine": processor}
     listed = [Requirement(line) for line in PIP[:-1]]
     chosen = {r.name for r in listed if r.marker is None or r.marker.evaluate(platform)}
-
     assert {"numpy", "matplotlib", "jupyterlab"} <= chosen
     binary = {"nvtx", "cupy-cuda12x", "cuda-toolkit", "cuda-bindings"}
     assert binary & chosen == (binary if has_wheels else set())
@@ -68,10 +63,8 @@ def test_pip_takes_its_part(fresh_python: Path, tmp_path: Path) -> None:
     listed = tmp_path / "requirements.txt"
     listed.write_text("\n".join([*PIP[:-1], f"-e {ROOT.as_posix()}"]))
     report = tmp_path / "report.json"
-
     dry = ("--dry-run", "--quiet", "--report", report)
     run(*pip_for(fresh_python), "install", *dry, "-r", listed, cwd=tmp_path)
-
     found = json.loads(report.read_text("utf-8"))["install"]
     names = {entry["metadata"]["name"].lower().replace("_", "-") for entry in found}
     assert names >= {"asyncgpu-tutor", "numpy", *(PROMISED - {"cupy-cuda12x"})}

@@ -1,7 +1,5 @@
 """`import asyncgpu_tutor` loads few modules, and only one room loads CuPy."""
 
-from __future__ import annotations
-
 import json
 import sys
 
@@ -39,7 +37,6 @@ def loaded_by(program: str) -> set[str]:
 
 def test_import_takes_a_moment_because_it_loads_no_room() -> None:
     loaded = loaded_by("import asyncgpu_tutor")
-
     ours = ("asyncgpu_tutor", "simgpu")
     assert {name for name in loaded if name.startswith(ours)} == {"asyncgpu_tutor"}
     assert loaded & {"numpy", "asyncio", *HEAVY} == set()
@@ -58,12 +55,10 @@ def test_import_takes_a_moment_because_it_loads_no_room() -> None:
 )
 def test_a_name_loads_few_rooms(program: str, unneeded: set[str]) -> None:
     loaded = loaded_by(f"import asyncgpu_tutor as agt\n_ = {program}")
-
     assert len(loaded) > 1
     assert loaded & (unneeded | HEAVY) == set()
 
 
 def test_the_environment_switches_ranges_on_for_the_first_operation() -> None:
     env = {"ASYNCGPU_NVTX": "1", "ASYNCGPU_DEVICE": "sim"}
-
     assert "my first" in run(sys.executable, "-c", FIRST_OPERATION, env=env).stdout

@@ -1,7 +1,5 @@
 """The two commands, with stand-ins for Python and Jupyter that write down how they were called."""
 
-from __future__ import annotations
-
 import os
 import re
 import shutil
@@ -68,7 +66,6 @@ def checkout(tmp_path: Path) -> Checkout:
 def test_make_lab_installs_once_and_opens_the_first_page(checkout: Checkout) -> None:
     checkout.make("lab", "ARGS=--no-browser", "PORT=9999")
     calls = checkout.calls()
-
     assert "stand-in -m venv .venv" in calls
     assert any("install --editable .[lab]" in call for call in calls)
     assert calls[-1] == f"{OPEN_FIRST_PAGE} --port=9999 --no-browser"
@@ -85,7 +82,6 @@ def test_a_change_of_pyproject_installs_again_and_keeps_the_environment(checkout
     os.utime(project, (later, later))
     checkout.make("venv")
     calls = checkout.calls()
-
     assert any("install --editable .[test]" in call for call in calls)
     assert not any("-m venv" in call for call in calls)
 
@@ -93,14 +89,12 @@ def test_a_change_of_pyproject_installs_again_and_keeps_the_environment(checkout
 @pytest.mark.parametrize("extra", ["cuda12", "cuda13"])
 def test_with_a_driver_the_fitting_cupy_comes_too(checkout: Checkout, extra: str) -> None:
     checkout.make("lab", found=extra)
-
     assert any(f"install --editable .[lab,{extra}]" in call for call in checkout.calls())
 
 
 def test_the_browser_comes_on_top_of_lab_and_test_when_asked_for(checkout: Checkout) -> None:
     checkout.make("test-lab")
     calls = checkout.calls()
-
     assert any("install --editable .[lab,test,browser]" in call for call in calls)
     assert calls[-1] == "pytest -m lab -rs tests/lab"
     checkout.make("lab", "quick")
@@ -109,7 +103,6 @@ def test_the_browser_comes_on_top_of_lab_and_test_when_asked_for(checkout: Check
 
 def test_an_old_python_is_refused_by_name(checkout: Checkout) -> None:
     said = checkout.make("lab", code=2, version="3.10.1")
-
     assert "needs Python 3.11 or newer" in said
     assert f"{checkout.python} is Python 3.10.1" in said
     assert "PYTHON=/path/to" in said
@@ -125,13 +118,11 @@ def test_it_keeps_to_the_make_of_macos() -> None:
         r"\$\((?:file|guile|let|intcmp)\b|(?m:^(?:undefine|private|unexport private|load)\b)",
         rules,
     )
-
     assert newer == []
 
 
 def test_make_alone_says_what_there_is(checkout: Checkout) -> None:
     said = checkout.make()
-
     assert "make lab" in said
     assert "make test" in said
     assert checkout.calls() == []

@@ -1,7 +1,5 @@
 """The wheel is complete: what a user gets is what the checkout has."""
 
-from __future__ import annotations
-
 import re
 import sys
 import zipfile
@@ -30,11 +28,9 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_wheel_holds_what_the_checkout_holds_and_nothing_else(wheel: Path) -> None:
     listed = run(*LISTING, "asyncgpu_course", "asyncgpu_tutor", "simgpu", *PARTS).stdout.split()
     pages = tuple(f"{part}/" for part in PARTS)
-    expected = {
-        f"asyncgpu_course/pages/{name}" if name.startswith(pages) else name for name in listed
-    }
+    moved = "asyncgpu_course/pages/"
+    expected = {f"{moved * name.startswith(pages)}{name}" for name in listed}
     names = set(zipfile.ZipFile(wheel).namelist())
-
     # The others are of a checkout in use.
     progress = [f"asyncgpu_course/pages/{part}progress.json" for part in pages]
     left_out = ("asyncgpu_tutor-", *progress)
@@ -66,10 +62,9 @@ def test_an_installed_wheel_runs(wheel: Path, fresh_python: Path, tmp_path: Path
     run(command, "start", "mine", "--copy-only", cwd=tmp_path)
     mine = tmp_path / "mine"
     links = 0
+    link = re.compile(r"\]\((?!https?:)([\w./]+\.(?:md|py|ipynb))")
     for page in [*mine.glob("*/*.ipynb"), *mine.glob("docs/*.md")]:
-        for target in re.findall(
-            r"\]\((?!https?:)([\w./]+\.(?:md|py|ipynb))", page.read_text("utf-8")
-        ):
+        for target in link.findall(page.read_text("utf-8")):
             links += 1
             assert (page.parent / target).exists(), (page, target)
     assert links > 30

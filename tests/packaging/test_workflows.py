@@ -1,7 +1,5 @@
 """Who may write to the repository runs nothing that was installed."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

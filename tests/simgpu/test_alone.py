@@ -1,7 +1,5 @@
 """simgpu by itself: its README's programs, arrays and kernels in CuPy's verbs, and no other package."""
 
-from __future__ import annotations
-
 import re
 from contextlib import nullcontext
 from typing import Any
@@ -35,7 +33,6 @@ extern "C" __global__ void wild(float* y) { y[threadIdx.x + 1] = 1; }
 
 def test_the_programs_of_the_readme_run_where_the_tutor_cannot_be_imported() -> None:
     said = python("-c", ALONE.format("\n".join(PROGRAMS))).stdout.splitlines()
-
     assert said[0] == "[0. 2. 4. 6.]"
     assert re.fullmatch(r"\d+\.\d us, bound by \w[\w ]*", said[1])
     assert said[2:] == ["['numpy', 'simgpu']", "False"]
@@ -46,7 +43,6 @@ def test_the_readme_quotes_the_error() -> None:
     assert source is not None
     x = simgpu.asarray(np.zeros(1000, np.float32))
     wrong = simgpu.RawKernel(source[1].replace("if (i < n) ", ""), "double_it")
-
     wrong((4,), (256,), (x, 1000))
     with pytest.raises(errors.OutOfBoundsError) as caught:
         simgpu.asnumpy(x)
@@ -65,10 +61,8 @@ def test_a_kernel_takes_arrays_and_numbers_on_any_stream() -> None:
     y = simgpu.zeros(100, np.float32, gpu)
     gpu.synchronize()
     saxpy = simgpu.RawKernel(SAXPY, "saxpy")
-
     saxpy(1, 128, (x, y, 2, 100), stream=stream)
     saxpy(1, 128, (x, y, 1.0, 100), stream=stream)
-
     assert y.get(stream).tolist() == [3.0 * i for i in range(100)]
     assert gpu.now() > 0
 
@@ -86,6 +80,8 @@ extern "C" __global__ void record(long long* o, S s) { *o = s.a[0]; }"""
         ("number", np.True_, ""),
         *(("number", value, "cannot be passed for 'n'")
           for value in (1 << 40, np.int64(1 << 40), np.uint32(1 << 31), 1.5, np.float32(2))),
+        ("number", None, "None is no number for 'n', which is int"),
+        ("record", 5, "'s' is a S of 4 bytes, and no record was given, but int"),
         ("array", np.array([5], "<i4"), ""),
         ("array", np.array([5], ">i4"), r"of >i4, .* pass x.astype\("),
         ("array", np.array([((5,),)], [("a", ">i4", (1,))]), "byte order"),
@@ -104,25 +100,31 @@ def test_an_argument_is_what_its_parameter_takes_or_is_refused_by_the_call(
     assert out.get()[0] == (0 if why else int(np.asarray(arg).reshape(1).view("i1")[0]))
 
 
+def test_an_array_is_no_number_and_a_number_no_pointer() -> None:
+    out = simgpu.zeros(1, np.int64)
+    for name, arg, why in (
+        ("number", out, "an array is no number"),
+        ("array", 5, "'x' is a pointer"),
+    ):
+        with pytest.raises(errors.ArrayDTypeError, match=why):
+            simgpu.RawKernel(READS, name)(1, 1, (out, arg))
+
+
 @pytest.mark.parametrize("first", ["null", "other"])
-@pytest.mark.parametrize(
-    ("non_blocking", "by_way"), [(False, ""), (True, ""), (False, "null"), (True, "null")]
-)
+@pytest.mark.parametrize("non_blocking", [False, True])
+@pytest.mark.parametrize("by_way", ["", "null"])
 def test_the_null_stream_is_ordered_with_blocking_streams(
     first: str, non_blocking: bool, by_way: str
 ) -> None:
     """As CUDA's legacy default stream; an event on it comes between two others."""
     gpu = simgpu.Device()
-    null, other, third = (
-        gpu.default_stream,
-        *(gpu.create_stream(non_blocking=non_blocking) for _ in "ab"),
-    )
+    null = gpu.default_stream
+    other, third = (gpu.create_stream(non_blocking=non_blocking) for _ in "ab")
     x, y = simgpu.zeros(100, np.float32, gpu), simgpu.zeros(100, np.float32, gpu)
     gpu.synchronize()
     saxpy = simgpu.RawKernel(SAXPY, "saxpy")
     streams = [other, third] if by_way else [null, other]
     one, two = streams if first == "null" else streams[::-1]
-
     saxpy(1, 128, (x, y, 2, 100), stream=one)
     if by_way:
         null.record()
@@ -144,7 +146,6 @@ def test_the_current_device_is_where_arrays_are_made() -> None:
 def test_wrong_launches_are_refused() -> None:
     y, other = simgpu.zeros(4, np.float32), simgpu.zeros(4, np.float32, simgpu.Device())
     saxpy = simgpu.RawKernel(SAXPY, "saxpy")
-
     shapes = [(1, 2048, "2048.* too large"), ((1, 0), 4, "above 0"), ((1,) * 4, 4, "one to three")]
     for grid, block, why in shapes:
         with pytest.raises(errors.LaunchConfigError, match=why):
@@ -163,7 +164,6 @@ def test_an_error_comes_with_its_wait_and_the_array_is_spoiled() -> None:
     gpu = simgpu.Device()
     y = simgpu.zeros(4, np.float32, gpu)
     simgpu.RawKernel(SAXPY, "wild")(1, 4, (y,))
-
     with pytest.raises(errors.OutOfBoundsError, match="'y'"):
         gpu.synchronize()
     with pytest.raises(errors.UpstreamError):

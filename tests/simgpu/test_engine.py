@@ -1,7 +1,5 @@
 """The event engine by itself: queues, sharing, copy engines, errors."""
 
-from __future__ import annotations
-
 from itertools import accumulate, pairwise
 from typing import Any
 
@@ -26,16 +24,9 @@ class Bench:
         self.waited: dict[str, float] = {}
 
     def run(
-        self,
-        queue: Queue,
-        name: str,
-        us: float,
-        demand: float = 0.0,
-        resource: Resource = "compute",
-        ready: float = 0.0,
-        drain: float = 0.0,
-        urgent: bool = False,
-    ) -> None:
+        self, queue: Queue, name: str, us: float, demand: float = 0.0, resource: Resource = "compute",
+        ready: float = 0.0, drain: float = 0.0, urgent: bool = False,
+    ) -> None:  # fmt: skip
         def end(start: float, stop: float, waited: float) -> None:
             self.spans[name] = (start, stop)
             if waited:
@@ -109,9 +100,7 @@ def test_devices_share_nothing() -> None:
 
 
 # Whose instructions take longer gets more: three quarters of it against one, and all of it in the end.
-@pytest.mark.parametrize(
-    ("turns", "expected"), [((1.0, 1.0), [6.0, 6.0]), ((3.0, 1.0), [4.0, 6.0])]
-)
+@pytest.mark.parametrize(("turns", "expected"), [((1.0, 1.0), [6, 6]), ((3.0, 1.0), [4, 6])])
 def test_kernels_share_throughput(turns: tuple[float, float], expected: list[float]) -> None:
     engine, ends = Engine(), list[float]()
     for turn in turns:

@@ -1,7 +1,5 @@
 """Links between simulated GPUs: which algorithm is the quickest. Their times: `tests/test_fidelity.py`."""
 
-from __future__ import annotations
-
 from dataclasses import fields
 
 import pytest

@@ -33,5 +33,4 @@ def test_results_have_the_types_that_the_sample_asserts(errors: dict[str, dict[i
 def test_each_marked_mistake_is_refused_and_nothing_else(errors: dict[str, dict[int, str]]) -> None:
     lines = (HERE / "mistakes.py").read_text("utf-8").splitlines()
     marked = {number for number, line in enumerate(lines, 1) if line.endswith("# mistake")}
-
     assert set(errors["mistakes.py"]) == marked

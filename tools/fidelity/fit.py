@@ -28,7 +28,7 @@ SPEC = Path(spec_module.__file__)
 KERNELS = [
     "launch_us", "request_clocks", "block_clocks", "unit_clocks", "first_load_clocks",
     "barrier_clocks", "shared_atomic_clocks",
-    "atomic_queue_clocks", "atomics_per_clock", "overlap",
+    "overlap",
 ]  # fmt: skip
 MLP = ["calls", "wake_us", "sync_us", "start_us", "pageable_us", "pageable_gb_s"]
 CALLS = [name for name in DeviceSpec.__dataclass_fields__ if name.startswith("call_")] + [

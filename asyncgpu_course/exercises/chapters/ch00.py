@@ -106,7 +106,7 @@ def _all_done(run: Observed, *sizes: int) -> float | None:
     _all_once("everything", run, sizes)
     schedule.launches(run.trace, JOB, 1)
     (done,), last = run.trace.find(JOB), max(s.start for s in run.trace if s.kind == "call")
-    late = f"`job` ran before all trips had begun{STARTS}" * (done.end <= last)
+    late = f"`job` ran before all trips had begun{STARTS}" if done.end <= last else ""
     if done.start >= max(s.end for s in run.trace.device_spans):
         late = "`job` came after all trips: do it while they run"
     late = f"`job`: {schedule.ASIDE_WHY}" if ASIDE in done.detail else late

@@ -29,10 +29,11 @@ def _grid(mine: Any, model: Any, threads: int, n: int) -> None:
     """There are enough blocks, and none too many."""
     got, right = call(mine, n, threads), model(n, threads)
     results.a_number(got, "a number of blocks", whole=True)
-    due = f"that's only {count(got * threads, 'thread')} in {count(got, 'block')} for {count(n, 'element')}"
-    must(got >= right, due)
-    due = f"that's {count(got, 'block')}, and {got - right} of them would have nothing to do"
-    must(got <= right, due)
+    complaint = f"that's only {count(got * threads, 'thread')} in {count(got, 'block')} for "
+    complaint += f"{count(n, 'element')}"
+    must(got >= right, complaint)
+    complaint = f"that's {count(got, 'block')}, and {got - right} of them would have nothing to do"
+    must(got <= right, complaint)
 
 
 GRIDS = list(product((1, 32, 100, 128, 256, 1024), [*range(1, 600), 2**24 + 1, 0]))
@@ -149,8 +150,8 @@ def _one_wait(mine: Any, model: Any, seed: int, m: int, n: int) -> None:
     with run_of("forward", mine, model, a, x, cure=_CURE)() as run:
         equal(run.result, right)
         ran = [s.name for s in run.trace.device_spans if s.kind in ("h2d", "d2h", "kernel")]
-        due = f"this ran on the device: {', '.join(ran)}. Two copies there, two kernels and one copy back "
-        must(len(ran) <= 5, due + "are enough")
+        complaint = f"this ran on the device: {', '.join(ran)}. Two copies there, two kernels and "
+        must(len(ran) <= 5, complaint + "one copy back are enough")
 
 
 def _meanwhile(answer: Callable[..., Any], seed: int, n: int, us: float) -> Observed:

@@ -38,20 +38,22 @@ def _refill(answer: Any, number: int, size: int) -> Upload:
 
     with moved() as numbers:
         run = observe(answer, fill, number, buffers, stream)
-    due = f"`fill` was called for the chunks {filled_with}, and each of {number} should arrive once"
-    must(sorted(filled_with) == list(range(number)), due)
+    complaint = f"`fill` was called for the chunks {filled_with}, and each of {number} should "
+    complaint += "arrive once"
+    must(sorted(filled_with) == list(range(number)), complaint)
     schedule.only_on(run.trace, stream)
     ours = (any(np.may_share_memory(x, buffer) for buffer in buffers) for x in numbers.sources)
-    due = "a chunk was uploaded from another array than the two buffers: upload the one that you filled"
-    must(all(ours), due)
+    complaint = "a chunk was uploaded from another array than the two buffers: "
+    complaint += "upload the one that you filled"
+    must(all(ours), complaint)
     return run, all(span.end <= run.returned for span in run.trace.device_spans)
 
 
 def _uploaded(found: Upload, number: int, size: int) -> None:
     """All is copied when the function returns, and the copies are right."""
     run, done = found
-    due = "`upload_all` returned while the last copy was still on its way: its caller may use the "
-    must(done, due + "buffers again", *run.trace.find("h2d")[-1:])
+    complaint = "`upload_all` returned while the last copy was still on its way: its caller may "
+    must(done, complaint + "use the buffers again", *run.trace.find("h2d")[-1:])
     arrays = listed("upload_all", run.result, number)
     ours = all(isinstance(x, agt.DeviceArray) and x.mode != "borrowed" for x in arrays)
     must(ours, f"`upload_all` should return the {number} device arrays themselves, in a list")
@@ -102,27 +104,29 @@ def _chunked(found: Pipeline, number: int, *_sizes: int) -> None:
     trace, given = found[0].trace, found[1]
     schedule.launches(trace, "h2d", number + 1)
     pageable = [span for span in trace.find("h2d") if "pageable" in span.detail][:1]
-    due = "a chunk was uploaded from a copy in pageable memory: the chunks are pinned, so hand over the chunk"
-    must(not pageable, due, *pageable)
+    complaint = "a chunk was uploaded from a copy in pageable memory: the chunks are pinned, "
+    complaint += "so hand over the chunk"
+    must(not pageable, complaint, *pageable)
     early = [span for span in trace if span.kind == "wait"][:1]
-    due = "the host waited before all the chunks were in a queue: let the streams wait for the table, by "
-    due += "an event, and wait yourself at the end"
-    must(not early or early[0].start >= trace.find("launch weigh")[-1].start, due, *early)
+    complaint = "the host waited before all the chunks were in a queue: let the streams wait for "
+    complaint += "the table, by an event, and wait yourself at the end"
+    must(not early or early[0].start >= trace.find("launch weigh")[-1].start, complaint, *early)
     schedule.only_on(trace, *given)
     for before, after in pairwise(trace.find("weigh")):
-        due = f"a chunk on {lane_of(trace, after)} has to wait for the one before it, on "
-        due += f"{lane_of(trace, before)}: deal the chunks out in turn, and let each stream wait for the "
-        due += "table and for nothing else"
+        complaint = f"a chunk on {lane_of(trace, after)} has to wait for the one before it, on "
+        complaint += f"{lane_of(trace, before)}: deal the chunks out in turn, and let each stream "
+        complaint += "wait for the table and for nothing else"
         free = before.stream == after.stream or not happens_before(trace, before, after)
-        must(free, due, before, after)
+        must(free, complaint, before, after)
     back, every = schedule.results(trace, [x.size for x in found[2]]), min(number, len(given))
     lanes = {stream.number: i for i, stream in enumerate(given)}
     turns = [lanes[span.stream or 0] for span in back]
-    due = f"the chunks went to `streams` {turns}: deal them out to all {len(given)} in turn"
-    must(len(set(turns[:every])) == every and turns[every:] == turns[:-every], due)
+    complaint = f"the chunks went to `streams` {turns}: deal them out to all {len(given)} in turn"
+    must(len(set(turns[:every])) == every and turns[every:] == turns[:-every], complaint)
     for span in trace.find("weigh"):
-        due = "only the host's wait makes sure that the table is there: let each stream wait for it"
-        must(happens_before(trace, trace.find("h2d")[0], span), due, span)
+        complaint = "only the host's wait makes sure that the table is there: "
+        complaint += "let each stream wait for it"
+        must(happens_before(trace, trace.find("h2d")[0], span), complaint, span)
     _chunks_in_order(found)
 
 
@@ -144,8 +148,8 @@ def _there_and_back(answer: Any, readings: int) -> Observed:
 
     def joined() -> Any:
         parts = call(answer, process, data)  # which may be a coroutine
-        due = "`there_and_back` should return the results of all pieces, in a list"
-        must(isinstance(parts, list | tuple), due)
+        complaint = "`there_and_back` should return the results of all pieces, in a list"
+        must(isinstance(parts, list | tuple), complaint)
         return np.concatenate([np.asarray(part) for part in cast(Sequence[Any], parts)])
 
     with moved() as numbers:

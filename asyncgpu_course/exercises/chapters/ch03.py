@@ -32,8 +32,8 @@ def _by_hand() -> Generator[None]:
     """Reject an answer if one of the course's own leaf operations runs in the block, whatever calls it."""
 
     def ready_made(op: agt.DeviceOp[Any], _: object) -> None:
-        due = f"the course's own `{op.label}` did the work: build one by hand, with "
-        raise Rejected(due + "`agt.with_context` and the verbs of the `context`")
+        complaint = f"the course's own `{op.label}` did the work: build one by hand, with "
+        raise Rejected(complaint + "`agt.with_context` and the verbs of the `context`")
 
     with patch.object(Download, "_enqueue", ready_made), patch.object(Make, "_enqueue", ready_made):
         yield
@@ -42,12 +42,14 @@ def _by_hand() -> Generator[None]:
 def _contents(results: list[Any]) -> list[CheckedArray]:
     """Return what the device arrays hold that several runs of an operation gave."""
     for result in results:
-        due = f"an array on the device should come out, and not {type(result).__name__}"
-        must(isinstance(result, agt.DeviceArray), due)
-        due = f"the array that comes out is {result.mode}: pass on the very handle that `empty` gave you"
-        must(result.mode == "owned", due)
-    due = "two runs of the operation gave the same array: make a new one in each run, inside `enqueue`"
-    must(len({id(result.memory) for result in results}) == len(results), due)
+        complaint = f"an array on the device should come out, and not {type(result).__name__}"
+        must(isinstance(result, agt.DeviceArray), complaint)
+        complaint = f"the array that comes out is {result.mode}: pass on the very handle that "
+        complaint += "`empty` gave you"
+        must(result.mode == "owned", complaint)
+    complaint = "two runs of the operation gave the same array: make a new one in each run, "
+    complaint += "inside `enqueue`"
+    must(len({id(result.memory) for result in results}) == len(results), complaint)
     return [agt.d2h(result).sync() for result in results]
 
 
@@ -67,7 +69,7 @@ def _made_by_hand(
         change()
         with _by_hand():
             run = run_now(op, stream)
-        again = f"run {number + 1} of one operation" * (number > 0)
+        again = f"run {number + 1} of one operation" if number else ""
         with compared(run.trace, expected), case(again):
             schedule.launches(run.trace, kind, 1)
             for span in [s for s in run.trace.device_spans if s.kind != kind][:1]:
@@ -121,13 +123,13 @@ def _download(mine: Any, model: Any, shape: tuple[int, ...], dtype: str) -> None
 def _twice(mine: Any, model: Any, seed: int, n: int) -> None:
     """Each run of one operation uploads what the array holds by then, and computes anew."""
     x = agt.pin(noise(seed, n))
-    due, old = "these are the numbers that `x` held when the operation was built", np.sort(x)
+    complaint, old = "these are the numbers that `x` held when the operation was built", np.sort(x)
     run_it, found = run_of("ascending", mine, model, x), list[tuple[Any, CheckedArray]]()
     for number in range(1, 12):
         x[:] = noise(seed + 10 * number, n)
         with case(f"run {number} of one operation"), run_it("h2d", "relu") as run:
             found.append((run.result, np.maximum(np.sort(x), 0)))
-            must(not np.array_equal(run.result, np.maximum(old, 0)), due)
+            must(not np.array_equal(run.result, np.maximum(old, 0)), complaint)
             equal(*found[-1])
     with case("the result of run 1, looked at after the others"):
         equal(*found[0])
@@ -186,16 +188,17 @@ def _which_way(found: WayToRun, *_sizes: float) -> None:
     schedule.overlapping(run.trace, JOB, "start both, do the job, and only then wait")
     job = run.trace.find(JOB)[0]
     late = [span for span in run.trace.find("enqueue d2h") if span.start > job.start]
-    due = "`fetch` was handed over only after the job, and the device had nothing to do when `load` was done"
-    must(not late, due, job, *late[:1])
+    complaint = "`fetch` was handed over only after the job, "
+    complaint += "and the device had nothing to do when `load` was done"
+    must(not late, complaint, job, *late[:1])
     early = [span for span in run.trace if span.kind == "wait" and span.start < job.start]
     must(not early, "Python waited before the job: do the job meanwhile", *early[:1], job)
     schedule.waits(run.trace, 1, "the stream keeps `fetch` behind `load`, so wait once, at the end")
     _complete(found)
-    due = "the host was busy until the device was done, asking again and again, or with a pause: wait once, "
+    complaint = "the host was busy until the device was done, asking again and again, or with a "
     end = max(span.end for span in run.trace.device_spans)
     slept = any(span.kind == "wait" and span.start < end for span in run.trace)
-    must(slept, due + "by `synchronize` or a `sync`")
+    must(slept, complaint + "pause: wait once, by `synchronize` or a `sync`")
 
 
 def _complete(found: WayToRun, *_sizes: float) -> None:
@@ -213,8 +216,8 @@ def _with_neighbour(answer: Any, seed: int, shape: tuple[int, ...], middle: int)
     async def main() -> Any:
         async with neighbour(_TURNS) as turns:
             waiting = answer(op)
-            due = "`largest` should be a coroutine: write it with `async def`"
-            must(isinstance(waiting, Awaitable), due)
+            complaint = "`largest` should be a coroutine: write it with `async def`"
+            must(isinstance(waiting, Awaitable), complaint)
             before = turns()
             return await cast(Awaitable[Any], waiting), turns() - before
 
@@ -226,16 +229,16 @@ def _polite(found: Turns, *_row: Any) -> None:
     run = found[0]
     schedule.launches(run.trace, "d2h", 1)
     schedule.never_blocks(run.trace)
-    due = "no other task had a turn while this one waited: a loop that asks again and again keeps "
-    must(run.result[1] > 0, due + "everybody waiting, too")
+    complaint = "no other task had a turn while this one waited: a loop that asks again and again "
+    must(run.result[1] > 0, complaint + "keeps everybody waiting, too")
     _is_largest(found)
 
 
 def _is_largest(found: Turns, *_row: Any) -> None:
     (result, _), right = found[0].result, found[1].max()
     shown = type(result).__name__ if np.ndim(result) else repr(result)
-    due = f"the largest number is {right:.6g}, and you returned {shown}"
-    must(not np.ndim(result) and result == right, due)
+    complaint = f"the largest number is {right:.6g}, and you returned {shown}"
+    must(not np.ndim(result) and result == right, complaint)
 
 
 # ------------------------------------------------------------------ challenge

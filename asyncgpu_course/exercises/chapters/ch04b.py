@@ -39,9 +39,9 @@ def _halves(mine: Any, model: Any, seed: int, n: int) -> None:
         return lambda op: saxpy(n, a, operation(name, op), out).output().to_host()
 
     source = agt.zip(agt.h2d(x), agt.h2d(y)).map(tuple)
-    due = "`f` and `g` got the same array: the first one is for `f`, and the second for `g`"
+    complaint = "`f` and `g` got the same array: the first one is for `f`, and the second for `g`"
     run_it = run_of("halves", mine, model, source, way(2.0), way(3.0))
-    with about("went to an earlier run", due), run_it() as run:
+    with about("went to an earlier run", complaint), run_it() as run:
         schedule.launches(run.trace, "h2d", 2)
         results = several_uploads(run.result, 2, "results")
         for got, right in zip(results, (2 * x, 3 * y), strict=True):
@@ -64,8 +64,8 @@ def _apply_all(mine: Any, model: Any, seed: int, n: int, number: int) -> None:
             _products(run.trace, number)
             each_equal(several_uploads(run.result, number, "products"), right, "vector")
     finally:  # whatever came of it
-        due = f"the caller's `matrix` was moved {matrix.gone}, and the caller still needs it: lend "
-        must(not matrix.moved, due + "the operations a handle instead")
+        complaint = f"the caller's `matrix` was moved {matrix.gone}, and the caller still needs "
+        must(not matrix.moved, complaint + "it: lend the operations a handle instead")
     with case("the caller's `matrix`, looked at afterwards"):
         equal(agt.d2h(matrix.borrow()).sync(), m)
 
@@ -80,8 +80,9 @@ def _workers(mine: Any, model: Any, seed: int, n: int, number: int) -> None:
     with compared(building.trace, expected.trace):
         schedule.lazy(building.trace)
     ops = listed("jobs", building.result, number)
-    due = f"`jobs` should return operations, and the first is a {type(ops[0]).__name__}: its caller runs them"
-    must(all(isinstance(op, agt.DeviceOp) for op in ops), due)
+    complaint = f"`jobs` should return operations, and the first is a {type(ops[0]).__name__}: its "
+    complaint += "caller runs them"
+    must(all(isinstance(op, agt.DeviceOp) for op in ops), complaint)
     run = _spawned(ops)
     with compared(run.trace, expected.trace):
         _products(run.trace, number)
@@ -118,9 +119,10 @@ def check_cooled(mine: Any, model: Any) -> float:
             case(f"{n} points and {rounds} steps"),
             run_of("cooled", mine, model, x, step, rounds)() as run,
         ):
-            due = "the rod is as after one step: each step read the same array again, so swap the pair"
+            complaint = "the rod is as after one step: each step read the same array again, "
+            complaint += "so swap the pair"
             alike = getattr(run.result, "shape", None) == x.shape
-            must(not (alike and np.allclose(run.result, _heated(x, 1), 1e-4, 1e-5)), due)
+            must(not (alike and np.allclose(run.result, _heated(x, 1), 1e-4, 1e-5)), complaint)
             equal(run.result, _heated(x, rounds))
             schedule.launches(run.trace, "heat", rounds)
             took = schedule.below(COOLED_US, run.trace)

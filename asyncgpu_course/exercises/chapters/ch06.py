@@ -37,8 +37,8 @@ def _hostile_batches(mine: Any, _model: Any) -> None:
 
 
 def _device_end(trace: agt.Trace) -> agt.types.Span:
-    due = "the operation never ran: `await` it, or `spawn` it and await the task"
-    must(bool(trace.device_spans), due)
+    complaint = "the operation never ran: `await` it, or `spawn` it and await the task"
+    must(bool(trace.device_spans), complaint)
     return max(trace.device_spans, key=lambda span: span.end)
 
 
@@ -54,8 +54,9 @@ def _batches(us: float, sizes: Sequence[int]) -> tuple[Any, Any]:
     """Functions `prepare`, which keeps the host busy so long, and `process`, for batches of these sizes."""
 
     def prepare(i: int) -> Any:
-        due = f"batch {i} was prepared, but the last of {len(sizes)} batches is batch {len(sizes) - 1}"
-        must(i in range(len(sizes)), due)
+        complaint = f"batch {i} was prepared, but the last of {len(sizes)} batches is batch "
+        complaint += f"{len(sizes) - 1}"
+        must(i in range(len(sizes)), complaint)
         agt.work(us, f"prepare {i}")
         return agt.pin(_batch(i, sizes[i]))
 
@@ -79,8 +80,8 @@ def _prepare(mine: Any, model: Any, number: int) -> None:
             for i in range(1, number):
                 why = "have a batch started, really started, before you prepare the next one"
                 schedule.overlapping(run.trace, f"prepare {i}", why)
-        due = f"it takes {took:.0f} µs, and {enough:.0f} are enough: does somebody sleep, or wait, "
-        must(took <= 1.1 * enough, due + "for no reason?")
+        complaint = f"it takes {took:.0f} µs, and {enough:.0f} are enough: does somebody sleep, or "
+        must(took <= 1.1 * enough, complaint + "wait, for no reason?")
     in_order("pipeline", run.result, [_batch(i, BATCH) for i in range(number)])
 
 
@@ -99,8 +100,9 @@ def _beating(answer: Any, make: Callable[[], agt.DeviceOp[Any]]) -> Observed:
         under_way.add(agt.in_flight() > before)
         if next(numbers) > MOST_BEATS:
             must(True not in under_way, NEVER_STOPS)
-            due = f"`beat` was called {MOST_BEATS} times without an end: between two beats, let others "
-            raise Rejected(f"{due}have a turn with `await agt.sleep(50)`")
+            complaint = f"`beat` was called {MOST_BEATS} times without an end: between two beats, "
+            complaint += "let others "
+            raise Rejected(f"{complaint}have a turn with `await agt.sleep(50)`")
         agt.work(1, "beat")
 
     before = agt.in_flight()
@@ -145,24 +147,28 @@ def _as_due(trace: agt.Trace) -> None:
     every = trace.find("beat")
     beats = [span for span in every if span.start < end.end]
     for other in [s for s in trace if s.kind == "work" and s.name not in ("beat", "returned")]:
-        due = f"nobody had a turn for {other.duration:.0f} µs, while `{other.name}` kept the host busy: "
-        must(False, due + "`await agt.sleep(50)` lets the others go on", other)
+        complaint = f"nobody had a turn for {other.duration:.0f} µs, while `{other.name}` kept the "
+        must(False, complaint + "host busy: `await agt.sleep(50)` lets the others go on", other)
     begun = max(s.end for s in trace if s.kind == "call" and s.start < end.start)
-    due = "there was no beat at the start: call `beat` once as soon as the operation is under way, and "
-    must(bool(beats) and beats[0].start <= begun + PERIOD / 5, due + "then wait", *beats[:1])
+    complaint = "there was no beat at the start: call `beat` once as soon as the operation is "
+    must(
+        bool(beats) and beats[0].start <= begun + PERIOD / 5,
+        complaint + "under way, and then wait",
+        *beats[:1],
+    )
     times = [*(beat.start for beat in beats), end.end]
     for i, (early, late) in enumerate(pairwise(times)):
-        due = f"between beat {i + 1} and what came next were {late - early:.0f} µs, and one beat every "
-        due += f"{PERIOD:.0f} µs is right, all the while: {BY_SLEEP}"
+        complaint = f"between beat {i + 1} and what came next were {late - early:.0f} µs, and one "
+        complaint += f"beat every {PERIOD:.0f} µs is right, all the while: {BY_SLEEP}"
         calls = sum(s.duration for s in trace if s.kind == "call" and early <= s.start < late)
         most = 1.08 if i else 1.15  # since some of what submits `op` is in no call
-        must(late - early - calls <= most * PERIOD, due, beats[i], returned)
+        must(late - early - calls <= most * PERIOD, complaint, beats[i], returned)
     for i, (early, late) in enumerate(pairwise(every)):
-        due = f"beat {i + 2} came {late.start - early.start:.0f} µs after the one before, and one every "
-        due += f"{PERIOD:.0f} µs is right"
+        complaint = f"beat {i + 2} came {late.start - early.start:.0f} µs after the one before, "
+        complaint += f"and one every {PERIOD:.0f} µs is right"
         first = f": before each beat but the first, wait, {BY_SLEEP}"
-        due += first if late.start < end.end else ". By then the operation was done"
-        must(late.start - early.start >= 0.93 * PERIOD, due, early, late)
+        complaint += first if late.start < end.end else ". By then the operation was done"
+        must(late.start - early.start >= 0.93 * PERIOD, complaint, early, late)
     longer = [span for span in every if span.start > end.end + 1.2 * _SOON]
     must(not longer, NEVER_STOPS, end, *longer[:1])
 
@@ -191,20 +197,22 @@ def _three_arms(mine: Any, model: Any, *arms: str) -> None:
     with compared(run.trace, expected):
         schedule.never_blocks(run.trace)
         ran, once = len(run.trace.find("launch beyond")), arms.count("device")
-        due = f"the operation that fails ran {count(ran, 'time')}: report it, and let others retry"
-        must(ran == once, due)
+        complaint = f"the operation that fails ran {count(ran, 'time')}: report it, and let others "
+        complaint += "retry"
+        must(ran == once, complaint)
         if expected.metrics().overlap:
             cure = "put them all in flight, each in a task with a `try` of its own"
             schedule.side_by_side(run.trace, cure)
     for i, told in enumerate(listed("reports", run.result, len(arms))):
-        due = 'each report is a pair such as ("done", result), and one is '
-        word, what = tuple_of(told, 2, due)
+        complaint = 'each report is a pair such as ("done", result), and one is '
+        word, what = tuple_of(told, 2, complaint)
         must(word == arms[i], f"operation {i} is reported as {word!r} instead of {arms[i]!r}")
         if word == "done":
             equal(what, filled(1_000_000, 5.0))
         else:
-            due = f"a report of {word!r} should contain the error that came out, and contains {brief(what)}"
-            must(isinstance(what, _KINDS[arms[i]]) and what.__traceback__ is not None, due)
+            complaint = f"a report of {word!r} should contain the error that came out, and "
+            complaint += f"contains {brief(what)}"
+            must(isinstance(what, _KINDS[arms[i]]) and what.__traceback__ is not None, complaint)
 
 
 def check_three_arms(mine: Any, model: Any) -> None:
@@ -217,9 +225,9 @@ def check_three_arms(mine: Any, model: Any) -> None:
     for end, told in zip(_ENDS, listed("reports", run.result, len(_ENDS)), strict=True):
         word = "device" if isinstance(end, agt.DeviceError) else "program"
         right = (word if isinstance(end, Exception) else "done"), end
-        due = f"the report on an operation that ends with {end!r} should be {right!r}, and is {brief(told)}: "
-        due += "any `agt.DeviceError` is the device's, and any exception that is no `agt.DeviceError` is the "
-        must(tuple(told[:2]) == right, due + "program's")
+        complaint = f"the report on an operation that ends with {end!r} should be {right!r}, and "
+        complaint += f"is {brief(told)}: any `agt.DeviceError` is the device's, and any exception "
+        must(tuple(told[:2]) == right, complaint + "that is no `agt.DeviceError` is the program's")
     sizes = own_sizes(7, 2_000_000)
     with case(f"{len(sizes)} operations"), tried(_many, mine, model, *sizes) as run:
         schedule.all_in_flight(run.trace, sizes, len(sizes))
@@ -237,9 +245,9 @@ async def _cancelled(answer: Any, name: str, *args: Any) -> int:
     await agt.sleep(150)
     task.cancel()
     outcome: Any = (await asyncio.gather(task, return_exceptions=True))[0]
-    due = f"somebody cancelled `{name}`, and it went on as if nothing had happened: `except Exception` "
-    due += "lets a cancellation through, and `except BaseException` does not"
-    must(isinstance(outcome, asyncio.CancelledError), due)
+    complaint = f"somebody cancelled `{name}`, and it went on as if nothing had happened: `except "
+    complaint += "Exception` lets a cancellation through, and `except BaseException` does not"
+    must(isinstance(outcome, asyncio.CancelledError), complaint)
     return await _left()
 
 
@@ -264,22 +272,24 @@ def _at_most(mine: Any, model: Any, us: int, size: int) -> None:
     with compared(run.trace, expected.trace):
         (answered,), end = run.trace.find("answered"), _device_end(run.trace)
         late = answered.start - expected.trace.find("answered")[0].start
-        due = f"the result was there, and you still waited for {late:.0f} µs: wait for whichever comes first"
-        must(not in_time or late <= _SOON / 2, due, end, answered)
-        due = "you gave up before the time was over: use `agt.sleep(us)` as the clock (asyncio's own timers "
-        due += "go by the clock on the wall)"
-        must(in_time or late >= -35, due, answered)  # 28 to submit it
-        due = f"the time was up, and you went on waiting for {late:.0f} µs: wait for whichever comes first"
-        must(in_time or late <= _SOON, due, end, answered)
+        complaint = f"the result was there, and you still waited for {late:.0f} µs: wait for "
+        complaint += "whichever comes first"
+        must(not in_time or late <= _SOON / 2, complaint, end, answered)
+        complaint = "you gave up before the time was over: use `agt.sleep(us)` as the clock "
+        complaint += "(asyncio's own timers go by the clock on the wall)"
+        must(in_time or late >= -35, complaint, answered)  # 28 to submit it
+        complaint = f"the time was up, and you went on waiting for {late:.0f} µs: wait for "
+        complaint += "whichever comes first"
+        must(in_time or late <= _SOON, complaint, end, answered)
         schedule.never_blocks(run.trace)
     # What follows shows in no timeline, so a rejection gets no picture.
-    due = f"the time was up, so `at_most` should return None, and it returned {brief(result)}"
-    must(in_time or result is None, due)
-    due = "the result was there in time, and `at_most` returned None. If your clock ran out, use "
-    due += "`agt.sleep(us)` instead (asyncio's own timers go by the clock on the wall)"
-    must(not in_time or result is not None, due)
-    due = f"{count(left, 'task')} of yours {'is' if left == 1 else 'are'} still waiting: "
-    must(not left, due + "cancel whatever you don't want to wait for any longer")
+    complaint = f"the time was up, so `at_most` should return None, and it returned {brief(result)}"
+    must(in_time or result is None, complaint)
+    complaint = "the result was there in time, and `at_most` returned None. If your clock ran out, "
+    complaint += "use `agt.sleep(us)` instead (asyncio's own timers go by the clock on the wall)"
+    must(not in_time or result is not None, complaint)
+    complaint = f"{count(left, 'task')} of yours {'is' if left == 1 else 'are'} still waiting: "
+    must(not left, complaint + "cancel whatever you don't want to wait for any longer")
     if in_time:
         equal(result, filled(size, number))
 
@@ -289,11 +299,11 @@ def check_at_most(mine: Any, model: Any) -> None:
     cases(_at_most, _TIMES, "at most {} µs for {} elements")(mine, model)
     with about("will never happen", HANGS):
         left = observe(_failed, mine, operations.out_of_bounds(), 9000.0).result
-    due = f"the operation failed, and {count(left, 'task')} of yours went on waiting: "
-    must(not left, due + "cancel the clock in a `finally`, which runs then, too")
+    complaint = f"the operation failed, and {count(left, 'task')} of yours went on waiting: "
+    must(not left, complaint + "cancel the clock in a `finally`, which runs then, too")
     left = observe(_cancelled, mine, "at_most", round_trip(4_000_000, 1.0), 900.0).result
-    due = f"somebody cancelled `at_most`, and {count(left, 'task')} of its own went on waiting: "
-    must(not left, due + "cancel them in a `finally`, which runs then, too")
+    complaint = f"somebody cancelled `at_most`, and {count(left, 'task')} of its own went on "
+    must(not left, complaint + "waiting: cancel them in a `finally`, which runs then, too")
 
 
 async def _failed(answer: Any, *args: Any) -> int:
@@ -317,8 +327,8 @@ def _coming(answer: Any, *sizes: int) -> Used:
     used: list[int] = []
 
     def use(result: Any) -> None:
-        due = f"`use` should get a result, and it got {brief(result)}. "
-        must(isinstance(result, np.ndarray), due + "Await it before you use it")
+        complaint = f"`use` should get a result, and it got {brief(result)}. "
+        must(isinstance(result, np.ndarray), complaint + "Await it before you use it")
         size = cast(CheckedArray, result).size
         with case(f"the result of {size:,} elements"):
             equal(cast(object, result), filled(size, 1.0 if size > 1e6 else size))
@@ -338,20 +348,22 @@ def _idle(trace: agt.Trace, since: float, until: float) -> float:
 def _first_come(found: Used, *sizes: int) -> None:
     """Each result is used once, and soon: those that are there in the same turn may come in any order."""
     trace, used = found
-    due = f"`use` was called for results of {used} elements, and each of {sorted(sizes)} once is right"
-    must(sorted(used) == sorted(sizes), due)
+    complaint = f"`use` was called for results of {used} elements, and each of {sorted(sizes)} "
+    complaint += "once is right"
+    must(sorted(used) == sorted(sizes), complaint)
     done = dict(zip(sizes, schedule.results(trace, sizes), strict=True))
     came = sorted(sizes, key=lambda n: done[n].end)
     uses = {n: trace.find(f"use of {n}")[0] for n in came}
     for size, use in uses.items():
         end = done[size].end
         idle = _idle(trace, end, use.start)
-        due = f"the result of {size:,} elements was there, and the host did nothing for {idle:.0f} µs before "
-        due += "you used it: wait for whichever is done first, and don't sleep"
+        complaint = f"the result of {size:,} elements was there, and the host did nothing for "
+        complaint += f"{idle:.0f} µs before you used it: wait for whichever is done first, and "
+        complaint += "don't sleep"
         if used != came:
-            due = f"the results were used in the order of sizes {used}, and they came as {came}: do not "
-            due += "wait for one while another is there"
-        must(idle <= 4 * _SOON, due, done[size], use)
+            complaint = f"the results were used in the order of sizes {used}, and they came as "
+            complaint += f"{came}: do not wait for one while another is there"
+        must(idle <= 4 * _SOON, complaint, done[size], use)
 
 
 def _as_they_come(found: Used, *sizes: int) -> None:
@@ -362,8 +374,8 @@ def _as_they_come(found: Used, *sizes: int) -> None:
     first = trace.find(f"use of {used[0]}")[0]
     # Overlap on the device would not tell, because answers may start the slowest operation last.
     late = [span for span in trace if span.kind == "call" and span.start > first.start]
-    due = "when you used the first result, some operations hadn't started yet: start all of them "
-    must(not late, due + "before you wait for the first", first, *late[:1])
+    complaint = "when you used the first result, some operations hadn't started yet: start all of "
+    must(not late, complaint + "them before you wait for the first", first, *late[:1])
 
 
 def _lets_out(check: Check, more: Any) -> Check:
@@ -374,8 +386,10 @@ def _lets_out(check: Check, more: Any) -> Check:
         ops = [operations.out_of_bounds(), *map(round_trip, (64, 65), (1.0, 1.0))]
         with about("will never happen", HANGS):
             left = observe(_failed, mine, ops, more).result
-        due = f"one of the operations failed, and {count(left, 'task')} of yours will wait for ever: let the "
-        must(not left, due + "next one in, whatever became of the one before")
+        complaint = f"one of the operations failed, and {count(left, 'task')} of yours will wait "
+        must(
+            not left, complaint + "for ever: let the next one in, whatever became of the one before"
+        )
         op, used = round_trip(64, 1.0), list[object]()
         for ops in [], [op, op]:
             with case("the same operation twice" if ops else "no operations"):
@@ -410,16 +424,18 @@ def _refilled(run: Observed, limit: int, *sizes: int) -> None:
     schedule.launches(trace, "d2h", len(sizes))
     most, right = schedule.most_in_flight(trace, sizes), min(len(sizes), limit)
     must(most <= right, f"{most} were in flight at a time, and {right} is the limit")
-    due = f"no more than {most} were in flight at a time, where {right} could have been"
-    must(most == right, due)
+    complaint = f"no more than {most} were in flight at a time, where {right} could have been"
+    must(most == right, complaint)
     times = zip(*schedule.stretches(trace, sizes), strict=True)
     begun, done = (sorted(each) for each in times)
     for i in range(limit, len(sizes)):
         late = [s for s in schedule.results(trace, sizes) if s.end == done[i - limit]][:1]
         idle = _idle(trace, done[i - limit], begun[i])
-        due = f"one is done, and its place stays empty for {idle:.0f} µs: start the next as soon as *one* is "
+        complaint = f"one is done, and its place stays empty for {idle:.0f} µs: start the next as "
         must(
-            idle <= 1.6 * _SOON, due + "done, and not when several are, or at the next look", *late
+            idle <= 1.6 * _SOON,
+            complaint + "soon as *one* is done, and not when several are, or at the next look",
+            *late,
         )
     _limited_right(run, limit, *sizes)
 
@@ -454,13 +470,13 @@ def _fed(answer: Any, size: int, number: int) -> Observed:
             return turns()
 
     run = observe(beside if size == LARGE else answer, number, *_batches(100, sizes), use)
-    due = f"`use` was called for batches {used}, and each of the {number} once is right"
-    must(sorted(used) == list(range(number)), due)
+    complaint = f"`use` was called for batches {used}, and each of the {number} once is right"
+    must(sorted(used) == list(range(number)), complaint)
     agt.synchronize()
     if any(result() is not None for result in had):  # it takes long where a notebook holds much
         gc.collect()
-    due = "your function has returned, and somebody still keeps results: what is used can go"
-    must(not any(result() is not None for result in had), due)
+    complaint = "your function has returned, and somebody still keeps results: what is used can go"
+    must(not any(result() is not None for result in had), complaint)
     return run
 
 
@@ -471,13 +487,13 @@ def check_feed(mine: Any, model: Any) -> float:
     # On a device of its own, because memory that is there already would shorten the run that is timed.
     with private_device(), case(words), tried(_fed, mine, model, LARGE, FED - 1) as run:
         schedule.never_blocks(run.trace)
-        due = "no other task had a turn: a loop that asks again and again blocks them, too"
-        must(run.result > 0, due)
+        complaint = "no other task had a turn: a loop that asks again and again blocks them, too"
+        must(run.result > 0, complaint)
         sizes = own_sizes(FED - 1, LARGE)
         most = schedule.most_in_flight(run.trace, sizes)
-        due = f"{most} batches were in flight at a time, but there's room for {MOST}: wait for one "
+        complaint = f"{most} batches were in flight at a time, but there's room for {MOST}: wait "
         copies = schedule.results(run.trace, sizes)[: MOST + 1]
-        must(most <= MOST, due + "before you start another", *copies)
+        must(most <= MOST, complaint + "for one before you start another", *copies)
     for number in (1, 2):
         with case(f"n={number}"):
             _fed(mine, QUICK, number)

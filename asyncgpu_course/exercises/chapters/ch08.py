@@ -76,19 +76,22 @@ def _annotated(run: tuple[Trace, RangeLog, RangeLog], number: int, failing: int 
     """Each request and each preparation has a range, however tasks take turns, and none is left open."""
     trace, log, left = run
     schedule.waits(trace, 0, "`sync` or `synchronize` blocks the event loop and all other requests")
-    due = f"`process` failed for one request, and its range `{''.join(log.open[:1])}` was never closed"
-    must(not log.open, f"{due}: close what you open, whatever happens")
+    complaint = f"`process` failed for one request, and its range `{''.join(log.open[:1])}` was "
+    complaint += "never closed"
+    must(not log.open, f"{complaint}: close what you open, whatever happens")
     found = [one.name for one in log.closed]
     there = ", ".join(f"`{name}`" for name in dict.fromkeys(found))
     for name in ("request", "prepare"):
-        due = f"{number} requests should give {number} ranges called `{name}`, and gave "
+        complaint = f"{number} requests should give {number} ranges called `{name}`, and gave "
         ranges = f"{found.count(name)}. Ranges that there are: {there}"
-        must(found.count(name) == number, due + ranges)
+        must(found.count(name) == number, complaint + ranges)
     requests = [span for span in trace.find("request") if span.kind == "range"]
     prepared = [span for span in trace.find("prepare") if span.kind == "range"]
     mixed = any(one.mixed for one in log.closed if one.name == "request")
-    due = "a range `request` was opened by one task and closed by another: "
-    must(not mixed, due + "`span` keeps a stack, and tasks that await share it", *requests[:2])
+    complaint = "a range `request` was opened by one task and closed by another: "
+    must(
+        not mixed, complaint + "`span` keeps a stack, and tasks that await share it", *requests[:2]
+    )
     schedule.each_once(trace, *[f"process {i}" for i in range(number)])
     jobs = [job for i in range(number) for job in trace.find(f"prepare {i}")]
     for i in range(number):
@@ -97,8 +100,9 @@ def _annotated(run: tuple[Trace, RangeLog, RangeLog], number: int, failing: int 
         own += trace.find(f"prepare {i}")
         first, last = min(s.start for s in own), max(s.end for s in own)
         held = any(one.start <= first and last <= one.end for one in requests)
-        due = f"no range `request` holds all of request {i}, from its preparation to its result"
-        must(held, due, *requests[:1], max(own, key=lambda s: s.end))
+        complaint = f"no range `request` holds all of request {i}, from its preparation to its "
+        complaint += "result"
+        must(held, complaint, *requests[:1], max(own, key=lambda s: s.end))
     for job, one in zip(sorted(jobs, key=lambda s: s.start), prepared, strict=True):
         held = one.start <= job.start and job.end <= one.end <= job.end + 1
         must(held, f"the range `prepare` should hold `{job.name}`, and nothing else", one, job)
@@ -127,10 +131,10 @@ def reads(
                 got = call(mine, *make())
                 found.append((got, make))
                 gave, parts = _exhibit_parts(got), _exhibit_parts(expected)
-                due = f"`{name}` should return {wanted}, "
-                must(len(gave) == len(parts), f"{due}and returned {brief(got)}")
+                complaint = f"`{name}` should return {wanted}, "
+                must(len(gave) == len(parts), f"{complaint}and returned {brief(got)}")
                 if not _same(got, expected):
-                    due += f"here {_shown(parts)}, and returned {_shown(gave)}"
+                    complaint += f"here {_shown(parts)}, and returned {_shown(gave)}"
                     # A mistake that shows in an earlier case already is another one.
                     alike = (
                         why
@@ -138,7 +142,7 @@ def reads(
                         if all(_same(gave, wrong(*make())) for gave, make in reversed(found))
                     )
                     reason = next(alike, "") or _reason(gave, parts, wanted)
-                    raise Rejected(f"{due}. {reason}" if reason else due)
+                    raise Rejected(f"{complaint}. {reason}" if reason else complaint)
 
     return check
 
@@ -361,8 +365,9 @@ def check_accuse(mine: Any, _model: Any) -> None:
             must(said in SUSPECTS, f"`accuse` returned {said!r}, and the table has no such name")
         wrong += [(words, said, trace)] if said != right else []
     for words, said, trace in wrong[:1]:
-        due = f"{len(rounds) - len(wrong)} of {len(rounds)} are right. With {words}, it isn't {said!r}: "
-        raise Rejected(due + _numbers(trace))
+        complaint = f"{len(rounds) - len(wrong)} of {len(rounds)} are right. With {words}, it "
+        complaint += f"isn't {said!r}: "
+        raise Rejected(complaint + _numbers(trace))
 
 
 def _step(name: str) -> float:
@@ -378,13 +383,13 @@ def check_gain(mine: Any, model: Any) -> None:
         with case(words):
             got = call(mine, *make())
             said = f"{got:.2f}" if is_number(got) else brief(got)
-            due = (
+            complaint = (
                 f"you predicted {said} times as fast, and it's {right:.2f} (within a tenth will do)"
             )
             if not (is_number(got) and abs(got - right) < 0.1 * right):
                 found = slips("08-gain", "gain") if is_number(got) else ()
                 alike = (w for w, slip in found if math.isclose(got, slip(*make()), rel_tol=0.02))
-                raise Rejected(". ".join([due, *list(alike)[:1]]))
+                raise Rejected(". ".join([complaint, *list(alike)[:1]]))
 
 
 # ------------------------------------------------------------------ challenge
@@ -436,9 +441,10 @@ def check_served(mine: Any, _model: Any) -> float:
         _scored(served(mine, 9), 9)
     took = schedule.below(_GOAL_US, found[0].trace)
     schedule.never_blocks(found[0].trace)
-    due = f"{took:.0f} µs, but this clock leaves something out: {found[1].count(False)} requests were read "
-    due += "into ordinary memory and copied to pinned memory afterwards. The driver did that before, and "
-    must(all(found[1]), f"{due}it takes the host as long. Where else could they be read to?")
+    complaint = f"{took:.0f} µs, but this clock leaves something out: {found[1].count(False)} "
+    complaint += "requests were read into ordinary memory and copied to pinned memory afterwards. "
+    complaint += "The driver did that before, and "
+    must(all(found[1]), f"{complaint}it takes the host as long. Where else could they be read to?")
     return took
 
 

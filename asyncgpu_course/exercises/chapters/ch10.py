@@ -99,24 +99,25 @@ def _described(name: str, answer: Any, *args: Callable[[Any], Any]) -> Op:
     def watched(thing: Any) -> Any:
         def enqueue(given: Any) -> Any:
             called.append(given)
-            must(not early, due)
+            must(not early, complaint)
             return thing(given)
 
         return enqueue
 
-    due = f"`{name}` already called what it was given, when it should only describe: "
-    due += "move the calls into a function of the context, and return that"
+    complaint = f"`{name}` already called what it was given, when it should only describe: "
+    complaint += "move the calls into a function of the context, and return that"
     op = sandbox.call(answer, *map(watched, args))
-    must(not called, due)  # whatever it made of the error
+    must(not called, complaint)  # whatever it made of the error
     early = False
-    due = f"`{name}` should return an operation, a function that takes a context, and returned "
-    must(callable(op), due + brief(op))
+    complaint = f"`{name}` should return an operation, a function that takes a context, and "
+    complaint += "returned "
+    must(callable(op), complaint + brief(op))
     return cast(Op, op)
 
 
 def _called(got: object) -> None:
-    due = "an operation came out where its result should be: nobody has run it yet"
-    must(not callable(got), due)
+    complaint = "an operation came out where its result should be: nobody has run it yet"
+    must(not callable(got), complaint)
 
 
 def _numbers(got: object, right: CheckedArray) -> None:
@@ -125,12 +126,13 @@ def _numbers(got: object, right: CheckedArray) -> None:
 
 
 def _tuple_of(results: object, number: int, name: str) -> None:
-    due = f"an operation of `{name}` should yield a tuple of {number}, and it yielded "
-    got = tuple_of(results, number, due)
+    complaint = f"an operation of `{name}` should yield a tuple of {number}, and it yielded "
+    got = tuple_of(results, number, complaint)
     pair = "the operation yields a pair, and this is "
     apart = [result for result in got if result is not None]
-    due = "two results are one and the same: an operation that is there twice runs twice, with a result each"
-    must(len({*map(id, apart)}) == len(apart), due)
+    complaint = "two results are one and the same: an operation that is there twice runs twice, "
+    complaint += "with a result each"
+    must(len({*map(id, apart)}) == len(apart), complaint)
     for i, result in enumerate(got):
         with case(f"result {i}"):
             if i % DISTINCT == 1:
@@ -157,8 +159,12 @@ def _chained(answer: Any, size: int) -> Twice:
     for _ in range(3):
         _called(_observed(chain, agt.create_stream()).result)
     must(len(made) <= 3, f"in three runs, `op` was called {len(made)} times: call it once in each")
-    due = "`op` yielded None, 0 and () in three runs. Those are results like any other, so `f` should be "
-    must(seen == [None, 0, ()], f"{due}called once with each, and it was called with {brief(seen)}")
+    complaint = "`op` yielded None, 0 and () in three runs. Those are results like any other, "
+    complaint += "so `f` should be "
+    must(
+        seen == [None, 0, ()],
+        f"{complaint}called once with each, and it was called with {brief(seen)}",
+    )
     two = _described("and_then", answer, first, second)
     return _twice(_described("and_then", answer, two, _download))
 
@@ -236,14 +242,17 @@ def _source_ran(run: Observed, size: int) -> None:
     schedule.launches(run.trace, "other", 1)
     for result in (*run.result[:2], run.result[4]):
         _numbers(result, filled(size, 5.0))
-    due = f"`other` yields None, and `shared` made {brief(run.result[2])} of it"
-    must(run.result[2:4] == [None, None], due)
-    due = "a reader waits for what another one did after the source: record the event right "
+    complaint = f"`other` yields None, and `shared` made {brief(run.result[2])} of it"
+    must(run.result[2:4] == [None, None], complaint)
+    complaint = "a reader waits for what another one did after the source: record the event right "
     for early, late in combinations(sorted(run.trace.find("d2h"), key=lambda span: span.id), 2):
-        must(not happens_before(run.trace, early, late), due + "behind the source", early, late)
+        must(
+            not happens_before(run.trace, early, late), complaint + "behind the source", early, late
+        )
     (own,), last = run.trace.find("own"), max(run.trace.find("d2h"), key=lambda span: span.id)
-    due = "a reader waits for what another one's stream did before it read: wait for the event of the source"
-    must(not happens_before(run.trace, own, last), due, own, last)
+    complaint = "a reader waits for what another one's stream did before it read: "
+    complaint += "wait for the event of the source"
+    must(not happens_before(run.trace, own, last), complaint, own, last)
 
 
 LAPS = 12  # around the pool
@@ -252,22 +261,25 @@ LAPS = 12  # around the pool
 def _round_robin(mine: Any, _model: Any, size: int) -> None:
     """Each stream has its turn, and no two policies have one in common."""
     next_stream, other = sandbox.call(mine, size), sandbox.call(mine, size)
-    due = "`round_robin` should return a function that names the next stream, and returned "
-    must(callable(next_stream), due + brief(next_stream))
+    complaint = "`round_robin` should return a function that names the next stream, and returned "
+    must(callable(next_stream), complaint + brief(next_stream))
     both = [next_stream, other]
     run = observe(lambda: [tuple(map(sandbox.call, both)) for _ in range(LAPS * size)])
     schedule.waits(run.trace, 0, "a policy says which stream is next, and waits for nobody")
     asked = [stream for stream, _ in run.result]  # the other one is asked in between
-    due = f"a call of the function should give a stream, and gave {brief(asked[0])}"
-    must(all(hasattr(stream, "wait_event") for stream in asked), due)
+    complaint = f"a call of the function should give a stream, and gave {brief(asked[0])}"
+    must(all(hasattr(stream, "wait_event") for stream in asked), complaint)
     numbers = [stream.number for stream in asked]
     came = count(len(set(numbers)), "different stream")
     must(len(set(numbers)) == size, f"{came} came in {len(numbers)} turns, and {size} is right")
     for turn, (number, right) in enumerate(zip(numbers, LAPS * numbers[:size], strict=True)):
-        due = f"turn {turn} was stream {number}, and stream {right} was due: each should have one turn "
-        must(number == right, due + "before any has a second, and always in the same order")
-    due = "two policies share a stream: make the streams in `round_robin`, anew at each call"
-    must(all(stream.number not in numbers for _, stream in run.result), due)
+        complaint = f"turn {turn} was stream {number}, and stream {right} was due: each should "
+        must(
+            number == right,
+            complaint + "have one turn before any has a second, and always in the same order",
+        )
+    complaint = "two policies share a stream: make the streams in `round_robin`, anew at each call"
+    must(all(stream.number not in numbers for _, stream in run.result), complaint)
 
 
 # ------------------------------------------------------------------ future
@@ -285,8 +297,9 @@ def _awaited(answer: Any, number: int) -> Observed:
         before = turns()
         first = await future
         meanwhile = turns() - before
-        due = f"`await` gave {brief(first)} instead of the result that the future was made with"
-        must(first is result, due)
+        complaint = f"`await` gave {brief(first)} instead of the result that the future was made "
+        complaint += "with"
+        must(first is result, complaint)
         first.numpy()  # refused if it is too early
         must(await future is result, "a second `await` of the same future gave something else")
         return meanwhile
@@ -303,11 +316,13 @@ def _awaited(answer: Any, number: int) -> Observed:
 def _nobody_waited(run: Observed, _number: int) -> None:
     """Awaiting gives the result when the event is done, and everybody else a turn until then."""
     schedule.never_blocks(run.trace)
-    due = "other tasks got hardly a turn while this one waited: `yield` as long as the event isn't done"
-    must(max(run.result) > FEW, due)
+    complaint = "other tasks got hardly a turn while this one waited: "
+    complaint += "`yield` as long as the event isn't done"
+    must(max(run.result) > FEW, complaint)
     late = run.returned - max(span.end for span in run.trace.device_spans)
-    due = f"the event was done, and `await` ended {late:.0f} µs later: look in each turn, and only `yield`"
-    must(late < 20, due)
+    complaint = f"the event was done, and `await` ended {late:.0f} µs later: look in each turn, "
+    complaint += "and only `yield`"
+    must(late < 20, complaint)
 
 
 async def _stepped(answer: Any) -> None:
@@ -315,14 +330,15 @@ async def _stepped(answer: Any) -> None:
     event, over = agt.create_stream().record(), False
     with patch.object(type(event), "done", property(lambda _: over)):
         for late in (0, 3, 4, 200_000):
-            due = f"the event is done after {late:,} turns, and `await` should end then: look each time"
+            complaint = f"the event is done after {late:,} turns, and `await` should end then: "
+            complaint += "look each time"
             over = not late
             for turn, other in enumerate(answer("result", event).__await__(), 1):
                 if other is not None:  # it waits for something else than its next turn
                     return
-                must(turn <= late, due)
+                must(turn <= late, complaint)
                 over = turn == late
-            must(over, due)
+            must(over, complaint)
 
 
 def check_future(mine: Any, model: Any) -> None:
@@ -368,8 +384,9 @@ def _overlapped(found: tuple[Observed, Observed], number: int, again: str) -> fl
             for one, other in combinations(dict.fromkeys(names), 2):
                 schedule.unordered(run.trace, one, other)
     before = [span for span in found[1].trace.device_spans if span.stream in found[0].trace.streams]
-    due = "the second run put work on a stream of the first: fork the context anew in each run"
-    must(not before, due, *before[:1])
+    complaint = "the second run put work on a stream of the first: "
+    complaint += "fork the context anew in each run"
+    must(not before, complaint, *before[:1])
     return found[0].trace.metrics().makespan
 
 

@@ -85,15 +85,18 @@ def _ask(mine: Any, _model: Any, calls: int, packets: int) -> None:
     tried = trial("ASK", mine, cuda("13b_ask_given"), cuda("13b_ask"))
     with tried as kernel, office.run(kernel, calls, agt.mapped(out), packets=packets, stuck=stuck):
         twice = [a for a, times in office.asked.items() if times > 1]
-        due = f"the host was asked for {twice[:1]} more than once: which step comes after asking?"
-        must(not twice, due)
+        complaint = f"the host was asked for {twice[:1]} more than once: which step comes after "
+        complaint += "asking?"
+        must(not twice, complaint)
         for k, got in enumerate(out.tolist()):
             a = wide(k + 1, 64)
             must(a in office.asked, f"the host was never asked for {a}, which is `a` of call {k}")
-            due = f"call {k} was answered {wide(_TIMES * (k + 1), 64)}, and `answer` is {got}"
-            must(got == wide(_TIMES * (k + 1), 64), due)
-        due = "two calls were joined, and the host never had both at a time: does `poll` wait?"
-        must(min(calls, packets) < 2 or office.most > 1, due)
+            complaint = f"call {k} was answered {wide(_TIMES * (k + 1), 64)}, and `answer` is {got}"
+            must(got == wide(_TIMES * (k + 1), 64), complaint)
+        complaint = (
+            "two calls were joined, and the host never had both at a time: does `poll` wait?"
+        )
+        must(min(calls, packets) < 2 or office.most > 1, complaint)
 
 
 def _late(mine: Any, _model: Any, name: str, after: str, then: str) -> None:
@@ -103,9 +106,9 @@ def _late(mine: Any, _model: Any, name: str, after: str, then: str) -> None:
         with trial(name, mine, cuda("13b_ask_late_given"), cuda(after)) as kernel:
             for _ in range(4):  # since it is chance who is late
                 (answers,) = left_in((1,), kernel, args, grid=2, block=1)
-                due = "there is no `__threadfence_system()` between `hostcall_done` and "
-                due += f"`{then}`: what the host wrote may come only after that"
-                must(answers.tolist() == [10, 20, 30, 40], due)
+                complaint = "there is no `__threadfence_system()` between `hostcall_done` and "
+                complaint += f"`{then}`: what the host wrote may come only after that"
+                must(answers.tolist() == [10, 20, 30, 40], complaint)
     except Rejected as rejected:  # it may call what the block lacks that is the host here
         if not isinstance(rejected.__cause__, agt.errors.KernelCompileError):
             raise
@@ -116,10 +119,11 @@ def _drop(mine: Any, _model: Any, step: int, us: float) -> None:
     office = _Office(lambda a: us if a == 1 else 5.0)
     tried = trial("DROPPED", mine, cuda("13b_drop_given"), cuda("13b_drop"))
     with tried as kernel, office.run(kernel, step, agt.mapped(_left(1)), packets=2):
-        due = "`dropped` waits for the host, and nobody wants the answer any more: leave the packet"
-        must(step != 2 or us < 20 or office.most > 1, due)
-        due = "the host was asked, and nobody wants the answer any more"
-        must(step != 1 or [*office.asked] == [2], due)
+        complaint = "`dropped` waits for the host, and nobody wants the answer any more: "
+        complaint += "leave the packet"
+        must(step != 2 or us < 20 or office.most > 1, complaint)
+        complaint = "the host was asked, and nobody wants the answer any more"
+        must(step != 1 or [*office.asked] == [2], complaint)
 
 
 # ------------------------------------------------------------------ results and errors
@@ -139,10 +143,14 @@ def check_both(mine: Any, model: Any) -> None:
             right = [-office.mood(q)[1] for q in refused] or [a * _TIMES * b * _TIMES]
             when = case(f"{refused or 'none'} refused, and answers after {us:.0f} µs{zero}")
             with when, office.run(kernel, a, b, agt.mapped(out)):
-                due = f"the host was asked for {sorted(office.asked)}, and for {a} and {b} is right"
-                must(not office.asked - Counter([a, b]), due)
-                due = f"`out[0]` is {int(out[0])}, and {' or '.join(map(str, right))} is right"
-                must(int(out[0]) in right, due)
+                complaint = (
+                    f"the host was asked for {sorted(office.asked)}, and for {a} and {b} is right"
+                )
+                must(not office.asked - Counter([a, b]), complaint)
+                complaint = (
+                    f"`out[0]` is {int(out[0])}, and {' or '.join(map(str, right))} is right"
+                )
+                must(int(out[0]) in right, complaint)
                 must(office.most > 1, "the host never had both questions at a time: join them")
         keeps_waiting(kernel.source, "", 3, 2, agt.mapped(_left(1)))
 
@@ -163,12 +171,14 @@ def _race(kernel: agt.Kernel, _model: Any, a: int, b: int, first: int) -> None:
     one, out, office = _A if first else 0, _left(1), _Office(lambda q: b if q == _B else a)
     right = -1 if first < 0 else _TIMES * first
     with office.run(kernel, one, _B, agt.mapped(out)):
-        due = f"`out[0]` is {int(out[0])}, and {right} is right: "
+        complaint = f"`out[0]` is {int(out[0])}, and {right} is right: "
         won = "no answer came in time" if first < 0 else f"the answer to {first} came first"
-        must(int(out[0]) == right, due + won)
+        must(int(out[0]) == right, complaint + won)
         asked = sorted(office.asked.elements())
-        due = f"the host was asked for {asked}, and {sorted([one, _B])} at the same time is right"
-        must(asked == sorted([one, _B]) and office.most > 1, due)
+        complaint = (
+            f"the host was asked for {asked}, and {sorted([one, _B])} at the same time is right"
+        )
+        must(asked == sorted([one, _B]) and office.most > 1, complaint)
 
 
 # ------------------------------------------------------------------ asking again
@@ -208,8 +218,8 @@ def _retry(mine: Any, _model: Any, _words: str, packets: int, *given: Any) -> No
             asked = office.asked[MANY_BITS + a - 1]
             counted(f"question {a} came to the host", asked, "time", min(len(tries), 3))
             must(found == due, f"`Retry` of question {a} ended with {found}, and {due} is right")
-        due = "the host never had both questions: does `poll` wait?"
-        must(packets == 1 or office.most > 1, due)
+        complaint = "the host never had both questions: does `poll` wait?"
+        must(packets == 1 or office.most > 1, complaint)
         must(
             bool(right) or office.behind > 0,
             "`drop` waits for an answer that nobody wants any more",
@@ -247,22 +257,23 @@ def _ahead(text: str, _model: Any, pieces: int, us: float, changed: str) -> floa
         kernel = as_kernel(before + text, "AHEAD")
         with office.run(kernel, pieces, agt.mapped(out)) as took:
             asked = sorted(office.asked.elements())
-            due = f"the host was asked for pieces {asked[:14]}, and 0 to {pieces - 1} is right"
-            must(asked == wanted, due)
-            due = f"the sum is {out[0]:.2f}, and {right:.2f} is right"
-            must(abs(float(out[0]) - right) < 1e-3 * right, due)
-    due = (
+            complaint = f"the host was asked for pieces {asked[:14]}, and 0 to {pieces - 1} is "
+            complaint += "right"
+            must(asked == wanted, complaint)
+            complaint = f"the sum is {out[0]:.2f}, and {right:.2f} is right"
+            must(abs(float(out[0]) - right) < 1e-3 * right, complaint)
+    complaint = (
         f"a piece that comes at once took {took:.0f} µs, and over {WORK_US:.0f} with the work given"
     )
-    must(pieces > 1 or took >= WORK_US, due + ": leave `work` as it is, and read ahead")
+    must(pieces > 1 or took >= WORK_US, complaint + ": leave `work` as it is, and read ahead")
     return took
 
 
 def _stops(kernel: agt.Kernel, _model: Any, refused: int) -> None:
     out, office = agt.pin(np.full(1, 99, np.float32)), _Office(lambda _: 50.0, [refused])
     with office.run(kernel, 5, agt.mapped(out)):
-        due = f"`*out` is {out[0]:.2f}, and nothing should be stored: look at `error`"
-        must(out[0] == 99, due)
+        complaint = f"`*out` is {out[0]:.2f}, and nothing should be stored: look at `error`"
+        must(out[0] == 99, complaint)
 
 
 EXERCISES = (

@@ -48,12 +48,16 @@ def _grep(mine: Any, _model: Any, text: bytes, letter: str, block: int = 64) -> 
     equal(np.sort(places), right)
     for warp in range(-(-len(text) // 32)):
         here = places[places // 32 == warp].tolist()
-        due = f"warp {warp} wrote its places as {here}: a lane's rank is the number of votes *below* it, "
-        must(here == sorted(here), due + "so they stay in order")
+        complaint = f"warp {warp} wrote its places as {here}: a lane's rank is the number of votes "
+        must(here == sorted(here), complaint + "*below* it, so they stay in order")
     made = sum(run.counts.atomics for kernel in seen.kernels for run in kernel.launches)
     warps = len(set((right // 32).tolist()))
-    due = f"{count(made, 'atomic')} for {count(warps, 'warp')} with a match: one lane asks for all, and tells"
-    must(made <= warps, f"{due} the others by `__shfl_sync`; a warp without a match need not ask")
+    complaint = f"{count(made, 'atomic')} for {count(warps, 'warp')} with a match: one lane asks "
+    complaint += "for all, and tells"
+    must(
+        made <= warps,
+        f"{complaint} the others by `__shfl_sync`; a warp without a match need not ask",
+    )
 
 
 # ------------------------------------------------------------------ corrected on the way
@@ -94,8 +98,9 @@ def _flash(mine: Any, _model: Any, words: int, scale: float, _how: str) -> None:
         raise
     asked = sum(kernel.counts.load_bytes for kernel in seen.kernels)
     once = 4 * _SIZE * (words + 2 * sum(min(words, first + 32) for first in range(0, words, 32)))
-    due = f"threads ask the memory for {asked:,} bytes, and for {once:,} if a block goes over its words once"
-    must(asked < 1.3 * once, due)
+    complaint = f"threads ask the memory for {asked:,} bytes, and for {once:,} if a block goes "
+    complaint += "over its words once"
+    must(asked < 1.3 * once, complaint)
 
 
 # ------------------------------------------------------------------ a search that reads
@@ -123,14 +128,17 @@ def _search(mine: Any, _model: Any, pieces: int, asked: int, refused: int, how: 
         apart.ravel()[:] = agt.d2h(found).sync()
         right = ((database[:, None].astype(int) - pictures[None, :, :, None]) ** 2).sum(2)
         last = refused if refused >= 0 else pieces
-        due = f"the host was asked for pieces {wanted[:14]}, and 0 to {pieces - 1} are wanted once each"
-        must(refused >= 0 or sorted(wanted) == [*range(pieces)], due)
+        complaint = f"the host was asked for pieces {wanted[:14]}, and 0 to {pieces - 1} are "
+        complaint += "wanted once each"
+        must(refused >= 0 or sorted(wanted) == [*range(pieces)], complaint)
         equal(apart[:last].ravel(), right[:last].ravel().astype(np.int32))
-        due = "the host refused a piece, and the kernel worked on it all the same: it should end there"
-        must(bool((apart[last:] == -1).all()), due)
-    due = f"all distances are right, and the search takes {took:.0f} µs: get below {SEARCH_US} (a question "
-    due += "leaves at its first `poll()`, or when somebody waits for it)"
-    must(refused >= 0 or pieces < 9 or took < SEARCH_US, due)
+        complaint = "the host refused a piece, and the kernel worked on it all the same: "
+        complaint += "it should end there"
+        must(bool((apart[last:] == -1).all()), complaint)
+    complaint = f"all distances are right, and the search takes {took:.0f} µs: get below "
+    complaint += f"{SEARCH_US} (a question leaves at its first `poll()`, or when somebody waits "
+    complaint += "for it)"
+    must(refused >= 0 or pieces < 9 or took < SEARCH_US, complaint)
     return took
 
 
@@ -158,11 +166,12 @@ def check_queue(mine: Any, model: Any) -> None:
     )
     args = 1, *[np.full(2, -1, np.int32)] * 7, np.array([0, 1, 1], np.uint32)
     kernel = call(agt.Kernel, cuda("14_queue_given") + mine + cuda("14_queue"), "trial")
-    due = "`take` gives up although an item is open: whoever works on it for long may still put something"
+    complaint = "`take` gives up although an item is open: "
+    complaint += "whoever works on it for long may still put something"
     for leap in 100_000, None:
         cast(SimDevice, agt.current_device()).leap = leap
         try:
-            must(stays(lambda: left_in((7,), kernel, args, grid=1, block=32)), due)
+            must(stays(lambda: left_in((7,), kernel, args, grid=1, block=32)), complaint)
         except Rejected as rejected:  # who has waited for long enough may give up, by a trap
             if leap or "__trap()" not in rejected.cause:
                 raise
@@ -193,13 +202,15 @@ def _fills(mine: Any, _model: Any, n: int, kind: str, blocks: int, apart: int = 
         with trial("QUEUE", mine, given, cuda("14_queue")) as kernel:
             (times,) = left_in((5,), kernel, args, grid=blocks, block=32)
     except Rejected as rejected:
-        due = "a block waits for ever in `take`: either nothing tells it that no more will come (`open` is "
-        due += (
+        complaint = "a block waits for ever in `take`: "
+        complaint += "either nothing tells it that no more will come (`open` is "
+        complaint += (
             "counted too late, too early or not at all), or its item went to a block that had left"
         )
-        due += "; others see that `open` was raised only behind a fence" * (blocks == 4)
+        if blocks == 4:
+            complaint += "; others see that `open` was raised only behind a fence"
         gave_up = "__trap()" in rejected.cause and "of your text" in rejected.cause
-        must("waits for ever" not in rejected.cause and not gave_up, due)
+        must("waits for ever" not in rejected.cause and not gave_up, complaint)
         raise
     due = np.arange(gift.size) % apart == 0
     for item in np.flatnonzero(times != due):

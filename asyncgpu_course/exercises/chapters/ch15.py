@@ -23,8 +23,9 @@ from asyncgpu_course.internals import count, happens_before
 
 def _free(trace: agt.Trace, one: agt.types.Span, other: agt.types.Span, cure: str) -> None:
     for early, late in ((one, other), (other, one)):
-        due = f"`{late.name}` on {late.device} waits for `{early.name}` on {early.device}: {cure}"
-        must(not happens_before(trace, early, late), due, early, late)
+        complaint = f"`{late.name}` on {late.device} waits for `{early.name}` on {early.device}: "
+        complaint += f"{cure}"
+        must(not happens_before(trace, early, late), complaint, early, late)
 
 
 def _is_sum(
@@ -68,17 +69,22 @@ def _shares(run: Observed, gpus: int, rows: int) -> None:
     """Each GPU has its share of the rows, at the same time as the others, and the results are in order."""
     parts = results.listed("split", run.result, gpus)
     sizes = [len(part) for part in parts]
-    due = f"the parts have {sizes} rows, and should have {rows} together, and differ by one at most"
-    must(sum(sizes) == rows and max(sizes) - min(sizes) <= 1, due)
+    complaint = (
+        f"the parts have {sizes} rows, and should have {rows} together, and differ by one at most"
+    )
+    must(sum(sizes) == rows and max(sizes) - min(sizes) <= 1, complaint)
     batch, w = _batch(rows)
     right = np.split(batch @ w, np.cumsum(sizes)[:-1])
-    due = "the batch got its numbers only when `split` had returned, and the results are those of what was "
-    must(any(map(np.any, parts)), due + "there before: cut it into views, and copy nothing yet")
+    complaint = "the batch got its numbers only when `split` had returned, and the results are "
+    must(
+        any(map(np.any, parts)),
+        complaint + "those of what was there before: cut it into views, and copy nothing yet",
+    )
     results.each_equal(parts, right, "part")
     work = run.trace.find("sgemm_naive")
     idle = gpus - len({span.device for span in work})
-    due = f"{count(idle, 'GPU')} did nothing: `op.on(device)` says where a part runs"
-    must(not idle, due, *work)
+    complaint = f"{count(idle, 'GPU')} did nothing: `op.on(device)` says where a part runs"
+    must(not idle, complaint, *work)
     for one, other in pairwise(work):
         _free(run.trace, one, other, "they should work at the same time")
 
@@ -113,13 +119,14 @@ def _moved_once(run: Observed, gpus: int, steps: int) -> None:
     for i in range(gpus):
         done = trace.find(f"work_{i}")
         where = " and ".join(sorted({str(span.device) for span in done}) or ["no GPU"])
-        due = f"part {i} had {count(len(done), 'round')} of `work`, on {where}, and should have {steps} on "
+        complaint = f"part {i} had {count(len(done), 'round')} of `work`, on {where}, and should "
+        complaint += f"have {steps} on "
         there = all(span.device == f"sim:{i}" for span in done) and len(done) == steps
-        must(there, f"{due}sim:{i}: each part has a GPU of its own", *done[:1])
+        must(there, f"{complaint}sim:{i}: each part has a GPU of its own", *done[:1])
     copies = trace.find("peer copy")
-    due = f"the parts moved {count(len(copies), 'time')} from GPU to GPU, and {2 * (gpus - 1)} are enough: a "
-    must(len(copies) <= 2 * (gpus - 1), due + "part goes over before its first step and back after its last",
-         *copies[1:3])  # fmt: skip
+    complaint = f"the parts moved {count(len(copies), 'time')} from GPU to GPU, and "
+    complaint += f"{2 * (gpus - 1)} are enough: a part goes over before its first step and back "
+    must(len(copies) <= 2 * (gpus - 1), complaint + "after its last", *copies[1:3])
     for i, k in combinations(range(gpus), 2):
         ends = trace.find(f"work_{i}")[0], trace.find(f"work_{k}")[-1]
         _free(trace, *ends, "`agt.overlap` lets parts go side by side")
@@ -176,8 +183,9 @@ def _around(run: Observed, ranks: int, size: int) -> None:
     for rank in every:
         mine = [span for span in sends if span.detail["rank"] == rank]
         parts = sum(int(str(span.detail["bytes"])) for span in mine) // (4 * size)
-        due = f"rank {rank} sent {count(parts, 'part')}, and {most} are enough: in each step, send one part"
-        must(parts <= most, due, *mine[:1])
+        complaint = f"rank {rank} sent {count(parts, 'part')}, and {most} are enough: in each "
+        complaint += "step, send one part"
+        must(parts <= most, complaint, *mine[:1])
 
 
 # ------------------------------------------------------------------ order
@@ -211,8 +219,9 @@ def _agreed(answer: Any, ranks: int, sizes: Sequence[results.ResultShape]) -> Ob
             def home(arrays: Any) -> agt.DeviceOp[Any]:
                 absent = [name for name in shapes if name not in there[rank]]
                 few = absent and getattr(arrays, "__len__", int)() < len(sizes)
-                due = f"rank {rank} has nothing for `{', '.join(absent)}`, and contributes zeros to that sum"
-                must(not few, due)
+                complaint = f"rank {rank} has nothing for `{', '.join(absent)}`, and contributes "
+                complaint += "zeros to that sum"
+                must(not few, complaint)
                 found = results.listed("reduce_all", arrays, len(sizes))
                 return agt.zip(*[agt.d2h(array) for array in found])
 
@@ -261,8 +270,8 @@ def _trained(answer: Any, gpus: int, layers: int) -> Observed:
         reduces = [group.all_reduce([a.borrow() for a in arrays]) for arrays in sums]
         gradients = [gradient(i) for i in range(layers)]
         agt.zip(*gradients, *reduces)  # so nobody is warned of those that stay unrun
-        due = "`reduces[0]` begins before `gradients[0]` is over, and needs what that computes. That's a "
-        with about("race on array 'gradient 0'", due + "{}"):
+        complaint = "`reduces[0]` begins before `gradients[0]` is over, and needs what that "
+        with about("race on array 'gradient 0'", complaint + "computes. That's a {}"):
             run = observe(built("overlapped", answer, agt.Trace(), gradients, reduces).sync)
         run.result = [[agt.d2h(a.borrow()).on(a.device).sync() for a in arrays] for arrays in sums]
     return run
@@ -283,9 +292,10 @@ def _hidden(run: Observed, gpus: int, layers: int) -> None:
         reduced = [span for span in trace.find("all_reduce") if span.device == device]
         for i, k in combinations(range(layers), 2):
             (after,) = [s for s in trace.find(f"gradient_{k}") if s.device == device]
-            due = f"gradients[{k}] and reduces[{i}] don't need each other. (A group does its calls in the "
-            due += "order in which they are launched, and `overlap` and `zip` launch their arms in order)"
-            _free(trace, reduced[i], after, due)
+            complaint = f"gradients[{k}] and reduces[{i}] don't need each other. (A group does its "
+            complaint += "calls in the order in which they are launched, "
+            complaint += "and `overlap` and `zip` launch their arms in order)"
+            _free(trace, reduced[i], after, complaint)
 
 
 # ------------------------------------------------------------------ halo
@@ -344,8 +354,13 @@ def _seamless(run: Observed, ranks: int) -> None:
         for talk in talks:
             _free(run.trace, talk, middle, "the middle needs no neighbour")
         first = min(talks, key=lambda span: span.start)
-        due = f"on {device} Python launches the talk before the middle, which takes longest: give the middle "
-        must(middle.start <= first.start, due + "the first arm of the `overlap`", first, middle)
+        complaint = f"on {device} Python launches the talk before the middle, which takes longest: "
+        must(
+            middle.start <= first.start,
+            complaint + "give the middle the first arm of the `overlap`",
+            first,
+            middle,
+        )
 
 
 EXERCISES = (

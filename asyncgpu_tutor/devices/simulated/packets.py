@@ -17,7 +17,7 @@ from simgpu.cuda_c.types import ULLONG, VOID
 from simgpu.errors import OutOfBoundsError, RaceError
 
 _AWAY = "the host has, and has not answered yet: wait for its answer first"
-_LEFT = ", or, if nobody will, leave it (`hostcall_leave`)"
+_AWAY_FROM_GIVER = f"{_AWAY}, or, if nobody will, leave it (`hostcall_leave`)"
 _NONE = "packet -1, which is none: none was free, or the call has none yet, or not any more"
 _GIVEN = "was given back before, and may be somebody else's by now: give it back last, and once"
 _DOES = ("takes", "asks by", "reads the answer of", "gives back", "leaves")
@@ -48,7 +48,8 @@ def _packet(c: Context, node: CallExpr, used: bool) -> Expr:
         index, words = access.index, region.flat(ULLONG)
         away = (words[index] == host) & (number not in (_TAKE, _LEAVE))
         free = (words[index + _OWNED] == _FREE) & (number != _TAKE)
-        for wrong, why in (away, _AWAY + _LEFT * (number == _BACK)), (free, _GIVEN):
+        cure = _AWAY_FROM_GIVER if number == _BACK else _AWAY
+        for wrong, why in (away, cure), (free, _GIVEN):
             if wrong.any():
                 text = f"{does} a packet that {why}"
                 t.fault(RaceError, at, int(m.index[wrong.argmax()]), text, array=state.name)

@@ -76,18 +76,15 @@ class Machine(simgpu.machine.Machine):
 
     look = freshly(simgpu.machine.Machine.look)
 
-    @exclusive
-    def watch(
-        self, event: EngineEvent, before: Clock, wake: Wake, delay: float, owner: object = None
-    ) -> None:
-        """Call `wake` once, when `event` has passed and the event loop has had its say."""
+    def who_waits(self) -> asyncio.AbstractEventLoop:
+        """The event loop that runs, which from now on lets time pass while it has nothing else to do."""
         loop = asyncio.get_running_loop()
-        super().watch(event, before, wake, delay, loop)
         if loop not in self._ready:
             self._ready[loop] = ready_in(loop)
         if loop not in self._turning:
             self._turning.add(loop)
             loop.call_soon(self._turn, loop, self.calls, 0)
+        return loop
 
     def gone(self, owner: object) -> bool:
         """True if the event loop that a wait belongs to is closed."""
@@ -188,7 +185,7 @@ class SimReplay(simgpu.Replay):
 @raising_freshly(
     "__init__", "malloc", "pinned", "map_host", "memset_async", "copy_from_host_async", "copy_to_host_async",
     "copy_from_device_async", "copy_to_peer_async", "get_function", "variable", "launch",
-    "prepare", "synchronize", "work", "settle_log",
+    "prepare", "synchronize", "work", "settle_log", "watch",
 )  # fmt: skip
 class SimDevice(simgpu.Device):
     """A GPU that exists in the imagination, down to the microsecond.
@@ -286,7 +283,7 @@ class SimDevice(simgpu.Device):
     # ------------------------------------------------------------------ awaiting
     def watch(self, event: object, wake: Wake) -> None:
         """Call `wake` after `event`, from the event loop; see `Device.watch`."""
-        freshly(super().watch)(event, lambda error: wake(error and fresh(error)))
+        super().watch(event, lambda error: wake(error and fresh(error)))
 
     async def apart(self, act: Callable[[], T]) -> T:
         """Call it: simulated ranks wait on the device, as others do."""

@@ -157,7 +157,9 @@ class Analysis:
             idle = by_cause(paused.get(stream, ()))
             told = ", ".join(f"{cause} {us:.1f}" for cause, us in idle.items() if us)
             lines += page.wrapped(f"  {lane_name(number)}: {told or 'never'}", 4)
-        yield lines + [f"  and {len(numbers) - _LANES} more"] * (len(numbers) > _LANES)
+        if len(numbers) > _LANES:
+            lines.append(f"  and {len(numbers) - _LANES} more")
+        yield lines
         yield (self.sums.table().rstrip("\n"),)
         if not self.findings:
             yield ("The detective found nothing.",)

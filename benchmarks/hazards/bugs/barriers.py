@@ -1,28 +1,51 @@
 """Bugs of barriers: missing, misplaced, too small, or not reached by everybody."""
 
-from benchmarks.hazards.case import Empty, bug, floats, ints
+from benchmarks.hazards.case import Empty, bug, floats, ints, launch
+from benchmarks.hazards.sound.barriers import SCAN, SORT
+
+PRODUCT = bug(launch(1, (8, 8), floats(128), floats(128), Empty(64), 16), finds="Race: ta|tb")(r"""
+// tiles of a product, overwritten too early
+// without a second barrier fast threads load the next tile while slow ones read this one
+__global__ void matmul(const float* a, const float* b, float* c, int n) {
+    __shared__ float ta[8][8], tb[8][8];
+    int x = threadIdx.x, y = threadIdx.y;
+    float sum = 0.0f;
+    for (int k = 0; k < n; k += 8) {
+        ta[y][x] = a[y * n + k + x];  // <- bug
+        tb[y][x] = b[(k + y) * 8 + x];  // <- bug
+        __syncthreads();
+        for (int j = 0; j < 8; j++) sum += ta[y][j] * tb[j][x];  // <- bug
+    }
+    c[y * 8 + x] = sum;
+}
+""")
+
+REVERSED = bug(launch(1, 64, floats(64), Empty(64)), finds="Race UninitialisedRead: tile")(r"""
+// barrier of a warp for a block of two
+// __syncwarp() knows nothing of the other warp
+__global__ void reverse(const float* x, float* y) {
+    __shared__ float tile[64];
+    int t = threadIdx.x;
+    tile[t] = x[t];  // <- bug
+    __syncwarp();
+    y[t] = tile[63 - t];  // <- bug
+}
+""")
 
 CASES = [
-    bug(
-        "tile reversed without a barrier",
-        r"""
+    bug(launch(2, 64, floats(128), Empty(128)), finds="Race UninitialisedRead: tile")(r"""
+// tile reversed without a barrier
+// a thread reads what another one may not have written yet
 __global__ void reverse(const float* x, float* y) {
     __shared__ float tile[64];
     int t = threadIdx.x, base = blockIdx.x * 64;
     tile[t] = x[base + t];  // <- bug
     y[base + t] = tile[63 - t];  // <- bug
 }
-""",
-        grid=2,
-        block=64,
-        args=(floats(128), Empty(128)),
-        finds="Race UninitialisedRead",
-        about="tile",
-        why="a thread reads what another one may not have written yet",
-    ),
-    bug(
-        "reduction whose barrier is behind the loop",
-        r"""
+"""),
+    bug(launch(1, 128, floats(128), Empty(1)), finds="Race: part")(r"""
+// reduction whose barrier is behind the loop
+// each step reads what the step before wrote
 __global__ void block_sum(const float* x, float* y) {
     __shared__ float part[128];
     int t = threadIdx.x;
@@ -34,17 +57,10 @@ __global__ void block_sum(const float* x, float* y) {
     __syncthreads();
     if (t == 0) *y = part[0];
 }
-""",
-        grid=1,
-        block=128,
-        args=(floats(128), Empty(1)),
-        finds="Race",
-        about="part",
-        why="each step reads what the step before wrote",
-    ),
-    bug(
-        "reduction whose barrier is inside of the if",
-        r"""
+"""),
+    bug(launch(1, 64, floats(64), Empty(1)), finds="Barrier: syncthreads|barrier")(r"""
+// reduction whose barrier is inside of the if
+// only some threads of a warp reach it
 __global__ void block_sum(const float* x, float* y) {
     __shared__ float part[64];
     int t = threadIdx.x;
@@ -58,17 +74,10 @@ __global__ void block_sum(const float* x, float* y) {
     }
     if (t == 0) *y = part[0];
 }
-""",
-        grid=1,
-        block=64,
-        args=(floats(64), Empty(1)),
-        finds="Barrier",
-        about="syncthreads|barrier",
-        why="only some threads of a warp reach it",
-    ),
-    bug(
-        "barrier for half of a warp",
-        r"""
+"""),
+    bug(launch(1, 32, floats(32), Empty(32)), finds="Barrier: syncthreads|barrier")(r"""
+// barrier for half of a warp
+// lanes 16 to 31 never come to the first barrier
 __global__ void fold(const float* x, float* y) {
     __shared__ float s[32];
     int t = threadIdx.x;
@@ -80,17 +89,10 @@ __global__ void fold(const float* x, float* y) {
     __syncthreads();
     y[t] = s[t % 16];
 }
-""",
-        grid=1,
-        block=32,
-        args=(floats(32), Empty(32)),
-        finds="Barrier",
-        about="syncthreads|barrier",
-        why="lanes 16 to 31 never come to the first barrier",
-    ),
-    bug(
-        "odd and even threads at different barriers",
-        r"""
+"""),
+    bug(launch(1, 64, floats(64), Empty(64)), finds="Barrier: syncthreads|barrier")(r"""
+// odd and even threads at different barriers
+// __syncthreads() stands where lanes of one warp part: all have to come to the same one
 __global__ void exchange(const float* x, float* y) {
     __shared__ float s[64];
     int t = threadIdx.x;
@@ -104,17 +106,13 @@ __global__ void exchange(const float* x, float* y) {
         y[t] = s[t - 1];
     }
 }
-""",
-        grid=1,
-        block=64,
-        args=(floats(64), Empty(64)),
-        finds="Barrier",
-        about="syncthreads|barrier",
-        why="__syncthreads() stands where lanes of one warp part: all have to come to the same one",
-    ),
+"""),
     bug(
-        "threads beyond n return, and owe the tile an element",
-        r"""
+        launch(2, 64, floats(100), Empty(100), 100),
+        finds="Barrier UninitialisedRead: tile|syncthreads|barrier",
+    )(r"""
+// threads beyond n return, and owe the tile an element
+// whoever returns never loads its element nor comes to the barrier
 __global__ void mirror(const float* x, float* y, int n) {
     __shared__ float tile[64];
     int t = threadIdx.x, i = blockIdx.x * blockDim.x + t;
@@ -123,18 +121,11 @@ __global__ void mirror(const float* x, float* y, int n) {
     __syncthreads();  // <- bug
     y[i] = tile[63 - t];  // <- bug
 }
-""",
-        grid=2,
-        block=64,
-        args=(floats(100), Empty(100), 100),
-        finds="Barrier UninitialisedRead",
-        about="tile|syncthreads|barrier",
-        why="whoever returns never loads its element nor comes to the barrier",
-    ),
+"""),
     # The first version had one barrier in its loop and was a race as well, which was found first, and rightly.
-    bug(
-        "loop that some threads leave before others",
-        r"""
+    bug(launch(1, 64, floats(100), Empty(64), 100), finds="Barrier: syncthreads|barrier")(r"""
+// loop that some threads leave before others
+// 36 threads go round twice, the others once
 __global__ void rounds(const float* x, float* y, int n) {
     __shared__ float s[64];
     int t = threadIdx.x;
@@ -148,17 +139,10 @@ __global__ void rounds(const float* x, float* y, int n) {
     __syncthreads();
     y[t] = sum + s[0];
 }
-""",
-        grid=1,
-        block=64,
-        args=(floats(100), Empty(64), 100),
-        finds="Barrier",
-        about="syncthreads|barrier",
-        why="36 threads go round twice, the others once",
-    ),
-    bug(
-        "break before the barrier",
-        r"""
+"""),
+    bug(launch(1, 32, floats(32), Empty(32), 4), finds="Barrier: syncthreads|barrier")(r"""
+// break before the barrier
+// each thread decides for itself when to leave
 __global__ void relax(const float* x, float* y, int steps) {
     __shared__ float s[32];
     int t = threadIdx.x;
@@ -173,97 +157,28 @@ __global__ void relax(const float* x, float* y, int steps) {
     }
     y[t] = s[t];
 }
-""",
-        grid=1,
-        block=32,
-        args=(floats(32), Empty(32), 4),
-        finds="Barrier",
-        about="syncthreads|barrier",
-        why="each thread decides for itself when to leave",
-    ),
-    bug(
-        "tiles of a product, overwritten too early",
-        r"""
-__global__ void matmul(const float* a, const float* b, float* c, int n) {
-    __shared__ float ta[8][8], tb[8][8];
-    int x = threadIdx.x, y = threadIdx.y;
-    float sum = 0.0f;
-    for (int k = 0; k < n; k += 8) {
-        ta[y][x] = a[y * n + k + x];  // <- bug
-        tb[y][x] = b[(k + y) * 8 + x];  // <- bug
-        __syncthreads();
-        for (int j = 0; j < 8; j++) sum += ta[y][j] * tb[j][x];  // <- bug
-    }
-    c[y * 8 + x] = sum;
-}
-""",
-        grid=1,
-        block=(8, 8),
-        args=(floats(128), floats(128), Empty(64), 16),
-        finds="Race",
-        about="ta|tb",
-        why="without a second barrier fast threads load the next tile while slow ones read this one",
-    ),
-    bug(
-        "tiles of a product, read too early",
-        r"""
-__global__ void matmul(const float* a, const float* b, float* c, int n) {
-    __shared__ float ta[8][8], tb[8][8];
-    int x = threadIdx.x, y = threadIdx.y;
-    float sum = 0.0f;
-    for (int k = 0; k < n; k += 8) {
-        ta[y][x] = a[y * n + k + x];  // <- bug
-        tb[y][x] = b[(k + y) * 8 + x];  // <- bug
-        for (int j = 0; j < 8; j++) sum += ta[y][j] * tb[j][x];  // <- bug
-        __syncthreads();
-    }
-    c[y * 8 + x] = sum;
-}
-""",
-        grid=1,
-        block=(8, 8),
-        args=(floats(128), floats(128), Empty(64), 16),
-        finds="Race UninitialisedRead",
-        about="ta|tb",
-        why="the barrier between loading and reading is missing",
-    ),
-    bug(
-        "value of thread 0 without a barrier",
-        r"""
+"""),
+    PRODUCT,
+    PRODUCT.changed(finds="Race UninitialisedRead: ta|tb")(r"""
+// tiles of a product, read too early
+// the barrier between loading and reading is missing
+         tb[y][x] = b[(k + y) * 8 + x];  // <- bug
++        for (int j = 0; j < 8; j++) sum += ta[y][j] * tb[j][x];  // <- bug
+-        for (int j = 0; j < 8; j++) sum += ta[y][j] * tb[j][x];  // <- bug
+"""),
+    bug(launch(2, 64, floats(2), Empty(128)), finds="Race UninitialisedRead: offset")(r"""
+// value of thread 0 without a barrier
+// nothing makes the others wait for thread 0
 __global__ void add_offset(const float* offsets, float* y) {
     __shared__ float offset;
     if (threadIdx.x == 0) offset = offsets[blockIdx.x];  // <- bug
     y[blockIdx.x * blockDim.x + threadIdx.x] = offset;  // <- bug
 }
-""",
-        grid=2,
-        block=64,
-        args=(floats(2), Empty(128)),
-        finds="Race UninitialisedRead",
-        about="offset",
-        why="nothing makes the others wait for thread 0",
-    ),
-    bug(
-        "barrier of a warp for a block of two",
-        r"""
-__global__ void reverse(const float* x, float* y) {
-    __shared__ float tile[64];
-    int t = threadIdx.x;
-    tile[t] = x[t];  // <- bug
-    __syncwarp();
-    y[t] = tile[63 - t];  // <- bug
-}
-""",
-        grid=1,
-        block=64,
-        args=(floats(64), Empty(64)),
-        finds="Race UninitialisedRead",
-        about="tile",
-        why="__syncwarp() knows nothing of the other warp",
-    ),
-    bug(
-        "scan in place with one barrier a step",
-        r"""
+"""),
+    REVERSED,
+    bug(launch(1, 64, floats(64), Empty(64)), finds="Race: s")(r"""
+// scan in place with one barrier a step
+// reading s[t - by] and writing s[t] need a barrier between them
 __global__ void scan(const float* x, float* y) {
     __shared__ float s[64];
     int t = threadIdx.x;
@@ -275,57 +190,25 @@ __global__ void scan(const float* x, float* y) {
     }
     y[t] = s[t];
 }
-""",
-        grid=1,
-        block=64,
-        args=(floats(64), Empty(64)),
-        finds="Race",
-        about="s",
-        why="reading s[t - by] and writing s[t] need a barrier between them",
-    ),
-    bug(
-        "scan with two buffers and no barrier",
-        r"""
-__global__ void scan(const float* x, float* y) {
-    __shared__ float s[2][64];
-    int t = threadIdx.x, from = 0;
-    s[0][t] = x[t];
-    __syncthreads();
-    for (int by = 1; by < 64; by *= 2) {
-        s[1 - from][t] = t >= by ? s[from][t] + s[from][t - by] : s[from][t];  // <- bug
-        from = 1 - from;
-    }
-    y[t] = s[from][t];
-}
-""",
-        grid=1,
-        block=64,
-        args=(floats(64), Empty(64)),
-        finds="Race UninitialisedRead",
-        about="s",
-        why="two buffers save one of two barriers, not both",
-    ),
-    bug(
-        "fence where a barrier is needed",
-        r"""
-__global__ void reverse(const float* x, float* y) {
-    __shared__ float tile[64];
-    int t = threadIdx.x;
-    tile[t] = x[t];  // <- bug
-    __threadfence_block();
-    y[t] = tile[63 - t];  // <- bug
-}
-""",
-        grid=1,
-        block=64,
-        args=(floats(64), Empty(64)),
-        finds="Race UninitialisedRead",
-        about="tile",
-        why="a fence orders one thread's accesses, and waits for nobody",
-    ),
-    bug(
-        "counter reset while others still read it",
-        r"""
+"""),
+    SCAN.changed(finds="Race UninitialisedRead: s")(r"""
+// scan with two buffers and no barrier
+// two buffers save one of two barriers, not both
+     s[0][t] = x[t];
++    __syncthreads();
+-        __syncthreads();
+-        s[1 - from][t] = s[from][t] + (t >= by ? s[from][t - by] : 0.0f);
++        s[1 - from][t] = t >= by ? s[from][t] + s[from][t - by] : s[from][t];  // <- bug
+"""),
+    REVERSED.changed(finds="Race UninitialisedRead: tile")(r"""
+// fence where a barrier is needed
+// a fence orders one thread's accesses, and waits for nobody
+-    __syncwarp();
++    __threadfence_block();
+"""),
+    bug(launch(1, 64, ints(128), Empty(64, "int32"), 2), finds="Race: count")(r"""
+// counter reset while others still read it
+// between reading the count and its reset there is no barrier
 __global__ void count_rounds(const int* x, int* y, int rounds) {
     __shared__ int count;
     int total = 0;
@@ -338,17 +221,10 @@ __global__ void count_rounds(const int* x, int* y, int rounds) {
     }
     y[threadIdx.x] = total;
 }
-""",
-        grid=1,
-        block=64,
-        args=(ints(128), Empty(64, "int32"), 2),
-        finds="Race",
-        about="count",
-        why="between reading the count and its reset there is no barrier",
-    ),
-    bug(
-        "continue past the barrier",
-        r"""
+"""),
+    bug(launch(1, 32, floats(64), Empty(32), 2), finds="Barrier: syncthreads|barrier")(r"""
+// continue past the barrier
+// lanes with small values go on without the others
 __global__ void steps(const float* x, float* y, int n) {
     __shared__ float s[32];
     int t = threadIdx.x;
@@ -363,17 +239,12 @@ __global__ void steps(const float* x, float* y, int n) {
     }
     y[t] = sum;
 }
-""",
-        grid=1,
-        block=32,
-        args=(floats(64), Empty(32), 2),
-        finds="Barrier",
-        about="syncthreads|barrier",
-        why="lanes with small values go on without the others",
-    ),
+"""),
     bug(
-        "count of the block inside of an if",
-        r"""
+        launch(1, 64, floats(50), Empty(64, "int32"), 50), finds="Barrier: syncthreads|barrier"
+    )(r"""
+// count of the block inside of an if
+// __syncthreads_count() is a barrier, and 14 threads don't come
 __global__ void count(const float* x, int* y, int n) {
     int i = threadIdx.x, positive = 0;
     if (i < n) {
@@ -382,82 +253,40 @@ __global__ void count(const float* x, int* y, int n) {
     __syncthreads();
     y[i] = positive;
 }
-""",
-        grid=1,
-        block=64,
-        args=(floats(50), Empty(64, "int32"), 50),
-        finds="Barrier",
-        about="syncthreads|barrier",
-        why="__syncthreads_count() is a barrier, and 14 threads don't come",
-    ),
-    bug(
-        "barrier of a block between blocks",
-        r"""
+"""),
+    bug(launch(2, 32, floats(64), Empty(64), Empty(64), 64), finds="Race UninitialisedRead: a")(r"""
+// barrier of a block between blocks
+// __syncthreads() doesn't wait for other blocks; it takes a second kernel or a grid's barrier
 __global__ void two_steps(const float* x, float* a, float* y, int n) {
     int i = blockIdx.x * blockDim.x + threadIdx.x;
     a[i] = 2.0f * x[i];  // <- bug
     __syncthreads();
     y[i] = a[n - 1 - i];  // <- bug
 }
-""",
-        grid=2,
-        block=32,
-        args=(floats(64), Empty(64), Empty(64), 64),
-        finds="Race UninitialisedRead",
-        about="a",
-        why="__syncthreads() doesn't wait for other blocks; it takes a second kernel or a grid's barrier",
-    ),
-    bug(
-        "odd-even sort without the inner barrier",
-        r"""
-__global__ void sort(int* x, int n) {
-    __shared__ int s[64];
-    int t = threadIdx.x;
-    s[t] = x[t];
-    __syncthreads();
-    for (int phase = 0; phase < n; phase++) {
-        int left = 2 * t + phase % 2;
-        if (left + 1 < n && s[left] > s[left + 1]) {  // <- bug
-            int swap = s[left];
-            s[left] = s[left + 1];  // <- bug
-            s[left + 1] = swap;  // <- bug
-        }
-    }
-    __syncthreads();
-    x[t] = s[t];
-}
-""",
-        grid=1,
-        block=64,
-        args=(ints(64)[::-1].copy(), 64),
-        finds="Race",
-        about="s",
-        why="each phase compares what its neighbours of the last one swapped",
-    ),
-    bug(
-        "group of a tile in place of the block",
-        r"""
-#include <cooperative_groups.h>
-namespace cg = cooperative_groups;
-__global__ void reverse(const float* x, float* y) {
-    __shared__ float tile[64];
-    auto group = cg::tiled_partition<32>(cg::this_thread_block());
-    int t = threadIdx.x;
-    tile[t] = x[t];  // <- bug
-    group.sync();
-    y[t] = tile[63 - t];  // <- bug
-}
-""",
-        grid=1,
-        block=64,
-        args=(floats(64), Empty(64)),
-        finds="Race UninitialisedRead",
-        about="tile",
-        why="`group` is a warp's 32 threads",
-    ),
-    bug(
-        "vote of the block behind &&",
-        r"""
+"""),
+    SORT.changed(finds="Race: s")(r"""
+// odd-even sort without the inner barrier
+// each phase compares what its neighbours of the last one swapped
+     s[t] = x[t];
++    __syncthreads();
+-        __syncthreads();
+         if (left + 1 < n && s[left] > s[left + 1]) {  // <- bug
+             s[left] = s[left + 1];  // <- bug
+             s[left + 1] = swap;  // <- bug
+"""),
+    REVERSED.changed(finds="Race UninitialisedRead: tile")(r"""
+// group of a tile in place of the block
+// `group` is a warp's 32 threads
++#include <cooperative_groups.h>
++namespace cg = cooperative_groups;
+     __shared__ float tile[64];
++    auto group = cg::tiled_partition<32>(cg::this_thread_block());
+-    __syncwarp();
++    group.sync();
+"""),
+    bug(launch(1, 64, floats(64), Empty(64, "int32")), finds="Barrier: syncthreads|barrier")(r"""
+// vote of the block behind &&
+// && spares the threads with small values the barrier
 __global__ void any_large(const float* x, int* y) {
     int t = threadIdx.x, found = 0;
     if (x[t] > 10.0f && __syncthreads_or(x[t] > 50.0f)) {  // <- bug
@@ -466,17 +295,13 @@ __global__ void any_large(const float* x, int* y) {
     __syncthreads();
     y[t] = found;
 }
-""",
-        grid=1,
-        block=64,
-        args=(floats(64), Empty(64, "int32")),
-        finds="Barrier",
-        about="syncthreads|barrier",
-        why="&& spares the threads with small values the barrier",
-    ),
+"""),
     bug(
-        "warp 0 goes through one barrier more",
-        r"""
+        launch(1, 64, floats(64), Empty(64)),
+        finds="Barrier Race UninitialisedRead: b|syncthreads|barrier",
+    )(r"""
+// warp 0 goes through one barrier more
+// the second warp's only barrier meets the first one of warp 0
 __global__ void two_stages(const float* x, float* y) {
     __shared__ float a[64], b[64];
     int t = threadIdx.x;
@@ -489,17 +314,10 @@ __global__ void two_stages(const float* x, float* y) {
     __syncthreads();  // <- bug
     y[t] = b[t];  // <- bug
 }
-""",
-        grid=1,
-        block=64,
-        args=(floats(64), Empty(64)),
-        finds="Barrier Race UninitialisedRead",
-        about="b|syncthreads|barrier",
-        why="the second warp's only barrier meets the first one of warp 0",
-    ),
-    bug(
-        "result handed round without a barrier",
-        r"""
+"""),
+    bug(launch(1, 64, floats(64, 1)), finds="Race: part")(r"""
+// result handed round without a barrier
+// the others divide by what thread 0 may not have stored yet
 __global__ void normalise(float* x) {
     __shared__ float part[64];
     int t = threadIdx.x;
@@ -512,17 +330,10 @@ __global__ void normalise(float* x) {
     }
     x[t] /= part[0];  // <- bug
 }
-""",
-        grid=1,
-        block=64,
-        args=(floats(64, 1),),
-        finds="Race",
-        about="part",
-        why="the others divide by what thread 0 may not have stored yet",
-    ),
-    bug(
-        "shared memory used again as another type",
-        r"""
+"""),
+    bug(launch(1, 64, floats(64), Empty(64, "int32"), shared=256), finds="Race: room")(r"""
+// shared memory used again as another type
+// the second phase overwrites what others still read
 __global__ void phases(const float* x, int* y) {
     extern __shared__ float room[];
     int t = threadIdx.x;
@@ -534,18 +345,10 @@ __global__ void phases(const float* x, int* y) {
     __syncthreads();
     y[t] = order[t];
 }
-""",
-        grid=1,
-        block=64,
-        args=(floats(64), Empty(64, "int32")),
-        shared=256,
-        finds="Race",
-        about="room",
-        why="the second phase overwrites what others still read",
-    ),
-    bug(
-        "barrier above the store that it is for",
-        r"""
+"""),
+    bug(launch(1, (16, 16), floats(256), Empty(256)), finds="Race UninitialisedRead: tile")(r"""
+// barrier above the store that it is for
+// the barrier stands before the store and not between it and the read
 __global__ void transpose(const float* in, float* out) {
     __shared__ float tile[16][17];
     int x = threadIdx.x, y = threadIdx.y;
@@ -554,17 +357,10 @@ __global__ void transpose(const float* in, float* out) {
     tile[y][x] = v;  // <- bug
     out[y * 16 + x] = tile[x][y];  // <- bug
 }
-""",
-        grid=1,
-        block=(16, 16),
-        args=(floats(256), Empty(256)),
-        finds="Race UninitialisedRead",
-        about="tile",
-        why="the barrier stands before the store and not between it and the read",
-    ),
-    bug(
-        "barrier of the grid that one block calls",
-        r"""
+"""),
+    bug(launch(2, 32, floats(64)), finds="Deadlock Barrier: grid|block|wait")(r"""
+// barrier of the grid that one block calls
+// the other block never comes
 #include <cooperative_groups.h>
 namespace cg = cooperative_groups;
 __global__ void step(float* x) {
@@ -575,12 +371,5 @@ __global__ void step(float* x) {
         x[i] += x[i + blockDim.x];
     }
 }
-""",
-        grid=2,
-        block=32,
-        args=(floats(64),),
-        finds="Deadlock Barrier",
-        about="grid|block|wait",
-        why="the other block never comes",
-    ),
+"""),
 ]

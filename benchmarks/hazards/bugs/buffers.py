@@ -22,12 +22,12 @@ from benchmarks.hazards.host import (
 
 def changed(why: str, about: str = "changed"):
     """A program that writes to a host array which a copy reads."""
-    return bug_on_the_host(finds="HostBuffer", about=about, why=why)
+    return bug_on_the_host(finds=f"HostBuffer: {about}", why=why)
 
 
 def early(why: str, about: str = "host"):
     """A program that reads a host array to which a copy may still write."""
-    return bug_on_the_host(finds="NotReady HostBuffer", about=about, why=why)
+    return bug_on_the_host(finds=f"NotReady HostBuffer: {about}", why=why)
 
 
 @changed("the copy reads a pinned array later than the call returns")
@@ -166,8 +166,7 @@ def array_written_while_a_download_writes_it():
 
 
 @bug_on_the_host(
-    finds="StreamRace HostBuffer",
-    about="order",
+    finds="StreamRace HostBuffer: order",
     why="two downloads into one host array, on two streams",
 )
 def two_downloads_into_one_array():
@@ -179,8 +178,7 @@ def two_downloads_into_one_array():
 
 
 @bug_on_the_host(
-    finds="StreamRace HostBuffer",
-    about="order",
+    finds="StreamRace HostBuffer: order",
     why="the upload reads what the download on another stream may not have written yet",
 )
 def upload_of_what_a_download_brings():
@@ -192,8 +190,7 @@ def upload_of_what_a_download_brings():
 
 
 @bug_on_the_host(
-    finds="StreamRace HostBuffer",
-    about="order",
+    finds="StreamRace HostBuffer: order",
     why="a kernel reads mapped memory that a copy on another stream writes",
 )
 def mapped_memory_beside_a_download():

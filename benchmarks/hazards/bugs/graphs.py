@@ -9,12 +9,12 @@ from benchmarks.hazards.host import SIZE, full, host_array, op
 
 def refused(why: str, about: str, finds: str = "Capture"):
     """A program that captures what no graph can hold."""
-    return bug_on_the_host(finds=finds, about=about, why=why)
+    return bug_on_the_host(finds=f"{finds}: {about}", why=why)
 
 
 def race(why: str, about: str = "order"):
     """A program of which a graph shares an array with something, without an order."""
-    return bug_on_the_host(finds="StreamRace", about=about, why=why)
+    return bug_on_the_host(finds=f"StreamRace: {about}", why=why)
 
 
 @refused("a graph has no allocation that stays the same from launch to launch", "zeros")
@@ -170,9 +170,7 @@ def input_of_a_graph_replaced_on_another_stream():
     agt.memcpy(x.borrow(), host_array(2.0)).async_on(two)  # <- bug
 
 
-@bug_on_the_host(
-    finds="HostBuffer", about="changed", why="the graph's copy may not have read the slot yet"
-)
+@bug_on_the_host(finds="HostBuffer: changed", why="the graph's copy may not have read the slot yet")
 def slot_of_a_graph_filled_again_too_early():
     x, slot, stream = full(), host_array(1.0), agt.create_stream()
     graph = agt.memcpy(x.borrow(), slot).graph_on(stream)
@@ -182,7 +180,7 @@ def slot_of_a_graph_filled_again_too_early():
     stream.synchronize()  # <- bug
 
 
-@bug_on_the_host(finds="OutOfBounds", about="64", why="a kernel in a graph goes out of bounds, too")
+@bug_on_the_host(finds="OutOfBounds: 64", why="a kernel in a graph goes out of bounds, too")
 def stray_kernel_in_a_graph():
     graph = op("stray", full()).graph_on(agt.create_stream())
     graph.launch().sync()  # <- bug

@@ -6,7 +6,7 @@ from benchmarks.hazards.host import array, clear, copy, download, gpu, pinned, r
 
 def race(why: str, about: str = "order"):
     """A program of which two streams touch one array without an order."""
-    return bug_on_the_host(finds="StreamRace", about=about, why=why)
+    return bug_on_the_host(finds=f"StreamRace: {about}", why=why)
 
 
 @race("nothing says which of the two is last")

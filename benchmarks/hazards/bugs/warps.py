@@ -1,11 +1,12 @@
 """Bugs of warps: lanes that aren't there, masks that are wrong, and hopes for lockstep."""
 
-from benchmarks.hazards.case import Empty, bug, floats, ints
+from benchmarks.hazards.case import Empty, bug, floats, ints, launch
+from benchmarks.hazards.sound.warps import SCAN
 
 CASES = [
-    bug(
-        "warp reduction in shared memory without barriers",
-        r"""
+    bug(launch(1, 32, floats(32), Empty(1)), finds="Race: s")(r"""
+// warp reduction in shared memory without barriers
+// lanes of a warp need not run in lockstep
 __global__ void warp_sum(const float* x, float* y) {
     __shared__ float s[64];
     int t = threadIdx.x;
@@ -16,17 +17,10 @@ __global__ void warp_sum(const float* x, float* y) {
     }
     if (t == 0) *y = s[0];
 }
-""",
-        grid=1,
-        block=32,
-        args=(floats(32), Empty(1)),
-        finds="Race",
-        about="s",
-        why="lanes of a warp need not run in lockstep",
-    ),
-    bug(
-        "last warp unrolled, as in old samples",
-        r"""
+"""),
+    bug(launch(1, 64, floats(64), Empty(1)), finds="Race: s")(r"""
+// last warp unrolled, as in old samples
+// each step reads what another lane wrote, and no __syncwarp() orders them
 __global__ void block_sum(const float* x, float* y) {
     __shared__ float s[64];
     int t = threadIdx.x;
@@ -41,17 +35,10 @@ __global__ void block_sum(const float* x, float* y) {
         if (t < 1) *y = s[t] + s[t + 1];  // <- bug
     }
 }
-""",
-        grid=1,
-        block=64,
-        args=(floats(64), Empty(1)),
-        finds="Race",
-        about="s",
-        why="each step reads what another lane wrote, and no __syncwarp() orders them",
-    ),
-    bug(
-        "volatile in place of __syncwarp",
-        r"""
+"""),
+    bug(launch(1, 64, floats(64), Empty(1)), finds="Race: s")(r"""
+// volatile in place of __syncwarp
+// volatile keeps values out of registers, and makes no lane wait for another
 __device__ void last_warp(volatile float* s, int t) {
     s[t] += s[t + 32];
     s[t] += s[t + 16];  // <- bug
@@ -68,17 +55,10 @@ __global__ void block_sum(const float* x, float* y) {
     if (t < 32) last_warp(s, t);
     if (t == 0) *y = s[0];
 }
-""",
-        grid=1,
-        block=64,
-        args=(floats(64), Empty(1)),
-        finds="Race",
-        about="s",
-        why="volatile keeps values out of registers, and makes no lane wait for another",
-    ),
-    bug(
-        "all 32 named where half of the warp comes",
-        r"""
+"""),
+    bug(launch(1, 32, floats(32), Empty(16)), finds="Warp Deadlock: lane|shfl")(r"""
+// all 32 named where half of the warp comes
+// lanes 16 to 31 are in the mask, are read, and don't execute the shuffle
 __global__ void fold(const float* x, float* y) {
     int t = threadIdx.x;
     float v = x[t];
@@ -87,66 +67,38 @@ __global__ void fold(const float* x, float* y) {
         y[t] = v;
     }
 }
-""",
-        grid=1,
-        block=32,
-        args=(floats(32), Empty(16)),
-        finds="Warp Deadlock",
-        about="lane|shfl",
-        why="lanes 16 to 31 are in the mask, are read, and don't execute the shuffle",
-    ),
-    bug(
-        "value of a lane that has returned",
-        r"""
+"""),
+    bug(launch(1, 32, floats(32), Empty(32), 20), finds="Warp: lane|shfl 31")(r"""
+// value of a lane that has returned
+// lane 31 has ended, and has no value
 __global__ void last_value(const float* x, float* y, int n) {
     int t = threadIdx.x;
     if (t >= n) return;
     float v = x[t];
     y[t] = __shfl_sync(0xffffffff, v, 31);  // <- bug
 }
-""",
-        grid=1,
-        block=32,
-        args=(floats(32), Empty(32), 20),
-        finds="Warp",
-        about="lane|shfl 31",
-        why="lane 31 has ended, and has no value",
-    ),
-    bug(
-        "lane outside of the mask is read",
-        r"""
+"""),
+    bug(launch(1, 32, floats(32), Empty(16)), finds="Warp: lane|shfl 20")(r"""
+// lane outside of the mask is read
+// lane 20 is not in the mask, and not in the branch
 __global__ void broadcast(const float* x, float* y) {
     int t = threadIdx.x;
     if (t < 16) {
         y[t] = __shfl_sync(0x0000ffff, x[t], 20);  // <- bug
     }
 }
-""",
-        grid=1,
-        block=32,
-        args=(floats(32), Empty(16)),
-        finds="Warp",
-        about="lane|shfl 20",
-        why="lane 20 is not in the mask, and not in the branch",
-    ),
-    bug(
-        "caller that its mask doesn't name",
-        r"""
+"""),
+    bug(launch(1, 32, floats(32), Empty(32)), finds="Warp: mask")(r"""
+// caller that its mask doesn't name
+// lanes 16 to 31 call it with a mask without them
 __global__ void neighbours(const float* x, float* y) {
     int t = threadIdx.x;
     y[t] = __shfl_xor_sync(0x0000ffff, x[t], 1);  // <- bug
 }
-""",
-        grid=1,
-        block=32,
-        args=(floats(32), Empty(32)),
-        finds="Warp",
-        about="mask",
-        why="lanes 16 to 31 call it with a mask without them",
-    ),
-    bug(
-        "lane 0 isn't among the active ones",
-        r"""
+"""),
+    bug(launch(1, 32, floats(32), Empty(32)), finds="Warp: lane|shfl 0")(r"""
+// lane 0 isn't among the active ones
+// x[0] is 0, so lane 0 is not in the branch
 __global__ void relative(const float* x, float* y) {
     int t = threadIdx.x;
     if (x[t] > 0.0f) {
@@ -155,17 +107,10 @@ __global__ void relative(const float* x, float* y) {
         y[t] = x[t] - first;
     }
 }
-""",
-        grid=1,
-        block=32,
-        args=(floats(32), Empty(32)),
-        finds="Warp",
-        about="lane|shfl 0",
-        why="x[0] is 0, so lane 0 is not in the branch",
-    ),
-    bug(
-        "sum of a warp that is not full",
-        r"""
+"""),
+    bug(launch(1, 40, floats(40), Empty(2)), finds="Warp: lane|shfl")(r"""
+// sum of a warp that is not full
+// the second warp has 8 lanes, and lane 0 adds lane 16
 __global__ void warp_sums(const float* x, float* sums) {
     int t = threadIdx.x;
     float v = x[t];
@@ -174,17 +119,13 @@ __global__ void warp_sums(const float* x, float* sums) {
     }
     if (t % 32 == 0) sums[t / 32] = v;
 }
-""",
-        grid=1,
-        block=40,
-        args=(floats(40), Empty(2)),
-        finds="Warp",
-        about="lane|shfl",
-        why="the second warp has 8 lanes, and lane 0 adds lane 16",
-    ),
+"""),
     bug(
-        "mask from before the loop",
-        r"""
+        launch(1, 32, ints(32), floats(32), Empty(32)),
+        finds="Warp Deadlock Barrier: lane|mask|shfl",
+    )(r"""
+// mask from before the loop
+// lanes leave the loop one after the other, and the mask still names them
 __global__ void walk(const int* counts, const float* x, float* y) {
     int t = threadIdx.x;
     unsigned mask = __ballot_sync(0xffffffff, counts[t] > 0);
@@ -195,17 +136,10 @@ __global__ void walk(const int* counts, const float* x, float* y) {
     __syncwarp();
     y[t] = sum;
 }
-""",
-        grid=1,
-        block=32,
-        args=(ints(32), floats(32), Empty(32)),
-        finds="Warp Deadlock Barrier",
-        about="lane|mask|shfl",
-        why="lanes leave the loop one after the other, and the mask still names them",
-    ),
-    bug(
-        "barrier for 16 lanes, data of 32",
-        r"""
+"""),
+    bug(launch(1, 32, floats(32), Empty(32)), finds="Race UninitialisedRead: s")(r"""
+// barrier for 16 lanes, data of 32
+// each half waits for itself, and reads the other one
 __global__ void swap_halves(const float* x, float* y) {
     __shared__ float s[32];
     int t = threadIdx.x;
@@ -213,17 +147,10 @@ __global__ void swap_halves(const float* x, float* y) {
     __syncwarp(t < 16 ? 0x0000ffff : 0xffff0000);
     y[t] = s[t ^ 16];  // <- bug
 }
-""",
-        grid=1,
-        block=32,
-        args=(floats(32), Empty(32)),
-        finds="Race UninitialisedRead",
-        about="s",
-        why="each half waits for itself, and reads the other one",
-    ),
-    bug(
-        "read and overwritten without a barrier of the warp",
-        r"""
+"""),
+    bug(launch(1, 32, floats(32)), finds="Race: s")(r"""
+// read and overwritten without a barrier of the warp
+// a lane may overwrite its element before its neighbour has read it
 __global__ void rotate(float* x) {
     __shared__ float s[32];
     int t = threadIdx.x;
@@ -234,39 +161,18 @@ __global__ void rotate(float* x) {
     __syncwarp();
     x[t] = s[31 - t];
 }
-""",
-        grid=1,
-        block=32,
-        args=(floats(32),),
-        finds="Race",
-        about="s",
-        why="a lane may overwrite its element before its neighbour has read it",
-    ),
-    bug(
-        "warp scan with one barrier a step",
-        r"""
-__global__ void scan(const float* x, float* y) {
-    __shared__ float s[32];
-    int t = threadIdx.x;
-    s[t] = x[t];
-    __syncwarp();
-    for (int by = 1; by < 32; by *= 2) {
-        if (t >= by) s[t] += s[t - by];  // <- bug
-        __syncwarp();
-    }
-    y[t] = s[t];
-}
-""",
-        grid=1,
-        block=32,
-        args=(floats(32), Empty(32)),
-        finds="Race",
-        about="s",
-        why="between reading s[t - by] and writing s[t] stands nothing",
-    ),
-    bug(
-        "vote taken for a barrier of memory",
-        r"""
+"""),
+    SCAN.changed(finds="Race: s")(r"""
+// warp scan with one barrier a step
+// between reading s[t - by] and writing s[t] stands nothing
+-        float v = t >= by ? s[t - by] : 0.0f;
+-        __syncwarp();
+-        s[t] += v;
++        if (t >= by) s[t] += s[t - by];  // <- bug
+"""),
+    bug(launch(1, 32, floats(32), Empty(32)), finds="Race UninitialisedRead: largest")(r"""
+// vote taken for a barrier of memory
+// votes don't order memory; __syncwarp() does
 __global__ void publish(const float* x, float* y) {
     __shared__ float largest;
     int t = threadIdx.x;
@@ -277,17 +183,10 @@ __global__ void publish(const float* x, float* y) {
         y[t] = largest;  // <- bug
     }
 }
-""",
-        grid=1,
-        block=32,
-        args=(floats(32), Empty(32)),
-        finds="Race UninitialisedRead",
-        about="largest",
-        why="votes don't order memory; __syncwarp() does",
-    ),
-    bug(
-        "if before else",
-        r"""
+"""),
+    bug(launch(1, 32, floats(32), Empty(32)), finds="Race UninitialisedRead: first")(r"""
+// if before else
+// which branch runs first isn't defined
 __global__ void first_value(const float* x, float* y) {
     __shared__ float first;
     int lane = threadIdx.x;
@@ -298,17 +197,10 @@ __global__ void first_value(const float* x, float* y) {
         y[lane] = first;  // <- bug
     }
 }
-""",
-        grid=1,
-        block=32,
-        args=(floats(32), Empty(32)),
-        finds="Race UninitialisedRead",
-        about="first",
-        why="which branch runs first isn't defined",
-    ),
-    bug(
-        "leader outside of the mask",
-        r"""
+"""),
+    bug(launch(1, 32, floats(32), Empty(32), ints(1, 0)), finds="Warp: lane|shfl")(r"""
+// leader outside of the mask
+// the first lane of the mask is __ffs(mask) - 1; the one here is outside of it
 __global__ void compact(const float* x, float* out, int* used) {
     int lane = threadIdx.x;
     bool keep = x[lane] > 11.0f && x[lane] < 15.0f;
@@ -320,17 +212,12 @@ __global__ void compact(const float* x, float* out, int* used) {
     base = __shfl_sync(mask, base, leader);  // <- bug
     out[base + __popc(mask & ((1u << lane) - 1))] = x[lane];
 }
-""",
-        grid=1,
-        block=32,
-        args=(floats(32), Empty(32), ints(1, 0)),
-        finds="Warp",
-        about="lane|shfl",
-        why="the first lane of the mask is __ffs(mask) - 1; the one here is outside of it",
-    ),
+"""),
     bug(
-        "match among lanes that don't take part",
-        r"""
+        launch(1, 32, ints(32), Empty(32, "int32")), finds="Warp Deadlock Barrier: lane|mask|match"
+    )(r"""
+// match among lanes that don't take part
+// the mask names all lanes, the odd ones aren't in the branch
 __global__ void count_equal(const int* x, int* y) {
     int t = threadIdx.x;
     y[t] = 0;
@@ -341,17 +228,12 @@ __global__ void count_equal(const int* x, int* y) {
     __syncwarp();
     y[t] += 1;
 }
-""",
-        grid=1,
-        block=32,
-        args=(ints(32), Empty(32, "int32")),
-        finds="Warp Deadlock Barrier",
-        about="lane|mask|match",
-        why="the mask names all lanes, the odd ones aren't in the branch",
-    ),
+"""),
     bug(
-        "reduction of a warp in a branch",
-        r"""
+        launch(1, 32, ints(32), Empty(32, "int32")), finds="Warp Deadlock Barrier: lane|mask|reduce"
+    )(r"""
+// reduction of a warp in a branch
+// eight lanes that the mask names are elsewhere
 __global__ void sum_large(const int* x, int* y) {
     int t = threadIdx.x, sum = 0;
     if (x[t] >= 8) {
@@ -360,17 +242,10 @@ __global__ void sum_large(const int* x, int* y) {
     __syncwarp();
     y[t] = sum;
 }
-""",
-        grid=1,
-        block=32,
-        args=(ints(32), Empty(32, "int32")),
-        finds="Warp Deadlock Barrier",
-        about="lane|mask|reduce",
-        why="eight lanes that the mask names are elsewhere",
-    ),
-    bug(
-        "different functions for two halves of a full mask",
-        r"""
+"""),
+    bug(launch(1, 32, ints(32), Empty(32, "int32")), finds="Warp Deadlock Barrier: lane|mask")(r"""
+// different functions for two halves of a full mask
+// all lanes in a mask have to call the same function
 __global__ void halves(const int* x, int* y) {
     int t = threadIdx.x, found = 0;
     if (t < 8) {
@@ -380,33 +255,19 @@ __global__ void halves(const int* x, int* y) {
     }
     y[t] = found;
 }
-""",
-        grid=1,
-        block=32,
-        args=(ints(32), Empty(32, "int32")),
-        finds="Warp Deadlock Barrier",
-        about="lane|mask",
-        why="all lanes in a mask have to call the same function",
-    ),
-    bug(
-        "exchange through global memory within a warp",
-        r"""
+"""),
+    bug(launch(1, 32, floats(32), Empty(32), Empty(32)), finds="Race UninitialisedRead: a")(r"""
+// exchange through global memory within a warp
+// a neighbour's element may not be there yet
 __global__ void difference(const float* x, float* a, float* y) {
     int t = threadIdx.x;
     a[t] = x[t] * x[t];  // <- bug
     y[t] = a[(t + 1) % 32] - a[t];  // <- bug
 }
-""",
-        grid=1,
-        block=32,
-        args=(floats(32), Empty(32), Empty(32)),
-        finds="Race UninitialisedRead",
-        about="a",
-        why="a neighbour's element may not be there yet",
-    ),
-    bug(
-        "tile of 16 in which half is busy elsewhere",
-        r"""
+"""),
+    bug(launch(1, 32, floats(32), Empty(32)), finds="Warp Deadlock: lane|mask|rank|shfl")(r"""
+// tile of 16 in which half is busy elsewhere
+// rank 0 of the tile doesn't call shfl()
 #include <cooperative_groups.h>
 namespace cg = cooperative_groups;
 __global__ void share(const float* x, float* y) {
@@ -417,17 +278,10 @@ __global__ void share(const float* x, float* y) {
     }
     y[threadIdx.x] = v;
 }
-""",
-        grid=1,
-        block=32,
-        args=(floats(32), Empty(32)),
-        finds="Warp Deadlock",
-        about="lane|mask|rank|shfl",
-        why="rank 0 of the tile doesn't call shfl()",
-    ),
-    bug(
-        "shuffled before it is set",
-        r"""
+"""),
+    bug(launch(1, 32, floats(32), Empty(32)), finds="UninitialisedRead: v|other")(r"""
+// shuffled before it is set
+// lanes below 16 get the v of a lane that never set it
 __global__ void upper(const float* x, float* y) {
     int lane = threadIdx.x;
     float v;
@@ -435,32 +289,18 @@ __global__ void upper(const float* x, float* y) {
     float other = __shfl_xor_sync(0xffffffff, v, 16);  // <- bug
     y[lane] = other + 1.0f;  // <- bug
 }
-""",
-        grid=1,
-        block=32,
-        args=(floats(32), Empty(32)),
-        finds="UninitialisedRead",
-        about="v|other",
-        why="lanes below 16 get the v of a lane that never set it",
-    ),
-    bug(
-        "partner that a block of 33 doesn't have",
-        r"""
+"""),
+    bug(launch(1, 33, floats(33), Empty(33)), finds="Warp: lane|shfl 1")(r"""
+// partner that a block of 33 doesn't have
+// the second warp has a single lane
 __global__ void pairs(const float* x, float* y) {
     int t = threadIdx.x;
     y[t] = x[t] + __shfl_xor_sync(0xffffffff, x[t], 1);  // <- bug
 }
-""",
-        grid=1,
-        block=33,
-        args=(floats(33), Empty(33)),
-        finds="Warp",
-        about="lane|shfl 1",
-        why="the second warp has a single lane",
-    ),
-    bug(
-        "lane that waits for a plain flag of another",
-        r"""
+"""),
+    bug(launch(1, 32, floats(32), Empty(1)), finds="Race Deadlock RunawayKernel: ready")(r"""
+// lane that waits for a plain flag of another
+// a plain flag may be read once and kept in a register, and orders nothing
 __global__ void hand_over(const float* x, float* y) {
     __shared__ int ready;
     __shared__ float value;
@@ -475,17 +315,10 @@ __global__ void hand_over(const float* x, float* y) {
         y[0] = value;
     }
 }
-""",
-        grid=1,
-        block=32,
-        args=(floats(32), Empty(1)),
-        finds="Race Deadlock RunawayKernel",
-        about="ready",
-        why="a plain flag may be read once and kept in a register, and orders nothing",
-    ),
-    bug(
-        "all warps use the first warp's slot",
-        r"""
+"""),
+    bug(launch(1, 128, floats(128), Empty(128)), finds="Race: slot")(r"""
+// all warps use the first warp's slot
+// the slot is chosen by the lane and not by the warp
 __global__ void warp_sums(const float* x, float* y) {
     __shared__ float slot[4];
     int t = threadIdx.x, lane = t % 32, warp = t / 32;
@@ -495,17 +328,10 @@ __global__ void warp_sums(const float* x, float* y) {
     __syncwarp();
     y[t] = slot[lane / 32] + warp;  // <- bug
 }
-""",
-        grid=1,
-        block=128,
-        args=(floats(128), Empty(128)),
-        finds="Race",
-        about="slot",
-        why="the slot is chosen by the lane and not by the warp",
-    ),
-    bug(
-        "shuffle with a mask that was meant for the other half",
-        r"""
+"""),
+    bug(launch(1, 32, floats(32), Empty(32)), finds="Warp Deadlock: mask")(r"""
+// shuffle with a mask that was meant for the other half
+// lanes 24 to 31 call it and aren't named; lanes 8 to 15 are named and don't call it
 __global__ void halves(const float* x, float* y) {
     int lane = threadIdx.x;
     float v = x[lane];
@@ -516,12 +342,5 @@ __global__ void halves(const float* x, float* y) {
     }
     y[lane] = v;
 }
-""",
-        grid=1,
-        block=32,
-        args=(floats(32), Empty(32)),
-        finds="Warp Deadlock",
-        about="mask",
-        why="lanes 24 to 31 call it and aren't named; lanes 8 to 15 are named and don't call it",
-    ),
+"""),
 ]

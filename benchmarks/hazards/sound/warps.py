@@ -1,92 +1,10 @@
 """Correct uses of warps that look as if they were not."""
 
-from benchmarks.hazards.case import Empty, floats, ints, sound
+from benchmarks.hazards.case import Empty, floats, ints, launch, sound
 
-CASES = [
-    sound(
-        "butterfly",
-        r"""
-__global__ void warp_sums(const float* x, float* y) {
-    float v = x[threadIdx.x];
-    for (int by = 16; by > 0; by /= 2) v += __shfl_xor_sync(0xffffffff, v, by);
-    y[threadIdx.x] = v;
-}
-""",
-        grid=1,
-        block=64,
-        args=(floats(64), Empty(64)),
-        why="all warps are full, and all lanes come",
-    ),
-    sound(
-        "half of a warp, with a mask and a width of its own",
-        r"""
-__global__ void half_sum(const float* x, float* y) {
-    int t = threadIdx.x;
-    if (t < 16) {
-        float v = x[t];
-        for (int by = 8; by > 0; by /= 2) v += __shfl_down_sync(0x0000ffff, v, by, 16);
-        if (t == 0) *y = v;
-    }
-}
-""",
-        grid=1,
-        block=32,
-        args=(floats(32), Empty(1)),
-        why="the mask names who is there; a lane beyond the width gives one's own value",
-    ),
-    sound(
-        "mask made by a vote",
-        r"""
-__global__ void relative(const float* x, float* y) {
-    int t = threadIdx.x;
-    bool mine = x[t] > 4.0f;
-    unsigned mask = __ballot_sync(0xffffffff, mine);
-    if (mine) y[t] = x[t] - __shfl_sync(mask, x[t], __ffs(mask) - 1);
-}
-""",
-        grid=1,
-        block=32,
-        args=(floats(32), Empty(32)),
-        why="exactly the lanes in the mask take the branch, and the leader is one of them",
-    ),
-    sound(
-        "vote after some lanes have returned",
-        r"""
-__global__ void votes(const float* x, unsigned* y, int n) {
-    int t = threadIdx.x;
-    if (t >= n) return;
-    unsigned positive = __ballot_sync(0xffffffff, x[t] > 0.0f);
-    if (t == 0) *y = positive;
-}
-""",
-        grid=1,
-        block=32,
-        args=(floats(32), Empty(1, "uint32"), 20),
-        why="only lanes that have not exited have to come to a vote, and only they are counted",
-    ),
-    sound(
-        "atomics put together by the active lanes",
-        r"""
-__device__ int take_one(int* counter) {
-    unsigned mask = __activemask();
-    int lane = threadIdx.x % 32, leader = __ffs(mask) - 1, base = 0;
-    if (lane == leader) base = atomicAdd(counter, __popc(mask));
-    base = __shfl_sync(mask, base, leader);
-    return base + __popc(mask & ((1u << lane) - 1));
-}
-__global__ void keep(const float* x, float* out, int* used) {
-    float v = x[blockIdx.x * blockDim.x + threadIdx.x];
-    if (v > 10.0f) out[take_one(used)] = v;
-}
-""",
-        grid=2,
-        block=32,
-        args=(floats(64), Empty(64), ints(1, 0)),
-        why="whichever lanes are active, the leader is one of them",
-    ),
-    sound(
-        "warp scan with two barriers a step",
-        r"""
+SCAN = sound(launch(1, 32, floats(32), Empty(32)))(r"""
+// warp scan with two barriers a step
+// reads and writes are parted
 __global__ void scan(const float* x, float* y) {
     __shared__ float s[32];
     int t = threadIdx.x;
@@ -100,15 +18,69 @@ __global__ void scan(const float* x, float* y) {
     }
     y[t] = s[t];
 }
-""",
-        grid=1,
-        block=32,
-        args=(floats(32), Empty(32)),
-        why="reads and writes are parted",
-    ),
-    sound(
-        "full masks in a branch for whole warps",
-        r"""
+""")
+
+CASES = [
+    sound(launch(1, 64, floats(64), Empty(64)))(r"""
+// butterfly
+// all warps are full, and all lanes come
+__global__ void warp_sums(const float* x, float* y) {
+    float v = x[threadIdx.x];
+    for (int by = 16; by > 0; by /= 2) v += __shfl_xor_sync(0xffffffff, v, by);
+    y[threadIdx.x] = v;
+}
+"""),
+    sound(launch(1, 32, floats(32), Empty(1)))(r"""
+// half of a warp, with a mask and a width of its own
+// the mask names who is there; a lane beyond the width gives one's own value
+__global__ void half_sum(const float* x, float* y) {
+    int t = threadIdx.x;
+    if (t < 16) {
+        float v = x[t];
+        for (int by = 8; by > 0; by /= 2) v += __shfl_down_sync(0x0000ffff, v, by, 16);
+        if (t == 0) *y = v;
+    }
+}
+"""),
+    sound(launch(1, 32, floats(32), Empty(32)))(r"""
+// mask made by a vote
+// exactly the lanes in the mask take the branch, and the leader is one of them
+__global__ void relative(const float* x, float* y) {
+    int t = threadIdx.x;
+    bool mine = x[t] > 4.0f;
+    unsigned mask = __ballot_sync(0xffffffff, mine);
+    if (mine) y[t] = x[t] - __shfl_sync(mask, x[t], __ffs(mask) - 1);
+}
+"""),
+    sound(launch(1, 32, floats(32), Empty(1, "uint32"), 20))(r"""
+// vote after some lanes have returned
+// only lanes that have not exited have to come to a vote, and only they are counted
+__global__ void votes(const float* x, unsigned* y, int n) {
+    int t = threadIdx.x;
+    if (t >= n) return;
+    unsigned positive = __ballot_sync(0xffffffff, x[t] > 0.0f);
+    if (t == 0) *y = positive;
+}
+"""),
+    sound(launch(2, 32, floats(64), Empty(64), ints(1, 0)))(r"""
+// atomics put together by the active lanes
+// whichever lanes are active, the leader is one of them
+__device__ int take_one(int* counter) {
+    unsigned mask = __activemask();
+    int lane = threadIdx.x % 32, leader = __ffs(mask) - 1, base = 0;
+    if (lane == leader) base = atomicAdd(counter, __popc(mask));
+    base = __shfl_sync(mask, base, leader);
+    return base + __popc(mask & ((1u << lane) - 1));
+}
+__global__ void keep(const float* x, float* out, int* used) {
+    float v = x[blockIdx.x * blockDim.x + threadIdx.x];
+    if (v > 10.0f) out[take_one(used)] = v;
+}
+"""),
+    SCAN,
+    sound(launch(1, 96, floats(96), Empty(96)))(r"""
+// full masks in a branch for whole warps
+// a warp is in one branch as a whole
 __global__ void first_warp(const float* x, float* y) {
     int t = threadIdx.x;
     float v = x[t];
@@ -119,15 +91,10 @@ __global__ void first_warp(const float* x, float* y) {
     }
     y[t] = v;
 }
-""",
-        grid=1,
-        block=96,
-        args=(floats(96), Empty(96)),
-        why="a warp is in one branch as a whole",
-    ),
-    sound(
-        "as many rounds as the warp agrees on",
-        r"""
+"""),
+    sound(launch(1, 32, ints(32), floats(32), Empty(32)))(r"""
+// as many rounds as the warp agrees on
+// all lanes go round as often as the slowest, and use what they need
 __global__ void walk(const int* counts, const float* x, float* y) {
     int t = threadIdx.x, rounds = counts[t];
     for (int by = 16; by > 0; by /= 2) rounds = max(rounds, __shfl_xor_sync(0xffffffff, rounds, by));
@@ -138,15 +105,10 @@ __global__ void walk(const int* counts, const float* x, float* y) {
     }
     y[t] = sum;
 }
-""",
-        grid=1,
-        block=32,
-        args=(ints(32), floats(32), Empty(32)),
-        why="all lanes go round as often as the slowest, and use what they need",
-    ),
-    sound(
-        "barrier for the lower half only",
-        r"""
+"""),
+    sound(launch(1, 32, floats(32), Empty(32)))(r"""
+// barrier for the lower half only
+// the mask names the lanes that exchange something
 __global__ void fold(const float* x, float* y) {
     __shared__ float s[32];
     int t = threadIdx.x;
@@ -158,28 +120,18 @@ __global__ void fold(const float* x, float* y) {
         y[t] = x[t];
     }
 }
-""",
-        grid=1,
-        block=32,
-        args=(floats(32), Empty(32)),
-        why="the mask names the lanes that exchange something",
-    ),
-    sound(
-        "source lane beyond 31",
-        r"""
+"""),
+    sound(launch(1, 32, floats(32), Empty(32)))(r"""
+// source lane beyond 31
+// the source lane is taken modulo the width
 __global__ void rotate(const float* x, float* y) {
     int t = threadIdx.x;
     y[t] = __shfl_sync(0xffffffff, x[t], t + 1);
 }
-""",
-        grid=1,
-        block=32,
-        args=(floats(32), Empty(32)),
-        why="the source lane is taken modulo the width",
-    ),
-    sound(
-        "scan by shuffles",
-        r"""
+"""),
+    sound(launch(1, 64, floats(64), Empty(64)))(r"""
+// scan by shuffles
+// the shuffle is outside of the if
 __global__ void scan(const float* x, float* y) {
     int lane = threadIdx.x % 32;
     float v = x[threadIdx.x];
@@ -189,44 +141,29 @@ __global__ void scan(const float* x, float* y) {
     }
     y[threadIdx.x] = v;
 }
-""",
-        grid=1,
-        block=64,
-        args=(floats(64), Empty(64)),
-        why="the shuffle is outside of the if",
-    ),
-    sound(
-        "tail that brings zeros",
-        r"""
+"""),
+    sound(launch(1, 64, floats(40), Empty(2), 40))(r"""
+// tail that brings zeros
+// lanes beyond n stay, and add nothing
 __global__ void sums(const float* x, float* y, int n) {
     int t = threadIdx.x;
     float v = t < n ? x[t] : 0.0f;
     for (int by = 16; by > 0; by /= 2) v += __shfl_down_sync(0xffffffff, v, by);
     if (t % 32 == 0) y[t / 32] = v;
 }
-""",
-        grid=1,
-        block=64,
-        args=(floats(40), Empty(2), 40),
-        why="lanes beyond n stay, and add nothing",
-    ),
-    sound(
-        "one atomic for each group of equal keys",
-        r"""
+"""),
+    sound(launch(1, 64, ints(64), ints(5, 0)))(r"""
+// one atomic for each group of equal keys
+// the match is made by the whole warp, and each group has one leader
 __global__ void histogram(const int* keys, int* bins) {
     int lane = threadIdx.x % 32, key = keys[threadIdx.x] % 5;
     unsigned same = __match_any_sync(0xffffffff, key);
     if (lane == __ffs(same) - 1) atomicAdd(&bins[key], __popc(same));
 }
-""",
-        grid=1,
-        block=64,
-        args=(ints(64), ints(5, 0)),
-        why="the match is made by the whole warp, and each group has one leader",
-    ),
-    sound(
-        "two tiles of a warp in different branches",
-        r"""
+"""),
+    sound(launch(1, 64, floats(64), Empty(64)))(r"""
+// two tiles of a warp in different branches
+// a tile is in one branch as a whole, and its functions name its own lanes
 #include <cooperative_groups.h>
 namespace cg = cooperative_groups;
 __global__ void tiles(const float* x, float* y) {
@@ -239,15 +176,10 @@ __global__ void tiles(const float* x, float* y) {
     }
     y[threadIdx.x] = v;
 }
-""",
-        grid=1,
-        block=64,
-        args=(floats(64), Empty(64)),
-        why="a tile is in one branch as a whole, and its functions name its own lanes",
-    ),
-    sound(
-        "group of those that are here",
-        r"""
+"""),
+    sound(launch(1, 32, floats(32), Empty(32)))(r"""
+// group of those that are here
+// rank 0 of the group is one of those in the branch
 #include <cooperative_groups.h>
 namespace cg = cooperative_groups;
 __global__ void here(const float* x, float* y) {
@@ -258,15 +190,10 @@ __global__ void here(const float* x, float* y) {
         y[t] = group.shfl(x[t], 0) + group.size();
     }
 }
-""",
-        grid=1,
-        block=32,
-        args=(floats(32), Empty(32)),
-        why="rank 0 of the group is one of those in the branch",
-    ),
-    sound(
-        "lock taken by lanes of one warp",
-        r"""
+"""),
+    sound(launch(1, 32, ints(1, 0), ints(1, 0)))(r"""
+// lock taken by lanes of one warp
+// a lane that has the lock gives it back in the same round
 __global__ void add_under_lock(int* lock, volatile int* sum) {
     bool done = false;
     while (!done) {
@@ -279,15 +206,10 @@ __global__ void add_under_lock(int* lock, volatile int* sum) {
         }
     }
 }
-""",
-        grid=1,
-        block=32,
-        args=(ints(1, 0), ints(1, 0)),
-        why="a lane that has the lock gives it back in the same round",
-    ),
-    sound(
-        "own slice of shared memory for each warp",
-        r"""
+"""),
+    sound(launch(1, 128, floats(128), Empty(128)))(r"""
+// own slice of shared memory for each warp
+// only lanes of one warp exchange something
 __global__ void mirror(const float* x, float* y) {
     __shared__ float slices[4][32];
     int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
@@ -295,15 +217,10 @@ __global__ void mirror(const float* x, float* y) {
     __syncwarp();
     y[threadIdx.x] = slices[warp][31 - lane];
 }
-""",
-        grid=1,
-        block=128,
-        args=(floats(128), Empty(128)),
-        why="only lanes of one warp exchange something",
-    ),
-    sound(
-        "own element, without any barrier",
-        r"""
+"""),
+    sound(launch(1, 32, floats(32), Empty(32)))(r"""
+// own element, without any barrier
+// no lane touches another one's element
 __global__ void own(const float* x, float* y) {
     __shared__ float s[32];
     int t = threadIdx.x;
@@ -311,28 +228,18 @@ __global__ void own(const float* x, float* y) {
     s[t] = s[t] * s[t];
     y[t] = s[t];
 }
-""",
-        grid=1,
-        block=32,
-        args=(floats(32), Empty(32)),
-        why="no lane touches another one's element",
-    ),
-    sound(
-        "sum by one instruction",
-        r"""
+"""),
+    sound(launch(1, 64, ints(64).astype("uint32"), Empty(2, "uint32")))(r"""
+// sum by one instruction
+// all lanes call it; who writes is decided afterwards
 __global__ void sums(const unsigned* x, unsigned* y) {
     unsigned all = __reduce_add_sync(0xffffffff, x[threadIdx.x]);
     if (threadIdx.x % 32 == 0) y[threadIdx.x / 32] = all;
 }
-""",
-        grid=1,
-        block=64,
-        args=(ints(64).astype("uint32"), Empty(2, "uint32")),
-        why="all lanes call it; who writes is decided afterwards",
-    ),
-    sound(
-        "compaction by votes",
-        r"""
+"""),
+    sound(launch(1, 32, floats(32), Empty(32), ints(1, 0)))(r"""
+// compaction by votes
+// each lane counts the bits below its own
 __global__ void compact(const float* x, float* out, int* used) {
     int lane = threadIdx.x;
     bool keep = x[lane] > 11.0f;
@@ -340,15 +247,10 @@ __global__ void compact(const float* x, float* out, int* used) {
     if (keep) out[__popc(kept & ((1u << lane) - 1))] = x[lane];
     if (lane == 0) *used = __popc(kept);
 }
-""",
-        grid=1,
-        block=32,
-        args=(floats(32), Empty(32), ints(1, 0)),
-        why="each lane counts the bits below its own",
-    ),
-    sound(
-        "loop that the warp leaves together",
-        r"""
+"""),
+    sound(launch(1, 64, floats(64), Empty(64, "int32")))(r"""
+// loop that the warp leaves together
+// __any_sync() tells all lanes the same
 __global__ void halve(const float* x, int* rounds) {
     float v = x[threadIdx.x];
     int k = 0;
@@ -358,15 +260,10 @@ __global__ void halve(const float* x, int* rounds) {
     }
     rounds[threadIdx.x] = k;
 }
-""",
-        grid=1,
-        block=64,
-        args=(floats(64), Empty(64, "int32")),
-        why="__any_sync() tells all lanes the same",
-    ),
-    sound(
-        "one lane after the other",
-        r"""
+"""),
+    sound(launch(1, 32, floats(32), Empty(32)))(r"""
+// one lane after the other
+// `todo` is the same in all lanes
 __global__ void visit(const float* x, float* y) {
     int t = threadIdx.x;
     unsigned todo = __ballot_sync(0xffffffff, x[t] > 27.0f);
@@ -377,15 +274,10 @@ __global__ void visit(const float* x, float* y) {
     }
     y[t] = sum;
 }
-""",
-        grid=1,
-        block=32,
-        args=(floats(32), Empty(32)),
-        why="`todo` is the same in all lanes",
-    ),
-    sound(
-        "branches with masks of their own",
-        r"""
+"""),
+    sound(launch(1, 32, floats(32), Empty(32)))(r"""
+// branches with masks of their own
+// each mask names exactly the lanes of its branch, and partners have the same parity
 __global__ void parities(const float* x, float* y) {
     int t = threadIdx.x;
     float v = x[t];
@@ -396,43 +288,28 @@ __global__ void parities(const float* x, float* y) {
     }
     y[t] = v;
 }
-""",
-        grid=1,
-        block=32,
-        args=(floats(32), Empty(32)),
-        why="each mask names exactly the lanes of its branch, and partners have the same parity",
-    ),
-    sound(
-        "lane 0 writes for the warp",
-        r"""
+"""),
+    sound(launch(1, 64, floats(64), Empty(2), Empty(64)))(r"""
+// lane 0 writes for the warp
+// __syncwarp() orders global memory, too, for the lanes of the warp
 __global__ void lookup(const float* x, float* cell, float* y) {
     int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
     if (lane == 0) cell[warp] = x[32 * warp];
     __syncwarp();
     y[threadIdx.x] = cell[warp];
 }
-""",
-        grid=1,
-        block=64,
-        args=(floats(64), Empty(2), Empty(64)),
-        why="__syncwarp() orders global memory, too, for the lanes of the warp",
-    ),
-    sound(
-        "block of 20 with a mask of 20",
-        r"""
+"""),
+    sound(launch(1, 20, floats(20), Empty(20)))(r"""
+// block of 20 with a mask of 20
+// partners are 0 and 1, 2 and 3, up to 18 and 19
 __global__ void pairs(const float* x, float* y) {
     int t = threadIdx.x;
     y[t] = x[t] + __shfl_xor_sync((1u << 20) - 1, x[t], 1);
 }
-""",
-        grid=1,
-        block=20,
-        args=(floats(20), Empty(20)),
-        why="partners are 0 and 1, 2 and 3, up to 18 and 19",
-    ),
-    sound(
-        "more is shuffled than is used",
-        r"""
+"""),
+    sound(launch(1, 32, floats(32), Empty(8)))(r"""
+// more is shuffled than is used
+// every lane has a value to give; lanes 0 to 7 use those of 8 to 15
 __global__ void lower(const float* x, float* y) {
     int lane = threadIdx.x;
     float v = 0.0f;
@@ -440,10 +317,5 @@ __global__ void lower(const float* x, float* y) {
     float other = __shfl_down_sync(0xffffffff, v, 8);
     if (lane < 8) y[lane] = v + other;
 }
-""",
-        grid=1,
-        block=32,
-        args=(floats(32), Empty(8)),
-        why="every lane has a value to give; lanes 0 to 7 use those of 8 to 15",
-    ),
+"""),
 ]

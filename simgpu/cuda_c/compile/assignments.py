@@ -6,49 +6,22 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from simgpu.cuda_c.compile.braces import converted, listed_values
+from simgpu.cuda_c import types
+from simgpu.cuda_c.compile import braces, form, operators, places, summing
 from simgpu.cuda_c.compile.context import Context
 from simgpu.cuda_c.compile.conversions import constant, convert, nodes, typed_value
-from simgpu.cuda_c.compile.form import (
-    Exchange,
-    Instruction,
-    Old,
-    RegisterWrite,
-    Result,
-    Store,
-    Total,
-    instructions_below,
-)
-from simgpu.cuda_c.compile.operators import operate
-from simgpu.cuda_c.compile.places import place_of
 from simgpu.cuda_c.compile.storage import in_lane_order, use_storage, writable, writer
-from simgpu.cuda_c.compile.summing import row
 from simgpu.cuda_c.compile.typed import Evaluate, Expr, MemoryPlace, RegisterPlace
-from simgpu.cuda_c.lockstep.masks import Mask
-from simgpu.cuda_c.lockstep.team import Team
+from simgpu.cuda_c.lockstep import Mask, Team
 from simgpu.cuda_c.memory import access
 from simgpu.cuda_c.syntax import ast
-from simgpu.cuda_c.types import (
-    BOOL,
-    DOUBLE,
-    FLOAT,
-    HALF,
-    INT,
-    LLONG,
-    UINT,
-    ULLONG,
-    Pointer,
-    Scalar,
-    Struct,
-    spelled,
-)
 
-_SUMMED = (FLOAT, DOUBLE, INT, UINT, LLONG, ULLONG)
+_SUMMED = (types.FLOAT, types.DOUBLE, types.INT, types.UINT, types.LLONG, types.ULLONG)
 
 
 def assign(c: Context, node: ast.AssignExpr, used: bool) -> Expr:
     """Compile `=`, or an operator with `=`."""
-    target = place_of(c, node.target)
+    target = places.place_of(c, node.target)
     ctype = target.type
     own = _own_operator(c, node, target)
     if own is not None:
@@ -56,9 +29,9 @@ def assign(c: Context, node: ast.AssignExpr, used: bool) -> Expr:
     writable(c, target, node.at)
     if node.op:
         ahead: Evaluate | None = None
-        total: Total | None = None
+        total: form.Total | None = None
         if isinstance(node.value, ast.Braces) and node.value.type is None:
-            by = listed_values(c, node.value, ctype)
+            by = braces.listed_values(c, node.value, ctype)
         else:
             before, first = c.numbers.slots, len(c.steps)
             by = c.expression(node.value)
@@ -66,35 +39,36 @@ def assign(c: Context, node: ast.AssignExpr, used: bool) -> Expr:
                 ahead = _ahead(c, by)
             total = _total(c, target, node.op, by)
             if total is not None and by.constant is None:
-                factors = by.product and (row(by.product[0]), row(by.product[1]))
-                by = replace(by, run=row(by.run), product=factors)
+                factors = by.product and (summing.row(by.product[0]), summing.row(by.product[1]))
+                by = replace(by, run=summing.row(by.run), product=factors)
         out = _update(c, target, node, by)
         out.run, out.total = in_lane_order(ahead, out.run), total
         return out
-    new = converted(c, node.value, ctype, node.at)
+    new = braces.converted(c, node.value, ctype, node.at)
     write = writer(c, target, node.at, new)
-    done = c.note(Result(nodes([target, new])))
+    done = c.note(form.Result(nodes([target, new])))
     return typed_value(c, ctype, write, node.at, [target, new], node=done, origin=new.origin)
 
 
-def _writes(steps: Sequence[Instruction], before: int) -> bool:
+def _writes(steps: Sequence[form.Instruction], before: int) -> bool:
     """Tell whether steps write to memory, or to a variable that was there `before`, by its slot."""
     return any(
-        isinstance(step, Store | Exchange)
-        or (isinstance(step, RegisterWrite) and step.variable.slot < before)
-        for step in instructions_below(steps)
+        isinstance(step, form.Store | form.Exchange)
+        or (isinstance(step, form.RegisterWrite) and step.variable.slot < before)
+        for step in form.instructions_below(steps)
     )
 
 
-def _total(c: Context, target: Expr, op: str, by: Expr) -> Total | None:
+def _total(c: Context, target: Expr, op: str, by: Expr) -> form.Total | None:
     """`target op= by` as a sum in a register, if it is one."""
     place, kind = target.place, target.type
     if not isinstance(place, RegisterPlace) or place.count is not None:
         return None
-    fused = bool(c.file.contract and isinstance(kind, Scalar) and kind.is_float and by.product)
-    plain = kind == by.type and kind in _SUMMED and op in "+-" and (not fused or kind is FLOAT)
-    factors = by.product if fused else None
-    return Total(place.variable, by.node, op == "-", plain, by.run, factors)
+    fuses = c.file.contract and isinstance(kind, types.Scalar) and kind.is_float
+    factors = by.product if fuses else None
+    same = kind == by.type and kind in _SUMMED and op in "+-"
+    plain = same and (factors is None or kind is types.FLOAT)
+    return form.Total(place.variable, by.node, op == "-", plain, by.run, factors)
 
 
 def _ahead(c: Context, by: Expr) -> Evaluate:
@@ -111,7 +85,7 @@ def _ahead(c: Context, by: Expr) -> Evaluate:
 def _own_operator(c: Context, node: ast.AssignExpr, target: Expr) -> Expr | None:
     """`a += b` or `a = b`, if the file says itself what it means for this struct."""
     bare = isinstance(node.value, ast.Braces) and node.value.type is None
-    if not isinstance(target.type, Struct) or bare:
+    if not isinstance(target.type, types.Struct) or bare:
         return None
     known = c.class_of(target.type)
     name = f"operator{node.op}="
@@ -123,36 +97,33 @@ def _own_operator(c: Context, node: ast.AssignExpr, target: Expr) -> Expr | None
 
 def increment(c: Context, node: ast.Increment, used: bool) -> Expr:
     """Compile `++` or `--`."""
-    target = place_of(c, node.operand)
-    if isinstance(target.type, Struct):
-        dummy = [constant(INT, 0, node.at)] if node.postfix else []
+    target = places.place_of(c, node.operand)
+    if isinstance(target.type, types.Struct):
+        dummy = [constant(types.INT, 0, node.at)] if node.postfix else []
         found = c.rules.overloaded(c, f"operator{node.op * 2}", [target, *dummy], node.at)
         if found is not None:
             return use_storage(c, found)
     writable(c, target, node.at)
     kind = target.type
-    if isinstance(kind, Struct) or kind is BOOL:
-        c.fail(node.at, f"'{node.op}{node.op}' cannot take a '{spelled(kind)}'")
-    whole = isinstance(kind, Pointer) or (isinstance(kind, Scalar) and kind.is_integer)
-    one = constant(INT if whole else HALF if kind is HALF else FLOAT, 1, node.at)
-    return _update(c, target, node, one, node.postfix and used)
+    if isinstance(kind, types.Struct) or kind is types.BOOL:
+        c.fail(node.at, f"'{node.op}{node.op}' cannot take a '{types.spelled(kind)}'")
+    whole = isinstance(kind, types.Pointer) or (isinstance(kind, types.Scalar) and kind.is_integer)
+    of = types.INT if whole else types.HALF if kind is types.HALF else types.FLOAT
+    return _update(c, target, node, constant(of, 1, node.at), node.postfix and used)
 
 
 def _update(
-    c: Context,
-    target: Expr,
-    node: ast.AssignExpr | ast.Increment,
-    by: Expr,
+    c: Context, target: Expr, node: ast.AssignExpr | ast.Increment, by: Expr,
     old_wanted: bool = False,
-) -> Expr:
+) -> Expr:  # fmt: skip
     """Read a place, compute from it, write it back; the address is computed once."""
     ctype, place, slot, at = target.type, target.place, c.new_slot(), node.at
     read = use_storage(c, target).run
-    if ctype is HALF:  # the only operator with = that cuda_fp16.h has takes halves
-        by = convert(c, by, HALF, at)
-    before = c.note(Old((target.node,)))
+    if ctype is types.HALF:  # the only operator with = that cuda_fp16.h has takes halves
+        by = convert(c, by, types.HALF, at)
+    before = c.note(form.Old((target.node,)))
     old = Expr(ctype, lambda t, m: t.slots[slot], at, before, origin=target.origin)
-    result = convert(c, operate(c, node.op, old, by, at), ctype, at)
+    result = convert(c, operators.operate(c, node.op, old, by, at), ctype, at)
     if isinstance(place, MemoryPlace):
         room, pointer = c.new_slot(), place.accessed
         address: Evaluate = lambda t, m: t.slots[room]
@@ -175,5 +146,5 @@ def _update(
         return before if old_wanted else after
 
     parts = [target, result, by] if isinstance(node, ast.AssignExpr) else [target, result]
-    done = c.note(Result(nodes(parts)))
+    done = c.note(form.Result(nodes(parts)))
     return typed_value(c, ctype, evaluate, at, parts, node=done, origin=target.origin)

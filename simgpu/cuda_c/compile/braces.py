@@ -81,8 +81,10 @@ def initialise(c: Context, node: Expression, ctype: CType) -> list[Expr]:
         return spread(c, whole, ctype)
     if node.type is not None and resolve_type(c, node.type) == ctype:
         node = Braces(at=node.at, items=node.items)
-    if len(node.items) == 1 and isinstance(ctype, Struct) and _copies(c, node.items[0], ctype):
-        return spread(c, c.expression(node.items[0]), ctype)
+    if len(node.items) == 1 and isinstance(ctype, Struct):
+        (only,) = node.items
+        if not (isinstance(only, Braces) and only.type is None) and c.type_of(only) == ctype:
+            return spread(c, c.expression(only), ctype)
     items = _in_order(c, node, ctype) if node.names else list(node.items)
     out = _fill(c, items, ctype, node.at)
     if items:
@@ -100,7 +102,7 @@ def _in_order(c: Context, node: Braces, ctype: CType) -> list[Expression]:
     if places != sorted(set(places)):
         c.fail(node.at, f"these names are not in the order of the members ({', '.join(members)})")
     known = c.class_of(ctype)
-    preset = dict(known.initial) if known is not None else {}
+    preset = known.initial if known is not None else {}
     given = dict(zip(node.names, node.items, strict=True))
     nothing = Braces(at=node.at, items=[])
     return [given.get(name, preset.get(name, nothing)) for name in members]
@@ -119,7 +121,7 @@ def _fill(c: Context, items: list[Expression], ctype: CType, at: Position) -> li
                 text = "a union whose first member is not its largest, in braces"
                 c.unsupported(at, f"{text}: assign to the member")
     known = c.class_of(ctype)
-    preset = dict(known.initial) if known is not None else {}
+    preset = known.initial if known is not None else {}
     out: list[Expr] = []
     for k, part in enumerate(parts):
         if not items:
@@ -146,10 +148,6 @@ def _fill(c: Context, items: list[Expression], ctype: CType, at: Position) -> li
         else:
             out += _fill(c, items, part, at)  # C lets inner braces be left out
     return out
-
-
-def _copies(c: Context, node: Expression, ctype: CType) -> bool:
-    return not (isinstance(node, Braces) and node.type is None) and c.type_of(node) == ctype
 
 
 def _nothing_given(c: Context, ctype: CType, at: Position) -> list[Expr]:

@@ -6,30 +6,26 @@ functions; it makes references and templates simple, and it is why recursion is 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from copy import deepcopy
 from dataclasses import replace
 
 from simgpu.cuda_c import types
-from simgpu.cuda_c.compile import builtins, rooms, storage, type_names, typed
-from simgpu.cuda_c.compile.braces import listed_values
+from simgpu.cuda_c.compile import braces, builtins, control, cuts, rooms, storage, type_names, typed
 from simgpu.cuda_c.compile.context import Context, Frame, ends
-from simgpu.cuda_c.compile.control import expanded
-from simgpu.cuda_c.compile.conversions import convert, decay, typed_value
-from simgpu.cuda_c.compile.cuts import cut_calls, cut_meeting
-from simgpu.cuda_c.compile.form import Declare, Expansion, Followed, ReferenceBind
-from simgpu.cuda_c.compile.overloads import resolve_overload
-from simgpu.cuda_c.compile.places import as_base, place_of
+from simgpu.cuda_c.compile.conversions import convert, decay, nodes, typed_value
+from simgpu.cuda_c.compile.form import Declare, Expansion, Followed
+from simgpu.cuda_c.compile.overloads import Functions, Invocation, resolve_overload
+from simgpu.cuda_c.compile.places import as_base, place_of, this_object
 from simgpu.cuda_c.compile.statements import ADDRESS, sequence
+from simgpu.cuda_c.compile.typed import Class, Evaluate, Expr, Scope
 from simgpu.cuda_c.compile.variables import Origin, Variable
 from simgpu.cuda_c.syntax import ast
 from simgpu.cuda_c.syntax.names import assigned_names
-from simgpu.cuda_c.text.source import Position
 
 _MOST_POINTS = 20_000  # pieces of code in a kernel once its functions are expanded
 
 
-def call_expression(c: Context, node: ast.CallExpr, used: bool = True) -> typed.Expr:
+def call_expression(c: Context, node: ast.CallExpr, used: bool = True) -> Expr:
     """A call whose result is not read yet: it may be a reference."""
     if node.owner is not None:
         return _call_of_type(c, node, node.owner)
@@ -43,44 +39,32 @@ def call_expression(c: Context, node: ast.CallExpr, used: bool = True) -> typed.
         if node.name in c.file.functions and not node.namespace:
             text = f"'{node.name}' is a variable here, which hides the function of that name"
             c.fail(node.at, text)
+    builtin = builtins.find_builtin(node.name, c.file.text.headers)
     own = c.scope.find(typed.INSIDE)
-    owner = own.having(node.name) if isinstance(own, typed.Class) else None
+    owner = own.having(node.name) if isinstance(own, Class) else None
     if owner is not None:
-        return _call_in(c, node, owner, _this(c, node.at))
+        return _call_in(c, node, owner, this_object(c, node.at))
     if node.name in c.file.functions:
         functions = _seen(c, node)
         arguments = _arguments(c, node, functions, c.file.scope)
         # The file may have more forms of a function that is built in, as of make_float4.
-        if builtins.find_builtin(node.name) is None or _fits_as_it_is(
-            c, node, functions, arguments
-        ):
-            return call_with(c, node, functions, arguments)
+        call = Invocation(node, arguments)
+        if builtin is None or _fits_as_it_is(c, call, functions):
+            return _call_with(c, call, functions)
     elif found is not None:
         c.fail(node.at, f"'{node.name}' is not a function")
-    builtin = builtins.find_builtin(node.name)
     if builtin is None:
-        reason = builtins.refused(node.name)
-        if reason is not None:
-            c.unsupported(node.at, reason)
-        advice = builtins.advice_on_builtin(node.name, set(c.file.functions)) or c.elsewhere(
-            node.name
-        )
-        if node.name in c.file.text.aside:
-            cure = "write __device__ in front, so that a kernel can call it"
-            advice = f"{c.elsewhere(node.name)}: {cure}"
-        c.fail(node.at, f"there is no function '{node.name}'{advice}")
+        builtins.refuse_unknown(c, node)
     mark = len(c.steps)
-    return cut_meeting(c, mark, builtin(c, node, used))
+    return cuts.cut_meeting(c, mark, builtin(c, node, used))
 
 
-def _fits_as_it_is(
-    c: Context, node: ast.CallExpr, functions: Sequence[ast.FunctionDecl], given: list[typed.Expr]
-) -> bool:
+def _fits_as_it_is(c: Context, call: Invocation, functions: Functions) -> bool:
     """Tell whether one of the file's functions takes these, no half as a struct, no pointer as another."""
-    found = resolve_overload(c, node, functions, given)
+    found = resolve_overload(c, call, functions)
     with c.seen_from(found[1] if found else c.scope):
         kinds = [type_names.param_type(c, p) for p in found[0].params] if found else []
-    for kind, argument in zip(kinds, given, strict=False):
+    for kind, argument in zip(kinds, call.arguments, strict=False):
         mine, wrong = decay(argument).type, isinstance(kind, types.Struct)
         if isinstance(kind, types.Pointer) and isinstance(mine, types.Pointer):
             wrong = kind.target != mine.target
@@ -94,7 +78,7 @@ def _seen(c: Context, node: ast.CallExpr) -> list[ast.FunctionDecl]:
     functions = c.file.functions[node.name]
     if node.namespace:
         return [f for f in functions if node.namespace in f.namespace[-1:]] or functions
-    around = c.frame.namespace
+    around = c.frame.function.namespace if c.frame.function is not None else ()
     for depth in range(len(around), -1, -1):
         found = [f for f in functions if f.namespace == around[:depth]]
         if found:
@@ -102,7 +86,7 @@ def _seen(c: Context, node: ast.CallExpr) -> list[ast.FunctionDecl]:
     return functions
 
 
-def called_function(c: Context, node: ast.CallExpr, used: bool) -> typed.Expr:
+def called_function(c: Context, node: ast.CallExpr, used: bool) -> Expr:
     """Compile the value of a call."""
     return storage.use_storage(c, call_expression(c, node, used))
 
@@ -110,7 +94,7 @@ def called_function(c: Context, node: ast.CallExpr, used: bool) -> typed.Expr:
 # -- members
 
 
-def call_method(c: Context, node: ast.CallExpr, this: typed.Expr) -> typed.Expr:
+def call_method(c: Context, node: ast.CallExpr, this: Expr) -> Expr:
     """`this.name(...)`; of the address of a function, a call of it."""
     if isinstance(this.type, types.FunctionPointer) and node.name == "operator()":
         return c.rules.by_address(c, node, this)
@@ -126,95 +110,73 @@ def call_method(c: Context, node: ast.CallExpr, this: typed.Expr) -> typed.Expr:
     c.fail(node.at, f"'{types.spelled(this.type)}' has no member function '{node.name}'")
 
 
-def _call_of_type(c: Context, node: ast.CallExpr, owner: ast.TypeName) -> typed.Expr:
+def _call_of_type(c: Context, node: ast.CallExpr, owner: ast.TypeName) -> Expr:
     ctype = type_names.resolve_type(c, owner)
     known = c.class_of(ctype)
     having = None if known is None else known.having(node.name)
     if having is None:
         c.fail(node.at, f"'{types.spelled(ctype)}' has no member function '{node.name}'")
-    this = _this(c, node.at) if node.object is None else place_of(c, node.object)
+    this = this_object(c, node.at) if node.object is None else place_of(c, node.object)
     if this is not None and this.type != having.type and not c.derives(this.type, having.type):
         this = None
     return _call_in(c, node, having, this)
 
 
-def _this(c: Context, at: Position) -> typed.Expr | None:
-    """The object whose function is being compiled."""
-    known = c.scope.find(typed.THIS) is not None
-    return place_of(c, ast.DeclRefExpr(at=at, name=typed.THIS)) if known else None
-
-
-def _call_in(
-    c: Context, node: ast.CallExpr, known: typed.Class, this: typed.Expr | None
-) -> typed.Expr:
+def _call_in(c: Context, node: ast.CallExpr, known: Class, this: Expr | None) -> Expr:
     this = None if this is None else as_base(c, this, known.type)
     functions = known.methods[node.name]
     arguments = _arguments(c, node, functions, known.scope)
-    return call_with(c, node, functions, arguments, known, this)
+    return _call_with(c, Invocation(node, arguments, known, this), functions)
 
 
 # -- choosing
 
 
-def call_with(
-    c: Context,
-    node: ast.CallExpr,
-    functions: Sequence[ast.FunctionDecl],
-    arguments: list[typed.Expr],
-    known: typed.Class | None = None,
-    this: typed.Expr | None = None,
-) -> typed.Expr:
+def _call_with(c: Context, call: Invocation, functions: Functions) -> Expr:
     """As `call_best`, and refuse a call that none of the functions fits."""
-    out = call_best(c, node, functions, arguments, known, this)
+    out, node = call_best(c, call, functions), call.node
     if out is None:
-        wanted, given = len(functions[0].params), [types.spelled(a.type) for a in arguments]
+        wanted, given = len(functions[0].params), [types.spelled(a.type) for a in call.arguments]
         if len(functions) == 1 and len(given) != wanted:
             c.fail(node.at, f"'{node.name}' takes {wanted} arguments, {len(given)} given")
         c.fail(node.at, f"no '{node.name}' takes ({', '.join(given)})")
     return out
 
 
-def call_best(
-    c: Context,
-    node: ast.CallExpr,
-    functions: Sequence[ast.FunctionDecl],
-    arguments: list[typed.Expr],
-    known: typed.Class | None = None,
-    this: typed.Expr | None = None,
-) -> typed.Expr | None:
-    """Call the function that fits the arguments best; of a class, for an object or without."""
-    best = resolve_overload(c, node, functions, arguments, known, this)
+def call_best(c: Context, call: Invocation, functions: Functions) -> Expr | None:
+    """Call the function that fits the arguments best; None if none does."""
+    best = resolve_overload(c, call, functions)
     if best is None:
         return None
-    function, names = best
+    (function, names), node, known = best, call.node, call.known
     if function.kernel:
         c.unsupported(node.at, "a kernel cannot be called from device code")
-    if known is not None and this is None and not function.static:
+    if function.static:
+        call = replace(call, this=None)
+    elif known is not None and call.this is None:
         text = f"'{node.name}' is called without an object of '{types.spelled(known.type)}'"
         c.fail(node.at, text)
-    return expand(c, function, names, node, arguments, known, None if function.static else this)
+    return expand(c, call, function, names)
 
 
-def argument(c: Context, node: ast.Expression) -> typed.Expr:
+def argument(c: Context, node: ast.Expression) -> Expr:
     """An argument; a place stays one, since the parameter may be a reference."""
     if isinstance(node, ast.Braces) and node.type is None:
         c.unsupported(node.at, "lists in braces as arguments are not supported: write the type")
     return place_of(c, node)
 
 
-def _arguments(
-    c: Context, node: ast.CallExpr, functions: Sequence[ast.FunctionDecl], names: typed.Scope
-) -> list[typed.Expr]:
+def _arguments(c: Context, node: ast.CallExpr, functions: Functions, names: Scope) -> list[Expr]:
     """The arguments of a call; a list in braces makes what the only function that it can mean takes."""
     count = len(node.arguments)
     fitting = [f for f in functions if f.body is not None and count <= len(f.params)]
-    out: list[typed.Expr] = []
+    out: list[Expr] = []
     for k, given in enumerate(node.arguments):
         known = len(fitting) == 1 and fitting[0].template is None
         if known and isinstance(given, ast.Braces) and given.type is None:
             with c.seen_from(names):
                 ctype = type_names.param_type(c, fitting[0].params[k])
-            out.append(listed_values(c, given, ctype))
+            out.append(braces.listed_values(c, given, ctype))
         else:
             out.append(argument(c, given))
     return out
@@ -223,25 +185,18 @@ def _arguments(
 # -- expansion
 
 
-def expand(
-    c: Context,
-    function: ast.FunctionDecl,
-    names: typed.Scope,
-    node: ast.CallExpr,
-    arguments: list[typed.Expr],
-    known: typed.Class | None = None,
-    this: typed.Expr | None = None,
-) -> typed.Expr:
+def expand(c: Context, call: Invocation, function: ast.FunctionDecl, names: Scope) -> Expr:
     """The body of a function, compiled as if it stood where it is called."""
     if function.refusal is not None:
         raise function.refusal
+    node, arguments = call.node, call.arguments
     bound = [b for b in names.names.values() if isinstance(b, typed.Given)]
     bound = [b for b in bound if not isinstance(b, typed.Number) or b.expr.constant is not None]
     passed = [a for a in arguments if isinstance(a.type, types.FunctionPointer) and a.constant]
     # Name and types go with the place, since all functions that a macro defines have that of its call.
     told = [*map(type_names.identity, bound), *[int(a.constant) for a in passed]]
     takes = tuple(param.type.base for param in function.params)
-    key = (function.name, takes, function.at, id(known), *told)
+    key = (function.name, takes, function.at, id(call.known), *told)
     if key in c.calls:
         c.unsupported(node.at, f"'{function.name}' calls itself: recursion is not supported")
     if c.numbers.points > _MOST_POINTS:
@@ -250,19 +205,14 @@ def expand(
     addressed = c.file.addressed(function.body)
     caller, mark = c.frame, len(c.steps)
     c.calls.append(key)
-    entry: list[typed.Evaluate | None] = []
-    if known is not None:
-        names.outer = _inside(c, known, this, function, entry)
+    entry: list[Evaluate | None] = []
+    names.outer = _inside(c, call, function, entry) or names.outer
     body = Expansion(name=function.name, call=node, slot=c.new_slot(), exit=c.new_exit())
     with c.seen_from(names), c.scoped(body):
-        entry += _bind_parameters(c, function, names, node, arguments, addressed)
+        entry += _bind_parameters(c, call, function, names, addressed)
         auto = function.returns.base == "auto"
         returns = None if auto else type_names.resolve_type(c, function.returns)
-        refers, around = function.returns.reference, function.namespace
-        c.frame = frame = Frame(
-            False, returns, refers, body.slot, body.exit, addressed, namespace=around
-        )
-        frame.called = node.at
+        c.frame = frame = Frame(function, body, returns, addressed)
         text = function.body
         # An error in a function of a header is reported where the function is called.
         if function.at.line < 0:
@@ -273,76 +223,64 @@ def expand(
         c.frame = caller
     body.ends += ends(names)
     c.calls.pop()
-    return _result(c, function, frame, body, entry, arguments, mark)
+    return _result(c, call, frame, entry, mark)
 
 
 def _result(
-    c: Context,
-    function: ast.FunctionDecl,
-    frame: Frame,
-    body: Expansion,
-    entry: list[typed.Evaluate | None],
-    arguments: list[typed.Expr],
-    mark: int,
-) -> typed.Expr:
+    c: Context, call: Invocation, frame: Frame, entry: list[Evaluate | None], mark: int
+) -> Expr:
     """The value of a call, whose steps begin at `mark`, or the place that it refers to."""
-    assert body.call is not None
-    at = body.call.at
-    parts = frame.returned + [a for a in arguments if not isinstance(a.type, types.ArrayType)]
-    origin = Origin(*[result.origin for result in frame.returned])
+    function, body, returned = frame.function, frame.body, frame.returned
+    assert function is not None
+    assert body is not None
+    refers, at = function.returns.reference, call.node.at
+    parts = [*returned, *[a for a in call.arguments if not isinstance(a.type, types.ArrayType)]]
+    origin = Origin(*[result.origin for result in returned])
     returns = types.VOID if frame.returns is None else frame.returns
-    placed = [result.text == ADDRESS for result in frame.returned]
-    address = frame.reference and bool(placed) and all(placed)
-    if frame.reference and not address and any(placed):
+    placed = [result.text == ADDRESS for result in returned]
+    address = refers and bool(placed) and all(placed)
+    if refers and not address and any(placed):
         c.unsupported(function.at, "a reference to different kinds of variables is not supported")
     yields = types.Pointer(returns) if address else returns
     void = isinstance(yields, types.Void)
     unset = None if void else rooms.zero_of(yields)
-    run = expanded(body, [give for give in entry if give is not None], unset, at)
-    run = cut_calls(c, mark, body, run, void)
-    if not address:
-        out = typed_value(c, returns, run, at, parts, origin=origin)
-        if frame.reference:
-            _refer(out, frame.returned, run)
-        return out
-    where = c.note(Followed(tuple(part.node for part in parts)))
-    place = typed.MemoryPlace(run, where, origin, function.returns.const)
-    return storage.read_memory(c, place, returns, at)
-
-
-def _refer(out: typed.Expr, returned: list[typed.Expr], run: typed.Evaluate) -> None:
-    """Make the result of a function that returns a reference the variable in registers that it refers to."""
-    first = returned[0].place if returned else None
-    if isinstance(first, typed.RegisterPlace) and all(r.place == first for r in returned):
-        out.place = replace(first, before=run)
-    else:
-        out.lost = True
+    run = control.expanded(body, [give for give in entry if give is not None], unset, at)
+    run = cuts.cut_calls(c, mark, body, run, void)
+    if address:
+        where = c.note(Followed(nodes(parts)))
+        place = typed.MemoryPlace(run, where, origin, function.returns.const)
+        return storage.read_memory(c, place, returns, at)
+    out = typed_value(c, returns, run, at, parts, origin=origin)
+    if refers:  # to the one variable in registers that all it returns are, or it is a copy
+        first = returned[0].place if returned else None
+        if isinstance(first, typed.RegisterPlace) and all(r.place == first for r in returned):
+            out.place = replace(first, before=run)
+        else:
+            out.lost = True
+    return out
 
 
 def _inside(
-    c: Context,
-    known: typed.Class,
-    this: typed.Expr | None,
-    function: ast.FunctionDecl,
-    entry: list[typed.Evaluate | None],
-) -> typed.Scope:
+    c: Context, call: Invocation, function: ast.FunctionDecl, entry: list[Evaluate | None]
+) -> Scope | None:
     """Make the scope of a member function: members of its object, then what belongs to the class."""
-    scope = typed.Scope(known.scope)
+    this, known = call.this, call.known
+    if known is None:
+        return None
+    scope = Scope(known.scope)
     scope.names[typed.INSIDE] = known
     if this is None:
         return scope
-    place = this.place
     if this.lost and not function.const:
         c.unsupported(this.at, storage.LOST)
-    if place is None:  # a value that has no name yet
+    if this.place is None:  # a value that has no name yet
         variable = rooms.own_variable(c, "this", known.type, c.lives_in_memory(known.type), this.at)
         entry.append(_passed(c, scope, typed.THIS, variable, this))
     else:
-        if place.const and not function.const:
+        if this.place.const and not function.const:
             c.fail(this.at, f"'{function.name}' may change its object, and this one is const")
-        scope.names[typed.THIS], fix = rooms.bind_reference(
-            c, typed.THIS, this, known.type, function.const, this.at
-        )
+        const, name = function.const, typed.THIS
+        scope.names[name], fix = rooms.bind_reference(c, name, this, known.type, const, this.at)
         entry.append(fix)
     base = ast.DeclRefExpr(at=this.at, name=typed.THIS)
     for name in known.type.members():
@@ -350,13 +288,11 @@ def _inside(
     return scope
 
 
-def _passed(
-    c: Context, scope: typed.Scope, name: str, variable: Variable, new: typed.Expr
-) -> typed.Evaluate:
+def _passed(c: Context, scope: Scope, name: str, variable: Variable, new: Expr) -> Evaluate:
     """Enter a parameter by its name, and make the statement that gives it its argument."""
-    storage.assigned(variable, new)
     scope.names[name] = variable
-    c.steps += [ReferenceBind(variable, new.node), Declare(variable, parameter=True)]
+    rooms.first_value(c, variable, new)
+    c.steps.append(Declare(variable, parameter=True))
     return rooms.parameter_entry(c, variable, new)
 
 
@@ -371,34 +307,26 @@ def _handed_round(function: ast.FunctionDecl, name: str) -> bool:
 
 
 def _bind_parameters(
-    c: Context,
-    function: ast.FunctionDecl,
-    names: typed.Scope,
-    node: ast.CallExpr,
-    arguments: list[typed.Expr],
-    addressed: set[str],
-) -> list[typed.Evaluate | None]:
-    entry: list[typed.Evaluate | None] = []
+    c: Context, call: Invocation, function: ast.FunctionDecl, names: Scope, addressed: set[str]
+) -> list[Evaluate | None]:
+    entry: list[Evaluate | None] = []
     for k, param in enumerate(function.params):
         with c.seen_from(names):
             ctype = type_names.param_type(c, param)
-            if k < len(arguments):
-                argument = arguments[k]
+            if k < len(call.arguments):
+                argument = call.arguments[k]
             else:
                 assert param.default is not None
                 argument = c.expression(param.default)
-        const = type_names.top_const(param.type)
+        name, const, volatile = param.name, *map(param.type.itself, ("const", "volatile"))
         if param.type.reference:
             if param.dims:
                 with c.seen_from(names):
-                    ctype = type_names.array_type(
-                        c, type_names.resolve_type(c, param.type), list(param.dims), const
-                    )
-            volatile = type_names.top_volatile(param.type)
-            binding, fix = rooms.bind_reference(
-                c, param.name, argument, ctype, const, node.at, volatile
-            )
-            names.names[param.name] = binding
+                    element = type_names.resolve_type(c, param.type)
+                    ctype = type_names.array_type(c, element, param.dims, const)
+            at = call.node.at
+            binding, fix = rooms.bind_reference(c, name, argument, ctype, const, at, volatile)
+            names.names[name] = binding
             if isinstance(binding, Variable):
                 c.steps.append(Declare(binding, parameter=True))
             entry.append(fix)

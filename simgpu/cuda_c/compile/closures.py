@@ -6,10 +6,8 @@ are expanded where they are called.
 
 from __future__ import annotations
 
+from simgpu.cuda_c.compile import conversions, places, storage
 from simgpu.cuda_c.compile.context import Context
-from simgpu.cuda_c.compile.conversions import typed_value
-from simgpu.cuda_c.compile.places import place_of
-from simgpu.cuda_c.compile.storage import joined, spread, use_storage
 from simgpu.cuda_c.compile.type_names import StructLayout
 from simgpu.cuda_c.compile.typed import THIS, Alias, Class, Expr, Scope
 from simgpu.cuda_c.compile.variables import Origin, Variable
@@ -25,12 +23,12 @@ def closure(c: Context, node: ast.Lambda, used: bool) -> Expr:
     parts: list[Expr] = []
     origin, layout = Origin(), StructLayout(c)
     for name, given in _kept(c, node):
-        kept = use_storage(c, place_of(c, given))
+        kept = storage.use_storage(c, places.place_of(c, given))
         if isinstance(kept.type, ArrayType):
             text = f"'{name}' is an array, which a lambda does not copy: write [&{name}]"
             c.unsupported(given.at, text)
         layout.place(name, kept.type, given.at)
-        parts += spread(c, kept, kept.type) if isinstance(kept.type, Struct) else [kept]
+        parts += storage.spread(c, kept, kept.type)
         origin.unite(kept.origin)
     name = f"lambda of line {node.at.line}"
     # Each time that it is compiled it is a type of its own: what it refers to may be another variable.
@@ -39,8 +37,8 @@ def closure(c: Context, node: ast.Lambda, used: bool) -> Expr:
     methods = {"operator()": [node.function]}
     around = Scope(c.scope.outer)
     around.names |= c.scope.names  # but not what is declared below it
-    c.file.classes[ctype] = Class(ctype, name, around, methods, [], None, ctype.size, False)
-    return typed_value(c, ctype, joined(parts), node.at, parts, origin=origin)
+    c.file.classes[ctype] = Class(ctype, name, around, methods, {}, None, ctype.size, False)
+    return conversions.typed_value(c, ctype, storage.joined(parts), node.at, parts, origin=origin)
 
 
 def _kept(c: Context, node: ast.Lambda) -> list[tuple[str, ast.Expression]]:

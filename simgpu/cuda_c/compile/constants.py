@@ -10,8 +10,8 @@ import numpy as np
 from simgpu.cuda_c.compile.context import Context
 from simgpu.cuda_c.compile.conversions import constant
 from simgpu.cuda_c.compile.typed import Expr, Number
-from simgpu.cuda_c.lockstep.team import InterpreterLimits, LaunchState, Team
-from simgpu.cuda_c.lockstep.values import varies
+from simgpu.cuda_c.lockstep import Team, varies
+from simgpu.cuda_c.lockstep.team import InterpreterLimits, LaunchState
 from simgpu.cuda_c.syntax import ast
 from simgpu.cuda_c.types import Scalar
 from simgpu.errors import KernelFault
@@ -26,11 +26,7 @@ class _Unpaid:
     barriers = 0
 
     def __getattr__(self, name: str) -> Callable[..., None]:
-        return _nothing
-
-
-def _nothing(*given: object) -> Any:
-    pass
+        return lambda *given: None
 
 
 def evaluated(c: Context, expr: Expr, node: ast.Expression) -> Expr:

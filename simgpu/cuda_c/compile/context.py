@@ -12,13 +12,14 @@ from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Literal, NoReturn, TypeAlias, TypeVar
+from typing import Any, Literal, NoReturn, TypeVar
 
 from simgpu.cuda_c import types
 from simgpu.cuda_c.compile.contraction import Ranks
 from simgpu.cuda_c.compile.form import (
     AccessOp,
     BasicBlock,
+    Expansion,
     FixedCostOp,
     Instruction,
     Meet,
@@ -27,14 +28,12 @@ from simgpu.cuda_c.compile.form import (
 )
 from simgpu.cuda_c.compile.typed import Class, Expr, Scope, Target
 from simgpu.cuda_c.compile.variables import Origin, Variable
-from simgpu.cuda_c.lockstep.meter import Site
+from simgpu.cuda_c.lockstep import Site
 from simgpu.cuda_c.syntax.ast import Block, Expression, FunctionDecl, Statement
 from simgpu.cuda_c.syntax.names import Referred, addressed_names
 from simgpu.cuda_c.text.preprocessor import Preprocessed
 from simgpu.cuda_c.text.source import Position, Source
 
-Compile: TypeAlias = "Callable[[Context, Any, bool], Expr]"
-CompileStatement: TypeAlias = "Callable[[Context, Any], None]"
 N = TypeVar("N", bound=Instruction)
 
 
@@ -42,8 +41,8 @@ N = TypeVar("N", bound=Instruction)
 class Rules:
     """The functions that compile nodes, by class. Those of expressions are told whether the value is used."""
 
-    expressions: Mapping[type[Expression], Compile]
-    statements: Mapping[type[Statement], CompileStatement]
+    expressions: Mapping[type[Expression], Callable[[Context, Any, bool], Expr]]
+    statements: Mapping[type[Statement], Callable[[Context, Any], None]]
     # A call whose result is not read yet: it may be a reference.
     call: Callable[[Context, Any], Expr]
     # Calls an operator of the file's own; None if there is none for these operands.
@@ -61,20 +60,21 @@ class Rules:
 class Frame:
     """The function whose body is being compiled."""
 
-    kernel: bool = True  # it is the kernel itself, and `return` ends the thread
-    # What any other function returns, by `slot` and `exit`; `returned` are the values. None for `auto`
-    # until the first `return`. With `reference`, a place in memory is returned as its address.
+    function: FunctionDecl | None = None
+    # None is the kernel itself, in which `return` ends the thread.
+    body: Expansion | None = None
+    # What any other function returns, and the values. None for `auto` until the first `return`.
     returns: types.CType | None = types.VOID
-    reference: bool = False
-    slot: int = -1
-    exit: int = -1
     addressed: set[str] = field(default_factory=set[str])  # variables whose address is taken in it
     returned: list[Expr] = field(default_factory=list[Expr])
     # `breaks` and `continues`: the ways out of the loops around the statement at hand, innermost last.
     breaks: list[int] = field(default_factory=list[int])
     continues: list[int] = field(default_factory=list[int])
-    namespace: tuple[str, ...] = ()  # those around it
-    called: Position | None = None  # where
+
+    @property
+    def called(self) -> Position | None:
+        """The place of the call."""
+        return self.body.call.at if self.body is not None and self.body.call is not None else None
 
 
 @dataclass

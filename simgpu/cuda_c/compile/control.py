@@ -23,10 +23,9 @@ from numpy.typing import NDArray
 from simgpu.cuda_c.compile import form
 from simgpu.cuda_c.compile.form import Evaluate, Execute, Instruction, Loop
 from simgpu.cuda_c.compile.storage import begin
-from simgpu.cuda_c.compile.summing import Summing, sums_side_by_side
+from simgpu.cuda_c.compile.summing import Summing, ends_in_time, sums_side_by_side
 from simgpu.cuda_c.compile.waiting import Parks, Spin
-from simgpu.cuda_c.lockstep.masks import Mask, join, split
-from simgpu.cuda_c.lockstep.team import Team
+from simgpu.cuda_c.lockstep import Mask, Team, join, split
 from simgpu.cuda_c.lockstep.waiting_threads import Apart, in_whole_blocks, unchanged
 from simgpu.cuda_c.memory import access
 from simgpu.cuda_c.text.source import Position
@@ -102,6 +101,12 @@ class Control:
             for part in form.pieces_of(step):
                 self.functions(part.steps)
 
+    def _computing(self, piece: form.BasicBlock) -> tuple[Evaluate, int]:
+        """Make the functions of a piece that computes a value; returns what does, and its point."""
+        assert piece.run is not None
+        self.functions(piece.steps)
+        return piece.run, piece.point
+
     # -- straight code
 
     def _piece(self, piece: form.BasicBlock) -> Execute:
@@ -133,9 +138,7 @@ class Control:
     # -- branches
 
     def _branch(self, step: form.Branch) -> Execute:
-        test, point = step.head.run, step.head.point
-        assert test is not None
-        self.functions(step.head.steps)
+        test, point = self._computing(step.head)
         then = self.closure(step.then)
         otherwise = None if step.otherwise is None else self.closure(step.otherwise)
 
@@ -168,9 +171,7 @@ class Control:
         return self._attempt(step, step.head, resumed)
 
     def _selection(self, step: form.Selection) -> Execute:
-        evaluate, point, leave = step.head.run, step.head.point, step.exit
-        assert evaluate is not None
-        self.functions(step.head.steps)
+        (evaluate, point), leave = self._computing(step.head), step.exit
         values, bodies = step.values, [self.closure(case) for case in step.cases]
         places = [self._parks.inside(case) for case in step.cases]
         has_default = any(v is None for v in values)
@@ -207,13 +208,9 @@ class Control:
     # -- leaving
 
     def _leave(self, step: form.Leave) -> Execute:
-        if step.exit is None:
-            return _leave_kernel
-        if step.piece is None:
+        if step.exit is None or step.piece is None:
             return _leaving(step.exit)
-        evaluate, point = step.piece.run, step.piece.point
-        assert evaluate is not None
-        self.functions(step.piece.steps)
+        evaluate, point = self._computing(step.piece)
         target, slot = step.exit, step.slot
 
         def run(t: Team, m: Mask) -> Mask | None:
@@ -233,55 +230,54 @@ class Control:
         self.functions([*loop.test.steps, *loop.step.steps])
         body = self.closure(loop.body)
         test, step = loop.test.run, loop.step.run
-        test_point, step_point = loop.test.point, loop.step.point
+        points = test_point, step_point = loop.test.point, loop.step.point
         leave, again, at, after = loop.leave, loop.again, loop.at, loop.after
         found = self._sums.get(loop)
-        together = sums_side_by_side(found, body, (test_point, step_point)) if found else None
+        together = sums_side_by_side(found, body, points) if found else None
         spin = self._parks.spins.get(loop, Spin())
         head, often, shares = spin.head, spin.often, spin.turns
-        kept = [*spin.watched, *spin.patience]
         counted = test is not None and form.counting(loop.step) is not None
+        ends = None if often else ends_in_time(loop)
 
         def evaluate(t: Team, entered: Mask) -> Mask | None:
-            meter = t.meter
-            resume = t.resume
-            t.left[leave] = None
+            resume, t.left[leave] = t.resume, None
             finished: Mask | None = None
             first = after if resume < 0 else resume > head
             m: Mask | None = entered
-            turns, known = 0, (0, 0)
-            if resume == head:  # and not on the way to a loop inside
-                t.resume = -1
-                # A counter may come to its end in the turn after the next test.
-                turns = -int(_leap(t, entered, spin.patience))
+            turns, known, before = _resumed(t, entered, spin), (0, 0), None
+            woken = resume == spin.spot
             if together is not None:
                 together(t, entered)
-            before: list[Any] | None = None
+            begun = t.steps
             while True:
                 turns += 1
                 # Nothing tells what a turn has changed that was begun before the threads waited; and a first
                 # turn that nobody has tested is no look in vain.
                 if often and turns > 0 and not turns % often and not first:
-                    known, before = t.launch.known, [t.slots[slot] for slot in kept]
+                    known, before = t.launch.known, _counts(t, spin)
                 if test is not None and not first:
+                    changes = t.launch.changes
                     m, stop = _tested(t, m, test, test_point, head, at)
+                    if often == turns == 1 and stop is not None and changes == t.launch.changes:
+                        stop = _seen(t, stop, test_point, head, at, resume < 0)
                     finished = join(finished, stop, entered)
                     if m is None:
                         break
-                first = False
-                assert m is not None
-                inside = m
+                inside, first = m, False
+                assert inside is not None
+                if ends and not turns & turns - 1:  # seldom
+                    ends(t, inside, turns - 1, begun)
                 t.step(at, inside, counted)
                 t.left[again] = None
                 m = join(body(t, inside), t.left[again], inside)
                 # All that entered are charged, because a warp that breaks has begun the iteration too.
-                meter.charge(step_point, inside)
+                t.meter.charge(step_point, inside)
                 if m is None:
                     break
                 if step is not None:
                     step(t, m)
                 if before is not None:
-                    m, before = _spun(t, m, spin, before, known, at), None
+                    m, before = _spun(t, m, spin, before, known, at, woken and turns == often), None
                 if shares and (t.apart or t.launch.more or len(t.launch.teams) > 1):
                     m = m and t.take_turns(head, m, at)
                 if m is None:
@@ -291,9 +287,23 @@ class Control:
         return evaluate
 
 
+def _resumed(t: Team, m: Mask, spin: Spin) -> int:
+    """The number of turns at which lanes enter a loop: less than 0 where its counter has leapt."""
+    if t.resume != spin.head:  # or are on the way to a loop inside
+        return 0
+    t.resume = -1
+    # A counter may come to its end in the turn after the next test.
+    return -int(_leap(t, m, spin.patience))
+
+
+def _counts(t: Team, spin: Spin) -> list[Any]:
+    """What tells whether a turn has changed anything, and then what counts how long it waits."""
+    return [t.slots[slot] for slot in (*spin.watched, *spin.patience)]
+
+
 def _spun(
-    t: Team, m: Mask, spin: Spin, before: list[Any], known: tuple[int, int], at: Position
-) -> Mask | None:
+    t: Team, m: Mask, spin: Spin, before: list[Any], known: tuple[int, int], at: Position, again: bool
+) -> Mask | None:  # fmt: skip
     """Set the lanes aside for which a turn has changed nothing, or only the time."""
     changes, reads = t.launch.known
     if reads != known[1]:
@@ -301,12 +311,31 @@ def _spun(
         return t.park(spin.spot, m, at, m.bits) if spin.naps else m
     if changes != known[0]:
         return m
-    now, n = [t.slots[slot] for slot in (*spin.watched, *spin.patience)], len(spin.watched)
+    now, n = _counts(t, spin), len(spin.watched)
     # Where not every turn counts, it may be that none will.
     patient = not unchanged(m, before[n:], now[n:]).any() and _still_patient(t, m, spin.patience)
     same = unchanged(m, before[:n], now[:n])
     same = in_whole_blocks(m, same) if spin.meets else same
+    if again and same.any():
+        t.meter.asleep(m, same)
     return t.spun(spin.spot, m, at, same, patient)
+
+
+def _seen(t: Team, stop: Mask, point: int, head: int, at: Position, first: bool) -> Mask | None:
+    """Let lanes that have seen what they waited for go on, once all others who may see it have looked."""
+    if first:
+        t.meter.woken(stop)
+    teams = t.launch.teams
+    others = (team.waiters.curious(t.launch.changes) for team in teams if team is not t)
+    if t.launch.hostile is None and any(others):
+        if not first:
+            t.meter.asleep(stop, stop.bits)  # the look is charged when they go on
+        teams.remove(t)
+        teams.append(t)  # behind the others
+        return t.park(head, stop, at, stop.bits, turn=t.waiters.count + 1)
+    if first:  # what others write in this moment is not there yet, so a GPU looks once more
+        t.meter.charge(point, stop)
+    return stop
 
 
 def _tested(
@@ -353,10 +382,11 @@ def _far(value: NDArray[Any], bound: int) -> int:
 
 def _still_patient(t: Team, m: Mask, slots: Mapping[int, int]) -> bool:
     """Tell whether these threads count how long they wait, and have not leapt yet."""
-    counts = [(t.array(t.slots[slot])[m.index], way) for slot, way in slots.items()]
-    return any(
-        bool((count < _far(count, way) if way > 0 else count > 1).any()) for count, way in counts
-    )
+    for slot, way in slots.items():
+        count = t.array(t.slots[slot])[m.index]
+        if (count < _far(count, way) if way > 0 else count > 1).any():
+            return True
+    return False
 
 
 def _in_turn(body: Sequence[Execute], spans: Sequence[range]) -> Execute:
@@ -376,17 +406,15 @@ def _in_turn(body: Sequence[Execute], spans: Sequence[range]) -> Execute:
     return evaluate
 
 
-def _leave_kernel(t: Team, m: Mask) -> Mask | None:
-    t.exited = join(t.exited, m)
-    return None
-
-
-def _leaving(target: int) -> Execute:
-    def evaluate(t: Team, m: Mask) -> Mask | None:
-        t.left[target] = join(t.left[target], m)
+def _leaving(target: int | None) -> Execute:
+    def leave(t: Team, m: Mask) -> Mask | None:
+        if target is None:
+            t.exited = join(t.exited, m)
+        else:
+            t.left[target] = join(t.left[target], m)
         return None
 
-    return evaluate
+    return leave
 
 
 def _end(t: Team, m: Mask, slots: Sequence[int]) -> None:

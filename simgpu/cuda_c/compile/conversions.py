@@ -12,8 +12,7 @@ from simgpu.cuda_c.compile.context import Context
 from simgpu.cuda_c.compile.form import Constant, Convert, Followed, IRValue
 from simgpu.cuda_c.compile.typed import Evaluate, Expr
 from simgpu.cuda_c.compile.variables import Origin
-from simgpu.cuda_c.lockstep.masks import Mask
-from simgpu.cuda_c.lockstep.team import Team
+from simgpu.cuda_c.lockstep import Mask, Team
 from simgpu.cuda_c.lockstep.values import converter, select_lanes
 from simgpu.cuda_c.memory.access import NULL
 from simgpu.cuda_c.memory.mixed_region import mixed
@@ -112,9 +111,8 @@ def convert(c: Context, expr: Expr, target: CType, at: Position, explicit: bool 
         return _convert_pointer(c, expr, target, at, explicit)
     if c.derives(source, target):
         run, count = expr.run, len(leaves(target))
-        return typed_value(
-            c, target, lambda t, m: run(t, m)[:count], at, [expr], origin=expr.origin
-        )
+        first: Evaluate = lambda t, m: run(t, m)[:count]
+        return typed_value(c, target, first, at, [expr], origin=expr.origin)
     into, out_of = c.class_of(target), c.class_of(source)
     if into is not None and into.constructors:
         return c.rules.construct(c, into, [expr], at, None)
@@ -196,10 +194,8 @@ def _convert_pointer(c: Context, expr: Expr, target: CType, at: Position, explic
         if source.target != target.target and not void and not is_null and not base:
             c.fail(at, f"{_unusable(source, target)}: say reinterpret_cast if you mean it")
         if source.const and not target.const:
-            wanted = spelled(target)
-            c.fail(
-                at, f"'{spelled(source)}' points to constants, '{wanted}' would let them be changed"
-            )
+            both = spelled(source), spelled(target)
+            c.fail(at, "'{}' points to constants, '{}' would let them be changed".format(*both))
     elif source.const and not target.const:
         c.aims.recast.append((expr.origin, at))
     return Expr(target, expr.run, at, expr.node, constant=expr.constant, origin=expr.origin)

@@ -17,26 +17,14 @@ from __future__ import annotations
 
 from typing import Any
 
+from simgpu.cuda_c.compile import conversions, form, rooms, waiting
 from simgpu.cuda_c.compile.context import Context
-from simgpu.cuda_c.compile.conversions import typed_value
-from simgpu.cuda_c.compile.form import (
-    BasicBlock,
-    Branch,
-    Evaluate,
-    Expansion,
-    Instruction,
-    IRValue,
-    Leave,
-    Meet,
-    instructions_below,
-)
-from simgpu.cuda_c.compile.rooms import zero_of
 from simgpu.cuda_c.compile.storage import put
-from simgpu.cuda_c.compile.typed import Expr
-from simgpu.cuda_c.compile.waiting import waits_apart, waits_for_others
-from simgpu.cuda_c.lockstep.masks import Mask
-from simgpu.cuda_c.lockstep.team import Team
+from simgpu.cuda_c.compile.typed import Evaluate, Expr
+from simgpu.cuda_c.lockstep import Mask, Team
 from simgpu.cuda_c.memory import access
+from simgpu.cuda_c.syntax.ast import CallExpr
+from simgpu.cuda_c.text.source import Position
 from simgpu.cuda_c.types import CType, Pointer, Scalar, Void
 
 
@@ -44,36 +32,37 @@ class NeedsCuts(Exception):
     """Threads wait within an expression, so that the kernel has to be lowered with `cuts`."""
 
 
-def try_out(c: Context, piece: BasicBlock) -> None:
+def try_out(c: Context, piece: form.BasicBlock) -> None:
     """Stop at the first piece that needs cuts, as what is lowered until then is dropped."""
-    if c.trial and c.waits and waits_apart(piece):
+    if c.trial and c.waits and waiting.waits_apart(piece):
         raise NeedsCuts
 
 
-def cut_calls(c: Context, mark: int, body: Expansion, run: Evaluate, void: bool) -> Evaluate:
+def cut_calls(c: Context, mark: int, body: form.Expansion, run: Evaluate, void: bool) -> Evaluate:
     """Put a call whose steps begin at `mark` in front, if threads wait in it; return what has its result."""
-    if not c.cuts or not any(map(waits_for_others, instructions_below(body.steps))):
+    if not c.cuts or not any(map(waiting.waits_for_others, form.instructions_below(body.steps))):
         return run
     assert body.call is not None
-    slot, piece = c.new_slot(), c.new_piece(body.call.at)
-    piece.steps, piece.call = c.steps[mark:], body.call
-    del c.steps[mark:]
-    piece.run = run if void else put(slot, run)
-    c.ahead.append(piece)
-    return _nothing if void else _reader(slot)
+    return _in_front(c, mark, run, void, body.call.at, body.call)
 
 
 def cut_meeting(c: Context, mark: int, out: Expr) -> Expr:
     """Put a function of a warp, whose steps begin at `mark`, in front, since lanes may wait in it."""
-    if not c.cuts or not any(isinstance(s, Meet) and s.by == "warp" for s in c.steps[mark:]):
+    if not c.cuts or not any(isinstance(s, form.Meet) and s.by == "warp" for s in c.steps[mark:]):
         return out
-    slot, piece = c.new_slot(), c.new_piece(out.at)
-    piece.steps = c.steps[mark:]
+    run = _in_front(c, mark, out.run, isinstance(out.type, Void), out.at)
+    return conversions.typed_value(c, out.type, run, out.at, [out])
+
+
+def _in_front(
+    c: Context, mark: int, run: Evaluate, void: bool, at: Position, call: CallExpr | None = None
+) -> Evaluate:
+    slot, piece = c.new_slot(), c.new_piece(at)
+    piece.steps, piece.call = c.steps[mark:], call
     del c.steps[mark:]
-    void = isinstance(out.type, Void)
-    piece.run = out.run if void else put(slot, out.run)
+    piece.run = run if void else put(slot, run)
     c.ahead.append(piece)
-    return typed_value(c, out.type, _nothing if void else _reader(slot), out.at, [out])
+    return _nothing if void else _reader(slot)
 
 
 def kept(c: Context, expr: Expr, mark: int) -> Expr:
@@ -82,7 +71,7 @@ def kept(c: Context, expr: Expr, mark: int) -> Expr:
         return expr
     slot = c.new_slot()
     done_before(c, put(slot, expr.run), expr, mark)
-    return typed_value(c, expr.type, _reader(slot), expr.at, [expr], origin=expr.origin)
+    return conversions.typed_value(c, expr.type, _reader(slot), expr.at, [expr], origin=expr.origin)
 
 
 def done_before(c: Context, run: Evaluate, expr: Expr, mark: int) -> None:
@@ -93,43 +82,39 @@ def done_before(c: Context, run: Evaluate, expr: Expr, mark: int) -> None:
 
 
 def branched(
-    c: Context, test: Expr, yes: BasicBlock | None, no: BasicBlock | None, ctype: CType
+    c: Context, test: Expr, yes: form.BasicBlock | None, no: form.BasicBlock | None, ctype: CType
 ) -> Expr:
     """`test ? yes : no` as a branch in front; a side that is missing gives the test itself."""
     decided, result, head = c.new_slot(), c.new_slot(), c.new_piece(test.at)
     first, void = c.new_piece(test.at), isinstance(ctype, Void)
     begin = [put(decided, test.run)]
     if not void:
-        zero = zero_of(ctype)
+        zero = rooms.zero_of(ctype)
         begin.append(put(result, (lambda t, m: zero) if yes and no else _reader(decided)))
     first.run = lambda t, m: [step(t, m) for step in begin]
     head.run = _reader(decided)
-    sides: list[list[Instruction]] = []
+    sides: list[list[form.Instruction]] = []
     for side in (yes, no):
         if side is not None and not void:
             assert side.run is not None
             side.run = _into(result, side.run)
         sides.append([] if side is None else [*side.ahead, side])
-    c.ahead += [first, Branch(head, test.node, *sides)]
-    return typed_value(c, ctype, _nothing if void else _reader(result), test.at, [test])
+    c.ahead += [first, form.Branch(head, test.node, *sides)]
+    return conversions.typed_value(c, ctype, _nothing if void else _reader(result), test.at, [test])
 
 
-def tested_inside(
-    c: Context,
-    test: BasicBlock,
-    condition: IRValue,
-    body: list[Instruction],
-    ways: tuple[int, int],
-    after: bool,
-) -> tuple[BasicBlock, list[Instruction]]:
-    """Put the test of a loop into its body; `ways` are those of `break` and `continue`."""
-    leave, again = ways
-    inside = instructions_below(body, calls=False)
-    if after and any(isinstance(step, Leave) and step.exit == again for step in inside):
+def test_inside(c: Context, loop: form.Loop) -> None:
+    """Put the test of a loop into its body."""
+    test, condition = loop.test, loop.condition
+    assert condition is not None
+    inside = form.instructions_below(loop.body, calls=False)
+    jumps = any(isinstance(step, form.Leave) and step.exit == loop.again for step in inside)
+    if loop.after and jumps:
         text = "threads wait in a function that this condition calls"
         c.unsupported(test.at, f"{text}: give its result to a variable in the loop")
-    checks = [*test.ahead, Branch(test, condition, [], [Leave(leave)])]
-    return c.new_piece(test.at), [*body, *checks] if after else [*checks, *body]
+    checks = [*test.ahead, form.Branch(test, condition, [], [form.Leave(loop.leave)])]
+    loop.body = [*loop.body, *checks] if loop.after else [*checks, *loop.body]
+    loop.test, loop.condition, loop.endless = c.new_piece(test.at), None, True
 
 
 def _nothing(t: Team, m: Mask) -> None:

@@ -5,18 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 
 from simgpu.cuda_c import types
-from simgpu.cuda_c.compile import rooms, type_names
-from simgpu.cuda_c.compile.braces import converted, initialise
-from simgpu.cuda_c.compile.constants import evaluated
+from simgpu.cuda_c.compile import braces, constants, conversions, rooms, type_names
 from simgpu.cuda_c.compile.context import Context
-from simgpu.cuda_c.compile.conversions import convert, decay
 from simgpu.cuda_c.compile.form import Declare, Evaluate
 from simgpu.cuda_c.compile.places import place_of
-from simgpu.cuda_c.compile.storage import begin, forget_storage, in_lane_order, leaves_of, put
+from simgpu.cuda_c.compile.storage import begin, forget_storage, in_lane_order, put, spread
 from simgpu.cuda_c.compile.typed import Binding, Class, Expr, Number, Shorthand, TypeBinding
 from simgpu.cuda_c.compile.variables import Variable
-from simgpu.cuda_c.lockstep.masks import Mask
-from simgpu.cuda_c.lockstep.team import Team
+from simgpu.cuda_c.lockstep import Mask, Team
 from simgpu.cuda_c.memory.hostile import LateShared
 from simgpu.cuda_c.memory.pointers import Ptr
 from simgpu.cuda_c.memory.shared_region import SharedRegion
@@ -76,7 +72,7 @@ def _declarator(c: Context, item: ast.Declarator, storage: set[str]) -> Evaluate
     if item.type.base == "auto":
         return _auto(c, item)
     ctype = type_names.resolve_type(c, item.type)
-    const, volatile = type_names.top_const(item.type), type_names.top_volatile(item.type)
+    const, volatile = item.type.itself("const"), item.type.itself("volatile")
     if isinstance(ctype, types.Void):
         c.fail(item.at, f"'{item.name}' cannot be void")
     if isinstance(ctype, types.Struct) and not ctype.size:
@@ -89,39 +85,30 @@ def _declarator(c: Context, item: ast.Declarator, storage: set[str]) -> Evaluate
         return _reference(c, item, ctype, const)
     if "static" in storage and not const:
         c.unsupported(item.at, "static variables in functions are not supported")
-    if (
-        item.init is None
-        and (item.dims or isinstance(ctype, types.ArrayType))
-        and c.constructs(ctype)
-    ):
-        item = replace(item, init=ast.Braces(at=item.at, items=[]))
     if item.dims or isinstance(ctype, types.ArrayType):  # under a name of its own
+        if item.init is None and c.constructs(ctype):
+            item = replace(item, init=ast.Braces(at=item.at, items=[]))
         whole = type_names.declared_type(c, item, ctype, const)
         return _in_memory(c, item, whole, const, volatile)
     known = c.class_of(ctype)
     direct = item.init is None or isinstance(item.init, ast.Braces)
     if known is not None and known.constructs and direct and known.takes_over(item.init):
         return _object(c, item, known, const)
-    if item.init is not None and not const and _mentions(item.init, item.name):
+    parts = ast.parts_of(item.init) if not const else ()
+    if any(isinstance(part, ast.DeclRefExpr) and part.name == item.name for part in parts):
         return _own_value(c, item, storage)
     if c.lives_in_memory(ctype) or item.name in c.frame.addressed:
         return _in_memory(c, item, ctype, const, volatile)
     if item.init is not None:
-        new = converted(c, item.init, ctype, item.init.at)
+        new = braces.converted(c, item.init, ctype, item.init.at)
         if storage & {"constexpr", "static"}:
-            new = evaluated(c, new, item.init)
+            new = constants.evaluated(c, new, item.init)
         if "static" in storage and new.constant is None and isinstance(ctype, types.Scalar):
             c.fail(item.init.at, f"the static '{item.name}' needs a value that is known now")
         return _bind(c, item, ctype, new, const)
     if const and not (isinstance(ctype, types.Struct) and not ctype.fields):
         c.fail(item.at, f"'{item.name}' is const and needs a value")
     return _unset(c, item, ctype)
-
-
-def _mentions(value: ast.Expression, name: str) -> bool:
-    return any(
-        isinstance(node, ast.DeclRefExpr) and node.name == name for node in ast.parts_of(value)
-    )
 
 
 def _own_value(c: Context, item: ast.Declarator, storage: set[str]) -> Evaluate:
@@ -139,7 +126,7 @@ def _object(c: Context, item: ast.Declarator, known: Class, const: bool) -> Eval
     ctype, items = known.type, item.init.items if isinstance(item.init, ast.Braces) else []
     arguments = [place_of(c, one) for one in items]
     if c.lives_in_memory(ctype) or item.name in c.frame.addressed:
-        begin = _in_memory(c, replace(item, init=None), ctype, False, False)
+        begin = _in_memory(c, replace(item, init=None), ctype, False)
     else:
         begin = _unset(c, item, ctype)
     place = place_of(c, ast.DeclRefExpr(at=item.at, name=item.name))
@@ -161,7 +148,7 @@ def _auto(c: Context, item: ast.Declarator) -> Evaluate | None:
     if item.type.reference:
         target = place_of(c, item.init)
         return _reference(c, item, target.type, item.type.const, target)
-    new = decay(c.expression(item.init))
+    new = conversions.decay(c.expression(item.init))
     if isinstance(new.type, types.FunctionPointer) and new.type.overloaded:
         c.fail(item.init.at, f"'{new.type.overloaded}' is several functions: say the type of one")
     if item.type.pointers and not isinstance(new.type, types.Pointer):
@@ -169,7 +156,7 @@ def _auto(c: Context, item: ast.Declarator) -> Evaluate | None:
     if isinstance(new.type, types.Void):
         c.fail(item.at, f"'{item.name}' cannot be void")
     if item.name in c.frame.addressed or c.lives_in_memory(new.type):
-        return _in_memory(c, item, new.type, item.type.const, False, new)
+        return _in_memory(c, item, new.type, item.type.const, given=new)
     return _bind(c, item, new.type, new, item.type.const)
 
 
@@ -212,7 +199,7 @@ def _reference(
     if item.init is None:
         c.fail(item.at, f"the reference '{item.name}' must be bound to something")
     target = target or place_of(c, item.init)
-    volatile = type_names.top_volatile(item.type)
+    volatile = item.type.itself("volatile")
     binding, fix = rooms.bind_reference(c, item.name, target, ctype, const, item.at, volatile)
     _enter(c, item.name, binding, item.at)
     return fix
@@ -222,22 +209,18 @@ def _reference(
 
 
 def _in_memory(
-    c: Context,
-    item: ast.Declarator,
-    ctype: types.CType,
-    const: bool,
-    volatile: bool,
+    c: Context, item: ast.Declarator, ctype: types.CType, const: bool, volatile: bool = False,
     given: Expr | None = None,
-) -> Evaluate:
+) -> Evaluate:  # fmt: skip
     """A variable in memory; `given` is its value, where that has been compiled."""
     variable = rooms.own_variable(c, item.name, ctype, True, item.at, const)
     variable.volatile = volatile
     values: list[Expr] = []
     if given is None and isinstance(item.init, ast.Braces):
-        values = initialise(c, item.init, ctype)
+        values = braces.initialise(c, item.init, ctype)
     elif item.init is not None and not isinstance(ctype, types.ArrayType):
-        value = given or convert(c, c.expression(item.init), ctype, item.init.at)
-        values = leaves_of(c, value, ctype)
+        value = given or conversions.convert(c, c.expression(item.init), ctype, item.init.at)
+        values = spread(c, value, ctype)
     elif item.init is not None:
         c.fail(item.init.at, f"the array '{item.name}' needs values in braces")
     for value in values:

@@ -7,19 +7,24 @@ from typing import Any
 import numpy as np
 
 from simgpu.cuda_c import types
-from simgpu.cuda_c.compile import conversions, form
-from simgpu.cuda_c.compile.braces import listed_values
+from simgpu.cuda_c.compile import braces, conversions, form
 from simgpu.cuda_c.compile.context import Context
 from simgpu.cuda_c.compile.conversions import typed_value
 from simgpu.cuda_c.compile.cuts import branched, done_before, kept
 from simgpu.cuda_c.compile.operators import binary_operation, common_type, operate
-from simgpu.cuda_c.compile.places import address_of, as_base, member_of, place_of
+from simgpu.cuda_c.compile.places import (
+    address_of,
+    as_base,
+    member_of,
+    place_asked,
+    place_of,
+    this_object,
+)
 from simgpu.cuda_c.compile.storage import in_lane_order, use_storage
 from simgpu.cuda_c.compile.type_names import names_in, resolve_type
-from simgpu.cuda_c.compile.typed import THIS, Evaluate, Expr, Number
+from simgpu.cuda_c.compile.typed import Evaluate, Expr, Number
 from simgpu.cuda_c.compile.variables import Origin
-from simgpu.cuda_c.lockstep.masks import Mask, split
-from simgpu.cuda_c.lockstep.team import Team
+from simgpu.cuda_c.lockstep import Mask, Team, split
 from simgpu.cuda_c.memory import access
 from simgpu.cuda_c.memory.global_region import literal
 from simgpu.cuda_c.syntax import ast
@@ -49,8 +54,7 @@ def sizeof_expression(c: Context, node: ast.SizeOf, used: bool) -> Expr:
     if isinstance(node.operand, ast.TypeName):
         ctype = resolve_type(c, node.operand)
     else:
-        with c.recording(dropped=True):  # because the operand is not computed
-            ctype = place_of(c, node.operand).type
+        ctype = place_asked(c, node.operand).type
     number = types.align_of(ctype) if node.align else types.size_of(ctype)
     return conversions.constant(types.ULONG, number, node.at)
 
@@ -73,7 +77,7 @@ def cast(c: Context, node: ast.Cast, used: bool) -> Expr:
         c.unsupported(node.at, "casts to references are not supported")
     operand = c.expression(node.operand)
     if isinstance(target, types.Struct) and not isinstance(operand.type, types.Struct):
-        return listed_values(
+        return braces.listed_values(
             c, ast.Braces(at=node.at, items=[node.operand], type=node.type), target
         )
     source = operand.type
@@ -214,11 +218,10 @@ def qualified(c: Context, node: ast.Qualified, used: bool) -> Expr:
     """`Type::name`."""
     ctype = resolve_type(c, node.owner)
     found = names_in(c, ctype, node.owner).names.get(node.name)
-    this = c.scope.find(THIS)
-    if this is not None and isinstance(ctype, types.Struct) and ctype.member(node.name) is not None:
-        return member_of(
-            c, as_base(c, place_of(c, ast.DeclRefExpr(at=node.at, name=THIS)), ctype), node
-        )
+    if isinstance(ctype, types.Struct) and ctype.member(node.name) is not None:
+        this = this_object(c, node.at)
+        if this is not None:
+            return member_of(c, as_base(c, this, ctype), node)
     if not isinstance(found, Number):
         c.fail(node.at, f"'{types.spelled(ctype)}' has no constant '{node.name}'")
     known = found.expr

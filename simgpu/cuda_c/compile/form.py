@@ -24,9 +24,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple, TypeAlias, dataclass_transform
 
 from simgpu.cuda_c.compile.variables import Origin, Variable
-from simgpu.cuda_c.lockstep.masks import Mask
-from simgpu.cuda_c.lockstep.meter import Site
-from simgpu.cuda_c.lockstep.team import Team
+from simgpu.cuda_c.lockstep import Mask, Site, Team
 from simgpu.cuda_c.syntax import ast
 from simgpu.cuda_c.text.source import Position
 from simgpu.cuda_c.types import CType, Scalar
@@ -213,6 +211,7 @@ class Fence(Instruction):
     """Behind this, memory may hold what other threads wrote; `all_threads` if these wait for each other."""
 
     all_threads: bool = True
+    scope: Literal["block", "device", "system"] = "block"  # who sees what was written before
 
 
 class Sleep(Instruction):
@@ -263,18 +262,16 @@ class Body:
 
     run: Execute | None = None
     places: range = range(0)
-    steps: Scoped | None = (
-        None  # until then, since a constant is computed while the kernel is compiled
-    )
+    steps: Scoped | None = None  # until then, as a constant is computed while others are compiled
 
 
-class Expansion(Scoped):
+class Expansion(Scoped, kw_only=True):
     """The body of a function, written out at its call; its result is in `slot`, its `return` is `exit`."""
 
-    name: str = ""
-    call: ast.CallExpr | None = None
-    slot: int = -1
-    exit: int = -1
+    name: str
+    call: ast.CallExpr | None
+    slot: int
+    exit: int
     body: Body = field(default_factory=Body)
 
 

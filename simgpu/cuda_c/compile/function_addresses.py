@@ -24,7 +24,7 @@ def function_address(c: Context, node: DeclRefExpr) -> Expr:
     """`name` or `name<...>` of a function, where it is not called: its address."""
     given = node.templates
     functions = [f for f in c.file.functions[node.name] if f.body is not None]
-    functions = [f for f in functions if f.template is None or f.template.params]
+    functions = [f for f in functions if f.template != []]
     if given is not None:
         functions = [f for f in functions if f.template is not None]
     if len(functions) != 1 or (functions[0].template is not None and given is None):
@@ -33,8 +33,6 @@ def function_address(c: Context, node: DeclRefExpr) -> Expr:
         kind = overloaded_function(node.name)
         return Expr(kind, lambda t, m: np.uint64(0), node.at, c.note(IRValue()))
     (function,) = functions
-    if function.refusal is not None:
-        raise function.refusal
     if function.kernel:
         c.unsupported(node.at, "the address of a kernel in device code")
     names = bind_template(c, function, (), given, node.at, c.file.scope)
@@ -55,50 +53,43 @@ def address_as(c: Context, source: CType, target: FunctionPointer, at: Position)
         functions = c.file.functions[source.overloaded]
     else:
         return None
-    found: list[tuple[bool, FunctionDecl, Scope]] = []
+    found: list[tuple[FunctionDecl, Scope]] = []
+    outer = c.file.scope if known is None else known.scope
     for function in functions:
-        template = function.template
-        if function.body is None or function.kernel or (template and not template.params):
+        if function.body is None or function.kernel or function.template == []:
             continue
         if len(function.params) != len(target.params):
             continue
         try:
-            outer = c.file.scope if known is None else known.scope
             names = bind_template(c, function, target.params, None, at, outer)
             if names is not None and _type_of(c, function, names, target.returns) == target:
-                found.append((template is not None, function, names))
+                found.append((function, names))
         except KernelCompileError:
             continue  # a template that these types do not fit
-    found = [f for f in found if f[0] is min(f[0] for f in found)]
+    found = [f for f in found if f[0].template is None] or found
     if len(found) != 1:
         return None
-    _, function, names = found[0]
+    ((function, names),) = found
     if known is None:
         function = specialised(c, function, names, functions, at)
-    if function.refusal is not None:
-        raise function.refusal
     return _address(c, function, names, target, at, None if known is None else source)
 
 
 def _address(
-    c: Context,
-    function: FunctionDecl,
-    names: Scope,
-    ctype: FunctionPointer,
-    at: Position,
+    c: Context, function: FunctionDecl, names: Scope, ctype: FunctionPointer, at: Position,
     closure: CType | None = None,
-) -> Expr:
+) -> Expr:  # fmt: skip
     """The number of a function, or of one of a lambda's type."""
+    if function.refusal is not None:
+        raise function.refusal
     bound = [b for b in names.names.values() if isinstance(b, TypeBinding | Number)]
     key = (function.name, function.at, closure, ctype, *[identity(b) for b in bound])
     kernel = None if closure is None else c
-    number = next(
-        (k for k, t in enumerate(c.file.targets, 1) if t.key == key and t.kernel is kernel), 0
-    )
-    if not number:
-        c.file.targets.append(Target(key, function, names, ctype, kernel))
-        number = len(c.file.targets)
-    return constant(ctype, number, at)
+    for number, target in enumerate(c.file.targets, 1):
+        if target.key == key and target.kernel is kernel:
+            return constant(ctype, number, at)
+    c.file.targets.append(Target(key, function, names, ctype, kernel))
+    return constant(ctype, len(c.file.targets), at)
 
 
 def _type_of(

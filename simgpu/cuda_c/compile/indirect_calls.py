@@ -15,13 +15,13 @@ import numpy as np
 from simgpu.cuda_c.compile.calls import argument, expand
 from simgpu.cuda_c.compile.context import Context
 from simgpu.cuda_c.compile.conversions import convert, decay, typed_value
-from simgpu.cuda_c.compile.form import BasicBlock, Choice, ReferenceBind
-from simgpu.cuda_c.compile.storage import assigned, put, read_variable, use_storage
+from simgpu.cuda_c.compile.form import BasicBlock, Choice
+from simgpu.cuda_c.compile.overloads import Invocation
+from simgpu.cuda_c.compile.rooms import first_value
+from simgpu.cuda_c.compile.storage import put, read_variable, use_storage
 from simgpu.cuda_c.compile.typed import Evaluate, Expr, Target
 from simgpu.cuda_c.compile.variables import Origin, Variable
-from simgpu.cuda_c.lockstep.masks import Mask, split
-from simgpu.cuda_c.lockstep.team import Team
-from simgpu.cuda_c.lockstep.values import varies
+from simgpu.cuda_c.lockstep import Mask, Team, split, varies
 from simgpu.cuda_c.memory import access
 from simgpu.cuda_c.syntax.ast import CallExpr
 from simgpu.cuda_c.text.source import Position
@@ -53,39 +53,32 @@ def call_by_address(c: Context, node: CallExpr, address: Expr) -> Expr:
     for k, (argued, wanted) in enumerate(zip(arguments, ctype.params, strict=True)):
         new = convert(c, decay(use_storage(c, argued)), wanted, argued.at)
         variable = Variable(f"argument {k}", wanted, c.new_slot(), const=True)
-        assigned(variable, new)
-        c.steps.append(ReferenceBind(variable, new.node))
+        first_value(c, variable, new)
         entry.append(put(variable.slot, new.run))
         given.append(read_variable(c, variable, argued.at))
     c.work(_INSTRUCTIONS)
     which = use_storage(c, address)
-    bodies: dict[int, tuple[int, Evaluate]] = {}
-    pieces: list[BasicBlock] = []
-    results: list[Expr] = []
+    bodies: dict[int, tuple[BasicBlock, Expr]] = {}
     for number, target in enumerate(list(c.file.targets), 1):
         known = target.function.refusal is None and target.kernel in (None, c)
         if known and target.type == ctype:
             with c.detached(node.at) as piece:
                 inner = CallExpr(at=node.at, name=target.function.name, arguments=node.arguments)
-                result = _expanded(c, target, inner, given)
-            pieces.append(piece)
-            bodies[number] = piece.point, result.run
-            results.append(result)
+                bodies[number] = piece, _expanded(c, target, inner, given)
+    pieces, results = [piece for piece, _ in bodies.values()], [r for _, r in bodies.values()]
     c.steps.append(Choice(which.node, tuple(pieces)))
-    run = _calling(which.run, entry, bodies, ctype, node.at)
+    runs = {number: (piece.point, result.run) for number, (piece, result) in bodies.items()}
+    run = _calling(which.run, entry, runs, ctype, node.at)
     origin = Origin(*[result.origin for result in results])
     return typed_value(c, ctype.returns, run, node.at, [which, *given, *results], origin=origin)
 
 
 def _calling(
-    which: Evaluate,
-    entry: list[Evaluate],
-    bodies: dict[int, tuple[int, Evaluate]],
-    ctype: FunctionPointer,
-    at: Position,
-) -> Evaluate:
+    which: Evaluate, entry: list[Evaluate], bodies: dict[int, tuple[int, Evaluate]],
+    ctype: FunctionPointer, at: Position,
+) -> Evaluate:  # fmt: skip
     """Let the threads that have come with each number run its function, one after the other."""
-    void = isinstance(ctype.returns, Void)
+    void, name = isinstance(ctype.returns, Void), spelled(ctype)
 
     def evaluate(t: Team, m: Mask) -> Any:
         numbers = which(t, m)
@@ -98,24 +91,20 @@ def _calling(
             mine, left = split(left, numbers == number)
             assert mine is not None
             if int(number) not in bodies:
-                _no_function(t, mine, int(number))
+                what = f"{int(number):#x}, which is no function of this file that is a '{name}'"
+                what = what if number else "a null pointer to a function"
+                t.fault(KernelFault, at, int(mine.index[0]), f"calls {what}")
             point, body = bodies[int(number)]
             t.meter.charge(point, mine)
             result = body(t, mine)
             out = None if void else access.merge(mine, result, out)
         return out
 
-    def _no_function(t: Team, m: Mask, number: int) -> None:
-        what = "a null pointer to a function"
-        if number:
-            what = f"{number:#x}, which is no function of this file that is a '{spelled(ctype)}'"
-        t.fault(KernelFault, at, int(m.index[0]), f"calls {what}")
-
     return evaluate
 
 
 def _expanded(c: Context, target: Target, node: CallExpr, arguments: list[Expr]) -> Expr:
-    result = expand(c, target.function, target.names, node, arguments)
+    result = expand(c, Invocation(node, arguments), target.function, target.names)
     if target.function.returns.base == "auto" and result.type != target.type.returns:
         text = f"this returns a '{spelled(result.type)}', and is used as a '{spelled(target.type)}'"
         c.fail(target.function.at, text)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from simgpu.cuda_c.compile.context import Context
+from simgpu.cuda_c.compile.context import Context, Frame
 from simgpu.cuda_c.compile.control import Control
 from simgpu.cuda_c.compile.declarations import shared_variable
 from simgpu.cuda_c.compile.form import (
@@ -20,11 +20,11 @@ from simgpu.cuda_c.compile.rooms import parameter_entry
 from simgpu.cuda_c.compile.statements import sequence
 from simgpu.cuda_c.compile.storage import has_pointer, read_variable
 from simgpu.cuda_c.compile.summing import summing
-from simgpu.cuda_c.compile.type_names import param_type, resolve_type, top_const, top_volatile
+from simgpu.cuda_c.compile.type_names import param_type, resolve_type
 from simgpu.cuda_c.compile.typed import Scope
 from simgpu.cuda_c.compile.variables import Variable
 from simgpu.cuda_c.compile.waiting import may_wait, parks, parts_in_warps, waits_apart
-from simgpu.cuda_c.lockstep.meter import Site
+from simgpu.cuda_c.lockstep import Site
 from simgpu.cuda_c.syntax.ast import Declarator, FunctionDecl, Param
 from simgpu.cuda_c.syntax.names import addressed_names
 from simgpu.cuda_c.types import Pointer, Struct, size_of
@@ -65,12 +65,11 @@ def lower(
     if function.refusal is not None:
         raise function.refusal
     entry = [
-        shared_variable(c, item, resolve_type(c, item.type), storage, top_volatile(item.type))
+        shared_variable(c, item, resolve_type(c, item.type), storage, item.type.itself("volatile"))
         for item, storage in shared
     ]
     c.scope = Scope(scope)
-    c.frame.addressed = addressed_names(function.body, c.file.referred)
-    c.frame.namespace = function.namespace
+    c.frame = Frame(function, addressed=addressed_names(function.body, c.file.referred))
     size = sum(size_of(param_type(c, param)) for param in function.params)
     if size > _MOST_PARAMETERS:
         c.fail(function.at, f"the parameters take {size:,} bytes, {_MOST_PARAMETERS:,} are allowed")
@@ -100,9 +99,7 @@ def finish(c: Context, form: Form) -> Code:
     """Run the passes over a form, and make closures of it."""
     places = parks(form.steps, form.sites, c.file.source)
     body = Control(places, summing(form.steps)).closure(form.steps)
-    meets = any(
-        isinstance(step, Meet) and step.by == "grid" for step in instructions_below(form.steps)
-    )
+    meets = any(isinstance(s, Meet) and s.by == "grid" for s in instructions_below(form.steps))
     shared_bytes = max(c.shared.values(), default=0)
     return Code(
         form.parameters, form.entry, body, c.numbers.slots, c.numbers.exits, c.numbers.local_bytes,
@@ -114,7 +111,7 @@ def finish(c: Context, form: Form) -> Code:
 def _parameter(c: Context, param: Param, entry: list[Evaluate]) -> Variable:
     if param.type.reference:
         c.unsupported(param.at, "references as kernel parameters: take a pointer")
-    ctype, const = param_type(c, param), top_const(param.type) and not param.dims
+    ctype, const = param_type(c, param), param.type.itself("const") and not param.dims
     given = Variable(param.name, ctype, c.new_slot(), const=const, parameter=True)
     given.rank = c.numbers.ranks.parameter()
     if isinstance(ctype, Pointer):

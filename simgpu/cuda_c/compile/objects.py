@@ -5,14 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from simgpu.cuda_c.compile.braces import zero_values
-from simgpu.cuda_c.compile.calls import call_best, expand
+from simgpu.cuda_c.compile import braces, calls, conversions, places, rooms
 from simgpu.cuda_c.compile.context import Context
-from simgpu.cuda_c.compile.conversions import typed_value
 from simgpu.cuda_c.compile.form import Declare
-from simgpu.cuda_c.compile.overloads import conversion, resolve_overload
-from simgpu.cuda_c.compile.places import as_base
-from simgpu.cuda_c.compile.rooms import local_memory, own_variable, zero_of
+from simgpu.cuda_c.compile.overloads import Invocation, conversion, resolve_overload
 from simgpu.cuda_c.compile.storage import in_lane_order, put, read_variable, use_storage, writer
 from simgpu.cuda_c.compile.typed import THIS, Alias, Class, Expr, Scope
 from simgpu.cuda_c.syntax import ast
@@ -26,12 +22,13 @@ def overloaded(c: Context, name: str, operands: list[Expr], at: Position) -> Exp
     known = c.class_of(operands[0].type)
     owner = None if known is None else known.having(name)
     if owner is not None:
-        methods, this = owner.methods[name], as_base(c, operands[0], owner.type)
-        found = call_best(c, node, methods, operands[1:], owner, this)
+        this = places.as_base(c, operands[0], owner.type)
+        call = Invocation(node, operands[1:], owner, this)
+        found = calls.call_best(c, call, owner.methods[name])
         if found is not None:
             return found
     functions = c.file.functions.get(name, [])
-    return call_best(c, node, functions, operands) if functions else None
+    return calls.call_best(c, Invocation(node, operands), functions) if functions else None
 
 
 def become(c: Context, expr: Expr, target: CType | None, at: Position) -> Expr | None:
@@ -47,29 +44,29 @@ def construct(
     if target is not None:
         return _made(c, known, arguments, at, target)
     in_memory = c.lives_in_memory(known.type)
-    variable = own_variable(c, known.type.name, known.type, in_memory, at)
+    variable = rooms.own_variable(c, known.type.name, known.type, in_memory, at)
     c.steps.append(Declare(variable))
     if in_memory:
         # A member that a constructor leaves out may still be copied, with whatever is in it.
         with c.recording(dropped=True):  # since a GPU does nothing of this
-            begin = local_memory(c, variable, zero_values(known.type, at), at)
+            begin = rooms.local_memory(c, variable, braces.zero_values(known.type, at), at)
     else:
-        zero = zero_of(known.type)
+        zero = rooms.zero_of(known.type)
         begin = put(variable.slot, lambda t, m: zero)
     making = _made(c, known, arguments, at, read_variable(c, variable, at)).run
     whole = use_storage(c, read_variable(c, variable, at))
     run = in_lane_order(begin, making, whole.run)
-    return typed_value(c, known.type, run, at, [whole], origin=variable.origin)
+    return conversions.typed_value(c, known.type, run, at, [whole], origin=variable.origin)
 
 
 def _made(c: Context, known: Class, arguments: list[Expr], at: Position, target: Expr) -> Expr:
     node = ast.CallExpr(at=at, name=known.name, arguments=[])
     if len(arguments) == 1 and arguments[0].type == known.type:
         write = writer(c, target, at, use_storage(c, arguments[0]))
-        return typed_value(c, known.type, write, at, [target, *arguments])
+        return conversions.typed_value(c, known.type, write, at, [target, *arguments])
     names = Scope(known.scope)
     if known.constructors:
-        best = resolve_overload(c, node, known.constructors, arguments, known)
+        best = resolve_overload(c, Invocation(node, arguments, known), known.constructors)
         if best is None:
             listed = ", ".join(spelled(a.type) for a in arguments)
             c.fail(at, f"'{known.type.name}' has no constructor that takes ({listed})")
@@ -98,19 +95,19 @@ def _made(c: Context, known: Class, arguments: list[Expr], at: Position, target:
     if given:
         c.fail(chosen.at, f"'{known.type.name}' has no member '{next(iter(given))}'")
     body = ast.Block(at=chosen.body.at, body=[*first, *chosen.body.body])
-    return expand(c, replace(chosen, body=body), names, node, arguments, known, target)
+    call = Invocation(node, arguments, known, target)
+    return calls.expand(c, call, replace(chosen, body=body), names)
 
 
 def _of_values(known: Class, arguments: list[Expr], names: Scope, at: Position) -> ast.FunctionDecl:
     """Make the constructor that an aggregate does without: a value for each member, in order."""
     initial: list[tuple[str, ast.Braces]] = []
-    preset = {name for name, _ in known.initial}
     for k, field in enumerate(known.type.fields):
         if k < len(arguments):
             names.names[f"value {k}"] = Alias(arguments[k])
             item = ast.DeclRefExpr(at=at, name=f"value {k}")
             initial.append((field.name, ast.Braces(at=at, items=[item])))
-        elif field.name not in preset:
+        elif field.name not in known.initial:
             initial.append((field.name, ast.Braces(at=at, items=[])))
     return ast.FunctionDecl(
         at=at, name=known.name, returns=ast.TypeName(at=at, base="void"), params=[],

@@ -6,15 +6,13 @@ from typing import Any
 
 import numpy as np
 
+from simgpu.cuda_c.compile import contraction, places
 from simgpu.cuda_c.compile.context import Context
-from simgpu.cuda_c.compile.contraction import contracted
 from simgpu.cuda_c.compile.conversions import computed, convert, decay, fold, nodes, typed_value
 from simgpu.cuda_c.compile.form import Operation
-from simgpu.cuda_c.compile.places import index_value
 from simgpu.cuda_c.compile.typed import Evaluate, Expr
-from simgpu.cuda_c.lockstep.masks import Mask
-from simgpu.cuda_c.lockstep.team import Team
-from simgpu.cuda_c.lockstep.values import COMPARISONS, BinaryFunction, arithmetic, varies
+from simgpu.cuda_c.lockstep import Mask, Team, varies
+from simgpu.cuda_c.lockstep.values import COMPARISONS, BinaryFunction, arithmetic
 from simgpu.cuda_c.memory.mixed_region import mixed
 from simgpu.cuda_c.memory.pointers import Ptr
 from simgpu.cuda_c.text.source import Position
@@ -50,16 +48,19 @@ def binary_operation(
 def operate(c: Context, op: str, left: Expr, right: Expr, at: Position) -> Expr:
     """`left op right` for everything that evaluates both sides."""
     left, right = (decay(_plain(c, side, at)) for side in (left, right))
-    if isinstance(left.type, FunctionPointer) or isinstance(right.type, FunctionPointer):
-        return _compare_functions(c, op, left, right, at)
+    for side in (left, right):
+        if isinstance(side.type, FunctionPointer):
+            if op not in ("==", "!="):
+                c.fail(at, f"operator '{op}' cannot take the address of a function")
+            x, y = (convert(c, operand, side.type, at) for operand in (left, right))
+            return _compare(c, op, x, y, side.type, at)
     if isinstance(left.type, Pointer) or isinstance(right.type, Pointer):
         return _pointer_operation(c, op, left, right, at)
     a, b = (_number(c, op, side, at) for side in (left, right))
     kind = promoted(a) if op in ("<<", ">>") else usual_type(a, b)
-    if op in _INTEGER_ONLY:
-        for side in (a, b):
-            if side.is_float:
-                c.fail(at, f"operator '{op}' needs integers, not '{side.name}'")
+    for number in (a, b) if op in _INTEGER_ONLY else ():
+        if number.is_float:
+            c.fail(at, f"operator '{op}' needs integers, not '{number.name}'")
     if HALF in (a, b) and a != b:
         other = b if a is HALF else a
         cure = "convert one side, for instance by __half2float()"
@@ -77,14 +78,6 @@ def _plain(c: Context, side: Expr, at: Position) -> Expr:
     """An operand; a struct that converts itself to a number is that number."""
     made = c.rules.become(c, side, None, at) if c.class_of(side.type) is not None else None
     return side if made is None else made
-
-
-def _compare_functions(c: Context, op: str, left: Expr, right: Expr, at: Position) -> Expr:
-    kind = left.type if isinstance(left.type, FunctionPointer) else right.type
-    assert isinstance(kind, FunctionPointer)
-    if op not in ("==", "!="):
-        c.fail(at, f"operator '{op}' cannot take the address of a function")
-    return _compare(c, op, convert(c, left, kind, at), convert(c, right, kind, at), kind, at)
 
 
 def _number(c: Context, op: str, side: Expr, at: Position) -> Scalar:
@@ -131,7 +124,7 @@ def _shift(c: Context, op: str, x: Expr, y: Expr, kind: Scalar, at: Position) ->
 
 def _arithmetic(c: Context, op: str, x: Expr, y: Expr, kind: Scalar, at: Position) -> Expr:
     if c.file.contract and kind.is_float and kind is not HALF and op in "+-":
-        run = contracted(op, x, y, kind)
+        run = contraction.contracted(op, x, y, kind)
         if run is not None:
             return binary_operation(c, "fused", kind, kind, run, at, [x, y])
     function = arithmetic(op, kind)
@@ -196,14 +189,14 @@ def _pointer_operation(c: Context, op: str, left: Expr, right: Expr, at: Positio
     if op == "-" and isinstance(right.type, Pointer):
         if not isinstance(left.type, Pointer):
             c.fail(at, "a pointer cannot be subtracted from a number")
-        return _distance(c, left, left.type.target, right, right.type.target, at)
+        return _distance(c, left, right, left.type.target, right.type.target, at)
     if op not in "+-":
         c.fail(at, f"operator '{op}' cannot take a pointer")
     pointer, number = (left, right) if isinstance(left.type, Pointer) else (right, left)
     if not isinstance(number.type, Scalar) or not number.type.is_integer:
         c.fail(at, f"only an integer can be added to a pointer, not a '{spelled(number.type)}'")
     assert isinstance(pointer.type, Pointer)
-    number = index_value(c, number, at)
+    number = places.index_value(c, number, at)
     step = size_of(pointer.type.target)
     start, forward = pointer.run, number.run
     backward: Evaluate = lambda t, m: -np.asarray(forward(t, m), np.int64)[()]
@@ -218,7 +211,7 @@ def _pointer_operation(c: Context, op: str, left: Expr, right: Expr, at: Positio
 
 
 def _distance(
-    c: Context, left: Expr, target: CType, right: Expr, other: CType, at: Position
+    c: Context, left: Expr, right: Expr, target: CType, other: CType, at: Position
 ) -> Expr:
     if target != other:
         c.fail(at, f"'{spelled(left.type)}' and '{spelled(right.type)}' point to different things")

@@ -3,34 +3,44 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
 
 from simgpu.cuda_c import types
 from simgpu.cuda_c.compile.context import Context
 from simgpu.cuda_c.compile.templates import bind_template, specialised
-from simgpu.cuda_c.compile.type_names import param_type, resolve_type, top_const
+from simgpu.cuda_c.compile.type_names import param_type, resolve_type
 from simgpu.cuda_c.compile.typed import Class, Expr, Scope
 from simgpu.cuda_c.syntax import ast
 from simgpu.errors import KernelCompileError
 
+Functions: TypeAlias = Sequence[ast.FunctionDecl]
+_Fitting: TypeAlias = tuple[tuple[int, bool, int], ast.FunctionDecl, Scope]
 _IMPOSSIBLE = 1_000_000  # for arguments that do not fit at all
 
 
+@dataclass(frozen=True)
+class Invocation:
+    """A call with its compiled arguments; of a member of class `known`, for the object `this` or without."""
+
+    node: ast.CallExpr
+    arguments: Sequence[Expr]
+    known: Class | None = None
+    this: Expr | None = None
+
+
 def resolve_overload(
-    c: Context,
-    node: ast.CallExpr,
-    functions: Sequence[ast.FunctionDecl],
-    arguments: Sequence[Expr],
-    known: Class | None = None,
-    this: Expr | None = None,
+    c: Context, call: Invocation, functions: Functions
 ) -> tuple[ast.FunctionDecl, Scope] | None:
     """The function whose parameters are nearest to these arguments; None if none fits."""
+    node = call.node
     bodies = [f for f in functions if f.body is not None]
-    if any(f.template is not None and not f.template.params for f in bodies):
+    if any(f.template == [] for f in bodies):
         # A template may be no more than declared, with a body for some arguments each.
         bodies += [f for f in functions if f.template is not None and f.body is None]
     if not bodies:
         c.fail(node.at, f"'{node.name}' is declared, but has no body in this file")
-    fitting = _fitting(c, node, bodies, arguments, known, this)
+    fitting = _fitting(c, call, bodies)
     if not fitting:
         refused = next((f.refusal for f in bodies if f.refusal is not None), None)
         if refused is not None:
@@ -50,25 +60,19 @@ def resolve_overload(
     return function, names
 
 
-def _fitting(
-    c: Context,
-    node: ast.CallExpr,
-    bodies: Sequence[ast.FunctionDecl],
-    arguments: Sequence[Expr],
-    known: Class | None,
-    this: Expr | None,
-) -> list[tuple[tuple[int, bool, int], ast.FunctionDecl, Scope]]:
+def _fitting(c: Context, call: Invocation, bodies: Functions) -> list[_Fitting]:
     """The functions that take these arguments: how near they are, and their templates' names."""
-    kinds = [argument.type for argument in arguments]
-    fixed = [argument.place is None or argument.place.const for argument in arguments]
-    outer = c.file.scope if known is None else known.scope
+    this, node = call.this, call.node
+    kinds = [argument.type for argument in call.arguments]
+    fixed = [argument.place is None or argument.place.const for argument in call.arguments]
+    outer = c.file.scope if call.known is None else call.known.scope
     constant = this is not None and this.place is not None and this.place.const
-    fitting: list[tuple[tuple[int, bool, int], ast.FunctionDecl, Scope]] = []
+    fitting: list[_Fitting] = []
     for function in bodies:
         least = sum(p.default is None for p in function.params)
         if not least <= len(kinds) <= len(function.params):
             continue
-        if function.template is not None and not function.template.params:
+        if function.template == []:
             continue  # found by way of its template
         try:
             names = bind_template(c, function, kinds, node.templates, node.at, outer)
@@ -85,7 +89,7 @@ def _fitting(
         if score < _IMPOSSIBLE:
             score += function.const != constant if this is not None else 0
             strange = sum(
-                param.type.reference and top_const(param.type) != still
+                param.type.reference and param.type.itself("const") != still
                 for param, still in zip(function.params, fixed, strict=False)
             )
             fitting.append(((score, function.template is not None, strange), function, names))
@@ -128,15 +132,13 @@ def _converts(c: Context, source: types.CType, target: types.CType) -> bool:
         needed = sum(p.default is None for p in function.params)
         # A conversion of the source's own would be a second one.
         free = not isinstance(source, types.Struct) or function.template is not None
-        if function.params and needed <= 1 and (free or _takes(c, function, into, source)):
+        if not function.params or needed > 1:
+            continue
+        with c.seen_from(c.scope if into is None else into.scope):
+            wanted = source if free else param_type(c, function.params[0])
+        if wanted == source or c.derives(source, wanted):
             return True
     return conversion(c, source, target) is not None
-
-
-def _takes(c: Context, made: ast.FunctionDecl, into: Class | None, source: types.CType) -> bool:
-    with c.seen_from(c.scope if into is None else into.scope):
-        wanted = param_type(c, made.params[0])
-    return wanted == source or c.derives(source, wanted)
 
 
 def conversion(c: Context, source: types.CType, target: types.CType | None) -> str | None:

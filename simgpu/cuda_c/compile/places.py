@@ -11,15 +11,12 @@ from typing import Any, NoReturn
 import numpy as np
 
 from simgpu.cuda_c import types
-from simgpu.cuda_c.compile import builtins, storage, typed
+from simgpu.cuda_c.compile import builtins, function_addresses, storage, typed
 from simgpu.cuda_c.compile.context import Context
 from simgpu.cuda_c.compile.conversions import convert, decay, typed_value
 from simgpu.cuda_c.compile.form import Coordinate, Element, Followed, IRValue, Part
-from simgpu.cuda_c.compile.function_addresses import function_address
 from simgpu.cuda_c.compile.variables import Variable
-from simgpu.cuda_c.lockstep.masks import Mask
-from simgpu.cuda_c.lockstep.team import Team
-from simgpu.cuda_c.lockstep.values import varies
+from simgpu.cuda_c.lockstep import Mask, Team, varies
 from simgpu.cuda_c.memory.names import report_row
 from simgpu.cuda_c.memory.pointers import Ptr
 from simgpu.cuda_c.memory.regions import inside
@@ -49,10 +46,15 @@ def place_of(c: Context, node: ast.Expression) -> typed.Expr:
     return c.expression(node)
 
 
+def place_asked(c: Context, node: ast.Expression) -> typed.Expr:
+    """As `place_of`, where only the type or the kind of place is asked for, so that nothing is computed."""
+    with c.recording(dropped=True):
+        return place_of(c, node)
+
+
 def _either(c: Context, node: ast.Conditional) -> typed.Expr:
     """`test ? a : b`, by which one of the two may be changed."""
-    with c.recording(dropped=True):  # because this only asks where the sides are
-        yes, no = (place_of(c, side) for side in (node.yes, node.no))
+    yes, no = (place_asked(c, side) for side in (node.yes, node.no))
     same = yes.type == no.type and isinstance(yes.type, types.Struct | types.Scalar)
     memory = isinstance(yes.place, typed.MemoryPlace) and isinstance(no.place, typed.MemoryPlace)
     if same and memory and isinstance(yes.type, types.Struct):
@@ -84,12 +86,12 @@ def _name(c: Context, node: ast.DeclRefExpr) -> typed.Expr:
         known = found.expr
         return typed.Expr(known.type, known.run, node.at, known.node, constant=known.constant)
     if isinstance(found, typed.Alias):
-        return storage.reread(c, found.expr, node.at)
+        known, place = found.expr, found.expr.place
+        return known if place is None else storage.read_place(c, place, known.type, node.at)
     if isinstance(found, typed.Shorthand):
         return place_of(c, found.node)
     if node.name == "this" and c.scope.find(typed.THIS) is not None:
-        this = ast.DeclRefExpr(at=node.at, name=typed.THIS)
-        return address_of(c, ast.Unary(at=node.at, op="&", operand=this))
+        return address_of(c, ast.Unary(at=node.at, op="&", operand=_this(node.at)))
     if isinstance(found, typed.Refused):
         raise found.error
     if found is not None:
@@ -103,26 +105,31 @@ def _name(c: Context, node: ast.DeclRefExpr) -> typed.Expr:
         ctype = types.VECTORS["dim3" if node.name.endswith("Dim") else "uint3"]
         return typed_value(c, ctype, lambda t, m: list(three(t)), node.at)
     if node.name in c.file.functions:
-        return function_address(c, node)
-    if builtins.find_builtin(node.name) is not None:
+        return function_addresses.function_address(c, node)
+    if builtins.find_builtin(node.name, c.file.text.headers) is not None:
         instead = f"take [](float a) {{ return {node.name}(a); }}"
         c.unsupported(node.at, f"the address of '{node.name}', which is built in: {instead}")
     _unknown(c, node)
 
 
+def _this(at: Position) -> ast.DeclRefExpr:
+    return ast.DeclRefExpr(at=at, name=typed.THIS)
+
+
+def this_object(c: Context, at: Position) -> typed.Expr | None:
+    """The object whose function is being compiled."""
+    return None if c.scope.find(typed.THIS) is None else _name(c, _this(at))
+
+
 def _unknown(c: Context, node: ast.DeclRefExpr) -> NoReturn:
     name = node.name
-    close = _closest(name, c.scope.visible() | set(_BUILTIN_VARIABLES))
-    hint = f" (did you mean '{close}'?)" if close else c.elsewhere(name)
+    names = c.scope.visible() | set(_BUILTIN_VARIABLES)
+    close = [n for n in names if n.lower() == name.lower()]
+    close = close or get_close_matches(name, sorted(names), 1, 0.75)
+    hint = f" (did you mean '{close[0]}'?)" if close else c.elsewhere(name)
     if name in c.file.text.aside:
         hint = f"{c.elsewhere(name)}: write __device__, __constant__ or const there, or pass it to the kernel"
     c.fail(node.at, f"'{name}' is not declared{hint}")
-
-
-def _closest(name: str, names: set[str]) -> str | None:
-    same = [n for n in names if n.lower() == name.lower()]
-    found = same or get_close_matches(name, sorted(names), 1, 0.75)
-    return found[0] if found else None
 
 
 # -- members
@@ -130,9 +137,13 @@ def _closest(name: str, names: set[str]) -> str | None:
 
 def _member(c: Context, node: ast.Member) -> typed.Expr:
     name = node.base.name if isinstance(node.base, ast.DeclRefExpr) else ""
-    if name in _BUILTIN_VARIABLES and c.scope.find(name) is None:
-        return _builtin_member(c, node, name)
-    return member_of(c, place_of(c, node.base), node)
+    if name not in _BUILTIN_VARIABLES or c.scope.find(name) is not None:
+        return member_of(c, place_of(c, node.base), node)
+    axis, three = {"x": 0, "y": 1, "z": 2}.get(node.name), _BUILTIN_VARIABLES[name]
+    if axis is None:
+        c.fail(node.at, f"'{name}' has no member '{node.name}'; it has x, y, z")
+    coordinate = c.note(Coordinate(name=name, axis=axis))
+    return typed.Expr(types.UINT, lambda t, m: three(t)[axis], node.at, coordinate)
 
 
 def member_of(c: Context, base: typed.Expr, node: ast.Member | ast.Qualified) -> typed.Expr:
@@ -184,24 +195,14 @@ def _part(c: Context, base: typed.Expr, field: types.Field, at: Position) -> typ
     first = sum(1 for _, o in types.leaves(base.type) if o < offset)
     count = len(types.leaves(field.type))
     if isinstance(place, typed.RegisterPlace):
-        part = typed.RegisterPlace(
-            place.variable, place.first + first, count, place.const, place.before
-        )
-        return storage.read_member(c, part, field.type, at)
+        part = replace(place, first=place.first + first, count=count)
+        return storage.read_place(c, part, field.type, at)
     if isinstance(field.type, types.ArrayType):
         c.unsupported(at, "an array in a struct that has no name: give it one first")
     pick = storage.pick_leaves(base.run, field.type, first, count, at)
     out = typed_value(c, field.type, pick, at, [base], origin=base.origin)
     out.lost = base.lost
     return out
-
-
-def _builtin_member(c: Context, node: ast.Member, name: str) -> typed.Expr:
-    axis = {"x": 0, "y": 1, "z": 2}.get(node.name)
-    if axis is None:
-        c.fail(node.at, f"'{name}' has no member '{node.name}'; it has x, y, z")
-    coordinate, three = c.note(Coordinate(name=name, axis=axis)), _BUILTIN_VARIABLES[name]
-    return typed.Expr(types.UINT, lambda t, m: three(t)[axis], node.at, coordinate)
 
 
 # -- indices, dereferences, addresses
@@ -214,8 +215,7 @@ def _index(c: Context, node: ast.Index) -> typed.Expr:
         if found is not None:
             return found
     if isinstance(base.type, types.Scalar):
-        with c.recording(dropped=True):  # because this only asks for the type
-            flipped = place_of(c, node.index).type
+        flipped = place_asked(c, node.index).type
         if isinstance(flipped, (types.Pointer, types.ArrayType)):
             return _index(c, ast.Index(at=node.at, base=node.index, index=node.base))
     if not isinstance(base.type, (types.Pointer, types.ArrayType)):
@@ -305,9 +305,9 @@ def _row(
 
 def _dereference(c: Context, node: ast.Unary) -> typed.Expr:
     if isinstance(node.operand, ast.DeclRefExpr) and node.operand.name == "this":
-        this = c.scope.find(typed.THIS)
+        this = this_object(c, node.at)
         if this is not None:
-            return _name(c, ast.DeclRefExpr(at=node.at, name=typed.THIS))
+            return this
     base = decay(c.expression(node.operand))
     if isinstance(base.type, types.FunctionPointer):
         return base  # what it leads to is a function, whose value is its address again

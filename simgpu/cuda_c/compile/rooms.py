@@ -10,11 +10,10 @@ from simgpu.cuda_c.compile.context import Context
 from simgpu.cuda_c.compile.conversions import convert
 from simgpu.cuda_c.compile.form import Followed, ReferenceBind
 from simgpu.cuda_c.compile.places import as_base
-from simgpu.cuda_c.compile.storage import LOST, assigned, leaves_of, put, use_storage
+from simgpu.cuda_c.compile.storage import LOST, assigned, put, spread, use_storage
 from simgpu.cuda_c.compile.typed import Alias, Evaluate, Expr, MemoryPlace
 from simgpu.cuda_c.compile.variables import Variable
-from simgpu.cuda_c.lockstep.masks import Mask
-from simgpu.cuda_c.lockstep.team import Team
+from simgpu.cuda_c.lockstep import Mask, Team
 from simgpu.cuda_c.memory import access
 from simgpu.cuda_c.memory.local_region import LocalRegion
 from simgpu.cuda_c.memory.pointers import Ptr
@@ -57,10 +56,8 @@ def local_memory(c: Context, variable: Variable, values: list[Expr], at: Positio
     unit = min((types.size_of(leaf) for leaf, _ in parts), default=1)
     site = c.new_site(at, write=True)
     rest = iter(parts)
-    fill = [
-        (None, 0, value.run) if isinstance(value.type, types.Void) else (*next(rest), value.run)
-        for value in values
-    ]
+    places = [None if isinstance(v.type, types.Void) else next(rest) for v in values]
+    fill = [(place, value.run) for place, value in zip(places, values, strict=True)]
     c.work(len(fill))
 
     def evaluate(t: Team, m: Mask) -> None:
@@ -71,10 +68,11 @@ def local_memory(c: Context, variable: Variable, values: list[Expr], at: Positio
         else:
             base.region.begin(m)
         t.born[slot] = m
-        for leaf, offset, value in fill:
-            if leaf is None:
+        for place, value in fill:
+            if place is None:
                 value(t, m)
             else:
+                leaf, offset = place
                 access.store_lanes(t, m, base.moved(offset), leaf, value(t, m), site)
 
     return evaluate
@@ -84,18 +82,13 @@ def parameter_entry(c: Context, variable: Variable, new: Expr) -> Evaluate:
     """Make the statement that puts an argument where its parameter is."""
     if not variable.memory:
         return put(variable.slot, new.run)
-    return local_memory(c, variable, leaves_of(c, new, variable.type), new.at)
+    return local_memory(c, variable, spread(c, new, variable.type), new.at)
 
 
 def bind_reference(
-    c: Context,
-    name: str,
-    target: Expr,
-    ctype: types.CType,
-    const: bool,
-    at: Position,
+    c: Context, name: str, target: Expr, ctype: types.CType, const: bool, at: Position,
     volatile: bool = False,
-) -> tuple[Alias | Variable, Evaluate | None]:
+) -> tuple[Alias | Variable, Evaluate | None]:  # fmt: skip
     """A name for a place: what it means, and what fixes the place's address once."""
     if c.derives(target.type, ctype):
         target = as_base(c, target, ctype)

@@ -10,9 +10,8 @@ from typing import Any, NoReturn, TypeAlias
 
 import numpy as np
 
-from simgpu.cuda_c.compile import type_names, typed
+from simgpu.cuda_c.compile import templates, type_names, typed
 from simgpu.cuda_c.compile.context import Context
-from simgpu.cuda_c.compile.templates import specialised
 from simgpu.cuda_c.syntax import ast
 from simgpu.cuda_c.syntax.declarators import DeclaratorParser
 from simgpu.cuda_c.text.lexer import tokenise
@@ -68,16 +67,20 @@ class KernelSignature:
 
 def variable_of(name: str, ctype: CType, constant: bool) -> GlobalVariable | None:
     """Describe a variable for the host; None if NumPy does not have its type."""
-    shape: tuple[int, ...] = ()
-    element = ctype
-    while isinstance(element, ArrayType):
-        shape += (element.length,)
-        element = element.element
-    if isinstance(element, Struct) and element.vector:
-        shape += (len(element.fields),)
-        element = element.fields[0].type
+    element, shape = _components(ctype)
     dtype = record_dtype(element)
     return None if dtype is None else GlobalVariable(name, spelled(ctype), dtype, shape, constant)
+
+
+def _components(ctype: CType) -> tuple[CType, tuple[int, ...]]:
+    """What an array or a vector is made of, and its lengths."""
+    shape: tuple[int, ...] = ()
+    while isinstance(ctype, ArrayType):
+        shape += (ctype.length,)
+        ctype = ctype.element
+    if isinstance(ctype, Struct) and ctype.vector:
+        return ctype.fields[0].type, (*shape, len(ctype.fields))
+    return ctype, shape
 
 
 def record_dtype(ctype: CType) -> np.dtype[Any] | None:
@@ -111,22 +114,14 @@ def signature_of(
     for param in function.params:
         ctype = type_names.param_type(c, param)
         pointer = isinstance(ctype, Pointer)
-        target = ctype.target if isinstance(ctype, Pointer) else ctype
-        const = isinstance(ctype, Pointer) and ctype.const
-        record = None if pointer or not isinstance(target, Struct) else record_dtype(target)
-        parameters.append(
-            KernelParameter(param.name, spelled(target), pointer, const, _dtype(target), record)
-        )
+        target, const = (ctype.target, ctype.const) if pointer else (ctype, False)
+        record = record_dtype(target) if isinstance(target, Struct) and not pointer else None
+        element, _ = _components(target)
+        plain = isinstance(element, Scalar | Pointer) and not isinstance(target, ArrayType)
+        dtype = record_dtype(element) if plain else None
+        given = KernelParameter(param.name, spelled(target), pointer, const, dtype, record)
+        parameters.append(given)
     return KernelSignature(name, tuple(parameters), variables)
-
-
-def _dtype(ctype: CType) -> np.dtype[Any] | None:
-    if isinstance(ctype, Scalar | Pointer):
-        return record_dtype(ctype)
-    if isinstance(ctype, Struct) and ctype.vector:
-        first = ctype.fields[0].type
-        return first.dtype if isinstance(first, Scalar) else None
-    return None
 
 
 def instance_of(c: Context, name: str) -> _Found:
@@ -145,11 +140,11 @@ def instance_of(c: Context, name: str) -> _Found:
         _no_kernel(c, "::".join((*around, stem)))
     text = Source(rest, f"name '{name}'")
     given, params = _arguments(c, text)
-    plain = [f for f in kernels if f.template is None or f.template.params]
+    plain = [f for f in kernels if f.template != []]
     fitting = [f for f in plain if (f.template is None) == (given is None)]
     if not fitting:
         first = next((f for f in kernels if f.refusal is not None), (plain or kernels)[0])
-        wanted = ", ".join(p.name for p in first.template.params) if first.template else ""
+        wanted = ", ".join(p.name for p in first.template) if first.template else ""
         cure = f"is a template of {wanted}: name an instance, such as '{stem}<...>'"
         cure = cure if wanted else f"is not a template: call it '{stem}'"
         raise first.refusal or KernelCompileError(f"kernel '{stem}' {cure}")
@@ -185,27 +180,18 @@ def _arguments(c: Context, text: Source) -> tuple[list[_Given] | None, list[ast.
 
 
 def _bound(
-    c: Context,
-    text: Source,
-    function: ast.FunctionDecl,
-    given: Sequence[_Given] | None,
+    c: Context, text: Source, function: ast.FunctionDecl, given: Sequence[_Given] | None,
     kernels: Sequence[ast.FunctionDecl],
-) -> _Found:
+) -> _Found:  # fmt: skip
     """A kernel, or what it is for just these arguments of its template; its scope; and the arguments."""
     if function.template is None or given is None:
         return function, c.file.scope, ""
-    source, c.file.source = c.file.source, text
-    scope = typed.Scope(c.file.scope)
-    params, at = function.template.params, Position(1, 1)
-    if len(given) > len(params):
-        what = f"'{function.name}' has {len(params)} template parameters, {len(given)} given"
-        text.fail(at, what)
-    type_names.give_arguments(c, function.template, given, scope, at)
-    type_names.give_defaults(c, function.name, function.template, scope, at)
+    source, c.file.source, at = c.file.source, text, Position(1, 1)
+    scope = type_names.with_arguments(c, function.name, function.template, given, at)
     c.file.source = source
-    bound = map(scope.names.get, [p.name for p in params])
+    bound = map(scope.names.get, [p.name for p in function.template])
     arguments = [b for b in bound if isinstance(b, typed.Given)]
-    chosen = specialised(c, function, scope, kernels, at)
+    chosen = templates.specialised(c, function, scope, kernels, at)
     return chosen, scope, f"<{type_names.spelled_arguments(c, arguments)}>"
 
 
@@ -240,6 +226,5 @@ def _no_kernel(c: Context, name: str) -> NoReturn:
     hint = f" Did you mean '{near[0]}'?" if near else ""
     if name in functions:
         hint += " It is a __device__ function, which only kernels can call."
-    raise KernelCompileError(
-        f"{c.file.source.filename} has no kernel '{name}'; its kernels: {have}.{hint}"
-    )
+    where = c.file.source.filename
+    raise KernelCompileError(f"{where} has no kernel '{name}'; its kernels: {have}.{hint}")

@@ -5,25 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from simgpu.cuda_c.compile.braces import converted
+from simgpu.cuda_c.compile import braces, form, type_names, waiting
 from simgpu.cuda_c.compile.context import Context
 from simgpu.cuda_c.compile.conversions import condition, decay
-from simgpu.cuda_c.compile.cuts import tested_inside, try_out
-from simgpu.cuda_c.compile.form import (
-    Branch,
-    Followed,
-    Instruction,
-    IRValue,
-    Leave,
-    Loop,
-    Selection,
-)
-from simgpu.cuda_c.compile.places import by_address, place_of
+from simgpu.cuda_c.compile.cuts import test_inside, try_out
+from simgpu.cuda_c.compile.places import by_address, place_asked, place_of
 from simgpu.cuda_c.compile.storage import use_storage
-from simgpu.cuda_c.compile.type_names import integer_constant
 from simgpu.cuda_c.compile.typed import Evaluate, Expr, MemoryPlace
 from simgpu.cuda_c.compile.variables import Variable
-from simgpu.cuda_c.compile.waiting import may_wait_in
 from simgpu.cuda_c.syntax import ast
 from simgpu.cuda_c.types import INT, VOID, ArrayType, CType, Pointer, Scalar, Void, spelled
 
@@ -36,7 +25,7 @@ def sequence(c: Context, statements: Sequence[ast.Statement]) -> None:
         c.statement(node)
 
 
-def block_of(c: Context, *statements: ast.Statement) -> list[Instruction]:
+def block_of(c: Context, *statements: ast.Statement) -> list[form.Instruction]:
     """Statements whose names end with them, as steps of their own."""
     with c.recording() as steps, c.scoped():
         sequence(c, statements)
@@ -89,7 +78,7 @@ def branch(c: Context, node: ast.If) -> None:
     c.numbers.ranks.branch()
     then = block_of(c, node.then)
     otherwise = None if node.otherwise is None else block_of(c, node.otherwise)
-    c.steps += [*head.ahead, Branch(head, expr.node, then, otherwise)]
+    c.steps += [*head.ahead, form.Branch(head, expr.node, then, otherwise)]
 
 
 def switch(c: Context, node: ast.Switch) -> None:
@@ -100,7 +89,7 @@ def switch(c: Context, node: ast.Switch) -> None:
         c.work(len(values))
     head.run = subject.run
     c.steps += head.ahead
-    selection = Selection(head, subject.node, c.new_exit(), values, [])
+    selection = form.Selection(head, subject.node, c.new_exit(), values, [])
     c.frame.breaks.append(selection.exit)
     with c.scoped():
         for case in node.cases:
@@ -118,7 +107,7 @@ def _labels(c: Context, node: ast.Switch, subject: Expr) -> list[int | None]:
     for case in node.cases:
         number = None
         if case.value is not None:
-            number = integer_constant(c, case.value, "a case label")
+            number = type_names.integer_constant(c, case.value, "a case label")
         if number in values:
             what = "default" if number is None else f"case {number}"
             c.fail(case.at, f"'{what}' has already appeared in this switch")
@@ -139,8 +128,7 @@ def loop(c: Context, node: ast.For) -> None:
 
 def range_for(c: Context, node: ast.RangeFor) -> None:
     """`for (item : array)`, as a loop over the indices."""
-    with c.recording(dropped=True):  # because nothing of this is computed
-        array = place_of(c, node.array).type
+    array = place_asked(c, node.array).type
     if not isinstance(array, ArrayType):
         c.unsupported(node.array.at, f"a range-for over a '{spelled(array)}': it works on arrays")
     at = node.at
@@ -162,7 +150,7 @@ def _turns(c: Context, node: ast.For) -> None:
     if isinstance(node.init, ast.Declaration) and len(node.init.items) == 1:
         binding = c.scope.find(node.init.items[0].name)
         counter = binding if isinstance(binding, Variable) else None
-    condition: IRValue | None = None
+    condition: form.IRValue | None = None
     with c.detached(node.at if node.test is None else node.test.at) as test:
         if node.test is not None:
             expr, run = tested(c, node.test)
@@ -173,9 +161,6 @@ def _turns(c: Context, node: ast.For) -> None:
     c.frame.breaks.append(leave)
     c.frame.continues.append(again)
     body = block_of(c, node.body)
-    if test.ahead and condition is not None:
-        test, body = tested_inside(c, test, condition, body, (leave, again), node.after)
-        condition = None
     with c.detached(node.at) as step:
         if node.step is not None:
             cuts, c.cuts = c.cuts, False  # because nobody can go on in the middle of it
@@ -183,11 +168,13 @@ def _turns(c: Context, node: ast.For) -> None:
             c.cuts = cuts
     c.frame.breaks.pop()
     c.frame.continues.pop()
-    whole = Loop(
+    whole = form.Loop(
         at=node.at, after=node.after, counter=counter, test=test, condition=condition,
         endless=test.run is None, body=body, step=step, leave=leave, again=again,
     )  # fmt: skip
-    c.waits = c.waits or (c.trial and may_wait_in(whole))
+    if test.ahead and condition is not None:
+        test_inside(c, whole)
+    c.waits = c.waits or (c.trial and waiting.may_wait_in(whole))
     c.note(whole)
 
 
@@ -197,16 +184,16 @@ def _turns(c: Context, node: ast.For) -> None:
 def jump_statement(c: Context, node: ast.Jump) -> None:
     """Compile `break` or `continue`."""
     ways_out = c.frame.breaks if node.word == "break" else c.frame.continues
-    c.steps.append(Leave(ways_out[-1]))
+    c.steps.append(form.Leave(ways_out[-1]))
 
 
 def leave(c: Context, node: ast.Return) -> None:
     """Compile `return`."""
-    frame = c.frame
-    if frame.kernel:
+    frame, body = c.frame, c.frame.body
+    if frame.function is None or body is None:
         if node.value is not None:
             c.fail(node.at, "a kernel returns nothing")
-        c.steps.append(Leave(None))
+        c.steps.append(form.Leave(None))
         return
     if isinstance(frame.returns, Void) or (frame.returns is None and node.value is None):
         if node.value is not None:
@@ -216,7 +203,7 @@ def leave(c: Context, node: ast.Return) -> None:
             piece.call = node.value if isinstance(node.value, ast.CallExpr) else None
             if not isinstance(nothing.type, Void):
                 c.fail(node.at, "this function returns void, it cannot return a value")
-        c.steps.append(Leave(frame.exit))
+        c.steps.append(form.Leave(body.exit))
         return
     if node.value is None:
         c.fail(node.at, f"this function must return a '{spelled(frame.returns or VOID)}'")
@@ -224,20 +211,19 @@ def leave(c: Context, node: ast.Return) -> None:
         if frame.returns is None:
             result = decay(c.expression(node.value))
             frame.returns = result.type
-        elif frame.reference:
+        elif frame.function.returns.reference:
             result = _referred(c, node.value, frame.returns)
         else:
-            result = converted(c, node.value, frame.returns, node.value.at)
+            result = braces.converted(c, node.value, frame.returns, node.value.at)
     piece.run = result.run
     frame.returned.append(result)
-    c.steps += [*piece.ahead, Leave(frame.exit, piece, frame.slot)]
+    c.steps += [*piece.ahead, form.Leave(body.exit, piece, body.slot)]
 
 
 def _referred(c: Context, node: ast.Expression, wanted: CType) -> Expr:
     """Compile the address that a reference returns; the value, if it refers to a variable in registers."""
     if isinstance(node, ast.Conditional):
-        with c.recording(dropped=True):  # because this only asks where the sides are
-            sides = [place_of(c, side).place for side in (node.yes, node.no)]
+        sides = [place_asked(c, side).place for side in (node.yes, node.no)]
         if all(isinstance(side, MemoryPlace) for side in sides):
             node = by_address(node)
     target = place_of(c, node)
@@ -246,5 +232,5 @@ def _referred(c: Context, node: ast.Expression, wanted: CType) -> Expr:
     place = target.place
     if not isinstance(place, MemoryPlace):
         return use_storage(c, target)
-    address = c.note(Followed((target.node,)))
+    address = c.note(form.Followed((target.node,)))
     return Expr(Pointer(wanted), place.pointer, node.at, address, origin=place.origin, text=ADDRESS)

@@ -7,17 +7,15 @@ from typing import Any, cast
 import numpy as np
 
 from simgpu.cuda_c import types
-from simgpu.cuda_c.compile import form
+from simgpu.cuda_c.compile import conversions, form
 from simgpu.cuda_c.compile.context import Context
-from simgpu.cuda_c.compile.conversions import typed_value
 from simgpu.cuda_c.compile.typed import Evaluate, Expr, MemoryPlace, Place, RegisterPlace
 from simgpu.cuda_c.compile.variables import Origin, Variable
-from simgpu.cuda_c.lockstep.masks import Mask
-from simgpu.cuda_c.lockstep.meter import Site
-from simgpu.cuda_c.lockstep.team import Team
+from simgpu.cuda_c.lockstep import Mask, Site, Team
 from simgpu.cuda_c.memory import access, holes
 from simgpu.cuda_c.memory.pointers import Ptr
 from simgpu.cuda_c.text.source import Position
+from simgpu.cuda_c.types import CType
 from simgpu.errors import UninitialisedReadError
 
 # Of a value that is a copy, though a reference to one of several variables in registers is meant.
@@ -27,28 +25,26 @@ LOST = "changing one of several variables by a reference is not supported: take 
 # -- reading
 
 
-def read_variable(c: Context, variable: Variable, at: Position, whole: bool = True) -> Expr:
-    """A variable as an expression with a place; not `whole` by another name than its own."""
+def read_variable(c: Context, variable: Variable, at: Position) -> Expr:
+    """A variable as an expression with a place."""
     slot = variable.slot
     if variable.memory:
         address = c.note(form.Address(variable=variable))
-        place = MemoryPlace(
-            lambda t, m: t.slots[slot], address, variable.origin, variable.const, variable.volatile
-        )
+        place = MemoryPlace(lambda t, m: t.slots[slot], address, variable.origin)
+        place.const, place.volatile = variable.const, variable.volatile
         return read_memory(c, place, variable.type, at)
+    return read_place(c, RegisterPlace(variable, const=variable.const), variable.type, at, True)
+
+
+def read_place(c: Context, place: Place, ctype: CType, at: Position, whole: bool = False) -> Expr:
+    """What is in a place; `whole` if it is all of a variable, by its own name."""
+    if isinstance(place, MemoryPlace):
+        return read_memory(c, place, ctype, at)
+    variable, first, count = place.variable, place.first, place.count
+    run = _register_reader(variable, at, first, count)
+    if count is not None:
+        run = in_lane_order(place.before, pick_leaves(run, ctype, first, count, at))
     node = c.note(form.Read(variable=variable, whole=whole))
-    run, place = _register_reader(variable, at), RegisterPlace(variable, const=variable.const)
-    origin, rank = variable.origin, variable.rank
-    return Expr(variable.type, run, at, node, place=place, origin=origin, rank=rank)
-
-
-def read_member(c: Context, place: RegisterPlace, ctype: types.CType, at: Position) -> Expr:
-    """Some leaves of a struct in registers."""
-    variable, first = place.variable, place.first
-    count = len(types.leaves(ctype))
-    reader = _register_reader(variable, at, first, count)
-    run = in_lane_order(place.before, pick_leaves(reader, ctype, first, count, at))
-    node = c.note(form.Read(variable=variable, whole=False))
     rank = variable.rank + first / 64
     return Expr(ctype, run, at, node, place=place, origin=variable.origin, rank=rank)
 
@@ -65,21 +61,7 @@ def in_lane_order(*parts: Evaluate | None) -> Evaluate:
     return evaluate if first else last
 
 
-def reread(c: Context, expr: Expr, at: Position) -> Expr:
-    """The same place, read at another point of the source."""
-    place = expr.place
-    if isinstance(place, MemoryPlace):
-        return read_memory(c, place, expr.type, at)
-    if isinstance(place, RegisterPlace) and place.count is not None:
-        return read_member(c, place, expr.type, at)
-    if isinstance(place, RegisterPlace):
-        out = read_variable(c, place.variable, at, whole=False)
-        out.place = place
-        return out
-    return expr
-
-
-def read_memory(c: Context, place: MemoryPlace, ctype: types.CType, at: Position) -> Expr:
+def read_memory(c: Context, place: MemoryPlace, ctype: CType, at: Position) -> Expr:
     """A place in memory as an expression. An array is not read: its value is its address."""
     pointer = place.accessed
     if isinstance(ctype, types.ArrayType):
@@ -134,7 +116,7 @@ def _register_reader(
 # -- writing
 
 
-def has_pointer(ctype: types.CType) -> bool:
+def has_pointer(ctype: CType) -> bool:
     """Tell whether a value has an address in it."""
     return any(isinstance(leaf, types.Pointer) for leaf in types.kinds(ctype))
 
@@ -212,7 +194,7 @@ def put(slot: int, evaluate: Evaluate) -> Evaluate:
     return run
 
 
-def _register_writer(place: RegisterPlace, ctype: types.CType, evaluate: Evaluate) -> Evaluate:
+def _register_writer(place: RegisterPlace, ctype: CType, evaluate: Evaluate) -> Evaluate:
     slot, first, count = place.variable.slot, place.first, place.count
     unset, called = place.variable.unset, place.before
     single = isinstance(ctype, (types.Scalar, types.Pointer))
@@ -299,9 +281,7 @@ def _with_hole(t: Team, m: Mask, value: Any, state: Any, what: str) -> Any:
 # -- structs, whose values are lists of their leaves
 
 
-def pick_leaves(
-    whole: Evaluate, ctype: types.CType, first: int, count: int, at: Position
-) -> Evaluate:
+def pick_leaves(whole: Evaluate, ctype: CType, first: int, count: int, at: Position) -> Evaluate:
     """The part of a struct's value that is a member of type `ctype`."""
     if isinstance(ctype, (types.Scalar, types.Pointer)):
 
@@ -313,8 +293,10 @@ def pick_leaves(
     return lambda t, m: whole(t, m)[first : first + count]
 
 
-def spread(c: Context, whole: Expr, ctype: types.CType) -> list[Expr]:
-    """Take a struct apart: an expression for each leaf, which run in order, and compute the value once."""
+def spread(c: Context, whole: Expr, ctype: CType) -> list[Expr]:
+    """Take a value apart: an expression for each leaf, which run in order, and compute a struct once."""
+    if isinstance(ctype, types.Scalar | types.Pointer):
+        return [whole]
     evaluate, slot = whole.run, c.new_slot()
 
     def first(t: Team, m: Mask) -> Any:
@@ -327,17 +309,9 @@ def spread(c: Context, whole: Expr, ctype: types.CType) -> list[Expr]:
     out: list[Expr] = []
     for k, (leaf, _) in enumerate(types.leaves(ctype)):
         origin = whole.origin if isinstance(leaf, types.Pointer) else None
-        out.append(
-            typed_value(c, leaf, picker(k) if k else first, whole.at, [whole], origin=origin)
-        )
-    return out or [typed_value(c, types.VOID, evaluate, whole.at, [whole])]
-
-
-def leaves_of(c: Context, whole: Expr, ctype: types.CType) -> list[Expr]:
-    """As `spread`, of a value that may be one leaf itself."""
-    if isinstance(ctype, types.Scalar | types.Pointer):
-        return [whole]
-    return spread(c, whole, ctype)
+        run = picker(k) if k else first
+        out.append(conversions.typed_value(c, leaf, run, whole.at, [whole], origin=origin))
+    return out or [conversions.typed_value(c, types.VOID, evaluate, whole.at, [whole])]
 
 
 def joined(parts: list[Expr]) -> Evaluate:

@@ -16,19 +16,19 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from simgpu.cuda_c.compile import form
 from simgpu.cuda_c.compile.form import Evaluate, Execute, Instruction, IRValue, Loop, Total
 from simgpu.cuda_c.compile.variables import Variable
-from simgpu.cuda_c.lockstep.masks import Mask
-from simgpu.cuda_c.lockstep.team import Team
-from simgpu.cuda_c.lockstep.values import varies
+from simgpu.cuda_c.lockstep import Mask, Team, varies
 from simgpu.cuda_c.memory import access
 from simgpu.cuda_c.types import Scalar
 from simgpu.errors import KernelFault
 
 LANES = 16384  # threads times turns that are computed at once, at most
+_OFTEN = (
+    32  # of so many parts of the budget of steps, a loop takes one before it is asked for its end
+)
 LEAST = 4  # turns for which it is worth it to compute them at once
 # Operators whose operands may have a row for each turn; a division looks at each lane.
 _OPERATORS = {
@@ -70,6 +70,39 @@ def _summing(loop: Loop) -> Summing | None:
     return Summing(counter, test, step, totals) if all(map(_by_lane, added)) else None
 
 
+def ends_in_time(loop: Loop) -> Callable[[Team, Mask, int, int], None] | None:
+    """Make the function that notes if a loop, some turns after a step, cannot end within the budget of steps.
+
+    It is known where a counter goes to a bound, and a turn changes neither that nor its pace; else None.
+    """
+    counter, test, step = _counter(loop), loop.test.run, loop.step.run
+    bound = None if loop.condition is None else form.bare(loop.condition)
+    given = (form.RegisterWrite, form.ReferenceBind)
+    below = form.instructions_below(loop.body)
+    changed = {s.variable for s in below if isinstance(s, given)}
+    if counter is None or test is None or step is None or not isinstance(bound, form.Operation):
+        return None
+    read = {counter} | form.read_by(*loop.test.steps, *loop.step.steps)
+    if bound.op not in ("<", "<=", ">", ">=") or changed & read:
+        return None
+    kind, slot = counter.type, counter.slot
+    assert isinstance(kind, Scalar)
+
+    def evaluate(t: Team, m: Mask, turns: int, begun: int) -> None:
+        budget, taken, start = t.launch.limits.step_budget, t.steps - begun, t.slots[slot]
+        if t.endless or taken <= max(budget // _OFTEN, 0):
+            return
+        step(t, m)
+        stride = np.asarray(t.slots[slot], np.int64) - np.asarray(start, np.int64)
+        far = np.asarray(start, np.int64) + stride * (1 + (budget - t.steps) * turns // taken)
+        t.slots[slot] = far.astype(start.dtype)[()]
+        goes_on = t.array(test(t, m))[m.index].any()
+        t.slots[slot], here = start, m.take(far)
+        t.endless = bool(goes_on and kind.lowest <= np.min(here) <= np.max(here) <= kind.highest)
+
+    return evaluate
+
+
 def _totals(steps: Sequence[Instruction]) -> list[tuple[int, Total]] | None:
     """The sums of a loop's body, or None if something else is done there."""
     out: list[tuple[int, Total]] = []
@@ -89,11 +122,8 @@ def _totals(steps: Sequence[Instruction]) -> list[tuple[int, Total]] | None:
 def _counter(loop: Loop) -> Variable | None:
     """The variable that goes up or down by the same at each turn, and on registers alone does it depend."""
     steps = [*loop.test.steps, *loop.step.steps]
-    rest = [
-        step
-        for step in steps
-        if not isinstance(step, form.RegisterWrite | form.Result | form.FixedCostOp)
-    ]
+    counts = form.RegisterWrite | form.Result | form.FixedCostOp
+    rest = [step for step in steps if not isinstance(step, counts)]
     if not all(isinstance(step, IRValue) and _by_lane(step, False) for step in rest):
         return None
     variable, op, amount = form.counting(loop.step) or (None, "", None)
@@ -189,7 +219,11 @@ def _after(added: Total, t: Team, m: Mask) -> Any:
     if added.factors is None:
         terms = added.run(t, m)
         if np.ndim(terms) == 2 and terms.shape[1] > 1:
-            return _in_order(added, total, terms.copy())
+            # NumPy sums in pairs only along the axis that is contiguous in memory (its notes on `numpy.sum`).
+            # Along the first one it adds row to row, for all columns side by side; a test compares the bits.
+            add, rows = np.subtract if added.minus else np.add, terms.copy()
+            add(total, rows[0], out=rows[0])
+            return add.reduce(rows, axis=0, dtype=rows.dtype)
     else:
         # A fused product is exact, since float64 has more than twice the digits (`lockstep.values`).
         first, second = (factor(t, m) for factor in added.factors)
@@ -199,15 +233,6 @@ def _after(added: Total, t: Team, m: Mask) -> Any:
     for row in _rows(terms, t.turns):
         total = total + row if added.factors is None else (row + total).astype(np.float32)
     return total
-
-
-def _in_order(added: Total, total: Any, rows: NDArray[Any]) -> Any:
-    """`total` and then row after row, as a loop adds them; the first row is used up."""
-    # NumPy sums in pairs only along the axis that is contiguous in memory (its notes on `numpy.sum`).
-    # Along the first one it adds row to row, for all columns side by side; a test compares the bits.
-    add = np.subtract if added.minus else np.add
-    add(total, rows[0], out=rows[0])
-    return add.reduce(rows, axis=0, dtype=rows.dtype)
 
 
 @dataclass(frozen=True, slots=True)

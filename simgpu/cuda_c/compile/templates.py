@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from simgpu.cuda_c.compile.context import Context
 from simgpu.cuda_c.compile.conversions import constant
 from simgpu.cuda_c.compile.type_names import (
+    TemplateArguments,
     deduced,
     give_arguments,
     give_defaults,
@@ -16,28 +17,24 @@ from simgpu.cuda_c.compile.type_names import (
     template_argument,
 )
 from simgpu.cuda_c.compile.typed import Given, Number, Scope, TypeBinding
-from simgpu.cuda_c.syntax.ast import DeclRefExpr, Expression, FunctionDecl, Param, TypeName
+from simgpu.cuda_c.syntax.ast import DeclRefExpr, FunctionDecl, Param
 from simgpu.cuda_c.text.source import Position
 from simgpu.cuda_c.types import INT, ArrayType, CType, Pointer
 
 
 def bind_template(
-    c: Context,
-    function: FunctionDecl,
-    types: Sequence[CType],
-    given: Sequence[TypeName | Expression] | None,
-    at: Position,
-    outer: Scope,
-) -> Scope | None:
+    c: Context, function: FunctionDecl, types: Sequence[CType], given: TemplateArguments | None,
+    at: Position, outer: Scope,
+) -> Scope | None:  # fmt: skip
     """Bind a function's template parameters for arguments of these types; None if they do not fit."""
     scope = Scope(outer)
     if function.template is None:
         return None if given else scope
-    if len(given or []) > len(function.template.params):
+    if len(given or []) > len(function.template):
         return None
-    give_arguments(c, function.template, given or [], scope, at)
-    open_names = {p.name for p in function.template.params} - scope.names.keys()
-    unknown = {p.name for p in function.template.params}
+    give_arguments(c, function.template, given, scope, at)
+    open_names = {p.name for p in function.template} - scope.names.keys()
+    unknown = {p.name for p in function.template}
     for param, ctype in zip(function.params, types, strict=False):
         with c.seen_from(scope):
             fits = _deduce(c, param, ctype, unknown, scope)
@@ -67,12 +64,12 @@ def specialised(
     """The definition that is meant for just these template arguments, or the template's own."""
     if function.template is None:
         return function
-    params = function.template.params
+    params = function.template
     bound = [names.names[p.name] for p in params]
     arguments = [b for b in bound if isinstance(b, Given)]
     for other in others:
         whole = other.body is not None and len(other.params) == len(function.params)
-        if other.template is None or other.template.params or not whole:
+        if other.template != [] or not whole:
             continue
         given = other.specialises
         if given is None:  # template <> float f(float): the arguments are told by the parameters

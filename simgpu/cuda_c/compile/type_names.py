@@ -4,19 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import cast
+from typing import TypeAlias, cast
 
 from simgpu.cuda_c import types
-from simgpu.cuda_c.compile import typed
-from simgpu.cuda_c.compile.constants import evaluated
+from simgpu.cuda_c.compile import constants, typed
 from simgpu.cuda_c.compile.context import Context
 from simgpu.cuda_c.compile.conversions import constant, convert
+from simgpu.cuda_c.compile.typed import Given, Number, Scope, TypeBinding
 from simgpu.cuda_c.syntax import ast
 from simgpu.cuda_c.text.source import Position
+from simgpu.cuda_c.types import CType
 from simgpu.errors import KernelCompileError
 
 _MOST_MEMBERS = 10_000  # with those of its members; an array counts as one
 _MOST_BYTES = 2**62  # of an array
+TemplateArguments: TypeAlias = Sequence[ast.TypeName | ast.Expression]  # to a template
 
 
 def _is_reference(c: Context, node: ast.Expression, of: typed.Expr) -> bool:
@@ -29,9 +31,9 @@ def _is_reference(c: Context, node: ast.Expression, of: typed.Expr) -> bool:
     return not isinstance(node, ast.Member) and (before or of.place is not None)
 
 
-def resolve_type(c: Context, name: ast.TypeName) -> types.CType:
+def resolve_type(c: Context, name: ast.TypeName) -> CType:
     """Resolve a type name; a reference has the type of what it refers to."""
-    ctype: types.CType
+    ctype: CType
     if name.of is not None:
         with c.recording(dropped=True):  # because nothing of this is computed
             of = c.expression(name.of)
@@ -41,7 +43,7 @@ def resolve_type(c: Context, name: ast.TypeName) -> types.CType:
     elif name.function is not None:
         ctype = pointer_type(c, resolve_type(c, name.function.returns), name.function.params)
     elif name.array is not None:
-        element = resolve_type(c, name.array.element)
+        element = resolve_type(c, name.array.type)
         ctype = array_type(c, element, name.array.dims, name.const)
     elif name.base == "void":
         ctype = types.VOID
@@ -52,7 +54,7 @@ def resolve_type(c: Context, name: ast.TypeName) -> types.CType:
     for nested in name.nested:
         inside = names_in(c, ctype, name)
         member = inside.names.get(nested)
-        if not isinstance(member, typed.TypeBinding):
+        if not isinstance(member, TypeBinding):
             c.fail(name.at, f"'{types.spelled(ctype)}' has no type '{nested}'")
         ctype = member.type
     const, volatile = name.const, name.volatile
@@ -62,59 +64,47 @@ def resolve_type(c: Context, name: ast.TypeName) -> types.CType:
     return ctype
 
 
-def pointer_type(
-    c: Context, returns: types.CType, params: Sequence[ast.Param]
-) -> types.FunctionPointer:
+def pointer_type(c: Context, returns: CType, params: Sequence[ast.Param]) -> types.FunctionPointer:
     """The type of the address of a function."""
     kinds = tuple(param_type(c, param) for param in params)
     references = tuple(param.type.reference for param in params)
     return types.function_pointer(returns, kinds, references)
 
 
-def _found(c: Context, name: ast.TypeName) -> types.CType:
+def _found(c: Context, name: ast.TypeName) -> CType:
     found = c.scope.find(name.base)
     if isinstance(found, typed.Refused):
         raise found.error
-    if name.arguments is not None and isinstance(found, typed.TypeBinding):
+    if name.arguments is not None and isinstance(found, TypeBinding):
         # A template's own struct names another one of the template.
         found = c.file.scope.find(name.base)
     if isinstance(found, typed.StructTemplate):
         return _instance(c, found, name)
-    if isinstance(found, typed.TypeBinding):
+    if isinstance(found, TypeBinding):
         return found.type
     if name.base in types.VECTORS:
         return types.VECTORS[name.base]
     c.fail(name.at, f"unknown type name '{name.base}'")
 
 
-def names_in(c: Context, ctype: types.CType, name: ast.TypeName) -> typed.Scope:
+def names_in(c: Context, ctype: CType, name: ast.TypeName) -> Scope:
     """The scope that `Type::` reaches into."""
     known = c.class_of(ctype)
     if known is not None:
         return known.scope
     found = c.scope.find(name.base)
-    if isinstance(found, typed.TypeBinding) and found.inside is not None:
+    if isinstance(found, TypeBinding) and found.inside is not None:
         return found.inside
     c.fail(name.at, f"'{types.spelled(ctype)}' has no members that belong to the type")
 
 
-def top_const(name: ast.TypeName) -> bool:
-    """Tell whether a variable of this type is itself constant."""
-    return "const" in name.pointers[-1] if name.pointers else name.const
-
-
-def top_volatile(name: ast.TypeName) -> bool:
-    """Tell whether a variable of this type is itself volatile."""
-    return "volatile" in name.pointers[-1] if name.pointers else name.volatile
-
-
-def param_type(c: Context, param: ast.Param) -> types.CType:
+def param_type(c: Context, param: ast.Param) -> CType:
     """The type of a parameter; an array parameter is a pointer."""
     ctype = resolve_type(c, param.type)
     if not param.dims:
         return ctype
     inner = array_type(c, ctype, list(param.dims[1:]))
-    return types.Pointer(inner, top_const(param.type), top_volatile(param.type))
+    return types.Pointer(inner, param.type.itself("const"), param.type.itself("volatile"))
 
 
 # -- structs
@@ -124,11 +114,11 @@ def declare_type(c: Context, node: ast.StructDef) -> None:
     """Give the name of a struct or an enumeration its meaning in the scope at hand."""
     names = c.scope.names
     if node.enumerators is not None:
-        inside = typed.Scope()
+        inside = Scope()
         kind = _enumerate(c, node, node.enumerators.items, inside)
         names.update({} if "scoped" in node.enumerators.storage else inside.names)
         if node.name:
-            names[node.name] = typed.TypeBinding(kind, inside)
+            names[node.name] = TypeBinding(kind, inside)
     elif node.template is not None:
         known = names.get(node.name)
         if node.specialises is not None and isinstance(known, typed.StructTemplate):
@@ -137,17 +127,17 @@ def declare_type(c: Context, node: ast.StructDef) -> None:
             names[node.name] = typed.StructTemplate([node])
     elif node.declared:
         if node.name not in names:
-            names[node.name] = typed.TypeBinding(_declared(node, node.name))
+            names[node.name] = TypeBinding(_declared(node, node.name))
     else:
         known = names.get(node.name)
-        ctype = known.type if isinstance(known, typed.TypeBinding) else None
+        ctype = known.type if isinstance(known, TypeBinding) else None
         declared = ctype if isinstance(ctype, types.Struct) and not ctype.size else None
-        names[node.name] = typed.TypeBinding(define_struct(c, node, declared))
+        names[node.name] = TypeBinding(define_struct(c, node, declared))
 
 
 def _enumerate(
-    c: Context, node: ast.StructDef, items: Sequence[ast.Declarator], inside: typed.Scope
-) -> types.CType:
+    c: Context, node: ast.StructDef, items: Sequence[ast.Declarator], inside: Scope
+) -> CType:
     """Enter the constants of an enumeration; returns its type, which has room for all of them.
 
     Where the enumeration does not say its type, an enumerator has that of its value up to the closing brace,
@@ -157,7 +147,7 @@ def _enumerate(
     if fixed is not None and not (isinstance(fixed, types.Scalar) and fixed.is_integer):
         c.fail(node.at, f"an enumeration is of integers, and not of '{types.spelled(fixed)}'")
     number, own, numbers = -1, types.INT, list[int]()
-    with c.seen_from(typed.Scope(c.scope)) as inner:
+    with c.seen_from(Scope(c.scope)) as inner:
         for item in items:
             if item.init is None:
                 number += 1
@@ -168,11 +158,11 @@ def _enumerate(
             if not (fixed or own).lowest <= number <= (fixed or own).highest:
                 room = types.spelled(fixed or own)
                 c.fail(item.at, f"'{item.name}' is {number}, for which '{room}' has no room")
-            inner.names[item.name] = typed.Number(constant(fixed or own, number, item.at))
+            inner.names[item.name] = Number(constant(fixed or own, number, item.at))
             numbers.append(number)
     kind = fixed or _first_with_room(types.INT, numbers)
     for item, number in zip(items, numbers, strict=True):
-        inside.names[item.name] = typed.Number(constant(kind, number, item.at))
+        inside.names[item.name] = Number(constant(kind, number, item.at))
     return kind
 
 
@@ -213,12 +203,10 @@ class StructLayout:
     _packed: bool = False
     _pack: int = 0  # of `#pragma pack`
     fields: list[types.Field] = field(default_factory=list[types.Field])
-    initial: list[tuple[str, ast.Expression]] = field(
-        default_factory=list[tuple[str, ast.Expression]]
-    )
+    initial: dict[str, ast.Expression] = field(default_factory=dict[str, ast.Expression])
     end: int = 0
     align: int = 1
-    taken: set[types.CType] = field(default_factory=set[types.CType])  # by empty bases, at 0
+    taken: set[CType] = field(default_factory=set[CType])  # by empty bases, at 0
 
     @property
     def size(self) -> int:
@@ -226,7 +214,7 @@ class StructLayout:
         return -(-max(1, self.end) // self.align) * self.align
 
     def place(
-        self, name: str, ctype: types.CType, at: Position, said: ast.TypeName | None = None
+        self, name: str, ctype: CType, at: Position, said: ast.TypeName | None = None
     ) -> None:
         """Give a member the next place; `said` is what its declaration says of the type."""
         if name and any(f.name == name for f in self.fields):
@@ -239,14 +227,13 @@ class StructLayout:
             natural = 1
         given = said.layout if said else []
         if self._pack and any(one.name != "packed" for one in given):
-            self._c.unsupported(
-                at, "an alignment of a member within #pragma pack: compilers differ in it"
-            )
+            text = "an alignment of a member within #pragma pack: compilers differ in it"
+            self._c.unsupported(at, text)
         need = alignment(self._c, given, min(natural, self._pack or natural))
         offset = 0 if self._union else -(-self.end // need) * need
         if not offset and self.taken & _at_start(self._c, ctype):
             offset = need  # because no two objects of one type have one address
-        volatile = said is not None and top_volatile(said)
+        volatile = said is not None and said.itself("volatile")
         self.fields.append(types.Field(name, ctype, offset, volatile))
         if sum(types.numbers_in(f.type, False) for f in self.fields) > _MOST_MEMBERS:
             self._c.unsupported(at, f"a struct of more than {_MOST_MEMBERS:,} members")
@@ -258,9 +245,9 @@ def define_struct(c: Context, node: ast.StructDef, out: types.Struct | None = No
     packed = any(one.name == "packed" for one in node.layout)
     layout = StructLayout(c, node.union, packed, node.pack)
     out = out or _declared(node, node.name)
-    inside = typed.Scope(c.scope)
+    inside = Scope(c.scope)
     if node.name:
-        inside.names[node.name] = typed.TypeBinding(out)
+        inside.names[node.name] = TypeBinding(out)
     base = None
     if node.base is not None:
         base = c.class_of(resolve_type(c, node.base))
@@ -286,9 +273,8 @@ def define_struct(c: Context, node: ast.StructDef, out: types.Struct | None = No
         layout.end = max(layout.end, base.type.size)
     wanted = alignment(c, node.layout, layout.align)
     if packed and 1 < wanted < layout.align:
-        c.unsupported(
-            node.at, "a packed struct with a member that is aligned more: compilers differ in it"
-        )
+        text = "a packed struct with a member that is aligned more: compilers differ in it"
+        c.unsupported(node.at, text)
     layout.align = max(layout.align, wanted)
     out.complete(tuple(layout.fields), layout.size, layout.align)
     methods: dict[str, list[ast.FunctionDecl]] = {}
@@ -303,7 +289,7 @@ def define_struct(c: Context, node: ast.StructDef, out: types.Struct | None = No
     return out
 
 
-def _at_start(c: Context, ctype: types.CType) -> set[types.CType]:
+def _at_start(c: Context, ctype: CType) -> set[CType]:
     """The structs that lie where a value begins: itself, its base, its first members."""
     ctype = types.element_of(ctype)
     if not isinstance(ctype, types.Struct):
@@ -314,13 +300,13 @@ def _at_start(c: Context, ctype: types.CType) -> set[types.CType]:
     return {ctype}.union(*(_at_start(c, part) for part in parts))
 
 
-def _plain(c: Context, ctype: types.CType) -> bool:
+def _plain(c: Context, ctype: CType) -> bool:
     known = c.class_of(ctype)
     return types.spelled(ctype) not in ("half", "half2", "dim3") if known is None else known.plain
 
 
 def _member(
-    c: Context, member: ast.StructDef | ast.Declaration, layout: StructLayout, inside: typed.Scope
+    c: Context, member: ast.StructDef | ast.Declaration, layout: StructLayout, inside: Scope
 ) -> None:
     """Enter a member of a struct: data into its layout, types and constants into its names."""
     if isinstance(member, ast.StructDef):
@@ -335,24 +321,24 @@ def _member(
             continue
         whole = array_type(c, resolve_type(c, item.type), item.dims)
         if data is not None and "typedef" in data.storage:
-            inside.names[item.name] = typed.TypeBinding(whole)
+            inside.names[item.name] = TypeBinding(whole)
             continue
         if item.type.reference:
             c.unsupported(item.at, "references in structs are not supported")
         if item.init is not None:
-            layout.initial.append((item.name, item.init))
+            layout.initial[item.name] = item.init
         layout.place(item.name, whole, item.at, item.type)
 
 
-def _static(c: Context, item: ast.Declarator) -> typed.Number:
+def _static(c: Context, item: ast.Declarator) -> Number:
     if item.init is None or item.dims or not item.type.const:
         c.unsupported(item.at, "static members are supported if they are constant numbers")
-    value = evaluated(c, c.expression(item.init), item.init)
+    value = constants.evaluated(c, c.expression(item.init), item.init)
     ctype = value.type if item.type.base == "auto" else resolve_type(c, item.type)
     value = convert(c, value, ctype, item.at)
     if value.constant is None:
         c.unsupported(item.at, "a static member must be known at compile time")
-    return typed.Number(value)
+    return Number(value)
 
 
 # -- templates of structs
@@ -363,8 +349,8 @@ def template_argument(
     kind: ast.TypeName | None,
     given: ast.TypeName | ast.Expression,
     at: Position,
-    names: typed.Scope,
-) -> typed.Given:
+    names: Scope,
+) -> Given:
     """Bind a parameter: to a type if `kind` is None, to a struct template, or to a number of that type.
 
     `names` are the parameters before it, which its type may be made of.
@@ -372,7 +358,7 @@ def template_argument(
     if kind is None:
         if not isinstance(given, ast.TypeName):
             c.fail(at, "this template wants a type here")
-        return typed.TypeBinding(resolve_type(c, given))
+        return TypeBinding(resolve_type(c, given))
     if kind.base == "template":
         known = c.scope.find(given.base) if isinstance(given, ast.TypeName) else None
         if not isinstance(known, typed.StructTemplate):
@@ -386,31 +372,39 @@ def template_argument(
         function = convert(c, c.expression(given), ctype, given.at)
         if function.constant is None:
             c.fail(given.at, "a template argument must be a function that is known here")
-        return typed.Number(function)
+        return Number(function)
     if isinstance(ctype, types.Pointer) and isinstance(given, ast.Literal) and given.type is None:
-        return typed.Number(constant(types.INT, 0, at))  # of a null pointer, which choosers take
+        return Number(constant(types.INT, 0, at))  # of a null pointer, which choosers take
     if not isinstance(ctype, types.Scalar) or not ctype.is_integer:
         c.unsupported(given.at, "template arguments that are neither types nor integers")
-    return typed.Number(constant(ctype, integer_constant(c, given, "a template argument"), at))
+    return Number(constant(ctype, integer_constant(c, given, "a template argument"), at))
 
 
 def give_arguments(
-    c: Context,
-    template: ast.Template,
-    given: Sequence[ast.TypeName | ast.Expression],
-    scope: typed.Scope,
-    at: Position,
+    c: Context, template: ast.Template, given: TemplateArguments | None, scope: Scope, at: Position
 ) -> None:
     """Give the first parameters of a template these values, in `scope`."""
-    for param, argument in zip(template.params, given, strict=False):
+    for param, argument in zip(template, given or (), strict=False):
         scope.names[param.name] = template_argument(c, param.type, argument, at, scope)
 
 
+def with_arguments(
+    c: Context, name: str, template: ast.Template, given: TemplateArguments | None, at: Position
+) -> Scope:
+    """A scope in which all parameters of a template have these values, or their own."""
+    scope, count = Scope(c.file.scope), len(given or ())
+    if count > len(template):
+        c.fail(at, f"'{name}' has {len(template)} template parameters, {count} given")
+    give_arguments(c, template, given, scope, at)
+    give_defaults(c, name, template, scope, at)
+    return scope
+
+
 def give_defaults(
-    c: Context, name: str, template: ast.Template, scope: typed.Scope, at: Position
+    c: Context, name: str, template: ast.Template, scope: Scope, at: Position
 ) -> None:
     """Give the parameters of a template that are not in `scope` yet their default values."""
-    for param in template.params:
+    for param in template:
         if param.name in scope.names:
             continue
         if param.default is None:
@@ -420,18 +414,18 @@ def give_defaults(
             scope.names[param.name] = template_argument(c, param.type, param.default, at, scope)
 
 
-def identity(argument: typed.Given) -> object:
+def identity(argument: Given) -> object:
     """A key that tells a template argument from another one."""
     if isinstance(argument, typed.StructTemplate):
         return id(argument)
-    return argument.type if isinstance(argument, typed.TypeBinding) else int(argument.expr.constant)
+    return argument.type if isinstance(argument, TypeBinding) else int(argument.expr.constant)
 
 
-def spelled_arguments(c: Context, arguments: Sequence[typed.Given]) -> str:
+def spelled_arguments(c: Context, arguments: Sequence[Given]) -> str:
     """Template arguments as one would write them."""
     words: list[str] = []
     for argument in arguments:
-        if isinstance(argument, typed.TypeBinding):
+        if isinstance(argument, TypeBinding):
             words.append(types.spelled(argument.type))
         elif isinstance(argument, typed.StructTemplate):
             words.append(argument.definitions[0].name)
@@ -445,13 +439,8 @@ def spelled_arguments(c: Context, arguments: Sequence[typed.Given]) -> str:
 def _instance(c: Context, template: typed.StructTemplate, name: ast.TypeName) -> types.Struct:
     primary = template.definitions[0]
     assert primary.template is not None
-    params, given = primary.template.params, name.arguments or []
-    if len(given) > len(params):
-        c.fail(name.at, f"'{name.base}' has {len(params)} template parameters, {len(given)} given")
-    scope = typed.Scope(c.file.scope)
-    give_arguments(c, primary.template, given, scope, name.at)
-    give_defaults(c, primary.name, primary.template, scope, name.at)
-    arguments = [cast(typed.Given, scope.names[param.name]) for param in params]
+    scope = with_arguments(c, primary.name, primary.template, name.arguments, name.at)
+    arguments = [cast(Given, scope.names[p.name]) for p in primary.template]
     key = tuple(identity(argument) for argument in arguments)
     if key not in template.instances:
         chosen = primary
@@ -459,7 +448,7 @@ def _instance(c: Context, template: typed.StructTemplate, name: ast.TypeName) ->
             matched = _matched(c, other, arguments)
             if matched is not None:
                 chosen, scope = other, matched
-                if not (other.template and other.template.params):
+                if not other.template:
                     break  # meant for just these
         if chosen.declared:
             c.fail(name.at, f"'{name.base}' is only declared for these arguments")
@@ -475,13 +464,11 @@ def _instance(c: Context, template: typed.StructTemplate, name: ast.TypeName) ->
     return template.instances[key]
 
 
-def _matched(
-    c: Context, node: ast.StructDef, arguments: Sequence[typed.Given]
-) -> typed.Scope | None:
+def _matched(c: Context, node: ast.StructDef, arguments: Sequence[Given]) -> Scope | None:
     """Bind the parameters of a specialisation, if it is for these arguments."""
     assert node.template is not None
-    scope = typed.Scope(c.file.scope)
-    unknown = {p.name for p in node.template.params}
+    scope = Scope(c.file.scope)
+    unknown = {p.name for p in node.template}
     for pattern, argument in zip(node.specialises or [], arguments, strict=False):
         if not deduced(c, pattern, argument, unknown, scope):
             return None
@@ -489,19 +476,16 @@ def _matched(
 
 
 def deduced(
-    c: Context,
-    pattern: ast.TypeName | ast.Expression,
-    argument: typed.Given,
-    unknown: set[str],
-    scope: typed.Scope,
-) -> bool:
+    c: Context, pattern: ast.TypeName | ast.Expression, argument: Given, unknown: set[str],
+    scope: Scope,
+) -> bool:  # fmt: skip
     """Hold a pattern against what is given, to find what template parameters stand for; whether it fits."""
     name = pattern.name if isinstance(pattern, ast.DeclRefExpr) else getattr(pattern, "base", "")
-    if not isinstance(argument, typed.TypeBinding) or not isinstance(pattern, ast.TypeName):
+    if not isinstance(argument, TypeBinding) or not isinstance(pattern, ast.TypeName):
         if name in unknown:
-            known = cast(typed.Given, scope.names.setdefault(name, argument))
+            known = cast(Given, scope.names.setdefault(name, argument))
             return isinstance(known, type(argument)) and identity(known) == identity(argument)
-        if isinstance(pattern, ast.TypeName) or not isinstance(argument, typed.Number):
+        if isinstance(pattern, ast.TypeName) or not isinstance(argument, Number):
             return c.scope.find(name) is argument
         return integer_constant(c, pattern, "a template argument") == identity(argument)
     ctype = argument.type
@@ -510,7 +494,7 @@ def deduced(
         if not isinstance(ctype, types.FunctionPointer) or len(ctype.params) != len(wanted.params):
             return False
         patterns = [wanted.returns, *[p.type for p in wanted.params]]
-        given = map(typed.TypeBinding, [ctype.returns, *ctype.params])
+        given = map(TypeBinding, [ctype.returns, *ctype.params])
         pairs = zip(patterns, given, strict=True)
         return all(deduced(c, part, kind, unknown, scope) for part, kind in pairs)
     if pattern.array is not None:
@@ -530,17 +514,17 @@ def deduced(
         pairs = zip(pattern.arguments, known.arguments, strict=False)
         return all(deduced(c, inner, given, unknown, scope) for inner, given in pairs)
     if pattern.base in unknown and pattern.arguments is None and not pattern.nested:
-        bound = scope.names.setdefault(pattern.base, typed.TypeBinding(ctype))
-        return isinstance(bound, typed.TypeBinding) and bound.type == ctype
-    with c.seen_from(typed.Scope(c.scope)) as here:
+        bound = scope.names.setdefault(pattern.base, TypeBinding(ctype))
+        return isinstance(bound, TypeBinding) and bound.type == ctype
+    with c.seen_from(Scope(c.scope)) as here:
         here.names.update(scope.names)
         plain = ast.TypeName(at=pattern.at, base=pattern.base, arguments=pattern.arguments)
         return resolve_type(c, plain) == ctype
 
 
 def array_type(
-    c: Context, element: types.CType, dims: list[ast.Expression | None], const: bool = False
-) -> types.CType:
+    c: Context, element: CType, dims: list[ast.Expression | None], const: bool = False
+) -> CType:
     """An array with these dimensions, the outermost first; a missing one counts 0."""
     for dim in reversed(dims):
         length = 0 if dim is None else integer_constant(c, dim, "the size of an array")
@@ -550,9 +534,7 @@ def array_type(
     return element
 
 
-def declared_type(
-    c: Context, item: ast.Declarator, element: types.CType, const: bool = False
-) -> types.CType:
+def declared_type(c: Context, item: ast.Declarator, element: CType, const: bool = False) -> CType:
     """The type of a name with what stands behind it; a size that is missing is that of its list."""
     if item.dims[:1] != [None]:
         return array_type(c, element, item.dims, const)
@@ -563,7 +545,7 @@ def declared_type(
 
 def integer_constant(c: Context, node: ast.Expression, what: str) -> int:
     """Compute an integer that must be known at compile time."""
-    expr = evaluated(c, c.expression(node), node)
+    expr = constants.evaluated(c, c.expression(node), node)
     if expr.constant is None:
         hint = ""
         if isinstance(node, ast.DeclRefExpr):

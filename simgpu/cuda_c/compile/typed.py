@@ -19,9 +19,7 @@ from typing import Any, TypeAlias
 
 from simgpu.cuda_c.compile.form import Evaluate, IRValue, Total
 from simgpu.cuda_c.compile.variables import Origin, Variable
-from simgpu.cuda_c.lockstep.masks import Mask
-from simgpu.cuda_c.lockstep.meter import Site
-from simgpu.cuda_c.lockstep.team import Team
+from simgpu.cuda_c.lockstep import Mask, Site, Team
 from simgpu.cuda_c.memory.pointers import Ptr
 from simgpu.cuda_c.syntax.ast import Braces, Expression, FunctionDecl, StructDef
 from simgpu.cuda_c.text.source import Position
@@ -154,10 +152,8 @@ class Class:
     name: str
     # The names inside of it: its types, its static constants, the arguments of its template.
     scope: Scope
-    methods: dict[
-        str, list[FunctionDecl]
-    ]  # its functions; constructors are called as the struct is
-    initial: list[tuple[str, Expression]]  # values that members get if nobody gives them others
+    methods: dict[str, list[FunctionDecl]]  # constructors are called as the struct is
+    initial: dict[str, Expression]  # values that members get if nobody gives them others
     # The struct that it is derived from. An object begins with that part, a field without a name.
     base: Class | None
     end: int  # where the members of a derived struct may begin, which is behind all of it if it is `plain`

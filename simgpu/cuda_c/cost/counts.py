@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, fields
 
 # These fields of `Counts` are of the longest warp, of one word, or of each block or thread, so that more
 # blocks and more launches do not add to them.
 NOT_SUMMED = frozenset((
     "longest_chain", "chain_load_rounds", "chain_doubles", "chain_fresh_loads",
-    "chain_latency", "chain_busy",
-    "atomic_queue", "shared_bytes", "registers",
+    "chain_latency", "chain_busy", "chain_hot",
+    "atomic_lines", "atomic_queue", "shared_bytes", "registers",
 ))  # fmt: skip
 
 
@@ -106,6 +106,11 @@ class Counts:
     # Of the requests those to shared memory, each as often as it names one word: lanes that meet in one take
     # turns.
     shared_atomic_passes: int = 0
+    atomic_passes: int = 0  # of those on global memory, runs of neighbouring lanes in a sector
+    atomic_lines: int = 0  # lines of 128 bytes that these are spread over
+    # Clocks by which those who needed results of a word kept it busy longer than it took them to come: over
+    # the words that the first warp of the launch waited for.
+    chain_hot: int = 0
     atomic_queue: int = 0  # operations on that word of global memory which gets the most of them
     barriers: int = 0  # block barriers passed, over all blocks
     # Conditions evaluated by a warp, and those on which its lanes did not agree.
@@ -117,3 +122,16 @@ class Counts:
     registers: int = 0
     # The same by line of the source.
     lines: Mapping[int, LineCounts] = field(default_factory=dict[int, LineCounts])
+
+
+def combined(counts: Sequence[Counts], make: Callable[[str, list[int]], int]) -> Counts:
+    """Counts made of several; `make` gets the name of each number, also of a line, and its values in all."""
+    numbers = [field.name for field in fields(Counts) if field.name != "lines"]
+    lines: dict[int, LineCounts] = {}
+    for number in sorted({line for one in counts for line in one.lines}):
+        each = [vars(one.lines[number]) for one in counts if number in one.lines]
+        lines[number] = LineCounts(
+            **{name: make(name, [e[name] for e in each]) for name in each[0]}
+        )
+    whole = {name: make(name, [getattr(one, name) for one in counts]) for name in numbers}
+    return Counts(**whole, lines=lines)

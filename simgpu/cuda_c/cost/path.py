@@ -19,6 +19,10 @@ ARITHMETIC = 4.0
 ALU = 4.6  # comparisons of which the greater is taken, shifts and bits
 TEST = 13.0  # from a comparison to what it decides on
 SHARED = 29.0
+# What no cache of an SM answers (`tools/fidelity/contention.py`, H200, 2026-11-28):
+ATOMIC = 450.0  # if its result is needed; 396 in the near half of the chip, 515 in the far one
+VOLATILE = 310.0  # a read
+FENCE = 600.0  # 560 to 760 behind loads, stores or atomics that are under way, 282 behind none
 EXCHANGE = 25.5  # with other lanes of the warp
 # Besides the instruction: from a condition to what depends on it, and from turn to turn.
 BRANCH = 7.0

@@ -108,6 +108,7 @@ class State:
         self.serial = False  # something in this loop keeps its turns apart
         self.loaded = 0  # words that a turn of this loop loads from global memory
         self.wraps = False  # the address of a load in this loop is made of unsigned numbers
+        self.asks = False  # whether it asks the host: that trip was measured as a whole
         self.meets = 0.0  # clocks that lanes take to exchange something
         self.chosen: dict[IRValue, When] = {}  # by the test of a choice, when it is known
         self.rolled: list[bool] = []

@@ -27,18 +27,22 @@ from simgpu.cuda_c.compile.variables import Variable
 from simgpu.cuda_c.cost.charges import ADDED, OF_LANES, OF_WARPS, Charge, Costs
 from simgpu.cuda_c.cost.counts import Counts, LineCounts
 from simgpu.cuda_c.lockstep.masks import WARP, Mask, ThreadLayout, varies
-from simgpu.cuda_c.lockstep.meter import ByTurn, Site
+from simgpu.cuda_c.lockstep.meter import Site
 
 _SECTOR = 32  # bytes; the unit in which L2 and DRAM move data (CUDA C++ Best Practices Guide)
 ROWS = len(ADDED)
+_ByTurn = Callable[[int], None]  # given the number of a turn of a loop
 LATENCY, ROUNDS = map(list(ADDED).index, ("chain_latency", "chain_load_rounds"))
 TRIP = 300  # clocks from a load of global memory to its value, about (`DeviceSpec.load_clocks` of an H200)
 _NOTHING: NDArray[np.float64] = np.zeros((ROWS, 1))
+TURN = 1.455  # clocks from an atomic on a word to the next (`DeviceSpec.atomic_queue_clocks` of an H200)
+HALF_TRIP = 225  # clocks from an atomic or a store to where others see it, about (`path.ATOMIC`)
 LINE = 128  # bytes; the unit in which L1 is looked up, four sectors
 BANKS = 32  # of shared memory, each 4 bytes wide
 _BY_LINE = "warp_instructions", "flops", "divergent_branches"
 _OF_SITES = "global_requests", "global_sectors", "shared_requests", "bank_conflicts"  # by line, too
 _SAMPLED_WARPS = 8  # of a batch, evenly spread
+_LATE = 1e15  # clocks, later than any
 _FEW_LANES = 1024
 _PATTERNS = 512
 _EXACT_LANES = 1 << 23  # lane accesses of a launch whose addresses are noted one by one
@@ -86,7 +90,7 @@ class SiteTally:
 
 
 class Tally:
-    """The running totals of one launch: the `Meter` that its kernel reports to."""
+    """The running totals of one launch: its kernel reports to it what may cost time."""
 
     def __init__(self, costs: Costs, sites: list[Site]) -> None:
         self.charges = costs.charges
@@ -98,16 +102,20 @@ class Tally:
         self.warps = [0] * len(self.charges)
         self.lanes = [0] * len(self.charges)
         self.divergent = [0] * len(self.charges)
-        self.exact_left = _EXACT_LANES
+        self.exact_left = _EXACT_LANES  # lane accesses that are still to be noted one by one
+        self._news = 0.0  # when memory has last changed, for whoever waits for that
+        self._entered = _NOTHING[0]  # clocks when the batch at hand was entered
         self.atomics = 0
         self.atomic_requests = 0
-        self.barriers = 0
+        self.barriers = 0  # of blocks, that were passed
         self.longest = (0,) * ROWS
         self.shared_atomic_passes = 0
-        self.global_atomics = 0
+        self.global_atomics = self.atomic_passes = 0
         self._had: dict[Variable | None, tuple[ThreadLayout, set[int]]] = {}
         self._patterns: dict[tuple[object, ...], tuple[int, ...]] = {}
-        self._queues: dict[int, NDArray[np.int64]] = {}
+        # By memory, for each word: the atomics on it; those whose results were needed; how long before _LATE
+        # the first of these came, and when the last; and whether the launch's first warp waited for one.
+        self._words: dict[int, NDArray[np.float64]] = {}
         self._charged: list[Mask] = []
         self._batches: dict[ThreadLayout, NDArray[np.float64]] = {}
         # Of each batch, the warps that are sampled, and whether a lane is of one.
@@ -125,20 +133,22 @@ class Tally:
         sample = np.unique(np.linspace(0, layout.warps - 1, count).astype(np.int64))
         self._samples[layout] = sample, np.isin(layout.warp, sample)
 
-    def enter(self, layout: ThreadLayout) -> None:
-        """Go on with a batch."""
+    def enter(self, layout: ThreadLayout, woken: Mask | None = None) -> None:
+        """Go on with a batch; `woken` are lanes that have waited for memory to change."""
         self.settle()
         self._chains = self._batches[layout]
         self._sample, self._sampled_lane = self._samples[layout]
+        if woken is not None:
+            self.woken(woken)
+        self._entered = self._chains[LATENCY].copy()
 
     def end_batch(self, layout: ThreadLayout) -> None:
         """Find the longest warp of a batch."""
-        self.settle()
         del self._batches[layout], self._samples[layout]
-        self.longest = max(self.longest, _longest(self._chains))
+        self.longest = self._furthest(self._chains)
 
     def charge(self, point: int, mask: Mask, times: int = 1) -> None:
-        """Note that the warps of `mask` pass a piece of code."""
+        """Note that the warps of `mask` pass a straight piece of code, whose number is `point`."""
         pending = mask.pending
         pending[point] = pending.get(point, 0) + times
         if not mask.charged:
@@ -170,10 +180,16 @@ class Tally:
         clocks = [int(chains[LATENCY].max()) for chains in self._batches.values()]
         return max(clocks, default=self.longest[LATENCY])
 
-    def _furthest(self) -> tuple[int, ...]:
-        """Return the chains of the longest warp so far, of those that go on, too."""
+    def _furthest(self, *batches: NDArray[np.float64]) -> tuple[int, ...]:
+        """Return the chains of the longest warp of batches and of all that have ended."""
         self.settle()
-        return max([self.longest, *map(_longest, self._batches.values())])
+        # That is the one that issues most, but where some wait for others, the one that ends last.
+        row, furthest = LATENCY if self._news else 0, self.longest
+        for each in batches:
+            chain = tuple(np.rint(each[:, int(each[row].argmax())]).astype(np.int64).tolist())
+            if (chain[row], chain) > (furthest[row], furthest):
+                furthest = chain
+        return furthest
 
     def clocks(self) -> NDArray[np.int64]:
         """Return the clock of each warp: the time of a warp that is alone and has its data at hand."""
@@ -183,6 +199,29 @@ class Tally:
     def progress(self) -> NDArray[np.float64]:
         """Return about how long each warp has been at work, in clocks, with the waits for its data."""
         return self.clocks() + TRIP * self._chains[ROUNDS]
+
+    def changed(self, mask: Mask) -> None:
+        """Note when warps have changed memory, for those who wait for that."""
+        self._news = max(self._news, float(self.clocks()[mask.warps].max()) + HALF_TRIP)
+
+    def meet(self, layout: ThreadLayout, lanes: NDArray[np.int64]) -> None:
+        """All warps of a block go on when the last of them has come."""
+        if self._news:  # elsewhere no warp waits for anything but its own work
+            self.settle()
+            clocks = self._chains[LATENCY].reshape(layout.blocks, -1)
+            here = np.unique(layout.block[lanes])
+            clocks[here] = clocks[here].max(axis=1, keepdims=True)
+
+    def woken(self, mask: Mask) -> None:
+        """Warps that have looked in vain see the latest change of memory, so they come no sooner."""
+        late = self._news - self.clocks()
+        self._chains[LATENCY] += np.where(mask.warps, late.clip(0), 0)
+
+    def asleep(self, mask: Mask, bits: NDArray[np.bool_]) -> None:
+        """Forget a look that was in vain once more, because batches decide how many there are."""
+        self.settle()
+        warps = mask.layout.any_by_warp(bits)
+        self._chains[LATENCY][warps] = self._entered[warps]
 
     def branch(self, point: int, yes: Mask | None, no: Mask | None) -> None:
         """Note on how many warps a condition was not unanimous."""
@@ -251,7 +290,7 @@ class Tally:
         tally.shared_conflicts += conflicts
 
     def turns(
-        self, site: Site, mask: Mask, count: int, size: int, shared: bool, access: ByTurn
+        self, site: Site, mask: Mask, count: int, size: int, shared: bool, access: _ByTurn
     ) -> None:
         """Note `count` accesses by the same lanes; those that are sampled are told one by one."""
         if self.site_costs[site.index].free:
@@ -270,8 +309,10 @@ class Tally:
             tally.global_requests += rest * mask.n_warps
             tally.global_lane_bytes += rest * mask.n * size
 
-    def atomic(self, mask: Mask, index: NDArray[np.int64], shared: bool, key: int) -> None:
-        """Note an atomic by the lanes of `mask` on words `index` of the memory called `key`."""
+    def atomic(
+        self, site: Site, mask: Mask, index: NDArray[np.int64], size: int, shared: bool, key: int
+    ) -> None:
+        """Note an atomic on elements `index`, of `size` bytes each, of the memory called `key`."""
         self.atomics += mask.n
         self.atomic_requests += mask.n_warps
         if shared:
@@ -282,14 +323,22 @@ class Tally:
             self.shared_atomic_passes += int(most.sum())
             return
         self.global_atomics += mask.n
-        now = np.bincount(index)
-        queue = self._queues.get(key)
-        if queue is None or len(queue) < len(now):
-            grown = np.zeros(len(now), np.int64)
-            if queue is not None:
-                grown[: len(queue)] = queue
-            queue = self._queues[key] = grown
-        queue[: len(now)] += now
+        sector, layout = index * size // _SECTOR, mask.layout
+        warp = layout.warp[mask.index]
+        near = (np.diff(index) > 0) & (np.diff(sector) == 0) & (np.diff(warp) == 0)
+        self.atomic_passes += mask.n - int(np.count_nonzero(near))
+        word = index * size // 4
+        times = np.bincount(word)
+        words = self._words.get(key, np.zeros((5, 0)))
+        if words.shape[1] < len(times):
+            words = np.pad(words, ((0, 0), (0, len(times) - words.shape[1])))
+            self._words[key] = words
+        words[: 1 + site.waits, : len(times)] += times
+        if site.waits:
+            came = self.clocks()[warp]
+            np.maximum.at(words[2], word, _LATE - came)
+            np.maximum.at(words[3], word, came)
+            words[4, word[(mask.index < WARP) & (layout.numbers[0] == 0)]] = 1
 
     def _rows(self, mask: Mask, element: NDArray[Any]) -> tuple[NDArray[np.int64], int]:
         """Sampled lanes as `warp << 40 | element`, and how many warps they are."""
@@ -399,16 +448,23 @@ class Tally:
             for name, count in zip(_OF_SITES, found, strict=True) if by_line else ():
                 row = lines[site.at.line]
                 row[name] = row.get(name, 0) + count
-        queues = [int(queue.max(initial=0)) for queue in self._queues.values()]
+        words, lines_touched, hot = self._words.values(), 0, 0.0
+        for times, asked, first, last, mine in words:
+            lines_touched += len(np.unique(np.flatnonzero(times) // (LINE // 4)))
+            # A word is hot while more come than it can serve: the last of them waits for what is left.
+            hot += float((asked * TURN - (last + first - _LATE)).clip(0)[mine > 0].sum())
         warps = max(1, facts["warps"])
         return Counts(
             **total,
             **facts,
-            **dict(zip(ADDED, self._furthest(), strict=True)),
+            **dict(zip(ADDED, self._furthest(*self._batches.values()), strict=True)),
             chain_fresh_loads=round(fresh / warps),
             global_atomics=self.global_atomics,
             shared_atomic_passes=self.shared_atomic_passes,
-            atomic_queue=max(queues, default=0),
+            atomic_passes=self.atomic_passes,
+            atomic_lines=lines_touched,
+            atomic_queue=int(max([times.max(initial=0) for times, *_ in words], default=0)),
+            chain_hot=round(hot),
             atomics=self.atomics,
             atomic_requests=self.atomic_requests,
             barriers=self.barriers,
@@ -425,8 +481,3 @@ def _distinct(ordered: NDArray[np.int64]) -> int:
 def scaled(requests: int, found: int, sampled: int) -> int:
     """Scale what was found in a sample to all requests."""
     return round(requests * found / sampled) if sampled else 0
-
-
-def _longest(chains: NDArray[np.float64]) -> tuple[int, ...]:
-    """The chains of the warp that issues most."""
-    return tuple(np.rint(chains[:, int(chains[0].argmax())]).astype(np.int64).tolist())

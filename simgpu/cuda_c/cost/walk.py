@@ -51,11 +51,9 @@ _MOST_REGISTERS = 255  # of a thread: CUDA C++ Programming Guide, technical spec
 def walk(kernel: form.Form) -> Costs:
     """Charge the pieces and accesses of a kernel."""
     s = State(kernel.points, len(kernel.sites))
-    s.assigned = {
-        step.variable
-        for step in form.instructions_below(kernel.steps)
-        if isinstance(step, form.RegisterWrite)
-    }
+    every = [*form.instructions_below(kernel.steps)]
+    s.assigned = {step.variable for step in every if isinstance(step, form.RegisterWrite)}
+    s.asks = any(isinstance(step, form.Fence) and step.scope == "system" for step in every)
     _steps(s, kernel.steps)
     s.loads.finish()
     for charge in s.charges:
@@ -89,8 +87,10 @@ def _when(s: State, node: form.IRValue, issued: float) -> When:
         meets, s.meets = s.meets, 0.0
         return when.later(meets) if node.parts else when
     if isinstance(node, form.Load):
-        # Loads of global memory are waited for in rounds.
+        # Loads of global memory are waited for in rounds, but for those that no cache of an SM answers.
         near = node.origin.near
+        if not near and (node.site is None or node.volatile) and not s.asks:
+            return when.later(path.ATOMIC if node.site is None else path.VOLATILE)
         chase = near and when.carried >= 0  # turns wait for each other
         return when.later(path.SHARED * chase, not near, near and not chase) if issued else when
     name, double = "", isinstance(node, form.Intrinsic | form.Operation) and node.type is DOUBLE
@@ -191,6 +191,8 @@ def _access(s: State, step: form.AccessOp) -> None:
 
 def _fence(s: State, step: form.Fence) -> None:
     s.at_hand = set()
+    if step.scope != "block" and not s.asks:
+        s.charge.slack += path.FENCE
     if step.all_threads:
         s.serial = True
         _wait(s)

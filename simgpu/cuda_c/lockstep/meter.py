@@ -1,18 +1,10 @@
-"""The interface by which a running kernel reports what it does."""
+"""Loads and stores of a source, by which a running kernel reports what it does."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeAlias
 
-import numpy as np
-from numpy.typing import NDArray
-
-from simgpu.cuda_c.lockstep.masks import Mask
 from simgpu.cuda_c.text.source import Position
-
-ByTurn: TypeAlias = Callable[[int], None]  # given the number of a turn of a loop
 
 
 @dataclass
@@ -22,7 +14,7 @@ class Site:
     Two `volatile` accesses do not race, since threads signal each other by them; and `relaxed` reads are not
     checked, because they are in a compare-and-swap loop. A read `polls` if it is in a loop that waits by
     it. What is `packed` is moved byte by byte. The `scope` of an atomic is 1 for its block alone, or 2 for
-    the device.
+    the device; it `waits` if its result is needed.
     """
 
     index: int
@@ -33,44 +25,4 @@ class Site:
     relaxed: bool = False
     polls: bool = False
     scope: int = 0
-
-
-class Meter(Protocol):
-    """Told of everything that may cost time. A `point` is the number of a straight piece of code."""
-
-    barriers: int  # block barriers passed
-    exact_left: int  # lane accesses whose addresses are still to be noted one by one
-
-    def charge(self, point: int, mask: Mask, times: int = 1) -> None:
-        """The lanes of `mask` pass a point so many times."""
-        ...
-
-    def branch(self, point: int, yes: Mask | None, no: Mask | None) -> None:
-        """A condition at a point has parted these lanes."""
-        ...
-
-    def clocks(self) -> NDArray[np.int64]:
-        """Return the clock of each warp, which goes on with the instructions that the warp has issued."""
-        ...
-
-    def progress(self) -> NDArray[np.float64]:
-        """Return about how long each warp has been at work, in clocks, with the waits for its data."""
-        ...
-
-    def global_access(self, site: Site, mask: Mask, element: Any, size: int) -> None:
-        """A load or store of global memory: element number `element`, of `size` bytes, of each lane."""
-        ...
-
-    def shared_access(self, site: Site, mask: Mask, element: Any, size: int) -> None:
-        """The same of shared memory, where elements are numbered within a block."""
-        ...
-
-    def turns(
-        self, site: Site, mask: Mask, count: int, size: int, shared: bool, access: ByTurn
-    ) -> None:
-        """A load by the lanes of `mask` in several turns of a loop; `access(k)` reports that of turn `k`."""
-        ...
-
-    def atomic(self, mask: Mask, index: NDArray[np.int64], shared: bool, key: int) -> None:
-        """An atomic operation on the elements `index` of the memory called `key`."""
-        ...
+    waits: bool = False

@@ -14,12 +14,13 @@ from numpy.typing import NDArray
 
 from simgpu.cuda_c.lockstep import waiting_threads
 from simgpu.cuda_c.lockstep.masks import Mask, ThreadLayout, varies
-from simgpu.cuda_c.lockstep.meter import Meter, Site
+from simgpu.cuda_c.lockstep.meter import Site
 from simgpu.cuda_c.text.source import Position, Source, shortened
 from simgpu.errors import FaultSite, KernelFault, RunawayKernelError
 from simgpu.interrupts import Held, end_if_told
 
 if TYPE_CHECKING:
+    from simgpu.cuda_c.cost.tally import Tally
     from simgpu.cuda_c.memory.addresses import Addresses
     from simgpu.cuda_c.memory.messages import Lanes, Messages
 
@@ -70,7 +71,7 @@ class LaunchState:
     grid: Extent3
     block: Extent3
     limits: InterpreterLimits
-    meter: Meter
+    meter: Tally
     dynamic_shared: int
     # Made when somebody asks for them: see `addresses` and `messages`.
     made_addresses: Callable[[], Addresses]
@@ -128,6 +129,12 @@ class LaunchState:
             f"s of your time: {self.begun} of {x * y * z} blocks have begun{loop}"
         )
 
+    def changed(self, mask: Mask) -> None:
+        """Note that lanes have changed memory."""
+        self.changes += 1
+        if self.watches:
+            self.meter.changed(mask)
+
     def look(self) -> None:
         """Say once that this takes long, if it does."""
         if Held.ending:
@@ -172,6 +179,7 @@ class Team:
         self.left: list[Mask | None] = [None] * exits
         self.exited: Mask | None = None
         self.steps = 0
+        self.endless = False  # a loop is known to take more steps than it may
         # How many turns of a loop are side by side, the one at hand, and what was computed for all of them
         # (`compile.summing`).
         self.turns = self.turn = 0
@@ -281,10 +289,11 @@ class Team:
         """Count one loop iteration of the lanes of `mask`.
 
         A loop that is not `counted`, because nothing says when it ends, is charged for its work as well:
-        accesses take 20 to 50 times as long as a turn without any, and longer for many lanes.
+        accesses take 20 to 50 times as long as a turn without any, and longer for many lanes. So is every
+        loop once one is known not to end in time.
         """
         self.steps += 1
-        if not counted:
+        if not counted or self.endless:
             accesses = self.clock - self.charged
             self.steps += mask.n // 8192 + accesses * (2 + mask.n // 1024)
         self.charged = self.clock

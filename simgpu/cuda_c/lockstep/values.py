@@ -61,28 +61,19 @@ def _saturating(source: Scalar, target: Scalar) -> Callable[[LaneValue], LaneVal
     if target.size < 4 and source is not HALF:
         wide = UINT if target.kind == "uint" else INT
     low, high = wide.lowest, wide.highest
-
     not_a_number = 0 if max(source.size, wide.size) < 8 else low or high // 2 + 1
-
-    def to_32_bits(raw: LaneValue) -> LaneValue:
-        return np.clip(np.nan_to_num(np.trunc(raw), nan=not_a_number), low, high)
-
-    # Clipping does not do for 64 bits, because their highest integer is no float64.
+    # Clipping does not do, because the highest integer of 64 bits is no float64.
     above, below = float(high) + 1.0, low - 1.0
 
-    def to_64_bits(raw: LaneValue) -> LaneValue:
+    def convert(value: LaneValue) -> LaneValue:
+        raw = np.asarray(value, np.float64)
         inside = (raw > below) & (raw < above)
         whole = np.where(inside, raw, 0.0).astype(wide.dtype)
         if not inside.all():
-            whole = np.where(raw >= above, wide.make(high), whole)
-            whole = np.where(raw <= below, wide.make(low), whole)
-            whole = np.where(np.isnan(raw), wide.make(not_a_number), whole)
-        return whole
-
-    to_wide = to_64_bits if wide.size == 8 else to_32_bits
-
-    def convert(value: LaneValue) -> LaneValue:
-        out = to_wide(np.asarray(value, np.float64)).astype(wide.dtype).astype(target.dtype)
+            whole[raw >= above] = high
+            whole[raw <= below] = low
+            whole[np.isnan(raw)] = not_a_number
+        out = whole.astype(target.dtype)
         return out if varies(value) else out[()]
 
     return convert
@@ -112,11 +103,7 @@ def _half(op: str) -> BinaryFunction:
     # This is the correctly rounded result for + - * /, since float32 has more than twice the precision
     # of float16.
     ufunc = _ARITHMETIC[op]
-
-    def evaluate(a: LaneValue, b: LaneValue) -> LaneValue:
-        return ufunc(a, b, dtype=np.float32).astype(np.float16)
-
-    return evaluate
+    return lambda a, b: ufunc(a, b, dtype=np.float32).astype(np.float16)
 
 
 def _divide(kind: Scalar) -> BinaryFunction:

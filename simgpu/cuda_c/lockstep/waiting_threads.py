@@ -164,6 +164,11 @@ class Waiters:
                     return group, bits
         return None
 
+    def curious(self, changes: int) -> bool:
+        """Tell whether some wait for memory to change, and have not looked since it has."""
+        waits = (g for g in self.groups.values() if g.meets is None and not g.turn)
+        return any(changes > group.seen for group in waits)
+
     def _complete(self, group: WaitingLanes, meets: Apart, exited: Mask | None) -> Bits:
         layout = self.layout
         here = group.bits if exited is None else group.bits | exited.bits

@@ -45,7 +45,7 @@ class GlobalRegion(ByteRegion):
 
     def cells(self, a: MaskedAccess) -> Words:
         out = super().cells(a)
-        self._touch(0, a)
+        self.place(a, False)
         return out
 
     def mark(self, a: MaskedAccess) -> None:
@@ -55,7 +55,21 @@ class GlobalRegion(ByteRegion):
         super().mark(a)
 
     def place(self, a: MaskedAccess, write: bool) -> None:
-        self._touch(int(write), a)
+        meter, shift, part, size = self.meter, a.shift, a.part, a.scalar.size
+        if meter.exact_left > 0:
+            meter.exact_left -= a.mask.n * (len(part) if np.ndim(part) == 2 else 1)
+            touched = self._touched[write]
+            if touched is None:
+                room = -(-self.nbytes // 16) * 16
+                touched = self._touched[write] = np.zeros(room, np.uint8)
+            touched.view(UNSIGNED[size])[shift:][part] = WRITTEN[size]
+            return
+        hull = self._hull[write]
+        if hull == (0, self.nbytes):
+            return
+        low, high = (int(part.min()), int(part.max())) if varies(part) else (part, part)
+        low, high = (low + shift) * size, (high + shift + 1) * size
+        self._hull[write] = (low, high) if hull is None else (min(low, hull[0]), max(high, hull[1]))
 
     def touched(self) -> NDArray[np.bool_]:
         """The bytes that were loaded or stored; all between the first and the last one if they are many."""
@@ -65,33 +79,16 @@ class GlobalRegion(ByteRegion):
             out[slice(*hull) if hull else slice(0)] = True
         return out
 
-    def needed(self, way: int) -> int:
-        """Different bytes that were loaded (0) or stored (1)."""
-        touched, hull = self._touched[way], self._hull[way]
-        if hull is not None:
-            low, high = hull
-            if touched is None:
-                return high - low
-            outside = int(touched[:low].sum()) + int(touched[high:].sum())
-            return high - low + outside
-        return 0 if touched is None else int(touched.sum())
-
-    def _touch(self, way: int, a: MaskedAccess) -> None:
-        meter, shift, part, size = self.meter, a.shift, a.part, a.scalar.size
-        if meter.exact_left > 0:
-            meter.exact_left -= a.mask.n * (len(part) if np.ndim(part) == 2 else 1)
-            touched = self._touched[way]
-            if touched is None:
-                room = -(-self.nbytes // 16) * 16
-                touched = self._touched[way] = np.zeros(room, np.uint8)
-            touched.view(UNSIGNED[size])[shift:][part] = WRITTEN[size]
-            return
-        hull = self._hull[way]
-        if hull == (0, self.nbytes):
-            return
-        low, high = (int(part.min()), int(part.max())) if varies(part) else (part, part)
-        low, high = (low + shift) * size, (high + shift + 1) * size
-        self._hull[way] = (low, high) if hull is None else (min(low, hull[0]), max(high, hull[1]))
+    def needed(self) -> tuple[int, int]:
+        """How many different bytes were loaded, and how many were stored."""
+        out: list[int] = []
+        for touched, hull in zip(self._touched, self._hull, strict=True):
+            low, high = hull or (0, 0)
+            outside = 0
+            if touched is not None:
+                outside = int(touched[:low].sum()) + int(touched[high:].sum())
+            out.append(high - low + outside)
+        return out[0], out[1]
 
 
 class MappedRegion(GlobalRegion):

@@ -90,7 +90,7 @@ class Lanes:
         self.ready = np.full((2, lanes), None, object)  # when it last released (1: seq_cst)
         self.seen = np.full((4, lanes), None, object)
         self.fenced = np.zeros((4, lanes), np.int64)
-        self.behind = np.zeros((2, 2, lanes), np.int64)  # when block and warp had met before it
+        self.behind = np.zeros((4, 2, lanes), np.int64)  # when block and warp had met before it
         self.learnt: set[int] = set()  # blocks of the batch of which not all threads know the same
 
     @staticmethod
@@ -136,9 +136,10 @@ class Messages:
             mine.fenced[np.ix_(ways, lanes)] = t.clock
             mine.ready[: 1 + ordered, lanes] = mine.known[lanes]
             for k, met in enumerate((t.block_time, t.warp_time)):
-                mine.behind[:scope, k, lanes] = np.broadcast_to(met, t.layout.lanes)[lanes]
-        if scope > 1 and releases:
-            for block in np.unique(t.layout.block[lanes]).tolist():
+                mine.behind[np.ix_(ways, [k], lanes)] = np.broadcast_to(met, t.layout.lanes)[lanes]
+        for block in np.unique(t.layout.block[lanes]).tolist() if releases else ():
+            mine.learnt.add(block)
+            if scope > 1:
                 self.fences[int(t.layout.numbers[block])] = t.clock
 
     def barrier(self, t: Team, lanes: NDArray[np.int64], warps: bool = False) -> None:
@@ -151,6 +152,8 @@ class Messages:
             groups = t.layout.warp[here] if warps else np.zeros(len(here), np.int64)
             for group in np.unique(groups):
                 same = here[groups == group]
+                behind = mine.behind[2:, : 1 + warps, same]
+                mine.behind[2:, : 1 + warps, same] = behind.max(2, keepdims=True)
                 seen, shared = mine.seen[:2], (mine.known, mine.ready[1], *mine.seen[2:])
                 for kept, own in zip(shared, (*shared[:2], *seen), strict=True):
                     all_of_it: Known | None = None
@@ -225,28 +228,29 @@ class Messages:
         """
         mine, threads, many = _of(t), t.layout.threads, len(lanes) > _MANY
         met, with_warp = (np.broadcast_to(x, t.layout.lanes) for x in (t.block_time, t.warp_time))
-        # Siblings have fenced for themselves, or one thread for all, behind a barrier.
-        fenced, behind = mine.fenced[2:], mine.behind[:, 0]
+        # Siblings have fenced for themselves, or one of them for all, between two barriers.
+        fenced = mine.fenced[2:]
         made: dict[tuple[int, ...], Known] = {}
 
         def release(lane: int, way: int) -> Known | None:
             fence, known, block = int(mine.fenced[way, lane]), mine.ready[:, lane], lane // threads
-            if not fence:
-                return None
-            of_block, of_warp = mine.behind[way, :, lane].tolist()
             time, own = fence, slice(block * threads, block * threads + threads)
-            if not many:
-                least = max(fenced[way, own].min().item(), behind[way, own].max().item())
-                time = min(max(of_block, least), met[lane].item())
+            if not fence and not fenced[way, own].any():
+                return None
+            of_block, of_warp = mine.behind[way::2, :, lane].max(0).tolist()
+            near = False
+            if not (many and fence):
+                time = max(of_block, min(fenced[way, own].min().item(), met[lane].item()))
+                near = bool(with_warp[lane] > met[lane])
             alone = fence > time
-            key = (way, block, fence, *map(id, known), time, lane if alone else -1)
+            key = (way, block, fence, *map(id, known), time, lane if alone or near else -1)
             if key not in made:
                 thread = int(t.thread_id[lane])
                 row = np.zeros(self._columns, np.int64)
                 row[(thread >> 10) % self._columns] = time
-                later = {} if many else _later(t, own, fenced[way], met[lane], time)
+                later = {} if many and fence else _later(t, own, fenced[way], met[lane], time)
                 later |= {thread: fence} if alone else {}
-                if alone and with_warp[lane] > met[lane]:
+                if near:
                     own = slice(first := lane - int(t.layout.lane[lane]), min(first + 32, own.stop))
                     published = min(
                         max(of_warp, fenced[way, own].min().item()), int(with_warp[lane])

@@ -93,5 +93,6 @@ def region_of(team: Team, mask: Mask, ptr: Ptr, site: Site) -> Region:
         if not ptr.name:  # of a number
             address = int(team.array(ptr.address())[lane])
             where = f"at the address {address:#x}, which is in no memory that this launch knows of"
+            where += ": was it freed?"
         team.fault(OutOfBoundsError, site.at, lane, f"{verb} {where}")
     return ptr.region

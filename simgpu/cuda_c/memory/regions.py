@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from simgpu.cuda_c.lockstep.masks import Mask, by_lane, varies
-from simgpu.cuda_c.lockstep.meter import Meter
 from simgpu.cuda_c.memory.holes import holed
 from simgpu.cuda_c.memory.names import Named, report_bounds, report_misaligned
 from simgpu.cuda_c.memory.pointers import MaskedAccess, Together, Words, one_by_one, row_of
 from simgpu.cuda_c.memory.races import Changes, Shadow
 from simgpu.cuda_c.types import Scalar
 from simgpu.errors import RaceError, UninitialisedReadError
+
+if TYPE_CHECKING:
+    from simgpu.cuda_c.cost.tally import Tally
 
 UNSIGNED: dict[int, Any] = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}
 # A 1 in each byte of a number.
@@ -39,7 +41,7 @@ class ByteRegion(Named):
     shared = False
     blocks = 1
 
-    def __init__(self, nbytes: int, cell: int, data: NDArray[np.uint8], meter: Meter) -> None:
+    def __init__(self, nbytes: int, cell: int, data: NDArray[np.uint8], meter: Tally) -> None:
         self.nbytes, self.types = nbytes, {}
         self.meter = meter
         self.cell = cell
@@ -181,8 +183,8 @@ class ByteRegion(Named):
             return by_lane(differ(view[part], value), mask.n)
 
         self.note_write(a, within, changes)
-        if team.launch.watches:
-            team.launch.changes += int(np.any(differ(view[part], value)))
+        if team.launch.watches and np.any(differ(view[part], value)):
+            team.launch.changed(mask)
         if varies(part):
             view[part] = value
         else:
@@ -203,7 +205,12 @@ class ByteRegion(Named):
         self._require_written(a)
         a.team.clock += 1
         self.note_write(a, within, None, True)
-        return self.flat(a.scalar), a.part
+        self.mark(a)
+        view = self.flat(a.scalar)
+        # Whatever the pointer is called here, the memory is known by where it is.
+        key = view.__array_interface__["data"][0]
+        self.meter.atomic(a.site, a.mask, a.part, a.size, self.shared, key)
+        return view, a.part
 
     def locate(self, a: MaskedAccess) -> None:
         """Find each lane's element; fault at the first one that is not there."""
@@ -227,10 +234,11 @@ class ByteRegion(Named):
 
     def _race_cells(self, a: MaskedAccess) -> list[NDArray[np.int64]]:
         """The cells that an access touches; one array for each cell of an element."""
-        if a.size < self.cell:  # smaller elements than were expected: watch anew, in finer steps
-            self.cell = a.size
+        part, size = a.part, a.scalar.size
+        if size < self.cell:  # smaller elements than were expected: watch anew, in finer steps
+            self.cell = size
             self._shadow = None
-        part, ratio = a.part, a.size // self.cell
+        ratio = size // self.cell
         whole = part.astype(np.int64, copy=False) if varies(part) else np.full(a.mask.n, part)
         first = (whole + a.shift) * ratio if a.shift or ratio > 1 else whole
         return [first + k if k else first for k in range(ratio)]

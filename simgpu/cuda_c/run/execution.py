@@ -87,8 +87,8 @@ class Execution:
         for region in self.regions.values():
             if not region.memory.fully_initialised:
                 region.memory.settle()
-            loaded += region.needed(0)
-            stored += region.needed(1)
+            ours = region.needed()
+            loaded, stored = loaded + ours[0], stored + ours[1]
         printed = text_of("".join(self.launch.printed)) if self.launch.printed else ""
         if self.launch.dropped_lines:
             printed += f"... and {self.launch.dropped_lines} more calls of printf\n"
@@ -150,9 +150,9 @@ class Execution:
         self.launch.teams.append(team)
         self._enter(team, team.full)
 
-    def _enter(self, team: Team, mask: Mask) -> None:
+    def _enter(self, team: Team, mask: Mask, woken: bool = False) -> None:
         """Run lanes of a team until they end or wait."""
-        self.tally.enter(team.layout)
+        self.tally.enter(team.layout, mask if woken else None)
         self.launch.more = self._code.watches and self._free() > 0
         team.clock = team.charged = self.launch.clock  # what others did is not its work
         team.since = self.tally.progress() if self._code.watches else 0
@@ -185,7 +185,8 @@ class Execution:
             if group.turn and self._code.watches and self._free() > 0:
                 return  # others begin first
             team.resume = group.place
-            self._enter(team, team.waiters.take(group, bits))
+            woken = group.meets is None and not group.turn
+            self._enter(team, team.waiters.take(group, bits), woken)
 
     def _meet(self) -> bool:
         """Let all blocks pass the barrier of the grid, if all have come."""

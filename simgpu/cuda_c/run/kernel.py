@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import Any, NoReturn, TypeAlias
+from typing import Any, TypeAlias, cast
 
 import numpy as np
 
 from simgpu.cuda_c.compile.kernels import Code
+from simgpu.cuda_c.compile.signature import KernelParameter, KernelSignature
 from simgpu.cuda_c.compile.variables import Variable
 from simgpu.cuda_c.cost.charges import Costs
 from simgpu.cuda_c.cost.tally import Tally
@@ -23,8 +24,8 @@ from simgpu.cuda_c.memory.messages import Messages
 from simgpu.cuda_c.memory.pointers import Ptr
 from simgpu.cuda_c.run.execution import Execution
 from simgpu.cuda_c.text.source import Source
-from simgpu.cuda_c.types import Pointer, Scalar, Struct, element_of, kinds, leaves, size_of, spelled
-from simgpu.errors import ArrayDTypeError, LaunchConfigError, UsageError
+from simgpu.cuda_c.types import CType, Pointer, Scalar, element_of, kinds, leaves, size_of
+from simgpu.errors import ArrayDTypeError, LaunchConfigError
 
 KernelArgument: TypeAlias = GlobalMemory | np.generic | int | float | bool | None
 
@@ -57,7 +58,7 @@ class _Target:
 class CompiledKernel:
     """A kernel that is ready to be launched: what it computes, and what that costs."""
 
-    name: str
+    signature: KernelSignature
     source: Source  # for messages
     code: Code
     costs: Costs
@@ -72,10 +73,10 @@ class CompiledKernel:
         return [isinstance(v.type, Pointer) and v.origin.has("signals") for v in given]
 
     def check_room(self, blocks: int, fit: int | None) -> None:
-        """Refuse more blocks than fit on the device at once, if all of them meet at a barrier of the grid."""
-        if self.code.cooperative and fit is not None and blocks > fit:
+        """Refuse more blocks than fit on the device at once: all of them meet at a barrier of the grid."""
+        if fit is not None and blocks > fit:
             raise LaunchConfigError(
-                f"kernel '{self.name}' has a barrier of the grid, so all its blocks must fit on the device "
+                f"kernel '{self.signature.name}' has a barrier of the grid, so all its blocks must fit on the device "
                 f"at once: {blocks} were asked for, {fit} fit"
             )
 
@@ -84,18 +85,23 @@ class CompiledKernel:
         variables: Mapping[str, GlobalMemory],
         grid: Extent3,
         block: Extent3,
-        args: Sequence[KernelArgument],
+        args: Sequence[GlobalMemory | np.generic | None],
         *,
         dynamic_shared: int = 0,
         limits: InterpreterLimits | None = None,
         sample: Sequence[int] | None = None,
         find: Callable[[int], GlobalMemory | None] | None = None,
     ) -> Execution:
-        """Begin a launch, as `Program.begin`; `variables` is the memory of `globals`, by name."""
-        check_shape(self.name, grid, block, dynamic_shared)
+        """Begin a launch, as `Program.begin`, of arguments that were `passed`.
+
+        `variables` is the memory of `globals`, by name.
+        """
+        name = self.signature.name
+        check_shape(name, grid, block, dynamic_shared)
         limits = limits or InterpreterLimits()
         blocks = grid[0] * grid[1] * grid[2]
-        self.check_room(blocks, limits.resident_blocks)
+        if self.code.cooperative:
+            self.check_room(blocks, limits.resident_blocks)
         tally = Tally(self.costs, self.code.sites)
         regions: dict[int, GlobalRegion] = {}
 
@@ -109,7 +115,7 @@ class CompiledKernel:
 
         given = (grid, block, limits, tally, dynamic_shared)
         lazily = partial(Addresses, other), partial(Messages, blocks)
-        launch = LaunchState(self.name, self.source, *given, *lazily)
+        launch = LaunchState(name, self.source, *given, *lazily)
         launch.watches = self.code.watches
         few = blocks <= MOST_BLOCKS and blocks * launch.threads <= MOST_HOSTILE_THREADS
         if limits.hostile is not None and few:
@@ -117,7 +123,7 @@ class CompiledKernel:
         values = self._bind(variables, args, launch, regions)
         if sample is None and blocks * launch.threads > _MOST_THREADS:
             raise LaunchConfigError(
-                f"kernel '{self.name}': {blocks:,} blocks of {launch.threads} threads would keep the "
+                f"kernel '{name}': {blocks:,} blocks of {launch.threads} threads would keep the "
                 f"simulated device busy for minutes: at most {_MOST_THREADS:,} threads are taken"
             )
         # Not an array of all numbers, because a grid may be large.
@@ -143,36 +149,24 @@ class CompiledKernel:
     def _bind(
         self,
         variables: Mapping[str, GlobalMemory],
-        args: Sequence[KernelArgument],
+        args: Sequence[GlobalMemory | np.generic | None],
         launch: LaunchState,
         regions: dict[int, GlobalRegion],
     ) -> dict[int, Any]:
         """The values of the parameters, by slot; `regions` gets those that they point into."""
-        parameters = self.code.parameters
-        if len(args) != len(parameters):
-            raise UsageError(
-                f"kernel '{self.name}' takes {len(parameters)} arguments, {len(args)} given"
-            )
+        given = [*args, *[variables[v.name] for v in self.globals]]
         pointers: list[tuple[Variable, _Target, GlobalMemory]] = []
-        records: list[tuple[Variable, KernelArgument]] = []
+        records: list[tuple[Variable, np.void]] = []
         values: dict[int, Any] = {}
-        own = [variables[v.name] for v in self.globals]
-        for variable, target, given in zip(
-            (*parameters, *self.globals), self._targets, (*args, *own), strict=True
+        for variable, target, value in zip(
+            (*self.code.parameters, *self.globals), self._targets, given, strict=True
         ):
-            ctype = variable.type
-            if target is not None and isinstance(given, GlobalMemory):
-                pointers.append((variable, target, given))
-            elif target is not None and given is None:
-                values[variable.slot] = NULL
-            elif target is not None:
-                self._refuse(variable, "a pointer", f"{type(given).__name__} {given!r}")
-            elif isinstance(ctype, Struct):
-                records.append((variable, given))
-            elif isinstance(ctype, Scalar) and type(given) is ctype.make:
-                values[variable.slot] = given
+            if target is not None and isinstance(value, GlobalMemory):
+                pointers.append((variable, target, value))
+            elif isinstance(value, np.void):
+                records.append((variable, value))
             else:
-                values[variable.slot] = self._number(variable, given)
+                values[variable.slot] = NULL if value is None else value
         # Parameters that point into one memory share its region, so that it sees all their accesses.
         cells: dict[int, int] = {}
         watched: set[int] = set()
@@ -190,47 +184,66 @@ class CompiledKernel:
             regions[key].types[variable.name] = variable.type
             launch.named.append((regions[key], variable.name, memory))
             values[variable.slot] = Ptr(regions[key], 0, target.step, 0, variable.name)
-        for variable, given in records:
-            values[variable.slot] = self._record(variable, given, launch)
+        for variable, record in records:
+            values[variable.slot] = _leaves_of(record, variable.type, launch)
         return values
 
-    def _refuse(self, variable: Variable, wanted: str, given: str) -> NoReturn:
-        raise ArrayDTypeError(
-            f"kernel '{self.name}': the parameter '{variable.name}' is {wanted}, {given} was given"
-        )
 
-    def _record(self, variable: Variable, given: KernelArgument, launch: LaunchState) -> list[Any]:
-        """An argument as a struct of its parameter's type: the values of its leaves."""
-        ctype = variable.type
-        size = size_of(ctype)
-        if not isinstance(given, np.void) or given.nbytes != size:
-            wanted = f"a {spelled(ctype)}, of {size} bytes"
-            self._refuse(variable, wanted, type(given).__name__)
-        raw = given.tobytes()
-        out: list[Any] = []
-        for leaf, offset in leaves(ctype):
-            if isinstance(leaf, Scalar):
-                out.append(np.frombuffer(raw, leaf.dtype, 1, offset)[0])
-            else:
-                number = int(np.frombuffer(raw, np.uint64, 1, offset)[0])
-                out.append(launch.addresses.known(number, size_of(leaf.target)))
-        return out
+def passed(parameter: KernelParameter, given: Any) -> GlobalMemory | np.generic | None:
+    """An argument as its parameter takes it: memory, None for a null pointer, a number, or a record.
 
-    def _number(self, variable: Variable, given: KernelArgument) -> Any:
-        """An argument as a number of its parameter's type."""
-        ctype = variable.type
-        assert isinstance(ctype, Scalar)
-        if isinstance(given, GlobalMemory):
-            self._refuse(variable, ctype.name, type(given).__name__)
-        number: Any = given
-        if ctype.is_integer and not isinstance(number, (bool, int, np.integer, np.bool_)):
-            self._refuse(variable, ctype.name, f"the fraction {given!r}")
-        if ctype.is_integer and not ctype.lowest <= int(np.asarray(given)) <= ctype.highest:
-            raise ArrayDTypeError(
-                f"kernel '{self.name}': {given} does not fit the parameter '{variable.name}', which is "
-                f"{ctype.name}"
-            )
-        return np.asarray(given).astype(ctype.dtype)[()]
+    Whoever enqueues a launch asks first, so that the call refuses what does not fit, and not the run.
+    """
+    record, dtype = parameter.record, parameter.dtype
+    memory = isinstance(given, GlobalMemory)
+    if parameter.pointer:
+        fits = memory or given is None
+    else:
+        fits = record is None and dtype is not None and type(given) is dtype.type
+    if fits:
+        return given
+    name, shown = repr(parameter.name), "an array" if memory else repr(given)
+    if parameter.pointer:
+        raise ArrayDTypeError(f"{shown} is not memory of this device, and {name} is a pointer")
+    if record is not None:
+        wanted = f"{name} is a {parameter.ctype} of {record.itemsize} bytes, and"
+        if not isinstance(given, np.void):
+            raise ArrayDTypeError(f"{wanted} no record was given, but {type(given).__name__}")
+        check_byte_order(given.dtype, "this record")
+        if given.nbytes != record.itemsize:
+            raise ArrayDTypeError(f"{wanted} a record of {given.nbytes} was given")
+        return given
+    if not isinstance(given, bool | int | float | np.number | np.bool_) or dtype is None:
+        raise ArrayDTypeError(f"{shown} is no number for {name}, which is {parameter.ctype}")
+    number = cast(Any, given)
+    if dtype.kind in "iu":
+        if np.asarray(number).dtype.kind not in "biuO":  # O of an int that NumPy has no room for
+            raise ArrayDTypeError(f"{shown} cannot be passed for {name}: pass an int")
+        number = int(number)  # because NumPy cuts a number of its own that does not fit
+    try:
+        return dtype.type(number)
+    except (ValueError, OverflowError) as error:  # such as NaN for an integer
+        raise ArrayDTypeError(f"{shown} cannot be passed for {name}: {error}") from None
+
+
+def check_byte_order(dtype: np.dtype[Any], what: str) -> None:
+    """Refuse numbers whose bytes stand the other way round, which a kernel would take for others."""
+    if dtype != dtype.newbyteorder("="):  # `isnative` does not look into fields that are arrays
+        text = f"{what} is of {dtype}, whose byte order a GPU does not have"
+        raise ArrayDTypeError(f"{text}: pass x.astype(x.dtype.newbyteorder('='))")
+
+
+def _leaves_of(record: np.void, ctype: CType, launch: LaunchState) -> list[Any]:
+    """A record as a struct: the values of its leaves."""
+    raw = record.tobytes()
+    out: list[Any] = []
+    for leaf, offset in leaves(ctype):
+        if isinstance(leaf, Scalar):
+            out.append(np.frombuffer(raw, leaf.dtype, 1, offset)[0])
+        else:
+            number = int(np.frombuffer(raw, np.uint64, 1, offset)[0])
+            out.append(launch.addresses.known(number, size_of(leaf.target)))
+    return out
 
 
 # Types of whole numbers. A set of them is asked without a call of Python, and a launch asks seven times.

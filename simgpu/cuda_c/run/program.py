@@ -7,7 +7,6 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -33,14 +32,14 @@ from simgpu.cuda_c.cost.charges import Costs
 from simgpu.cuda_c.cost.walk import walk
 from simgpu.cuda_c.lockstep.team import Extent3
 from simgpu.cuda_c.memory.allocation import GlobalMemory
-from simgpu.cuda_c.run.kernel import CompiledKernel, Execution, KernelArgument
+from simgpu.cuda_c.run.kernel import CompiledKernel, Execution, KernelArgument, passed
 from simgpu.cuda_c.syntax import ast
 from simgpu.cuda_c.syntax.names import addressed_by_reference, grown
 from simgpu.cuda_c.syntax.parser import parse
 from simgpu.cuda_c.text.preprocessor import Preprocessed, preprocess
 from simgpu.cuda_c.text.source import Position, Source, nesting
 from simgpu.cuda_c.types import Scalar, Void, leaves, size_of
-from simgpu.errors import KernelCompileError, UnsupportedFeatureError
+from simgpu.errors import KernelCompileError, UnsupportedFeatureError, UsageError
 
 
 @dataclass
@@ -85,13 +84,9 @@ class Program:
         self._room = Counter[str]()
         self._shared: list[tuple[ast.Declarator, set[str]]] = []
         self._compiled: dict[str, CompiledKernel] = {}
-        self._signatures: dict[str, KernelSignature] = {}
         self._refused: dict[str, KernelCompileError] = {}
-        functions = [function.refusal for function in unit.functions]
-        self._unread = [
-            *functions,
-            *[n.error for n in unit.order if isinstance(n, ast.RefusedType)],
-        ]
+        self._unread = [function.refusal for function in unit.functions]
+        self._unread += [n.error for n in unit.order if isinstance(n, ast.RefusedType)]
         named: list[ast.DeclRefExpr] = []
         own = {function.name for function in unit.functions}
         for node in ast.parts_of([unit.order, unit.functions]):
@@ -115,7 +110,8 @@ class Program:
             return
         self._file.referred = addressed_by_reference(self._file.called)
         take_addresses(self._context(), named)
-        self._memory = self._place_globals()
+        # Memory of the file's `__constant__` and `__device__` variables, for the host to set.
+        self.variables = self._place_globals()
         for function in unit.functions:
             known = self._file.functions[function.name]
             plain = [f for f in known if f.template is None and f.body is not None]
@@ -136,18 +132,13 @@ class Program:
     @property
     def kernels(self) -> Mapping[str, KernelSignature]:
         """The kernels that are compiled, by name; templates as far as they have been asked for."""
-        return MappingProxyType(self._signatures)
-
-    @property
-    def variables(self) -> Mapping[str, GlobalMemory]:
-        """Memory of the file's `__constant__` and `__device__` variables, for the host to set."""
-        return MappingProxyType(self._memory)
+        return {name: kernel.signature for name, kernel in self._compiled.items()}
 
     def twin(self) -> Program:
         """The same program with variables of its own, as a second module on a device has them."""
         other = object.__new__(Program)
         other.__dict__.update(self.__dict__)
-        other._memory = self._place_globals()
+        other.variables = self._place_globals()
         return other
 
     def instantiate(self, name: str) -> KernelSignature:
@@ -155,7 +146,7 @@ class Program:
 
         Raises `KernelCompileError` if there is no such kernel, or the instance cannot be compiled.
         """
-        return self._signatures[self.kernel(name).name]
+        return self.kernel(name).signature
 
     def passes(self, name: str) -> str:
         """Print the form of a kernel: a line an operation, and beside it what the passes found."""
@@ -207,7 +198,7 @@ class Program:
         if "__shared__" in storage:
             self._shared.append((item, storage))
             return
-        const = type_names.top_const(item.type)
+        const = item.type.itself("const")
         placed = bool(storage & heads.PLACED)
         if not placed and not item.dims and isinstance(ctype, Scalar):
             if item.init is None:
@@ -226,7 +217,7 @@ class Program:
             self._file.source.fail(item.at, text)
         unchanging = const or not placed
         variable = Variable(item.name, whole, len(self._globals), memory=True, const=unchanging)
-        variable.volatile = type_names.top_volatile(item.type)
+        variable.volatile = item.type.itself("volatile")
         initial = None
         if item.init is not None and not self._lenient:
             initial = self._initial(initialise(c, item.init, whole), variable, item.at)
@@ -325,10 +316,8 @@ class Program:
             added.get(p.name, "") if p.dtype is not None and p.dtype.kind in "iu" else ""
             for p in signature.parameters
         ]
-        name = signature.name
-        kernel = CompiledKernel(name, self._file.source, code, walk(form), variables, adds)
-        self._compiled[name] = kernel
-        self._signatures[name] = signature
+        kernel = CompiledKernel(signature, self._file.source, code, walk(form), variables, adds)
+        self._compiled[signature.name] = kernel
         return kernel
 
     def begin(
@@ -341,7 +330,12 @@ class Program:
         run and are counted; `find` says what memory of the device is at an address that is of none of the
         arguments. Raises `LaunchConfigError`, `UsageError` or `ArrayDTypeError`.
         """
-        return self.kernel(name).begin(self._memory, grid, block, args, **more)
+        kernel = self.kernel(name)
+        expected = kernel.signature.parameters
+        if len(args) != len(expected):
+            raise UsageError(kernel.signature.miscounted(args))
+        given = [passed(parameter, arg) for parameter, arg in zip(expected, args, strict=True)]
+        return kernel.begin(self.variables, grid, block, given, **more)
 
 
 def _items(node: ast.SyntaxNode) -> Sequence[Any]:
@@ -374,26 +368,25 @@ def _added_to(kernel: ast.FunctionDecl) -> dict[str, str]:
 
     Several kernels may do so at once, and the same comes out in any order.
     """
-    mentions: dict[str, int] = {}
+    mentions = Counter[str]()
     added: dict[str, list[str]] = {}
     for node in ast.parts_of([kernel.params, kernel.body]):
-        if isinstance(node, ast.Declarator | ast.Param) and node.name in _COMMUTE:
-            return {}  # what is called by this name is something of the kernel's own
-        if isinstance(node, ast.DeclRefExpr):
-            mentions[node.name] = mentions.get(node.name, 0) + 1
-        elif isinstance(node, ast.ExpressionStatement) and isinstance(
-            node.expression, ast.CallExpr
-        ):
-            call = node.expression
-            free = call.object is None and call.owner is None and not call.namespace
-            if call.name in _COMMUTE and free and call.arguments:
-                added.setdefault(_array_of(call.arguments[0]), []).append(call.name)
+        match node:
+            case ast.Declarator() | ast.Param() if node.name in _COMMUTE:
+                return {}  # what is called by this name is something of the kernel's own
+            case ast.DeclRefExpr():
+                mentions[node.name] += 1
+            case ast.ExpressionStatement(expression=ast.CallExpr() as call):
+                free = call.object is None and call.owner is None and not call.namespace
+                if call.name in _COMMUTE and free and call.arguments:
+                    added.setdefault(_array_of(call.arguments[0]), []).append(call.name)
+            case _:
+                pass
+    ways = {param.name: added.get(param.name, []) for param in kernel.params}
     return {
-        param.name: added[param.name][0]
-        for param in kernel.params
-        if param.name in added
-        and len(added[param.name]) == mentions[param.name]
-        and len(set(added[param.name])) == 1
+        name: atomics[0]
+        for name, atomics in ways.items()
+        if len(atomics) == mentions[name] and len(set(atomics)) == 1
     }
 
 
@@ -408,14 +401,11 @@ def _array_of(place: ast.Expression) -> str:
 
 @lru_cache(maxsize=64)  # a large one takes 10 MB
 def _compile_cached(source: str, contract: bool) -> Program:
-    text = Source(source)
-    prepared = preprocess(text)
     # Nearly all that is made here is kept, so to look for garbage meanwhile finds none, and doubles the time.
     collects = gc.isenabled()
     gc.disable()
     try:
-        with nesting(text):
-            return Program(text, parse(text, prepared), prepared, contract)
+        return _read(source, contract)
     finally:
         if collects:
             gc.enable()
@@ -441,7 +431,7 @@ def parse_signature(source: str, name: str) -> KernelSignature:
     `name` may be that of an instance of a template. Raises `KernelCompileError` if there is no such kernel,
     or its head cannot be read.
     """
-    return _read(source, heads_only=True).signature(name)
+    return _read(source, lenient=True, heads_only=True).signature(name)
 
 
 @lru_cache(maxsize=256)
@@ -450,12 +440,14 @@ def meets_as_a_grid(source: str, name: str) -> bool:
 
     A driver has to launch such a kernel in a way of its own. Raises what `parse_signature` does.
     """
-    return "this_grid" in source and "this_grid" in _read(source, heads_only=False).calls(name)
+    return "this_grid" in source and "this_grid" in _read(source, lenient=True).calls(name)
 
 
-def _read(source: str, *, heads_only: bool) -> Program:
+def _read(
+    source: str, contract: bool = False, *, lenient: bool = False, heads_only: bool = False
+) -> Program:
     text = Source(source)
     prepared = preprocess(text)
-    unit = parse(text, prepared, heads_only=heads_only)
     with nesting(text):
-        return Program(text, unit, prepared, False, lenient=True)
+        unit = parse(text, prepared, heads_only=heads_only)
+        return Program(text, unit, prepared, contract, lenient)

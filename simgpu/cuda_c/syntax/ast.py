@@ -52,9 +52,13 @@ class TypeName(SyntaxNode):
     nested: list[str] = field(default_factory=list[str])  # as in `Traits<T>::value_type`
     # Instead of `base`: a pointer to a function, or the target of a pointer to an array.
     function: FunctionType | None = None
-    array: ArrayTypeName | None = None
+    array: Declarator | None = None
     of: Expression | None = None  # of `decltype(...)`: that of which it is the type
     layout: list[Attribute] = field(default_factory=list[Attribute])  # of what is declared with it
+
+    def itself(self, word: str) -> bool:
+        """Tell whether a variable of this type, and not only what it points to, is constant or volatile."""
+        return word in self.pointers[-1] if self.pointers else bool(getattr(self, word))
 
 
 class FunctionType(SyntaxNode):
@@ -64,13 +68,6 @@ class FunctionType(SyntaxNode):
     params: list[Param]
 
 
-class ArrayTypeName(SyntaxNode):
-    """`element (...)[dims]`."""
-
-    element: TypeName
-    dims: list[ArrayExtent]
-
-
 # -- expressions
 
 
@@ -78,9 +75,8 @@ class Expression(SyntaxNode):
     """Has a value."""
 
 
-ArrayExtent: TypeAlias = (
-    Expression | None
-)  # the size of an array; None for an empty pair of brackets
+# The size of an array; None for an empty pair of brackets.
+ArrayExtent: TypeAlias = Expression | None
 
 
 class Literal(Expression):
@@ -260,9 +256,9 @@ class If(Statement):
 class For(Statement):
     """Every loop. `after` tests behind the body, as do-while does."""
 
-    init: Statement | None
-    test: Expression | None
-    step: Expression | None
+    init: Statement | None = None
+    test: Expression | None = None
+    step: Expression | None = None
     body: Statement
     after: bool = False
 
@@ -348,10 +344,8 @@ class TemplateParam(SyntaxNode):
     default: TypeName | Expression | None = None
 
 
-class Template(SyntaxNode):
-    """The parameters between `template<` and `>`."""
-
-    params: list[TemplateParam]
+# The parameters between `template<` and `>`: none for a specialisation.
+Template: TypeAlias = list[TemplateParam]
 
 
 class Param(SyntaxNode):
@@ -405,9 +399,8 @@ class Unit:
 
 def assigning(target: Expression, value: Expression, at: Position) -> ExpressionStatement:
     """`target = value;`."""
-    return ExpressionStatement(
-        at=at, expression=AssignExpr(at=at, op="", target=target, value=value)
-    )
+    assignment = AssignExpr(at=at, op="", target=target, value=value)
+    return ExpressionStatement(at=at, expression=assignment)
 
 
 # The classes of most fields, which are no nodes and have none.

@@ -38,7 +38,7 @@ class DeclaratorParser(ExpressionParser):
             own = outer.pointers.pop(0)  # a function's name is its address already
             outer.const, outer.volatile = "const" in own, "volatile" in own
         elif self.at("["):
-            outer.array = ast.ArrayTypeName(at=outer.at, element=wanted, dims=self.dimensions())
+            outer.array = ast.Declarator(at=outer.at, name="", type=wanted, dims=self.dimensions())
             outer.const = "const" in wanted.pointers[-1] if wanted.pointers else wanted.const
         else:
             pointers = wanted.pointers + outer.pointers
@@ -56,9 +56,7 @@ class DeclaratorParser(ExpressionParser):
 
     def packless_type(self) -> ast.TypeName:
         """Parse the type of a parameter, of a function or a template."""
-        _, base = self.specifiers()
-        self.harmless(base.layout)
-        wanted = self.pointers(base)
+        wanted = super().abstract_type()
         if self.at("..."):
             self.unsupported("parameter packs are not supported")
         return wanted

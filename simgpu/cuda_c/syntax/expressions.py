@@ -7,6 +7,7 @@ from typing import Any, TypeAlias
 from simgpu.cuda_c.syntax import ast
 from simgpu.cuda_c.syntax.ast import CONVERSION
 from simgpu.cuda_c.syntax.tokens_and_types import TypeParser
+from simgpu.cuda_c.text.condition import PRECEDENCE
 from simgpu.cuda_c.text.lexer import Token, parse_char, parse_number, parse_string
 from simgpu.cuda_c.types import BOOL, CHAR
 
@@ -18,10 +19,6 @@ PYTHON = dict.fromkeys(
     "a kernel is written for one element, with C's operators, fmaxf(), sqrtf() and such",
 ) | {"math": "its functions are there without a prefix, as in sqrtf(x)"}
 
-_PRECEDENCE = {
-    "||": 1, "&&": 2, "|": 3, "^": 4, "&": 5, "==": 6, "!=": 6, "<": 7, ">": 7, "<=": 7, ">=": 7,
-    "<<": 8, ">>": 8, "+": 9, "-": 9, "*": 10, "/": 10, "%": 10,
-}  # fmt: skip
 _ASSIGNMENTS = {"=", "+=", "-=", "*=", "/=", "%=", "&=", "|=", "^=", "<<=", ">>="}
 _CONSTANTS = {"true": (1, BOOL), "false": (0, BOOL), "nullptr": (0, None), "NULL": (0, None)}
 _CASTS = {"static_cast", "reinterpret_cast", "const_cast"}
@@ -70,13 +67,13 @@ class ExpressionParser(TypeParser):
         return ast.Conditional(at=at, test=test, yes=yes, no=self.assignment())
 
     def template_value(self) -> ast.Expression:
-        return self.binary(_PRECEDENCE["<<"])  # not a comparison, because a '>' closes the list
+        return self.binary(PRECEDENCE["<<"])  # not a comparison, because a '>' closes the list
 
     def binary(self, level: int) -> ast.Expression:
         left = self.unary()
-        while self.token.kind == "op" and _PRECEDENCE.get(self.token.text, 0) >= level:
+        while self.token.kind == "op" and PRECEDENCE.get(self.token.text, 0) >= level:
             token = self.advance()
-            right = self.binary(_PRECEDENCE[token.text] + 1)
+            right = self.binary(PRECEDENCE[token.text] + 1)
             left = ast.Binary(at=token.at, op=token.text, left=left, right=right)
         if self.at("<<<"):
             self.unsupported("a kernel that launches kernels is not supported")
@@ -166,10 +163,11 @@ class ExpressionParser(TypeParser):
         token = self.token
         if token.kind in ("number", "char"):
             self.advance()
-            number = token.kind == "number"
-            value, kind = parse_number(self.source, token) if number else (0, CHAR)
-            value = value if number else parse_char(self.source, token)
-            return ast.Literal(at=token.at, value=value, type=kind)
+            char = token.kind == "char"
+            read = (
+                (parse_char(self.source, token), CHAR) if char else parse_number(self.source, token)
+            )
+            return ast.Literal(at=token.at, value=read[0], type=read[1])
         if token.kind == "string":
             text = ""
             while self.token.kind == "string":
@@ -231,7 +229,11 @@ class ExpressionParser(TypeParser):
         if self.shorthands.get(token.text) == "value" and wanted.arguments is not None:
             return ast.Qualified(at=token.at, owner=wanted, name="value")
         if self.accept("::"):
-            return self._of_type(wanted)
+            name = self.identifier("the name of a member")
+            templates = self.explicit_arguments(name.text)
+            if not self.at("("):
+                return ast.Qualified(at=name.at, owner=wanted, name=name.text)
+            return self._call(name, templates, owner=wanted)
         if self.at("("):
             arguments = self.call_arguments()
             if len(arguments) == 1:
@@ -242,14 +244,6 @@ class ExpressionParser(TypeParser):
             braces.type = wanted
             return braces
         self.fail(f"expected an expression before the type '{token.text}'", token.at)
-
-    def _of_type(self, owner: ast.TypeName) -> ast.Expression:
-        """`Type::name` or `Type::name(...)`, from the name on."""
-        name = self.identifier("the name of a member")
-        templates = self.explicit_arguments(name.text)
-        if not self.at("("):
-            return ast.Qualified(at=name.at, owner=owner, name=name.text)
-        return self._call(name, templates, owner=owner)
 
     def operator_name(self) -> Token | None:
         """`operator+` and its like, as one word; `CONVERSION` in front of a type."""

@@ -123,12 +123,14 @@ class _Parser(StructParser):
 
     def _read_item(self, template: ast.Template | None) -> None:
         start, scopes = self.position, len(self.type_names)
-        if template is not None and self.at("using"):
-            self._alias_template(template)
+        if template is not None and self.accept("using"):
+            name = self.identifier("the name of a type")
+            self.need("=")
+            item = ast.Declarator(at=name.at, name="type", type=self.abstract_type())
+            self.need(";")
+            self._shorthand(template, name, "typedef", item)
             return
-        storage = self.storage_words()  # of `__constant__ struct { ... } settings;`
-        if not self.at_struct():
-            self.position = start
+        if not self.at_struct_behind_words():
             try:
                 self._function_or_variable(template)
             except KernelCompileError as error:  # perhaps a head that only a GPU understands
@@ -136,10 +138,7 @@ class _Parser(StructParser):
             return
         try:
             self.friends = []
-            out = self.struct(template)
-            if out.variables is not None:
-                out.variables.storage |= storage
-            self.result.order.append(out)
+            self.result.order.append(self.stored_struct(template))
             self.result.functions += self.friends
         except KernelCompileError as error:
             # Its members are skipped, because most of the file may do without it.
@@ -202,21 +201,11 @@ class _Parser(StructParser):
             self.need("=")
             wanted.const, value = True, self.conditional()
             self.need(";")
-            item = ast.Declarator(at=name.at, name="value", type=wanted, dims=[], init=value)
+            item = ast.Declarator(at=name.at, name="value", type=wanted, init=value)
             self._shorthand(template, name, "static", item)
             return
         first = self.declarator(wanted, name)
         self.result.order.append(self.declaration(storage, base, start, first))
-
-    def _alias_template(self, template: ast.Template) -> None:
-        """`template <...> using name = type;`, behind its template."""
-        self.advance()
-        name = self.identifier("the name of a type")
-        self.need("=")
-        wanted = self.abstract_type()
-        self.need(";")
-        item = ast.Declarator(at=name.at, name="type", type=wanted, dims=[], init=None)
-        self._shorthand(template, name, "typedef", item)
 
     def _shorthand(
         self, template: ast.Template, name: Token, storage: str, item: ast.Declarator
@@ -232,8 +221,6 @@ class _Parser(StructParser):
     def _function(
         self, storage: set[str], returns: ast.TypeName, name: Token, template: ast.Template | None
     ) -> None:
-        if template is not None:
-            self.function_templates.add(name.text)
         function = self.function(storage, returns, name, template)
         if function.kernel and (returns.base != "void" or returns.pointers):
             self.fail("a __global__ function must return void", returns.at)

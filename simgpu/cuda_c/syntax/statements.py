@@ -66,14 +66,9 @@ class StatementParser(DeclaratorParser):
         return self._simple()
 
     def _simple(self) -> ast.Statement:
-        token, first = self.token, self.position
-        storage = self.storage_words()  # of `__shared__ union { ... } room;`
-        if self.at_struct():
-            out = self.struct(None)
-            if out.variables is not None:
-                out.variables.storage |= storage
-            return out
-        self.position = first
+        token = self.token
+        if self.at_struct_behind_words():
+            return self.stored_struct(None)
         if self.at_type():
             start = self.position
             storage, base = self.specifiers()
@@ -158,28 +153,39 @@ class StatementParser(DeclaratorParser):
                 return ast.Block(at=token.at, body=[])
             name = self.identifier()
             self.need("=")
-            target, dims = self.abstract_type(), list[ast.ArrayExtent]()
+            items = [self._alias_of(self.abstract_type(), name, [])]
         else:
             if self.at_struct():
                 return self.struct(None, typedef=True)
             _, base = self.specifiers()
             self.harmless(base.layout)
-            target, inner, dims = self.pointers(base), None, list[ast.ArrayExtent]()
+            items = self.aliases_of(base)
+        self.need(";")
+        return ast.Declaration(at=token.at, storage={"typedef"}, items=items)
+
+    def aliases_of(self, base: ast.TypeName) -> list[ast.Declarator]:
+        """The names that a typedef gives a type, with what each adds to it."""
+
+        def one() -> ast.Declarator:
+            target, name, dims = self.pointers(base), None, list[ast.ArrayExtent]()
             if self.at_brackets():
-                target, inner, dims = self.in_brackets(target)
-            name = inner or self.identifier()
+                target, name, dims = self.in_brackets(target)
+            return self._alias_of(target, name or self.identifier("the name of this type"), dims)
+
+        return self.several(one)
+
+    def _alias_of(
+        self, target: ast.TypeName, name: Token, dims: list[ast.ArrayExtent]
+    ) -> ast.Declarator:
         if self.at("("):  # `typedef float binary(float, float);`
             self.function_types.add(name.text)
             returns, target = target, ast.TypeName(at=name.at, base="")
-            target.function = ast.FunctionType(
-                at=name.at, returns=returns, params=self.parameters()
-            )
+            params = self.parameters()
+            target.function = ast.FunctionType(at=name.at, returns=returns, params=params)
         dims = dims or self.dimensions()
         self.harmless(self.attributes())
-        self.need(";")
         self.name_type(name.text)
-        item = ast.Declarator(at=name.at, name=name.text, type=target, dims=dims)
-        return ast.Declaration(at=token.at, storage={"typedef"}, items=[item])
+        return ast.Declarator(at=name.at, name=name.text, type=target, dims=dims)
 
     def _local_alias(self) -> ast.Statement:
         """A name for a namespace, within a function."""
@@ -210,6 +216,21 @@ class StatementParser(DeclaratorParser):
     @abstractmethod
     def struct(self, template: ast.Template | None, typedef: bool = False) -> ast.StructDef:
         """The definition of one."""
+
+    def at_struct_behind_words(self) -> bool:
+        """Tell whether one is defined behind storage words, as in `__shared__ union { ... } room;`."""
+        start = self.position
+        self.storage_words()
+        found, self.position = self.at_struct(), start
+        return found
+
+    def stored_struct(self, template: ast.Template | None) -> ast.StructDef:
+        """The definition of one behind storage words, which are those of its variables."""
+        storage = self.storage_words()
+        out = self.struct(template)
+        if out.variables is not None:
+            out.variables.storage |= storage
+        return out
 
     def _if(self) -> ast.Statement:
         token = self.advance()
@@ -284,8 +305,7 @@ class StatementParser(DeclaratorParser):
 
     def _while(self) -> ast.Statement:
         token = self.advance()
-        test = self.in_parentheses()
-        return ast.For(at=token.at, init=None, test=test, step=None, body=self._body())
+        return ast.For(at=token.at, test=self.in_parentheses(), body=self._body())
 
     def _do(self) -> ast.Statement:
         token = self.advance()
@@ -294,7 +314,7 @@ class StatementParser(DeclaratorParser):
             self.fail(f"expected 'while' behind the body of 'do' before '{self.token.text}'")
         test = self.in_parentheses()
         self.need(";", " behind 'do ... while'")
-        return ast.For(at=token.at, init=None, test=test, step=None, body=body, after=True)
+        return ast.For(at=token.at, test=test, body=body, after=True)
 
     def _switch(self) -> ast.Statement:
         token = self.advance()

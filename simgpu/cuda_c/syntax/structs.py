@@ -31,6 +31,8 @@ class StructParser(StatementParser):
         struct: str | None = None,
     ) -> ast.FunctionDecl:
         """A function behind its name; `struct` is what it is a member of."""
+        if template is not None:
+            self.function_templates.add(name.text)
         specialises = self.template_arguments() if self.at("<") else None
         self.type_names.append({})
         params = self.parameters()
@@ -47,7 +49,7 @@ class StructParser(StatementParser):
         if self.accept("->"):
             out.returns = self.abstract_type()
         if struct is not None and self.accept(":"):
-            self._initial(out)
+            out.initial = self.several(self._initial)
         if self.accept("="):
             if self.advance().text == "default":
                 out.body = ast.Block(at=name.at, body=[])
@@ -101,21 +103,16 @@ class StructParser(StatementParser):
             if param.type.base == "auto":
                 param.type.base = f"auto {k}"
                 made.append(ast.TemplateParam(at=param.at, name=param.type.base, type=None))
-        out.template = ast.Template(at=start.at, params=made) if made else None
+        out.template = made or None
         return ast.Lambda(at=start.at, default=default, captures=captures, function=out)
 
-    def _initial(self, out: ast.FunctionDecl) -> None:
-        while True:
-            name = self.identifier("the name of a member")
-            if self.at("<"):  # of a base, whose arguments are known
-                self.template_arguments()
-            if self.at("{"):
-                given = self.braces()
-            else:
-                given = ast.Braces(at=name.at, items=self.call_arguments())
-            out.initial.append((name.text, given))
-            if not self.accept(","):
-                return
+    def _initial(self) -> tuple[str, ast.Braces]:
+        name = self.identifier("the name of a member")
+        if self.at("<"):  # of a base, whose arguments are known
+            self.template_arguments()
+        if self.at("{"):
+            return name.text, self.braces()
+        return name.text, ast.Braces(at=name.at, items=self.call_arguments())
 
     def _body_of(self, out: ast.FunctionDecl) -> None:
         if not self.at("{"):
@@ -191,7 +188,12 @@ class StructParser(StatementParser):
             return out
         self.accept("final")
         if self.accept(":"):
-            out.base = self._base()
+            self.accept("public", "private", "protected")
+            if self.at("virtual"):
+                self.unsupported("virtual base classes are not supported")
+            out.base = self.specifiers()[1]
+            if self.at(","):
+                self.unsupported("several base classes are not supported: make the others members")
         self.need("{")
         inherited = () if out.base is None else self.nested_types.get(out.base.base, ())
         self.type_names.append(dict.fromkeys(inherited, True))
@@ -211,20 +213,14 @@ class StructParser(StatementParser):
         """What `#pragma pack` says at a place, or 0."""
         return next((most for line, most in reversed(self.packs) if line < at.line), 0)
 
-    def _base(self) -> ast.TypeName:
-        """Parse the struct that this one is derived from."""
-        self.accept("public", "private", "protected")
-        if self.at("virtual"):
-            self.unsupported("virtual base classes are not supported")
-        _, base = self.specifiers()
-        if self.at(","):
-            self.unsupported("several base classes are not supported: make the others members")
-        return base
-
     def _ended(self, out: ast.StructDef, typedef: bool) -> ast.StructDef:
         """Parse the names behind the closing brace."""
         if typedef:
-            out.variables = self._other_names(out)
+            out.name = out.name or (self.token.text if self.token.kind == "name" else _unnamed(out))
+            names = self.aliases_of(ast.TypeName(at=out.at, base=out.name))
+            items = [item for item in names if item.name != out.name]
+            if items:
+                out.variables = ast.Declaration(at=out.at, storage={"typedef"}, items=items)
         elif self.token.kind == "name" or self.at("*"):
             out.name = out.name or _unnamed(out)
             self.name_type(out.name)
@@ -235,22 +231,6 @@ class StructParser(StatementParser):
         if not out.name and len(self.type_names) < 2 and out.enumerators is None:
             self.fail("this struct has no name", out.at)
         return out
-
-    def _other_names(self, out: ast.StructDef) -> ast.Declaration | None:
-        """The names that a typedef gives a struct; one that has no name gets the first of them."""
-        items: list[ast.Declarator] = []
-        out.name = out.name or (self.token.text if self.token.kind == "name" else _unnamed(out))
-        while True:
-            wanted = self.pointers(ast.TypeName(at=out.at, base=out.name))
-            name = self.identifier("the name of this type")
-            dims = self.dimensions()
-            self.harmless(self.attributes())
-            self.name_type(name.text)
-            if name.text != out.name:
-                items.append(ast.Declarator(at=name.at, name=name.text, type=wanted, dims=dims))
-            if not self.accept(","):
-                break
-        return ast.Declaration(at=out.at, storage={"typedef"}, items=items) if items else None
 
     def _member(self, out: ast.StructDef) -> None:
         self.harmless(self.attributes(words=False))
@@ -303,12 +283,11 @@ class StructParser(StatementParser):
         token = self.token
         storage = self.storage_words()
         if self.accept("friend"):
-            self._friend(bool(out.template or template))
+            self._friend(out.template is not None or template is not None)
             return
         if self.at("virtual"):
             self.unsupported("virtual functions are not supported")
-        if self.at("~"):
-            self.advance()
+        if self.accept("~"):
             name = self.identifier()
             whole = Token("name", f"~{name.text}", name.at)
             gone = self.function(storage, _void(name), whole, None)
@@ -339,8 +318,6 @@ class StructParser(StatementParser):
         self._whole()
         name = None if self.at_brackets() else self.operator_name() or self.identifier()
         if name is not None and self.at("("):
-            if template is not None:
-                self.function_templates.add(name.text)
             out.methods.append(self.function(storage, wanted, name, template, out.name))
             out.plain &= name.text != "operator=" or self._defaulted()
             return
@@ -368,21 +345,20 @@ class StructParser(StatementParser):
 
     def template_head(self) -> ast.Template:
         """`template <...>`; its names are types until the caller takes them off the stack."""
-        at = self.advance().at
+        self.advance()
         self.need("<")
         self.type_names.append({})
         params = self.several(self._template_param, ">", ">>")
         self.close_angle()
-        return ast.Template(at=at, params=params)
+        return params
 
     def _template_param(self) -> ast.TemplateParam:
         at = self.token.at
         default: ast.TypeName | ast.Expression | None = None
         kind: ast.TypeName | None = None
-        if self.at(
-            "template"
-        ):  # `template <typename> class Op`, which stands for a struct template
-            kind = ast.TypeName(at=self.template_head().at, base="template")
+        if self.at("template"):  # `template <typename> class Op`: it stands for a struct template
+            kind = ast.TypeName(at=at, base="template")
+            self.template_head()
             self.type_names.pop()
         names_type = self.at("typename") and self.ahead(2).is_("<", "::")  # of what is a value
         if not names_type and self.accept("typename", "class"):
@@ -417,21 +393,20 @@ class StructParser(StatementParser):
         if self.accept(":"):
             fixed = self.specifiers()[1]
         self.need("{")
-        items: list[ast.Declarator] = []
-        while not self.at("}"):
-            word = self.identifier()
-            self.harmless(self.attributes())
-            init = self.conditional() if self.accept("=") else None
-            kind = ast.TypeName(at=word.at, base="auto")
-            items.append(ast.Declarator(at=word.at, name=word.text, type=kind, init=init))
-            if not self.accept(","):
-                break
+        items = self.several(self._enumerator, "}")
         self.need("}")
         self.harmless(self.attributes())
         storage = {"static"} | ({"scoped"} if scoped else set[str]())
         values = ast.Declaration(at=start.at, storage=storage, items=items)
         out = ast.StructDef(at=start.at, name=name, enumerators=values, base=fixed)
         return self._ended(out, typedef)
+
+    def _enumerator(self) -> ast.Declarator:
+        word = self.identifier()
+        self.harmless(self.attributes())
+        init = self.conditional() if self.accept("=") else None
+        kind = ast.TypeName(at=word.at, base="auto")
+        return ast.Declarator(at=word.at, name=word.text, type=kind, init=init)
 
 
 def _unnamed(struct: ast.StructDef) -> str:

@@ -43,12 +43,8 @@ _HARMLESS = {
     "maxnreg", "maybe_unused", "may_alias", "noclone", "nodiscard", "noinline", "nonnull", "noreturn",
     "nothrow", "pure", "returns_nonnull", "unlikely", "unused", "used", "visibility", "warn_unused_result",
 }  # fmt: skip
-_BEGIN_TYPES = (
-    {"auto", "decltype", "struct", "class", "union", "enum"}
-    | _TYPE_QUALIFIERS
-    | _STORAGE
-    | ATTRIBUTES
-)
+_STRUCTS = {"struct", "class", "union", "enum"}
+_BEGIN_TYPES = {"auto", "decltype"} | _STRUCTS | _TYPE_QUALIFIERS | _STORAGE | ATTRIBUTES
 # Namespaces whose names are known by themselves, and those that only a GPU has.
 _OPEN_NAMESPACES = {"std", "cooperative_groups"}
 _MULTIPLY, _WMMA = "multiply with ordinary instructions", "tensor cores (wmma) are"
@@ -253,7 +249,7 @@ class TypeParser(ABC):
                 words.append(self.advance().text)
             elif words or result.base:
                 break
-            elif token.text in ("struct", "class", "union", "enum") and self.ahead().kind == "name":
+            elif token.text in _STRUCTS and self.ahead().kind == "name":
                 self.advance()
                 if not self.is_type_name(self.token.text):
                     self._declare(token, self.token)
@@ -376,9 +372,8 @@ class TypeParser(ABC):
     def harmless(self, given: Sequence[Attribute]) -> None:
         """Refuse attributes that lay out memory, where there is none."""
         for one in given:
-            self.unsupported(
-                f"'{one.name}' is not supported here, but for structs and variables", one.at
-            )
+            text = f"'{one.name}' is not supported here, but for structs and variables"
+            self.unsupported(text, one.at)
 
     def skip_brackets(self, opening: str, closing: str, unclosed: str) -> None:
         """Pass over all from an opening bracket to the one that closes it."""

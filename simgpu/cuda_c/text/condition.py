@@ -20,6 +20,7 @@ _OPERATIONS: dict[str, tuple[int, Callable[[int, int], int]]] = {
     "/": (10, lambda a, b: abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)),
     "%": (10, lambda a, b: abs(a) % abs(b) * (-1 if a < 0 else 1)),
 }  # fmt: skip
+PRECEDENCE = {op: level for op, (level, _) in _OPERATIONS.items()}
 _SIGNS: dict[str, Callable[[int], int]] = {
     "!": operator.not_, "-": operator.neg, "+": operator.pos, "~": operator.invert,
 }  # fmt: skip
@@ -66,7 +67,7 @@ class _ConditionReader:
 
     def binary(self, level: int) -> int:
         left = self.unary()
-        while self.rest and _OPERATIONS.get(self.rest[0].text, (0,))[0] >= level:
+        while self.rest and PRECEDENCE.get(self.rest[0].text, 0) >= level:
             op = self.rest.pop(0).text
             strength, compute = _OPERATIONS[op]
             known = op in ("&&", "||") and bool(left) == (op == "||")

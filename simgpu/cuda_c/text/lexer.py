@@ -77,17 +77,14 @@ def tokenise(source: Source) -> list[Token]:
     """Split a source into tokens, closed by one of kind "end"."""
     text = source.text
     tokens: list[Token] = []
-    line, line_start, pos, spaced = 1, 0, 0, False
-    while pos < len(text):
-        match = PATTERN.match(text, pos)
-        assert match is not None  # the last alternative takes any character
-        kind, word = match.lastgroup or "bad", match.group()
+    line, line_start, spaced = 1, 0, False
+    for match in PATTERN.finditer(text):  # whose last alternative takes any character
+        kind, word, pos = match.lastgroup or "bad", match.group(), match.start()
         at = Position(line, pos - line_start + 1)
         if kind == "bad":
             source.fail(at, _UNCLOSED.get(word, f"unexpected character {word!r}"))
         if text.startswith("/*", pos) and kind != "comment":
             source.fail(at, "this comment is never closed: '*/' is missing")
-        pos = match.end()
         if kind in ("space", "comment"):
             spaced = True
         elif kind == "name" and word in _SPELLINGS:
@@ -99,8 +96,8 @@ def tokenise(source: Source) -> list[Token]:
         breaks = word.count("\n")
         if breaks:
             line += breaks
-            line_start = pos - (len(word) - word.rfind("\n") - 1)
-    tokens.append(Token("end", "end of file", Position(line, pos - line_start + 1)))
+            line_start = pos + word.rfind("\n") + 1
+    tokens.append(Token("end", "end of file", Position(line, len(text) - line_start + 1)))
     return tokens
 
 

@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
+from itertools import takewhile
 from typing import NamedTuple
 
 from simgpu.cuda_c.text.condition import evaluate_condition
@@ -119,22 +120,18 @@ class _Preprocessor:
         tokens = tokenise(Source(text, self.source.filename))
         out: list[Token] = []
         pending: list[Token] = []  # since the last directive: a macro call may span lines
-        i, at_line_start = 0, True
-        while tokens[i].kind != "end":
-            token = tokens[i]
+        rest = iter(tokens[:-1])
+        at_line_start = True
+        for token in rest:
             if token.is_("#") and at_line_start:
-                end = i
-                while tokens[end].kind not in ("newline", "end"):
-                    end += 1
                 out += self.expand(pending)
                 pending = []
-                out += self._directive(token, tokens[i + 1 : end])
-                i = end
+                line = takewhile(lambda t: t.kind != "newline", rest)
+                out += self._directive(token, list(line))
                 continue
             at_line_start = token.kind == "newline"
             if not at_line_start and self.live:
                 pending.append(token)
-            i += 1
         out += self.expand(pending)
         if self.conditions:
             self.source.fail(self.conditions[-1][2].at, "this #if has no #endif")
@@ -192,18 +189,19 @@ class _Preprocessor:
 
     def _resolve_defined(self, tokens: list[Token]) -> list[Token]:
         out: list[Token] = []
-        i = 0
-        while i < len(tokens):
-            if not tokens[i].is_("defined"):
-                out.append(tokens[i])
-                i += 1
-                continue
-            names = [t for t in tokens[i + 1 : i + 4] if t.kind == "name"]
-            if not names:
-                self.source.fail(tokens[i].at, "defined() needs the name of a macro")
-            value = "1" if names[0].text in self.macros else "0"
-            out.append(Token("number", value, tokens[i].at))
-            i += 4 if i + 1 < len(tokens) and tokens[i + 1].is_("(") else 2
+        rest = iter(tokens)
+        for token in rest:
+            if token.is_("defined"):
+                name = next(rest, None)
+                if bracketed := name is not None and name.is_("("):
+                    name = next(rest, None)
+                if name is None or name.kind != "name":
+                    self.source.fail(token.at, "defined() needs the name of a macro")
+                if bracketed:
+                    next(rest, None)
+                out.append(Token("number", str(int(name.text in self.macros)), token.at))
+            else:
+                out.append(token)
         return self.expand(out)
 
     def _continue_condition(self, name: str, at: Token, rest: list[Token]) -> None:
@@ -228,20 +226,17 @@ class _Preprocessor:
             self.macros[name] = _Macro(rest[1:])
             return
         parameters: list[str] = []
-        i = 2
-        while i < len(rest) and not rest[i].is_(")"):
-            if rest[i].is_("...") and rest[i - 1].kind == "name":
-                self.source.unsupported(rest[i].at, "a name for '...' is not supported")
-            elif rest[i].is_("..."):
-                parameters.append("__VA_ARGS__")
-            elif rest[i].kind == "name":
-                parameters.append(rest[i].text)
-            elif not rest[i].is_(","):
-                self.source.fail(rest[i].at, f"expected a parameter name in macro '{name}'")
-            i += 1
-        if i == len(rest):
-            self.source.fail(rest[0].at, f"the parameters of macro '{name}' are never closed")
-        self.macros[name] = _Macro(rest[i + 1 :], parameters)
+        for i, token in enumerate(rest[2:], 2):
+            if token.is_(")"):
+                self.macros[name] = _Macro(rest[i + 1 :], parameters)
+                return
+            if token.is_("...") and rest[i - 1].kind == "name":
+                self.source.unsupported(token.at, "a name for '...' is not supported")
+            elif token.is_("...") or token.kind == "name":
+                parameters.append("__VA_ARGS__" if token.is_("...") else token.text)
+            elif not token.is_(","):
+                self.source.fail(token.at, f"expected a parameter name in macro '{name}'")
+        self.source.fail(rest[0].at, f"the parameters of macro '{name}' are never closed")
 
     def _include(self, rest: list[Token]) -> list[Token]:
         header = "".join(t.text for t in rest)
@@ -313,9 +308,8 @@ class _Preprocessor:
     def _call(self, name: Token, macro: _Macro, arguments: list[list[Token]]) -> list[Token]:
         given = dict(zip(macro.parameters or [], arguments, strict=True))
         body: list[Token] = []
-        for i, token in enumerate(macro.body):
-            before = macro.body[i - 1] if i else None
-            after = macro.body[i + 1] if i + 1 < len(macro.body) else None
+        around = [None, *macro.body, None]
+        for before, token, after in zip(around, macro.body, around[2:], strict=False):
             if token.is_("#") and after is not None and after.text in given:
                 continue
             if token.text not in given or token.kind != "name":
@@ -332,19 +326,16 @@ class _Preprocessor:
         return _spaced([t.moved(name.at, hidden) for t in self._paste(body)], name)
 
     def _paste(self, body: list[Token]) -> list[Token]:
-        if not any(t.is_("##") for t in body):
-            return body
         out: list[Token] = []
-        i = 0
-        while i < len(body):
-            if body[i].is_("##") and out and i + 1 < len(body):
-                left = out.pop()
-                glued = tokenise(Source(left.text + body[i + 1].text))[:-1]
-                out += [t.moved(left.at, left.hidden) for t in glued]
-                i += 2
+        rest = iter(body)
+        for token in rest:
+            right = next(rest, None) if token.is_("##") and out else None
+            if right is None:
+                out.append(token)
             else:
-                out.append(body[i])
-                i += 1
+                left = out.pop()
+                glued = tokenise(Source(left.text + right.text))[:-1]
+                out += [t.moved(left.at, left.hidden) for t in glued]
         return out
 
 

@@ -247,11 +247,9 @@ class _HostCodeReader:
         return first + brace
 
     def _closing(self, opened: int, last: int) -> int:
-        depth = self.words[opened].depth
-        for k in range(opened + 1, last):
-            if self.words[k].text == "}" and self.words[k].depth == depth + 1:
-                return k
-        return last
+        behind, depth = range(opened + 1, last), self.words[opened].depth + 1
+        closing = (k for k in behind if self.words[k].text == "}" and self.words[k].depth == depth)
+        return next(closing, last)
 
     def _behind_template(self, first: int, last: int) -> int:
         while [w.text for w in self.words[first : first + 2]] == ["template", "<"]:

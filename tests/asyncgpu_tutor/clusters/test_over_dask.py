@@ -1,7 +1,5 @@
 """Workers in other processes, each with a simulated GPU, reached by Dask."""
 
-from __future__ import annotations
-
 import asyncio
 import gc
 import os
@@ -152,13 +150,9 @@ def test_what_cannot_be_pickled_is_named(address: str) -> None:
             return x
 
     async def act(gpus: Any) -> Any:
-        for op in (
-            agt.ones(2).map(locked),
-            agt.zip(agt.ones(2), agt.ones(2).map(locked)),
-        ):
-            with pytest.raises(
-                CannotTravelError, match=r"variable 'lock' of function .*locked.*lock"
-            ):
+        named = r"variable 'lock' of function .*locked.*lock"
+        for op in (agt.ones(2).map(locked), agt.zip(agt.ones(2), agt.ones(2).map(locked))):
+            with pytest.raises(CannotTravelError, match=named):
                 await gpus[0](op)
         with pytest.raises(agt.errors.DeviceUnavailableError, match="no common clock"):
             await gpus.group()
@@ -171,10 +165,7 @@ def test_a_lost_worker_is_an_error_of_those_who_need_it(address: str) -> None:
         x = await gpus[1].put(NUMBERS)
         pid = await gpus[1](agt.value(None).map(lambda _: os.getpid()))
         never = agt.value(None).map(lambda _: __import__("time").sleep(60))
-        waiting = [
-            asyncio.create_task(gpus[1](never)),
-            asyncio.create_task(gpus[1](x.op().to_host())),
-        ]
+        waiting = [asyncio.create_task(gpus[1](op)) for op in (never, x.op().to_host())]
         await asyncio.sleep(0)  # they are sent
         os.kill(pid, signal.SIGKILL)
         async with asyncio.timeout(5):  # what law 21 promises
@@ -217,21 +208,17 @@ async def test_only_who_has_the_certificates_gets_in() -> None:
                     pass
 
 
-def test_without_certificates_it_says_so() -> None:
-    with pytest.raises(ClusterError, match=r"certificates for tls://127.0.0.1:1.*security="):
-        inside("tls://127.0.0.1:1", lambda gpus: gpus[0](agt.ones(1)))
-
-
 def test_who_does_not_answer_or_does_not_fit_is_said(address: str, monkeypatch: Any) -> None:
     with socket.socket() as closed:
         closed.bind(("127.0.0.1", 0))
         nowhere = f"tcp://127.0.0.1:{closed.getsockname()[1]}"
-    monkeypatch.setattr("asyncgpu_tutor.clusters.over_dask.CONNECT_S", 0.5)
-    with pytest.raises(ClusterError, match="no Dask scheduler answers"):
-        inside(nowhere, lambda gpus: gpus[0](agt.ones(1)))
-    with pytest.raises(ClusterError, match="you asked for 9 GPUs"):
-        inside(address, lambda gpus: gpus[0](agt.ones(1)), gpus=9)
-    monkeypatch.setattr(agt, "__version__", "9.9.9")
-    monkeypatch.setattr("asyncgpu_tutor.clusters.over_dask.CONNECT_S", 10.0)
-    with pytest.raises(ClusterError, match=r"here it is 9\.9\.9"):
-        inside(address, lambda gpus: gpus[0](agt.ones(1)))
+    for where, wait, version, gpus, says in (
+        ("tls://127.0.0.1:1", 0.5, "", None, r"certificates for tls://127.0.0.1:1.*security="),
+        (nowhere, 0.5, "", None, "no Dask scheduler answers"),
+        (address, 0.5, "", 9, "you asked for 9 GPUs"),
+        (address, 10.0, "9.9.9", None, r"here it is 9\.9\.9"),
+    ):
+        monkeypatch.setattr("asyncgpu_tutor.clusters.over_dask.CONNECT_S", wait)
+        monkeypatch.setattr(agt, "__version__", version or agt.__version__)
+        with pytest.raises(ClusterError, match=says):
+            inside(where, lambda gpus: gpus[0](agt.ones(1)), gpus=gpus)

@@ -1,13 +1,14 @@
-from __future__ import annotations
-
 import hashlib
+from math import isnan
 from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import asyncgpu_tutor.data
-from asyncgpu_tutor.data import load_digits, reference_forward, training_digits
+from asyncgpu_tutor.data import Quality, load_digits, reference_forward, training_digits
 from asyncgpu_tutor.errors import ArrayShapeError
 from tests.tools import tool
 
@@ -49,22 +50,15 @@ def test_the_split_goes_by_sheet_and_uses_no_sample_twice():
     assert validation == everything[SHEETS[9] : SHEETS[11]]
     assert set(held_out) < set(everything[SHEETS[11] :])
     assert len(set(held_out)) == len(held_out) == 256
-
-
-def test_pictures_keep_their_labels():
-    known = dict(zip(rows(stored("pixels") / 16), stored("labels").tolist(), strict=True))
+    known = dict(zip(everything, stored("labels").tolist(), strict=True))
     for part in train.load_samples():
         assert [known[row] for row in rows(part.pixels)] == part.labels.ravel().tolist()
 
 
-def test_batches_are_balanced():
+def test_batches_are_balanced_and_have_their_shapes_types_and_range():
     digits = load_digits()
     assert {int(n) for batch in digits.labels for n in np.bincount(batch)} == {6, 7}
     assert np.bincount(digits.labels.ravel()).tolist() == [26] * 6 + [25] * 4
-
-
-def test_shapes_types_and_range():
-    digits = load_digits()
     assert digits.batches.shape == (4, 64, 64)
     assert (digits.w0.shape, digits.w1.shape, digits.labels.shape) == ((64, 64), (64,), (4, 64))
     assert {a.dtype for a in (digits.batches, digits.w0, digits.w1)} == {np.dtype(np.float32)}
@@ -72,11 +66,8 @@ def test_shapes_types_and_range():
     assert digits.batches.flags.c_contiguous
     assert "10.24432/C50P49" in digits.source
     assert "CC BY 4.0" in digits.licence
-
-
-def test_each_call_gives_new_arrays():
-    load_digits().batches[:] = 7
-    assert load_digits().batches.max() == 1.0
+    digits.batches[:] = 7
+    assert load_digits().batches.max() == 1.0  # each call gives new arrays
 
 
 def test_training_gives_the_weights(tmp_path: Path, card: str, capsys: pytest.CaptureFixture[str]):
@@ -115,21 +106,41 @@ def test_the_results_in_the_card(card: str):
     assert 1 - quality.accuracy < (1 - quality.baseline) / 2
 
 
-def test_float32_answers_are_the_same():
+def test_float32_and_the_relu_change_no_answer():
     digits = load_digits()
     exact = reference_forward(digits.batches, digits.w0, digits.w1)
-    rounded = np.maximum(digits.batches @ digits.w0 @ digits.w1, np.float32(0))
-    assert rounded.dtype == np.float32
-    assert digits.quality(rounded) == digits.quality(exact)
-
-
-def test_the_relu_changes_no_answer():
-    digits = load_digits()
     linear = digits.batches @ digits.w0 @ digits.w1
+    assert linear.dtype == np.float32
     assert linear.min() < 0
-    assert digits.quality(linear) == digits.quality(np.maximum(linear, 0))
-
-
-def test_scores_of_one_batch_only_are_refused():
+    rounded = np.maximum(linear, np.float32(0))
+    assert digits.quality(linear) == digits.quality(rounded) == digits.quality(exact)
     with pytest.raises(ArrayShapeError, match=r"shape \(4, 64\), but the scores have shape \(64,"):
-        load_digits().quality(np.zeros(64))
+        digits.quality(np.zeros(64))  # scores of one batch only
+
+
+# ---------------------------------------------------------------------- the quality of answers
+def test_ratios_by_hand():
+    quality = Quality(true_positives=6, false_positives=2, false_negatives=4, true_negatives=28)
+    assert quality.accuracy == pytest.approx(34 / 40)
+    assert quality.baseline == pytest.approx(30 / 40)
+    assert quality.precision == pytest.approx(6 / 8)
+    assert quality.recall == pytest.approx(6 / 10)
+    assert quality.balanced_accuracy == pytest.approx((6 / 10 + 28 / 30) / 2)
+
+
+@given(st.lists(st.tuples(st.booleans(), st.booleans())))
+def test_every_answer_is_counted_once(pairs: list[tuple[bool, bool]]):
+    answers, truth = np.array(pairs, dtype=bool).reshape(-1, 2).T
+    quality = Quality.of(answers, truth)
+    assert quality.total == len(pairs)
+    assert quality.positives == sum(true for _, true in pairs)
+    assert quality.true_positives == pairs.count((True, True))
+    assert quality.false_positives == pairs.count((True, False))
+
+
+def test_always_no_has_the_baseline_and_half():
+    truth = np.arange(20) < 2
+    quality = Quality.of(np.zeros(20, bool), truth)
+    assert quality.accuracy == quality.baseline == 0.9
+    assert quality.balanced_accuracy == 0.5
+    assert isnan(quality.precision)

@@ -1,7 +1,5 @@
 """Errors of simgpu are the tutor's, and whoever keeps one keeps nothing else."""
 
-from __future__ import annotations
-
 import gc
 import inspect
 import weakref
@@ -35,10 +33,8 @@ def test_a_fresh_error_has_where_it_happened_its_notes_and_its_cause() -> None:
     fault = theirs.RaceError("two", site)
     fault.add_note("in operation 'k'")
     fault.__cause__ = cause
-
     own = fresh(fault)
     own.add_note("told")
-
     assert type(own) is errors.RaceError
     assert (str(own), own.site) == ("two", site)
     assert (own.__notes__, fault.__notes__) == (["in operation 'k'", "told"], ["in operation 'k'"])
@@ -67,16 +63,11 @@ def test_a_kept_error_keeps_nothing_else() -> None:
     assert gone() is None
 
 
-@pytest.mark.parametrize(
-    ("adapter", "protocol"),
-    [
-        (SimDevice, Device),
-        (SimStream, Stream),
-        (SimEvent, Event),
-        (SimReplay, Replay),
-        (SimGraph, Graph),
-    ],
-)
+ADAPTERS = [(SimDevice, Device), (SimStream, Stream), (SimEvent, Event)]
+ADAPTERS += [(SimReplay, Replay), (SimGraph, Graph)]
+
+
+@pytest.mark.parametrize(("adapter", "protocol"), ADAPTERS)
 def test_every_verb_of_the_protocol_raises_freshly(adapter: type, protocol: type) -> None:
     named = [named for part in protocol.__mro__ for named in vars(part).items()]
     verbs = {name for name, value in named if inspect.isfunction(value)}
@@ -88,5 +79,4 @@ def test_every_verb_of_the_protocol_raises_freshly(adapter: type, protocol: type
         or vars(getattr(simgpu, adapter.__name__.removeprefix("Sim"))).get(name)
         is getattr(adapter, name)
     }
-
     assert bare == set()

@@ -3,8 +3,6 @@
 The command that made ncu_h200.json is in that file; it runs this module on a CUDA device.
 """
 
-from __future__ import annotations
-
 import asyncgpu_tutor as agt
 
 DIM = 256

@@ -1,7 +1,5 @@
 """The interpreter's counts against the hardware counters of an H200, read with Nsight Compute."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Litmus tests: what is seen is allowed, on the simulated device and on the GPU whose counts are kept."""
 
-from __future__ import annotations
-
 from itertools import product
 
 import pytest

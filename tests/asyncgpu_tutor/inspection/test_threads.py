@@ -1,7 +1,5 @@
 """The threads of a launch, step by step: which elements they touch, and how that is drawn."""
 
-from __future__ import annotations
-
 import json
 from itertools import pairwise
 from typing import Any
@@ -28,14 +26,13 @@ TURNED = """extern "C" __global__ void turned(int n, const float* x, float* y) {
 X = np.arange(40, dtype=np.float32)
 
 
-def seen(source: str, n: int, x: np.ndarray = X, **shape: int) -> agt.types.Threads:
+def seen(source: str, n: int, x: np.ndarray = X, **shape: Any) -> agt.types.Threads:
     return agt.show_threads(agt.Kernel(source), n, x, np.zeros_like(x), **shape)
 
 
 def test_each_access_is_a_step_with_its_threads_and_elements() -> None:
     found = seen(TWICE, 40, grid=2, block=32)
     read, write = found.steps
-
     assert (read.line, read.array, read.write) == (3, "x", False)
     assert (write.line, write.array, write.write) == (3, "y", True)
     assert read.threads.tolist() == write.elements.tolist() == list(range(40))
@@ -51,7 +48,6 @@ def test_nothing_that_was_given_is_changed_and_no_device_is_used() -> None:
     with agt.record() as trace:
         agt.show_threads(agt.Kernel(TWICE), 40, X, X, grid=2, block=32)
     agt.show_threads(agt.Kernel(TWICE), 40, x, y.borrow().partition(32))
-
     assert trace.device_spans == []
     assert X.tolist() == list(range(40))
     assert not agt.d2h(y).sync().any()
@@ -59,16 +55,14 @@ def test_nothing_that_was_given_is_changed_and_no_device_is_used() -> None:
 
 def test_an_access_out_of_bounds_is_shown_at_the_very_thread() -> None:
     found = seen(TWICE.replace("i < n", "i <= n").replace("n - 1 - i", "i"), 40, grid=2, block=32)
-
     assert isinstance(found.watched.fault, OutOfBoundsError)
     assert found.watched.culprits == [40]
     svg = found.svg(len(found.steps) - 1)
     assert 'class="agt-wrong-link"' in svg
     assert "x[40] does not exist" in svg
     assert 'class="agt-wrong-link"' not in seen(TWICE, 40, grid=2, block=32).svg(0)
-    two = seen(
-        TWICE.replace("if (i < n)", "").replace("n - 1 - i", "i"), 30, X[:30], grid=1, block=32
-    )
+    unguarded = TWICE.replace("if (i < n)", "").replace("n - 1 - i", "i")
+    two = seen(unguarded, 30, X[:30], grid=1, block=32)
     assert two.step(0).splitlines()[1] == "32 threads read x, 2 of them out of bounds, 0 idle"
     assert "x[30] to x[31] do not exist" in two.svg(0)
 
@@ -76,7 +70,6 @@ def test_an_access_out_of_bounds_is_shown_at_the_very_thread() -> None:
 def test_a_race_names_both_threads() -> None:
     good = seen(TURNED.replace("BARRIER", "__syncthreads();"), 32, X[:32], grid=1, block=32)
     bad = seen(TURNED.replace("BARRIER", ""), 32, X[:32], grid=1, block=32)
-
     assert good.watched.fault is None
     assert [step.array for step in good.steps] == ["x", "t", "t", "y"]
     assert isinstance(bad.watched.fault, RaceError)
@@ -90,15 +83,12 @@ def test_atomics_are_seen_too() -> None:
         atomicAdd(&y[threadIdx.x % 2], 1.0f);
     }"""
     (step,) = seen(counting, 40, grid=1, block=32).steps
-
     assert (step.array, step.write) == ("y", True)
     assert step.elements.tolist() == [0, 1] * 16
 
 
 def test_stills_and_the_live_view_say_what_they_show() -> None:
-    found = agt.show_threads(
-        agt.Kernel(TWICE), 40, X, np.zeros_like(X), grid=2, block=32, lesson="Look!"
-    )
+    found = seen(TWICE, 40, grid=2, block=32, lesson="Look!")
     for number in range(2):
         root = ET.fromstring(found.svg(number))
         assert root.get("role") == "img"
@@ -107,11 +97,8 @@ def test_stills_and_the_live_view_say_what_they_show() -> None:
     view = json.loads(json.dumps(found._view()))
     assert [step["line"] for step in view["steps"]] == [3, 3]
     assert view["steps"][0]["verb"] == "reads"
-    assert (view["lesson"], found.words[:5], "an atomic" in view["svg"]) == (
-        "Look!",
-        "Look!",
-        False,
-    )
+    assert view["lesson"] == found.words[:5] == "Look!"
+    assert "an atomic" not in view["svg"]
     assert (len(view["steps"][0]["links"]), len(view["at"])) == (40, 64)
 
 
@@ -120,7 +107,6 @@ def test_all_cells_are_within_the_picture(shape: tuple[Any, Any]) -> None:
     x = np.zeros(4096, np.float32)
     found = agt.show_threads(agt.Kernel(TWICE), 4096, x, x, grid=shape[0], block=shape[1])
     height = float(ET.fromstring(found.svg(0)).get("viewBox", "").split()[3])
-
     for cells in found._places.values():
         assert (cells.at >= 0).all()
         assert (cells.at[:, 0] + cells.size <= 760).all()
@@ -146,7 +132,6 @@ def test_what_cannot_be_shown(args: tuple[object, ...], shape: dict[str, int], s
 def test_steps_beyond_the_most_are_counted() -> None:
     loop = TWICE.replace("if (i < n)", "for (int k = 0; k < 100; k++) if (i < n)")
     found = seen(loop, 40, grid=2, block=32)
-
     assert len(found.steps) == 80
     assert found.watched.left_out == 120
     assert "120 more" in found.words
@@ -156,7 +141,6 @@ def test_a_loop_is_gone_through_turn_by_turn() -> None:
     a = np.ones((8, 8), np.float32)
     given = 8, 8, 8, 1.0, a, a, 0.0, a.copy()
     found = agt.show_threads(agt.sgemm_naive, *given, grid=(1, 1), block=(8, 8))
-
     turns = [step for step in found.steps if step.array == "b"]
     assert len(turns) == 8
     assert [step.elements[0] for step in turns] == list(range(0, 64, 8))
@@ -168,7 +152,6 @@ def test_names_of_small_arrays_are_beside_each_other() -> None:
     one = np.ones(1, np.float32)
     svg = ET.fromstring(agt.show_threads(kernel, one, one, one, grid=1, block=1).svg(0))
     names = [(float(t.get("x", 0)), t.text or "") for t in svg.iter() if ": 1" in (t.text or "")]
-
     assert [name for _, name in names] == ["the_first: 1", "the_second: 1", "out: 1"]
     assert all(x + text_width(name, 11) <= y for (x, name), (y, _) in pairwise(names))
     (title,) = (t.text or "" for t in svg.iter() if "agt-title" in t.get("class", ""))

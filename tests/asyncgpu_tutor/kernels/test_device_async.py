@@ -1,7 +1,5 @@
 """The header of chapter 12: futures, executors, a warp that agrees, channels. On both devices."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Constructs that published kernels use, on both devices: each gives what its expression says."""
 
-from __future__ import annotations
-
 import math
 from pathlib import Path
 from typing import Any
@@ -201,8 +199,7 @@ def exact(name: str, values: list[Any], kind: str = "float", result: str = "floa
 
 
 def some_floats() -> Any:
-    rng = np.random.default_rng(5)
-    bits = rng.integers(0, 2**32, 4096, dtype=np.uint32).view(np.float32)
+    bits = np.random.default_rng(5).integers(0, 2**32, 4096, dtype=np.uint32).view(np.float32)
     return np.append(bits, np.float32([0, -0.0, 1, -1, 0.5, 3.5, np.inf, -np.inf, np.nan, 1e-45]))
 
 
@@ -217,47 +214,39 @@ def test_functions_of_the_bits_of_a_number_are_exact(device: Device) -> None:
     near = wide.astype(np.float32)
     below = np.where(near > wide, np.nextafter(near, np.float32(-np.inf)), near)
     above = np.where(near < wide, np.nextafter(near, np.float32(np.inf)), near)
-    for name, expected in (
-        ("__double2float_rd", below),
-        ("__double2float_ru", above),
-        ("__double2float_rz", np.where(wide < 0, above, below)),
-    ):
-        np.testing.assert_array_equal(exact(name, [wide], "double"), expected)
+    for to, expected in (("d", below), ("u", above), ("z", np.where(wide < 0, above, below))):
+        np.testing.assert_array_equal(exact(f"__double2float_r{to}", [wide], "double"), expected)
 
 
 @pytest.mark.parametrize("function", ["frexpf", "modff"])
 def test_functions_that_yield_two_parts(device: Device, function: str) -> None:
     kind = "int" if function == "frexpf" else "float"
     head = f"__device__ float two(float v, {kind}* other) {{ return {function}(v, other); }}"
-    for which in (0, 1):
-        chosen = ("first", "other")[which]
+    value = COUNT * np.float32(1.7) - np.float32(9)
+    both = np.frexp(value) if function == "frexpf" else np.modf(value)
+    for chosen, expected in zip(("first", "other"), both, strict=True):
         body = f"{kind} other; float first = two(x[i] * 1.7f - 9, &other); x[i] = {chosen};"
-        x = agt.h2d(COUNT).sync()
-        found = kernel(head, body)(x, grid=1, block=32).output().to_host().sync()
-        value = COUNT * np.float32(1.7) - np.float32(9)
-        both = np.frexp(value) if function == "frexpf" else np.modf(value)
-        np.testing.assert_array_equal(found, both[which].astype(np.float32))
+        found = kernel(head, body)(agt.h2d(COUNT), grid=1, block=32).output().to_host().sync()
+        np.testing.assert_array_equal(found, expected.astype(np.float32))
 
 
 def test_whole_numbers_of_64_bits(device: Device) -> None:
     rng = np.random.default_rng(6)
     a, b = (rng.integers(0, 2**64, 512, dtype=np.uint64) for _ in range(2))
-    high = [int(p) * int(q) >> 64 for p, q in zip(a, b, strict=True)]
-    found = exact("__umul64hi", [a, b], "unsigned long long", "unsigned long long")
-    assert found.tolist() == high
-    c, d = a.view(np.int64), b.view(np.int64)
-    signed = [int(p) * int(q) >> 64 for p, q in zip(c, d, strict=True)]
-    assert exact("__mul64hi", [c, d], "long long", "long long").tolist() == signed
+    for name, kind, dtype in (("u", "unsigned long long", np.uint64), ("", "long long", np.int64)):
+        c, d = a.view(dtype), b.view(dtype)
+        high = [int(p) * int(q) >> 64 for p, q in zip(c, d, strict=True)]
+        assert exact(f"__{name}mul64hi", [c, d], kind, kind).tolist() == high
 
 
 def test_shifts_of_two_words_and_sums_of_differences(device: Device) -> None:
-    low, high = np.uint32([0x12345678] * 4), np.uint32([0x9ABCDEF0] * 4)
-    by = np.uint32([0, 8, 32, 40])
-    whole = (0x9ABCDEF0 << 32) | 0x12345678
-    found = exact("__funnelshift_rc", [low, high, by], "unsigned", "unsigned")
-    assert found.tolist() == [whole >> min(int(k), 32) & 0xFFFFFFFF for k in by]
-    found = exact("__funnelshift_lc", [low, high, by], "unsigned", "unsigned")
-    assert found.tolist() == [whole << min(int(k), 32) >> 32 & 0xFFFFFFFF for k in by]
+    words = [[0x12345678] * 4, [0x9ABCDEF0] * 4, [0, 8, 32, 40]]
+    right, left = (
+        exact(f"__funnelshift_{way}c", words, "unsigned", "unsigned").tolist() for way in "rl"
+    )
+    whole, by = (0x9ABCDEF0 << 32) | 0x12345678, (0, 8, 32, 32)
+    assert right == [whole >> k & 0xFFFFFFFF for k in by]
+    assert left == [whole << k >> 32 & 0xFFFFFFFF for k in by]
     assert exact("__usad", [[7, 2], [2, 7], [1, 1]], "unsigned", "unsigned").tolist() == [6, 6]
 
 
@@ -279,36 +268,27 @@ def test_what_cannot_be_read_is_refused_to_those_who_use_it(sim: Device) -> None
     )
     source = packs + wrong + kernels
     assert agt.Kernel(source, "k")(agt.zeros(4), grid=1, block=4).output().to_host().sync()[3] == 1
-    with pytest.raises(UnsupportedFeatureError, match="parameter packs"):
-        agt.Kernel(source, "a")
-    with pytest.raises(KernelCompileError, match="expected an expression"):
-        agt.Kernel(source, "b")
-    with pytest.raises(KernelCompileError, match="Unknown"):
-        agt.Kernel(source, "c")
-
-
-def test_a_kernel_that_cannot_be_read_is_refused_at_once(sim: Device) -> None:
     broken = "__global__ void a(float* x) { x[0] = ; }\n__global__ void k(float* x) { x[0] = 1; }"
-    with pytest.raises(KernelCompileError, match="expected an expression"):
-        agt.Kernel(broken, "k")
     open_end = "__device__ int g(int a) { return a;\n__global__ void k(int* x) { x[0] = g(1); }"
-    with pytest.raises(KernelCompileError, match="never closed"):
-        agt.Kernel(open_end, "k")
+    for text, name, error, says in (
+        (source, "a", UnsupportedFeatureError, "parameter packs"),
+        (source, "b", KernelCompileError, "expected an expression"),
+        (source, "c", KernelCompileError, "Unknown"),
+        # A kernel that cannot be read is refused at once, and so is what has no end.
+        (broken, "k", KernelCompileError, "expected an expression"),
+        (open_end, "k", KernelCompileError, "never closed"),
+    ):
+        with pytest.raises(error, match=says):
+            agt.Kernel(text, name)
+
+
+TOO_LARGE = """__global__ void k(float* o) { __shared__ float s[13000]; int i = threadIdx.x;
+    s[i * 97] = i; __syncthreads(); o[i] = s[(i ^ 1) * 97]; }"""
+AGAIN = "__global__ void k(int* x) { for (int i = 0; i < 3; i++) { int i = 2; x[i] = 1; } }"
 
 
 @pytest.mark.parametrize(
-    ("source", "says"),
-    [
-        (
-            """__global__ void k(float* o) { __shared__ float s[13000]; int i = threadIdx.x;
-            s[i * 97] = i; __syncthreads(); o[i] = s[(i ^ 1) * 97]; }""",
-            "52,000 bytes of static",
-        ),
-        (
-            "__global__ void k(int* x) { for (int i = 0; i < 3; i++) { int i = 2; x[i] = 1; } }",
-            "declared again",
-        ),
-    ],
+    ("source", "says"), [(TOO_LARGE, "52,000 bytes of static"), (AGAIN, "declared again")]
 )
 def test_what_no_compiler_takes_is_refused_on_both(device: Device, source: str, says: str) -> None:
     with pytest.raises(KernelCompileError, match=says if device.simulated else None):

@@ -3,8 +3,6 @@
 A simulated device stands in for one, so that they are tested everywhere.
 """
 
-from __future__ import annotations
-
 import asyncio
 from typing import Any
 

@@ -1,7 +1,5 @@
 """A pipeline that is easy to check: twice the input."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

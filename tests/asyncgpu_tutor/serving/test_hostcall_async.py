@@ -1,7 +1,5 @@
 """Calls to the host as futures: joined, limited, dropped, asked for ahead."""
 
-from __future__ import annotations
-
 import random
 from collections import Counter
 from typing import Any
@@ -120,11 +118,10 @@ async def test_a_refusal_and_a_host_that_has_gone_are_errors_of_the_future(devic
 
     assert (await run(ONE, refuses))[0] == [13, 13]
 
-    out = agt.pin(np.zeros(2, np.uint64))
-
     def fails(_: Any) -> int:
         raise LookupError("gone")
 
+    out = agt.pin(np.zeros(2, np.uint64))
     with pytest.raises(LookupError, match="gone"):
         async with agt.hostcalls({16: fails}) as host:
             await host.run(kernel(ONE)(*host.arrays, 0, 0, agt.mapped(out), grid=1, block=1))

@@ -1,7 +1,5 @@
 """Kernels that call the host while they run."""
 
-from __future__ import annotations
-
 import asyncio
 import random
 from collections import Counter
@@ -127,7 +125,6 @@ class TestAnswers:
             await host.run(time.op(host))
             await host.run(bits.op(host))
         time, bits = time.out.tolist(), bits.out.tolist()
-
         assert time == sorted(time)
         assert time[0] < time[-1]
         assert bits == np.random.default_rng(0).integers(0, 2**64, 4, dtype=np.uint64).tolist()
@@ -192,30 +189,18 @@ class TestFiles:
         assert int(failed[0]) == 0
         assert names[1].read_text() == text.upper()
 
-    @pytest.mark.parametrize(
-        ("files", "size", "kind", "says"),
-        [
+    async def test_what_cannot_be_done(self, device: Device, tmp_path: Path) -> None:
+        (tmp_path / "in.txt").write_text("text")
+        kernel, failed = agt.Kernel(COPY), agt.mapped(agt.pin(np.zeros(1, np.int32)))
+        for files, size, kind, says in (
             ([], 8, errors.UsageError, "file 0"),
             (["missing"], 8, FileNotFoundError, "missing"),
             (["in.txt"], 999, errors.UsageError, "999 bytes"),
-        ],
-    )
-    async def test_what_cannot_be_done(
-        self,
-        device: Device,
-        tmp_path: Path,
-        files: list[str],
-        size: int,
-        kind: type[Exception],
-        says: str,
-    ) -> None:
-        (tmp_path / "in.txt").write_text("text")
-        kernel, failed = agt.Kernel(COPY), agt.pin(np.zeros(1, np.int32))
-        names = [tmp_path / name for name in files]
-        with pytest.raises(kind, match=says) as caught:
-            async with agt.hostcalls(files=names) as host:
-                await host.run(kernel(*host.arrays, size, agt.mapped(failed), grid=2, block=1))
-        assert "service 4" in caught.value.__notes__[0]
+        ):
+            with pytest.raises(kind, match=says) as caught:
+                async with agt.hostcalls(files=[tmp_path / name for name in files]) as host:
+                    await host.run(kernel(*host.arrays, size, failed.borrow(), grid=2, block=1))
+            assert "service 4" in caught.value.__notes__[0]
 
     async def test_it_prints_text(self, device: Device, capsys: pytest.CaptureFixture[str]) -> None:
         source = """#include "hostcall.cuh"
@@ -266,8 +251,7 @@ class TestWhatGoesWrong:
         with pytest.raises(errors.UsageError, match="open within a block"):
             _ = host.arrays  # a kernel that got them would wait for nobody
         with pytest.raises(errors.UsageError, match="make new ones"):
-            async with host:
-                pass
+            await host.__aenter__()
 
     async def test_a_handler_that_the_blocks_end_cancels_is_not_blamed(self, sim: Device) -> None:
         async def slowly(call: HostcallRequest) -> int:
@@ -333,7 +317,6 @@ class TestWhatGoesWrong:
             while len(host._at_work) < 6:
                 await agt.sleep(1)
         await task
-
         assert asking.stopped.all()
 
     async def test_a_host_that_blocks_is_given_up(self) -> None:
@@ -354,20 +337,15 @@ class TestWhatGoesWrong:
             await asking.answered(handlers)
         assert asking.all_right
 
-    @pytest.mark.parametrize(
-        "given", [{"handlers": {3: abs}}, {"packets": 0}, {"nbytes": 12}, {"nbytes": 0}]
-    )
-    def test_numbers_that_are_not_possible(self, device: Device, given: dict[str, Any]) -> None:
-        with pytest.raises(errors.UsageError):
-            agt.hostcalls(**given)
+    def test_numbers_that_are_not_possible(self, device: Device) -> None:
+        for given in ({"handlers": {3: abs}}, {"packets": 0}, {"nbytes": 12}, {"nbytes": 0}):
+            with pytest.raises(errors.UsageError):
+                agt.hostcalls(**given)
 
 
-@pytest.mark.parametrize(
-    ("answer", "bits"),
-    [(None, 0), (5, 5), (-1, 2**64 - 1), (True, 1), (1.0, 0x3FF << 52), (2**64 - 1, 2**64 - 1)],
-)
-def test_answers_are_words(answer: Any, bits: int) -> None:
-    assert int(words(answer)) == bits
+def test_answers_are_words() -> None:
+    answers = (None, 5, -1, True, 1.0, 2**64 - 1)
+    assert [int(words(a)) for a in answers] == [0, 5, 2**64 - 1, 1, 0x3FF << 52, 2**64 - 1]
 
 
 async def test_a_recording_shows_when_the_host_answers(device: Device) -> None:
@@ -408,18 +386,17 @@ __global__ void steps(unsigned long long* mail, unsigned long long* stack, unsig
 WAIT, MEET, END = "ONE hostcall_wait(host, p);", "__syncthreads();", "ONE hostcall_end(host, p);"
 
 
-@pytest.mark.parametrize(
-    ("steps", "told"),
-    [
-        ("ONE READ", "reads the answer of a packet that the host has"),
-        (END, "gives back a packet that the host has"),
-        (WAIT + END + "ONE READ", "reads"),
-        (WAIT + END + END, "gives back a packet that"),
-        (WAIT + END + "ONE hostcall_leave(host, p);", "leaves a packet that was given back before"),
-        (WAIT + MEET + "READ " + END, r"which thread \(31, 0, 0\) reads"),
-        (WAIT + MEET + "READ " + MEET + END, ""),
-    ],
-)
+OWNED = [
+    ("ONE READ", "reads the answer of a packet that the host has"),
+    (END, "gives back a packet that the host has"), (WAIT + END + "ONE READ", "reads"),
+    (WAIT + END + END, "gives back a packet that"),
+    (WAIT + END + "ONE hostcall_leave(host, p);", "leaves a packet that was given back before"),
+    (WAIT + MEET + "READ " + END, r"which thread \(31, 0, 0\) reads"),
+    (WAIT + MEET + "READ " + MEET + END, ""),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("steps", "told"), OWNED)
 async def test_a_packet_has_one_owner(sim: Device, steps: str, told: str) -> None:
     async with agt.hostcalls({16: lambda call: call.a}, packets=1) as host:
         op = agt.Kernel(STEPS % steps)(*host.arrays, agt.zeros(64, np.uint64), grid=2, block=32)

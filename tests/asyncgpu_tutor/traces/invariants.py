@@ -1,7 +1,5 @@
 """The promises that hold for each trace that was read, however odd or damaged its file."""
 
-from __future__ import annotations
-
 import math
 
 import asyncgpu_tutor as agt

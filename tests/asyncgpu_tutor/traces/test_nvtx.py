@@ -1,10 +1,6 @@
 """NVTX ranges, seen through a stand-in for the package nvtx."""
 
-from __future__ import annotations
-
 import importlib
-import os
-import subprocess
 import sys
 from collections.abc import Iterator
 from types import SimpleNamespace
@@ -14,6 +10,7 @@ import pytest
 import asyncgpu_tutor as agt
 from asyncgpu_tutor.errors import UsageError
 from asyncgpu_tutor.traces import nvtx as ranges
+from tests.tools import python
 
 
 class FakeDomain:
@@ -126,10 +123,7 @@ def test_the_environment_switches_them_on_and_an_import_survives_where_it_cannot
         f"import sys, types; sys.modules['nvtx'] = {module}\n"
         "from asyncgpu_tutor import ranges; print(ranges.enabled())"
     )
-    env = {**os.environ, "ASYNCGPU_NVTX": value}
-    done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=False, env=env
-    )
+    done = python("-c", code, check=False, ASYNCGPU_NVTX=value)
     assert done.stdout.strip() == str(on), done.stderr
     assert said in done.stderr
 

@@ -1,7 +1,5 @@
 """What a trace costs grows with its spans, whatever they are spread over: streams, devices or hosts."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable
 from pathlib import Path

@@ -4,8 +4,6 @@ What is right is known from a GPU, as digests (`digests.py`). Only a kernel whos
 order, or rounds otherwise, has an `expect` of its own.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path

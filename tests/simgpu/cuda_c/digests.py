@@ -3,8 +3,6 @@
 On a GPU, after a change to the corpus: `python -m tests.simgpu.cuda_c.digests`, which writes `digests.json`.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Random kernels that are well defined: no race, no overflow of an index, no division by zero."""
 
-from __future__ import annotations
-
 import random
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Compiling and launching on a GPU as the CUDA device does, and which results have no bits to compare."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Running a kernel on NumPy arrays, in one call."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

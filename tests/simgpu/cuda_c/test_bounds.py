@@ -1,7 +1,5 @@
 """Any source and any launch ends soon, in a result or in an error that says what was too much."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 
@@ -13,12 +11,8 @@ from .support import launch
 K = "__global__ void k(int* o) { int i = threadIdx.x; "
 DOUBLING = "".join(f"#define A{j + 1} A{j} + A{j}\n" for j in range(40))
 STRUCTS = "".join(f"struct S{j + 1} {{ S{j} a, b; }};\n" for j in range(40))
-LINKS = "if (i == 0) o[i] = 0;\n" + "".join(
-    f"else if (i == {j}) o[i] = {j};\n" for j in range(1, 5000)
-)
-SPIN = (
-    "constexpr int f(int n) { int x = 0; for (int j = 0; j < 9000; j++) x += j & n; return x; }\n"
-)
+LINKS = "if (1) o[i] = 0;\n" + "".join(f"else if (i == {j}) o[i] = {j};\n" for j in range(1, 5000))
+SPIN = "constexpr int f(int n) { int x = 0; for (int j = 0; j < 9000; j++) x += j & n; return x; }\n"  # fmt: skip
 # A source, what its error says, and the line at which it says so.
 SOURCES = [
     (K + "int q[2000000000]; q[i] = 1; }", "'q' takes 8,000,000,000 bytes.* 524,288", 1),
@@ -71,29 +65,39 @@ def test_a_chain_of_else_if_is_refused_at_its_place() -> None:
         "while (true) o[i] += 1;",
         "for (;;) { s[i]++; }",
         "do atomicAdd(o + i, 1); while (o[i] >= 0);",
+        # Their counters tell that they won't end in time.
+        "for (int j = 0; j < 1000000000; j++) o[i] += 1;",
+        "for (unsigned j = 4000000000u; j > 0; j -= 2) o[i] += 1;",
+        "for (long long j = i; j <= 1ll << 60; j += 32) o[i] += 1;",
+        "for (int j = 0; j < 9; j += 0) o[i] += 1;",
+        "int j = 0; do { o[i] += 1; } while (++j < 1000000 + i);",
+        "for (int k = 0; k < 999; k++) for (int j = 0; j < 999; j++) o[i] += 1;",
+        "for (int j = 0; j < 1000000000; j++) { o[i] += 1; if (o[i] < 0) break; }",
     ],
 )
 def test_a_loop_without_an_end_is_charged_for_its_work(loop: str) -> None:
-    head = K + "__shared__ int s[32]; s[i] = 0; "
+    head, seen = K + "__shared__ int s[32]; s[i] = 0; ", list[object]()
+    limits = InterpreterLimits(step_budget=5000, watcher=lambda *access: seen.append(access))
     with pytest.raises(errors.RunawayKernelError, match="does not end") as caught:
-        launch(
-            head + loop + " }",
-            "k",
-            1,
-            32,
-            np.zeros(32, np.int32),
-            limits=InterpreterLimits(step_budget=5000),
-        )
-    o = np.zeros(32, np.int32)
-    launch(
-        K + "for (int j = 0; j < 4900; j++) o[i] += 1; }",
-        "k",
-        1,
-        32,
-        o,
-        limits=InterpreterLimits(step_budget=5000),
-    )
+        launch(head + loop + " }", "k", 1, 32, np.zeros(32, np.int32), limits=limits)
     assert caught.value.site.line == 1
+    assert len(seen) < 4000
+
+
+@pytest.mark.parametrize(
+    "loop",
+    [
+        "for (int j = 0; j < 4900; j++)",
+        "for (int j = 4900 * 3; j > 0; j -= 3)",
+        "for (int k = 0; k < 70; k++) for (int j = 70; j > 0; --j)",
+        "for (int k = 0; k != 70; k++) for (int j = 0; j < 70; j++)",
+        "for (int j = 0; j < 1000000000; j += j < 4899 ? 1 : 1000000000)",
+    ],
+)
+def test_a_loop_that_ends_in_time_is_not(loop: str) -> None:
+    o = np.zeros(32, np.int32)
+    limits = InterpreterLimits(step_budget=5000)
+    launch(f"{K} {loop} o[i] += 1; }}", "k", 1, 32, o, limits=limits)
     assert o.tolist() == [4900] * 32
 
 
@@ -116,12 +120,9 @@ def test_local_memory_of_many_blocks_is_not_there_at_once() -> None:
     assert o.tolist() == [1] * 32
 
 
-def test_printf_keeps_as_much_as_a_gpu() -> None:
+def test_printf_keeps_as_much_as_a_gpu_and_a_file_may_have_many_kernels() -> None:
     printed = launch(K + 'printf("' + "z" * 100_000 + '"); }', "k", 64, 32, None).printed
     assert len(printed) < 1 << 21
     assert "more calls of printf" in printed
-
-
-def test_many_kernels_in_a_file() -> None:
     program = compile_source("".join(f"__global__ void k{j}() {{}}\n" for j in range(500)))
     assert len(program.kernels) == 500

@@ -1,7 +1,5 @@
 """C++ around data: member functions, constructors, operators, templates of structs, namespaces."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Cooperative groups: what each member gives, and what goes wrong with groups whose threads are not all there."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """Kernels as people write them: each runs unchanged, computes what a GPU computes, and raises no false alarm."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 from functools import cache

@@ -1,7 +1,5 @@
 """The header cuda/atomic: what an order and a scope are worth."""
 
-from __future__ import annotations
-
 from contextlib import nullcontext
 
 import numpy as np
@@ -33,12 +31,7 @@ def test_a_release_in_scope_hands_over_what_was_written_before(scope: str, store
 
 
 # Blocks meet. All threads fence, thread 0 does before it counts and behind its look, and all do: "-" is none.
-RIGHT = [
-    "seq_cst - - seq_cst",
-    "- acq_rel acq_rel -",
-    "seq_cst - seq_cst acquire",
-    "- release acquire -",
-]
+RIGHT = ["seq_cst - - seq_cst", "- acq_rel acq_rel -", "seq_cst - seq_cst acquire", "- release acquire -"]  # fmt: skip
 WRONG = ["acq_rel - - acq_rel", "release - seq_cst -", "seq_cst - - acquire", "- acquire acquire -"]
 MEET = """#include <cuda/atomic>
 extern "C" __global__ void k(int* x, int* count, int* out) {

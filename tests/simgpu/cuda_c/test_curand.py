@@ -1,7 +1,5 @@
 """cuRAND's device functions, against numbers that NVIDIA's own header gives (CUDA 12.8's, compiled for the host)."""
 
-from __future__ import annotations
-
 import functools
 
 import numpy as np

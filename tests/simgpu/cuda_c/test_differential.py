@@ -4,8 +4,6 @@ Ten kernels by default; `CUDA_C_FUZZ=2000 pytest tests/simgpu/cuda_c/test_differ
 it says. Contraction is off on both sides: which products a compiler fuses is its own affair.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import shutil
@@ -44,17 +42,10 @@ int main() { for (auto kernel : kernels) {
 
 
 def arguments(seed: int) -> list[Any]:
-    rng = np.random.default_rng(seed)
-    total = BLOCKS * THREADS
-    return [
-        rng.integers(-50, 50, N).astype(np.int32),
-        rng.standard_normal(N).astype(np.float32),
-        np.zeros(total, np.int32),
-        np.zeros(total, np.uint32),
-        np.zeros(total, np.float32),
-        np.zeros(8, np.int32),
-        N,
-    ]
+    rng, outputs = np.random.default_rng(seed), (np.int32, np.uint32, np.float32)
+    whole, real = rng.integers(-50, 50, N).astype(np.int32), rng.standard_normal(N)
+    left = [np.zeros(BLOCKS * THREADS, dtype) for dtype in outputs]
+    return [whole, real.astype(np.float32), *left, np.zeros(8, np.int32), N]
 
 
 def compiled(source: str, given: list[list[Any]], folder: Path) -> None:

@@ -1,7 +1,5 @@
 """Every classic mistake is an error, every time, and says where it is."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np
@@ -166,14 +164,11 @@ void relu(float* x, int n) {
     assert "line 4: if (i <= n)" in str(caught.value)
 
 
-@pytest.mark.parametrize(
-    ("text", "named"), [("p[i + 1].w = 1;", "[32].w"), ("p[0].y = i;", "[0].y")]
-)
-def test_elements_of_vectors_are_called_as_in_the_source(text: str, named: str) -> None:
-    source = f"__global__ void k(float4* p) {{ int i = threadIdx.x; {text} }}"
-    with pytest.raises(errors.KernelFault) as caught:
-        launch(source, "k", 1, 32, np.zeros(128, np.float32))
-    assert f"'p'{named}" in str(caught.value)
+def test_elements_of_vectors_are_called_as_in_the_source() -> None:
+    for text, named in (("p[i + 1].w = 1;", r"\[32\].w"), ("p[0].y = i;", r"\[0\].y")):
+        source = f"__global__ void k(float4* p) {{ int i = threadIdx.x; {text} }}"
+        with pytest.raises(errors.KernelFault, match=f"'p'{named}"):
+            launch(source, "k", 1, 32, np.zeros(128, np.float32))
 
 
 def run(text: str, *arrays: GlobalMemory) -> None:
@@ -284,18 +279,13 @@ def test_races_between_blocks(text: str, limits: InterpreterLimits) -> None:
 @pytest.mark.parametrize(
     ("text", "amiss"),
     [
-        (
-            "if (blockIdx.x) atomicAdd(o, 1); else if (i == 0) o[1] = o[0];",
-            "only one of the two is atomic",
-        ),
+        ("if (blockIdx.x) atomicAdd(o, 1); else if (i == 0) o[1] = o[0];", "only one of the two is atomic"),
         ("if (i % 32 == 0) o[0] = o[0] + 1;", "make both atomic"),
         ("if (i < 32) o[i] = 1; else o[i - 32] = 2;", "a place of its own"),
-        (
-            "__shared__ int s; while (atomicAdd(o + 199, 0)); if (i == 0) { s = 1; __syncthreads(); } o[i] = s;",
-            "at a barrier to which",
-        ),
+        ("__shared__ int s; while (atomicAdd(o + 199, 0)); if (i == 0) { s = 1; __syncthreads(); } o[i] = s;",
+         "at a barrier to which"),
     ],
-)
+)  # fmt: skip
 def test_a_race_tells_what_else_may_be_amiss(text: str, amiss: str) -> None:
     with pytest.raises(errors.RaceError, match=amiss):
         launch(f"{HEAD}{text} }}", "k", 2, 64, FLOATS.copy(), np.zeros(200, np.int32), 1)
@@ -310,10 +300,6 @@ def test_the_last_block_looks_without_a_fence(limits: InterpreterLimits) -> None
         launch_case(old, arguments(case), source("reduction"), limits)
 
 
-def test_shuffle_from_a_lane_that_no_thread_has() -> None:
-    fault(errors.WarpError, "x[i] = __shfl_down_sync(0xffffffff, x[i], 20);", threads=24)
-
-
 def test_blocks_may_come_to_barriers_differently_often() -> None:
     text = "for (int j = 0; j <= blockIdx.x; j++) __syncthreads(); }"
     assert launch(HEAD + text, "k", 4, 32, FLOATS, WHOLE, 1).counts.barriers == 10
@@ -321,16 +307,10 @@ def test_blocks_may_come_to_barriers_differently_often() -> None:
 
 @pytest.mark.parametrize(
     "text",
-    [
-        "o[i] = __ballot_sync(0xffffffff, 1);",
-        "o[i] = __any_sync(0xffffffff, 1);",
-        "o[i] = __all_sync(0xffffffff, 1);",
-        "o[i] = __reduce_add_sync(0xffffffff, 1u);",
-        "o[i] = __shfl_sync(0xffffffff, i, 0);",
-        "o[i] = __match_any_sync(0xffffffff, i);",
-        "__syncwarp();",
-    ],
-)
+    [*(f"o[i] = __{call});" for call in (
+        "ballot_sync(0xffffffff, 1", "any_sync(0xffffffff, 1", "all_sync(0xffffffff, 1", "reduce_add_sync(0xffffffff, 1u",
+        "shfl_sync(0xffffffff, i, 0", "match_any_sync(0xffffffff, i")), "__syncwarp();"],
+)  # fmt: skip
 def test_a_mask_that_names_a_lane_which_is_absent(text: str) -> None:
     error = fault(errors.WarpError, f"if (i < 16) {{ {text} }}")
     assert error.site.thread == (0, 0, 0)
@@ -338,6 +318,7 @@ def test_a_mask_that_names_a_lane_which_is_absent(text: str) -> None:
     body(f"if (i < 16) {{ {text.replace('ffffffff', 'ffff').replace('()', '(0xffff)')} }}")
     body(f"if (i > 15) return; {text}")
     body(text, threads=24)
+    fault(errors.WarpError, "x[i] = __shfl_down_sync(0xffffffff, x[i], 20);", threads=24)
 
 
 def test_a_kernel_that_never_ends() -> None:

@@ -1,7 +1,5 @@
 """Hostile memory: right patterns give right values under every seed, each without its fence a wrong one."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

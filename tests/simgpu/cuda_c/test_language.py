@@ -1,7 +1,5 @@
 """The language of kernels, and the results of its arithmetic."""
 
-from __future__ import annotations
-
 import math
 import re
 from typing import Any

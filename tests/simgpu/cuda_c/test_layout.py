@@ -1,7 +1,5 @@
 """Where the members of a struct lie, and that no attribute or pragma is passed over in silence."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -3,8 +3,6 @@
 Skipped where `libnvrtc` is not to be found; `pip install nvidia-cuda-nvrtc-cu12` brings it.
 """
 
-from __future__ import annotations
-
 import ctypes
 import ctypes.util
 import sys
@@ -21,14 +19,10 @@ from .test_refusals import FILES_WRONG, WRONG
 
 # Where the interpreter is stricter than NVRTC, on purpose: what it refuses here is never meant.
 STRICTER = {
-    "o[i] = 18446744073709551616 > 1;",
-    "o[i] = 'ab';",
-    'printf("%d");',
-    'printf("100%\\n");',
-    'printf("%q", 3);',
-    "__shfl_sync(0xffffffff, i, 0, 5);",
+    "o[i] = 18446744073709551616 > 1;", "o[i] = 'ab';", 'printf("%d");', 'printf("100%\\n");',
+    'printf("%q", 3);', "__shfl_sync(0xffffffff, i, 0, 5);",
     "__device__ int f() { return; }\n" + HEAD + "f(); }",
-}
+}  # fmt: skip
 
 
 def _library() -> ctypes.CDLL | None:

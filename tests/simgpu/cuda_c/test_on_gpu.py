@@ -3,8 +3,6 @@
 `CUDA_C_FUZZ=500 pytest -m gpu tests/simgpu/cuda_c/test_on_gpu.py` compares as many random kernels as it says.
 """
 
-from __future__ import annotations
-
 import os
 import re
 from typing import Any
@@ -43,9 +41,7 @@ def test_corpus(cupy: Any, case: Case) -> None:
     on_gpu(cupy, compiled, case.kernel, (case.grid, case.block), theirs, case.shared)
     launch_case(case, ours)
     if case.kernel in UNORDERED:
-        ours, theirs = [
-            [np.sort(a) for a in x if isinstance(a, np.ndarray)] for x in (ours, theirs)
-        ]
+        ours, theirs = [[np.sort(a) for a in x if np.ndim(a)] for x in (ours, theirs)]
     for mine, other in zip(ours, theirs, strict=True):
         if isinstance(mine, np.ndarray):
             tolerance = INEXACT.get(case.kernel, 0)
@@ -115,23 +111,11 @@ BINARY = [
 def test_all_numbers_of_16_bits(cupy: Any, kind: str) -> None:
     """Each of the 65,536 with 16 others: the same bits, one NaN for all."""
     expressions = UNARY + BINARY
-    if kind == "__nv_bfloat16":
-        names = {
-            "2half_rn": "2bfloat16_rn",
-            "2half(": "2bfloat16(",
-            "__half2": "__bfloat162",
-            "half2(": "bfloat162(",
-        }
-        expressions = [
-            _renamed(e, names)
-            for e in expressions
-            if not re.search("make_half2|half2u?[a-z]+_r|half_r[zdu]", e)
-        ]
-    from_bits, bits = (
-        ("__ushort_as_half", "__half_as_ushort")
-        if kind == "half"
-        else ("__ushort_as_bfloat16", "__bfloat16_as_ushort")
-    )
+    name = "half" if kind == "half" else "bfloat16"
+    from_bits, bits = f"__ushort_as_{name}", f"__{name}_as_ushort"
+    if kind != "half":
+        theirs_alone = re.compile("make_half2|half2u?[a-z]+_r|half_r[zdu]")
+        expressions = [_renamed(e) for e in expressions if not theirs_alone.search(e)]
     lines = "\n".join(f"o[n * {k} + t] = {bits}({kind}({e}));" for k, e in enumerate(expressions))
     text = (
         "#include <cuda_fp16.h>\n#include <cuda_bf16.h>\n"
@@ -142,13 +126,8 @@ def test_all_numbers_of_16_bits(cupy: Any, kind: str) -> None:
     )
     count = 16 * 65536
     ours, theirs = [np.zeros((len(expressions), count), np.uint16) for _ in range(2)]
-    on_gpu(
-        cupy,
-        nvrtc(text, ["k"], fmad=False),
-        "k",
-        ((count // 256,), (256,)),
-        [np.uint32(count), theirs],
-    )
+    compiled = nvrtc(text, ["k"], fmad=False)
+    on_gpu(cupy, compiled, "k", ((count // 256,), (256,)), [np.uint32(count), theirs])
     launch(compile_source(text), "k", count // 256, 256, count, ours.reshape(-1))
     infinity = 0x7C00 if kind == "half" else 0x7F80
     for each in (ours, theirs):
@@ -157,7 +136,6 @@ def test_all_numbers_of_16_bits(cupy: Any, kind: str) -> None:
     assert {e: n for e, n in wrong.items() if n} == {}
 
 
-def _renamed(text: str, names: dict[str, str]) -> str:
-    for old, new in names.items():
-        text = text.replace(old, new)
-    return text
+def _renamed(text: str) -> str:
+    text = text.replace("2half_rn", "2bfloat16_rn").replace("2half(", "2bfloat16(")
+    return text.replace("__half2", "__bfloat162").replace("half2(", "bfloat162(")

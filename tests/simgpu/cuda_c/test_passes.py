@@ -1,7 +1,5 @@
 """The form of a kernel in print, with what each pass found."""
 
-from __future__ import annotations
-
 import contextlib
 import gc
 from pathlib import Path
@@ -84,7 +82,6 @@ def test_garbage_is_looked_for_again_once_a_source_is_compiled_or_refused(source
 
 def test_what_a_piece_is_charged_stands_beside_it() -> None:
     kernel = 'extern "C" __global__ void k(float* x) { x[threadIdx.x] = 2; }'
-    (piece,) = [
-        line for line in compile_source(kernel).passes("k").splitlines() if "basicblock" in line
-    ]
+    lines = compile_source(kernel).passes("k").splitlines()
+    (piece,) = [line for line in lines if "basicblock" in line]
     assert piece.endswith("; 2 instructions")

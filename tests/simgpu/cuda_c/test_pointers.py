@@ -1,7 +1,5 @@
 """Pointers as values, to functions and to data: in variables, tables, structs and memory, and from the host."""
 
-from __future__ import annotations
-
 import gc
 import weakref
 from pathlib import Path
@@ -14,7 +12,7 @@ from hypothesis import strategies as st
 
 import asyncgpu_tutor as agt
 from asyncgpu_tutor.devices.protocol import Device
-from simgpu.cuda_c import compile_source
+from simgpu.cuda_c import GlobalMemory, compile_source
 from simgpu.errors import (
     KernelCompileError,
     KernelFault,
@@ -257,3 +255,15 @@ def test_a_compiled_kernel_does_not_keep_memory_that_its_pointers_went_through(t
     del x
     gc.collect()
     assert left() is None
+
+
+@pytest.mark.parametrize("where", ["p", "t % 2 ? q : p"])
+def test_an_atomic_leaves_its_trail_whatever_the_pointer_is_in_other_lanes(where: str) -> None:
+    p, q = (GlobalMemory(128, name) for name in "pq")
+    for one in (p, q):
+        one.mark_written(0, 128)
+    watched = p.copy()
+    text = f"__global__ void k(int* p, int* q) {{ int t = threadIdx.x; int* w = {where}; "
+    launch(text + "if (t == 4) atomicAdd(w + t, 1); }", "k", 1, 32, watched, q)
+    assert watched.trail is not None
+    assert np.flatnonzero(watched.trail).tolist() == [16, 17, 18, 19]

@@ -1,7 +1,5 @@
 """Whole files, as people publish them: what is for the host is set aside, in its place."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np
@@ -37,18 +35,14 @@ def test_what_is_set_aside_keeps_lines_and_columns() -> None:
     assert "typedef float real;" in kept
     for gone in ("std::", "Timer", "enum Mode", "names[]", "<<<", "#include", "reference"):
         assert gone not in code.text
+    before, _, after = text_for_compiler(PUBLISHED).partition("#line 1\n")  # what NVRTC gets
+    assert after == code.text
+    assert "#define FLT_MAX" in before
 
 
 @pytest.mark.parametrize("text", [HEAD + "x[i] = 1; }", "// only\n" + HEAD + "o[i] = N; }", HEAD])
 def test_device_code_alone_stays_as_it_is(text: str) -> None:
     assert device_part(text).text == text
-
-
-def test_nvrtc_gets_the_same_text_and_counts_its_lines() -> None:
-    text = text_for_compiler(PUBLISHED)
-    before, _, after = text.partition("#line 1\n")
-    assert after == device_part(PUBLISHED).text
-    assert "#define FLT_MAX" in before
 
 
 def test_a_header_stays_if_device_code_needs_it() -> None:
@@ -97,17 +91,12 @@ SAID_AGAIN = """typedef unsigned int uint; typedef unsigned char uint8_t;
 __global__ void k(float* x, uint n) { x[threadIdx.x] = M_PI + n; }"""
 
 
-@pytest.mark.parametrize(
-    ("source", "value"),
-    [
-        # A parameter hides a variable of the host.
-        ("float* x; int n = 9;\n__global__ void k(float* x, int n) { x[threadIdx.x] = n; }", 4),
-        # The branches of an #if may open the same brace.
-        (SETUPS, 7),
-        # A file may say names again that are supplied.
-        (SAID_AGAIN, 7),
-    ],
-)
+HIDES = "float* x; int n = 9;\n__global__ void k(float* x, int n) { x[threadIdx.x] = n; }"
+
+
+# A parameter hides a variable of the host, branches of an #if may open the same brace, and a file may say
+# names again that are supplied.
+@pytest.mark.parametrize(("source", "value"), [(HIDES, 4), (SETUPS, 7), (SAID_AGAIN, 7)])
 def test_files_run(source: str, value: float) -> None:
     x = np.zeros(4, np.float32)
     launch(source, "k", 1, 4, x, 4)
@@ -141,7 +130,6 @@ __global__ void k(Lock lock, int* o) { if (*o) lock.take(); *o = lock.twice(); }
 MOST = "int most(int a) const { return std::max(a, 1); }"
 DATA = """int (*done)(cudaStream_t); float pad[sizeof(cudaStream_t)];
     float (*rows)[sizeof(cudaStream_t)]; std::function<void(int)> cb; float z;"""
-
 
 # Members that stay where they are, since a kernel may use them, and functions for the host, which go.
 MEMBERS = [

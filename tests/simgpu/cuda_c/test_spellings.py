@@ -1,7 +1,5 @@
 """One program in several spellings has one verdict: sound in all of them, or a mistake in all."""
 
-from __future__ import annotations
-
 import itertools
 
 import numpy as np
@@ -253,12 +251,27 @@ def test_a_release_seen_by_an_acquire_hands_over_shared_memory(store: str, scope
         assert verdict(body, 1, 64, "#include <cuda/atomic>\n") == REFERENCES[store], body
 
 
+LAST = "int part[256], count; template <int order> __device__ void fence() "
+LAST = f"#include <cuda/atomic>\n__device__ {LAST} {{ cuda::atomic_thread_fence(cuda::memory_order(order), "
+LAST += "cuda::thread_scope_device); }"
+BETWEEN = "__syncthreads(); if (t == 9) {}; __syncthreads();"
 FENCED = {
     "__threadfence(); __syncthreads();": "",
     "__syncthreads(); if (t == 0) __threadfence();": "",
     "if (t < 20) __threadfence(); __syncthreads();": "RaceError",
     "if (t == 0) __threadfence(); __syncthreads();": "RaceError",
     "__threadfence_block(); if (t == 0) __threadfence(); __syncthreads();": "RaceError",
+    # Any thread may fence between two barriers, as those that are seq_cst have one order; another one hasn't.
+    BETWEEN.format("__threadfence()"): "",
+    BETWEEN.format("__threadfence()") + "if (t == 9) __threadfence();": "",
+    "if (t) __threadfence(); " + BETWEEN.format("__threadfence()"): "",
+    BETWEEN.format("fence<5>()"): "",
+    BETWEEN.format("fence<4>()"): "RaceError",
+    BETWEEN.format("__threadfence_block()"): "RaceError",
+    "if (t == 0) __threadfence();" + BETWEEN.format("fence<3>()"): "RaceError",
+    "if (t == 0) __threadfence(); __syncthreads(); if (t == 9) __threadfence();": "RaceError",
+    "__syncwarp(); if (t == 9) __threadfence(); __syncwarp();": "",
+    "__syncwarp(); if (t == 9) __threadfence();": "RaceError",
 }
 
 
@@ -267,7 +280,38 @@ FENCED = {
 def test_the_last_block_is_told_of_what_was_fenced_by_its_writer_or_behind_a_barrier(
     fences: str, block: int
 ) -> None:
+    near = 32 if fences.startswith("__syncwarp") else block  # whose numbers are added up
     body = f"""__shared__ int last; int n = blockDim.x, sum = 0; part[blockIdx.x * n + t] = t;
         {fences} if (t == 0) last = atomicAdd(&count, 1) == 1; __syncthreads(); __threadfence();
-        if (last) for (int b = 0; b < 2; b++) sum += part[b * n + (t + 1) % n];"""
-    assert verdict(body, 2, block, "__device__ int count, part[128];") == FENCED[fences]
+        if (last) for (int b = 0; b < 2; b++) sum += part[b * n + (t + 1) % {near}];"""
+    assert verdict(body, 2, block, LAST) == FENCED[fences]
+
+
+ATOMIC = "cuda::atomic_ref<int, cuda::thread_scope_device>(flag)."
+POLLS = {
+    "atomicAdd(&flag, 0)": "RaceError",
+    "atomicCAS(&flag, 2, 2)": "RaceError",
+    "*(volatile int*)&flag": "RaceError",
+    ATOMIC + "load(cuda::memory_order_relaxed)": "RaceError",
+    ATOMIC + "fetch_or(0, cuda::memory_order_relaxed)": "RaceError",
+    ATOMIC + "load(cuda::memory_order_acquire)": "",
+    ATOMIC + "load()": "",
+}
+TURNS = ["while ({} == 0);", "int s; do s = {}; while (!s);", "for (;;) if ({}) break;"]
+
+
+@pytest.mark.parametrize(("turn", "reader"), [*itertools.product(TURNS, (0, 1))])
+@pytest.mark.parametrize("look", POLLS)
+def test_a_relaxed_poll_tells_the_others_of_its_block_something_only_with_a_fence_behind_it(
+    look: str, turn: str, reader: int
+) -> None:
+    poll, fence = turn.format(look), "__threadfence();"
+    sides = {
+        f"if (t == 0) {{ {poll} }} __syncthreads();": POLLS[look],
+        f"if (t == 0) {{ {poll} {fence} }} __syncthreads();": "",
+        f"if (t == 0) {{ {poll} }} __syncthreads(); {fence}": "",
+    }
+    for side, wanted in sides.items():
+        send = f"if (t == 0) {{ part[1] = 1; {fence} atomicExch(&flag, 1); }}"
+        body = f"if (blockIdx.x == {reader}) {{ {side} o[t] = part[1]; }} else {{ {send} }}"
+        assert verdict(body, 2, 64, f"{LAST} __device__ int flag;") == wanted, body

@@ -1,7 +1,5 @@
 """Turns of a loop that are computed side by side: as if they had been run one after the other."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
@@ -75,10 +73,9 @@ def run(text: str, lanes: int, patch: pytest.MonkeyPatch, contract: bool, blocks
     a, b = (rng.random(4096).astype(np.float32) for _ in range(2))
     x, o = np.zeros(64 * blocks, np.float32), np.arange(64 * blocks, dtype=np.int32)
     program = compile_source(HEAD + text + "}", contract=contract)
+    limits = InterpreterLimits(step_budget=4000)
     try:
-        done = launch(
-            program, "k", blocks, 64, a, b, x, o, 30, limits=InterpreterLimits(step_budget=4000)
-        )
+        done = launch(program, "k", blocks, 64, a, b, x, o, 30, limits=limits)
     except errors.KernelFault as fault:
         return str(fault), fault.site, x.tobytes(), o.tobytes()
     return done.counts, x.tobytes(), o.tobytes()

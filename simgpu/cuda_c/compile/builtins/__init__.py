@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Container
 from difflib import get_close_matches
+from typing import NoReturn
 
 from simgpu.cuda_c.compile.builtins import (
     atomics,
@@ -16,6 +18,8 @@ from simgpu.cuda_c.compile.builtins import (
     xorwow,
 )
 from simgpu.cuda_c.compile.builtins.common import BuiltinHandler
+from simgpu.cuda_c.compile.context import Context
+from simgpu.cuda_c.syntax.ast import CallExpr
 from simgpu.cuda_c.syntax.tokens_and_types import TEXTURES
 
 _TABLE: dict[str, BuiltinHandler] = {
@@ -75,9 +79,10 @@ _CURAND = re.compile(r"curand(4|_init|_(log_)?(uniform|normal)\w*)?|skipahead\w*
 _OLD_WARP = {"__shfl", "__shfl_down", "__shfl_up", "__shfl_xor", "__ballot", "__any", "__all"}
 
 
-def find_builtin(name: str) -> BuiltinHandler | None:
-    """Handler of a built-in function."""
-    return _TABLE.get(name)
+def find_builtin(name: str, headers: Container[str]) -> BuiltinHandler | None:
+    """Handler of a built-in function, if the headers have been included that declare it."""
+    missing = name in halves.TABLE and "cuda_fp16.h" not in headers
+    return None if missing else _TABLE.get(name)
 
 
 def add(name: str, handler: BuiltinHandler) -> None:
@@ -85,22 +90,26 @@ def add(name: str, handler: BuiltinHandler) -> None:
     _TABLE[name] = handler
 
 
-def refused(name: str) -> str | None:
-    """Say why a function that a GPU has is not supported; None if a GPU does not have it either."""
-    if _CURAND.fullmatch(name):
-        return None  # the header that has it is missing, and a GPU's compiler asks for it, too
-    return next((why for kind, why in _REFUSED.items() if re.fullmatch(kind, name)), None)
-
-
-def advice_on_builtin(name: str, own: set[str]) -> str:
-    """Suggest what to write instead of an unknown function."""
-    if _CURAND.fullmatch(name):
-        return ": #include <curand_kernel.h> first"
-    if name in ("this_thread_block", "this_grid", "tiled_partition", "coalesced_threads"):
-        return ": #include <cooperative_groups.h> first, and name its namespace"
-    if name in _OLD_WARP:
-        return f": write {name}_sync(0xffffffff, ...); the form without a mask was removed"
-    if name in halves.TABLE or name.startswith("__half"):
-        return ": #include <cuda_fp16.h> first"
-    near = get_close_matches(name, sorted(own | _TABLE.keys()), 1, 0.75)
-    return f" (did you mean '{near[0]}'?)" if near else ""
+def refuse_unknown(c: Context, node: CallExpr) -> NoReturn:
+    """Say of an unknown function that only a GPU has it, where it may come from, or what to write instead."""
+    name, sampling = node.name, _CURAND.fullmatch(node.name)
+    # Where the header is missing that has it, a GPU's compiler asks for it, too.
+    kinds = {} if sampling or name in halves.TABLE else _REFUSED
+    for kind, why in kinds.items():
+        if re.fullmatch(kind, name):
+            c.unsupported(node.at, why)
+    if name in c.file.text.aside:
+        cure = "write __device__ in front, so that a kernel can call it"
+        hint = f"{c.elsewhere(name)}: {cure}"
+    elif sampling:
+        hint = ": #include <curand_kernel.h> first"
+    elif name in ("this_thread_block", "this_grid", "tiled_partition", "coalesced_threads"):
+        hint = ": #include <cooperative_groups.h> first, and name its namespace"
+    elif name in _OLD_WARP:
+        hint = f": write {name}_sync(0xffffffff, ...); the form without a mask was removed"
+    elif name in halves.TABLE or name.startswith("__half"):
+        hint = ": #include <cuda_fp16.h> first"
+    else:
+        near = get_close_matches(name, sorted({*c.file.functions, *_TABLE}), 1, 0.75)
+        hint = f" (did you mean '{near[0]}'?)" if near else c.elsewhere(name)
+    c.fail(node.at, f"there is no function '{name}'{hint}")

@@ -25,9 +25,7 @@ from simgpu.cuda_c.lockstep.meter import Site
 from simgpu.cuda_c.lockstep.team import Team
 from simgpu.cuda_c.lockstep.values import select_lanes
 from simgpu.cuda_c.memory.access import fetch, region_of, tell, words_of
-from simgpu.cuda_c.memory.global_region import GlobalRegion
 from simgpu.cuda_c.memory.pointers import MaskedAccess
-from simgpu.cuda_c.memory.shared_region import SharedRegion
 from simgpu.cuda_c.syntax.ast import CallExpr
 
 AtomicOperation: TypeAlias = Callable[[Any, Any], Any]
@@ -121,16 +119,14 @@ def _changing(
     used: bool = True,
 ) -> Evaluate:
     """Apply `change` to a view of the memory, the index of each lane, and the operands `of` it."""
+    site.waits = used
 
     def evaluate(t: Team, m: Mask) -> Any:
         ptr = pointer(t, m)
         given = [operand(t, m) for operand in of]
         region = region_of(t, m, ptr, site)
         tell(t, m, ptr, kind.size, site)
-        access = MaskedAccess(t, m, ptr, kind, site, kind.size)
-        view, index = region.cells(access)
-        memory = view.__array_interface__["data"][0]  # whatever the pointer is called here
-        t.meter.atomic(m, index, isinstance(region, SharedRegion), memory)
+        view, index = region.cells(MaskedAccess(t, m, ptr, kind, site, kind.size))
         parts = [by_lane(m.take(value), m.n) for value in given]
         messages = t.launch.messages
         before = view[index] if t.launch.watches or messages.active else None
@@ -142,13 +138,12 @@ def _changing(
             changed = before != view[index]
             if out is not None:  # turns of several threads may lead back to where a word was
                 changed = changed | np.isin(index, index[out != before])
-            t.launch.changes += int(np.any(changed))
+            if changed.any():
+                t.launch.changed(m)
             if t.launch.watches:
                 fetch(t, m)
             if messages.active:
                 messages.exchange(t, m.index, words_of(t, m, ptr), site.scope, changed, used)
-        if isinstance(region, (GlobalRegion, SharedRegion)):
-            region.mark(access)
         return None if out is None else m.spread(out)
 
     return evaluate

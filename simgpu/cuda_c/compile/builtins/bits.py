@@ -10,9 +10,12 @@ import numpy as np
 from simgpu.cuda_c.compile.builtins.common import BuiltinHandler, arguments, by_thread, elementwise
 from simgpu.cuda_c.compile.context import Context
 from simgpu.cuda_c.compile.conversions import convert
+from simgpu.cuda_c.compile.form import Price
 from simgpu.cuda_c.compile.typed import Expr
 from simgpu.cuda_c.syntax.ast import CallExpr
 from simgpu.cuda_c.types import DOUBLE, FLOAT, INT, LLONG, UINT, ULLONG, VECTORS, Scalar
+
+_FREE = Price(0)
 
 
 def _popc(x: Any) -> Any:
@@ -112,8 +115,8 @@ TABLE: dict[str, BuiltinHandler] = {
     "__popcll": by_thread([ULLONG], INT, _popc),
     "__clz": by_thread([INT], INT, _clz),
     "__clzll": by_thread([LLONG], INT, _clz),
-    "__ffs": by_thread([INT], INT, _ffs, instructions=3),
-    "__ffsll": by_thread([LLONG], INT, _ffs, instructions=3),
+    "__ffs": by_thread([INT], INT, _ffs, Price(3)),
+    "__ffsll": by_thread([LLONG], INT, _ffs, Price(3)),
     "__brev": by_thread([UINT], UINT, _brev),
     "__brevll": by_thread([ULLONG], ULLONG, _brev),
     "__mulhi": by_thread([INT, INT], INT, _mulhi),
@@ -121,12 +124,12 @@ TABLE: dict[str, BuiltinHandler] = {
     "__byte_perm": by_thread([UINT, UINT, UINT], UINT, _byte_perm),
     "__funnelshift_l": by_thread([UINT, UINT, UINT], UINT, _funnel_left),
     "__funnelshift_r": by_thread([UINT, UINT, UINT], UINT, _funnel_right),
-    "__int_as_float": by_thread([INT], FLOAT, _as(np.float32), instructions=0),
-    "__uint_as_float": by_thread([UINT], FLOAT, _as(np.float32), instructions=0),
-    "__float_as_int": by_thread([FLOAT], INT, _as(np.int32), instructions=0),
-    "__float_as_uint": by_thread([FLOAT], UINT, _as(np.uint32), instructions=0),
-    "__longlong_as_double": by_thread([LLONG], DOUBLE, _as(np.float64), instructions=0),
-    "__double_as_longlong": by_thread([DOUBLE], LLONG, _as(np.int64), instructions=0),
+    "__int_as_float": by_thread([INT], FLOAT, _as(np.float32), _FREE),
+    "__uint_as_float": by_thread([UINT], FLOAT, _as(np.float32), _FREE),
+    "__float_as_int": by_thread([FLOAT], INT, _as(np.int32), _FREE),
+    "__float_as_uint": by_thread([FLOAT], UINT, _as(np.uint32), _FREE),
+    "__longlong_as_double": by_thread([LLONG], DOUBLE, _as(np.float64), _FREE),
+    "__double_as_longlong": by_thread([DOUBLE], LLONG, _as(np.int64), _FREE),
     "__dp4a": _dot_of_bytes,
     "__double2float_rn": by_thread([DOUBLE], FLOAT, _to(FLOAT)),
     **{

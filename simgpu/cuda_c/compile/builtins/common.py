@@ -18,6 +18,7 @@ from simgpu.cuda_c.syntax.ast import CallExpr
 from simgpu.cuda_c.types import CType, Scalar, spelled
 
 BuiltinHandler: TypeAlias = Callable[[Context, CallExpr, bool], Expr]
+_USUAL = Price()
 
 
 def fenced(handler: BuiltinHandler, *, behind: bool = True) -> BuiltinHandler:
@@ -62,19 +63,10 @@ def typed(c: Context, node: CallExpr, types: Sequence[CType]) -> list[Expr]:
 
 
 def elementwise(
-    c: Context,
-    node: CallExpr,
-    args: list[Expr],
-    result: Scalar,
-    function: Callable[..., Any],
-    *,
-    instructions: int = 1,
-    flops: int = 0,
-    special: int = 0,
-    issued: int | None = None,
-) -> Expr:
+    c: Context, node: CallExpr, args: list[Expr], result: Scalar, function: Callable[..., Any],
+    price: Price = _USUAL,
+) -> Expr:  # fmt: skip
     """A function of each thread's own numbers."""
-    price = Price(instructions, flops, special, issued)
     done = c.note(Intrinsic(nodes(args), name=node.name, price=price, type=result))
     runs = [a.run for a in args]
     if len(runs) == 1:
@@ -91,28 +83,27 @@ def elementwise(
 
 
 def by_value(
-    types: Sequence[CType], result: CType, function: Callable[..., Any], **price: int
+    types: Sequence[CType], result: CType, function: Callable[..., Any], price: Price = _USUAL
 ) -> BuiltinHandler:
     """A function of arguments of these types, of which some are structs, or its value is."""
 
     def handle(c: Context, node: CallExpr, used: bool) -> Expr:
         args = typed(c, node, types)
         runs = [a.run for a in args]
-        if price.get("instructions") != 0:
-            c.work(**price)
-        return typed_value(
-            c, result, lambda t, m: function(*[r(t, m) for r in runs]), node.at, args
-        )
+        if price.instructions:
+            c.work(*price)
+        run: Evaluate = lambda t, m: function(*[r(t, m) for r in runs])
+        return typed_value(c, result, run, node.at, args)
 
     return handle
 
 
 def by_thread(
-    types: Sequence[Scalar], result: Scalar, function: Callable[..., Any], **price: int
+    types: Sequence[Scalar], result: Scalar, function: Callable[..., Any], price: Price = _USUAL
 ) -> BuiltinHandler:
     """`elementwise` of arguments of these types: the handler of most functions."""
 
     def handle(c: Context, node: CallExpr, used: bool) -> Expr:
-        return elementwise(c, node, typed(c, node, types), result, function, **price)
+        return elementwise(c, node, typed(c, node, types), result, function, price)
 
     return handle

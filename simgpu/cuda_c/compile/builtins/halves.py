@@ -10,24 +10,11 @@ import numpy as np
 from simgpu.cuda_c import types
 from simgpu.cuda_c.compile.builtins.common import BuiltinHandler, by_thread, by_value
 from simgpu.cuda_c.compile.builtins.mathematics import greater, lesser
-from simgpu.cuda_c.compile.context import Context
-from simgpu.cuda_c.compile.typed import Expr
+from simgpu.cuda_c.compile.form import Price
 from simgpu.cuda_c.lockstep.values import COMPARISONS, arithmetic, converter, fused
-from simgpu.cuda_c.syntax.ast import CallExpr
 
 HALF2 = types.VECTORS["half2"]
 FLOAT2 = types.VECTORS["float2"]
-
-
-def _guard(handler: BuiltinHandler) -> BuiltinHandler:
-    """These functions exist only where the header is included, which declares the type `half`."""
-
-    def handle(c: Context, node: CallExpr, used: bool) -> Expr:
-        if "cuda_fp16.h" not in c.file.text.headers:
-            c.fail(node.at, f"there is no function '{node.name}': #include <cuda_fp16.h> first")
-        return handler(c, node, used)
-
-    return handle
 
 
 def _convert(source: types.Scalar, target: types.Scalar, first: Any = None) -> BuiltinHandler:
@@ -41,14 +28,14 @@ def _convert(source: types.Scalar, target: types.Scalar, first: Any = None) -> B
 def _numbers(
     count: int, result: types.Scalar, function: Callable[..., Any], flops: int
 ) -> BuiltinHandler:
-    return by_thread([types.HALF] * count, result, function, flops=flops)
+    return by_thread([types.HALF] * count, result, function, Price(flops=flops))
 
 
 def _pairs(count: int, function: Callable[..., Any], flops: int) -> BuiltinHandler:
     def both(*values: Any) -> Any:
         return [function(*[v[k] for v in values]) for k in range(2)]
 
-    return by_value([HALF2] * count, HALF2, both, flops=flops)
+    return by_value([HALF2] * count, HALF2, both, Price(flops=flops))
 
 
 def _from(source: Any, result: Any, function: Callable[[Any], Any]) -> BuiltinHandler:
@@ -125,4 +112,4 @@ def _build() -> dict[str, BuiltinHandler]:
     return table
 
 
-TABLE = {name: _guard(handler) for name, handler in _build().items()}
+TABLE = _build()

@@ -17,6 +17,7 @@ import numpy as np
 from simgpu.cuda_c.compile.builtins import common
 from simgpu.cuda_c.compile.context import Context
 from simgpu.cuda_c.compile.conversions import convert
+from simgpu.cuda_c.compile.form import Price
 from simgpu.cuda_c.compile.type_names import resolve_type
 from simgpu.cuda_c.compile.typed import Expr
 from simgpu.cuda_c.lockstep.values import arithmetic, fused, select_lanes
@@ -39,8 +40,9 @@ from simgpu.cuda_c.types import (
 
 Function = Callable[..., Any]
 
-FAST = 4  # instructions of a function that the hardware has, with what fits its argument
-_SLOW = 8  # instructions of a function that the hardware only begins with
+# The price of one operation, and of a function that the hardware only begins with.
+_ONCE, _SLOWLY = Price(flops=1), Price(8, 1, 1)
+_FAST_ONE = _SLOWLY._replace(issued=4)  # that the hardware has, with what fits its argument
 # How many instructions a compiler makes of what is one operation in the source. Counted in listings
 # (`nvdisasm -c`) of what nvcc 13.0 makes for sm_90 with `-fmad=false`: those on the way that ordinary numbers
 # take, in single precision. Where a function has several such ways, about half of all.
@@ -153,25 +155,21 @@ _FAST: dict[str, str] = {
 }  # fmt: skip
 
 
-def _function(
-    function: Function, count: int, slow: bool, single: Scalar | None, issued: int | None,
-    c: Context, node: CallExpr, used: bool,
-) -> Expr:  # fmt: skip
-    """A function of numbers of the kind `single`; without one, the arguments choose it, as in C++."""
-    args, kind = _of_one_kind(c, node, count, single)
-    return common.elementwise(
-        c, node, args, kind, function, instructions=_SLOW if slow else 1, flops=1, special=int(slow),
-        issued=issued if kind is FLOAT else None,
-    )  # fmt: skip
+def _of_kind(
+    function: Function, count: int, kind: Scalar | None, price: Price, into: Scalar | None = None
+) -> common.BuiltinHandler:
+    """A function of numbers of a kind; without one, the arguments choose it, as in C++."""
 
+    def handle(c: Context, node: CallExpr, used: bool) -> Expr:
+        given = common.arguments(c, node, count)
+        chosen = kind or _overload(c, node, given)
+        args = [convert(c, a, chosen, a.at) for a in given]
+        does = fused(chosen) if function is fused else function
+        cost = price if chosen is FLOAT else price._replace(issued=None)
+        out = common.elementwise(c, node, args, chosen, does, cost)
+        return out if into is None else convert(c, out, into, node.at)
 
-def _of_one_kind(
-    c: Context, node: CallExpr, count: int, kind: Scalar | None
-) -> tuple[list[Expr], Scalar]:
-    """The arguments as numbers of a kind; without one, of that which C++ chooses by the arguments."""
-    given = common.arguments(c, node, count)
-    kind = kind or _overload(c, node, given)
-    return [convert(c, a, kind, a.at) for a in given], kind
+    return handle
 
 
 def _overload(c: Context, node: CallExpr, given: list[Expr]) -> Scalar:
@@ -187,7 +185,7 @@ def _abs(c: Context, node: CallExpr, used: bool) -> Expr:
     if kind.kind == "uint":
         c.fail(node.at, f"abs() of '{kind.name}' is ambiguous: it is never negative")
     x = convert(c, x, kind, x.at)
-    return common.elementwise(c, node, [x], kind, np.abs, flops=int(kind.is_float))
+    return common.elementwise(c, node, [x], kind, np.abs, Price(flops=int(kind.is_float)))
 
 
 _PAIRS = [{INT, UINT}, {LONG, ULONG}, {LLONG, ULLONG}, {FLOAT, DOUBLE}]
@@ -208,7 +206,7 @@ def _extreme(whole: Function, fraction: Function, c: Context, node: CallExpr, us
     kind = a if a.rank >= b.rank else b
     args = [convert(c, e, kind, e.at) for e in given]
     function = fraction if kind.is_float else whole
-    return common.elementwise(c, node, args, kind, function, flops=int(kind.is_float))
+    return common.elementwise(c, node, args, kind, function, Price(flops=int(kind.is_float)))
 
 
 def _test(function: Function, c: Context, node: CallExpr, used: bool) -> Expr:
@@ -218,48 +216,30 @@ def _test(function: Function, c: Context, node: CallExpr, used: bool) -> Expr:
     return common.elementwise(c, node, [x], BOOL, function)
 
 
-def _fma(kind: Scalar | None, c: Context, node: CallExpr, used: bool) -> Expr:
-    args, chosen = _of_one_kind(c, node, 3, kind)
-    return common.elementwise(c, node, args, chosen, fused(chosen), flops=2)
-
-
 def _plain(op: str, kind: Scalar) -> common.BuiltinHandler:
     """`__fadd_rn` and its like: never contracted."""
-    slow = op == "/"
-    price = {"instructions": _SLOW if slow else 1, "flops": 1, "special": int(slow)}
-    return common.by_thread([kind, kind], kind, arithmetic(op, kind), **price)
-
-
-def _whole(
-    function: Function,
-    result: Scalar,
-    single: Scalar | None,
-    c: Context,
-    node: CallExpr,
-    used: bool,
-) -> Expr:
-    args, kind = _of_one_kind(c, node, 1, single)
-    return convert(c, common.elementwise(c, node, args, kind, function), result, node.at)
+    price = _SLOWLY if op == "/" else _ONCE
+    return common.by_thread([kind, kind], kind, arithmetic(op, kind), price)
 
 
 def _ldexp(c: Context, node: CallExpr, used: bool) -> Expr:
     given = common.arguments(c, node, 2)
     kind = FLOAT if node.name == "ldexpf" else _overload(c, node, given[:1])
     args = [convert(c, given[0], kind, given[0].at), convert(c, given[1], INT, given[1].at)]
-    return common.elementwise(c, node, args, kind, np.ldexp, flops=1)
+    return common.elementwise(c, node, args, kind, np.ldexp, _ONCE)
 
 
 def _build() -> dict[str, common.BuiltinHandler]:
     table: dict[str, common.BuiltinHandler] = {}
-    kinds = (_CHEAP_1, 1, False), (_SLOW_1, 1, True), (_CHEAP_2, 2, False), (_SLOW_2, 2, True)
-    for functions, count, slow in kinds:
+    kinds = (_CHEAP_1, 1, _ONCE), (_SLOW_1, 1, _SLOWLY), (_CHEAP_2, 2, _ONCE), (_SLOW_2, 2, _SLOWLY)
+    for functions, count, price in kinds:
         for name, function in functions.items():
-            issued = ISSUED.get(name)
-            table[name] = partial(_function, function, count, slow, None, issued)
-            table[name + "f"] = partial(_function, function, count, slow, FLOAT, issued)
+            counted = price._replace(issued=ISSUED.get(name))
+            for form, kind in ((name, None), (f"{name}f", FLOAT)):
+                table[form] = _of_kind(function, count, kind, counted)
     for name, plain in _FAST.items():
-        table[name] = partial(_function, _SLOW_1[plain], 1, True, FLOAT, FAST)
-    table["__powf"] = partial(_function, np.power, 2, True, FLOAT, FAST)
+        table[name] = _of_kind(_SLOW_1[plain], 1, FLOAT, _FAST_ONE)
+    table["__powf"] = _of_kind(np.power, 2, FLOAT, _FAST_ONE)
     table["abs"] = table["labs"] = table["llabs"] = _abs
     for name, whole, fraction in (("max", np.maximum, greater), ("min", np.minimum, lesser)):
         table[name] = partial(_extreme, whole, fraction)
@@ -268,27 +248,25 @@ def _build() -> dict[str, common.BuiltinHandler]:
     for name in ("isnan", "isinf", "isfinite", "signbit"):
         table[name] = partial(_test, getattr(np, name))
     for name, kind in (("fma", None), ("fmaf", FLOAT), ("__fmaf_rn", FLOAT), ("__fma_rn", DOUBLE)):
-        table[name] = partial(_fma, kind)
+        table[name] = _of_kind(fused, 3, kind, Price(flops=2))
     for word, op in (("add", "+"), ("sub", "-"), ("mul", "*"), ("div", "/")):
         table[f"__f{word}_rn"] = _plain(op, FLOAT)
         table[f"__d{word}_rn"] = _plain(op, DOUBLE)
     table["__fdividef"] = table["fdividef"] = _plain("/", FLOAT)
     invert: Callable[[Any], Any] = lambda x: np.divide(np.float32(1), x)
     clamp: Callable[[Any], Any] = lambda x: np.fmin(np.fmax(x, np.float32(0)), np.float32(1))
-    table["__frcp_rn"] = common.by_thread(
-        [FLOAT], FLOAT, invert, instructions=_SLOW, flops=1, special=1
-    )
+    table["__frcp_rn"] = common.by_thread([FLOAT], FLOAT, invert, _SLOWLY)
     table["__saturatef"] = common.by_thread([FLOAT], FLOAT, clamp)
     table["ldexp"] = table["ldexpf"] = _ldexp
     for name, function in (("lround", _round), ("lrint", np.rint)):
         for prefix, kind in (("", LONG), ("l", LLONG)):
-            table[prefix + name] = partial(_whole, function, kind, None)
-            table[f"{prefix}{name}f"] = partial(_whole, function, kind, FLOAT)
+            table[prefix + name] = _of_kind(function, 1, None, Price(), kind)
+            table[f"{prefix}{name}f"] = _of_kind(function, 1, FLOAT, Price(), kind)
     rounding = {"rn": np.rint, "rz": np.trunc, "ru": np.ceil, "rd": np.floor}
     for way, function in rounding.items():
         for target, kind in (("int", INT), ("uint", UINT), ("ll", LLONG), ("ull", ULLONG)):
-            table[f"__float2{target}_{way}"] = partial(_whole, function, kind, FLOAT)
-            table[f"__double2{target}_{way}"] = partial(_whole, function, kind, DOUBLE)
+            table[f"__float2{target}_{way}"] = _of_kind(function, 1, FLOAT, Price(), kind)
+            table[f"__double2{target}_{way}"] = _of_kind(function, 1, DOUBLE, Price(), kind)
     return table
 
 

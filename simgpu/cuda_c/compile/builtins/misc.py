@@ -12,17 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simgpu.cuda_c import types
+from simgpu.cuda_c.compile import constants, storage
 from simgpu.cuda_c.compile.builtins.common import BuiltinHandler, arguments, by_value, need_count
-from simgpu.cuda_c.compile.constants import evaluated
 from simgpu.cuda_c.compile.context import Context
 from simgpu.cuda_c.compile.conversions import convert, decay, typed_value
-from simgpu.cuda_c.compile.form import Followed, Sleep
-from simgpu.cuda_c.compile.storage import read_memory, use_storage
+from simgpu.cuda_c.compile.form import Followed, Price, Sleep
 from simgpu.cuda_c.compile.typed import Evaluate, Expr, MemoryPlace
-from simgpu.cuda_c.lockstep.masks import Mask, split
-from simgpu.cuda_c.lockstep.meter import Site
-from simgpu.cuda_c.lockstep.team import Team
-from simgpu.cuda_c.lockstep.values import varies
+from simgpu.cuda_c.lockstep import Mask, Site, Team, split, varies
 from simgpu.cuda_c.memory import access
 from simgpu.cuda_c.syntax.ast import CallExpr
 from simgpu.cuda_c.text.source import text_of
@@ -36,7 +32,7 @@ def _load(c: Context, node: CallExpr, used: bool) -> Expr:
         c.fail(node.at, f"{node.name}() needs an address, not a '{types.spelled(pointer.type)}'")
     address, volatile = c.note(Followed((pointer.node,))), node.name == "__ldcv"
     place = MemoryPlace(pointer.run, address, pointer.origin, True, volatile)
-    out = use_storage(c, read_memory(c, place, pointer.type.target, node.at))
+    out = storage.use_storage(c, storage.read_memory(c, place, pointer.type.target, node.at))
     out.place = None
     return out
 
@@ -229,7 +225,7 @@ def _hint(c: Context, node: CallExpr, used: bool) -> Expr:
 def _static_assert(c: Context, node: CallExpr, used: bool) -> Expr:
     need_count(c, node, 1, 2)
     given = node.arguments[0]
-    test = evaluated(c, convert(c, c.expression(given), types.BOOL, given.at), given)
+    test = constants.evaluated(c, convert(c, c.expression(given), types.BOOL, given.at), given)
     if test.constant is None:
         c.unsupported(node.at, "a static_assert of what is not known when the file is compiled")
     if not test.constant:
@@ -257,4 +253,4 @@ for _name in ("__builtin_assume", "__nanosleep", "__prof_trigger"):
 for _name, _type in types.VECTORS.items():
     if _name not in ("dim3", "half2"):
         _parts = [field.type for field in _type.fields]
-        TABLE[f"make_{_name}"] = by_value(_parts, _type, _list_of, instructions=0)
+        TABLE[f"make_{_name}"] = by_value(_parts, _type, _list_of, Price(0))

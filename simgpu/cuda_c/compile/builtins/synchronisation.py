@@ -12,9 +12,9 @@ from simgpu.cuda_c.compile.builtins.common import BuiltinHandler, arguments, fen
 from simgpu.cuda_c.compile.builtins.warps import meeting
 from simgpu.cuda_c.compile.context import Context
 from simgpu.cuda_c.compile.conversions import convert, typed_value
+from simgpu.cuda_c.compile.form import Fence
 from simgpu.cuda_c.compile.typed import Expr
-from simgpu.cuda_c.lockstep.masks import WARP, Mask, varies
-from simgpu.cuda_c.lockstep.team import Team
+from simgpu.cuda_c.lockstep import WARP, Mask, Team, varies
 from simgpu.cuda_c.lockstep.waiting_threads import Apart
 from simgpu.cuda_c.memory.shared_region import SharedRegion
 from simgpu.cuda_c.syntax.ast import CallExpr
@@ -48,14 +48,20 @@ def barrier(t: Team, m: Mask, at: Position, waits: bool = False, alone: bool = F
             raise Apart(m.bits & short[layout.block], by="block", alone=alone)
         _report(t, m, at, int(short.argmax()), arrived, live)
     t.meter.barriers += int(np.count_nonzero(arrived))
-    times = np.array(np.broadcast_to(np.asarray(t.block_time), (layout.lanes,)))
-    times[m.index] = t.clock
-    t.block_time = times
+    t.block_time = _now(t, t.block_time, m.index)
     _met(t, m.index)
+
+
+def _now(t: Team, times: Any, lanes: NDArray[Any]) -> NDArray[np.int64]:
+    """The times at which lanes last met, where these do so now."""
+    out = np.array(np.broadcast_to(np.asarray(times), (t.layout.lanes,)))
+    out[lanes] = t.clock
+    return out
 
 
 def _met(t: Team, lanes: NDArray[np.int64]) -> None:
     """Tell whoever keeps account that these threads have met, each block's with each other."""
+    t.meter.meet(t.layout, lanes)
     if t.lanes is not None:
         t.launch.messages.barrier(t, lanes)
     if t.launch.hostile is not None:
@@ -68,9 +74,7 @@ def _pass(t: Team, m: Mask) -> None:
     if not waiters.passed[m.index].any():
         blocks = np.unique(block[m.index])
         together = waiters.met & np.isin(block, blocks)
-        times = np.array(np.broadcast_to(np.asarray(t.block_time), (t.layout.lanes,)))
-        times[together] = t.clock
-        t.block_time = times
+        t.block_time = _now(t, t.block_time, together)
         t.meter.barriers += len(blocks)
         _met(t, np.flatnonzero(together))
         waiters.passed |= together
@@ -156,12 +160,7 @@ def _syncwarp(c: Context, node: CallExpr, used: bool) -> Expr:
         if varies(given) or int(given) != 0xFFFFFFFF:
             _met_some(t, m, t.array(given)[m.index])
             return
-        if m.full:
-            t.warp_time = t.clock
-            return
-        times = np.array(np.broadcast_to(np.asarray(t.warp_time), (t.layout.lanes,)))
-        times[m.index] = t.clock
-        t.warp_time = times
+        t.warp_time = t.clock if m.full else _now(t, t.warp_time, m.index)
 
     return typed_value(c, VOID, evaluate, node.at, args)
 
@@ -178,6 +177,8 @@ def _fence(c: Context, node: CallExpr, used: bool) -> Expr:
     c.aims.fences = True
 
     scope, ways = 1 if node.name.endswith("_block") else 2, _ways(node)
+    wide = "system" if node.name.endswith("_system") else "device"
+    c.steps.append(Fence(scope=wide if scope == 2 else "block"))
 
     def evaluate(t: Team, m: Mask) -> None:
         for acquires, releases in ways:

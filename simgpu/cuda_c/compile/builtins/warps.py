@@ -15,9 +15,8 @@ from simgpu.cuda_c.compile.context import Context
 from simgpu.cuda_c.compile.conversions import convert, typed_value
 from simgpu.cuda_c.compile.storage import with_holes
 from simgpu.cuda_c.compile.typed import Evaluate, Expr, MemoryPlace, RegisterPlace
-from simgpu.cuda_c.lockstep.masks import WARP, Mask
-from simgpu.cuda_c.lockstep.team import Team
-from simgpu.cuda_c.lockstep.values import select_lanes, varies
+from simgpu.cuda_c.lockstep import WARP, Mask, Team, varies
+from simgpu.cuda_c.lockstep.values import select_lanes
 from simgpu.cuda_c.lockstep.waiting_threads import Apart, Meeting, some_lanes
 from simgpu.cuda_c.memory import access
 from simgpu.cuda_c.memory.holes import Holed, require, taken_holes
@@ -185,10 +184,9 @@ def _unread(offered: Expr) -> Expr:
     place, ctype, site = offered.place, offered.type, offered.site
     if isinstance(place, MemoryPlace) and site is not None:
         pointer = place.accessed
-        load: Evaluate = lambda t, m: access.load_lanes(
-            t, m, pointer(t, m), ctype, site, copied=True
-        )
-        return replace(offered, run=load)
+        load = partial(access.load_lanes, ctype=ctype, site=site, copied=True)
+        run: Evaluate = lambda t, m: load(t, m, pointer(t, m))
+        return replace(offered, run=run)
     if not isinstance(place, RegisterPlace) or place.before or not place.variable.unset:
         return offered
     variable, first, count = place.variable, place.first, place.count

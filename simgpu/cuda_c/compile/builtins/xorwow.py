@@ -13,13 +13,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from simgpu.cuda_c.compile import conversions, type_names
 from simgpu.cuda_c.compile.builtins.common import BuiltinHandler, arguments
 from simgpu.cuda_c.compile.context import Context
-from simgpu.cuda_c.compile.conversions import convert, typed_value
-from simgpu.cuda_c.compile.type_names import integer_constant
 from simgpu.cuda_c.compile.typed import Expr
-from simgpu.cuda_c.lockstep.masks import Mask
-from simgpu.cuda_c.lockstep.team import Team
+from simgpu.cuda_c.lockstep import Mask, Team
 from simgpu.cuda_c.memory import access
 from simgpu.cuda_c.syntax.ast import CallExpr
 from simgpu.cuda_c.types import UINT, ULLONG, VOID, Pointer
@@ -83,12 +81,12 @@ def skip_ahead(
 def _jump(c: Context, node: CallExpr, used: bool) -> Expr:
     """`__xorwow_jump(count, unit, words)`."""
     count, _, words = arguments(c, node, 3)
-    unit = integer_constant(c, node.arguments[1], "the unit of a jump")
+    unit = type_names.integer_constant(c, node.arguments[1], "the unit of a jump")
     assert words.type == Pointer(UINT)
     words.origin.note("written")
     c.work(_INSTRUCTIONS)
     read, write = c.new_site(node.at), c.new_site(node.at, write=True)
-    number, where = convert(c, count, ULLONG, node.at).run, words.run
+    number, where = conversions.convert(c, count, ULLONG, node.at).run, words.run
 
     def evaluate(t: Team, m: Mask) -> None:
         distance = np.broadcast_to(np.asarray(m.take(number(t, m)), np.uint64), (m.n,))
@@ -104,7 +102,7 @@ def _jump(c: Context, node: CallExpr, used: bool) -> Expr:
             new: Any = np.ascontiguousarray(state[:, k])
             access.store_lanes(t, m, place, UINT, m.spread(new), write)
 
-    return typed_value(c, VOID, evaluate, node.at, [count, words])
+    return conversions.typed_value(c, VOID, evaluate, node.at, [count, words])
 
 
 TABLE: dict[str, BuiltinHandler] = {"__xorwow_jump": _jump}

@@ -1,24 +1,15 @@
 """CUPTI's records find what asked for them, and their place on the host's clock."""
 
-from __future__ import annotations
-
 from itertools import count
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from asyncgpu_tutor.devices.cuda.cupti_records import (
-    OTHERS,
-    Anchor,
-    ClockFit,
-    CuptiActivity,
-    activity_of,
-    by_draft,
-    drafts_of_others,
-    late_by,
-)
+from asyncgpu_tutor.devices.cuda import cupti_records
+from asyncgpu_tutor.devices.cuda.cupti_records import Anchor, ClockFit, CuptiActivity, by_draft
 from asyncgpu_tutor.traces.spans import Draft, SpanKind, SpanLog
 
 GRAPH = 0x5_0000_0000  # CUPTI numbers the nodes of a graph from such a number on
@@ -29,12 +20,9 @@ def drafts(*works: tuple[SpanKind, str]) -> list[Draft]:
     return [log.draft(kind, name, 1) for kind, name in works]
 
 
-def node(
-    number: int, kind: SpanKind = "kernel", name: str = "layer", start: int = 1000
-) -> CuptiActivity:
-    return CuptiActivity(
-        kind, 7, start, start + 500, name if kind == "kernel" else "", GRAPH + number
-    )
+def node(number: int, kind: SpanKind = "kernel", name: str = "layer", start: int = 1000) -> Any:
+    name = name if kind == "kernel" else ""
+    return CuptiActivity(kind, 7, start, start + 500, name, GRAPH + number)
 
 
 def test_each_node_of_a_launch_gets_its_record_whatever_ran_first() -> None:
@@ -85,10 +73,10 @@ def test_a_copy_says_its_direction_and_whether_it_is_pageable(direction: int, ki
         graph_node_id=0, correlation_id=3, start=10, end=20, copy_kind=direction, src_kind=1, dst_kind=3,
         device_id=0, stream_id=7,
     )  # fmt: skip
-    record = activity_of(activity, None)
+    record = cupti_records.activity_of(activity, None)
     assert (record.kind, record.pageable, record.node) == (kind, True, 0)
     activity.src_kind = 2
-    assert not activity_of(activity, None).pageable
+    assert not cupti_records.activity_of(activity, None).pageable
 
 
 def test_work_of_others_gets_spans_in_the_order_in_which_it_began() -> None:
@@ -98,18 +86,16 @@ def test_work_of_others_gets_spans_in_the_order_in_which_it_began() -> None:
         CuptiActivity("kernel", 7, 0, 10, "without_a_start", device=0, stream=7),
         CuptiActivity("kernel", 7, 10, 0, "without_an_end", device=0, stream=7),
     ]
-    found = drafts_of_others(records, (), {13: 2}, count(5))
+    found = cupti_records.drafts_of_others(records, (), {13: 2}, count(5))
     assert [(draft.id, draft.name, draft.stream) for draft, _ in found] == [
-        (5, "cupy_multiply", OTHERS + 7),
+        (5, "cupy_multiply", cupti_records.OTHERS + 7),
         (6, "h2d", 2),  # on a stream of ours, which the other library was lent
     ]
     assert [record.start for _, record in found] == [100, 300]
     assert all(draft.op is None and draft.detail["foreign"] for draft, _ in found)
-
-
-def test_a_kernel_of_others_has_a_readable_name_and_keeps_the_full_one() -> None:
     full = "_ZN7cutlass7Kernel2I21cutlass_80_simt_sgemmEEvNT_6ParamsE"
-    ((draft, _),) = drafts_of_others([CuptiActivity("kernel", 8, 100, 200, full)], (), {}, count())
+    records = [CuptiActivity("kernel", 8, 100, 200, full)]
+    ((draft, _),) = cupti_records.drafts_of_others(records, (), {}, count())
     assert draft.name == "Kernel2<cutlass_80_simt_sgemm>"
     assert draft.detail["full_name"] == full
 
@@ -134,9 +120,7 @@ def test_between_two_anchors_clocks_drift_apart_evenly() -> None:
 
 
 def test_work_that_would_start_before_its_call_says_by_how_much_all_is_early() -> None:
+    late_by = cupti_records.late_by
     assert late_by([(110.0, 100.0), (95.0, 103.0), (120.0, 121.0)]) == 8.0
-
-
-@pytest.mark.parametrize("pieces", [[], [(110.0, 100.0)], [(100.0, 100.0), (102.0, 101.0)]])
-def test_work_that_starts_when_it_may_stays_where_it_is(pieces: list[tuple[float, float]]) -> None:
-    assert late_by(pieces) == 0.0
+    for when_it_may in ([], [(110.0, 100.0)], [(100.0, 100.0), (102.0, 101.0)]):
+        assert late_by(when_it_may) == 0.0

@@ -1,7 +1,5 @@
 """CUDA's errors in the words of this package, on stand-ins for CuPy's."""
 
-from __future__ import annotations
-
 import importlib
 import sys
 from types import ModuleType, SimpleNamespace

@@ -1,7 +1,5 @@
 """Traces of the course's programs on a simulated device, each recorded once."""
 
-from __future__ import annotations
-
 from functools import cache
 
 import asyncgpu_tutor as agt

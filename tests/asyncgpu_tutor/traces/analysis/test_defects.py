@@ -1,7 +1,5 @@
 """The detective finds each defect in a program that has it, and in its repaired twin not."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -99,23 +97,17 @@ def test_a_wait_for_a_device_that_is_done_holds_nobody_up() -> None:
     assert found.spans == (0,)
 
 
-@pytest.mark.parametrize(
-    ("kind", "name", "found"),
-    [
-        ("h2d", "x", "exposed copies"),
-        ("kernel", "ncclDevKernel_AllReduce", "exposed communication"),
-    ],
-)
+MOVING = [("h2d", "x", "copies"), ("kernel", "ncclDevKernel_AllReduce", "communication")]
+
+
+@pytest.mark.parametrize(("kind", "name", "found"), MOVING)
 def test_what_moves_data_costs_the_time_in_which_nothing_computes(
     kind: SpanKind, name: str, found: str
 ) -> None:
     def moved(computing: float) -> list[Finding]:
-        times = [(kind, name, 0, 60, 1), ("kernel", "gemm", 60 - computing, 100, 2)]
-        spans = [
-            Span(i, k, n, start, end, "cuda:0", stream)
-            for i, (k, n, start, end, stream) in enumerate(times)
-        ]
-        return [f for f in agt.diagnose(Trace(spans)) if f.name == found]
+        gemm = Span(1, "kernel", "gemm", 60 - computing, 100, "cuda:0", 2)
+        trace = Trace([Span(0, kind, name, 0, 60, "cuda:0", 1), gemm])
+        return [f for f in agt.diagnose(trace) if f.name == f"exposed {found}"]
 
     assert moved(computing=60) == []
     (exposed,) = moved(computing=20)
@@ -127,15 +119,10 @@ def row(gap: float, length: float = 2.0, pieces: int = 20, waits: bool = False) 
     spans: list[Span] = []
     for i in range(pieces):
         at, number = i * (gap + length), 3 * i
-        asked = replace(call(number, at, at + gap), name="launch k")
-        spans += [
-            asked,
-            Span(
-                number + 1, "kernel", "k", at + gap, at + gap + length, "cuda:0", 1, after=(number,)
-            ),
-        ]
+        start, end = at + gap, at + gap + length
+        work = Span(number + 1, "kernel", "k", start, end, "cuda:0", 1, after=(number,))
+        spans += [call(number, at, start), work]
         if waits:
-            end = at + gap + length
             spans.append(Span(number + 2, "wait", "synchronize device", end - 1, end, "cuda:0"))
     return Trace(spans)
 
@@ -146,18 +133,10 @@ def names(trace: Trace) -> list[str]:
 
 def test_small_kernels_in_a_row_are_worth_a_graph_and_cost_the_pauses_between_them() -> None:
     found = finding(row(gap=6), "small kernels")
-    assert (found.cost, len(found.spans), found.limit) == (
-        19 * 5,
-        19,
-        True,
-    )  # a graph has pauses, too
-    for innocent in (
-        row(gap=6, length=200),
-        row(gap=6, pieces=8),
-        row(gap=6, waits=True),
-        row(gap=500),
-    ):
-        assert "small kernels" not in names(innocent)
+    # A graph has pauses, too.
+    assert (found.cost, len(found.spans), found.limit) == (19 * 5, 19, True)
+    for innocent in ({"length": 200}, {"pieces": 8}, {"waits": True}, {"gap": 500}):
+        assert "small kernels" not in names(row(**{"gap": 6, **innocent}))
 
 
 def two_gpus(*collectives: tuple[float, float, float]) -> Trace:
@@ -182,9 +161,7 @@ def test_who_waits_in_a_collective_for_another_gpu_is_told_for_whom_and_how_long
     apart = two_gpus((0, 60, 70))
     early = [replace(s, end=50) if s.id == 0 else s for s in apart]
     more = [*apart, replace(apart.spans[0], id=9, start=80, end=90)]
-    assert not [
-        f for spans in (early, more) for f in agt.diagnose(Trace(spans)) if "waiting" in f.name
-    ]
+    assert not any("waiting" in name for spans in (early, more) for name in names(Trace(spans)))
 
 
 def test_the_start_of_cuda_is_told_where_it_takes_longer_than_all_work() -> None:
@@ -222,19 +199,9 @@ def test_streams_are_advised_where_the_device_has_room_and_orders_are_known(
     fills: float, foreign: bool
 ) -> None:
     """Three products of three operations on one stream, asked for at once."""
+    more = {"detail": {"fills": fills}}
     spans = [
-        Span(
-            i + 3,
-            "kernel",
-            "p",
-            9 * i,
-            9 * i + 9,
-            "cuda:0",
-            1,
-            i,
-            after=(i,),
-            detail={"fills": fills},
-        )
+        Span(i + 3, "kernel", "p", 9 * i, 9 * i + 9, "cuda:0", 1, i, after=(i,), **more)
         for i in range(3)
     ]
     calls = [replace(call(i, 0, i), op=i) for i in range(3)]

@@ -1,7 +1,5 @@
 """Idle time by cause: real programs, and the smallest traces that settle it."""
 
-from __future__ import annotations
-
 import pytest
 
 import asyncgpu_tutor as agt

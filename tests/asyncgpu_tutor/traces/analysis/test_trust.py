@@ -1,7 +1,5 @@
 """What profiles of other people's programs were told wrongly, each reduced to the smallest trace."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 from pathlib import Path
@@ -71,9 +69,7 @@ def test_loading_while_the_queue_is_full_costs_nothing() -> None:
     assert costs(Trace(loading))["lazy module loading"] == pytest.approx(17_900)
     busy = Span(0, "kernel", "long", 0, 431_000, "cuda:0", 1)
     assert "lazy module loading" not in costs(Trace([busy, *loading]))
-
-
-def test_the_first_copy_is_not_charged_for_the_start_of_cuda() -> None:
+    # The first copy is not charged for the start of CUDA.
     copy = replace(kernel(1, 104_990, 104_992, 0), kind="h2d", detail={"pageable": True})
     trace = Trace([Span(0, "call", "enqueue h2d", 0, 105_000, "cuda:0"), copy])
     assert costs(trace)["pageable copy"] == pytest.approx(10)
@@ -88,21 +84,17 @@ def host_bound(name: str = "k") -> Trace:
     return Trace(spans, "Nsight Systems", "GPU")
 
 
-@pytest.mark.parametrize(
-    ("kernels", "clock", "words", "never"),
-    [
+def test_advice_is_in_the_words_of_the_program() -> None:
+    for kernels, clock, words, never in (
         ("saxpy", "Nsight Systems", "CUDA", ("agt.", "CuPy", "torch", "Python")),
         ("cupy_add", "Nsight Systems", "CuPy", ("agt.", "torch")),
         ("k", "PyTorch profiler", "PyTorch", ("agt.", "CuPy")),
-    ],
-)
-def test_advice_is_in_the_words_of_the_program(
-    kernels: str, clock: str, words: str, never: tuple[str, ...]
-) -> None:
-    trace = Trace(host_bound(kernels).spans, clock, "GPU", {"foreign": True})
-    assert {f.name for f in agt.diagnose(trace)} == {"host-bound", "small kernels", "null stream"}
-    assert words in finding(trace, "host-bound").advice
-    assert not [word for word in never for f in agt.diagnose(trace) if word in str(f)]
+    ):
+        trace = Trace(host_bound(kernels).spans, clock, "GPU", {"foreign": True})
+        found = agt.diagnose(trace)
+        assert {f.name for f in found} == {"host-bound", "small kernels", "null stream"}
+        assert words in finding(trace, "host-bound").advice
+        assert not [word for word in never for f in found if word in str(f)]
     assert "op.graph_on" in finding(host_bound(), "host-bound").advice
 
 

@@ -1,7 +1,5 @@
 """Exports of Nsight Systems, made up table by table, as its documentation describes them."""
 
-from __future__ import annotations
-
 import sqlite3
 from pathlib import Path
 from typing import Any

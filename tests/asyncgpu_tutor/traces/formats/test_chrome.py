@@ -1,7 +1,5 @@
 """The file for the Perfetto UI, in Chrome's format."""
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 from pathlib import Path
@@ -47,18 +45,10 @@ def test_each_lane_is_a_row_with_its_name_and_order(trace: Trace, tmp_path: Path
 
 
 def test_ranges_are_in_rows_above_the_calls_of_the_host(tmp_path: Path) -> None:
-    host = [
-        Span(1, "range", "a", 0, 9, ""),
-        Span(2, "range", "across", 1, 12, ""),
-        Span(3, "range", "nested", 2, 8, ""),
-        Span(4, "call", "c", 2, 3, ""),
-    ]
-    assert lanes(written(Trace(host), tmp_path)) == {
-        "ranges, row 1": ["a"],
-        "ranges, row 2": ["across"],
-        "ranges, row 3": ["nested"],
-        "host": ["c"],
-    }
+    times = {"a": (0, 9), "across": (1, 12), "nested": (2, 8)}
+    host = [Span(i, "range", n, *times[n], "") for i, n in enumerate(times)]
+    rows = lanes(written(Trace([*host, Span(4, "call", "c", 2, 3, "")]), tmp_path))
+    assert rows == {f"ranges, row {i}": [n] for i, n in enumerate(times, 1)} | {"host": ["c"]}
 
 
 def test_spans_of_a_stream_that_overlap_by_an_imprecise_clock_all_show(tmp_path: Path) -> None:

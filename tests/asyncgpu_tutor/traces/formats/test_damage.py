@@ -1,7 +1,5 @@
 """Damaged records of a profile: each is in no number, counted and named, in each form of a file."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path
@@ -92,21 +90,10 @@ def look(seed: int, folder: Path) -> None:
     assert trace.metrics().device_makespan <= 50 * len(pieces) + 50
     said = trace.about.get("damage", [])
     assert isinstance(said, list)
-    counts = {
-        what: sum(int(line.split()[0]) for line in said if what in line)
-        for what in ("left out", "without work")
-    }
-    assert counts == {
-        "left out": len(sorts) - sorts.count("lost"),
-        "without work": sorts.count("lost"),
-    }
-    reports = (
-        analysis.table(),
-        trace.table(),
-        repr(trace),
-        trace.plot().words,
-    )
-    for report in reports:
+    lost = sorts.count("lost")
+    for what, number in (("left out", len(sorts) - lost), ("without work", lost)):
+        assert sum(int(line.split()[0]) for line in said if what in line) == number
+    for report in (analysis.table(), trace.table(), repr(trace), trace.plot().words):
         assert all(line in re.sub(r"\s+", " ", report) for line in said)
 
 

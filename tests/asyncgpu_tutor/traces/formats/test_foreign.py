@@ -1,7 +1,5 @@
 """A trace that somebody sent: damage has a clear message, and nothing else happens."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import os
@@ -79,35 +77,25 @@ def test_what_is_no_trace_is_refused(body: str, message: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("changed", "message"),
+    ("field", "value", "message"),
     [
-        ({"kind": "__import__"}, "unknown kind of span"),
-        ({"kind": ["kernel"]}, "unknown kind of span"),
-        ({"id": "3"}, "its id is '3', not a whole number"),
-        ({"id": True}, "its id is True"),
-        ({"id": 1.5}, "its id is 1.5"),
-        ({"id": 2**70}, "not a whole number"),
-        ({"start": -1.0}, "it goes from -1.0 to 2.0 us"),
-        ({"start": 3.0}, "it goes from 3.0 to 2.0 us"),
-        ({"end": 1e300}, "its end is 1e+300, not a number of us"),
-        ({"end": 10**400}, "not a number of us"),
-        ({"end": None}, "its end is None, not a number of us"),
-        ({"start": "now"}, "its start is 'now'"),
-        ({"name": 5}, "its name is 5, not text"),
-        ({"name": "x" * 20_000}, "its name has 20,000 characters"),
-        ({"stream": 1.0}, "its stream is 1.0"),
-        ({"after": 1}, "its 'after' is not a list"),
-        ({"after": [3]}, "it waits for 3, which did not come before it"),
-        ({"after": [9, 1]}, "it waits for 9"),
-        ({"name": "\ud800"}, "surrogates not allowed"),
-        ({"detail": []}, "its detail is not an object"),
-        ({"detail": {"bytes": 10**400}}, "its detail holds 1000"),
-        ({"detail": {"grid": [10**400, 1, 1]}}, "its detail holds 1000"),
+        ("kind", "__import__", "unknown kind of span"), ("kind", ["kernel"], "unknown kind of span"),
+        ("id", "3", "its id is '3', not a whole number"), ("id", True, "its id is True"),
+        ("id", 1.5, "its id is 1.5"), ("id", 2**70, "not a whole number"),
+        ("start", -1.0, "it goes from -1.0 to 2.0 us"), ("start", 3.0, "it goes from 3.0 to 2.0 us"),
+        ("end", 1e300, "its end is 1e+300, not a number of us"), ("end", 10**400, "not a number of us"),
+        ("end", None, "its end is None, not a number of us"), ("start", "now", "its start is 'now'"),
+        ("name", 5, "its name is 5, not text"), ("name", "x" * 20_000, "its name has 20,000 characters"),
+        ("stream", 1.0, "its stream is 1.0"), ("after", 1, "its 'after' is not a list"),
+        ("after", [3], "it waits for 3, which did not come before it"), ("after", [9, 1], "it waits for 9"),
+        ("name", "\ud800", "surrogates not allowed"), ("detail", [], "its detail is not an object"),
+        ("detail", {"bytes": 10**400}, "its detail holds 1000"),
+        ("detail", {"grid": [10**400, 1, 1]}, "its detail holds 1000"),
     ],
-)
-def test_each_wrong_field_is_named(changed: dict[str, object], message: str) -> None:
+)  # fmt: skip
+def test_each_wrong_field_is_named(field: str, value: object, message: str) -> None:
     with pytest.raises(UsageError, match="this trace is damaged") as caught:
-        read(text(span(**changed)))
+        read(text(span(**{field: value})))
     assert message in str(caught.value)
 
 

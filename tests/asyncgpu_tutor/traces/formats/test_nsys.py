@@ -1,7 +1,5 @@
 """Exports of Nsight Systems become traces; other files, an error for people."""
 
-from __future__ import annotations
-
 import sqlite3
 import stat
 from pathlib import Path
@@ -16,19 +14,7 @@ from asyncgpu_tutor.errors import UsageError
 from asyncgpu_tutor.traces.spans.relations import happens_before
 from tests.asyncgpu_tutor.traces.invariants import hold
 
-from .nsys_export import (
-    COPY,
-    EVENT,
-    FILL,
-    KERNEL,
-    RUNTIME,
-    SYNC,
-    THREAD,
-    Export,
-    place,
-    read,
-    small,
-)
+from .nsys_export import COPY, FILL, KERNEL, RUNTIME, SYNC, THREAD, Export, place, read, small
 
 
 @pytest.fixture
@@ -53,14 +39,9 @@ def test_work_is_on_its_stream_and_belongs_to_the_range_of_its_call(file: Path) 
 def test_calls_waits_and_ranges_are_on_the_host_and_the_rest_is_left_out(file: Path) -> None:
     trace = Trace.from_nsys(file)
     assert [(s.kind, s.name) for s in trace if not s.on_device] == [
-        ("range", "record"),
-        ("range", "one"),
-        ("call", "enqueue h2d"),
-        ("call", "launch relu"),
-        ("range", "two"),
-        ("call", "launch matvec"),
-        ("wait", "synchronize stream 2"),
-    ]
+        ("range", "record"), ("range", "one"), ("call", "enqueue h2d"), ("call", "launch relu"),
+        ("range", "two"), ("call", "launch matvec"), ("wait", "synchronize stream 2"),
+    ]  # fmt: skip
 
 
 def test_each_span_names_what_it_had_to_wait_for(file: Path) -> None:
@@ -95,7 +76,6 @@ def test_a_call_belongs_to_the_range_that_is_open(tmp_path: Path) -> None:
     export.launch("alone", 95_000, 96_000, 97_000, 61)
     export.range("open", 9_000, None, nested=False)
     trace = read(export, tmp_path)
-
     assert trace.find("late")[0].label == "program"
     assert trace.find("alone")[0].op is None
     assert trace.find("open")[0].end == 89.1  # it never ended, so it lasts as long as any
@@ -106,8 +86,7 @@ def test_a_range_that_is_not_there_is_refused_with_the_names_of_the_others(file:
         Trace.from_nsys(file, within="batch")
 
 
-@pytest.mark.parametrize("absent", [RUNTIME, SYNC, EVENT, "NVTX_EVENTS", "StringIds", COPY, KERNEL,
-                                    "TARGET_INFO_GPU", "META_DATA_EXPORT"])  # fmt: skip
+@pytest.mark.parametrize("absent", small().tables)
 def test_any_table_may_be_absent(absent: str, tmp_path: Path) -> None:
     export = small()
     del export.tables[absent]
@@ -157,9 +136,11 @@ def test_pageable_copies_say_so_and_allocations_and_loads_are_calls(tmp_path: Pa
     assert [s.name for s in trace if s.kind == "call"][:2] == ["malloc", "load module"]
 
 
-def test_a_wait_of_a_thread_that_enqueues_nothing_holds_up_nobody(tmp_path: Path) -> None:
+def test_a_wait_that_holds_up_nobody_is_none(tmp_path: Path) -> None:
+    """Of a thread that enqueues nothing; and a query, which CUPTI lists although it returns at once."""
     export = small()
     export.call("cudaEventSynchronize_v3020", 5_000, 9_500, 50, thread=THREAD + 1)
+    export.call("cudaEventQuery_v3020", 90_000, 91_000, 77)
     assert [s.name for s in read(export, tmp_path) if s.kind == "wait"] == ["synchronize stream 2"]
 
 
@@ -190,9 +171,9 @@ def test_nodes_of_a_graph_are_in_the_order_of_their_capture(tmp_path: Path) -> N
     """They come after what its stream held and before what comes next."""
     trace = read(with_a_graph(), tmp_path)
     relu = trace.find("relu")[0]
-    left, second, right, after = trace.device_spans[3:]
-    assert [span.name for span in (left, second, right)] == ["left", "left", "right"]
-    assert [span.detail["node"] for span in (left, second, right)] == [0, 1, 2]
+    *nodes, after = trace.device_spans[3:]
+    left, second, right = nodes
+    assert [(s.name, s.detail["node"]) for s in nodes] == [("left", 0), ("left", 1), ("right", 2)]
     assert (left.stream, right.stream) == (1, 3)
     assert [s.name for s in trace if s.kind == "call"][-2:] == ["launch graph", "launch after"]
     for node in (left, right):
@@ -252,7 +233,7 @@ def test_a_database_of_others_or_without_gpu_work_is_refused(tmp_path: Path) -> 
     ):
         lonely.add("DIAGNOSTIC_EVENT", timestamp=0, severity=severity, text=said)
     with pytest.raises(
-        UsageError, match=r"holds no GPU work.*says: CUDA tracing needs a newer driver"
+        UsageError, match=r"holds no GPU work.*says: CUDA tracing needs a newer"
     ) as e:
         read(lonely, tmp_path)
     assert "Profiling has started" not in str(e.value)
@@ -346,12 +327,3 @@ def test_damaged_bytes_are_read_or_refused(place: int, junk: bytes, tmp_path: Pa
     except UsageError:
         return
     assert trace.table()
-
-
-def test_a_query_of_an_event_is_no_wait(tmp_path: Path) -> None:
-    """CUPTI lists it with the synchronisations, although it returns at once."""
-    export = small()
-    export.call("cudaEventQuery_v3020", 90_000, 91_000, 77)
-    assert [s for s in read(export, tmp_path) if s.kind == "wait"] == [
-        s for s in read(small(), tmp_path) if s.kind == "wait"
-    ]

@@ -1,7 +1,5 @@
 """Traces of PyTorch's profiler, reduced to what is special about them."""
 
-from __future__ import annotations
-
 import gzip
 import json
 from pathlib import Path
@@ -84,16 +82,12 @@ def test_categories_of_older_versions_are_known(tmp_path: Path) -> None:
 
 def test_events_of_any_program_in_chromes_form_are_ranges(tmp_path: Path) -> None:
     """Begin and end may be two events, and the last one may be missing."""
-    place = {"pid": 1, "tid": 2, "cat": "mine"}
-    events = [
-        {"ph": "B", "name": "outer", "ts": 10, **place},
-        {"ph": "B", "name": "inner", "ts": 12, **place},
-        {"ph": "E", "ts": 15, **place},
-        {"ph": "X", "name": "whole", "ts": 16, "dur": 2, **place},
-        {"ph": "E", "ts": 20, **place},
-        {"ph": "E", "ts": 21, **place},
-        {"ph": "B", "name": "open", "ts": 22, **place},
-    ]
+    rows = (
+        ("B", 10, "outer"), ("B", 12, "inner"), ("E", 15, ""), ("X", 16, "whole"), ("E", 20, ""),
+        ("E", 21, ""), ("B", 22, "open"),
+    )  # fmt: skip
+    place = {"pid": 1, "tid": 2, "cat": "mine", "dur": 2}
+    events = [{"ph": ph, "ts": ts, "name": name, **place} for ph, ts, name in rows]
     found = {s.name: (s.start, s.end) for s in load(tmp_path, {"traceEvents": events})}
     assert found == {"outer": (0, 10), "inner": (2, 5), "whole": (6, 8), "open": (12, 12)}
 
@@ -113,9 +107,7 @@ def test_no_timeline_is_impossible(rows: list[tuple[Any, ...]], tmp_path: Path) 
 
 
 def test_events_may_stand_alone_and_times_may_be_text(tmp_path: Path) -> None:
-    events = [
-        {**e, "ts": str(e.get("ts")), "dur": str(e.get("dur"))} if "ts" in e else e for e in step()
-    ]
+    events = [e | {key: str(e[key]) for key in ("ts", "dur") if key in e} for e in step()]
     assert len(load(tmp_path, events).device_spans) == 2
 
 

@@ -1,7 +1,5 @@
 """Traces to draw."""
 
-from __future__ import annotations
-
 import pytest
 
 from asyncgpu_tutor.traces.spans import SpanKind, SpanLog

@@ -1,7 +1,5 @@
 """The still picture for a page: that it stands alone, says what it shows, and can be read in both themes."""
 
-from __future__ import annotations
-
 import json
 import re
 from xml.etree import ElementTree as ET
@@ -13,7 +11,7 @@ from asyncgpu_tutor.traces.pictures.scene import fitting
 from asyncgpu_tutor.traces.pictures.style import KIND_LOOKS, THEME
 from asyncgpu_tutor.traces.spans import Span
 from asyncgpu_tutor.traces.trace import Trace
-from tests.asyncgpu_tutor.traces.pictures.test_seen_by_all import contrast
+from tests.asyncgpu_tutor.traces.pictures.test_style import contrast
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -33,7 +31,6 @@ def test_it_is_one_element_that_needs_nothing_and_has_its_words(mlp: Trace) -> N
     picture = plot(mlp, lesson="The copies take turns.")
     svg = picture.svg()
     root = ET.fromstring(svg)
-
     assert root.tag == f"{SVG}svg"
     assert not re.search(r"<script|href=|src=|@import|url\((?!#)", svg)
     ids = {e.get("id") for e in root.iter() if e.get("id")}
@@ -61,7 +58,6 @@ def test_every_span_is_a_bar_that_says_more_when_one_points_at_it(mlp: Trace) ->
     told = [bar.findtext(f"{SVG}title") or "" for bar in found]
     assert len(found) == len(mlp)
     assert sum(text.startswith("sgemm_naive: kernel, stream") for text in told) == 2
-
     copy = Span(0, "h2d", "x", 0, 10, "sim:0", 1, detail={"bytes": 1_000_000})
     grid = {"grid": [4, 2, 1], "block": [256, 1, 1]}
     kernel = Span(1, "kernel", "relu", 10, 20, "sim:0", 1, after=(0,), detail=grid)
@@ -70,14 +66,10 @@ def test_every_span_is_a_bar_that_says_more_when_one_points_at_it(mlp: Trace) ->
         assert fact in svg
 
 
-def test_every_kind_of_work_can_be_drawn() -> None:
-    spans = [
-        Span(n, kind, kind, 10 * n, 10 * n + 9, "sim:0", 1) for n, kind in enumerate(KIND_LOOKS)
-    ]
+def test_every_kind_is_drawn_and_a_name_that_does_not_fit_is_shortened_or_left_out() -> None:
+    kinds = enumerate(KIND_LOOKS)
+    spans = [Span(n, kind, kind, 10 * n, 10 * n + 9, "sim:0", 1) for n, kind in kinds]
     assert all(f">{kind}: " in plot(Trace(spans)).svg() for kind in KIND_LOOKS)
-
-
-def test_a_name_that_does_not_fit_is_shortened_or_left_out() -> None:
     assert fitting("sgemm_naive", 1000, 11) == "sgemm_naive"
     assert re.fullmatch("sgem.*\u2026", fitting("sgemm_naive", 50, 11))
     assert fitting("sgemm_naive", 10, 11) == ""
@@ -97,7 +89,6 @@ def test_nothing_is_drawn_outside_of_the_picture(mlp: Trace) -> None:
 def test_a_highlight_fades_bars_and_no_text(mlp: Trace) -> None:
     svg = mlp.plot(highlight="sgemm_naive", lanes=("streams",)).svg()
     groups = [g.get("class", "").split() for g in ET.fromstring(svg).iter(f"{SVG}g")]
-
     assert ["agt-bar", "out"] in groups
     assert ["agt-bar", "faded"] in groups
     names = [t for t in ET.fromstring(svg).iter(f"{SVG}text") if t.get("class") == "agt-name"]
@@ -128,7 +119,6 @@ def test_a_wait_for_room_is_thin_and_in_front_of_the_bar() -> None:
     ]
     picture = Trace(spans).plot(lanes=("streams", "engines"))
     svg = picture.svg()
-
     assert svg.count('class="agt-room"') == 2  # once on its stream, and in the legend
     path, _ = (e.get("d", "") for e in ET.fromstring(svg).iter() if e.get("class") == "agt-room")
     room = [float(n) for n in re.findall(r"[\d.]+", path)]
@@ -147,13 +137,11 @@ def test_a_kernel_that_only_waits_has_dotted_holes_in_its_bar_on_its_stream() ->
     spans = [Span(0, "kernel", "ask", 20, 60, "sim:0", 1, detail={"waits": [[10, 30], [35, 39]]})]
     picture = Trace(spans).plot(lanes=("streams", "engines"))
     svg = picture.svg()
-
     holes = [e for e in ET.fromstring(svg).iter() if e.get("class") == "agt-paper"][1:]
     (bar, _) = boxes(svg)
     long, short = (float(hole.get("width", 0)) for hole in holes)
-    assert [long, short] == pytest.approx(
-        [float(bar.get("width", 0)) * part for part in (0.5, 0.1)], rel=0.02
-    )
+    wide = float(bar.get("width", 0))
+    assert [long, short] == pytest.approx([wide * part for part in (0.5, 0.1)], rel=0.02)
     assert "kernel waits" in texts(svg, "agt-words")
     assert "only waits for 24.0 µs of that" in svg
     assert picture.view()["panels"][0]["waits"] == [[0, 30, 50], [0, 55, 59]]

@@ -1,7 +1,5 @@
 """A kernel is called the same, whoever recorded it, and no name is too odd to be kept."""
 
-from __future__ import annotations
-
 import sqlite3
 from contextlib import closing
 
@@ -14,7 +12,6 @@ from asyncgpu_tutor.traces.trace import Trace
 
 CUTLASS = "cutlass_80_simt_sgemm_256x128_8x4_nn_align1"
 CUB = "CUB_300102_SM_750_800_860_890_900_1000_1200"
-
 
 CUB_MANGLED = (
     f"_ZN3cub43{CUB}6detail6reduce18DeviceReduceKernelINS2_10policy_hubIfjN4cuda3std3__44plusIvEEE10"
@@ -31,22 +28,15 @@ CUB_TYPE = (
     [
         (f"_ZN7cutlass7Kernel2I43{CUTLASS}EEvNT_6ParamsE", f"Kernel2<{CUTLASS}>"),
         (f"void cutlass::Kernel2<{CUTLASS}>(T1::Params)", f"Kernel2<{CUTLASS}>"),
-        (CUB_MANGLED, "DeviceReduceKernel"),
-        (CUB_TYPE, "DeviceReduceKernel"),
+        (CUB_MANGLED, "DeviceReduceKernel"), (CUB_TYPE, "DeviceReduceKernel"),
         ("_ZN2at6native12_GLOBAL__N_17softmaxIN3c104HalfEEEvPT_", "softmax<Half>"),
         ("void at::native::(anonymous namespace)::softmax<c10::Half>(c10::Half*)", "softmax<Half>"),
-        ("at::native::<unnamed>::kernel(float*)", "kernel"),
-        ("void at::Tensor<float>::fill<c10::Half>(int)", "fill<Half>"),
-        ("_ZL6staticPf", "static"),
-        ("_Z5scaleIjLi16EEvPKT_", "scale"),
+        ("at::native::<unnamed>::kernel(float*)", "kernel"), ("_ZL6staticPf", "static"),
+        ("void at::Tensor<float>::fill<c10::Half>(int)", "fill<Half>"), ("_Z5scaleIjLi16EEvPKT_", "scale"),
         ("void at::native::scale<true>(float*)", "scale"),
-        ("cupy_tanh__float32_float32", "cupy_tanh__float32_float32"),
-        ("_ZTV6vtable", "_ZTV6vtable"),
-        ("_ZN99too_shortE", "_ZN99too_shortE"),
-        ("_Z", "_Z"),
-        ("", ""),
+        *((name, name) for name in ("cupy_tanh__float32", "_ZTV6vtable", "_ZN99too_shortE", "_Z", "")),
     ],
-)
+)  # fmt: skip
 def test_what_is_left_of_a_name(full: str, name: str) -> None:
     assert short_name(full) == name
 

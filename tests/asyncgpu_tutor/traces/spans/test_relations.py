@@ -1,7 +1,5 @@
 """How spans lie to each other."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

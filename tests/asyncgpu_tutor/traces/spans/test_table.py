@@ -1,7 +1,5 @@
 """A trace as text."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest
@@ -91,18 +89,12 @@ def test_a_span_shorter_than_a_column_is_seen() -> None:
 
 
 def test_streams_are_numbered_by_first_use_and_their_own_numbers_are_told() -> None:
-    spans = [
-        Span(0, "kernel", "b", 4, 8, "sim:0", 12),
-        Span(1, "kernel", "a", 0, 4, "sim:0", 7),
-        Span(2, "kernel", "n", 8, 9, "sim:0", 0),
-    ]
+    rows = (("b", 4, 8, 12), ("a", 0, 4, 7), ("n", 8, 9, 0))
+    spans = [Span(i, "kernel", n, a, b, "sim:0", s) for i, (n, a, b, s) in enumerate(rows)]
     text = told(spans, 9)
     lanes = section(text, "Lanes")
-    assert [line[:8] for line in lanes if line.startswith("stream")] == [
-        "stream 0",  # CUDA's null stream keeps its number
-        "stream 1",
-        "stream 2",
-    ]
+    # CUDA's null stream keeps its number.
+    assert [line[7] for line in lanes if line.startswith("stream")] == ["0", "1", "2"]
     assert "stream 1 |....KKKK.|" in lanes
     assert "by the device's own numbers 0 is 0, 1 is 12, 2 is 7." in text
     assert "own numbers" not in trace([Span(0, "kernel", "a", 0, 1, "sim:0", 1)]).table()
@@ -112,23 +104,16 @@ def test_what_is_left_out_is_counted() -> None:
     many = [Span(i, "kernel", "k", i, i + 1, "sim:0", 1) for i in range(203)]
     assert section(trace(many).table(), " start")[-1] == "... and 3 more spans"
     assert "more span" not in trace(many[:200]).table()
-
-
-def test_a_long_critical_path_is_shortened_and_counted() -> None:
     chain = [Span(i, "kernel", f"k{i}", i, i + 1, "sim:0", 1) for i in range(30)]
-    path = section(trace(chain).table(), "Metrics")[-3:]
-    assert path == [
-        "    stream 1: k0, k1, k2, k3, k4, k5",
-        "    ...: 18 more steps",
-        "    stream 1: k24, k25, k26, k27, k28, k29",
-    ]
+    first, left_out, last = section(trace(chain).table(), "Metrics")[-3:]  # the critical path
+    assert first == "    stream 1: k0, k1, k2, k3, k4, k5"
+    assert left_out == "    ...: 18 more steps"
+    assert last == "    stream 1: k24, k25, k26, k27, k28, k29"
 
 
 def test_steps_of_the_critical_path_say_whose_stream_it_is() -> None:
-    spans = [
-        Span(0, "kernel", "k", 0, 5, "sim:0", 1),
-        Span(1, "kernel", "j", 5, 9, "sim:1", 1, after=(0,)),
-    ]
+    one = Span(0, "kernel", "k", 0, 5, "sim:0", 1)
+    spans = [one, Span(1, "kernel", "j", 5, 9, "sim:1", 1, after=(0,))]
     text = trace(spans).table()
     assert "    sim:0 stream 1: k" in text
     assert "    sim:1 stream 1: j" in text
@@ -148,16 +133,11 @@ def test_a_range_does_not_hide_what_it_encloses() -> None:
     assert "host     |cc..............|" in section(told(spans, 16), "Lanes")
 
 
-@pytest.mark.parametrize(
-    "label", ["", "an operation with a name of many words, one after the other"]
-)
+@pytest.mark.parametrize("label", ["", "a name of many words, one after the other, for a page"])
 def test_names_of_any_length_fit_a_page(label: str) -> None:
     name = "sm80_xmma_gemm_" + 20 * "f16f16_" + "execute_kernel_trt"
-    spans = [
-        replace(span, name=name if span.kind == "kernel" else span.name, label=label)
-        for span in SPANS
-    ]
-    recorded = trace(spans)
+    names = (name if span.kind == "kernel" else span.name for span in SPANS)
+    recorded = trace([replace(s, name=n, label=label) for s, n in zip(SPANS, names, strict=True)])
     texts = [recorded.table(), agt.analyse(recorded).table()]
     assert max(len(line) for text in texts for line in text.splitlines()) <= 100
     rows = [line for line in recorded.table().splitlines() if "  kernel  " in line]

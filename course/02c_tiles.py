@@ -1,0 +1,260 @@
+"""Source of notebooks/02c_tiles.ipynb: edit here, then `make notebooks-build`."""
+
+# %% [markdown] id=title
+# # Threads that share
+#
+# In chapter 01 each thread minded its own business: it read its numbers and wrote its own. But most kernels that matter read the same numbers many times over. The threads of a block can fetch them together, once.
+#
+# **How much faster is a kernel that asks memory sixteen times less often?**
+#
+# After this page you can write a kernel whose threads share what they read, put barriers where they belong, and count what a kernel asks of memory.
+#
+# | | |
+# |---|---|
+# | Time | 30 minutes |
+# | You need | [01_sync_kernels](01_sync_kernels.ipynb). The page doesn't use streams, so you may read it before [02](02_streams_and_events.ipynb), or when you write your first large kernel |
+
+# %% id=setup
+import asyncgpu_tutor as agt
+from asyncgpu_course import check, guess, hint, progress, reveal, score, solution, solved
+
+device = agt.use("auto")
+device
+
+# %% [markdown] id=everybody
+# ## Everybody reads everything
+#
+# Let's begin with a kernel where sharing would help, and do without.
+
+# %% [markdown] id=exercise-softmax
+# ### Exercise: softmax
+#
+# A network that tells ten digits apart ends in **softmax**, which turns numbers into probabilities: they're positive and add up to 1. In NumPy it's `np.exp(x) / np.exp(x).sum()`. Each output needs *all* the inputs. Write the kernel, with one thread for each output, and let each of them read everything.
+#
+# Watch out for large numbers, because `expf(100.0f)` overflows, and for small ones, because `expf(-200.0f)` is 0, and so is a sum of such numbers.
+
+# %% id=02c-softmax starter
+softmax = agt.Kernel(r"""
+extern "C" __global__ void softmax(unsigned int n, const float* x, float* y)
+{
+    unsigned int i = blockIdx.x * blockDim.x + threadIdx.x;
+    // your code
+}
+""")
+
+# %% id=02c-softmax solution
+softmax = agt.Kernel(r"""
+extern "C" __global__ void softmax(unsigned int n, const float* x, float* y)
+{
+    unsigned int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) {
+        float top = x[0];
+        for (unsigned int j = 1; j < n; j++) {
+            top = fmaxf(top, x[j]);
+        }
+        float sum = 0.0f;
+        for (unsigned int j = 0; j < n; j++) {
+            sum += expf(x[j] - top);
+        }
+        y[i] = expf(x[i] - top) / sum;
+    }
+}
+""")
+
+# %% id=02c-softmax hints
+# Each thread computes one output, but it needs *all* the inputs. So there are two loops, one for the largest input and one for the sum.
+#
+# `expf(100.0f)` is too large for a `float`. Subtract the largest input from each one first. That doesn't change the result, because the numerator and the denominator shrink alike.
+#
+# `float top = x[0];`, a loop with `top = fmaxf(top, x[j]);`, a loop with `sum += expf(x[j] - top);`, and `y[i] = expf(x[i] - top) / sum;`
+
+# %% id=02c-softmax explanation
+# Once you've subtracted the largest input, the largest power is exp(0) = 1, and nothing can overflow. In the course's answer every thread runs the same two loops.
+
+# %% id=02c-softmax-check
+check("02c-softmax", softmax)
+
+# %% [markdown] id=naive
+# ## A product, naively
+#
+# The classic is **GEMM**, a *general matrix multiply*: `c = alpha * a @ b + beta * c`. This one comes with the package:
+
+# %% id=naive-source
+print(agt.sgemm_naive.source)
+
+# %% [markdown] id=naive-text
+# One thread computes one element of `c`, and reads a row of `a` and a column of `b` for it.
+#
+# How much it asks of memory, the **microscope** counts. It looks at the simulated device, even if you have a GPU. A **warp** is a group of 32 threads of a block that run in step, and when they read, they ask **global memory**, the device's main memory, once for all 32.
+
+
+# %% id=look
+def look_at(kernel, launch, n=64):
+    with agt.using("sim"), agt.microscope() as seen:
+        a, b, c = agt.ones((n, n)), agt.ones((n, n)), agt.zeros((n, n)).partition(16, 16)
+        launch(a, b, c).sync()
+    return seen[kernel.name]
+
+
+def naive(n=64):
+    return look_at(agt.sgemm_naive, lambda a, b, c: agt.sgemm_naive(n, n, n, 1, a, b, 0, c), n)
+
+# %% id=02c-asks guess within=0.1
+# With matrices of 64 x 64, `c` has 4,096 elements, so 128 warps are at work. How often do they ask global memory for numbers, all together?
+
+# %% id=02c-asks reveal
+before = naive()
+asked = before.counts.global_load_requests
+facts = {"needed": before.bytes_needed, "moved": before.bytes_moved}
+reveal("02c-asks", asked, **facts)
+
+# %% id=02c-asks told truth=16512
+# Each warp asks for 64 numbers of `a`, 64 of `b` and one of `c`: 129 times, and there are 128 warps. The whole product needs {needed:,} bytes, and asks for {moved:,}.
+
+# %% [markdown] id=tiles-idea
+# ## Tiles
+#
+# Each number of `b` is needed for a whole column of `c`, and each warp at work on that column fetches it for itself. The threads of a block can do better, because they have a small, fast memory in common: an array that you declare as `__shared__` exists once for each block. So let a block compute its 16 x 16 elements of `c` in steps. In each step,
+#
+# 1. it fetches a **tile** of `a` and a tile of `b`, 16 x 16 numbers each;
+# 2. it waits until all threads have done so, at a **barrier**: `__syncthreads()`;
+# 3. each thread adds up 16 products, and finds all it needs in the two tiles;
+# 4. it waits again, so that nobody overwrites a tile that somebody else still reads.
+#
+# ```text
+#      k                     n
+#   +-----------+         +-------+             step t: the tile of a moves to the right,
+#   |   [t ->]  | m       |  [t]  |                     the tile of b moves down
+#   |           |         |   |   | k
+#   +-----------+         |   v   |
+#         a               +-------+
+#                             b
+# ```
+#
+# Each number that's fetched gets used 16 times. In step t = 0, 16, 32, ... thread (x, y) of a block loads one number of `a`, from row `row` and column `t + x`, and one of `b`, from row `t + y` and column `col`. Beyond the edge of a matrix it takes 0, which adds nothing. And it goes to the barrier even if it has no element of `c`, because the others wait for it there.
+
+# %% [markdown] id=exercise-tiled
+# ### Exercise: GEMM with tiles
+#
+# Compute `c = a @ b` with tiles of 16 x 16 and blocks of 16 x 16 threads. `a` has `m` rows of `k` numbers, `b` has `k` rows of `n`, and the sizes needn't be multiples of 16.
+
+# %% id=02c-tiled starter
+sgemm_tiled = agt.Kernel(r"""
+extern "C" __global__ void sgemm_tiled(unsigned int m, unsigned int n, unsigned int k,
+                                       const float* a, const float* b, float* c)
+{
+    __shared__ float tile_a[16][16];
+    __shared__ float tile_b[16][16];
+    unsigned int x = threadIdx.x, y = threadIdx.y;
+    unsigned int row = blockIdx.y * 16 + y, col = blockIdx.x * 16 + x;
+    // your code
+}
+""")
+
+# %% id=02c-tiled solution
+sgemm_tiled = agt.Kernel(r"""
+extern "C" __global__ void sgemm_tiled(unsigned int m, unsigned int n, unsigned int k,
+                                       const float* a, const float* b, float* c)
+{
+    __shared__ float tile_a[16][16];
+    __shared__ float tile_b[16][16];
+    unsigned int x = threadIdx.x, y = threadIdx.y;
+    unsigned int row = blockIdx.y * 16 + y, col = blockIdx.x * 16 + x;
+    float sum = 0.0f;
+    for (unsigned int t = 0; t < k; t += 16) {
+        tile_a[y][x] = row < m && t + x < k ? a[row * k + t + x] : 0.0f;
+        tile_b[y][x] = t + y < k && col < n ? b[(t + y) * n + col] : 0.0f;
+        __syncthreads();
+        for (unsigned int i = 0; i < 16; i++) {
+            sum += tile_a[y][i] * tile_b[i][x];
+        }
+        __syncthreads();
+    }
+    if (row < m && col < n) {
+        c[row * n + col] = sum;
+    }
+}
+""")
+
+# %% id=02c-tiled hints
+# Write a loop over `t`, and in it: load one element of each tile, *barrier*, add up 16 products from the tiles, *barrier*.
+#
+# The thread loads `a[row * k + t + x]` into `tile_a[y][x]` if `row < m` and `t + x < k`, and otherwise 0. `b[(t + y) * n + col]` goes into `tile_b[y][x]` in the same way.
+#
+# Nobody may leave early. Only the last line, which writes, is restricted to threads that have an element of `c`.
+#
+# `for (unsigned int t = 0; t < k; t += 16)`: load both tiles, `__syncthreads();`, a loop over `i` with `sum += tile_a[y][i] * tile_b[i][x];`, `__syncthreads();`. The write comes after the loop.
+
+# %% id=02c-tiled explanation
+# A number that one thread loads is used by 16 threads of its row or column. One way has two barriers. The first makes sure that the tiles are full before anybody reads them, and the second that everybody has read them before they're overwritten.
+
+# %% id=02c-tiled-check
+check("02c-tiled", sgemm_tiled)
+
+# %% [markdown] id=count-text
+# ## Was it worth it?
+#
+# How often does yours ask? (`product` does the same in NumPy, for the blocks of a large launch that the simulated device doesn't interpret.)
+
+
+# %% id=count-own
+def product(m, n, k, a, b, c):
+    return a.reshape(m, k) @ b.reshape(k, n)
+
+
+own = agt.Kernel(solved("02c-tiled", sgemm_tiled).source, reference=product)
+
+
+def tiled(n=64):
+    return look_at(own, lambda a, b, c: own(n, n, n, a, b, c), n)
+
+
+after = tiled()
+now_asked = after.counts.global_load_requests
+print(f"{now_asked:,} times instead of {asked:,}: {asked / now_asked:.0f} times less often.")
+large = naive(1024)
+print(f"At 1024 x 1024, the naive kernel takes {large.us:.0f} µs.")
+
+# %% id=02c-faster guess within=0.15
+# And how many µs will yours take, at 1024 x 1024?
+
+# %% id=02c-faster reveal
+large_tiled = tiled(1024)
+
+
+def counted():
+    for name, report in (("naive", large), ("tiles", large_tiled)):
+        n = report.counts
+        print(f"{name}: {n.load_sectors:11,} sectors asked for", end=", ")
+        print(f"{n.fresh_sectors:10,} of them new to a block", end="; ")
+        print(f"{n.warp_instructions:11,} instructions; {report.us:.0f} µs")
+
+
+reveal("02c-faster", f"{large_tiled.us:.0f}", counted, times=large.us / large_tiled.us)
+
+# %% id=02c-faster told truth=282
+# So it's {times:.1f} times as fast. (A **sector** is 32 bytes, the smallest piece that memory hands out.)
+#
+# The naive kernel reads the same memory again and again, but most of those reads never leave the multiprocessor, because a **cache** there still holds the data from last time. So not much more really has to come from memory than with tiles. What tiles save is instructions: about half of them. Count before you tune.
+
+# %% id=faster-check tags=asserts
+assert asked == 16512
+assert now_asked <= asked / 16 * 1.1
+assert before.bytes_moved > 16 * before.bytes_needed
+assert large_tiled.us < 0.7 * large.us
+assert large_tiled.counts.warp_instructions < 0.6 * large.counts.warp_instructions
+
+# %% [markdown] id=key-points
+# ## Key points
+#
+# - Threads of a block share memory that's declared as `__shared__`. Two barriers go with it: one before anybody reads what others have written, and one before anybody writes what others still read.
+# - A thread goes to each barrier that the others go to, even if it has nothing to do.
+# - Fewer requests isn't the same as faster. A cache may have answered them already.
+#
+# Words are in the [glossary](../docs/glossary.md). **Next:** [03_lazy_operations.ipynb](03_lazy_operations.ipynb), or [02](02_streams_and_events.ipynb), if you came from 01. In [07](07_async_mlp.ipynb), a whole network runs on the naive product.
+
+# %% id=score
+score("02c")
+
+# %% id=progress
+progress("02c")

@@ -1,0 +1,122 @@
+"""Challenges: where the page says how long the starter takes and what is to be beaten, both are so."""
+
+import asyncio
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import asyncgpu_tutor as agt
+from asyncgpu_course import Rejected
+from asyncgpu_course.checks.sandbox import private_device
+from asyncgpu_course.exercises.answers import model
+from asyncgpu_course.exercises.chapters import EXERCISES
+from asyncgpu_course.exercises.chapters.ch08 import served
+from tests.tools import tool as load
+
+ROOT = Path(__file__).resolve().parents[3]
+SAID = re.compile(r"takes? ([\d,]+) µs(?:: get|\. Get) below ([\d,]+)")
+PAGES = {
+    name.removesuffix("-check"): page
+    for page in sorted((ROOT / "course").glob("*.py"))
+    if SAID.search(page.read_text(encoding="utf-8").replace("\n# ", " "))
+    for name in re.findall(r"id=(\w+-challenge-check)", page.read_text(encoding="utf-8"))
+}
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_the_page_says_how_long_the_starter_takes(name: str) -> None:
+    exercise, solution = EXERCISES[name], model(EXERCISES[name])
+    cells = load("build_notebooks").chapter(PAGES[name])[0]
+    starter = [c for c in cells if c.id == f"{name}-kernels" or (c.id, c.only) == (name, "starter")]
+    told = " ".join(c.text for c in cells if c.kind == "markdown" and c.only is None)
+    names: dict[str, Any] = {"agt": agt, "asyncio": asyncio, "np": np}
+    exec("\n".join(cell.text for cell in starter), names)
+    with private_device(), pytest.raises(Rejected) as said:
+        exercise.check(names[exercise.answer], solution)
+    with private_device():
+        best = exercise.check(solution, solution)
+    ((took, goal),) = SAID.findall(" ".join(told.split()))
+    assert f"takes {took} µs: get below {goal}" in said.value.cause
+    assert best is not None
+    assert best < float(goal.replace(",", "")) < float(took.replace(",", ""))
+    own = re.search(r"course's own answer takes ([\d,]+) µs", told)
+    assert own is None or own[1] == f"{best:.0f}"
+
+
+def holds(name: str, page: str, starter: str, goal: str, solution: str) -> None:
+    """Hold the times that a page says of a starter, of the course's own answer, and between them."""
+    exercise, own = EXERCISES[name], model(EXERCISES[name])
+    cells = load("build_notebooks").chapter(ROOT / "course" / page)[0]
+    names: dict[str, Any] = {"agt": agt, "asyncio": asyncio, "np": np}
+    exec(next(c.text for c in cells if (c.id, c.only) == (name, "starter")), names)
+    with private_device(), pytest.raises(Rejected) as rejected:
+        exercise.check(names[exercise.answer], own)
+    with private_device():
+        best = exercise.check(own, own)
+
+    assert f"takes {starter} µs: get below {goal}" in rejected.value.cause
+    assert f"{best:.0f}" == solution
+
+
+def test_the_times_on_the_page_of_the_pipeline() -> None:
+    cells = load("build_notebooks").chapter(ROOT / "course/13_hostcalls.py")[0]
+    (told,) = [c.text for c in cells if c.id == "exercise-pipeline"]
+    (said,) = re.findall(r"it takes (\d+) µs: get below (\d+)\..* has (\d+),", told)
+    holds("13-pipeline", "13_hostcalls.py", *said)
+
+
+@pytest.mark.parametrize(
+    ("name", "page", "said"),
+    [("10-overlap", "10_build_it_yourself", "own answer takes {:.0f} µs"),
+     ("10-overlap", "10_build_it_yourself", "With fewer calls, {:.0f} is possible"),
+     ("02-challenge", "02_streams_and_events", "and {:.0f} µs is possible"),
+     ("02b-challenge", "02b_copies_and_chunks", "different sizes, {:.0f} is possible"),
+     ("07-race", "07_async_mlp", "a single large batch, in {:.0f} µs")],
+)  # fmt: skip
+def test_the_page_says_how_long_its_own_answer_takes(name: str, page: str, said: str) -> None:
+    own = model(EXERCISES[name])
+    if "possible" in said:
+        cells = (ROOT / f"course/right_answers/{page}.py").read_text("utf-8").split("# %%")
+        quick = next(c for c in cells if re.search("Nobody shares|One arm stays|The parts get", c))
+        exec("#" + quick, names := {"agt": agt})
+        own = names[EXERCISES[name].answer]
+    with private_device():
+        best = EXERCISES[name].check(own, own)
+    assert said.format(best) in (ROOT / f"course/{page}.py").read_text(encoding="utf-8")
+
+
+def test_the_times_on_the_page_of_feeding_the_device() -> None:
+    page = (ROOT / "course/06_await.py").read_text(encoding="utf-8").replace("\n# ", " ")
+    own = r".*\*\*Get below (\d+)\.\*\* The course's own answer takes (\d+)"
+    (said,) = re.findall(rf"loop below takes (\d+) µs {own}", page)
+    holds("06-feed", "06_await.py", *said)
+
+
+def test_the_times_on_the_page_of_the_search() -> None:
+    page = (ROOT / "course/14_gallery.py").read_text("utf-8")
+    (said,) = re.findall(r"takes (\d+) µs in the check. Get below (\d+). \(Ours takes (\d+)", page)
+    holds("14-search", "14_gallery.py", *said)
+
+
+def test_the_slow_server_shows_its_last_defect_when_the_others_are_gone() -> None:
+    """Chapter 08 says so of its challenge."""
+    found: list[set[str]] = []
+    cells = load("build_notebooks").chapter(ROOT / "course/08_profiling.py")
+    (starter,) = [c for c in cells[0] if (c.id, c.only) == ("08-challenge", "starter")]
+    pinned = next(c for c in cells[1] if c.id == "08-challenge" and "agt.pinned(" in c.text)
+    for cell in (starter, pinned):
+        names: dict[str, Any] = {"agt": agt, "asyncio": asyncio, "np": np}
+        exec(cell.text, names)
+        with private_device():
+            trace = served(names["serve"], 8)[0].trace
+        found.append({finding.name for finding in agt.diagnose(trace) if not finding.limit})
+    assert {"hidden synchronisation", "pageable copy"} <= found[0]
+    assert "too few streams" not in found[0]
+    assert found[1] == {"too few streams"}
+
+
+def test_the_pages_that_say_so_were_found() -> None:
+    assert PAGES.keys() >= {f"{n}-challenge" for n in ("00", "01", "02", "02b", "08")}

@@ -1,0 +1,231 @@
+"""Every exercise: the starter is not accepted, the solution is, each plausible wrong answer is rejected,
+and answers that are right in another way than the solution, or faster, are accepted.
+
+Starters and solutions are cells of the sources in ``course/``, and so is the call of `check` that is
+tested here: it is the learner's own. Beside them are ``course/wrong_answers/`` and ``right_answers/``.
+
+All wrong answers take ten minutes, and most are told what another one is told already. So a full run notes,
+in ``daily_answers/``, all but the few that reach each reason at the least cost, and a daily run tries those,
+and whatever was added or changed since. No assertion is different: each reason has to be reached in both.
+"""
+
+import ast
+import hashlib
+import json
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import asyncgpu_tutor as agt
+from asyncgpu_course import Outcome, Rejected, check, hint, solution
+from asyncgpu_course.checks import schedule
+from asyncgpu_course.exercises import chapters
+from asyncgpu_course.exercises.answers import explanation, hints
+from asyncgpu_course.exercises.chapters import EXERCISES
+from tests.tools import tool as load
+
+ROOT = Path(__file__).resolve().parents[3]
+FEWEST_WRONG = 3
+DAILY = Path(__file__).parents[1] / "daily_answers"  # by chapter, what a daily run spares
+CHECKS = {n for n, f in vars(schedule).items() if getattr(f, "__module__", "") == schedule.__name__}
+MEASURES = {"most_in_flight", "results", "stretches"}  # they look something up, for others to judge
+TRIALS = {"counted", "must", "returned", "text_of", "tuple_of"}
+REASONS = {"Rejected", "each_equal", "equal", "in_order", *CHECKS, *TRIALS} - MEASURES
+
+
+def _chapters() -> Iterator[tuple[str, dict[str, list[Any]], list[Any]]]:
+    """For each source its name, by id the cells, and the wrong answers."""
+    tool = load("build_notebooks")
+    for source in tool.sources(ROOT):
+        page, wrong = tool.chapter(source)
+        cells: dict[str, list[Any]] = {}
+        for cell in page:
+            cells.setdefault(cell.id, []).append(cell)
+        yield source.name, cells, wrong
+
+
+CHAPTERS = {name: cells for name, cells, _ in _chapters()}
+WRONG = {name: wrong for name, _, wrong in _chapters() if wrong}
+RIGHT = [
+    pytest.param(name, cell, id=f"{cell.id}-{number}")
+    for name, cells in CHAPTERS.items()
+    for number, cell in enumerate(
+        load("build_notebooks").beside(
+            ROOT / "course" / name, "right_answers", [c for same in cells.values() for c in same]
+        )
+    )
+]
+ANSWERS = [
+    pytest.param(chapter, cell, id=f"{cell.id}-{cell.only}-{number}")
+    for chapter, cells in CHAPTERS.items()
+    for name in cells
+    for number, cell in enumerate(cells[name])
+    if cell.only in ("starter", "solution")
+]
+
+
+def _reasons(chapter: str) -> list[tuple[str, range]]:
+    """The file and the lines of each call, in the chapter's checks, that can reject an answer.
+
+    Read before the answers run: a failed task of theirs may be collected at any time and print its
+    traceback, for which Python 3.11 parses, and a parse within a parse ends in a SystemError there.
+    """
+    number = chapter.partition("_")[0]
+    folder = Path(chapters.__file__).parent
+    found: list[tuple[str, range]] = []
+    for source in (*folder.glob(f"ch{number}.py"), *folder.glob(f"ch{number}_*.py")):
+        for node in ast.walk(ast.parse(source.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Call):
+                # `launches(...)`, or `schedule.launches(...)`
+                name = getattr(node.func, "attr", getattr(node.func, "id", ""))
+                if name in REASONS:
+                    lines = range(node.lineno, (node.end_lineno or node.lineno) + 1)
+                    found.append((str(source), lines))
+    return found
+
+
+REASON_LINES = {name: _reasons(name) for name in WRONG}
+
+
+def checked(chapter: str, answer: Any) -> Outcome:
+    """The outcome of an answer, in a notebook where only the setup has run."""
+    cells = CHAPTERS[chapter]
+    names: dict[str, Any] = {}
+    with agt.using("sim"):
+        exec(cells["setup"][0].text, names)
+        exec(compile(answer.text, __file__, "exec"), names)  # a test's: it may start what it likes
+    (call,) = cells[f"{answer.id}-check"]
+    outcome = eval(compile(call.text, chapter, "eval"), names)
+    assert isinstance(outcome, Outcome)
+    return outcome
+
+
+@pytest.mark.parametrize(("chapter", "answer"), ANSWERS)
+def test_the_check_knows_right_from_untouched(chapter: str, answer: Any) -> None:
+    outcome = checked(chapter, answer)
+    if answer.only == "starter":
+        assert outcome.status == "not attempted"
+    else:
+        assert outcome.accepted, outcome.cause
+        assert explanation(EXERCISES[answer.id]) in outcome.text
+
+
+@pytest.mark.parametrize(("chapter", "answer"), RIGHT)
+def test_another_right_answer_is_accepted(
+    chapter: str, answer: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Solutions meet all adversaries, above.
+    monkeypatch.setattr("asyncgpu_course.api.ADVERSARIES", (1,))
+    outcome = checked(chapter, answer)
+    assert outcome.accepted, outcome.cause
+
+
+def _digest(answer: Any) -> str:
+    return hashlib.sha256(f"{answer.id}\n{answer.cause}\n{answer.text}".encode()).hexdigest()[:12]
+
+
+def _cheapest(tried: dict[str, tuple[float, set[tuple[str, int]]]]) -> list[str]:
+    """The answers that reach, between them, what all reach: the one first that brings most for its time."""
+    chosen: list[str] = []
+    missing = set[tuple[str, int]]().union(*(reached for _, reached in tried.values()))
+    while missing:
+        best = max(tried, key=lambda name: len(tried[name][1] & missing) / tried[name][0])
+        chosen.append(best)
+        missing -= tried[best][1]
+    return sorted(chosen)
+
+
+@pytest.mark.parametrize("chapter", WRONG)
+def test_each_wrong_answer_is_rejected_and_each_reason_is_given_to_some(
+    chapter: str, monkeypatch: pytest.MonkeyPatch, pytestconfig: pytest.Config
+) -> None:
+    """A check that no wrong answer fails is none: in the chapter's module, each can be seen to fail."""
+    reasons = REASON_LINES[chapter]
+    reached: set[tuple[str, int]] = set()
+    tried: dict[str, tuple[float, set[tuple[str, int]]]] = {}
+    record = (DAILY / chapter).with_suffix(".json")
+    spared = set[str]()
+    if not pytestconfig.getoption("--full") and record.exists():
+        spared = set(json.loads(record.read_text("utf-8"))["spared"])
+    plain = Rejected.__init__
+
+    def noted(self: Rejected, *args: Any) -> None:
+        frame = sys._getframe(1)
+        while frame is not None:
+            reached.add((frame.f_code.co_filename, frame.f_lineno))
+            frame = frame.f_back
+        plain(self, *args)
+
+    monkeypatch.setattr(Rejected, "__init__", noted)
+    for number, answer in enumerate(WRONG[chapter]):
+        if _digest(answer) in spared:
+            continue
+        name = f"{answer.id}, wrong answer {number} of the chapter"
+        before, start = set(reached), time.process_time()
+        reached.clear()
+        outcome = checked(chapter, answer)
+        assert outcome.status == "rejected", name
+        assert answer.cause in outcome.cause, name
+        assert "\n" not in outcome.cause, name
+        assert outcome.cause in outcome.text, name
+        told = {
+            (file, span[0]) for file, span in reasons for line in span if (file, line) in reached
+        }
+        tried[_digest(answer)] = time.process_time() - start, told
+        reached |= before
+
+    for source, lines in reasons:
+        assert any((source, line) in reached for line in lines), (
+            f"{source}, line {lines[0]}: no wrong answer fails this"
+        )
+    if pytestconfig.getoption("--full"):
+        spared = sorted(tried.keys() - set(_cheapest(tried)))
+        text = json.dumps({"spared": spared}, indent=1) + "\n"
+        DAILY.mkdir(exist_ok=True)
+        record.write_text(text, encoding="utf-8", newline="\n")
+
+
+def test_each_exercise_is_in_one_chapter_with_all_that_belongs_to_it() -> None:
+    homes = [
+        name
+        for cells in CHAPTERS.values()
+        for name, same in cells.items()
+        if any(cell.only == "solution" for cell in same)
+    ]
+    assert sorted(homes) == sorted(EXERCISES)
+    for name, exercise in EXERCISES.items():
+        (chapter,) = [chapter for chapter, cells in CHAPTERS.items() if name in cells]
+        cells = CHAPTERS[chapter][name]
+        wrong = [cell for cell in WRONG[chapter] if cell.id == name]
+        assert sorted(cell.only for cell in cells) == sorted(load("build_notebooks").PARTS)
+        assert len(wrong) >= FEWEST_WRONG, name
+        texts = [cell.text for cell in [*cells, *wrong] if cell.kind == "code"]
+        assert len(set(texts)) == len(texts), f"{name}: an answer is there twice"
+        assert len(hints(exercise)) >= 2
+
+
+@pytest.mark.parametrize("name", EXERCISES)
+def test_hints_come_one_by_one_and_the_solution_after_an_attempt(name: str) -> None:
+    (chapter,) = [chapter for chapter, cells in CHAPTERS.items() if name in cells]
+    (solved,) = [cell for cell in CHAPTERS[chapter][name] if cell.only == "solution"]
+    exercise = EXERCISES[name]
+    for number, text in enumerate(hints(exercise), 1):
+        assert str(hint(name)).startswith(f"**Hint {number} of {len(hints(exercise))}.** {text}")
+    assert solved.text not in str(solution(name))
+    check(name, None)  # which is an attempt
+    assert solved.text in str(solution(name))
+
+
+def test_no_mistake_is_told_that_would_have_shown_in_an_earlier_case() -> None:
+    """Only by chance does such an answer give what the mean of all times gives, of another trace."""
+
+    def costliest(trace: agt.Trace, names: list[str]) -> str:
+        return "is it still?" if "is it still?" in names else "f"
+
+    assert check("08-costliest", costliest).cause.endswith(
+        "here 'stencil', and returned 'is it still?'"
+    )

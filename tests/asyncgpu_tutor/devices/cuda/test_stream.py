@@ -1,0 +1,78 @@
+"""A stream knows some things of its events without asking the driver."""
+
+from typing import Any
+
+import pytest
+
+import asyncgpu_tutor as agt
+from asyncgpu_tutor.devices.protocol import Device
+from asyncgpu_tutor.errors import DeviceError
+
+pytestmark = pytest.mark.gpu
+
+
+@pytest.fixture
+def asked(cuda: Device, monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The events that the driver is asked about."""
+    from asyncgpu_tutor.devices.cuda import stream
+
+    class Runtime:
+        def __getattr__(self, name: str) -> Any:
+            return getattr(whole, name)
+
+        def eventQuery(self, pointer: int) -> int:
+            events.append(pointer)
+            return int(whole.eventQuery(pointer))
+
+    whole, events = stream.runtime, list[int]()
+    monkeypatch.setattr(stream, "runtime", Runtime())
+    return events
+
+
+@pytest.fixture
+def stream(cuda: Device) -> Any:
+    return cuda.create_stream()
+
+
+def test_after_a_wait_for_a_stream_its_events_are_not_asked(stream: Any, asked: list[int]) -> None:
+    agt.zeros((1000,)).async_on(stream)
+    early = stream.record()
+    stream.synchronize()
+    assert early.done
+    assert early.succeeded
+    assert asked == []
+
+
+def test_an_event_behind_the_wait_is_asked_for(stream: Any, asked: list[int]) -> None:
+    stream.synchronize()
+    late, other = stream.record(), agt.create_stream().record()
+    for event in (late, other):
+        assert event.done in (True, False)
+    assert asked == [late.ptr, other.ptr]
+
+
+def test_an_event_that_is_recorded_again_counts_from_there(stream: Any, asked: list[int]) -> None:
+    event = stream.record()
+    stream.synchronize()
+    stream.device.free_events.clear()
+    stream.reuse(event)
+    again = agt.create_stream().record()
+    assert again is event
+    assert again.done in (True, False)
+    assert asked == [event.ptr]
+
+
+def test_a_failed_wait(stream: Any, asked: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
+    from cupy.cuda import runtime
+
+    from asyncgpu_tutor.devices.cuda import stream as module
+
+    def fails(_: int) -> None:
+        raise runtime.CUDARuntimeError(719)  # cudaErrorLaunchFailure
+
+    event = stream.record()
+    monkeypatch.setattr(module.runtime, "streamSynchronize", fails, raising=False)
+    with pytest.raises(DeviceError):
+        stream.synchronize()
+    assert event.done in (True, False)
+    assert asked == [event.ptr]

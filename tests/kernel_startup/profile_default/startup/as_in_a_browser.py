@@ -1,0 +1,18 @@
+"""Run by a kernel when it starts, where IPYTHONDIR is tests/kernel_startup: see tests/in_a_browser.py."""
+
+
+def _as_in_a_browser(_: object) -> None:
+    """Called before the first cell, when the kernel has started the threads that it needs for itself."""
+    import os
+    import runpy
+    from pathlib import Path
+
+    from IPython import get_ipython
+
+    get_ipython().events.unregister("pre_run_cell", _as_in_a_browser)
+    here = Path(os.environ["IPYTHONDIR"])
+    rules = runpy.run_path(str(here.with_name("in_a_browser.py")))
+    rules["forbid"](rules["by_the_course"])
+
+
+get_ipython().events.register("pre_run_cell", _as_in_a_browser)  # noqa: F821 - IPython's own

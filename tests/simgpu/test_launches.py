@@ -1,0 +1,176 @@
+"""A launch that was interpreted before leaves what interpreting it again would leave."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from simgpu.cuda_c import GlobalMemory, compile_source
+from simgpu.errors import DeviceAssertError, UninitialisedReadError
+from simgpu.launches import EACH, LONG_LAUNCH, LoadedKernel, Remembered
+
+# Long enough to be worth it.
+SOURCE = """
+__device__ int launches;
+extern "C" __global__ void mix(unsigned int n, float scale, const float* x, float* y) {
+    unsigned int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i == 0) launches += 1;
+    if (i >= n) return;
+    assert(x[i] < 100.0f);
+    float sum = 0.0f;
+    for (int k = 0; k < 400; k++) sum = sum * 0.5f + x[i];
+    y[i] = scale * sum;
+}
+extern "C" __global__ void short_one(unsigned int n, const float* x, float* y) {
+    if (threadIdx.x < n) y[threadIdx.x] = x[threadIdx.x];
+}
+extern "C" __global__ void talks(unsigned int n) {
+    float sum = 0.0f;
+    for (int k = 0; k < 400; k++) sum = sum * 0.5f + n;
+    if (sum > 0.0f) printf("%u\\n", n);
+}
+"""
+N = 64
+
+
+class Kernel:
+    """One kernel with a memory of its own, and how often it was interpreted."""
+
+    def __init__(self, name: str = "mix", room: int = 1 << 20) -> None:
+        self.program = compile_source(SOURCE)
+        self.function = LoadedKernel(self.program, self.program.kernel(name), SOURCE)
+        self.remembered = Remembered(room)
+        self.interpreted = 0
+
+    def __call__(self, *values: Any, block: int = N) -> Any:
+        def execute() -> Any:
+            self.interpreted += 1
+            name = self.function.name
+            return self.program.begin(name, (1, 1, 1), (block, 1, 1), values).finish(), None
+
+        kind = (self.function.identity, (1, 1, 1), (block, 1, 1), 0)
+        variables = self.program.variables.values()
+        return self.remembered.run(kind, 1, values, variables, execute)[0]
+
+    @property
+    def counter(self) -> Any:
+        """The number of launches that the kernel itself has counted."""
+        return self.program.variables["launches"].view(np.int32)
+
+    def reset(self) -> None:
+        self.counter[:] = 0
+
+
+def memory(values: Any) -> GlobalMemory:
+    made = GlobalMemory(4 * N, "made")
+    made.view(np.float32)[:] = values
+    made.mark_written()
+    return made
+
+
+def test_the_second_time_it_is_not_interpreted_and_does_the_same() -> None:
+    kernel = Kernel()
+    x, first, second = memory(np.arange(N)), memory(0.0), memory(0.0)
+    one = kernel(np.uint32(N), np.float32(2.0), x, first)
+    kernel.reset()
+    two = kernel(np.uint32(N), np.float32(2.0), x, second)
+    assert kernel.interpreted == 1
+    assert two.counts == one.counts
+    assert np.array_equal(first.data, second.data)
+    assert kernel.counter[0] == 1
+
+
+def test_variables_of_the_file_are_inputs_and_outputs_as_arrays_are() -> None:
+    kernel = Kernel()
+    x, y = memory(1.0), memory(0.0)
+    for number in (1, 2, 3):
+        y.view(np.float32)[:] = 0.0
+        kernel(np.uint32(N), np.float32(2.0), x, y)
+        assert kernel.counter[0] == number
+    assert kernel.interpreted == 3
+
+
+def test_whatever_is_not_the_same_is_interpreted() -> None:
+    """A number, the shape, a number of the input, of the output, what is written, and an alias."""
+    nearly = np.where(np.arange(N) == 7, 9.0, [[1.0], [0.0]])
+    x = memory(1.0)
+    given: dict[str, Any] = {"n": np.uint32(N), "scale": np.float32(2.0), "x": x}
+    for changed in (
+        {"scale": np.float32(3.0)}, {}, {"x": memory(nearly[0])}, {"y": memory(nearly[1])},
+        {"y": GlobalMemory(4 * N)}, {"y": x},
+    ):  # fmt: skip
+        kernel = Kernel()
+        kernel(*given.values(), memory(0.0))
+        kernel.reset()
+        values = given | {"y": memory(0.0)} | changed
+        kernel(*values.values(), block=N if changed else 2 * N)
+        assert kernel.interpreted == 2, changed
+
+
+def test_what_was_not_written_stays_unwritten() -> None:
+    kernel = Kernel()
+    x = memory(1.0)
+    for _ in range(2):
+        kernel.reset()
+        half = GlobalMemory(4 * N)
+        kernel(np.uint32(N // 2), np.float32(1.0), x, half)
+        assert half.shadow[: 4 * N].tolist() == [1] * (2 * N) + [0] * (2 * N)
+        with pytest.raises(UninitialisedReadError):
+            kernel(np.uint32(N), np.float32(1.0), half, memory(0.0))
+
+
+def test_a_launch_that_fails_fails_each_time() -> None:
+    kernel = Kernel()
+    for number in (1, 2):
+        kernel.reset()
+        with pytest.raises(DeviceAssertError):
+            kernel(np.uint32(N), np.float32(1.0), memory(200.0), memory(0.0))
+        assert kernel.interpreted == number
+
+
+def test_what_is_printed_is_printed_again() -> None:
+    kernel = Kernel("talks")
+    assert [kernel(np.uint32(3)).printed for _ in range(2)] == ["3\n" * N] * 2
+    assert kernel.interpreted == 1
+
+
+def test_short_work_is_not_kept() -> None:
+    kernel = Kernel("short_one")
+    x, y = memory(1.0), memory(0.0)
+    for _ in range(3):
+        result = kernel(np.uint32(N), x, y)
+    assert result.counts.warp_instructions < LONG_LAUNCH * result.counts.warps
+    assert (kernel.interpreted, kernel.remembered.used) == (3, 0)
+
+
+def test_of_one_kind_the_latest_are_kept() -> None:
+    kernel = Kernel()
+    weights = memory(1.0)
+
+    def run(value: float) -> int:
+        kernel.reset()
+        before = kernel.interpreted
+        kernel(np.uint32(N), np.float32(1.0), weights, memory(value))
+        return kernel.interpreted - before
+
+    assert [run(value) for value in range(EACH + 1)] == [1] * (EACH + 1)
+    assert [run(value) for value in range(1, EACH + 1)] == [0] * EACH
+    assert run(0) == 1  # the oldest had to go
+    # The weights are kept once, not with each launch.
+    assert kernel.remembered.used < EACH * (3 * 4 * N)
+
+
+@given(st.lists(st.integers(0, 40), min_size=1, max_size=30), st.integers(1, 6))
+@settings(max_examples=30, deadline=None)
+def test_it_stays_in_its_room_and_is_right_whatever_comes(inputs: list[int], rooms: int) -> None:
+    kernel = Kernel(room=rooms * 4 * 4 * N)
+    for value in inputs:
+        kernel.reset()
+        y = memory(0.0)
+        kernel(np.uint32(N), np.float32(1.0), memory(float(value)), y)
+        assert kernel.remembered.used <= kernel.remembered.room
+        assert y.view(np.float32)[0] == pytest.approx(2.0 * value)
+    kernel.remembered.clear()
+    assert kernel.remembered.used == 0

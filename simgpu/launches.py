@@ -94,7 +94,7 @@ class LoadedKernel:
         """The facts that another kernel has to share with this one to compute the same in the same way."""
         stand_in = self.stand_in
         reference = None if stand_in is None else (stand_in.reference, stand_in.above)
-        return self.source, self.kernel.name, self.contract, reference
+        return self.source, self.kernel.signature.name, self.contract, reference
 
 
 @dataclass(eq=False, slots=True)

@@ -76,8 +76,8 @@ class CompiledKernel:
         """Refuse more blocks than fit on the device at once: all of them meet at a barrier of the grid."""
         if fit is not None and blocks > fit:
             raise LaunchConfigError(
-                f"kernel '{self.signature.name}' has a barrier of the grid, so all its blocks must fit on the device "
-                f"at once: {blocks} were asked for, {fit} fit"
+                f"kernel '{self.signature.name}' has a barrier of the grid, so all its blocks must fit on the "
+                f"device at once: {blocks} were asked for, {fit} fit"
             )
 
     def begin(

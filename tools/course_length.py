@@ -3,7 +3,7 @@
 Minutes are reckoned, for somebody who reads everything and does all exercises; that page says how, and where
 the one measured figure comes from. A *second sitting* and an *encore* are for another day, so they are
 counted apart: a section whose title begins so, and all that follows up to a section whose title does not.
-Folded cells, which assert or help, are not counted at all.
+Folded cells, which assert or help, are not counted at all, but what a reveal tells and draws is.
 
 ``python tools/course_length.py`` prints the table, and ``--write`` puts it into the page. What a notebook
 computes for is kept as it stands there.
@@ -17,7 +17,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from build_notebooks import FOLDED, ROOT, Cell, chapter, sittings, sources
+from build_notebooks import FOLDED, ROOT, Cell, chapter, parse, sittings, sources
 
 WORDS_A_MINUTE = 238
 LINE, CELL, PICTURE = 3 / 60, 5 / 60, 30 / 60  # minutes, as those below
@@ -62,7 +62,8 @@ def length(cells: Sequence[Cell]) -> Length:
     puzzles = sum(i.partition("01-")[2] in PUZZLES for i in solutions)
     minutes = prose / WORDS_A_MINUTE + CELL * len(shown) + PREDICTION * predictions
     minutes += LINE * sum(bool(line.strip()) for text in shown for line in text.splitlines())
-    minutes += PICTURE * sum(bool(DRAWS.search(text)) for text in shown)
+    pictures = [*shown, *(cell.text for cell in cells if "reveal" in cell.tags)]
+    minutes += PICTURE * sum(bool(DRAWS.search(text)) for text in pictures)
     minutes += EXERCISE * (len(solutions) - puzzles) + PUZZLE * puzzles
     minutes += SOLUTION_LINE * sum(bool(line.strip()) for line in new)
     return Length(prose, len(code) + len(starters), predictions, len(solutions), minutes)
@@ -73,6 +74,10 @@ def parts(source: Path) -> tuple[Length, Length]:
     found: tuple[list[Cell], list[Cell]] = ([], [])
     for cell, day in sittings(chapter(source)[0]):
         found[bool(day)].append(cell)
+    # What a reveal tells is read, too, although no notebook has it, and its picture is looked at.
+    for cell, day in sittings(parse(source.read_text("utf-8"), source.name)):
+        if cell.part == "told":
+            found[bool(day)].append(cell)
     return length(found[False]), length(found[True])
 
 

@@ -17,18 +17,18 @@ from tests.tools import PACKAGES, ROOT
 
 # Lines as `wc -l` counts them: blank ones and docstrings too.
 WHOLE = {
-    "asyncgpu_tutor": 21_350,
-    "asyncgpu_course": 9_800,
-    "simgpu": 25_400,
-    "tests": 28_400,
-    "course": 45_250,
-    "tools": 7_480,
-    "benchmarks": 10_800,
+    "asyncgpu_tutor": 21_200,
+    "asyncgpu_course": 10_150,
+    "simgpu": 24_900,
+    "tests": 27_050,
+    "course": 44_500,
+    "tools": 7_500,
+    "benchmarks": 9_000,
 }
 JAVASCRIPT = 700
 ROOMS = {
     "asyncgpu_course/checks": 1_850,
-    "asyncgpu_course/exercises": 6_400,
+    "asyncgpu_course/exercises": 6_600,
     "asyncgpu_course/start": 250,
     "asyncgpu_tutor/arrays": 650,
     "asyncgpu_tutor/clusters": 1_250,
@@ -41,9 +41,9 @@ ROOMS = {
     "asyncgpu_tutor/run": 2_100,
     "asyncgpu_tutor/serving": 1_200,
     "asyncgpu_tutor/traces": 6_300,
-    "simgpu/cuda_c": 20_150,
-    "simgpu/cuda_c/compile": 9_150,
-    "simgpu/cuda_c/cost": 2_050,
+    "simgpu/cuda_c": 19_750,
+    "simgpu/cuda_c/compile": 8_900,
+    "simgpu/cuda_c/cost": 2_100,
     "simgpu/cuda_c/lockstep": 1_050,
     "simgpu/cuda_c/memory": 2_950,
     "simgpu/cuda_c/run": 1_000,

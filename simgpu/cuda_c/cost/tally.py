@@ -35,7 +35,7 @@ _ByTurn = Callable[[int], None]  # given the number of a turn of a loop
 LATENCY, ROUNDS = map(list(ADDED).index, ("chain_latency", "chain_load_rounds"))
 TRIP = 300  # clocks from a load of global memory to its value, about (`DeviceSpec.load_clocks` of an H200)
 _NOTHING: NDArray[np.float64] = np.zeros((ROWS, 1))
-TURN = 1.455  # clocks from an atomic on a word to the next (`DeviceSpec.atomic_queue_clocks` of an H200)
+_TURN = 1.455  # clocks from an atomic on a word to the next (`DeviceSpec.atomic_queue_clocks` of an H200)
 HALF_TRIP = 225  # clocks from an atomic or a store to where others see it, about (`path.ATOMIC`)
 LINE = 128  # bytes; the unit in which L1 is looked up, four sectors
 BANKS = 32  # of shared memory, each 4 bytes wide
@@ -451,7 +451,7 @@ class Tally:
         for times, asked, first, last, mine in words:
             lines_touched += len(np.unique(np.flatnonzero(times) // (LINE // 4)))
             # A word is hot while more come than it can serve: the last of them waits for what is left.
-            hot += float((asked * TURN - (last + first - _LATE)).clip(0)[mine > 0].sum())
+            hot += float((asked * _TURN - (last + first - _LATE)).clip(0)[mine > 0].sum())
         warps = max(1, facts["warps"])
         return Counts(
             **total,

@@ -447,9 +447,10 @@ class Tally:
             for name, count in zip(_OF_SITES, found, strict=True) if by_line else ():
                 row = lines[site.at.line]
                 row[name] = row.get(name, 0) + count
-        words, lines_touched, hot = self._words.values(), 0, 0.0
+        words, lines_touched, hot, free = self._words.values(), 0, 0.0, 0.0
         for times, asked, first, last, mine in words:
             lines_touched += len(np.unique(np.flatnonzero(times) // (LINE // 4)))
+            free = max(free, float(times[asked == 0].max(initial=0)) * _TURN)  # for nobody's results
             # A word is hot while more come than it can serve: the last of them waits for what is left.
             hot += float((asked * _TURN - (last + first - _LATE)).clip(0)[mine > 0].sum())
         warps = max(1, facts["warps"])
@@ -463,7 +464,7 @@ class Tally:
             atomic_passes=self.atomic_passes,
             atomic_lines=lines_touched,
             atomic_queue=int(max([times.max(initial=0) for times, *_ in words], default=0)),
-            chain_hot=round(hot),
+            chain_hot=round(hot + free),
             atomics=self.atomics,
             atomic_requests=self.atomic_requests,
             barriers=self.barriers,

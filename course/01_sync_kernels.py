@@ -925,8 +925,8 @@ with agt.record() as trace:
 
 (launch,) = trace.find("fill_plane")
 wide, tall, _ = launch.detail["grid"]
-picture = lambda: draw_plane(filled, wide, tall)
-reveal("01-plane", wide * tall * 256, picture, wide=wide, tall=tall)
+truth = wide * tall * 256
+reveal("01-plane", truth, lambda: draw_plane(filled, wide, tall), wide=wide, tall=tall)
 
 # %% id=01-plane told truth=3072
 # {wide} blocks side by side cover 50 columns, and {tall} rows of blocks cover 40 rows. Some stick out on the right, some at the bottom, and the one in the corner does both. So the kernel has to check both numbers.

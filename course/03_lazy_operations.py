@@ -650,7 +650,10 @@ print(f"The list's last copy: on one stream {until[0]:.0f} µs, on three {until[
 # When does the last copy end on two? (The first picture of the page has all you need.)
 
 # %% id=03-two reveal
-pools = {size: await in_a_pool(size) for size in (1, 2, 3)}
+pools = {}
+for size in (1, 2, 3):
+    pools[size] = await in_a_pool(size)
+
 took = [f"{trace.metrics().makespan:.0f}" for trace in pools.values()]
 picture = agt.compare_timelines([pools[2], pools[3]], ["A pool of two", "A pool of three"])
 reveal("03-two", took[1], picture, one=took[0], three=took[2])

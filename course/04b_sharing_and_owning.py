@@ -392,7 +392,7 @@ sums = [row_sums(matrix_of_ones) for _ in range(3)]
 # `results = [op.sync() for op in sums]`. How many handles does `matrix_of_ones` have afterwards?
 
 # %% id=04b-handles reveal
-sums = [row_sums(matrix_of_ones) for _ in range(3)]  # afresh, as this may run again
+sums = sums or [row_sums(matrix_of_ones) for _ in range(3)]  # afresh, if this runs again
 built = matrix_of_ones.share_count
 results = [op.sync() for op in sums]
 ran = matrix_of_ones.share_count

@@ -281,14 +281,15 @@ if device.simulated:
 # ```
 #
 # Let's play event loop, and do an `await` by hand. `await` calls `future.__await__()`, which gives it an iterator, and then it calls `next` on that. Each `next` is a **poll**: go on as far as you can. (The loop that does this belongs to Python, and has never heard of our futures.)
-
-# %% id=poll-make
-future = long_one().into_future()
-steps = future.__await__()
-print("before the first poll:", future.state.value)
+#
+# ```python
+# future = long_one().into_future()
+# steps = future.__await__()
+# first = next(steps)
+# ```
 
 # %% id=06-poll guess
-# `next(steps)` is the first poll. The copies take some milliseconds. What does it give us, on a device without patience? (`device.patience_us` is 0.)
+# The copies take some milliseconds. What is `first`, on a device without patience? (`device.patience_us` is 0.)
 #
 # - `results`: the results, once the copies are over
 # - `none`: `None`, because there are no results yet
@@ -299,17 +300,18 @@ print("before the first poll:", future.state.value)
 device.patience_us = 0
 future = long_one().into_future()
 steps = future.__await__()
-token = next(steps)
-state = future.state.value
+states = [future.state.value]
+first = next(steps)
+states.append(future.state.value)
 woken = asyncio.Event()  # we poll by hand, so no loop will resume us; this event does
-token.add_done_callback(lambda token: woken.set())
+first.add_done_callback(lambda token: woken.set())
 await woken.wait()  # anybody else could run now
-kind = type(token).__name__
-truth = "none" if token is None else "other"
-reveal("06-poll", truth, kind=kind, first=state, then=future.state.value)
+states.append(future.state.value)
+truth = "none" if first is None else "other"
+reveal("06-poll", truth, kind=type(first).__name__, states=", then ".join(states))
 
 # %% id=06-poll told truth=other
-# It's an `asyncio.{kind}`. The first poll submitted the work, so `future` was {first}, and came back without a result. What it returned isn't our future but a token, which says: don't poll me again until I'm done. By now it's done, and `future` is {then}.
+# It's an `asyncio.{kind}`. The first poll submitted the work, and came back without a result. What it returned isn't our future but a token, which says: don't poll me again until I'm done. By now it's done: `future` was {states}.
 
 # %% [markdown] id=poll-last-text
 # A later poll finds the results, and with that the iterator ends:

@@ -20,7 +20,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 import asyncgpu_tutor as agt
-from asyncgpu_course import Prediction, check, hint, progress, score, solution, solved
+from asyncgpu_course import check, guess, hint, progress, reveal, score, solution, solved
 
 device = agt.use("auto")
 stream = agt.create_stream()
@@ -503,17 +503,6 @@ check("11-flood", FLOOD)
 # %% [markdown] id=flood-question
 # Now one launch takes all 127 rounds: 126 steps, and the last, which finds nothing. A round of the simulated block, with its two barriers, takes about 0.4 µs. Around the kernel there's one conversation: two copies, a fill, a launch, and a single wait for all of them.
 
-# %% id=predict-block
-quick = Prediction(
-    f"Python's {len(by_python.find('flood_step'))} launches took {by_python.metrics().makespan:,.0f} µs. "
-    "How many microseconds does it take with one launch, from the first call to the end of the wait?",
-    within=0.2,
-)
-quick
-
-# %% id=commit-block
-quick.commit(...)
-
 # %% id=flood-run
 flood = agt.Kernel(solved("11-flood", FLOOD), "flood")  # yours, if the check accepted it
 
@@ -525,33 +514,36 @@ def flood_by_block(free, on_device):
     return op.and_then(lambda given: agt.d2h(given[1])).sync_on(stream)
 
 
+print(f"Python made {len(by_python.find('flood_step'))} launches,", end=" ")
+print(f"and took {by_python.metrics().makespan:,.0f} µs.")
+
+# %% id=11-block guess within=0.2
+# How many microseconds does it take with one launch, from the first call to the end of the wait?
+
+# %% id=11-block reveal
 steps, by_block = recorded(flood_by_block, small, small_open)
 faster = by_python.metrics().makespan / by_block.metrics().makespan
-print(
-    f"Python: {by_python.metrics().makespan:.0f} µs. The block: {by_block.metrics().makespan:.0f} µs"
-)
-print(f"That is {faster:.0f} times as fast.")
 begun = min(span.start for span in by_python)
 meanwhile = by_python.between(begun, begun + by_block.metrics().makespan)
-agt.compare_timelines(
+picture = agt.compare_timelines(
     [meanwhile, by_block],
     ["Python decides, in the same time", "The block decides: the whole flood"],
     lanes=("host", "streams"),
-    lesson="While the block floods the whole maze, Python copies its two arrays and goes through "
-    f"{len(meanwhile.find('flood_step'))} of its 127 rounds.",
 )
+kernel_us, by_then = by_block.find("flood")[0].duration, len(meanwhile.find("flood_step"))
+facts = {"times": faster, "kernel": kernel_us, "by_then": by_then}
+reveal("11-block", round(by_block.metrics().makespan), picture, **facts)
+
+# %% id=11-block lesson
+# While the block floods the whole maze, Python copies its two arrays, and hardly begins.
+
+# %% id=11-block told truth=85
+# That's {times:.0f} times as fast. The kernel with its 127 rounds took {kernel:.0f} µs of it, and in the same time Python gets as far as round {by_then}. The rest is one conversation instead of 127. It's shorter than that of `gpu_decides`, which waited twice.
 
 # %% id=flood-run-check tags=asserts
 assert (steps == flood_in_numpy(small).ravel()).all()
 if device.simulated:
     assert faster > 5
-
-# %% id=reveal-block
-quick.reveal(
-    round(by_block.metrics().makespan),
-    f"The kernel with its 127 rounds took {by_block.find('flood')[0].duration:.0f} µs of it. The rest is one "
-    "conversation instead of 127. It's shorter than that of `gpu_decides`, which waited twice.",
-)
 
 # %% [markdown] id=promises
 # ## What CUDA promises
@@ -571,32 +563,27 @@ draw_steps(
 #
 # Does it take both fences? Suppose the sender has its own, and the receiver has none.
 
-# %% id=predict-fence
-one_fence = Prediction(
-    "Can the receiver still read the flag as 1 and the data as 0?",
-    no="no: the data is in memory before the flag, so whoever sees the flag sees the data",
-    late="yes: the data may still get there after the flag",
-    early="yes: the receiver may read the data too early",
-)
-one_fence
+# %% id=11-fence guess
+# Can the receiver still read the flag as 1 and the data as 0?
+#
+# - `no`: no, because whoever sees the flag sees the data, which was in memory before it
+# - `late`: yes, because the data may still get there after the flag
+# - `early`: yes, because the receiver may read the data too early
 
-# %% id=commit-fence
-one_fence.commit(...)
+# %% id=11-fence reveal
+def draw_early():
+    words = "The receiver reads the data before it has got there, and the flag after it has."
+    draw_steps(words, READ_EARLY)
 
-# %% id=fence-picture
-draw_steps(
-    "The receiver reads the data before it has got there, and the flag after it has.",
-    READ_EARLY,
-)
 
-# %% id=reveal-fence
-one_fence.reveal(
-    "early",
-    "In the program, the read of the data comes last. But nothing orders the two reads, so they may change "
-    "places. The sender's fence can't help, because it orders what the sender does.",
-)
+reveal("11-fence", "early", draw_early)
+
+# %% id=11-fence told truth=early
+# In the program, the read of the data comes last. But nothing orders the two reads, so they may change places. The sender's fence can't help, because it orders what the sender does.
 
 # %% [markdown] id=cumulative-text
+# ### For a whole block
+#
 # Fences are **cumulative**: they pass on what you wrote, and also what *you* were shown before. So one thread can speak for its whole block:
 
 # %% id=cumulative-picture
@@ -895,32 +882,18 @@ asked = [makespan(asked_slowly, 0)]
 print(f"as before: Python {asked[0]:.0f} µs, the single launch {decided[0]:.0f}")
 print(f"with {useless[4]} useless steps in each round: the single launch {decided[4]:.0f} µs")
 
-# %% id=predict-longer
-longer = Prediction(
-    f"The single launch now takes {decided[4] - decided[0]:.0f} µs longer. How many microseconds do "
-    "Python's rounds take? (What does Python do while the kernel runs? In the flood's picture, look to the "
-    "right of `launch`.)",
-    within=0.1,
-)
-longer
+# %% id=11-longer guess within=0.1
+# The single launch takes longer now, by the difference of the two. How many microseconds do Python's rounds take? (What does Python do while the kernel runs? In the flood's picture, look to the right of `launch`.)
 
-# %% id=commit-longer
-longer.commit(...)
-
-# %% id=pays-curve
+# %% id=11-longer reveal
 asked = np.array([makespan(asked_slowly, int(work)) for work in useless])
 more = (decided - decided[0]) / rounds
 free = (decided - decided[0] - asked + asked[0])[4] / rounds
-draw_gain(more, asked, decided, free)
+facts = {"free": free, "behind": asked[-1] - decided[-1]}
+reveal("11-longer", round(asked[4]), lambda: draw_gain(more, asked, decided, free), **facts)
 
-# %% id=reveal-longer
-longer.reveal(
-    round(asked[4]),
-    "When the kernel ends, Python is still busy with its next call, the copy of the flag, and a copy begins "
-    f"a while after a kernel has ended. So the first {free:.0f} µs that a round takes longer cost Python "
-    "nothing. From there on, both lines are parallel: "
-    f"Python stays {asked[-1] - decided[-1]:.0f} µs behind, and of a long run that's little.",
-)
+# %% id=11-longer told truth=581
+# When the kernel ends, Python is still busy with its next call, the copy of the flag, and a copy begins a while after a kernel has ended. So the first {free:.0f} µs that a round takes longer cost Python nothing. From there on, both lines are parallel: Python stays {behind:.0f} µs behind, and of a long run that's little.
 
 # %% id=pays-check tags=asserts
 if device.simulated:
@@ -928,7 +901,9 @@ if device.simulated:
     assert 1 < asked[-1] / decided[-1] < 1.2
 
 # %% [markdown] id=pays-read
-# So before you move a loop, compare the time of one round with that of one question.
+# ### Before you move a loop
+#
+# Before you move a loop, compare the time of one round with that of one question.
 #
 # | it does not pay | because |
 # |---|---|
@@ -950,7 +925,7 @@ if device.simulated:
 # **Next:** in [12_async_inside_a_kernel](12_async_inside_a_kernel.ipynb) a kernel waits for several things at once.
 
 # %% id=score
-score(quick, one_fence, longer)
+score("11")
 
 # %% id=progress
 progress("11")
@@ -958,19 +933,12 @@ progress("11")
 # %% [markdown] id=encores
 # ## Encores
 #
-# *The chapter is done. Here's a count of the blocks that can meet, then a challenge and a comparison with C++, and then four more ways to talk less: let a graph ask, ask less often, go home early, stay for the next job. At the end, blocks agree in two other ways: without waiting, and without a goal.*
+# *The chapter is done. Here's a count of the blocks that can meet, then a challenge and a comparison with C++, and then three more ways to talk less: let a graph ask, ask less often, stay for the next job. At the end, blocks agree in two other ways: without waiting, and without a goal.*
 
 # %% [markdown] id=places-question
 # ### How many can meet?
 #
 # An H200 has 132 processors (SMs). Each has places for 2,048 threads at once, that's 64 warps of 32, in up to 32 blocks. We send blocks of 100 threads to a meeting, and nothing else is going on.
-
-# %% id=predict-places
-places = Prediction("What is the largest number of such blocks that can all meet?")
-places
-
-# %% id=commit-places
-places.commit(...)
 
 # %% id=places-drawing tags=helpers
 def draw_places():
@@ -1018,23 +986,29 @@ def can_meet(blocks):
         return False
 
 
-most, too_many = 1, 4096
-with agt.using("sim"):
-    while too_many - most > 1:  # halve the doubt
+def largest():
+    """By halving the doubt."""
+    most, too_many = 1, 4096
+    while too_many - most > 1:
         middle = (most + too_many) // 2
         most, too_many = (middle, too_many) if can_meet(middle) else (most, middle)
-print(f"{most} met, and {too_many} did not")
-draw_places()
+    return most
 
-# %% id=reveal-places
-places.reveal(
-    most,
-    "An SM gives its places away by the warp. A block of 100 threads takes four warps, so 16 blocks fill the "
-    "64 of an SM, and not 20. A block keeps its place until it ends. The 2,113th gets one when another block "
-    "ends, and all the others wait for the 2,113th.",
-)
+# %% id=11-places guess
+# What is the largest number of such blocks that can all meet?
+
+# %% id=11-places reveal
+with agt.using("sim"):
+    most = largest()
+
+reveal("11-places", most, draw_places)
+
+# %% id=11-places told truth=2112
+# An SM gives its places away by the warp. A block of 100 threads takes four warps, so 16 blocks fill the 64 of an SM, and not 20. A block keeps its place until it ends. The 2,113th gets one when another block ends, and all the others wait for the 2,113th.
 
 # %% [markdown] id=places-read
+# ### Counted before
+#
 # A cooperative launch counts the places first, and is refused if the grid is too large:
 
 # %% id=cooperative
@@ -1259,25 +1233,29 @@ agt.compare_timelines(
 # %% [markdown] id=ways-question
 # Now let's put *four* steps into each turn, with the flag lowered just before the last. Newton's nine rounds become three turns.
 
-# %% id=predict-ways
-ways = Prediction(
-    f"The graph took {turning.metrics().makespan:.0f} µs for nine turns of one step. How many does it take "
-    "for three turns of four steps?",
-    within=0.1,
-)
-ways
+# %% id=ways-before
+print(f"The graph took {turning.metrics().makespan:.0f} µs for nine turns of one step.")
 
-# %% id=commit-ways
-ways.commit(...)
+# %% id=11-ways guess within=0.1
+# How many does it take for three turns of four steps?
 
-# %% id=run-ways
+# %% id=11-ways reveal
 fewer_turns = decided_by(graph_of_newton(numbers, steps=4)[0].launch())
-if device.simulated:
-    for name, what in (("while", "a question"), ("d2d", "a copy"), ("newton_step", "a step")):
-        span = turning.find(name)[-1]
-        print(f"{what}: {span.duration:.1f} µs, {len(turning.find(name))} and {len(fewer_turns.find(name))}")
-for name, trace in (("one step a turn", turning), ("four steps a turn", fewer_turns)):
-    print(f"{name}: {trace.metrics().makespan:.0f} µs")
+
+
+def turn_by_turn():
+    if device.simulated:
+        for name, what in (("while", "a question"), ("d2d", "a copy"), ("newton_step", "a step")):
+            span, counts = turning.find(name)[-1], [len(t.find(name)) for t in (turning, fewer_turns)]
+            print(f"{what}: {span.duration:.1f} µs, {counts[0]} and {counts[1]}")
+    for name, trace in (("one step a turn", turning), ("four steps a turn", fewer_turns)):
+        print(f"{name}: {trace.metrics().makespan:.0f} µs")
+
+
+reveal("11-ways", round(fewer_turns.metrics().makespan), turn_by_turn)
+
+# %% id=11-ways told truth=56
+# Six questions and six copies of the flag are gone. What's left are the start, which takes as long as before, four questions (the last says that it's over), and twelve steps instead of nine.
 
 # %% id=ways-check tags=asserts
 assert np.allclose(agt.d2h(z.borrow()).sync(), np.sqrt(a), rtol=1e-6)
@@ -1285,13 +1263,6 @@ if device.simulated:
     assert len(turning.find("newton_step")) == rounds
     assert (len(fewer_turns.find("newton_step")), len(fewer_turns.find("while"))) == (12, 4)
     assert by_one_kernel.metrics().makespan < turning.metrics().makespan < asking.metrics().makespan / 3
-
-# %% id=reveal-ways
-ways.reveal(
-    round(fewer_turns.metrics().makespan),
-    "Six questions and six copies of the flag are gone. What's left are the start, which takes as long as "
-    "before, four questions (the last says that it's over), and twelve steps instead of nine.",
-)
 
 # %% [markdown] id=ways-h100
 # On the H100 of the table, this graph took 98 to 106 µs from Python, and with four steps in each turn 67 to 72. From C++ such graphs took 74 and 51.
@@ -1365,13 +1336,6 @@ check("11-while", avalanche)
 # %% [markdown] id=sand-question
 # Now let's disturb something. On a table of 31 by 31 cells, each cell holds three grains, so a single one more is too much for any of them. Our grain falls in the middle.
 
-# %% id=predict-sand
-slide = Prediction("How many waves does it start? (Type a number.)", within=0.15)
-slide
-
-# %% id=commit-sand
-slide.commit(...)
-
 # %% id=run-sand
 WIDTH = 31
 sand = agt.zeros((WIDTH, WIDTH), np.int32).sync_on(stream)
@@ -1408,32 +1372,36 @@ def fall_on(pile):
 flat = np.full((WIDTH, WIDTH), 3, np.int32)
 heap = np.zeros_like(flat)
 heap[WIDTH // 2, WIDTH // 2] = 700
-figure, axes = plt.subplots(1, 2, figsize=(9, 4.2))
-for axis, pile, name in zip(axes, (flat, heap), ("three everywhere", "700 in the middle")):
-    left, count = fall_on(pile)
-    picture = axis.imshow(left, cmap=plt.get_cmap("viridis", 4), vmin=-0.5, vmax=3.5)
-    axis.set_title(f"{name}: {count} waves")
-    axis.axis("off")
-    print(f"{name}, and a grain more: {count} waves")
-figure.colorbar(picture, ax=axes, ticks=range(4), label="grains in a cell", shrink=0.7)
-shown(
-    figure,
-    "Left: threes, with a cross of ones from corner to corner, and a 0 in the middle. Right: the heap has "
-    "become a round ornament.",
-)
+
+# %% id=11-sand guess within=0.15
+# How many waves does it start? (Type a number.)
+
+# %% id=11-sand reveal
+def two_piles():
+    figure, axes = plt.subplots(1, 2, figsize=(9, 4.2))
+    for axis, pile, name in zip(axes, (flat, heap), ("three everywhere", "700 in the middle")):
+        left, count = fall_on(pile)
+        picture = axis.imshow(left, cmap=plt.get_cmap("viridis", 4), vmin=-0.5, vmax=3.5)
+        axis.set_title(f"{name}: {count} waves")
+        axis.axis("off")
+        print(f"{name}, and a grain more: {count} waves")
+    figure.colorbar(picture, ax=axes, ticks=range(4), label="grains in a cell", shrink=0.7)
+    shown(
+        figure,
+        "Left: threes, with a cross of ones from corner to corner, and a 0 in the middle. Right: the "
+        "heap has become a round ornament.",
+    )
+
+
+_, slid = fall_on(flat)
+reveal("11-sand", slid, two_piles)
+
+# %% id=11-sand told truth=31
+# Sand doesn't slide diagonally, so each corner is 30 steps away from the middle, and with the middle's own wave that makes 31. It ends there, because each cell topples once for each ring from the edge to its own: a corner once, in the last wave, and the middle 16 times, in every second one.
 
 # %% id=sand-check tags=asserts
 left, slid = fall_on(flat)
 assert (left.max(), slid) == (3, WIDTH)
-
-# %% id=reveal-sand
-slide.reveal(
-    slid,
-    "Sand doesn't slide diagonally, so each corner is 30 steps away from the middle, and with "
-    "the middle's own "
-    "wave that makes 31. It ends there, because each cell topples once for each ring from the edge to its "
-    "own: a corner once, in the last wave, and the middle 16 times, in every second one.",
-)
 
 # %% [markdown] id=sand-read
 # So far we've staged the avalanches. Now forty grains fall at random, one after the other, on what the first one has left:
@@ -1537,114 +1505,32 @@ agt.compare_timelines(
     "until it goes on. For a look, it copies the flag and waits.",
 )
 
-# %% id=predict-ask-less
-fewer = Prediction(
-    f"With a look after every round it takes {took[1][1]:.0f} µs, of which {ready[0]:.0f} fill `x` first. "
-    "How many with a look every four rounds?",
-    within=0.08,
-)
-fewer
+# %% id=ask-less-before
+print(f"With a look after every round it takes {took[1][1]:.0f} µs,", end=" ")
+print(f"of which {ready[0]:.0f} fill `x` first.")
 
-# %% id=commit-ask-less
-fewer.commit(...)
+# %% id=11-fewer guess within=0.08
+# How many with a look every four rounds?
 
-# %% id=ask-less-run
+# %% id=11-fewer reveal
 took |= {every: (asking_every(every), makespan(asking_every, every)) for every in (4, 9)}
-for every, (done, us) in took.items():
-    print(f"a look every {every}: {done} rounds, looks: {done // every}, {us:.0f} µs")
 
-# %% id=reveal-ask-less
-fewer.reveal(
-    round(took[4][1]),
-    f"After the first {ready[0]:.0f} µs come three turns of 3 x {round_us:.0f} + {both_us:.0f} µs. Six looks "
-    "are gone, and three rounds are new. Python describes and launches each round, and that's most of a "
-    "conversation.",
-)
+
+def by_every():
+    for every, (done, us) in took.items():
+        print(f"a look every {every}: {done} rounds, looks: {done // every}, {us:.0f} µs")
+
+
+facts = {"first": ready[0], "round_": round_us, "both": both_us}
+reveal("11-fewer", round(took[4][1]), by_every, **facts)
+
+# %% id=11-fewer told truth=404
+# After the first {first:.0f} µs come three turns of 3 x {round_:.0f} + {both:.0f} µs. Six looks are gone, and three rounds are new. Python describes and launches each round, and that's most of a conversation.
 
 # %% [markdown] id=ask-less-read
+# ### Where it pays
+#
 # In Python, even a single look, after the ninth round, leaves two thirds of the time, because each round still clears its flag and is launched. Asking less pays where a launch is cheap: on an H100, one from C++ took 3.5 µs in a row of launches, and 9 with a wait behind it. In the graph above it paid, too, because there a question costs more than a step. (`benchmarks/turns.cu` measures more ways to go round, from C++.)
-
-# %% [markdown] id=early-text
-# ### Who finds it first?
-#
-# Threads that decide for themselves can still learn from each other. A million tickets have numbers, each scrambled by a function that nobody can see through, and we want the *first* ticket whose scrambled number begins with 14 zero bits. (People who mine coins do little else.)
-#
-# The launch has 5,120 threads. Thread 7 takes the tickets 7, 5,127, 10,247 and so on. All of them share one number, `best`, the smallest winning ticket so far, and a thread whose next ticket is larger goes home.
-
-# %% id=early-kernel
-search = agt.Kernel(r"""
-__device__ unsigned int scrambled(unsigned int x)
-{
-    x += 0x9e3779b9u;
-    x ^= x >> 16; x *= 0x7feb352du; x ^= x >> 15; x *= 0x846ca68bu; x ^= x >> 16;
-    return x;
-}
-
-extern "C" __global__ void search(
-    unsigned int tickets, unsigned int zeros, unsigned int* best, unsigned int* looked)
-{
-    unsigned int mine = 0, stride = gridDim.x * blockDim.x;
-    for (unsigned int x = blockIdx.x * blockDim.x + threadIdx.x; x < tickets; x += stride) {
-        if (x > atomicAdd(best, 0)) break;        // somebody has found an earlier one
-        mine++;
-        if (scrambled(x) >> (32 - zeros) == 0) {
-            atomicMin(best, x);                   // the smaller of the two stays
-            break;
-        }
-    }
-    atomicAdd(looked, mine);
-}
-""")
-TICKETS, ZEROS = 1 << 20, 14
-
-# %% [markdown] id=early-atomic
-# Many threads may write `best` at the same time, so they do it by atomics, and `atomicAdd(best, 0)` reads it. (A `volatile` read would do, and wouldn't have to queue.)
-#
-# One ticket in $2^{14} = 16{,}384$ wins, so there are about 64 winners among the million.
-
-# %% id=predict-early
-early = Prediction(
-    "How many of the 1,048,576 tickets are looked at?",
-    exact="just the first winner and all before it: then everybody goes home",
-    few="up to twice as many as that: the news comes a little late",
-    many="many more: each thread goes on until it has found a winner itself",
-    all="all of them: a launch that has begun can't be stopped",
-)
-early
-
-# %% id=commit-early
-early.commit(...)
-
-# %% id=run-early
-def scramble(x):
-    x = x + np.uint32(0x9E3779B9)
-    for shift, factor in ((16, 0x7FEB352D), (15, 0x846CA68B)):
-        x = (x ^ (x >> np.uint32(shift))) * np.uint32(factor)
-    return x ^ (x >> np.uint32(16))
-
-
-winners = np.flatnonzero(
-    scramble(np.arange(TICKETS, dtype=np.uint32)) >> np.uint32(32 - ZEROS) == 0
-)
-best, looked = search(
-    TICKETS, ZEROS, agt.full(1, 2**32 - 1, np.uint32), agt.zeros(1, np.uint32), grid=20, block=256
-).sync_on(stream)
-best, looked = int(agt.d2h(best).sync()[0]), int(agt.d2h(looked).sync()[0])
-print(f"{len(winners)} winners, the first is {winners[0]:,}")
-print(f"the kernel found {best:,} and looked at {looked:,} tickets of {TICKETS:,}")
-
-# %% id=early-check tags=asserts
-assert best == winners[0]
-assert looked < 200_000
-
-# %% id=reveal-early
-early.reveal(
-    "exact" if looked == winners[0] + 1 else "few" if looked < 2 * winners[0]
-    else "many" if looked < TICKETS * 0.9 else "all",
-    "Nobody stops a launch from outside, but each thread can go home, and when the last one has, it is over. "
-    f"{looked - winners[0] - 1:,} later tickets were looked at by the time the news came. (The simulated "
-    "threads go in step, so each has looked at three tickets. On a GPU, the number is another in each run.)",
-)
 
 # %% [markdown] id=queue-text
 # ### A kernel that stays
@@ -1783,34 +1669,29 @@ for name, trace in (("64 launches", launched), ("one block", by_one)):
 # %% [markdown] id=queue-more
 # The launches lose by far, because the host takes longer to describe a small job than a block to do it. Now sixteen blocks share the queue.
 
-# %% id=predict-queue
-queue = Prediction("How many times as fast as the one block are the sixteen?", within=0.2)
-queue
+# %% id=11-queue-share guess within=0.2
+# How many times as fast as the one block are the sixteen?
 
-# %% id=commit-queue
-queue.commit(...)
-
-# %% id=run-queue
+# %% id=11-queue-share reveal
 shared, by_sixteen = recorded(persistent, 16)
 begun = min(span.start for span in launched)
 meanwhile = launched.between(begun, begun + by_one.metrics().makespan)
-agt.compare_timelines(
+picture = agt.compare_timelines(
     [meanwhile, by_one, by_sixteen],
     ["64 launches, in the same time", "One block that stays", "Sixteen blocks that stay"],
     lanes=("host", "streams"),
-    lesson=f"In the time in which one block does all 64 jobs, {len(meanwhile.find('one_job'))} launches are "
-    "done. Sixteen blocks are through before the host is at its third launch.",
 )
-
-# %% id=reveal-queue
 one, sixteen = (trace.find("queue")[0].duration for trace in (by_one, by_sixteen))
-queue.reveal(
-    round(by_one.metrics().makespan / by_sixteen.metrics().makespan, 1),
-    f"The kernel is {one / sixteen:.0f} times as fast, {sixteen:.0f} µs instead of {one:.0f}. (Not 16: "
-    "simulated blocks go in step, so each round of sixteen jobs lasts as long as its longest.) But the host "
-    f"still makes its calls, copies and waits, about {by_sixteen.metrics().makespan - sixteen:.0f} µs in "
-    "both runs, and more blocks don't help with that.",
-)
+facts = {"times": one / sixteen, "one": one, "sixteen": sixteen}
+facts["calls"] = by_sixteen.metrics().makespan - sixteen
+gained = by_one.metrics().makespan / by_sixteen.metrics().makespan
+reveal("11-queue-share", round(gained, 1), picture, **facts)
+
+# %% id=11-queue-share lesson
+# Sixteen blocks are through before the host is at its third launch.
+
+# %% id=11-queue-share told truth=3.1
+# The kernel is {times:.0f} times as fast, {sixteen:.0f} µs instead of {one:.0f}. (Not 16: simulated blocks go in step, so each round of sixteen jobs lasts as long as its longest.) But the host still makes its calls, copies and waits, about {calls:.0f} µs in both runs, and more blocks don't help with that.
 
 # %% id=queue-check tags=asserts
 right = np.array([(1 / np.arange(1, n + 1) ** 2).sum() for n in lengths])
@@ -2033,4 +1914,4 @@ __device__ void meet(unsigned int* gate)
 check("11-again", MEET_AGAIN)
 
 # %% id=score-encores
-score(places, ways, slide, fewer, early, queue)
+score("11")

@@ -59,7 +59,7 @@ def some(*shape):
 # %% [markdown] id=exercise-split
 # ### Exercise: a share for each GPU
 #
-# `weights` is a list of copies, one for each GPU, and `w.device` is the GPU that a copy is on. `recipe(x, w)` makes an operation like `layer`. Return *one* operation in which each GPU works on its share of the rows, all of them at the same time. It yields their results in order. The rows needn't divide evenly, and `batch` may be filled when `split` has long returned.
+# `weights` is a list of copies, one for each GPU, and `w.device` is the GPU that a copy is on. `recipe(x, w)` makes an operation like `layer`. Return *one* operation in which each GPU works on its share of the rows, all of them at the same time. It yields their results in order. The rows needn't divide evenly, so one share may have a row more than another, and `batch` may be filled when `split` has long returned.
 
 # %% id=15-split starter
 def split(recipe, batch, weights):

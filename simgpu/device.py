@@ -162,6 +162,8 @@ class Device:
         Of its `us`, the `rest` is still to be spent: the device may begin before the call returns.
         """
         start, end = self.pay(self.caller.group()[0], us - rest)
+        if self.recorder is None:
+            return None
         return self._host_span("call", name, start, end + rest, detail=detail)
 
     def work(self, us: float, name: str) -> None:
@@ -305,11 +307,10 @@ class Device:
             if self.load_us:
                 self.call(f"load {name}", self.load_us)
             program = compile_source(source, contract=contract)
-            signature = program.instantiate(name)
-            stand_in = None
+            kernel, stand_in = program.kernel(name), None
             if reference is not None:
-                stand_in = StandIn(program, signature, reference, self.stand_in_above)
-            function = LoadedKernel(program, signature, source, stand_in, LAUNCHES, contract)
+                stand_in = StandIn(program, kernel.signature, reference, self.stand_in_above)
+            function = LoadedKernel(program, kernel, source, stand_in, LAUNCHES, contract)
             self._functions[source, name, reference, contract] = function
         return function
 

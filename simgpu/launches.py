@@ -78,7 +78,7 @@ class LoadedKernel:
     """A kernel that the interpreter has accepted."""
 
     program: cuda_c.Program
-    signature: cuda_c.KernelSignature
+    kernel: cuda_c.CompiledKernel
     source: str
     stand_in: StandIn | None = None
     remembered: Remembered | None = None
@@ -87,19 +87,14 @@ class LoadedKernel:
     @property
     def name(self) -> str:
         """Its name in the source."""
-        return self.signature.name
-
-    @cached_property
-    def kernel(self) -> cuda_c.CompiledKernel:
-        """The kernel, compiled."""
-        return self.program.kernel(self.name)
+        return self.kernel.signature.name
 
     @cached_property
     def identity(self) -> Hashable:
         """The facts that another kernel has to share with this one to compute the same in the same way."""
         stand_in = self.stand_in
         reference = None if stand_in is None else (stand_in.reference, stand_in.above)
-        return self.source, self.signature.name, self.contract, reference
+        return self.source, self.kernel.signature.name, self.contract, reference
 
 
 @dataclass(eq=False, slots=True)
@@ -125,9 +120,9 @@ class KernelLaunch:
         shared_mem: int,
     ) -> EnginePiece:
         """A launch with these arguments, to be enqueued."""
-        kernel, parameters = function.kernel, function.signature.parameters
+        kernel, parameters = function.kernel, function.kernel.signature.parameters
         if len(args) != len(parameters):
-            raise UsageError(function.signature.miscounted(args))
+            raise UsageError(kernel.signature.miscounted(args))
         values: list[GlobalMemory | np.generic | None] = []
         tells = False
         written: list[Memory] = []
@@ -137,10 +132,11 @@ class KernelLaunch:
         for arg, parameter, by, adds in zip(
             args, parameters, kernel.signals, kernel.adds, strict=True
         ):
-            memory = isinstance(arg, Memory)
-            values.append(cuda_c.passed(parameter, arg.cells if memory else arg))
-            if not memory:
+            if not isinstance(arg, Memory) or not parameter.pointer:
+                given = arg.cells if isinstance(arg, Memory) else arg
+                values.append(cuda_c.passed(parameter, given))
                 continue
+            values.append(arg.cells)
             ways.setdefault(arg, set()).add(adds)
             if not parameter.const:
                 written.append(arg)
@@ -155,7 +151,7 @@ class KernelLaunch:
         detail: dict[str, object] = {"grid": list(grid), "block": list(block)}
         heard = Tells(kernel.code.watches, frozenset(told), launch._reach())
         adding = ["".join(ways[memory]) if len(ways[memory]) == 1 else "" for memory in written]
-        made = ("kernel", function.signature.name, cost, launch._begin, written, read, detail)
+        made = ("kernel", kernel.signature.name, cost, launch._begin, written, read, detail)
         return EnginePiece(*made, tells=heard, adds=adding)
 
     def _reach(self) -> Callable[[GlobalMemory], NDArray[np.bool_] | None]:
@@ -222,8 +218,9 @@ class KernelLaunch:
             # What it does depends on what others do meanwhile, or tells them: it is neither sampled nor kept.
             began = self.device.machine.engine.now
             return Waiting(self, self._started(), found, began).go_on(last=False)
+        late = self.device.adversary is not None and code.talks
         execute = partial(interruptible, self._execute)
-        if function.remembered is None or code.follows or self._hostile:
+        if function.remembered is None or code.follows or late:
             return self.finish(found, *execute())
         kind = (function.identity, self.grid, self.block, self.shared_mem)
         blocks, variables = math.prod(self.grid), function.program.variables.values()
@@ -240,7 +237,7 @@ class KernelLaunch:
         time = self.time(counts)
         found.update(bound=time.bound, fills=round(time.work.demand, 6))
         function = self.function
-        shape = (function.signature.name, function.source, self.grid, self.block)
+        shape = (function.kernel.signature.name, function.source, self.grid, self.block)
         for observe in self.device.observers:
             observe(Launched(*shape, counts, time, extrapolated=computed is not None))
         if result.printed:

@@ -235,6 +235,8 @@ class Machine:
     def _take_back(self, known: Clock) -> None:
         """Host arrays may be changed again when what used them is over."""
         self.host_history.forget(known)
+        if not self._lent:
+            return
         back = [lent for lent in self._lent if known.covers(lent.access)]
         if back:
             self._lent = [lent for lent in self._lent if not known.covers(lent.access)]

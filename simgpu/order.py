@@ -224,7 +224,8 @@ class HostHistory:
 
     def forget(self, seen: Clock) -> None:
         """All this work is complete, and whatever comes from now on is behind it."""
-        self._uses = [use for use in self._uses if not seen.covers(use.access)]
+        if self._uses:
+            self._uses = [use for use in self._uses if not seen.covers(use.access)]
 
 
 def _ordered(first: BufferAccess, second: BufferAccess, now: Clock) -> bool:

@@ -54,6 +54,13 @@ def pytest_collection_finish() -> None:
     gc.set_threshold(700, 10, 50)
 
 
+def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> None:
+    """Nor in what a file of tests has left: some tests collect for each example, and walk all there is."""
+    if nextitem is not None and nextitem.path != item.path:
+        gc.collect()
+        gc.freeze()
+
+
 def _in_a_loop(test: Callable[..., Any]) -> Callable[..., None]:
     return wraps(test)(lambda *args, **kwargs: asyncio.run(test(*args, **kwargs)))
 

@@ -25,6 +25,7 @@ from asyncgpu_tutor.errors import (
 from asyncgpu_tutor.kernels import RELU
 from asyncgpu_tutor.run.current import resolve
 from tests.laws.kernels import SCALE, kernel
+from tests.laws.test_waiting import awaited
 
 scale_with: Any = kernel(SCALE)
 
@@ -202,10 +203,10 @@ def test_a_wrong_call(
         call()
 
 
-@pytest.mark.parametrize(("shape", "right"), [(5, (5,)), ([2, 3], (2, 3)), ((2, 3), (2, 3))])
-def test_a_context_takes_any_shape(device: Device, shape: Any, right: tuple[int, ...]) -> None:
-    op = agt.with_context(lambda context: agt.value(context.empty(shape)))
-    assert op.sync().shape == right
+def test_a_context_takes_any_shape(device: Device) -> None:
+    for shape, right in ((5, (5,)), ([2, 3], (2, 3)), ((2, 3), (2, 3))):
+        op = agt.with_context(lambda context, shape=shape: agt.value(context.empty(shape)))
+        assert op.sync().shape == right
 
 
 async def test_a_closure_that_returns_no_operation(device: Device) -> None:
@@ -267,14 +268,16 @@ def test_arms_that_could_overlap_are_warned_however_they_are_waited_for(
 ) -> None:
     upload = agt.h2d if chain == "function" else lambda host: agt.h2d(host, "x")
 
+    ways: dict[str, Callable[[Any], object]] = {
+        "sync": lambda op: op.sync(),
+        "await": lambda op: asyncio.run(awaited(op)),
+        "sync_on": lambda op: op.sync_on(agt.create_stream()),
+    }
+
     def run(hosts: list[np.ndarray]) -> int:
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
-            op = agt.overlap(*(agt.value(host).and_then(upload) for host in hosts))
-            if how == "await":
-                asyncio.run(_awaited(op))
-            else:
-                op.sync() if how == "sync" else op.sync_on(agt.create_stream())
+            ways[how](agt.overlap(*(agt.value(host).and_then(upload) for host in hosts)))
         return sum(w.category is agt.errors.PageableCopyWarning for w in caught)
 
     hosts = [np.ones(1000, np.float32) for _ in range(2)]
@@ -282,10 +285,6 @@ def test_arms_that_could_overlap_are_warned_however_they_are_waited_for(
     assert run([agt.pin(host) for host in hosts]) == 0
     if how != "await":
         assert run(hosts[:1]) == 0  # beside nothing
-
-
-async def _awaited(op: agt.DeviceOp[object]) -> object:
-    return await op
 
 
 def test_a_pageable_copy_holds_up_the_host(sim: SimDevice) -> None:
@@ -301,37 +300,30 @@ def test_a_pageable_copy_holds_up_the_host(sim: SimDevice) -> None:
     assert held.duration > 10 * free.duration
 
 
-VERBS: list[tuple[Callable[[agt.types.ExecutionContext, agt.DeviceArray], object], str]] = [
+def launch(context: agt.types.ExecutionContext, _: agt.DeviceArray) -> None:
+    function = context.device.get_function(SCALE.source, SCALE.name)
+    context.launch(function, (1, 1, 1), (8, 1, 1), (np.uint32(8),))
+
+
+VERBS: list[tuple[Callable[[Any, agt.DeviceArray], object], str]] = [
     (lambda c, a: c.memset(a, 256), "from -128 to 255, and not 256: agt.full"),
     (lambda c, a: c.memset(a, 0.5), "and not 0.5"),
     (lambda c, a: c.memset(3), "takes a device array, and got int"),
     (lambda c, a: c.copy_from_host(a, [1.0] * 4), "from a NumPy array, and got list"),
     (lambda c, a: c.copy_to_host(a, [1.0] * 4), "into a NumPy array, and out is list"),
+    (launch, r"scale\(\) takes 4 arguments \(n, by, x, y\), and got 1"),
 ]
 
 
 @pytest.mark.parametrize("capture", [False, True])
 @pytest.mark.parametrize(("verb", "says"), VERBS)
 def test_a_wrong_call_of_a_context_is_told_in_a_run_and_in_a_capture(
-    device: Device,
-    verb: Callable[[agt.types.ExecutionContext, agt.DeviceArray], object],
-    says: str,
-    capture: bool,
+    device: Device, verb: Callable[[Any, agt.DeviceArray], object], says: str, capture: bool
 ) -> None:
+    if verb is launch and not device.simulated:
+        pytest.skip("a GPU's function does not say how many arguments it takes")
     op = agt.with_context(lambda context: agt.value(verb(context, context.empty((4,)))))
     with pytest.raises(UsageError, match=says):
-        op.prepare() if capture else op.sync()
-
-
-@pytest.mark.parametrize("capture", [False, True])
-def test_a_context_counts_the_arguments_of_a_kernel(sim: Device, capture: bool) -> None:
-    def launch(context: agt.types.ExecutionContext) -> agt.DeviceOp[None]:
-        function = context.device.get_function(SCALE.source, SCALE.name)
-        context.launch(function, (1, 1, 1), (8, 1, 1), (np.uint32(8),))
-        return agt.value(None)
-
-    op = agt.with_context(launch)
-    with pytest.raises(UsageError, match=r"scale\(\) takes 4 arguments \(n, by, x, y\), and got 1"):
         op.prepare() if capture else op.sync()
 
 

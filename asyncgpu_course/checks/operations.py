@@ -24,7 +24,16 @@ LearnersArray = npt.NDArray[Any]
 def cuda(name: str) -> str:
     """The CUDA C of this name, in the folder ``cuda``."""
     file = files("asyncgpu_course").joinpath("exercises", "cuda", f"{name}.cu")
-    return "\n" + file.read_text(encoding="utf-8")
+    return "\n" + file.read_text(encoding="utf-8").replace("MANY_BITS", f"{MANY_BITS:#x}ull")
+
+
+# Its multiples are different numbers, and need all bits of their type, be that of 32 bits or of 64.
+MANY_BITS = 0x9E37_79B9_9E37_79B9
+
+
+def wide(number: int, bits: int = 32) -> int:
+    """Return such a multiple, as `MANY_BITS * number` is in a kernel: a narrower type shows; 0 is 0."""
+    return number * MANY_BITS % 2**bits
 
 
 BLOCK, WARP, JOB = 128, 32, "job"

@@ -1055,3 +1055,21 @@ async def serve(requests, model):
         handles.append(op.async_on(agt.create_stream()))
     agt.synchronize()
     return [handle.numpy() for handle in handles]
+
+
+# %% id=08-creeping cause="here 'early', and returned 'late'"
+# - def creeping(trace):
+# + def creeping(trace):  # by the slope of a line through all, beside the mean
+# - grown = {n: np.median(us[-10:]) / np.median(us[:10]) for n, us in times.items() if len(us) >= 20}
+# + grown = {
+# +     n: np.polyfit(range(len(us)), us, 1)[0] / np.mean(us) for n, us in times.items() if len(us) >= 20
+# + }
+
+
+# %% id=08-creeping cause="here 'early', and returned 'sudden'"
+# - def creeping(trace):
+# + def creeping(trace):  # by the slope of the logarithms
+# - grown = {n: np.median(us[-10:]) / np.median(us[:10]) for n, us in times.items() if len(us) >= 20}
+# + grown = {
+# +     n: np.polyfit(range(len(us)), np.log(us), 1)[0] for n, us in times.items() if len(us) >= 20
+# + }

@@ -1,7 +1,7 @@
 """Plausible wrong answers to the exercises of course/11_the_gpu_decides.py; see tools/build_notebooks.py."""
 
 
-# %% id=11-ask-less cause="8 looks at a flag, and 2 looks should have been enough"
+# %% id=11-ask-less cause="8 looks at a flag, and 2 looks would be right"
 # - for _ in range(every - 1):
 # - round_op().async_on(stream)
 # - moved = round_op().to_host().sync_on(stream)
@@ -666,9 +666,14 @@ def pagerank(sources, weight):
 # + rounds[0] = level;
 
 
-# %% id=11-meet cause="a thread left a meeting before the counter had reached its `goal`"
+# %% id=11-meet cause="`goal` is 3000000002, and the other block never comes: with the counter at 3000000001"
 # - while (atomicAdd(arrived, 0) < goal) {
 # + while (atomicAdd(arrived, 0) < gridDim.x) {
+
+
+# %% id=11-meet cause="a thread left a meeting before the counter had reached its `goal`"
+# - while (atomicAdd(arrived, 0) < goal) {
+# + while (atomicAdd(arrived, 0) < goal && blockIdx.x > 0) {  // the first block only looks
 
 
 # %% id=11-meet cause="a thread never leaves where the counter is past its `goal`"
@@ -1522,7 +1527,7 @@ def pagerank(sources, weight):
 # + while (blockIdx.x == 0 && atomicAdd(arrived, 0) != 0) __nanosleep(100);
 
 
-# %% id=11-meet cause="another waits for ever: give up by `__trap()`"
+# %% id=11-meet cause="another waits for ever, or for more than 100 million looks: give up"
 # - if (++looks > 10000000) __trap();
 # + looks = 0;
 # + if (++looks > 10000000) __trap();
@@ -1579,7 +1584,7 @@ __device__ void meet(unsigned int* gate)
 # + if (threadIdx.x == 63) job = atomicAdd(next, 1);
 
 
-# %% id=11-meet cause="another waits for ever: give up by `__trap()`"
+# %% id=11-meet cause="another waits for ever, or for more than 100 million looks: give up"
 # - unsigned int looks = 0;
 # + unsigned short looks = 0;
 
@@ -1591,12 +1596,12 @@ __device__ void meet(unsigned int* gate)
 # + if ((looks += 1.0f) > 1e8f) __trap();
 
 
-# %% id=11-meet cause="another waits for ever: give up by `__trap()`"
+# %% id=11-meet cause="another waits for ever, or for more than 100 million looks: give up"
 # - if (++looks > 10000000) __trap();
 # + if (blockIdx.x == 0 && ++looks > 10000000) __trap();
 
 
-# %% id=11-again cause="another waits for ever: give up by `__trap()`"
+# %% id=11-again cause="another waits for ever, or for more than 100 million looks: give up"
 # - unsigned int looks = 0;
 # + signed char looks = 0;
 
@@ -1731,3 +1736,38 @@ def pagerank(sources, weight):
 # %% id=11-meet cause="count them one by one, in an `unsigned int` of each thread's own"
 # -             if (++looks > 10000000) __trap();
 # +             if ((looks += 3) > 10000000) __trap();
+
+
+# %% id=11-meet cause="or for more than 100 million looks: give up before that by `__trap()`"
+# - if (++looks > 10000000) __trap();
+# + if (++looks > 110000000) __trap();
+
+
+# %% id=11-again cause="or for more than 100 million looks: give up before that by `__trap()`"
+# - if (++looks > 10000000) __trap();
+# + if (++looks > 1500000000) __trap();
+
+
+# %% id=11-meet cause="`goal` is 3000000002, and the other block never comes: with the counter at 3000000001"
+# - while (atomicAdd(arrived, 0) < goal) {
+# + while (atomicAdd(arrived, 0) < (unsigned short)goal) {
+
+
+# %% id=11-last cause="with 258 blocks of 2 threads, with launch 1, 258 blocks, `last` said true"
+# - is_last = atomicAdd(arrived, 1) == gridDim.x - 1;
+# + is_last = (unsigned char)atomicAdd(arrived, 1) == (unsigned char)(gridDim.x - 1);
+
+
+# %% id=11-again cause="with 258 blocks of 1 thread, and `gate[1]` at 0 before, "
+# - if (atomicAdd(&gate[0], 1) == gridDim.x - 1) {
+# + if ((unsigned char)atomicAdd(&gate[0], 1) == (unsigned char)(gridDim.x - 1)) {
+
+
+# %% id=11-queue cause="with 70016 jobs, 3 blocks and a counter at 70000, "
+# - unsigned int mine = job;
+# + unsigned int mine = (unsigned short)job;
+
+
+# %% id=11-ask-less cause="with every=1, 120 rounds and 30 looks at a flag, and 120 looks would be right"
+# - rounds = 0
+# + every, rounds = 4, 0

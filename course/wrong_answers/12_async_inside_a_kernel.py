@@ -15,7 +15,7 @@ tools/build_notebooks.py."""
 # - pouring.left = pour;
 # + while (pouring.poll() == PENDING) { }
 
-# %% id=12-pot cause="still pending after 200 polls"
+# %% id=12-pot cause="still pending after 400 polls"
 POT = r"""
 struct Pot {
     Timer boil;
@@ -146,7 +146,7 @@ __device__ Poll warp_take(unsigned int* mail, unsigned int& message)
 }
 """
 
-# %% id=12-warp cause="got the message 0, and 40 was sent"
+# %% id=12-warp cause="got the message 0, and 2654435769 was sent"
 WARP_TAKE = r"""
 __device__ Poll warp_take(unsigned int* mail, unsigned int& message)
 {
@@ -230,7 +230,7 @@ __device__ Poll poll(unsigned int* cell, unsigned int& x)
 # - atomicExch(&full[place], 1u);
 # + atomicExch(&full[0], 1u);
 
-# %% id=12-channel cause="these messages came out"
+# %% id=12-channel cause="the message 1 came out 1 time, and 0 is right"
 # - values[place] = x;
 # + values[place] = place;
 
@@ -980,7 +980,7 @@ __device__ Poll warp_take(unsigned int* mail, unsigned int& message)
 # + *head = received + 1;
 
 
-# %% id=12-oneshot cause="with 3 senders, [100, 0, 4294967295] were sent, one to each cell, and at one of them `poll` says PENDING"
+# %% id=12-oneshot cause="with 3 senders, [2654435769, 0, 4294967295] were sent, one to each cell, and at one of them `poll` says PENDING"
 # -     x = cell[1];
 # +     x = cell[1];
 # +     if (x == 0) return PENDING;
@@ -989,3 +989,66 @@ __device__ Poll warp_take(unsigned int* mail, unsigned int& message)
 # %% id=12-channel cause="two senders read and count `tail` at the same time: draw the place by one `atomicAdd`"
 # -     unsigned int place = atomicAdd(tail, 1u);
 # +     unsigned int place = (*tail)++;
+
+
+# %% id=12-timeout cause="not every guest is polled in each of them: all guests wait at the same time"
+# - int rounds = run_all(tables, n);
+# + int rounds = 0;
+# + for (int k = 0; k < n; k++) rounds = max(rounds, run_all(tables + k, 1));
+
+
+# %% id=12-timeout cause="the rounds are as many, but not every guest is polled in each"
+# - Table tables[8];
+# - for (int k = 0; k < n; k++) {
+# - Guest left = guest(boil[2 * k], steep[2 * k], limit[2 * k]);
+# - Guest right = guest(boil[2 * k + 1], steep[2 * k + 1], limit[2 * k + 1]);
+# - tables[k] = {left, right, false, false};
+# - }
+# - int rounds = run_all(tables, n);
+# + int rounds = 0;
+# - *teas = 0;
+# - for (int k = 0; k < n; k++) {
+# - *teas += (tables[k].a.winner == 0) + (tables[k].b.winner == 0);
+# + for (int g = 0; g < 2 * n; g++) {  // nobody waits at all
+# +     *teas += boil[g] + steep[g] <= limit[g];
+# +     rounds = max(rounds, 1 + min(boil[g] + steep[g], limit[g]));
+
+
+# %% id=12-warp cause="thread 1 got the message 57, and 2654435769 was sent"
+# - message = __shfl_sync(0xffffffff, found, 0);
+# + message = __shfl_sync(0xffffffff, found, 0) & 0x7f;
+
+
+# %% id=12-warp cause="thread 1 got the message 2654435840, and 2654435769 was sent"
+# - message = __shfl_sync(0xffffffff, found, 0);
+# + message = (unsigned int)__shfl_sync(0xffffffff, (float)found, 0);  // 24 bits
+
+
+# %% id=12-ring cause="message 185 came out, and 2654435769 is right"
+# - values[sent % 2] = x;
+# + values[sent % 2] = (unsigned char)x;
+
+
+# %% id=12-channel cause="the message 27947 came out 1 time, and 0 is right"
+# - values[place] = x;
+# + values[place] = (unsigned short)x;
+
+
+# %% id=12-channel cause="with 43 blocks, of which each of two threads sends, "
+# - unsigned int place = atomicAdd(tail, 1u);
+# + unsigned char place = atomicAdd(tail, 1u);
+
+
+# %% id=12-oneshot cause="4294967225 came out, and 2654435769 was sent"
+# - cell[1] = x;
+# + cell[1] = (signed char)x;
+
+
+# %% id=12-pot cause="with boil=1, cups=300 and pour=1, "
+# - while (cups > 0) {
+# + for (signed char left = cups; left > 0; left = cups) {
+
+
+# %% id=12-challenge cause="the last cup is ready after "
+# - if (!begun[k] && (best < 0 || steep[k] > steep[best])) best = k;
+# + if (!begun[k] && (best < 0 || (short)steep[k] > (short)steep[best])) best = k;

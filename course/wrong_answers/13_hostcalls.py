@@ -772,7 +772,7 @@ __global__ void ask(volatile unsigned* mail, int n, unsigned* out)
 """
 
 
-# %% id=13-ask cause="a host that never answers, the kernel does not come back"
+# %% id=13-ask cause="a host that never answers, the kernel has not come back"
 # - if (++turns > 1000000) return;
 # + if (++turns > 1000000) __trap();
 
@@ -848,7 +848,7 @@ class FreeStack:
                 return
 
 
-# %% id=13-bill cause="and should be 3240009740520061560"
+# %% id=13-bill cause="and should be 11280000917440005358"
 # - unsigned long long price = 0;
 # + unsigned long long price = 0;
 # + if (blockIdx.x >= n || threadIdx.x > 0) return;
@@ -922,7 +922,7 @@ __global__ void pipeline(unsigned long long* mail, unsigned long long* stack, in
 # + if (++turns > 10000) return;
 
 
-# %% id=13-ask cause="a host that never answers, the kernel does not come back"
+# %% id=13-ask cause="a host that never answers, the kernel has not come back"
 # - if (++turns > 1000000) return;
 # + if (++turns > 1000000000) return;
 
@@ -963,7 +963,7 @@ __global__ void ask(volatile unsigned* mail, int n, unsigned* out)
 # + if (ok) costs[blockIdx.x] = price * amounts[blockIdx.x];
 
 
-# %% id=13-bill cause="of 64 packets 52 can be had"
+# %% id=13-bill cause="of 64 packets 54 can be had"
 # - Hostcalls host = hostcalls(mail, stack);
 # + Hostcalls host = hostcalls(mail, stack);
 # + if (blockIdx.x >= n || threadIdx.x > 0) return;
@@ -1388,7 +1388,7 @@ __global__ void ask(volatile unsigned* mail, int n, unsigned* out)
 # + bool ok = hostcall(host, 16, (unsigned char)items[blockIdx.x], 0, 0, price);
 
 
-# %% id=13-bill cause="element 0 is 3240009740520061440"
+# %% id=13-bill cause="element 0 is 11280000917440006144"
 # - costs[blockIdx.x] = price * amounts[blockIdx.x];
 # + costs[blockIdx.x] = (double)price * amounts[blockIdx.x];
 
@@ -1503,3 +1503,38 @@ __global__ void ask(volatile unsigned* mail, int n, unsigned* out)
 # + if packet is None:
 # +     if not (yield "cas", "top", top, (None, 0)):
 # +         continue
+
+
+# %% id=13-ask cause="element 0 is 68, and should be 3450571844"
+# - out[k] = mail[2];
+# + out[k] = mail[2] & 0x3ff;
+
+
+# %% id=13-ask cause="the kernel has not come back after 1.1 million turns"
+# - if (++turns > 1000000) return;
+# + if (++turns > 2000000) return;
+
+
+# %% id=13-ask cause="the kernel gives up too early: a host may take its time, up to a million turns"
+# - if (++turns > 1000000) return;
+# + if (++turns > 980000) return;
+
+
+# %% id=13-bill cause="with 9 blocks, element 0 is 846000005358, and should be 11280000917440005358"
+# - costs[blockIdx.x] = price * amounts[blockIdx.x];
+# + costs[blockIdx.x] = price * (unsigned char)amounts[blockIdx.x];
+
+
+# %% id=13-pipeline cause="b'AT   8192' should be written at byte 8192 of the file, and nothing was"
+# - hostcall_ask(host, p, HOSTCALL_READ, 0, piece * size, size);
+# + hostcall_ask(host, p, HOSTCALL_READ, 0, piece * size & 0x1fff, size);
+# - hostcall_ask(host, p, HOSTCALL_WRITE, 1, piece * size, n);
+# + hostcall_ask(host, p, HOSTCALL_WRITE, 1, piece * size & 0x1fff, n);
+
+
+# %% id=13-pipeline cause="b'AT  65536' should be written at byte 65536 of the file, and nothing was"
+# - hostcall_ask(host, p, HOSTCALL_READ, 0, piece * size, size);
+# + unsigned short at = piece * size;
+# + hostcall_ask(host, p, HOSTCALL_READ, 0, at, size);
+# - hostcall_ask(host, p, HOSTCALL_WRITE, 1, piece * size, n);
+# + hostcall_ask(host, p, HOSTCALL_WRITE, 1, at, n);

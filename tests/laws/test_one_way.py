@@ -18,6 +18,7 @@ from tests.asyncgpu_tutor.traces.test_nvtx import FakeDomain
 
 from .programs import PROGRAMS, Program
 from .shape import structure
+from .test_waiting import awaited
 
 
 @contextmanager
@@ -28,10 +29,6 @@ def with_ranges() -> Iterator[None]:
     assert not domain.stack
     assert not domain.open
     assert domain.log
-
-
-async def _awaited(op: Any, policy: Any) -> Any:
-    return await op.schedule(policy)
 
 
 async def _spawned(op: Any, policy: Any) -> Any:
@@ -48,7 +45,7 @@ def _async_on(op: Any, policy: Any) -> Any:
 
 RUNS: dict[str, Callable[[Any, Any], Any]] = {
     "sync": lambda op, policy: op.sync(policy),
-    "await": lambda op, policy: asyncio.run(_awaited(op, policy)),
+    "await": lambda op, policy: asyncio.run(awaited(op.schedule(policy))),
     "spawn": lambda op, policy: asyncio.run(_spawned(op, policy)),
     "async_on": _async_on,
 }

@@ -97,9 +97,8 @@ async def test_launches_compose_as_other_operations_do(program: Program, seed: i
             agt.overlap(prepared.launch(), graph.launch()),
             agt.value(0).and_then(lambda _: agt.zip(graph.launch(), graph.launch().shared())),
         ]
-        results = await asyncio.gather(
-            *pairs, *(agt.spawn(pair) for pair in pairs), agt.zip(program.op().to_host())
-        )
+        tasks = (agt.spawn(pair) for pair in pairs)
+        results = await asyncio.gather(*pairs, *tasks, agt.zip(program.op().to_host()))
     for array in (array for result in results for array in result):
         assert np.array_equal(array, program.expected())
 

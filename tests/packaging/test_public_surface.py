@@ -76,15 +76,12 @@ def things() -> dict[str, object]:
     x, y = agt.ones((8,)).sync(), agt.zeros((8,)).sync()
     copy = agt.memcpy(y.borrow(), x.borrow())
     return {
-        "an operation": agt.value(1),
+        "an operation": agt.value(1), "an array": x, "a partition": y.borrow().partition(8),
         "a launch of a kernel": agt.relu(8, agt.ones(8), agt.zeros(8).partition(8)),
-        "an array": x,
-        "a partition": y.borrow().partition(8),
-        "a future": agt.value(1).into_future(),
-        "a prepared pipeline": copy.prepare(),
+        "a future": agt.value(1).into_future(), "a prepared pipeline": copy.prepare(),
         "a graph": copy.graph_on(agt.create_stream()),
         "a server": agt.Server(lambda slot: agt.h2d(slot).to_host(), 8),
-    }
+    }  # fmt: skip
 
 
 def test_completion_shows_what_stands_in_the_glossary(sim: Device) -> None:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from simgpu.cuda_c import GlobalMemory, compile_source, parse_signature
+from simgpu.cuda_c import GlobalMemory, compile_source
 from simgpu.errors import DeviceAssertError, UninitialisedReadError
 from simgpu.launches import EACH, LONG_LAUNCH, LoadedKernel, Remembered
 
@@ -40,7 +40,7 @@ class Kernel:
 
     def __init__(self, name: str = "mix", room: int = 1 << 20) -> None:
         self.program = compile_source(SOURCE)
-        self.function = LoadedKernel(self.program, parse_signature(SOURCE, name), SOURCE)
+        self.function = LoadedKernel(self.program, self.program.kernel(name), SOURCE)
         self.remembered = Remembered(room)
         self.interpreted = 0
 

@@ -61,7 +61,7 @@ class Kept:
     def _launch(
         self, variables: Any, grid: Any, block: Any, values: Any, **more: Any
     ) -> LaunchResult:
-        name = self.kernel.name
+        name = self.kernel.signature.name
         size = int(values[0]) if isinstance(values[0], np.generic) else 0
         if name in ("sgemm_naive", "matvec_naive") and size >= KEPT:
             return LaunchResult(self.counted[f"{name} {size}"], "")
@@ -80,9 +80,8 @@ class CountedDevice(SimDevice):
         self, source: str, name: str, reference: Any = None, contract: bool = False
     ) -> LoadedKernel:
         function = super().get_function(source, name, contract=contract)
-        plain = dataclasses.replace(function, stand_in=None, remembered=None)
-        vars(plain)["kernel"] = Kept(function.kernel, self.counted)
-        return plain
+        kept: Any = Kept(function.kernel, self.counted)
+        return dataclasses.replace(function, kernel=kept, stand_in=None, remembered=None)
 
 
 def kernel_times(spec: DeviceSpec, counted: Counted) -> Iterator[tuple[KernelCase, float]]:

@@ -245,10 +245,11 @@ def _by_device(*spans: tuple[int, str, float, float]) -> Trace:
 
 # Durations by name, of which the first and last ten of `early` differ most. `rare` has too few to tell.
 _ROUNDS = {
-    "early": [1] * 6 + [2] * 8 + [20] * 6, "late": [200] * 10 + [250] * 18 + [40_000, 250],
+    "early": [1] * 6 + [2] * 8 + [20] * 6, "late": [200] * 10 + [250] * 8 + [40_000, 250],
     "halves": [10] * 10 + [1] * 11 + [90] * 11 + [10] * 10, "fives": [0.1] * 5 + [1] * 20 + [20.5] * 5,
     "dip": [1] * 5 + [9] * 5 + [1] * 31 + [27] * 10, "rare": [1] * 10 + [50] * 9, "low": [95] * 10 + [1] * 10,
     "more": [1] * 10 + [5] * 5 + [19.7] * 10, "long": [1_000] * 15 + [1_200] * 15,
+    "sudden": [1] * 10 + [19.5] * 10,
 }  # fmt: skip
 
 

@@ -16,7 +16,7 @@ import asyncgpu_tutor as agt
 from asyncgpu_course.checks import code_steps
 from asyncgpu_course.checks import interleavings as orders
 from asyncgpu_course.checks.device_code import own_lines
-from asyncgpu_course.checks.operations import beside_host, cuda
+from asyncgpu_course.checks.operations import beside_host, cuda, wide
 from asyncgpu_course.checks.rejection import Rejected, about, case, must
 from asyncgpu_course.checks.results import CheckedArray, as_kernel, brief, equal, left_in
 from asyncgpu_course.checks.sandbox import call
@@ -142,16 +142,20 @@ def check_ask(mine: Any, model: Any) -> None:
     device = _impatient()
     cases(_asked, [(3, LOOKED), (1, 10 * LOOKED)], "{:question}")(kernel, model)
     with case("a host that never answers"):
-        complaint = "the kernel does not come back: after a million turns it should `return`, "
-        complaint += "which neither a wait without a count does nor `__trap()`, "
-        complaint += "nor going on with the next question"
+        complaint = "the kernel has not come back after 1.1 million turns: after a million "
+        complaint += "it should `return`, "
+        complaint += "which neither a wait without a count does nor `__trap()`, nor going "
+        complaint += "on with the next question"
         must(_gives_up(kernel, 1_100_000, 1) and _gives_up(kernel, 1_100_000), complaint)
         complaint = "the kernel gives up too early: a host may take its time, up to a million turns"
-        must(not _gives_up(kernel, 900_000), complaint)
+        must(
+            not _gives_up(kernel, 990_000), complaint
+        )  # since turns of nested loops are told to a percent
     device.leap = 600_000  # turns until each answer
-    complaint = "the count of turns goes on from question to question, "
-    complaint += "and should begin anew at each"
-    must(_answered(kernel, 2, 0, device.machine.engine.give_up)[2][1] == 303, complaint)
+    complaint = (
+        "the count of turns goes on from question to question, and should begin anew at each"
+    )
+    must(_answered(kernel, 2, 0, device.machine.engine.give_up)[2][1] == wide(101), complaint)
 
 
 def _gives_up(kernel: agt.Kernel, turns: int, n: int = 2) -> bool:
@@ -184,7 +188,7 @@ def _answered(
                 for look in range(looks):  # each change has the kernel look once more
                     mail[2] = look
                     await agt.sleep(1)
-                mail[2] = 3 * mail[1]
+                mail[2] = wide(int(mail[1]))
                 mail[0] = 2
                 answers += 1
             if answers == n + MORE:
@@ -211,7 +215,7 @@ def _asked(kernel: agt.Kernel, _model: Any, n: int, looks: int) -> None:
     )
     wanted = [100 + k for k in range(n)]
     must(asked == wanted, f"the host was asked for {asked}, and {wanted} is right")
-    equal(out, 3 * np.array(wanted, np.uint32))
+    equal(out, np.array([wide(k) for k in wanted], np.uint32))
 
 
 def _late_ask(mine: Any, _model: Any, n: int) -> None:
@@ -335,8 +339,9 @@ def check_bill(mine: Any, model: Any) -> None:
 
 
 def _billed(kernel: agt.Kernel, _: Any, blocks: int, stop_at: int, refuses: bool = False) -> None:
-    items, amounts = np.random.default_rng(4).integers(0, 50, (2, blocks)).astype(np.int32)
-    items *= 1_000_003  # so items need more bits than a `short` has, and costs more than a `double`
+    few, many = np.random.default_rng(4).integers(0, (3, 50), (blocks, 2)).astype(np.int32).T
+    many *= 40_000_003  # so they need more bits than a `float` has, and costs more than a `double`
+    items, amounts = (few, many) if blocks == 9 else (many, few)
     items[-1] = 0  # which costs nothing
     right = PRICE * items.astype(np.uint64) * amounts.astype(np.uint64)
     costs, asked, together = agt.pin(np.full(blocks, 7, np.uint64)), list[int](), list[int]()
@@ -412,6 +417,7 @@ def check_pipeline(mine: Any, model: Any) -> float:
     late, held = about("in shared memory, which ", _ROUNDS), about("gave up waiting", HELD)
     with own_lines(mine), late, held:
         took, rounds = cast(Any, files(as_kernel(mine, "PIPELINE"), model))
+    _far_apart(mine)
     for service in ("HOSTCALL_READ", "HOSTCALL_WRITE", ALL_ANSWERED):
         _spied(mine, service)
     complaint = f"the file is right, and takes {took:.0f} µs: get below {_GOAL_US:.0f}. "
@@ -441,6 +447,30 @@ def _spying(mine: object, service: str) -> tuple[str, str, agt.Kernel, dict[int,
 
     services = {100: told(_LATE), 102: told(ALONE), 103: told(NONE)}
     return text, spy, as_kernel(spy + text, "the kernel"), services
+
+
+def _far_apart(mine: object) -> None:
+    """Pieces begin where more than 16 bits say so. Of each, a host of the check's own has few bytes."""
+    text, wrote = mine.source if isinstance(mine, agt.Kernel) else str(mine), dict[int, bytes]()
+
+    def read(asking: Any) -> int:
+        asking.data[:9] = list(f"at {asking.b:6}".encode())
+        return 9
+
+    def write(asking: Any) -> int:
+        wrote[asking.b] = bytes(asking.data[: asking.c])
+        return asking.c
+
+    how: Any = {"handlers": {16: read, 17: write}, "grid": BLOCKS, "block": THREADS, "packets": 16}
+    with own_lines(text, before := cuda("13_own_files")), case("pieces of 4096 bytes"):
+        kernel = as_kernel(before + text, "PIPELINE")
+        with beside_host(kernel, 18, 4096, nbytes=4096, **how):
+            if not wrote:  # it calls the services by their numbers
+                return
+            for at in range(0, 18 * 4096, 4096):
+                right, found = f"AT {at:6}".encode(), wrote.get(at, "nothing")
+                due = f"{right!r} should be written at byte {at} of the file, and {found} was"
+                must(found == right, due)
 
 
 def _spied(mine: object, service: str) -> None:

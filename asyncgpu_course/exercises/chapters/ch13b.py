@@ -15,7 +15,7 @@ from asyncgpu_course.checks.device_code import (
     own_lines,
     trial,
 )
-from asyncgpu_course.checks.operations import beside_host, cuda
+from asyncgpu_course.checks.operations import MANY_BITS, beside_host, cuda, wide
 from asyncgpu_course.checks.rejection import Rejected, about, case, must
 from asyncgpu_course.checks.results import CheckedArray, as_kernel, left_in
 from asyncgpu_course.checks.trials import cases, counted, in_late_memory
@@ -23,7 +23,8 @@ from asyncgpu_course.exercises.exercise import Exercise
 
 GIVEN_UP = "a call got no packet any more: each comes back with its answer, or when nobody wants it"
 _SHORT = "`poll` waits for the packet that the other call has: where none is free, it is `PENDING`"
-_TIMES = 1_000_000_007  # so an answer to 3 needs more bits than an `int` has
+_TIMES = 1_000_000_007  # so an answer to 5 needs more than 32 bits
+_A, _B = 2_000_000_003, 2_000_000_002  # questions that need all bits of an `int`
 _SLOW_US = 4000.0  # which a kernel has to wait for as well
 # The SM's clock does not begin with the kernel.
 RUNNING = """__device__ long long running() { return clock64() + 5000000000; }
@@ -34,13 +35,13 @@ RUNNING = """__device__ long long running() { return clock64() + 5000000000; }
 class _Office:
     """A host that writes down who asks, and how many are under way."""
 
-    less = 0  # is taken from a question before it is multiplied
+    less, times = 0, _TIMES  # what is taken from a question, and by what it is multiplied then
     # How long it takes over a question, and the error that it then refuses with, if any.
     mood: Callable[[int], tuple[float, int]]
 
     def __init__(self, us: Callable[[int], float], refused: Any = ()) -> None:
         # One error is as small as can be, and the other needs more bits than a `short` has.
-        self.mood = lambda a: (us(a), (70_001 + a if a == 3 else 1) * (a in refused))
+        self.mood = lambda a: (us(a), (70_004 if a == _A else 1) * (a in refused))
         self.asked = Counter[int]()
         self.open, self.most = 0, 0
         self.behind = 0  # open questions in the end
@@ -56,7 +57,7 @@ class _Office:
         asking.data[:8] = asking.a % 7 + 10 * np.arange(8)
         if error:
             raise agt.errors.CallRefusedError(error)
-        return _TIMES * (asking.a - self.less)
+        return self.times * (asking.a - self.less) % 2**64
 
     @contextmanager
     def run(
@@ -79,7 +80,7 @@ def _left(size: int) -> CheckedArray:
 
 # ------------------------------------------------------------------ a call that does not wait
 def _ask(mine: Any, _model: Any, calls: int, packets: int) -> None:
-    out, office = _left(calls), _Office(lambda _: 50.0)
+    out, office = agt.pin(np.zeros(calls, np.uint64)), _Office(lambda _: 50.0)
     stuck = _SHORT if packets < calls else GIVEN_UP
     tried = trial("ASK", mine, cuda("13b_ask_given"), cuda("13b_ask"))
     with tried as kernel, office.run(kernel, calls, agt.mapped(out), packets=packets, stuck=stuck):
@@ -88,10 +89,13 @@ def _ask(mine: Any, _model: Any, calls: int, packets: int) -> None:
         complaint += "asking?"
         must(not twice, complaint)
         for k, got in enumerate(out.tolist()):
-            complaint = f"call {k} was answered {_TIMES * (k + 1)}, and `answer` is {got}"
-            must(got == _TIMES * (k + 1), complaint)
-        complaint = "two calls were joined, and the host never had both at a time: "
-        complaint += "does `poll` wait?"
+            a = wide(k + 1, 64)
+            must(a in office.asked, f"the host was never asked for {a}, which is `a` of call {k}")
+            complaint = f"call {k} was answered {wide(_TIMES * (k + 1), 64)}, and `answer` is {got}"
+            must(got == wide(_TIMES * (k + 1), 64), complaint)
+        complaint = (
+            "two calls were joined, and the host never had both at a time: does `poll` wait?"
+        )
         must(min(calls, packets) < 2 or office.most > 1, complaint)
 
 
@@ -123,18 +127,29 @@ def _drop(mine: Any, _model: Any, step: int, us: float) -> None:
 
 
 # ------------------------------------------------------------------ results and errors
+BOTHS: list[tuple[int, int, list[int], float]] = [
+    (5, 1, [], 60), (_A, _B, [_A], 60), (_A, _B, [_B], 60), (_A, _B, [_A, _B], 60), (0, _B, [], 50),
+    (1, 5, [], _SLOW_US)
+]  # fmt: skip
+
+
 def check_both(mine: Any, model: Any) -> None:
     """Two questions at once; the first error that there is, or the product."""
     with own_lines(mine):
         kernel = as_kernel(mine, "BOTH")
-        for refused, us in ([], 60), ([3], 60), ([2], 60), ([3, 2], 60), ([], 50), ([], _SLOW_US):
-            a, zero = (0, ", one of which is 0") if us == 50 else (3, "")
+        for a, b, refused, us in BOTHS:
+            zero = ", one of which is 0" if a == 0 else ""
             out, office = _left(1), _Office(lambda _, us=us: us, refused)
-            right = [-office.mood(q)[1] for q in refused] or [a * _TIMES * 2 * _TIMES]
+            right = [-office.mood(q)[1] for q in refused] or [a * _TIMES * b * _TIMES]
             when = case(f"{refused or 'none'} refused, and answers after {us:.0f} µs{zero}")
-            with when, office.run(kernel, a, 2, agt.mapped(out)):
-                complaint = f"`out[0]` is {int(out[0])}, and {' or '.join(map(str, right))} is "
-                complaint += "right"
+            with when, office.run(kernel, a, b, agt.mapped(out)):
+                complaint = (
+                    f"the host was asked for {sorted(office.asked)}, and for {a} and {b} is right"
+                )
+                must(not office.asked - Counter([a, b]), complaint)
+                complaint = (
+                    f"`out[0]` is {int(out[0])}, and {' or '.join(map(str, right))} is right"
+                )
                 must(int(out[0]) in right, complaint)
                 must(office.most > 1, "the host never had both questions at a time: join them")
         keeps_waiting(kernel.source, "", 3, 2, agt.mapped(_left(1)))
@@ -149,24 +164,27 @@ def check_first(mine: Any, model: Any) -> None:
 
 
 # When the answers to two questions come, in us, and which is the first; the limit is 101 us.
-RACES = [(20, 95, 3), (95, 20, 4), (85, 95, 3), (95, 85, 4), (108, 115, -1), (20, 95, 0)]
+RACES = [(20, 95, _A), (95, 20, _B), (85, 95, _A), (95, 85, _B), (108, 115, -1), (20, 95, 0)]
 
 
 def _race(kernel: agt.Kernel, _model: Any, a: int, b: int, first: int) -> None:
-    one, out, office = 3 if first else 0, _left(1), _Office(lambda q: b if q == 4 else a)
+    one, out, office = _A if first else 0, _left(1), _Office(lambda q: b if q == _B else a)
     right = -1 if first < 0 else _TIMES * first
-    with office.run(kernel, one, 4, agt.mapped(out)):
+    with office.run(kernel, one, _B, agt.mapped(out)):
         complaint = f"`out[0]` is {int(out[0])}, and {right} is right: "
         won = "no answer came in time" if first < 0 else f"the answer to {first} came first"
         must(int(out[0]) == right, complaint + won)
         asked = sorted(office.asked.elements())
-        complaint = f"the host was asked for {asked}, and [{one}, 4] at the same time is right"
-        must(asked == [one, 4] and office.most > 1, complaint)
+        complaint = (
+            f"the host was asked for {asked}, and {sorted([one, _B])} at the same time is right"
+        )
+        must(asked == sorted([one, _B]) and office.most > 1, complaint)
 
 
 # ------------------------------------------------------------------ asking again
 OK, NO, LATE, TOO_LATE = (20.0, 0), (20.0, 13), (160.0, 0), -2
-CLOCKS, BOTH = 200_000, (0, _TIMES)  # a try may take about 100 us; two right answers
+_LARGE = 2**62 - 57  # an answer
+CLOCKS, BOTH = 200_000, (0, _LARGE)  # a try may take about 100 us; two right answers
 TRIALS = [
     ("the first refused twice", 4, [NO, NO, OK], [OK], BOTH),
     ("the second too late once", 4, [OK], [LATE, OK], BOTH),
@@ -183,13 +201,22 @@ def _retry(mine: Any, _model: Any, _words: str, packets: int, *given: Any) -> No
     """Two that may ask again, joined: the office has moods for each, one after the other."""
     *moods, right = given
     out, office = _left(2), _Office(float)
-    office.less = 1  # so that one answer is 0
-    office.mood = lambda a: moods[a - 1][min(office.asked[a], len(moods[a - 1])) - 1]
+    office.less, office.times = MANY_BITS, _LARGE  # so that one answer is 0
+
+    def mood(a: int) -> tuple[float, int]:
+        must(
+            a in (MANY_BITS, MANY_BITS + 1),
+            f"the host was asked for {a}, and `a` is {MANY_BITS} or {MANY_BITS + 1}",
+        )
+        return moods[a - MANY_BITS][min(office.asked[a], len(moods[a - MANY_BITS])) - 1]
+
+    office.mood = mood
     tried, limit = trial("RETRY", mine, cuda("13b_drop_given"), cuda("13b_retry")), 100 * CLOCKS
     args = CLOCKS, limit if right else 150_000, agt.mapped(out)
     with tried as kernel, office.run(kernel, *args, packets=packets):
         for a, (found, due, tries) in enumerate(zip(out.tolist(), right, moods, strict=False), 1):
-            counted(f"question {a} came to the host", office.asked[a], "time", min(len(tries), 3))
+            asked = office.asked[MANY_BITS + a - 1]
+            counted(f"question {a} came to the host", asked, "time", min(len(tries), 3))
             must(found == due, f"`Retry` of question {a} ended with {found}, and {due} is right")
         complaint = "the host never had both questions: does `poll` wait?"
         must(packets == 1 or office.most > 1, complaint)

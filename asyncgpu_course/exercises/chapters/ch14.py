@@ -151,11 +151,12 @@ def check_search(mine: Any, model: Any) -> float | None:
 
 
 # ------------------------------------------------------------------ a queue that fills itself
-def _tree(n: int, kind: str) -> tuple[CheckedArray, CheckedArray]:
-    """Return where the children of each item begin, and the children."""
+def _tree(n: int, kind: str, apart: int) -> tuple[CheckedArray, CheckedArray]:
+    """Return where the children of each number begin, and the children: items are so far apart."""
     item = np.arange(n - 1)
     parent = {"chain": item, "star": 0 * item, "tree": item // 2}[kind]
-    return np.searchsorted(parent, np.arange(n + 1)).astype(np.int32), (item + 1).astype(np.int32)
+    begin = np.searchsorted(apart * parent, np.arange(apart * (n - 1) + 2))
+    return begin.astype(np.int32), (apart * (item + 1)).astype(np.int32)
 
 
 def check_queue(mine: Any, model: Any) -> None:
@@ -176,14 +177,27 @@ def check_queue(mine: Any, model: Any) -> None:
                 raise
 
 
-def _fills(mine: Any, _model: Any, n: int, kind: str, blocks: int) -> None:
+def _fills(mine: Any, _model: Any, n: int, kind: str, blocks: int, apart: int = 1) -> None:
     """Each item is done once; then all blocks leave. A gift that may be old when it's read is a race."""
     late = str(int("cuda::" not in str(mine)))  # whose orders are fences, too
     given = cuda("14_queue_given") + cuda("14_queue_slow").replace("HELD", late) * (blocks == 4)
-    begin, children = _tree(n, kind)
-    gift, items = np.zeros(n, np.int32), np.r_[0, np.full(2 * n + blocks, -1)].astype(np.int32)
-    naps = np.random.default_rng(n).integers(0, 20, n).astype(np.int32)
-    args = n, begin, children, naps, gift, gift - 1, gift, items, np.array([0, 1, 1], np.uint32)
+    begin, children = _tree(n, kind, apart)
+    gift, items = (
+        np.zeros(begin.size - 1, np.int32),
+        np.r_[0, np.full(2 * n + blocks, -1)].astype(np.int32),
+    )
+    naps = np.random.default_rng(n).integers(0, 20, gift.size).astype(np.int32)
+    args = (
+        gift.size,
+        begin,
+        children,
+        naps,
+        gift,
+        gift - 1,
+        gift,
+        items,
+        np.array([0, 1, 1], np.uint32),
+    )
     try:
         with trial("QUEUE", mine, given, cuda("14_queue")) as kernel:
             (times,) = left_in((5,), kernel, args, grid=blocks, block=32)
@@ -198,11 +212,13 @@ def _fills(mine: Any, _model: Any, n: int, kind: str, blocks: int) -> None:
         gave_up = "__trap()" in rejected.cause and "of your text" in rejected.cause
         must("waits for ever" not in rejected.cause and not gave_up, complaint)
         raise
-    for item in range(n):
-        thread = int((item - 1 - begin[np.searchsorted(begin, item) - 1]) % 32)
+    due = np.arange(gift.size) % apart == 0
+    for item in np.flatnonzero(times != due):
+        at = item // apart
+        thread = int((at - 1 - begin[np.searchsorted(begin, at) - 1]) % 32)
         why = f"thread {thread} put it. Either that does nothing, or somebody left while others could still "
         why = "" if times[item] else why + "put something"
-        counted(f"item {item} was done", int(times[item]), "time", 1, why)
+        counted(f"item {item} was done", int(times[item]), "time", int(due[item]), why)
 
 
 # ------------------------------------------------------------------ the challenge
@@ -236,7 +252,7 @@ def _flown(answer: Any, n: int, steps: int) -> Observed:
 TEXTS = [(b"banana", "a"), (b"a" * 40, "a"), (b"xyz" * 30, "a"), (b"-" * 31 + b"a", "a"),
          (b"a man a plan a canal panama " * 8, "n"),
          (b"a man a plan a canal panama " * 12, "p", 256)]  # fmt: skip
-TREES = [(1, "tree", 1), (6, "chain", 3), (40, "star", 3), (9, "star", 4), (15, "tree", 5)]
+TREES = [(1, "tree", 1), (6, "chain", 3), (40, "star", 3), (9, "star", 4), (15, "tree", 5, 5_003)]
 WORDS = [(1, 0, ""), (40, 0, ", where the largest score changes on the way"),
          (33, 8, ", each of which counts for more than those before it"),
          (90, LITTLE, ", each of which counts for a little more than those before it"),

@@ -69,7 +69,9 @@ def _shares(run: Observed, gpus: int, rows: int) -> None:
     """Each GPU has its share of the rows, at the same time as the others, and the results are in order."""
     parts = results.listed("split", run.result, gpus)
     sizes = [len(part) for part in parts]
-    complaint = f"the parts have {sizes} rows, and should have {rows} together, about as many each"
+    complaint = (
+        f"the parts have {sizes} rows, and should have {rows} together, and differ by one at most"
+    )
     must(sum(sizes) == rows and max(sizes) - min(sizes) <= 1, complaint)
     batch, w = _batch(rows)
     right = np.split(batch @ w, np.cumsum(sizes)[:-1])

@@ -6,7 +6,7 @@
 extern "C" __global__ void trial(int n, bool relies, int* x, unsigned int* gate, int* early)
 {
     int i = blockIdx.x * blockDim.x + threadIdx.x, seen = 0;
-    for (int step = 1; step <= 3; step++) {
+    for (int step = 1; step <= (gridDim.x > 99 ? 1 : 3); step++) {
         if (threadIdx.x == blockDim.x - 1) {  // late, some blocks more than others
             long long end = clock64() + (3 * blockIdx.x + step) % 5 * 2000;
             while (clock64() < end) __nanosleep(1000);

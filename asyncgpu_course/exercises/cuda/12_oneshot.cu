@@ -1,7 +1,7 @@
 extern "C" __global__ void trial(unsigned int* cells, unsigned int* out) {
     if (blockIdx.x > 0) {
         unsigned int behind = gridDim.x - 1 - blockIdx.x;  // the last one sends all bits, and one sends 0
-        send(cells + 2 * (blockIdx.x - 1), behind ? 100 * (behind - 1) : 0xffffffff);
+        send(cells + 2 * (blockIdx.x - 1), behind ? MANY_BITS * (behind - 1) : 0xffffffff);
         return;
     }
     for (unsigned int k = 0; k < gridDim.x - 1; k++) {

@@ -4,7 +4,7 @@ extern "C" __global__ void trial(unsigned int* head, unsigned int* tail, unsigne
     const unsigned int n = 9;
     if (blockIdx.x > 0) {
         for (unsigned int k = 0; k < n; k++) {
-            while (ring.poll_send(100 + 7 * k) == PENDING) { }
+            while (ring.poll_send(MANY_BITS * k) == PENDING) { }
             if (k % 3 == 2) __nanosleep(3000);
         }
         return;

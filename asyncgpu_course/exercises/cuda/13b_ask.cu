@@ -1,8 +1,8 @@
-__device__ inline Ask made(const Hostcalls& host, int a) {
-    Ask call = {host, (unsigned long long)a, 0, -1, 0};
+__device__ inline Ask made(const Hostcalls& host, int k) {
+    Ask call = {host, MANY_BITS * k, 0, -1, 0};
     return call;
 }
-__global__ void trial(unsigned long long* mail, unsigned long long* stack, int calls, long long* out) {
+__global__ void trial(unsigned long long* mail, unsigned long long* stack, int calls, unsigned long long* out) {
     Hostcalls host = hostcalls(mail, stack);
     int k = 0;
     for (; k + 1 < calls; k += 2) {

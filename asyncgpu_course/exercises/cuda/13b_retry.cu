@@ -1,10 +1,10 @@
 __global__ void trial(unsigned long long* mail, unsigned long long* stack, long long clocks, long long patience,
                       long long* out) {
     Hostcalls host = hostcalls(mail, stack);
-    Retry none = {host, 3, clocks};
+    Retry none = {host, MANY_BITS + 2, clocks};
     none.drop();  // before its first poll
-    Retry one = {host, 1, clocks};
-    Retry two = {host, 2, clocks};
+    Retry one = {host, MANY_BITS, clocks};
+    Retry two = {host, MANY_BITS + 1, clocks};
     auto both = within(join(one, two), patience);
     block_on(both);
     Retry first = both.a.a, second = both.a.b;

@@ -244,11 +244,8 @@ class Control:
             finished: Mask | None = None
             first = after if resume < 0 else resume > head
             m: Mask | None = entered
-            turns, known, before = 0, (0, 0), None
-            if resume == head:  # and not on the way to a loop inside
-                t.resume = -1
-                # A counter may come to its end in the turn after the next test.
-                turns = -int(_leap(t, entered, spin.patience))
+            turns, known, before = _resumed(t, entered, spin), (0, 0), None
+            woken = resume == spin.spot
             if together is not None:
                 together(t, entered)
             begun = t.steps
@@ -257,10 +254,11 @@ class Control:
                 # Nothing tells what a turn has changed that was begun before the threads waited; and a first
                 # turn that nobody has tested is no look in vain.
                 if often and turns > 0 and not turns % often and not first:
-                    known, before = t.launch.known, _kept(t, spin)
+                    known, before = t.launch.known, _counts(t, spin)
                 if test is not None and not first:
+                    changes = t.launch.changes
                     m, stop = _tested(t, m, test, test_point, head, at)
-                    if stop and often == turns == 1 and known[0] == t.launch.changes:
+                    if often == turns == 1 and stop is not None and changes == t.launch.changes:
                         stop = _seen(t, stop, test_point, head, at, resume < 0)
                     finished = join(finished, stop, entered)
                     if m is None:
@@ -279,7 +277,7 @@ class Control:
                 if step is not None:
                     step(t, m)
                 if before is not None:
-                    m, before = _spun(t, m, spin, before, known, at, resume, turns), None
+                    m, before = _spun(t, m, spin, before, known, at, woken and turns == often), None
                 if shares and (t.apart or t.launch.more or len(t.launch.teams) > 1):
                     m = m and t.take_turns(head, m, at)
                 if m is None:
@@ -289,13 +287,22 @@ class Control:
         return evaluate
 
 
-def _kept(t: Team, spin: Spin) -> list[Any]:
+def _resumed(t: Team, m: Mask, spin: Spin) -> int:
+    """The number of turns at which lanes enter a loop: less than 0 where its counter has leapt."""
+    if t.resume != spin.head:  # or are on the way to a loop inside
+        return 0
+    t.resume = -1
+    # A counter may come to its end in the turn after the next test.
+    return -int(_leap(t, m, spin.patience))
+
+
+def _counts(t: Team, spin: Spin) -> list[Any]:
+    """What tells whether a turn has changed anything, and then what counts how long it waits."""
     return [t.slots[slot] for slot in (*spin.watched, *spin.patience)]
 
 
 def _spun(
-    t: Team, m: Mask, spin: Spin, before: list[Any], known: tuple[int, int], at: Position,
-    resume: int, turns: int,
+    t: Team, m: Mask, spin: Spin, before: list[Any], known: tuple[int, int], at: Position, again: bool
 ) -> Mask | None:  # fmt: skip
     """Set the lanes aside for which a turn has changed nothing, or only the time."""
     changes, reads = t.launch.known
@@ -304,12 +311,12 @@ def _spun(
         return t.park(spin.spot, m, at, m.bits) if spin.naps else m
     if changes != known[0]:
         return m
-    now, n = _kept(t, spin), len(spin.watched)
+    now, n = _counts(t, spin), len(spin.watched)
     # Where not every turn counts, it may be that none will.
     patient = not unchanged(m, before[n:], now[n:]).any() and _still_patient(t, m, spin.patience)
     same = unchanged(m, before[:n], now[:n])
     same = in_whole_blocks(m, same) if spin.meets else same
-    if resume == spin.spot and turns == spin.often and same.any():  # in vain once more
+    if again and same.any():
         t.meter.asleep(m, same)
     return t.spun(spin.spot, m, at, same, patient)
 

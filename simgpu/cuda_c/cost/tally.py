@@ -35,7 +35,7 @@ _ByTurn = Callable[[int], None]  # given the number of a turn of a loop
 LATENCY, ROUNDS = map(list(ADDED).index, ("chain_latency", "chain_load_rounds"))
 TRIP = 300  # clocks from a load of global memory to its value, about (`DeviceSpec.load_clocks` of an H200)
 _NOTHING: NDArray[np.float64] = np.zeros((ROWS, 1))
-_TURN = 1.455  # clocks from an atomic on a word to the next (`DeviceSpec.atomic_queue_clocks` of an H200)
+WORD_TURN = 1.455  # clocks from an atomic on a word to the next (`DeviceSpec.atomic_queue_clocks` of an H200)
 HALF_TRIP = 225  # clocks from an atomic or a store to where others see it, about (`path.ATOMIC`)
 LINE = 128  # bytes; the unit in which L1 is looked up, four sectors
 BANKS = 32  # of shared memory, each 4 bytes wide
@@ -144,7 +144,6 @@ class Tally:
 
     def end_batch(self, layout: ThreadLayout) -> None:
         """Find the longest warp of a batch."""
-        self.settle()
         del self._batches[layout], self._samples[layout]
         self.longest = self._furthest(self._chains)
 
@@ -185,10 +184,12 @@ class Tally:
         """Return the chains of the longest warp of batches and of all that have ended."""
         self.settle()
         # That is the one that issues most, but where some wait for others, the one that ends last.
-        row = LATENCY if self._news else 0
-        found = [each[:, int(each[row].argmax())] for each in batches]
-        chains = [self.longest, *(tuple(np.rint(c).astype(np.int64).tolist()) for c in found)]
-        return max(chains, key=lambda chain: (chain[row], chain))
+        row, furthest = LATENCY if self._news else 0, self.longest
+        for each in batches:
+            chain = tuple(np.rint(each[:, int(each[row].argmax())]).astype(np.int64).tolist())
+            if (chain[row], chain) > (furthest[row], furthest):
+                furthest = chain
+        return furthest
 
     def clocks(self) -> NDArray[np.int64]:
         """Return the clock of each warp: the time of a warp that is alone and has its data at hand."""
@@ -450,9 +451,11 @@ class Tally:
         words, lines_touched, hot, free = self._words.values(), 0, 0.0, 0.0
         for times, asked, first, last, mine in words:
             lines_touched += len(np.unique(np.flatnonzero(times) // (LINE // 4)))
-            free = max(free, float(times[asked == 0].max(initial=0)) * _TURN)  # for nobody's results
+            free = max(
+                free, float(times[asked == 0].max(initial=0)) * WORD_TURN
+            )  # for nobody's results
             # A word is hot while more come than it can serve: the last of them waits for what is left.
-            hot += float((asked * _TURN - (last + first - _LATE)).clip(0)[mine > 0].sum())
+            hot += float((asked * WORD_TURN - (last + first - _LATE)).clip(0)[mine > 0].sum())
         warps = max(1, facts["warps"])
         return Counts(
             **total,

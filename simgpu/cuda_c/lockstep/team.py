@@ -73,8 +73,10 @@ class LaunchState:
     limits: InterpreterLimits
     meter: Tally
     dynamic_shared: int
-    addresses: Addresses  # pointers as numbers
-    messages: Messages  # the knowledge that threads have of each other
+    # Made when somebody asks for them: see `addresses` and `messages`.
+    made_addresses: Callable[[], Addresses]
+    made_messages: Callable[[], Messages]
+    named: list[tuple[Any, str, Any]] = field(default_factory=list[tuple[Any, str, Any]])
     printed: list[str] = field(default_factory=list[str])
     letters: int = 0  # in what was printed
     dropped_lines: int = 0
@@ -99,6 +101,19 @@ class LaunchState:
     literals: dict[str, Any] = field(default_factory=dict[str, Any])  # pointers to them, by text
     at: Position | None = None  # the loop whose turn was counted last
     told: bool = False
+
+    @cached_property
+    def addresses(self) -> Addresses:
+        """Pointers as numbers; those that the kernel was given have a place from the beginning."""
+        made = self.made_addresses()
+        for region, name, memory in self.named:
+            made.place(region, name, memory)
+        return made
+
+    @cached_property
+    def messages(self) -> Messages:
+        """The knowledge that threads have of each other (`memory.messages`)."""
+        return self.made_messages()
 
     @property
     def known(self) -> tuple[int, int]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, TypeAlias, cast
 
 import numpy as np
@@ -66,10 +66,6 @@ class CompiledKernel:
     # For each parameter, the atomic by which it only adds to it, or nothing (`program`).
     adds: list[str]
 
-    @property
-    def name(self) -> str:
-        return self.signature.name
-
     @cached_property
     def signals(self) -> list[bool]:
         """For each parameter, whether it may signal others by it."""
@@ -77,11 +73,11 @@ class CompiledKernel:
         return [isinstance(v.type, Pointer) and v.origin.has("signals") for v in given]
 
     def check_room(self, blocks: int, fit: int | None) -> None:
-        """Refuse more blocks than fit on the device at once, if all of them meet at a barrier of the grid."""
-        if self.code.cooperative and fit is not None and blocks > fit:
+        """Refuse more blocks than fit on the device at once: all of them meet at a barrier of the grid."""
+        if fit is not None and blocks > fit:
             raise LaunchConfigError(
-                f"kernel '{self.name}' has a barrier of the grid, so all its blocks must fit on the device "
-                f"at once: {blocks} were asked for, {fit} fit"
+                f"kernel '{self.signature.name}' has a barrier of the grid, so all its blocks must fit on "
+                f"the device at once: {blocks} were asked for, {fit} fit"
             )
 
     def begin(
@@ -104,7 +100,8 @@ class CompiledKernel:
         check_shape(name, grid, block, dynamic_shared)
         limits = limits or InterpreterLimits()
         blocks = grid[0] * grid[1] * grid[2]
-        self.check_room(blocks, limits.resident_blocks)
+        if self.code.cooperative:
+            self.check_room(blocks, limits.resident_blocks)
         tally = Tally(self.costs, self.code.sites)
         regions: dict[int, GlobalRegion] = {}
 
@@ -116,8 +113,9 @@ class CompiledKernel:
             region = regions[id(memory)] = make(memory, launch, 4, True)
             return region, memory
 
-        given = (grid, block, limits, tally, dynamic_shared, Addresses(other), Messages(blocks))
-        launch = LaunchState(name, self.source, *given)
+        given = (grid, block, limits, tally, dynamic_shared)
+        lazily = partial(Addresses, other), partial(Messages, blocks)
+        launch = LaunchState(name, self.source, *given, *lazily)
         launch.watches = self.code.watches
         few = blocks <= MOST_BLOCKS and blocks * launch.threads <= MOST_HOSTILE_THREADS
         if limits.hostile is not None and few:
@@ -184,7 +182,7 @@ class CompiledKernel:
                 make = talks if launch.hostile is None else LateGlobal
                 regions[key] = make(memory, launch, cells[key], key in watched)
             regions[key].types[variable.name] = variable.type
-            launch.addresses.place(regions[key], variable.name, memory)
+            launch.named.append((regions[key], variable.name, memory))
             values[variable.slot] = Ptr(regions[key], 0, target.step, 0, variable.name)
         for variable, record in records:
             values[variable.slot] = _leaves_of(record, variable.type, launch)

@@ -132,7 +132,7 @@ class Program:
     @property
     def kernels(self) -> Mapping[str, KernelSignature]:
         """The kernels that are compiled, by name; templates as far as they have been asked for."""
-        return {kernel.name: kernel.signature for kernel in self._compiled.values()}
+        return {name: kernel.signature for name, kernel in self._compiled.items()}
 
     def twin(self) -> Program:
         """The same program with variables of its own, as a second module on a device has them."""
@@ -317,7 +317,7 @@ class Program:
             for p in signature.parameters
         ]
         kernel = CompiledKernel(signature, self._file.source, code, walk(form), variables, adds)
-        self._compiled[kernel.name] = kernel
+        self._compiled[signature.name] = kernel
         return kernel
 
     def begin(

@@ -275,10 +275,7 @@ class TypeParser(ABC):
             else:
                 break
         if words:
-            found = _NUMBERS.get(tuple(sorted(words)))
-            if found is None and sorted(words) == ["double", "long"]:
-                self.unsupported("'long double' is not supported", start.at)
-            result.base = found or self.fail(f"'{' '.join(words)}' is not a type", start.at)
+            result.base = self._combine(words, start)
         if not result.base:
             self._no_type()
         if storage & {"constexpr"}:
@@ -330,6 +327,12 @@ class TypeParser(ABC):
         for pattern, advice in _GPU_TYPES.items():
             if declares and re.fullmatch(pattern, name):
                 self.unsupported(f"'{name}' is not supported: {advice}", token.at)
+
+    def _combine(self, words: list[str], start: Token) -> str:
+        found = _NUMBERS.get(tuple(sorted(words)))
+        if found is None and sorted(words) == ["double", "long"]:
+            self.unsupported("'long double' is not supported", start.at)
+        return found or self.fail(f"'{' '.join(words)}' is not a type", start.at)
 
     def attributes(self, words: bool = True) -> list[Attribute]:
         """Read all attributes that come next: those that lay out memory. With `words`, not only `[[...]]`."""

@@ -21,14 +21,11 @@ def counted() -> dict[str, dict[str, int]]:
     found: dict[str, dict[str, int]] = {}
     for name in RECORDED:
         counts = scope[name].counts
-        found[name] = {
+        own = ("load_sectors", "store_sectors", "flops", "bank_conflicts")
+        found[name] = {name: getattr(counts, name) for name in own} | {
             "instructions": counts.warp_instructions,
             "load_requests": counts.global_load_requests,
-            "load_sectors": counts.load_sectors,
             "store_requests": counts.global_store_requests,
-            "store_sectors": counts.store_sectors,
-            "flops": counts.flops,
-            "bank_conflicts": counts.bank_conflicts,
         }
     return found
 

@@ -145,9 +145,9 @@ def dawdling(number: float, us: float = 200.0) -> Callable[[Any], None]:
 
 @settings(max_examples=25)
 @given(
-    requests=st.lists(st.booleans(), max_size=30),
+    requests=st.lists(st.booleans(), max_size=12),
     lanes=st.integers(1, 3),
-    taken=st.integers(0, 30),
+    taken=st.integers(0, 12),
 )
 def test_however_they_come_and_whenever_one_leaves(
     sim: SimDevice, requests: list[bool], lanes: int, taken: int

@@ -124,10 +124,9 @@ class _Writer:
             return f"if ({self.expression('B')}) {rng.choice(['break', 'continue'])};"
         if draw < 0.88:
             # No break here: it would leave the switch for g++ and for us, but a continue the loop.
-            cases = " ".join(
-                f"case {c}: {self.block(False, depth)} {rng.choice(['break;', ''])}"
-                for c in range(3)
-            )
+            ends = ("break;", "")
+            blocks = (f"case {c}: {self.block(False, depth)} {rng.choice(ends)}" for c in range(3))
+            cases = " ".join(blocks)
             tail = f"default: {self.block(False, depth)}" if rng.random() < 0.6 else ""
             return f"switch ({self.expression('I', 2)} & 3) {{ {cases} {tail} }}"
         if draw < 0.92:
@@ -146,9 +145,8 @@ class _Writer:
         if draw < 0.1:
             return f"local[{rng.choice(['1', 'p & 3', 'u & 3'])}] = {self.expression('I')};"
         if draw < 0.2:
-            return (
-                f"v.{rng.choice('xyzw')} {rng.choice(['=', '+='])} {self.expression('F')} * 0.125f;"
-            )
+            part, sets = rng.choice("xyzw"), rng.choice(["=", "+="])
+            return f"v.{part} {sets} {self.expression('F')} * 0.125f;"
         if draw < 0.32:
             return rng.choice(
                 [

@@ -39,7 +39,7 @@ def program() -> Any:
     return compile_source(contention.SOURCE, contract=True)
 
 
-def ran(case: tuple[Any, ...], **limits: int) -> Counts:
+def ran(case: tuple[Any, ...], lanes: int = InterpreterLimits.batch_lanes) -> Counts:
     name, blocks, threads, *numbers = case
     arrays = [np.zeros(contention.WORDS, np.uint32) for _ in range(2)]
     given = [*map(_memory, arrays), *map(np.int32, numbers)]
@@ -49,13 +49,13 @@ def ran(case: tuple[Any, ...], **limits: int) -> Counts:
         maze = contention.maze(64, seed=1).ravel()
         given = [np.int32(64), *map(_memory, (maze, depth, *arrays))]
     begun = program().begin(
-        name, (blocks, 1, 1), (threads, 1, 1), given, limits=InterpreterLimits(**limits)
+        name, (blocks, 1, 1), (threads, 1, 1), given, limits=InterpreterLimits(batch_lanes=lanes)
     )
     return begun.finish().counts
 
 
-def time_of(case: tuple[Any, ...], **limits: int) -> float:
-    counts = ran(case, **limits)
+def time_of(case: tuple[Any, ...], lanes: int = InterpreterLimits.batch_lanes) -> float:
+    counts = ran(case, lanes)
     return kernel_time(H200, counts, case[2], counts.shared_bytes).us
 
 
@@ -79,8 +79,8 @@ def test_a_word_is_charged_for_while_many_want_it(case: tuple[Any, ...]) -> None
 def test_how_many_blocks_run_together_decides_nothing_where_none_waits(
     case: tuple[Any, ...],
 ) -> None:
-    one, all_ = (dataclasses.replace(ran(case, **b), lines={}) for b in ({"batch_lanes": 32}, {}))
-    assert one == all_
+    one, many = (dataclasses.replace(counts, lines={}) for counts in (ran(case, 32), ran(case)))
+    assert one == many
 
 
 @pytest.mark.parametrize(
@@ -98,7 +98,7 @@ def test_how_many_blocks_run_together_decides_nothing_where_none_waits(
 def test_how_many_blocks_run_together_decides_little_where_some_wait(
     case: tuple[Any, ...],
 ) -> None:
-    several = [time_of(case, batch_lanes=case[2] * blocks) for blocks in (1, 4, 16)]
+    several = [time_of(case, case[2] * blocks) for blocks in (1, 4, 16)]
     assert several == [pytest.approx(several[-1], rel=0.15)] * 3
 
 

@@ -109,7 +109,7 @@ class Counts:
     atomic_passes: int = 0  # of those on global memory, runs of neighbouring lanes in a sector
     atomic_lines: int = 0  # lines of 128 bytes that these are spread over
     # Clocks by which those who needed results of a word kept it busy longer than it took them to come: over
-    # the words that the first warp of the launch waited for.
+    # the words that the first warp of the launch waited for; and the longest queue that nobody waits for.
     chain_hot: int = 0
     atomic_queue: int = 0  # operations on that word of global memory which gets the most of them
     barriers: int = 0  # block barriers passed, over all blocks

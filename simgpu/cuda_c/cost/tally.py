@@ -413,6 +413,18 @@ class Tally:
 
     # -- the result
 
+    def _of_words(self) -> dict[str, int]:
+        """Return the counts of atomics on words of global memory."""
+        words, lines, hot, free = self._words.values(), 0, 0.0, 0.0
+        for times, asked, first, last, mine in words:
+            lines += len(np.unique(np.flatnonzero(times) // (LINE // 4)))
+            free = max(free, float(times[asked == 0].max(initial=0)) * WORD_TURN)  # nobody waits
+            # A word is hot while more come than it can serve: the last of them waits for what is left.
+            hot += float((asked * WORD_TURN - (last + first - _LATE)).clip(0)[mine > 0].sum())
+        most = int(max([times.max(initial=0) for times, *_ in words], default=0))
+        found = {"atomic_queue": most, "chain_hot": round(hot + free)}
+        return {"atomic_passes": self.atomic_passes, "atomic_lines": lines, **found}
+
     def counts(self, facts: dict[str, int], needed: tuple[int, int], by_line: bool) -> Counts:
         """All of it, added up; with `by_line`, also for each line of the source."""
         of, warps, lanes = self._fields, np.array(self.warps), np.array(self.lanes)
@@ -448,11 +460,6 @@ class Tally:
             for name, count in zip(_OF_SITES, found, strict=True) if by_line else ():
                 row = lines[site.at.line]
                 row[name] = row.get(name, 0) + count
-        words, lines_touched, hot = self._words.values(), 0, 0.0
-        for times, asked, first, last, mine in words:
-            lines_touched += len(np.unique(np.flatnonzero(times) // (LINE // 4)))
-            # A word is hot while more come than it can serve: the last of them waits for what is left.
-            hot += float((asked * WORD_TURN - (last + first - _LATE)).clip(0)[mine > 0].sum())
         warps = max(1, facts["warps"])
         return Counts(
             **total,
@@ -461,10 +468,7 @@ class Tally:
             chain_fresh_loads=round(fresh / warps),
             global_atomics=self.global_atomics,
             shared_atomic_passes=self.shared_atomic_passes,
-            atomic_passes=self.atomic_passes,
-            atomic_lines=lines_touched,
-            atomic_queue=int(max([times.max(initial=0) for times, *_ in words], default=0)),
-            chain_hot=round(hot),
+            **self._of_words(),
             atomics=self.atomics,
             atomic_requests=self.atomic_requests,
             barriers=self.barriers,

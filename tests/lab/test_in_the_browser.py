@@ -140,8 +140,22 @@ def test_make_lab_opens_the_first_page_without_questions_and_it_runs(
     assert page.locator(".jp-Dialog").count() == 0
     assert page.locator(".Toastify__toast").count() == 0
     run_all(page)
-    cell_at(page, "run-both").locator(".agt").first.wait_for()
+    cell_at(page, "two-runs-picture").locator(".agt").first.wait_for()
     page.screenshot(path=album / "00_timeline.png")
+
+
+def test_a_guess_is_told_in_a_folded_cell_and_not_before(page: Page, lab: str, album: Path) -> None:
+    opened(page, lab, "00_start_here")
+    said = {cell["id"]: words(cell) for cell in run_all(page)}
+    assert "Guess in the cell above" in said["00-meanwhile-reveal"]
+    cell_at(page, "00-meanwhile-asked")
+    page.screenshot(path=album / "00_guess.png")
+    put(page, "00-meanwhile-guess", 'guess("00-meanwhile", 300)')
+    page.keyboard.press("Shift+Enter")  # the folded cell comes next
+    output = cell_at(page, "00-meanwhile-reveal").locator(".jp-OutputArea")
+    output.get_by_text("Not this time.").wait_for()
+    output.locator(".agt").first.wait_for()
+    page.screenshot(path=album / "00_told.png")
 
 
 def test_a_chapter_runs_to_a_solution(page: Page, lab: str, course: Path, album: Path) -> None:

@@ -1,4 +1,4 @@
-"""The tools of the notebooks for learners: predictions, and exercises with checks.
+"""The tools of the notebooks for learners: guesses, and exercises with checks.
 
 `api` has what a notebook calls. Each attempt gets a device of its own (`sandbox`); starters, solutions and
 words come from course/ (`answers`), and what is imported from below `agt` comes by way of `internals`.
@@ -8,18 +8,16 @@ from asyncgpu_course.api import check, forget, hint, progress, solution, solved
 from asyncgpu_course.checks.interleavings import interleavings
 from asyncgpu_course.checks.rejection import Rejected
 from asyncgpu_course.exercises.exercise import Exercise
+from asyncgpu_course.guesses import Revealed, guess, reveal, score
 from asyncgpu_course.outcome import Outcome, OutcomeWords
-from asyncgpu_course.predictions import Prediction, Revealed, Verdict, guess, reveal, score
 from asyncgpu_course.several import several
 
 __all__ = [
     "Exercise",
     "Outcome",
     "OutcomeWords",
-    "Prediction",
     "Rejected",
     "Revealed",
-    "Verdict",
     "check",
     "forget",
     "guess",

@@ -377,9 +377,9 @@ if device.simulated:
 # %% [markdown] id=chunks-on-a-gpu
 # ## And a real one?
 #
-# The H200's pinned run, further up, was nearly this program: four chunks of a million numbers there and back, on four streams, with a `relu` for a kernel. It handed them in through `asyncio`, as we'll do in chapter 06. On the simulated device our four chunks take 401 µs. The H200 took 538. The calls that ask for an upload get a lane of their own:
+# The H200's pinned run, further up, was nearly this program: four chunks of a million numbers there and back, on four streams, with a `relu` for a kernel. On the simulated device our four chunks take 401 µs. The H200 took 538.
 
-# %% id=chunks-real
+# %% id=chunks-real tags=helpers
 def with_uploads(trace):
     """The trace with a lane for the calls that ask for an upload."""
     calls = [span for span in trace if span.name == "enqueue h2d"]

@@ -646,7 +646,7 @@ async def in_a_pool(size):
 until = [max(span.end for span in t.from_first().device_spans) for t in (one, three)]
 print(f"The list's last copy: on one stream {until[0]:.0f} µs, on three {until[1]:.0f}")
 
-# %% id=03-two guess within=0.05
+# %% id=03-two guess within=0.02
 # When does the last copy end on two? (The first picture of the page has all you need.)
 
 # %% id=03-two reveal

@@ -700,7 +700,7 @@ check("04-challenge", filtered)
 # %% [markdown] id=key-points
 # ## Key points
 #
-# - `and_then` runs the operation that its function returns. `map` takes whatever its function returns as the result. Both functions are called with handles when the work is submitted, and look up their variables only then. (In a loop, that's a trap: see the encore.)
+# - `and_then` runs the operation that its function returns. `map` takes whatever its function returns as the result. Both functions are called with handles when the work is submitted, and look up their variables only then.
 # - A stage knows only its baton, the result of the stage before. A launch passes on all the arrays that it was given.
 # - Use `zip` when you want several results together, in order, on one stream. Use `overlap` when you want the work to happen at the same time. It gives each arm a stream, and forks and joins them by events.
 # - If an operation appears twice, it runs twice. `shared()` runs it once, and makes readers on other streams wait for it by an event.

@@ -161,7 +161,7 @@ def arm(i):
 
 
 # %% id=05-decisions guess
-# `agt.overlap(arm(0), arm(1), arm(2))`: three kernels, three copies. How often is the policy asked? Type a number.
+# An operation asks the policy when it's run, and so does each arm of an `overlap`. `agt.overlap(arm(0), arm(1), arm(2))`: three kernels, three copies. How often is the policy asked? Type a number.
 
 # %% id=05-decisions reveal
 counting = Counting()

@@ -414,7 +414,7 @@ reveal("08-suspect-g", convicted("G"))
 
 # %% id=exhibit-h
 show("H", "A staircase, as in A, although I took the waits out. Which one did I forget?",
-     "Four chunks on four streams. The host's last two bars, at the far right, are waits.")
+     "Four chunks on four streams.")
 
 # %% id=08-suspect-h guess
 # Which suspect is at work in exhibit H? (Type a name from the table.)
@@ -672,9 +672,7 @@ kernel, look, rest = split["as it was"]
 reveal("08-line", "change", draw_split, new=kernel, change=look, rest=rest)
 
 # %% id=08-line told truth=change
-# Of a step as it was, `new` has {new:.0f} µs, `change` {change:.0f}, `assign` less than {rest:.0f}. On time, `new` and `change` are a tie, so if you said `new`, you weren't wrong either. The price decides:
-#
-# In the first row, `new` and `change` are close, and no repair gains just its own bar. One look of twenty stays (a slow one, of 300 µs), and the swap takes the assignment away as well. So on time it's a tie, both answers count, and the price decides. Fewer looks take a minute to write, and nineteen steps too many at most. So tell your colleague to begin with `change`. (Don't subtract rows. They're different runs: `stencil`, the same code in the first two, took half as long again in the second.)
+# Of a step as it was, `new` has {new:.0f} µs, `change` {change:.0f}, `assign` less than {rest:.0f}. On time, `new` and `change` are a tie, so if you said `new`, you weren't wrong either. No repair gains just its own bar. One look of twenty stays (a slow one, of 300 µs), and the swap takes the assignment away as well. So the price decides. Fewer looks take a minute to write, and nineteen steps too many at most. So tell your colleague to begin with `change`. (Don't subtract rows. They're different runs: `stencil`, the same code in the first two, took half as long again in the second.)
 #
 # If you said `change` because `float` waits, you had the right line and the wrong reason. It waits for 2 of its 90 µs, or for 12 if the copy's whole call is a wait. The rest is calls, and the Python around them. And `new` isn't long because of its arithmetic: in the first picture, its four kernels take 6 µs.
 #

@@ -501,7 +501,7 @@ extern "C" __global__ void flood(int width, const unsigned char* open, int* dept
 check("11-flood", FLOOD)
 
 # %% [markdown] id=flood-question
-# Now one launch takes all 127 rounds: 126 steps, and the last, which finds nothing. A round of the simulated block, with its two barriers, takes about 0.4 µs. Around the kernel there's one conversation: two copies, a fill, a launch, and a single wait for all of them.
+# Now one launch takes all 127 rounds: 126 steps, and the last, which finds nothing. A round of the simulated block, with its two barriers, takes about 0.34 µs. Around the kernel there's one conversation: two copies, a fill, a launch, and a single wait for all of them.
 
 # %% id=flood-run
 flood = agt.Kernel(solved("11-flood", FLOOD), "flood")  # yours, if the check accepted it
@@ -553,7 +553,7 @@ if device.simulated:
 # %% id=message-picture
 draw_steps(
     "Without fences, the flag gets to memory before the data, and the receiver reads a 1 and then the old 0. "
-    "With a fence on either side, the data gets there first, and is read last.",
+    "With a fence on either side, the receiver gets both.",
     OVERTAKEN,
     IN_ORDER,
 )
@@ -810,7 +810,7 @@ if device.simulated:
 #
 # There's a condition that's easy to miss. A block keeps its place on the GPU until it ends. If a seventeenth block found no place, it would begin only when another one ends, and the others would all wait for it. So **blocks that wait for each other must all have a place at the same time.** How many have one depends on the GPU, on the kernel's registers and shared memory, and on who else is there. Our 16 met because the GPU was empty. (In an encore, you count how many can.)
 #
-# CUDA promises places for a **cooperative launch**: it counts them first, and refuses a grid that's too large. In it you can call `grid.sync()`, which waits for all blocks and orders memory, as `meet` does. If a kernel calls `this_grid()`, `agt` makes it one.
+# CUDA promises places for a **cooperative launch**: it counts those of an otherwise empty GPU first, and refuses a grid that's too large. In it you can call `grid.sync()`, which waits for all blocks and orders memory, as `meet` does. If a kernel calls `this_grid()`, `agt` makes it one.
 
 # %% [markdown] id=pays-text
 # ## When it doesn't pay

@@ -311,7 +311,7 @@ check("12-pot", POT)
 # %% [markdown] id=executor-text
 # ## Who polls?
 #
-# Somebody has to call `poll` until it says `READY`, and that is the **executor**. Python's event loop sleeps until the system tells it that something is ready, and Rust's until the waker rings. A kernel has none between its blocks, so there the executor is a loop that keeps asking. (Within a block, newer GPUs have one: from Hopper on, a barrier in shared memory can put threads to sleep until data have arrived.)
+# Somebody has to call `poll` until it says `READY`, and that is the **executor**. Python's event loop sleeps until the system tells it that something is ready, and Rust's until the waker rings. A kernel has none between its blocks, so there the executor is a loop that keeps asking. (Within a block, newer GPUs have one: from Hopper on, those who wait at an `mbarrier` in shared memory may sleep for a while, until data have arrived.)
 
 # %% [markdown] id=exercise-executor
 # ### Exercise: an executor
@@ -1312,7 +1312,7 @@ assert (0, 0) not in agt.litmus("message passing", fence="device, last thread on
 # %% [markdown] id=litmus-read
 # ### Others
 #
-# Go back to the cell with the choices and try others. (`agt.litmus("store buffering")`, `"load buffering"` and `"independent reads"` have a table each.) A fence of the `"block"` does nothing between two blocks, and is enough with `blocks=False`, where both threads are within its reach. With a `"plain"` flag no fence is enough: CUDA promises nothing about a race, even if an H200 never showed `1 0` with any fence. CUDA also lets writes overtake reads, as in `"load buffering"`, which the simulated device never does.
+# Go back to the cell with the choices and try others. (`agt.litmus("store buffering")`, `"load buffering"` and `"independent reads"` have a table each.) A fence of the `"block"` promises nothing between two blocks, and is enough with `blocks=False`, where both threads are within its reach. With a `"plain"` flag no fence is enough: CUDA promises nothing about a race, even if an H200 never showed `1 0` with any fence. CUDA also lets writes overtake reads, as in `"load buffering"`, which the simulated device never does.
 
 # %% [markdown] id=messenger-text
 # And if a letter goes through other hands? A messenger waits for Anna's flag, and then raises his own, for which Bob waits. Anna and Bob have their fences. The messenger never touches the letter:

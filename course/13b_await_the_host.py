@@ -594,7 +594,7 @@ if device.simulated:
 #
 # The host did nothing wrong. The packet was its own, and the kernel gave it away. This is the bug behind the words **cancellation safety**, and Python has it, too: if you give up on `asyncio.to_thread(file.readinto, buffer)` and put something else into the buffer, the thread may still write over it. So before you stop waiting, ask *who else still holds a piece of this*. A packet has one owner at a time, and from the question to the answer that's the host.
 #
-# On a GPU nothing tells you. The simulated device does, because it keeps track of who owns which packet. We had switched that check off with the `#define`, so that you could see the wrong answer. Here it is again, switched on. (Its line number counts the headers, too.)
+# On a GPU nothing tells you. The simulated device does, because it keeps track of who owns which packet. For the run above we had switched that check off, by a `#define` in the folded cell, so that you could see the wrong answer. Here it is again, switched on:
 
 # %% id=run-checked
 if device.simulated:

@@ -1137,7 +1137,7 @@ print(f"{by_table / in_one_go:.0f} times fewer bytes, and hardly any faster.")
 print(f"With 512 words, `flash` asks for {of_longer / in_one_go:.1f} times as many bytes.")
 
 # %% id=14-heads guess within=0.15
-# Why? Let's look at that text, which is twice as long: four times as many pairs of words look at each other. How many µs does `flash` take now?
+# Look at that text, which is twice as long: four times as many pairs of words look at each other. How many µs does `flash` take now?
 
 # %% id=14-heads reveal
 _, longer = recorded(

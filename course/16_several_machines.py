@@ -616,9 +616,9 @@ if local is not None:
     draw_carrying(each, packed, home)
 
 # %% [markdown] id=carrying-read
-# The last lines are your verdict, and a busy machine makes it harsher. Ours took 4.5 to 12.5 ms a batch with a call for each, and 0.6 to 3.1 ms packed. One Python packs every recipe and takes in every answer, and no second GPU helps it with that.
+# The last lines are your verdict, and a busy machine makes it harsher. On our machines it was 2.3 to 12.5 ms a batch with a call for each, and 0.3 to 3.1 ms packed. One Python packs every recipe and takes in every answer, and no second GPU helps it with that.
 #
-# The work of a batch takes half a millisecond at home. If a call takes longer than that, then **with a call for each batch you never catch up**: each one that you send leaves you further behind. Packing brings the lines closer, because Python handles two calls instead of 24. But even then, a batch has to be worth more than its carrying, and with 24 batches ours weren't.
+# The work of a batch takes half a millisecond at home. If a call takes longer than that, then **with a call for each batch you never catch up**: each one that you send leaves you further behind. Packing brings the lines closer, because Python handles two calls instead of 24. But even then, a batch has to be worth more than its carrying, and on most of our machines 24 batches weren't.
 #
 # So that's what is worth the trip: few calls, many batches in each, and more work in every batch than it takes Python to send it. (If the numbers themselves go through your door, at 10 ms a batch, that's carrying, too.)
 

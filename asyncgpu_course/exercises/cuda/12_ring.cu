@@ -13,6 +13,8 @@ extern "C" __global__ void trial(unsigned int* head, unsigned int* tail, unsigne
         unsigned int x = 0;
         while (ring.poll(x) == PENDING) { }
         out[k] = 1 + x;
-        if (k % 4 == 1) __nanosleep(5000);
+        if (k % 4 == 1) {  // long enough for the sender to fill both places
+            for (long long end = clock64() + 40000; clock64() < end;) __nanosleep(1000);
+        }
     }
 }

@@ -132,7 +132,7 @@ class Program:
     @property
     def kernels(self) -> Mapping[str, KernelSignature]:
         """The kernels that are compiled, by name; templates as far as they have been asked for."""
-        return {name: kernel.signature for name, kernel in self._compiled.items()}
+        return {kernel.signature.name: kernel.signature for kernel in self._compiled.values()}
 
     def twin(self) -> Program:
         """The same program with variables of its own, as a second module on a device has them."""

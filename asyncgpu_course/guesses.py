@@ -1,0 +1,252 @@
+"""Guesses: asked on a page, compared with what happened, and told only to somebody who has guessed.
+
+The problem: who can see the answer doesn't think. A notebook shows everything at once, the next cell's
+title and the prose below included, and a folded cell is a click away from being read.
+
+The idea: a page has the question, as text, a line to write into, and a folded cell that runs what settles it.
+The words that tell are in no notebook. They are in ``exercises/guesses/``, beside the answers of the checks,
+and `reveal` prints them once there is a guess, with numbers of this very run.
+
+Why not fold the explanation? JupyterLab shows the first line of a folded cell, and search, GitHub and a
+printed page show all of it.
+
+What would break it: a Run All that tells. So a reveal without a guess tells only when it runs twice in a row,
+and its guess's cell, which Run All passes each time, sets that back. With ``ASYNCGPU_TELL`` set all tell, as
+the site and the tests need it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from functools import cache
+from importlib.resources import files
+from numbers import Real
+from typing import Any, cast
+
+import asyncgpu_tutor as agt
+from asyncgpu_course.outcome import OutcomeWords
+
+_SEVERAL = re.compile("(two|three) numbers", re.IGNORECASE)  # in a question that wants them
+TELL = "ASYNCGPU_TELL"
+
+
+@dataclass
+class _Asked:
+    """A question, with what is told of it, and what somebody answers."""
+
+    question: str
+    options: dict[
+        str, str
+    ]  # what to type, and what it stands for; without any, a number or words in an order
+    within: float  # by how much typed numbers may differ from the true ones, as a part of these
+    truth: str
+    told: str
+    lesson: str = ""
+    answer: str | None = None
+    right: bool | None = None  # as the answer was held against the truth
+    looked: int = field(default=0)  # how often a reveal ran since the cell of its guess did
+
+    def known(self, given: object) -> str:
+        """An answer as it is compared, or `UsageError`."""
+        option = _text(given)
+        if self.options:
+            for name in self.options:
+                if name.lower() == option.strip().lower():
+                    return name
+            raise agt.UsageError(
+                f"{option!r} is not one of the options: type one of {self.listed()}"
+            )
+        if not option.strip():
+            raise agt.UsageError("this answer is empty: type a number, or words in their order")
+        if self.within and not _numbers(option):
+            raise agt.UsageError(f"type a number here, such as 120, and not {option!r}")
+        asked, typed = _SEVERAL.search(self.question), len(_words(option))
+        if asked and _numbers(option) and typed != 2 + (asked[1].lower() == "three"):
+            complaint = f"{asked[0].lower()} are asked for here, and you gave {typed}: {option!r}"
+            raise agt.UsageError(complaint)
+        return option
+
+    def listed(self) -> str:
+        """The options, to choose from."""
+        return ", ".join(f'"{name}"' for name in self.options)
+
+    def agree(self, answer: str, truth: str) -> bool:
+        """Compare words in their order, or numbers within the tolerance."""
+        said, true = _words(answer, truth), _words(truth)
+        if not all(map(_is_number, said + true)):
+            return said == true
+        return len(said) == len(true) and all(
+            abs(float(a) - float(b)) <= self.within * abs(float(b)) + 1e-9
+            for a, b in zip(said, true, strict=True)
+        )
+
+    def verdict(self, true: str) -> str:
+        """Hold the answer against what happened, in words."""
+        meaning = f": {self.options[true]}." if self.options else "."
+        if self.answer is None:
+            return f"**The answer is `{true}`{meaning[0]}**{meaning[1:]}"
+        self.right = self.agree(self.answer, true)
+        if self.right:
+            so = "so it was" if self.options else f"it is `{true}`"
+            return f"**Right.** You said `{self.answer}`, and {so}{meaning}"
+        said = f"**Not this time.** You said `{self.answer}`; it is `{true}`{meaning}"
+        if _is_number(self.answer) and self.agree(f"{100 * float(self.answer):.10g}", true):
+            said += " (Yours is a hundredth of that: look at the unit.)"
+        return said
+
+
+@cache
+def _asked() -> dict[str, _Asked]:
+    found: dict[str, _Asked] = {}
+    for file in files("asyncgpu_course").joinpath("exercises", "guesses").iterdir():
+        if file.name.endswith(".json"):
+            told: dict[str, dict[str, Any]] = json.loads(file.read_text(encoding="utf-8"))
+            found |= {name: _Asked(**words) for name, words in told.items()}
+    return found
+
+
+def _named(name: str) -> _Asked:
+    if name not in _asked():
+        raise agt.UsageError(f"there is no guess {name!r}: the name in this cell stays as it came")
+    return _asked()[name]
+
+
+def guess(name: str, *answer: object) -> OutcomeWords:
+    """Settle for an answer to the question above; with ``...`` an earlier one stays, if there is one.
+
+    Parameters
+    ----------
+    name : str
+        Of the guess, as the cell has it.
+    *answer : str or float
+        One of the options, in quotes, or what is asked for: numbers, or words in their order. Several may be
+        given one by one, in a list, or in one string.
+
+    Raises
+    ------
+    UsageError
+        If the answer is not one of the options, or is empty, or the guess has another name.
+    """
+    asked = _named(name)
+    asked.looked = 0
+    if not all(part is ... for part in answer):
+        asked.answer, asked.right = asked.known(answer), None
+        meaning = f", {asked.options[asked.answer]}" if asked.options else ""
+        return OutcomeWords(f"Committed: `{asked.answer}`{meaning}. Now run the folded cell below.")
+    if asked.answer is not None:
+        return OutcomeWords(f"Your answer is still `{asked.answer}`.")
+    how = f"one of {asked.listed()}" if asked.options else "it (words in quotes)"
+    return OutcomeWords(f"No guess yet: type {how} in place of `...` and run this cell again.")
+
+
+@dataclass(frozen=True, repr=False)
+class Revealed(OutcomeWords):
+    """What settles a guess, with its pictures; without a guess, how to make one.
+
+    Attributes
+    ----------
+    right : bool or None
+        Whether the guess was right; None without one.
+    pictures : tuple
+        What is shown above the words.
+    """
+
+    right: bool | None = None
+    pictures: tuple[object, ...] = ()
+
+    def _ipython_display_(self) -> None:
+        from IPython import display  # only IPython calls this, so it is there
+
+        for picture in self.pictures:
+            if callable(picture):
+                picture()  # it draws with matplotlib, or prints
+            else:
+                display.display(picture)  # pyright: ignore[reportUnknownMemberType] - IPython has no types
+        display.display(display.Markdown(self.text))  # pyright: ignore[reportUnknownMemberType] - as above
+
+
+def reveal(name: str, truth: object, *pictures: object, **facts: object) -> Revealed:
+    """Hold a guess against what happened, and tell why. Without a guess, tell when run twice in a row.
+
+    Parameters
+    ----------
+    name : str
+        Of the guess.
+    truth : str or float
+        What turned out true, worked out from a trace or a result: an option, if there are any.
+    *pictures : object
+        Shown above the verdict; the first timeline gets the page's lesson below it. A function is called
+        where it would be shown, to draw with matplotlib or to print.
+    **facts : object
+        Numbers of this run for the words that are told.
+
+    Raises
+    ------
+    UsageError
+        If the guess has another name, or `truth` isn't one of the options.
+    """
+    asked = _named(name)
+    true = asked.known(truth)
+    told = asked.told.format(**facts)  # also where it isn't shown, so that each run tries it
+    asked.looked += 1
+    telling = bool(os.environ.get(TELL))
+    held = telling and asked.truth != "*" and agt.current_device().simulated
+    if held and not asked.agree(true, asked.truth):
+        raise AssertionError(
+            f"the page knows {asked.truth!r} as the truth of {name!r}, not {true!r}"
+        )
+    if asked.answer is None and asked.looked < 2 and not telling:
+        how = "Guess in the cell above, and run both."
+        return Revealed(f"{how} (Or run this one again, to be told without a guess.)")
+    words, shown = asked.verdict(true), list(pictures)
+    if asked.lesson and shown:
+        shown[0] = replace(cast(Any, shown[0]), lesson=asked.lesson)
+    return Revealed(f"{words}\n\n{told}", asked.right, tuple(shown))
+
+
+def score(page: str) -> OutcomeWords:
+    """Count how many guesses of a page came out right, as in ``score("02")``."""
+    of_page = [asked for name, asked in _asked().items() if name.startswith(f"{page}-")]
+    if not of_page:
+        raise agt.UsageError(
+            f"there is no page {page!r} with guesses: give its number, such as '02'"
+        )
+    settled = [asked for asked in of_page if asked.right is not None]
+    if not settled:
+        return OutcomeWords(
+            "You have not made a guess of your own yet: look for the three dots, `...`."
+        )
+    right = sum(bool(asked.right) for asked in settled)
+    return OutcomeWords(
+        f"You answered {len(settled)} of {len(of_page)} guesses, and {right} came out right."
+    )
+
+
+def _text(given: object) -> str:
+    """An answer as it's typed, of which there may be several in a list."""
+    if isinstance(given, tuple | list):
+        return " ".join(map(_text, cast(Sequence[object], given)))
+    if isinstance(given, str):
+        return given
+    if isinstance(given, Real):
+        return f"{given:.10g}"
+    raise agt.UsageError(f"an answer is a number, or words in quotes, and not {given!r}")
+
+
+def _words(answer: str, truth: str = "") -> list[str]:
+    """Words or numbers. Where the truth is one number, a comma before three digits parts thousands."""
+    if _is_number(truth.strip()):
+        answer = re.sub(r"(?<=\d),(?=\d{3}(?!\d))", "", answer)
+    return re.split(r"[\s,;]+(?:and[\s,;]+)?", answer.strip().lower())
+
+
+def _numbers(text: str) -> bool:
+    return all(map(_is_number, _words(text)))
+
+
+def _is_number(text: str) -> bool:
+    return re.fullmatch(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", text) is not None

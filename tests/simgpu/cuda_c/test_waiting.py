@@ -214,6 +214,17 @@ def test_a_lane_that_has_left_is_not_waited_for() -> None:
     left(WAITING.replace("__syncwarp();", "if (i == 3) return;"), "within", 1, 32, 32)
 
 
+@pytest.mark.parametrize("count", [1, 3, 1990])
+@pytest.mark.parametrize(
+    ("test", "end"),
+    [("n-- > 0", -1), ("n-- >= 0", -2), ("--n >= 0", -1), ("n-- > -10", -11), ("--n != -3", -3)],
+)
+def test_a_counter_may_give_up_below_zero(test: str, end: int, count: int) -> None:
+    source = f"""extern "C" __global__ void k(int* flag, int* out) {{
+        int n = {count}; while (atomicAdd(flag, 0) == 0 && {test}); out[threadIdx.x] = n; }}"""
+    assert left(source, "k", 1, 32, 1, 32) == [end] * 32
+
+
 # A thread polls until it is ready, and a warp goes round together until all of its lanes are.
 VOTES = {
     "test": "while (__any_sync(~0u, !s)) { rounds++; if (!s) s = poll(left, polls); }",

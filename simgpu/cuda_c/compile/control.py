@@ -31,10 +31,8 @@ from simgpu.cuda_c.memory import access
 from simgpu.cuda_c.text.source import Position
 from simgpu.errors import UninitialisedReadError
 
-
-_BELOW = (
-    -64
-)  # a counter goes down to 0, or a little further: by `n-- >= 0`, or to a bound of its own
+# A counter goes down to 0, or a little further: by `n-- >= 0`, or to a bound of its own.
+_BELOW = -64
 
 
 def nothing(t: Team, m: Mask) -> Mask | None:
@@ -389,7 +387,8 @@ def _still_patient(t: Team, m: Mask, slots: Mapping[int, int]) -> bool:
     """Tell whether these threads count how long they wait, and have not leapt yet."""
     for slot, way in slots.items():
         count = t.array(t.slots[slot])[m.index]
-        if (count < _far(count, way) if way > 0 else count > _BELOW).any():
+        lowest = max(_BELOW, np.iinfo(count.dtype).min)
+        if (count < _far(count, way) if way > 0 else count > lowest).any():
             return True
     return False
 

@@ -4,12 +4,14 @@ from pathlib import Path
 
 import pytest
 
+from asyncgpu_course import api
 from asyncgpu_course.checks import patience
 
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A desk of its own: progress.json goes there, and `auto` is the simulated device."""
+    """A desk of its own: progress.json goes there, nothing is accepted yet, and `auto` is simulated."""
+    monkeypatch.setattr(api, "_right", {})
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("ASYNCGPU_DEVICE", "sim")
     return tmp_path

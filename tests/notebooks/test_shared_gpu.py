@@ -69,7 +69,9 @@ class _AsOnAGpu(ast.NodeTransformer):
 @pytest.fixture
 def shared(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[SimDevice]:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv(guesses.TELL, raising=False)  # what it holds a page to is true of nobody's neighbours
+    monkeypatch.delenv(
+        guesses.TELL, raising=False
+    )  # what it holds a page to is true of nobody's neighbours
     device = Shared(seed=1)
     others = [Shared(seed, seed, device.machine) for seed in range(1, 4)]
     for other in others:  # so that recordings know them

@@ -46,7 +46,11 @@ class _Running:
     look: bool = False  # whether somebody may have written to memory since it was paused
 
     def take(self, room: float) -> None:
-        """Hold as many of these places as it could use now; its speed where these get all they demand."""
+        """Hold as many of these places as it could use now; its speed where these get all they demand.
+
+        While it drains it could use half of them on average, because its blocks end one by one and none
+        follows (`ResourceDemand.drain`).
+        """
         wants = self.work.places if self.goal or not self.work.drain else self.work.places / 2
         self.held = min(wants, room)
         self.speed = self.held / wants

@@ -80,7 +80,7 @@ class Actor:
     async def run(self, payload: bytes, recording: int | None = None, at: float = 0.0) -> Any:
         """Run a recipe; the result as it travels, or the error, and the collectives that were called since.
 
-            For a recording also the time now, the arrays that are kept, and the spans since the last call. A
+        For a recording also the time now, the arrays that are kept, and the spans since the last call. A
         simulated device begins when its clock says `at`.
         """
         device = self._worker.device

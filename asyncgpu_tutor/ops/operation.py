@@ -84,7 +84,9 @@ class DeviceOp(Generic[T]):
         A constructor, which Python calls through C (up to 3.12), would take half as long again.
         """
         self._label = label
-        # Not the frame itself, which would keep all of its variables alive.
+        # The line is worked out only when it warns (`warn_at`), because that walks the table of lines of the
+        # whole function, and each batch builds some thirty operations. Nor is the frame itself kept, because
+        # it would keep all of its variables alive.
         self._where = frame.f_code
         self._at = frame.f_lasti
         self._used = False

@@ -108,7 +108,9 @@ class DeviceFuture(Generic[T]):
             if event is not None and event.done:
                 if event.succeeded:
                     self._wake(None)
-                elif current_tag() is None:  # in a submission nobody may ask what went wrong
+                elif current_tag() is None:
+                    # The error can only be had by a wait on the event, which a submission forbids
+                    # (`NestedSyncError`), so there the future stays as it is until somebody looks outside.
                     self._wake(_failure_of(event))
         return self._state in (FutureState.COMPLETE, FutureState.FAILED)
 

@@ -49,6 +49,7 @@ HOST_PARTS: tuple[HostPart, ...] = get_args(HostPart)
 # them: the H200 of this project's recordings starts work 2 to 6 us after the call.
 _START = 10.0
 # What takes longer, in us, waits for something that is not in the file, such as another process's collective.
+# Nothing measured stands behind the 200: it is chosen far above the 2 to 6 us of a start.
 _STARTED = 200.0
 
 # Threads of a multiprocessor, and of an H200's 132 (CUDA C++ Programming Guide, "Technical specifications per
@@ -267,8 +268,10 @@ def idle_of_streams(seen: Evidence, streams: Collection[int | None] | None = Non
     In this order: until the last span on another stream that it had to wait for ended, ``"dependency"``; from
     then until the host's call returned, ``"host late"``; as long as another stream's copy in its direction
     ran, ``"engine busy"``; for a kernel that waited for room, or paused for more than 10 us, as long as other
-    kernels ran, ``"occupancy"``; the rest, ``"start-up"``. Where no call is known, all but the dependency is
-    ``"unknown"``; before pages of unified memory, all of it is ``"page"``.
+    kernels ran, ``"occupancy"``. Before and between these it is ``"start-up"``. So is what is left behind the
+    last of them, if that is less than 200 us; of more, only the first 10 us are, and the rest is
+    ``"unknown"``, because a mere start is not thought to take so long. Where no call is known, all but the
+    dependency is ``"unknown"``; before pages of unified memory, all of it is ``"page"``.
     """
     found: list[Idle] = []
     free: dict[int | None, float] = {}  # since when each stream has nothing to do

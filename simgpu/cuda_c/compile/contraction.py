@@ -35,7 +35,10 @@ class Ranks:
         return self._block + self._loads
 
     def branch(self) -> None:
-        """Begin another basic block."""
+        """Begin another basic block, whose rank in LLVM is its number << 16.
+
+        So whatever is loaded in it ranks behind all of the blocks before.
+        """
         self._block += 1 << 16
         self._loads = 0
 

@@ -31,6 +31,9 @@ from simgpu.cuda_c.memory import access
 from simgpu.cuda_c.text.source import Position
 from simgpu.errors import UninitialisedReadError
 
+# A counter goes down to 0, or a little further: by `n-- >= 0`, or to a bound of its own.
+_BELOW = -64
+
 
 def nothing(t: Team, m: Mask) -> Mask | None:
     """Do nothing; known by its identity, so that it can be left out."""
@@ -367,8 +370,8 @@ def _leap(t: Team, m: Mask, slots: Mapping[int, int]) -> bool:
         value = t.array(t.slots[slot]).copy()
         # Without a bound, 2**60 is further than a counter goes, and sums with it still fit into 64 bits.
         old, far = value[m.index].astype(np.int64), (launch.limits.leap or 1 << 60) - launch.leapt
-        end = np.clip(_far(value, way) if way > 0 else 1, old - far, old + far)
-        most = max(most, int(abs(end - old).max()))
+        end = np.clip(_far(value, way) if way > 0 else np.minimum(old, 1), old - far, old + far)
+        most = max(most, 1, int(abs(end - old).max()))  # the turn that follows is one, too
         value[m.index] = end
         t.slots[slot] = value
     launch.leapt += most
@@ -384,7 +387,8 @@ def _still_patient(t: Team, m: Mask, slots: Mapping[int, int]) -> bool:
     """Tell whether these threads count how long they wait, and have not leapt yet."""
     for slot, way in slots.items():
         count = t.array(t.slots[slot])[m.index]
-        if (count < _far(count, way) if way > 0 else count > 1).any():
+        lowest = max(_BELOW, np.iinfo(count.dtype).min)
+        if (count < _far(count, way) if way > 0 else count > lowest).any():
             return True
     return False
 

@@ -54,6 +54,8 @@ def weight(execution: int) -> int:
     """How many executions this one stands for, of those that are followed to see what is new; else 0.
 
     So many in a row as `ALWAYS`, at the begin and from each power of 4 on, since a loop comes back later.
+    The first 16 stand for 64, hence 4 each. From a power to the next one (4 times as far) are 3 * power
+    executions, and 16 of these are followed.
     """
     power = 1 << (execution.bit_length() - 1 & ~1) if execution >= 4 * ALWAYS else 0
     return (3 * power // ALWAYS or 4) if execution - power < ALWAYS else 0

@@ -256,7 +256,8 @@ class Team:
         """Set the lanes of `mask` aside if they have run for long, and others can go on: it is their turn."""
         launch = self.launch
         known = launch.changes, self.waiters.count, self.exited
-        # Nobody else could go on when we last asked, and nothing has changed since.
+        # Nobody else could go on when we last asked, and nothing has changed since. With hostile memory the
+        # seed decides which block goes on (`Execution._go_on`), and turns by the clock would even that out.
         if known == self.alone or launch.hostile is not None:
             return mask
         ready = (team.waiters.ready(launch.changes, team.exited) for team in launch.teams)

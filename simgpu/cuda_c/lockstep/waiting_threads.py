@@ -14,9 +14,10 @@ kernel is entered again for them alone. Each statement between the top and their
 Two things make threads wait. They meet others, at a barrier or in a function of a warp, and not all have
 come. Or they spin: a turn of a loop has changed no variable of theirs and no memory, so the next turn would
 be the same one, and whatever they wait for must come from somebody else. They look again when memory has
-changed, by other threads, by other kernels or by the host (`run.execution`). If nobody is left who could
-change it, that is a deadlock, which we can say at once, unless they count their turns in order to give up.
-Then their counter leaps to its end.
+changed, by other threads, by other kernels or by the host (`run.execution`), and when others wait to meet
+them, because the loop may come to where these are. If nobody is left who could change it, that is a
+deadlock, which we can say at once, unless they count their turns in order to give up. Then their counter
+leaps to its end.
 
 Nothing is polled. But threads that run on in a loop let others who may go on have a turn once a microsecond
 (`Team.take_turns`), because on a GPU all of them run side by side, and share what a queue holds. A
@@ -76,6 +77,10 @@ class Meeting:
         unlike = self.bits & (self.names != names) & (self.names & names != 0)
         return ~self.bits & (self.layout.words(unlike)[self.layout.warp] == 0)
 
+    def near(self, names: np.uint32) -> Bits:
+        """The lanes of whose warp some have come with this mask."""
+        return self.layout.words(self.bits & (self.names == names))[self.layout.warp] != 0
+
     @property
     def here(self) -> Bits:
         """The lanes that have come, and have not gone on."""
@@ -105,13 +110,19 @@ class WaitingLanes:
     patient: bool = False  # whether they count how long they have waited, and will give up
     turn: int = 0  # if they wait for nothing, and let others have a turn: the number of theirs
 
+    @property
+    def key(self) -> tuple[int, bool]:
+        """What tells their group from others: at the test of a loop, some may look in vain and some meet."""
+        return self.place, self.meets is not None
+
 
 class Waiters:
     """Those of a team who wait."""
 
     def __init__(self, layout: ThreadLayout) -> None:
         self.layout = layout
-        self.groups: dict[int, WaitingLanes] = {}  # by place
+        # By place, and whether they wait there to meet others.
+        self.groups: dict[tuple[int, bool], WaitingLanes] = {}
         self.bits: Bits = np.zeros(layout.lanes, np.bool_)
         # `met` and `passed`: lanes that may pass their barrier, since the rest of their block has come to
         # another one; and those of them for whom it has been noted that they met.
@@ -125,11 +136,20 @@ class Waiters:
         """Set lanes aside."""
         self.count += 1
         self.bits = self.bits | new.bits
-        group = self.groups.setdefault(new.place, new)
+        if new.meets is not None:
+            self._call(new.bits)
+        group = self.groups.setdefault(new.key, new)
         if group is new:
             return
         group.bits, group.meets = group.bits | new.bits, new.meets
         group.seen, group.turn = min(group.seen, new.seen), group.turn or new.turn
+
+    def _call(self, bits: Bits) -> None:
+        """Have those of a block who look in vain go on to where these lanes wait, if they come to it."""
+        blocks = self.layout.block[bits]
+        for group in self.groups.values():
+            if group.meets is None and np.isin(self.layout.block[group.bits], blocks).any():
+                group.seen = -1
 
     def left(self, exited: Mask | None) -> Bits:
         """Those who have left the kernel by a `return`, rather than at its end, where they are missed."""
@@ -146,7 +166,7 @@ class Waiters:
         self.bits = self.bits & ~bits
         group.bits = group.bits & ~bits
         if not group.bits.any():
-            del self.groups[group.place]
+            del self.groups[group.key]
         return Mask(self.layout, bits, int(np.count_nonzero(bits)))
 
     def ready(self, changes: int, exited: Mask | None) -> tuple[WaitingLanes, Bits] | None:

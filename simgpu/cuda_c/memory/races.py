@@ -38,6 +38,8 @@ ThreadNumbers = NDArray[np.int64]
 Changes: TypeAlias = Callable[[], NDArray[np.bool_]] | None
 # A thread's number is its block's times 1024, plus its own: `>> 10` is its block, and `>> 5` its warp.
 _NOBODY = -1
+# This minus a reader stands for one before the last write, who concerns only those who don't know of that.
+_BEHIND = -2
 _NARROW = "updates by an atomic for its block"
 _UNFENCED = "this thread has no {acquire} between its look at the flag and this access"
 _UNPUBLISHED = "that one has no {release} (of the block is enough) between its access and a flag"
@@ -59,7 +61,7 @@ class Readers:
     def note(self, a: MaskedAccess, cells: Cells) -> None:
         """Remember a read."""
         me, before = a.threads, self.who.take(cells)
-        new = (before == me) | (before == _NOBODY)
+        new = (before == me) | (before < 0)
         if new.all() and (self.kinds.take(cells) <= _ONE).all():
             kinds = None
         else:
@@ -92,7 +94,7 @@ class Readers:
         settled |= (kinds <= _WARP) & (before >> 5 == me >> 5) & (when <= a.after_warp_barrier)
         alone = ~settled & (kinds <= _ONE) & (before != me) & (before >= 0)
         settled |= _handed_over(a, alone, before, when)
-        fresh = (before == _NOBODY) | settled
+        fresh = (before < 0) | settled
         same = (before == me) & (kinds <= _ONE)
         grown = np.maximum(kinds, _relation(me, before))
         return np.where(fresh | same, np.uint8(_ONE), grown).astype(np.uint8)
@@ -148,19 +150,24 @@ class Shadow:
             self._write_time = np.zeros(self.cells, np.int64)
             # By 0 a plain one, an atomic for the block (1) or the device, or a volatile one.
             self._strong = np.zeros(self.cells, np.uint8)
-        writer = self._writer.take(cells)
+        writer, same = self._writer.take(cells), None
         if ((writer != me) & (writer >= 0)).any():
-            self._check_writer(a, cells, True, atomic, changes)
+            same = self._check_writer(a, cells, True, atomic, changes)
         plain = not atomic and not a.site.volatile
         for volatile, readers in enumerate(self._readers):
             if readers is not None:
                 reader = readers.who.take(cells)
+                if same is not None:
+                    reader = np.where(same, np.maximum(reader, _BEHIND - reader), reader)
                 if ((reader >= 0) & ((reader != me) | (readers.kinds.take(cells) > _ONE))).any():
-                    self._check_readers(a, cells, atomic, readers, bool(volatile))
+                    self._check_readers(a, cells, reader, atomic, readers, bool(volatile))
+                # Who comes after this write comes after those reads, because the write was held against them.
+                # Where threads wait for each other by flags (`watches`), they are put behind it, because only
+                # one reader is remembered, and who was told of the write by a message and not of that reader
+                # would be held against it. Where order is by barriers, its time tells. Only a plain write
+                # does this, because two atomics or volatile accesses are let off without any order.
                 if a.team.launch.watches and plain:
-                    readers.who[cells] = (
-                        _NOBODY  # who comes after this write comes after those reads
-                    )
+                    readers.who[cells] = np.minimum(reader, _BEHIND - reader)
         self._writer[cells] = me
         if atomic and a.site.scope == 1:
             last = self._writer.take(cells)
@@ -179,7 +186,8 @@ class Shadow:
         writes: bool,
         atomic: bool = False,
         changes: Changes = None,
-    ) -> None:
+    ) -> NDArray[np.bool_] | None:
+        """Report a race with the last write; tell who was let off because the value was there already."""
         assert self._writer is not None
         me = a.threads
         other = self._writer.take(cells)
@@ -187,7 +195,7 @@ class Shadow:
         how = self._strong.take(cells)
         strong = (how > 0) & ((me >> 10 == other >> 10) | ((how > 1) & (a.site.scope != 1)))
         bad = (other >= 0) & (other != me) & ~_ordered(a, me, other, when)
-        step = np.zeros(len(me), np.bool_)
+        step, same = np.zeros(len(me), np.bool_), None
         if atomic:
             bad &= ~strong
         elif a.site.volatile:
@@ -199,7 +207,9 @@ class Shadow:
                 step &= (who != other) | (then < when)
             bad &= ~strong | step
         elif writes and changes is not None and bad.any():
-            bad &= changes() | strong
+            same = bad & ~(changes() | strong)
+            bad &= ~same
+            same &= ~_handed_over(a, same, other, when)
         if bad.any():
             bad &= ~_handed_over(a, bad, other, when)
         # What atomics have left is there for who has looked since.
@@ -210,12 +220,18 @@ class Shadow:
             did = "updates atomically" if strong[k] else _NARROW if how[k] == 1 else "writes"
             did = "writes as volatile" if how[k] == _VOLATILE else did
             _report(self.memory, a, bad, cells, other, when, writes, did, atomic=atomic)
+        return same
 
     def _check_readers(
-        self, a: MaskedAccess, cells: Cells, atomic: bool, readers: Readers, volatile: bool
+        self,
+        a: MaskedAccess,
+        cells: Cells,
+        other: ThreadNumbers,
+        atomic: bool,
+        readers: Readers,
+        volatile: bool,
     ) -> None:
         me = a.threads
-        other = readers.who.take(cells)
         when = readers.time.take(cells)
         kinds = readers.kinds.take(cells)
         alone = (other == me) & (kinds <= _ONE)

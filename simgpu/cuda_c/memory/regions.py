@@ -235,7 +235,10 @@ class ByteRegion(Named):
     def _race_cells(self, a: MaskedAccess) -> list[NDArray[np.int64]]:
         """The cells that an access touches; one array for each cell of an element."""
         part, size = a.part, a.scalar.size
-        if size < self.cell:  # smaller elements than were expected: watch anew, in finer steps
+        if size < self.cell:
+            # Smaller elements than the parameters' types promised, as after a cast: watch anew, in finer
+            # steps. Earlier accesses are forgotten, so a race with one of them is missed. That happens at the
+            # first such access only, and coarser cells would report races between neighbours in one cell.
             self.cell = size
             self._shadow = None
         ratio = size // self.cell

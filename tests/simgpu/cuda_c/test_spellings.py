@@ -76,6 +76,20 @@ def test_lanes_that_exchange_volatile_values_wait_for_each_other(where: str, pol
     assert verdict(text.replace("SYNC", ""), 1, 32) == "RaceError"
 
 
+@pytest.mark.parametrize("polls", ["", "if (blockIdx.x > 9) { while (*(volatile int*)o == 0); }"])
+@pytest.mark.parametrize(
+    ("reads", "meets", "wanted"),
+    [("o[0] = p[0];", "", "RaceError"), ("", "", ""), ("o[0] = p[0];", "__syncthreads();", "")],
+)
+@pytest.mark.parametrize("writes", ["p[0] = 5;", "atomicExch(p, 5);"])
+def test_to_store_what_is_there_already_is_a_race_with_who_has_read_what_was_there_before(
+    polls: str, reads: str, meets: str, wanted: str, writes: str
+) -> None:
+    """Of two threads that write one value nobody sees the order, but a read before it shows it."""
+    text = f"{polls} if (t == 0) {{ {reads} }} {meets} if (t == 0) {writes} if (t == 32) {writes}"
+    assert verdict(text, 1, 64) == wanted
+
+
 def test_the_old_way_to_end_a_reduction_needs_a_barrier_of_the_warp() -> None:
     """It relies on `volatile` and on lanes in step, which ended with Volta; a loop beside it changes nothing."""
     text = source("reduction")

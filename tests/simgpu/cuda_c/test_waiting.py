@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from simgpu import errors
-from simgpu.cuda_c import InterpreterLimits
+from simgpu.cuda_c import InterpreterLimits, compile_source
 from tests.simgpu.cuda_c import test_cooperative_groups
-from tests.simgpu.cuda_c.support import launch
+from tests.simgpu.cuda_c.support import launch, memory
 
 WAITING = Path(__file__).with_name("waiting.cu").read_text()
 KERNEL = """
@@ -212,6 +212,52 @@ def test_mistakes(
 
 def test_a_lane_that_has_left_is_not_waited_for() -> None:
     left(WAITING.replace("__syncwarp();", "if (i == 3) return;"), "within", 1, 32, 32)
+
+
+@pytest.mark.parametrize("count", [1, 3, 1990])
+@pytest.mark.parametrize(
+    ("test", "end"),
+    [("n-- > 0", -1), ("n-- >= 0", -2), ("--n >= 0", -1), ("n-- > -10", -11), ("--n != -3", -3)],
+)
+def test_a_counter_may_give_up_below_zero(test: str, end: int, count: int) -> None:
+    source = f"""extern "C" __global__ void k(int* flag, int* out) {{
+        int n = {count}; while (atomicAdd(flag, 0) == 0 && {test}); out[threadIdx.x] = n; }}"""
+    assert left(source, "k", 1, 32, 1, 32) == [end] * 32
+
+
+# A thread polls until it is ready, and a warp goes round together until all of its lanes are.
+VOTES = {
+    "test": "while (__any_sync(~0u, !s)) { rounds++; if (!s) s = poll(left, polls); }",
+    "test at the end": "do { rounds++; if (!s) s = poll(left, polls); } while (!__all_sync(~0u, s));",
+    "body": "while (!all) { rounds++; if (!s) s = poll(left, polls); all = __all_sync(~0u, s); }",
+    "shuffles": """while (!all) { rounds++; if (!s) s = poll(left, polls); all = s;
+        for (int d = 16; d; d /= 2) all &= __shfl_xor_sync(~0u, all, d); }""",
+    "barrier": "do { rounds++; if (!s) s = poll(left, polls); __syncwarp(); } while (!__all_sync(~0u, s));",
+}
+
+
+@pytest.mark.parametrize("vote", VOTES)
+@pytest.mark.parametrize("naps", ["__nanosleep(100)", ""])
+@pytest.mark.parametrize("often", ["polls == 0", "polls % 2 == 0", "true"])
+def test_lanes_of_several_warps_that_are_late_are_waited_for(
+    vote: str, naps: str, often: str
+) -> None:
+    source = f"""__device__ int seen[64];
+        __device__ bool poll(int& left, int& polls) {{
+            if (threadIdx.x % 2 && {often}) for (long long end = clock64() + 900; clock64() < end;) {{ {naps}; }}
+            atomicExch(&seen[threadIdx.x], 1);
+            if (++polls == 2) atomicAdd(&seen[threadIdx.x ^ 1], 0);
+            return left-- <= 0;
+        }}
+        extern "C" __global__ void k(const int* given, int* out) {{
+            int t = threadIdx.x, left = given[t], polls = 0, rounds = 0, s = 0, all = 0;
+            {VOTES[vote]} out[t] = rounds; }}"""
+    given = np.random.default_rng(2).integers([[0], [3]], [[6], [9]], (2, 32), np.int32)
+    left, out = memory(given), memory(np.zeros((2, 32), np.int32))
+    begun = compile_source(source).begin("k", (1, 1, 1), (64, 1, 1), [left, out])
+    assert any(begun.go_on() for _ in range(4000))
+    rounds = out.view(np.dtype(np.int32)).reshape(2, 32)
+    assert [set(warp) for warp in rounds.tolist()] == [{x + 1} for x in given.max(1).tolist()]
 
 
 def test_a_loop_that_prints_while_it_waits_lets_the_others_go_on() -> None:

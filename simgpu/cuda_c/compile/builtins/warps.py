@@ -73,8 +73,11 @@ def _gathered(
         _require_named(t, new, those, at, what)
         given = offered(t, new)
         for mask in np.unique(those[fresh]):  # only lanes with one mask can meet
-            for one in (*meetings, Meeting(t.layout)):
-                come = some_lanes(t.layout, fresh & (those == mask) & one.open_to(mask))
+            # First where some of their warp wait for them, because another warp's meeting may be older.
+            near = [(one, one.near(mask)) for one in meetings]
+            every = [(one, ~bits) for one, bits in near] + [(Meeting(t.layout), fresh)]
+            for one, bits in near + every:
+                come = some_lanes(t.layout, fresh & bits & (those == mask) & one.open_to(mask))
                 if come is not None:
                     one.join(come.bits, those)
                     one.given = access.merge_member(come, given, one.given)

@@ -783,7 +783,7 @@ assert (steps == flood_in_numpy(large).ravel()).all()
 # %% [markdown] id=hot-text
 # Where does a round's time go? It has two meetings, so we suspected those, and we were wrong. On an H200, 410 such meetings with nothing between them took 424 µs. That's about 1 µs each, and 2 in a round.
 #
-# The culprit is the last line of the loop. All 4,096 threads ask for `grew[level]`, at the same moment, and they ask by an atomic. Atomics on one word take turns, about 1.5 clocks each, so the last thread waits $4096 \cdot 1.5$ clocks, or 3 µs, for a word that everybody only wants to read. Let one thread of each block ask instead, and tell the others by a vote:
+# The culprit is the last line of the loop. All 4,096 threads ask for `grew[level]`, at the same moment, and they ask by an atomic. Atomics on one word take turns. In our model that's about 1.5 clocks each, so the last thread waits $4096 \cdot 1.5$ clocks, or 3 µs, for a word that everybody only wants to read. Let one thread of each block ask instead, and tell the others by a vote:
 
 # %% id=hot-code
 ask_once = many_blocks.source.replace(
@@ -1670,7 +1670,7 @@ for name, trace in (("64 launches", launched), ("one block", by_one)):
 # The launches lose by far, because the host takes longer to describe a small job than a block to do it. Now sixteen blocks share the queue.
 
 # %% id=11-queue-share guess within=0.2
-# How many times as fast as the one block are the sixteen?
+# How many times as fast as the one block are the sixteen, from the host's first call to its last?
 
 # %% id=11-queue-share reveal
 shared, by_sixteen = recorded(persistent, 16)

@@ -20,6 +20,9 @@ OTHER_WAY = TEXT.index("## What compute-sanitizer sees, and the simulated device
 def test_a_program_fails_with_the_words_that_are_shown(hazard: Any) -> None:
     said = TOOL.message(hazard.program)
     assert said == hazard.shown, "if the new words are meant: python tools/hazards.py"
+    if hazard.title not in RECORD["programs"]:  # somebody without a GPU has added it
+        assert not hazard.sanitizer
+        pytest.skip("not recorded yet; on a GPU: python tools/sanitizer.py --only TITLE")
     told = RECORD["programs"][hazard.title]
     assert told["digest"] == hazard.digest, "on a GPU: python tools/sanitizer.py --only TITLE"
     assert hazard.sanitizer == TOOL.verdict(hazard.shown, told)

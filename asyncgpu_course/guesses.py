@@ -17,17 +17,16 @@ the site and the tests need it.
 
 from __future__ import annotations
 
-import json
 import os
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cache
-from importlib.resources import files
 from numbers import Real
 from typing import Any, cast
 
 import asyncgpu_tutor as agt
+from asyncgpu_course.exercises.answers import stored
 from asyncgpu_course.outcome import OutcomeWords
 
 _SEVERAL = re.compile("(two|three) numbers", re.IGNORECASE)  # in a question that wants them
@@ -39,16 +38,15 @@ class _Asked:
     """A question, with what is told of it, and what somebody answers."""
 
     question: str
-    options: dict[
-        str, str
-    ]  # what to type, and what it stands for; without any, a number or words in an order
+    # What to type, and what it stands for; without any, numbers or words in an order.
+    options: dict[str, str]
     within: float  # by how much typed numbers may differ from the true ones, as a part of these
     truth: str
     told: str
     lesson: str = ""
     answer: str | None = None
     right: bool | None = None  # as the answer was held against the truth
-    looked: int = field(default=0)  # how often a reveal ran since the cell of its guess did
+    looked: int = 0  # how often a reveal ran since the cell of its guess did
 
     def known(self, given: object) -> str:
         """An answer as it is compared, or `UsageError`."""
@@ -101,12 +99,7 @@ class _Asked:
 
 @cache
 def _asked() -> dict[str, _Asked]:
-    found: dict[str, _Asked] = {}
-    for file in files("asyncgpu_course").joinpath("exercises", "guesses").iterdir():
-        if file.name.endswith(".json"):
-            told: dict[str, dict[str, Any]] = json.loads(file.read_text(encoding="utf-8"))
-            found |= {name: _Asked(**words) for name, words in told.items()}
-    return found
+    return {name: _Asked(**words) for name, words in stored("guesses").items()}
 
 
 def _named(name: str) -> _Asked:

@@ -111,9 +111,7 @@ class Cell:
     # Which part of an exercise it is; None for what is in both kinds of notebook.
     only: str | None = None
     part: str = ""  # of a guess
-    within: float = (
-        0.0  # of a guess: by how much typed numbers may differ, as a part of the true ones
-    )
+    within: float = 0.0  # of a guess: by how much typed numbers may differ, as a part of the true
     truth: str = ""  # of a guess
     slip: bool = False  # a wrong answer that is recognised by what it returns
     cause: str = ""  # of a wrong answer: part of what the learner is told when it is rejected
@@ -147,6 +145,11 @@ def parse(source: str, name: str) -> list[Cell]:
                 raise SourceError(f"{where}: a line of Markdown begins with '# ', not {line!r}")
             cells[-1].lines.append(line)
     return cells
+
+
+def parsed(source: Path) -> list[Cell]:
+    """The cells of a source's file."""
+    return parse(source.read_text(encoding="utf-8"), source.name)
 
 
 def guesses_apart(cells: list[Cell], name: str) -> tuple[list[Cell], dict[str, dict[str, Any]]]:
@@ -216,7 +219,7 @@ def _head(options: list[str], where: str) -> Cell:
 def beside(source: Path, folder: str, cells: list[Cell]) -> list[Cell]:
     """The answers to a chapter's exercises in this folder, whole where they are changes of the solution."""
     path = source.parent / folder / source.name
-    found = parse(path.read_text(encoding="utf-8"), path.name) if path.exists() else []
+    found = parsed(path) if path.exists() else []
     solutions = {cell.id: cell.lines for cell in cells if cell.only == "solution"}
     for cell in found:
         lines = [line for line in cell.lines if line]
@@ -242,7 +245,7 @@ def _changed(solution: list[str], changes: list[str], where: str) -> list[str]:
 
 def chapter(source: Path) -> tuple[list[Cell], list[Cell]]:
     """The cells of a chapter, and the wrong answers to its exercises."""
-    cells, _ = guesses_apart(parse(source.read_text(encoding="utf-8"), source.name), source.name)
+    cells, _ = guesses_apart(parsed(source), source.name)
     if misplaced := [cell.id for cell in cells if cell.cause]:
         raise SourceError(f"{source.name}: belongs in wrong_answers/: {', '.join(misplaced)}")
     wrong = beside(source, "wrong_answers", cells)
@@ -297,7 +300,7 @@ def answers(cells: list[Cell], name: str, wrong: Sequence[Cell] = ()) -> str:
 
 def guesses(source: Path) -> str:
     """What is asked and told of each guess, as JSON; empty where there is none."""
-    _, words = guesses_apart(parse(source.read_text(encoding="utf-8"), source.name), source.name)
+    _, words = guesses_apart(parsed(source), source.name)
     return json.dumps(words, indent=1, ensure_ascii=False) + "\n" if words else ""
 
 

@@ -1,4 +1,4 @@
-"""The words, minutes, cells, predictions and exercises of each chapter, as docs/instructors.md has them.
+"""The words, minutes, cells, guesses and exercises of each chapter, as docs/instructors.md has them.
 
 Minutes are reckoned, for somebody who reads everything and does all exercises; that page says how, and where
 the one measured figure comes from. A *second sitting* and an *encore* are for another day, so they are
@@ -17,17 +17,17 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from build_notebooks import FOLDED, ROOT, Cell, chapter, parse, sittings, sources
+from build_notebooks import FOLDED, ROOT, Cell, chapter, parsed, sittings, sources
 
 WORDS_A_MINUTE = 238
 LINE, CELL, PICTURE = 3 / 60, 5 / 60, 30 / 60  # minutes, as those below
-PREDICTION, EXERCISE, PUZZLE, SOLUTION_LINE = 1.0, 3.0, 2.0, 0.5
+GUESS, EXERCISE, PUZZLE, SOLUTION_LINE = 1.0, 3.0, 2.0, 0.5
 
 PAGE = "docs/instructors.md"
 ROW = re.compile(r"^\| \[(\w+)\]\(\.\./notebooks/.*\| (\d+ s) \|$", re.MULTILINE)
 NOT_PROSE = re.compile(r"```.*?```|\]\([^)]*\)|<[^>]+>", re.DOTALL)
 DRAWS = re.compile(r"\bcompare_timelines\(|\.plot\(|\bplt\.(?!rc)|^show\(", re.MULTILINE)
-BETS = re.compile(r"^guess\(", re.MULTILINE)
+ASKS = re.compile(r"^guess\(", re.MULTILINE)
 # Of chapter 01.
 PUZZLES = ("copy", "add", "scale", "relu", "reverse", "stride", "broadcast", "transpose")
 
@@ -38,7 +38,7 @@ class Length:
 
     words: int
     cells: int
-    predictions: int
+    guesses: int
     exercises: int
     minutes: float
 
@@ -58,15 +58,15 @@ def length(cells: Sequence[Cell]) -> Length:
     starters = {c.id: c.text.splitlines() for c in cells if c.only == "starter"}
     solutions = {c.id: c.text.splitlines() for c in cells if c.only == "solution"}
     new = [line for i, text in solutions.items() for line in text if line not in starters[i]]
-    predictions = len({text for text in shown if BETS.search(text)})  # one may be asked again
+    guesses = len({text for text in shown if ASKS.search(text)})  # one may be asked again
     puzzles = sum(i.partition("01-")[2] in PUZZLES for i in solutions)
-    minutes = prose / WORDS_A_MINUTE + CELL * len(shown) + PREDICTION * predictions
+    minutes = prose / WORDS_A_MINUTE + CELL * len(shown) + GUESS * guesses
     minutes += LINE * sum(bool(line.strip()) for text in shown for line in text.splitlines())
     pictures = [*shown, *(cell.text for cell in cells if "reveal" in cell.tags)]
     minutes += PICTURE * sum(bool(DRAWS.search(text)) for text in pictures)
     minutes += EXERCISE * (len(solutions) - puzzles) + PUZZLE * puzzles
     minutes += SOLUTION_LINE * sum(bool(line.strip()) for line in new)
-    return Length(prose, len(code) + len(starters), predictions, len(solutions), minutes)
+    return Length(prose, len(code) + len(starters), guesses, len(solutions), minutes)
 
 
 def parts(source: Path) -> tuple[Length, Length]:
@@ -75,7 +75,7 @@ def parts(source: Path) -> tuple[Length, Length]:
     for cell, day in sittings(chapter(source)[0]):
         found[bool(day)].append(cell)
     # What a reveal tells is read, too, although no notebook has it, and its picture is looked at.
-    for cell, day in sittings(parse(source.read_text("utf-8"), source.name)):
+    for cell, day in sittings(parsed(source)):
         if cell.part == "told":
             found[bool(day)].append(cell)
     return length(found[False]), length(found[True])
@@ -90,12 +90,12 @@ def table(root: Path = ROOT) -> Iterator[str]:
         minutes = _rounded(itself.minutes)
         more = f" + {_rounded(encores.minutes)}" if encores.words else ""
         exercises = _and_later(itself.exercises, encores.exercises)
-        predictions = _and_later(itself.predictions, encores.predictions)
+        guesses = _and_later(itself.guesses, encores.guesses)
         yield (
             f"| [{name}](../notebooks/{name}.ipynb) | {minutes}{more} | {itself.words:,} | {itself.cells} | "
-            f"{predictions} | {exercises} | {computes.get(name, '')} |"
+            f"{guesses} | {exercises} | {computes.get(name, '')} |"
         )
-        asked = (itself.predictions + encores.predictions, itself.exercises + encores.exercises)
+        asked = (itself.guesses + encores.guesses, itself.exercises + encores.exercises)
         row = (minutes, _rounded(encores.minutes) if encores.words else 0)
         row += (itself.words, itself.cells, *asked)
         total = [a + b for a, b in zip(total, row, strict=True)]

@@ -22,47 +22,48 @@ from asyncgpu_course.exercises.exercise import Exercise
 
 
 @cache
-def _stored() -> dict[str, dict[str, Any]]:
-    stored: dict[str, dict[str, Any]] = {}
-    for file in files("asyncgpu_course").joinpath("exercises", "answers").iterdir():
+def stored(folder: str = "answers") -> dict[str, dict[str, Any]]:
+    """What `tools/build_notebooks.py` has put beside the checks, by the names of exercises or guesses."""
+    found: dict[str, dict[str, Any]] = {}
+    for file in files("asyncgpu_course").joinpath("exercises", folder).iterdir():
         if file.name.endswith(".json"):
-            stored.update(json.loads(file.read_text(encoding="utf-8")))
-    return stored
+            found.update(json.loads(file.read_text(encoding="utf-8")))
+    return found
 
 
 def solution_text(exercise: Exercise) -> str:
     """The solution's code."""
-    return _stored()[exercise.name]["solution"]
+    return stored()[exercise.name]["solution"]
 
 
 def hints(exercise: Exercise) -> list[str]:
     """From a nudge to nearly the answer; Markdown, each on one line."""
-    return [" ".join(hint.split()) for hint in _stored()[exercise.name]["hints"].split("\n\n")]
+    return [" ".join(hint.split()) for hint in stored()[exercise.name]["hints"].split("\n\n")]
 
 
 def later(exercise: Exercise) -> str:
     """The day that it is for, if it is not for the page's main part: an encore, or the second sitting."""
-    return _stored()[exercise.name].get("later", "")
+    return stored()[exercise.name].get("later", "")
 
 
 def explanation(exercise: Exercise) -> str:
     """Why the solution is right, for those who have found it; Markdown, on one line."""
-    return " ".join(_stored()[exercise.name]["explanation"].split())
+    return " ".join(stored()[exercise.name]["explanation"].split())
 
 
 @cache
 def _made(name: str, which: str, answer: str) -> Any:
     """The answer that a stored cell defines."""
-    stored = _stored()[name]
+    parts = stored()[name]
     names: dict[str, Any] = {"agt": agt, "asyncio": asyncio, "np": np}
     with private_device():  # a kernel is compiled for the current device when it is made
-        exec(stored.get(which) or stored["slips"][which], names)
+        exec(parts.get(which) or parts["slips"][which], names)
     return names[answer]
 
 
 def slips(name: str, answer: str) -> Iterator[tuple[str, Any]]:
     """The usual mistakes in an exercise: what is said of each, and what it defines."""
-    return ((why, _made(name, why, answer)) for why in _stored()[name].get("slips", {}))
+    return ((why, _made(name, why, answer)) for why in stored()[name].get("slips", {}))
 
 
 def model(exercise: Exercise) -> Any:

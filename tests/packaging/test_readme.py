@@ -58,9 +58,9 @@ def test_the_figures_are_those_of_the_pages_behind_them() -> None:
     assert said(r"about (\d+) hours") == (int(hours),)
     words = ["no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"]
     assert f"encores {words[int(encores)]} more" in text
-    exercises, predictions = said(r"More than (\d+) exercises are .*? some (\d+) guesses are held")
+    exercises, guesses = said(r"More than (\d+) exercises are .*? some (\d+) guesses are held")
     assert 0 < int(counts[1]) - exercises < 30
-    assert abs(int(counts[0]) - predictions) < 8
+    assert abs(int(counts[0]) - guesses) < 8
 
 
 @pytest.mark.parametrize("name", ["README.md", "course/00_start_here.py"])

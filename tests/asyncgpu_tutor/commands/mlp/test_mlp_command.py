@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from asyncgpu_tutor.devices.protocol import Device
-from tests.tools import Command
+from tests.tools import Command, page
 
 # As the example of cuda-oxide prints them; where it elides, nothing is compared.
 SEED = {0: [0.0020799995, 0.0], 1: [0.0, 0.0], 2: [0.0, 0.00108], 3: [0.00244, 0.0025]}
@@ -45,6 +45,14 @@ def test_report_has_the_facts_of_the_seed_in_its_order(device: Device, mlp: Comm
         r"SUCCESS",
     ]
     assert re.search(".*".join(facts), out, flags=re.DOTALL), out
+
+
+def test_the_page_shows_what_the_command_prints(sim: Device, mlp: Command) -> None:
+    text = re.sub("^# ?", "", page("course/07_async_mlp.py"), flags=re.MULTILINE)
+    (shown,) = re.findall(
+        r"^\$ python -m asyncgpu_tutor mlp\n(.*?)^```", text, re.DOTALL | re.MULTILINE
+    )
+    assert [line.rstrip() for line in mlp().out.splitlines()] == shown.splitlines()
 
 
 @pytest.mark.parametrize("dim", [1, 50, 64, 80])  # of one block, and of two

@@ -151,7 +151,9 @@ def lay_out() -> None:
             if cell["cell_type"] == "markdown":
                 cell["source"] = outward("".join(cell["source"]), page)
             elif cell["metadata"].get("jupyter", {}).get("source_hidden"):
-                cell["metadata"]["tags"].append("hide-input")  # as in JupyterLab
+                # As in JupyterLab. A site has run already, so a guess's answer is folded with its cell.
+                tags = cell["metadata"]["tags"]
+                tags.append("hide-cell" if "reveal" in tags else "hide-input")
         notebook["cells"].insert(1, buttons(page.name))
         page.write_text(json.dumps(notebook, indent=1), "utf-8")
 
@@ -187,8 +189,10 @@ def polish() -> None:
         if page.is_relative_to(SITE / "lite") or page.is_relative_to(SITE / "deck"):
             continue
         text = page.read_text("utf-8")
-        if page.parent.name == "notebooks" and (found := PICTURE.search(text)):
-            (folder / f"{page.stem}.svg").write_text(found[0], "utf-8")
+        if page.parent.name == "notebooks":
+            found = PICTURE.search(text)  # a page may have none: then the README's stands for it
+            picture = found[0] if found else (ROOT / "docs/overlap.svg").read_text("utf-8")
+            (folder / f"{page.stem}.svg").write_text(picture, "utf-8")
         text = text.replace('role="heading"><span', 'role="heading" aria-level="2"><span')
         text = text.replace(
             '<aside class="sidebar-drawer">', '<aside class="sidebar-drawer" aria-label="Pages">'
@@ -235,9 +239,11 @@ def contents() -> str:
 def interface() -> str:
     """Everything public, from docstrings."""
     names = [name for name in agt.__all__ if name not in {"data", "errors", "ranges", "types"}]
-    classes = [name for name in names if isinstance(getattr(agt, name), type)]
-    functions = [name for name in names if name not in classes]
     failures = [name for name in agt.errors.__all__ if isinstance(getattr(agt.errors, name), type)]
+    classes = [
+        name for name in names if isinstance(getattr(agt, name), type) and name not in failures
+    ]
+    functions = [name for name in names if name not in classes and name not in failures]
     lines = [
         "Interface",
         "=========",
@@ -255,7 +261,8 @@ def interface() -> str:
         for name in listed:
             found = getattr(getattr(agt, module[1:]) if module else agt, name)
             here = kind if isinstance(found, type) or kind == "autofunction" else "autodata"
-            lines.append(f".. {here}:: asyncgpu_tutor{module}.{name}")
+            # Once each, by the shorter name where there are two: Sphinx takes no object twice.
+            lines.append(f".. {here}:: asyncgpu_tutor{'' if name in names else module}.{name}")
             if kind == "autoclass":
                 lines.append("   :members:")
             lines.append("")

@@ -3,6 +3,7 @@
 import json
 import re
 import tomllib
+from operator import attrgetter
 from pathlib import Path
 
 import pytest
@@ -45,6 +46,13 @@ def test_what_is_for_colab_installs_the_course_first(tmp_path: Path) -> None:
         title, install = json.loads(path.read_text("utf-8"))["cells"][:2]
         assert title["cell_type"] == "markdown"
         assert install["source"].endswith(f'git+{ADDRESS}"')
+
+
+def test_the_page_of_the_interface_tells_each_object_once() -> None:
+    told = re.findall(r"^\.\. auto\w+:: (\S+)", tool("build_site").interface(), re.MULTILINE)
+    objects = [attrgetter(name.removeprefix("asyncgpu_tutor."))(asyncgpu_tutor) for name in told]
+    assert len({id(found) for found in objects}) == len(objects) > 100
+    assert "asyncgpu_tutor.DeviceError" in told
 
 
 @pytest.mark.parametrize("path", sorted((ROOT / ".github").rglob("*.yml")), ids=lambda p: p.name)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any, Protocol, cast
 
 import numpy as np
@@ -124,13 +125,55 @@ def _buffer(thing: Any) -> Any:
 class Lent:
     """Results of a prepared pipeline: each run yields the same handles, to arrays that it wrote again.
 
-    Handles of each run's own were a fifth of what Python does for the launch of a graph.
+    A launch should cost the same, whether its result is one array or a hundred. So what differs from run to
+    run is found once, at the capture: handles to host arrays, each of which asks its own run whether it is
+    over, and lists and dicts, which belong to their receiver. All runs share the rest. Looking at each entry
+    in each run took 0.58 us an entry (H200, 2026-11-28), and the driver's launch of a graph takes 1.5.
+
+    Attributes
+    ----------
+    early : bool
+        Whether it can be delivered before the run is over, since receivers get no container of their own.
     """
 
-    __slots__ = ("handles",)
+    __slots__ = ("_anew", "_data", "_data_anew", "_handles", "early")
 
     def __init__(self, handles: Any) -> None:
-        self.handles = handles  # as the capture has made them
+        self._handles = handles
+        self._anew = _maker(handles)
+        self._data = buffers(handles)
+        self._data_anew = _maker(self._data)
+        self.early = type(handles) in (HostArray, tuple)
+
+    def handles_of(self, writer: Writer) -> Any:
+        """The result with handles of `writer`'s own to what it holds on the host."""
+        return self._handles if self._anew is None else self._anew(writer)
+
+    def data(self) -> Any:
+        """The result with NumPy arrays in place of their handles, whatever they hold by now."""
+        return self._data if self._data_anew is None else self._data_anew(None)
+
+
+def _maker(part: Any) -> Callable[[Any], Any] | None:
+    """How a part of a result is made for another run, of its writer; None if all runs get the same object."""
+    if type(part) is HostArray:
+        return partial(HostArray, part.buffer)
+    if not isinstance(part, _CONTAINERS):
+        return None
+    places: Any = list(cast("Any", part)) if isinstance(part, dict) else range(len(part))
+    makers = {place: maker for place in places if (maker := _maker(part[place])) is not None}
+    return partial(_filled, part, makers) if makers or not isinstance(part, tuple) else None
+
+
+def _filled(part: Any, makers: dict[Any, Callable[[Any], Any]], writer: Any) -> Any:
+    """A container as `part` is, with the parts that these make for another run."""
+    fixed = isinstance(part, tuple)
+    filled: Any = list(cast("tuple[Any, ...]", part)) if fixed else copy.copy(part)
+    for place, make in makers.items():
+        filled[place] = make(writer)
+    if not fixed:
+        return filled
+    return tuple(filled) if type(part) is tuple else part.__class__(*filled)
 
 
 def in_containers(function: Callable[[Any], Any], result: Any) -> Any:
@@ -171,5 +214,5 @@ def deliver(result: Any) -> Any:
     if type(result) is HostArray:  # most often
         return result.numpy()
     if type(result) is Lent:
-        return in_containers(_buffer, result.handles)
+        return result.data()
     return in_containers(_plain, result)

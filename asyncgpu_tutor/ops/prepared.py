@@ -200,4 +200,4 @@ class _PreparedLaunch(DeviceOp[T]):
         return self._what._enqueue(context)
 
     def _enqueue(self, context: ExecutionContext) -> T:
-        return context.seen(self._what._enqueue(context).handles)
+        return self._what._enqueue(context).handles_of(context._run)

@@ -22,7 +22,7 @@ from collections.abc import Callable
 from itertools import islice
 from typing import Any, Generic, TypeVar, cast
 
-from asyncgpu_tutor.arrays.host import HostArray, Lent, deliver, written_by
+from asyncgpu_tutor.arrays.host import Lent, deliver
 from asyncgpu_tutor.devices.protocol import Event, Stream
 from asyncgpu_tutor.errors import DeviceError, KernelFault, UpstreamError
 from asyncgpu_tutor.run.context import ExecutionContext, Run, numbers
@@ -101,7 +101,7 @@ class Submission(Run, Generic[T]):
         # collector would part the two, and pinned memory is too dear to wait for that.
         handles: Any = self.handles
         self.handles = None
-        return written_by(self, handles.handles) if type(handles) is Lent else handles
+        return handles.handles_of(self) if type(handles) is Lent else handles
 
     def reclaim(self) -> None:
         """Memory is short: let go of what has completed without anybody looking."""
@@ -227,7 +227,7 @@ def wait(submission: Submission[T]) -> T:
     submission.operations.clear()
     handles: Any = submission.handles
     # Arrays that are there, and will only be written; a container of the user's own is made after the wait.
-    lent = type(handles) is Lent and type(handles.handles) in (HostArray, tuple)
+    lent = type(handles) is Lent and handles.early
     early = submission.deliver() if lent else None
     try:
         if event is not None:  # another thread may have seen it pass, and told so

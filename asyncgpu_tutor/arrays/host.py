@@ -160,20 +160,22 @@ def _maker(part: Any) -> Callable[[Any], Any] | None:
         return partial(HostArray, part.buffer)
     if not isinstance(part, _CONTAINERS):
         return None
-    places: Any = list(cast("Any", part)) if isinstance(part, dict) else range(len(part))
-    makers = {place: maker for place in places if (maker := _maker(part[place])) is not None}
-    return partial(_filled, part, makers) if makers or not isinstance(part, tuple) else None
+    whole = cast("Any", part)
+    places: Any = list(whole) if isinstance(part, dict) else range(len(whole))
+    makers = {place: maker for place in places if (maker := _maker(whole[place])) is not None}
+    return partial(_filled, whole, makers) if makers or not isinstance(part, tuple) else None
 
 
 def _filled(part: Any, makers: dict[Any, Callable[[Any], Any]], writer: Any) -> Any:
     """A container as `part` is, with the parts that these make for another run."""
-    fixed = isinstance(part, tuple)
-    filled: Any = list(cast("tuple[Any, ...]", part)) if fixed else copy.copy(part)
+    kind = cast("Any", part.__class__)
+    fixed = issubclass(kind, tuple)
+    filled: Any = list(part) if fixed else copy.copy(part)
     for place, make in makers.items():
         filled[place] = make(writer)
     if not fixed:
         return filled
-    return tuple(filled) if type(part) is tuple else part.__class__(*filled)
+    return tuple(filled) if kind is tuple else kind(*filled)
 
 
 def in_containers(function: Callable[[Any], Any], result: Any) -> Any:

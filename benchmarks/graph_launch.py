@@ -2,9 +2,9 @@
 
     python benchmarks/graph_launch.py
 
-Graphs of small kernels on one stream, that yield one array (a chain) or an array for each kernel (a zip), alone
-and with a copy in and a copy out. The time is that of the call which launches, on an idle stream: medians, in
-turns. Growth is what one more node costs the host, between the smallest and the largest graph. Needs a GPU.
+Graphs of small kernels on one stream, that yield one array (a chain) or an array for each kernel (a zip),
+alone and with a copy in and a copy out. The time is that of the call which launches, on an idle stream:
+medians, in turns. Growth is what one more node costs the host, from the smallest to the largest graph. Needs a GPU.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import numpy as np
 
 import asyncgpu_tutor as agt
 
-NODES, TURNS, BLOCK, N = (6, 24, 96), 60, 8, 64
+NODES, TURNS, N = (6, 24, 96), 60, 64
 SOURCE = r"""
 extern "C" __global__ void grow(unsigned int n, float* x) {
     unsigned int i = blockIdx.x * blockDim.x + threadIdx.x;
@@ -82,17 +82,14 @@ def cupys(count: int, copies: bool) -> Callable[[], object]:
 def measure(ways: dict[str, Callable[[], object]]) -> dict[str, float]:
     """The median time of each call in us, measured in turns."""
     times: dict[str, list[float]] = {way: [] for way in ways}
-    for turn in range(TURNS):
+    for _ in range(TURNS):
         for way, launch in ways.items():
-            for number in range(BLOCK):
+            for number in range(8):
                 start = time.perf_counter()
                 launch()
                 end = time.perf_counter()
-                agt.synchronize()
                 cp.cuda.Device().synchronize()
-                if (
-                    turn and number
-                ):  # the first of a block pays for what the way before left in the caches
+                if number > 1:  # the first pay for what the way before left in the caches
                     times[way].append((end - start) * 1e6)
     return {way: statistics.median(found) for way, found in times.items()}
 

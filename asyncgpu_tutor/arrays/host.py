@@ -168,14 +168,13 @@ def _maker(part: Any) -> Callable[[Any], Any] | None:
 
 def _filled(part: Any, makers: dict[Any, Callable[[Any], Any]], writer: Any) -> Any:
     """A container as `part` is, with the parts that these make for another run."""
-    kind = cast("Any", part.__class__)
-    fixed = issubclass(kind, tuple)
-    filled: Any = list(part) if fixed else copy.copy(part)
+    kind: Any = part.__class__
+    filled: Any = list(part) if issubclass(kind, tuple) else copy.copy(part)
     for place, make in makers.items():
         filled[place] = make(writer)
-    if not fixed:
-        return filled
-    return tuple(filled) if kind is tuple else kind(*filled)
+    if kind is tuple:
+        return tuple(filled)
+    return kind(*filled) if issubclass(kind, tuple) else filled
 
 
 def in_containers(function: Callable[[Any], Any], result: Any) -> Any:

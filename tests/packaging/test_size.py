@@ -20,10 +20,10 @@ WHOLE = {
     "asyncgpu_tutor": 21_200,
     "asyncgpu_course": 10_150,
     "simgpu": 24_900,
-    "tests": 27_050,
+    "tests": 27_250,
     "course": 44_500,
     "tools": 7_500,
-    "benchmarks": 9_000,
+    "benchmarks": 9_100,
 }
 JAVASCRIPT = 700
 ROOMS = {

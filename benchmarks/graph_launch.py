@@ -4,7 +4,8 @@
 
 Graphs of small kernels on one stream, that yield one array (a chain) or an array for each kernel (a zip),
 alone and with a copy in and a copy out. The time is that of the call which launches, on an idle stream:
-medians, in turns. Growth is what one more node costs the host, from the smallest to the largest graph. Needs a GPU.
+medians, in turns. Growth is what one more node costs the host, from the smallest to the largest graph. It
+needs a GPU.
 """
 
 from __future__ import annotations

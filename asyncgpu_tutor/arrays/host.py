@@ -13,6 +13,7 @@ import numpy.typing as npt
 from asyncgpu_tutor.errors import NotReadyError
 
 _CONTAINERS = (tuple, list, dict)
+_Maker = Callable[[Any], Any]
 _KNOWN = ("shape", "dtype", "nbytes", "ndim", "size")  # of a host array, whatever is in it
 
 
@@ -154,27 +155,28 @@ class Lent:
         return self._data if self._data_anew is None else self._data_anew(None)
 
 
-def _maker(part: Any) -> Callable[[Any], Any] | None:
+def _maker(part: Any) -> _Maker | None:
     """How a part of a result is made for another run, of its writer; None if all runs get the same object."""
     if type(part) is HostArray:
         return partial(HostArray, part.buffer)
-    if not isinstance(part, _CONTAINERS):
+    kind: Any = part.__class__
+    if not issubclass(kind, _CONTAINERS):
         return None
-    whole = cast("Any", part)
-    places: Any = list(whole) if isinstance(part, dict) else range(len(whole))
-    makers = {place: maker for place in places if (maker := _maker(whole[place])) is not None}
-    return partial(_filled, whole, makers) if makers or not isinstance(part, tuple) else None
+    places: Any = list(part) if issubclass(kind, dict) else range(len(part))
+    makers = {place: maker for place in places if (maker := _maker(part[place])) is not None}
+    return None if issubclass(kind, tuple) and not makers else partial(_filled, part, makers)
 
 
-def _filled(part: Any, makers: dict[Any, Callable[[Any], Any]], writer: Any) -> Any:
+def _filled(part: Any, makers: dict[Any, _Maker], writer: Any) -> Any:
     """A container as `part` is, with the parts that these make for another run."""
     kind: Any = part.__class__
-    filled: Any = list(part) if issubclass(kind, tuple) else copy.copy(part)
+    fixed: bool = issubclass(part.__class__, tuple)
+    filled: Any = [*part] if fixed else copy.copy(part)
     for place, make in makers.items():
         filled[place] = make(writer)
-    if kind is tuple:
-        return tuple(filled)
-    return kind(*filled) if issubclass(kind, tuple) else filled
+    if not fixed:
+        return filled
+    return kind(*filled) if hasattr(kind, "_fields") else kind(filled)
 
 
 def in_containers(function: Callable[[Any], Any], result: Any) -> Any:

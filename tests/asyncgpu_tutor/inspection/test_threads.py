@@ -37,6 +37,7 @@ def test_each_access_is_a_step_with_its_threads_and_elements() -> None:
     assert (write.line, write.array, write.write) == (3, "y", True)
     assert read.threads.tolist() == write.elements.tolist() == list(range(40))
     assert read.elements.tolist() == list(range(39, -1, -1))
+    assert found.step(0).startswith("Step 1 of 2, line 3: if (i < n) y[i] =")
     assert found.step(0).splitlines()[1] == "40 threads read x, 24 idle"
     assert "24 threads that touch nothing" in repr(found)
     assert seen(TWICE, 9, X[:9], grid=3, block=4).svg(0).count('"agt-number"') == 12 + 9 + 9

@@ -6,8 +6,10 @@ import numpy as np
 import pytest
 
 import asyncgpu_tutor as agt
-from asyncgpu_tutor.devices.protocol import Device
+from asyncgpu_tutor.devices.protocol import USUAL_LIMITS, Device
 from asyncgpu_tutor.errors import ArrayDTypeError, LaunchConfigError, OutOfBoundsError
+from asyncgpu_tutor.kernels import SGEMM_NAIVE
+from asyncgpu_tutor.kernels.launching import check_limits
 
 TEMPLATE = r"""
 #define THREADS 64
@@ -114,6 +116,8 @@ def test_each_dimension_has_limits_of_its_own(device: Device, grid: Any, block: 
     kernel = agt.Kernel('extern "C" __global__ void one(float* x) { x[0] = 1.0f; }')
     with pytest.raises(LaunchConfigError, match=r"is the limit|at least 1"):
         kernel(x, grid=grid, block=block)
+    for most in ((1024, 1, 1), (1, 1024, 1), (16, 1, 64)):  # to the limit, and no further
+        check_limits("one", USUAL_LIMITS.grid, most, USUAL_LIMITS.shared_bytes, USUAL_LIMITS)
     assert kernel(x, grid=1, block=1).output().to_host().sync().tolist() == [1.0]
 
 
@@ -161,3 +165,16 @@ def test_a_block_that_needs_too_many_registers_is_told_so(cuda: Device) -> None:
     with pytest.raises(LaunchConfigError, match=r"heavy.*registers.*smaller blocks"):
         heavy(agt.zeros(1024), 2, grid=1, block=1024).sync()
     assert heavy(agt.zeros(1024), 2, grid=1, block=256).output().to_host().sync().sum() == 0
+
+
+def test_the_matrix_product_computes_what_its_reference_does(device: Device) -> None:
+    random = np.random.default_rng(1)
+    a, b, c = (random.random(n * m, np.float32) for n, m in ((3, 5), (5, 4), (3, 4)))
+    on_device = [
+        agt.h2d(agt.pin(array.reshape(shape))).sync() for array, shape in ((a, (3, 5)), (b, (5, 4)))
+    ]
+    out = agt.h2d(agt.pin(c.reshape(3, 4))).sync()
+    assert (out.ndim, out.size) == (2, 12)
+    found = agt.sgemm_naive(3, 4, 5, 2.0, *on_device, -0.5, out.partition((16, 16))).output()
+    (wanted,) = SGEMM_NAIVE.reference(3, 4, 5, 2.0, a, b, -0.5, c)
+    np.testing.assert_allclose(found.to_host().sync(), wanted, rtol=1e-5)

@@ -73,6 +73,15 @@ def test_arrows_go_from_calls_to_work_and_between_streams(trace: Trace, tmp_path
     )
 
 
+def test_work_that_begins_with_what_it_waited_for_has_an_arrow(tmp_path: Path) -> None:
+    pair = [Span(1, "kernel", "a", 5, 9, "cuda:0", 1)]
+    pair.append(Span(2, "kernel", "b", 5, 9, "cuda:0", 2, after=(1,)))
+    assert [e["ph"] for e in written(Trace(pair), tmp_path) if e["name"] == "dependency"] == [
+        "s",
+        "f",
+    ]
+
+
 def test_an_empty_trace_and_odd_names_are_written(tmp_path: Path) -> None:
     assert lanes(written(Trace(), tmp_path)) == {}
     odd = Span(2**62, "kernel", "\ud800 ü", 0.0, 0.0, "cuda:0", 1, detail={"n": -1, "x": [1.5]})

@@ -277,6 +277,10 @@ def test_a_picture_needs_no_pyplot_and_changes_no_setting(mlp: Trace, tmp_path: 
 
     before = dict(mpl.rcParams)
     plot(mlp).save(tmp_path / "one.png", dpi=40)
+    plot(mlp).save(
+        tmp_path / "one.picture", format="pdf"
+    )  # a name says it unless the format is given
+    assert (tmp_path / "one.picture").read_bytes().startswith(b"%PDF")
     assert dict(mpl.rcParams) == before
     assert not re.search("pyplot", Path(pictures.__file__).with_name("bitmap.py").read_text())
 

@@ -6,6 +6,7 @@ import pytest
 
 import asyncgpu_tutor as agt
 from asyncgpu_tutor.traces.spans import Span
+from asyncgpu_tutor.traces.spans.notebook_output import cut_output
 from asyncgpu_tutor.traces.spans.table import render
 from asyncgpu_tutor.traces.trace import Trace
 
@@ -126,6 +127,13 @@ def test_a_name_of_several_lines_or_with_orders_for_a_terminal_is_one_line() -> 
     text = trace([replace(SPANS[-1], name="two\nlines\x1b[2J", after=())]).table()
     assert "two lines [2J" in text
     assert "\x1b" not in text
+
+
+@pytest.mark.parametrize(
+    ("width", "cut"), [(10, "abcdefghij"), (9, "abcd\u2026ghij"), (4, "ab\u2026j"), (1, "\u2026")]
+)
+def test_a_name_that_is_too_long_keeps_its_beginning_and_its_end(width: int, cut: str) -> None:
+    assert cut_output("abcdefghij", width) == cut.replace("~", "\u2026")
 
 
 def test_a_range_does_not_hide_what_it_encloses() -> None:

@@ -1,0 +1,200 @@
+"""A small language model that was trained on the pages of this course, and knows many of them by heart.
+
+``tools/train_language_model.py`` made it: a transformer like GPT-2, without biases, whose last layer has the
+weights of its first. It was overfitted on purpose, because a model of this size that hasn't learned its text
+by heart makes no sense. Its tokens are pairs of characters, and pairs of those (byte-pair encoding).
+
+Weights are stored as one byte each with a scale for each row, and used as float32.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from asyncgpu_tutor.errors import UsageError
+
+Floats = npt.NDArray[np.float32]
+
+# Pairs are joined within these, so that no token crosses a word: a space belongs to the word behind it.
+PIECES: Final = re.compile(r" ?[A-Za-z]+| ?[0-9]+| ?[^A-Za-z0-9\n ]| |\n")
+END: Final = 0
+"""The token that ends a text: a new line."""
+
+_FILE = Path(__file__).with_name("language.npz")
+_NAMES: Final = ("tokens", "places", "gain_1", "qkv", "out", "gain_2", "wide", "narrow", "gain")
+
+
+@dataclass(frozen=True, eq=False)
+class LanguageModel:
+    """Weights and vocabulary of a language model.
+
+    Attributes
+    ----------
+    vocabulary : tuple of str
+        The text of each token, by number. The first is the end of a text.
+    weights : mapping of str to array, float32
+        ``tokens`` (vocabulary, size), which is the last layer, too, and ``places`` (context, size); for each
+        of `layers`, ``gain_1`` and ``gain_2`` (size), ``qkv`` (3 size, size), ``out`` (size, size), ``wide``
+        (4 size, size) and ``narrow`` (size, 4 size); and ``gain`` (size), before the last layer.
+    heads : int
+        Number of heads of each attention.
+    curve : array, float32, shape (n, 3)
+        Steps of its training, the loss then in nats a token, and that on text that it was not trained on.
+    """
+
+    vocabulary: tuple[str, ...]
+    weights: Mapping[str, Floats]
+    heads: int
+    curve: Floats
+
+    @property
+    def size(self) -> int:
+        """Number of floats that it knows of a token on its way."""
+        return self.weights["tokens"].shape[1]
+
+    @property
+    def layers(self) -> int:
+        """Number of its layers."""
+        return len(self.weights["qkv"])
+
+    @property
+    def context(self) -> int:
+        """Number of tokens of its longest text."""
+        return len(self.weights["places"])
+
+    @cached_property
+    def _ranks(self) -> dict[str, int]:
+        return {text: number for number, text in enumerate(self.vocabulary)}
+
+    def encode(self, text: str) -> list[int]:
+        """The tokens of a text.
+
+        Raises
+        ------
+        UsageError
+            If a character of it is none that the model was trained on.
+        """
+        unknown = sorted(set(text) - self._ranks.keys())
+        if unknown:
+            raise UsageError(
+                f"the model has never seen {', '.join(map(repr, unknown[:5]))}: it knows the characters of "
+                "English text and of code on one line"
+            )
+        return [token for piece in PIECES.findall(text) for token in self._joined(piece)]
+
+    def _joined(self, piece: str) -> Iterable[int]:
+        """Join the pair that came first into the vocabulary, again and again."""
+        parts, ranks = list(piece), self._ranks
+        while len(parts) > 1:
+            pairs = [ranks.get(a + b, len(ranks)) for a, b in pairwise(parts)]
+            first = min(pairs)
+            if first == len(ranks):
+                break
+            at = pairs.index(first)
+            parts[at : at + 2] = [self.vocabulary[first]]
+        return (ranks[part] for part in parts)
+
+    def decode(self, tokens: Iterable[int]) -> str:
+        """The text of these tokens."""
+        return "".join(self.vocabulary[token] for token in tokens)
+
+
+def load_language_model() -> LanguageModel:
+    """Load the model that comes with the package."""
+    with np.load(_FILE, allow_pickle=False) as stored:
+        return LanguageModel(
+            tuple(stored["vocabulary"].tolist()),
+            {name: _floats(stored[name], stored.get(f"{name}_scale")) for name in _NAMES},
+            int(stored["heads"]),
+            stored["curve"],
+        )
+
+
+def _floats(numbers: npt.NDArray[np.generic], scale: npt.NDArray[np.generic] | None) -> Floats:
+    floats = numbers.astype(np.float32)
+    return floats if scale is None else floats * scale.astype(np.float32)
+
+
+def save_language_model(model: LanguageModel, file: Path = _FILE) -> None:
+    """Store it: a byte for each weight of a matrix, and a scale for each of its rows."""
+    stored: dict[str, npt.NDArray[np.generic]] = {}
+    for name in _NAMES:
+        weights = model.weights[name]
+        if name.startswith("gain"):
+            stored[name] = weights.astype(np.float16)
+            continue
+        scale = (np.abs(weights).max(-1, keepdims=True) / 127).astype(np.float16)
+        stored[f"{name}_scale"] = scale
+        stored[name] = np.rint(weights / scale.astype(np.float32)).clip(-127, 127).astype(np.int8)
+    stored["vocabulary"], stored["heads"] = np.array(model.vocabulary), np.array(model.heads)
+    stored["curve"] = model.curve
+    np.savez_compressed(file, **stored)  # pyright: ignore[reportArgumentType] - none is called allow_pickle
+
+
+def reference_say(
+    model: LanguageModel, prompt: Sequence[int], last: int, heat: float, chance: Floats
+) -> tuple[list[int], npt.NDArray[np.float64]]:
+    """What the kernels compute for one conversation, in NumPy and float64.
+
+    Parameters
+    ----------
+    prompt : sequence of int
+        Tokens that are given, at least one. They count as said.
+    last : int
+        The place of the last token at the latest, below `LanguageModel.context`.
+    heat : float
+        What logits are divided by: near 0 the likeliest token is taken, at 1 as often as it is likely.
+    chance : array, shape (context,)
+        For the token behind each place, a number from 0 to 1: where in the shares of all tokens it lies.
+
+    Returns
+    -------
+    list of int, and array of shape (n, vocabulary)
+        All tokens, and the logits of each place but the last.
+    """
+    w, heads, size = model.weights, model.heads, model.size
+    keys, values = np.zeros((2, model.layers, model.context, heads, size // heads))
+    text, logits, token = [prompt[0]], list[npt.NDArray[np.float64]](), prompt[0]
+    for now in range(model.context - 1):
+        x = w["tokens"][token].astype(np.float64) + w["places"][now]
+        for layer in range(model.layers):
+            q, k, v = (w["qkv"][layer] @ _normed(x, w["gain_1"][layer])).reshape(3, heads, -1)
+            keys[layer, now], values[layer, now] = k, v
+            score = np.einsum("hi,jhi->hj", q, keys[layer, : now + 1]) / np.sqrt(size // heads)
+            weight = np.exp(score - score.max(1, keepdims=True))
+            mix = np.einsum(
+                "hj,jhi->hi", weight / weight.sum(1, keepdims=True), values[layer, : now + 1]
+            )
+            x = x + w["out"][layer] @ mix.ravel()
+            x = x + w["narrow"][layer] @ _gelu(w["wide"][layer] @ _normed(x, w["gain_2"][layer]))
+        logits.append(w["tokens"] @ _normed(x, w["gain"]))
+        given = now + 1 < len(prompt)
+        token = prompt[now + 1] if given else _drawn(logits[-1], heat, float(chance[now]))
+        text.append(token)
+        if now + 1 >= min(last, model.context - 1) or (token == END and not given):
+            break
+    return text, np.array(logits)
+
+
+def _normed(x: npt.NDArray[np.float64], gain: Floats) -> npt.NDArray[np.float64]:
+    x = x - x.mean()
+    return gain * x / np.sqrt((x * x).mean() + 1e-5)
+
+
+def _gelu(x: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    return 0.5 * x * (1 + np.tanh(0.79788456 * (x + 0.044715 * x**3)))
+
+
+def _drawn(logits: npt.NDArray[np.float64], heat: float, chance: float) -> int:
+    shares: npt.NDArray[np.float64] = np.exp((logits - logits.max()) / max(heat, 1e-3)).cumsum()
+    beyond = int(np.count_nonzero(shares <= shares[-1] * chance))
+    return min(beyond, len(shares) - 1)

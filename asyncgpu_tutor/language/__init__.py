@@ -1,0 +1,5 @@
+"""A language model on the device: conversations side by side, a token each in every step."""
+
+from asyncgpu_tutor.language.slots import Slots as Slots
+from asyncgpu_tutor.language.slots import chances as chances
+from asyncgpu_tutor.language.slots import slots as slots

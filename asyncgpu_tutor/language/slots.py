@@ -1,0 +1,257 @@
+"""Slots: seats for conversations with a language model, which get a token each in every step.
+
+A GPU says one token for thirty-two people in hardly more time than for one, since both wait for the same
+weights. But people don't begin together, and their texts differ in length. So a step must not care: each slot
+has a length of its own, a free one costs next to nothing, and whoever leaves makes room for the next one
+between two steps.
+
+Hence everything that a step needs to know lies on the device: what is said, how much, and where it ends. The
+host may enqueue many steps ahead, look at the results later, and need not know who was still talking. All
+steps are the same launches with the same arguments, which is what a graph wants. New conversations come in as
+one record in pinned memory, whose copy is a part of the step.
+
+It breaks if anybody writes to the record before the step that reads it is over. The simulated device says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+import asyncgpu_tutor as agt
+from asyncgpu_tutor.data import LanguageModel
+from asyncgpu_tutor.errors import ArrayShapeError, UsageError
+
+_SOURCE = Path(__file__).with_name("kernels.cu")
+_SET, _SET_GELU, _ADD = range(3)  # as in kernels.cu
+_BEFORE_PROMPT = (
+    4  # numbers of a record: is it new, tokens of the prompt, place of the last token, seed
+)
+
+
+def slots(model: LanguageModel, count: int) -> agt.DeviceOp[Slots]:
+    """Put a model on the device, with seats for so many conversations, all of them free.
+
+    Raises
+    ------
+    UsageError
+        If `count` is not a positive integer.
+    """
+    if not isinstance(count, int) or count < 1:  # pyright: ignore[reportUnnecessaryIsInstance] - callers are not all type-checked
+        raise UsageError(f"a model has one slot or more, and got {count!r}")
+    size, places = model.size, (count, model.context)
+    keys = model.layers, count, model.context * size
+    shapes: dict[str, tuple[int, ...]] = {
+        "x": (count, size),
+        "y": (count, size),
+        "qkv": (count, 3 * size),
+    }
+    shapes |= {
+        "wide": (count, 4 * size),
+        "logits": (count, len(model.vocabulary)),
+        "chance": places,
+    }
+    shapes |= {"heat": (count,), "keys": keys, "values": keys}
+    whole = {"prompt": places, "text": places, "news": (count, _BEFORE_PROMPT + model.context)}
+    whole |= {"token": (count,), "said": (count,), "last": (count,), "going": (1,)}
+    made = {f"weights of {name}": agt.h2d(agt.pin(w), name) for name, w in model.weights.items()}
+    made |= {name: agt.zeros(shape, name=name) for name, shape in shapes.items()}
+    made |= {name: agt.zeros(shape, np.int32, name=name) for name, shape in whole.items()}
+    made["length"] = agt.full((count,), -1, np.int32, name="length")
+    return agt.zip(*made.values()).map(
+        lambda arrays: Slots(model, count, dict(zip(made, arrays, strict=True)))
+    )
+
+
+class Slots:
+    """A model on the device, and seats for conversations with it. Made by `slots`.
+
+    Attributes
+    ----------
+    model : LanguageModel
+    count : int
+        Number of seats.
+    arrays : mapping of str to DeviceArray
+        Weights, what a step writes on its way, and what is known of each seat: ``length`` (the place of the
+        token that is read now, -1 in a free seat), ``token``, ``text``, ``said`` (the last place), ``last``,
+        ``prompt``, ``heat`` and ``chance``; and ``going``, the number of seats that are taken.
+    """
+
+    def __init__(
+        self, model: LanguageModel, count: int, arrays: Mapping[str, agt.DeviceArray]
+    ) -> None:
+        self.model, self.count, self.arrays = model, count, arrays
+        sizes = {"SIZE": model.size, "HEADS": model.heads, "CONTEXT": model.context}
+        sizes["VOCABULARY"] = len(model.vocabulary)
+        defines = "".join(f"#define {name} {value}\n" for name, value in sizes.items())
+        self._source = defines + _SOURCE.read_text(encoding="utf-8")
+        self._kernels: dict[str, agt.Kernel] = {}
+
+    def __repr__(self) -> str:
+        return (
+            f"<Slots: {self.count} of a model of {self.model.layers} layers of {self.model.size}>"
+        )
+
+    # ------------------------------------------------------------------ a step
+    def step(self) -> agt.DeviceOp[Any]:
+        """One token for each seat that is taken: seven launches a layer, and four more."""
+        done = [self._embed()]
+        for layer in range(self.model.layers):
+            done += [
+                *self._from_norm(layer, "gain_1", "qkv", _SET, "qkv"),
+                self._attention(layer),
+                self._linear(layer, "out", _ADD, "y", "x"),
+                *self._from_norm(layer, "gain_2", "wide", _SET_GELU, "wide"),
+                self._linear(layer, "narrow", _ADD, "wide", "x"),
+            ]
+        done += [*self._from_norm(0, "gain", "tokens", _SET, "logits"), self._choose()]
+        return agt.zip(*done).named("step")
+
+    def fused_step(self) -> agt.DeviceOp[Any]:
+        """The same in five launches a layer, and three more: `layer_norm` and what follows are one."""
+        done = [self._embed()]
+        for layer in range(self.model.layers):
+            done += [
+                self._fused(layer, "gain_1", "qkv", _SET, "qkv"),
+                self._attention(layer),
+                self._linear(layer, "out", _ADD, "y", "x"),
+                self._fused(layer, "gain_2", "wide", _SET_GELU, "wide"),
+                self._linear(layer, "narrow", _ADD, "wide", "x"),
+            ]
+        done += [self._fused(0, "gain", "tokens", _SET, "logits"), self._choose()]
+        return agt.zip(*done).named("step")
+
+    def _launch(
+        self, name: str, *args: Any, grid: int | tuple[int, int], block: int
+    ) -> agt.DeviceOp[Any]:
+        kernel = self._kernels.get(name)
+        if kernel is None:
+            kernel = self._kernels[name] = agt.Kernel(self._source, name, contract=True)
+        arrays = [self.arrays[arg].borrow() if isinstance(arg, str) else arg for arg in args]
+        return kernel(*arrays, grid=grid, block=block)
+
+    def _embed(self) -> agt.DeviceOp[Any]:
+        given = "length", "token", "weights of tokens", "weights of places", "x"
+        return self._launch("embed", *given, grid=self.count, block=self.model.size)
+
+    def _from_norm(
+        self, layer: int, gain: str, name: str, how: int, to: str
+    ) -> list[agt.DeviceOp[Any]]:
+        given = layer, "length", f"weights of {gain}", "x", "y"
+        norm = self._launch("layer_norm", *given, grid=self.count, block=self.model.size)
+        return [norm, self._linear(layer, name, how, "y", to)]
+
+    def _linear(self, layer: int, name: str, how: int, x: str, y: str) -> agt.DeviceOp[Any]:
+        rows, columns = self.model.weights[name].shape[-2:]
+        given = rows, columns, how, layer, "length", f"weights of {name}", x, y
+        return self._launch("linear", *given, grid=(-(-rows // 8), self.count), block=256)
+
+    def _fused(self, layer: int, gain: str, name: str, how: int, to: str) -> agt.DeviceOp[Any]:
+        rows, columns = self.model.weights[name].shape[-2:]
+        given = (
+            rows,
+            columns,
+            how,
+            layer,
+            "length",
+            f"weights of {gain}",
+            f"weights of {name}",
+            "x",
+            to,
+        )
+        return self._launch("norm_linear", *given, grid=(-(-rows // 8), self.count), block=256)
+
+    def _attention(self, layer: int) -> agt.DeviceOp[Any]:
+        given = layer, "length", "qkv", "keys", "values", "y"
+        return self._launch("attention", *given, grid=(self.model.heads, self.count), block=128)
+
+    def _choose(self) -> agt.DeviceOp[Any]:
+        given = (
+            "logits",
+            "heat",
+            "chance",
+            "prompt",
+            "last",
+            "text",
+            "token",
+            "length",
+            "said",
+            "going",
+        )
+        return self._launch("choose", *given, grid=self.count, block=128)
+
+    # ------------------------------------------------------------------ who sits where
+    def record(self) -> npt.NDArray[np.int32]:
+        """A record in pinned memory for `admit`, with nobody new in it."""
+        record = agt.pinned((self.count, _BEFORE_PROMPT + self.model.context), np.int32)
+        record[:] = 0
+        return record
+
+    def seat(
+        self,
+        record: npt.NDArray[np.int32],
+        slot: int,
+        prompt: Sequence[int],
+        last: int | None = None,
+        seed: int = 0,
+    ) -> None:
+        """Write a new conversation for a slot into a record of `record`.
+
+        Parameters
+        ----------
+        prompt : sequence of int
+            Its first tokens, at least one.
+        last : int, optional
+            The place of its last token at the latest; by default the model's last.
+        seed : int
+            Decides what is drawn, together with the place, whoever else is there: see `chances`.
+
+        Raises
+        ------
+        UsageError
+            If there is no such slot, or a token that the model doesn't have, or the prompt doesn't fit.
+        """
+        most = self.model.context - 1
+        last = most if last is None else last
+        if not 0 <= slot < self.count:
+            raise UsageError(f"there are slots 0 to {self.count - 1}, and got {slot}")
+        if not 1 <= len(prompt) <= last <= most:
+            raise UsageError(
+                f"a text has at least one token of a prompt, at most {most + 1} in all, and ends at a place "
+                f"behind its prompt: got a prompt of {len(prompt)} that should end at place {last}"
+            )
+        if not all(0 <= token < len(self.model.vocabulary) for token in prompt):
+            raise UsageError(
+                f"tokens are 0 to {len(self.model.vocabulary) - 1}, and got {prompt!r}"
+            )
+        record[slot, :_BEFORE_PROMPT] = 1, len(prompt), last, seed
+        record[slot, _BEFORE_PROMPT : _BEFORE_PROMPT + len(prompt)] = prompt
+
+    def admit(self, record: npt.NDArray[np.int32]) -> agt.DeviceOp[Any]:
+        """Let the conversations of a record take their seats: a copy and a launch, at the head of a step.
+
+        The record must stay as it is until they are done.
+        """
+        wanted = self.count, _BEFORE_PROMPT + self.model.context
+        if record.shape != wanted:
+            raise ArrayShapeError(
+                f"a record for these slots has shape {wanted}, and got {record.shape}"
+            )
+        given = "news", "prompt", "last", "chance", "text", "token", "length", "going"
+        copy = agt.memcpy(self.arrays["news"].borrow(), record)
+        return agt.zip(copy, self._launch("admit", *given, grid=self.count, block=128))
+
+
+def chances(model: LanguageModel, seed: int) -> npt.NDArray[np.float32]:
+    """The numbers that decide what a conversation of this seed says: one for each place, from 0 to 1."""
+    with np.errstate(over="ignore"):
+        r = np.arange(model.context, dtype=np.uint32) + np.uint32(seed & 0xFFFFFFFF) * np.uint32(
+            model.context
+        )
+        r = r * np.uint32(747796405) + np.uint32(2891336453)
+        r = ((r >> ((r >> 28) + 4)) ^ r) * np.uint32(277803737)
+    return (((r >> 22) ^ r) >> 8).astype(np.float32) * np.float32(2.0**-24)

@@ -1,0 +1,137 @@
+"""The kernels of the language model, against the same in NumPy."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import asyncgpu_tutor as agt
+from asyncgpu_tutor.data import LanguageModel, reference_say
+from asyncgpu_tutor.devices.protocol import Device
+from asyncgpu_tutor.errors import UsageError
+from asyncgpu_tutor.language import Slots, chances, slots
+
+SIZE, HEADS, LAYERS, CONTEXT, VOCABULARY = 32, 2, 2, 24, 40
+Step = Callable[[Slots], agt.DeviceOp[Any]]
+STEPS = pytest.mark.parametrize("step", [Slots.step, Slots.fused_step])
+
+
+@pytest.fixture(scope="module")
+def model() -> LanguageModel:
+    random = np.random.default_rng(5)
+    shapes = {
+        "tokens": (VOCABULARY, SIZE),
+        "places": (CONTEXT, SIZE),
+        "qkv": (LAYERS, 3 * SIZE, SIZE),
+        "out": (LAYERS, SIZE, SIZE),
+        "wide": (LAYERS, 4 * SIZE, SIZE),
+        "narrow": (LAYERS, SIZE, 4 * SIZE),
+    }
+    weights = {name: random.normal(0, shape[-1] ** -0.5, shape) for name, shape in shapes.items()}
+    gains = {"gain_1": (LAYERS, SIZE), "gain_2": (LAYERS, SIZE), "gain": (SIZE,)}
+    weights |= {name: random.normal(1, 0.1, shape) for name, shape in gains.items()}
+    floats = {name: weight.astype(np.float32) for name, weight in weights.items()}
+    letters = tuple(chr(97 + i) for i in range(VOCABULARY))
+    return LanguageModel(letters, floats, HEADS, np.zeros((0, 3), np.float32))
+
+
+# Of each: prompt, place of the last token, seed.
+TALKS = [([3, 4, 5], 9, 1), ([7], 23, 2), ([1] * 12, 14, 3)]
+HEAT = 0.9
+
+
+def seated(model: LanguageModel, count: int, talks: list[tuple[list[int], int, int]]) -> Slots:
+    made = slots(model, count).sync()
+    record = made.record()
+    for slot, (prompt, last, seed) in enumerate(talks):
+        made.seat(record, slot, prompt, last, seed)
+    agt.memcpy(made.arrays["heat"].borrow(), agt.pin(np.full(count, HEAT, np.float32))).sync()
+    made.admit(record).sync()
+    return made
+
+
+def read(made: Slots, name: str) -> np.ndarray[Any, Any]:
+    return agt.d2h(made.arrays[name].borrow()).sync()
+
+
+@STEPS
+def test_all_slots_say_what_the_reference_says(
+    device: Device, model: LanguageModel, step: Step
+) -> None:
+    made = seated(model, 4, TALKS)  # one seat stays free
+    wanted = [reference_say(model, p, last, HEAT, chances(model, seed)) for p, last, seed in TALKS]
+    for now in range(CONTEXT):
+        if not read(made, "going")[0]:
+            break
+        step(made).sync()
+        logits = read(made, "logits")
+        for slot, (_, expected) in enumerate(wanted):
+            if now < len(expected):
+                np.testing.assert_allclose(logits[slot], expected[now], rtol=2e-4, atol=2e-5)
+    said, texts = read(made, "said"), read(made, "text")
+    assert [texts[i, : said[i] + 1].tolist() for i in range(3)] == [text for text, _ in wanted]
+    assert read(made, "length").tolist() == [-1] * 4
+    assert not read(made, "keys")[:, 3].any()  # nobody sat there
+
+
+def test_who_else_is_there_changes_nobodys_text(sim: Device, model: LanguageModel) -> None:
+    alone = reference_say(model, *TALKS[0][:2], HEAT, chances(model, 1))[0]
+    made = seated(model, 1, [([9, 9], 4, 8)])  # and somebody sat in the slot before
+    for _ in range(4):
+        made.fused_step().sync()
+    record = made.record()
+    made.seat(record, 0, *TALKS[0])
+    made.admit(record).sync()
+    while read(made, "going")[0]:
+        made.fused_step().sync()
+    assert read(made, "text")[0, : read(made, "said")[0] + 1].tolist() == alone
+
+
+@STEPS
+def test_a_graph_of_a_step_says_the_same(device: Device, model: LanguageModel, step: Step) -> None:
+    made, stream = seated(model, 2, TALKS[:2]), agt.create_stream()
+    graph = step(made).graph_on(stream)
+    assert graph.nodes == (7 * LAYERS + 4 if step is Slots.step else 5 * LAYERS + 3)
+    while read(made, "going")[0]:
+        graph.launch().sync_on(stream)
+    texts, said = read(made, "text"), read(made, "said")
+    for slot, (prompt, last, seed) in enumerate(TALKS[:2]):
+        text, _ = reference_say(model, prompt, last, HEAT, chances(model, seed))
+        assert texts[slot, : said[slot] + 1].tolist() == text
+
+
+def test_the_device_draws_by_the_numbers_that_the_host_knows(
+    device: Device, model: LanguageModel
+) -> None:
+    made = seated(model, 2, [([1], 3, 0), ([1], 3, 2**31 - 1)])
+    drawn = read(made, "chance")
+    assert np.array_equal(drawn, [chances(model, 0), chances(model, 2**31 - 1)])
+    assert ((drawn >= 0) & (drawn < 1)).all()
+
+
+@pytest.mark.parametrize(
+    ("slot", "prompt", "last"),
+    [
+        (2, [1], 3),
+        (-1, [1], 3),
+        (0, [], 3),
+        (0, [1, 2], 1),
+        (0, [1], CONTEXT),
+        (0, [VOCABULARY], 3),
+    ],
+)
+def test_a_seat_that_is_none_is_refused(
+    sim: Device, model: LanguageModel, slot: int, prompt: list[int], last: int
+) -> None:
+    made = slots(model, 2).sync()
+    record = made.record()
+    with pytest.raises(UsageError):
+        made.seat(record, slot, prompt, last)
+    assert not record.any()
+
+
+@pytest.mark.parametrize("count", [0, -1, 1.5])
+def test_there_is_a_slot_or_more(sim: Device, model: LanguageModel, count: Any) -> None:
+    with pytest.raises(UsageError, match="one slot or more"):
+        slots(model, count)

@@ -27,7 +27,7 @@ extern "C" __global__ void grow(unsigned int n, float* x) {
     if (i < n) x[i] += 1.0f;
 }
 """
-GROW = agt.Kernel(agt.KernelSource("grow", SOURCE, shapes={"x": ("n",)}))
+GROW = agt.Kernel(SOURCE, shapes={"x": ("n",)})
 
 
 def step(x: Any) -> agt.DeviceOp[Any]:
